@@ -1,0 +1,48 @@
+// Package calamp recovers sparse signals from readings of sensors whose gains
+// are unknown, and the gains with them: blind calibration for compressed sensing.
+//
+// The model, with W known and everything else not:
+//
+//	y_µk = (Σ_i W_µi x_ik + ε_µk) / s_µ,   ε ~ N(0, Δ),
+//
+// where
+//
+//	W   M×N   measurement matrix, used as given
+//	X   N×P   signals, one a column, entries independent with a known (sparse) prior
+//	s   M     calibration of the sensors, positive, with a known prior; the multiplicative gain is 1/s
+//	Y   M×P   readings; NaN where one is missing
+//
+// [Solve] runs offline cal-AMP, all signals at once. The algorithm is that of M.
+// Gabrié, J. Barbier, F. Krzakala and L. Zdeborová, "Blind calibration for
+// compressed sensing: state evolution and an online algorithm", with its
+// misprints corrected, and with damping and a step along the global scale that
+// make it converge where the published recursion drifts; [Published] gives the
+// options that switch these off.
+//
+// The readings do not change when all signals and all s are multiplied by the
+// same number, so the overall scale comes from the priors alone. A [Result]
+// says how well it is known; [Score] compares with a known truth before and
+// after removing it.
+package calamp
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Problem is the readings and all that is known of where they come from.
+type Problem struct {
+	W       operator.Operator // M×N
+	Y       *mat.Dense        // M×P; NaN is a missing reading
+	Prior   prior.Prior       // of a signal's entry
+	Channel channel.Channel   // from z = Wx to readings
+}
+
+// Truth is what a synthetic problem was made from, where it is known.
+type Truth struct {
+	X *mat.Dense // N×P, or nil
+	S []float64  // M, or nil
+}

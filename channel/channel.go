@@ -1,0 +1,98 @@
+// Package channel says how a sensor turns z = Wx into a reading, and holds the
+// output functions of AMP that follow from it.
+//
+// The readings of sensor µ on signals k = 1…P are y_µk = (z_µk + ε_µk)/s_µ with
+// noise ε ~ N(0, Δ): the noise is added before the division. AMP presents each
+// z_µk as a Gaussian N(ω_µk, V_µk) and asks for the derivatives of the log of
+//
+//	Z_out = ∫ p(y_µ | z) ∏ₖ N(z_k; ω_µk, V_µk) dz   (paper, "output update functions").
+package channel
+
+import (
+	"fmt"
+	"math"
+)
+
+// Channel computes the output functions for a block of consecutive sensors. A
+// user's own channel is one type with this method; it is called from several
+// goroutines at once, on different blocks.
+type Channel interface {
+	Output(b *Block)
+}
+
+// Block is the view of sensors First … First+rows-1 that a channel is given.
+// Per-reading slices are rows×P, row-major; per-sensor slices have length rows.
+type Block struct {
+	First, P int
+
+	// In. A NaN in Y is a missing reading: it carries no information, and the
+	// channel must set its G and DG to zero.
+	Y, Omega, V []float64
+
+	// In: what the sensors' posterior already holds from earlier samples
+	// (paper, "Online cal-AMP"): precision, precision times mean, and number of
+	// samples absorbed. Nil offline.
+	PastTau, PastB, PastCount []float64
+
+	// Out: g = ∂_ω log Z_out and its derivative ∂_ω g (≤ 0).
+	G, DG []float64
+
+	// Out, for channels that calibrate: the sufficient statistics of s (see
+	// [Gain]), its posterior mean and variance. Others leave S = 1, SVar = 0.
+	Tau, B, Count, S, SVar []float64
+
+	// Out: log Z_out of each sensor.
+	LogZ []float64
+}
+
+// Rows is the number of sensors in the block.
+func (b *Block) Rows() int { return len(b.S) }
+
+// AWGN is the calibrated channel: gains known (all one when S is nil), Gaussian
+// noise of variance NoiseVar before the division. It is ordinary compressed
+// sensing: g = (s y - ω)/(V+Δ), ∂g = -1/(V+Δ).
+type AWGN struct {
+	NoiseVar float64
+	S        []float64 // known calibration of every sensor; nil means 1
+}
+
+// Validate reports a parameter that describes no channel.
+func (c AWGN) Validate() error {
+	for mu, s := range c.S {
+		if !(s > 0) || math.IsInf(s, 1) {
+			return fmt.Errorf("known calibration of sensor %d must be positive and finite, found %g", mu, s)
+		}
+	}
+	return validNoise(c.NoiseVar)
+}
+
+// Output implements [Channel].
+func (c AWGN) Output(b *Block) {
+	for row := range b.Rows() {
+		s := 1.0
+		if c.S != nil {
+			s = c.S[b.First+row]
+		}
+		b.S[row], b.SVar[row] = s, 0
+		logZ := 0.0
+		for k := row * b.P; k < (row+1)*b.P; k++ {
+			if math.IsNaN(b.Y[k]) {
+				b.G[k], b.DG[k] = 0, 0
+				continue
+			}
+			d := b.V[k] + c.NoiseVar
+			residual := s*b.Y[k] - b.Omega[k]
+			b.G[k] = residual / d
+			b.DG[k] = -1 / d
+			logZ += math.Log(s) - 0.5*(residual*residual/d+math.Log(2*math.Pi*d))
+		}
+		b.LogZ[row] = logZ
+	}
+}
+
+func validNoise(v float64) error {
+	if !(v >= 0) || math.IsInf(v, 1) {
+		return fmt.Errorf("noise variance must be finite and not negative, found %g", v)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package channel
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/internal/quadrature"
+)
+
+// Gain is the channel of blind calibration: the reading of sensor µ is divided
+// by an unknown s_µ > 0 with a known prior (paper, section "Gain calibration
+// setting and update functions"). With D_k = V_k + Δ, all that the readings say
+// of s is in
+//
+//	τ = Σₖ y_k²/D_k,   B = Σₖ y_k ω_k/D_k,   n = number of readings,
+//
+// its posterior is q(s) ∝ p(s) s^n exp(-τs²/2 + Bs), and with that posterior's
+// mean ŝ and variance Cˢ
+//
+//	g_k = (ŝ y_k - ω_k)/D_k,   ∂g_k = Cˢ y_k²/D_k² - 1/D_k.
+type Gain struct {
+	Prior    GainPrior
+	NoiseVar float64 // Δ ≥ 0
+}
+
+// GainPrior is the distribution of a calibration variable, on [Lo, Hi].
+type GainPrior struct {
+	Lo, Hi float64 // 0 < Lo < Hi
+
+	// A Gaussian factor exp(-Precision·(s-Center)²/2) on the range: the
+	// truncated normal. Precision 0 is the uniform prior.
+	Center, Precision float64
+}
+
+// Uniform is the calibration prior of the paper, flat on [lo, hi].
+func Uniform(lo, hi float64) GainPrior { return GainPrior{Lo: lo, Hi: hi} }
+
+// TruncatedNormal is N(center, sd²) restricted to [lo, hi].
+func TruncatedNormal(center, sd, lo, hi float64) GainPrior {
+	return GainPrior{Lo: lo, Hi: hi, Center: center, Precision: 1 / (sd * sd)}
+}
+
+// Validate reports a parameter that describes no distribution.
+func (p GainPrior) Validate() error {
+	switch {
+	case !(p.Lo > 0) || math.IsInf(p.Lo, 1):
+		return fmt.Errorf("the range of s must start above 0, found [%g, %g]", p.Lo, p.Hi)
+	case !(p.Hi > p.Lo) || math.IsInf(p.Hi, 1):
+		return fmt.Errorf("the range of s must be [a, b] with a < b, found [%g, %g]", p.Lo, p.Hi)
+	case !(p.Precision >= 0) || math.IsInf(p.Precision, 1) || math.IsNaN(p.Center) || math.IsInf(p.Center, 0):
+		return fmt.Errorf("the calibration prior needs a finite center and a positive standard deviation, found center %g and precision %g", p.Center, p.Precision)
+	}
+	return nil
+}
+
+// Moments returns the prior's own mean and variance.
+func (p GainPrior) Moments() (mean, variance float64) {
+	_, mean, variance = p.posterior(0, 0, 0)
+	return mean, variance
+}
+
+// posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
+// of that density; the prior only shifts τ and B, and adds its normaliser.
+func (p GainPrior) posterior(n, tau, b float64) (logNorm, mean, variance float64) {
+	return quadrature.GainMoments(n, tau+p.Precision, b+p.Precision*p.Center, p.Lo, p.Hi)
+}
+
+// logMass is log ∫ of the unnormalised prior density over its range.
+func (p GainPrior) logMass() float64 {
+	if p.Precision == 0 {
+		return math.Log(p.Hi - p.Lo)
+	}
+	logNorm, _, _ := p.posterior(0, 0, 0)
+	return logNorm
+}
+
+// Validate reports a parameter that describes no channel.
+func (c Gain) Validate() error {
+	if err := c.Prior.Validate(); err != nil {
+		return err
+	}
+	return validNoise(c.NoiseVar)
+}
+
+// Output implements [Channel].
+func (c Gain) Output(b *Block) {
+	logMass := c.Prior.logMass()
+	for row := range b.Rows() {
+		from, to := row*b.P, (row+1)*b.P
+		var n, tau, shift float64
+		if b.PastTau != nil {
+			n, tau, shift = b.PastCount[row], b.PastTau[row], b.PastB[row]
+		}
+		logGauss := 0.0
+		for k := from; k < to; k++ {
+			y := b.Y[k]
+			if math.IsNaN(y) {
+				continue
+			}
+			d := b.V[k] + c.NoiseVar
+			n++
+			tau += y * (y / d)
+			shift += y * (b.Omega[k] / d)
+			logGauss -= 0.5 * (b.Omega[k]*(b.Omega[k]/d) + math.Log(2*math.Pi*d))
+		}
+		logNorm, s, sVar := c.Prior.posterior(n, tau, shift)
+		for k := from; k < to; k++ {
+			y := b.Y[k]
+			if math.IsNaN(y) {
+				b.G[k], b.DG[k] = 0, 0
+				continue
+			}
+			d := b.V[k] + c.NoiseVar
+			b.G[k] = (s*y - b.Omega[k]) / d
+			b.DG[k] = min(0, (sVar*y*(y/d)-1)/d)
+		}
+		b.Count[row], b.Tau[row], b.B[row] = n, tau, shift
+		b.S[row], b.SVar[row] = s, sVar
+		b.LogZ[row] = logNorm - logMass + logGauss
+	}
+}
+
+// ScaleDerivatives returns the first and second derivative in c of
+//
+//	Σ_µ log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds,
+//
+// the sensors' part of the evidence when all estimates of the signals are
+// multiplied by c: the posterior means give the first, the variances the second.
+func (c Gain) ScaleDerivatives(scale float64, count, tau, b []float64) (first, second float64) {
+	for mu := range tau {
+		_, s, sVar := c.Prior.posterior(count[mu], tau[mu], scale*b[mu])
+		first += b[mu] * s
+		second += b[mu] * (b[mu] * sVar)
+	}
+	return first, second
+}

@@ -1,0 +1,93 @@
+// Package evolution predicts what AMP will reach, by state evolution, before
+// any reading is taken.
+package evolution
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/calamp/calamp/prior"
+)
+
+// AlphaMin is the counting bound α_min = ρ P/(P-1): P signals with ρN non-zero
+// entries each, and M calibration variables, are (ρNP + M) unknowns for MP
+// readings. Below it nobody recovers noiseless signals exactly from gains of
+// unknown range. It is +Inf for P = 1.
+func AlphaMin(density float64, p int) float64 {
+	return density * float64(p) / float64(p-1)
+}
+
+// AlphaCS is the measurement rate above which AMP recovers noiseless signals
+// when the gains are known: state evolution V ← mmse(V/α) from V > 0 has no
+// fixed point but 0 when α exceeds
+//
+//	α_CS = sup_Σ mmse(Σ)/Σ
+//
+// (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8.
+func AlphaCS(g prior.GaussBernoulli) float64 {
+	ratio := func(logSigma float64) float64 {
+		sigma := math.Exp(logSigma)
+		return MMSE(g, sigma) / sigma
+	}
+	// Σ → 0 gives ρ, and for large Σ the ratio falls like 1/Σ. In between it
+	// has one maximum; a scan finds its neighbourhood, a ternary search the top.
+	top := math.Log(g.SignalVar) + 8
+	const step = 0.25
+	best := top
+	for l := top; l > top-48; l -= step {
+		if ratio(l) > ratio(best) {
+			best = l
+		}
+	}
+	lo, hi := best-step, best+step
+	for hi-lo > 1e-6 {
+		third := (hi - lo) / 3
+		if ratio(lo+third) < ratio(hi-third) {
+			lo += third
+		} else {
+			hi -= third
+		}
+	}
+	return max(g.Density, ratio(0.5*(lo+hi)))
+}
+
+// MMSE is the expected posterior variance of an entry of the prior seen through
+// the field N(x; λ, Σ), λ = x + N(0, Σ): the integral over λ of C(λ, Σ).
+func MMSE(g prior.GaussBernoulli, sigma float64) float64 {
+	narrow, wide := math.Sqrt(sigma), math.Sqrt(sigma+g.SignalVar)
+	var mean, variance [1]float64
+	integrand := func(lambda float64) float64 {
+		g.Posterior(mean[:], variance[:], []float64{lambda}, []float64{sigma})
+		return variance[0] * ((1-g.Density)*normalDensity(lambda, narrow) + g.Density*normalDensity(lambda-g.SignalMean, wide))
+	}
+	// C has a spike's width √Σ around zero, the slab's field is √(v+Σ) wide.
+	var cuts []float64
+	for t := -12.0; t <= 12; t += 0.5 {
+		cuts = append(cuts, t*narrow, g.SignalMean+t*wide)
+	}
+	slices.Sort(cuts)
+	total := 0.0
+	for i := 1; i < len(cuts); i++ {
+		if cuts[i] > cuts[i-1] {
+			half, mid := 0.5*(cuts[i]-cuts[i-1]), 0.5*(cuts[i]+cuts[i-1])
+			for j, x := range panelX {
+				total += half * panelW[j] * integrand(mid+half*x)
+			}
+		}
+	}
+	return total
+}
+
+var panelX, panelW = legendre()
+
+func legendre() (x, w [12]float64) {
+	quad.Legendre{}.FixedLocations(x[:], w[:], -1, 1)
+	return x, w
+}
+
+func normalDensity(x, sd float64) float64 {
+	t := x / sd
+	return math.Exp(-0.5*t*t) / (sd * math.Sqrt(2*math.Pi))
+}

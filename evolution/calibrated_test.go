@@ -1,0 +1,33 @@
+package evolution
+
+import (
+	"math"
+	"testing"
+
+	"github.com/calamp/calamp/prior"
+)
+
+// Values computed independently, by quadrature in another language.
+func TestAlphaCS(t *testing.T) {
+	for _, c := range []struct{ rho, want float64 }{
+		{0.1, 0.20756}, {0.3, 0.48021}, {0.5, 0.68570}, {0.7, 0.84631}, {0.9, 0.96439},
+	} {
+		got := AlphaCS(prior.GaussBernoulli{Density: c.rho, SignalVar: 1})
+		if math.Abs(got-c.want) > 1e-5 {
+			t.Errorf("α_CS(%g) = %.6f, want %.5f", c.rho, got, c.want)
+		}
+		// The scale of the signals cannot matter.
+		if scaled := AlphaCS(prior.GaussBernoulli{Density: c.rho, SignalVar: 50}); math.Abs(scaled-got) > 1e-8 {
+			t.Errorf("α_CS(%g) = %.10f at variance 50, %.10f at 1", c.rho, scaled, got)
+		}
+	}
+	if got := AlphaCS(prior.Gaussian(0, 1)); math.Abs(got-1) > 1e-8 {
+		t.Errorf("α_CS(1) = %g, want 1", got)
+	}
+}
+
+func BenchmarkAlphaCS(b *testing.B) {
+	for b.Loop() {
+		AlphaCS(prior.GaussBernoulli{Density: 0.3, SignalVar: 1})
+	}
+}

@@ -1,0 +1,273 @@
+// Package amp is the iteration that offline and online cal-AMP share: P signals
+// at once, each with its own variances, and sensors whose posterior may already
+// hold what earlier samples taught (paper, "Cal-AMP as a special case of GAMP"
+// and Algorithm 4).
+package amp
+
+import (
+	"math"
+	"sync"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Config is what an [Engine] iterates on.
+type Config struct {
+	W       operator.Operator
+	Prior   prior.Prior
+	Channel channel.Channel
+	P       int  // signals iterated together
+	Scalar  bool // use the mean square of W in place of its squared entries
+	Threads int
+}
+
+// Engine is the state of the iteration, allocated once. Signals' arrays are P×N
+// (signal by signal), readings' arrays M×P (sensor by sensor), both row-major.
+type Engine struct {
+	Config
+	M, N int
+
+	Y []float64 // M×P readings, NaN where missing; set by the caller
+
+	X, C          []float64 // P×N posterior mean and variance
+	Lambda, Sigma []float64 // P×N the field they were computed from
+	Omega, V      []float64 // M×P mean and variance of z before its reading
+	G, DG         []float64 // M×P output functions, damped
+	Tau, B, Count []float64 // M sufficient statistics of s
+	S, SVar, LogZ []float64 // M posterior of s, log Z_out
+
+	// What the sensors' posterior holds from earlier samples; nil offline.
+	PastTau, PastB, PastCount []float64
+
+	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
+	// ‖x̂_new‖, and the sum of its posterior variances.
+	Moved, Norm, SumC []float64
+
+	// Sums of the scale step (see ScaleStep), from the last iteration.
+	fieldPull float64 // S  = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
+	nextPull  float64 // the same for the current x̂
+
+	scalarD    []float64 // M×P, ∂g before damping
+	r, h       []float64
+	newX, newC []float64
+	sumC       []float64 // P, for scalar variances
+	delta      float64
+	sweep      operator.Sweep
+	rows       operator.RowFunc
+}
+
+// New allocates an engine; Y is zero and the state is that of [Engine.Reset].
+func New(c Config) *Engine {
+	m, n := c.W.Dims()
+	q := c.P
+	if c.Scalar {
+		q = 0
+	}
+	pn, mp := c.P*n, m*c.P
+	e := &Engine{Config: c, M: m, N: n, sweep: c.W.NewSweep(c.P, q, c.Threads)}
+	for _, s := range []*[]float64{&e.X, &e.C, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
+		*s = make([]float64, pn)
+	}
+	for _, s := range []*[]float64{&e.Y, &e.Omega, &e.V, &e.G, &e.DG} {
+		*s = make([]float64, mp)
+	}
+	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ} {
+		*s = make([]float64, m)
+	}
+	for _, s := range []*[]float64{&e.Moved, &e.Norm, &e.SumC, &e.sumC} {
+		*s = make([]float64, c.P)
+	}
+	e.h = make([]float64, q*n)
+	if c.Scalar {
+		e.scalarD = make([]float64, mp)
+	}
+	e.rows = e.outputRows
+	e.Reset()
+	return e
+}
+
+// Reset starts over: x̂ and C are those of the prior, g = 0.
+func (e *Engine) Reset() {
+	mean, variance := e.Prior.Mean(), e.Prior.Variance()
+	for i := range e.X {
+		e.X[i], e.C[i] = mean, variance
+	}
+	clear(e.G)
+	clear(e.DG)
+	e.fieldPull, e.nextPull = 0, 0
+}
+
+// Step does one iteration, keeping the fraction delta of the old g, ∂g, x̂, C.
+func (e *Engine) Step(delta float64) {
+	e.delta = delta
+	e.fieldPull = e.nextPull
+	c := e.C
+	if e.Scalar {
+		c = nil
+		for k := range e.P {
+			e.sumC[k] = e.W.MeanSquare() * sum(e.C[k*e.N:(k+1)*e.N])
+		}
+	}
+	e.sweep.Run(e.r, e.h, e.X, c, e.rows)
+	e.input()
+}
+
+// outputRows is the part of an iteration between the two halves of the sweep,
+// for a block of sensors: ω, V, the channel's output functions, damping.
+func (e *Engine) outputRows(first int, z, v, g, d []float64) {
+	p := e.P
+	rows := len(z) / p
+	from, to := first*p, (first+rows)*p
+	omega, variance := e.Omega[from:to], e.V[from:to]
+	oldG, oldD := e.G[from:to], e.DG[from:to]
+	if e.Scalar {
+		for j := range variance {
+			variance[j] = e.sumC[j%p]
+		}
+		d = e.scalarD[from:to] // the sweep has no quadratic columns
+	} else {
+		copy(variance, v)
+	}
+	for j := range omega {
+		omega[j] = z[j] - variance[j]*oldG[j]
+	}
+	b := channel.Block{
+		First: first, P: p,
+		Y: e.Y[from:to], Omega: omega, V: variance,
+		G: g, DG: d,
+		Tau: e.Tau[first : first+rows], B: e.B[first : first+rows], Count: e.Count[first : first+rows],
+		S: e.S[first : first+rows], SVar: e.SVar[first : first+rows],
+		LogZ: e.LogZ[first : first+rows],
+	}
+	if e.PastTau != nil {
+		b.PastTau, b.PastB, b.PastCount = e.PastTau[first:first+rows], e.PastB[first:first+rows], e.PastCount[first:first+rows]
+	}
+	e.Channel.Output(&b)
+	if e.delta > 0 {
+		for j := range g {
+			g[j] += e.delta * (oldG[j] - g[j])
+			d[j] += e.delta * (oldD[j] - d[j])
+		}
+	}
+	copy(oldG, g)
+	copy(oldD, d)
+}
+
+// input turns the backward products into the fields, and those into the new
+// posterior of the signals.
+func (e *Engine) input() {
+	if e.Scalar {
+		e.scalarPrecision()
+	} else {
+		for i, h := range e.h {
+			e.Sigma[i] = -1 / h // +Inf where nothing was measured
+		}
+	}
+	e.parallel(e.P, e.inputSignal)
+	e.nextPull = 0
+	for k := range e.P {
+		e.nextPull += e.pull(k)
+	}
+}
+
+// scalarPrecision sets Σ_k = -1/(w̄ Σ_µ ∂g_µk), the same for all entries.
+func (e *Engine) scalarPrecision() {
+	for k := range e.P {
+		total := 0.0
+		for mu := range e.M {
+			total += e.DG[mu*e.P+k]
+		}
+		sigma := -1 / (e.W.MeanSquare() * total)
+		for i := k * e.N; i < (k+1)*e.N; i++ {
+			e.Sigma[i] = sigma
+		}
+	}
+}
+
+func (e *Engine) inputSignal(k int) {
+	from, to := k*e.N, (k+1)*e.N
+	x, c := e.X[from:to], e.C[from:to]
+	lambda, sigma := e.Lambda[from:to], e.Sigma[from:to]
+	newX, newC := e.newX[from:to], e.newC[from:to]
+	for i, r := range e.r[from:to] {
+		if math.IsInf(sigma[i], 0) {
+			sigma[i], lambda[i] = math.Inf(1), 0
+			continue
+		}
+		lambda[i] = x[i] + sigma[i]*r
+	}
+	e.Prior.Posterior(newX, newC, lambda, sigma)
+	var moved, norm, sumC float64
+	for i, v := range newX {
+		step := v - x[i]
+		moved += step * step
+		norm += v * v
+		sumC += newC[i]
+		x[i] = v - e.delta*step
+		c[i] = newC[i] + e.delta*(c[i]-newC[i])
+	}
+	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+}
+
+// pull is Σ_i x̂(λ-x̂)/Σ of signal k: minus the derivative in c of the prior's
+// part of the evidence when x̂ is multiplied by c.
+func (e *Engine) pull(k int) float64 {
+	total := 0.0
+	for i := k * e.N; i < (k+1)*e.N; i++ {
+		total += e.X[i] * ((e.Lambda[i] - e.X[i]) / e.Sigma[i])
+	}
+	return total
+}
+
+// parallel runs f(0) … f(n-1), which must be independent of each other.
+func (e *Engine) parallel(n int, f func(int)) {
+	threads := min(e.Threads, n)
+	if threads <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	for t := range threads {
+		wg.Go(func() {
+			for i := t; i < n; i += threads {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// LogEvidence is the Bethe approximation of log p(Y|W): minus the Bethe free
+// energy of GAMP (Krzakala, Manoel, Tramel, Zdeborová, "Variational free
+// energies for compressed sensing", 2014; Rangan et al. 2016), with the output
+// part of this model,
+//
+//	Σ_µ [log Z_out,µ + ½ Σₖ V g²] + Σ_ik [log Z_in(λ, Σ) + (C + (x̂-λ)²)/2Σ].
+//
+// It is exact only in the large-size limit and at a fixed point.
+func (e *Engine) LogEvidence() float64 {
+	total := 0.0
+	for mu := range e.M {
+		total += e.LogZ[mu]
+		for k := mu * e.P; k < (mu+1)*e.P; k++ {
+			total += 0.5 * e.V[k] * e.G[k] * e.G[k]
+		}
+	}
+	for i, x := range e.X {
+		d := x - e.Lambda[i]
+		total += e.Prior.LogNorm(e.Lambda[i], e.Sigma[i]) + 0.5*((e.C[i]+d*d)/e.Sigma[i])
+	}
+	return total
+}
+
+func sum(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x
+	}
+	return total
+}

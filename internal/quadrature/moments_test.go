@@ -1,0 +1,153 @@
+package quadrature
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// goldenRow is one case of testdata/moments.json, computed with 60 digits.
+type goldenRow struct {
+	N       float64     `json:"n"`
+	Tau     json.Number `json:"tau"`
+	B       json.Number `json:"B"`
+	Lo      float64     `json:"a"`
+	Hi      float64     `json:"b"`
+	LogNorm json.Number `json:"log_norm"`
+	Mean    json.Number `json:"mean"`
+	Var     json.Number `json:"var"`
+}
+
+func goldenRows(t testing.TB) []goldenRow {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/moments.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Rows []goldenRow }
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Rows) == 0 {
+		t.Fatal("no golden rows")
+	}
+	return file.Rows
+}
+
+func number(t testing.TB, s json.Number) float64 {
+	t.Helper()
+	v, err := s.Float64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// difference is got - want with want's 50 digits: a mean near 1 whose standard
+// deviation is 1e-9 must not be rounded before the comparison.
+func difference(t testing.TB, got float64, want json.Number) float64 {
+	t.Helper()
+	w, _, err := big.ParseFloat(want.String(), 10, 200, big.ToNearestEven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := new(big.Float).SetPrec(200).Sub(new(big.Float).SetFloat64(got), w).Float64()
+	return d
+}
+
+func TestGainMomentsGolden(t *testing.T) {
+	const tol = 1e-12
+	var worstVar, worstMean, worstLog float64
+	for i, r := range goldenRows(t) {
+		tau, b := number(t, r.Tau), number(t, r.B)
+		logNorm, mean, variance := GainMoments(r.N, tau, b, r.Lo, r.Hi)
+
+		wantVar := number(t, r.Var)
+		varErr := math.Abs(difference(t, variance, r.Var)) / wantVar
+		worstVar = max(worstVar, varErr)
+		if varErr > tol {
+			t.Errorf("row %d (n=%g τ=%g B=%g [%g,%g]): variance %g, want %s: relative error %.2g", i, r.N, tau, b, r.Lo, r.Hi, variance, r.Var, varErr)
+		}
+
+		// A double near the mean is spaced by its ulp, so no result can be
+		// closer than half of that: the bound is 1e-12 sd plus one ulp.
+		wantMean := number(t, r.Mean)
+		ulp := math.Nextafter(wantMean, math.Inf(1)) - wantMean
+		sd := math.Sqrt(wantVar)
+		meanErr := max(0, math.Abs(difference(t, mean, r.Mean))-ulp) / sd
+		worstMean = max(worstMean, meanErr)
+		if meanErr > tol {
+			t.Errorf("row %d (n=%g τ=%g B=%g [%g,%g]): mean %.17g, want %s: %.2g sd off", i, r.N, tau, b, r.Lo, r.Hi, mean, r.Mean, meanErr)
+		}
+
+		// The peak is a sum of terms as large as these; they bound its rounding.
+		scale := 1 + math.Abs(tau*mean*mean) + math.Abs(b*mean) + r.N
+		logErr := math.Abs(difference(t, logNorm, r.LogNorm)) / scale
+		worstLog = max(worstLog, logErr)
+		if logErr > tol {
+			t.Errorf("row %d: log-normaliser %.17g, want %s", i, logNorm, r.LogNorm)
+		}
+	}
+	t.Logf("worst: variance %.2g relative, mean %.2g sd beyond one ulp, log-normaliser %.2g of its terms", worstVar, worstMean, worstLog)
+}
+
+func TestGainMomentsNeverNaN(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 1e6)).Draw(t, "n")
+		tau := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 1e20)).Draw(t, "tau")
+		b := rapid.OneOf(rapid.Just(0.0), rapid.Float64(), rapid.Float64Range(-1e20, 1e20)).Filter(func(v float64) bool {
+			return !math.IsInf(v, 0) && !math.IsNaN(v)
+		}).Draw(t, "B")
+		lo := rapid.Float64Range(1e-3, 10).Draw(t, "lo")
+		hi := lo * (1 + rapid.Float64Range(1e-6, 10).Draw(t, "width"))
+		logNorm, mean, variance := GainMoments(n, tau, b, lo, hi)
+		if math.IsNaN(logNorm) || math.IsInf(logNorm, 0) {
+			t.Fatalf("log-normaliser %g", logNorm)
+		}
+		if !(mean >= lo && mean <= hi) {
+			t.Fatalf("mean %g outside [%g, %g]", mean, lo, hi)
+		}
+		if !(variance >= 0) || variance > 0.25*(hi-lo)*(hi-lo)*(1+1e-12) {
+			t.Fatalf("variance %g", variance)
+		}
+		// The density is log-concave, at least as concave as the Gaussian of
+		// precision τ (Brascamp–Lieb).
+		if variance*tau > 1+1e-9 {
+			t.Fatalf("variance·τ = %g > 1", variance*tau)
+		}
+	})
+}
+
+// Moments of the flat density and of a pure power have closed forms.
+func TestGainMomentsClosedForms(t *testing.T) {
+	_, mean, variance := GainMoments(0, 0, 0, 0.5, 1.5)
+	if math.Abs(mean-1) > 1e-15 || math.Abs(variance-1.0/12) > 1e-15 {
+		t.Errorf("uniform on [0.5, 1.5]: mean %g, variance %g", mean, variance)
+	}
+	logNorm, mean, _ := GainMoments(2, 0, 0, 1, 2)
+	if math.Abs(logNorm-math.Log(7.0/3)) > 1e-14 || math.Abs(mean-(15.0/4)/(7.0/3)) > 1e-14 {
+		t.Errorf("s² on [1, 2]: log-normaliser %g, mean %g", logNorm, mean)
+	}
+}
+
+func BenchmarkGainMoments(b *testing.B) {
+	for _, c := range []struct {
+		name       string
+		n, tau, B0 float64
+	}{
+		{"flat", 10, 1, 1},
+		{"wide", 10, 1e3, 1e3},
+		{"narrow", 10, 1e9, 1e9},
+		{"edge", 10, 1e9, 2e9},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				GainMoments(c.n, c.tau, c.B0, 0.5, 1.5)
+			}
+		})
+	}
+}

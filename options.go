@@ -1,0 +1,141 @@
+package calamp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Options selects the variant of the solver. The zero value, or nil, is the
+// recommended one.
+type Options struct {
+	// MaxIter is the largest number of iterations. The default is 500.
+	MaxIter int
+
+	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
+	// damping accounted for, below which it has converged; the run ends when
+	// every signal has. The default, 0, stops at 1e-10, or earlier where the
+	// change is below 1e-4 of the signal's own posterior standard deviation. A negative
+	// value never stops early: exactly MaxIter iterations are done.
+	Tol float64
+
+	// Damping of the updates. The default is adaptive.
+	Damping Damping
+
+	// NoScaleStep leaves the global scale of signals and calibration to the
+	// plain recursion, which finds it slowly, or drifts when the noise is tiny.
+	NoScaleStep bool
+
+	// Covariance keeps a variance for each signal (Diagonal, the default), or
+	// the P×P covariances of Algorithm 1 of the paper (Full), whose
+	// off-diagonals vanish as N grows.
+	Covariance Covariance
+
+	// Variance uses the squared entries of W (Exact, the default), or their
+	// mean (Scalar): half the work, for W with independent entries of
+	// one variance.
+	Variance Variance
+
+	// Threads is the number of goroutines; results do not depend on it. The
+	// default is GOMAXPROCS for large problems, one for small ones.
+	Threads int
+
+	// Progress, when set, is called after every iteration.
+	Progress func(Iteration) `toml:"-" json:"-"`
+}
+
+const (
+	defaultMaxIter = 500
+	defaultTol     = 1e-10
+)
+
+// Published returns the options of the algorithm as it was published: no
+// damping, no scale step, and exactly iterations iterations, since its stop
+// rule is not part of it.
+func Published(iterations int) *Options {
+	return &Options{MaxIter: iterations, Tol: -1, Damping: FixedDamping(0), NoScaleStep: true}
+}
+
+// Validate reports every field with an impossible value.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.MaxIter < 0 {
+		errs = append(errs, fmt.Errorf("the iteration limit must be positive, found %d", o.MaxIter))
+	}
+	if math.IsNaN(o.Tol) || o.Tol >= 1 {
+		errs = append(errs, fmt.Errorf("the tolerance is a relative change below 1, found %g", o.Tol))
+	}
+	if d, fixed := o.Damping.Fixed(); fixed && !(d >= 0 && d < 1) {
+		errs = append(errs, fmt.Errorf("damping must be in [0, 1), found %g", d))
+	}
+	if o.Covariance > Full {
+		errs = append(errs, fmt.Errorf("unknown covariance %d", o.Covariance))
+	}
+	if o.Variance > Scalar {
+		errs = append(errs, fmt.Errorf("unknown variance %d", o.Variance))
+	}
+	if o.Covariance == Full && o.Variance == Scalar {
+		errs = append(errs, errors.New("full covariances need exact variances: scalar is for diagonal ones"))
+	}
+	if o.Threads < 0 {
+		errs = append(errs, fmt.Errorf("the number of threads must be positive, found %d", o.Threads))
+	}
+	return errors.Join(errs...)
+}
+
+// Damping is how much of the old estimate is kept at each update,
+// x ← (1-δ) x_new + δ x_old. The zero value is adaptive: δ follows how well the
+// iteration behaves. Fixed points do not depend on it.
+type Damping struct {
+	fixed bool
+	delta float64
+}
+
+// FixedDamping keeps the fraction delta, in [0, 1), of the old estimate; 0 is
+// the undamped iteration.
+func FixedDamping(delta float64) Damping { return Damping{fixed: true, delta: delta} }
+
+// Fixed returns δ and true, or 0 and false when the damping is adaptive.
+func (d Damping) Fixed() (delta float64, fixed bool) { return d.delta, d.fixed }
+
+// String is "auto" or the fixed fraction.
+func (d Damping) String() string {
+	if !d.fixed {
+		return "auto"
+	}
+	return strconv.FormatFloat(d.delta, 'g', -1, 64)
+}
+
+// UnmarshalText reads what String writes.
+func (d *Damping) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*d = Damping{}
+		return nil
+	}
+	delta, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return fmt.Errorf("damping is auto or a number in [0, 1), found %q", text)
+	}
+	*d = FixedDamping(delta)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Damping) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Covariance selects between variances and P×P covariances.
+type Covariance uint8
+
+const (
+	Diagonal Covariance = iota // one variance a signal
+	Full                       // P×P covariances
+)
+
+// Variance selects between squared entries of W and their mean.
+type Variance uint8
+
+const (
+	Exact  Variance = iota // squared entries
+	Scalar                 // their mean
+)

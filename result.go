@@ -1,0 +1,103 @@
+package calamp
+
+import (
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Result is what a run ended with. It never holds a NaN or an Inf: a run that
+// diverges returns its last finite estimate, and says so in Status.
+type Result struct {
+	X    *mat.Dense // N×P, posterior means of the signals
+	XVar *mat.Dense // N×P, posterior variances
+
+	S    []float64 // M, posterior means of the calibration variables (y = z/s)
+	SVar []float64 // M, posterior variances, at a fixed global scale
+	Gain []float64 // M, the multiplicative gains 1/S
+
+	// ScaleSD is the relative standard deviation of the global scale common to
+	// X and S, which the readings do not determine: an error bar of its own,
+	// beside XVar and SVar. It is 0 when the channel does not calibrate.
+	ScaleSD float64
+
+	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
+	// explains the readings; 0 where a reading is missing.
+	Residual *mat.Dense
+
+	Status     Status
+	Reason     string // the status in a sentence, with numbers
+	Iterations int
+	Converged  []bool    // P, signal by signal
+	Change     []float64 // P, last relative change of each signal
+
+	// LogEvidence is the Bethe approximation of log p(Y|W) at the last iteration.
+	LogEvidence float64
+
+	Trace    []Iteration
+	Warnings []Warning
+	Wall     time.Duration
+}
+
+// Status says how a run ended.
+type Status uint8
+
+const (
+	NotConverged Status = iota // the iteration limit came first
+	Converged                  // every signal met the tolerance
+	Diverged                   // estimates blew up; the last sane ones are returned
+	Cancelled                  // the context was cancelled
+)
+
+// String is the status as written in JSON.
+func (s Status) String() string {
+	switch s {
+	case Converged:
+		return "converged"
+	case Diverged:
+		return "diverged"
+	case Cancelled:
+		return "cancelled"
+	default:
+		return "not converged"
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Iteration is one line of a run's trace.
+type Iteration struct {
+	Index       int     // from 1
+	Change      float64 // largest relative change of a signal, damping accounted for
+	MeanXVar    float64 // mean posterior variance of the signals' entries
+	MeanSVar    float64 // mean posterior variance of s
+	MeanV       float64 // mean variance of z = Wx before its reading
+	OffV        float64 // mean |off-diagonal| of V; 0 with diagonal covariances
+	Scale       float64 // factor of the scale step; 1 when none was taken
+	Damping     float64 // δ of this iteration
+	LogEvidence float64 // Bethe approximation; exact meaning only at convergence
+}
+
+// Warning is something a user should know before trusting a result.
+type Warning struct {
+	Code    WarningCode `json:"code"`
+	Message string      `json:"message"`
+	Sensors []int       `json:"sensors,omitempty"` // rows of W, from 0
+	Signals []int       `json:"signals,omitempty"` // columns of Y, from 0
+}
+
+// WarningCode identifies the kind of a [Warning] to programs.
+type WarningCode string
+
+const (
+	TooFewMeasurements  WarningCode = "too-few-measurements" // α below α_min or α_CS
+	NothingLearned      WarningCode = "nothing-learned"      // posterior of s as wide as its prior
+	UnexplainedVariance WarningCode = "unexplained-variance" // errors far above what the noise explains
+	MatrixMean          WarningCode = "matrix-mean"          // row or column means of W far from zero
+	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
+	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
+	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
+	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
+	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
+)

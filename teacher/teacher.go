@@ -1,0 +1,135 @@
+// Package teacher makes synthetic problems with known truth.
+package teacher
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Teacher describes an ensemble of problems: W with independent N(0, 1/N)
+// entries, signals from a Gauss–Bernoulli prior, calibration from Gain.
+type Teacher struct {
+	N, M, P  int
+	Signal   prior.GaussBernoulli
+	Gain     channel.GainPrior
+	NoiseVar float64
+
+	// X, when set, is used in place of random signals (N×P); then Signal is
+	// not drawn from.
+	X *mat.Dense
+}
+
+// Instance is one problem of the ensemble with its truth.
+type Instance struct {
+	W     *operator.Dense // M×N
+	Y     *mat.Dense      // M×P
+	Truth calamp.Truth
+}
+
+// Problem is the instance with the teacher's own model: matched inference.
+func (t Teacher) Problem(in *Instance) *calamp.Problem {
+	return &calamp.Problem{
+		W: in.W, Y: in.Y, Prior: t.Signal,
+		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar},
+	}
+}
+
+// Validate reports what describes no ensemble.
+func (t Teacher) Validate() error {
+	if t.N <= 0 || t.M <= 0 || t.P <= 0 {
+		return fmt.Errorf("N, M and P must be positive, found N = %d, M = %d, P = %d", t.N, t.M, t.P)
+	}
+	if t.X != nil {
+		if n, p := t.X.Dims(); n != t.N || p != t.P {
+			return fmt.Errorf("signals are %d×%d, expected N×P = %d×%d", n, p, t.N, t.P)
+		}
+	} else if err := t.Signal.Validate(); err != nil {
+		return err
+	}
+	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
+}
+
+// Draw makes the instance of a seed. W, X, s and the noise come from streams of
+// their own, so that changing P or Δ, say, leaves W and s as they were.
+func (t Teacher) Draw(seed uint64) (*Instance, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	w := make([]float64, t.M*t.N)
+	rng := stream(seed, "W")
+	for i := range w {
+		w[i] = rng.NormFloat64() / math.Sqrt(float64(t.N))
+	}
+	dense, err := operator.NewDense(t.M, t.N, w)
+	if err != nil {
+		return nil, err
+	}
+	x := t.X
+	if x == nil {
+		x = t.signals(stream(seed, "X"))
+	}
+	s := t.calibration(stream(seed, "s"))
+
+	var y mat.Dense
+	y.Mul(mat.NewDense(t.M, t.N, w), x)
+	noise := stream(seed, "noise")
+	sd := math.Sqrt(t.NoiseVar)
+	y.Apply(func(mu, _ int, z float64) float64 {
+		return (z + sd*noise.NormFloat64()) / s[mu]
+	}, &y)
+	return &Instance{W: dense, Y: &y, Truth: calamp.Truth{X: x, S: s}}, nil
+}
+
+func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
+	x := mat.NewDense(t.N, t.P, nil)
+	sd := math.Sqrt(t.Signal.SignalVar)
+	for k := range t.P {
+		for i := range t.N {
+			// Both numbers are drawn for every entry: the values of a signal do
+			// not move when only the density changes.
+			on, value := rng.Float64() < t.Signal.Density, t.Signal.SignalMean+sd*rng.NormFloat64()
+			if on {
+				x.Set(i, k, value)
+			}
+		}
+	}
+	return x
+}
+
+func (t Teacher) calibration(rng *rand.Rand) []float64 {
+	s := make([]float64, t.M)
+	for mu := range s {
+		s[mu] = t.drawGain(rng)
+	}
+	return s
+}
+
+// drawGain samples the (truncated normal) calibration prior by rejection from
+// the uniform on its range.
+func (t Teacher) drawGain(rng *rand.Rand) float64 {
+	g := t.Gain
+	logDensity := func(s float64) float64 { return -0.5 * g.Precision * (s - g.Center) * (s - g.Center) }
+	peak := logDensity(min(max(g.Center, g.Lo), g.Hi))
+	for {
+		s := g.Lo + (g.Hi-g.Lo)*rng.Float64()
+		if rng.Float64() <= math.Exp(logDensity(s)-peak) {
+			return s
+		}
+	}
+}
+
+// stream is the random stream of one ingredient of a seed's instance.
+func stream(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
