@@ -134,3 +134,15 @@ func (c Gain) ScaleDerivatives(scale float64, count, tau, b []float64) (first, s
 	}
 	return first, second
 }
+
+// Excess says by how many of its own standard deviations the posterior of s,
+// were it not cut to the range, would peak outside: negative below Lo, positive
+// above Hi, 0 inside. Arguments are the sensor's statistics (see [Gain]).
+func (p GainPrior) Excess(n, tau, b float64) float64 {
+	tau, b = tau+p.Precision, b+p.Precision*p.Center
+	if tau == 0 {
+		return 0
+	}
+	mode := quadrature.GainMode(n, tau, b)
+	return (mode - min(max(mode, p.Lo), p.Hi)) * math.Sqrt(tau)
+}

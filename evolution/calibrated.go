@@ -5,6 +5,7 @@ package evolution
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/integrate/quad"
 
@@ -25,8 +26,22 @@ func AlphaMin(density float64, p int) float64 {
 //
 //	α_CS = sup_Σ mmse(Σ)/Σ
 //
-// (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8.
+// (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8. It
+// depends only on the density and on x̄/√v; values once computed are remembered.
 func AlphaCS(g prior.GaussBernoulli) float64 {
+	g = prior.GaussBernoulli{Density: g.Density, SignalMean: g.SignalMean / math.Sqrt(g.SignalVar), SignalVar: 1}
+	if known, ok := alphaCS.Load(g); ok {
+		return known.(float64)
+	}
+	alpha := supremumRatio(g)
+	alphaCS.Store(g, alpha)
+	return alpha
+}
+
+var alphaCS sync.Map // prior.GaussBernoulli of variance 1 → float64
+
+// supremumRatio is sup_Σ mmse(Σ)/Σ.
+func supremumRatio(g prior.GaussBernoulli) float64 {
 	ratio := func(logSigma float64) float64 {
 		sigma := math.Exp(logSigma)
 		return MMSE(g, sigma) / sigma

@@ -14,38 +14,61 @@ type Dense struct {
 	f64        []float64 // exactly one of the two is set
 	f32        []float32
 	meanSquare float64
+	means      Means
+}
+
+// Means are the averages of the entries of a matrix by row and by column. AMP
+// is derived for entries of mean zero.
+type Means struct {
+	Rows, Columns []float64 // M and N
 }
 
 // NewDense wraps the M×N row-major matrix w, which it does not copy.
-// It returns an error that names the first entry which is not finite.
+// The error names the first entry that is not finite, counting from 0.
 func NewDense(m, n int, w []float64) (*Dense, error) {
-	meanSquare, err := checkEntries(m, n, w)
-	return &Dense{m: m, n: n, f64: w, meanSquare: meanSquare}, err
+	d := &Dense{m: m, n: n, f64: w}
+	return d, measure(d, w)
 }
 
 // NewDense32 is NewDense for single-precision storage.
 func NewDense32(m, n int, w []float32) (*Dense, error) {
-	meanSquare, err := checkEntries(m, n, w)
-	return &Dense{m: m, n: n, f32: w, meanSquare: meanSquare}, err
+	d := &Dense{m: m, n: n, f32: w}
+	return d, measure(d, w)
 }
 
-func checkEntries[T float32 | float64](m, n int, w []T) (meanSquare float64, err error) {
-	if m <= 0 || n <= 0 || len(w) != m*n {
-		return 0, fmt.Errorf("W: %d values do not make a %d×%d matrix", len(w), m, n)
+// measure checks the entries of w and sets what d tells of them.
+func measure[T float32 | float64](d *Dense, w []T) error {
+	if d.m <= 0 || d.n <= 0 || len(w) != d.m*d.n {
+		return fmt.Errorf("W: %d values do not make a %d×%d matrix", len(w), d.m, d.n)
 	}
-	for i, v := range w {
-		x := float64(v)
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return 0, fmt.Errorf("W: row %d, column %d is %g, expected a finite number", i/n, i%n, x)
+	d.means = Means{Rows: make([]float64, d.m), Columns: make([]float64, d.n)}
+	total := 0.0
+	for mu := range d.m {
+		row, squares := 0.0, 0.0
+		for i, v := range w[mu*d.n : (mu+1)*d.n] {
+			x := float64(v)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("W: row %d, column %d is %g, expected a finite number", mu, i, x)
+			}
+			row += x
+			squares += x * x
+			d.means.Columns[i] += x
 		}
-		meanSquare += x * x
+		d.means.Rows[mu] = row / float64(d.n)
+		total += squares
 	}
-	meanSquare /= float64(len(w))
-	if meanSquare == 0 || math.IsInf(meanSquare, 1) {
-		return 0, fmt.Errorf("W: mean square of the entries is %g, expected a positive finite number", meanSquare)
+	for i := range d.means.Columns {
+		d.means.Columns[i] /= float64(d.m)
 	}
-	return meanSquare, nil
+	d.meanSquare = total / float64(len(w))
+	if d.meanSquare == 0 || math.IsInf(d.meanSquare, 1) {
+		return fmt.Errorf("W: the mean square of the entries is %g, expected a positive finite number", d.meanSquare)
+	}
+	return nil
 }
+
+// Means returns the row and column means, which the caller must not change.
+func (d *Dense) Means() Means { return d.means }
 
 // Dims implements [Operator].
 func (d *Dense) Dims() (m, n int) { return d.m, d.n }

@@ -37,9 +37,10 @@ type Vector interface {
 
 	// PosteriorVector writes the mean (P) and covariance (P×P, row-major) of
 	// the density proportional to ∏ₖ p(xₖ) · N(x; λ, A⁻¹), where precision is A
-	// (P×P, row-major, positive semidefinite) and field is Aλ. It returns an
-	// error if it cannot (P too large, a singular system).
-	PosteriorVector(mean, covariance, field, precision []float64) error
+	// (P×P, row-major, positive semidefinite) and field is Aλ. It returns
+	// log ∫ ∏ₖ p(xₖ) exp(-½xᵀAx + (Aλ)ᵀx) dx, and an error if it cannot (P too
+	// large, a singular system).
+	PosteriorVector(mean, covariance, field, precision []float64) (logNorm float64, err error)
 }
 
 // validPositive reports a parameter that is not a finite positive number.

@@ -100,8 +100,16 @@ func TestVectorPosteriorFactorises(t *testing.T) {
 		mean, variance := make([]float64, p), make([]float64, p)
 		g.Posterior(mean, variance, lambda, sigma)
 		vm, vc := make([]float64, p), make([]float64, p*p)
-		if err := g.PosteriorVector(vm, vc, field, precision); err != nil {
+		logNorm, err := g.PosteriorVector(vm, vc, field, precision)
+		if err != nil {
 			t.Fatal(err)
+		}
+		want := 0.0
+		for k := range p {
+			want += g.LogNorm(lambda[k], sigma[k]) + 0.5*lambda[k]*lambda[k]/sigma[k]
+		}
+		if math.Abs(logNorm-want) > 1e-9*(1+math.Abs(want)) {
+			t.Fatalf("log-normaliser %g, the scalar ones sum to %g", logNorm, want)
 		}
 		for k := range p {
 			if math.Abs(vm[k]-mean[k]) > 1e-10*(1+math.Abs(mean[k])) || math.Abs(vc[k*p+k]-variance[k]) > 1e-10 {

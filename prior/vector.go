@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// maxSignals bounds the sum over which entries are non-zero.
-const maxSignals = 10
+// MaxVectorSignals bounds the sum over which of the P entries are non-zero.
+const MaxVectorSignals = 10
 
 // PosteriorVector implements [Vector]: closed form for the Gaussian prior, a
 // sum over the 2^P supports otherwise (P ≤ 10).
@@ -18,7 +18,7 @@ const maxSignals = 10
 // with precision A_SS + I/v; its log-weight is
 //
 //	|S| log ρ + (P-|S|) log(1-ρ) + ½ hᵀ(A_SS+I/v)⁻¹h - ½ |S| x̄²/v - ½ log det(I + v A_SS),  h = (Aλ)_S + x̄/v.
-func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []float64) error {
+func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []float64) (logNorm float64, err error) {
 	p := len(mean)
 	if len(field) != p || len(covariance) != p*p || len(precision) != p*p {
 		panic("calamp: PosteriorVector: slices of different sizes")
@@ -27,14 +27,14 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 		full := uint(1)<<p - 1
 		s, err := g.support(full, p, field, precision)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		copy(mean, s.mean)
 		copy(covariance, s.covariance)
-		return nil
+		return s.logWeight, nil
 	}
-	if p > maxSignals {
-		return fmt.Errorf("the sparse vector posterior sums over 2^P supports and is limited to P ≤ %d, found P = %d", maxSignals, p)
+	if p > MaxVectorSignals {
+		return 0, fmt.Errorf("the sparse vector posterior sums over 2^P supports and is limited to P ≤ %d, found P = %d", MaxVectorSignals, p)
 	}
 
 	supports := make([]supportPosterior, 1<<p)
@@ -42,7 +42,7 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 	for set := range supports {
 		s, err := g.support(uint(set), p, field, precision)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		supports[set] = s
 		top = max(top, s.logWeight)
@@ -68,7 +68,7 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 			}
 		}
 	}
-	return nil
+	return top + math.Log(total), nil
 }
 
 type supportPosterior struct {

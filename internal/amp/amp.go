@@ -48,12 +48,14 @@ type Engine struct {
 	// Sums of the scale step (see ScaleStep), from the last iteration.
 	fieldPull float64 // S  = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
 	nextPull  float64 // the same for the current x̂
+	savedPull float64
 
 	scalarD    []float64 // M×P, ∂g before damping
 	r, h       []float64
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
+	saved      [][]float64 // see Save
 	sweep      operator.Sweep
 	rows       operator.RowFunc
 }
@@ -270,4 +272,38 @@ func sum(v []float64) float64 {
 		total += x
 	}
 	return total
+}
+
+// MeanV returns the mean variance of z; off is for full covariances.
+func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)), 0 }
+
+// state lists everything that an iteration changes and that the next one, or a
+// reader of the result, uses.
+func (e *Engine) state() [][]float64 {
+	return [][]float64{
+		e.X, e.C, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
+		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Norm, e.SumC,
+	}
+}
+
+// Save keeps the present state for [Engine.Restore].
+func (e *Engine) Save() { e.saved = save(e.saved, e.state()); e.savedPull = e.nextPull }
+
+// Restore returns to the state of the latest [Engine.Save].
+func (e *Engine) Restore() { restore(e.state(), e.saved); e.nextPull = e.savedPull }
+
+func save(dst, src [][]float64) [][]float64 {
+	if dst == nil {
+		dst = make([][]float64, len(src))
+	}
+	for i, v := range src {
+		dst[i] = append(dst[i][:0], v...)
+	}
+	return dst
+}
+
+func restore(dst, src [][]float64) {
+	for i, v := range src {
+		copy(dst[i], v)
+	}
 }

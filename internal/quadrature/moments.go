@@ -44,7 +44,7 @@ func legendre() (x, w [nodes]float64) {
 // deviations or one unit in the last place, whichever is larger. Finite input
 // never gives a NaN.
 func GainMoments(n, tau, b, lo, hi float64) (logNorm, mean, variance float64) {
-	mode := min(max(gainMode(n, tau, b), lo), hi)
+	mode := min(max(GainMode(n, tau, b), lo), hi)
 	slope := gainSlope(n, tau, b, mode)
 	peak := n*math.Log(mode) + mode*(b-0.5*tau*mode)
 	if math.IsNaN(slope) || math.Abs(slope) > math.MaxFloat64/4 || tau > math.MaxFloat64/4 {
@@ -58,9 +58,9 @@ func GainMoments(n, tau, b, lo, hi float64) (logNorm, mean, variance float64) {
 	return clampFinite(peak + math.Log(mass)), min(max(mode+first, lo), hi), second
 }
 
-// gainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0: the
+// GainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0: the
 // positive root of τs² - Bs - n, in the form that does not cancel.
-func gainMode(n, tau, b float64) float64 {
+func GainMode(n, tau, b float64) float64 {
 	if tau == 0 && b >= 0 {
 		return math.Inf(1) // increasing; flat when n = B = 0, any point will do
 	}

@@ -1,0 +1,169 @@
+package channel
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func block(y, omega, v []float64) *Block {
+	p := len(y)
+	return &Block{
+		P: p, Y: y, Omega: omega, V: v,
+		G: make([]float64, p), DG: make([]float64, p),
+		Tau: make([]float64, 1), B: make([]float64, 1), Count: make([]float64, 1),
+		S: make([]float64, 1), SVar: make([]float64, 1), LogZ: make([]float64, 1),
+	}
+}
+
+// drawSensor makes the readings of one sensor that a model of gains in
+// [0.5, 1.5] could have given.
+func drawSensor(t *rapid.T) (y, omega, v []float64) {
+	p := rapid.IntRange(1, 5).Draw(t, "P")
+	for range p {
+		z := rapid.Float64Range(-3, 3).Draw(t, "z")
+		y = append(y, z/rapid.Float64Range(0.6, 1.4).Draw(t, "s"))
+		v = append(v, rapid.Float64Range(0.01, 2).Draw(t, "V"))
+		omega = append(omega, z+rapid.Float64Range(-1, 1).Draw(t, "error"))
+	}
+	return y, omega, v
+}
+
+// g and ∂g are the first and second derivatives of log Z_out, which is
+// computed from other numbers: the definition, by central differences.
+func TestOutputFunctionsAreDerivativesOfTheEvidence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y, omega, v := drawSensor(t)
+		channels := []Channel{
+			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3},
+			Gain{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-3},
+			AWGN{NoiseVar: 1e-3},
+			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+		}
+		c := rapid.SampledFrom(channels).Draw(t, "channel")
+		b := block(y, omega, v)
+		c.Output(b)
+		for k := range y {
+			const h = 1e-4
+			at := func(shift float64) float64 {
+				moved := append([]float64(nil), omega...)
+				moved[k] += shift
+				m := block(y, moved, v)
+				c.Output(m)
+				return m.LogZ[0]
+			}
+			first := (at(h) - at(-h)) / (2 * h)
+			second := (at(h) - 2*at(0) + at(-h)) / (h * h)
+			if math.Abs(first-b.G[k]) > 1e-4*(1+math.Abs(first)) {
+				t.Fatalf("%T: g[%d] = %g, difference quotient %g", c, k, b.G[k], first)
+			}
+			if math.Abs(second-b.DG[k]) > 1e-3*(1+math.Abs(second)) {
+				t.Fatalf("%T: ∂g[%d] = %g, difference quotient %g", c, k, b.DG[k], second)
+			}
+			if b.DG[k] > 0 {
+				t.Fatalf("∂g = %g > 0", b.DG[k])
+			}
+		}
+	})
+}
+
+func TestMissingReadingIsAsIfItWereNotThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y, omega, v := drawSensor(t)
+		for _, c := range []Channel{Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}, AWGN{NoiseVar: 1e-3}} {
+			without := block(y, omega, v)
+			c.Output(without)
+			with := block(append([]float64{math.NaN()}, y...), append([]float64{3}, omega...), append([]float64{1}, v...))
+			c.Output(with)
+			if with.G[0] != 0 || with.DG[0] != 0 {
+				t.Fatalf("%T: missing reading has g = %g, ∂g = %g", c, with.G[0], with.DG[0])
+			}
+			if with.S[0] != without.S[0] || with.SVar[0] != without.SVar[0] || with.Count[0] != without.Count[0] || with.LogZ[0] != without.LogZ[0] {
+				t.Fatalf("%T: a missing reading changed the posterior of s", c)
+			}
+		}
+	})
+}
+
+// With a diagonal V the correlated output functions are the plain ones.
+func TestCorrelatedOutputReducesToDiagonal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y, omega, v := drawSensor(t)
+		p := len(y)
+		if p > 1 && rapid.Bool().Draw(t, "missing") {
+			y[0] = math.NaN()
+		}
+		for _, c := range []Correlated{
+			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3},
+			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+		} {
+			b := block(y, omega, v)
+			c.Output(b)
+			s := &Sensor{Y: y, Omega: omega, V: make([]float64, p*p), G: make([]float64, p), DG: make([]float64, p*p)}
+			for k := range p {
+				s.V[k*p+k] = v[k]
+			}
+			c.OutputCorrelated(s)
+			close := func(what string, got, want float64) {
+				t.Helper()
+				if math.Abs(got-want) > 1e-9*(1+math.Abs(want)) {
+					t.Fatalf("%T: %s = %g, diagonal %g", c, what, got, want)
+				}
+			}
+			close("s", s.S, b.S[0])
+			close("var s", s.SVar, b.SVar[0])
+			close("log Z", s.LogZ, b.LogZ[0])
+			for k := range p {
+				close("g", s.G[k], b.G[k])
+				close("∂g", s.DG[k*p+k], b.DG[k])
+			}
+		}
+	})
+}
+
+func TestScaleDerivatives(t *testing.T) {
+	c := Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}
+	count, tau, b := []float64{3, 5}, []float64{40, 2000}, []float64{45, 1900}
+	evidence := func(scale float64) float64 {
+		total := 0.0
+		for mu := range tau {
+			l, _, _ := c.Prior.posterior(count[mu], tau[mu], scale*b[mu])
+			total += l
+		}
+		return total
+	}
+	const h = 1e-4
+	first, second := c.ScaleDerivatives(1, count, tau, b)
+	if want := (evidence(1+h) - evidence(1-h)) / (2 * h); math.Abs(first-want) > 1e-5*math.Abs(want) {
+		t.Errorf("first derivative %g, difference quotient %g", first, want)
+	}
+	if want := (evidence(1+h) - 2*evidence(1) + evidence(1-h)) / (h * h); math.Abs(second-want) > 1e-4*math.Abs(want) {
+		t.Errorf("second derivative %g, difference quotient %g", second, want)
+	}
+}
+
+func TestExcess(t *testing.T) {
+	p := Uniform(0.9, 1.1)
+	for _, c := range []struct{ s, want float64 }{{1, 0}, {1.1 + 5e-3, 5}, {0.9 - 3e-3, -3}} {
+		const tau = 1e6
+		if got := p.Excess(0, tau, tau*c.s); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("posterior around %g: %g standard deviations outside, want %g", c.s, got, c.want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	bad := []interface{ Validate() error }{
+		Gain{Prior: Uniform(0, 1)}, Gain{Prior: Uniform(1, 1)}, Gain{Prior: Uniform(2, 1)},
+		Gain{Prior: Uniform(math.NaN(), 1)}, Gain{Prior: Uniform(1, math.Inf(1))},
+		Gain{Prior: Uniform(1, 2), NoiseVar: -1}, Gain{Prior: Uniform(1, 2), NoiseVar: math.NaN()},
+		Gain{Prior: TruncatedNormal(1, 0, 0.5, 1.5)},
+		AWGN{NoiseVar: -1}, AWGN{S: []float64{1, 0}},
+	}
+	for _, c := range bad {
+		if c.Validate() == nil {
+			t.Errorf("%+v was accepted", c)
+		}
+	}
+}

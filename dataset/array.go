@@ -1,0 +1,173 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Info describes an array of a file.
+type Info struct {
+	Name  string `json:"name"`
+	Dtype string `json:"dtype"` // as numpy writes it: "<f8", "|b1", …
+	Order string `json:"order"` // "C" or "F"
+	Shape []int  `json:"shape"` // of length 0 for a single number
+	Bytes int64  `json:"bytes"` // of the values, uncompressed
+}
+
+// Array is an array of numbers with any number of dimensions.
+type Array struct {
+	Info             // as in the file
+	Data   []float64 // in C order (the last index runs fastest), whatever the file's
+	path   string
+	data32 []float32 // in place of Data where single precision is kept
+}
+
+// LoadArray reads one array of the .npz at path, or the array of a .npy, as
+// float64; integers beyond 2⁵³ are rounded. In a .npz the name may be empty
+// when there is only one array; for a .npy it only serves messages.
+func LoadArray(path, name string) (*Array, error) {
+	return loadArray(path, name, false)
+}
+
+func loadArray(path, name string, keepSingle bool) (*Array, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.read(name, keepSingle)
+}
+
+// Inspect lists the arrays of the .npz or .npy at path, of whatever type,
+// without reading their values.
+func Inspect(path string) ([]Info, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	infos := make([]Info, 0, len(c.entries))
+	for _, e := range c.entries {
+		r, err := e.open()
+		if err != nil {
+			return nil, c.fault(e.name, "damaged: %w", err)
+		}
+		info, err := readHeader(r, e)
+		r.Close()
+		if err != nil {
+			return nil, c.fault(e.name, "%w", err)
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// read reads the array of the given name. With keepSingle, an f4 array is left
+// in data32.
+func (c *container) read(name string, keepSingle bool) (*Array, error) {
+	e, err := c.choose(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.open()
+	if err != nil {
+		return nil, c.fault(e.name, "damaged: %w", err)
+	}
+	defer r.Close()
+	a := &Array{path: c.path}
+	if a.Info, err = readHeader(r, e); err != nil {
+		return nil, c.fault(e.name, "%w", err)
+	}
+	if err := a.readValues(r, keepSingle); err != nil {
+		return nil, c.fault(e.name, "%w", err)
+	}
+	return a, nil
+}
+
+// choose returns the entry to read, under the name it goes by in messages.
+func (c *container) choose(name string) (entry, error) {
+	if c.format == npyFormat || name == "" && len(c.entries) == 1 {
+		e := c.entries[0]
+		if name != "" {
+			e.name = name
+		}
+		return e, nil
+	}
+	if name == "" {
+		var names []string
+		for _, e := range c.entries {
+			names = append(names, e.name)
+		}
+		return entry{}, c.fault("", "%d arrays (%s), expected a single one", len(names), shorten(names))
+	}
+	e := c.find(name)
+	if e == nil {
+		return entry{}, c.missing(name)
+	}
+	return *e, nil
+}
+
+// readOptional is read for an array that may be missing: then it returns nil.
+func (c *container) readOptional(name string) (*Array, error) {
+	if c.find(name) == nil {
+		return nil, nil
+	}
+	return c.read(name, false)
+}
+
+func (a *Array) fault(format string, args ...any) error {
+	return fault(a.path, a.Name, format, args...)
+}
+
+// readValues reads what follows the header, to the end: the archive's checksum
+// is compared only there.
+func (a *Array) readValues(r io.Reader, keepSingle bool) error {
+	t, err := parseDtype(a.Dtype)
+	if err != nil {
+		return err
+	}
+	if t.kind == "f4" && keepSingle {
+		a.data32, err = decode(r, a, t, decodeSingle)
+	} else {
+		a.Data, err = decode(r, a, t, decoders[t.kind])
+	}
+	if err != nil {
+		return err
+	}
+	var extra [1]byte
+	switch n, err := io.ReadFull(r, extra[:]); {
+	case n > 0:
+		return errors.New("damaged: more values than the archive's directory says")
+	case err != io.EOF:
+		return fmt.Errorf("damaged: %w", err)
+	}
+	return nil
+}
+
+// count is the number of entries. The header's check saw to it that it does
+// not overflow.
+func (i Info) count() int {
+	n := 1
+	for _, d := range i.Shape {
+		n *= d
+	}
+	return n
+}
+
+// dims is the shape in a message: 627×784, a vector of 627, a single number.
+func (i Info) dims() string {
+	switch len(i.Shape) {
+	case 0:
+		return "a single number"
+	case 1:
+		return fmt.Sprintf("a vector of %d", i.Shape[0])
+	}
+	text := make([]string, len(i.Shape))
+	for k, d := range i.Shape {
+		text[k] = strconv.Itoa(d)
+	}
+	return strings.Join(text, "×")
+}

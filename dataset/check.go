@@ -1,0 +1,206 @@
+package dataset
+
+import (
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/operator"
+)
+
+// assemble makes a problem of its arrays, of which x0 and s0 may be nil.
+func assemble(w, y, x0, s0 *Array) (*Problem, error) {
+	readings, truth, err := check(w, y, x0, s0)
+	if err != nil {
+		return nil, err
+	}
+	matrix, err := w.dense()
+	if err != nil {
+		return nil, err
+	}
+	return &Problem{W: matrix, Y: readings, Truth: truth}, nil
+}
+
+// check holds a problem that will be written to the rules for one that is read.
+func (p *Problem) check() error {
+	if p.W == nil || p.Y == nil {
+		return errors.New("a problem needs W and Y")
+	}
+	m, n := p.W.Dims()
+	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}}
+	var x0, s0 *Array
+	if p.Truth.X != nil {
+		x0 = fromMatrix("X0", p.Truth.X)
+	}
+	if p.Truth.S != nil {
+		s0 = fromVector("s0", p.Truth.S)
+	}
+	_, _, err := check(w, fromMatrix("Y", p.Y), x0, s0)
+	return notInput(err)
+}
+
+// notInput keeps the words of an InputError, about data that was not read.
+func notInput(err error) error {
+	if e, ok := errors.AsType[*InputError](err); ok {
+		return errors.New(e.sentence())
+	}
+	return err
+}
+
+// fromMatrix shares the values of m where they are contiguous.
+func fromMatrix(name string, m *mat.Dense) *Array {
+	rows, columns := m.Dims()
+	a := &Array{Info: Info{Name: name, Shape: []int{rows, columns}}}
+	if raw := m.RawMatrix(); raw.Stride == columns {
+		a.Data = raw.Data[:rows*columns]
+		return a
+	}
+	for i := range rows {
+		a.Data = append(a.Data, m.RawRowView(i)...)
+	}
+	return a
+}
+
+func fromVector(name string, v []float64) *Array {
+	return &Array{Info: Info{Name: name, Shape: []int{len(v)}}, Data: v}
+}
+
+// check compares the arrays of a problem with each other, all but the values of w.
+func check(w, y, x0, s0 *Array) (readings *mat.Dense, truth calamp.Truth, err error) {
+	if len(w.Shape) != 2 {
+		return nil, truth, w.fault("W is %s, expected a matrix M×N", w.dims())
+	}
+	if y, err = y.columns("M×P"); err != nil {
+		return nil, truth, err
+	}
+	if err := checkReadings(w, y); err != nil {
+		return nil, truth, err
+	}
+	m, n, p := w.Shape[0], w.Shape[1], y.Shape[1]
+	if x0 != nil {
+		if x0, err = x0.columns("N×P"); err != nil {
+			return nil, truth, err
+		}
+		if err := checkSignals(x0, n, p); err != nil {
+			return nil, truth, err
+		}
+		truth.X = x0.matrix()
+	}
+	if s0 != nil {
+		if err := checkCalibration(s0, m, n); err != nil {
+			return nil, truth, err
+		}
+		truth.S = s0.Data
+	}
+	return y.matrix(), truth, nil
+}
+
+// columns makes a matrix of a vector, and refuses what is neither, or empty.
+func (a *Array) columns(expected string) (*Array, error) {
+	b := *a
+	if len(a.Shape) == 1 {
+		b.Shape = []int{a.Shape[0], 1}
+	}
+	if len(b.Shape) != 2 {
+		return nil, a.fault("%s is %s, expected a matrix %s or a vector", a.Name, a.dims(), expected)
+	}
+	if a.count() == 0 {
+		return nil, a.fault("%s is %s: there is nothing in it, expected %s", a.Name, a.dims(), expected)
+	}
+	return &b, nil
+}
+
+// checkReadings compares the rows of W and Y, recognises transposed ones, and
+// refuses infinite readings.
+func checkReadings(w, y *Array) error {
+	m, n := w.Shape[0], w.Shape[1]
+	rows, columns := y.Shape[0], y.Shape[1]
+	switch {
+	case rows == m:
+		return checkFinite(y, true)
+	case columns == m && rows == n:
+		return y.fault("Y is %d×%d and W is %d×%d: one of the two looks transposed, expected Y M×P and W M×N with M sensors",
+			rows, columns, m, n)
+	case columns == m:
+		return y.fault("Y is %d×%d but W has %d rows (sensors): Y looks transposed, expected %d×P", rows, columns, m, m)
+	case rows == n:
+		return w.fault("W is %d×%d and Y has %d rows: W looks transposed, expected %d×N", m, n, rows, rows)
+	}
+	return y.fault("Y is %d×%d but W has %d rows (sensors): expected %d×P%s", rows, columns, m, m, y.headerHint(m))
+}
+
+// dense hands over the values to an operator.
+func (a *Array) dense() (*operator.Dense, error) {
+	m, n := a.Shape[0], a.Shape[1]
+	var d *operator.Dense
+	var err error
+	if a.data32 != nil {
+		d, err = operator.NewDense32(m, n, a.data32)
+	} else {
+		d, err = operator.NewDense(m, n, a.Data)
+	}
+	if err != nil {
+		return nil, a.fault("%w", err)
+	}
+	return d, nil
+}
+
+// matrix hands over the values of a matrix that is not empty.
+func (a *Array) matrix() *mat.Dense {
+	return mat.NewDense(a.Shape[0], a.Shape[1], a.Data)
+}
+
+// checkFinite refuses Inf, and NaN unless it stands for a missing reading.
+func checkFinite(a *Array, missing bool) error {
+	expected := "a finite number"
+	if missing {
+		expected = "a finite number, or NaN where a reading is missing"
+	}
+	columns := a.Shape[1]
+	for i, v := range a.Data {
+		if math.IsInf(v, 0) || math.IsNaN(v) && !missing {
+			return a.fault("row %d, column %d is %g, expected %s", i/columns, i%columns, v, expected)
+		}
+	}
+	return nil
+}
+
+func checkSignals(x *Array, n, p int) error {
+	rows, columns := x.Shape[0], x.Shape[1]
+	switch {
+	case rows == p && columns == n && n != p:
+		return x.fault("X0 is %d×%d: it looks transposed, expected N×P = %d×%d", rows, columns, n, p)
+	case rows != n || columns != p:
+		return x.fault("X0 is %d×%d, expected N×P = %d×%d (columns of W, columns of Y)", rows, columns, n, p)
+	}
+	return checkFinite(x, false)
+}
+
+func checkCalibration(s *Array, m, n int) error {
+	if !s.isVector() || s.count() != m {
+		hint := ""
+		if s.count() == n {
+			hint = ", as many as W has columns"
+		}
+		return s.fault("s0 is %s%s, expected %d values, one for each row of W", s.dims(), hint, m)
+	}
+	for i, v := range s.Data {
+		if !(v > 0) || math.IsInf(v, 1) {
+			return s.fault("s0 of sensor %d is %g, expected a positive finite number", i, v)
+		}
+	}
+	return nil
+}
+
+// isVector says whether at most one dimension is not 1: M, M×1 and 1×M.
+func (i Info) isVector() bool {
+	longer := 0
+	for _, d := range i.Shape {
+		if d != 1 {
+			longer++
+		}
+	}
+	return longer <= 1 && len(i.Shape) > 0
+}

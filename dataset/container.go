@@ -1,0 +1,251 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// container is a file with arrays: an archive of several, or a single one.
+type container struct {
+	path    string
+	file    io.ReaderAt
+	size    int64
+	format  format
+	head    []byte // the first bytes, which tell the format
+	entries []entry
+	closer  io.Closer
+}
+
+type format uint8
+
+const (
+	foreignFormat format = iota
+	npyFormat
+	npzFormat
+)
+
+// entry is one array of a container, not yet read.
+type entry struct {
+	name string
+	size int64 // header and values, uncompressed
+	open func() (io.ReadCloser, error)
+}
+
+const headSize = 1024
+
+// open opens the file at path and lists its arrays.
+func open(path string) (*container, error) {
+	c, err := openAny(path)
+	if err != nil {
+		return nil, err
+	}
+	if c.format == foreignFormat {
+		c.close()
+		return nil, c.fault("", "%s", foreign(c.head))
+	}
+	return c, nil
+}
+
+// openAny is open without the demand that the file holds arrays.
+func openAny(path string) (*container, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fault(path, "", "%w", withoutPath(err))
+	}
+	stat, err := f.Stat()
+	if err == nil && stat.IsDir() {
+		err = errors.New("this is a folder, expected a file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, fault(path, "", "%w", withoutPath(err))
+	}
+	if !stat.Mode().IsRegular() { // a pipe, which only reads forward
+		defer f.Close()
+		return bufferAny(f, path)
+	}
+	c := &container{path: path, file: f, size: stat.Size(), closer: f}
+	if err := c.list(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// buffer is open for a stream.
+func buffer(r io.Reader, name string) (*container, error) {
+	c, err := bufferAny(r, name)
+	if err == nil && c.format == foreignFormat {
+		err = c.fault("", "%s", foreign(c.head))
+	}
+	return c, err
+}
+
+func bufferAny(r io.Reader, name string) (*container, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fault(name, "", "%w", withoutPath(err))
+	}
+	c := &container{path: name, file: bytes.NewReader(data), size: int64(len(data))}
+	return c, c.list()
+}
+
+func (c *container) close() {
+	if c.closer != nil {
+		c.closer.Close() // only read from: there is nothing to lose
+	}
+}
+
+func (c *container) fault(array, format string, args ...any) error {
+	return fault(c.path, array, format, args...)
+}
+
+// list finds out the format and the entries.
+func (c *container) list() error {
+	c.head = make([]byte, min(c.size, headSize))
+	if _, err := c.file.ReadAt(c.head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return c.fault("", "%w", withoutPath(err))
+	}
+	switch {
+	case bytes.HasPrefix(c.head, []byte("\x93NUMPY")):
+		c.format = npyFormat
+		name := strings.TrimSuffix(filepath.Base(c.path), ".npy")
+		c.entries = []entry{{name: name, size: c.size, open: func() (io.ReadCloser, error) {
+			return io.NopCloser(io.NewSectionReader(c.file, 0, c.size)), nil
+		}}}
+	case bytes.HasPrefix(c.head, []byte("PK\x03\x04")), bytes.HasPrefix(c.head, []byte("PK\x05\x06")):
+		c.format = npzFormat
+		return c.listArchive()
+	}
+	return nil
+}
+
+// maxDeflate bounds how many bytes deflate makes of one: 258 bytes from two
+// bits, at best.
+const maxDeflate = 1032
+
+func (c *container) listArchive() error {
+	archive, err := zip.NewReader(c.file, c.size)
+	if err != nil {
+		return c.fault("", "damaged or cut short, expected a .npz archive: %w", err)
+	}
+	var others []string
+	for _, f := range archive.File {
+		name, isArray := strings.CutSuffix(f.Name, ".npy")
+		if !isArray {
+			others = append(others, f.Name)
+			continue
+		}
+		if c.find(name) != nil {
+			return c.fault(name, "there are two arrays of this name")
+		}
+		// Sizes in an archive's directory are claims, and memory is allocated
+		// by them: refuse what the file cannot contain.
+		packed, unpacked := f.CompressedSize64, f.UncompressedSize64
+		if packed > uint64(c.size) || unpacked > maxDeflate*packed+maxDeflate {
+			return c.fault(name, "damaged archive: %d bytes said to be packed into %d, in a file of %d", unpacked, packed, c.size)
+		}
+		c.entries = append(c.entries, entry{name: name, size: int64(unpacked), open: f.Open})
+	}
+	if len(c.entries) == 0 && len(others) > 0 {
+		return c.fault("", "this zip archive holds no numpy arrays, only %s, expected a .npz as numpy.savez writes", shorten(others))
+	}
+	return nil
+}
+
+// find returns the entry of the given name, or nil.
+func (c *container) find(name string) *entry {
+	i := slices.IndexFunc(c.entries, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.entries[i]
+}
+
+// missing is the error for an array that is not there.
+func (c *container) missing(name string) error {
+	if len(c.entries) == 0 {
+		return c.fault(name, "%s is missing: the archive is empty", name)
+	}
+	var names []string
+	hint := ""
+	for _, e := range c.entries {
+		names = append(names, e.name)
+		if strings.EqualFold(e.name, name) {
+			hint = fmt.Sprintf("; rename %s to %s: upper and lower case differ", e.name, name)
+		}
+	}
+	return c.fault(name, "%s is missing, found only %s%s", name, shorten(names), hint)
+}
+
+// shorten lists names, without flooding a terminal.
+func shorten(names []string) string {
+	const most = 12
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// signatures are the files people have at hand in place of numpy's.
+var signatures = []struct {
+	offset      int
+	magic, text string
+}{
+	{0, "\x89HDF\r\n\x1a\n", "this is an HDF5 file" + convertHDF5},
+	{0, "MATLAB 7.3 MAT-file", "this is a MATLAB 7.3 file" + convertHDF5},
+	{512, "\x89HDF\r\n\x1a\n", "this is an HDF5 file" + convertHDF5},
+	{0, "MATLAB 5.0 MAT-file", "this is a MATLAB file; convert it in Python: " +
+		"m = scipy.io.loadmat(file); numpy.savez('problem.npz', W=m['W'], Y=m['Y'])"},
+	{0, "\x89PNG", "this is a PNG image"},
+	{0, "\xff\xd8\xff", "this is a JPEG image"},
+	{0, "%PDF", "this is a PDF document"},
+	{0, "\x1f\x8b", "this is a gzip file; gunzip it first"},
+	{0, "\xfd7zXZ", "this is an xz file; unpack it first"},
+	{0, "\x28\xb5\x2f\xfd", "this is a zstd file; unpack it first"},
+	{0, "\x80\x02", "this is a Python pickle" + convertPickle},
+	{0, "\x80\x03", "this is a Python pickle" + convertPickle},
+	{0, "\x80\x04", "this is a Python pickle" + convertPickle},
+	{0, "\x80\x05", "this is a Python pickle" + convertPickle},
+}
+
+const (
+	convertHDF5 = "; convert it in Python: f = h5py.File(file); numpy.savez('problem.npz', W=f['W'][()], Y=f['Y'][()]), " +
+		"both transposed (.T) if MATLAB wrote them"
+	convertPickle = "; convert it in Python: numpy.savez('problem.npz', W=W, Y=Y)"
+)
+
+// foreign says what a file that holds no arrays is, by its first bytes.
+func foreign(head []byte) string {
+	const expected = ", expected numpy's .npz or .npy"
+	for _, s := range signatures {
+		if len(head) > s.offset && bytes.HasPrefix(head[s.offset:], []byte(s.magic)) {
+			return s.text + expected
+		}
+	}
+	switch {
+	case len(head) == 0:
+		return "this file is empty" + expected
+	case isText(head):
+		return "this is text" + expected
+	}
+	return fmt.Sprintf("unknown kind of file, beginning with % x%s", head[:min(len(head), 8)], expected)
+}
+
+// isText tells text from binary data, as far as the head of a file can.
+func isText(head []byte) bool {
+	if len(head) == headSize { // the last character may be cut
+		for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); i++ {
+			head = head[:len(head)-1]
+		}
+	}
+	return utf8.Valid(head) && !bytes.ContainsAny(head, "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x7f")
+}

@@ -1,0 +1,144 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// csvOrder marks an array that was read from text, in Info.Order.
+const csvOrder = "CSV"
+
+// loadReadings reads Y from a .npy, a .npz or text, whichever it is.
+func loadReadings(path string) (*Array, error) {
+	c, err := openAny(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if c.format != foreignFormat {
+		return c.read("Y", false)
+	}
+	if len(c.head) == 0 || !isText(c.head) {
+		return nil, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
+	}
+	text, err := io.ReadAll(io.NewSectionReader(c.file, 0, c.size))
+	if err != nil {
+		return nil, c.fault("", "%w", withoutPath(err))
+	}
+	return parseReadings(path, text)
+}
+
+// parseReadings reads comma separated readings, one sensor a line.
+func parseReadings(path string, text []byte) (*Array, error) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // Excel's mark of UTF-8
+	text = bytes.TrimRight(text, " \t\r\n")         // no sensor: a last line's end
+	a := &Array{Info: Info{Name: "Y", Dtype: "text", Order: csvOrder, Bytes: int64(len(text))}, path: path}
+	columns, rows, number := 0, 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		cells := splitLine(string(line))
+		if number == 1 && isHeader(cells) {
+			continue
+		}
+		if columns == 0 {
+			columns = len(cells)
+		}
+		if len(cells) != columns {
+			return nil, a.fault("line %d has %s, expected %d, as in the lines before", number, countCells(cells), columns)
+		}
+		for k, cell := range cells {
+			v, err := parseReading(cell)
+			if err != nil {
+				return nil, a.fault("line %d, column %d: %w", number, k+1, err)
+			}
+			a.Data = append(a.Data, v)
+		}
+		rows++
+	}
+	if rows == 0 {
+		return nil, a.fault("no readings, expected comma separated numbers, one sensor a line")
+	}
+	a.Shape = []int{rows, columns}
+	return a, nil
+}
+
+// splitLine separates cells, without the quotes and spaces around them.
+func splitLine(line string) []string {
+	cells := strings.Split(line, ",")
+	for k, cell := range cells {
+		cell = strings.TrimSpace(cell)
+		if len(cell) >= 2 && cell[0] == '"' && cell[len(cell)-1] == '"' {
+			cell = strings.TrimSpace(cell[1 : len(cell)-1])
+		}
+		cells[k] = cell
+	}
+	return cells
+}
+
+func countCells(cells []string) string {
+	if len(cells) == 1 && cells[0] == "" {
+		return "nothing in it"
+	}
+	if len(cells) == 1 {
+		return "1 column"
+	}
+	return strconv.Itoa(len(cells)) + " columns"
+}
+
+// isHeader recognises a line of names: text, and not a single number. A line
+// with both is a damaged line of readings.
+func isHeader(cells []string) bool {
+	text := false
+	for _, cell := range cells {
+		_, err := strconv.ParseFloat(cell, 64)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			return false
+		}
+		text = text || cell != ""
+	}
+	return text
+}
+
+// parseReading reads one cell; nothing or nan is a missing reading.
+func parseReading(cell string) (float64, error) {
+	if cell == "" || strings.EqualFold(cell, "nan") {
+		return math.NaN(), nil
+	}
+	v, err := strconv.ParseFloat(cell, 64)
+	if err == nil && !math.IsInf(v, 0) {
+		return v, nil
+	}
+	hint := ""
+	if strings.ContainsAny(cell, ";\t") || len(strings.Fields(cell)) > 1 {
+		hint = " (readings are separated by commas)"
+	}
+	return 0, fmt.Errorf("found %s, expected a finite number, or nothing or nan where a reading is missing%s", quote(cell), hint)
+}
+
+// quote shows the text of a cell, not much of it if it is long.
+func quote(cell string) string {
+	const most = 40
+	if len(cell) <= most {
+		return strconv.Quote(cell)
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(cell[end]) {
+		end--
+	}
+	return strconv.Quote(cell[:end]) + "…"
+}
+
+// headerHint explains one row too many in a CSV: names of columns that are
+// numbers look like readings.
+func (a *Array) headerHint(m int) string {
+	if a.Order == csvOrder && a.Shape[0] == m+1 {
+		return "; if the first line is a header, remove it: all in it are numbers"
+	}
+	return ""
+}

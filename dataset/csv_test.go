@@ -1,0 +1,82 @@
+package dataset
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReadings(t *testing.T) {
+	nan := math.NaN()
+	cases := []struct {
+		text  string
+		shape []int
+		want  []float64
+	}{
+		{"1,2\n3,4\n", []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"1,2\r\n3,4", []int{2, 2}, []float64{1, 2, 3, 4}},
+		{"\ufeffa,b\n1,2\n\n \n", []int{1, 2}, []float64{1, 2}},
+		{"# first signal, second signal, and more\n1,2\n", []int{1, 2}, []float64{1, 2}},
+		{" 1 , \"2\" \n-3e-2,+4.\n", []int{2, 2}, []float64{1, 2, -0.03, 4}},
+		{"1,\nNaN,nan\n,4\n,\n", []int{4, 2}, []float64{1, nan, nan, nan, nan, 4, nan, nan}},
+		{"nan,nan\n1,2\n", []int{2, 2}, []float64{nan, nan, 1, 2}},
+		{"1\n\n3\n", []int{3, 1}, []float64{1, nan, 3}}, // nothing is a missing reading here
+	}
+	for _, c := range cases {
+		a, err := parseReadings("y.csv", []byte(c.text))
+		if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+		} else if !slices.Equal(a.Shape, c.shape) || !equal(a.Data, c.want) {
+			t.Errorf("%q: %v %v", c.text, a.Shape, a.Data)
+		}
+	}
+}
+
+func TestReadingsFaults(t *testing.T) {
+	const expected = ", expected a finite number, or nothing or nan where a reading is missing"
+	cases := []struct{ text, want string }{
+		{"1,2\n3,x\n", `line 2, column 2: found "x"` + expected},
+		{"a,b\n1,2\n3,4x", `line 3, column 2: found "4x"` + expected},
+		{"1,2x\n3,4\n", `line 1, column 2: found "2x"` + expected}, // half a header is none
+		{"1e999\n1\n", `line 1, column 1: found "1e999"` + expected},
+		{"1,2\n3,-inf\n", `line 2, column 2: found "-inf"` + expected},
+		{"1,2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},
+		{"1,2\n\n3,4\n", "line 2 has nothing in it, expected 2, as in the lines before"},
+		{"a;b\n1;2\n", `line 2, column 1: found "1;2"` + expected + " (readings are separated by commas)"},
+		{"1 2\n3 4\n", `line 2, column 1: found "3 4"` + expected + " (readings are separated by commas)"},
+		{"a,b\n", "no readings, expected comma separated numbers, one sensor a line"},
+		{"1\n" + strings.Repeat("é", 60), `line 2, column 1: found "` + strings.Repeat("é", 20) + `"…` + expected},
+	}
+	for _, c := range cases {
+		_, err := parseReadings("y.csv", []byte(c.text))
+		expectFault(t, err, "y.csv: Y: "+c.want)
+	}
+}
+
+func TestParts(t *testing.T) {
+	folder := t.TempDir()
+	w, y := filepath.Join(folder, "W.npy"), filepath.Join(folder, "Y.csv")
+	writeTest(t, w, matrixFile(3, 2))
+	writeTest(t, y, []byte("a,b\n1,2\n,4\n5,6\n"))
+	p, err := LoadParts(w, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, columns := p.Y.Dims(); m != 3 || columns != 2 || !math.IsNaN(p.Y.At(1, 0)) || p.Y.At(2, 1) != 6 {
+		t.Errorf("Y = %v", p.Y.RawMatrix())
+	}
+	writeTest(t, y, []byte("0,1\n1,2\n3,4\n5,6\n"))
+	_, err = LoadParts(w, y)
+	expectFault(t, err, y+": Y is 4×2 but W has 3 rows (sensors): expected 3×P; if the first line is a header, remove it: all in it are numbers")
+	writeTest(t, y, []byte("1,2,3\n1,2,3\n"))
+	_, err = LoadParts(w, y)
+	expectFault(t, err, y+": Y is 2×3 and W is 3×2: one of the two looks transposed, expected Y M×P and W M×N with M sensors")
+	writeTest(t, y, []byte("\x89PNG"))
+	_, err = LoadParts(w, y)
+	expectFault(t, err, y+": this is a PNG image, expected numpy's .npz or .npy, or readings as text (CSV)")
+	writeTest(t, y, []byte("1,2\n"))
+	_, err = LoadParts(y, y)
+	expectFault(t, err, y+": this is text, expected numpy's .npz or .npy")
+}

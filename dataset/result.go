@@ -1,0 +1,189 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+)
+
+// SaveResult writes r to the .npz at path, or to standard output when path is
+// "-":
+//
+//	x, x_var         N×P   posterior means and variances of the signals
+//	s, s_var, gain   M     those of the calibration (y = z/s), and 1/s
+//	converged        P     bool, signal by signal
+//	scale_sd               one number: relative standard deviation of the common scale
+//	residual         M×P   left out when r has none
+//
+// It writes nothing, and says where, when a value is not finite.
+func SaveResult(path string, r *calamp.Result) error {
+	if err := checkResult(r); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	arrays := []output{
+		matrixOutput("x", r.X), matrixOutput("x_var", r.XVar),
+		vectorOutput("s", r.S), vectorOutput("s_var", r.SVar), vectorOutput("gain", r.Gain),
+		boolOutput("converged", r.Converged),
+		scalarOutput("scale_sd", r.ScaleSD),
+	}
+	if r.Residual != nil {
+		arrays = append(arrays, matrixOutput("residual", r.Residual))
+	}
+	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+}
+
+// LoadResult reads what SaveResult wrote. The file says nothing of how the run
+// went but for Converged; Status is Converged where all signals have.
+func LoadResult(path string) (*calamp.Result, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if c.format == npyFormat {
+		return nil, c.fault("", "this is a single array (.npy), expected a result (.npz)")
+	}
+	l := resultLoader{c: c}
+	r := &calamp.Result{
+		X: l.matrix("x"), XVar: l.matrix("x_var"),
+		S: l.vector("s"), SVar: l.vector("s_var"), Gain: l.vector("gain"),
+		Converged: l.bools("converged"),
+	}
+	if c.find("scale_sd") != nil {
+		r.ScaleSD = l.number("scale_sd")
+	}
+	if c.find("residual") != nil {
+		r.Residual = l.matrix("residual")
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	if err := checkResult(r); err != nil {
+		return nil, c.fault("", "%w", err)
+	}
+	if all(r.Converged) {
+		r.Status = calamp.Converged
+	}
+	return r, nil
+}
+
+func all(flags []bool) bool {
+	for _, f := range flags {
+		if !f {
+			return false
+		}
+	}
+	return true
+}
+
+// resultLoader reads arrays up to the first error.
+type resultLoader struct {
+	c   *container
+	err error
+}
+
+func (l *resultLoader) read(name string) *Array {
+	if l.err != nil {
+		return nil
+	}
+	a, err := l.c.read(name, false)
+	l.err = err
+	return a
+}
+
+func (l *resultLoader) matrix(name string) *mat.Dense {
+	a := l.read(name)
+	if l.err == nil {
+		a, l.err = a.columns("with two dimensions")
+	}
+	if l.err != nil {
+		return nil
+	}
+	return a.matrix()
+}
+
+func (l *resultLoader) vector(name string) []float64 {
+	a := l.read(name)
+	if l.err == nil && len(a.Shape) > 1 {
+		l.err = a.fault("%s is %s, expected a vector", name, a.dims())
+	}
+	if l.err != nil {
+		return nil
+	}
+	return a.Data
+}
+
+func (l *resultLoader) number(name string) float64 {
+	a := l.read(name)
+	if l.err == nil && a.count() != 1 {
+		l.err = a.fault("%s is %s, expected a single number", name, a.dims())
+	}
+	if l.err != nil {
+		return 0
+	}
+	return a.Data[0]
+}
+
+func (l *resultLoader) bools(name string) []bool {
+	values := l.vector(name)
+	flags := make([]bool, len(values))
+	for k, v := range values {
+		flags[k] = v != 0
+	}
+	return flags
+}
+
+// checkResult compares the shapes of a result, and looks for values that are
+// not finite.
+func checkResult(r *calamp.Result) error {
+	if r.X == nil || r.XVar == nil {
+		return fmt.Errorf("a result needs x and x_var")
+	}
+	n, p := r.X.Dims()
+	matrices := []struct {
+		name string
+		m    *mat.Dense
+		rows int
+	}{{"x", r.X, n}, {"x_var", r.XVar, n}, {"residual", r.Residual, len(r.S)}}
+	for _, a := range matrices {
+		if a.m == nil {
+			continue
+		}
+		if rows, columns := a.m.Dims(); rows != a.rows || columns != p {
+			return fmt.Errorf("%s is %d×%d, expected %d×%d", a.name, rows, columns, a.rows, p)
+		}
+		if err := notInput(checkFinite(fromMatrix(a.name, a.m), false)); err != nil {
+			return err
+		}
+	}
+	vectors := []struct {
+		name string
+		v    []float64
+		want int
+	}{{"s", r.S, len(r.S)}, {"s_var", r.SVar, len(r.S)}, {"gain", r.Gain, len(r.S)}, {"scale_sd", []float64{r.ScaleSD}, 1}}
+	for _, a := range vectors {
+		if err := checkVector(a.name, a.v, a.want); err != nil {
+			return err
+		}
+	}
+	if len(r.Converged) != p {
+		return fmt.Errorf("converged has %d values, expected one for each of %d signals", len(r.Converged), p)
+	}
+	return nil
+}
+
+func checkVector(name string, v []float64, want int) error {
+	if len(v) != want {
+		return fmt.Errorf("%s has %d values, expected %d", name, len(v), want)
+	}
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%s of index %d is %g, expected a finite number", name, i, x)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package amp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Full is the iteration with P×P covariances between the signals (paper,
+// Algorithm 1). Symmetric matrices are stored as their P(P+1)/2 upper entries,
+// so that the sweep is that of the diagonal engine with more quadratic columns.
+type Full struct {
+	*Engine
+	vector     prior.Vector
+	correlated channel.Correlated
+
+	pairs  int       // P(P+1)/2
+	cov    []float64 // pairs×N posterior covariances of the signals
+	newCov []float64
+	vFull  []float64 // M×pairs covariances of z
+	dFull  []float64 // M×pairs ∂g, damped
+	dotQ   []float64 // M, ωᵀD⁻¹ω
+	logIn  []float64 // N, log-normalisers of the prior's part of the evidence
+	pulls  []float64 // N, x̂ᵀΣ⁻¹(λ-x̂)
+	failed []error   // N, what the prior could not do
+}
+
+// NewFull allocates a full-covariance engine, or says why there is none for
+// this prior and channel.
+func NewFull(c Config) (*Full, error) {
+	vector, ok := c.Prior.(prior.Vector)
+	if !ok {
+		return nil, fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", c.Prior)
+	}
+	correlated, ok := c.Channel.(channel.Correlated)
+	if !ok {
+		return nil, fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", c.Channel)
+	}
+	if g, ok := c.Prior.(prior.GaussBernoulli); ok && g.Density < 1 && c.P > prior.MaxVectorSignals {
+		return nil, fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, c.P)
+	}
+	f := &Full{Engine: New(c), vector: vector, correlated: correlated, pairs: c.P * (c.P + 1) / 2}
+	e := f.Engine
+	e.sweep = c.W.NewSweep(c.P, f.pairs, c.Threads)
+	e.h = make([]float64, f.pairs*e.N)
+	f.cov = make([]float64, f.pairs*e.N)
+	f.newCov = make([]float64, f.pairs*e.N)
+	f.vFull = make([]float64, e.M*f.pairs)
+	f.dFull = make([]float64, e.M*f.pairs)
+	f.dotQ = make([]float64, e.M)
+	f.logIn = make([]float64, e.N)
+	f.pulls = make([]float64, e.N)
+	f.failed = make([]error, e.N)
+	e.rows = f.outputRows
+	for k := range c.P {
+		copy(f.cov[f.pair(k, k)*e.N:], e.C[k*e.N:(k+1)*e.N])
+	}
+	return f, nil
+}
+
+// pair is the place of entry (k, l), k ≤ l, among the upper entries.
+func (f *Full) pair(k, l int) int { return k*f.P - k*(k-1)/2 + l - k }
+
+// unpack writes the symmetric matrix whose upper entries are u, stride apart.
+func (f *Full) unpack(dst, u []float64, stride int) {
+	for k := range f.P {
+		for l := k; l < f.P; l++ {
+			v := u[f.pair(k, l)*stride]
+			dst[k*f.P+l], dst[l*f.P+k] = v, v
+		}
+	}
+}
+
+// Step does one iteration, keeping the fraction delta of the old state.
+func (f *Full) Step(delta float64) {
+	f.delta = delta
+	f.fieldPull = f.nextPull
+	f.sweep.Run(f.r, f.h, f.X, f.cov, f.rows)
+	f.input()
+}
+
+// outputRows turns z and v into ω, V, g and ∂g for a block of sensors.
+func (f *Full) outputRows(first int, z, v, g, d []float64) {
+	p := f.P
+	s := channel.Sensor{
+		Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p),
+		V: make([]float64, p*p), DG: make([]float64, p*p),
+	}
+	for row := range len(z) / p {
+		mu := first + row
+		f.unpack(s.V, v[row*f.pairs:], 1)
+		old := f.G[mu*p : (mu+1)*p]
+		for k := range p {
+			s.Omega[k] = z[row*p+k]
+			for l := range p {
+				s.Omega[k] -= s.V[k*p+l] * old[l]
+			}
+		}
+		copy(s.Y, f.Y[mu*p:(mu+1)*p])
+		s.Index = mu
+		f.correlated.OutputCorrelated(&s)
+
+		f.Tau[mu], f.B[mu], f.Count[mu] = s.Tau, s.B, s.Count
+		f.S[mu], f.SVar[mu], f.LogZ[mu], f.dotQ[mu] = s.S, s.SVar, s.LogZ, s.Quadratic
+		copy(f.Omega[mu*p:], s.Omega)
+		for k := range p {
+			f.V[mu*p+k] = s.V[k*p+k]
+			f.G[mu*p+k] = s.G[k] + f.delta*(f.G[mu*p+k]-s.G[k])
+			f.DG[mu*p+k] = s.DG[k*p+k]
+			for l := k; l < p; l++ {
+				at := mu*f.pairs + f.pair(k, l)
+				f.vFull[at] = s.V[k*p+l]
+				f.dFull[at] = s.DG[k*p+l] + f.delta*(f.dFull[at]-s.DG[k*p+l])
+			}
+		}
+		copy(g[row*p:(row+1)*p], f.G[mu*p:])
+		copy(d[row*f.pairs:(row+1)*f.pairs], f.dFull[mu*f.pairs:])
+	}
+}
+
+func (f *Full) input() {
+	const chunk = 64
+	f.parallel((f.N+chunk-1)/chunk, func(c int) {
+		for i := c * chunk; i < min((c+1)*chunk, f.N); i++ {
+			f.failed[i] = f.inputEntry(i)
+		}
+	})
+	f.nextPull = sum(f.pulls)
+	bad := slices.ContainsFunc(f.failed, func(err error) bool { return err != nil })
+	for k := range f.P {
+		var moved, norm, sumC float64
+		for i := range f.N {
+			at := k*f.N + i
+			step := f.newX[at] - f.X[at]
+			moved += step * step
+			norm += f.newX[at] * f.newX[at]
+			sumC += f.newCov[f.pair(k, k)*f.N+i]
+			f.X[at] = f.newX[at] - f.delta*step
+		}
+		f.Moved[k], f.Norm[k], f.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+		if bad {
+			f.Moved[k] = math.NaN() // seen by the caller as a step to take back
+		}
+	}
+	for at, v := range f.newCov {
+		f.cov[at] = v + f.delta*(f.cov[at]-v)
+	}
+	for k := range f.P {
+		copy(f.C[k*f.N:(k+1)*f.N], f.cov[f.pair(k, k)*f.N:])
+	}
+}
+
+// inputEntry computes the posterior of entry i of all signals. In terms of
+// A = -Σ_µ W_µi² ∂g_µ the field is Aλ = A x̂ + Σ_µ W_µi g_µ: no inverse is needed.
+func (f *Full) inputEntry(i int) error {
+	p, n := f.P, f.N
+	a, covariance := make([]float64, p*p), make([]float64, p*p)
+	field, mean := make([]float64, p), make([]float64, p)
+	f.unpack(a, f.h[i:], n)
+	for j := range a {
+		a[j] = -a[j]
+	}
+	for k := range p {
+		field[k] = f.r[k*n+i]
+		for l := range p {
+			field[k] += a[k*p+l] * f.X[l*n+i]
+		}
+	}
+	logNorm, err := f.vector.PosteriorVector(mean, covariance, field, a)
+	if err != nil {
+		return err
+	}
+	damped := func(k int) float64 { return mean[k] - f.delta*(mean[k]-f.X[k*n+i]) }
+	pull, trace := 0.0, 0.0
+	for k := range p {
+		ax := 0.0
+		for l := range p {
+			ax += a[k*p+l] * damped(l)
+			trace += a[k*p+l] * (covariance[k*p+l] + mean[k]*mean[l])
+		}
+		pull += damped(k) * (field[k] - ax)
+		f.newX[k*n+i] = mean[k]
+		f.Sigma[k*n+i] = 1 / a[k*p+k]
+		for l := k; l < p; l++ {
+			f.newCov[f.pair(k, l)*n+i] = covariance[k*p+l]
+		}
+		trace -= 2 * mean[k] * field[k]
+	}
+	f.pulls[i] = pull
+	f.logIn[i] = logNorm + 0.5*trace
+	return nil
+}
+
+// quadraticForm is Σ_kl g_k V_kl g_l for sensor mu.
+func (f *Full) quadraticForm(mu int) float64 {
+	g := f.G[mu*f.P : (mu+1)*f.P]
+	total := 0.0
+	for k := range f.P {
+		total += f.vFull[mu*f.pairs+f.pair(k, k)] * g[k] * g[k]
+		for l := k + 1; l < f.P; l++ {
+			total += 2 * f.vFull[mu*f.pairs+f.pair(k, l)] * g[k] * g[l]
+		}
+	}
+	return total
+}
+
+func (f *Full) fullScaleEvidence(gain channel.Gain) scaleEvidence {
+	s := scaleEvidence{gain: gain, count: f.Count, tau: f.Tau, b: f.B, quadratic: f.fieldPull + sum(f.dotQ)}
+	for mu := range f.M {
+		s.volume += f.quadraticForm(mu)
+	}
+	return s
+}
+
+// ScaleStep is [Engine.ScaleStep] with full covariances.
+func (f *Full) ScaleStep(gain channel.Gain) float64 {
+	s := f.fullScaleEvidence(gain)
+	return f.rescale(maximise(s.slope, 1-scaleRange, 1+scaleRange))
+}
+
+// ScaleSD is [Engine.ScaleSD] with full covariances.
+func (f *Full) ScaleSD(gain channel.Gain) float64 {
+	s := f.fullScaleEvidence(gain)
+	return s.sd()
+}
+
+// LogEvidence is [Engine.LogEvidence] with full covariances.
+func (f *Full) LogEvidence() float64 {
+	total := sum(f.LogZ) + sum(f.logIn)
+	for mu := range f.M {
+		total += 0.5 * f.quadraticForm(mu)
+	}
+	return total
+}
+
+// MeanV returns the mean variance of z and the mean absolute covariance
+// between two signals' z at one sensor.
+func (f *Full) MeanV() (v, off float64) {
+	v, _ = f.Engine.MeanV()
+	if f.P == 1 {
+		return v, 0
+	}
+	for mu := range f.M {
+		for k := range f.P {
+			for l := k + 1; l < f.P; l++ {
+				off += math.Abs(f.vFull[mu*f.pairs+f.pair(k, l)])
+			}
+		}
+	}
+	return v, off / float64(f.M*f.P*(f.P-1)/2)
+}
+
+// Save keeps the present state for [Full.Restore].
+func (f *Full) Save() { f.saved = save(f.saved, f.fullState()); f.savedPull = f.nextPull }
+
+// Restore returns to the state of the latest [Full.Save].
+func (f *Full) Restore() { restore(f.fullState(), f.saved); f.nextPull = f.savedPull }
+
+func (f *Full) fullState() [][]float64 {
+	return append(f.state(), f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
+}

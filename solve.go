@@ -1,0 +1,395 @@
+package calamp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// Solve runs offline cal-AMP on all signals at once (paper, "Cal-AMP as a
+// special case of GAMP", with the diagonal ansatz unless opt says otherwise).
+//
+// It returns an error for a problem or options that make no sense, naming the
+// input and the place. Not converging is no error: it is the result's Status.
+// When ctx is cancelled the result so far is returned with ctx.Err().
+func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	r, err := newRun(p, opt)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	err = r.iterate(ctx)
+	res := r.result()
+	res.Warnings = r.warnings(res)
+	res.Wall = time.Since(start)
+	return res, err
+}
+
+// iteration is what diagonal and full-covariance engines have in common.
+type iteration interface {
+	// Step does one iteration, keeping the fraction delta of the old state.
+	Step(delta float64)
+	// ScaleStep moves along the global scale by the factor it returns.
+	ScaleStep(gain channel.Gain) float64
+	// ScaleSD is the standard deviation of the scale's logarithm.
+	ScaleSD(gain channel.Gain) float64
+	LogEvidence() float64
+	// MeanV returns the mean variance of z, and its mean |covariance| between signals.
+	MeanV() (v, off float64)
+	// Save keeps the state, Restore returns to what was kept.
+	Save()
+	Restore()
+}
+
+// run is one call of Solve.
+type run struct {
+	problem *Problem
+	opt     *Options
+	m, n, p int
+
+	engine *amp.Engine // the state that results are read from
+	step   iteration   // the engine, or its full-covariance variant
+	gain   channel.Gain
+	blind  bool // the channel calibrates, so the global scale is free
+
+	silent  []int // sensors with no usable reading
+	zero    []int // of these, the ones whose readings are all exactly zero
+	missing int
+
+	trace   []Iteration
+	status  Status
+	reason  string
+	change  []float64
+	settled []int // consecutive iterations each signal met the tolerance
+	damping damper
+}
+
+func newRun(p *Problem, opt *Options) (*run, error) {
+	if p == nil || p.W == nil || p.Y == nil || p.Prior == nil || p.Channel == nil {
+		panic("calamp: Solve needs W, Y, Prior and Channel")
+	}
+	m, n := p.W.Dims()
+	rows, signals := p.Y.Dims()
+	if rows != m {
+		return nil, shapeError(m, n, rows, signals)
+	}
+	if err := validate("the signal prior", p.Prior); err != nil {
+		return nil, err
+	}
+	if err := validate("the channel", p.Channel); err != nil {
+		return nil, err
+	}
+	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
+	r.gain, r.blind = p.Channel.(channel.Gain)
+	r.change = make([]float64, signals)
+	r.settled = make([]int, signals)
+	r.damping = newDamper(opt.Damping)
+
+	cfg := amp.Config{
+		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
+		Scalar: opt.Variance == Scalar, Threads: r.threads(),
+	}
+	if opt.Covariance == Full {
+		full, err := amp.NewFull(cfg)
+		if err != nil {
+			return nil, err
+		}
+		r.engine, r.step = full.Engine, full
+	} else {
+		r.engine = amp.New(cfg)
+		r.step = r.engine
+	}
+	return r, r.readings()
+}
+
+func shapeError(m, n, rows, signals int) error {
+	hint := ""
+	if signals == m {
+		hint = "; Y looks transposed"
+	} else if rows == n {
+		hint = "; W looks transposed"
+	}
+	return fmt.Errorf("Y is %d×%d, but W is %d×%d: Y must have one row a sensor, M×P = %d×P%s", rows, signals, m, n, m, hint)
+}
+
+func validate(what string, v any) error {
+	if c, ok := v.(interface{ Validate() error }); ok {
+		if err := c.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// threads is the number of goroutines: below about a million multiplications an
+// iteration, handing work over costs more than it saves.
+func (r *run) threads() int {
+	if r.opt.Threads > 0 {
+		return r.opt.Threads
+	}
+	if r.m*r.n*r.p < 1<<18 {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// readings copies Y to the engine, and takes out what carries no information: a
+// sensor whose readings are all exactly zero is disconnected, since a
+// reading of a continuous quantity is zero with probability zero.
+func (r *run) readings() error {
+	for mu := range r.m {
+		present, nonzero := 0, 0
+		row := r.problem.Y.RawRowView(mu)
+		for k, y := range row {
+			if math.IsInf(y, 0) {
+				return fmt.Errorf("Y: sensor %d, signal %d is %g, expected a finite reading, or NaN for a missing one", mu, k, y)
+			}
+			if !math.IsNaN(y) {
+				present++
+				if y != 0 {
+					nonzero++
+				}
+			}
+		}
+		r.missing += len(row) - present
+		copy(r.engine.Y[mu*r.p:], row)
+		if nonzero > 0 {
+			continue
+		}
+		r.silent = append(r.silent, mu)
+		if present > 0 && r.blind {
+			r.zero = append(r.zero, mu)
+			for k := range row {
+				r.engine.Y[mu*r.p+k] = math.NaN()
+			}
+		}
+	}
+	for k := range r.p {
+		if !r.measured(k) {
+			return fmt.Errorf("Y: signal %d (column %d) has no non-zero reading: nothing can be recovered from it", k, k)
+		}
+	}
+	return nil
+}
+
+func (r *run) measured(k int) bool {
+	for mu := range r.m {
+		if y := r.engine.Y[mu*r.p+k]; !math.IsNaN(y) && y != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Schedule of the scale step: early estimates are too poor to place the scale.
+const (
+	firstScaleStep = 6
+	scaleStepEvery = 5
+
+	// settledFor is how many iterations in a row a signal must change little:
+	// one small change can be the turning point of an oscillation.
+	settledFor = 3
+
+	// posteriorTolerance is the change, in posterior standard deviations, that
+	// no user can tell from none; the slowest mode may be ten times as far away.
+	posteriorTolerance = 1e-6
+
+	// scaleTolerance is the same for the global scale.
+	scaleTolerance = 1e-3
+
+	// blowUp is a growth of the estimates between two iterations that no
+	// convergent run shows.
+	blowUp = 1e6
+)
+
+func (r *run) iterate(ctx context.Context) error {
+	limit := r.opt.MaxIter
+	if limit == 0 {
+		limit = defaultMaxIter
+	}
+	placed := !r.blind || r.opt.NoScaleStep // is the global scale where it belongs?
+	nextScale := firstScaleStep
+	for t := 1; t <= limit; t++ {
+		if err := ctx.Err(); err != nil {
+			r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", t-1)
+			return err
+		}
+		r.step.Save()
+		it := Iteration{Index: t, Scale: 1, Damping: r.damping.delta(t)}
+		r.step.Step(it.Damping)
+		it.Change = r.measureChange()
+		if r.damping.reject(it.Change) {
+			r.step.Restore()
+			continue
+		}
+		if !r.finite(it.Change) {
+			r.step.Restore()
+			r.status = Diverged
+			r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", t)
+			return nil
+		}
+		if r.blind && !r.opt.NoScaleStep && t >= nextScale {
+			nextScale = t + scaleStepEvery
+			it.Scale = r.step.ScaleStep(r.gain)
+			placed = math.Abs(it.Scale-1) <= max(r.tolerance(), scaleTolerance*r.step.ScaleSD(r.gain))
+		}
+		r.record(it)
+		if r.settle() && placed {
+			r.status = Converged
+			r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", settledFor, t)
+			return nil
+		}
+	}
+	r.status = NotConverged
+	r.reason = r.limitReason(limit)
+	return nil
+}
+
+// record adds an accepted iteration to the trace and reports it.
+func (r *run) record(it Iteration) {
+	it.MeanXVar = mean(r.engine.C)
+	it.MeanSVar = mean(r.engine.SVar)
+	it.MeanV, it.OffV = r.step.MeanV()
+	it.LogEvidence = r.step.LogEvidence()
+	r.trace = append(r.trace, it)
+	if r.opt.Progress != nil {
+		r.opt.Progress(it)
+	}
+}
+
+// measureChange returns the largest relative change of a signal.
+func (r *run) measureChange() float64 {
+	worst := 0.0
+	for k := range r.p {
+		r.change[k] = r.engine.Moved[k] / max(r.engine.Norm[k], math.SmallestNonzeroFloat64)
+		if !(r.change[k] <= worst) { // keeps a NaN
+			worst = r.change[k]
+		}
+	}
+	return worst
+}
+
+// tolerance is the relative change below which a signal has converged.
+func (r *run) tolerance() float64 {
+	if r.opt.Tol == 0 {
+		return defaultTol
+	}
+	return r.opt.Tol
+}
+
+// settle counts for how long each signal has changed little, and reports
+// whether all have for long enough.
+func (r *run) settle() bool {
+	all := true
+	for k := range r.p {
+		limit := r.tolerance() * r.engine.Norm[k]
+		if r.opt.Tol == 0 {
+			limit = max(limit, posteriorTolerance*math.Sqrt(r.engine.SumC[k]))
+		}
+		if r.engine.Moved[k] <= limit {
+			r.settled[k]++
+		} else {
+			r.settled[k] = 0
+		}
+		all = all && r.settled[k] >= settledFor
+	}
+	return all
+}
+
+// finite reports whether the estimates can be returned.
+func (r *run) finite(change float64) bool {
+	return change <= blowUp && !hasNonFinite(r.engine.X) && !hasNonFinite(r.engine.C) && !hasNonFinite(r.engine.S)
+}
+
+func hasNonFinite(v []float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x - x) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) limitReason(limit int) string {
+	if r.opt.Tol < 0 {
+		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
+	}
+	done, worst := 0, 0.0
+	for k, n := range r.settled {
+		if n >= settledFor {
+			done++
+		}
+		worst = max(worst, r.change[k])
+	}
+	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.tolerance())
+}
+
+// result copies the engine's state out.
+func (r *run) result() *Result {
+	e := r.engine
+	res := &Result{
+		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
+		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
+		Gain:     make([]float64, r.m),
+		Residual: mat.NewDense(r.m, r.p, nil),
+		Status:   r.status, Reason: r.reason,
+		Converged: make([]bool, r.p), Change: r.change,
+		Trace: r.trace,
+	}
+	for k := range r.p {
+		for i := range r.n {
+			res.X.Set(i, k, e.X[k*r.n+i])
+			res.XVar.Set(i, k, e.C[k*r.n+i])
+		}
+		res.Converged[k] = r.settled[k] >= settledFor
+	}
+	noise := noiseOf(r.problem.Channel)
+	for mu, s := range e.S {
+		res.Gain[mu] = 1 / s
+		for k := range r.p {
+			j := mu*r.p + k
+			if !math.IsNaN(e.Y[j]) {
+				res.Residual.Set(mu, k, (s*e.Y[j]-e.Omega[j])/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
+			}
+		}
+	}
+	if len(r.trace) > 0 {
+		last := r.trace[len(r.trace)-1]
+		res.Iterations, res.LogEvidence = last.Index, last.LogEvidence
+		if r.blind {
+			res.ScaleSD = r.step.ScaleSD(r.gain)
+		}
+	}
+	return res
+}
+
+func noiseOf(c channel.Channel) float64 {
+	switch c := c.(type) {
+	case channel.Gain:
+		return c.NoiseVar
+	case channel.AWGN:
+		return c.NoiseVar
+	}
+	return 0
+}
+
+func mean(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x
+	}
+	return total / float64(len(v))
+}
