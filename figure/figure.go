@@ -1,0 +1,115 @@
+// Package figure draws plots for reports and papers from a short description:
+// lines with bands, points with error bars, stems and bars, on linear or log
+// axes, as SVG, PNG or PDF. It takes numbers and knows no algorithm.
+//
+//	fig := figure.Figure{
+//		X:      figure.Axis{Label: "iteration"},
+//		Y:      figure.Axis{Label: "relative change", Log: true},
+//		Series: []figure.Series{{Name: "signals", X: it, Y: change}},
+//	}
+//	err := fig.Write(file, "pdf")
+//
+// Values that cannot be drawn, NaN, infinities, and on a log axis what is not
+// positive, are left out: a figure of nothing is a pair of empty axes.
+//
+// Text may hold exponents and indices, as in "10^{-8}" and "s_{0}".
+package figure
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Figure describes one plot. It is drawn on a small canvas, with text of a
+// readable size on it, so that a phone's screen or a paper's column shows it
+// unshrunk.
+type Figure struct {
+	Title string // above the plot; none by default
+	Alt   string // what the picture shows, for those who cannot see it; Title by default
+
+	X, Y   Axis
+	Series []Series // drawn in order, later ones on top
+
+	Width, Height float64 // in points, 1/72 inch; 360 and 250 by default
+}
+
+// Axis describes one axis.
+type Axis struct {
+	Label string
+	Log   bool
+	Whole bool // only integers are marked: counts, indices, iterations
+
+	// Min and Max fix the range when Min < Max; what is outside is cut off.
+	// By default the range is that of the data.
+	Min, Max float64
+}
+
+// Series is one data set of a figure. Slices of unequal lengths are used up to
+// the shortest.
+type Series struct {
+	Name string // in the legend; without a name it is not listed
+
+	X      []float64 // 0, 1, 2, … when nil
+	Y      []float64
+	Lo, Hi []float64 // a band around a line, error bars on the rest; or nil
+
+	Style   Style
+	Color   Color
+	Dashed  bool    // lines only
+	Opacity float64 // in (0, 1]; 0 is opaque
+	Size    float64 // line width or diameter of a point, in points; 0 is the default
+}
+
+// Style is how a series is drawn.
+type Style uint8
+
+const (
+	Line   Style = iota // with a band when Lo and Hi are given
+	Points              // dots
+	Rings               // hollow dots, which leave what is under them visible
+	Stems               // a line from zero to each value, with a dot at its end
+	Bars                // from zero to each value, as wide as the smallest step in X
+)
+
+const (
+	defaultWidth  = 360 // points
+	defaultHeight = 250
+	pngDPI        = 216 // three pixels a point
+)
+
+// Formats lists what Write can write.
+var Formats = []string{"svg", "png", "pdf"}
+
+// Write draws the figure in the light theme on white. The format is one of
+// [Formats]; a leading dot is ignored, so that a file's extension serves.
+func (f Figure) Write(w io.Writer, format string) error {
+	switch strings.ToLower(strings.TrimPrefix(format, ".")) {
+	case "svg":
+		return f.writeSVG(w)
+	case "png":
+		return f.writePNG(w)
+	case "pdf":
+		return f.writePDF(w)
+	default:
+		return fmt.Errorf("figures are written as %s, not %q", strings.Join(Formats, ", "), format)
+	}
+}
+
+func (f Figure) size() (width, height float64) {
+	width, height = f.Width, f.Height
+	if !(width > 0) {
+		width = defaultWidth
+	}
+	if !(height > 0) {
+		height = defaultHeight
+	}
+	return width, height
+}
+
+func (f Figure) alt() string {
+	if f.Alt != "" {
+		return f.Alt
+	}
+	return f.Title
+}
