@@ -1,0 +1,231 @@
+// Package report writes what a run found as one HTML file: a verdict in a
+// sentence, the warnings, the signals as pictures or stems, how the run
+// converged, the calibration with its error bars, and the sensors to look at.
+//
+// The file holds everything it shows, needs no script and asks for nothing from
+// anywhere. It follows the reader's light or dark theme, and can be printed.
+package report
+
+import (
+	"bufio"
+	_ "embed"
+	"errors"
+	"html/template"
+	"io"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+)
+
+// Report is what is written. Only Result is required: sections without data are
+// left out.
+type Report struct {
+	Title   string  // "Blind calibration" by default
+	Problem Problem // M, N and P are taken from Result where zero
+	Model   []Field // density, signal mean and variance, range of s, noise variance, …
+	Options []Field // how the solver was run
+
+	Result *calamp.Result
+	Truth  calamp.Truth // drawn beside the result where it is known
+
+	Metrics   []Field    // of the result, against the truth
+	Baselines []Baseline // other answers to the same readings, shown beside the result
+
+	// ImageShape is the rows and columns of a signal that is a picture, stored
+	// row by row. By default signals are pictures when N is the square of at
+	// least 8. A shape with one row, or one that N does not have, draws stems.
+	ImageShape [2]int
+
+	Version string // of the program
+	Command string // that was run
+}
+
+// Problem is the size of a problem, and how W is stored.
+type Problem struct {
+	M, N, P int
+	Missing int    // readings
+	Storage string // "float64, dense", say
+}
+
+// Field is a named value, already in words.
+type Field struct{ Name, Value string }
+
+// Baseline is another answer to the same readings: with the gains ignored, say,
+// or known.
+type Baseline struct {
+	Name    string
+	X       *mat.Dense // N×P
+	Metrics []Field    // with the names of Report.Metrics
+}
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var style string
+
+var page = template.Must(template.New("page").Parse(pageText))
+
+// view is what the template shows, section by section in its order.
+type view struct {
+	Style    template.CSS
+	Title    string
+	Verdict  verdict
+	Warnings []warning
+	Facts    []facts
+
+	Signals  signals
+	Scores   *table
+	Progress plots
+	Sensors  plots
+	Residual plots
+
+	Worst     []table
+	PerSignal *table
+
+	Version, Command string
+}
+
+type facts struct {
+	Heading string
+	Fields  []Field
+}
+
+// plots is a section of figures, with a remark where one has nothing to show.
+type plots struct {
+	Figures []plot
+	Note    string
+}
+
+// table is a table of text; the first column is the row's name.
+type table struct {
+	Heading string
+	Note    string
+	Columns []string
+	Rows    [][]string
+}
+
+// Write writes the report as an HTML file.
+func Write(w io.Writer, r Report) error {
+	if r.Result == nil {
+		return errors.New("report: there is no result to report")
+	}
+	r.complete()
+	worst := r.worstSensors()
+	v := view{
+		Style:     template.CSS(style),
+		Title:     r.Title,
+		Verdict:   r.verdict(),
+		Warnings:  r.warnings(),
+		Facts:     r.facts(),
+		Signals:   r.signals(),
+		Scores:    r.scores(),
+		Progress:  r.progress(),
+		Sensors:   r.sensors(),
+		Residual:  r.residuals(),
+		Worst:     worst,
+		PerSignal: r.perSignal(),
+		Version:   r.Version,
+		Command:   r.Command,
+	}
+	buffered := bufio.NewWriter(w)
+	if err := page.Execute(buffered, v); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// complete fills in what the result itself says.
+func (r *Report) complete() {
+	if r.Title == "" {
+		r.Title = "Blind calibration"
+	}
+	rows, cols := dims(r.Result.X)
+	if r.Problem.N == 0 {
+		r.Problem.N = rows
+	}
+	if r.Problem.P == 0 {
+		r.Problem.P = cols
+	}
+	if r.Problem.M == 0 {
+		r.Problem.M = len(r.Result.S)
+	}
+}
+
+func dims(m *mat.Dense) (rows, cols int) {
+	if m == nil || m.IsEmpty() {
+		return 0, 0
+	}
+	return m.Dims()
+}
+
+// sameShape reports whether a matrix can be drawn beside the result.
+func sameShape(m, as *mat.Dense) bool {
+	rows, cols := dims(m)
+	wantRows, wantCols := dims(as)
+	return rows > 0 && rows == wantRows && cols == wantCols
+}
+
+// facts are the problem, the model and the options as lists.
+func (r *Report) facts() []facts {
+	p := r.Problem
+	problem := []Field{
+		{"Sensors M", count(p.M)},
+		{"Entries of a signal N", count(p.N)},
+		{"Signals P", count(p.P)},
+	}
+	if p.N > 0 {
+		problem = append(problem, Field{"Measurements α = M/N", number(float64(p.M) / float64(p.N))})
+	}
+	readings := count(p.M * p.P)
+	if p.Missing > 0 {
+		readings += ", of which " + count(p.Missing) + " missing"
+	}
+	problem = append(problem, Field{"Readings", readings})
+	if p.Storage != "" {
+		problem = append(problem, Field{"Matrix W", p.Storage})
+	}
+	all := []facts{{"Problem", problem}}
+	if len(r.Model) > 0 {
+		all = append(all, facts{"Model", r.Model})
+	}
+	if len(r.Options) > 0 {
+		all = append(all, facts{"Options", r.Options})
+	}
+	return all
+}
+
+// scores compares the result and the baselines, one metric a row.
+func (r *Report) scores() *table {
+	methods := []Baseline{{Name: blindName, Metrics: r.Metrics}}
+	methods = append(methods, r.Baselines...)
+	t := &table{Heading: "Against the truth", Columns: []string{"metric"}}
+	values := map[string]map[string]string{} // metric, method
+	for _, m := range methods {
+		if len(m.Metrics) == 0 {
+			continue
+		}
+		t.Columns = append(t.Columns, m.Name)
+		for _, f := range m.Metrics {
+			if values[f.Name] == nil {
+				values[f.Name] = map[string]string{}
+				t.Rows = append(t.Rows, []string{f.Name})
+			}
+			values[f.Name][m.Name] = f.Value
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	for i, row := range t.Rows {
+		for _, method := range t.Columns[1:] {
+			value, ok := values[row[0]][method]
+			if !ok {
+				value = dash
+			}
+			t.Rows[i] = append(t.Rows[i], value)
+		}
+	}
+	return t
+}

@@ -1,0 +1,212 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/calamp/calamp"
+)
+
+// verdict is the result in one sentence.
+type verdict struct {
+	Level  string // good, doubtful or bad: the colour
+	Badge  string // the level in words, for those who do not see the colour
+	Text   string
+	Detail string // the solver's own reason, and the time it took
+}
+
+// Mark goes before the badge.
+func (v verdict) Mark() string {
+	switch v.Level {
+	case good:
+		return "✓"
+	case doubtful:
+		return "!"
+	default:
+		return "✕"
+	}
+}
+
+const (
+	good     = "good"
+	doubtful = "doubtful"
+	bad      = "bad"
+)
+
+// suspect are the warnings that put the whole result in doubt, not one sensor.
+var suspect = []calamp.WarningCode{
+	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean,
+	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned,
+}
+
+func (r *Report) verdict() verdict {
+	v := r.judge()
+	switch n := len(r.Result.Warnings); {
+	case n == 1:
+		v.Text += " See the warning below."
+	case n > 1:
+		v.Text += " See the " + some(n, "warning") + " below."
+	}
+	v.Detail = sentence(r.Result.Reason)
+	if r.Result.Wall > 0 {
+		v.Detail = strings.TrimSpace(v.Detail + " Took " + wall(r.Result.Wall) + ".")
+	}
+	return v
+}
+
+func wall(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	if d < time.Minute {
+		return fmt.Sprintf("%.1f\u202fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func (r *Report) judge() verdict {
+	iterations := some(r.Result.Iterations, "iteration")
+	switch r.Result.Status {
+	case calamp.Diverged:
+		return verdict{Level: bad, Badge: "Diverged", Text: "The run diverged after " + iterations +
+			": the estimates blew up. What is shown is the last sane state on the way, not an answer: do not use it."}
+	case calamp.Cancelled:
+		return verdict{Level: doubtful, Badge: "Cancelled", Text: "The run was cancelled after " + iterations +
+			". What is shown is the state it had reached, not an answer."}
+	case calamp.Converged:
+		return r.judgeConverged(iterations)
+	default:
+		return verdict{Level: bad, Badge: "Not converged", Text: "The run stopped after " + iterations +
+			" without having converged" + r.stillMoving() + ". What is shown is provisional." + r.nothingLearned()}
+	}
+}
+
+// stillMoving says how much was missing to convergence.
+func (r *Report) stillMoving() string {
+	open, largest := 0, 0.0
+	for k, done := range r.Result.Converged {
+		if done {
+			continue
+		}
+		open++
+		if k < len(r.Result.Change) {
+			largest = math.Max(largest, r.Result.Change[k])
+		}
+	}
+	if open == 0 {
+		return ""
+	}
+	verb := "were"
+	if open == 1 {
+		verb = "was"
+	}
+	text := fmt.Sprintf(": %s of %s %s still changing", count(open), some(len(r.Result.Converged), "signal"), verb)
+	if largest > 0 {
+		text += ", by up to " + digits(100*largest, 2) + "\u202f% an iteration"
+	}
+	return text
+}
+
+func (r *Report) judgeConverged(iterations string) verdict {
+	v := verdict{Level: good, Badge: "Converged", Text: "Converged in " + iterations + ": "}
+	switch {
+	case r.warned(calamp.NothingLearned):
+		v.Level, v.Badge = bad, "Nothing learned"
+		v.Text = "Converged in " + iterations + ", but the readings taught nothing about the sensors: " +
+			"their calibration is as uncertain as before. Trust neither the signals nor the gains."
+	case r.gainsKnown():
+		v.Text += some(r.Problem.P, "signal") + " recovered, with the gains taken as known."
+	default:
+		v.Text += fmt.Sprintf("%s and %s recovered; %s.", some(r.Problem.P, "signal"), some(r.Problem.M, "gain"), r.accuracy())
+	}
+	if v.Level == good && r.doubted() {
+		v.Level, v.Badge = doubtful, "Converged, with doubts"
+		v.Text = strings.Replace(v.Text, " recovered", " estimated", 1)
+	}
+	return v
+}
+
+// accuracy of the gains and of their common scale.
+func (r *Report) accuracy() string {
+	sds := r.relativeSD()
+	text := ""
+	if len(sds) > 0 {
+		text = "the typical gain is known to " + percent(quantile(sds, 0.5)) + ", "
+	}
+	return text + "the common scale to " + percent(r.Result.ScaleSD)
+}
+
+// relativeSD is the posterior standard deviation of every s over its mean.
+func (r *Report) relativeSD() []float64 {
+	var sds []float64
+	for i, s := range r.Result.S {
+		if sd := r.sd(i) / math.Abs(s); !math.IsNaN(sd) && !math.IsInf(sd, 0) {
+			sds = append(sds, sd)
+		}
+	}
+	return sds
+}
+
+func (r *Report) sd(sensor int) float64 {
+	if sensor >= len(r.Result.SVar) {
+		return math.NaN()
+	}
+	return math.Sqrt(r.Result.SVar[sensor])
+}
+
+// gainsKnown tells a channel that does not calibrate: nothing about s is uncertain.
+func (r *Report) gainsKnown() bool {
+	return r.Result.ScaleSD == 0 && !slices.ContainsFunc(r.Result.SVar, func(v float64) bool { return v != 0 })
+}
+
+func (r *Report) nothingLearned() string {
+	if r.warned(calamp.NothingLearned) {
+		return " So far the readings have taught nothing about the sensors."
+	}
+	return ""
+}
+
+func (r *Report) warned(code calamp.WarningCode) bool {
+	return slices.ContainsFunc(r.Result.Warnings, func(w calamp.Warning) bool { return w.Code == code })
+}
+
+func (r *Report) doubted() bool {
+	return slices.ContainsFunc(suspect, r.warned)
+}
+
+// warning is one of the solver's, with what it concerns in words.
+type warning struct {
+	Level string
+	Code  string
+	Text  string
+	Where string
+}
+
+func (r *Report) warnings() []warning {
+	var out []warning
+	for _, w := range r.Result.Warnings {
+		level := ""
+		if slices.Contains(suspect, w.Code) {
+			level = doubtful
+		}
+		if w.Code == calamp.NothingLearned {
+			level = bad
+		}
+		where := strings.TrimSpace(list("sensor", w.Sensors, r.Problem.M) + " " + list("signal", w.Signals, r.Problem.P))
+		out = append(out, warning{level, strings.ReplaceAll(string(w.Code), "-", " "), sentence(w.Message), sentence(where)})
+	}
+	return out
+}
+
+// quantile q of some values, or NaN when there are none.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return sorted[int(math.Round(q*float64(len(sorted)-1)))]
+}
