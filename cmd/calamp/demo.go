@@ -1,0 +1,390 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/teacher"
+)
+
+// sandals are real images, see demo/README.md.
+//
+//go:embed demo/fashion_sandals_256x28x28.npz
+var sandals []byte
+
+const (
+	sandalCount = 256
+	sandalSide  = 28
+	sandalSize  = sandalSide * sandalSide
+	sandalScale = 76.1 // standard deviation of the non-zero pixels
+)
+
+// demoModel is rough knowledge of such images, not a fit to them: a fifth of
+// the pixels are not black, and those are bright on average.
+var demoModel = model{Density: 0.2, SignalMean: 1.4, SignalVar: 1, SRange: [2]float64{0.5, 1.5}, NoiseVar: 1e-4}
+
+// demo is one call of calamp demo.
+type demo struct {
+	*app
+	model  model
+	solver solver
+	p      int
+	alpha  float64
+	seed   uint64
+	report string
+	json   bool
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	d := &demo{app: a, model: demoModel, solver: defaultSolver, p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html"}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Recover real images from sensors with unknown gains",
+		Long: `Recover real images (Fashion-MNIST sandals, 28×28 pixels, part of this program)
+from simulated sensors whose gains are unknown, and compare with two other
+answers to the same readings: gains ignored, and gains known. Writes a report
+with the images, and opens nothing.
+
+The model flags are what the solver is told; --s-range and --noise-var also make
+the readings.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Flags()) },
+	}
+	flags := cmd.Flags()
+	flags.Var(count{&d.p, 1}, "p", "images, at most 256")
+	flags.Var(number{&d.alpha, func(v float64) bool { return v > 0 && v <= 10 }, "a number in (0, 10]"}, "alpha", "sensors for each pixel")
+	flags.Uint64Var(&d.seed, "seed", d.seed, "seed of the matrix, the gains and the noise")
+	d.model.register(flags)
+	d.solver.register(flags)
+	flags.StringVar(&d.report, "report", d.report, "write the report to this .html; '' for none")
+	flags.BoolVar(&d.json, "json", false, "print one JSON object in place of the table")
+	return cmd
+}
+
+func (d *demo) run(flags *pflag.FlagSet) error {
+	d.model.complete(flags)
+	// The readings are made with these two: they are known, not assumed.
+	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
+	if err := d.solver.complete(flags); err != nil {
+		return err
+	}
+	if d.p > sandalCount {
+		return usage("--p %d: there are %d images", d.p, sandalCount)
+	}
+	if err := d.solver.check(&d.model, d.p); err != nil {
+		return err
+	}
+	if err := (outputs{{"--report", d.report}}).check(d.json); err != nil {
+		return err
+	}
+	images, err := loadSandals(d.p)
+	if err != nil {
+		return err
+	}
+	t := teacher.Teacher{
+		N: sandalSize, M: max(1, int(math.Round(d.alpha*sandalSize))), P: d.p, X: images,
+		Signal: d.model.prior(), Gain: d.model.gainPrior(), NoiseVar: d.model.NoiseVar,
+	}
+	instance, err := t.Draw(d.seed)
+	if err != nil {
+		return &exit{code: exitUsage, err: err}
+	}
+	d.note("solving: %d images of %d×%d pixels from %d sensors with gains unknown within a factor of %.3g",
+		d.p, sandalSide, sandalSide, t.M, d.model.SRange[1]/d.model.SRange[0])
+
+	start := time.Now()
+	ctx, stop := interruptible()
+	defer stop()
+	found, err := d.solveAll(ctx, t, instance)
+	if err != nil {
+		return err
+	}
+	found.wall = time.Since(start)
+	return d.finish(t, found)
+}
+
+// loadSandals returns the first p images as columns.
+func loadSandals(p int) (*mat.Dense, error) {
+	pixels, err := embeddedPixels()
+	if err != nil {
+		return nil, fmt.Errorf("the program is damaged: %w", err)
+	}
+	x := mat.NewDense(sandalSize, p, nil)
+	for k := range p {
+		for i := range sandalSize {
+			x.Set(i, k, float64(pixels[k*sandalSize+i])/sandalScale)
+		}
+	}
+	return x, nil
+}
+
+// embeddedPixels are the bytes of the array images. The file is always the same
+// one, so all there is to its header is its length.
+func embeddedPixels() ([]byte, error) {
+	archive, err := zip.NewReader(bytes.NewReader(sandals), int64(len(sandals)))
+	if err != nil {
+		return nil, err
+	}
+	f, err := archive.Open("images.npy")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	header := 10 + int(binary.LittleEndian.Uint16(content[8:]))
+	pixels := content[header:]
+	if len(pixels) != sandalCount*sandalSize {
+		return nil, fmt.Errorf("%d pixels, expected %d", len(pixels), sandalCount*sandalSize)
+	}
+	return pixels, nil
+}
+
+// answer is one way of reading the same readings.
+type answer struct {
+	name string
+	res  *calamp.Result
+	calamp.Metrics
+	nmse float64 // scale corrected
+}
+
+// findings are all answers; only the first is there when interrupted.
+type findings struct {
+	instance *teacher.Instance
+	answers  []answer // blind, gains ignored, gains known
+	wall     time.Duration
+}
+
+func (f *findings) blind() answer { return f.answers[0] }
+
+// solveAll solves blindly, then as if gains were all the same, then with the
+// true ones.
+func (d *demo) solveAll(ctx context.Context, t teacher.Teacher, in *teacher.Instance) (*findings, error) {
+	tasks := []struct {
+		name    string
+		channel channel.Channel
+	}{
+		{"blind", d.model.channel()},
+		{"gains ignored", ignoringGains(&d.model, t.M, in.Y)},
+		{"gains known", channel.AWGN{NoiseVar: d.model.NoiseVar, S: in.Truth.S}},
+	}
+	f := &findings{instance: in}
+	for _, task := range tasks {
+		p := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.model.prior(), Channel: task.channel}
+		res, err := d.solve(ctx, task.name, p, d.solver.options())
+		if err != nil && ctx.Err() == nil {
+			return nil, &exit{code: exitUsage, err: err}
+		}
+		if len(f.answers) == 0 || ctx.Err() == nil {
+			f.answers = append(f.answers, newAnswer(task.name, res, in.Truth))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return f, nil
+}
+
+// ignoringGains is the best that one who takes all gains for the same can do:
+// s is its mean, and its spread is counted as noise, which in z = sy has
+// variance y² Var(s). Without that the baseline would trust readings that are
+// wrong by half, and be far worse.
+func ignoringGains(m *model, sensors int, y *mat.Dense) channel.AWGN {
+	mean, variance := m.gainPrior().Moments()
+	s := make([]float64, sensors)
+	for mu := range s {
+		s[mu] = mean
+	}
+	norm := mat.Norm(y, 2)
+	rows, columns := y.Dims()
+	return channel.AWGN{NoiseVar: m.NoiseVar + variance*norm*norm/float64(rows*columns), S: s}
+}
+
+func newAnswer(name string, res *calamp.Result, truth calamp.Truth) answer {
+	a := answer{name: name, res: res, Metrics: calamp.Score(res.X, res.S, truth)}
+	rows, columns := truth.X.Dims()
+	norm := mat.Norm(truth.X, 2)
+	a.nmse = a.XMSEScaled * float64(rows*columns) / (norm * norm)
+	return a
+}
+
+// finish writes the report and prints the table.
+func (d *demo) finish(t teacher.Teacher, f *findings) error {
+	res := f.blind().res
+	d.warnings(res)
+	wrote := d.report != ""
+	if wrote {
+		err := d.write(d.report, func(w io.Writer) error { return report.Write(w, d.reportOf(t, f)) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.print(t, f, wrote); err != nil {
+		return err
+	}
+	if err := ending(res, &d.solver, false); err != nil {
+		return err
+	}
+	if len(f.answers) < 3 {
+		return &exit{code: exitInterrupted, err: fmt.Errorf("interrupted: not all baselines were solved")}
+	}
+	return nil
+}
+
+func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
+	blind := f.blind()
+	r := report.Report{
+		Title:   "Sandals seen by sensors of unknown gain",
+		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: storageName(f.instance.W.Storage())},
+		Model:   d.model.fields(), Options: d.solver.fields(),
+		Result: blind.res, Truth: f.instance.Truth,
+		Metrics:    blind.fields(true),
+		ImageShape: [2]int{sandalSide, sandalSide},
+		Version:    buildVersion().Version, Command: d.commandLine(),
+	}
+	for _, a := range f.answers[1:] {
+		r.Baselines = append(r.Baselines, report.Baseline{Name: a.name, X: a.res.X, Metrics: a.fields(false)})
+	}
+	return r
+}
+
+// fields is the scores in words, for the report.
+func (a *answer) fields(withGains bool) []report.Field {
+	all := []report.Field{
+		{Name: "MSE of x, scale corrected", Value: short(a.XMSEScaled)},
+		{Name: "Relative to the images' power", Value: short(a.nmse)},
+		{Name: "1 − correlation of x", Value: short(a.XOneMinusNCC)},
+	}
+	if withGains {
+		all = append(all,
+			report.Field{Name: "MSE of s, scale corrected", Value: short(a.SMSEScaled)},
+			report.Field{Name: "1 − correlation of s, centred", Value: short(a.SOneMinusCNCC)},
+		)
+	}
+	return all
+}
+
+// gains are the errors of s, relative to its mean, and the error bars stated
+// for them before and after the readings.
+type gains struct {
+	Error  float64 `json:"s_error"`
+	Stated float64 `json:"s_sd"`
+	Before float64 `json:"s_sd_prior"`
+}
+
+func (d *demo) gains(f *findings) gains {
+	blind := f.blind()
+	mean, variance := d.model.gainPrior().Moments()
+	total := 0.0
+	for _, v := range blind.res.SVar {
+		total += v
+	}
+	return gains{
+		Error:  math.Sqrt(blind.SMSEScaled) / mean,
+		Stated: math.Sqrt(total/float64(len(blind.res.SVar))) / mean,
+		Before: math.Sqrt(variance) / mean,
+	}
+}
+
+func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
+	if d.json {
+		return d.printJSON(d.toJSON(t, f, wrote))
+	}
+	res := f.blind().res
+	var text summary
+	text.line("images", "%d of %d×%d pixels, from %s (α = %.3g), s in [%g, %g], noise variance %g",
+		t.P, sandalSide, sandalSide, plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
+	text.line("told", "a density of %g, non-zero pixels of mean %g and variance %g: not fitted to these images",
+		d.model.Density, d.model.SignalMean, d.model.SignalVar)
+	text.line("status", "%v: %s", res.Status, res.Reason)
+	d.table(&text, f)
+	if wrote {
+		text.line("report", "%s", d.report)
+	}
+	out := d.stdout
+	if d.report == "-" {
+		out = d.stderr
+	}
+	_, err := fmt.Fprint(out, text.String())
+	return err
+}
+
+// table compares the answers.
+func (d *demo) table(text *summary, f *findings) {
+	text.WriteString("\n")
+	row := func(cells ...any) { fmt.Fprintf(text, "%-14s %10s %10s %10s %11s %8s\n", cells...) }
+	row("", "MSE of x", "relative", "1-ncc", "iterations", "time")
+	for _, a := range f.answers {
+		row(a.name, brief(a.XMSEScaled), brief(a.nmse), brief(a.XOneMinusNCC), strconv.Itoa(a.res.Iterations), fmt.Sprintf("%.2f s", a.res.Wall.Seconds()))
+	}
+	g := d.gains(f)
+	text.WriteString("\n")
+	text.line("gains", "typical error %s, stated ±%s, before the readings ±%s", percent(g.Error), percent(g.Stated), percent(g.Before))
+	text.line("scale", "off by %s, stated ±%s; the errors above are after correcting it", percent(math.Abs(f.blind().Scale-1)), percent(f.blind().res.ScaleSD))
+	text.line("time", "%.2f s for all", f.wall.Seconds())
+}
+
+func brief(v float64) string { return fmt.Sprintf("%.3g", v) }
+
+// demoJSON is what demo prints with --json.
+type demoJSON struct {
+	M       int          `json:"m"`
+	N       int          `json:"n"`
+	P       int          `json:"p"`
+	Model   model        `json:"model"`
+	Options optionsJSON  `json:"options"`
+	Answers []answerJSON `json:"answers"`
+	gains
+	Scale    *float64         `json:"scale,omitempty"`
+	ScaleSD  *float64         `json:"scale_sd,omitempty"`
+	Warnings []calamp.Warning `json:"warnings"`
+	WallS    float64          `json:"wall_s"`
+	Report   string           `json:"report,omitempty"`
+}
+
+type answerJSON struct {
+	Name       string        `json:"name"`
+	Status     calamp.Status `json:"status"`
+	Iterations int           `json:"iterations"`
+	WallS      float64       `json:"wall_s"`
+	MSE        *float64      `json:"x_mse_scaled,omitempty"`
+	NMSE       *float64      `json:"x_nmse_scaled,omitempty"`
+	NCC        *float64      `json:"x_one_minus_ncc,omitempty"`
+}
+
+func (d *demo) toJSON(t teacher.Teacher, f *findings, wrote bool) demoJSON {
+	blind := f.blind()
+	j := demoJSON{
+		M: t.M, N: t.N, P: t.P, Model: d.model, Options: d.solver.json(), gains: d.gains(f),
+		Scale: known(blind.Scale), ScaleSD: known(blind.res.ScaleSD),
+		Warnings: orEmpty(blind.res.Warnings), WallS: f.wall.Seconds(),
+	}
+	for _, a := range f.answers {
+		j.Answers = append(j.Answers, answerJSON{
+			a.name, a.res.Status, a.res.Iterations, a.res.Wall.Seconds(),
+			known(a.XMSEScaled), known(a.nmse), known(a.XOneMinusNCC),
+		})
+	}
+	if wrote {
+		j.Report = d.report
+	}
+	return j
+}

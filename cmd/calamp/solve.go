@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/report"
+)
+
+// solve is one call of calamp solve.
+type solve struct {
+	*app
+	model    model
+	solver   solver
+	matrix   string
+	readings string
+	out      string
+	trace    string
+	report   string
+	json     bool
+}
+
+func (a *app) solveCommand() *cobra.Command {
+	s := &solve{app: a, model: defaultModel, solver: defaultSolver}
+	cmd := &cobra.Command{
+		Use:   "solve P.npz",
+		Short: "Recover signals and calibration from readings",
+		Long: `Recover signals and calibration from the readings of a problem file.
+
+A problem is a .npz with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
+is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
+reported. Or give --matrix and --readings. P.npz can be - for standard input.
+
+The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
+scale_sd and residual (M×P). y = z/s: the multiplicative gain is 1/s. The
+readings do not determine the common scale of x and s: it comes from the model
+flags, and scale_sd says how well.
+
+--damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
+exactly t iterations of it.`,
+		Example: `  calamp solve P.npz -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
+  calamp solve --matrix W.npy --readings Y.csv -o R.npz --report R.html`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("solve takes one problem file, found %d: %s", len(args), strings.Join(args, ", "))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeFiles("npz"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Flags(), args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&s.out, "output", "o", "", "write the result to this .npz; - for standard output")
+	flags.StringVar(&s.matrix, "matrix", "", "the matrix W (.npy), in place of P.npz")
+	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
+	s.model.register(flags)
+	s.solver.register(flags)
+	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
+	flags.StringVar(&s.report, "report", "", "write a report to this .html")
+	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
+	return cmd
+}
+
+// completeFiles offers files of one kind to shell completion, for the only argument.
+func completeFiles(kinds ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return kinds, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+func (s *solve) outputs() outputs {
+	return outputs{{"-o", s.out}, {"--trace", s.trace}, {"--report", s.report}}
+}
+
+func (s *solve) run(flags *pflag.FlagSet, args []string) error {
+	s.model.complete(flags)
+	if err := s.solver.complete(flags); err != nil {
+		return err
+	}
+	if err := s.checkInputs(args); err != nil {
+		return err
+	}
+	if err := s.outputs().check(s.json, append(args, s.matrix, s.readings)...); err != nil {
+		return err
+	}
+	data, err := s.load(args)
+	if err != nil {
+		return err
+	}
+	_, p := data.Y.Dims()
+	if err := s.solver.check(&s.model, p); err != nil {
+		return err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	if text := s.model.assumption(flags); text != "" {
+		s.note("assumed %s", text)
+	}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.prior(), Channel: s.model.channel()}
+	res, err := s.solve(ctx, "solving", problem, s.solver.options())
+	if err != nil && (res == nil || ctx.Err() == nil) {
+		return usage("%s: %w", s.source(args), err)
+	}
+	s.warnings(res)
+	written, err := s.writeAll(data, res)
+	if err := errors.Join(err, s.print(data, res, written)); err != nil {
+		return err
+	}
+	return ending(res, &s.solver, s.out != "")
+}
+
+// checkInputs wants exactly one way of giving a problem.
+func (s *solve) checkInputs(args []string) error {
+	parts := s.matrix != "" || s.readings != ""
+	switch {
+	case len(args) == 1 && parts:
+		return usage("the problem comes from %s, or from --matrix and --readings, not from both", args[0])
+	case parts && s.readings == "":
+		return usage("--matrix needs --readings with it")
+	case parts && s.matrix == "":
+		return usage("--readings needs --matrix with it")
+	case len(args) == 0 && !parts:
+		return usage("no problem to solve").withHint("calamp solve P.npz, or calamp solve --matrix W.npy --readings Y.csv; calamp simulate makes problems")
+	}
+	return nil
+}
+
+// source is the problem in messages.
+func (s *solve) source(args []string) string {
+	switch {
+	case len(args) == 0:
+		return s.matrix + ", " + s.readings
+	case args[0] == "-":
+		return stdinName
+	}
+	return args[0]
+}
+
+const stdinName = "standard input"
+
+func (s *solve) load(args []string) (*dataset.Problem, error) {
+	switch {
+	case len(args) == 0:
+		return dataset.LoadParts(s.matrix, s.readings)
+	case args[0] == "-":
+		return dataset.Read(s.stdin, stdinName)
+	}
+	return dataset.Load(args[0])
+}
+
+// interruptible is a context that ends at Ctrl-C, or when a job's time is up. A
+// second one ends the process.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// solve runs the solver with a progress bar.
+func (a *app) solve(ctx context.Context, what string, p *calamp.Problem, opt *calamp.Options) (*calamp.Result, error) {
+	bar := a.progress()
+	defer bar.done()
+	bar.attach(opt, what)
+	return calamp.Solve(ctx, p, opt)
+}
+
+func (a *app) warnings(res *calamp.Result) {
+	for _, w := range res.Warnings {
+		a.warn("%s: %s", w.Code, w.Message)
+	}
+}
+
+// writeAll writes the files that were asked for, and returns their names. One
+// that fails does not keep the others from being written.
+func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []string, err error) {
+	files := []struct {
+		path  string
+		write func() error
+	}{
+		{s.out, func() error { return dataset.SaveResult(s.out, res) }},
+		{s.trace, func() error {
+			return s.write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
+		}},
+		{s.report, func() error {
+			return s.write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res)) })
+		}},
+	}
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		if e := f.write(); e != nil {
+			err = errors.Join(err, e)
+		} else if f.path != "-" {
+			written = append(written, f.path)
+		}
+	}
+	return written, err
+}
+
+func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result) report.Report {
+	size := sizeOf(data)
+	return report.Report{
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(data.W.Storage())},
+		Model:   s.model.fields(), Options: s.solver.fields(),
+		Result: res, Truth: data.Truth,
+		Metrics: metricsOf(res, data.Truth).fields(),
+		Version: buildVersion().Version, Command: s.commandLine(),
+	}
+}
+
+// commandLine is what was typed, without the folders that are nobody's business.
+func (a *app) commandLine() string {
+	words := []string{"calamp"}
+	for _, word := range a.args {
+		if strings.ContainsRune(word, filepath.Separator) {
+			word = filepath.Base(word)
+		}
+		if word == "" || strings.ContainsAny(word, " \t\"'$&|;<>()*?`\\") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// ending is how a run's status ends the command.
+func ending(res *calamp.Result, options *solver, wrote bool) error {
+	e := &exit{}
+	switch res.Status {
+	case calamp.Converged:
+		return nil
+	case calamp.NotConverged:
+		if options.exactly() {
+			return nil
+		}
+		e = &exit{code: exitNotConverged, err: fmt.Errorf("not converged: %s", res.Reason)}
+	case calamp.Diverged:
+		e = &exit{code: exitNotConverged, err: fmt.Errorf("diverged: %s", res.Reason)}
+	case calamp.Cancelled:
+		e = &exit{code: exitInterrupted, err: fmt.Errorf("interrupted: %s", res.Reason)}
+	}
+	if wrote {
+		e.hint = "the estimates so far were written; the array converged says which signals to trust"
+	}
+	return e
+}
