@@ -45,10 +45,7 @@ type Options struct {
 	Progress func(Iteration) `toml:"-" json:"-"`
 }
 
-const (
-	defaultMaxIter = 500
-	defaultTol     = 1e-10
-)
+const defaultMaxIter = 500
 
 // Published returns the options of the algorithm as it was published: no
 // damping, no scale step, and exactly iterations iterations, since its stop

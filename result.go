@@ -1,6 +1,7 @@
 package calamp
 
 import (
+	"fmt"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -65,6 +66,17 @@ func (s Status) String() string {
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *Status) UnmarshalText(text []byte) error {
+	for _, known := range []Status{NotConverged, Converged, Diverged, Cancelled} {
+		if string(text) == known.String() {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown status %q", text)
+}
 
 // Iteration is one line of a run's trace.
 type Iteration struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -40,18 +39,10 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 
 // iteration is what diagonal and full-covariance engines have in common.
 type iteration interface {
-	// Step does one iteration, keeping the fraction delta of the old state.
-	Step(delta float64)
-	// ScaleStep moves along the global scale by the factor it returns.
-	ScaleStep(gain channel.Gain) float64
-	// ScaleSD is the standard deviation of the scale's logarithm.
-	ScaleSD(gain channel.Gain) float64
+	amp.Iteration
 	LogEvidence() float64
 	// MeanV returns the mean variance of z, and its mean |covariance| between signals.
 	MeanV() (v, off float64)
-	// Save keeps the state, Restore returns to what was kept.
-	Save()
-	Restore()
 }
 
 // run is one call of Solve.
@@ -69,12 +60,10 @@ type run struct {
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
 
-	trace   []Iteration
-	status  Status
-	reason  string
-	change  []float64
-	settled []int // consecutive iterations each signal met the tolerance
-	damping damper
+	solver *amp.Solver // runs step until it settles
+	trace  []Iteration
+	status Status
+	reason string
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {
@@ -94,13 +83,10 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
 	r.gain, r.blind = p.Channel.(channel.Gain)
-	r.change = make([]float64, signals)
-	r.settled = make([]int, signals)
-	r.damping = newDamper(opt.Damping)
 
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
-		Scalar: opt.Variance == Scalar, Threads: r.threads(),
+		Scalar: opt.Variance == Scalar, Threads: amp.Threads(opt.Threads, m*n*signals),
 	}
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
@@ -112,7 +98,25 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		r.engine = amp.New(cfg)
 		r.step = r.engine
 	}
+	r.startCalibration()
+	r.solver = amp.NewSolver(r.step, r.engine)
+	r.solver.Tol = opt.Tol
+	r.solver.Damping = amp.NewDamper(opt.Damping.Fixed())
+	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
+	r.solver.Each = r.record
 	return r, r.readings()
+}
+
+// startCalibration sets s to what is known of it beforehand, which is the answer
+// of a run that ends before its first iteration.
+func (r *run) startCalibration() {
+	s, sVar := 1.0, 0.0
+	if r.blind {
+		s, sVar = r.gain.Prior.Moments()
+	}
+	for mu := range r.m {
+		r.engine.S[mu], r.engine.SVar[mu] = s, sVar
+	}
 }
 
 func shapeError(m, n, rows, signals int) error {
@@ -132,18 +136,6 @@ func validate(what string, v any) error {
 		}
 	}
 	return nil
-}
-
-// threads is the number of goroutines: below about a million multiplications an
-// iteration, handing work over costs more than it saves.
-func (r *run) threads() int {
-	if r.opt.Threads > 0 {
-		return r.opt.Threads
-	}
-	if r.m*r.n*r.p < 1<<18 {
-		return 1
-	}
-	return runtime.GOMAXPROCS(0)
 }
 
 // readings copies Y to the engine, and takes out what carries no information: a
@@ -194,72 +186,31 @@ func (r *run) measured(k int) bool {
 	return false
 }
 
-// Schedule of the scale step: early estimates are too poor to place the scale.
-const (
-	firstScaleStep = 6
-	scaleStepEvery = 5
-
-	// settledFor is how many iterations in a row a signal must change little:
-	// one small change can be the turning point of an oscillation.
-	settledFor = 3
-
-	// posteriorTolerance is the change, in posterior standard deviations, that
-	// no user can tell from none; the slowest mode may be ten times as far away.
-	posteriorTolerance = 1e-6
-
-	// scaleTolerance is the same for the global scale.
-	scaleTolerance = 1e-3
-
-	// blowUp is a growth of the estimates between two iterations that no
-	// convergent run shows.
-	blowUp = 1e6
-)
-
 func (r *run) iterate(ctx context.Context) error {
 	limit := r.opt.MaxIter
 	if limit == 0 {
 		limit = defaultMaxIter
 	}
-	placed := !r.blind || r.opt.NoScaleStep // is the global scale where it belongs?
-	nextScale := firstScaleStep
-	for t := 1; t <= limit; t++ {
-		if err := ctx.Err(); err != nil {
-			r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", t-1)
-			return err
-		}
-		r.step.Save()
-		it := Iteration{Index: t, Scale: 1, Damping: r.damping.delta(t)}
-		r.step.Step(it.Damping)
-		it.Change = r.measureChange()
-		if r.damping.reject(it.Change) {
-			r.step.Restore()
-			continue
-		}
-		if !r.finite(it.Change) {
-			r.step.Restore()
-			r.status = Diverged
-			r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", t)
-			return nil
-		}
-		if r.blind && !r.opt.NoScaleStep && t >= nextScale {
-			nextScale = t + scaleStepEvery
-			it.Scale = r.step.ScaleStep(r.gain)
-			placed = math.Abs(it.Scale-1) <= max(r.tolerance(), scaleTolerance*r.step.ScaleSD(r.gain))
-		}
-		r.record(it)
-		if r.settle() && placed {
-			r.status = Converged
-			r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", settledFor, t)
-			return nil
-		}
+	outcome, err := r.solver.Run(ctx, limit)
+	done := r.solver.Iterations
+	switch outcome {
+	case amp.Cancelled:
+		r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", done)
+	case amp.Diverged:
+		r.status = Diverged
+		r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
+	case amp.Converged:
+		r.status = Converged
+		r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
+	default:
+		r.status, r.reason = NotConverged, r.limitReason(limit)
 	}
-	r.status = NotConverged
-	r.reason = r.limitReason(limit)
-	return nil
+	return err
 }
 
 // record adds an accepted iteration to the trace and reports it.
-func (r *run) record(it Iteration) {
+func (r *run) record(l amp.Line) (disturbed bool) {
+	it := Iteration{Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
 	it.MeanXVar = mean(r.engine.C)
 	it.MeanSVar = mean(r.engine.SVar)
 	it.MeanV, it.OffV = r.step.MeanV()
@@ -267,58 +218,6 @@ func (r *run) record(it Iteration) {
 	r.trace = append(r.trace, it)
 	if r.opt.Progress != nil {
 		r.opt.Progress(it)
-	}
-}
-
-// measureChange returns the largest relative change of a signal.
-func (r *run) measureChange() float64 {
-	worst := 0.0
-	for k := range r.p {
-		r.change[k] = r.engine.Moved[k] / max(r.engine.Norm[k], math.SmallestNonzeroFloat64)
-		if !(r.change[k] <= worst) { // keeps a NaN
-			worst = r.change[k]
-		}
-	}
-	return worst
-}
-
-// tolerance is the relative change below which a signal has converged.
-func (r *run) tolerance() float64 {
-	if r.opt.Tol == 0 {
-		return defaultTol
-	}
-	return r.opt.Tol
-}
-
-// settle counts for how long each signal has changed little, and reports
-// whether all have for long enough.
-func (r *run) settle() bool {
-	all := true
-	for k := range r.p {
-		limit := r.tolerance() * r.engine.Norm[k]
-		if r.opt.Tol == 0 {
-			limit = max(limit, posteriorTolerance*math.Sqrt(r.engine.SumC[k]))
-		}
-		if r.engine.Moved[k] <= limit {
-			r.settled[k]++
-		} else {
-			r.settled[k] = 0
-		}
-		all = all && r.settled[k] >= settledFor
-	}
-	return all
-}
-
-// finite reports whether the estimates can be returned.
-func (r *run) finite(change float64) bool {
-	return change <= blowUp && !hasNonFinite(r.engine.X) && !hasNonFinite(r.engine.C) && !hasNonFinite(r.engine.S)
-}
-
-func hasNonFinite(v []float64) bool {
-	for _, x := range v {
-		if math.IsNaN(x - x) {
-			return true
-		}
 	}
 	return false
 }
@@ -328,13 +227,13 @@ func (r *run) limitReason(limit int) string {
 		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
 	}
 	done, worst := 0, 0.0
-	for k, n := range r.settled {
-		if n >= settledFor {
+	for k, n := range r.solver.Settled {
+		if n >= amp.SettledFor {
 			done++
 		}
-		worst = max(worst, r.change[k])
+		worst = max(worst, r.solver.Change[k])
 	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.tolerance())
+	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.solver.Tolerance())
 }
 
 // result copies the engine's state out.
@@ -346,7 +245,7 @@ func (r *run) result() *Result {
 		Gain:     make([]float64, r.m),
 		Residual: mat.NewDense(r.m, r.p, nil),
 		Status:   r.status, Reason: r.reason,
-		Converged: make([]bool, r.p), Change: r.change,
+		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace,
 	}
 	for k := range r.p {
@@ -354,7 +253,7 @@ func (r *run) result() *Result {
 			res.X.Set(i, k, e.X[k*r.n+i])
 			res.XVar.Set(i, k, e.C[k*r.n+i])
 		}
-		res.Converged[k] = r.settled[k] >= settledFor
+		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
 	}
 	noise := noiseOf(r.problem.Channel)
 	for mu, s := range e.S {

@@ -62,6 +62,10 @@ func (r *run) warnSignals(res *Result) *Warning {
 	if len(w.Signals) == 0 {
 		return nil
 	}
+	if res.Status == Diverged {
+		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates blew up", len(w.Signals), r.p)
+		return &w
+	}
 	k := w.Signals[0]
 	w.Message = fmt.Sprintf("%d of %d signals did not converge, the first is signal %d with a relative change of %.2g in the last iteration", len(w.Signals), r.p, k, res.Change[k])
 	return &w

@@ -200,3 +200,56 @@ func TestScalarVarianceAgrees(t *testing.T) {
 		t.Errorf("scalar variances: %s, error %g; exact %g", scalar.Reason, b.XMSEScaled, a.XMSEScaled)
 	}
 }
+
+// Inputs at the ends of double precision: every number that comes back is
+// finite, whatever the status.
+func TestExtremeProblemsGiveFiniteResults(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		y, noise float64
+		variance float64
+	}{
+		{"huge readings", 1e300, 1e-6, 1},
+		{"large readings", 1e100, 1e-6, 1},
+		{"tiny readings", 1e-300, 1e-6, 1},
+		{"huge noise", 1, 1e300, 1},
+		{"no noise", 1, 0, 1},
+		{"huge signals", 1, 1e-6, 1e300},
+		{"tiny signals", 1, 1e-6, 1e-300},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			te := small()
+			te.N, te.M = 60, 50
+			p, _ := draw(t, te, 1)
+			p.Y.Scale(c.y, p.Y)
+			te.Signal.SignalVar = c.variance
+			p.Prior, p.Channel = te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: c.noise}
+			res := solve(t, p, nil)
+			t.Log(res.Reason)
+			for name, values := range map[string][]float64{
+				"x": res.X.RawMatrix().Data, "x_var": res.XVar.RawMatrix().Data,
+				"s": res.S, "s_var": res.SVar, "gain": res.Gain, "change": res.Change,
+				"residual": res.Residual.RawMatrix().Data,
+				"scalars":  {res.ScaleSD, res.LogEvidence},
+			} {
+				for _, v := range values {
+					if math.IsNaN(v) || math.IsInf(v, 0) {
+						t.Errorf("%s holds %g", name, v)
+						break
+					}
+				}
+			}
+			for mu, s := range res.S {
+				if s < te.Gain.Lo || s > te.Gain.Hi {
+					t.Errorf("s[%d] = %g", mu, s)
+					break
+				}
+			}
+			for _, w := range res.Warnings {
+				if strings.Contains(w.Message, "NaN") {
+					t.Error(w.Message)
+				}
+			}
+		})
+	}
+}

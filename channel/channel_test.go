@@ -155,11 +155,16 @@ func TestExcess(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	bad := []interface{ Validate() error }{
-		Gain{Prior: Uniform(0, 1)}, Gain{Prior: Uniform(1, 1)}, Gain{Prior: Uniform(2, 1)},
-		Gain{Prior: Uniform(math.NaN(), 1)}, Gain{Prior: Uniform(1, math.Inf(1))},
-		Gain{Prior: Uniform(1, 2), NoiseVar: -1}, Gain{Prior: Uniform(1, 2), NoiseVar: math.NaN()},
+		Gain{Prior: Uniform(0, 1)},
+		Gain{Prior: Uniform(1, 1)},
+		Gain{Prior: Uniform(2, 1)},
+		Gain{Prior: Uniform(math.NaN(), 1)},
+		Gain{Prior: Uniform(1, math.Inf(1))},
+		Gain{Prior: Uniform(1, 2), NoiseVar: -1},
+		Gain{Prior: Uniform(1, 2), NoiseVar: math.NaN()},
 		Gain{Prior: TruncatedNormal(1, 0, 0.5, 1.5)},
-		AWGN{NoiseVar: -1}, AWGN{S: []float64{1, 0}},
+		AWGN{NoiseVar: -1},
+		AWGN{S: []float64{1, 0}},
 	}
 	for _, c := range bad {
 		if c.Validate() == nil {

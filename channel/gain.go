@@ -59,10 +59,22 @@ func (p GainPrior) Moments() (mean, variance float64) {
 	return mean, variance
 }
 
+// Posterior returns the mean and variance of s given a sensor's statistics (see
+// [Gain]).
+func (p GainPrior) Posterior(n, tau, b float64) (mean, variance float64) {
+	_, mean, variance = p.posterior(n, tau, b)
+	return mean, variance
+}
+
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
 // of that density; the prior only shifts τ and B, and adds its normaliser.
 func (p GainPrior) posterior(n, tau, b float64) (logNorm, mean, variance float64) {
 	return quadrature.GainMoments(n, tau+p.Precision, b+p.Precision*p.Center, p.Lo, p.Hi)
+}
+
+// posteriors is posterior for a block of sensors.
+func (p GainPrior) posteriors(logNorm, mean, variance, n, tau, b []float64) {
+	quadrature.GainMomentsBatch(logNorm, mean, variance, n, tau, b, p.Precision, p.Precision*p.Center, p.Lo, p.Hi)
 }
 
 // logMass is log ∫ of the unnormalised prior density over its range.
@@ -84,40 +96,50 @@ func (c Gain) Validate() error {
 
 // Output implements [Channel].
 func (c Gain) Output(b *Block) {
+	for row := range b.Rows() {
+		c.statistics(b, row)
+	}
+	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Count, b.Tau, b.B)
 	logMass := c.Prior.logMass()
 	for row := range b.Rows() {
-		from, to := row*b.P, (row+1)*b.P
-		var n, tau, shift float64
-		if b.PastTau != nil {
-			n, tau, shift = b.PastCount[row], b.PastTau[row], b.PastB[row]
-		}
-		logGauss := 0.0
-		for k := from; k < to; k++ {
-			y := b.Y[k]
-			if math.IsNaN(y) {
-				continue
-			}
-			d := b.V[k] + c.NoiseVar
-			n++
-			tau += y * (y / d)
-			shift += y * (b.Omega[k] / d)
-			logGauss -= 0.5 * (b.Omega[k]*(b.Omega[k]/d) + math.Log(2*math.Pi*d))
-		}
-		logNorm, s, sVar := c.Prior.posterior(n, tau, shift)
-		for k := from; k < to; k++ {
-			y := b.Y[k]
-			if math.IsNaN(y) {
-				b.G[k], b.DG[k] = 0, 0
-				continue
-			}
-			d := b.V[k] + c.NoiseVar
-			b.G[k] = (s*y - b.Omega[k]) / d
-			b.DG[k] = min(0, (sVar*y*(y/d)-1)/d)
-		}
-		b.Count[row], b.Tau[row], b.B[row] = n, tau, shift
-		b.S[row], b.SVar[row] = s, sVar
-		b.LogZ[row] = logNorm - logMass + logGauss
+		b.LogZ[row] += c.derivatives(b, row) - logMass
 	}
+}
+
+// statistics sums τ, B and n of one sensor, on top of what its past holds.
+func (c Gain) statistics(b *Block, row int) {
+	var n, tau, shift float64
+	if b.PastTau != nil {
+		n, tau, shift = b.PastCount[row], b.PastTau[row], b.PastB[row]
+	}
+	for k := row * b.P; k < (row+1)*b.P; k++ {
+		y := b.Y[k]
+		if math.IsNaN(y) {
+			continue
+		}
+		d := b.V[k] + c.NoiseVar
+		n++
+		tau += y * (y / d)
+		shift += y * (b.Omega[k] / d)
+	}
+	b.Count[row], b.Tau[row], b.B[row] = n, tau, shift
+}
+
+// derivatives fills g and ∂g of one sensor from its posterior, and returns the
+// part of log Z_out outside the integral over s.
+func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
+	for k := row * b.P; k < (row+1)*b.P; k++ {
+		y := b.Y[k]
+		if math.IsNaN(y) {
+			b.G[k], b.DG[k] = 0, 0
+			continue
+		}
+		d := b.V[k] + c.NoiseVar
+		b.G[k] = (b.S[row]*y - b.Omega[k]) / d
+		b.DG[k] = min(0, (b.SVar[row]*y*(y/d)-1)/d)
+		logGauss -= 0.5 * (b.Omega[k]*(b.Omega[k]/d) + math.Log(2*math.Pi*d))
+	}
+	return logGauss
 }
 
 // ScaleDerivatives returns the first and second derivative in c of

@@ -29,7 +29,9 @@ func AlphaMin(density float64, p int) float64 {
 // (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8. It
 // depends only on the density and on x̄/√v; values once computed are remembered.
 func AlphaCS(g prior.GaussBernoulli) float64 {
-	g = prior.GaussBernoulli{Density: g.Density, SignalMean: g.SignalMean / math.Sqrt(g.SignalVar), SignalVar: 1}
+	// Beyond 10⁴ standard deviations the support is plain to see: α_CS is ρ.
+	ratio := min(math.Abs(g.SignalMean)/math.Sqrt(g.SignalVar), 1e4)
+	g = prior.GaussBernoulli{Density: g.Density, SignalMean: ratio, SignalVar: 1}
 	if known, ok := alphaCS.Load(g); ok {
 		return known.(float64)
 	}

@@ -39,7 +39,7 @@ func NewDense32(m, n int, w []float32) (*Dense, error) {
 // measure checks the entries of w and sets what d tells of them.
 func measure[T float32 | float64](d *Dense, w []T) error {
 	if d.m <= 0 || d.n <= 0 || len(w) != d.m*d.n {
-		return fmt.Errorf("W: %d values do not make a %d×%d matrix", len(w), d.m, d.n)
+		return fmt.Errorf("%d values do not make a %d×%d matrix", len(w), d.m, d.n)
 	}
 	d.means = Means{Rows: make([]float64, d.m), Columns: make([]float64, d.n)}
 	total := 0.0
@@ -48,7 +48,7 @@ func measure[T float32 | float64](d *Dense, w []T) error {
 		for i, v := range w[mu*d.n : (mu+1)*d.n] {
 			x := float64(v)
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("W: row %d, column %d is %g, expected a finite number", mu, i, x)
+				return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
 			}
 			row += x
 			squares += x * x
@@ -62,7 +62,7 @@ func measure[T float32 | float64](d *Dense, w []T) error {
 	}
 	d.meanSquare = total / float64(len(w))
 	if d.meanSquare == 0 || math.IsInf(d.meanSquare, 1) {
-		return fmt.Errorf("W: the mean square of the entries is %g, expected a positive finite number", d.meanSquare)
+		return fmt.Errorf("the mean square of the entries is %g, expected a positive finite number", d.meanSquare)
 	}
 	return nil
 }

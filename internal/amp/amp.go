@@ -38,26 +38,40 @@ type Engine struct {
 	Tau, B, Count []float64 // M sufficient statistics of s
 	S, SVar, LogZ []float64 // M posterior of s, log Z_out
 
-	// What the sensors' posterior holds from earlier samples; nil offline.
+	// What the sensors' posterior holds from earlier samples, and the sums Q+S
+	// and κ of the scale's evidence over them; nil and 0 offline. The scale
+	// step rescales PastB and PastQuadratic: give it a copy.
 	PastTau, PastB, PastCount []float64
+	PastQuadratic, PastVolume float64
+
+	// The Gaussian field that earlier batches of measurements left on the
+	// signals (P×N each): exp(-PastPrecision x²/2 + PastField x) times the
+	// prior; nil when there were none. See online.go.
+	PastPrecision, PastField []float64
+	totalLambda, totalSigma  []float64 // the past field and the present one together
 
 	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
 	// ‖x̂_new‖, and the sum of its posterior variances.
 	Moved, Norm, SumC []float64
 
 	// Sums of the scale step (see ScaleStep), from the last iteration.
-	fieldPull float64 // S  = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
-	nextPull  float64 // the same for the current x̂
-	savedPull float64
+	fieldPull float64     // S  = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
+	nextPull  float64     // the same for the current x̂
+	saved     [][]float64 // see Save
+	savedPull [2]float64
 
 	scalarD    []float64 // M×P, ∂g before damping
 	r, h       []float64
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
-	saved      [][]float64 // see Save
 	sweep      operator.Sweep
-	rows       operator.RowFunc
+
+	// Made once, so that an iteration allocates nothing.
+	rows   operator.RowFunc
+	signal func(k int)
+	list   [][]float64 // see state
+	blocks sync.Pool   // of *channel.Block
 }
 
 // New allocates an engine; Y is zero and the state is that of [Engine.Reset].
@@ -85,16 +99,22 @@ func New(c Config) *Engine {
 	if c.Scalar {
 		e.scalarD = make([]float64, mp)
 	}
-	e.rows = e.outputRows
+	e.rows, e.signal = e.outputRows, e.inputSignal
+	e.blocks.New = func() any { return new(channel.Block) }
+	e.list = e.state()
 	e.Reset()
 	return e
 }
 
-// Reset starts over: x̂ and C are those of the prior, g = 0.
+// Reset starts over: x̂ and C are those of the prior (and of what earlier
+// batches of measurements said of the signals), g = 0.
 func (e *Engine) Reset() {
 	mean, variance := e.Prior.Mean(), e.Prior.Variance()
 	for i := range e.X {
 		e.X[i], e.C[i] = mean, variance
+	}
+	if e.PastField != nil {
+		e.startFromPast()
 	}
 	clear(e.G)
 	clear(e.DG)
@@ -135,7 +155,8 @@ func (e *Engine) outputRows(first int, z, v, g, d []float64) {
 	for j := range omega {
 		omega[j] = z[j] - variance[j]*oldG[j]
 	}
-	b := channel.Block{
+	b := e.blocks.Get().(*channel.Block)
+	*b = channel.Block{
 		First: first, P: p,
 		Y: e.Y[from:to], Omega: omega, V: variance,
 		G: g, DG: d,
@@ -146,7 +167,8 @@ func (e *Engine) outputRows(first int, z, v, g, d []float64) {
 	if e.PastTau != nil {
 		b.PastTau, b.PastB, b.PastCount = e.PastTau[first:first+rows], e.PastB[first:first+rows], e.PastCount[first:first+rows]
 	}
-	e.Channel.Output(&b)
+	e.Channel.Output(b)
+	e.blocks.Put(b)
 	if e.delta > 0 {
 		for j := range g {
 			g[j] += e.delta * (oldG[j] - g[j])
@@ -167,7 +189,7 @@ func (e *Engine) input() {
 			e.Sigma[i] = -1 / h // +Inf where nothing was measured
 		}
 	}
-	e.parallel(e.P, e.inputSignal)
+	e.parallel(e.P, e.signal)
 	e.nextPull = 0
 	for k := range e.P {
 		e.nextPull += e.pull(k)
@@ -200,7 +222,11 @@ func (e *Engine) inputSignal(k int) {
 		}
 		lambda[i] = x[i] + sigma[i]*r
 	}
-	e.Prior.Posterior(newX, newC, lambda, sigma)
+	if e.PastField != nil {
+		e.posteriorWithPast(newX, newC, from)
+	} else {
+		e.Prior.Posterior(newX, newC, lambda, sigma)
+	}
 	var moved, norm, sumC float64
 	for i, v := range newX {
 		step := v - x[i]
@@ -287,10 +313,16 @@ func (e *Engine) state() [][]float64 {
 }
 
 // Save keeps the present state for [Engine.Restore].
-func (e *Engine) Save() { e.saved = save(e.saved, e.state()); e.savedPull = e.nextPull }
+func (e *Engine) Save() {
+	e.saved = save(e.saved, e.list)
+	e.savedPull = [2]float64{e.fieldPull, e.nextPull}
+}
 
 // Restore returns to the state of the latest [Engine.Save].
-func (e *Engine) Restore() { restore(e.state(), e.saved); e.nextPull = e.savedPull }
+func (e *Engine) Restore() {
+	restore(e.list, e.saved)
+	e.fieldPull, e.nextPull = e.savedPull[0], e.savedPull[1]
+}
 
 func save(dst, src [][]float64) [][]float64 {
 	if dst == nil {

@@ -55,6 +55,7 @@ func NewFull(c Config) (*Full, error) {
 	f.pulls = make([]float64, e.N)
 	f.failed = make([]error, e.N)
 	e.rows = f.outputRows
+	e.list = append(e.list, f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
 	for k := range c.P {
 		copy(f.cov[f.pair(k, k)*e.N:], e.C[k*e.N:(k+1)*e.N])
 	}
@@ -216,15 +217,15 @@ func (f *Full) fullScaleEvidence(gain channel.Gain) scaleEvidence {
 }
 
 // ScaleStep is [Engine.ScaleStep] with full covariances.
-func (f *Full) ScaleStep(gain channel.Gain) float64 {
+func (f *Full) ScaleStep(gain channel.Gain) (c, width float64) {
 	s := f.fullScaleEvidence(gain)
-	return f.rescale(maximise(s.slope, 1-scaleRange, 1+scaleRange))
+	return f.applyScale(&s)
 }
 
 // ScaleSD is [Engine.ScaleSD] with full covariances.
 func (f *Full) ScaleSD(gain channel.Gain) float64 {
 	s := f.fullScaleEvidence(gain)
-	return s.sd()
+	return s.spread()
 }
 
 // LogEvidence is [Engine.LogEvidence] with full covariances.
@@ -251,14 +252,4 @@ func (f *Full) MeanV() (v, off float64) {
 		}
 	}
 	return v, off / float64(f.M*f.P*(f.P-1)/2)
-}
-
-// Save keeps the present state for [Full.Restore].
-func (f *Full) Save() { f.saved = save(f.saved, f.fullState()); f.savedPull = f.nextPull }
-
-// Restore returns to the state of the latest [Full.Save].
-func (f *Full) Restore() { restore(f.fullState(), f.saved); f.nextPull = f.savedPull }
-
-func (f *Full) fullState() [][]float64 {
-	return append(f.state(), f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
 }

@@ -34,17 +34,104 @@ func (s *scaleEvidence) slope(c float64) (first, second float64) {
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
-// sd is the standard deviation of log c at the present scale, 0 where the
-// evidence has no maximum nearby.
-func (s *scaleEvidence) sd() float64 {
+// width is the standard deviation of log c that the curvature at c = 1 stands
+// for: right when Φ is quadratic, and a length scale in any case.
+func (s *scaleEvidence) width() float64 {
 	if _, curvature := s.slope(1); curvature < 0 {
 		return 1 / math.Sqrt(-curvature)
 	}
-	return 0
+	return scaleReach
+}
+
+// spread is how far the logarithm of the scale is from its present value, root
+// mean square, under the density e^Φ(c). Φ is concave (Prékopa), but at small
+// noise far from quadratic: flat until the first sensor meets the end of its
+// range, with walls as steep as that sensor is well known. So the density is
+// integrated; the curvature at the maximum would be off by factors.
+func (s *scaleEvidence) spread() float64 {
+	lo, hi := -s.fall(-1), s.fall(+1)
+	// The first grid finds where the mass is, the second resolves it.
+	for range 2 {
+		grid := newScaleGrid(s, lo, hi)
+		lo, hi = grid.support()
+	}
+	if rms := newScaleGrid(s, lo, hi).rootMeanSquare(); !math.IsNaN(rms) {
+		return rms
+	}
+	return scaleReach // the numbers are beyond double precision: nothing is known
+}
+
+// slopeLog is dΦ/dt at c = e^t.
+func (s *scaleEvidence) slopeLog(t float64) float64 {
+	c := math.Exp(t)
+	first, _ := s.slope(c)
+	return c * first
+}
+
+const (
+	scaleDrop  = 20  // depth below its peak at which e^Φ is cut
+	scaleReach = 1.0 // farthest |log c| that is looked at
+	scaleCells = 48
+)
+
+// fall returns a distance in t = log c, towards side ±1, at which Φ has fallen
+// far below its maximum: steps double, and Φ' is integrated along the way.
+func (s *scaleEvidence) fall(side float64) float64 {
+	t, drop, slope := 0.0, 0.0, side*s.slopeLog(0)
+	for step := 0.1 * s.width(); t < scaleReach && drop < scaleDrop; step *= 2 {
+		t += step
+		next := side * s.slopeLog(side*t)
+		drop = max(0, drop-0.5*step*(slope+next)) // uphill does not count
+		slope = next
+	}
+	return t
+}
+
+// scaleGrid holds e^Φ on equal steps of t = log c.
+type scaleGrid struct {
+	lo, step float64
+	weight   [scaleCells + 1]float64
+}
+
+func newScaleGrid(s *scaleEvidence, lo, hi float64) *scaleGrid {
+	g := &scaleGrid{lo: lo, step: (hi - lo) / scaleCells}
+	phi, slope, top := 0.0, s.slopeLog(lo), 0.0
+	for i := 1; i <= scaleCells; i++ {
+		next := s.slopeLog(lo + float64(i)*g.step)
+		phi += 0.5 * g.step * (slope + next)
+		slope = next
+		g.weight[i] = phi
+		top = max(top, phi)
+	}
+	for i, phi := range g.weight {
+		g.weight[i] = math.Exp(phi - top)
+	}
+	return g
+}
+
+// support is the part of the grid that carries mass, one cell wider.
+func (g *scaleGrid) support() (lo, hi float64) {
+	first, last := scaleCells, 0
+	for i, w := range g.weight {
+		if w > 1e-6 {
+			first, last = min(first, i), max(last, i)
+		}
+	}
+	return g.lo + float64(max(first-1, 0))*g.step, g.lo + float64(min(last+1, scaleCells))*g.step
+}
+
+func (g *scaleGrid) rootMeanSquare() float64 {
+	var mass, square float64
+	for i, w := range g.weight {
+		t := g.lo + float64(i)*g.step
+		mass += w
+		square += w * t * t
+	}
+	return math.Sqrt(square / mass)
 }
 
 func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.fieldPull}
+	s := scaleEvidence{gain: gain, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
 			s.quadratic += e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar))
@@ -55,25 +142,28 @@ func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
 }
 
 // ScaleStep multiplies the signals' estimates by the factor that maximises the
-// evidence along the global scale, and returns it.
-func (e *Engine) ScaleStep(gain channel.Gain) float64 {
+// evidence along the global scale, and returns it with the width of the
+// evidence there, against which a change of the scale is small or large.
+func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 	s := e.scaleEvidence(gain)
-	return e.rescale(maximise(s.slope, 1-scaleRange, 1+scaleRange))
+	return e.applyScale(&s)
 }
 
-// ScaleSD is the standard deviation of the logarithm of the global scale, its
-// curvature's: an error common to all of X and s.
+func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
+	c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	scale(e.X, c)
+	scale(e.G, c) // the next Onsager term belongs to the new x̂
+	e.nextPull *= c * c
+	scale(e.PastB, c) // the past is rescaled with the present, see online.go
+	e.PastQuadratic *= c * c
+	return c, s.width()
+}
+
+// ScaleSD is the standard deviation of the logarithm of the global scale around
+// its present value: an error common to all of X and s.
 func (e *Engine) ScaleSD(gain channel.Gain) float64 {
 	s := e.scaleEvidence(gain)
-	return s.sd()
-}
-
-// rescale multiplies x̂, and g with it: the next Onsager term belongs to it.
-func (e *Engine) rescale(c float64) float64 {
-	scale(e.X, c)
-	scale(e.G, c)
-	e.nextPull *= c * c
-	return c
+	return s.spread()
 }
 
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method

@@ -122,6 +122,28 @@ func TestGainMomentsNeverNaN(t *testing.T) {
 	})
 }
 
+// The two quadratures agree where either may be used.
+func TestGaussianRuleAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]float64{0, 1, 3, 10, 100, 1e4}).Draw(t, "n")
+		tau := math.Exp(rapid.Float64Range(2, 35).Draw(t, "log tau"))
+		s := rapid.Float64Range(0.3, 3).Draw(t, "s")
+		b := tau*s - n/s
+		lo, hi := s*rapid.Float64Range(0.1, 0.99).Draw(t, "lo"), s*rapid.Float64Range(1.01, 10).Draw(t, "hi")
+		mode := min(max(GainMode(n, tau, b), lo), hi)
+		d := offsetDensity{n: n, tau: tau, slope: gainSlope(n, tau, b, mode), mode: mode}
+		sd, ok := d.nearlyGaussian(lo, hi)
+		if !ok {
+			return
+		}
+		m1, f1, v1 := d.integrateGaussian(sd)
+		m2, f2, v2 := d.integrate(-d.reach(mode-lo, -1), d.reach(hi-mode, 1))
+		if math.Abs(m1/m2-1) > 1e-13 || math.Abs(f1-f2) > 1e-13*sd || math.Abs(v1/v2-1) > 1e-12 {
+			t.Fatalf("Hermite %g, %g, %g; Legendre %g, %g, %g", m1, f1/sd, v1, m2, f2/sd, v2)
+		}
+	})
+}
+
 // Moments of the flat density and of a pure power have closed forms.
 func TestGainMomentsClosedForms(t *testing.T) {
 	_, mean, variance := GainMoments(0, 0, 0, 0.5, 1.5)
@@ -131,6 +153,23 @@ func TestGainMomentsClosedForms(t *testing.T) {
 	logNorm, mean, _ := GainMoments(2, 0, 0, 1, 2)
 	if math.Abs(logNorm-math.Log(7.0/3)) > 1e-14 || math.Abs(mean-(15.0/4)/(7.0/3)) > 1e-14 {
 		t.Errorf("s² on [1, 2]: log-normaliser %g, mean %g", logNorm, mean)
+	}
+}
+
+func TestGainMomentsBatch(t *testing.T) {
+	n, tau, b := []float64{0, 3, 10}, []float64{0, 1e3, 1e12}, []float64{0, 1.1e3, 0.9e12}
+	logNorm, mean, variance := make([]float64, 3), make([]float64, 3), make([]float64, 3)
+	allocs := testing.AllocsPerRun(10, func() {
+		GainMomentsBatch(logNorm, mean, variance, n, tau, b, 4, 4, 0.5, 1.5)
+	})
+	if allocs != 0 {
+		t.Errorf("%g allocations", allocs)
+	}
+	for mu := range n {
+		l, m, v := GainMoments(n[mu], tau[mu]+4, b[mu]+4, 0.5, 1.5)
+		if logNorm[mu] != l || mean[mu] != m || variance[mu] != v {
+			t.Errorf("sensor %d: %g, %g, %g in a batch, %g, %g, %g alone", mu, logNorm[mu], mean[mu], variance[mu], l, m, v)
+		}
 	}
 }
 

@@ -1,0 +1,224 @@
+package amp
+
+import (
+	"context"
+	"math"
+	"runtime"
+
+	"github.com/calamp/calamp/channel"
+)
+
+// Iteration is what diagonal and full-covariance engines have in common.
+type Iteration interface {
+	// Step does one iteration, keeping the fraction delta of the old state.
+	Step(delta float64)
+	// ScaleStep moves along the global scale by the factor it returns; width
+	// is the evidence's.
+	ScaleStep(gain channel.Gain) (c, width float64)
+	// ScaleSD is the standard deviation of the scale's logarithm.
+	ScaleSD(gain channel.Gain) float64
+	// Save keeps the state, Restore returns to what was kept.
+	Save()
+	Restore()
+}
+
+// Solver runs an iteration until it settles: damping, scale steps and stop
+// rule are the same offline and online. It is allocated once and can run often.
+type Solver struct {
+	Tol        float64 // as in calamp.Options: 0 is the default, negative never stops
+	Damping    Damper  // as it is at the start of a run
+	Gain       channel.Gain
+	ScaleSteps bool // take them; needs Gain
+
+	// Each, or nil, is called after every accepted iteration. It returns true
+	// when it has changed the problem, so that the run must settle anew.
+	Each func(Line) (disturbed bool)
+
+	// Of the latest run.
+	Iterations int
+	Change     []float64 // P, last relative change of each signal
+	Settled    []int     // P, consecutive iterations each signal met the tolerance
+	Scale      float64   // product of all scale steps
+	SweepScale float64   // product of those that the last sweep had seen
+
+	step     Iteration
+	engine   *Engine
+	accepted []float64 // Change of the latest accepted iteration
+}
+
+// Line is one accepted iteration.
+type Line struct {
+	Index   int     // from 1
+	Change  float64 // largest relative change of a signal, damping accounted for
+	Scale   float64 // factor of the scale step; 1 when none was taken
+	Damping float64
+}
+
+// Outcome says how a run ended.
+type Outcome uint8
+
+const (
+	AtLimit Outcome = iota // the iteration limit came first
+	Converged
+	Diverged // the last sane state is restored
+	Cancelled
+)
+
+// NewSolver runs step, whose state is in engine.
+func NewSolver(step Iteration, engine *Engine) *Solver {
+	return &Solver{
+		step: step, engine: engine,
+		Change: make([]float64, engine.P), Settled: make([]int, engine.P),
+		accepted: make([]float64, engine.P),
+	}
+}
+
+// Threads is the number of goroutines for an iteration of work
+// multiplications, when the user asked for requested (0: choose). Below about
+// a million, handing work over costs more than it saves.
+func Threads(requested, work int) int {
+	if requested > 0 {
+		return requested
+	}
+	if work < 1<<18 {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Schedule of the scale step: early estimates are too poor to place the scale.
+const (
+	firstScaleStep = 6
+	scaleStepEvery = 5
+
+	// SettledFor is how many iterations in a row a signal must change little:
+	// one small change can be the turning point of an oscillation.
+	SettledFor = 3
+
+	// posteriorTolerance is the change, in posterior standard deviations, that
+	// no user can tell from none; the slowest mode may be ten times as far away.
+	posteriorTolerance = 1e-6
+
+	// scaleTolerance is the same for the global scale.
+	scaleTolerance = 1e-3
+
+	// defaultTol is the relative change that ends a run unless said otherwise.
+	defaultTol = 1e-10
+
+	// blowUp is a growth of the estimates between two iterations that no
+	// convergent run shows.
+	blowUp = 1e6
+)
+
+// Run iterates until every signal has settled, at most limit times, from the
+// engine's present state. The error is ctx's.
+func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
+	damping := s.Damping
+	clear(s.Settled)
+	clear(s.Change)
+	clear(s.accepted)
+	s.Scale, s.SweepScale, s.Iterations = 1, 1, 0
+	placed := !s.ScaleSteps // is the global scale where it belongs?
+	nextScale := firstScaleStep
+	for t := 1; t <= limit; t++ {
+		if err := ctx.Err(); err != nil {
+			return Cancelled, err
+		}
+		s.Iterations = t
+		s.step.Save()
+		line := Line{Index: t, Scale: 1, Damping: damping.delta(t)}
+		s.step.Step(line.Damping)
+		line.Change = s.measureChange()
+		if damping.reject(line.Change) {
+			s.step.Restore()
+			continue
+		}
+		if !s.finite(line.Change) {
+			s.step.Restore()
+			copy(s.Change, s.accepted)
+			return Diverged, nil
+		}
+		copy(s.accepted, s.Change)
+		s.SweepScale = s.Scale
+		if s.ScaleSteps && t >= nextScale {
+			nextScale = t + scaleStepEvery
+			var width float64
+			line.Scale, width = s.step.ScaleStep(s.Gain)
+			s.Scale *= line.Scale
+			shift := math.Abs(line.Scale - 1)
+			placed = shift <= max(s.Tolerance(), scaleTolerance*width) || s.movesNothing(shift)
+		}
+		if s.Each != nil && s.Each(line) {
+			clear(s.Settled)
+			continue
+		}
+		if s.settle() && placed {
+			return Converged, nil
+		}
+	}
+	return AtLimit, nil
+}
+
+// movesNothing reports whether a relative shift of the signals is lost in their
+// error bars: where estimates are all but zero the scale has nothing to hold on to.
+func (s *Solver) movesNothing(shift float64) bool {
+	for k, norm := range s.engine.Norm {
+		if shift*norm > posteriorTolerance*math.Sqrt(s.engine.SumC[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// measureChange returns the largest relative change of a signal.
+func (s *Solver) measureChange() float64 {
+	worst := 0.0
+	for k, moved := range s.engine.Moved {
+		s.Change[k] = moved / max(s.engine.Norm[k], math.SmallestNonzeroFloat64)
+		if !(s.Change[k] <= worst) { // keeps a NaN
+			worst = s.Change[k]
+		}
+	}
+	return worst
+}
+
+// Tolerance is the relative change below which a signal has converged.
+func (s *Solver) Tolerance() float64 {
+	if s.Tol == 0 {
+		return defaultTol
+	}
+	return s.Tol
+}
+
+// settle counts for how long each signal has changed little, and reports
+// whether all have for long enough.
+func (s *Solver) settle() bool {
+	all := true
+	for k, moved := range s.engine.Moved {
+		limit := s.Tolerance() * s.engine.Norm[k]
+		if s.Tol == 0 {
+			limit = max(limit, posteriorTolerance*math.Sqrt(s.engine.SumC[k]))
+		}
+		if moved <= limit {
+			s.Settled[k]++
+		} else {
+			s.Settled[k] = 0
+		}
+		all = all && s.Settled[k] >= SettledFor
+	}
+	return all
+}
+
+// finite reports whether the estimates can be returned.
+func (s *Solver) finite(change float64) bool {
+	return change <= blowUp && !hasNonFinite(s.engine.X) && !hasNonFinite(s.engine.C) && !hasNonFinite(s.engine.S)
+}
+
+func hasNonFinite(v []float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x - x) {
+			return true
+		}
+	}
+	return false
+}
