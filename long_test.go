@@ -214,6 +214,8 @@ func TestLongPublishedGrid(t *testing.T) {
 }
 
 // Plain damped iterations and the scale step must end at the same fixed point.
+// Where the plain ones have found none, because an entry between zero and not
+// keeps flipping, there is nothing to compare with, and the table says so.
 func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 	longOnly(t)
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
@@ -223,23 +225,29 @@ func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 			stepped := study(t, te, noise, seedCount(3), calamp.Options{MaxIter: 300})
 			for i := range plain {
 				a, b := plain[i], stepped[i]
-				var x, s float64
-				for r := range te.N {
-					for k := range te.P {
-						x = max(x, math.Abs(a.X.At(r, k)-b.X.At(r, k))/math.Sqrt(a.XVar.At(r, k)))
-					}
-				}
-				for mu := range te.M {
-					s = max(s, math.Abs(a.S[mu]-b.S[mu])/math.Sqrt(a.SVar[mu]))
-				}
-				ratio := mean(a.S) / mean(b.S)
-				fmt.Printf("| [%g, %g] | %.0e | %d | %d | %.1e | %.1e | %.1e | %.1e |\n", gain.Lo, gain.Hi, noise, i, b.Iterations, x, s, math.Abs(ratio-1), math.Abs(ratio-1)/b.ScaleSD)
-				if x > 1e-4 || s > 1e-4 || b.Status != calamp.Converged {
+				x, s := largestDifference(a, b)
+				change := a.Trace[len(a.Trace)-1].Change
+				fmt.Printf("| [%g, %g] | %.0e | %d | %.1e | %d | %.1e | %.1e | %.1e |\n", gain.Lo, gain.Hi, noise, i, change, b.Iterations, x, s, math.Abs(mean(a.S)/mean(b.S)-1))
+				if change < 1e-8 && (x > 1e-4 || s > 1e-4) || b.Status != calamp.Converged {
 					t.Errorf("[%g, %g], Δ = %g, seed %d: x differs by %.2g, s by %.2g posterior standard deviations", gain.Lo, gain.Hi, noise, i, x, s)
 				}
 			}
 		}
 	}
+}
+
+// largestDifference is that of two results, in posterior standard deviations.
+func largestDifference(a, b outcome) (x, s float64) {
+	n, p := a.X.Dims()
+	for i := range n {
+		for k := range p {
+			x = max(x, math.Abs(a.X.At(i, k)-b.X.At(i, k))/math.Sqrt(a.XVar.At(i, k)))
+		}
+	}
+	for mu := range a.S {
+		s = max(s, math.Abs(a.S[mu]-b.S[mu])/math.Sqrt(a.SVar[mu]))
+	}
+	return x, s
 }
 
 func mean(v []float64) float64 {
