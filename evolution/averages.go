@@ -1,0 +1,70 @@
+package evolution
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/prior"
+)
+
+// SensorAverages are averages over a sensor's P readings at given error V on the
+// signals, Bayes-optimally.
+type SensorAverages struct {
+	MHat     Number // m̂ = E g², per signal
+	MSES     Number // mean square error on s
+	Evidence Number // E log Z_out, natural logarithm (the paper's I_z)
+}
+
+// Sensor computes these averages at error V in [0, Var x], to a relative
+// tolerance (default 1e-8); Alpha does not matter. V+Δ must be positive.
+func (m Model) Sensor(v float64, opt *Options) (SensorAverages, error) {
+	e, err := newEvolution(m, opt)
+	if err != nil {
+		return SensorAverages{}, err
+	}
+	return e.sensor(v), nil
+}
+
+// sensor adds to the evidence what the directions of ω across z̃ and the
+// normaliser contribute: -(P-1)κ/2D - (P/2) log 2πD.
+func (e *evolution) sensor(v float64) SensorAverages {
+	out := e.output(v)
+	d := v + e.NoiseVar
+	delta := min(1, d/(e.q0+e.NoiseVar))
+	p := float64(e.P)
+	evidence := out.evidence
+	evidence.Value -= 0.5*(p-1)*(1-delta) + 0.5*p*math.Log(2*math.Pi*d)
+	return SensorAverages{MHat: out.chiHat, MSES: out.mseS, Evidence: evidence}
+}
+
+// EntryAverages are averages over a signal's entry seen through the field
+// N(x; λ, Σ), λ = x + N(0, Σ).
+type EntryAverages struct {
+	MMSE        Number // E (x-x̂)²
+	Information Number // mutual information of x and λ, in nats
+}
+
+// Entry computes these averages at Σ > 0, to a relative tolerance (default
+// 1e-8).
+func Entry(g prior.GaussBernoulli, sigma float64, opt *Options) EntryAverages {
+	f := matchedField(g, sigma)
+	r := f.integrate(opt.tol())
+	// log √(2πΣ) p(λ) is the log-normaliser, and -½ that of p(λ|x).
+	return EntryAverages{MMSE: r.variance, Information: Number{-r.logNorm.Value - 0.5, r.logNorm.Err}}
+}
+
+// MeanLog is E log s under the prior of a calibration variable.
+func MeanLog(g channel.GainPrior) float64 {
+	if g.Lo == g.Hi {
+		return math.Log(g.Lo)
+	}
+	q := quadrature.NewIntegrator(1e-13)
+	mass := logMass(g)
+	r := q.Integrate(func(s float64) (v, e quadrature.Vec) {
+		c := s - g.Center
+		v[0] = math.Log(s) * math.Exp(-0.5*g.Precision*c*c-mass)
+		return v, e
+	}, []float64{g.Lo, g.Hi})
+	return r.Value[0]
+}

@@ -1,0 +1,268 @@
+package evolution
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Belief is what somebody takes signals, gains and noise to be.
+type Belief struct {
+	Signal   prior.GaussBernoulli
+	Gain     channel.GainPrior // [Known] for known gains
+	NoiseVar float64
+}
+
+// Mismatch is a problem made by a teacher and solved by a student who may
+// believe something else.
+type Mismatch struct {
+	Teacher, Student Belief
+	Alpha            float64 // M/N
+	P                int     // signals
+}
+
+// Matched is the mismatch of a student who knows.
+func Matched(m Model) Mismatch {
+	b := Belief{Signal: m.Signal, Gain: m.Gain, NoiseVar: m.NoiseVar}
+	return Mismatch{Teacher: b, Student: b, Alpha: m.Alpha, P: m.P}
+}
+
+// Validate reports a parameter that describes no problem.
+func (m Mismatch) Validate() error {
+	for _, c := range []struct {
+		name string
+		Belief
+	}{{"teacher", m.Teacher}, {"student", m.Student}} {
+		if err := (Model{Signal: c.Signal, Gain: c.Gain, NoiseVar: c.NoiseVar, Alpha: m.Alpha, P: m.P}).Validate(); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// Overlaps are the order parameters of mismatched state evolution after an
+// iteration, and what led to them, per signal (paper, "State Evolution
+// derivation for mismatched prior and channel").
+type Overlaps struct {
+	Q Number // E x̂²
+	M Number // E x̂ x₀
+	V Number // E C, the posterior variance that the student believes in
+
+	QHat   Number // E g²
+	MHat   Number // E ∂_z g
+	ChiHat Number // -E ∂_ω g
+
+	MSEX Number // E (x̂-x₀)², the true error
+	MSES Number // E (ŝ-s₀)², with the estimates before the iteration
+}
+
+// OfflineMismatched follows offline cal-AMP iteration by iteration, started from
+// the student's prior mean and variance. It is deterministic: the
+// three-dimensional reduction holds for any two beliefs. A cancelled run returns
+// the iterations made and ctx.Err().
+func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlaps, error) {
+	e, err := newMismatched(m, opt)
+	if err != nil {
+		return nil, err
+	}
+	var out []Overlaps
+	for range opt.iterations(defaultSteps) {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		out = append(out, e.step())
+	}
+	return out, nil
+}
+
+// FixedPointMismatched iterates until successive errors and variances differ by
+// less than the tolerance times what is left to the limit, at the rate at which
+// they converge. ok is false when that did not happen within the iterations
+// allowed (default 1000), or when the iteration runs away.
+func FixedPointMismatched(ctx context.Context, m Mismatch, opt *Options) (o Overlaps, ok bool, err error) {
+	e, err := newMismatched(m, opt)
+	if err != nil {
+		return o, false, err
+	}
+	change := math.Inf(1)
+	for range opt.iterations(1000) {
+		if err := ctx.Err(); err != nil {
+			return o, false, err
+		}
+		before := e.overlapState
+		o = e.step()
+		last := change
+		change = e.overlapState.distance(before)
+		if settled(change, last, e.tol) {
+			return o, true, nil
+		}
+		if math.IsNaN(change) {
+			return o, false, nil
+		}
+	}
+	return o, false, nil
+}
+
+// settled tells from the last two steps of an iteration that converges linearly
+// whether the rest is below tol.
+func settled(change, last, tol float64) bool {
+	if change < 1e-14 {
+		return true
+	}
+	rate := change / last
+	return !math.IsInf(last, 1) && rate < 1 && change*rate/(1-rate) < tol
+}
+
+// overlapState is the state of the iteration: the true error, what is lost of
+// the overlap, and the student's variance. Small errors keep their digits in it,
+// as they do not in q and m.
+type overlapState struct {
+	mse  float64 // E (x̂-x₀)² = q - 2m + q₀
+	loss float64 // E x₀(x₀-x̂) = q₀ - m
+	v    float64 // V
+}
+
+func (s overlapState) distance(o overlapState) float64 {
+	return max(math.Abs(math.Log(s.mse/o.mse)), math.Abs(math.Log(s.v/o.v)))
+}
+
+type mismatched struct {
+	Mismatch
+	overlapState
+	tol float64
+	q0  float64 // E x₀²
+}
+
+func newMismatched(m Mismatch, opt *Options) (*mismatched, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
+	e := &mismatched{Mismatch: m, tol: opt.tol(), q0: secondMoment(m.Teacher.Signal)}
+	e.overlapState = e.ignorant()
+	return e, nil
+}
+
+// ignorant is the state at x̂ = the student's prior mean.
+func (e *mismatched) ignorant() overlapState {
+	t, s := e.Teacher.Signal, e.Student.Signal
+	bias := s.Mean() - t.Mean()
+	return overlapState{
+		mse:  t.Variance() + bias*bias,
+		loss: e.q0 - s.Mean()*t.Mean(),
+		v:    s.Variance(),
+	}
+}
+
+// law is the joint law of readings and estimates in this state. With e the
+// error and r the loss, the variance of ω given z̃ is
+//
+//	κ = q - m²/T₀ = e + (Δ₀(q₀-2r) - r²)/T₀.
+func (e *mismatched) law() sensorLaw {
+	noise := e.Teacher.NoiseVar
+	t0 := e.q0 + noise
+	q := e.mse + e.q0 - 2*e.loss
+	kappa := e.mse + (noise*(e.q0-2*e.loss)-e.loss*e.loss)/t0
+	if q < 1e-14*e.q0 {
+		q, kappa = 0, 0
+	}
+	return sensorLaw{
+		p: e.P, teacher: e.Teacher.Gain, student: e.Student.Gain,
+		c: (e.q0 - e.loss) / t0, cBias: (e.loss + noise) / t0,
+		kappa: kappa / t0, q: q / t0, qLessM: (e.mse - e.loss) / t0,
+		d: (e.v + e.Student.NoiseVar) / t0,
+	}
+}
+
+// output is the output side in the signals' units.
+func (e *mismatched) output() averages {
+	l := e.law()
+	a := l.integrate(e.tol)
+	t0 := e.q0 + e.Teacher.NoiseVar
+	for _, n := range []*Number{&a.qHat, &a.mHat, &a.chiHat} {
+		n.Value /= t0
+		n.Err /= t0
+	}
+	return a
+}
+
+// field is the law of an entry and its field after the output side.
+func (e *mismatched) field(a averages) fieldLaw {
+	chi := a.chiHat.Value
+	return fieldLaw{
+		teacher: e.Teacher.Signal, student: e.Student.Signal,
+		sigma: 1 / (e.Alpha * chi), gamma: a.mHat.Value / chi, gammaBias: (chi - a.mHat.Value) / chi,
+		noise: a.qHat.Value / (e.Alpha * chi * chi),
+	}
+}
+
+func (e *mismatched) step() Overlaps {
+	a := e.output()
+	f := e.field(a)
+	in := f.integrate(e.tol)
+	e.overlapState = overlapState{mse: in.mse.Value, loss: in.loss.Value, v: in.variance.Value}
+	// The errors of the field reach the entry's averages at most once over.
+	outer := a.qHat.Relative() + a.mHat.Relative() + a.chiHat.Relative()
+	spread := func(n Number) Number { return Number{n.Value, n.Err + outer*math.Abs(n.Value)} }
+	v, mse, loss := spread(in.variance), spread(in.mse), spread(in.loss)
+	return Overlaps{
+		Q: Number{mse.Value + e.q0 - 2*loss.Value, mse.Err + 2*loss.Err}, M: Number{e.q0 - loss.Value, loss.Err}, V: v,
+		QHat: a.qHat, MHat: a.mHat, ChiHat: a.chiHat,
+		MSEX: mse, MSES: a.mseS,
+	}
+}
+
+// MismatchedSensor are averages over a sensor's P readings, for a mismatched
+// student; g, m̂ and χ̂ per signal.
+type MismatchedSensor struct {
+	QHat, MHat, ChiHat, MSES Number
+	Evidence                 Number // E log Z_out under the student's belief
+}
+
+// Sensor computes these averages when E x̂² = q, E x̂x₀ = overlap and the student
+// believes in a posterior variance v.
+func (m Mismatch) Sensor(q, overlap, v float64, opt *Options) (MismatchedSensor, error) {
+	e, err := newMismatched(m, opt)
+	if err != nil {
+		return MismatchedSensor{}, err
+	}
+	e.overlapState = overlapState{mse: q - 2*overlap + e.q0, loss: e.q0 - overlap, v: v}
+	law := e.law()
+	if law.kappa < 0 || law.q < 0 {
+		return MismatchedSensor{}, fmt.Errorf("no estimate has q = %g and m = %g: m² may not exceed q (q₀+Δ₀) = %g", q, overlap, q*(e.q0+e.Teacher.NoiseVar))
+	}
+	a := e.output()
+	d := v + e.Student.NoiseVar
+	p := float64(e.P)
+	evidence := a.evidence
+	evidence.Value -= 0.5*(p-1)*law.kappa/law.d + 0.5*p*math.Log(2*math.Pi*d)
+	return MismatchedSensor{a.qHat, a.mHat, a.chiHat, a.mseS, evidence}, nil
+}
+
+// MismatchedEntry are averages over an entry and its field.
+type MismatchedEntry struct {
+	Q, M, V Number // E x̂², E x̂x₀, E C
+	LogNorm Number // E log ∫ p(x) exp(-Ax²/2 + (m̂x₀ + √q̂ξ)x) dx under the student's prior
+}
+
+// Entry computes them for a field of precision a that carries m̂ of the truth and
+// noise of variance q̂ (α times the averages of the output side).
+func (m Mismatch) Entry(qHat, mHat, a float64, opt *Options) MismatchedEntry {
+	f := fieldLaw{
+		teacher: m.Teacher.Signal, student: m.Student.Signal,
+		sigma: 1 / a, gamma: mHat / a, gammaBias: (a - mHat) / a, noise: qHat / (a * a),
+	}
+	r := f.integrate(opt.tol())
+	q0 := secondMoment(m.Teacher.Signal)
+	square := f.gamma*f.gamma*q0 + f.noise // E λ²
+	return MismatchedEntry{
+		Q: Number{r.mse.Value + q0 - 2*r.loss.Value, r.mse.Err + 2*r.loss.Err},
+		M: Number{q0 - r.loss.Value, r.loss.Err}, V: r.variance,
+		LogNorm: Number{r.logNorm.Value + 0.5*square*a, r.logNorm.Err},
+	}
+}

@@ -1,0 +1,70 @@
+package evolution
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Model is a problem in the limit of large N: W has independent entries of
+// variance 1/N, P signals have independent entries, and sensor µ reads
+// (z_µk + ε_µk)/s_µ.
+type Model struct {
+	Signal   prior.GaussBernoulli // of a signal's entry
+	Gain     channel.GainPrior    // of s; [Known] for known gains
+	NoiseVar float64              // Δ ≥ 0, variance of ε
+	Alpha    float64              // α = M/N > 0
+	P        int                  // signals
+}
+
+// Known is the prior of a calibration variable that is known: with it cal-AMP
+// is ordinary compressed sensing (the AWGN channel), and P does not matter.
+func Known(s float64) channel.GainPrior { return channel.GainPrior{Lo: s, Hi: s} }
+
+// Calibrated is the model of compressed sensing with known gains.
+func Calibrated(signal prior.GaussBernoulli, noiseVar, alpha float64) Model {
+	return Model{Signal: signal, Gain: Known(1), NoiseVar: noiseVar, Alpha: alpha, P: 1}
+}
+
+// Validate reports a parameter that describes no model.
+func (m Model) Validate() error {
+	if err := m.Signal.Validate(); err != nil {
+		return err
+	}
+	if err := validGain(m.Gain); err != nil {
+		return err
+	}
+	switch {
+	case !(m.NoiseVar >= 0) || math.IsInf(m.NoiseVar, 1):
+		return fmt.Errorf("noise variance must be finite and not negative, found %g", m.NoiseVar)
+	case !(m.Alpha > 0) || math.IsInf(m.Alpha, 1):
+		return fmt.Errorf("the measurement rate α = M/N must be positive and finite, found %g", m.Alpha)
+	case m.P < 1:
+		return fmt.Errorf("the number of signals P must be at least 1, found %d", m.P)
+	}
+	return nil
+}
+
+func validGain(g channel.GainPrior) error {
+	if g.Lo == g.Hi && g.Lo > 0 && !math.IsInf(g.Lo, 1) {
+		return nil // known
+	}
+	return g.Validate()
+}
+
+// secondMoment is q₀ = E x².
+func secondMoment(g prior.GaussBernoulli) float64 {
+	return g.Density * (g.SignalVar + g.SignalMean*g.SignalMean)
+}
+
+// Number is a computed value with an estimate of its absolute error: of the
+// quadrature and what it became on the way for deterministic results, one
+// standard error for Monte Carlo.
+type Number struct{ Value, Err float64 }
+
+// Relative is the error relative to the value.
+func (n Number) Relative() float64 { return n.Err / math.Abs(n.Value) }
+
+func (n Number) String() string { return fmt.Sprintf("%.10g ± %.1e", n.Value, n.Err) }

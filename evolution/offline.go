@@ -1,0 +1,158 @@
+package evolution
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Options say how state evolution is to be run. The zero value is the default.
+type Options struct {
+	// Tol is the accuracy asked of every average, relative; default 1e-8, at
+	// least 1e-12. What the errors of a trajectory become on the way is
+	// reported with each number.
+	Tol float64
+
+	// Iterations of a trajectory (default 50), or the most that a fixed point
+	// may take (default 10000).
+	Iterations int
+
+	// Informed starts a fixed point from the truth instead of from nothing: it
+	// ends at the fixed point of smallest error.
+	Informed bool
+}
+
+const (
+	defaultTol   = 1e-8
+	leastTol     = 1e-12
+	defaultSteps = 50
+	defaultLimit = 10000
+)
+
+func (o *Options) tol() float64 {
+	if o == nil || o.Tol == 0 {
+		return defaultTol
+	}
+	return max(o.Tol, leastTol)
+}
+
+func (o *Options) iterations(standard int) int {
+	if o == nil || o.Iterations == 0 {
+		return standard
+	}
+	return o.Iterations
+}
+
+func (o *Options) validate() error {
+	if o == nil {
+		return nil
+	}
+	if !(o.Tol >= 0) || o.Tol > 0.1 {
+		return fmt.Errorf("the tolerance must be in [0, 0.1], found %g", o.Tol)
+	}
+	if o.Iterations < 0 {
+		return fmt.Errorf("the number of iterations must not be negative, found %d", o.Iterations)
+	}
+	return nil
+}
+
+// Step is one iteration: the error before it gives m̂ and the error on s, and m̂
+// the error after.
+type Step struct {
+	MSEX Number // mean square error on an entry of X after the iteration
+	MHat Number // m̂ = E g², per signal
+	MSES Number // mean square error on s, with the estimates before
+}
+
+// Trajectory is what iterations 1, 2, … of cal-AMP do, started from the prior's
+// mean and variance.
+type Trajectory struct{ Steps []Step }
+
+// Offline follows Bayes-optimal offline cal-AMP iteration by iteration (paper,
+// "Bayes optimal State Evolution", with diagonal overlaps). A cancelled run
+// returns the steps made and ctx.Err().
+func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
+	e, err := newEvolution(m, opt)
+	if err != nil {
+		return nil, err
+	}
+	out := &Trajectory{}
+	v := Number{Value: m.Signal.Variance()}
+	for range opt.iterations(defaultSteps) {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		s := e.step(v)
+		out.Steps = append(out.Steps, s)
+		v = s.MSEX
+	}
+	return out, nil
+}
+
+// evolution is the map of one iteration, V → V′.
+type evolution struct {
+	Model
+	tol float64
+	q0  float64 // E x²
+	// field is a precision on x from elsewhere (earlier batches); 0 offline.
+	field float64
+
+	// The last step, from which the next tells how errors on V reach m̂.
+	lastV, lastMHat float64
+}
+
+func newEvolution(m Model, opt *Options) (*evolution, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
+	return &evolution{Model: m, tol: opt.tol(), q0: secondMoment(m.Signal)}, nil
+}
+
+// step applies the map, and carries the error along.
+func (e *evolution) step(v Number) Step {
+	s, slope := e.at(v.Value)
+	s = e.carry(v, s, slope)
+	e.lastV, e.lastMHat = v.Value, s.MHat.Value
+	return s
+}
+
+// carry adds to the quadrature's errors of a step those that V brought; slope is
+// |∂log V′/∂log m̂|.
+func (e *evolution) carry(v Number, s Step, slope float64) Step {
+	relative := 0.0
+	if v.Err > 0 {
+		// |∂log m̂/∂log V| from the last two steps; one when all is known of s,
+		// and more on the way there.
+		output := 1.0
+		if e.lastV > 0 && e.lastV != v.Value {
+			output = max(output, math.Abs(math.Log(e.lastMHat/s.MHat.Value)/math.Log(e.lastV/v.Value)))
+		}
+		relative = min(output, 10) * v.Relative()
+	}
+	s.MHat.Err += relative * s.MHat.Value
+	s.MSES.Err += 1.5 * relative * s.MSES.Value
+	s.MSEX.Err += slope * s.MHat.Relative() * s.MSEX.Value
+	return s
+}
+
+// at is the map: from the error V to m̂, the error on s, and V′, with the errors
+// of the quadrature alone; and |∂log V′/∂log m̂|, from dV/dÂ = -E C².
+func (e *evolution) at(v float64) (s Step, slope float64) {
+	out := e.output(v)
+	a := e.Alpha * out.chiHat.Value
+	f := matchedField(e.Signal, 1/(e.field+a))
+	in := f.integrate(e.tol)
+	return Step{MSEX: in.variance, MHat: out.chiHat, MSES: out.mseS}, a * in.square.Value / in.variance.Value
+}
+
+// output is the output side at error V, with m̂ in the signals' units.
+func (e *evolution) output(v float64) averages {
+	t0 := e.q0 + e.NoiseVar
+	out := bayesAverages(e.P, e.Gain, min(1, (v+e.NoiseVar)/t0), e.tol)
+	out.chiHat.Value /= t0
+	out.chiHat.Err /= t0
+	return out
+}

@@ -1,0 +1,126 @@
+package evolution
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Values of an independent Monte Carlo, good to 5 %.
+func TestOnlineReference(t *testing.T) {
+	x := []float64{1.85e-5, 2.7e-6, 4.3e-7, 8.4e-8, 2.6e-8, 1.39e-8, 9.98e-9, 8.35e-9, 7.45e-9, 6.95e-9}
+	s := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
+	start := time.Now()
+	opt, n := &OnlineOptions{Members: 64, Replicates: 3}, 5
+	if *long {
+		opt, n = nil, len(x)
+	}
+	got, err := Online(context.Background(), paperModel(0.2, 0.6, 1e-8, n), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, g := range got {
+		last := g.Last()
+		ex, es := last.MSEX.Value/x[k]-1, last.MSES.Value/s[k]-1
+		if math.Abs(ex) > 0.05 || math.Abs(es) > 0.05 || !g.Converged {
+			t.Errorf("sample %d: converged %v, off by %.3f, %.3f", k+1, g.Converged, ex, es)
+		}
+		t.Logf("sample %d: mse_x %v (%+.3f), mse_s %v (%+.3f), %d iterations, %v", k+1, last.MSEX, ex, last.MSES, es, len(g.Steps), time.Since(start))
+	}
+}
+
+// The first sample is offline with P = 1, and with the gains known the stream is
+// compressed sensing again and again.
+func TestOnlineLimits(t *testing.T) {
+	m := paperModel(0.2, 0.6, 1e-6, 1)
+	on, err := Online(context.Background(), m, &OnlineOptions{Tol: 1e-9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	off, err := FixedPoint(context.Background(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := math.Abs(on[0].Last().MSEX.Value/off.MSEX.Value - 1); e > 1e-7 {
+		t.Errorf("sample 1: %v, offline %v", on[0].Last().MSEX, off.MSEX)
+	}
+	m.P = 30
+	m.Gain = Known(1)
+	on, err = Online(context.Background(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := on[0].Last().MSEX.Value, on[29].Last().MSEX.Value; a != b {
+		t.Errorf("known gains: %g, then %g", a, b)
+	}
+}
+
+// The averages over the population's law are those of another quadrature: at
+// sample 2 from a past with information F = χ²m/D, the offline P = 2 average is
+// recovered when both samples have the same information.
+func TestOnlineAveragesAgainstOffline(t *testing.T) {
+	const delta = 1e-3
+	m := paperModel(0.2, 0.6, 0, 1)
+	e, err := newEvolution(m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &online{evolution: e, OnlineOptions: (&OnlineOptions{Members: 4096}).withDefaults(), stream: []*population{newPopulation(4096, 1, 0)}}
+	info := (1 - delta) / delta
+	o.stream[0].absorb(info)
+	o.NoiseVar = delta * o.q0 // bounds the table's range
+	law := o.law(2)
+	shrink, mseS := law.average(o.stream[0], info)
+	want := matchedAverages(2, m.Gain, delta, 1e-10)
+	t.Logf("interpolation misses by %.1e; δχ̂ %.8f, offline %.8f; mse_s %.8g, offline %.8g", law.miss, shrink, delta*want.chiHat.Value, mseS, want.mseS.Value)
+	if math.Abs(shrink/(delta*want.chiHat.Value)-1) > 2e-4 || math.Abs(mseS/want.mseS.Value-1) > 1e-3 {
+		t.Errorf("1-Cˢτ: %.8g, offline %.8g; Cˢ: %.8g, offline %.8g", shrink, delta*want.chiHat.Value, mseS, want.mseS.Value)
+	}
+}
+
+// Matched, the sampled stream is the reduced one within standard errors.
+func TestOnlineMismatchedMatched(t *testing.T) {
+	m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3, Alpha: 0.6, P: 3}
+	want, err := Online(context.Background(), m, &OnlineOptions{Iterations: 12, Tol: 1e-12, Members: 128, Replicates: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := OnlineMismatched(context.Background(), Matched(m), &MonteCarloOptions{Samples: 16000, Iterations: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range want {
+		w, g := want[k].Last(), got[k][len(got[k])-1]
+		for _, c := range [][2]Number{{w.MSEX, g.MSEX}, {w.MSES, g.MSES}, {w.MHat, g.MHat}, {w.MHat, g.QHat}, {w.MHat, g.ChiHat}} {
+			// Student's t with 7 degrees of freedom: 4 is one in 200.
+			if d := math.Abs(c[0].Value - c[1].Value); d > 4.5*c[1].Err+3*c[0].Err {
+				t.Errorf("sample %d: %v, sampled %v", k+1, c[0], c[1])
+			}
+		}
+		t.Logf("sample %d: mse_x %v, sampled %v; mse_s %v, sampled %v", k+1, w.MSEX, g.MSEX, w.MSES, g.MSES)
+	}
+}
+
+// The interpolation's own estimate of its error, over narrow and wide gains.
+func TestOnlineInterpolation(t *testing.T) {
+	for _, g := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.3, 1.7)} {
+		for _, k := range []int{2, 20} {
+			m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-3, Alpha: 0.6, P: 1}
+			e, err := newEvolution(m, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &online{evolution: e, OnlineOptions: (&OnlineOptions{}).withDefaults(), stream: []*population{newPopulation(256, 1, 0)}}
+			for range k - 1 {
+				o.stream[0].absorb(5)
+			}
+			if law := o.law(k); law.miss > 1e-3 {
+				t.Errorf("gains [%g, %g], sample %d: interpolation misses by %.1e", g.Lo, g.Hi, k, law.miss)
+			}
+		}
+	}
+}

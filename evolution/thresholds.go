@@ -1,0 +1,119 @@
+package evolution
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// ThresholdOptions say what a threshold is and how well it is wanted.
+type ThresholdOptions struct {
+	// Target is the mean square error, in units of the signals' variance v, at
+	// or below which reconstruction counts as a success. Default 1e-5.
+	Target float64
+	// Tol is the error allowed on α. Default 1e-4.
+	Tol float64
+}
+
+func (o *ThresholdOptions) target() float64 {
+	if o == nil || o.Target == 0 {
+		return 1e-5
+	}
+	return o.Target
+}
+
+func (o *ThresholdOptions) tol() float64 {
+	if o == nil || o.Tol == 0 {
+		return 1e-4
+	}
+	return o.Tol
+}
+
+// AlphaCal is the algorithmic threshold of offline cal-AMP: the smallest α at
+// which state evolution from no information reaches the target. It is +Inf when
+// no α does.
+//
+// V → V′ increases in V and decreases in α, so that V stops above the target
+// exactly if it has a fixed point there. The α that makes V = mmse(Σ) a fixed
+// point is 1/(Σ m̂(V)); the threshold is the largest of these over V between the
+// target and the prior's variance. No iteration is run. With gains known and no
+// noise it is [AlphaCS].
+func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
+	if err != nil {
+		return Number{}, err
+	}
+	target := opt.target() * g.SignalVar
+	if !(target > 0) || target >= g.Variance() {
+		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", g.Variance(), target)
+	}
+	tol := opt.tol()
+	e.tol = min(1e-8, 0.01*tol)
+	lo, hi := math.Log(fieldOf(g, target)), math.Log(g.SignalVar)+8
+	best, at := e.maximalAlpha(lo), lo
+	const step = 0.25
+	for x := lo + step; x < hi; x += step {
+		if err := ctx.Err(); err != nil {
+			return Number{}, err
+		}
+		if a := e.maximalAlpha(x); a > best {
+			best, at = a, x
+		}
+	}
+	return e.peak(at, best, lo, step, tol), nil
+}
+
+// maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
+func (e *evolution) maximalAlpha(x float64) float64 {
+	sigma := math.Exp(x)
+	f := matchedField(e.Signal, sigma)
+	v := f.integrate(e.tol).variance.Value
+	return 1 / (sigma * e.output(v).chiHat.Value)
+}
+
+// peak refines the maximum near x by golden sections. Near its top a function is
+// flat: the bracket's ends differ from the top by the error.
+func (e *evolution) peak(x, top, least, step, tol float64) Number {
+	const golden = 0.6180339887498949
+	a, b := max(least, x-step), x+step
+	c, d := b-golden*(b-a), a+golden*(b-a)
+	fc, fd := e.maximalAlpha(c), e.maximalAlpha(d)
+	for {
+		top = max(top, fc, fd)
+		low := min(fc, fd)
+		if top-low <= 0.1*tol || b-a < 1e-6 {
+			return Number{Value: top, Err: (top - low) + 1e-9*top}
+		}
+		if fc > fd {
+			b, d, fd = d, c, fc
+			c = b - golden*(b-a)
+			fc = e.maximalAlpha(c)
+		} else {
+			a, c, fc = c, d, fd
+			d = a + golden*(b-a)
+			fd = e.maximalAlpha(d)
+		}
+	}
+}
+
+// fieldOf inverts mmse(Σ) = v: the Σ whose posterior variance is v.
+func fieldOf(g prior.GaussBernoulli, v float64) float64 {
+	lo, hi := math.Log(v)-1, math.Log(g.SignalVar)+40
+	at := func(x float64) float64 {
+		f := matchedField(g, math.Exp(x))
+		return f.integrate(1e-10).variance.Value
+	}
+	// mmse(Σ) ≤ Σ, and it is increasing.
+	for hi-lo > 1e-12*math.Abs(hi) && hi-lo > 1e-13 {
+		mid := 0.5 * (lo + hi)
+		if at(mid) < v {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return math.Exp(0.5 * (lo + hi))
+}

@@ -1,0 +1,258 @@
+// Package replica computes what anyone could do: the replica-symmetric free
+// energy of blind calibration, its stationary points and what follows from them.
+package replica
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/evolution"
+)
+
+// Potential is the Bayes-optimal replica potential with diagonal overlaps
+// (paper, "Replica free energy"), for each of the N rows of X, in nats:
+//
+//	φ(m) = -(P/2) m Â + P I_x(Â) + α I_z(m),   Â = α m̂(m),
+//
+// with m̂ that of state evolution (the paper calls Â m̂). We use the error
+// V = q₀-m for m, and the information I between an entry and its field,
+//
+//	P I_x(Â) - (P/2) m Â = (P/2) V Â - P I(Â),
+//
+// which does not cancel when Â is 1e15.
+type Potential struct {
+	model evolution.Model
+	opt   evolution.Options
+	q0    float64
+}
+
+// New returns the potential of a model with noise. tol is the relative accuracy
+// of its averages; 0 is 1e-10.
+func New(m evolution.Model, tol float64) (*Potential, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if m.NoiseVar == 0 {
+		return nil, fmt.Errorf("without noise the free energy is infinite where the signals are recovered: the noise variance must be positive")
+	}
+	if tol == 0 {
+		tol = 1e-10
+	}
+	g := m.Signal
+	return &Potential{
+		model: m, opt: evolution.Options{Tol: tol},
+		q0: g.Density * (g.SignalVar + g.SignalMean*g.SignalMean),
+	}, nil
+}
+
+// Value is the potential and its pieces at one overlap.
+type Value struct {
+	MSE     float64          // V
+	Overlap float64          // m = q₀ - V
+	AHat    evolution.Number // Â = α m̂
+	IX      evolution.Number // I_x(Â): E log ∫ p(x) exp(-Âx²/2 + (Âx₀+√Âξ)x) dx
+	IZ      evolution.Number // I_z(m): E log Z_out of a sensor
+	Phi     evolution.Number // φ
+	Next    evolution.Number // V′: state evolution's next error; V′ = V where φ is stationary
+}
+
+// At computes the potential at error V in (0, Var x].
+func (p *Potential) At(v float64) (Value, error) {
+	sensor, err := p.model.Sensor(v, &p.opt)
+	if err != nil {
+		return Value{}, err
+	}
+	m := p.model
+	a := evolution.Number{Value: m.Alpha * sensor.MHat.Value, Err: m.Alpha * sensor.MHat.Err}
+	entry := evolution.Entry(m.Signal, 1/a.Value, &p.opt)
+	signals := float64(m.P)
+	// Errors of Â do not matter to first order where φ is stationary in Â.
+	phi := evolution.Number{
+		Value: signals*(0.5*v*a.Value-entry.Information.Value) + m.Alpha*sensor.Evidence.Value,
+		Err:   signals*(0.5*math.Abs(v-entry.MMSE.Value)*a.Err+entry.Information.Err) + m.Alpha*sensor.Evidence.Err,
+	}
+	return Value{
+		MSE: v, Overlap: p.q0 - v, AHat: a, IZ: sensor.Evidence, Phi: phi, Next: entry.MMSE,
+		IX: evolution.Number{
+			Value: 0.5*p.q0*a.Value - entry.Information.Value,
+			Err:   0.5*(p.q0-v)*a.Err + entry.Information.Err,
+		},
+	}, nil
+}
+
+// IX is I_x at any Â > 0, for an entry.
+func (p *Potential) IX(a float64) evolution.Number {
+	entry := evolution.Entry(p.model.Signal, 1/a, &p.opt)
+	return evolution.Number{Value: 0.5*p.q0*a - entry.Information.Value, Err: entry.Information.Err}
+}
+
+// Overlap is 2 dI_x/dÂ, the overlap of an entry with its estimate at precision Â.
+func (p *Potential) Overlap(a float64) float64 {
+	return p.q0 - evolution.Entry(p.model.Signal, 1/a, &p.opt).MMSE.Value
+}
+
+// Stationary is a stationary point of φ, a fixed point of state evolution.
+type Stationary struct {
+	Value
+	Stable bool // under iteration of state evolution
+}
+
+// StationaryPoints returns all stationary points, from the smallest error to the
+// largest: a scan of log V′/V over a grid in log V, its near misses looked into,
+// and refinement to 1e-12 in log V.
+func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) {
+	const step = 0.2
+	// Nothing is known better than by an oracle with s and the support known,
+	// nor worse than before any reading.
+	lo, hi := math.Log(1e-4*p.model.NoiseVar*p.q0/(p.q0+p.model.NoiseVar)), math.Log(p.model.Signal.Variance())
+	lo = min(lo, math.Log(1e-3*p.model.NoiseVar/p.model.Alpha*p.model.Signal.Density))
+	n := int(math.Ceil((hi - lo) / step))
+	x, g := make([]float64, n+1), make([]float64, n+1)
+	for i := range x {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		x[i] = lo + (hi-lo)*float64(i)/float64(n)
+		var err error
+		if g[i], err = p.excess(x[i]); err != nil {
+			return nil, err
+		}
+	}
+	var roots []float64
+	for i := 1; i <= n; i++ {
+		if g[i-1] == 0 || g[i-1]*g[i] < 0 {
+			roots = append(roots, p.root(x[i-1], x[i], g[i-1], g[i]))
+		}
+		if i < n && g[i-1]*g[i] > 0 && g[i]*g[i+1] > 0 && math.Abs(g[i]) < math.Abs(g[i-1]) && math.Abs(g[i]) <= math.Abs(g[i+1]) {
+			// The grid may have stepped over two of them.
+			if y, gy := p.closest(x[i-1], x[i+1], g[i]); gy*g[i] < 0 {
+				roots = append(roots, p.root(x[i-1], y, g[i-1], gy), p.root(y, x[i+1], gy, g[i+1]))
+			}
+		}
+	}
+	var out []Stationary
+	for _, r := range roots {
+		v, err := p.At(math.Exp(r))
+		if err != nil {
+			return nil, err
+		}
+		const h = 1e-4
+		up, _ := p.excess(r + h)
+		down, _ := p.excess(r - h)
+		out = append(out, Stationary{v, up < down})
+	}
+	return out, nil
+}
+
+// excess is log V′/V at x = log V.
+func (p *Potential) excess(x float64) (float64, error) {
+	sensor, err := p.model.Sensor(math.Exp(x), &p.opt)
+	if err != nil {
+		return 0, err
+	}
+	next := evolution.Entry(p.model.Signal, 1/(p.model.Alpha*sensor.MHat.Value), &p.opt).MMSE.Value
+	return math.Log(next) - x, nil
+}
+
+// root refines a bracketed zero of the excess: regula falsi, Illinois variant.
+func (p *Potential) root(a, b, ga, gb float64) float64 {
+	for range 100 {
+		x := (a*gb - b*ga) / (gb - ga)
+		g, _ := p.excess(x)
+		if g == 0 || math.Abs(b-a) < 1e-12 {
+			return x
+		}
+		if g*gb < 0 {
+			a, ga = b, gb
+		} else {
+			ga *= 0.5
+		}
+		step := math.Abs(x - b)
+		b, gb = x, g
+		if step < 1e-12 {
+			return x
+		}
+	}
+	return b
+}
+
+// closest looks between a and b for where |excess| is least, and stops as soon
+// as the excess changes sign.
+func (p *Potential) closest(a, b, sign float64) (x, g float64) {
+	const golden = 0.6180339887498949
+	c, d := b-golden*(b-a), a+golden*(b-a)
+	gc, _ := p.excess(c)
+	gd, _ := p.excess(d)
+	for range 30 {
+		if gc*sign < 0 {
+			return c, gc
+		}
+		if gd*sign < 0 {
+			return d, gd
+		}
+		if math.Abs(gc) < math.Abs(gd) {
+			b, d, gd = d, c, gc
+			c = b - golden*(b-a)
+			gc, _ = p.excess(c)
+		} else {
+			a, c, gc = c, d, gd
+			d = a + golden*(b-a)
+			gd, _ = p.excess(d)
+		}
+	}
+	return c, gc
+}
+
+// Energy is the free energy and what follows from it, for each of the N rows of
+// X (P entries), in nats.
+type Energy struct {
+	F evolution.Number // f = -max φ over the stationary points
+
+	// Dominant is the point of largest φ: its error is the least that anyone
+	// can reach. Algorithmic is the stable one of largest error, where cal-AMP
+	// ends; the two differ in the hard phase.
+	Dominant, Algorithmic Stationary
+
+	// Information of the readings on the signals, I(X; Y | W)/N, and on signals
+	// and gains together, I(X, s; Y | W)/N.
+	Signals, Both evolution.Number
+}
+
+// FreeEnergy computes them.
+func (p *Potential) FreeEnergy(ctx context.Context) (*Energy, error) {
+	points, err := p.StationaryPoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(points) == 0 {
+		return nil, fmt.Errorf("the potential has no stationary point")
+	}
+	e := &Energy{Dominant: points[0]}
+	for _, s := range points {
+		if s.Phi.Value > e.Dominant.Phi.Value {
+			e.Dominant = s
+		}
+		if s.Stable {
+			e.Algorithmic = s
+		}
+	}
+	phi := e.Dominant.Phi
+	e.F = evolution.Number{Value: -phi.Value, Err: phi.Err}
+
+	// What Y has of entropy beyond H(Y|z) comes from the signals: -H(y|z) is
+	// I_z at V = 0.
+	told, err := p.model.Sensor(0, &p.opt)
+	if err != nil {
+		return nil, err
+	}
+	alpha := p.model.Alpha
+	e.Signals = evolution.Number{
+		Value: e.F.Value + alpha*told.Evidence.Value,
+		Err:   e.F.Err + alpha*told.Evidence.Err,
+	}
+	// Given z and s, y is Gaussian of variance Δ/s².
+	noise := float64(p.model.P) * (0.5*math.Log(2*math.Pi*math.E*p.model.NoiseVar) - evolution.MeanLog(p.model.Gain))
+	e.Both = evolution.Number{Value: e.F.Value - alpha*noise, Err: e.F.Err}
+	return e, nil
+}
