@@ -14,11 +14,29 @@ import (
 // inherited Q and S. Rescaling the present sample alone would freeze the scale
 // error of the first samples into B for ever. Not in the paper.
 
-// ScaleSums returns Q+S and κ over the past and the signals of the last sweep:
-// with Tau, B and Count, what the next sample inherits.
-func (e *Engine) ScaleSums(gain channel.Gain) (quadratic, volume float64) {
-	s := e.scaleEvidence(gain)
-	return s.quadratic, s.volume
+// ScaleSums returns what the signals of the last sweep add to Q+S and to κ.
+// pastB is the B inherited by that sweep.
+//
+// At a fixed point Wᵀg = (λ-x̂)/Σ, hence Σ g ω = S - κ, that is
+//
+//	Q + S = Σ_µ ŝ_µ (B_µ - pastB_µ) + κ,
+//
+// and the right side is what is returned. The left side is that to a relative
+// error of the order of the last change of x̂, and that is not enough: Q is ten
+// digits larger than the slopes by which the evidence tells one scale from
+// another, so a single sample that is a little short of its fixed point would
+// tilt the evidence for ever.
+func (e *Engine) ScaleSums(pastB []float64) (quadratic, volume float64) {
+	for j, y := range e.Y {
+		if !math.IsNaN(y) {
+			volume += e.V[j] * e.G[j] * e.G[j]
+		}
+	}
+	quadratic = volume
+	for mu, s := range e.S {
+		quadratic += s * (e.B[mu] - pastB[mu])
+	}
+	return quadratic, volume
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale, from

@@ -1,0 +1,280 @@
+package online
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Calibrator is online cal-AMP on one set of sensors. Its memory does not grow,
+// and after the first sample absorbing allocates nothing (with one thread). It
+// serves one caller at a time.
+type Calibrator struct {
+	opt    Options
+	gain   channel.Gain
+	engine *amp.Engine
+	solver *amp.Solver
+	m, n   int
+
+	state State // changed by commit alone
+
+	// Of the sample being absorbed.
+	y         []float64 // M, NaN where missing
+	masked    []bool    // M, readings set aside because they do not fit
+	retention float64   // what is left of the past, in (0, 1]
+	shortened int       // iteration at which the past was last tempered
+	outcome   amp.Outcome
+	pastS     []float64 // M, mean of s given its past, at scale pastScale
+	pastSVar  []float64
+	pastScale float64
+	chi       []float64 // M, standardised residuals, NaN where missing
+	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
+	sorted    []float64 // M, workspace
+	estimate  Estimate
+}
+
+// NewCalibrator prepares for samples of the M sensors whose rows are w's, with
+// the signals' prior p and the sensors' channel g. opt may be nil. It returns
+// an error for a model or options that make no sense.
+func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Options) (*Calibrator, error) {
+	if w == nil || p == nil {
+		panic("calamp: NewCalibrator needs W and the signals' prior")
+	}
+	full := opt.withDefaults()
+	if err := validModel(&full, p, g); err != nil {
+		return nil, err
+	}
+	m, n := w.Dims()
+	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
+	c.engine = amp.New(amp.Config{
+		W: w, Prior: p, Channel: g, P: 1,
+		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
+	})
+	e := c.engine
+	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)
+	c.solver = full.newSolver(e)
+	c.solver.Gain, c.solver.ScaleSteps = g, !full.NoScaleStep
+	if full.Commit == Sane {
+		c.solver.Each = c.watch
+	}
+	c.y, c.chi = make([]float64, m), make([]float64, m)
+	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
+	c.masked = make([]bool, m)
+	c.sorted = make([]float64, 0, m)
+	c.estimate = Estimate{
+		X: e.X, XVar: e.C, calibrator: c,
+		Worst:  make([]Residual, 0, worstSensors),
+		Masked: make([]int, 0, m), Flagged: make([]int, 0, m),
+	}
+	return c, nil
+}
+
+// validModel checks the options, and the parts of the model that can check
+// themselves.
+func validModel(opt *Options, p prior.Prior, ch channel.Channel) error {
+	if err := opt.Validate(); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name  string
+		value any
+	}{{"the signal prior", p}, {"the channel", ch}} {
+		if v, ok := part.value.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
+	s := amp.NewSolver(e, e)
+	s.Tol = o.Tol
+	s.Damping = amp.NewDamper(o.Damping.Fixed())
+	return s
+}
+
+// nominalRetention is the factor by which a sample's worth of forgetting
+// tempers the past.
+func (o *Options) nominalRetention() float64 {
+	if o.Memory == 0 {
+		return 1
+	}
+	return math.Exp(-1 / o.Memory)
+}
+
+// Absorb reconstructs one sample and, if it is sane, learns from it. y holds the
+// M readings, NaN where one is missing. The estimate is valid until the next
+// call.
+//
+// Not converging, or not fitting the model, is no error: it is the estimate's
+// Status and Reject. A y of the wrong length or with an infinite reading is an
+// error, and changes nothing. When ctx is cancelled the estimate so far is
+// returned with ctx.Err(), and nothing is learned.
+func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error) {
+	if err := c.take(y); err != nil {
+		return nil, err
+	}
+	err := c.solve(ctx)
+	reject := c.judge()
+	if reject == Accepted {
+		if c.opt.Freeze {
+			reject = Frozen
+		} else {
+			c.commit()
+		}
+	}
+	c.report(reject)
+	return &c.estimate, err
+}
+
+func (c *Calibrator) take(y []float64) error {
+	if len(y) != c.m {
+		return fmt.Errorf("y has %d readings, but W is %d×%d: expected one reading a sensor, %d", len(y), c.m, c.n, c.m)
+	}
+	for mu, v := range y {
+		if math.IsInf(v, 0) {
+			return fmt.Errorf("y: sensor %d reads %g, expected a finite reading, or NaN for a missing one", mu, v)
+		}
+	}
+	copy(c.y, y)
+	clear(c.masked)
+	c.retention, c.shortened = c.state.Retention, 0
+	return nil
+}
+
+// solve runs the iteration on the sample.
+func (c *Calibrator) solve(ctx context.Context) error {
+	c.inherit()
+	c.predict(1)
+	c.engine.Reset()
+	if c.used() == 0 {
+		c.outcome = amp.AtLimit
+		c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
+		return ctx.Err()
+	}
+	var err error
+	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
+	c.predict(c.solver.SweepScale)
+	c.residuals()
+	return err
+}
+
+// inherit gives the engine the readings to be used and a copy of the past, which
+// the scale step will rescale.
+func (c *Calibrator) inherit() {
+	e, s := c.engine, &c.state
+	for mu := range c.m {
+		e.Y[mu] = c.y[mu]
+		if !c.uses(mu) {
+			e.Y[mu] = math.NaN()
+		}
+		keep := c.retention
+		if s.Flag[mu] != Healthy {
+			keep = 0 // calibrated on the side: no part of the reconstruction
+		}
+		e.PastTau[mu], e.PastB[mu], e.PastCount[mu] = keep*s.Tau[mu], keep*s.B[mu], keep*s.Count[mu]
+	}
+	e.PastQuadratic, e.PastVolume = c.retention*s.Quadratic, c.retention*s.Volume
+}
+
+// uses reports whether sensor mu's reading takes part in the reconstruction.
+func (c *Calibrator) uses(mu int) bool {
+	return c.candidate(mu) && !c.masked[mu]
+}
+
+// candidate reports whether sensor mu has a reading that could be used. A
+// reading of exactly zero carries none.
+func (c *Calibrator) candidate(mu int) bool {
+	y := c.y[mu]
+	return !math.IsNaN(y) && y != 0 && c.state.Flag[mu] == Healthy
+}
+
+func (c *Calibrator) used() int {
+	count := 0
+	for mu := range c.m {
+		if c.uses(mu) {
+			count++
+		}
+	}
+	return count
+}
+
+// judge is the commit rule.
+func (c *Calibrator) judge() Reject {
+	switch {
+	case c.outcome == amp.Cancelled:
+		return Interrupted
+	case c.used() == 0:
+		return NoReadings
+	case c.outcome == amp.Diverged:
+		return Diverged
+	case !allFinite(c.engine.Tau) || !allFinite(c.engine.B):
+		return Diverged
+	case c.opt.Commit == Always:
+		return Accepted
+	case c.unfinished():
+		return NotConverged
+	case c.chiSquare() > c.chiSquareLimit():
+		return Unexplained
+	}
+	return Accepted
+}
+
+// unfinished reports whether x̂ still moves by more than a small part of its
+// posterior standard deviation.
+func (c *Calibrator) unfinished() bool {
+	e := c.engine
+	return c.opt.Tol >= 0 && c.outcome != amp.Converged &&
+		e.Moved[0] > c.opt.Sanity.Unfinished*math.Sqrt(e.SumC[0])
+}
+
+// commit makes the present sample past. The sums are those of the last sweep,
+// whose scale is SweepScale times that of the state.
+func (c *Calibrator) commit() {
+	e, s := c.engine, &c.state
+	scale := c.solver.SweepScale
+	for mu := range c.m {
+		e.PastB[mu] = 0
+		if s.Flag[mu] == Healthy {
+			e.PastB[mu] = c.retention * scale * s.B[mu]
+		}
+	}
+	quadratic, volume := e.ScaleSums(e.PastB)
+	s.Quadratic = c.retention*scale*scale*s.Quadratic + quadratic
+	s.Volume = c.retention*s.Volume + volume
+	for mu := range c.m {
+		if s.Flag[mu] == Healthy {
+			s.Tau[mu], s.B[mu], s.Count[mu] = e.Tau[mu], e.B[mu], e.Count[mu]
+			continue
+		}
+		s.Tau[mu] *= c.retention
+		s.B[mu] *= c.retention * scale
+		s.Count[mu] *= c.retention
+	}
+	s.Samples++
+	if c.opt.Commit == Sane {
+		c.lengthenMemory()
+		c.examineSensors()
+	}
+}
+
+// Freeze switches learning off or on between samples, as Options.Freeze does
+// from the start.
+func (c *Calibrator) Freeze(frozen bool) { c.opt.Freeze = frozen }
+
+func allFinite(v []float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x - x) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,166 @@
+package online
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// Estimate is what one sample gave. It belongs to the Calibrator and is valid
+// until its next call.
+type Estimate struct {
+	X    []float64 // N, posterior mean of the signal
+	XVar []float64 // N, posterior variance, at a fixed global scale
+
+	Status     calamp.Status
+	Iterations int
+
+	Committed bool
+	Reject    Reject // why it was not
+
+	ChiSquare float64    // mean χ² of the readings used, 1 under the model; see [Sanity]
+	Used      int        // readings that took part in the reconstruction
+	Worst     []Residual // the largest |χ|, flagged and masked sensors included
+	Masked    []int      // sensors in use whose reading was set aside in this sample
+	Flagged   []int      // sensors that are flagged after this sample
+
+	Scale     float64 // product of the sample's scale steps
+	Retention float64 // what was left of the past, 1 without forgetting
+
+	calibrator *Calibrator
+}
+
+// Residual is the standardised residual of one sensor; see [Sanity].
+type Residual struct {
+	Sensor int     // row of W, from 0
+	Chi    float64 // of order one under the model
+}
+
+// Reject says why a sample was not committed.
+type Reject uint8
+
+const (
+	Accepted     Reject = iota
+	NoReadings          // all readings missing, zero, or of flagged sensors
+	Diverged            // estimates blew up
+	NotConverged        // x̂ was still moving at the iteration limit
+	Unexplained         // residuals too large for the model
+	Frozen              // sane, but learning is off
+	Interrupted         // the context was cancelled
+)
+
+// String is the code as written in JSON; empty for Accepted.
+func (r Reject) String() string {
+	switch r {
+	case Accepted:
+		return ""
+	case NoReadings:
+		return "no readings"
+	case Diverged:
+		return "diverged"
+	case NotConverged:
+		return "not converged"
+	case Unexplained:
+		return "unexplained"
+	case Frozen:
+		return "frozen"
+	default:
+		return "interrupted"
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Reject) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+const worstSensors = 5
+
+// report fills the estimate.
+func (c *Calibrator) report(reject Reject) {
+	est := &c.estimate
+	est.Status = statusOf(c.outcome)
+	est.Iterations = c.solver.Iterations
+	est.Scale = c.solver.Scale
+	est.Retention = c.retention
+	est.Reject, est.Committed = reject, reject == Accepted
+	est.Used = c.used()
+	est.ChiSquare = 0
+	est.Worst, est.Masked, est.Flagged = est.Worst[:0], est.Masked[:0], est.Flagged[:0]
+	solved := reject != NoReadings && est.Iterations > 0
+	if solved {
+		est.ChiSquare = c.chiSquare()
+	}
+	for mu := range c.m {
+		if solved && !math.IsNaN(c.chi[mu]) {
+			est.Worst = insertWorst(est.Worst, Residual{mu, c.chi[mu]})
+		}
+		if c.masked[mu] {
+			est.Masked = append(est.Masked, mu)
+		}
+		if c.state.Flag[mu] != Healthy {
+			est.Flagged = append(est.Flagged, mu)
+		}
+	}
+}
+
+// insertWorst keeps the largest residuals, largest first.
+func insertWorst(list []Residual, r Residual) []Residual {
+	if len(list) == cap(list) {
+		if math.Abs(r.Chi) <= math.Abs(list[len(list)-1].Chi) {
+			return list
+		}
+		list = list[:len(list)-1]
+	}
+	list = append(list, r)
+	for i := len(list) - 1; i > 0 && math.Abs(list[i].Chi) > math.Abs(list[i-1].Chi); i-- {
+		list[i], list[i-1] = list[i-1], list[i]
+	}
+	return list
+}
+
+func statusOf(o amp.Outcome) calamp.Status {
+	switch o {
+	case amp.Converged:
+		return calamp.Converged
+	case amp.Diverged:
+		return calamp.Diverged
+	case amp.Cancelled:
+		return calamp.Cancelled
+	default:
+		return calamp.NotConverged
+	}
+}
+
+// ScaleSD is the relative standard deviation of the global scale, common to x and
+// s: an error bar of its own beside XVar. It is computed on call, at the cost of
+// a few iterations.
+func (e *Estimate) ScaleSD() float64 {
+	c := e.calibrator
+	if e.Iterations == 0 {
+		return c.scaleSD()
+	}
+	return c.engine.ScaleSD(c.gain)
+}
+
+// Reason is the status, and why the sample was not committed, in a sentence.
+func (e *Estimate) Reason() string {
+	c := e.calibrator
+	status := fmt.Sprintf("%s after %d iterations", e.Status, e.Iterations)
+	switch e.Reject {
+	case Accepted:
+		return status
+	case NoReadings:
+		return "no reading can be used: all are missing, zero, or of flagged sensors"
+	case NotConverged:
+		return fmt.Sprintf("iteration limit %d reached with a relative change of %.2g, tolerance %.2g", e.Iterations, c.solver.Change[0], c.solver.Tolerance())
+	case Unexplained:
+		return fmt.Sprintf("mean χ² of %d readings is %.3g, at most %.3g is explained: the noise variance is too small, the sample is no signal of the model, or the sensors have changed", e.Used, e.ChiSquare, c.chiSquareLimit())
+	case Diverged:
+		return fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", e.Iterations)
+	case Frozen:
+		return status + "; learning is off"
+	default:
+		return fmt.Sprintf("cancelled after %d iterations", e.Iterations)
+	}
+}

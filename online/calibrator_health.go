@@ -1,0 +1,347 @@
+package online
+
+import (
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// Flag says what is wrong with a sensor.
+type Flag uint8
+
+const (
+	Healthy      Flag = iota
+	Zero              // reads exactly zero where the others expect a signal
+	OutOfRange        // wants a calibration outside the range of s
+	Inconsistent      // its readings contradict each other
+)
+
+// String describes the flag in a few words.
+func (f Flag) String() string {
+	switch f {
+	case Healthy:
+		return "healthy"
+	case Zero:
+		return "reads zero"
+	case OutOfRange:
+		return "out of range"
+	default:
+		return "inconsistent"
+	}
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Flag) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+const (
+	// medianOfNormal is the median of |N(0, 1)|.
+	medianOfNormal = 0.6744897501960817
+
+	// One reading adds at most this fraction of the health limit, so that it
+	// takes three to flag a sensor.
+	mostOfHealth = 0.4
+
+	// readmitAfter is how many consistent readings readmit a flagged sensor.
+	readmitAfter = 8
+
+	// uninformed is how many times that it takes when the readings are too noisy
+	// to narrow s down.
+	uninformed = 10
+
+	// emerged is the part of the signal's own variance below which its posterior
+	// variance must be before readings are judged: before that, the prediction
+	// of a sparse signal's reading is far from Gaussian.
+	emerged = 0.1
+
+	// drifting is the residuals' spread² above which memory is shortened. Small
+	// systems reach 1.2 without any drift.
+	drifting = 1.25
+
+	// patience is how many iterations a sample seldom needs.
+	patience = 150
+
+	// shortenEvery is how many iterations a shorter past is given to show.
+	shortenEvery = 5
+
+	// leastRetention is the shortest memory: all but nothing is inherited. For
+	// not settling alone, memory is not shortened below unsettled: with
+	// little past, samples settle slowly.
+	leastRetention = 1e-4
+	unsettled      = 0.03
+
+	// relaxation is how much of the way back to the nominal retention, in
+	// logarithms, one calm sample goes.
+	relaxation = 0.2
+)
+
+// predict computes what the past says of every s, with all signals so far
+// multiplied by scale.
+func (c *Calibrator) predict(scale float64) {
+	s, r := &c.state, c.retention
+	for mu := range c.m {
+		c.pastS[mu], c.pastSVar[mu] = c.gain.Prior.Posterior(r*s.Count[mu], r*s.Tau[mu], r*scale*s.B[mu])
+	}
+	c.pastScale = scale
+}
+
+// residuals computes χ of every reading, those set aside included: their z is
+// predicted by the other sensors alone, since their g is zero; for the readings
+// used the Onsager term of AMP has taken their own part out.
+func (c *Calibrator) residuals() {
+	e := c.engine
+	c.sorted = c.sorted[:0]
+	for mu, y := range c.y {
+		if math.IsNaN(y) {
+			c.chi[mu] = y
+			continue
+		}
+		d := e.V[mu] + c.gain.NoiseVar + c.pastSVar[mu]*y*y
+		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+		if c.candidate(mu) {
+			c.sorted = append(c.sorted, math.Abs(c.chi[mu]))
+		}
+	}
+	slices.Sort(c.sorted)
+	c.spread = 0
+	if n := len(c.sorted); n > 0 {
+		c.spread = 0.5 * (c.sorted[(n-1)/2] + c.sorted[n/2]) / medianOfNormal
+	}
+}
+
+// watch masks readings while the iteration runs. The variances V shrink in step
+// with the errors of ω, as state evolution says, so that χ has mean square 1
+// all along; a reading that does not fit shows as soon as V is small enough, and
+// is taken out before it does harm. Left in, it would be far more wrong than D
+// allows, and the iteration, too sure of itself, would wander without end.
+func (c *Calibrator) watch(amp.Line) (changed bool) {
+	e := c.engine
+	if e.SumC[0] > emerged*float64(c.n)*e.Prior.Variance() {
+		return false
+	}
+	if c.pastScale != c.solver.SweepScale {
+		c.predict(c.solver.SweepScale)
+	}
+	c.residuals()
+	return c.shortenMemory() || c.mask()
+}
+
+// chiSquare is the mean χ² of the readings used.
+func (c *Calibrator) chiSquare() float64 {
+	total, count := 0.0, 0
+	for mu, chi := range c.chi {
+		if c.uses(mu) {
+			total += chi * chi
+			count++
+		}
+	}
+	return total / float64(max(1, count))
+}
+
+// chiSquareLimit is the option's, widened by four standard deviations of a mean
+// of χ² over the readings used.
+func (c *Calibrator) chiSquareLimit() float64 {
+	return c.opt.Sanity.ChiSquare * (1 + 4*math.Sqrt(2/float64(max(1, c.used()))))
+}
+
+// misfit reports whether the reading of sensor mu contradicts the model, by the
+// sample's own measure where that is wider. One that was masked is taken back
+// when it is half as far from it.
+func (c *Calibrator) misfit(mu int) bool {
+	limit := c.opt.Sanity.Sensor * max(1, c.spread)
+	if c.masked[mu] {
+		limit *= 0.5
+	}
+	return math.Abs(c.chi[mu]) > limit
+}
+
+// mask sets aside the readings that do not fit, and takes back those that do
+// after all. It reports whether anything changed.
+func (c *Calibrator) mask() bool {
+	bad, candidates := 0, 0
+	for mu := range c.m {
+		if c.candidate(mu) {
+			candidates++
+			if c.misfit(mu) {
+				bad++
+			}
+		}
+	}
+	if float64(bad) > c.opt.Sanity.Faulty*float64(candidates) {
+		return false // not the sensors, the sample
+	}
+	changed := false
+	for mu := range c.m {
+		if !c.candidate(mu) || c.masked[mu] == c.misfit(mu) {
+			continue
+		}
+		c.masked[mu] = !c.masked[mu]
+		c.engine.Y[mu] = c.y[mu]
+		if c.masked[mu] {
+			c.engine.Y[mu] = math.NaN()
+		}
+		changed = true
+	}
+	return changed
+}
+
+// shortenMemory forgets more of the past when most readings contradict it: their
+// variance is too large by spread², and where the past of s makes it, tempering
+// by as much makes up for it. A run that does not settle is too sure of
+// something: then half of the past goes even so. It reports whether it did.
+func (c *Calibrator) shortenMemory() bool {
+	square := c.spread * c.spread
+	limit := max(drifting, 1+3*math.Sqrt(2/float64(max(1, len(c.sorted)))))
+	if c.opt.Memory == 0 || c.state.Samples == 0 || c.retention <= leastRetention {
+		return false
+	}
+	factor, waited := 1/min(square, 10), c.solver.Iterations-c.shortened
+	if waited > patience && square > 1 && c.retention > unsettled {
+		factor = min(0.5, factor)
+	} else if !(square > limit) || waited < shortenEvery {
+		return false
+	}
+	e := c.engine
+	for _, v := range [][]float64{e.PastTau, e.PastB, e.PastCount} {
+		for mu := range v {
+			v[mu] *= factor
+		}
+	}
+	e.PastQuadratic *= factor
+	e.PastVolume *= factor
+	c.retention *= factor
+	c.shortened = c.solver.Iterations
+	c.predict(c.solver.SweepScale)
+	return true
+}
+
+// lengthenMemory starts the next sample from what served this one, and, unless
+// it had to be shortened just now, somewhat nearer to what was asked for.
+func (c *Calibrator) lengthenMemory() {
+	nominal := c.opt.nominalRetention()
+	next := c.retention
+	if c.spread < 1 || c.shortened == 0 {
+		next *= math.Pow(nominal/next, relaxation)
+	}
+	if next > 0.999*nominal {
+		next = nominal
+	}
+	c.state.Retention = next
+}
+
+// examineSensors updates every sensor's health after a committed sample.
+func (c *Calibrator) examineSensors() {
+	scaleSD := -1.0 // computed when first needed
+	for mu, y := range c.y {
+		switch {
+		case math.IsNaN(y):
+		case c.state.Flag[mu] != Healthy:
+			c.recalibrate(mu)
+		default:
+			c.monitor(mu)
+			if c.state.Flag[mu] == Healthy && c.outside(mu, &scaleSD) {
+				c.flag(mu, OutOfRange)
+			}
+		}
+	}
+}
+
+// monitor adds a reading to the cumulative sum of a sensor in use.
+func (c *Calibrator) monitor(mu int) {
+	s, limit := &c.state, c.opt.Sanity.Health
+	if y, omega := c.y[mu], c.engine.Omega[mu]; y == 0 && omega == 0 {
+		return
+	}
+	chi := c.chi[mu] / max(1, c.spread)
+	evidence := 0.375*chi*chi - math.Ln2
+	s.Health[mu] = max(0, s.Health[mu]+min(evidence, mostOfHealth*limit))
+	if s.Health[mu] >= limit {
+		c.flag(mu, c.diagnose(mu))
+	}
+}
+
+// outside reports whether a sensor's posterior wants to leave the range of s by
+// more than the error of s and of the global scale explain.
+func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
+	s, limit := &c.state, c.opt.Sanity.Sensor*max(1, c.spread)
+	excess := math.Abs(c.gain.Prior.Excess(s.Count[mu], s.Tau[mu], s.B[mu]))
+	if excess <= limit {
+		return false
+	}
+	if *scaleSD < 0 {
+		*scaleSD = c.engine.ScaleSD(c.gain)
+	}
+	common := *scaleSD * c.gain.Prior.Hi * math.Sqrt(s.Tau[mu])
+	return excess > limit*math.Hypot(1, common)
+}
+
+// diagnose tells from the present reading why it does not fit.
+func (c *Calibrator) diagnose(mu int) Flag {
+	y, omega, p := c.y[mu], c.engine.Omega[mu], c.gain.Prior
+	if y == 0 {
+		return Zero
+	}
+	nearest := min(max(omega/y, p.Lo), p.Hi)
+	sd := math.Sqrt(c.engine.V[mu] + c.gain.NoiseVar)
+	if math.Abs(nearest*y-omega) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
+		return OutOfRange
+	}
+	return Inconsistent
+}
+
+// flag takes a sensor out of use. Its past goes, and its share of the scale's
+// evidence with it: Bŝ, which leaves the evidence stationary where it was.
+func (c *Calibrator) flag(mu int, why Flag) {
+	s := &c.state
+	s.Quadratic = max(0, s.Quadratic-s.B[mu]*c.mean(mu))
+	s.Flag[mu] = why
+	c.restart(mu)
+}
+
+// mean is the posterior mean of s of one sensor.
+func (c *Calibrator) mean(mu int) float64 {
+	s := &c.state
+	mean, _ := c.gain.Prior.Posterior(s.Count[mu], s.Tau[mu], s.B[mu])
+	return mean
+}
+
+// restart calibrates a flagged sensor from nothing.
+func (c *Calibrator) restart(mu int) {
+	s := &c.state
+	s.Tau[mu], s.B[mu], s.Count[mu] = 0, 0, 0
+	s.Health[mu] = c.opt.Sanity.Health
+}
+
+// recalibrate lets a flagged sensor's reading, which had no part in the
+// reconstruction, improve its own calibration, and readmits it when it has been
+// consistent for long enough.
+func (c *Calibrator) recalibrate(mu int) {
+	s, e, limit := &c.state, c.engine, c.opt.Sanity.Health
+	y, d := c.y[mu], e.V[mu]+c.gain.NoiseVar
+	if c.misfit(mu) {
+		if y == 0 {
+			s.Flag[mu] = Zero
+		} else if s.Flag[mu] == Zero {
+			s.Flag[mu] = c.diagnose(mu)
+		}
+		c.restart(mu)
+		return
+	}
+	if y == 0 {
+		return // nothing was expected either
+	}
+	s.Tau[mu] += y * (y / d)
+	s.B[mu] += y * (e.Omega[mu] / d)
+	s.Count[mu]++
+	s.Health[mu] -= limit / readmitAfter
+	if math.Abs(c.gain.Prior.Excess(s.Count[mu], s.Tau[mu], s.B[mu])) > 0.5*c.opt.Sanity.Sensor {
+		c.restart(mu)
+		return
+	}
+	_, wide := c.gain.Prior.Moments()
+	narrow := s.Tau[mu]*wide > 4
+	if s.Health[mu] <= 0 && narrow || s.Health[mu] <= -uninformed*limit {
+		s.Flag[mu], s.Health[mu] = Healthy, 0
+		s.Quadratic += s.B[mu] * c.mean(mu)
+	}
+}

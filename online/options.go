@@ -1,0 +1,197 @@
+package online
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp"
+)
+
+// Options selects the variant of the solver. The zero value, or nil, is the
+// recommended one.
+type Options struct {
+	// MaxIter is the largest number of iterations a sample. The default is 500.
+	MaxIter int
+
+	// Tol is the relative change of x̂ between iterations below which a sample
+	// has converged, as in [calamp.Options]. A negative value never stops
+	// early: exactly MaxIter iterations are done.
+	Tol float64
+
+	// Damping of the updates. The default is adaptive.
+	Damping calamp.Damping
+
+	// NoScaleStep leaves the global scale to the plain recursion, which freezes
+	// the scale error of the first samples into the posterior.
+	NoScaleStep bool
+
+	// Variance uses the squared entries of W (calamp.Exact, the default), or
+	// their mean (calamp.Scalar).
+	Variance calamp.Variance
+
+	// Threads is the number of goroutines; results do not depend on it, down to
+	// the last bit. The default is GOMAXPROCS for large problems, one for
+	// small ones.
+	Threads int
+
+	// Commit says which samples the posterior learns from. The default is Sane.
+	Commit Commit
+
+	// Sanity holds the thresholds of the Sane rule.
+	Sanity Sanity
+
+	// Memory, in samples, is how long the past is remembered: before each
+	// sample all that was inherited is tempered, τ, B and n of every sensor and
+	// the scalars alike multiplied by exp(-1/Memory), so that the likelihood of
+	// a sample j samples old counts with the power exp(-j/Memory). Gains that
+	// drift are followed at that pace. The default, 0, forgets nothing, as in
+	// the paper.
+	//
+	// With the Sane rule, Memory is the longest memory: when most sensors'
+	// readings contradict the inherited posterior, it is shortened until they
+	// no longer do, and lengthens again afterwards (a variable forgetting factor:
+	// Fortescue, Kershenbaum and Ydstie, Automatica 17, 1981). A drift then
+	// needs no tuning.
+	Memory float64
+
+	// Freeze reconstructs without learning: no sample is committed, and no
+	// sensor's health changes.
+	Freeze bool
+}
+
+// Commit says which samples the posterior learns from.
+type Commit uint8
+
+const (
+	// Sane learns from samples that converged and that the model explains, and
+	// from the sensors of them that behave; see [Sanity].
+	Sane Commit = iota
+
+	// Always learns from every sample that gave finite estimates, and flags no
+	// sensor. With fixed damping 0, NoScaleStep, a negative Tol and MaxIter t it
+	// is the recursion of the paper, t iterations a sample.
+	Always
+)
+
+// String is the name used by the command's --commit.
+func (c Commit) String() string {
+	if c == Always {
+		return "always"
+	}
+	return "sane"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Commit) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (c *Commit) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "sane":
+		*c = Sane
+	case "always":
+		*c = Always
+	default:
+		return fmt.Errorf("commit is sane or always, found %q", text)
+	}
+	return nil
+}
+
+// Sanity holds the thresholds of the rule by which a sample is committed. Zero
+// fields are the defaults.
+//
+// The rule looks at each reading's standardised residual given all the others,
+// that is, given what the sensor's past says of s and what the other sensors of
+// this sample say of z:
+//
+//	χ_µ = (ŝ_past y - ω) / √(V + Δ + Cˢ_past y²).
+//
+// Under the model χ has mean square 1, from the first sample on, when ŝ_past and
+// Cˢ_past are the prior's and s is wide.
+//
+// A sample is committed when all of this holds:
+//
+//   - it has a non-zero reading of a sensor in good health;
+//   - its iteration converged, or came as near as Unfinished (not looked at when
+//     Tol is negative), and did not diverge;
+//   - the mean χ² of the readings used is at most ChiSquare, widened by the
+//     spread of a mean over few sensors.
+//
+// Single readings that do not fit are masked first, so that one sensor does not
+// decide: as soon as, in the course of the iteration, |χ| exceeds Sensor (in
+// units of the sample's own median |χ| if that is larger than it should be), the
+// reading is treated as missing, until |χ| is half that; unless that concerns
+// more than the fraction Faulty of the sensors: then it is the sample that is
+// bad. Readings of exactly zero are always treated as missing: of a continuous
+// quantity they have probability zero.
+//
+// A sensor's health is the cumulative sum (E. S. Page, "Continuous inspection
+// schemes", 1954) of the log-likelihood ratio of residuals twice as large as
+// they should be, ⅜χ² - log 2, at least 0. A sensor is flagged when that
+// exceeds Health: by chance that takes more than e^Health readings (G. Lorden,
+// 1971). It is flagged as well when its posterior wants to be outside the range
+// of s by more than Sensor of its standard deviations, the scale's included. The readings of
+// a flagged sensor are not used. It is recalibrated on the side, from nothing,
+// against what the others say of z; after eight consistent readings in a row
+// that narrow s down inside the range, it is admitted again.
+type Sanity struct {
+	ChiSquare  float64 // largest mean χ² of a sample; default 2
+	Sensor     float64 // largest |χ| of a reading; default 6
+	Health     float64 // CUSUM at which a sensor is flagged; default 25
+	Faulty     float64 // largest fraction of readings masked; default 0.2
+	Unfinished float64 // largest last change of x̂ of an unconverged sample, in its posterior standard deviations; default 0.01
+}
+
+const defaultMaxIter = 500
+
+// Validate reports every field with an impossible value.
+func (o *Options) Validate() error {
+	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Threads: o.Threads}
+	errs := []error{base.Validate()}
+	if o.Commit > Always {
+		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))
+	}
+	if !(o.Memory >= 0) || math.IsInf(o.Memory, 1) {
+		errs = append(errs, fmt.Errorf("the memory is a number of samples, 0 for all of them, found %g", o.Memory))
+	}
+	s := o.Sanity
+	for _, f := range []struct {
+		name  string
+		value float64
+		most  float64
+	}{
+		{"the largest mean χ² of a sample", s.ChiSquare, math.MaxFloat64},
+		{"the largest |χ| of a reading", s.Sensor, math.MaxFloat64},
+		{"the health limit", s.Health, math.MaxFloat64},
+		{"the fraction of faulty sensors", s.Faulty, 1},
+		{"the change of an unfinished sample", s.Unfinished, math.MaxFloat64},
+	} {
+		if !(f.value >= 0 && f.value <= f.most) {
+			errs = append(errs, fmt.Errorf("%s must be positive (at most %g), found %g", f.name, f.most, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults fills in the documented defaults.
+func (o *Options) withDefaults() Options {
+	var full Options
+	if o != nil {
+		full = *o
+	}
+	if full.MaxIter == 0 {
+		full.MaxIter = defaultMaxIter
+	}
+	set := func(v *float64, value float64) {
+		if *v == 0 {
+			*v = value
+		}
+	}
+	set(&full.Sanity.ChiSquare, 2)
+	set(&full.Sanity.Sensor, 6)
+	set(&full.Sanity.Health, 25)
+	set(&full.Sanity.Faulty, 0.2)
+	set(&full.Sanity.Unfinished, 0.01)
+	return full
+}

@@ -1,0 +1,209 @@
+package online
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// ensureFile creates the file if there is none and it may be created.
+func ensureFile(path string, id *Identity, readOnly bool) error {
+	_, err := os.Stat(path)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return withoutPath(err)
+	case readOnly || id == nil:
+		return ErrNoState
+	}
+	return create(path, id)
+}
+
+// create makes a file with a header and no state, all or nothing: under another
+// name first, so that a process killed here leaves no half of one behind, and
+// without replacing a file that another process has made meanwhile.
+func create(path string, id *Identity) error {
+	temporary := filepath.Join(filepath.Dir(path), ".calamp-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
+	defer os.Remove(temporary)
+	if err := fill(temporary, &header{id: *id, created: time.Now()}); err != nil {
+		return fmt.Errorf("the state cannot be created: %w", withoutPath(err))
+	}
+	err := os.Link(temporary, path)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // to be opened, and judged, as it is
+	}
+	if err != nil { // a file system without links
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return withoutPath(err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func fill(path string, h *header) error {
+	db, err := bbolt.Open(path, 0o666, nil)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket(mainBucket)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.CreateBucket(checkpointBucket); err != nil {
+			return err
+		}
+		return b.Put(headerKey, h.encode())
+	})
+	return errors.Join(err, db.Close())
+}
+
+// open locks the file, verifies it, and only then lets bbolt map it into memory:
+// bbolt trusts what it maps, and a damaged page can take the process down.
+func (s *Store) open(o StoreOptions) error {
+	f, err := lock(s.path, o)
+	if err != nil {
+		return err
+	}
+	if err := s.verify(f); err != nil {
+		f.Close()
+		return err
+	}
+	options := &bbolt.Options{
+		ReadOnly: o.ReadOnly, Timeout: o.Timeout,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return f, nil },
+	}
+	s.db, err = openMapped(s.path, options)
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return ErrStateInUse
+	}
+	if err != nil {
+		return err
+	}
+	s.file = f
+	return nil
+}
+
+// openMapped is bbolt.Open, with panics and faults of memory turned into errors.
+func openMapped(path string, options *bbolt.Options) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, fmt.Errorf("%w: %v", ErrStateDamaged, r)
+		}
+	}()
+	return bbolt.Open(path, 0o666, options)
+}
+
+// lock opens the file and takes the lock that bbolt will find taken by itself.
+func lock(path string, o StoreOptions) (*os.File, error) {
+	flag := os.O_RDWR
+	if o.ReadOnly {
+		flag = os.O_RDONLY
+	}
+	f, err := os.OpenFile(path, flag, 0)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	stat, err := f.Stat()
+	if err == nil && !stat.Mode().IsRegular() {
+		err = errors.New("this is no regular file")
+	}
+	if err == nil {
+		err = lockWithin(f, !o.ReadOnly, o.Timeout)
+	}
+	if err != nil {
+		f.Close()
+		return nil, withoutPath(err)
+	}
+	return f, nil
+}
+
+// verify reads the whole file, apart from bbolt, and checks its structure and
+// every checksum.
+func (s *Store) verify(f *os.File) error {
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
+	if err != nil {
+		return withoutPath(err)
+	}
+	buckets, err := readPages(content)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrStateDamaged, err)
+	}
+	main := buckets[string(mainBucket)]
+	checkpoints, ok := buckets[string(checkpointBucket)]
+	if main == nil || !ok || len(buckets) != 2 || !onlyKnown(main) {
+		return fmt.Errorf("%w: this is no state of calamp", ErrStateDamaged)
+	}
+	if err := s.header.decode(main[string(headerKey)]); err != nil {
+		return err
+	}
+	for name, record := range checkpoints {
+		if err := new(Saved).decode(record, []byte(name)); err != nil {
+			return fmt.Errorf("checkpoint %q: %w", name, err)
+		}
+	}
+	current, ok := main[string(currentKey)]
+	if !ok {
+		return nil
+	}
+	var saved Saved
+	if err := saved.decode(current, currentKey); err != nil {
+		return err
+	}
+	if saved.size > int64(len(content)) {
+		return fmt.Errorf("%w: cut short: %d bytes, there were %d at the last commit", ErrStateDamaged, len(content), saved.size)
+	}
+	return nil
+}
+
+// onlyKnown refuses keys that no version 1 has: one of them may be a damaged key
+// of the present state.
+func onlyKnown(main bucketContent) bool {
+	for key := range main {
+		if key != string(headerKey) && key != string(currentKey) {
+			return false
+		}
+	}
+	return true
+}
+
+// withoutPath takes the path out of a file error: the caller names it.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return syscall.ENOSPC
+	}
+	return err
+}
+
+// syncFolder makes a new name durable.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" { // folders cannot be synced there
+		return nil
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,138 @@
+package online
+
+import (
+	"crypto/sha256"
+	"encoding"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Identity is what a state is good for: one matrix, one model, and the options
+// that change what is learned.
+type Identity struct {
+	Fingerprint Fingerprint // SHA-256 of Model and W, see docs/format/state.md
+	Model       string      // in lines of text, with the size of W
+}
+
+// Fingerprint is a SHA-256.
+type Fingerprint [sha256.Size]byte
+
+// String is in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
+// Rows is a matrix that shows its entries; [operator.Dense] is one.
+type Rows interface {
+	Dims() (m, n int)
+	RowInto(dst []float64, mu int)
+}
+
+// Identify takes the fingerprint of the matrix w, whatever precision it is
+// stored in, the prior, the channel and those options that change the recursion:
+// Threads and Freeze do not, and neither do MaxIter, Tol and Damping, unless
+// Tol is negative, where the iterations are counted.
+//
+// A prior other than prior.GaussBernoulli must be an encoding.TextMarshaler.
+func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, error) {
+	signal, err := describePrior(p)
+	if err != nil {
+		return Identity{}, err
+	}
+	m, n := w.Dims()
+	o := opt.withDefaults()
+	lines := []string{
+		fmt.Sprintf("matrix sensors=%d entries=%d", m, n),
+		"signal " + signal,
+		describe("calibration", "lo", g.Prior.Lo, "hi", g.Prior.Hi, "center", g.Prior.Center, "precision", g.Prior.Precision),
+		describe("noise", "variance", g.NoiseVar),
+		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, varianceName(o.Variance)), "memory", o.Memory),
+	}
+	if o.Commit == Sane {
+		s := o.Sanity
+		lines = append(lines, describe("sanity", "chi-square", s.ChiSquare, "sensor", s.Sensor, "health", s.Health, "faulty", s.Faulty, "unfinished", s.Unfinished))
+	}
+	if o.Tol < 0 {
+		lines = append(lines, fmt.Sprintf("iterations exactly=%d damping=%v", o.MaxIter, o.Damping))
+	}
+	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
+	id.Fingerprint = fingerprint(id.Model, w)
+	return id, nil
+}
+
+func describePrior(p prior.Prior) (string, error) {
+	if g, ok := p.(prior.GaussBernoulli); ok {
+		return describe("gauss-bernoulli", "density", g.Density, "mean", g.SignalMean, "variance", g.SignalVar), nil
+	}
+	named, ok := p.(encoding.TextMarshaler)
+	if !ok {
+		return "", fmt.Errorf("a prior of type %T has no fingerprint: it needs a method MarshalText that tells it from others", p)
+	}
+	text, err := named.MarshalText()
+	if err != nil {
+		return "", err
+	}
+	return strconv.Quote(string(text)), nil
+}
+
+func varianceName(v calamp.Variance) string {
+	if v == calamp.Scalar {
+		return "scalar"
+	}
+	return "exact"
+}
+
+// describe is a line of names and numbers, in the shortest form that gives the
+// same bits when read.
+func describe(line string, pairs ...any) string {
+	for i := 0; i < len(pairs); i += 2 {
+		line += fmt.Sprintf(" %s=%s", pairs[i], strconv.FormatFloat(pairs[i+1].(float64), 'g', -1, 64))
+	}
+	return line
+}
+
+const fingerprintMagic = "calamp state fingerprint 1\n"
+
+// fingerprint is the SHA-256 of the model's lines and of the entries of W, row by
+// row, as float64, little endian.
+func fingerprint(model string, w Rows) (f Fingerprint) {
+	h := sha256.New()
+	h.Write([]byte(fingerprintMagic + model))
+	hashRows(h, w)
+	h.Sum(f[:0])
+	return f
+}
+
+func hashRows(h hash.Hash, w Rows) {
+	m, n := w.Dims()
+	row, raw := make([]float64, n), make([]byte, 8*n)
+	for mu := range m {
+		w.RowInto(row, mu)
+		for i, v := range row {
+			if v == 0 {
+				v = 0 // of -0 and 0 the second
+			}
+			binary.LittleEndian.PutUint64(raw[8*i:], math.Float64bits(v))
+		}
+		h.Write(raw)
+	}
+}
+
+// difference is the first line in which two models differ, and both of them when
+// it is only W.
+func difference(there, here string) string {
+	a, b := strings.Split(there, "\n"), strings.Split(here, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("the state has %q, this run has %q", a[i], b[i])
+		}
+	}
+	return "the model is the same, but the entries of W are not"
+}
