@@ -49,14 +49,14 @@ func (a *app) inspectCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Show what a problem, a result or any .npz or .npy holds",
+		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("inspect takes one file, found %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: completeFiles("npz", "npy"),
+		ValidArgsFunction: completeFiles("npz", "npy", "calamp"),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.inspect(args[0], asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -64,6 +64,9 @@ func (a *app) inspectCommand() *cobra.Command {
 }
 
 func (a *app) inspect(path string, asJSON bool) error {
+	if isState(path) {
+		return a.inspectState(path, asJSON)
+	}
 	arrays, err := dataset.Inspect(path)
 	if err != nil {
 		return err

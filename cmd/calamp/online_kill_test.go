@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+var long = flag.Bool("long", false, "run what takes minutes: the kill test with 200 kills a source")
+
+// The kill test: calamp online is killed (SIGKILL: no handler runs, nothing is
+// flushed) at random moments, started again with the same command, and so on
+// until the stream is done. The state must then have the bits of a run that
+// nobody killed.
+
+// killStream is a stream on disk, and what an uninterrupted run makes of it.
+type killStream struct {
+	folder  string
+	samples int
+	y       *mat.Dense
+	lines   []byte // all samples as JSON lines
+	want    []byte // the state
+}
+
+func newKillStream(t *testing.T, samples int) *killStream {
+	t.Helper()
+	in, err := teacher.Teacher{
+		N: 64, M: 48, P: samples, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1},
+		Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6,
+	}.Draw(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &killStream{folder: t.TempDir(), samples: samples, y: in.Y}
+	if err := dataset.Save(s.path("P.npz"), &dataset.Problem{W: in.W, Y: in.Y}); err != nil {
+		t.Fatal(err)
+	}
+	for k := range samples {
+		s.lines = append(s.lines, s.line(t, k)...)
+	}
+	if err := os.WriteFile(s.path("lines"), s.lines, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.start(t, "want.calamp", "--input", "jsonl").Run(); err != nil {
+		t.Fatal(err)
+	}
+	var last int64
+	s.want, last = s.state(t, "want.calamp")
+	if last != int64(samples) {
+		t.Fatalf("the uninterrupted run ends at %d", last)
+	}
+	return s
+}
+
+func (s *killStream) path(name string) string { return filepath.Join(s.folder, name) }
+
+func (s *killStream) line(t *testing.T, k int) []byte {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{"seq": k + 1, "y": mat.Col(nil, k, s.y)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(b, '\n')
+}
+
+// start is the command, this test binary under its name, with the whole stream on
+// standard input. Every sample is solved in the same few iterations, whether
+// that converges or not: what is tested here is the bookkeeping.
+func (s *killStream) start(t *testing.T, state string, source ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{
+		"online", s.path("P.npz"), "--state", s.path(state), "--threads", "1", "--quiet", "--max-iter", "40", "--tol", "0",
+		"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6",
+	}, source...)
+	c := exec.Command(self, args...)
+	c.Args[0] = "calamp" // as which the test binary is the command
+	stdin, err := os.Open(s.path("lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stdin.Close() })
+	c.Stdin, c.Stderr = stdin, os.Stderr
+	return c
+}
+
+// state is the bytes of a state, and the last number.
+func (s *killStream) state(t *testing.T, name string) ([]byte, int64) {
+	t.Helper()
+	store, err := online.OpenStore(s.path(name), nil, &online.StoreOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	saved, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := saved.State.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, saved.Sequence
+}
+
+// survive runs the command until the stream is done, with at most so many kills.
+// The lives' lengths are random, so that kills fall into the start, the
+// creation of the state, solving, committing and acknowledging alike.
+func (s *killStream) survive(t *testing.T, r *rand.Rand, most int, name string, source ...string) (kills int) {
+	t.Helper()
+	for kills < most {
+		var out bytes.Buffer
+		c := s.start(t, name, source...)
+		c.Stdout = &out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		killer := time.AfterFunc(time.Duration(r.ExpFloat64()*float64(meanLife)), func() { c.Process.Kill() })
+		err := c.Wait()
+		killer.Stop()
+		s.checkLines(t, out.Bytes())
+		if err == nil {
+			return kills
+		}
+		if failed, ok := errors.AsType[*exec.ExitError](err); !ok || failed.ExitCode() != -1 {
+			t.Fatalf("after %d kills: %v", kills, err)
+		}
+		kills++
+	}
+	if err := s.start(t, name, source...).Run(); err != nil {
+		t.Fatalf("after %d kills: %v", kills, err)
+	}
+	return kills
+}
+
+// meanLife is about that of a start and a dozen samples.
+const meanLife = 120 * time.Millisecond
+
+// checkLines: what one life prints is in order, without a repetition. The last
+// line may be cut.
+func (s *killStream) checkLines(t *testing.T, out []byte) {
+	t.Helper()
+	previous := int64(-1)
+	for _, raw := range bytes.SplitAfter(out, []byte("\n")) {
+		var l sampleLine
+		if !bytes.HasSuffix(raw, []byte("\n")) {
+			continue
+		}
+		if err := json.Unmarshal(raw, &l); err != nil || l.Seq == nil || previous >= 0 && *l.Seq != previous+1 {
+			t.Fatalf("line %s after sample %d; %v", raw, previous, err)
+		}
+		previous = *l.Seq
+	}
+}
+
+func (s *killStream) expect(t *testing.T, name string) {
+	t.Helper()
+	got, last := s.state(t, name)
+	if last != int64(s.samples) || !bytes.Equal(got, s.want) {
+		t.Errorf("after the last sample, %d, the state differs from the uninterrupted run's", last)
+	}
+}
+
+func TestKill(t *testing.T) {
+	most, samples := 10, 60
+	if *long {
+		most, samples = 200, 2000
+	} else if testing.Short() {
+		most, samples = 4, 30
+	}
+	s := newKillStream(t, samples)
+	// Each source in rounds, until it has seen the kills that were asked for.
+	for name, round := range map[string]func(t *testing.T, r *rand.Rand, most int, state string) int{
+		"stdin":     s.roundStdin,
+		"jetstream": s.roundJetStream,
+		"embedded":  s.roundEmbedded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(11, uint64(len(name))))
+			kills, rounds, start := 0, 0, time.Now()
+			for ; kills < most; rounds++ {
+				state := fmt.Sprintf("%s-%d.calamp", name, rounds)
+				kills += round(t, r, most-kills, state)
+				s.expect(t, state)
+			}
+			t.Logf("%d kills in %d runs through %d samples, %v: the state is bit-identical", kills, rounds, samples, time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+func (s *killStream) roundStdin(t *testing.T, r *rand.Rand, most int, state string) int {
+	return s.survive(t, r, most, state, "--input", "jsonl")
+}
+
+// roundJetStream has the broker in this process, which is not killed; results
+// must be there once each, too.
+func (s *killStream) roundJetStream(t *testing.T, r *rand.Rand, most int, state string) int {
+	e := s.fill(t, s.path(state+".server"))
+	defer e.Close()
+	if err := e.EnsureStream(t.Context(), "R", "results", 0); err != nil {
+		t.Fatal(err)
+	}
+	kills := s.survive(t, r, most, state, "--nats", e.URL(), "--stream", "S", "--drain", "--results", "results")
+	s.expectResults(t, e.URL())
+	return kills
+}
+
+// roundEmbedded kills the broker together with the command.
+func (s *killStream) roundEmbedded(t *testing.T, r *rand.Rand, most int, state string) int {
+	s.fill(t, s.path(state+".jetstream")).Close()
+	return s.survive(t, r, most, state, "--nats", "embedded", "--nats-listen", "127.0.0.1:0", "--nats-keep", "100", "--stream", "S", "--subject", "samples", "--drain")
+}
+
+// fill is a server whose stream S holds all samples.
+func (s *killStream) fill(t *testing.T, folder string) *intake.Embedded {
+	t.Helper()
+	e, err := intake.StartEmbedded(folder, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.EnsureStream(t.Context(), "S", "samples", 0); err != nil {
+		t.Fatal(err)
+	}
+	for k := range s.samples {
+		if err := e.Publish(t.Context(), "samples", fmt.Sprint(k), s.line(t, k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+// expectResults: one result for each sample, in order.
+func (s *killStream) expectResults(t *testing.T, url string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "R")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n != uint64(s.samples) {
+		t.Errorf("%d results of %d samples", n, s.samples)
+	}
+	for k := range s.samples {
+		m, err := stream.GetMsg(t.Context(), uint64(k+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l sampleLine
+		if err := json.Unmarshal(m.Data, &l); err != nil || *l.Seq != int64(k+1) {
+			t.Fatalf("result %d: %s, %v", k+1, m.Data, err)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/calamp/calamp/operator"
+)
+
+// LoadMatrix reads the matrix W alone, from a .npy or from the array W of a .npz,
+// in the precision it is stored in.
+func LoadMatrix(path string) (*operator.Dense, error) {
+	w, err := loadArray(path, "W", true)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.Shape) != 2 || w.count() == 0 {
+		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
+	}
+	return w.dense()
+}
+
+// Vector is an array with one dimension, or a single number.
+type Vector struct {
+	Name   string
+	Values []float64
+	Scalar bool // one value, and no dimension
+}
+
+// WriteVectors writes a .npz of vectors to w. It writes nothing, and says where,
+// when a value is not finite.
+func WriteVectors(w io.Writer, vectors ...Vector) error {
+	arrays := make([]output, len(vectors))
+	for k, v := range vectors {
+		for i, x := range v.Values {
+			if math.IsNaN(x - x) {
+				return fmt.Errorf("value %d of %s is %g", i, v.Name, x)
+			}
+		}
+		arrays[k] = vectorOutput(v.Name, v.Values)
+		if v.Scalar {
+			arrays[k] = scalarOutput(v.Name, v.Values[0])
+		}
+	}
+	return writeArchive(w, arrays)
+}

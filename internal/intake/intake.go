@@ -1,0 +1,152 @@
+// Package intake brings samples in, one vector of readings at a time, with the
+// numbers by which a calibration knows what it has taken in already: from the
+// columns of a matrix, from lines or frames of a pipe, from a NATS JetStream; and
+// puts results out to a JetStream.
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Sample is one vector of readings.
+type Sample struct {
+	Sequence int64     // larger than that of the sample before
+	Y        []float64 // M, NaN where a reading is missing
+	Place    string    // where it comes from, as in "line 17"
+
+	done func() error
+}
+
+// Done tells the source that the sample need not be kept: it is committed, or
+// was dropped.
+func (s *Sample) Done() error {
+	if s.done == nil {
+		return nil
+	}
+	return s.done()
+}
+
+// Source gives samples in order.
+type Source interface {
+	// Next waits for the next sample, which stays valid until the next call. At
+	// the end the error is io.EOF. A *Refused is a sample that cannot be used;
+	// the stream goes on after it. When ctx is cancelled the error is ctx.Err().
+	Next(ctx context.Context) (*Sample, error)
+
+	Close() error
+}
+
+// Refused is the error of a sample that cannot be used.
+type Refused struct {
+	Place    string
+	Sequence int64 // -1 where not known
+	Err      error
+}
+
+// Error names the place.
+func (r *Refused) Error() string { return r.Place + ": " + r.Err.Error() }
+
+// Unwrap returns the fault without its place.
+func (r *Refused) Unwrap() error { return r.Err }
+
+// Columns are the columns of y, the first with the number offset+1.
+func Columns(y *mat.Dense, offset int64) Source {
+	return &columns{y: y, offset: offset}
+}
+
+type columns struct {
+	y      *mat.Dense
+	next   int
+	offset int64
+	sample Sample
+}
+
+func (c *columns) Next(ctx context.Context) (*Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if _, p := c.y.Dims(); c.next == p {
+		return nil, io.EOF
+	}
+	c.sample.Y = mat.Col(c.sample.Y, c.next, c.y)
+	c.next++
+	c.sample.Sequence = c.offset + int64(c.next)
+	c.sample.Place = fmt.Sprintf("sample %d", c.next)
+	return &c.sample, nil
+}
+
+func (c *columns) Close() error { return nil }
+
+// pump reads ahead by one sample, so that waiting for input can be given up, and
+// the next sample is decoded while one is solved. A read that blocks for ever
+// keeps its goroutine, until the process ends.
+type pump struct {
+	items  chan item
+	closed chan struct{}
+}
+
+type item struct {
+	sample *Sample
+	err    error
+}
+
+// newPump calls read until it returns an error other than a *Refused.
+func newPump(read func() (*Sample, error)) *pump {
+	p := &pump{items: make(chan item), closed: make(chan struct{})}
+	go p.run(read)
+	return p
+}
+
+func (p *pump) run(read func() (*Sample, error)) {
+	for {
+		s, err := read()
+		select {
+		case p.items <- item{s, err}:
+		case <-p.closed:
+			return
+		}
+		if _, refused := errors.AsType[*Refused](err); err != nil && !refused {
+			close(p.items)
+			return
+		}
+	}
+}
+
+func (p *pump) Next(ctx context.Context) (*Sample, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case i, ok := <-p.items:
+		if !ok {
+			return nil, io.EOF
+		}
+		return i.sample, i.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pump) Close() error {
+	close(p.closed)
+	return nil
+}
+
+// checkReadings refuses what is no vector of m readings.
+func checkReadings(y []float64, m int) error {
+	if len(y) != m {
+		return fmt.Errorf("%d readings, expected one for each of %d sensors", len(y), m)
+	}
+	for mu, v := range y {
+		if math.IsInf(v, 0) {
+			return fmt.Errorf("sensor %d reads %g, expected a finite number, or a missing reading", mu, v)
+		}
+	}
+	return nil
+}

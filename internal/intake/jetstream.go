@@ -1,0 +1,308 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// StreamOptions say which messages of which JetStream to take, and how to read
+// them.
+type StreamOptions struct {
+	Stream  string
+	Durable string // name of the consumer
+	Filter  string // subject; empty for all of the stream's
+
+	// SequenceHeader names a header with the sample's number. Where it is empty
+	// the stream's own sequence is the number.
+	SequenceHeader string
+
+	Sensors int
+	Width   int // bytes a number, 4 or 8, of raw frames; 0 for JSON objects
+
+	// After is the last number that was taken in, -1 for none.
+	After int64
+
+	// Drain ends the source when the stream has no more messages, in place of
+	// waiting for new ones.
+	Drain bool
+
+	// Frozen leaves the consumer where it is, whatever After says.
+	Frozen bool
+}
+
+// ackWait is how long the broker waits before it delivers a message again. While
+// a sample is being solved the broker is told so every third of it.
+const ackWait = 30 * time.Second
+
+// Broker is a connection to a JetStream.
+type Broker struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+// Connect connects to a NATS server; credentials names a .creds file, or nothing.
+// A lost connection is taken up again for as long as it takes.
+func Connect(address, credentials string) (*Broker, error) {
+	options := []nats.Option{nats.Name("calamp"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second)}
+	if credentials != "" {
+		options = append(options, nats.UserCredentials(credentials))
+	}
+	nc, err := nats.Connect(address, options...)
+	if err != nil {
+		return nil, fmt.Errorf("NATS server %s: %w", redact(address), err)
+	}
+	return newBroker(nc)
+}
+
+func newBroker(nc *nats.Conn) (*Broker, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return &Broker{nc: nc, js: js}, nil
+}
+
+// redact takes the passwords out of addresses.
+func redact(addresses string) string {
+	all := strings.Split(addresses, ",")
+	for i, a := range all {
+		if u, err := url.Parse(strings.TrimSpace(a)); err == nil {
+			all[i] = u.Redacted()
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// Close sends what is still to be sent, acknowledgements above all.
+func (b *Broker) Close() error {
+	err := b.nc.FlushTimeout(2 * time.Second)
+	b.nc.Close()
+	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrConnectionClosed) {
+		return nil // what was not acknowledged comes again, and is dropped
+	}
+	return err
+}
+
+// Source takes the messages of a stream, one at a time and in order: the next is
+// delivered when the one before was acknowledged. A message is acknowledged by
+// its sample's Done; one that is not, because the process died, comes again.
+func (b *Broker) Source(ctx context.Context, o StreamOptions) (Source, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	stream, err := b.js.Stream(ctx, o.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("there is no stream %q on this server%s", o.Stream, b.streamNames(ctx))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", o.Stream, err)
+	}
+	info := stream.CachedInfo()
+	if err := checkStream(info, o); err != nil {
+		return nil, err
+	}
+	consumer, err := openConsumer(ctx, stream, o)
+	if err != nil {
+		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(1))
+	if err != nil {
+		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
+	}
+	return &messageSource{o: o, consumer: consumer, messages: messages, last: -1}, nil
+}
+
+func (b *Broker) streamNames(ctx context.Context) string {
+	var names []string
+	list := b.js.StreamNames(ctx)
+	for name := range list.Name() {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return ", nor any other"
+	}
+	return ", there are " + strings.Join(names, ", ")
+}
+
+// checkStream refuses a stream that ends before what was taken in: it is another
+// one, and all its messages would be taken for duplicates.
+func checkStream(info *jetstream.StreamInfo, o StreamOptions) error {
+	if o.SequenceHeader == "" && !o.Frozen && o.After > int64(info.State.LastSeq) {
+		return fmt.Errorf("stream %s ends at message %d, but the state has taken in message %d: it was made from another stream", o.Stream, info.State.LastSeq, o.After)
+	}
+	return nil
+}
+
+// openConsumer makes the state's own record of what was taken in decide where the
+// consumer begins, not the broker's: the state may be older than the broker
+// thinks (a rollback, a restored copy), and messages acknowledged since would be
+// lost to it. Where the stream keeps its messages whoever acknowledges them, the
+// consumer is therefore made anew, which also brings back at once the message
+// that a killed process had not acknowledged. Otherwise it must be kept, since
+// without it the stream would drop messages.
+func openConsumer(ctx context.Context, stream jetstream.Stream, o StreamOptions) (jetstream.Consumer, error) {
+	config := jetstream.ConsumerConfig{
+		Durable: o.Durable, Description: "calamp online",
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 1, MaxDeliver: -1,
+		FilterSubject: o.Filter, DeliverPolicy: jetstream.DeliverAllPolicy,
+	}
+	kept := stream.CachedInfo().Config.Retention != jetstream.LimitsPolicy || o.SequenceHeader != "" || o.Frozen
+	old, err := stream.Consumer(ctx, o.Durable)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil, err
+	}
+	if old != nil && kept {
+		floor := int64(old.CachedInfo().AckFloor.Stream)
+		if o.SequenceHeader == "" && !o.Frozen && floor > o.After && floor > 0 {
+			return nil, fmt.Errorf("messages up to %d were acknowledged and removed, but the state has taken in only those up to %d: --from %d goes on without them", floor, o.After, floor+1)
+		}
+		if c := old.CachedInfo().Config; c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxAckPending != 1 {
+			return nil, errors.New("it is there, but not made for this: samples can come out of order unless acknowledgements are explicit and MaxAckPending is 1")
+		}
+		return old, nil
+	}
+	if old != nil {
+		if err := stream.DeleteConsumer(ctx, o.Durable); err != nil {
+			return nil, err
+		}
+	}
+	if !kept && o.After >= 0 {
+		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, uint64(o.After)+1
+	}
+	return stream.CreateConsumer(ctx, config)
+}
+
+type messageSource struct {
+	o        StreamOptions
+	consumer jetstream.Consumer
+	messages jetstream.MessagesContext
+	last     int64
+	empty    bool // the last message was the last that there was
+	started  bool
+}
+
+func (s *messageSource) Close() error {
+	s.messages.Stop()
+	return nil
+}
+
+func (s *messageSource) Next(ctx context.Context) (*Sample, error) {
+	for {
+		if done, err := s.drained(ctx); err != nil {
+			return nil, err
+		} else if done {
+			return nil, io.EOF
+		}
+		message, err := s.wait(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err() // a message that came with it comes again
+		case errors.Is(err, jetstream.ErrNoHeartbeat), errors.Is(err, context.DeadlineExceeded):
+			continue // the connection is being taken up again; or see wait
+		case errors.Is(err, jetstream.ErrConsumerDeleted):
+			return nil, fmt.Errorf("stream %s: consumer %s was deleted; another process may use the same name", s.o.Stream, s.o.Durable)
+		case err != nil:
+			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
+		}
+		return s.sample(message)
+	}
+}
+
+// wait waits for a message, to be drained not for long: the last acknowledgement
+// may be under way.
+func (s *messageSource) wait(ctx context.Context) (jetstream.Msg, error) {
+	if s.o.Drain && s.empty {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+	}
+	return s.messages.Next(jetstream.NextContext(ctx))
+}
+
+// drained says whether the stream has been read to its end.
+func (s *messageSource) drained(ctx context.Context) (bool, error) {
+	if !s.o.Drain || s.started && !s.empty {
+		return false, nil
+	}
+	s.started = true
+	info, err := s.consumer.Info(ctx)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("stream %s: %w", s.o.Stream, err)
+	}
+	s.empty = info.NumPending == 0
+	return s.empty && info.NumAckPending == 0, nil
+}
+
+// sample reads a message. One that is refused never comes again.
+func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
+	meta, err := message.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
+	}
+	s.empty = meta.NumPending == 0
+	place := fmt.Sprintf("message %d", meta.Sequence.Stream)
+	sequence, y, err := s.decode(message, int64(meta.Sequence.Stream))
+	if err != nil {
+		if e := message.TermWithReason("calamp: not readable"); e != nil {
+			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, e)
+		}
+		return nil, &Refused{place, sequence, err}
+	}
+	stop := keepAlive(message)
+	return &Sample{Sequence: sequence, Y: y, Place: place, done: func() error {
+		stop()
+		return message.Ack()
+	}}, nil
+}
+
+// keepAlive tells the broker, until stopped, that the message is in good hands.
+func keepAlive(message jetstream.Msg) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(ackWait / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				message.InProgress()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(done) })
+}
+
+func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []float64, error) {
+	if s.o.SequenceHeader != "" {
+		text := message.Headers().Get(s.o.SequenceHeader)
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v < 0 {
+			return -1, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
+		}
+		sequence = v
+	}
+	raw := message.Data()
+	if s.o.Width == 0 {
+		_, y, err := decodeObject(raw, s.o.Sensors)
+		return sequence, y, err
+	}
+	if len(raw) != s.o.Sensors*s.o.Width {
+		return sequence, nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
+	}
+	y := decodeFrame(raw, s.o.Width)
+	return sequence, y, checkReadings(y, s.o.Sensors)
+}

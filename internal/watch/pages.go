@@ -1,0 +1,190 @@
+package watch
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/calamp/calamp/dataset"
+)
+
+// unhealthyAfter is how many samples in a row must be rejected for the stream to
+// be unhealthy.
+const unhealthyAfter = 10
+
+// health follows the last samples.
+type health struct {
+	sync.Mutex
+	started    time.Time
+	lastSample time.Time
+	rejected   int // in a row
+	reason     string
+}
+
+func (h *health) sample(ok bool, reason string) {
+	h.Lock()
+	defer h.Unlock()
+	h.lastSample = time.Now()
+	if ok {
+		h.rejected, h.reason = 0, ""
+		return
+	}
+	h.rejected++
+	h.reason = reason
+}
+
+// healthJSON is what /healthz says.
+type healthJSON struct {
+	Status        string   `json:"status"` // ok, or unhealthy
+	Rejected      int      `json:"rejected_in_a_row"`
+	Reason        string   `json:"reason,omitempty"`
+	LastSeq       *int64   `json:"last_seq,omitempty"`
+	Learned       uint64   `json:"learned_samples"`
+	Flagged       int      `json:"sensors_flagged"`
+	UptimeS       float64  `json:"uptime_s"`
+	SinceSampleS  *float64 `json:"since_last_sample_s,omitempty"`
+	UnhealthyFrom int      `json:"unhealthy_from"`
+}
+
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	h := &s.health
+	h.Lock()
+	j := healthJSON{
+		Status: "ok", Rejected: h.rejected, Reason: h.reason,
+		UptimeS: time.Since(h.started).Seconds(), UnhealthyFrom: unhealthyAfter,
+	}
+	if !h.lastSample.IsZero() {
+		since := time.Since(h.lastSample).Seconds()
+		j.SinceSampleS = &since
+	}
+	h.Unlock()
+	if v := s.view.Load(); v != nil {
+		j.Learned, j.Flagged = v.Posterior.Samples, len(v.Posterior.Flagged)
+		if v.Sequence >= 0 {
+			j.LastSeq = &v.Sequence
+		}
+	}
+	code := http.StatusOK
+	if j.Rejected >= unhealthyAfter {
+		j.Status, code = "unhealthy", http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, j)
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	w.Write(append(b, '\n'))
+}
+
+// posteriorJSON is what /posterior says. Arrays have one entry a sensor.
+type posteriorJSON struct {
+	LastSeq *int64        `json:"last_seq,omitempty"`
+	Learned uint64        `json:"learned_samples"`
+	ScaleSD float64       `json:"scale_sd"`
+	S       []float64     `json:"s"`
+	SSD     []float64     `json:"s_sd"`
+	Gain    []float64     `json:"gain"`
+	Count   []float64     `json:"count"`
+	Flagged []flaggedJSON `json:"flagged"`
+}
+
+type flaggedJSON struct {
+	Sensor int    `json:"sensor"`
+	Reason string `json:"reason"`
+}
+
+func (s *Server) servePosterior(w http.ResponseWriter, r *http.Request) {
+	v := s.view.Load()
+	if v == nil {
+		http.Error(w, "nothing was learned yet", http.StatusServiceUnavailable)
+		return
+	}
+	format := r.URL.Query().Get("format")
+	if format == "" && strings.Contains(r.Header.Get("Accept"), "application/x-npz") {
+		format = "npz"
+	}
+	switch format {
+	case "npz":
+		v.writeNPZ(w)
+	case "", "json":
+		writeJSON(w, http.StatusOK, v.json())
+	default:
+		http.Error(w, "format is json or npz", http.StatusBadRequest)
+	}
+}
+
+func (v *View) json() posteriorJSON {
+	p := v.Posterior
+	j := posteriorJSON{
+		Learned: p.Samples, ScaleSD: p.ScaleSD, S: p.S, SSD: v.deviations(), Gain: p.Gain, Count: p.Count,
+		Flagged: []flaggedJSON{},
+	}
+	if v.Sequence >= 0 {
+		j.LastSeq = &v.Sequence
+	}
+	for _, f := range p.Flagged {
+		j.Flagged = append(j.Flagged, flaggedJSON{f.Sensor, f.Reason.String()})
+	}
+	return j
+}
+
+// deviations are the posterior standard deviations of s.
+func (v *View) deviations() []float64 {
+	sd := make([]float64, len(v.Posterior.SVar))
+	for mu, variance := range v.Posterior.SVar {
+		sd[mu] = math.Sqrt(variance)
+	}
+	return sd
+}
+
+// writeNPZ writes s, s_var, gain, count and flagged (M), scale_sd, last_seq and
+// learned_samples.
+func (v *View) writeNPZ(w http.ResponseWriter) {
+	p := v.Posterior
+	flagged := make([]float64, len(p.S))
+	for _, f := range p.Flagged {
+		flagged[f.Sensor] = float64(f.Reason)
+	}
+	number := func(name string, x float64) dataset.Vector {
+		return dataset.Vector{Name: name, Values: []float64{x}, Scalar: true}
+	}
+	var b bytes.Buffer
+	err := dataset.WriteVectors(&b,
+		dataset.Vector{Name: "s", Values: p.S}, dataset.Vector{Name: "s_var", Values: p.SVar},
+		dataset.Vector{Name: "gain", Values: p.Gain}, dataset.Vector{Name: "count", Values: p.Count},
+		dataset.Vector{Name: "flagged", Values: flagged},
+		number("scale_sd", p.ScaleSD), number("last_seq", float64(v.Sequence)), number("learned_samples", float64(p.Samples)))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-npz")
+	w.Header().Set("Content-Disposition", `attachment; filename="posterior.npz"`)
+	w.Write(b.Bytes())
+}
+
+// spread is the median and the largest posterior standard deviation of s among
+// the sensors in use.
+func (v *View) spread() (median, worst float64) {
+	sd := v.deviations()
+	for _, f := range v.Posterior.Flagged {
+		sd[f.Sensor] = -1
+	}
+	slices.Sort(sd)
+	used := sd[len(v.Posterior.Flagged):]
+	if len(used) == 0 {
+		return 0, 0
+	}
+	return used[len(used)/2], used[len(used)-1]
+}
