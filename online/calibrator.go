@@ -261,7 +261,7 @@ func (c *Calibrator) commit() {
 	}
 	s.Samples++
 	if c.opt.Commit == Sane {
-		c.lengthenMemory()
+		c.tuneMemory()
 		c.examineSensors()
 	}
 }

@@ -54,9 +54,17 @@ const (
 	// of a sparse signal's reading is far from Gaussian.
 	emerged = 0.1
 
-	// drifting is the residuals' spread² above which memory is shortened. Small
-	// systems reach 1.2 without any drift.
-	drifting = 1.25
+	// drifting is the residuals' spread² above which memory is shortened once
+	// the iteration has settled: x̂ moves by less than settled of its posterior
+	// standard deviation. On the way there spread² wanders up to 1.4 without any
+	// drift, and only contradicted counts.
+	drifting     = 1.25
+	settled      = 0.1
+	contradicted = 2
+
+	// spreadSD times 1/√n is the standard deviation of the spread² of n normal
+	// residuals (of the square of their median size).
+	spreadSD = 2.33
 
 	// patience is how many iterations a sample seldom needs.
 	patience = 150
@@ -70,9 +78,11 @@ const (
 	leastRetention = 1e-4
 	unsettled      = 0.03
 
-	// relaxation is how much of the way back to the nominal retention, in
-	// logarithms, one calm sample goes.
-	relaxation = 0.2
+	// relaxation is the power of target/spread² by which memory is changed
+	// from one sample to the next. The target is a little above 1, so that memory
+	// that nothing speaks against grows.
+	relaxation = 0.25
+	target     = 1.1
 )
 
 // predict computes what the past says of every s, with all signals so far
@@ -190,15 +200,14 @@ func (c *Calibrator) mask() bool {
 // by as much makes up for it. A run that does not settle is too sure of
 // something: then half of the past goes even so. It reports whether it did.
 func (c *Calibrator) shortenMemory() bool {
-	square := c.spread * c.spread
-	limit := max(drifting, 1+3*math.Sqrt(2/float64(max(1, len(c.sorted)))))
 	if c.opt.Memory == 0 || c.state.Samples == 0 || c.retention <= leastRetention {
 		return false
 	}
-	factor, waited := 1/min(square, 10), c.solver.Iterations-c.shortened
+	square, waited := c.spread*c.spread, c.solver.Iterations-c.shortened
+	factor := 1 / min(square, 10)
 	if waited > patience && square > 1 && c.retention > unsettled {
 		factor = min(0.5, factor)
-	} else if !(square > limit) || waited < shortenEvery {
+	} else if !(square > c.contradiction()) || waited < shortenEvery {
 		return false
 	}
 	e := c.engine
@@ -215,18 +224,25 @@ func (c *Calibrator) shortenMemory() bool {
 	return true
 }
 
-// lengthenMemory starts the next sample from what served this one, and, unless
-// it had to be shortened just now, somewhat nearer to what was asked for.
-func (c *Calibrator) lengthenMemory() {
+// contradiction is the residuals' spread² above which the past is wrong.
+func (c *Calibrator) contradiction() float64 {
+	e := c.engine
+	if e.Moved[0] > settled*math.Sqrt(e.SumC[0]) {
+		return contradicted
+	}
+	return max(drifting, 1+3*spreadSD/math.Sqrt(float64(max(1, len(c.sorted)))))
+}
+
+// tuneMemory chooses what the next sample starts with, so that residuals become
+// as large as they should be: what served this sample, more of it where it was
+// too cautious and less where it was too sure, and never more than was asked for.
+func (c *Calibrator) tuneMemory() {
+	if c.opt.Memory == 0 {
+		return
+	}
 	nominal := c.opt.nominalRetention()
-	next := c.retention
-	if c.spread < 1 || c.shortened == 0 {
-		next *= math.Pow(nominal/next, relaxation)
-	}
-	if next > 0.999*nominal {
-		next = nominal
-	}
-	c.state.Retention = next
+	factor := math.Pow(target/max(c.spread*c.spread, 0.1), relaxation)
+	c.state.Retention = min(nominal, max(leastRetention, c.retention*factor))
 }
 
 // examineSensors updates every sensor's health after a committed sample.
