@@ -263,38 +263,74 @@ func TestLongLatency(t *testing.T) {
 	fmt.Printf("N = 1000, M = 600: p50 %.1f ms, p99 %.1f ms, %.0f iterations a sample (median)\n", wall[len(wall)/2], wall[len(wall)*99/100], median(iterations))
 }
 
-// Memory and throughput of an endless stream stay flat, and so does everything
-// else: nothing is flagged or rejected for no reason.
-func TestLongSoak(t *testing.T) {
-	longOnly(t)
-	te := teacher.Teacher{
+// instrument is a small ensemble for long streams.
+func instrument() teacher.Teacher {
+	return teacher.Teacher{
 		N: 256, M: 160, P: 1,
 		Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8,
 	}
-	s := newStream(t, te, 1)
-	c := s.calibrator(t, &online.Options{Threads: 1})
+}
+
+// endless returns a function that draws sample after sample from the ensemble.
+func (s stream) endless() func() []float64 {
 	rng := rand.New(rand.NewPCG(5, 5))
-	x, y, w := make([]float64, te.N), make([]float64, te.M), make([]float64, te.N)
-	var first uint64
-	var rejected, flagged, masked, spent int
-	start := time.Now()
-	every := max(1, *samples/20)
-	for k := 1; k <= *samples; k++ {
+	x, y, w := make([]float64, s.N), make([]float64, s.M), make([]float64, s.N)
+	return func() []float64 {
 		for i := range x {
 			x[i] = 0
-			if rng.Float64() < te.Signal.Density {
+			if rng.Float64() < s.Signal.Density {
 				x[i] = rng.NormFloat64()
 			}
 		}
 		for mu := range y {
 			s.W.RowInto(w, mu)
-			z := math.Sqrt(te.NoiseVar) * rng.NormFloat64()
+			z := math.Sqrt(s.NoiseVar) * rng.NormFloat64()
 			for i, v := range w {
 				z += v * x[i]
 			}
 			y[mu] = z / s.Truth.S[mu]
 		}
-		est := absorb(t, c, y)
+		return y
+	}
+}
+
+// The scale's own error bar along a stream that goes on and on.
+func TestLongScaleOfLongStreams(t *testing.T) {
+	longOnly(t)
+	marks := []int{10, 50, 200, 1000, 2000}
+	square := make([]float64, len(marks))
+	for seed := range *seeds {
+		s := newStream(t, instrument(), uint64(100+seed))
+		c := s.calibrator(t, &online.Options{Threads: 1})
+		next := s.endless()
+		for k := 1; k <= marks[len(marks)-1]; k++ {
+			absorb(t, c, next())
+			if i := slices.Index(marks, k); i >= 0 {
+				post := c.Posterior()
+				off := calamp.Score(nil, post.S, calamp.Truth{S: s.Truth.S}).Scale - 1
+				square[i] += off / post.ScaleSD * off / post.ScaleSD / float64(*seeds)
+				fmt.Printf("seed %d, %d samples: scale off by %.2g, sd %.2g\n", seed, k, off, post.ScaleSD)
+			}
+		}
+	}
+	for i, k := range marks {
+		fmt.Printf("| %d | %.2f |\n", k, square[i])
+	}
+}
+
+// Memory and throughput of an endless stream stay flat, and so does everything
+// else: nothing is flagged or rejected for no reason.
+func TestLongSoak(t *testing.T) {
+	longOnly(t)
+	s := newStream(t, instrument(), 1)
+	c := s.calibrator(t, &online.Options{Threads: 1})
+	next := s.endless()
+	var first uint64
+	var rejected, flagged, masked, spent int
+	start := time.Now()
+	every := max(1, *samples/20)
+	for k := 1; k <= *samples; k++ {
+		est := absorb(t, c, next())
 		spent += est.Iterations
 		if !est.Committed {
 			rejected++
