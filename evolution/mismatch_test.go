@@ -21,8 +21,11 @@ func TestMismatchedMatched(t *testing.T) {
 	} {
 		start := time.Now()
 		n := 3
-		if *long {
+		switch {
+		case *long:
 			n = 12
+		case testing.Short():
+			n = 1
 		}
 		want, err := Offline(context.Background(), m, &Options{Iterations: n, Tol: 1e-11})
 		if err != nil {

@@ -16,8 +16,11 @@ func TestOnlineReference(t *testing.T) {
 	s := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
 	start := time.Now()
 	opt, n := &OnlineOptions{Members: 64, Replicates: 3}, 5
-	if *long {
+	switch {
+	case *long:
 		opt, n = nil, len(x)
+	case testing.Short():
+		n = 2
 	}
 	got, err := Online(context.Background(), paperModel(0.2, 0.6, 1e-8, n), opt)
 	if err != nil {
@@ -84,6 +87,9 @@ func TestOnlineAveragesAgainstOffline(t *testing.T) {
 
 // Matched, the sampled stream is the reduced one within standard errors.
 func TestOnlineMismatchedMatched(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3, Alpha: 0.6, P: 3}
 	want, err := Online(context.Background(), m, &OnlineOptions{Iterations: 12, Tol: 1e-12, Members: 128, Replicates: 4})
 	if err != nil {
@@ -107,6 +113,9 @@ func TestOnlineMismatchedMatched(t *testing.T) {
 
 // The interpolation's own estimate of its error, over narrow and wide gains.
 func TestOnlineInterpolation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, g := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.3, 1.7)} {
 		for _, k := range []int{2, 20} {
 			m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-3, Alpha: 0.6, P: 1}
