@@ -282,7 +282,8 @@ func TestLongEvolutionOffline(t *testing.T) {
 	}
 }
 
-// A stream, each sample at its fixed point. The error on s is the posterior's
+// A stream, each sample at its fixed point; with the mean square of W in place of
+// its squares, half the work and the same limit. The error on s is the posterior's
 // after the sample.
 func TestLongEvolutionOnline(t *testing.T) {
 	longOnly(t)
@@ -312,7 +313,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
 	t.Helper()
 	in, w := drawSingle(t, te, seed)
-	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Threads: 1})
+	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Variance: calamp.Scalar, Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func (s *se) figure(res *prediction, drawn *overlay) figure.Figure {
 	}
 	f.Series = append(f.Series, figure.Series{Name: "signals x", X: x.at, Y: x.mse, Color: figure.Blue})
 	if s.mismatched {
-		f.Series = append(f.Series, figure.Series{Name: "x after the best factor", X: scaled.at, Y: scaled.mse, Color: figure.Blue, Dashed: true})
+		f.Series = append(f.Series, figure.Series{Name: "x after the best factor", X: scaled.at, Y: scaled.mse, Color: figure.Neutral, Dashed: true})
 	}
 	if !s.knownGains {
 		f.Series = append(f.Series, figure.Series{Name: "calibration s", X: gains.at, Y: gains.mse, Color: figure.Orange})

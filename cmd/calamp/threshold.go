@@ -271,7 +271,7 @@ func (t *threshold) figure(list []limits) figure.Figure {
 		line("counting bound", figure.Neutral, true, func(l limits) float64 { return l.least })
 	}
 	if t.truth.NoiseVar > 0 {
-		line("information", figure.Orange, false, func(l limits) float64 { return l.ideal.Value })
+		line("information-theoretic", figure.Orange, false, func(l limits) float64 { return l.ideal.Value })
 	}
 	return f
 }
