@@ -133,3 +133,57 @@ func TestOnlineInterpolation(t *testing.T) {
 		}
 	}
 }
+
+// A stream can be told to make so many iterations and no fewer; progress counts
+// them. With this much noise the table of averages has few nodes.
+func TestOnlineExactly(t *testing.T) {
+	m := Model{Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1, Alpha: 0.8, P: 3}
+	calls, last := 0, 0
+	got, err := Online(context.Background(), m, &OnlineOptions{
+		Members: 16, Replicates: 2, Iterations: 20, Exactly: true,
+		Progress: func(sample, iteration int) { calls, last = calls+1, iteration },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || calls != 60 || last != 20 {
+		t.Errorf("%d samples, %d calls, the last at iteration %d", len(got), calls, last)
+	}
+	for k, s := range got {
+		if len(s.Steps) != 20 || !s.Converged {
+			t.Errorf("sample %d: %d iterations, converged %v", k+1, len(s.Steps), s.Converged)
+		}
+	}
+}
+
+// Hundreds of samples: the errors go on falling, s's like the inverse of their
+// number, and x's to those with known gains.
+func TestLongOnlineManySamples(t *testing.T) {
+	longOnly(t)
+	m := paperModel(0.2, 0.6, 1e-8, 120)
+	got, err := Online(context.Background(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := FixedPoint(context.Background(), Calibrated(m.Signal, m.NoiseVar, m.Alpha), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{10, 20, 30, 60, 120} {
+		last := got[k-1].Last()
+		t.Logf("sample %d: mse_x %v (%+.2f %% of known gains), mse_s %v", k, last.MSEX, 100*(last.MSEX.Value/known.MSEX.Value-1), last.MSES)
+	}
+	for k := 1; k < len(got); k++ {
+		a, b := got[k-1].Last(), got[k].Last()
+		if !got[k].Converged || b.MSEX.Value > a.MSEX.Value+3*(a.MSEX.Err+b.MSEX.Err) || b.MSES.Value > a.MSES.Value {
+			t.Errorf("sample %d: %v, %v after %v, %v", k+1, b.MSEX, b.MSES, a.MSEX, a.MSES)
+		}
+	}
+	end, half := got[119].Last(), got[59].Last()
+	if r := half.MSES.Value / end.MSES.Value; math.Abs(r-2) > 0.15 {
+		t.Errorf("from 60 to 120 samples the error on s falls by %.3f", r)
+	}
+	if r := end.MSEX.Value / known.MSEX.Value; r < 1 || r > 1.05 {
+		t.Errorf("after 120 samples the error on x is %.4f of that with known gains", r)
+	}
+}
