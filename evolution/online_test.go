@@ -156,8 +156,8 @@ func TestOnlineExactly(t *testing.T) {
 	}
 }
 
-// Hundreds of samples: the errors go on falling, s's like the inverse of their
-// number, and x's to those with known gains.
+// More than a hundred samples: the errors go on falling, x's to that with known
+// gains, and s's like 1/(k-8): the first samples teach little.
 func TestLongOnlineManySamples(t *testing.T) {
 	longOnly(t)
 	m := paperModel(0.2, 0.6, 1e-8, 120)
@@ -180,7 +180,7 @@ func TestLongOnlineManySamples(t *testing.T) {
 		}
 	}
 	end, half := got[119].Last(), got[59].Last()
-	if r := half.MSES.Value / end.MSES.Value; math.Abs(r-2) > 0.15 {
+	if r := half.MSES.Value / end.MSES.Value; r < 2 || r > 2.3 {
 		t.Errorf("from 60 to 120 samples the error on s falls by %.3f", r)
 	}
 	if r := end.MSEX.Value / known.MSEX.Value; r < 1 || r > 1.05 {

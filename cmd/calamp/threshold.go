@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,6 +121,9 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
+	if t.densities.n > 0 { // the density is not assumed, it is all of them
+		t.truth.Assumed = slices.DeleteFunc(t.truth.Assumed, func(name string) bool { return name == "density" })
+	}
 	t.noteAssumptions(flags)
 	densities := t.densities.list(t.truth.Density)
 	list, err := t.compute(ctx, densities)
