@@ -29,6 +29,7 @@ import (
 //	go test -run LongEvolution -long -v -timeout 6h -record docs/theory .
 var (
 	entries = flag.Int("n", 0, "entries of a signal in the comparisons with state evolution; 0 is the number on record")
+	first   = flag.Uint64("first-seed", 0, "first seed of the comparisons with state evolution")
 	record  = flag.String("record", "", "folder for the tables of the comparisons with state evolution, which calamp se --overlay draws")
 )
 
@@ -270,7 +271,7 @@ func TestLongEvolutionOffline(t *testing.T) {
 		}
 		var runs []trajectories
 		for seed := range seedCount(16) {
-			runs = append(runs, bareTrajectory(t, te, evolution.Matched(m).Student, uint64(seed), c.iterations))
+			runs = append(runs, bareTrajectory(t, te, evolution.Matched(m).Student, *first+uint64(seed), c.iterations))
 		}
 		var list []comparison
 		for i, s := range want.Steps {
@@ -295,7 +296,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 	}
 	var runs [][]errorsAt
 	for seed := range seedCount(4) {
-		runs = append(runs, streamErrors(t, te, uint64(seed)))
+		runs = append(runs, streamErrors(t, te, *first+uint64(seed)))
 	}
 	var list []comparison
 	for k, w := range want {
@@ -360,7 +361,7 @@ func TestLongEvolutionMismatched(t *testing.T) {
 		}
 		var runs []trajectories
 		for seed := range seedCount(10) {
-			runs = append(runs, bareTrajectory(t, te, student, uint64(seed), iterations))
+			runs = append(runs, bareTrajectory(t, te, student, *first+uint64(seed), iterations))
 		}
 		q0 := truth.Truth().SecondMoment()
 		var list []comparison
