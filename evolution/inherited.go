@@ -45,7 +45,8 @@ func (o *online) law(k int) *inherited {
 	best := o.q0 / (o.NoiseVar + 1e-17*o.q0)
 	t.lo = math.Log(t.scale)
 	t.top = most + topChi*topChi*best
-	cells := int(math.Ceil((math.Log(t.scale+t.top)-t.lo)/t.step)) + 1
+	// The interpolation takes six nodes.
+	cells := max(5, int(math.Ceil((math.Log(t.scale+t.top)-t.lo)/t.step))+1)
 	t.coef = make([][3][kTerms]float64, cells+1)
 	parallel(len(t.coef), func(i int) {
 		f := max(0, math.Exp(t.lo+float64(i)*t.step)-t.scale)

@@ -59,6 +59,19 @@ type Overlaps struct {
 	MSES Number // E (ŝ-s₀)², with the estimates before the iteration
 }
 
+// MSEXScaled is the error after the best common factor m/q, given q₀ = E x₀²: of a
+// student who is wrong about the scale of signals and gains, what is not the
+// scale's. Of the error e and what is lost of the overlap, r = q₀-m, it is
+// q₀ - m²/q = (e q₀ - r²)/q.
+func (o Overlaps) MSEXScaled(secondMoment float64) Number {
+	lost := secondMoment - o.M.Value
+	scale := secondMoment / o.Q.Value
+	return Number{
+		Value: o.MSEX.Value*scale - lost*lost/o.Q.Value,
+		Err:   o.MSEX.Err*scale + 2*math.Abs(lost)/o.Q.Value*o.M.Err,
+	}
+}
+
 // OfflineMismatched follows offline cal-AMP iteration by iteration, started from
 // the student's prior mean and variance. It is deterministic: the
 // three-dimensional reduction holds for any two beliefs. A cancelled run returns
@@ -74,6 +87,7 @@ func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlap
 			return out, err
 		}
 		out = append(out, e.step())
+		opt.progress(len(out))
 	}
 	return out, nil
 }

@@ -21,8 +21,11 @@ func TestMismatchedMatched(t *testing.T) {
 	} {
 		start := time.Now()
 		n := 3
-		if *long {
+		switch {
+		case *long:
 			n = 12
+		case testing.Short():
+			n = 1
 		}
 		want, err := Offline(context.Background(), m, &Options{Iterations: n, Tol: 1e-11})
 		if err != nil {
@@ -55,5 +58,29 @@ func TestMismatchedMatched(t *testing.T) {
 			}
 		}
 		t.Logf("P=%d: worst relative difference %.1e; %v an iteration", m.P, worst, time.Since(start)/time.Duration(n))
+	}
+}
+
+// The error after the best common factor is that of its definition; matched, the
+// factor is one.
+func TestMSEXScaled(t *testing.T) {
+	m := Matched(paperModel(0.2, 0.6, 1e-4, 1))
+	q0 := m.Teacher.Truth().SecondMoment()
+	last := func() Overlaps {
+		steps, err := OfflineMismatched(context.Background(), m, &Options{Iterations: 3, Tol: 1e-7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return steps[len(steps)-1]
+	}
+	if o := last(); math.Abs(o.MSEXScaled(q0).Value/o.MSEX.Value-1) > 1e-6 {
+		t.Errorf("matched: %v, after the best factor %v", o.MSEX, o.MSEXScaled(q0))
+	}
+	m.Student.Signal.SignalVar = 4
+	o := last()
+	// From the definition, which cancels where errors are small.
+	want := q0 - o.M.Value*o.M.Value/o.Q.Value
+	if got := o.MSEXScaled(q0); math.Abs(got.Value/want-1) > 1e-9 || got.Value > o.MSEX.Value {
+		t.Errorf("after the best factor %v, expected %g; before %v", got, want, o.MSEX)
 	}
 }

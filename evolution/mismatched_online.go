@@ -29,8 +29,12 @@ func OnlineMismatched(ctx context.Context, m Mismatch, opt *MonteCarloOptions) (
 		streams[r] = newSensors(e, max(2, o.Samples/replicates), rand.New(rand.NewPCG(o.Seed, uint64(r))))
 	}
 	var out [][]Overlaps
-	for range m.P {
-		steps, err := sampleOf(ctx, streams, o.Iterations)
+	for k := range m.P {
+		steps, err := sampleOf(ctx, streams, o.Iterations, func(iteration int) {
+			if o.Progress != nil {
+				o.Progress(k+1, iteration)
+			}
+		})
 		if len(steps) > 0 {
 			out = append(out, steps)
 		}
@@ -71,7 +75,7 @@ func newSensors(e *mismatched, n int, rng *rand.Rand) *sensors {
 }
 
 // sampleOf iterates one sample in all replicates.
-func sampleOf(ctx context.Context, streams []*sensors, iterations int) ([]Overlaps, error) {
+func sampleOf(ctx context.Context, streams []*sensors, iterations int, progress func(iteration int)) ([]Overlaps, error) {
 	for _, s := range streams {
 		s.overlapState = s.ignorant()
 	}
@@ -83,6 +87,7 @@ func sampleOf(ctx context.Context, streams []*sensors, iterations int) ([]Overla
 		}
 		parallel(len(streams), func(r int) { each[r] = streams[r].next() })
 		out = append(out, overlapsOf(each))
+		progress(len(out))
 	}
 	return out, nil
 }

@@ -104,6 +104,10 @@ type MonteCarloOptions struct {
 	Samples    int // sensors and entries; default 100 000
 	Iterations int // of each sample, default 50
 	Seed       uint64
+
+	// Progress, when set, is called by OnlineMismatched after every iteration:
+	// sample and iteration count from 1.
+	Progress func(sample, iteration int)
 }
 
 func (o *MonteCarloOptions) withDefaults() MonteCarloOptions {

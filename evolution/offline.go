@@ -20,6 +20,10 @@ type Options struct {
 	// Informed starts a fixed point from the truth instead of from nothing: it
 	// ends at the fixed point of smallest error.
 	Informed bool
+
+	// Progress, when set, is called after every iteration of a trajectory with
+	// the number done.
+	Progress func(iterations int)
 }
 
 const (
@@ -41,6 +45,12 @@ func (o *Options) iterations(standard int) int {
 		return standard
 	}
 	return o.Iterations
+}
+
+func (o *Options) progress(done int) {
+	if o != nil && o.Progress != nil {
+		o.Progress(done)
+	}
 }
 
 func (o *Options) validate() error {
@@ -85,6 +95,7 @@ func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
 		s := e.step(v)
 		out.Steps = append(out.Steps, s)
 		v = s.MSEX
+		opt.progress(len(out.Steps))
 	}
 	return out, nil
 }

@@ -143,6 +143,9 @@ func TestFixedPointCalibrated(t *testing.T) {
 // Halving the tolerance, and going to the last digits, changes no number by more
 // than the error it came with.
 func TestSelfConsistency(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	models := []Model{paperModel(0.2, 0.6, 1e-16, 5)}
 	if *long {
 		models = append(models, paperModel(0.2, 0.6, 1e-16, 2), paperModel(0.2, 0.6, 1e-8, 1),

@@ -46,6 +46,14 @@ type OnlineOptions struct {
 	// spread standard errors are taken.
 	Members, Replicates int
 	Seed                uint64
+
+	// Exactly makes Iterations iterations of every sample, even when it has
+	// converged before.
+	Exactly bool
+
+	// Progress, when set, is called after every iteration: sample and iteration
+	// count from 1.
+	Progress func(sample, iteration int)
 }
 
 func (o *OnlineOptions) withDefaults() OnlineOptions {
@@ -161,8 +169,11 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 			}
 		}
 		out.Steps = append(out.Steps, summary(steps))
-		if !slices.Contains(done, false) {
-			out.Converged = true
+		if o.Progress != nil {
+			o.Progress(k, len(out.Steps))
+		}
+		out.Converged = !slices.Contains(done, false)
+		if out.Converged && !o.Exactly {
 			break
 		}
 	}

@@ -16,8 +16,11 @@ func TestOnlineReference(t *testing.T) {
 	s := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
 	start := time.Now()
 	opt, n := &OnlineOptions{Members: 64, Replicates: 3}, 5
-	if *long {
+	switch {
+	case *long:
 		opt, n = nil, len(x)
+	case testing.Short():
+		n = 2
 	}
 	got, err := Online(context.Background(), paperModel(0.2, 0.6, 1e-8, n), opt)
 	if err != nil {
@@ -84,6 +87,9 @@ func TestOnlineAveragesAgainstOffline(t *testing.T) {
 
 // Matched, the sampled stream is the reduced one within standard errors.
 func TestOnlineMismatchedMatched(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3, Alpha: 0.6, P: 3}
 	want, err := Online(context.Background(), m, &OnlineOptions{Iterations: 12, Tol: 1e-12, Members: 128, Replicates: 4})
 	if err != nil {
@@ -107,6 +113,9 @@ func TestOnlineMismatchedMatched(t *testing.T) {
 
 // The interpolation's own estimate of its error, over narrow and wide gains.
 func TestOnlineInterpolation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, g := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.3, 1.7)} {
 		for _, k := range []int{2, 20} {
 			m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-3, Alpha: 0.6, P: 1}
@@ -122,5 +131,59 @@ func TestOnlineInterpolation(t *testing.T) {
 				t.Errorf("gains [%g, %g], sample %d: interpolation misses by %.1e", g.Lo, g.Hi, k, law.miss)
 			}
 		}
+	}
+}
+
+// A stream can be told to make so many iterations and no fewer; progress counts
+// them. With this much noise the table of averages has few nodes.
+func TestOnlineExactly(t *testing.T) {
+	m := Model{Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1, Alpha: 0.8, P: 3}
+	calls, last := 0, 0
+	got, err := Online(context.Background(), m, &OnlineOptions{
+		Members: 16, Replicates: 2, Iterations: 20, Exactly: true,
+		Progress: func(sample, iteration int) { calls, last = calls+1, iteration },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || calls != 60 || last != 20 {
+		t.Errorf("%d samples, %d calls, the last at iteration %d", len(got), calls, last)
+	}
+	for k, s := range got {
+		if len(s.Steps) != 20 || !s.Converged {
+			t.Errorf("sample %d: %d iterations, converged %v", k+1, len(s.Steps), s.Converged)
+		}
+	}
+}
+
+// More than a hundred samples: the errors go on falling, x's to that with known
+// gains, and s's like 1/(k-8): the first samples teach little.
+func TestLongOnlineManySamples(t *testing.T) {
+	longOnly(t)
+	m := paperModel(0.2, 0.6, 1e-8, 120)
+	got, err := Online(context.Background(), m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := FixedPoint(context.Background(), Calibrated(m.Signal, m.NoiseVar, m.Alpha), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []int{10, 20, 30, 60, 120} {
+		last := got[k-1].Last()
+		t.Logf("sample %d: mse_x %v (%+.2f %% of known gains), mse_s %v", k, last.MSEX, 100*(last.MSEX.Value/known.MSEX.Value-1), last.MSES)
+	}
+	for k := 1; k < len(got); k++ {
+		a, b := got[k-1].Last(), got[k].Last()
+		if !got[k].Converged || b.MSEX.Value > a.MSEX.Value+3*(a.MSEX.Err+b.MSEX.Err) || b.MSES.Value > a.MSES.Value {
+			t.Errorf("sample %d: %v, %v after %v, %v", k+1, b.MSEX, b.MSES, a.MSEX, a.MSES)
+		}
+	}
+	end, half := got[119].Last(), got[59].Last()
+	if r := half.MSES.Value / end.MSES.Value; r < 2 || r > 2.3 {
+		t.Errorf("from 60 to 120 samples the error on s falls by %.3f", r)
+	}
+	if r := end.MSEX.Value / known.MSEX.Value; r < 1 || r > 1.05 {
+		t.Errorf("after 120 samples the error on x is %.4f of that with known gains", r)
 	}
 }

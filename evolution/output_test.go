@@ -11,6 +11,9 @@ import (
 // (y, t) with an integral over s at every point, and the fixed rules that share
 // their nodes. The density's mass, which neither is told, is one.
 func TestFixedRulesAgainstAdaptive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for _, c := range []struct {
 		a, b  float64
 		p     int

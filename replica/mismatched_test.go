@@ -22,6 +22,9 @@ func mismatch() evolution.Mismatch {
 // its value, by central differences of fourth order; at a fixed point of the
 // mismatched state evolution it vanishes.
 func TestMismatchedGradient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	p := Mismatched{Model: mismatch(), Tol: 1e-8}
 	o, ok, err := evolution.FixedPointMismatched(context.Background(), p.Model, &evolution.Options{Tol: 2e-8})
 	if err != nil || !ok {

@@ -47,6 +47,15 @@ func (p *progress) attach(opt *calamp.Options, what string) {
 	}
 }
 
+// show moves the bar of work whose length is known.
+func (p *progress) show(what string, fraction float64) {
+	if p == nil {
+		return
+	}
+	p.bar.Describe(what)
+	p.bar.Set(int(100 * min(fraction, 0.99)))
+}
+
 // percentDone is how far a run is on its way to the iteration limit, or to
 // convergence if that is nearer: the change falls geometrically, in general.
 func percentDone(it calamp.Iteration, opt *calamp.Options) int {
