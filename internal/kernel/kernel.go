@@ -12,6 +12,8 @@ package kernel
 
 //go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg kernel"
 
+import "math"
+
 // Entry is how an entry of W is stored.
 type Entry interface{ float32 | float64 }
 
@@ -67,4 +69,17 @@ func set[T Entry](l Level) *Set[T] {
 		return any(sets32[l]).(*Set[T])
 	}
 	return any(sets64[l]).(*Set[T])
+}
+
+// Read combines the bits of w, at the speed of memory where the kernels are
+// assembly: what the time of a sweep is compared with.
+func Read(w []float32) uint64 {
+	if active != Go {
+		return readVector(w)
+	}
+	sum := uint32(0)
+	for _, v := range w {
+		sum ^= math.Float32bits(v)
+	}
+	return uint64(sum)
 }

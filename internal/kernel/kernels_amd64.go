@@ -243,3 +243,6 @@ func dotSquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, x 
 
 // axpySquares5F64AVX512 is axpy for a fixed number of signals.
 func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// readAVX2 combines the bits of w, whose length is cut to a multiple of 64.
+func readAVX2(w []float32) uint64

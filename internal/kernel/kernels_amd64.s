@@ -9211,3 +9211,45 @@ panel:
 	JNZ          block
 	VZEROUPPER
 	RET
+
+// func readAVX2(w []float32) uint64
+// Requires: AVX, AVX2
+TEXT ·readAVX2(SB), NOSPLIT, $0-32
+	MOVQ   w_base+0(FP), AX
+	MOVQ   w_len+8(FP), CX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	SHRQ   $0x06, CX
+	JZ     end
+
+line:
+	VPXOR (AX), Y0, Y0
+	VPXOR 32(AX), Y1, Y1
+	VPXOR 64(AX), Y2, Y2
+	VPXOR 96(AX), Y3, Y3
+	VPXOR 128(AX), Y4, Y4
+	VPXOR 160(AX), Y5, Y5
+	VPXOR 192(AX), Y6, Y6
+	VPXOR 224(AX), Y7, Y7
+	ADDQ  $0x00000100, AX
+	DECQ  CX
+	JNZ   line
+
+end:
+	VPXOR Y1, Y0, Y0
+	VPXOR Y2, Y0, Y0
+	VPXOR Y3, Y0, Y0
+	VPXOR Y4, Y0, Y0
+	VPXOR Y5, Y0, Y0
+	VPXOR Y6, Y0, Y0
+	VPXOR Y7, Y0, Y0
+	VMOVQ X0, AX
+	MOVQ  AX, ret+24(FP)
+	VZEROUPPER
+	RET

@@ -25,5 +25,6 @@ func main() {
 			}
 		}
 	}
+	read()
 	Generate()
 }

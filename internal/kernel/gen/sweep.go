@@ -392,3 +392,5 @@ func (k kernels) axpy(signals int, squares bool) {
 	VZEROUPPER()
 	RET()
 }
+
+func lowHalf(v Register) Register { return v.(VecVirtual).AsX() }
