@@ -172,3 +172,131 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+func TestLog(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	v, want := make([]float64, 4000), make([]float64, 4000)
+	for i := range v {
+		v[i] = math.Exp(rng.Float64()*1400 - 700)
+		if i%2 == 0 {
+			v[i] = 1 + (rng.Float64()-0.5)*math.Exp2(-50*rng.Float64())
+		}
+		want[i] = math.Log(v[i])
+	}
+	Log(v)
+	worst := 0.0
+	for i, w := range want {
+		if w != 0 || v[i] != 0 {
+			worst = max(worst, math.Abs(v[i]-w)/math.Abs(w))
+		}
+	}
+	if t.Logf("relative error %.2g", worst); !(worst < 4e-16) {
+		t.Errorf("relative error %.2g", worst)
+	}
+}
+
+// The two ways to integrate agree to rounding, for any parameters of which the
+// density stays within range.
+func FuzzGainIntegrals(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		nodes, groups := 1+rng.IntN(48), 1+rng.IntN(3)
+		x, w := make([]float64, nodes), make([]float64, nodes)
+		for i := range x {
+			x[i], w[i] = 2*rng.Float64()-1, rng.Float64()
+		}
+		d := make([]float64, groups*GainFields*Lanes)
+		for at := range groups * Lanes {
+			field := func(i int, v float64) { d[(at/Lanes*GainFields+i)*Lanes+at%Lanes] = v }
+			mode, half := 0.1+2*rng.Float64(), math.Exp(-20*rng.Float64())
+			half *= 0.45 * mode
+			field(GainSlope, rng.NormFloat64()*20/half)
+			field(GainHalfTau, rng.Float64()*40/(half*half))
+			field(GainCount, []float64{0, 1, 2.5, 10, 1000}[rng.IntN(5)])
+			field(GainInverse, 1/mode)
+			field(GainMiddle, half*rng.NormFloat64()*0.1)
+			field(GainHalfWidth, half)
+		}
+		got, want := make([]float64, groups*GainResults*Lanes), make([]float64, groups*GainResults*Lanes)
+		scratch := make([]float64, nodes*Lanes)
+		GainIntegrals(x, w, groups, d, scratch, got)
+		plainGainIntegrals(x, w, groups, d, scratch, want)
+		for i, v := range want {
+			if e := math.Abs(got[i] - v); !(e <= 3e-13*math.Abs(v)+1e-13*float64(i/Lanes%GainResults&1)) && nodes > 3 {
+				t.Errorf("result %d: %g, plain Go %g", i, got[i], v)
+			}
+		}
+	})
+}
+
+func FuzzGaussBernoulli(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		n := 1 + rng.IntN(9)
+		lambda, sigma := make([]float64, n), make([]float64, n)
+		for i := range lambda {
+			lambda[i], sigma[i] = 3*rng.NormFloat64(), math.Exp(60*rng.Float64()-50)
+			if rng.IntN(5) == 0 {
+				sigma[i] = math.Inf(1)
+			}
+		}
+		logOdds, center, power := 10*rng.NormFloat64(), rng.NormFloat64()*float64(rng.IntN(2)), math.Exp(rng.NormFloat64())
+		if rng.IntN(5) == 0 {
+			logOdds = math.Inf(1)
+		}
+		var got, want [2][]float64
+		for i := range 2 {
+			got[i], want[i] = make([]float64, n), make([]float64, n)
+		}
+		GaussBernoulli(got[0], got[1], lambda, sigma, logOdds, center, power)
+		plainGaussBernoulli(want[0], want[1], lambda, sigma, logOdds, center, power)
+		for i := range n {
+			// The odds are a difference: their rounding is relative to their terms.
+			_, _, odds := Slab(lambda[i], sigma[i], center, power)
+			tol := 1e-15 * (10 + math.Abs(odds) + lambda[i]*lambda[i]/sigma[i])
+			for what := range 2 {
+				g, w := got[what][i], want[what][i]
+				if !(math.Abs(g-w) <= tol*math.Abs(w)+1e-300) {
+					t.Errorf("λ=%g Σ=%g log-odds %g, %g, %g: %g, plain Go %g", lambda[i], sigma[i], logOdds, center, power, g, w)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkGaussBernoulli(b *testing.B) {
+	const n = 1000
+	var v [4][]float64
+	for i := range v {
+		v[i] = make([]float64, n)
+	}
+	for i := range n {
+		v[2][i], v[3][i] = math.Sin(float64(i)), 1e-3
+	}
+	for b.Loop() {
+		GaussBernoulli(v[0], v[1], v[2], v[3], -1, 0, 1)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/element")
+}
+
+func BenchmarkGainIntegrals(b *testing.B) {
+	const nodes, groups = 32, 16
+	x, w := make([]float64, nodes), make([]float64, nodes)
+	for i := range x {
+		x[i], w[i] = float64(i)/nodes, 1
+	}
+	d, scratch, out := make([]float64, groups*GainFields*Lanes), make([]float64, nodes*Lanes), make([]float64, groups*GainResults*Lanes)
+	for i := range d {
+		d[i] = 0.1
+	}
+	for b.Loop() {
+		GainIntegrals(x, w, groups, d, scratch, out)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/groups/Lanes/nodes, "ns/node")
+}

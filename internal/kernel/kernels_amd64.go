@@ -246,3 +246,18 @@ func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g
 
 // readAVX2 combines the bits of w, whose length is cut to a multiple of 64.
 func readAVX2(w []float32) uint64
+
+// logAVX2 replaces positive normal values, a multiple of four, by their logarithms.
+//
+//go:noescape
+func logAVX2(v []float64)
+
+// gainIntegralsAVX2 is gainIntegrals with AVX2.
+//
+//go:noescape
+func gainIntegralsAVX2(x []float64, w []float64, groups int, d []float64, scratch []float64, out []float64)
+
+// gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.
+//
+//go:noescape
+func gaussBernoulliAVX2(mean []float64, variance []float64, lambda []float64, sigma []float64, logOdds float64, signalMean float64, signalVar float64)

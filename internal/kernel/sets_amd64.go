@@ -54,5 +54,3 @@ func init() {
 		AxpySquares: []Axpy[float64]{nil, axpySquares1F64AVX512, axpySquares2F64AVX512, axpySquares3F64AVX512, axpySquares4F64AVX512, axpySquares5F64AVX512},
 	}
 }
-
-func readVector(w []float32) uint64 { return readAVX2(w) }

@@ -26,5 +26,8 @@ func main() {
 		}
 	}
 	read()
+	logarithms()
+	gainIntegrals()
+	gaussBernoulli()
 	Generate()
 }
