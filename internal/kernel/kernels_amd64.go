@@ -261,3 +261,8 @@ func gainIntegralsAVX2(x []float64, w []float64, groups int, d []float64, scratc
 //
 //go:noescape
 func gaussBernoulliAVX2(mean []float64, variance []float64, lambda []float64, sigma []float64, logOdds float64, signalMean float64, signalVar float64)
+
+// gainShapesAVX2 is gainShapes with AVX2, for a multiple of four sensors.
+//
+//go:noescape
+func gainShapesAVX2(n []float64, tau []float64, b []float64, lo float64, hi float64, out []float64)

@@ -9757,3 +9757,193 @@ DATA constant8000000000000000<>+8(SB)/8, $0x8000000000000000
 DATA constant8000000000000000<>+16(SB)/8, $0x8000000000000000
 DATA constant8000000000000000<>+24(SB)/8, $0x8000000000000000
 GLOBL constant8000000000000000<>(SB), RODATA|NOPTR, $32
+
+// func gainShapesAVX2(n []float64, tau []float64, b []float64, lo float64, hi float64, out []float64)
+// Requires: AVX, FMA3
+TEXT ·gainShapesAVX2(SB), NOSPLIT, $0-112
+	MOVQ         n_base+0(FP), AX
+	MOVQ         tau_base+24(FP), CX
+	MOVQ         b_base+48(FP), DX
+	MOVQ         out_base+88(FP), BX
+	MOVQ         tau_len+32(FP), SI
+	VBROADCASTSD lo+72(FP), Y0
+	VBROADCASTSD hi+80(FP), Y1
+	SHRQ         $0x02, SI
+	JZ           end
+
+four:
+	VMOVUPD      (AX), Y2
+	VMULPD       constant4010000000000000<>+0(SB), Y2, Y2
+	VMULPD       (CX), Y2, Y2
+	VMOVUPD      (DX), Y5
+	VFMADD231PD  Y5, Y5, Y2
+	VSQRTPD      Y2, Y2
+	VADDPD       Y2, Y5, Y3
+	VMOVUPD      (CX), Y4
+	VADDPD       Y4, Y4, Y4
+	VMOVUPD      (AX), Y6
+	VADDPD       Y6, Y6, Y6
+	VSUBPD       Y5, Y2, Y2
+	VBLENDVPD    Y5, Y6, Y3, Y3
+	VBLENDVPD    Y5, Y2, Y4, Y4
+	VDIVPD       Y4, Y3, Y3
+	VMINPD       Y1, Y3, Y3
+	VMAXPD       Y0, Y3, Y3
+	VMOVUPD      Y3, (BX)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y2
+	VDIVPD       Y3, Y2, Y2
+	VMOVUPD      Y2, 64(BX)
+	VMULPD       (CX), Y3, Y4
+	VMOVUPD      Y4, Y5
+	VFMSUB231PD  (CX), Y3, Y5
+	VMULPD       (AX), Y2, Y6
+	VMOVUPD      (AX), Y7
+	VFNMADD231PD Y6, Y3, Y7
+	VMULPD       Y2, Y7, Y7
+	VSUBPD       Y5, Y7, Y7
+	VXORPD       constant8000000000000000<>+0(SB), Y4, Y4
+	VMOVUPD      (DX), Y5
+	VADDPD       Y4, Y5, Y8
+	VSUBPD       Y5, Y8, Y9
+	VSUBPD       Y9, Y8, Y10
+	VSUBPD       Y10, Y5, Y10
+	VADDPD       Y10, Y7, Y7
+	VSUBPD       Y9, Y4, Y9
+	VADDPD       Y9, Y7, Y7
+	VADDPD       Y6, Y8, Y4
+	VSUBPD       Y8, Y4, Y5
+	VSUBPD       Y5, Y4, Y9
+	VSUBPD       Y9, Y8, Y9
+	VADDPD       Y9, Y7, Y7
+	VSUBPD       Y5, Y6, Y5
+	VADDPD       Y5, Y7, Y7
+	VADDPD       Y7, Y4, Y4
+	VMOVUPD      Y4, 32(BX)
+	VMULPD       (AX), Y2, Y4
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      Y4, 96(BX)
+	VADDPD       (CX), Y4, Y5
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
+	VSQRTPD      Y5, Y5
+	VDIVPD       Y5, Y6, Y6
+	VMOVUPD      Y6, 128(BX)
+	VMULPD       Y2, Y6, Y6
+	VMULPD       Y6, Y6, Y5
+	VMULPD       Y6, Y5, Y5
+	VMULPD       (AX), Y5, Y5
+	VMOVUPD      Y5, 160(BX)
+	VSUBPD       Y0, Y3, Y5
+	VSUBPD       Y3, Y1, Y3
+	VMINPD       Y5, Y3, Y6
+	VMOVUPD      Y6, 192(BX)
+	VMOVUPD      constant8000000000000000<>+0(SB), Y6
+	VXORPD       32(BX), Y6, Y6
+	VADDPD       (CX), Y4, Y7
+	VMULPD       constant4055000000000000<>+0(SB), Y7, Y8
+	VFMADD231PD  Y6, Y6, Y8
+	VSQRTPD      Y8, Y8
+	VADDPD       Y8, Y6, Y9
+	VSUBPD       Y6, Y8, Y8
+	VBLENDVPD    Y6, constant4055000000000000<>+0(SB), Y9, Y9
+	VBLENDVPD    Y6, Y8, Y7, Y8
+	VDIVPD       Y8, Y9, Y7
+	VMINPD       Y5, Y7, Y5
+	VXORPD       constant8000000000000000<>+0(SB), Y5, Y5
+	VMOVUPD      Y5, 224(BX)
+	VMOVUPD      32(BX), Y6
+	VMULPD       Y2, Y3, Y7
+	VMULPD       constant3fe5555555555555<>+0(SB), Y7, Y7
+	VADDPD       constant3ff0000000000000<>+0(SB), Y7, Y7
+	VDIVPD       Y7, Y4, Y7
+	VADDPD       (CX), Y7, Y7
+	VMULPD       constant4055000000000000<>+0(SB), Y7, Y8
+	VFMADD231PD  Y6, Y6, Y8
+	VSQRTPD      Y8, Y8
+	VADDPD       Y8, Y6, Y9
+	VSUBPD       Y6, Y8, Y8
+	VBLENDVPD    Y6, constant4055000000000000<>+0(SB), Y9, Y9
+	VBLENDVPD    Y6, Y8, Y7, Y8
+	VDIVPD       Y8, Y9, Y7
+	VMINPD       Y3, Y7, Y3
+	VMULPD       Y2, Y3, Y7
+	VMULPD       constant3fe5555555555555<>+0(SB), Y7, Y7
+	VADDPD       constant3ff0000000000000<>+0(SB), Y7, Y7
+	VDIVPD       Y7, Y4, Y7
+	VADDPD       (CX), Y7, Y7
+	VMULPD       constant4055000000000000<>+0(SB), Y7, Y8
+	VFMADD231PD  Y6, Y6, Y8
+	VSQRTPD      Y8, Y8
+	VADDPD       Y8, Y6, Y9
+	VSUBPD       Y6, Y8, Y8
+	VBLENDVPD    Y6, constant4055000000000000<>+0(SB), Y9, Y9
+	VBLENDVPD    Y6, Y8, Y7, Y8
+	VDIVPD       Y8, Y9, Y7
+	VMINPD       Y3, Y7, Y3
+	VMULPD       Y2, Y3, Y7
+	VMULPD       constant3fe5555555555555<>+0(SB), Y7, Y7
+	VADDPD       constant3ff0000000000000<>+0(SB), Y7, Y7
+	VDIVPD       Y7, Y4, Y7
+	VADDPD       (CX), Y7, Y7
+	VMULPD       constant4055000000000000<>+0(SB), Y7, Y8
+	VFMADD231PD  Y6, Y6, Y8
+	VSQRTPD      Y8, Y8
+	VADDPD       Y8, Y6, Y9
+	VSUBPD       Y6, Y8, Y8
+	VBLENDVPD    Y6, constant4055000000000000<>+0(SB), Y9, Y9
+	VBLENDVPD    Y6, Y8, Y7, Y8
+	VDIVPD       Y8, Y9, Y7
+	VMINPD       Y3, Y7, Y3
+	VMOVUPD      Y3, 256(BX)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y8
+	VFMADD231PD  Y2, Y5, Y8
+	VDIVPD       Y8, Y4, Y8
+	VADDPD       (CX), Y8, Y8
+	VMOVUPD      Y6, Y7
+	VFNMADD231PD Y8, Y5, Y7
+	VANDPD       constant7fffffffffffffff<>+0(SB), Y7, Y7
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y8
+	VFMADD231PD  Y2, Y3, Y8
+	VDIVPD       Y8, Y4, Y8
+	VADDPD       (CX), Y8, Y8
+	VMOVUPD      Y6, Y2
+	VFNMADD231PD Y8, Y3, Y2
+	VANDPD       constant7fffffffffffffff<>+0(SB), Y2, Y2
+	VMAXPD       Y2, Y7, Y7
+	VSUBPD       Y5, Y3, Y3
+	VMULPD       Y3, Y7, Y7
+	VMULPD       constant3fe0000000000000<>+0(SB), Y7, Y7
+	VMOVUPD      Y7, 288(BX)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, DX
+	ADDQ         $0x00000140, BX
+	DECQ         SI
+	JNZ          four
+
+end:
+	VZEROUPPER
+	RET
+
+DATA constant4010000000000000<>+0(SB)/8, $0x4010000000000000
+DATA constant4010000000000000<>+8(SB)/8, $0x4010000000000000
+DATA constant4010000000000000<>+16(SB)/8, $0x4010000000000000
+DATA constant4010000000000000<>+24(SB)/8, $0x4010000000000000
+GLOBL constant4010000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant4055000000000000<>+0(SB)/8, $0x4055000000000000
+DATA constant4055000000000000<>+8(SB)/8, $0x4055000000000000
+DATA constant4055000000000000<>+16(SB)/8, $0x4055000000000000
+DATA constant4055000000000000<>+24(SB)/8, $0x4055000000000000
+GLOBL constant4055000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant3fe5555555555555<>+0(SB)/8, $0x3fe5555555555555
+DATA constant3fe5555555555555<>+8(SB)/8, $0x3fe5555555555555
+DATA constant3fe5555555555555<>+16(SB)/8, $0x3fe5555555555555
+DATA constant3fe5555555555555<>+24(SB)/8, $0x3fe5555555555555
+GLOBL constant3fe5555555555555<>(SB), RODATA|NOPTR, $32
+
+DATA constant7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+16(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+24(SB)/8, $0x7fffffffffffffff
+GLOBL constant7fffffffffffffff<>(SB), RODATA|NOPTR, $32

@@ -15,3 +15,5 @@ func logarithms([]float64) { panic(noVectors) }
 func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
 
 func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
+
+func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }

@@ -16,3 +16,7 @@ func gainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 func gaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64) {
 	gaussBernoulliAVX2(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
 }
+
+func gainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
+	gainShapesAVX2(n, tau, b, lo, hi, out)
+}

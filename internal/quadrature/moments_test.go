@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/calamp/calamp/internal/kernel"
 	"pgregory.net/rapid"
 )
 
@@ -135,11 +136,15 @@ func TestRulesSuffice(t *testing.T) {
 		b := tau*s - n/s
 		lo := s * rapid.Float64Range(0.1, 1.5).Draw(t, "lo")
 		hi := max(lo*1.0001, s*rapid.Float64Range(0.5, 10).Draw(t, "hi"))
-		mode := min(max(GainMode(n, tau, b), lo), hi)
-		d := offsetDensity{n: n, tau: tau, slope: gainSlope(n, tau, b, mode), mode: mode}
-		p := d.plan(lo, hi)
-		used[p.rule]++
-		left, right := max(lo-mode, -1.3*d.reach(mode-lo, -1)), min(hi-mode, 1.3*d.reach(hi-mode, 1))
+		var w workspace
+		w.load([]float64{n}, []float64{tau}, []float64{b}, 0, 0)
+		kernel.GainShapes(w.n[:kernel.Lanes], w.tau[:kernel.Lanes], w.b[:kernel.Lanes], lo, hi, w.shapes[:])
+		w.choose(1)
+		r := int(w.rule[0])
+		used[r]++
+		mode := w.shape(0, kernel.ShapeMode)
+		d := offsetDensity{n: n, tau: tau, slope: w.shape(0, kernel.ShapeSlope), mode: mode}
+		left, right := max(lo-mode, 1.3*w.shape(0, kernel.ShapeLeft)), min(hi-mode, 1.3*w.shape(0, kernel.ShapeRight))
 		half, mid := 0.5*(right-left), 0.5*(right+left)
 		var mass, mean, variance float64
 		weight := func(i int) float64 { return fine.w[i] * math.Exp(d.at(mid+half*fine.x[i])) }
@@ -159,7 +164,7 @@ func TestRulesSuffice(t *testing.T) {
 		ulp := math.Nextafter(wantMean, math.Inf(1)) - wantMean
 		scale := 1 + math.Abs(tau*mode*mode) + math.Abs(b*mode) + n
 		if math.Abs(logNorm-wantLog) > 1e-13*scale || math.Abs(gotMean-wantMean) > 3e-13*sd+2*ulp || math.Abs(gotVariance/variance-1) > 1e-12 {
-			t.Fatalf("rule %d (%d nodes): log-normaliser off by %.2g of its terms, mean by %.2g sd, variance by %.2g", p.rule, len(rules[p.rule].x),
+			t.Fatalf("rule %d (%d nodes): log-normaliser off by %.2g of its terms, mean by %.2g sd, variance by %.2g", r, len(rules[r].x),
 				(logNorm-wantLog)/scale, (gotMean-wantMean)/sd, gotVariance/variance-1)
 		}
 	})

@@ -36,7 +36,7 @@ const (
 var rules = []rule{
 	hermite(6, 1e-5), hermite(8, 3e-4), hermite(12, 5e-3), hermite(16, 0.02),
 	legendre(12, 1), legendre(16, 4), legendre(20, 10), legendre(24, 20),
-	legendre(32, 45), legendre(40, 76), legendre(48, math.Inf(1)), legendre(mostNodes, math.Inf(1)),
+	legendre(32, 45), legendre(40, 76), legendre(48, 110), legendre(mostNodes, math.Inf(1)),
 }
 
 const (
@@ -62,38 +62,4 @@ func legendre(nodes int, limit float64) rule {
 	quad.Legendre{}.FixedLocations(r.x, r.w, -1, 1)
 	r.farthest = math.Cosh(18 / float64(nodes))
 	return r
-}
-
-// plan is how one posterior is integrated: u = middle + halfWidth·x for the
-// nodes x of a rule, against a weight function that takes away the part
-// -(τ-halfTau·2)u²/2 of the log-density.
-type plan struct {
-	rule                       int
-	halfTau, middle, halfWidth float64
-}
-
-// plan chooses the rule.
-func (d *offsetDensity) plan(lo, hi float64) plan {
-	curvature := d.n / (d.mode * d.mode)
-	sd := 1 / math.Sqrt(d.tau+curvature)
-	t := sd / d.mode
-	if skew := d.n * t * t * t; min(d.mode-lo, hi-d.mode) > hermiteReach*sd && hermiteReach*t < hermiteSpan {
-		for i := range hermiteRules {
-			if skew < rules[i].limit {
-				// The Gaussian takes all of the quadratic term, and the
-				// quadratic part of the logarithm.
-				return plan{rule: i, halfTau: -0.5 * curvature, halfWidth: sd}
-			}
-		}
-	}
-	left, right := -d.reach(d.mode-lo, -1), d.reach(hi-d.mode, +1)
-	p := plan{rule: hermiteRules, halfTau: 0.5 * d.tau, middle: 0.5 * (right + left), halfWidth: 0.5 * (right - left)}
-	steepness := p.halfWidth * max(d.steepness(left), d.steepness(right))
-	for ; p.rule < len(rules)-1; p.rule++ {
-		r := &rules[p.rule]
-		if steepness < r.limit && (d.n == 0 || d.mode+p.middle > r.farthest*p.halfWidth) {
-			break
-		}
-	}
-	return p
 }

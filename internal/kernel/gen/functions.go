@@ -341,3 +341,191 @@ func gaussBernoulli() {
 	VZEROUPPER()
 	RET()
 }
+
+// Layout of what gainShapes returns, in groups of four; as in package kernel.
+const (
+	shapeMode = iota
+	shapeSlope
+	shapeInverse
+	shapeCurvature
+	shapeWidth
+	shapeSkew
+	shapeRoom
+	shapeLeft
+	shapeRight
+	shapeSteepness
+	shapeFields
+)
+
+// tail is that of package kernel.
+const tail = 42
+
+// gainShapes finds where four gain posteriors are; see the Go version.
+func gainShapes() {
+	TEXT("gainShapesAVX2", NOSPLIT, "func(n, tau, b []float64, lo, hi float64, out []float64)")
+	Pragma("noescape")
+	Doc("gainShapesAVX2 is gainShapes with AVX2, for a multiple of four sensors.")
+	ns, taus, bs, out := base("n"), base("tau"), base("b"), base("out")
+	i := Load(Param("tau").Len(), GP64())
+	bound := func(name string) Register {
+		m, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := YMM()
+		VBROADCASTSD(m.Addr, v)
+		return v
+	}
+	lo, hi := bound("lo"), bound("hi")
+	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
+	n, tau, b := Mem{Base: ns}, Mem{Base: taus}, Mem{Base: bs}
+	SHRQ(U8(2), i)
+	JZ(LabelRef("end"))
+	loop("four", i, func() {
+		mode := gainMode(n, tau, b)
+		VMINPD(hi, mode, mode) // hi for the NaN of a density that only rises
+		VMAXPD(lo, mode, mode)
+		VMOVUPD(mode, field(shapeMode))
+		inverse, curvature := YMM(), YMM()
+		VMOVUPD(value(1), inverse)
+		VDIVPD(mode, inverse, inverse)
+		VMOVUPD(inverse, field(shapeInverse))
+		VMOVUPD(gainSlope(n, tau, b, mode, inverse), field(shapeSlope))
+		VMULPD(n, inverse, curvature)
+		VMULPD(inverse, curvature, curvature)
+		VMOVUPD(curvature, field(shapeCurvature))
+
+		total, width := YMM(), YMM()
+		VADDPD(tau, curvature, total)
+		VMOVUPD(value(1), width)
+		VSQRTPD(total, total)
+		VDIVPD(total, width, width)
+		VMOVUPD(width, field(shapeWidth))
+		VMULPD(inverse, width, width)
+		VMULPD(width, width, total)
+		VMULPD(width, total, total)
+		VMULPD(n, total, total)
+		VMOVUPD(total, field(shapeSkew))
+
+		left, right, room := YMM(), YMM(), YMM()
+		VSUBPD(lo, mode, left)
+		VSUBPD(mode, hi, right)
+		VMINPD(left, right, room)
+		VMOVUPD(room, field(shapeRoom))
+		slope := YMM()
+		VMOVUPD(bits(1<<63), slope)
+		VXORPD(field(shapeSlope), slope, slope)
+		reach := YMM()
+		VADDPD(tau, curvature, reach)
+		parabolaReach(slope, reach)
+		VMINPD(left, reach, left)
+		VXORPD(bits(1<<63), left, left)
+		VMOVUPD(left, field(shapeLeft))
+		VMOVUPD(field(shapeSlope), slope)
+		for range 3 {
+			closer := YMM()
+			VMULPD(inverse, right, closer)
+			VMULPD(value(2.0/3), closer, closer)
+			VADDPD(value(1), closer, closer)
+			VDIVPD(closer, curvature, closer)
+			VADDPD(tau, closer, closer)
+			parabolaReach(slope, closer)
+			VMINPD(right, closer, right)
+		}
+		VMOVUPD(right, field(shapeRight))
+
+		steep := func(u Register) Register {
+			s, d := YMM(), YMM()
+			VMOVUPD(value(1), d)
+			VFMADD231PD(inverse, u, d)
+			VDIVPD(d, curvature, d)
+			VADDPD(tau, d, d)
+			VMOVUPD(slope, s)
+			VFNMADD231PD(d, u, s)
+			VANDPD(bits(1<<63-1), s, s)
+			return s
+		}
+		steepness := steep(left)
+		VMAXPD(steep(right), steepness, steepness)
+		VSUBPD(left, right, right)
+		VMULPD(right, steepness, steepness)
+		VMULPD(value(0.5), steepness, steepness)
+		VMOVUPD(steepness, field(shapeSteepness))
+		for _, p := range []Register{ns, taus, bs} {
+			add(p, 32)
+		}
+		add(out, 32*shapeFields)
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// gainMode returns the positive root of τs² - Bs - n without cancellation.
+func gainMode(n, tau, b Mem) Register {
+	root, top, bottom := YMM(), YMM(), YMM()
+	VMOVUPD(n, root)
+	VMULPD(value(4), root, root)
+	VMULPD(tau, root, root)
+	shift := YMM()
+	VMOVUPD(b, shift)
+	VFMADD231PD(shift, shift, root)
+	VSQRTPD(root, root)
+	negativeTop, negativeBottom := YMM(), YMM()
+	VADDPD(root, shift, top)
+	VMOVUPD(tau, bottom)
+	VADDPD(bottom, bottom, bottom)
+	VMOVUPD(n, negativeTop)
+	VADDPD(negativeTop, negativeTop, negativeTop)
+	VSUBPD(shift, root, negativeBottom)
+	VBLENDVPD(shift, negativeTop, top, top)
+	VBLENDVPD(shift, negativeBottom, bottom, bottom)
+	VDIVPD(bottom, top, top)
+	return top
+}
+
+// gainSlope returns n/s - τs + B, its terms summed exactly.
+func gainSlope(n, tau, b Mem, s, inverse Register) Register {
+	product, lost, ratio, rest := YMM(), YMM(), YMM(), YMM()
+	VMULPD(tau, s, product)
+	VMOVUPD(product, lost)
+	VFMSUB231PD(tau, s, lost) // τs - product, what rounding took
+	VMULPD(n, inverse, ratio)
+	VMOVUPD(n, rest)
+	VFNMADD231PD(ratio, s, rest)
+	VMULPD(inverse, rest, rest)
+	VSUBPD(lost, rest, rest)
+	minus, shift := YMM(), YMM()
+	VXORPD(bits(1<<63), product, minus)
+	VMOVUPD(b, shift)
+	sum := twoSum(twoSum(shift, minus, rest), ratio, rest)
+	VADDPD(rest, sum, sum)
+	return sum
+}
+
+// twoSum returns a+b and adds what rounding took to rest.
+func twoSum(a, b, rest Register) Register {
+	sum, bb, t := YMM(), YMM(), YMM()
+	VADDPD(b, a, sum)
+	VSUBPD(a, sum, bb)
+	VSUBPD(bb, sum, t)
+	VSUBPD(t, a, t)
+	VADDPD(t, rest, rest)
+	VSUBPD(bb, b, bb)
+	VADDPD(bb, rest, rest)
+	return sum
+}
+
+// parabolaReach replaces curvature by where slope·u - curvature·u²/2 has fallen
+// to -tail.
+func parabolaReach(slope, curvature Register) {
+	root, top, bottom := YMM(), YMM(), YMM()
+	VMULPD(value(2*tail), curvature, root)
+	VFMADD231PD(slope, slope, root)
+	VSQRTPD(root, root)
+	VADDPD(root, slope, top)
+	VSUBPD(slope, root, bottom)
+	VBLENDVPD(slope, value(2*tail), top, top)
+	VBLENDVPD(slope, bottom, curvature, bottom)
+	VDIVPD(bottom, top, curvature)
+}

@@ -29,5 +29,6 @@ func main() {
 	logarithms()
 	gainIntegrals()
 	gaussBernoulli()
+	gainShapes()
 	Generate()
 }
