@@ -34,13 +34,13 @@ const (
 // at ±√(2·tail) standard deviations, tail for half of it, tail/2 for an
 // exponential, little for a range that is narrower than the posterior would be.
 var rules = []rule{
-	hermite(6, 1e-5), hermite(8, 3e-4), hermite(12, 5e-3), hermite(16, 0.02),
+	hermite(4, 5e-8), hermite(6, 1e-5), hermite(8, 3e-4), hermite(12, 5e-3), hermite(16, 0.02),
 	legendre(12, 1), legendre(16, 4), legendre(20, 10), legendre(24, 20),
 	legendre(32, 45), legendre(40, 76), legendre(48, 110), legendre(mostNodes, math.Inf(1)),
 }
 
 const (
-	hermiteRules = 4
+	hermiteRules = 5
 	mostNodes    = 64
 )
 
