@@ -300,3 +300,10 @@ func BenchmarkGainIntegrals(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/groups/Lanes/nodes, "ns/node")
 }
+
+// The environment may ask for an instruction set: it must be one of those here.
+func TestChosenKernelIsThere(t *testing.T) {
+	if _, err := Active(); err != nil {
+		t.Fatal(err)
+	}
+}
