@@ -74,7 +74,7 @@ func (c AWGN) Output(b *Block) {
 			s = c.S[b.First+row]
 		}
 		b.S[row], b.SVar[row] = s, 0
-		logZ := 0.0
+		quadratic, product := 0.0, logProduct{value: 1}
 		for k := row * b.P; k < (row+1)*b.P; k++ {
 			if math.IsNaN(b.Y[k]) {
 				b.G[k], b.DG[k] = 0, 0
@@ -82,11 +82,13 @@ func (c AWGN) Output(b *Block) {
 			}
 			d := b.V[k] + c.NoiseVar
 			residual := s*b.Y[k] - b.Omega[k]
-			b.G[k] = residual / d
-			b.DG[k] = -1 / d
-			logZ += math.Log(s) - 0.5*(residual*residual/d+math.Log(2*math.Pi*d))
+			inverse := 1 / d
+			b.G[k] = residual * inverse
+			b.DG[k] = -inverse
+			quadratic += residual * (residual * inverse)
+			product.multiply(2 * math.Pi * d / (s * s))
 		}
-		b.LogZ[row] = logZ
+		b.LogZ[row] = -0.5 * (quadratic + product.log())
 	}
 }
 

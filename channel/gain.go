@@ -117,10 +117,10 @@ func (c Gain) statistics(b *Block, row int) {
 		if math.IsNaN(y) {
 			continue
 		}
-		d := b.V[k] + c.NoiseVar
+		scaled := y * (1 / (b.V[k] + c.NoiseVar))
 		n++
-		tau += y * (y / d)
-		shift += y * (b.Omega[k] / d)
+		tau += y * scaled
+		shift += b.Omega[k] * scaled
 	}
 	b.Count[row], b.Tau[row], b.B[row] = n, tau, shift
 }
@@ -128,19 +128,42 @@ func (c Gain) statistics(b *Block, row int) {
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the
 // part of log Z_out outside the integral over s.
 func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
+	quadratic, logD := 0.0, logProduct{value: 1}
+	s, sVar := b.S[row], b.SVar[row]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		y := b.Y[k]
 		if math.IsNaN(y) {
 			b.G[k], b.DG[k] = 0, 0
 			continue
 		}
-		d := b.V[k] + c.NoiseVar
-		b.G[k] = (b.S[row]*y - b.Omega[k]) / d
-		b.DG[k] = min(0, (b.SVar[row]*y*(y/d)-1)/d)
-		logGauss -= 0.5 * (b.Omega[k]*(b.Omega[k]/d) + math.Log(2*math.Pi*d))
+		d, omega := b.V[k]+c.NoiseVar, b.Omega[k]
+		inverse := 1 / d
+		scaled := y * inverse
+		b.G[k] = (s*y - omega) * inverse
+		b.DG[k] = min(0, (sVar*y*scaled-1)*inverse)
+		quadratic += omega * (omega * inverse)
+		logD.multiply(2 * math.Pi * d)
 	}
-	return logGauss
+	return -0.5 * (quadratic + logD.log())
 }
+
+// logProduct is the logarithm of a product of many positive factors, taken as
+// seldom as the range of float64 allows.
+type logProduct struct{ value, sum float64 }
+
+func (l *logProduct) multiply(factor float64) {
+	if !(factor > 1e-100 && factor < 1e100) {
+		l.sum += math.Log(factor)
+		return
+	}
+	l.value *= factor
+	if !(l.value > 1e-200 && l.value < 1e200) {
+		l.sum += math.Log(l.value)
+		l.value = 1
+	}
+}
+
+func (l *logProduct) log() float64 { return l.sum + math.Log(l.value) }
 
 // ScaleDerivatives returns the first and second derivative in c of
 //
@@ -149,10 +172,18 @@ func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
 // the sensors' part of the evidence when all estimates of the signals are
 // multiplied by c: the posterior means give the first, the variances the second.
 func (c Gain) ScaleDerivatives(scale float64, count, tau, b []float64) (first, second float64) {
-	for mu := range tau {
-		_, s, sVar := c.Prior.posterior(count[mu], tau[mu], scale*b[mu])
-		first += b[mu] * s
-		second += b[mu] * (b[mu] * sVar)
+	const batch = 64
+	var scaled, logNorm, s, sVar [batch]float64
+	for from := 0; from < len(tau); from += batch {
+		to := min(from+batch, len(tau))
+		for i, b := range b[from:to] {
+			scaled[i] = scale * b
+		}
+		c.Prior.posteriors(logNorm[:to-from], s[:], sVar[:], count[from:to], tau[from:to], scaled[:])
+		for i, b := range b[from:to] {
+			first += b * s[i]
+			second += b * (b * sVar[i])
+		}
 	}
 	return first, second
 }

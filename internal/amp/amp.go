@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -189,7 +190,7 @@ func (e *Engine) input() {
 			e.Sigma[i] = -1 / h // +Inf where nothing was measured
 		}
 	}
-	e.parallel(e.P, e.signal)
+	parallel.Run(e.P, e.Threads, e.signal)
 	e.nextPull = 0
 	for k := range e.P {
 		e.nextPull += e.pull(k)
@@ -247,26 +248,6 @@ func (e *Engine) pull(k int) float64 {
 		total += e.X[i] * ((e.Lambda[i] - e.X[i]) / e.Sigma[i])
 	}
 	return total
-}
-
-// parallel runs f(0) … f(n-1), which must be independent of each other.
-func (e *Engine) parallel(n int, f func(int)) {
-	threads := min(e.Threads, n)
-	if threads <= 1 {
-		for i := range n {
-			f(i)
-		}
-		return
-	}
-	var wg sync.WaitGroup
-	for t := range threads {
-		wg.Go(func() {
-			for i := t; i < n; i += threads {
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // LogEvidence is the Bethe approximation of log p(Y|W): minus the Bethe free

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -124,7 +125,7 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 
 func (f *Full) input() {
 	const chunk = 64
-	f.parallel((f.N+chunk-1)/chunk, func(c int) {
+	parallel.Run((f.N+chunk-1)/chunk, f.Threads, func(c int) {
 		for i := c * chunk; i < min((c+1)*chunk, f.N); i++ {
 			f.failed[i] = f.inputEntry(i)
 		}

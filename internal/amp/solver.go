@@ -75,12 +75,13 @@ func NewSolver(step Iteration, engine *Engine) *Solver {
 
 // Threads is the number of goroutines for an iteration of work
 // multiplications, when the user asked for requested (0: choose). Below about
-// a million, handing work over costs more than it saves.
+// a million an iteration takes some tens of microseconds, no longer than a
+// second core takes to come to help when it has slept.
 func Threads(requested, work int) int {
 	if requested > 0 {
 		return requested
 	}
-	if work < 1<<18 {
+	if work < 1<<20 {
 		return 1
 	}
 	return runtime.GOMAXPROCS(0)

@@ -1,0 +1,539 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Functions of four float64 lanes in AVX2, which serve AVX-512 machines too:
+// with the kernels as fast as memory, they are no longer what costs.
+
+// expSeries is (e^r-1)/r on |r| ≤ ½ log 2, relative error 1e-17: interpolation
+// at Chebyshev's points.
+var expSeries = []float64{1.0, 0.5000000000000006, 0.1666666666666667, 0.04166666666657239, 0.008333333333326084, 0.0013888888932751, 0.0001984126987500228, 2.4801504014426906e-05, 2.755725517000089e-06, 2.7626495546432196e-07, 2.5105312729622103e-08}
+
+// atanhSeries is (atanh(s)/s - 1)/s² in s² on √½ ≤ (1+s)/(1-s) ≤ √2, relative
+// error 5e-16; it is multiplied by s², at most 0.03.
+var atanhSeries = []float64{0.3333333333333335, 0.19999999999949444, 0.14285714313126918, 0.11111105544689748, 0.09091446216268435, 0.07665805861027504, 0.07308903576708663}
+
+// magic added to a number of moderate size leaves its nearest integer in the
+// low bits; logMagic and exponentOffset turn an exponent into a float64.
+const (
+	magic          = 1.5 * (1 << 52)
+	exponentOffset = 1024
+)
+
+var constants = map[uint64]Mem{}
+
+// bits is a constant of four equal lanes.
+func bits(b uint64) Mem {
+	if m, ok := constants[b]; ok {
+		return m
+	}
+	m := GLOBL(fmt.Sprintf("constant%016x", b), RODATA|NOPTR)
+	for lane := range 4 {
+		DATA(8*lane, U64(b))
+	}
+	constants[b] = m
+	return m
+}
+
+func value(v float64) Mem { return bits(math.Float64bits(v)) }
+
+// polynomial returns the polynomial with these coefficients, lowest first, in
+// x, by Estrin's scheme: these functions wait for results, not for units.
+func polynomial(c []float64, x Register) Register {
+	terms := make([]Register, 0, len(c))
+	for i := 0; i < len(c); i += 2 {
+		t := YMM()
+		if i+1 < len(c) {
+			VMOVUPD(value(c[i+1]), t)
+			VFMADD213PD(value(c[i]), x, t)
+		} else {
+			VMOVUPD(value(c[i]), t)
+		}
+		terms = append(terms, t)
+	}
+	for power := x; len(terms) > 1; {
+		square := YMM()
+		VMULPD(power, power, square)
+		power = square
+		half := terms[:0]
+		for i := 0; i < len(terms); i += 2 {
+			if i+1 < len(terms) {
+				VFMADD231PD(terms[i+1], power, terms[i])
+			}
+			half = append(half, terms[i])
+		}
+		terms = half
+	}
+	return terms[0]
+}
+
+// exp replaces x by e^x, relative error below 3e-16; below -708 it is e^-708.
+func exp(x Register) {
+	k, r := YMM(), YMM()
+	VMAXPD(value(-708), x, x)
+	VMOVUPD(value(magic), k)
+	VFMADD231PD(value(math.Log2E), x, k)
+	VSUBPD(value(magic), k, r)
+	const high = 0x3fe62e42fee00000    // the leading 32 bits of log 2
+	const low = 1.9082149292705877e-10 // and the rest
+	VFNMADD231PD(bits(high), r, x)
+	VFNMADD231PD(value(low), r, x)
+	q := polynomial(expSeries, x)
+	VFMADD213PD(value(1), q, x) // 1 + r q(r)
+	VPSLLQ(U8(52), k, k)
+	VPADDQ(k, x, x)
+}
+
+// split is y = 2^k f with √½ ≤ f < √2.
+type split struct {
+	biased  Register // k + exponentOffset, shifted to the place of an exponent
+	integer Register // k + exponentOffset
+	f       Register
+}
+
+func exponent(y Register) split {
+	s := split{biased: YMM(), integer: YMM(), f: YMM()}
+	offset := math.Float64bits(math.Sqrt2/2) - exponentOffset<<52
+	VPSUBQ(bits(offset), y, s.integer)
+	VPSRLQ(U8(52), s.integer, s.integer)
+	VPSLLQ(U8(52), s.integer, s.biased)
+	VPSUBQ(s.biased, y, s.f)
+	VPADDQ(bits(exponentOffset<<52), s.f, s.f)
+	return s
+}
+
+// number returns k as a float64.
+func (s split) number() Register {
+	const base = 1 << 52
+	VPOR(value(base), s.integer, s.integer)
+	VSUBPD(value(base+exponentOffset), s.integer, s.integer)
+	return s.integer
+}
+
+// log1pTail returns log(1+v) - v for |v| at most √2-1, without cancellation:
+// with s = v/(2+v) it is 2 atanh(s) - v = s (2 s² P(s²) - v).
+func log1pTail(v Register) Register {
+	s, z := YMM(), YMM()
+	VADDPD(value(2), v, s)
+	VDIVPD(s, v, s)
+	VMULPD(s, s, z)
+	p := polynomial(atanhSeries, z)
+	VADDPD(z, z, z)
+	VFMSUB213PD(v, z, p)
+	VMULPD(s, p, p)
+	return p
+}
+
+// log1p returns log(1+v), and that minus v, to full relative precision for
+// v > -1. What 1+v loses of v is put back.
+func log1p(v Register, minusV bool) Register {
+	one, a, lost, scale := YMM(), YMM(), YMM(), YMM()
+	VMOVUPD(value(1), one)
+	VADDPD(one, v, a)
+	VSUBPD(one, a, lost)
+	VSUBPD(lost, v, lost)
+	e := exponent(a)
+	VMOVUPD(bits(2047<<52), scale)
+	VPSUBQ(e.biased, scale, scale) // 2^-k
+	f := e.f
+	VSUBPD(one, f, f)
+	VFMADD231PD(lost, scale, f) // f-1, and for k = 0 exactly v
+	tail := log1pTail(f)
+	if minusV {
+		VSUBPD(v, f, f)
+	}
+	k := e.number()
+	VFMADD231PD(value(math.Ln2), k, f)
+	VADDPD(f, tail, tail)
+	return tail
+}
+
+// logarithms replaces every value, normal and positive, by its logarithm.
+func logarithms() {
+	TEXT("logAVX2", NOSPLIT, "func(v []float64)")
+	Pragma("noescape")
+	Doc("logAVX2 replaces positive normal values, a multiple of four, by their logarithms.")
+	p, n := base("v"), Load(Param("v").Len(), GP64())
+	SHRQ(U8(2), n)
+	JZ(LabelRef("end"))
+	loop("four", n, func() {
+		y := YMM()
+		VMOVUPD(Mem{Base: p}, y)
+		e := exponent(y)
+		VSUBPD(value(1), e.f, e.f)
+		tail := log1pTail(e.f)
+		k := e.number()
+		VFMADD231PD(value(math.Ln2), k, e.f)
+		VADDPD(e.f, tail, tail)
+		VMOVUPD(tail, Mem{Base: p})
+		add(p, 32)
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// Layout of what gainIntegrals is given and returns, in groups of four.
+const (
+	gainFields  = 6 // slope, τ/2, n, 1/mode, middle, half-width
+	gainResults = 3
+)
+
+// gainIntegrals integrates four gain posteriors at a time; see the Go version.
+func gainIntegrals() {
+	TEXT("gainIntegralsAVX2", NOSPLIT, "func(x, w []float64, groups int, d, scratch, out []float64)")
+	Pragma("noescape")
+	Doc("gainIntegralsAVX2 is gainIntegrals with AVX2.")
+	groups, d, out := number("groups"), base("d"), base("out")
+	field := func(i int) Mem { return Mem{Base: d, Disp: 32 * i} }
+	nodes, scratch := Load(Param("x").Len(), GP64()), base("scratch")
+	loop("group", groups, func() {
+		x, w, weight, i := base("x"), base("w"), GP64(), GP64()
+		MOVQ(scratch, weight)
+		MOVQ(nodes, i)
+		sums := kernels{isa: isa{lanes: 4}}.zeroed(2)
+		sum, first := sums[0], sums[1]
+		loop("node", i, func() {
+			at, u, v, q := YMM(), YMM(), YMM(), YMM()
+			VBROADCASTSD(Mem{Base: x}, at)
+			VMOVUPD(field(5), u)
+			VFMADD213PD(field(4), at, u)
+			VMULPD(field(3), u, v)
+			VMOVUPD(field(0), q)
+			VFNMADD231PD(field(1), u, q)
+			VMULPD(u, q, q) // u (slope - τu/2)
+			l := log1p(v, true)
+			VFMADD231PD(field(2), l, q)
+			VMOVUPD(q, Mem{Base: weight})
+			add(x, 8)
+			add(weight, 32)
+		})
+		// The exponentials apart: two short chains of operations overlap better
+		// with those of the next nodes than one long one.
+		x = base("x")
+		MOVQ(scratch, weight)
+		MOVQ(nodes, i)
+		loop("exponential", i, func() {
+			at, q, weightOf := YMM(), YMM(), YMM()
+			VMOVUPD(Mem{Base: weight}, q)
+			exp(q)
+			VBROADCASTSD(Mem{Base: x}, at)
+			VBROADCASTSD(Mem{Base: w}, weightOf)
+			VMULPD(weightOf, q, q)
+			VMOVUPD(q, Mem{Base: weight})
+			VADDPD(q, sum, sum)
+			VFMADD231PD(at, q, first)
+			add(x, 8)
+			add(w, 8)
+			add(weight, 32)
+		})
+		VDIVPD(sum, first, first)
+		second := kernels{isa: isa{lanes: 4}}.zeroed(1)[0]
+		xs := base("x")
+		MOVQ(scratch, weight)
+		MOVQ(nodes, i)
+		loop("spread", i, func() {
+			at := YMM()
+			VBROADCASTSD(Mem{Base: xs}, at)
+			VSUBPD(first, at, at)
+			VMULPD(at, at, at)
+			VFMADD231PD(Mem{Base: weight}, at, second)
+			add(xs, 8)
+			add(weight, 32)
+		})
+		VDIVPD(sum, second, second)
+		VMOVUPD(sum, Mem{Base: out})
+		VMOVUPD(first, Mem{Base: out, Disp: 32})
+		VMOVUPD(second, Mem{Base: out, Disp: 64})
+		add(d, 32*gainFields)
+		add(out, 32*gainResults)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// gaussBernoulli is the denoiser; see the Go version for the formulas.
+func gaussBernoulli() {
+	TEXT("gaussBernoulliAVX2", NOSPLIT, "func(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64)")
+	Pragma("noescape")
+	Doc("gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.")
+	mean, variance, lambda, sigma := base("mean"), base("variance"), base("lambda"), base("sigma")
+	n := Load(Param("lambda").Len(), GP64())
+	parameter := func(name string) Mem {
+		m, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		return m.Addr
+	}
+	all := func(name string) Register {
+		v := YMM()
+		VBROADCASTSD(parameter(name), v)
+		return v
+	}
+	center, power := all("signalMean"), all("signalVar")
+	inversePower := YMM()
+	VMOVUPD(value(1), inversePower)
+	VDIVPD(power, inversePower, inversePower)
+	SHRQ(U8(2), n)
+	JZ(LabelRef("end"))
+	loop("four", n, func() {
+		l, s := YMM(), YMM()
+		VMOVUPD(Mem{Base: lambda}, l)
+		VMOVUPD(Mem{Base: sigma}, s)
+		ratio := YMM() // v/Σ
+		VDIVPD(s, power, ratio)
+		VMINPD(value(1e300), ratio, ratio)
+		// t is the smaller of v and Σ divided by the larger; the larger one's
+		// inverse takes no further division, and scale is 1/(1+t).
+		big, low, t, larger := YMM(), YMM(), YMM(), YMM()
+		VCMPPD(U8(0x1e), s, power, big) // v > Σ
+		VMINPD(s, power, low)
+		VMULPD(inversePower, s, t)
+		VBLENDVPD(big, t, ratio, t)
+		VMULPD(inversePower, ratio, larger)
+		VBLENDVPD(big, inversePower, larger, larger)
+		scale, onePlus := YMM(), YMM()
+		VMOVUPD(value(1), scale)
+		VADDPD(scale, t, onePlus)
+		VDIVPD(onePlus, scale, scale)
+		VMULPD(scale, low, low) // variance on the slab
+		// The log of the slab's evidence over the spike's.
+		quadratic := YMM()
+		VMULPD(l, ratio, quadratic)
+		VADDPD(center, quadratic, quadratic)
+		VADDPD(center, quadratic, quadratic)
+		VMULPD(l, quadratic, quadratic)
+		VFNMADD231PD(center, center, quadratic)
+		VMULPD(larger, quadratic, quadratic)
+		VMULPD(scale, quadratic, quadratic)
+		// Mean on the slab.
+		a, b := YMM(), YMM()
+		VBLENDVPD(big, l, center, a)
+		VBLENDVPD(big, center, l, b)
+		VFMADD231PD(b, t, a)
+		VMULPD(scale, a, a)
+		VSUBPD(log1p(ratio, false), quadratic, quadratic)
+		odds := all("logOdds")
+		VFMADD231PD(value(0.5), quadratic, odds)
+		// Probability of the slab, and of the spike.
+		e := YMM()
+		VORPD(bits(1<<63), odds, e)
+		exp(e)
+		high, less := YMM(), YMM()
+		VADDPD(value(1), e, less)
+		VMOVUPD(value(1), high)
+		VDIVPD(less, high, high)
+		VMULPD(high, e, less)
+		on, off := YMM(), YMM()
+		VBLENDVPD(odds, less, high, on)
+		VBLENDVPD(odds, high, less, off)
+		VMULPD(on, a, b)
+		VMOVUPD(b, Mem{Base: mean})
+		VMULPD(a, a, a)
+		VFMADD231PD(off, a, low)
+		VMULPD(on, low, low)
+		VMOVUPD(low, Mem{Base: variance})
+		for _, p := range []Register{mean, variance, lambda, sigma} {
+			add(p, 32)
+		}
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// Layout of what gainShapes returns, in groups of four; as in package kernel.
+const (
+	shapeMode = iota
+	shapeSlope
+	shapeInverse
+	shapeCurvature
+	shapeWidth
+	shapeSkew
+	shapeRoom
+	shapeLeft
+	shapeRight
+	shapeSteepness
+	shapeFields
+)
+
+// tail is that of package kernel.
+const tail = 42
+
+// gainShapes finds where four gain posteriors are; see the Go version.
+func gainShapes() {
+	TEXT("gainShapesAVX2", NOSPLIT, "func(n, tau, b []float64, lo, hi float64, out []float64)")
+	Pragma("noescape")
+	Doc("gainShapesAVX2 is gainShapes with AVX2, for a multiple of four sensors.")
+	ns, taus, bs, out := base("n"), base("tau"), base("b"), base("out")
+	i := Load(Param("tau").Len(), GP64())
+	bound := func(name string) Register {
+		m, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := YMM()
+		VBROADCASTSD(m.Addr, v)
+		return v
+	}
+	lo, hi := bound("lo"), bound("hi")
+	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
+	n, tau, b := Mem{Base: ns}, Mem{Base: taus}, Mem{Base: bs}
+	SHRQ(U8(2), i)
+	JZ(LabelRef("end"))
+	loop("four", i, func() {
+		mode := gainMode(n, tau, b)
+		VMINPD(hi, mode, mode) // hi for the NaN of a density that only rises
+		VMAXPD(lo, mode, mode)
+		VMOVUPD(mode, field(shapeMode))
+		inverse, curvature := YMM(), YMM()
+		VMOVUPD(value(1), inverse)
+		VDIVPD(mode, inverse, inverse)
+		VMOVUPD(inverse, field(shapeInverse))
+		VMOVUPD(gainSlope(n, tau, b, mode, inverse), field(shapeSlope))
+		VMULPD(n, inverse, curvature)
+		VMULPD(inverse, curvature, curvature)
+		VMOVUPD(curvature, field(shapeCurvature))
+
+		total, width := YMM(), YMM()
+		VADDPD(tau, curvature, total)
+		VMOVUPD(value(1), width)
+		VSQRTPD(total, total)
+		VDIVPD(total, width, width)
+		VMOVUPD(width, field(shapeWidth))
+		VMULPD(inverse, width, width)
+		VMULPD(width, width, total)
+		VMULPD(width, total, total)
+		VMULPD(n, total, total)
+		VMOVUPD(total, field(shapeSkew))
+
+		left, right, room := YMM(), YMM(), YMM()
+		VSUBPD(lo, mode, left)
+		VSUBPD(mode, hi, right)
+		VMINPD(left, right, room)
+		VMOVUPD(room, field(shapeRoom))
+		slope := YMM()
+		VMOVUPD(bits(1<<63), slope)
+		VXORPD(field(shapeSlope), slope, slope)
+		reach := YMM()
+		VADDPD(tau, curvature, reach)
+		parabolaReach(slope, reach)
+		VMINPD(left, reach, left)
+		VXORPD(bits(1<<63), left, left)
+		VMOVUPD(left, field(shapeLeft))
+		VMOVUPD(field(shapeSlope), slope)
+		for range 3 {
+			closer := YMM()
+			VMULPD(inverse, right, closer)
+			VMULPD(value(2.0/3), closer, closer)
+			VADDPD(value(1), closer, closer)
+			VDIVPD(closer, curvature, closer)
+			VADDPD(tau, closer, closer)
+			parabolaReach(slope, closer)
+			VMINPD(right, closer, right)
+		}
+		VMOVUPD(right, field(shapeRight))
+
+		steep := func(u Register) Register {
+			s, d := YMM(), YMM()
+			VMOVUPD(value(1), d)
+			VFMADD231PD(inverse, u, d)
+			VDIVPD(d, curvature, d)
+			VADDPD(tau, d, d)
+			VMOVUPD(slope, s)
+			VFNMADD231PD(d, u, s)
+			VANDPD(bits(1<<63-1), s, s)
+			return s
+		}
+		steepness := steep(left)
+		VMAXPD(steep(right), steepness, steepness)
+		VSUBPD(left, right, right)
+		VMULPD(right, steepness, steepness)
+		VMULPD(value(0.5), steepness, steepness)
+		VMOVUPD(steepness, field(shapeSteepness))
+		for _, p := range []Register{ns, taus, bs} {
+			add(p, 32)
+		}
+		add(out, 32*shapeFields)
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// gainMode returns the positive root of τs² - Bs - n without cancellation.
+func gainMode(n, tau, b Mem) Register {
+	root, top, bottom := YMM(), YMM(), YMM()
+	VMOVUPD(n, root)
+	VMULPD(value(4), root, root)
+	VMULPD(tau, root, root)
+	shift := YMM()
+	VMOVUPD(b, shift)
+	VFMADD231PD(shift, shift, root)
+	VSQRTPD(root, root)
+	negativeTop, negativeBottom := YMM(), YMM()
+	VADDPD(root, shift, top)
+	VMOVUPD(tau, bottom)
+	VADDPD(bottom, bottom, bottom)
+	VMOVUPD(n, negativeTop)
+	VADDPD(negativeTop, negativeTop, negativeTop)
+	VSUBPD(shift, root, negativeBottom)
+	VBLENDVPD(shift, negativeTop, top, top)
+	VBLENDVPD(shift, negativeBottom, bottom, bottom)
+	VDIVPD(bottom, top, top)
+	return top
+}
+
+// gainSlope returns n/s - τs + B, its terms summed exactly.
+func gainSlope(n, tau, b Mem, s, inverse Register) Register {
+	product, lost, ratio, rest := YMM(), YMM(), YMM(), YMM()
+	VMULPD(tau, s, product)
+	VMOVUPD(product, lost)
+	VFMSUB231PD(tau, s, lost) // τs - product, what rounding took
+	VMULPD(n, inverse, ratio)
+	VMOVUPD(n, rest)
+	VFNMADD231PD(ratio, s, rest)
+	VMULPD(inverse, rest, rest)
+	VSUBPD(lost, rest, rest)
+	minus, shift := YMM(), YMM()
+	VXORPD(bits(1<<63), product, minus)
+	VMOVUPD(b, shift)
+	sum := twoSum(twoSum(shift, minus, rest), ratio, rest)
+	VADDPD(rest, sum, sum)
+	return sum
+}
+
+// twoSum returns a+b and adds what rounding took to rest.
+func twoSum(a, b, rest Register) Register {
+	sum, bb, t := YMM(), YMM(), YMM()
+	VADDPD(b, a, sum)
+	VSUBPD(a, sum, bb)
+	VSUBPD(bb, sum, t)
+	VSUBPD(t, a, t)
+	VADDPD(t, rest, rest)
+	VSUBPD(bb, b, bb)
+	VADDPD(bb, rest, rest)
+	return sum
+}
+
+// parabolaReach replaces curvature by where slope·u - curvature·u²/2 has fallen
+// to -tail.
+func parabolaReach(slope, curvature Register) {
+	root, top, bottom := YMM(), YMM(), YMM()
+	VMULPD(value(2*tail), curvature, root)
+	VFMADD231PD(slope, slope, root)
+	VSQRTPD(root, root)
+	VADDPD(root, slope, top)
+	VSUBPD(slope, root, bottom)
+	VBLENDVPD(slope, value(2*tail), top, top)
+	VBLENDVPD(slope, bottom, curvature, bottom)
+	VDIVPD(bottom, top, curvature)
+}

@@ -1,0 +1,34 @@
+// Command gen writes the assembly of package kernel with avo. It is a module of
+// its own, so that avo is no dependency of calamp:
+//
+//	go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg kernel
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+)
+
+func main() {
+	ConstraintExpr("!noasm")
+	for _, v := range []isa{{name: "AVX2", lanes: 4, group: 3}, {name: "AVX512", lanes: 8, group: 5}} {
+		for _, e := range []entry{{"F32", "float32", 4}, {"F64", "float64", 8}} {
+			k := kernels{isa: v, entry: e}
+			for _, quadratic := range []bool{true, false} {
+				k.forward1(quadratic)
+				k.backward1(quadratic)
+			}
+			for signals := 1; signals <= v.group; signals++ {
+				for _, squares := range []bool{false, true} {
+					k.dot(signals, squares)
+					k.axpy(signals, squares)
+				}
+			}
+		}
+	}
+	read()
+	logarithms()
+	gainIntegrals()
+	gaussBernoulli()
+	gainShapes()
+	Generate()
+}

@@ -1,0 +1,85 @@
+// Package kernel holds the inner loops over the entries of W: generated
+// assembly for AVX-512 and for AVX2 with FMA, and the same in plain Go for
+// other machines, for the noasm build tag, and as what the others are tested
+// against.
+//
+// W is packed in panels of four rows, a panel in blocks of sixteen columns,
+// padded with zeros: the kernels read one stream and have no ragged ends. Sums
+// are in float64 whatever the storage. The kernels of different instruction
+// sets add in different orders, so their results differ in the last digits;
+// one kernel always gives the same bits.
+package kernel
+
+//go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg kernel"
+
+import "math"
+
+// Entry is how an entry of W is stored.
+type Entry interface{ float32 | float64 }
+
+const (
+	// Rows is the number of rows in a panel.
+	Rows = 4
+	// Columns is the number of columns in a block.
+	Columns = 16
+
+	blockSize = Rows * Columns
+)
+
+// Set is the kernels of one instruction set for one kind of entry. In all of
+// them w starts at a block, and blocks counts blocks of the panel from there.
+type Set[T Entry] struct {
+	// Group is the largest number of signals that Dot and Axpy take.
+	Group int
+
+	// ForwardOne sets z and v (Rows each) to the products of a panel with x,
+	// and of its squares with c. ForwardOneLinear leaves out the squares.
+	ForwardOne       func(w []T, blocks int, x, c, z, v []float64)
+	ForwardOneLinear func(w []T, blocks int, x, z []float64)
+
+	// BackwardOne adds the products of a panel's transpose with g (Rows) to r,
+	// and of its squares with d to h.
+	BackwardOne       func(w []T, blocks int, r, h, g, d []float64)
+	BackwardOneLinear func(w []T, blocks int, r, g []float64)
+
+	// Dot and Axpy are the two halves for as many signals as their index, over
+	// a tile of blocks of several panels; the Squares take the squares of w.
+	Dot, DotSquares   []Dot[T]
+	Axpy, AxpySquares []Axpy[T]
+}
+
+// Dot adds the products of a tile's rows with several signals to z. Panels are
+// panelStep entries apart. Block b of signal s is the Columns values at
+// x[b*xStep+s*Columns]; the sums of panel a and signal s, the Rows values at
+// z[a*zStep+s*Rows].
+type Dot[T Entry] func(w []T, panels, panelStep, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// Axpy adds the products of a tile's transpose to r, which is laid out as x is
+// in [Dot]. The factor of row µ (counted through all panels) and signal s is
+// g[µ*gStep+s].
+type Axpy[T Entry] func(w []T, panels, panelStep, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// Of returns the kernels that this process uses.
+func Of[T Entry]() *Set[T] { return set[T](active) }
+
+// set returns the kernels of an instruction set that this machine has.
+func set[T Entry](l Level) *Set[T] {
+	var entry T
+	if _, single := any(entry).(float32); single {
+		return any(sets32[l]).(*Set[T])
+	}
+	return any(sets64[l]).(*Set[T])
+}
+
+// Read combines the bits of w, at the speed of memory where the kernels are
+// assembly: what the time of a sweep is compared with.
+func Read(w []float32) uint64 {
+	if active != Go {
+		return readVector(w)
+	}
+	sum := uint32(0)
+	for _, v := range w {
+		sum ^= math.Float32bits(v)
+	}
+	return uint64(sum)
+}

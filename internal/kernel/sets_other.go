@@ -1,0 +1,19 @@
+//go:build !amd64 || noasm
+
+package kernel
+
+func best() Level { return Go }
+
+// With plain Go the only choice, these are never called.
+
+const noVectors = "calamp: no vector kernels in this build"
+
+func readVector([]float32) uint64 { panic(noVectors) }
+
+func logarithms([]float64) { panic(noVectors) }
+
+func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
+
+func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
+
+func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }

@@ -1,0 +1,22 @@
+//go:build !noasm
+
+package kernel
+
+// What an instruction set other than plain Go offers in this build. Calls are
+// direct, so that arguments may stay on the stack.
+
+func readVector(w []float32) uint64 { return readAVX2(w) }
+
+func logarithms(v []float64) { logAVX2(v) }
+
+func gainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
+	gainIntegralsAVX2(x, w, groups, d, scratch, out)
+}
+
+func gaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64) {
+	gaussBernoulliAVX2(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
+}
+
+func gainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
+	gainShapesAVX2(n, tau, b, lo, hi, out)
+}

@@ -1,0 +1,122 @@
+// Package parallel runs the parts of one iteration on several cores. Handing
+// work to a parked goroutine takes tens of microseconds, as long as a whole
+// iteration of a small problem, so helpers stay awake for a while after each
+// job, and nobody waits for one that has not come: the caller starts at once.
+package parallel
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// awake is how long a helper looks for the next job before it parks: longer
+	// than what an iteration does between its parallel parts.
+	awake = 100 * time.Microsecond
+
+	// patience is how often a helper looks before it lets another goroutine run
+	// and reads the clock.
+	patience = 200
+)
+
+// team is the process's helpers. It does one job at a time: a job that comes
+// while another runs is done by its caller alone, which is as it should be when
+// many problems are solved side by side.
+type team struct {
+	busy sync.Mutex // held during a job
+
+	// The job. Parts are handed out by counting left down, so that a helper
+	// that comes late, even for an earlier job, finds either nothing or a part
+	// of the present one.
+	part  func(i int)
+	left  atomic.Int64 // parts not handed out, if positive
+	seats atomic.Int64 // helpers that may still join
+	done  atomic.Int64
+
+	number  atomic.Uint64 // of jobs so far
+	parked  atomic.Int64
+	wake    chan struct{}
+	helpers int
+}
+
+var shared = team{wake: make(chan struct{}, 1024)}
+
+// Run calls part(0) … part(n-1), each once and in no order, on at most threads
+// goroutines, and returns when all are done. It allocates nothing if part does
+// not.
+func Run(n, threads int, part func(i int)) {
+	threads = min(threads, n, runtime.GOMAXPROCS(0))
+	if threads <= 1 || !shared.busy.TryLock() {
+		for i := range n {
+			part(i)
+		}
+		return
+	}
+	defer shared.busy.Unlock()
+	shared.run(n, threads-1, part)
+}
+
+func (t *team) run(n, helpers int, part func(int)) {
+	for ; t.helpers < min(helpers, cap(t.wake)); t.helpers++ {
+		go t.help(t.number.Load())
+	}
+	t.part = part
+	t.done.Store(0)
+	t.seats.Store(int64(helpers))
+	t.left.Store(int64(n))
+	t.number.Add(1)
+	for range min(t.parked.Load(), int64(helpers)) {
+		select {
+		case t.wake <- struct{}{}:
+		default: // enough have been called
+		}
+	}
+	t.work()
+	for spins := 1; t.done.Load() < int64(n); spins++ {
+		if spins%patience == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// work does parts until none is left.
+func (t *team) work() {
+	for i := t.left.Add(-1); i >= 0; i = t.left.Add(-1) {
+		t.part(int(i))
+		t.done.Add(1)
+	}
+}
+
+// help is the life of a helper, which has seen jobs up to number seen.
+func (t *team) help(seen uint64) {
+	idle := time.Now()
+	for spins := 1; ; spins++ {
+		if number := t.number.Load(); number != seen {
+			seen = number
+			if t.seats.Add(-1) >= 0 {
+				t.work()
+			}
+			idle = time.Now()
+		}
+		if spins%patience != 0 {
+			continue
+		}
+		if time.Since(idle) > awake {
+			t.park(seen)
+			idle = time.Now()
+		} else {
+			runtime.Gosched()
+		}
+	}
+}
+
+// park sleeps until a job newer than seen may be there.
+func (t *team) park(seen uint64) {
+	t.parked.Add(1)
+	defer t.parked.Add(-1)
+	if t.number.Load() == seen {
+		<-t.wake
+	}
+}
