@@ -295,7 +295,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 		t.Fatal(err)
 	}
 	var runs [][]errorsAt
-	for seed := range seedCount(4) {
+	for seed := range seedCount(16) {
 		runs = append(runs, streamErrors(t, te, *first+uint64(seed)))
 	}
 	var list []comparison
@@ -314,7 +314,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
 	t.Helper()
 	in, w := drawSingle(t, te, seed)
-	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Variance: calamp.Scalar, Threads: 1})
+	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
