@@ -41,31 +41,69 @@ func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:len(x)*Lanes], out[:groups*GainResults*Lanes])
 }
 
+// MostPower is the largest n that [GainPowers] takes: with more, the rounding
+// of 1 + u/mode would be seen in the results.
+const MostPower = 64
+
+// MostRatio is the largest ratio of the ends of the range that [GainPowers]
+// takes: its factors must not leave the range of float64.
+const MostRatio = 1e4
+
+// GainPowers is [GainIntegrals] for an even number of nodes where n is the same
+// small whole number for all sensors. What is in the place of GainSlope is
+// the slope minus n/mode.
+func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
+	if active == Go {
+		plainGainPowers(x, w, n, groups, d, scratch, out)
+		return
+	}
+	gainPowers(x, w[:len(x)], n, groups, d[:groups*GainFields*Lanes], scratch[:len(x)*Lanes], out[:groups*GainResults*Lanes])
+}
+
+// plainGainPowers takes the logarithm all the same.
+func plainGainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
+	for at := range groups * Lanes {
+		p := gainParameters(d, at)
+		p[GainSlope] += float64(n) * p[GainInverse]
+		p[GainCount] = float64(n)
+		plainGainIntegral(x, w, &p, scratch, out[at/Lanes*GainResults*Lanes+at%Lanes:])
+	}
+}
+
 func plainGainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	for at := range groups * Lanes {
-		group, lane := at/Lanes, at%Lanes
-		field := func(i int) float64 { return d[(group*GainFields+i)*Lanes+lane] }
-		slope, halfTau, n := field(GainSlope), field(GainHalfTau), field(GainCount)
-		inverse, middle, half := field(GainInverse), field(GainMiddle), field(GainHalfWidth)
-		var sum, first, second float64
-		for i, x := range x {
-			u := middle + float64(half*x)
-			h := u * (slope - float64(halfTau*u))
-			if n != 0 {
-				h += float64(n * log1pTail(u*inverse))
-			}
-			weight := w[i] * math.Exp(h)
-			scratch[i] = weight
-			sum += weight
-			first += float64(weight * x)
+		p := gainParameters(d, at)
+		plainGainIntegral(x, w, &p, scratch, out[at/Lanes*GainResults*Lanes+at%Lanes:])
+	}
+}
+
+// gainParameters returns those of one sensor.
+func gainParameters(d []float64, at int) (p [GainFields]float64) {
+	for i := range p {
+		p[i] = d[(at/Lanes*GainFields+i)*Lanes+at%Lanes]
+	}
+	return p
+}
+
+func plainGainIntegral(x, w []float64, p *[GainFields]float64, scratch, out []float64) {
+	var sum, first, second float64
+	for i, x := range x {
+		u := p[GainMiddle] + float64(p[GainHalfWidth]*x)
+		h := u * (p[GainSlope] - float64(p[GainHalfTau]*u))
+		if n := p[GainCount]; n != 0 {
+			h += float64(n * log1pTail(u*p[GainInverse]))
 		}
-		first /= sum
-		for i, x := range x {
-			second += float64(scratch[i] * (x - first) * (x - first))
-		}
-		for i, v := range [GainResults]float64{GainMass: sum, GainFirst: first, GainSecond: second / sum} {
-			out[(group*GainResults+i)*Lanes+lane] = v
-		}
+		weight := w[i] * math.Exp(h)
+		scratch[i] = weight
+		sum += weight
+		first += float64(weight * x)
+	}
+	first /= sum
+	for i, x := range x {
+		second += float64(scratch[i] * (x - first) * (x - first))
+	}
+	for i, v := range [GainResults]float64{GainMass: sum, GainFirst: first, GainSecond: second / sum} {
+		out[i*Lanes] = v
 	}
 }
 
@@ -86,6 +124,18 @@ func Log(v []float64) {
 	}
 	for i, x := range v {
 		v[i] = math.Log(x)
+	}
+}
+
+// Exp replaces values up to 709, a multiple of Lanes, by their exponentials, with
+// a relative error below 3e-16; below -708 it is e^-708.
+func Exp(v []float64) {
+	if active != Go {
+		exponentials(v)
+		return
+	}
+	for i, x := range v {
+		v[i] = math.Exp(max(x, -708))
 	}
 }
 

@@ -180,6 +180,26 @@ func logarithms() {
 	RET()
 }
 
+// exponentials replaces every value by its exponential.
+func exponentials() {
+	TEXT("expAVX2", NOSPLIT, "func(v []float64)")
+	Pragma("noescape")
+	Doc("expAVX2 replaces values up to 709, a multiple of four, by their exponentials.")
+	p, n := base("v"), Load(Param("v").Len(), GP64())
+	SHRQ(U8(2), n)
+	JZ(LabelRef("end"))
+	loop("four", n, func() {
+		x := YMM()
+		VMOVUPD(Mem{Base: p}, x)
+		exp(x)
+		VMOVUPD(x, Mem{Base: p})
+		add(p, 32)
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
 // Layout of what gainIntegrals is given and returns, in groups of four.
 const (
 	gainFields  = 6 // slope, τ/2, n, 1/mode, middle, half-width
@@ -234,24 +254,98 @@ func gainIntegrals() {
 			add(w, 8)
 			add(weight, 32)
 		})
-		VDIVPD(sum, first, first)
-		second := kernels{isa: isa{lanes: 4}}.zeroed(1)[0]
-		xs := base("x")
+		gainResult(base("x"), scratch, nodes, out, sum, first)
+		add(d, 32*gainFields)
+		add(out, 32*gainResults)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// gainResult writes the results of a group, from the sums of its weights and of
+// these times the nodes.
+func gainResult(x, scratch, nodes, out, sum, first Register) {
+	VDIVPD(sum, first, first)
+	second, weight, i := kernels{isa: isa{lanes: 4}}.zeroed(1)[0], GP64(), GP64()
+	MOVQ(scratch, weight)
+	MOVQ(nodes, i)
+	loop("spread", i, func() {
+		at := YMM()
+		VBROADCASTSD(Mem{Base: x}, at)
+		VSUBPD(first, at, at)
+		VMULPD(at, at, at)
+		VFMADD231PD(Mem{Base: weight}, at, second)
+		add(x, 8)
+		add(weight, 32)
+	})
+	VDIVPD(sum, second, second)
+	VMOVUPD(sum, Mem{Base: out})
+	VMOVUPD(first, Mem{Base: out, Disp: 32})
+	VMOVUPD(second, Mem{Base: out, Disp: 64})
+}
+
+// gainPowers is gainIntegrals where all sensors have one small whole n: a power
+// takes a tenth of the operations of a logarithm. Two nodes at a time, so that
+// the loop over the bits of n is walked half as often.
+func gainPowers() {
+	TEXT("gainPowersAVX2", NOSPLIT, "func(x, w []float64, n, groups int, d, scratch, out []float64)")
+	Pragma("noescape")
+	Doc("gainPowersAVX2 is gainPowers with AVX2.")
+	groups, d, out, n := number("groups"), base("d"), base("out"), number("n")
+	field := func(i int) Mem { return Mem{Base: d, Disp: 32 * i} }
+	nodes, scratch := Load(Param("x").Len(), GP64()), base("scratch")
+	loop("group", groups, func() {
+		x, w, weight, i := base("x"), base("w"), GP64(), GP64()
 		MOVQ(scratch, weight)
 		MOVQ(nodes, i)
-		loop("spread", i, func() {
-			at := YMM()
-			VBROADCASTSD(Mem{Base: xs}, at)
-			VSUBPD(first, at, at)
-			VMULPD(at, at, at)
-			VFMADD231PD(Mem{Base: weight}, at, second)
-			add(xs, 8)
-			add(weight, 32)
+		SHRQ(U8(1), i)
+		sums := kernels{isa: isa{lanes: 4}}.zeroed(2)
+		sum, first := sums[0], sums[1]
+		loop("pair", i, func() {
+			var exponent, powers, ratio [2]Register
+			for j := range exponent {
+				u, q, v, r := YMM(), YMM(), YMM(), YMM()
+				VBROADCASTSD(Mem{Base: x, Disp: 8 * j}, v)
+				VMOVUPD(field(5), u)
+				VFMADD213PD(field(4), v, u)
+				VMOVUPD(field(0), q)
+				VFNMADD231PD(field(1), u, q)
+				VMULPD(u, q, q)
+				VMOVUPD(value(1), r)
+				VMOVUPD(field(3), v)
+				VFMADD213PD(r, u, v) // s/mode
+				exponent[j], powers[j], ratio[j] = q, r, v
+			}
+			bit := GP64()
+			MOVQ(n, bit)
+			Label("bit")
+			TESTQ(U32(1), bit)
+			JZ(LabelRef("even"))
+			for j, r := range powers {
+				VMULPD(ratio[j], r, r)
+			}
+			Label("even")
+			for _, v := range ratio {
+				VMULPD(v, v, v)
+			}
+			SHRQ(U8(1), bit)
+			JNZ(LabelRef("bit"))
+			for j, q := range exponent {
+				exp(q)
+				at := YMM()
+				VBROADCASTSD(Mem{Base: w, Disp: 8 * j}, at)
+				VMULPD(powers[j], at, at)
+				VMULPD(at, q, q)
+				VMOVUPD(q, Mem{Base: weight, Disp: 32 * j})
+				VBROADCASTSD(Mem{Base: x, Disp: 8 * j}, at)
+				VADDPD(q, sum, sum)
+				VFMADD231PD(at, q, first)
+			}
+			add(x, 16)
+			add(w, 16)
+			add(weight, 64)
 		})
-		VDIVPD(sum, second, second)
-		VMOVUPD(sum, Mem{Base: out})
-		VMOVUPD(first, Mem{Base: out, Disp: 32})
-		VMOVUPD(second, Mem{Base: out, Disp: 64})
+		gainResult(base("x"), scratch, nodes, out, sum, first)
 		add(d, 32*gainFields)
 		add(out, 32*gainResults)
 	})
@@ -266,19 +360,7 @@ func gaussBernoulli() {
 	Doc("gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.")
 	mean, variance, lambda, sigma := base("mean"), base("variance"), base("lambda"), base("sigma")
 	n := Load(Param("lambda").Len(), GP64())
-	parameter := func(name string) Mem {
-		m, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
-		return m.Addr
-	}
-	all := func(name string) Register {
-		v := YMM()
-		VBROADCASTSD(parameter(name), v)
-		return v
-	}
-	center, power := all("signalMean"), all("signalVar")
+	center, power := broadcast("signalMean"), broadcast("signalVar")
 	inversePower := YMM()
 	VMOVUPD(value(1), inversePower)
 	VDIVPD(power, inversePower, inversePower)
@@ -321,7 +403,7 @@ func gaussBernoulli() {
 		VFMADD231PD(b, t, a)
 		VMULPD(scale, a, a)
 		VSUBPD(log1p(ratio, false), quadratic, quadratic)
-		odds := all("logOdds")
+		odds := broadcast("logOdds")
 		VFMADD231PD(value(0.5), quadratic, odds)
 		// Probability of the slab, and of the spike.
 		e := YMM()
@@ -359,6 +441,9 @@ const (
 	shapeWidth
 	shapeSkew
 	shapeRoom
+	shapeSeriesMass
+	shapeSeriesMean
+	shapeSeriesVariance
 	shapeLeft
 	shapeRight
 	shapeSteepness
@@ -375,16 +460,7 @@ func gainShapes() {
 	Doc("gainShapesAVX2 is gainShapes with AVX2, for a multiple of four sensors.")
 	ns, taus, bs, out := base("n"), base("tau"), base("b"), base("out")
 	i := Load(Param("tau").Len(), GP64())
-	bound := func(name string) Register {
-		m, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
-		v := YMM()
-		VBROADCASTSD(m.Addr, v)
-		return v
-	}
-	lo, hi := bound("lo"), bound("hi")
+	lo, hi := broadcast("lo"), broadcast("hi")
 	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
 	n, tau, b := Mem{Base: ns}, Mem{Base: taus}, Mem{Base: bs}
 	SHRQ(U8(2), i)
@@ -409,56 +485,19 @@ func gainShapes() {
 		VSQRTPD(total, total)
 		VDIVPD(total, width, width)
 		VMOVUPD(width, field(shapeWidth))
-		VMULPD(inverse, width, width)
-		VMULPD(width, width, total)
-		VMULPD(width, total, total)
-		VMULPD(n, total, total)
-		VMOVUPD(total, field(shapeSkew))
+		t, skew := YMM(), YMM()
+		VMULPD(inverse, width, t)
+		VMULPD(t, t, skew)
+		VMULPD(t, skew, skew)
+		VMULPD(n, skew, skew)
+		VMOVUPD(skew, field(shapeSkew))
+		gainSeries(width, t, skew, field)
 
-		left, right, room := YMM(), YMM(), YMM()
+		left, right := YMM(), YMM()
 		VSUBPD(lo, mode, left)
 		VSUBPD(mode, hi, right)
-		VMINPD(left, right, room)
-		VMOVUPD(room, field(shapeRoom))
-		slope := YMM()
-		VMOVUPD(bits(1<<63), slope)
-		VXORPD(field(shapeSlope), slope, slope)
-		reach := YMM()
-		VADDPD(tau, curvature, reach)
-		parabolaReach(slope, reach)
-		VMINPD(left, reach, left)
-		VXORPD(bits(1<<63), left, left)
-		VMOVUPD(left, field(shapeLeft))
-		VMOVUPD(field(shapeSlope), slope)
-		for range 3 {
-			closer := YMM()
-			VMULPD(inverse, right, closer)
-			VMULPD(value(2.0/3), closer, closer)
-			VADDPD(value(1), closer, closer)
-			VDIVPD(closer, curvature, closer)
-			VADDPD(tau, closer, closer)
-			parabolaReach(slope, closer)
-			VMINPD(right, closer, right)
-		}
-		VMOVUPD(right, field(shapeRight))
-
-		steep := func(u Register) Register {
-			s, d := YMM(), YMM()
-			VMOVUPD(value(1), d)
-			VFMADD231PD(inverse, u, d)
-			VDIVPD(d, curvature, d)
-			VADDPD(tau, d, d)
-			VMOVUPD(slope, s)
-			VFNMADD231PD(d, u, s)
-			VANDPD(bits(1<<63-1), s, s)
-			return s
-		}
-		steepness := steep(left)
-		VMAXPD(steep(right), steepness, steepness)
-		VSUBPD(left, right, right)
-		VMULPD(right, steepness, steepness)
-		VMULPD(value(0.5), steepness, steepness)
-		VMOVUPD(steepness, field(shapeSteepness))
+		VMINPD(left, right, right)
+		VMOVUPD(right, field(shapeRoom))
 		for _, p := range []Register{ns, taus, bs} {
 			add(p, 32)
 		}
@@ -467,6 +506,116 @@ func gainShapes() {
 	Label("end")
 	VZEROUPPER()
 	RET()
+}
+
+// gainSeries writes the moments of a narrow posterior; see the Go version.
+func gainSeries(width, t, skew Register, field func(int) Mem) {
+	e, st, t2, a := YMM(), YMM(), YMM(), YMM()
+	VMULPD(field(shapeSlope), width, e)
+	VMULPD(skew, t, st)
+	VMULPD(t, t, t2)
+	VMOVUPD(value(3), a)
+	VFMADD213PD(value(1), t2, a)
+	VFMADD213PD(e, skew, a) // e + s (1 + 3t²)
+	VMULPD(width, a, a)
+	VMOVUPD(a, field(shapeSeriesMean))
+
+	b := YMM()
+	VMOVUPD(value(-15), b)
+	VFMADD213PD(value(-3), t2, b)
+	VMULPD(st, b, b) // -3st - 15st³
+	c := YMM()
+	VADDPD(e, e, c)
+	VFMADD231PD(value(4), skew, c)
+	VFMADD231PD(skew, c, b)
+	VADDPD(value(1), b, b)
+	VMULPD(width, b, b)
+	VMULPD(width, b, b)
+	VMOVUPD(b, field(shapeSeriesVariance))
+
+	d := YMM()
+	VMOVUPD(value(-2.5), d)
+	VFMADD213PD(value(-0.75), t2, d)
+	VMULPD(st, d, d)
+	VMULPD(value(5.0/6), skew, c)
+	VADDPD(e, c, c)
+	VFMADD231PD(skew, c, d)
+	VMULPD(value(0.5), e, c)
+	VFMADD231PD(e, c, d)
+	VADDPD(value(1), d, d)
+	VMULPD(value(math.Sqrt(2*math.Pi)), width, c)
+	VMULPD(c, d, d)
+	VMOVUPD(d, field(shapeSeriesMass))
+}
+
+// gainEnds finds what must be integrated of four gain posteriors; see the Go
+// version.
+func gainEnds() {
+	TEXT("gainEndsAVX2", NOSPLIT, "func(tau []float64, lo, hi float64, out []float64)")
+	Pragma("noescape")
+	Doc("gainEndsAVX2 is gainEnds with AVX2, for four sensors.")
+	tau, out := Mem{Base: base("tau")}, base("out")
+	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
+	lo, hi := broadcast("lo"), broadcast("hi")
+	mode, inverse, curvature := field(shapeMode), YMM(), YMM()
+	VMOVUPD(field(shapeInverse), inverse)
+	VMOVUPD(field(shapeCurvature), curvature)
+	left, right := YMM(), YMM()
+	VMOVUPD(mode, left)
+	VSUBPD(left, hi, right)
+	VSUBPD(lo, left, left)
+	slope := YMM()
+	VMOVUPD(bits(1<<63), slope)
+	VXORPD(field(shapeSlope), slope, slope)
+	reach := YMM()
+	VADDPD(tau, curvature, reach)
+	parabolaReach(slope, reach)
+	VMINPD(left, reach, left)
+	VXORPD(bits(1<<63), left, left)
+	VMOVUPD(left, field(shapeLeft))
+	VMOVUPD(field(shapeSlope), slope)
+	for range 3 {
+		closer := YMM()
+		VMULPD(inverse, right, closer)
+		VMULPD(value(2.0/3), closer, closer)
+		VADDPD(value(1), closer, closer)
+		VDIVPD(closer, curvature, closer)
+		VADDPD(tau, closer, closer)
+		parabolaReach(slope, closer)
+		VMINPD(right, closer, right)
+	}
+	VMOVUPD(right, field(shapeRight))
+
+	steep := func(u Register) Register {
+		s, d := YMM(), YMM()
+		VMOVUPD(value(1), d)
+		VFMADD231PD(inverse, u, d)
+		VDIVPD(d, curvature, d)
+		VADDPD(tau, d, d)
+		VMOVUPD(slope, s)
+		VFNMADD231PD(d, u, s)
+		VANDPD(bits(1<<63-1), s, s)
+		return s
+	}
+	steepness := steep(left)
+	VMAXPD(steep(right), steepness, steepness)
+	VSUBPD(left, right, right)
+	VMULPD(right, steepness, steepness)
+	VMULPD(value(0.5), steepness, steepness)
+	VMOVUPD(steepness, field(shapeSteepness))
+	VZEROUPPER()
+	RET()
+}
+
+// broadcast loads a parameter into all lanes.
+func broadcast(name string) Register {
+	m, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v := YMM()
+	VBROADCASTSD(m.Addr, v)
+	return v
 }
 
 // gainMode returns the positive root of τs² - Bs - n without cancellation.
