@@ -31,6 +31,9 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	}
 	start := time.Now()
 	err = r.iterate(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
 	res := r.result()
 	res.Warnings = r.warnings(res)
 	res.Wall = time.Since(start)
