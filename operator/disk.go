@@ -152,7 +152,8 @@ func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
 	source := &diskSource[T]{Disk: d}
 	s := &diskSweep[T]{newDenseSweep[T](d.Shape, source, p, q, threads), source}
 	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
-	source.slab = max(1, int(slab)/s.block) * s.block
+	longest := s.parts[0].end - s.parts[0].first
+	source.slab = min(max(1, int(slab)/s.block)*s.block, longest)
 	source.free = make(chan []T, 2*s.threads)
 	for range cap(source.free) {
 		source.free <- make([]T, source.slab*d.PanelSize())
