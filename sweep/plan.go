@@ -101,10 +101,9 @@ func extrapolate(probes []Probe, points []Point) time.Duration {
 // batchTime is the work that is worth a message of its own.
 const batchTime = time.Second
 
-// BatchSize is how many points to hand out together: enough for a second of
-// work, but so few that every worker gets its share, eight times.
-func (p *Plan) BatchSize(workers int) int {
+// BatchSize is how many points to hand out together, so that a message is worth
+// a second of work.
+func (p *Plan) BatchSize() int {
 	mean := p.Work / time.Duration(max(1, p.Points))
-	size := int(batchTime / max(mean, time.Microsecond))
-	return max(1, min(size, p.Points/(8*max(1, workers)), 1000))
+	return max(1, min(int(batchTime/max(mean, time.Microsecond)), 1000))
 }
