@@ -76,7 +76,7 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
 	root.PersistentFlags().SortFlags = false
-	root.AddCommand(a.demoCommand(), a.simulateCommand(), a.solveCommand(), a.onlineCommand(), a.sweepCommand(), a.inspectCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.simulateCommand(), a.solveCommand(), a.onlineCommand(), a.sweepCommand(), a.figureCommand(), a.inspectCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
