@@ -30,7 +30,7 @@ func diagonalAnsatz(t *table) (Picture, []string) {
 	panels := figure.Panels{OwnAxes: true, Alt: "Full covariances against diagonal ones: errors, and elements of V"}
 	var notes []string
 	largest := largestSize(t)
-	for i, p := range distinct(t, byP) {
+	for _, p := range distinct(t, byP) {
 		of := t.where(signals(p))
 		left := figure.Figure{
 			Title: fmt.Sprintf("P = %d, N = %d", p, largest),
@@ -61,7 +61,6 @@ func diagonalAnsatz(t *table) (Picture, []string) {
 			slope := math.Log(ratio.mean[n-1]/ratio.mean[0]) / math.Log(ratio.x[n-1]/ratio.x[0])
 			notes = append(notes, fmt.Sprintf("P = %d: the ratio falls as N^%.2f", p, slope))
 		}
-		_ = i
 		panels.Rows = append(panels.Rows, []figure.Figure{left, middle, right})
 	}
 	return panels, notes
@@ -87,19 +86,63 @@ func largestGap(a, b curve) float64 {
 }
 
 func dynamicsOffline(t *table) (Picture, []string) {
-	f := figure.Figure{
+	var all []trajectory
+	for _, p := range distinct(t, byP) {
+		of := t.where(signals(p))
+		all = append(all, trajectory{fmt.Sprintf("P = %d", p), of.where(algorithm(sweep.Published)), of.where(algorithm(sweep.SE))})
+	}
+	return dynamics(all, "Errors along the iterations, by the number of signals")
+}
+
+func dynamicsOnline(t *table) (Picture, []string) {
+	var all []trajectory
+	for _, k := range distinct(t, bySample) {
+		of := t.where(sample(k))
+		all = append(all, trajectory{fmt.Sprintf("k = %d", k), of.where(algorithm(sweep.Online)), of.where(algorithm(sweep.SEOnline))})
+	}
+	return dynamics(all, "Errors along the iterations of some samples of a stream")
+}
+
+// trajectory is what was measured along iterations, and what was predicted.
+type trajectory struct {
+	name    string
+	amp, se *table
+}
+
+// dynamics shows errors as they are and with the common scale removed: the
+// recursion without scale step hardly moves the scale, and at finite N its error
+// is what remains in the end.
+func dynamics(all []trajectory, alt string) (Picture, []string) {
+	panels := figure.Panels{
 		X: figure.Axis{Label: "iteration", Whole: true}, Y: figure.Axis{Label: "MSE of x", Log: true},
-		Width: 420, Height: 300, Alt: "Errors along the iterations: AMP on state evolution's lines",
+		Width: 560, Height: 300, Alt: alt,
 	}
+	var row []figure.Figure
 	var notes []string
-	for i, p := range distinct(t, byP) {
-		amp := t.where(signals(p), algorithm(sweep.Published)).curve(byIteration, value("x_mse"))
-		se := t.where(signals(p), algorithm(sweep.SE)).curve(byIteration, value("se_x_mse"))
-		f.Series = append(f.Series, theory("", se, i), measured(fmt.Sprintf("P = %d", p), amp, figure.Points, i))
-		notes = append(notes, agreement(fmt.Sprintf("P = %d", p), amp, se))
+	for _, side := range []struct{ title, column string }{{"as it is", "x_mse"}, {"scale removed", "x_mse_scaled"}} {
+		f := figure.Figure{Title: side.title}
+		for i, tr := range all {
+			amp := tr.amp.curve(byIteration, value(side.column))
+			se := tr.se.curve(byIteration, value("se_x_mse"))
+			f.Series = append(f.Series, theory("", se, i), measured(tr.name, amp, figure.Points, i))
+			notes = append(notes, agreement(tr.name+", "+side.title, amp, se))
+		}
+		f.Series = append(f.Series, keyOnly("state evolution", f.Series))
+		row = append(row, f)
 	}
-	f.Series = append(f.Series, figure.Series{Name: "state evolution", Color: figure.Neutral, X: []float64{1}, Y: []float64{math.NaN()}})
-	return f, notes
+	panels.Rows = [][]figure.Figure{row}
+	return panels, notes
+}
+
+// keyOnly is a line without length: it stands in the legend for lines in
+// several colours.
+func keyOnly(name string, all []figure.Series) figure.Series {
+	for _, s := range all {
+		if len(s.X) > 0 {
+			return figure.Series{Name: name, Color: figure.Neutral, X: []float64{s.X[0], s.X[0]}, Y: []float64{s.Y[0], s.Y[0]}}
+		}
+	}
+	return figure.Series{}
 }
 
 func theory(name string, c curve, i int) figure.Series {
@@ -131,22 +174,6 @@ func agreement(name string, amp, se curve) string {
 		}
 	}
 	return fmt.Sprintf("%s: within 3 standard errors of state evolution at %d of %d places before the plateau; at most %.1f, at %g", name, within, n, worst, where)
-}
-
-func dynamicsOnline(t *table) (Picture, []string) {
-	f := figure.Figure{
-		X: figure.Axis{Label: "iteration", Whole: true}, Y: figure.Axis{Label: "MSE of x", Log: true},
-		Width: 420, Height: 300, Alt: "Errors along the iterations of some samples of a stream",
-	}
-	var notes []string
-	for i, k := range distinct(t, bySample) {
-		amp := t.where(sample(k), algorithm(sweep.Online)).curve(byIteration, value("x_mse"))
-		se := t.where(sample(k), algorithm(sweep.SEOnline)).curve(byIteration, value("se_x_mse"))
-		f.Series = append(f.Series, theory("", se, i), measured(fmt.Sprintf("k = %d", k), amp, figure.Points, i))
-		notes = append(notes, agreement(fmt.Sprintf("sample %d", k), amp, se))
-	}
-	f.Series = append(f.Series, figure.Series{Name: "state evolution", Color: figure.Neutral, X: []float64{1}, Y: []float64{math.NaN()}})
-	return f, notes
 }
 
 func fixedPointsOffline(t *table) (Picture, []string) {

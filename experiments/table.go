@@ -126,7 +126,7 @@ func median(v []float64) float64 {
 // which no log axis has, stays just above nothing.
 func (c curve) band(width float64) (lo, hi []float64) {
 	for i, m := range c.mean {
-		lo = append(lo, max(m-width*c.err[i], m/100))
+		lo = append(lo, max(m-width*c.err[i], m/10))
 		hi = append(hi, m+width*c.err[i])
 	}
 	return lo, hi

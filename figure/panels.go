@@ -24,7 +24,7 @@ type Panels struct {
 
 	Rows [][]Figure // rows can have different lengths; a panel's title is above it
 
-	Width, Height float64 // in points, by default 130 each way for every panel, and what is around them
+	Width, Height float64 // in points, by default 140 each way for every panel, and what is around them
 }
 
 // Write is as for a [Figure].
@@ -40,7 +40,7 @@ func (p Panels) columns() int {
 
 func (p Panels) size() (width, height float64) {
 	width, height = p.Width, p.Height
-	each := [2]float64{130, 130}
+	each := [2]float64{140, 140}
 	if p.OwnAxes {
 		each = [2]float64{270, 200}
 	}
@@ -182,8 +182,8 @@ const (
 func (p Panels) panelPlot(s common, width, height vg.Length, col *colors) *plot.Plot {
 	pl := plot.New()
 	pl.BackgroundColor = nil
-	s.x.apply(&pl.X, extent{}, false, max(2, int(width/42)), col)
-	s.y.apply(&pl.Y, extent{}, false, max(2, int(height/36)), col)
+	s.x.apply(&pl.X, extent{}, false, max(2, int(width/30)), col)
+	s.y.apply(&pl.Y, extent{}, false, max(2, int(height/28)), col)
 	return pl
 }
 

@@ -243,24 +243,15 @@ func (r *run) collect(ctx context.Context, drain bool) error {
 		if drain {
 			wait = 100 * time.Millisecond
 		}
-		batch, err := r.back.Fetch(100, jetstream.FetchMaxWait(wait))
-		if err != nil {
-			return fmt.Errorf("stream %s: %w", rowStream, err)
-		}
-		n := 0
-		for m := range batch.Messages() {
-			n++
+		m, err := r.back.Next(jetstream.FetchMaxWait(wait))
+		switch {
+		case err == nil:
 			if err := r.take(m); err != nil {
 				return err
 			}
-			if len(r.wanted) == 0 {
-				return nil
-			}
-		}
-		if err := batch.Error(); err != nil && !transient(err) {
+		case !transient(err):
 			return fmt.Errorf("stream %s: %w", rowStream, err)
-		}
-		if drain && n == 0 {
+		case drain:
 			return nil
 		}
 	}
