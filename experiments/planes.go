@@ -14,30 +14,40 @@ import (
 const recovered = 1e-9
 
 func phaseX(t *table) (Picture, []string) {
-	return phase(t, "x_one_minus_ncc", "1 − correlation of x")
-}
-
-// phaseS shows the centred correlation: the paper's is nearly 1 for anything.
-func phaseS(t *table) (Picture, []string) {
-	return phase(t, "s_one_minus_cncc", "1 − centred correlation of s")
-}
-
-// phase has offline cal-AMP in the upper row and online in the lower.
-func phase(t *table, column, label string) (Picture, []string) {
 	panels := planePanels()
+	panels.Rows = phaseRows(t, "x_one_minus_ncc", "1 − correlation of x", "")
 	var notes []string
+	offline := t.where(algorithm(sweep.Offline))
+	for _, p := range distinct(offline, byP) {
+		notes = append(notes, transition(fmt.Sprintf("offline, P = %d", p), offline.where(signals(p)), t, p))
+	}
+	return panels, notes
+}
+
+// phaseS shows the correlation as the paper has it, and below with the means
+// subtracted: that of the paper is nearly 1 for any estimate, since s is in a
+// narrow range.
+func phaseS(t *table) (Picture, []string) {
+	panels := planePanels()
+	panels.Rows = append(
+		phaseRows(t, "s_one_minus_ncc", "1 − correlation of s", ", raw"),
+		phaseRows(t, "s_one_minus_cncc", "1 − correlation of s", ", centred")...)
+	failing := t.where(algorithm(sweep.Offline), func(e entry) bool { return e.get("x_one_minus_ncc") > 0.1 })
+	raw, centred := failing.values("s_one_minus_ncc"), failing.values("s_one_minus_cncc")
+	return panels, []string{fmt.Sprintf("where the signals are lost (1 − correlation above 0.1), s has a raw 1 − correlation of %.1e and a centred one of %.2f (medians)", median(raw), median(centred))}
+}
+
+// phaseRows has offline cal-AMP in the upper row and online in the lower.
+func phaseRows(t *table, column, label, suffix string) [][]figure.Figure {
 	offline, online := t.where(algorithm(sweep.Offline)), t.where(algorithm(sweep.Online))
 	var upper, lower []figure.Figure
 	for _, p := range distinct(offline, byP) {
-		of := offline.where(signals(p))
-		upper = append(upper, planeFigure(fmt.Sprintf("offline, P = %d", p), of, column, label, lines(t, p)))
-		notes = append(notes, transition(fmt.Sprintf("offline, P = %d", p), of, t, p)...)
+		upper = append(upper, planeFigure(fmt.Sprintf("offline, P = %d%s", p, suffix), offline.where(signals(p)), column, label, lines(t, p)))
 	}
 	for _, k := range distinct(online, bySample) {
-		lower = append(lower, planeFigure(fmt.Sprintf("online, k = %d", k), online.where(sample(k)), column, label, lines(t, k)))
+		lower = append(lower, planeFigure(fmt.Sprintf("online, k = %d%s", k, suffix), online.where(sample(k)), column, label, lines(t, k)))
 	}
-	panels.Rows = [][]figure.Figure{upper, lower}
-	return panels, notes
+	return [][]figure.Figure{upper, lower}
 }
 
 func phasePublished(t *table) (Picture, []string) {
@@ -52,7 +62,7 @@ func phasePublished(t *table) (Picture, []string) {
 		var row []figure.Figure
 		for _, p := range distinct(of, byP) {
 			row = append(row, planeFigure(fmt.Sprintf("%s, P = %d", name, p), of.where(signals(p)), "x_one_minus_ncc", "1 − correlation of x", lines(t, p)))
-			notes = append(notes, transition(fmt.Sprintf("%s, P = %d", name, p), of.where(signals(p)), t, p)...)
+			notes = append(notes, transition(fmt.Sprintf("%s, P = %d", name, p), of.where(signals(p)), t, p))
 		}
 		panels.Rows = append(panels.Rows, row)
 	}
@@ -112,7 +122,7 @@ func lines(t *table, p int) []figure.Series {
 
 // transition compares where half of the instances are recovered with α_cal, and
 // counts those that are well above it and are not recovered.
-func transition(name string, t, all *table, p int) []string {
+func transition(name string, t, all *table, p int) string {
 	cal := all.where(algorithm(sweep.Threshold), signals(p)).curve(byDensity, value("alpha_cal"))
 	at := make(map[float64]float64)
 	for i, density := range cal.x {
@@ -141,8 +151,8 @@ func transition(name string, t, all *table, p int) []string {
 			}
 		}
 	}
-	return []string{fmt.Sprintf("%s: the 50 %% line is at most %+.3f from α_cal, at ρ = %.4g; of %d instances at %g α_cal and above %d are not recovered",
-		name, gap, where, above, wellAbove, lost)}
+	return fmt.Sprintf("%s: the 50 %% line is at most %+.3f from α_cal, at ρ = %.4g; of %d instances at %g α_cal and above %d are not recovered",
+		name, gap, where, above, wellAbove, lost)
 }
 
 // wellAbove the threshold, as a multiple of it, instances of finite size should

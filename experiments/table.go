@@ -103,6 +103,16 @@ func (t *table) curve(x func(entry) float64, y func(entry) float64) curve {
 
 func value(name string) func(entry) float64 { return func(e entry) float64 { return e.get(name) } }
 
+func (t *table) values(name string) []float64 {
+	var out []float64
+	for _, e := range t.entries {
+		if v := e.get(name); !math.IsNaN(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 func moments(v []float64) (mean, sd float64) {
 	for _, x := range v {
 		mean += x / float64(len(v))
