@@ -48,8 +48,8 @@ func TestEveryFigureCanBeDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 		points := quick.Points()
-		if n, all := len(points), len(full.Points()); n == 0 || n > 300 || all < n {
-			t.Errorf("%s: %d points, %d for a sketch", e.Name, all, n)
+		if n := len(points); n == 0 || n > 300 {
+			t.Errorf("%s: %d points for a sketch", e.Name, n)
 		}
 		rows := make(sweep.Rows)
 		for k, p := range points {
@@ -99,8 +99,10 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// The largest sketches stay sketches; at full size the planes have this many points.
 func TestPaperSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hashes many points")
+	}
 	e, err := Find("phase-x")
 	if err != nil {
 		t.Fatal(err)

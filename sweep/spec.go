@@ -182,7 +182,9 @@ func (s *Spec) validate() error {
 			if err := g.validate(s); err != nil {
 				return fmt.Errorf("grid %d: %w", i+1, err)
 			}
-			for _, p := range g.points(s) {
+			one := *g
+			one.Seeds = nil // seeds are all alike
+			for _, p := range one.points(s) {
 				if err := p.Validate(); err != nil {
 					return fmt.Errorf("grid %d, %v: %w", i+1, p, err)
 				}
