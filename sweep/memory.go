@@ -26,28 +26,31 @@ func (p Point) Memory() Size {
 	return Size(min(base+8*(n*m+arrays), 1e18))
 }
 
-// memory is what a point may have.
+// memory is what a point may have: by default all that the machine has, since
+// what is free at the moment must not decide what becomes of a point.
 func (l Limits) memory() Size {
 	if l.Memory > 0 {
 		return l.Memory
 	}
-	return available()
+	return machine("MemTotal:")
 }
 
-// available is what the machine, and the container that this may be, can still
-// give; no limit where that is not known.
-func available() Size {
-	free := Size(math.MaxInt64 - 1)
-	if v, ok := meminfo("MemAvailable:"); ok {
-		free = v
+// available is how much memory is free, for how many points to run at a time.
+func available() Size { return machine("MemAvailable:") }
+
+// machine is a line of /proc/meminfo, or the limit of the container that this
+// may be: a Slurm job and a pod have one. Where neither is known there is none.
+func machine(line string) Size {
+	size := Size(math.MaxInt64 - 1)
+	if v, ok := meminfo(line); ok {
+		size = v
 	}
-	// A Slurm job or a pod has a limit of its own.
 	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
 		if v, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			free = min(free, Size(v))
+			size = min(size, Size(v))
 		}
 	}
-	return free
+	return size
 }
 
 func meminfo(name string) (Size, bool) {
