@@ -172,8 +172,13 @@ func (s *sweepRun) queued(ctx context.Context, points []sweep.Point) error {
 	job := &queue.Job{Points: s.points, Missing: points, Limits: s.spec.Run, Batch: batch, Each: func(rows []sweep.Row) error {
 		return errors.Join(s.take(rows...), s.writer.Sync())
 	}}
-	working, finish := context.WithCancel(context.WithoutCancel(ctx))
+	working, leave := context.WithCancel(context.WithoutCancel(ctx))
 	var busy sync.WaitGroup
+	finish := func() {
+		leave()
+		busy.Wait()
+	}
+	defer finish() // before the connection is closed
 	if n := s.localWorkers(); n > 0 {
 		w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n}
 		busy.Go(func() {
@@ -182,7 +187,7 @@ func (s *sweepRun) queued(ctx context.Context, points []sweep.Point) error {
 			}
 		})
 	}
-	return q.Run(ctx, job, func() { finish(); busy.Wait() })
+	return q.Run(ctx, job, finish)
 }
 
 // localWorkers is how many points this process runs itself: with a server of
