@@ -222,6 +222,9 @@ func (r *run) record(l amp.Line) (disturbed bool) {
 	if r.opt.Progress != nil {
 		r.opt.Progress(it)
 	}
+	if r.opt.Observe != nil {
+		r.opt.Observe(it, r.engine.X, r.engine.S)
+	}
 	return false
 }
 

@@ -286,7 +286,7 @@ func TestDamagedFilesOfNumpy(t *testing.T) {
 			changed[at] ^= 0x55
 			p, err := readBytes(changed)
 			if err == nil {
-				if m, n := p.W.Dims(); m != 5 || n != 4 || entry(p, 4, 3) != 1.5 {
+				if m, n := p.W.Dims(); m != 5 || n != 4 || entryOf(p, 4, 3) != 1.5 {
 					t.Errorf("%s with byte %d changed was read as another problem", file, at)
 				}
 			}
@@ -294,7 +294,7 @@ func TestDamagedFilesOfNumpy(t *testing.T) {
 	}
 }
 
-func entry(p *Problem, mu, i int) float64 {
+func entryOf(p *Problem, mu, i int) float64 {
 	_, n := p.W.Dims()
 	row := make([]float64, n)
 	p.W.RowInto(row, mu)

@@ -6,14 +6,16 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"strings"
 )
 
-// Size is a number of bytes, at most 1e18.
+// Size is a number of bytes, at most Unlimited.
 type Size int64
+
+// Unlimited is more than any machine has.
+const Unlimited Size = 1e18
 
 // units are the suffixes of sizes, decimal and binary.
 var units = []struct {
@@ -40,7 +42,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 		}
 	}
 	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(v*factor >= 1 && v*factor <= 1e18) {
+	if err != nil || !(v*factor >= 1 && v*factor <= float64(Unlimited)) {
 		return errors.New("expected a size such as 500MB or 2GiB")
 	}
 	*s = Size(v * factor)
@@ -70,7 +72,7 @@ func Total() Size { return limited("MemTotal:") }
 func Available() Size { return limited("MemAvailable:") }
 
 func limited(line string) Size {
-	size := Size(math.MaxInt64)
+	size := Unlimited
 	if v, ok := meminfo(line); ok {
 		size = v
 	}
