@@ -136,11 +136,11 @@ func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
 // diskSource reads panels ahead of their use.
 type diskSource[T kernel.Entry] struct {
 	*Disk
-	slab int        // panels in a slab, a multiple of a block
-	free chan []T   // slabs not in use, two a thread
-	raw  sync.Pool  // of []byte
-	fail sync.Mutex // guards err
-	err  error      // the first of a run
+	slab int         // panels in a slab, a multiple of a block
+	free chan []T    // slabs not in use, two a thread
+	raw  chan []byte // buffers not in use, one a thread
+	fail sync.Mutex  // guards err
+	err  error       // the first of a run
 }
 
 type diskSweep[T kernel.Entry] struct {
@@ -154,11 +154,13 @@ func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
 	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
 	longest := s.parts[0].end - s.parts[0].first
 	source.slab = min(max(1, int(slab)/s.block)*s.block, longest)
-	source.free = make(chan []T, 2*s.threads)
+	source.free, source.raw = make(chan []T, 2*s.threads), make(chan []byte, s.threads)
+	for range s.threads {
+		source.raw <- make([]byte, int64(source.slab*kernel.Rows)*d.rowBytes())
+	}
 	for range cap(source.free) {
 		source.free <- make([]T, source.slab*d.PanelSize())
 	}
-	source.raw.New = func() any { return make([]byte, int64(source.slab*kernel.Rows)*d.rowBytes()) }
 	return s
 }
 
@@ -192,8 +194,8 @@ func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)
 // readAhead sends a chunk's slabs, up to the first that cannot be read.
 func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	defer close(out)
-	raw := d.raw.Get().([]byte)
-	defer d.raw.Put(raw)
+	raw := <-d.raw
+	defer func() { d.raw <- raw }()
 	for ; first < end; first += d.slab {
 		s := slabOf[T]{first, min(first+d.slab, end), <-d.free}
 		if err := d.read(&s, raw); err != nil {
