@@ -43,6 +43,11 @@ type Options struct {
 
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration) `toml:"-" json:"-"`
+
+	// Observe, when set, is called after every iteration with the estimates as
+	// they are then: x is P×N, signal by signal, s has M values. They are the
+	// solver's own: read them, and keep none.
+	Observe func(it Iteration, x, s []float64) `toml:"-" json:"-"`
 }
 
 const defaultMaxIter = 500

@@ -31,6 +31,9 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	}
 	start := time.Now()
 	err = r.iterate(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
 	res := r.result()
 	res.Warnings = r.warnings(res)
 	res.Wall = time.Since(start)
@@ -218,6 +221,9 @@ func (r *run) record(l amp.Line) (disturbed bool) {
 	r.trace = append(r.trace, it)
 	if r.opt.Progress != nil {
 		r.opt.Progress(it)
+	}
+	if r.opt.Observe != nil {
+		r.opt.Observe(it, r.engine.X, r.engine.S)
 	}
 	return false
 }

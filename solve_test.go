@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp"
@@ -88,5 +89,29 @@ func TestFullCovarianceSolves(t *testing.T) {
 	t.Logf("diagonal %s %+v %g\nfull %s %+v %g", diagonal.Reason, a, diagonal.LogEvidence, full.Reason, b, full.LogEvidence)
 	if full.Status != calamp.Converged || b.XMSEScaled > 2*a.XMSEScaled {
 		t.Errorf("full: %s, error %g; diagonal %g", full.Reason, b.XMSEScaled, a.XMSEScaled)
+	}
+}
+
+// What is observed along the way is what a run that ends there returns.
+func TestObserve(t *testing.T) {
+	p, _ := draw(t, small(), 2)
+	const at = 7
+	var x, s []float64
+	solve(t, p, &calamp.Options{MaxIter: 12, Tol: -1, Observe: func(it calamp.Iteration, xNow, sNow []float64) {
+		if it.Index == at {
+			x, s = slices.Clone(xNow), slices.Clone(sNow)
+		}
+	}})
+	res := solve(t, p, &calamp.Options{MaxIter: at, Tol: -1})
+	n, signals := res.X.Dims()
+	for k := range signals {
+		for i := range n {
+			if x[k*n+i] != res.X.At(i, k) {
+				t.Fatalf("entry %d of signal %d is observed as %g, and is %g", i, k, x[k*n+i], res.X.At(i, k))
+			}
+		}
+	}
+	if !slices.Equal(s, res.S) {
+		t.Error("s is another one")
 	}
 }

@@ -28,9 +28,18 @@ import (
 
 // Problem is what a problem file holds.
 type Problem struct {
-	W     *operator.Dense // M×N; single precision where the file has f4
+	W     operator.Matrix // M×N; single precision where the file has f4
 	Y     *mat.Dense      // M×P; NaN is a missing reading
 	Truth calamp.Truth    // X N×P or nil, S of length M or nil: the arrays X0 and s0
+
+	open *container // with a W that stays in its file
+}
+
+// Close lets go of the file of a W that was left there.
+func (p *Problem) Close() {
+	if p.open != nil {
+		p.open.close()
+	}
 }
 
 // Load reads a problem from the .npz at path.
@@ -66,6 +75,77 @@ func LoadParts(matrixPath, readingsPath string) (*Problem, error) {
 		return nil, err
 	}
 	return assemble(w, y, nil, nil)
+}
+
+// OpenParts is LoadParts for a W that may be larger than memory: beyond budget
+// bytes it stays in its file, if that is a .npy of little-endian f4 or f8 in C
+// order, and is read in every iteration. Another file that large is an error.
+// Close the problem when done.
+func OpenParts(matrixPath, readingsPath string, budget int64) (*Problem, error) {
+	c, err := open(matrixPath)
+	if err != nil {
+		return nil, err
+	}
+	w, err := c.leave(budget)
+	if err != nil || w == nil {
+		c.close()
+		if err == nil {
+			return LoadParts(matrixPath, readingsPath)
+		}
+		return nil, err
+	}
+	y, err := loadReadings(readingsPath)
+	if err == nil {
+		var p *Problem
+		if p, err = c.problemOnDisk(w, y, budget); err == nil {
+			return p, nil
+		}
+	}
+	c.close()
+	return nil, err
+}
+
+// leave returns what W is, without its values, when it is to stay in its file;
+// nil when it fits the budget.
+func (c *container) leave(budget int64) (*Array, error) {
+	e, err := c.choose("W")
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.open()
+	if err != nil {
+		return nil, c.fault(e.name, "damaged: %w", err)
+	}
+	defer r.Close()
+	w := &Array{path: c.path}
+	if w.Info, err = readHeader(r, e); err != nil {
+		return nil, c.fault(e.name, "%w", err)
+	}
+	if w.Bytes <= budget {
+		return nil, nil
+	}
+	if len(w.Shape) != 2 || w.count() == 0 {
+		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
+	}
+	if c.format != npyFormat || c.closer == nil || w.Order != "C" || w.Dtype != "<f4" && w.Dtype != "<f8" {
+		return nil, w.fault("W takes %d bytes, over the memory allowed for it (%d), and is not in a form that can be read piece by piece: expected a .npy of <f4 or <f8 in C order, "+
+			"numpy.save('W.npy', numpy.ascontiguousarray(W, '<f4'))", w.Bytes, budget)
+	}
+	return w, nil
+}
+
+// problemOnDisk makes a problem of readings and a W that stays in c.
+func (c *container) problemOnDisk(w, y *Array, budget int64) (*Problem, error) {
+	readings, _, err := check(w, y, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	values := io.NewSectionReader(c.file, c.size-w.Bytes, w.Bytes)
+	d, err := operator.OpenDisk(values, w.Shape[0], w.Shape[1], w.Dtype == "<f4", budget)
+	if err != nil {
+		return nil, w.fault("%w", err)
+	}
+	return &Problem{W: d, Y: readings, open: c}, nil
 }
 
 // Save writes p to the .npz at path, or to standard output when path is "-": W

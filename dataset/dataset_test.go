@@ -322,11 +322,12 @@ func TestSaveLoad(t *testing.T) {
 		if out.W.Storage() != in.W.Storage() {
 			t.Fatalf("W became %s", out.W.Storage())
 		}
+		got, want := make([]float64, n), make([]float64, n)
 		for mu := range m {
-			for i := range n {
-				if out.W.At(mu, i) != in.W.At(mu, i) {
-					t.Fatalf("W[%d, %d] = %g, expected %g", mu, i, out.W.At(mu, i), in.W.At(mu, i))
-				}
+			out.W.RowInto(got, mu)
+			in.W.RowInto(want, mu)
+			if !slices.Equal(got, want) {
+				t.Fatalf("row %d of W is %g, expected %g", mu, got, want)
 			}
 		}
 		if !equal(out.Y.RawMatrix().Data, in.Y.RawMatrix().Data) || !slices.Equal(out.Truth.S, in.Truth.S) {

@@ -59,7 +59,7 @@ func boolOutput(name string, v []bool) output {
 }
 
 // denseOutput keeps the precision that d is stored in.
-func denseOutput(name string, d *operator.Dense) output {
+func denseOutput(name string, d operator.Matrix) output {
 	m, n := d.Dims()
 	row64 := make([]float64, n)
 	if d.Storage() != "f32" {

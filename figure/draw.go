@@ -35,18 +35,43 @@ func (f Figure) draw(c draw.Canvas, theme Theme, background bool) {
 		c.Fill(c.Rectangle.Path())
 	}
 	layers := f.layers(col)
-	p := f.axes(layers, col)
-	p.Add(grid{col.grid})
-	for _, l := range layers {
-		p.Add(l)
+	if f.Heat != nil {
+		f.X, f.Y = f.Heat.frame(f.X, f.Heat.X), f.Heat.frame(f.Y, f.Heat.Y)
 	}
+	p := f.axes(layers, col)
+	if f.Heat == nil {
+		p.Add(grid{col.grid})
+	}
+	p.Add(f.plotters(layers, col)...)
 	c = draw.Crop(c, 3, -6, 3, -4)
+	whole := c
+	if f.Heat != nil {
+		c.Max.X -= f.Heat.barSpace(c.Size().Y)
+	}
 	inner := cropLabels(c, p, f.X.Label, f.Y.Label)
 	left := p.DataCanvas(inner).Min.X
 	inner.Max.Y = drawTitle(c, f.Title, left, col).Max.Y
 	inner = drawLegend(inner, layers, left, col)
 	p.Draw(inner)
 	f.drawLabels(c, p.DataCanvas(inner), col)
+	if f.Heat != nil {
+		f.Heat.drawBar(whole, p.DataCanvas(inner), col)
+	}
+}
+
+// plotters are what is inside the axes, from the bottom up.
+func (f Figure) plotters(layers []*layer, col *colors) []plot.Plotter {
+	var out []plot.Plotter
+	if f.Heat != nil {
+		out = append(out, &heatMap{f.Heat, f.X.Log, f.Y.Log, col.grid})
+	}
+	for _, l := range layers {
+		if f.Heat != nil && l.Style == Line {
+			out = append(out, halo(l))
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 // cropLabels leaves room for the axes' labels. They are not left to gonum, which

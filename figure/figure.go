@@ -1,6 +1,7 @@
 // Package figure draws plots for reports and papers from a short description:
-// lines with bands, points with error bars, stems and bars, on linear or log
-// axes, as SVG, PNG or PDF. It takes numbers and knows no algorithm.
+// lines with bands, points with error bars, stems, bars and heat maps, on linear
+// or log axes, alone or as small multiples, as SVG, PNG or PDF. It takes numbers
+// and knows no algorithm.
 //
 //	fig := figure.Figure{
 //		X:      figure.Axis{Label: "iteration"},
@@ -16,9 +17,7 @@
 package figure
 
 import (
-	"fmt"
 	"io"
-	"strings"
 )
 
 // Figure describes one plot. It is drawn on a small canvas, with text of a
@@ -29,6 +28,7 @@ type Figure struct {
 	Alt   string // what the picture shows, for those who cannot see it; Title by default
 
 	X, Y   Axis
+	Heat   *Heat    // beneath the series, with a colour bar; or nil
 	Series []Series // drawn in order, later ones on top
 
 	Width, Height float64 // in points, 1/72 inch; 360 and 250 by default
@@ -83,18 +83,7 @@ var Formats = []string{"svg", "png", "pdf"}
 
 // Write draws the figure in the light theme on white. The format is one of
 // [Formats]; a leading dot is ignored, so that a file's extension serves.
-func (f Figure) Write(w io.Writer, format string) error {
-	switch strings.ToLower(strings.TrimPrefix(format, ".")) {
-	case "svg":
-		return f.writeSVG(w)
-	case "png":
-		return f.writePNG(w)
-	case "pdf":
-		return f.writePDF(w)
-	default:
-		return fmt.Errorf("figures are written as %s, not %q", strings.Join(Formats, ", "), format)
-	}
-}
+func (f Figure) Write(w io.Writer, format string) error { return write(w, format, f) }
 
 func (f Figure) size() (width, height float64) {
 	width, height = f.Width, f.Height

@@ -26,30 +26,33 @@ const fontFamily = "'Liberation Sans', Arimo, Helvetica, Arial, sans-serif"
 // viewBox and no size of its own, no background, and no reference to anything
 // outside it.
 func (f Figure) SVG(theme Theme) string {
-	return f.svgElement("", f.svgBody(theme, false))
+	return svgElement(f, "", svgBody(f, theme, false))
 }
 
-func (f Figure) writeSVG(w io.Writer) error {
-	width, height := f.size()
+// SVG is as for a [Figure].
+func (p Panels) SVG(theme Theme) string { return svgElement(p, "", svgBody(p, theme, false)) }
+
+func writeSVG(w io.Writer, p picture) error {
+	width, height := p.size()
 	attributes := fmt.Sprintf(` xmlns="http://www.w3.org/2000/svg" width="%gpt" height="%gpt"`, width, height)
-	_, err := io.WriteString(w, f.svgElement(attributes, f.svgBody(Light, true)))
+	_, err := io.WriteString(w, svgElement(p, attributes, svgBody(p, Light, true)))
 	return err
 }
 
-func (f Figure) svgElement(attributes, body string) string {
-	width, height := f.size()
-	if alt := f.alt(); alt != "" {
+func svgElement(p picture, attributes, body string) string {
+	width, height := p.size()
+	if alt := p.alt(); alt != "" {
 		attributes += fmt.Sprintf(` role="img" aria-label="%s"`, html.EscapeString(alt))
 	}
 	return fmt.Sprintf("<svg%s viewBox=\"0 0 %g %g\" font-family=\"%s\" fill=\"none\">\n%s</svg>\n",
 		attributes, width, height, fontFamily, body)
 }
 
-func (f Figure) svgBody(theme Theme, background bool) string {
-	width, height := f.size()
+func svgBody(p picture, theme Theme, background bool) string {
+	width, height := p.size()
 	canvas := &svgCanvas{width: vg.Length(width), height: vg.Length(height)}
 	canvas.stack = []svgState{{matrix: identity, color: color.NRGBA{A: 255}}}
-	f.draw(draw.New(canvas), theme, background)
+	p.draw(draw.New(canvas), theme, background)
 	return canvas.out.String()
 }
 

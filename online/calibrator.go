@@ -60,9 +60,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)
 	c.solver = full.newSolver(e)
 	c.solver.Gain, c.solver.ScaleSteps = g, !full.NoScaleStep
-	if full.Commit == Sane {
-		c.solver.Each = c.watch
-	}
+	c.solver.Each = c.each
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.masked = make([]bool, m)

@@ -119,12 +119,20 @@ func (c *Calibrator) residuals() {
 	}
 }
 
+// each is called after every iteration.
+func (c *Calibrator) each(l amp.Line) (changed bool) {
+	if c.opt.Observe != nil {
+		c.opt.Observe(l.Index, c.engine.X, c.engine.S)
+	}
+	return c.opt.Commit == Sane && c.watch()
+}
+
 // watch masks readings while the iteration runs. The variances V shrink in step
 // with the errors of ω, as state evolution says, so that χ has mean square 1
 // all along; a reading that does not fit shows as soon as V is small enough, and
 // is taken out before it does harm. Left in, it would be far more wrong than D
 // allows, and the iteration, too sure of itself, would wander without end.
-func (c *Calibrator) watch(amp.Line) (changed bool) {
+func (c *Calibrator) watch() (changed bool) {
 	e := c.engine
 	if e.SumC[0] > emerged*float64(c.n)*e.Prior.Variance() {
 		return false

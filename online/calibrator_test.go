@@ -603,3 +603,24 @@ func TestOptionsListAllProblems(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 }
+
+// What is observed along the way is what a sample that ends there returns.
+func TestObserve(t *testing.T) {
+	s := newStream(t, small(2), 3)
+	for _, commit := range []online.Commit{online.Sane, online.Always} {
+		var x []float64
+		calls := 0
+		c := s.calibrator(t, &online.Options{MaxIter: 9, Tol: -1, NoScaleStep: true, Commit: commit, Observe: func(_ int, now, _ []float64) {
+			x = append(x[:0], now...)
+			calls++
+		}})
+		for k := range 2 {
+			if est := absorb(t, c, s.sample(k)); !slices.Equal(x, est.X) {
+				t.Errorf("%v, sample %d: another estimate was observed", commit, k)
+			}
+		}
+		if calls != 18 {
+			t.Errorf("%v: observed %d times in 18 iterations", commit, calls)
+		}
+	}
+}

@@ -58,6 +58,11 @@ type Options struct {
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool
+
+	// Observe, when set, is called after every iteration of a sample with the
+	// estimates as they are then: x has N values, s M. They are the calibrator's
+	// own: read them, and keep none.
+	Observe func(iteration int, x, s []float64) `toml:"-" json:"-"`
 }
 
 // Commit says which samples the posterior learns from.

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/calamp/calamp/internal/kernel"
 )
@@ -10,17 +9,10 @@ import (
 // Dense is a matrix held in memory as float64 or float32, in the order in which
 // the kernels read it; sums are float64 in both cases.
 type Dense struct {
-	m, n       int
-	f64        *kernel.Matrix[float64] // exactly one of the two is set
-	f32        *kernel.Matrix[float32]
-	meanSquare float64
-	means      Means
-}
-
-// Means are the averages of the entries of a matrix by row and by column. AMP
-// is derived for entries of mean zero.
-type Means struct {
-	Rows, Columns []float64 // M and N
+	m, n int
+	f64  *kernel.Matrix[float64] // exactly one of the two is set
+	f32  *kernel.Matrix[float32]
+	summary
 }
 
 // NewDense copies the M×N row-major matrix w, which the caller is free to drop:
@@ -53,40 +45,19 @@ func measure[T kernel.Entry](d *Dense, w []T) error {
 	if d.m <= 0 || d.n <= 0 || len(w) != d.m*d.n {
 		return fmt.Errorf("%d values do not make a %d×%d matrix", len(w), d.m, d.n)
 	}
-	d.means = Means{Rows: make([]float64, d.m), Columns: make([]float64, d.n)}
-	total := 0.0
+	m := newMeasurement(d.m, d.n)
 	for mu := range d.m {
-		row, squares := 0.0, 0.0
-		for i, v := range w[mu*d.n : (mu+1)*d.n] {
-			x := float64(v)
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
-			}
-			row += x
-			squares += x * x
-			d.means.Columns[i] += x
+		if err := addRow(m, mu, w[mu*d.n:(mu+1)*d.n]); err != nil {
+			return err
 		}
-		d.means.Rows[mu] = row / float64(d.n)
-		total += squares
 	}
-	for i := range d.means.Columns {
-		d.means.Columns[i] /= float64(d.m)
-	}
-	d.meanSquare = total / float64(len(w))
-	if d.meanSquare == 0 || math.IsInf(d.meanSquare, 1) {
-		return fmt.Errorf("the mean square of the entries is %g, expected a positive finite number", d.meanSquare)
-	}
-	return nil
+	var err error
+	d.summary, err = m.summary()
+	return err
 }
-
-// Means returns the row and column means, which the caller must not change.
-func (d *Dense) Means() Means { return d.means }
 
 // Dims implements [Operator].
 func (d *Dense) Dims() (m, n int) { return d.m, d.n }
-
-// MeanSquare implements [Operator].
-func (d *Dense) MeanSquare() float64 { return d.meanSquare }
 
 // Storage is "f64" or "f32".
 func (d *Dense) Storage() string {
@@ -116,7 +87,7 @@ func (d *Dense) RowInto(dst []float64, mu int) {
 // NewSweep implements [Operator].
 func (d *Dense) NewSweep(p, q, threads int) Sweep {
 	if d.f32 != nil {
-		return newDenseSweep(d.f32, p, q, threads)
+		return newDenseSweep(d.f32.Shape, inMemory[float32]{d.f32}, p, q, threads)
 	}
-	return newDenseSweep(d.f64, p, q, threads)
+	return newDenseSweep(d.f64.Shape, inMemory[float64]{d.f64}, p, q, threads)
 }

@@ -18,6 +18,14 @@ type Operator interface {
 	NewSweep(p, q, threads int) Sweep
 }
 
+// Matrix is an Operator whose entries can be seen; [Dense] and [Disk] are.
+type Matrix interface {
+	Operator
+	RowInto(dst []float64, mu int) // copies row mu into dst, of length N
+	Means() Means
+	Storage() string // "f64" or "f32"
+}
+
 // Sweep does the linear algebra of one AMP iteration in one pass over W. With
 // W² the matrix of squared entries, and for blocks of rows in any order,
 //
@@ -29,8 +37,9 @@ type Operator interface {
 type Sweep interface {
 	// Run overwrites r and h. The signals' side is stored signal by signal: x
 	// and r are p×N, c and h are q×N. The sensors' side is stored sensor by
-	// sensor: in a block, z and g are rows×p, v and d are rows×q.
-	Run(r, h, x, c []float64, rows RowFunc)
+	// sensor: in a block, z and g are rows×p, v and d are rows×q. An error is
+	// that of a W which could not be read; r and h then mean nothing.
+	Run(r, h, x, c []float64, rows RowFunc) error
 }
 
 // RowFunc is called once for every block of rows, concurrently for different

@@ -35,29 +35,47 @@ const (
 // denseSweep is a sweep over a packed matrix. It keeps the signals' side packed
 // too: by blocks of columns, all signals of a block together.
 type denseSweep[T kernel.Entry] struct {
-	w        *kernel.Matrix[T]
+	w        kernel.Shape
+	source   source[T]
 	k        *kernel.Set[T]
 	p, q     int
 	threads  int
 	block    int       // panels in a block of rows
 	x, c     []float64 // packed
-	parts    []densePart
+	parts    []*densePart[T]
 	rows     RowFunc   // of the present run
 	r, h     []float64 // of the present run
 	runPart  func(i int)
 	sumRange func(i int)
 }
 
+// source holds the panels of W, in memory or elsewhere.
+type source[T kernel.Entry] interface {
+	// chunk calls visit with the panels from first to end in order, size at a
+	// time (fewer at the end): the number of the first, and their entries.
+	chunk(first, end, size int, visit func(first int, w []T))
+}
+
+// inMemory is the source that needs no reading.
+type inMemory[T kernel.Entry] struct{ *kernel.Matrix[T] }
+
+func (m inMemory[T]) chunk(first, end, size int, visit func(first int, w []T)) {
+	for ; first < end; first += size {
+		visit(first, m.Data[first*m.PanelSize():min(first+size, end)*m.PanelSize()])
+	}
+}
+
 // densePart is the workspace of one chunk of rows.
-type densePart struct {
+type densePart[T kernel.Entry] struct {
 	first, end int       // panels
 	r, h       []float64 // packed
 	z, v, g, d []float64 // one block
 	zt, vt     []float64 // z and v as the kernels write them, panel by panel
+	visit      func(first int, w []T)
 }
 
-func newDenseSweep[T kernel.Entry](w *kernel.Matrix[T], p, q, threads int) Sweep {
-	s := &denseSweep[T]{w: w, k: kernel.Of[T](), p: p, q: q, threads: max(1, threads)}
+func newDenseSweep[T kernel.Entry](w kernel.Shape, from source[T], p, q, threads int) *denseSweep[T] {
+	s := &denseSweep[T]{w: w, source: from, k: kernel.Of[T](), p: p, q: q, threads: max(1, threads)}
 	var entry T
 	rows := blockBytes / (int(unsafe.Sizeof(entry)) * w.N)
 	if !s.single() {
@@ -70,16 +88,17 @@ func newDenseSweep[T kernel.Entry](w *kernel.Matrix[T], p, q, threads int) Sweep
 	per := (w.Panels() + count - 1) / count
 	for first := 0; first < w.Panels(); first += per {
 		block := min(s.block, per) * kernel.Rows
-		part := densePart{
+		part := &densePart[T]{
 			first: first, end: min(first+per, w.Panels()),
 			r: make([]float64, p*padded), h: make([]float64, q*padded),
 			z: make([]float64, block*p), g: make([]float64, block*p),
 			v: make([]float64, block*q), d: make([]float64, block*q),
 			zt: make([]float64, block*p), vt: make([]float64, block*q),
 		}
+		part.visit = func(first int, w []T) { s.sweepBlock(part, first, w) }
 		s.parts = append(s.parts, part)
 	}
-	s.runPart = func(i int) { s.run(&s.parts[i]) }
+	s.runPart = func(i int) { s.run(s.parts[i]) }
 	s.sumRange = s.sum
 	return s
 }
@@ -99,7 +118,7 @@ func chunksFor(work int) int {
 func (s *denseSweep[T]) single() bool { return s.p == 1 && s.q <= 1 }
 
 // Run implements [Sweep].
-func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) {
+func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 	n := s.w.N
 	if len(r) != s.p*n || len(x) != s.p*n || len(h) != s.q*n || len(c) != s.q*n {
 		panic(fmt.Sprintf("calamp: sweep over %d+%d columns of length %d called with slices of %d, %d, %d, %d", s.p, s.q, n, len(r), len(h), len(x), len(c)))
@@ -110,6 +129,7 @@ func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) {
 	parallel.Run(len(s.parts), s.threads, s.runPart)
 	parallel.Run(s.sumRanges(), s.threads, s.sumRange)
 	s.rows, s.r, s.h = nil, nil, nil
+	return nil
 }
 
 // pack copies count signals from signal by signal to block by block.
@@ -123,32 +143,34 @@ func (s *denseSweep[T]) pack(dst, src []float64, count int) {
 }
 
 // run sweeps over one chunk of rows.
-func (s *denseSweep[T]) run(part *densePart) {
+func (s *denseSweep[T]) run(part *densePart[T]) {
 	clear(part.r)
 	clear(part.h)
-	for first := part.first; first < part.end; first += s.block {
-		panels := min(s.block, part.end-first)
-		w := s.w.Data[first*s.w.PanelSize():]
-		padded := panels * kernel.Rows
-		count := min(padded, s.w.M-first*kernel.Rows)
-		if s.single() {
-			s.forwardOne(part, w, panels)
-		} else {
-			s.forward(part, w, panels)
-		}
-		// The last panel may have rows that are not there.
-		clear(part.g[count*s.p : padded*s.p])
-		clear(part.d[count*s.q : padded*s.q])
-		s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
-		if s.single() {
-			s.backwardOne(part, w, panels)
-		} else {
-			s.backward(part, w, panels)
-		}
+	s.source.chunk(part.first, part.end, s.block, part.visit)
+}
+
+// sweepBlock uses a block of rows forward and backward.
+func (s *denseSweep[T]) sweepBlock(part *densePart[T], first int, w []T) {
+	panels := len(w) / s.w.PanelSize()
+	padded := panels * kernel.Rows
+	count := min(padded, s.w.M-first*kernel.Rows)
+	if s.single() {
+		s.forwardOne(part, w, panels)
+	} else {
+		s.forward(part, w, panels)
+	}
+	// The last panel may have rows that are not there.
+	clear(part.g[count*s.p : padded*s.p])
+	clear(part.d[count*s.q : padded*s.q])
+	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
+	if s.single() {
+		s.backwardOne(part, w, panels)
+	} else {
+		s.backward(part, w, panels)
 	}
 }
 
-func (s *denseSweep[T]) forwardOne(part *densePart, w []T, panels int) {
+func (s *denseSweep[T]) forwardOne(part *densePart[T], w []T, panels int) {
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
@@ -159,7 +181,7 @@ func (s *denseSweep[T]) forwardOne(part *densePart, w []T, panels int) {
 	}
 }
 
-func (s *denseSweep[T]) backwardOne(part *densePart, w []T, panels int) {
+func (s *denseSweep[T]) backwardOne(part *densePart[T], w []T, panels int) {
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
@@ -171,7 +193,7 @@ func (s *denseSweep[T]) backwardOne(part *densePart, w []T, panels int) {
 }
 
 // forward computes z = W x and v = W² c for a block of rows, tile by tile.
-func (s *denseSweep[T]) forward(part *densePart, w []T, panels int) {
+func (s *denseSweep[T]) forward(part *densePart[T], w []T, panels int) {
 	clear(part.zt)
 	clear(part.vt)
 	for b := 0; b < s.w.Blocks; b += tile {
@@ -212,7 +234,7 @@ func byRow(dst, src []float64, panels, count int) {
 }
 
 // backward adds Wᵀg to r and (W²)ᵀd to h for a block of rows.
-func (s *denseSweep[T]) backward(part *densePart, w []T, panels int) {
+func (s *denseSweep[T]) backward(part *densePart[T], w []T, panels int) {
 	for b := 0; b < s.w.Blocks; b += tile {
 		blocks := min(tile, s.w.Blocks-b)
 		s.axpy(s.k.Axpy, w, panels, b, blocks, part.g, s.p, part.r)

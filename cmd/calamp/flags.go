@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // The flags' values check themselves: a wrong one is found before anything is
@@ -62,6 +64,20 @@ func (c count) Set(text string) error {
 	*c.value = v
 	return nil
 }
+
+// amount is a flag's amount of memory.
+type amount struct{ *memory.Size }
+
+func (s amount) String() string {
+	if s.Size == nil {
+		return ""
+	}
+	return s.Size.String()
+}
+
+func (s amount) Type() string { return "size" }
+
+func (s amount) Set(text string) error { return s.UnmarshalText([]byte(text)) }
 
 // interval is a flag's value a,b with 0 < a < b.
 type interval struct{ lo, hi *float64 }

@@ -77,7 +77,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(a.demoCommand(), a.simulateCommand(), a.solveCommand(), a.onlineCommand(),
-		a.seCommand(), a.freeEnergyCommand(), a.thresholdCommand(), a.inspectCommand(), a.versionCommand())
+		a.seCommand(), a.freeEnergyCommand(), a.thresholdCommand(), a.sweepCommand(), a.figureCommand(),
+		a.inspectCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}

@@ -119,7 +119,7 @@ func (n *natsFlags) check(flags *pflag.FlagSet) error {
 // material is what is given beforehand: the matrix, and where samples come from a
 // file, those and the truth.
 type material struct {
-	w     *operator.Dense
+	w     operator.Matrix
 	y     *mat.Dense
 	truth calamp.Truth
 }
@@ -274,7 +274,7 @@ func stateFault(err error) error {
 }
 
 // fingerprintOf identifies what a state is good for.
-func (c *calibration) fingerprintOf(w *operator.Dense) (online.Identity, error) {
+func (c *calibration) fingerprintOf(w operator.Matrix) (online.Identity, error) {
 	id, err := online.Identify(w, c.model.prior(), c.model.channel(), c.options())
 	if err != nil {
 		return id, fmt.Errorf("fingerprint: %w", err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/report"
 )
 
@@ -30,6 +32,7 @@ type solve struct {
 	trace    string
 	report   string
 	json     bool
+	memory   memory.Size // for W
 }
 
 func (a *app) solveCommand() *cobra.Command {
@@ -67,6 +70,9 @@ exactly t iterations of it.`,
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
 	s.model.register(flags)
 	s.solver.register(flags)
+	s.memory = memory.Total() / 2
+	flags.Var(amount{&s.memory}, "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
+	flags.Lookup("memory").DefValue = "0"
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	flags.StringVar(&s.report, "report", "", "write a report to this .html")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
@@ -102,6 +108,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer data.Close()
 	_, p := data.Y.Dims()
 	if err := s.solver.check(&s.model, p); err != nil {
 		return err
@@ -113,6 +120,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.prior(), Channel: s.model.channel()}
 	res, err := s.solve(ctx, "solving", problem, s.solver.options())
+	if _, failed := errors.AsType[*operator.ReadError](err); failed {
+		return fmt.Errorf("%s: %w", s.matrix, err)
+	}
 	if err != nil && (res == nil || ctx.Err() == nil) {
 		return usage("%s: %w", s.source(args), err)
 	}
@@ -156,7 +166,7 @@ const stdinName = "standard input"
 func (s *solve) load(args []string) (*dataset.Problem, error) {
 	switch {
 	case len(args) == 0:
-		return dataset.LoadParts(s.matrix, s.readings)
+		return dataset.OpenParts(s.matrix, s.readings, int64(s.memory))
 	case args[0] == "-":
 		return dataset.Read(s.stdin, stdinName)
 	}

@@ -67,6 +67,7 @@ type Engine struct {
 	sumC       []float64 // P, for scalar variances
 	delta      float64
 	sweep      operator.Sweep
+	Err        error // of the last sweep, which then left the signals as they were
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -133,7 +134,9 @@ func (e *Engine) Step(delta float64) {
 			e.sumC[k] = e.W.MeanSquare() * sum(e.C[k*e.N:(k+1)*e.N])
 		}
 	}
-	e.sweep.Run(e.r, e.h, e.X, c, e.rows)
+	if e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows); e.Err != nil {
+		return
+	}
 	e.input()
 }
 

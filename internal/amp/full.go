@@ -101,7 +101,9 @@ func (f *Full) unpack(dst, u []float64, stride int) {
 func (f *Full) Step(delta float64) {
 	f.delta = delta
 	f.fieldPull = f.nextPull
-	f.sweep.Run(f.r, f.h, f.X, f.cov, f.rows)
+	if f.Err = f.sweep.Run(f.r, f.h, f.X, f.cov, f.rows); f.Err != nil {
+		return
+	}
 	f.input()
 }
 

@@ -112,7 +112,7 @@ const (
 )
 
 // Run iterates until every signal has settled, at most limit times, from the
-// engine's present state. The error is ctx's.
+// engine's present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	damping := s.Damping
 	clear(s.Settled)
@@ -129,6 +129,10 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		s.step.Save()
 		line := Line{Index: t, Scale: 1, Damping: damping.delta(t)}
 		s.step.Step(line.Damping)
+		if err := s.engine.Err; err != nil {
+			s.step.Restore()
+			return Cancelled, err
+		}
 		line.Change = s.measureChange()
 		if damping.reject(line.Change) {
 			s.step.Restore()

@@ -73,6 +73,9 @@ func newBroker(nc *nats.Conn) (*Broker, error) {
 	return &Broker{nc: nc, js: js}, nil
 }
 
+// JetStream is the connection for streams that hold no samples.
+func (b *Broker) JetStream() jetstream.JetStream { return b.js }
+
 // redact takes the passwords out of addresses.
 func redact(addresses string) string {
 	all := strings.Split(addresses, ",")
@@ -261,18 +264,18 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 		}
 		return nil, &Refused{place, sequence, err}
 	}
-	stop := keepAlive(message)
+	stop := KeepAlive(message, ackWait/3)
 	return &Sample{Sequence: sequence, Y: y, Place: place, done: func() error {
 		stop()
 		return message.Ack()
 	}}, nil
 }
 
-// keepAlive tells the broker, until stopped, that the message is in good hands.
-func keepAlive(message jetstream.Msg) (stop func()) {
+// KeepAlive tells the broker, until stopped, that the message is in good hands.
+func KeepAlive(message jetstream.Msg, every time.Duration) (stop func()) {
 	done := make(chan struct{})
 	go func() {
-		tick := time.NewTicker(ackWait / 3)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {

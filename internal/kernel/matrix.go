@@ -1,34 +1,49 @@
 package kernel
 
-// Matrix is an M×N matrix packed for the kernels: entry (µ, i) is at row µ mod
-// Rows and column i mod Columns of block i/Columns of panel µ/Rows.
-type Matrix[T Entry] struct {
+// Shape is how an M×N matrix is packed for the kernels: entry (µ, i) is at row µ
+// mod Rows and column i mod Columns of block i/Columns of panel µ/Rows.
+type Shape struct {
 	M, N   int
 	Blocks int // in a panel
-	Data   []T
+}
+
+// ShapeOf is the shape of an M×N matrix.
+func ShapeOf(m, n int) Shape { return Shape{M: m, N: n, Blocks: (n + Columns - 1) / Columns} }
+
+// Panels is the number of panels.
+func (s Shape) Panels() int { return (s.M + Rows - 1) / Rows }
+
+// PanelSize is the number of entries stored for a panel.
+func (s Shape) PanelSize() int { return s.Blocks * blockSize }
+
+func (s Shape) offset(mu, i int) int {
+	return (mu/Rows*s.Blocks+i/Columns)*blockSize + mu%Rows*Columns + i%Columns
+}
+
+// RowStart is where row µ begins; its blocks are Rows*Columns entries apart.
+func (s Shape) RowStart(mu int) int { return s.offset(mu, 0) }
+
+// PackRow copies row µ of the panels that dst holds, whose padding it leaves alone.
+func PackRow[T Entry](s Shape, dst []T, mu int, row []T) {
+	for at := s.offset(mu, 0); len(row) > 0; at += blockSize {
+		row = row[copy(dst[at:at+Columns], row):]
+	}
+}
+
+// Matrix is a packed matrix.
+type Matrix[T Entry] struct {
+	Shape
+	Data []T
 }
 
 // Pack copies the M×N row-major matrix w.
 func Pack[T Entry](m, n int, w []T) *Matrix[T] {
-	p := &Matrix[T]{M: m, N: n, Blocks: (n + Columns - 1) / Columns}
+	p := &Matrix[T]{Shape: ShapeOf(m, n)}
 	p.Data = make([]T, p.Panels()*p.PanelSize())
 	for mu := range m {
-		row := w[mu*n : (mu+1)*n]
-		for at := p.offset(mu, 0); len(row) > 0; at += blockSize {
-			row = row[copy(p.Data[at:at+Columns], row):]
-		}
+		PackRow(p.Shape, p.Data, mu, w[mu*n:(mu+1)*n])
 	}
 	return p
-}
-
-// Panels is the number of panels.
-func (p *Matrix[T]) Panels() int { return (p.M + Rows - 1) / Rows }
-
-// PanelSize is the number of entries stored for a panel.
-func (p *Matrix[T]) PanelSize() int { return p.Blocks * blockSize }
-
-func (p *Matrix[T]) offset(mu, i int) int {
-	return (mu/Rows*p.Blocks+i/Columns)*blockSize + mu%Rows*Columns + i%Columns
 }
 
 // At returns entry (mu, i).

@@ -1,0 +1,26 @@
+package memory
+
+import "testing"
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]Size{"2GiB": 2 << 30, "500 MB": 500e6, "1.5KB": 1500, "77": 77, "4TiB": 4 << 40} {
+		var s Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
+			t.Errorf("%q is %d, %v, expected %d", text, s, err, want)
+		}
+	}
+	for _, text := range []string{"", "GB", "-1MB", "nan", "2 gigs", "0", "1e30"} {
+		if err := new(Size).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+	if s := Size(2_147_483_648).String(); s != "2.15 GB" {
+		t.Error(s)
+	}
+}
+
+func TestTotal(t *testing.T) {
+	if total, free := Total(), Available(); !(free > 0 && free <= total) {
+		t.Errorf("%v of %v are free", free, total)
+	}
+}

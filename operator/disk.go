@@ -1,0 +1,244 @@
+package operator
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/calamp/calamp/internal/kernel"
+)
+
+// Disk is a matrix that stays in its file and is read once a sweep, in order and
+// ahead of its use: for a W larger than memory. Results have the bits that those
+// of a [Dense] of the same entries have.
+//
+// It reads rather than maps the file: what is resident is bounded by the budget
+// and not by the kernel's mood, and a disk that fails is an error and not a
+// fault.
+type Disk struct {
+	kernel.Shape
+	from   io.ReaderAt
+	single bool
+	budget int64
+	summary
+}
+
+// ReadError is the error of a sweep, or of opening, when W cannot be read.
+type ReadError struct{ Err error }
+
+func (e *ReadError) Error() string { return "reading W: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// OpenDisk reads the M×N row-major matrix of little-endian float32 (single) or
+// float64 values in from once, to check and measure it, and keeps from for the
+// sweeps. The budget, in bytes, bounds the memory of a sweep's buffers.
+func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, error) {
+	if m <= 0 || n <= 0 {
+		return nil, fmt.Errorf("there is no %d×%d matrix", m, n)
+	}
+	if _, err := kernel.Active(); err != nil {
+		return nil, err
+	}
+	d := &Disk{Shape: kernel.ShapeOf(m, n), from: from, single: single, budget: budget}
+	if least := d.buffers(1) * int64(kernel.Rows) * d.rowBytes(); budget < least {
+		return nil, fmt.Errorf("%d bytes do not hold the buffers for a matrix with %d columns: at least %d", budget, n, least)
+	}
+	return d, d.measure()
+}
+
+// Dims implements [Operator].
+func (d *Disk) Dims() (m, n int) { return d.M, d.N }
+
+// Storage is "f64" or "f32".
+func (d *Disk) Storage() string {
+	if d.single {
+		return "f32"
+	}
+	return "f64"
+}
+
+// NewSweep implements [Operator].
+func (d *Disk) NewSweep(p, q, threads int) Sweep {
+	if d.single {
+		return newDiskSweep[float32](d, p, q, threads)
+	}
+	return newDiskSweep[float64](d, p, q, threads)
+}
+
+// RowInto copies row mu into dst, of length N. It panics when the file cannot be
+// read.
+func (d *Disk) RowInto(dst []float64, mu int) {
+	raw := make([]byte, d.rowBytes())
+	if err := d.rows(raw, mu); err != nil {
+		panic("calamp: " + err.Error())
+	}
+	d.decode(dst[:d.N], raw)
+}
+
+func (d *Disk) rowBytes() int64 {
+	if d.single {
+		return 4 * int64(d.N)
+	}
+	return 8 * int64(d.N)
+}
+
+// rows fills raw with whole rows, from row first on.
+func (d *Disk) rows(raw []byte, first int) error {
+	if n, err := d.from.ReadAt(raw, int64(first)*d.rowBytes()); n < len(raw) {
+		if err == nil || err == io.EOF {
+			err = fmt.Errorf("row %d: %w", first, io.ErrUnexpectedEOF)
+		}
+		return &ReadError{err}
+	}
+	return nil
+}
+
+func (d *Disk) decode(row []float64, raw []byte) {
+	for i := range row {
+		if d.single {
+			row[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+		} else {
+			row[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+		}
+	}
+}
+
+// measure sets what d tells of its entries.
+func (d *Disk) measure() error {
+	raw, row := make([]byte, d.rowBytes()), make([]float64, d.N)
+	m := newMeasurement(d.M, d.N)
+	for mu := range d.M {
+		if err := d.rows(raw, mu); err != nil {
+			return err
+		}
+		d.decode(row, raw)
+		if err := addRow(m, mu, row); err != nil {
+			return err
+		}
+	}
+	var err error
+	d.summary, err = m.summary()
+	return err
+}
+
+// slabBytes is how much of the file is read at a time, if the budget allows:
+// enough for a disk to be as fast as it can.
+const slabBytes = 8 << 20
+
+// buffers is how many slabs sweeps on so many threads use: each has one being
+// used, one read ahead, and the raw bytes of another.
+func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
+
+// diskSource reads panels ahead of their use.
+type diskSource[T kernel.Entry] struct {
+	*Disk
+	slab int         // panels in a slab, a multiple of a block
+	free chan []T    // slabs not in use, two a thread
+	raw  chan []byte // buffers not in use, one a thread
+	fail sync.Mutex  // guards err
+	err  error       // the first of a run
+}
+
+type diskSweep[T kernel.Entry] struct {
+	*denseSweep[T]
+	source *diskSource[T]
+}
+
+func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
+	source := &diskSource[T]{Disk: d}
+	s := &diskSweep[T]{newDenseSweep[T](d.Shape, source, p, q, threads), source}
+	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
+	longest := s.parts[0].end - s.parts[0].first
+	source.slab = min(max(1, int(slab)/s.block)*s.block, longest)
+	source.free, source.raw = make(chan []T, 2*s.threads), make(chan []byte, s.threads)
+	for range s.threads {
+		source.raw <- make([]byte, int64(source.slab*kernel.Rows)*d.rowBytes())
+	}
+	for range cap(source.free) {
+		source.free <- make([]T, source.slab*d.PanelSize())
+	}
+	return s
+}
+
+// Run implements [Sweep].
+func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
+	s.source.err = nil
+	if err := s.denseSweep.Run(r, h, x, c, rows); err != nil {
+		return err
+	}
+	return s.source.err
+}
+
+// slabOf is a part of a chunk: panels from first on.
+type slabOf[T kernel.Entry] struct {
+	first, end int
+	w          []T
+}
+
+func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)) {
+	ahead := make(chan slabOf[T])
+	go d.readAhead(first, end, ahead)
+	for s := range ahead {
+		for at := s.first; at < s.end; at += size {
+			from, to := at-s.first, min(at+size, s.end)-s.first
+			visit(at, s.w[from*d.PanelSize():to*d.PanelSize()])
+		}
+		d.free <- s.w
+	}
+}
+
+// readAhead sends a chunk's slabs, up to the first that cannot be read.
+func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
+	defer close(out)
+	raw := <-d.raw
+	defer func() { d.raw <- raw }()
+	for ; first < end; first += d.slab {
+		s := slabOf[T]{first, min(first+d.slab, end), <-d.free}
+		if err := d.read(&s, raw); err != nil {
+			d.free <- s.w
+			d.fail.Lock()
+			d.err = err
+			d.fail.Unlock()
+			return
+		}
+		out <- s
+	}
+}
+
+// read fills a slab.
+func (d *diskSource[T]) read(s *slabOf[T], raw []byte) error {
+	firstRow, lastRow := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
+	raw = raw[:int64(lastRow-firstRow)*d.rowBytes()]
+	if err := d.rows(raw, firstRow); err != nil {
+		return err
+	}
+	if s.end*kernel.Rows > lastRow {
+		clear(s.w) // the last panel may have rows that are not there
+	}
+	for mu := range lastRow - firstRow {
+		packBytes(d.Shape, s.w, mu, raw[int64(mu)*d.rowBytes():])
+	}
+	return nil
+}
+
+// packBytes packs a row of the file as row mu of the panels in w.
+func packBytes[T kernel.Entry](shape kernel.Shape, w []T, mu int, raw []byte) {
+	at := shape.RowStart(mu)
+	for i := 0; i < shape.N; i, at = i+kernel.Columns, at+kernel.Rows*kernel.Columns {
+		count := min(kernel.Columns, shape.N-i)
+		switch block := any(w[at : at+count]).(type) {
+		case []float32:
+			for j := range block {
+				block[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*(i+j):]))
+			}
+		case []float64:
+			for j := range block {
+				block[j] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*(i+j):]))
+			}
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fileOf is the matrix w as it lies in a file.
+func fileOf(w []float64, single bool) []byte {
+	var b []byte
+	for _, v := range w {
+		if single {
+			b, _ = binary.Append(b, binary.LittleEndian, float32(v))
+		} else {
+			b, _ = binary.Append(b, binary.LittleEndian, v)
+		}
+	}
+	return b
+}
+
+func TestDiskHasTheBitsOfDense(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, shape := range [][2]int{{1, 1}, {5, 17}, {203, 64}, {333, 130}} {
+		for _, columns := range [][2]int{{1, 1}, {1, 0}, {3, 3}, {3, 6}} {
+			for _, single := range []bool{false, true} {
+				t.Run(fmt.Sprint(shape, columns, single), func(t *testing.T) {
+					m, n, p, q := shape[0], shape[1], columns[0], columns[1]
+					w, w32 := make([]float64, m*n), make([]float32, m*n)
+					for i := range w {
+						w32[i] = float32(rng.NormFloat64())
+						w[i] = float64(w32[i])
+					}
+					dense, err := NewDense(m, n, w)
+					if single {
+						dense, err = NewDense32(m, n, w32)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					// The least that will do, and then some.
+					least := int64(3 * 4 * 8 * n)
+					for _, budget := range []int64{least, 20 * least, 1 << 30} {
+						disk, err := OpenDisk(bytes.NewReader(fileOf(w, single)), m, n, single, budget)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if disk.MeanSquare() != dense.MeanSquare() || !slices.Equal(disk.Means().Columns, dense.Means().Columns) || disk.Storage() != dense.Storage() {
+							t.Fatal("the two matrices measure differently")
+						}
+						sameSweeps(t, disk, dense, p, q)
+					}
+				})
+			}
+		}
+	}
+}
+
+func sameSweeps(t *testing.T, a, b Operator, p, q int) {
+	t.Helper()
+	_, n := a.Dims()
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, c := make([]float64, p*n), make([]float64, q*n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	for i := range c {
+		c[i] = rng.Float64()
+	}
+	rows := func(_ int, z, v, g, d []float64) {
+		copy(g, z)
+		copy(d, v)
+	}
+	run := func(op Operator, threads int) (r, h []float64) {
+		r, h = make([]float64, p*n), make([]float64, q*n)
+		s := op.NewSweep(p, q, threads)
+		for range 2 { // buffers are used again
+			if err := s.Run(r, h, x, c, rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r, h
+	}
+	wantR, wantH := run(b, 1)
+	for _, threads := range []int{1, 2, 5} {
+		r, h := run(a, threads)
+		if !slices.Equal(r, wantR) || !slices.Equal(h, wantH) {
+			t.Errorf("%d threads: other bits", threads)
+		}
+	}
+}
+
+// failing is a disk that breaks after a number of bytes have been read.
+type failing struct {
+	io.ReaderAt
+	left *int
+}
+
+var errBroken = errors.New("input/output error")
+
+func (f failing) ReadAt(p []byte, at int64) (int, error) {
+	if *f.left -= len(p); *f.left < 0 {
+		return 0, errBroken
+	}
+	return f.ReaderAt.ReadAt(p, at)
+}
+
+func TestDiskThatFails(t *testing.T) {
+	const m, n = 400, 90
+	w := make([]float64, m*n)
+	for i := range w {
+		w[i] = float64(i%7) - 3
+	}
+	file := fileOf(w, false)
+	left := len(file) * 3 / 2
+	d, err := OpenDisk(failing{bytes.NewReader(file), &left}, m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.NewSweep(1, 1, 1)
+	run := func() error {
+		return s.Run(make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), func(_ int, z, v, g, d []float64) {
+			copy(g, z)
+			copy(d, v)
+		})
+	}
+	if err := run(); !errors.Is(err, errBroken) {
+		t.Errorf("found %v", err)
+	}
+	left = 1 << 40
+	if err := run(); err != nil {
+		t.Errorf("the disk is back, but: %v", err)
+	}
+	if _, err := OpenDisk(bytes.NewReader(file[:len(file)-1]), m, n, false, 1<<20); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a file cut short: %v", err)
+	}
+	if _, err := OpenDisk(bytes.NewReader(file), m, n, false, 1000); err == nil || !strings.Contains(err.Error(), "1000 bytes") {
+		t.Errorf("a budget too small: %v", err)
+	}
+}

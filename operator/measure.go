@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/internal/kernel"
+)
+
+// Means are the averages of the entries of a matrix by row and by column. AMP
+// is derived for entries of mean zero.
+type Means struct {
+	Rows, Columns []float64 // M and N
+}
+
+// summary is what a matrix tells of its entries.
+type summary struct {
+	meanSquare float64
+	means      Means
+}
+
+// Means returns the row and column means, which the caller must not change.
+func (s *summary) Means() Means { return s.means }
+
+// MeanSquare implements [Operator].
+func (s *summary) MeanSquare() float64 { return s.meanSquare }
+
+// measurement reads a matrix row by row, and refuses what is not finite.
+type measurement struct {
+	means Means
+	total float64
+}
+
+func newMeasurement(m, n int) *measurement {
+	return &measurement{means: Means{Rows: make([]float64, m), Columns: make([]float64, n)}}
+}
+
+func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
+	sum, squares := 0.0, 0.0
+	for i, v := range row {
+		x := float64(v)
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
+		}
+		sum += x
+		squares += x * x
+		m.means.Columns[i] += x
+	}
+	m.means.Rows[mu] = sum / float64(len(row))
+	m.total += squares
+	return nil
+}
+
+// summary is for after the last row.
+func (m *measurement) summary() (summary, error) {
+	rows, columns := len(m.means.Rows), len(m.means.Columns)
+	for i := range m.means.Columns {
+		m.means.Columns[i] /= float64(rows)
+	}
+	s := summary{meanSquare: m.total / (float64(rows) * float64(columns)), means: m.means}
+	if s.meanSquare == 0 || math.IsInf(s.meanSquare, 1) {
+		return s, fmt.Errorf("the mean square of the entries is %g, expected a positive finite number", s.meanSquare)
+	}
+	return s, nil
+}

@@ -1,0 +1,202 @@
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+// Point is one run of a grid: all that its result depends on, and nothing else.
+// Parameters that mean nothing to an algorithm are zero.
+type Point struct {
+	Algorithm Algorithm  `json:"algorithm"`
+	N         int        `json:"n,omitempty"`
+	Density   float64    `json:"density,omitempty"`
+	Alpha     float64    `json:"alpha,omitempty"`
+	P         int        `json:"p,omitempty"`
+	NoiseVar  float64    `json:"noise_var,omitempty"`
+	SRange    [2]float64 `json:"s_range,omitzero"`
+	Seed      uint64     `json:"seed,omitempty"`
+
+	Covariance string   `json:"covariance,omitempty"` // diagonal or full
+	Solver     Solver   `json:"solver,omitzero"`
+	Record     Record   `json:"record,omitzero"`
+	Rehearse   Rehearse `json:"rehearsal,omitzero"`
+	problem    [8]byte  // see stream
+	key        string   // see Key
+}
+
+// problemFields are the parameters that describe the problem, without those of
+// the algorithm that solves it.
+type problemFields struct {
+	N        int
+	Density  float64
+	Alpha    float64
+	P        int
+	NoiseVar float64
+	SRange   [2]float64
+	Seed     uint64
+}
+
+// identified fills in the key and the random stream.
+func (p Point) identified() Point {
+	p = p.canonical()
+	sum := digest("point", p)
+	p.key = hex.EncodeToString(sum[:16])
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed})
+	copy(p.problem[:], sum[:8])
+	return p
+}
+
+func digest(kind string, v any) [sha256.Size]byte {
+	text, err := json.Marshal(v)
+	if err != nil { // a NaN, which Validate refuses
+		panic(fmt.Sprintf("calamp: a %s that has no key: %v", kind, err))
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "calamp sweep %d %s %s", Version, kind, text))
+}
+
+// Key identifies the point: a hash of its parameters, its seed and [Version],
+// 32 hexadecimal digits.
+func (p Point) Key() string {
+	if p.key == "" {
+		p = p.identified()
+	}
+	return p.key
+}
+
+// stream is the seed of the random numbers. It comes from the part of the key
+// that describes the problem, not from what solves it: algorithms are compared
+// on the same problems, and a result does not depend on when and where the
+// point is run.
+func (p Point) stream() uint64 {
+	if p.key == "" {
+		p = p.identified()
+	}
+	return binary.LittleEndian.Uint64(p.problem[:])
+}
+
+// canonical drops what has no influence, so that two descriptions of the same
+// run have the same key.
+func (p Point) canonical() Point {
+	if !p.Algorithm.synthetic() {
+		p.Covariance = ""
+		p.Solver = Solver{MaxIter: p.Solver.MaxIter}
+		if p.Algorithm != Rehearsal {
+			p.N, p.Seed = 0, 0
+		}
+		if !p.Record.Trajectory || p.Algorithm == Threshold || p.Algorithm == Rehearsal {
+			p.Solver = Solver{}
+		}
+	}
+	if p.Algorithm == Published {
+		p.Solver = Solver{MaxIter: p.Solver.MaxIter, Variance: p.Solver.Variance}
+	}
+	if p.Algorithm != Online {
+		p.Solver.Commit = ""
+	} else {
+		p.Covariance = ""
+	}
+	if p.Algorithm == Threshold || p.Algorithm == Rehearsal {
+		p.Record = Record{Target: p.Record.Target}
+	} else {
+		p.Record.Target = 0
+	}
+	if !p.Algorithm.synthetic() {
+		p.Record.Prediction = false
+	}
+	if !p.Algorithm.online() {
+		p.Record.Samples = nil
+	}
+	if p.Algorithm == Threshold {
+		p.Alpha = 0
+	}
+	if p.Algorithm == Rehearsal {
+		p.Record = Record{}
+	} else {
+		p.Rehearse = Rehearse{}
+	}
+	return p
+}
+
+// Validate reports parameters with which nothing can be run.
+func (p Point) Validate() error {
+	if p.Algorithm == Rehearsal {
+		return nil
+	}
+	if p.Algorithm == Threshold {
+		p.Alpha = 1
+	}
+	if p.P < 1 {
+		return fmt.Errorf("p must be at least 1, found %d", p.P)
+	}
+	if err := p.model().Validate(); err != nil {
+		return err
+	}
+	if !p.Algorithm.synthetic() {
+		return nil
+	}
+	if err := p.teacher().Validate(); err != nil {
+		return err
+	}
+	if p.Covariance == "full" && p.Density < 1 && p.P > prior.MaxVectorSignals {
+		return fmt.Errorf("full covariances with a sparse prior are limited to p ≤ %d, found %d", prior.MaxVectorSignals, p.P)
+	}
+	return p.options().Validate()
+}
+
+func (p Point) signal() prior.GaussBernoulli {
+	return prior.GaussBernoulli{Density: p.Density, SignalVar: 1}
+}
+
+// gain is the prior of s; a range of no width means that gains are known.
+func (p Point) gain() channel.GainPrior {
+	if p.SRange[0] == p.SRange[1] {
+		return evolution.Known(p.SRange[0])
+	}
+	return channel.Uniform(p.SRange[0], p.SRange[1])
+}
+
+// sensors is M.
+func (p Point) sensors() int { return max(1, int(math.Round(p.Alpha*float64(p.N)))) }
+
+func (p Point) teacher() teacher.Teacher {
+	return teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar}
+}
+
+// model is the problem in the limit of large N, at the ratio M/N that a finite
+// one really has.
+func (p Point) model() evolution.Model {
+	alpha := p.Alpha
+	if p.N > 0 && p.Algorithm.synthetic() {
+		alpha = float64(p.sensors()) / float64(p.N)
+	}
+	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: alpha, P: p.P}
+}
+
+// options are those of the offline solver.
+func (p Point) options() *calamp.Options {
+	o := calamp.Published(p.Solver.MaxIter)
+	if p.Algorithm != Published {
+		o = &calamp.Options{
+			MaxIter: p.Solver.MaxIter, Tol: p.Solver.Tol,
+			Damping: p.Solver.Damping, NoScaleStep: p.Solver.NoScaleStep,
+		}
+	}
+	if p.Covariance == "full" {
+		o.Covariance = calamp.Full
+	}
+	if p.Solver.Variance == "scalar" {
+		o.Variance = calamp.Scalar
+	}
+	return o
+}

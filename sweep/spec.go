@@ -1,0 +1,404 @@
+package sweep
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/calamp/calamp"
+)
+
+// Spec is a sweep as its TOML file describes it. docs/sweeps.md has every key.
+type Spec struct {
+	Name  string `toml:"name"`  // of the sweep; by default that of the file
+	About string `toml:"about"` // a sentence for people
+
+	// Grids are run one after the other; each is the product of its axes.
+	Grids []Grid `toml:"grid"`
+	// Quick replaces the grids where only a sketch is wanted.
+	Quick []Grid `toml:"quick"`
+
+	Solver   Solver   `toml:"solver"`
+	Record   Record   `toml:"record"`
+	Rehearse Rehearse `toml:"rehearsal"`
+	Run      Limits   `toml:"run"`
+}
+
+// Grid is a product of axes.
+type Grid struct {
+	Algorithm  Words   `toml:"algorithm"`
+	N          Axis    `toml:"n"`
+	Density    Axis    `toml:"density"`
+	Alpha      Axis    `toml:"alpha"`
+	P          Axis    `toml:"p"`
+	NoiseVar   Axis    `toml:"noise_var"`
+	SRange     Ranges  `toml:"s_range"`
+	Covariance Words   `toml:"covariance"`
+	Seeds      Seeds   `toml:"seeds"`
+	Solver     *Solver `toml:"solver"` // in place of the sweep's
+	Record     *Record `toml:"record"` // in place of the sweep's
+}
+
+// Solver are options of the solver, zero for its defaults.
+type Solver struct {
+	MaxIter     int            `toml:"max_iter" json:"max_iter,omitempty"` // default 500
+	Tol         float64        `toml:"tol" json:"tol,omitempty"`           // negative: exactly max_iter iterations
+	Damping     calamp.Damping `toml:"damping" json:"damping,omitzero"`    // auto, or the fraction kept
+	NoScaleStep bool           `toml:"no_scale_step" json:"no_scale_step,omitempty"`
+	Variance    string         `toml:"variance" json:"variance,omitempty"` // exact or scalar
+	Commit      string         `toml:"commit" json:"commit,omitempty"`     // online: sane or always
+}
+
+// Record says what a row holds besides the metrics at the end.
+type Record struct {
+	Trajectory bool    `toml:"trajectory" json:"trajectory,omitempty"` // metrics after every iteration
+	Samples    []int   `toml:"samples" json:"samples,omitempty"`       // online: after these samples, from 1; default the last
+	Prediction bool    `toml:"prediction" json:"prediction,omitempty"` // state evolution's errors next to them
+	Target     float64 `toml:"target" json:"target,omitempty"`         // error that counts as success in α_cal; default 1e-5
+}
+
+// Limits bound a point. They are not part of its key: a point that fits gives
+// the same row under any.
+type Limits struct {
+	Timeout Duration `toml:"timeout" json:"timeout,omitempty"` // of one point; default none
+	Memory  Size     `toml:"memory" json:"memory,omitempty"`   // of one point; default what the machine has
+	Threads int      `toml:"threads" json:"threads,omitempty"` // of one point; default 1
+}
+
+// Rehearse says what rehearsals do: take some time, and fail at some seeds.
+type Rehearse struct {
+	Work  Duration `toml:"work" json:"work,omitempty"`
+	Panic uint64   `toml:"panic" json:"panic,omitempty"`
+	Hang  uint64   `toml:"hang" json:"hang,omitempty"`
+	Eat   uint64   `toml:"eat" json:"eat,omitempty"` // asks for more memory than there is
+}
+
+// SpecError is a fault of a spec and its place.
+type SpecError struct {
+	File string
+	Line int // from 1; 0 where it has no line
+	Err  error
+}
+
+// Error names the place.
+func (e *SpecError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
+}
+
+// Unwrap returns the fault without its place.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// Load reads a spec from a file.
+func Load(path string) (*Spec, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, string(text))
+}
+
+// Parse reads a spec from text; name is the file's, for messages.
+func Parse(name, text string) (*Spec, error) {
+	s := &Spec{}
+	meta, err := toml.Decode(text, s)
+	if err != nil {
+		return nil, tomlError(name, err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		key := unknown[0]
+		return nil, &SpecError{name, lineOf(text, key), fmt.Errorf("unknown key %s", key)}
+	}
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(name), ".toml")
+	}
+	if err := s.validate(); err != nil {
+		return nil, &SpecError{File: name, Err: err}
+	}
+	return s, nil
+}
+
+// placed is how the parser tells the place of most faults.
+var placed = regexp.MustCompile(`^toml: line (\d+)(?: \(last key "(.*?)"\))?: (.*)$`)
+
+func tomlError(name string, err error) error {
+	found := placed.FindStringSubmatch(err.Error())
+	if found == nil {
+		return &SpecError{File: name, Err: errors.New(strings.TrimPrefix(err.Error(), "toml: "))}
+	}
+	line, _ := strconv.Atoi(found[1])
+	message := found[3]
+	if found[2] != "" {
+		message = found[2] + ": " + message
+	}
+	return &SpecError{name, line, errors.New(message)}
+}
+
+// lineOf finds the line that assigns a key, or opens its table: the parser does
+// not say where it saw a key.
+func lineOf(text string, key toml.Key) int {
+	table, last := "", key[len(key)-1]
+	parent := strings.Join(key[:len(key)-1], ".")
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			table = strings.TrimSpace(strings.Trim(strings.SplitN(line, "#", 2)[0], "[] \t"))
+			if table == key.String() {
+				return i + 1
+			}
+			continue
+		}
+		name, _, assigned := strings.Cut(line, "=")
+		name = strings.Trim(strings.TrimSpace(name), `"'`)
+		if assigned && table == parent && name == last {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// validate refuses specs without points, or with points that cannot be run.
+func (s *Spec) validate() error {
+	if len(s.Grids) == 0 {
+		return errors.New("there is no [[grid]]")
+	}
+	if strings.ContainsAny(s.Name, "/\\ \t\n*>.") {
+		return fmt.Errorf("name %q: expected one word, without dots and slashes", s.Name)
+	}
+	for _, all := range [][]Grid{s.Grids, s.Quick} {
+		for i := range all {
+			g := &all[i]
+			if err := g.validate(s); err != nil {
+				return fmt.Errorf("grid %d: %w", i+1, err)
+			}
+			one := *g
+			one.Seeds = nil // seeds are all alike
+			for _, p := range one.points(s) {
+				if err := p.Validate(); err != nil {
+					return fmt.Errorf("grid %d, %v: %w", i+1, p, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Grid) validate(s *Spec) error {
+	if len(g.Algorithm) == 0 {
+		return errors.New("algorithm is missing")
+	}
+	for _, word := range g.Algorithm {
+		var a Algorithm
+		if err := a.UnmarshalText([]byte(word)); err != nil {
+			return err
+		}
+		if err := g.needs(a); err != nil {
+			return err
+		}
+	}
+	for _, word := range g.Covariance {
+		if word != "diagonal" && word != "full" {
+			return fmt.Errorf("covariance is diagonal or full, found %q", word)
+		}
+	}
+	if err := wholeAxes(g); err != nil {
+		return err
+	}
+	return errors.Join(g.solver(s).validate(), g.record(s).validate(int(slices.Max(append(Axis{0}, g.P...)))))
+}
+
+// needs reports an axis that an algorithm cannot do without.
+func (g *Grid) needs(a Algorithm) error {
+	if a == Rehearsal {
+		return nil
+	}
+	for _, axis := range []struct {
+		name   string
+		values Axis
+		needed bool
+	}{
+		{"n", g.N, a.synthetic()},
+		{"density", g.Density, true},
+		{"alpha", g.Alpha, a != Threshold},
+		{"p", g.P, true},
+	} {
+		if axis.needed && len(axis.values) == 0 {
+			return fmt.Errorf("%s is missing, which %s needs", axis.name, a)
+		}
+	}
+	return nil
+}
+
+func wholeAxes(g *Grid) error {
+	for name, axis := range map[string]Axis{"n": g.N, "p": g.P} {
+		for _, v := range axis {
+			if v != float64(int(v)) || v < 1 {
+				return fmt.Errorf("%s: expected whole numbers from 1, found %g", name, v)
+			}
+		}
+	}
+	return nil
+}
+
+func (s Solver) validate() error {
+	if s.MaxIter < 0 {
+		return fmt.Errorf("solver: max_iter must be positive, found %d", s.MaxIter)
+	}
+	if v := s.Variance; v != "" && v != "exact" && v != "scalar" {
+		return fmt.Errorf("solver: variance is exact or scalar, found %q", v)
+	}
+	if v := s.Commit; v != "" && v != "sane" && v != "always" {
+		return fmt.Errorf("solver: commit is sane or always, found %q", v)
+	}
+	if delta, fixed := s.Damping.Fixed(); fixed && !(delta >= 0 && delta < 1) {
+		return fmt.Errorf("solver: damping is auto or in [0, 1), found %g", delta)
+	}
+	return nil
+}
+
+// normal fills in defaults that are part of the key.
+func (s Solver) normal() Solver {
+	s.MaxIter = cmp.Or(s.MaxIter, 500)
+	if s.Variance == "exact" {
+		s.Variance = ""
+	}
+	if s.Commit == "sane" {
+		s.Commit = ""
+	}
+	return s
+}
+
+func (r Record) validate(p int) error {
+	for i, k := range r.Samples {
+		if k < 1 || k > p || i > 0 && k <= r.Samples[i-1] {
+			return fmt.Errorf("record: samples must increase from 1 to at most p = %d, found %v", p, r.Samples)
+		}
+	}
+	if r.Target < 0 || r.Target >= 1 {
+		return fmt.Errorf("record: target must be in (0, 1), found %g", r.Target)
+	}
+	return nil
+}
+
+func (g *Grid) solver(s *Spec) Solver {
+	if g.Solver != nil {
+		return g.Solver.normal()
+	}
+	return s.Solver.normal()
+}
+
+func (g *Grid) record(s *Spec) Record {
+	if g.Record != nil {
+		return *g.Record
+	}
+	return s.Record
+}
+
+// Sketch is the spec with its quick grids in place of the full ones.
+func (s *Spec) Sketch() (*Spec, error) {
+	if len(s.Quick) == 0 {
+		return nil, fmt.Errorf("%s has no [[quick]] grid", s.Name)
+	}
+	sketch := *s
+	sketch.Grids, sketch.Quick = s.Quick, nil
+	return &sketch, nil
+}
+
+// Points are the runs of all grids in order, each once.
+func (s *Spec) Points() []Point {
+	var all []Point
+	seen := make(map[string]bool)
+	for i := range s.Grids {
+		for _, p := range s.Grids[i].points(s) {
+			if !seen[p.key] {
+				seen[p.key] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// points is the product of the axes, the last of which, the seeds, changes fastest.
+func (g *Grid) points(s *Spec) []Point {
+	var out []Point
+	base := Point{Solver: g.solver(s), Record: g.record(s), Rehearse: s.Rehearse}
+	for _, a := range g.Algorithm {
+		for _, p := range g.P.or(1) {
+			for _, noise := range g.NoiseVar.or(0) {
+				for _, r := range g.SRange.or() {
+					for _, c := range g.Covariance.or("diagonal") {
+						at := base
+						at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Covariance = Algorithm(a), int(p), noise, r, c
+						out = g.inner(out, at)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (g *Grid) inner(out []Point, at Point) []Point {
+	if at.Covariance == "diagonal" {
+		at.Covariance = ""
+	}
+	for _, n := range g.N.or(0) {
+		for _, density := range g.Density.or(0) {
+			for _, alpha := range g.Alpha.or(0) {
+				for _, seed := range g.Seeds.or() {
+					at.N, at.Density, at.Alpha, at.Seed = int(n), density, alpha, seed
+					out = append(out, at.identified())
+				}
+			}
+		}
+	}
+	return out
+}
+
+// String is the point in a line.
+func (p Point) String() string {
+	text := []string{string(p.Algorithm)}
+	add := func(name string, v float64) {
+		if v != 0 {
+			text = append(text, fmt.Sprintf("%s = %g", name, v))
+		}
+	}
+	add("n", float64(p.N))
+	add("density", p.Density)
+	add("alpha", p.Alpha)
+	add("p", float64(p.P))
+	add("noise_var", p.NoiseVar)
+	add("seed", float64(p.Seed))
+	if p.Covariance != "" {
+		text = append(text, p.Covariance)
+	}
+	return strings.Join(text, ", ")
+}
+
+// Duration is a time.Duration that is written as in "1m30s".
+type Duration time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || v < 0 {
+		return fmt.Errorf("expected a duration such as \"90s\" or \"10m\", found %q", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

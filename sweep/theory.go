@@ -1,0 +1,156 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/replica"
+)
+
+// evolveOffline is state evolution's fixed point, or its way there.
+func evolveOffline(ctx context.Context, p Point) (*outcome, error) {
+	m := p.model()
+	if p.Record.Trajectory {
+		t, err := evolution.Offline(ctx, m, &evolution.Options{Iterations: p.Solver.MaxIter})
+		if err != nil {
+			return nil, err
+		}
+		return &outcome{status: statusDone, iterations: len(t.Steps), measures: steps(0, t.Steps)}, nil
+	}
+	fixed, err := evolution.FixedPoint(ctx, m, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{status: statusConverged, measures: []Measure{{Values: stepValues(fixed.Step)}}}
+	if !fixed.Converged {
+		out.status = statusNotConverged
+	}
+	return out, nil
+}
+
+// evolveOnline is the same for a stream of P samples.
+func evolveOnline(ctx context.Context, p Point) (*outcome, error) {
+	samples, err := evolution.Online(ctx, p.model(), &evolution.OnlineOptions{Iterations: p.Solver.MaxIter})
+	if err != nil {
+		return nil, err
+	}
+	out := &outcome{status: statusConverged}
+	for k, s := range samples {
+		if !s.Converged {
+			out.status = statusNotConverged
+		}
+		out.iterations += len(s.Steps)
+		switch {
+		case !p.records(k):
+		case p.Record.Trajectory:
+			out.measures = append(out.measures, steps(k+1, s.Steps)...)
+		default:
+			out.measures = append(out.measures, Measure{Sample: k + 1, Iteration: len(s.Steps), Values: stepValues(s.Last())})
+		}
+	}
+	return out, nil
+}
+
+func steps(sample int, all []evolution.Step) []Measure {
+	out := make([]Measure, len(all))
+	for t, s := range all {
+		out[t] = Measure{Sample: sample, Iteration: t + 1, Values: stepValues(s)}
+	}
+	return out
+}
+
+func stepValues(s evolution.Step) Values {
+	v := Values{}
+	v.set("se_x_mse", s.MSEX.Value)
+	v.set("se_x_mse_error", s.MSEX.Err)
+	v.set("se_s_mse", s.MSES.Value)
+	v.set("se_s_mse_error", s.MSES.Err)
+	v.set("se_m_hat", s.MHat.Value)
+	return v
+}
+
+// predictions remembers what state evolution says: points that differ in their
+// seed alone ask the same.
+var predictions sync.Map // key of the theory's point → *prediction
+
+type prediction struct {
+	sync.Mutex
+	out *outcome // nil until it is there
+}
+
+// predict puts state evolution's numbers next to what was measured.
+func predict(ctx context.Context, p Point, out *outcome) error {
+	if !p.Record.Prediction {
+		return nil
+	}
+	theory := p
+	theory.Algorithm, theory.Alpha = SE, p.model().Alpha
+	if p.Algorithm == Online {
+		theory.Algorithm = SEOnline
+	}
+	theory = theory.identified()
+	v, _ := predictions.LoadOrStore(theory.Key(), &prediction{})
+	known, err := v.(*prediction).get(ctx, theory)
+	if err != nil {
+		return err
+	}
+	type moment struct{ sample, iteration int }
+	at := make(map[moment]Values)
+	for _, m := range known.measures {
+		if !p.Record.Trajectory {
+			m.Iteration = 0
+		}
+		at[moment{m.Sample, m.Iteration}] = m.Values
+	}
+	for _, m := range out.measures {
+		when := moment{m.Sample, m.Iteration}
+		if !p.Record.Trajectory {
+			when.iteration = 0
+		}
+		for name, x := range at[when] {
+			m.Values.set(name, x)
+		}
+	}
+	return nil
+}
+
+// get computes it once; a call that was cancelled leaves it to the next.
+func (k *prediction) get(ctx context.Context, p Point) (*outcome, error) {
+	k.Lock()
+	defer k.Unlock()
+	if k.out == nil {
+		out, err := computePoint(ctx, p, 1)
+		if err != nil {
+			return nil, err
+		}
+		k.out = out
+	}
+	return k.out, nil
+}
+
+// thresholds are the lines of the phase diagram at one density.
+func thresholds(ctx context.Context, p Point) (*outcome, error) {
+	g, v := p.signal(), Values{}
+	v.set("alpha_min", evolution.AlphaMin(p.Density, p.P))
+	v.set("alpha_cs", evolution.AlphaCS(g))
+	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, &evolution.ThresholdOptions{Target: p.Record.Target})
+	if err != nil {
+		return nil, err
+	}
+	v.set("alpha_cal", cal.Value)
+	v.set("alpha_cal_error", cal.Err)
+	if p.NoiseVar > 0 {
+		it, err := replica.InformationThreshold(ctx, g, p.gain(), p.NoiseVar, p.P, 0)
+		switch {
+		case errors.Is(err, replica.ErrNoTransition):
+		case err != nil:
+			return nil, err
+		default:
+			v.set("alpha_it", it.Information.Value)
+			v.set("alpha_it_error", it.Information.Err)
+		}
+	}
+	return &outcome{status: statusDone, measures: []Measure{{Values: v}}}, nil
+}
