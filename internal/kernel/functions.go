@@ -29,8 +29,9 @@ const (
 //	e^h(u),   h(u) = slope·u - τu²/2 + n (log1p(u/mode) - u/mode),   u = middle + halfWidth·x,
 //
 // and finds the mean and variance of x under it, for groups of Lanes sensors.
-// The parameters of a group are d[g*GainFields*Lanes:], its results
-// out[g*GainResults*Lanes:]; scratch has Lanes values a node. The exponent is
+// The number of nodes is a multiple of four. The parameters of a group are
+// d[g*GainFields*Lanes:], its results out[g*GainResults*Lanes:]; scratch has
+// 2*Lanes values a node. The exponent is
 // good to a few units in its last place, and so is its exponential. A sensor's
 // result does not depend on its company.
 func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
@@ -38,7 +39,7 @@ func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 		plainGainIntegrals(x, w, groups, d, scratch, out)
 		return
 	}
-	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:len(x)*Lanes], out[:groups*GainResults*Lanes])
+	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
 }
 
 // MostPower is the largest n that [GainPowers] takes: with more, the rounding
@@ -49,15 +50,14 @@ const MostPower = 64
 // takes: its factors must not leave the range of float64.
 const MostRatio = 1e4
 
-// GainPowers is [GainIntegrals] for an even number of nodes where n is the same
-// small whole number for all sensors. What is in the place of GainSlope is
-// the slope minus n/mode.
+// GainPowers is [GainIntegrals] where n is the same small whole number for all
+// sensors. What is in the place of GainSlope is the slope minus n/mode.
 func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
 	if active == Go {
 		plainGainPowers(x, w, n, groups, d, scratch, out)
 		return
 	}
-	gainPowers(x, w[:len(x)], n, groups, d[:groups*GainFields*Lanes], scratch[:len(x)*Lanes], out[:groups*GainResults*Lanes])
+	gainPowers(x, w[:len(x)], n, groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
 }
 
 // plainGainPowers takes the logarithm all the same.

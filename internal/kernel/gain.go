@@ -28,8 +28,8 @@ const (
 
 // Tail is the depth below the mode's log-density at which integrals are cut.
 // The density is log-concave, so at worst it decays exponentially and what lies
-// outside carries a fraction Tail² e^-Tail ≈ 1e-15 of the variance.
-const Tail = 42
+// outside carries a fraction Tail² e^-Tail ≈ 1e-13 of the variance.
+const Tail = 37
 
 // GainShapes finds where on [lo, hi] the densities s^n e^{-τs²/2+Bs} are, for a
 // multiple of Lanes sensors. [GainEnds] adds the rest where it is needed.
@@ -152,7 +152,7 @@ func (d *gainDensity) reach(limit, side float64) float64 {
 		return min(limit, parabolaReach(-d.slope, d.tau+d.curvature))
 	}
 	u := limit
-	for range 3 {
+	for range 2 {
 		u = min(u, parabolaReach(d.slope, d.tau+d.curvature/(1+2.0/3*(u*d.inverse))))
 	}
 	return u

@@ -35,7 +35,7 @@ const (
 type integrals struct {
 	d       [batch * kernel.GainFields]float64
 	out     [batch * kernel.GainResults]float64
-	scratch [mostNodes * kernel.Lanes]float64
+	scratch [2 * mostNodes * kernel.Lanes]float64
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
@@ -51,7 +51,7 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
 		padded := padding(end - first)
 		kernel.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
-		s.choose(end-first, lo, hi)
+		s.choose(mean[first:end], variance[first:end], lo, hi)
 		s.integrate(mean[first:end], variance[first:end], lo, hi)
 		s.logarithms(logNorm[first:end])
 	}
@@ -73,58 +73,68 @@ func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 }
 
 // group returns the shapes of a sensor's group, starting with its own lane.
-func (s *workspace) group(i int) *[kernel.Lanes * kernel.ShapeFields]float64 {
-	return (*[kernel.Lanes * kernel.ShapeFields]float64)(s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields:])
+func (s *workspace) group(i int) *shapes {
+	return (*shapes)(s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields:])
 }
 
-// shape returns one of [kernel.GainShapes] of sensor i.
-func (s *workspace) shape(i, what int) float64 {
-	return s.group(i)[what*kernel.Lanes+i%kernel.Lanes]
-}
-
-// choose decides by which rule each sensor is integrated.
-func (s *workspace) choose(count int, lo, hi float64) {
+// choose decides by which rule each sensor is integrated, and finishes those that
+// need none.
+func (s *workspace) choose(mean, variance []float64, lo, hi float64) {
 	clear(s.sizes[:])
-	for i := 0; i < count; i += kernel.Lanes {
-		end := min(i+kernel.Lanes, count)
+	powers := hi <= kernel.MostRatio*lo
+	for i := 0; i < len(mean); i += kernel.Lanes {
+		shapes, end := s.group(i), min(i+kernel.Lanes, len(mean))
 		left := false // is there one that is neither narrow nor Gaussian?
 		for j := i; j < end; j++ {
-			s.task[j] = s.chooseInside(j)
-			left = left || s.task[j] == hermiteRules
+			task := s.chooseInside(j, shapes)
+			if task == narrow {
+				lane := j % kernel.Lanes
+				s.mass[j] = shapes[kernel.ShapeSeriesMass*kernel.Lanes+lane]
+				mean[j] = s.modes[j] + shapes[kernel.ShapeSeriesMean*kernel.Lanes+lane]
+				variance[j] = shapes[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
+			} else if task == pointMass {
+				mean[j], variance[j] = s.modes[j], 0
+			}
+			s.task[j] = task
+			left = left || task == hermiteRules
 		}
 		if left {
-			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, s.group(i)[:])
+			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, shapes[:])
 		}
 		for j := i; j < end; j++ {
-			if s.task[j] == hermiteRules {
-				s.task[j] = s.chooseLegendre(j)
-			}
-			if s.task[j] < 0 {
+			task := s.task[j]
+			if task < 0 {
 				continue
 			}
-			if n := s.n[j]; n > kernel.MostPower || n != math.Trunc(n) || hi > kernel.MostRatio*lo {
-				s.task[j] += rulesAtMost
+			if task == hermiteRules {
+				task = s.chooseLegendre(j, shapes)
 			}
-			s.sizes[s.task[j]]++
+			if n := s.n[j]; !powers || n > kernel.MostPower || n != math.Trunc(n) {
+				task += rulesAtMost
+			}
+			s.task[j] = task
+			s.sizes[task]++
 		}
 	}
 }
 
+// shapes are those of a group.
+type shapes = [kernel.Lanes * kernel.ShapeFields]float64
+
 // chooseInside returns hermiteRules if the posterior is not one inside its range.
-func (s *workspace) chooseInside(i int) int8 {
-	shapes, lane := s.group(i), i%kernel.Lanes
-	shape := func(what int) float64 { return shapes[what*kernel.Lanes+lane] }
-	s.modes[i], s.mass[i] = shape(kernel.ShapeMode), 1
-	slope := math.Abs(shape(kernel.ShapeSlope))
+func (s *workspace) chooseInside(i int, g *shapes) int8 {
+	lane := i % kernel.Lanes
+	s.modes[i], s.mass[i] = g[kernel.ShapeMode*kernel.Lanes+lane], 1
+	slope := math.Abs(g[kernel.ShapeSlope*kernel.Lanes+lane])
 	if !(slope <= math.MaxFloat64/4) || s.tau[i] > math.MaxFloat64/4 {
 		return pointMass
 	}
-	width := shape(kernel.ShapeWidth)
-	relative := width * shape(kernel.ShapeInverse)
-	if !(shape(kernel.ShapeRoom) > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
+	width := g[kernel.ShapeWidth*kernel.Lanes+lane]
+	relative := width * g[kernel.ShapeInverse*kernel.Lanes+lane]
+	if !(g[kernel.ShapeRoom*kernel.Lanes+lane] > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
 		return hermiteRules
 	}
-	skew := shape(kernel.ShapeSkew)
+	skew := g[kernel.ShapeSkew*kernel.Lanes+lane]
 	if skew < seriesSkew && relative < seriesWidth {
 		return narrow
 	}
@@ -135,34 +145,31 @@ func (s *workspace) chooseInside(i int) int8 {
 	return r
 }
 
-func (s *workspace) chooseLegendre(i int) int8 {
-	left, right := s.shape(i, kernel.ShapeLeft), s.shape(i, kernel.ShapeRight)
-	steepness := s.shape(i, kernel.ShapeSteepness)
-	middle := s.modes[i] + 0.5*(left+right)
-	for r := hermiteRules; r < len(rules)-1; r++ {
-		if steepness < rules[r].limit && (s.n[i] == 0 || middle > rules[r].farthest*0.5*(right-left)) {
-			return int8(r)
+func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
+	lane := i % kernel.Lanes
+	left, right := g[kernel.ShapeLeft*kernel.Lanes+lane], g[kernel.ShapeRight*kernel.Lanes+lane]
+	steepness := g[kernel.ShapeSteepness*kernel.Lanes+lane]
+	r := hermiteRules
+	for _, limit := range legendreLimits {
+		if steepness >= limit {
+			r++ // no branch: it would be guessed wrong
 		}
 	}
-	return int8(len(rules) - 1)
+	middle, half := s.modes[i]+0.5*(left+right), 0.5*(right-left)
+	for r < len(rules)-1 && s.n[i] != 0 && !(middle > rules[r].farthest*half) {
+		r++
+	}
+	return int8(r)
 }
 
-// integrate finds the moments of all sensors of a batch, task by task.
+// integrate finds the moments of the sensors that choose has left, task by task.
 func (s *workspace) integrate(mean, variance []float64, lo, hi float64) {
 	var next [2 * rulesAtMost]uint8
 	for task := 1; task < len(next); task++ {
 		next[task] = next[task-1] + s.sizes[task-1]
 	}
 	for i, task := range s.task[:len(mean)] {
-		switch task {
-		case pointMass:
-			mean[i], variance[i] = s.modes[i], 0
-		case narrow:
-			shapes, lane := s.group(i), i%kernel.Lanes
-			s.mass[i] = shapes[kernel.ShapeSeriesMass*kernel.Lanes+lane]
-			mean[i] = min(max(s.modes[i]+shapes[kernel.ShapeSeriesMean*kernel.Lanes+lane], lo), hi)
-			variance[i] = shapes[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
-		default:
+		if task >= 0 {
 			s.members[next[task]] = uint8(i)
 			next[task]++
 		}
@@ -234,7 +241,7 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 		out := s.out[at/kernel.Lanes*kernel.GainResults*kernel.Lanes+at%kernel.Lanes:]
 		halfWidth, middle := d[kernel.GainHalfWidth*kernel.Lanes], d[kernel.GainMiddle*kernel.Lanes]
 		s.mass[i] = halfWidth * out[kernel.GainMass*kernel.Lanes]
-		mean[i] = min(max(s.modes[i]+(middle+halfWidth*out[kernel.GainFirst*kernel.Lanes]), lo), hi)
+		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[kernel.GainFirst*kernel.Lanes]), lo, hi)
 		variance[i] = halfWidth * halfWidth * out[kernel.GainSecond*kernel.Lanes]
 	}
 }
@@ -252,6 +259,6 @@ func (s *workspace) logarithms(logNorm []float64) {
 	kernel.Log(s.modes[:padded])
 	kernel.Log(s.mass[:padded])
 	for i := range logNorm {
-		logNorm[i] = clampFinite(logNorm[i] + s.n[i]*s.modes[i] + s.mass[i])
+		logNorm[i] = clamp(logNorm[i]+s.n[i]*s.modes[i]+s.mass[i], -math.MaxFloat64, math.MaxFloat64)
 	}
 }
