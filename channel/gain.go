@@ -23,6 +23,12 @@ type Gain struct {
 	NoiseVar float64 // Δ ≥ 0
 }
 
+// WithNoise is the channel with noise of variance v in addition.
+func (c Gain) WithNoise(v float64) Channel {
+	c.NoiseVar += v
+	return c
+}
+
 // GainPrior is the distribution of a calibration variable, on [Lo, Hi].
 type GainPrior struct {
 	Lo, Hi float64 // 0 < Lo < Hi

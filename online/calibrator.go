@@ -50,11 +50,16 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if full.Precision == calamp.SinglePrecision {
+		rounded, rounding := amp.Round(w, p)
+		w, g.NoiseVar = rounded, g.NoiseVar+rounding
+	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
 	c.engine = amp.New(amp.Config{
 		W: w, Prior: p, Channel: g, P: 1,
 		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
+		Precision: amp.Precision(full.Precision),
 	})
 	e := c.engine
 	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)

@@ -30,6 +30,10 @@ type Options struct {
 	// their mean (calamp.Scalar).
 	Variance calamp.Variance
 
+	// Precision is how the entries of W are stored while solving, as in
+	// [calamp.Options]: with calamp.AutoPrecision every sample begins with a rounded W.
+	Precision calamp.Precision
+
 	// Threads is the number of goroutines; results do not depend on it, down to
 	// the last bit. The default is GOMAXPROCS for large problems, one for
 	// small ones.
@@ -152,7 +156,7 @@ const defaultMaxIter = 500
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Threads: o.Threads}
+	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads}
 	errs := []error{base.Validate()}
 	if o.Commit > Always {
 		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))

@@ -53,7 +53,7 @@ func NewFull(c Config) (*Full, error) {
 	}
 	f := &Full{Engine: New(c), vector: vector, correlated: correlated, pairs: c.P * (c.P + 1) / 2}
 	e := f.Engine
-	e.sweep = c.W.NewSweep(c.P, f.pairs, c.Threads)
+	e.prepareSweeps(f.pairs)
 	e.h = make([]float64, f.pairs*e.N)
 	f.cov = make([]float64, f.pairs*e.N)
 	f.newCov = make([]float64, f.pairs*e.N)

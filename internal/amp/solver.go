@@ -119,6 +119,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	clear(s.Change)
 	clear(s.accepted)
 	s.Scale, s.SweepScale, s.Iterations = 1, 1, 0
+	s.engine.begin(s.Tol >= 0)
 	placed := !s.ScaleSteps // is the global scale where it belongs?
 	nextScale := firstScaleStep
 	for t := 1; t <= limit; t++ {
@@ -157,7 +158,12 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			clear(s.Settled)
 			continue
 		}
-		if s.settle() && placed {
+		settled := s.settle() && placed
+		switch {
+		case s.engine.roundedNow() && (settled || s.engine.roundingMatters(line.Change)):
+			s.engine.finish()
+			clear(s.Settled)
+		case settled:
 			return Converged, nil
 		}
 	}
