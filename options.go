@@ -16,7 +16,8 @@ type Options struct {
 	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
 	// damping accounted for, below which it has converged; the run ends when
 	// every signal has. The default, 0, stops at 1e-10, or earlier where the
-	// change is below 1e-4 of the signal's own posterior standard deviation. A negative
+	// pace at which changes shrink says that less than 1e-5 of the signal's own posterior
+	// standard deviation is left to go, or the change is below 1e-6 of it. A negative
 	// value never stops early: exactly MaxIter iterations are done.
 	Tol float64
 

@@ -104,6 +104,10 @@ func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
 	return s
 }
 
+// sampleReach is how near a sample comes to its fixed point, in posterior standard
+// deviations. What it then lacks is nothing beside its own error.
+const sampleReach = 1e-3
+
 // nominalRetention is the factor by which a sample's worth of forgetting
 // tempers the past.
 func (o *Options) nominalRetention() float64 {
@@ -162,6 +166,10 @@ func (c *Calibrator) solve(ctx context.Context) error {
 		c.outcome = amp.AtLimit
 		c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
 		return ctx.Err()
+	}
+	c.solver.Reach = amp.DefaultReach // the first sample is an offline problem, and solved as such
+	if c.state.Samples > 0 {
+		c.solver.Reach = sampleReach
 	}
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)

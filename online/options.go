@@ -15,7 +15,8 @@ type Options struct {
 	MaxIter int
 
 	// Tol is the relative change of x̂ between iterations below which a sample
-	// has converged, as in [calamp.Options]. A negative value never stops
+	// has converged, as in [calamp.Options], except that by default, once something
+	// is known of the sensors, 1e-3 of the posterior standard deviation to go are near enough. A negative value never stops
 	// early: exactly MaxIter iterations are done.
 	Tol float64
 
