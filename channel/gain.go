@@ -72,6 +72,16 @@ func (p GainPrior) Posterior(n, tau, b float64) (mean, variance float64) {
 	return mean, variance
 }
 
+// Posteriors is Posterior for many sensors, four at a time.
+func (p GainPrior) Posteriors(mean, variance, n, tau, b []float64) {
+	const block = 64
+	var logNorm [block]float64
+	for from := 0; from < len(tau); from += block {
+		to := min(from+block, len(tau))
+		p.posteriors(logNorm[:to-from], mean[from:to], variance[from:to], n[from:to], tau[from:to], b[from:to])
+	}
+}
+
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
 // of that density; the prior only shifts τ and B, and adds its normaliser.
 func (p GainPrior) posterior(n, tau, b float64) (logNorm, mean, variance float64) {

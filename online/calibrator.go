@@ -35,7 +35,7 @@ type Calibrator struct {
 	pastScale float64
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
-	sorted    []float64 // M, workspace
+	sizes     []float64 // M, workspace
 	estimate  Estimate
 }
 
@@ -69,7 +69,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.masked = make([]bool, m)
-	c.sorted = make([]float64, 0, m)
+	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
 		X: e.X, XVar: e.C, calibrator: c,
 		Worst:  make([]Residual, 0, worstSensors),

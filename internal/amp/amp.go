@@ -275,7 +275,15 @@ func (e *Engine) LogEvidence() float64 {
 	}
 	for i, x := range e.X {
 		d := x - e.Lambda[i]
-		total += e.Prior.LogNorm(e.Lambda[i], e.Sigma[i]) + 0.5*((e.C[i]+d*d)/e.Sigma[i])
+		total += 0.5 * ((e.C[i] + d*d) / e.Sigma[i])
+	}
+	if p, ok := e.Prior.(interface {
+		SumLogNorm(lambda, sigma []float64) float64
+	}); ok {
+		return total + p.SumLogNorm(e.Lambda, e.Sigma)
+	}
+	for i, l := range e.Lambda {
+		total += e.Prior.LogNorm(l, e.Sigma[i])
 	}
 	return total
 }
