@@ -29,8 +29,12 @@ func TestStepAllocatesNothing(t *testing.T) {
 		{P: 1, Threads: 1},
 		{P: 3, Threads: 2},
 		{P: 3, Threads: 2, Scalar: true},
+		{P: 1, Threads: 1, Precision: Single},
 	} {
 		c.W, c.Prior, c.Channel = op, prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, gain
+		if c.Precision == Single {
+			c.W, _ = Round(op, c.Prior)
+		}
 		e := New(c)
 		for i := range e.Y {
 			e.Y[i] = rng.NormFloat64()
@@ -39,6 +43,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 			e.Save()
 			e.Step(0.5)
 			e.ScaleStep(gain)
+			e.LogEvidence()
 		}
 		step()
 		if allocs := testing.AllocsPerRun(20, step); allocs != 0 {

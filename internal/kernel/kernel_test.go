@@ -218,6 +218,39 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// log(1+v) - v, to its own relative precision: with n = 1/|log(1+v) - v| the
+// density at offset v·mode is 1/e.
+func TestLog1pTail(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, w := make([]float64, 4), []float64{1, 0, 0, 0}
+	d, scratch, out := make([]float64, GainFields*Lanes), make([]float64, 8*Lanes), make([]float64, GainResults*Lanes)
+	worst := 0.0
+	for range 5000 {
+		var want [Lanes]float64
+		for lane := range Lanes {
+			v := math.Exp(-20*rng.Float64()) * (1.9*rng.Float64() - 0.9)
+			want[lane] = math.Log1p(v) - v
+			if math.Abs(v) < 0.3 {
+				want[lane] = 0
+				for k := 40; k >= 2; k-- {
+					want[lane] = want[lane]*-v - 1/float64(k)
+				}
+				want[lane] *= v * v
+			}
+			d[GainInverse*Lanes+lane], d[GainMiddle*Lanes+lane] = 1, v
+			d[GainCount*Lanes+lane] = -1 / want[lane]
+		}
+		GainIntegrals(x, w, 1, d, scratch, out)
+		for lane := range Lanes {
+			// Its logarithm is -1 up to the relative error.
+			worst = max(worst, math.Abs(out[GainMass*Lanes+lane]*math.E-1))
+		}
+	}
+	if t.Logf("relative error %.2g", worst); !(worst < 2e-15) {
+		t.Errorf("relative error %.2g", worst)
+	}
+}
+
 // The two ways to integrate agree to rounding, for any parameters of which the
 // density stays within range.
 func FuzzGainIntegrals(f *testing.F) {
