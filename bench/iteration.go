@@ -249,7 +249,7 @@ func (d *problem) engine(w *operator.Dense, scalar bool) *amp.Engine {
 	e := amp.New(amp.Config{
 		W: w, Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
 		Channel: channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: noise},
-		P:       d.p, Threads: d.threads, Scalar: scalar,
+		P:       d.p, Threads: d.threads, Scalar: scalar, Precision: amp.Double,
 	})
 	copy(e.Y, d.y)
 	return e

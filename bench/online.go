@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -26,11 +27,31 @@ func (b *bench) online() error {
 	if err != nil {
 		return err
 	}
-	c, err := online.NewCalibrator(d.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, &online.Options{Threads: 1})
-	if err != nil {
-		return err
+	b.printf("\n## A stream\n\nOnline calibration, N = %d, M = %d, f32, %d samples after %d.\n", t.N, t.M, count, burnIn)
+	rows := [][]string{{"threads", "p50, ms", "p99, ms", "iterations, p50", "p99", "other processors"}}
+	most := 2
+	if b.cpu {
+		most = 1
 	}
-	if !b.cpu {
+	for threads := 1; threads <= most; threads++ {
+		row, err := b.stream(d, threads, burnIn)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	b.markdown(rows)
+	return nil
+}
+
+// stream times the samples of d after the first ones.
+func (b *bench) stream(d *instance, threads, burnIn int) ([]string, error) {
+	t := d.Teacher
+	c, err := online.NewCalibrator(d.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, &online.Options{Threads: threads})
+	if err != nil {
+		return nil, err
+	}
+	if !b.cpu && threads == 1 {
 		defer pin(0)()
 	}
 	var ms, iterations []float64
@@ -40,15 +61,16 @@ func (b *bench) online() error {
 		start := b.now()
 		estimate, err := c.Absorb(context.Background(), y)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if k >= burnIn {
 			ms = append(ms, 1e3*(b.now()-start).Seconds())
 			iterations = append(iterations, float64(estimate.Iterations))
 		}
 	}
-	b.printf("\n## A stream\n\nOnline calibration, N = %d, M = %d, f32, 1 thread, %d samples after %d: p50 %s ms, p99 %s ms; iterations a sample p50 %.0f, p99 %.0f.\n",
-		t.N, t.M, count, burnIn, digits(median(ms)), digits(quantile(ms, 0.99)), median(iterations), quantile(iterations, 0.99))
-	b.printf("Other processes used %.1f processors meanwhile.\n", usage(nil).others(before))
-	return nil
+	return []string{
+		fmt.Sprint(threads), digits(median(ms)), digits(quantile(ms, 0.99)),
+		fmt.Sprint(median(iterations)), fmt.Sprint(quantile(iterations, 0.99)),
+		fmt.Sprintf("%.1f", usage(nil).others(before)),
+	}, nil
 }

@@ -92,12 +92,22 @@ func (b *bench) calibrated() error {
 	exact, scalar := solveOnce(p, &calamp.Options{Threads: 1}), solveOnce(p, &calamp.Options{Threads: 1, Variance: calamp.Scalar})
 	early := solveOnce(p, &calamp.Options{Threads: 1, Tol: 1e-6})
 	earlyScalar := solveOnce(p, &calamp.Options{Threads: 1, Tol: 1e-6, Variance: calamp.Scalar})
+	double, err := operator.NewDense(m, n, d.w)
+	if err != nil {
+		return err
+	}
+	wide := *p
+	wide.W = double
+	mixed := solveOnce(&wide, &calamp.Options{Threads: 1})
+	whole := solveOnce(&wide, &calamp.Options{Threads: 1, Precision: calamp.DoublePrecision})
 	if !b.cpu {
 		defer pin(0)()
 	}
 	variants := []*variant{
 		{name: "calamp, f32", f: b.timed(exact.run)},
 		{name: "calamp, f32, scalar variance", f: b.timed(scalar.run)},
+		{name: "calamp, f64, auto: in f32 first", f: b.timed(mixed.run)},
+		{name: "calamp, f64", f: b.timed(whole.run)},
 		{name: "calamp, f32, tolerance 1e-6", f: b.timed(early.run)},
 		{name: "calamp, f32, scalar variance, tolerance 1e-6", f: b.timed(earlyScalar.run)},
 	}
@@ -128,7 +138,7 @@ func (b *bench) calibrated() error {
 	b.printf("\nCompressed sensing with known gains, N = %d, M = %d, ρ = %g, Δ = %g, from Y to convergence on 1 thread.\n", n, m, density, t.NoiseVar)
 	b.table(c, "", "ms", 1, "AMP in numpy, four passes")
 	b.printf("Mean squared errors and iterations, in the same order: ")
-	for i, s := range []*solve{exact, scalar, early, earlyScalar} {
+	for i, s := range []*solve{exact, scalar, mixed, whole, early, earlyScalar} {
 		if i > 0 {
 			b.printf("; ")
 		}
