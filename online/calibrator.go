@@ -106,7 +106,7 @@ func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
 
 // sampleReach is how near a sample comes to its fixed point, in posterior standard
 // deviations. What it then lacks is nothing beside its own error.
-const sampleReach = 1e-3
+const sampleReach = 5e-3
 
 // nominalRetention is the factor by which a sample's worth of forgetting
 // tempers the past.
