@@ -169,11 +169,11 @@ func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
 // diskSource reads panels ahead of their use.
 type diskSource[T kernel.Entry] struct {
 	*Disk
-	slab int         // panels in a slab, a multiple of a block
-	free chan []T    // slabs not in use, two a thread
-	rows chan []T    // the same rows as in the file, one a thread
-	fail sync.Mutex  // guards err
-	err  error       // the first of a run
+	slab int        // panels in a slab, a multiple of a block
+	free chan []T   // slabs not in use, two a thread
+	rows chan []T   // the same rows as in the file, one a thread
+	fail sync.Mutex // guards err
+	err  error      // the first of a run
 }
 
 type diskSweep[T kernel.Entry] struct {
