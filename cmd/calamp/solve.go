@@ -240,7 +240,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 		Result: res, Truth: data.Truth,
 		Metrics:   metricsOf(res, data.Truth).fields(),
 		Baselines: others.baselines(),
-		Version: buildVersion().Version, Command: s.commandLine(),
+		Version:   buildVersion().Version, Command: s.commandLine(),
 	}
 }
 
