@@ -59,51 +59,21 @@ func (g GaussBernoulli) LogNorm(lambda, sigma float64) float64 {
 	return logAddExp(spike, slab) - 0.5*lambda*(lambda/sigma)
 }
 
-// SumLogNorm is the sum of LogNorm over all entries, in blocks.
-func (g GaussBernoulli) SumLogNorm(lambda, sigma []float64) float64 {
-	const block = 64
-	spike, slab := math.Log1p(-g.Density), math.Log(g.Density)
-	var quadratic, wide, odds [block]float64
-	total := 0.0
-	for len(lambda) > 0 {
-		n := min(block, len(lambda))
-		for i, l := range lambda[:n] {
-			// The two terms of Slab's odds, of which the second is yet without its logarithm.
-			s := sigma[i]
-			ratio := min(g.SignalVar/s, 1e300)
-			quadratic[i] = (float64(l*l*ratio) + float64(2*l*g.SignalMean) - float64(g.SignalMean*g.SignalMean)) / (g.SignalVar + s)
-			wide[i] = 1 + ratio
-			total -= 0.5 * l * (l / s)
-		}
-		padded := (n + kernel.Lanes - 1) / kernel.Lanes * kernel.Lanes
-		for i := n; i < padded; i++ {
-			wide[i], odds[i] = 1, 0
-		}
-		kernel.Log(wide[:padded])
-		if g.Density == 1 {
-			for i := range n {
-				total += 0.5 * (quadratic[i] - wide[i])
-			}
-		} else {
-			// log(e^spike + e^(slab+odds)) = spike + max(0, ℓ) + log(1 + e^-|ℓ|): the
-			// last, at most log 2, are logarithms of one product.
-			for i := range n {
-				l := slab - spike + 0.5*(quadratic[i]-wide[i])
-				if l > 0 {
-					total += l
-				}
-				odds[i] = -math.Abs(l)
-			}
-			kernel.Exp(odds[:padded])
-			product := 1.0
-			for _, e := range odds[:n] {
-				product *= 1 + e
-			}
-			total += float64(n)*spike + math.Log(product)
-		}
-		lambda, sigma = lambda[n:], sigma[n:]
+// CDF implements [Distribution].
+func (g GaussBernoulli) CDF(x, lambda, sigma float64) (below, upTo float64) {
+	mean, variance, odds := kernel.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
+	nonzero := 1.0
+	if g.Density < 1 {
+		nonzero = 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))
 	}
-	return total
+	smooth := nonzero * 0.5 * math.Erfc((mean-x)/math.Sqrt(2*variance))
+	switch {
+	case x < 0:
+		return smooth, smooth
+	case x == 0:
+		return smooth, smooth + 1 - nonzero
+	}
+	return smooth + 1 - nonzero, smooth + 1 - nonzero
 }
 
 func logAddExp(a, b float64) float64 {
