@@ -107,13 +107,19 @@ func plainGainIntegral(x, w []float64, p *[GainFields]float64, scratch, out []fl
 	}
 }
 
-// log1pTail is log(1+v) - v without cancellation, by its power series where v
-// is small.
+// log1pTail is log(1+v) - v without cancellation: with s = v/(2+v), where v is
+// small, it is 2 (atanh(s) - s) - s v.
 func log1pTail(v float64) float64 {
-	if math.Abs(v) >= 1.0/128 {
+	if math.Abs(v) >= 0.4 {
 		return math.Log1p(v) - v
 	}
-	return v * v * (-1.0/2 + v*(1.0/3+v*(-1.0/4+v*(1.0/5+v*(-1.0/6+v*(1.0/7+v*(-1.0/8+v*(1.0/9))))))))
+	s := v / (2 + v)
+	z := s * s
+	series := 1.0 / 27
+	for k := 25.0; k >= 3; k -= 2 {
+		series = 1/k + float64(z*series)
+	}
+	return s * (float64(2*z*series) - v)
 }
 
 // Log replaces positive normal values, a multiple of Lanes, by their logarithms.
