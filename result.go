@@ -17,6 +17,10 @@ type Result struct {
 	SVar []float64 // M, posterior variances, at a fixed global scale
 	Gain []float64 // M, the multiplicative gains 1/S
 
+	// Broken (M) holds the probability of each sensor that its readings have
+	// nothing to do with the signals; nil unless the channel is channel.Faulty.
+	Broken []float64
+
 	// ScaleSD is the relative standard deviation of the global scale common to
 	// X and S, which the readings do not determine: an error bar of its own,
 	// beside XVar and SVar. It is 0 when the channel does not calibrate.

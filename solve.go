@@ -58,6 +58,7 @@ type run struct {
 	step   iteration   // the engine, or its full-covariance variant
 	gain   channel.Gain
 	blind  bool // the channel calibrates, so the global scale is free
+	faulty bool // some sensors may be broken
 
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
@@ -85,7 +86,8 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
-	r.gain, r.blind = p.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(p.Channel).(channel.Gain)
+	_, r.faulty = p.Channel.(channel.Faulty)
 
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
@@ -107,7 +109,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver.Damping = amp.NewDamper(opt.Damping.Fixed())
 	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
 	r.solver.Each = r.record
-	return r, r.readings()
+	if err := r.readings(); err != nil {
+		return nil, err
+	}
+	r.learnFaults(nil)
+	return r, nil
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -213,6 +219,7 @@ func (r *run) iterate(ctx context.Context) error {
 
 // record adds an accepted iteration to the trace and reports it.
 func (r *run) record(l amp.Line) (disturbed bool) {
+	r.learnFaults(r.engine.Broken)
 	it := Iteration{Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
 	it.MeanXVar = mean(r.engine.C)
 	it.MeanSVar = mean(r.engine.SVar)
@@ -254,6 +261,9 @@ func (r *run) result() *Result {
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace,
 	}
+	if r.faulty {
+		res.Broken = append(res.Broken, e.Broken...)
+	}
 	for k := range r.p {
 		for i := range r.n {
 			res.X.Set(i, k, e.X[k*r.n+i])
@@ -282,7 +292,7 @@ func (r *run) result() *Result {
 }
 
 func noiseOf(c channel.Channel) float64 {
-	switch c := c.(type) {
+	switch c := channel.Unwrap(c).(type) {
 	case channel.Gain:
 		return c.NoiseVar
 	case channel.AWGN:

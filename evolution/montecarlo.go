@@ -197,7 +197,7 @@ func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
 	per := func(k int) []float64 { return make([]float64, k) }
 	s.block = channel.Block{
 		P: p, Y: per(n * p), Omega: per(n * p), V: per(n * p), G: per(n * p), DG: per(n * p),
-		Tau: per(n), B: per(n), Count: per(n), S: per(n), SVar: per(n), LogZ: per(n),
+		Tau: per(n), B: per(n), Count: per(n), S: per(n), SVar: per(n), LogZ: per(n), Broken: per(n),
 	}
 	s.innov = per(n * p)
 	return s, nil

@@ -13,8 +13,11 @@ const scaleRange = 0.1
 // scaleEvidence is the evidence along the global scale: when all estimates of
 // the signals are multiplied by c,
 //
-//	Φ(c) = Σ_µ log ∫ q̃(s; τ_µ, c B_µ) ds - ½ c² (Q + S) + κ log c,
-//	Q = Σ ω²/D,   S = Σ x̂(λ-x̂)/Σ,   κ = Σ V g².
+//	Φ(c) = Σ_µ (1-π_µ) log ∫ q̃(s; τ_µ, c B_µ) ds - ½ c² (Q + S) + κ log c,
+//	Q = Σ (1-π)ω²/D,   S = Σ x̂(λ-x̂)/Σ,   κ = Σ V g²,
+//
+// where a sensor that is broken with probability π has the weight 1-π, at its
+// present value: exact in Φ' at c = 1, and a lower bound of Φ elsewhere (Jensen).
 //
 // The likelihood is unchanged by (X, s) → (cX, cs), so the plain recursion
 // moves along this direction only as fast as the priors push. At a fixed point
@@ -23,6 +26,7 @@ const scaleRange = 0.1
 // volume of the signals' space. Not in the paper.
 type scaleEvidence struct {
 	gain          channel.Gain
+	broken        []float64 // π, probability that a sensor is broken; nil where none is
 	count, tau, b []float64
 	quadratic     float64 // Q + S
 	volume        float64 // κ
@@ -30,7 +34,7 @@ type scaleEvidence struct {
 
 // slope returns Φ'(c) and Φ”(c).
 func (s *scaleEvidence) slope(c float64) (first, second float64) {
-	first, second = s.gain.ScaleDerivatives(c, s.count, s.tau, s.b)
+	first, second = s.gain.ScaleDerivatives(c, s.broken, s.count, s.tau, s.b)
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
@@ -131,10 +135,10 @@ func (g *scaleGrid) rootMeanSquare() float64 {
 }
 
 func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
+	s := scaleEvidence{gain: gain, broken: e.Broken, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			s.quadratic += e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar))
+			s.quadratic += (1 - e.Broken[j/e.P]) * (e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar)))
 			s.volume += e.V[j] * e.G[j] * e.G[j]
 		}
 	}
