@@ -2,6 +2,7 @@ package calamp_test
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -60,11 +61,10 @@ func breakSensors(y *mat.Dense, s []float64, count int, seed uint64, faults ...f
 // found counts the broken sensors that a result says are broken, and the
 // working ones that it says are.
 func found(res *calamp.Result, broken map[int]bool) (right, wrong int) {
-	for mu, p := range res.Broken {
-		switch {
-		case p > 0.5 && broken[mu]:
+	for _, b := range res.BrokenSensors {
+		if broken[b.Sensor] {
 			right++
-		case p > 0.5:
+		} else {
 			wrong++
 		}
 	}
@@ -96,6 +96,19 @@ func TestBrokenSensorsAreFound(t *testing.T) {
 		score := calamp.Score(res.X, res.S, in.Truth)
 		if res.Status != calamp.Converged || score.XMSEScaled > 2e-6 {
 			t.Errorf("%v with scaled MSE %g: %s", res.Status, score.XMSEScaled, res.Reason)
+		}
+		faults := map[channel.Fault]int{}
+		for _, b := range res.BrokenSensors {
+			faults[b.Fault]++
+			if b.Fault == channel.OutOfRange && math.Abs(b.S-2) > 0.1 && math.Abs(b.S-1.11) > 0.05 {
+				t.Errorf("%v: the faults have gains 0.5 and 0.9", b)
+			}
+		}
+		if want := (map[channel.Fault]int{channel.OutOfRange: 4, channel.Stuck: 2, channel.Inconsistent: 4}); !maps.Equal(faults, want) {
+			t.Errorf("faults %v, want %v", faults, want)
+		}
+		if w := res.Warnings; len(w) != 1 || w[0].Code != calamp.SensorBroken || len(w[0].Sensors) != len(broken) {
+			t.Errorf("warnings %+v, want one of the broken sensors", w)
 		}
 		for mu := range broken {
 			if math.Abs(res.S[mu]-1) > 1e-12 {

@@ -18,8 +18,11 @@ type Result struct {
 	Gain []float64 // M, the multiplicative gains 1/S
 
 	// Broken (M) holds the probability of each sensor that its readings have
-	// nothing to do with the signals; nil unless the channel is channel.Faulty.
-	Broken []float64
+	// nothing to do with the signals; BrokenSensors are those where it is above
+	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].
+	Broken        []float64
+	BrokenSensors []BrokenSensor
+	FaultRate     float64
 
 	// ScaleSD is the relative standard deviation of the global scale common to
 	// X and S, which the readings do not determine: an error bar of its own,
@@ -114,6 +117,8 @@ const (
 	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
 	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
+	SensorBroken        WarningCode = "sensor-broken"        // readings that have nothing to do with the signals, left out
+	ManyBroken          WarningCode = "many-broken"          // so many of them that the model is in doubt
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
 )

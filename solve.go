@@ -58,7 +58,6 @@ type run struct {
 	step   iteration   // the engine, or its full-covariance variant
 	gain   channel.Gain
 	blind  bool // the channel calibrates, so the global scale is free
-	faulty bool // some sensors may be broken
 
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
@@ -87,7 +86,6 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
 	r.gain, r.blind = channel.Unwrap(p.Channel).(channel.Gain)
-	_, r.faulty = p.Channel.(channel.Faulty)
 
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
@@ -261,8 +259,9 @@ func (r *run) result() *Result {
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace,
 	}
-	if r.faulty {
+	if f, ok := e.Channel.(channel.Faulty); ok {
 		res.Broken = append(res.Broken, e.Broken...)
+		res.BrokenSensors, res.FaultRate = r.brokenSensors(), f.Rate
 	}
 	for k := range r.p {
 		for i := range r.n {
