@@ -141,3 +141,32 @@ func TestFaultyChannelOfWorkingSensors(t *testing.T) {
 		t.Errorf("solutions differ by %g", e)
 	}
 }
+
+// A clipped reading says how large it would be at least: enough to recover
+// what it spoils when it is believed.
+func TestClippedReadings(t *testing.T) {
+	te := teacher.Teacher{N: 150, M: 120, P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
+	in, err := te.Draw(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 0.6
+	solve := func(saturation float64) calamp.Metrics {
+		p := te.Problem(in)
+		p.Channel = channel.Faulty{Working: channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar, Saturation: saturation}}
+		res, err := calamp.Solve(context.Background(), p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.BrokenSensors) > 0 && saturation > 0 {
+			t.Errorf("%v said to be broken", res.BrokenSensors)
+		}
+		return calamp.Score(res.X, res.S, in.Truth)
+	}
+	clean := solve(0)
+	in.Y.Apply(func(_, _ int, y float64) float64 { return min(max(y, -limit), limit) }, in.Y)
+	believed, clipped := solve(0), solve(limit)
+	if clipped.XMSEScaled > 3*clean.XMSEScaled || believed.XMSEScaled < 100*clean.XMSEScaled {
+		t.Errorf("scaled MSE %.2g without clipping, %.2g with, %.2g when clipped readings are believed", clean.XMSEScaled, clipped.XMSEScaled, believed.XMSEScaled)
+	}
+}

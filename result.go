@@ -30,7 +30,7 @@ type Result struct {
 	ScaleSD float64
 
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
-	// explains the readings; 0 where a reading is missing.
+	// explains the readings; 0 where a reading is missing, or clipped as it should be.
 	Residual *mat.Dense
 
 	Status     Status

@@ -165,6 +165,7 @@ func (r *run) readings() error {
 		}
 		r.missing += len(row) - present
 		copy(r.engine.Y[mu*r.p:], row)
+		r.clip(mu)
 		if nonzero > 0 {
 			continue
 		}
@@ -182,6 +183,15 @@ func (r *run) readings() error {
 		}
 	}
 	return nil
+}
+
+// clip brings readings beyond the limit at which sensors saturate to it.
+func (r *run) clip(mu int) {
+	for j := mu * r.p; j < (mu+1)*r.p; j++ {
+		if y := r.engine.Y[j]; r.gain.Clips(y) {
+			r.engine.Y[j] = math.Copysign(r.gain.Saturation, y)
+		}
+	}
 }
 
 func (r *run) measured(k int) bool {
@@ -275,8 +285,12 @@ func (r *run) result() *Result {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {
 			j := mu*r.p + k
+			residual := s*e.Y[j] - e.Omega[j]
+			if r.gain.Clips(e.Y[j]) && residual*e.Y[j] < 0 {
+				continue // it is beyond the limit, as read
+			}
 			if !math.IsNaN(e.Y[j]) {
-				res.Residual.Set(mu, k, (s*e.Y[j]-e.Omega[j])/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
+				res.Residual.Set(mu, k, residual/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
 			}
 		}
 	}

@@ -40,7 +40,10 @@ func TestOutputFunctionsAreDerivativesOfTheEvidence(t *testing.T) {
 			Gain{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-3},
 			AWGN{NoiseVar: 1e-3},
 			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3, Saturation: 1},
+			Gain{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-3, Saturation: 0.2},
 			Faulty{Working: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}, Rate: 0.2, Var: 0.7},
+			Faulty{Working: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3, Saturation: 1}, Rate: 0.2, Var: 0.7},
 			Faulty{Working: AWGN{NoiseVar: 1e-3}, Rate: 0.5, Var: 2},
 		}
 		c := rapid.SampledFrom(channels).Draw(t, "channel")
@@ -168,6 +171,7 @@ func TestValidate(t *testing.T) {
 		Gain{Prior: Uniform(1, 2), NoiseVar: -1},
 		Gain{Prior: Uniform(1, 2), NoiseVar: math.NaN()},
 		Gain{Prior: TruncatedNormal(1, 0, 0.5, 1.5)},
+		Gain{Prior: Uniform(1, 2), Saturation: -1},
 		AWGN{NoiseVar: -1},
 		AWGN{S: []float64{1, 0}},
 		Faulty{},

@@ -3,6 +3,8 @@ package channel
 import (
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/internal/quadrature"
 )
 
 // Faulty is a set of sensors of which some are broken: with probability ε all
@@ -107,16 +109,27 @@ func (f Faulty) calibration() (mean, variance float64) {
 	return 0, 0
 }
 
-// logBroken is log Z_f of one sensor's readings; any is false where it has none.
+// logBroken is log Z_f of one sensor's readings, clipped where a working
+// sensor's are; any is false where it has none.
 func (f Faulty) logBroken(y []float64) (log float64, any bool) {
-	n, square := 0.0, 0.0
+	gain, _ := f.Working.(Gain)
+	n, clipped, square := 0.0, 0.0, 0.0
 	for _, v := range y {
-		if !math.IsNaN(v) {
+		switch {
+		case math.IsNaN(v):
+		case gain.Clips(v):
+			clipped++
+		default:
 			n++
 			square += v * v
 		}
 	}
-	return -0.5 * (n*math.Log(2*math.Pi*f.Var) + square/f.Var), n > 0
+	log = -0.5 * (n*math.Log(2*math.Pi*f.Var) + square/f.Var)
+	if clipped > 0 {
+		beyond, _, _ := quadrature.TruncatedNormal(-gain.Saturation / math.Sqrt(f.Var))
+		log += clipped * beyond
+	}
+	return log, n+clipped > 0
 }
 
 // OutputCorrelated implements [Correlated] where the working sensors' channel does.

@@ -21,6 +21,11 @@ import (
 type Gain struct {
 	Prior    GainPrior
 	NoiseVar float64 // Δ ≥ 0
+
+	// Saturation is where sensors clip, in units of the readings: one of size
+	// Saturation or more says only that z/s is at least as large, with its sign
+	// (see clipped.go). 0 where they do not.
+	Saturation float64
 }
 
 // GainPrior is the distribution of a calibration variable, on [Lo, Hi].
@@ -91,11 +96,23 @@ func (c Gain) Validate() error {
 	if err := c.Prior.Validate(); err != nil {
 		return err
 	}
+	if !(c.Saturation >= 0) || math.IsInf(c.Saturation, 1) {
+		return fmt.Errorf("the reading at which sensors saturate must be positive and finite, found %g", c.Saturation)
+	}
 	return validNoise(c.NoiseVar)
 }
 
 // Output implements [Channel].
 func (c Gain) Output(b *Block) {
+	if c.Saturation > 0 {
+		c.outputClipped(b)
+		return
+	}
+	c.output(b)
+}
+
+// output is Output without clipped readings.
+func (c Gain) output(b *Block) {
 	for row := range b.Rows() {
 		c.statistics(b, row)
 	}

@@ -50,6 +50,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if g.Saturation > 0 {
+		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
+	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
 	c.engine = amp.New(amp.Config{

@@ -38,6 +38,9 @@ func NewFull(c Config) (*Full, error) {
 	if working := channel.Unwrap(c.Channel); !correlated(working) {
 		return nil, fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", working)
 	}
+	if g, ok := channel.Unwrap(c.Channel).(channel.Gain); ok && g.Saturation > 0 {
+		return nil, fmt.Errorf("clipped readings need diagonal covariances")
+	}
 	if g, ok := c.Prior.(prior.GaussBernoulli); ok && g.Density < 1 && c.P > prior.MaxVectorSignals {
 		return nil, fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, c.P)
 	}

@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 )
@@ -30,11 +31,19 @@ type scaleEvidence struct {
 	count, tau, b []float64
 	quadratic     float64 // Q + S
 	volume        float64 // κ
+
+	// clipped adds the sensors with clipped readings, which the sums above
+	// leave out; nil where there are none.
+	clipped func(c float64) (first, second float64)
 }
 
 // slope returns Φ'(c) and Φ”(c).
 func (s *scaleEvidence) slope(c float64) (first, second float64) {
 	first, second = s.gain.ScaleDerivatives(c, s.broken, s.count, s.tau, s.b)
+	if s.clipped != nil {
+		f, g := s.clipped(c)
+		first, second = first+f, second+g
+	}
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
@@ -136,13 +145,54 @@ func (g *scaleGrid) rootMeanSquare() float64 {
 
 func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
 	s := scaleEvidence{gain: gain, broken: e.Broken, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
+	if gain.Saturation > 0 {
+		s.broken, s.clipped = e.clippedScale(gain)
+	}
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			s.quadratic += (1 - e.Broken[j/e.P]) * (e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar)))
+			s.quadratic += (1 - s.broken[j/e.P]) * (e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar)))
 			s.volume += e.V[j] * e.G[j] * e.G[j]
 		}
 	}
 	return s
+}
+
+// clippedScale takes the sensors with clipped readings out of those whose
+// evidence is closed, by weight, and returns theirs.
+func (e *Engine) clippedScale(gain channel.Gain) (broken []float64, clipped func(c float64) (first, second float64)) {
+	broken = slices.Clone(e.Broken)
+	var rows []int
+	sensor := func(mu int, c float64) (first, second float64) {
+		from, to := mu*e.P, (mu+1)*e.P
+		return gain.ClippedScale(c, e.Y[from:to], e.Omega[from:to], e.V[from:to], e.Count[mu], e.Tau[mu], e.B[mu])
+	}
+	for mu := range broken {
+		if gain.ClipsAny(e.Y[mu*e.P : (mu+1)*e.P]) {
+			broken[mu] = 1
+			rows = append(rows, mu)
+		}
+	}
+	return broken, func(c float64) (first, second float64) {
+		for _, mu := range rows {
+			f, s := sensor(mu, c)
+			first += (1 - e.Broken[mu]) * f
+			second += (1 - e.Broken[mu]) * s
+		}
+		return first, second
+	}
+}
+
+// slopes returns slope with the sensors with clipped readings, whose integrals
+// take long, replaced by their tangent at c: at c = 1 it leaves fixed points
+// where they are, too.
+func (s *scaleEvidence) slopes(at float64) func(c float64) (first, second float64) {
+	if s.clipped == nil {
+		return s.slope
+	}
+	tangent := *s
+	f, g := s.clipped(at)
+	tangent.clipped = func(c float64) (first, second float64) { return f + g*(c-at), g }
+	return tangent.slope
 }
 
 // ScaleStep multiplies the signals' estimates by the factor that maximises the
@@ -154,7 +204,10 @@ func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 }
 
 func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
-	c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	c = maximise(s.slopes(1), 1-scaleRange, 1+scaleRange)
+	if s.clipped != nil {
+		c = maximise(s.slopes(c), 1-scaleRange, 1+scaleRange)
+	}
 	scale(e.X, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
 	e.nextPull *= c * c
