@@ -182,17 +182,14 @@ func (e *Engine) clippedScale(gain channel.Gain) (broken []float64, clipped func
 	}
 }
 
-// slopes returns slope with the sensors with clipped readings, whose integrals
-// take long, replaced by their tangent at c: at c = 1 it leaves fixed points
-// where they are, too.
-func (s *scaleEvidence) slopes(at float64) func(c float64) (first, second float64) {
-	if s.clipped == nil {
-		return s.slope
-	}
+// tangent is the evidence with the part of the sensors with clipped readings,
+// whose integrals take long, replaced by its second order in c - at: at c = 1
+// that leaves fixed points where they are, too.
+func (s *scaleEvidence) tangent(at float64) *scaleEvidence {
 	tangent := *s
 	f, g := s.clipped(at)
 	tangent.clipped = func(c float64) (first, second float64) { return f + g*(c-at), g }
-	return tangent.slope
+	return &tangent
 }
 
 // ScaleStep multiplies the signals' estimates by the factor that maximises the
@@ -204,9 +201,11 @@ func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 }
 
 func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
-	c = maximise(s.slopes(1), 1-scaleRange, 1+scaleRange)
-	if s.clipped != nil {
-		c = maximise(s.slopes(c), 1-scaleRange, 1+scaleRange)
+	if s.clipped == nil {
+		c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	} else {
+		c = maximise(s.tangent(1).slope, 1-scaleRange, 1+scaleRange)
+		c = maximise(s.tangent(c).slope, 1-scaleRange, 1+scaleRange)
 	}
 	scale(e.X, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
