@@ -33,7 +33,9 @@ const (
 // learnFaults re-estimates what is not given of the broken sensors, from the
 // probability of each sensor to be one; nil before the first iteration.
 func (r *run) learnFaults(broken []float64) {
-	if f, ok := r.problem.Channel.(channel.Faulty); ok {
+	if given, ok := r.problem.Channel.(channel.Faulty); ok {
+		f := r.engine.Channel.(channel.Faulty)
+		f.Rate, f.Var = given.Rate, given.Var
 		r.engine.Channel = f.Learned(broken, r.engine.Y, r.p)
 	}
 }
@@ -76,6 +78,22 @@ func (r *run) diagnose(mu int) (fault channel.Fault, s float64) {
 		return channel.OutOfRange, s
 	}
 	return channel.Inconsistent, 0
+}
+
+// calibration is what is known of s in the end. The engine's statistics are those
+// of a working sensor's readings within the limits: of a broken one nothing is
+// known, and one with clipped readings has the Gaussian of its mean and variance.
+func (r *run) calibration() *channel.Posteriors {
+	e := r.engine
+	c := &channel.Posteriors{Prior: r.gain.Prior, Count: slices.Clone(e.Count), Tau: slices.Clone(e.Tau), B: slices.Clone(e.B)}
+	for mu := range r.m {
+		if r.isBroken(mu) {
+			c.Count[mu], c.Tau[mu], c.B[mu] = 0, 0, 0
+		} else if r.gain.ClipsAny(e.Y[mu*r.p:(mu+1)*r.p]) && e.SVar[mu] > 0 {
+			c.Count[mu], c.Tau[mu], c.B[mu] = 0, 1/e.SVar[mu], e.S[mu]/e.SVar[mu]
+		}
+	}
+	return c
 }
 
 func (r *run) warnBroken(res *Result) *Warning {

@@ -281,18 +281,10 @@ func (r *run) result() *Result {
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
 	}
 	r.keepPosteriors(res)
-	noise := noiseOf(r.problem.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {
-			j := mu*r.p + k
-			residual := s*e.Y[j] - e.Omega[j]
-			if r.gain.Clips(e.Y[j]) && residual*e.Y[j] < 0 {
-				continue // it is beyond the limit, as read
-			}
-			if !math.IsNaN(e.Y[j]) {
-				res.Residual.Set(mu, k, residual/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
-			}
+			res.Residual.Set(mu, k, r.residual(mu, k))
 		}
 	}
 	if len(r.trace) > 0 {
@@ -303,6 +295,18 @@ func (r *run) result() *Result {
 		}
 	}
 	return res
+}
+
+// residual is how far a reading is from its prediction, in standard deviations;
+// 0 for one that is missing, or clipped where it should be.
+func (r *run) residual(mu, k int) float64 {
+	j := mu*r.p + k
+	y := r.engine.Y[j]
+	d := r.engine.S[mu]*y - r.engine.Omega[j]
+	if math.IsNaN(y) || r.gain.Clips(y) && d*y < 0 {
+		return 0
+	}
+	return d / math.Sqrt(max(r.engine.V[j]+noiseOf(r.problem.Channel), math.SmallestNonzeroFloat64))
 }
 
 func noiseOf(c channel.Channel) float64 {
