@@ -6,15 +6,26 @@ import "math"
 // its mass Φ(u), its mean, and its variance, each to full relative precision
 // however far in the tail: where u → -∞ the mean is 1/|u| and the variance 1/u².
 func TruncatedNormal(u float64) (logMass, mean, variance float64) {
+	if u > 0 {
+		hazard := math.Exp(-0.5*u*u) / (math.Sqrt(2*math.Pi) * 0.5 * math.Erfc(-u/math.Sqrt2))
+		mean = u + hazard
+		return math.Log1p(-0.5 * math.Erfc(u/math.Sqrt2)), mean, 1 - hazard*mean
+	}
+	logRatio, mean, variance := HalfLine(u)
+	return logRatio - 0.5*u*u - halfLog2Pi, mean, variance
+}
+
+// HalfLine integrates exp(-x²/2 + ux) over x ≥ 0: the logarithm of the integral,
+// which is Mills' ratio Φ(u)/φ(u), and the mean and variance of that density,
+// those of [TruncatedNormal]. Nothing cancels in the tail u → -∞, where the
+// integral is 1/|u|.
+func HalfLine(u float64) (logIntegral, mean, variance float64) {
 	x := -u
 	if x < farTail {
 		mass := 0.5 * math.Erfc(x/math.Sqrt2)
-		hazard := math.Exp(-0.5*x*x) / (math.Sqrt(2*math.Pi) * mass)
+		hazard := math.Exp(-0.5*x*x-halfLog2Pi) / mass
 		mean = u + hazard
-		if u > 0 {
-			return math.Log1p(-0.5 * math.Erfc(u/math.Sqrt2)), mean, 1 - hazard*mean
-		}
-		return math.Log(mass), mean, 1 - hazard*mean
+		return math.Log(mass) + 0.5*x*x + halfLog2Pi, mean, 1 - hazard*mean
 	}
 	// Laplace's continued fraction of Mills' ratio (Abramowitz and Stegun
 	// 26.2.14), 1/R = x + 1/(x + 2/(x + 3/(x + …))), from the far end: k1 = 1/mean,
@@ -24,9 +35,10 @@ func TruncatedNormal(u float64) (logMass, mean, variance float64) {
 		k1, k2, k3 = x+j/k1, k1, k2
 	}
 	mean = 1 / k1
-	logMass = -0.5*x*x - 0.5*math.Log(2*math.Pi) - math.Log(x+mean)
-	return logMass, mean, (x + 4/k2 - 3/k3) / (k2 * k1 * k1)
+	return -math.Log(x + mean), mean, (x + 4/k2 - 3/k3) / (k2 * k1 * k1)
 }
+
+var halfLog2Pi = 0.5 * math.Log(2*math.Pi)
 
 // farTail is where the direct formulas have lost three digits and the continued
 // fraction needs fewer than a hundred terms.
