@@ -48,6 +48,10 @@ type Result struct {
 	// LogEvidence is the Bethe approximation of log p(Y|W) at the last iteration.
 	LogEvidence float64
 
+	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64",
+	// rounded to single precision at first; "" where the operator has none.
+	Storage string
+
 	Trace    []Iteration
 	Warnings []Warning
 	Wall     time.Duration
@@ -128,5 +132,6 @@ const (
 	SensorBroken        WarningCode = "sensor-broken"        // readings that have nothing to do with the signals, left out
 	ManyBroken          WarningCode = "many-broken"          // so many of them that the model is in doubt
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
+	RoundedMatrix       WarningCode = "rounded-matrix"       // W in single precision, as asked, beside little noise
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
 )

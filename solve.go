@@ -59,6 +59,8 @@ type run struct {
 	gain   channel.Gain
 	blind  bool // the channel calibrates, so the global scale is free
 
+	rounding float64 // noise variance that stands for what rounding W took away
+
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
@@ -90,6 +92,10 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
 		Scalar: opt.Variance == Scalar, Threads: amp.Threads(opt.Threads, m*n*signals),
+		Precision: amp.Precision(opt.Precision),
+	}
+	if opt.Precision == SinglePrecision {
+		r.round(&cfg)
 	}
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
@@ -112,6 +118,18 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	r.learnFaults(nil)
 	return r, nil
+}
+
+// round makes the run one on a rounded W, whose noise is larger by what that
+// takes away.
+func (r *run) round(cfg *amp.Config) {
+	cfg.W, r.rounding = amp.Round(cfg.W, cfg.Prior)
+	if c, ok := cfg.Channel.(interface {
+		WithNoise(v float64) channel.Channel
+	}); ok {
+		cfg.Channel = c.WithNoise(r.rounding)
+	}
+	r.gain, r.blind = channel.Unwrap(cfg.Channel).(channel.Gain)
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -267,7 +285,7 @@ func (r *run) result() *Result {
 		Residual: mat.NewDense(r.m, r.p, nil),
 		Status:   r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
-		Trace: r.trace,
+		Trace: r.trace, Storage: r.engine.Storage(),
 	}
 	if f, ok := e.Channel.(channel.Faulty); ok {
 		res.Broken = append(res.Broken, e.Broken...)
@@ -306,7 +324,7 @@ func (r *run) residual(mu, k int) float64 {
 	if math.IsNaN(y) || r.gain.Clips(y) && d*y < 0 {
 		return 0
 	}
-	return d / math.Sqrt(max(r.engine.V[j]+noiseOf(r.problem.Channel), math.SmallestNonzeroFloat64))
+	return d / math.Sqrt(max(r.engine.V[j]+noiseOf(r.engine.Channel), math.SmallestNonzeroFloat64))
 }
 
 func noiseOf(c channel.Channel) float64 {

@@ -199,3 +199,12 @@ func (f Faulty) Learned(broken, y []float64, p int) Faulty {
 	}
 	return f
 }
+
+// WithNoise is the channel with noise of variance v in addition, at working
+// sensors.
+func (f Faulty) WithNoise(v float64) Channel {
+	if c, ok := f.Working.(interface{ WithNoise(v float64) Channel }); ok {
+		f.Working = c.WithNoise(v)
+	}
+	return f
+}
