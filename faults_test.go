@@ -118,6 +118,31 @@ func TestBrokenSensorsAreFound(t *testing.T) {
 	}
 }
 
+// With a third of all sensors broken the rest still does, but the model is doubted.
+func TestManyBrokenSensors(t *testing.T) {
+	te := teacher.Teacher{N: 150, M: 150, P: 4, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := breakSensors(in.Y, in.Truth.S, 50, 1, faults...)
+	p := te.Problem(in)
+	p.Channel = channel.Faulty{Working: p.Channel}
+	res, err := calamp.Solve(context.Background(), p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if right, wrong := found(res, broken); right < 48 || wrong > 1 {
+		t.Errorf("%d of %d broken sensors found, and %d others", right, len(broken), wrong)
+	}
+	if score := calamp.Score(res.X, res.S, in.Truth); score.XMSEScaled > 1e-6 {
+		t.Errorf("%v with scaled MSE %g: %s", res.Status, score.XMSEScaled, res.Reason)
+	}
+	if w := res.Warnings; len(w) == 0 || w[0].Code != calamp.ManyBroken {
+		t.Errorf("warnings %+v, want %s", w, calamp.ManyBroken)
+	}
+}
+
 // Where no sensor is broken the mixture changes nothing.
 func TestFaultyChannelOfWorkingSensors(t *testing.T) {
 	te := teacher.Teacher{N: 200, M: 140, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}

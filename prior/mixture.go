@@ -110,3 +110,84 @@ func (m Mixture) Sample(rng *rand.Rand) float64 {
 	}
 	return 0
 }
+
+// Update is one step of expectation–maximisation towards the mixture that makes
+// the fields N(x; λ[i], Σ[i]) likeliest: with πᵢⱼ the probability that entry i is
+// of component j, and mᵢⱼ, uᵢⱼ its mean and variance if it is,
+//
+//	ρⱼ = Σᵢ πᵢⱼ/n,   x̄ⱼ = Σᵢ πᵢⱼ mᵢⱼ/Σᵢ πᵢⱼ,   vⱼ = Σᵢ πᵢⱼ (uᵢⱼ + (mᵢⱼ-x̄ⱼ)²)/Σᵢ πᵢⱼ
+//
+// (Vila and Schniter, section III). Σ[i] = +Inf says nothing. A component that
+// no entry is of keeps its mean and variance, and a weight above zero, and a
+// variance stays above rounding: neither would come back from there. Without an
+// atom at zero the update has none.
+func (m Mixture) Update(lambda, sigma []float64) Mixture {
+	sums := make([]componentSums, len(m.Components))
+	n := 0.0
+	var buffer [8]part
+	for pass := range 2 { // the variances need the means
+		n = 0
+		for i, l := range lambda {
+			if math.IsInf(sigma[i], 1) {
+				continue
+			}
+			n++
+			parts := m.parts(buffer[:0], l, sigma[i])
+			combine(parts)
+			total := 0.0
+			for _, p := range parts {
+				total += p.log
+			}
+			for j, p := range parts[1:] {
+				sums[j].add(p.log/total, p.mean, p.variance, pass)
+			}
+		}
+		for j := range sums {
+			sums[j].close(m.Components[j], pass)
+		}
+	}
+	if n == 0 {
+		return m
+	}
+	next := Mixture{Components: make([]Component, len(m.Components))}
+	for j, s := range sums {
+		next.Components[j] = Component{Weight: max(s.weight/n, leastWeight), Mean: s.mean, Var: s.variance}
+	}
+	if total := next.density(); total > 1 {
+		for j := range next.Components {
+			next.Components[j].Weight /= total
+		}
+	}
+	return next
+}
+
+const (
+	leastWeight   = 1e-6
+	leastVariance = 1e-12 // relative to the component's mean square
+)
+
+// componentSums gather a component's statistics, the mean in the first pass and
+// the variance around it in the second.
+type componentSums struct{ weight, first, spread, mean, variance float64 }
+
+func (s *componentSums) add(weight, mean, variance float64, pass int) {
+	if pass == 0 {
+		s.weight += weight
+		s.first += weight * mean
+		return
+	}
+	d := mean - s.mean
+	s.spread += weight * (variance + d*d)
+}
+
+// close ends a pass.
+func (s *componentSums) close(before Component, pass int) {
+	switch {
+	case !(s.weight > 0):
+		s.mean, s.variance = before.Mean, before.Var
+	case pass == 0:
+		s.mean = s.first / s.weight
+	default:
+		s.variance = max(s.spread/s.weight, leastVariance*(before.Var+s.mean*s.mean))
+	}
+}

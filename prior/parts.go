@@ -13,8 +13,8 @@ type part struct {
 	mean, variance float64
 }
 
-// combine mixes parts. log is that of the total weight; the variance is a sum of
-// positive terms,
+// combine mixes parts, and leaves their weights in place of the logarithms. log is
+// that of the total weight; the variance is a sum of positive terms,
 //
 //	Σ π v + Σ_{i<j} πᵢ πⱼ (mᵢ-mⱼ)².
 func combine(parts []part) (log, mean, variance float64) {
@@ -24,7 +24,7 @@ func combine(parts []part) (log, mean, variance float64) {
 	}
 	total := 0.0
 	for i := range parts {
-		parts[i].log = math.Exp(parts[i].log - top) // from here on the weight
+		parts[i].log = math.Exp(parts[i].log - top)
 		total += parts[i].log
 	}
 	for i, p := range parts {

@@ -132,3 +132,42 @@ func TestPiecesValidate(t *testing.T) {
 		}
 	}
 }
+
+// From a wrong start the update finds the mixture that entries were drawn from,
+// and never makes the fields less likely.
+func TestMixtureUpdate(t *testing.T) {
+	truth := Mixture{[]Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
+	rng := rand.New(rand.NewPCG(3, 4))
+	const n, noise = 5000, 0.01
+	lambda, sigma := make([]float64, n), make([]float64, n)
+	for i := range lambda {
+		lambda[i], sigma[i] = truth.Sample(rng)+math.Sqrt(noise)*rng.NormFloat64(), noise
+	}
+	sigma[0] = math.Inf(1)
+	fit := Mixture{[]Component{{0.05, 1, 1}, {0.05, -0.5, 1}}}
+	last := math.Inf(-1)
+	for range 40 {
+		evidence := 0.0
+		for i, l := range lambda {
+			evidence += fit.LogNorm(l, sigma[i])
+		}
+		if evidence < last-1e-7 {
+			t.Fatalf("evidence fell from %g to %g", last, evidence)
+		}
+		last = evidence
+		fit = fit.Update(lambda, sigma)
+	}
+	for j, want := range truth.Components {
+		got := fit.Components[j]
+		if math.Abs(got.Weight-want.Weight) > 0.03 || math.Abs(got.Mean-want.Mean) > 0.05 || math.Abs(got.Var/want.Var-1) > 0.15 {
+			t.Errorf("component %d: %+v, want %+v", j, got, want)
+		}
+	}
+	if got := fit.Update(lambda[:1], sigma[:1]); got.Components[0] != fit.Components[0] {
+		t.Errorf("learned from nothing: %+v", got)
+	}
+	gone := Mixture{[]Component{{0.1, 1e3, 1e-3}, {0.5, 0, 1}}}.Update(lambda, sigma)
+	if c := gone.Components[0]; c.Mean != 1e3 || c.Var != 1e-3 || !(c.Weight > 0) {
+		t.Errorf("a component that no entry is of became %+v", c)
+	}
+}

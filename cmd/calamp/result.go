@@ -117,6 +117,7 @@ type resultJSON struct {
 	Iterations       int              `json:"iterations"`
 	WallS            float64          `json:"wall_s"`
 	size                              // m, n, p, alpha, missing_readings
+	signalPrior                       // prior, components
 	Model            model            `json:"model"`
 	Options          optionsJSON      `json:"options"`
 	faultsJSON                        // faulty, fault_rate, broken_sensors, saturation
@@ -135,7 +136,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			size: sizeOf(data), Model: s.model, Options: s.solver.json(), faultsJSON: s.faults.json(res),
+			size: sizeOf(data), signalPrior: s.prior, Model: s.model, Options: s.solver.json(), faultsJSON: s.faults.json(res),
 			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
 			Metrics: metricsOf(res, data.Truth), Compare: others, Written: orEmpty(written),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,6 +26,7 @@ import (
 type solve struct {
 	*app
 	model    model
+	prior    signalPrior
 	solver   solver
 	faults   sensorFaults
 	matrix   string
@@ -71,6 +73,7 @@ exactly t iterations of it.`,
 	flags.StringVar(&s.matrix, "matrix", "", "the matrix W (.npy), in place of P.npz")
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
 	s.model.register(flags)
+	s.prior.register(flags)
 	s.solver.register(flags)
 	s.faults.register(flags)
 	s.memory = memory.Total() / 2
@@ -99,7 +102,7 @@ func (s *solve) outputs() outputs {
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.model.complete(flags)
-	if err := errors.Join(s.solver.complete(flags), s.faults.complete(flags, &s.solver)); err != nil {
+	if err := errors.Join(s.prior.complete(flags, &s.model), s.solver.complete(flags), s.faults.complete(flags, &s.solver)); err != nil {
 		return err
 	}
 	if err := s.checkInputs(args); err != nil {
@@ -122,7 +125,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.model.assumption(flags); text != "" {
 		s.note("assumed %s", text)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.prior(), Channel: s.faults.channel(s.model.channel())}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.prior.of(&s.model), Channel: s.faults.channel(s.model.channel())}
 	res, err := s.solve(ctx, "solving", problem, s.solver.options())
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.matrix, err)
@@ -238,7 +241,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := sizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(res.Storage)},
-		Model:   append(s.model.fields(), s.faults.fields()...), Options: s.solver.fields(),
+		Model:   slices.Concat(s.prior.fields(), s.model.fields(), s.faults.fields()), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
 		Metrics:   metricsOf(res, data.Truth).fields(),
 		Baselines: others.baselines(),
