@@ -32,7 +32,8 @@ type Engine struct {
 
 	Y []float64 // M×P readings, NaN where missing; set by the caller
 
-	X, C          []float64 // P×N posterior mean and variance
+	X, C          []float64 // P×N posterior mean, and variance, damped
+	centre        []float64 // P×N posterior mean, damped: what fields are offsets from
 	Lambda, Sigma []float64 // P×N the field they were computed from
 	Omega, V      []float64 // M×P mean and variance of z before its reading
 	G, DG         []float64 // M×P output functions, damped
@@ -85,7 +86,7 @@ func New(c Config) *Engine {
 	}
 	pn, mp := c.P*n, m*c.P
 	e := &Engine{Config: c, M: m, N: n, sweep: c.W.NewSweep(c.P, q, c.Threads)}
-	for _, s := range []*[]float64{&e.X, &e.C, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
+	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
 	for _, s := range []*[]float64{&e.Y, &e.Omega, &e.V, &e.G, &e.DG} {
@@ -217,14 +218,16 @@ func (e *Engine) scalarPrecision() {
 func (e *Engine) inputSignal(k int) {
 	from, to := k*e.N, (k+1)*e.N
 	x, c := e.X[from:to], e.C[from:to]
+	centre := e.centre[from:to]
 	lambda, sigma := e.Lambda[from:to], e.Sigma[from:to]
 	newX, newC := e.newX[from:to], e.newC[from:to]
 	for i, r := range e.r[from:to] {
+		centre[i] = x[i] + e.delta*(centre[i]-x[i])
 		if math.IsInf(sigma[i], 0) {
 			sigma[i], lambda[i] = math.Inf(1), 0
 			continue
 		}
-		lambda[i] = x[i] + sigma[i]*r
+		lambda[i] = centre[i] + sigma[i]*r
 	}
 	if e.PastField != nil {
 		e.posteriorWithPast(newX, newC, from)
@@ -237,10 +240,10 @@ func (e *Engine) inputSignal(k int) {
 		moved += step * step
 		norm += v * v
 		sumC += newC[i]
-		x[i] = v - e.delta*step
+		x[i] = v
 		c[i] = newC[i] + e.delta*(c[i]-newC[i])
 	}
-	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved)/(1-e.delta), math.Sqrt(norm), sumC
 }
 
 // pull is Σ_i x̂(λ-x̂)/Σ of signal k: minus the derivative in c of the prior's
@@ -276,6 +279,33 @@ func (e *Engine) LogEvidence() float64 {
 	return total
 }
 
+// misfit compares the residuals with what the iteration expects of them,
+// Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
+// independent entries, growing when the iteration is about to diverge.
+func (e *Engine) misfit() float64 {
+	var square, slope float64
+	for j, g := range e.G {
+		square += g * g
+		slope -= e.DG[j]
+	}
+	return square / slope
+}
+
+// confidence compares the signals with the field that they were computed from,
+// the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
+// has independent entries, below where the posterior variances are too small.
+func (e *Engine) confidence() float64 {
+	total, count := 0.0, 0.0
+	for i, sigma := range e.Sigma {
+		if !math.IsInf(sigma, 1) {
+			d := e.X[i] - e.Lambda[i]
+			total += (e.C[i] + d*d) / sigma
+			count++
+		}
+	}
+	return total / count
+}
+
 func sum(v []float64) float64 {
 	total := 0.0
 	for _, x := range v {
@@ -291,7 +321,7 @@ func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)),
 // reader of the result, uses.
 func (e *Engine) state() [][]float64 {
 	return [][]float64{
-		e.X, e.C, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
+		e.X, e.C, e.centre, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
 		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Norm, e.SumC,
 	}
 }

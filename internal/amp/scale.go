@@ -152,6 +152,7 @@ func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 	c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
 	scale(e.X, c)
+	scale(e.centre, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
 	e.nextPull *= c * c
 	scale(e.PastB, c) // the past is rescaled with the present, see online.go
