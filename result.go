@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
 )
 
 // Result is what a run ended with. It never holds a NaN or an Inf: a run that
@@ -22,6 +24,10 @@ type Result struct {
 	// beside XVar and SVar. It is 0 when the channel does not calibrate.
 	ScaleSD float64
 
+	// Calibration is what S, SVar and the intervals of SInterval come from; nil
+	// when the channel does not calibrate, and for a result read from a file.
+	Calibration *channel.Posteriors
+
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
 	// explains the readings; 0 where a reading is missing.
 	Residual *mat.Dense
@@ -38,6 +44,8 @@ type Result struct {
 	Trace    []Iteration
 	Warnings []Warning
 	Wall     time.Duration
+
+	field field // for Ranks
 }
 
 // Status says how a run ended.
