@@ -32,6 +32,10 @@ type Result struct {
 	// explains the readings; 0 where a reading is missing.
 	Residual *mat.Dense
 
+	// MeansRemoved says that W was solved without its row or column means, see
+	// Options.NoMeanRemoval; the answer is that of W as given.
+	MeansRemoved bool
+
 	Status     Status
 	Reason     string // the status in a sentence, with numbers
 	Iterations int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 )
 
 // Solve runs offline cal-AMP on all signals at once (paper, "Cal-AMP as a
@@ -54,10 +55,11 @@ type run struct {
 	opt     *Options
 	m, n, p int
 
-	engine *amp.Engine // the state that results are read from
-	step   iteration   // the engine, or its full-covariance variant
-	gain   channel.Gain
-	blind  bool // the channel calibrates, so the global scale is free
+	engine  *amp.Engine // the state that results are read from
+	step    iteration   // the engine, or its full-covariance variant
+	gain    channel.Gain
+	blind   bool // the channel calibrates, so the global scale is free
+	centred bool // means of W were removed
 
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
@@ -91,6 +93,14 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
 		Scalar: opt.Variance == Scalar, Threads: amp.Threads(opt.Threads, m*n*signals),
 	}
+	if opt.Covariance == Diagonal && !cfg.Scalar && !opt.NoMeanRemoval {
+		centred, err := operator.RemoveMeans(p.W)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Centred = centred
+	}
+	r.centred = cfg.Centred != nil
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
 		if err != nil {
@@ -248,9 +258,10 @@ func (r *run) result() *Result {
 	res := &Result{
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
-		Gain:     make([]float64, r.m),
-		Residual: mat.NewDense(r.m, r.p, nil),
-		Status:   r.status, Reason: r.reason,
+		Gain:         make([]float64, r.m),
+		Residual:     mat.NewDense(r.m, r.p, nil),
+		MeansRemoved: r.centred,
+		Status:       r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace,
 	}

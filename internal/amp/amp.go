@@ -21,6 +21,11 @@ type Config struct {
 	Channel channel.Channel
 	P       int  // signals iterated together
 	Scalar  bool // use the mean square of W in place of its squared entries
+
+	// Centred, when set, is W without its means, which the sweeps then use. It
+	// needs exact variances.
+	Centred *operator.Centred
+
 	Threads int
 }
 
@@ -68,7 +73,8 @@ type Engine struct {
 	sumC       []float64 // P, for scalar variances
 	delta      float64
 	sweep      operator.Sweep
-	Err        error // of the last sweep, which then left the signals as they were
+	border     *border // of a centred W, or nil
+	Err        error   // of the last sweep, which then left the signals as they were
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -85,7 +91,13 @@ func New(c Config) *Engine {
 		q = 0
 	}
 	pn, mp := c.P*n, m*c.P
-	e := &Engine{Config: c, M: m, N: n, sweep: c.W.NewSweep(c.P, q, c.Threads)}
+	e := &Engine{Config: c, M: m, N: n}
+	if c.Centred == nil {
+		e.sweep = c.W.NewSweep(c.P, q, c.Threads)
+	} else {
+		e.sweep = c.Centred.NewSweep(c.P, q, c.Threads)
+		e.border = newBorder(e, c.Centred)
+	}
 	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
@@ -119,6 +131,9 @@ func (e *Engine) Reset() {
 	if e.PastField != nil {
 		e.startFromPast()
 	}
+	if e.border != nil {
+		e.border.reset(e)
+	}
 	clear(e.G)
 	clear(e.DG)
 	e.fieldPull, e.nextPull = 0, 0
@@ -135,10 +150,14 @@ func (e *Engine) Step(delta float64) {
 			e.sumC[k] = e.W.MeanSquare() * sum(e.C[k*e.N:(k+1)*e.N])
 		}
 	}
-	if e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows); e.Err != nil {
-		return
+	if e.border != nil {
+		e.Err = e.border.run(e)
+	} else {
+		e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows)
 	}
-	e.input()
+	if e.Err == nil {
+		e.input()
+	}
 }
 
 // outputRows is the part of an iteration between the two halves of the sweep,
@@ -276,6 +295,9 @@ func (e *Engine) LogEvidence() float64 {
 		d := x - e.Lambda[i]
 		total += e.Prior.LogNorm(e.Lambda[i], e.Sigma[i]) + 0.5*((e.C[i]+d*d)/e.Sigma[i])
 	}
+	if e.border != nil {
+		total += e.border.logEvidence(e.P)
+	}
 	return total
 }
 
@@ -320,10 +342,14 @@ func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)),
 // state lists everything that an iteration changes and that the next one, or a
 // reader of the result, uses.
 func (e *Engine) state() [][]float64 {
-	return [][]float64{
+	list := [][]float64{
 		e.X, e.C, e.centre, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
 		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Norm, e.SumC,
 	}
+	if e.border != nil {
+		list = append(list, e.border.state()...)
+	}
+	return list
 }
 
 // Save keeps the present state for [Engine.Restore].
