@@ -10,7 +10,7 @@ import (
 // Options selects the variant of the solver. The zero value, or nil, is the
 // recommended one.
 type Options struct {
-	// MaxIter is the largest number of iterations. The default is 500.
+	// MaxIter is the largest number of iterations. The default is 1000.
 	MaxIter int
 
 	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
@@ -58,7 +58,7 @@ type Options struct {
 	Observe func(it Iteration, x, s []float64) `toml:"-" json:"-"`
 }
 
-const defaultMaxIter = 500
+const defaultMaxIter = 1000
 
 // Published returns the options of the algorithm as it was published: no
 // damping, no scale step, no mean removal, and exactly iterations iterations, since its stop

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -39,6 +38,7 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnSilent())
 	add(r.warnUnmeasured())
 	add(r.warnMatrixMean())
+	add(r.warnOverconfident(res))
 	add(r.warnNothingLearned(res))
 	add(r.warnUnexplained())
 	add(r.warnEdges())
@@ -130,29 +130,6 @@ func (r *run) warnUnmeasured() *Warning {
 		Code:    UnmeasuredEntry,
 		Message: fmt.Sprintf("%d of the %d columns of W are zero at every sensor that reads (first: column %d); the signals there are the prior's mean", count, r.n, first),
 	}
-}
-
-func (r *run) warnMatrixMean() *Warning {
-	w, ok := r.problem.W.(interface {
-		operator.Operator
-		Means() operator.Means
-	})
-	if !ok || r.centred {
-		return nil
-	}
-	rows, columns, rowsExceed, columnsExceed := operator.MeanExcess(w)
-	var which string
-	switch {
-	case rowsExceed && columnsExceed:
-		which = fmt.Sprintf("row and column means of W are %.2g and %.2g times", math.Sqrt(rows), math.Sqrt(columns))
-	case rowsExceed:
-		which = fmt.Sprintf("row means of W are %.2g times", math.Sqrt(rows))
-	case columnsExceed:
-		which = fmt.Sprintf("column means of W are %.2g times", math.Sqrt(columns))
-	default:
-		return nil
-	}
-	return &Warning{Code: MatrixMean, Message: which + " those of independent entries of mean zero, for which the algorithm is derived; it may fail to converge"}
 }
 
 func (r *run) warnNothingLearned(res *Result) *Warning {

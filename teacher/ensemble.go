@@ -17,7 +17,7 @@ import (
 // all of them the mean square of the entries is 1/N.
 type Ensemble struct {
 	Kind  string
-	Value float64 // what the kind's parameter is, see [Ensembles]
+	Value float64 // what the kind's parameter is, see Ensembles
 }
 
 // kind draws an ensemble's entries, up to a common factor.
@@ -58,8 +58,11 @@ func Ensembles() string {
 // String is the kind, with its value where it has one: "iid", "condition:10".
 func (e Ensemble) String() string {
 	k, err := e.kind()
-	if err != nil || k.parameter == "" {
+	if err != nil {
 		return e.Kind
+	}
+	if k.parameter == "" {
+		return k.name
 	}
 	return k.name + ":" + strconv.FormatFloat(e.Value, 'g', -1, 64)
 }

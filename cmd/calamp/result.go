@@ -116,6 +116,7 @@ type resultJSON struct {
 	size                              // m, n, p, alpha, missing_readings
 	Model            model            `json:"model"`
 	Options          optionsJSON      `json:"options"`
+	MeansRemoved     bool             `json:"means_removed"`
 	ScaleSD          *float64         `json:"scale_sd,omitempty"`
 	LogEvidence      *float64         `json:"log_evidence,omitempty"`
 	Warnings         []calamp.Warning `json:"warnings"`
@@ -130,7 +131,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []strin
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			size: sizeOf(data), Model: s.model, Options: s.solver.json(),
-			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence),
+			MeansRemoved: res.MeansRemoved, ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence),
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
 			Metrics: metricsOf(res, data.Truth), Written: orEmpty(written),
 		})
@@ -138,6 +139,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []strin
 	var text summary
 	text.line("problem", "%v", sizeOf(data))
 	text.line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
+	if res.MeansRemoved {
+		text.line("matrix", "%s", meansRemoved)
+	}
 	text.calibration(res, s.model)
 	text.truth(metricsOf(res, data.Truth))
 	if len(written) > 0 {
@@ -155,6 +159,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []strin
 	_, err := fmt.Fprint(out, text.String())
 	return err
 }
+
+const meansRemoved = "row or column means of W are taken out while solving, and restored exactly"
 
 func (s *summary) calibration(res *calamp.Result, m model) {
 	mean, variance := m.gainPrior().Moments()

@@ -301,10 +301,10 @@ func (e *Engine) LogEvidence() float64 {
 	return total
 }
 
-// misfit compares the residuals with what the iteration expects of them,
+// Misfit compares the residuals with what the iteration expects of them,
 // Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
 // independent entries, growing when the iteration is about to diverge.
-func (e *Engine) misfit() float64 {
+func (e *Engine) Misfit() float64 {
 	var square, slope float64
 	for j, g := range e.G {
 		square += g * g
@@ -313,10 +313,10 @@ func (e *Engine) misfit() float64 {
 	return square / slope
 }
 
-// confidence compares the signals with the field that they were computed from,
+// Confidence compares the signals with the field that they were computed from,
 // the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
 // has independent entries, below where the posterior variances are too small.
-func (e *Engine) confidence() float64 {
+func (e *Engine) Confidence() float64 {
 	total, count := 0.0, 0.0
 	for i, sigma := range e.Sigma {
 		if !math.IsInf(sigma, 1) {

@@ -1,5 +1,7 @@
 package amp
 
+import "math"
+
 // Damper chooses the damping of every iteration. A fixed one always answers the
 // same and rejects nothing. The adaptive one starts undamped. It refuses a step
 // after which both the change of the estimates and the residuals are growing,
@@ -7,7 +9,7 @@ package amp
 // slowly, and never returns to as little as it had.
 //
 // The residuals are compared with what AMP expects of them (see
-// [Engine.misfit]), after Vila et al., "Adaptive damping and mean removal for
+// [Engine.Misfit]), after Vila et al., "Adaptive damping and mean removal for
 // the generalized approximate message passing algorithm" (2015); there the
 // Bethe free energy decides, which at small noise jumps by itself when a
 // single entry leaves zero.
@@ -15,12 +17,15 @@ type Damper struct {
 	adaptive bool
 	now      float64
 
-	last      float64 // change of the latest accepted step
-	usual     float64 // misfit of accepted steps, a running mean
-	refusals  int     // in a row
-	best      float64 // smallest change so far
-	sinceBest int     // accepted steps since then
-	floor     float64 // least damping, raised when the iteration makes no headway
+	last     float64 // change of the latest accepted step
+	usual    float64 // misfit of accepted steps, a running mean
+	refusals int     // in a row
+	floor    float64 // least damping, raised when the iteration makes no headway
+
+	// Sums of the logarithm of the change over the present window of accepted
+	// steps, and over the one before; +Inf when there was none.
+	steps            int
+	window, previous float64
 }
 
 const (
@@ -45,8 +50,12 @@ const (
 	// relax is how fast the damping returns to its floor.
 	relax = 0.95
 
-	// patience is how many steps without a new smallest change raise the floor.
-	patience = 40
+	// When the change of a window of accepted steps is, in the geometric mean,
+	// more than headway times that of the window before, the iteration swings:
+	// the floor is raised, up to mostSwing.
+	windowSteps = 15
+	headway     = 0.8
+	mostSwing   = 0.5
 )
 
 // NewDamper is a fixed damping, or the adaptive one.
@@ -54,7 +63,7 @@ func NewDamper(delta float64, fixed bool) Damper {
 	if fixed {
 		return Damper{now: delta}
 	}
-	return Damper{adaptive: true}
+	return Damper{adaptive: true, previous: math.Inf(1)}
 }
 
 // delta is the damping of iteration t, from 1. The first is never damped: there
@@ -86,14 +95,22 @@ func (d *Damper) reject(change, misfit float64) bool {
 	d.usual += follow * (misfit - d.usual)
 	d.refusals = 0
 	d.last = change
-	if d.best == 0 || change < d.best {
-		d.best, d.sinceBest = change, 0
-	} else if d.sinceBest++; d.sinceBest >= patience {
-		d.raiseFloor()
-		d.best, d.sinceBest = change, 0
-	}
+	d.watch(change)
 	d.now = max(d.floor, relax*d.now)
 	return false
+}
+
+// watch raises the floor when the change has stopped falling.
+func (d *Damper) watch(change float64) {
+	d.window += math.Log(change)
+	if d.steps++; d.steps < windowSteps {
+		return
+	}
+	if d.window-d.previous > windowSteps*math.Log(headway) && d.floor < mostSwing {
+		d.raiseFloor()
+		d.window = math.Inf(1) // what was before says nothing of the new damping
+	}
+	d.steps, d.window, d.previous = 0, 0, d.window
 }
 
 func (d *Damper) raiseFloor() { d.floor = min(mostFloor, d.floor+raise*(1-d.floor)) }
