@@ -60,6 +60,8 @@ type run struct {
 	gain   channel.Gain
 	blind  bool // the channel calibrates, so the global scale is free
 
+	rounding float64 // noise variance that stands for what rounding W took away
+
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
@@ -94,9 +96,13 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
 		Scalar: opt.Variance == Scalar, Threads: amp.Threads(opt.Threads, m*n*signals),
+		Precision: amp.Precision(opt.Precision),
+	}
+	if opt.Precision == SinglePrecision {
+		r.round(&cfg)
 	}
 	if opt.Covariance == Diagonal && !cfg.Scalar && !opt.NoMeanRemoval {
-		centred, err := operator.RemoveMeans(p.W)
+		centred, err := operator.RemoveMeans(cfg.W)
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +125,18 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
 	r.solver.Each = r.record
 	return r, r.readings()
+}
+
+// round makes the run one on a rounded W, whose noise is larger by what that
+// takes away.
+func (r *run) round(cfg *amp.Config) {
+	cfg.W, r.rounding = amp.Round(cfg.W, cfg.Prior)
+	if c, ok := cfg.Channel.(interface {
+		WithNoise(v float64) channel.Channel
+	}); ok {
+		cfg.Channel = c.WithNoise(r.rounding)
+	}
+	r.gain, r.blind = cfg.Channel.(channel.Gain)
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -228,7 +246,7 @@ func (r *run) result() *Result {
 		MeansRemoved: r.centred != nil,
 		Status:       r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
-		Trace: r.trace,
+		Trace: r.trace, Storage: r.engine.Storage(),
 	}
 	for k := range r.p {
 		for i := range r.n {
@@ -238,7 +256,7 @@ func (r *run) result() *Result {
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor && !r.doubtful
 	}
 	r.keepPosteriors(res)
-	noise := noiseOf(r.problem.Channel)
+	noise := noiseOf(r.engine.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {

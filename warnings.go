@@ -42,6 +42,7 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnNothingLearned(res))
 	add(r.warnUnexplained())
 	add(r.warnEdges())
+	add(r.warnRounded())
 	return all
 }
 
@@ -194,4 +195,15 @@ func (r *run) warnEdges() *Warning {
 	}
 	w.Message = fmt.Sprintf("%d of %d sensors want a calibration outside [%g, %g]; sensor %d most, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.m, r.gain.Prior.Lo, r.gain.Prior.Hi, at, worst)
 	return &w
+}
+
+// warnRounded tells that rounding is no longer small beside the noise.
+func (r *run) warnRounded() *Warning {
+	noise := noiseOf(r.problem.Channel)
+	if !(r.rounding > 0.01*noise) {
+		return nil
+	}
+	return &Warning{Code: RoundedMatrix, Message: fmt.Sprintf(
+		"W was rounded to single precision, as asked: that is noise of variance %.2g, which was added to the %.2g given; f64 or auto reach further",
+		r.rounding, noise)}
 }

@@ -302,7 +302,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-const goldenKey = "d05b65bdffd48f15f89b57d309e89cb8"
+const goldenKey = "f73f1991ef0e72f4c94f7bc738973c2c"
 
 func TestPrediction(t *testing.T) {
 	points := parsed(t, small).Points()

@@ -262,7 +262,7 @@ func (c *calibration) options() *online.Options {
 	o := c.solver.options()
 	return &online.Options{
 		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
-		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Threads: o.Threads,
+		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
 		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
 	}
 }

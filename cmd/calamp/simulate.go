@@ -42,13 +42,7 @@ too. The same seed makes the same file, byte for byte.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
-	flags.Var(count{&s.n, 1}, "n", "entries of a signal, N")
-	flags.Var(number{&s.alpha, func(v float64) bool { return v > 0 }, "a finite number above 0"}, "alpha", "sensors for each entry, α = M/N")
-	flags.Var(count{&s.m, 1}, "m", "sensors, M, in place of --alpha")
-	flags.Var(count{&s.p, 1}, "p", "signals, P")
-	for _, name := range []string{"n", "alpha", "m", "p"} {
-		flags.Lookup(name).DefValue = "0" // they have no default
-	}
+	s.registerSize(flags)
 	flags.Var(ensembleValue{&s.matrix}, "matrix-kind", "kind of W: "+teacher.Ensembles()+";\nv is a number, as in condition:10")
 	flags.Uint64Var(&s.seed, "seed", s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
@@ -72,6 +66,16 @@ func (e ensembleValue) String() string {
 func (e ensembleValue) Type() string { return "kind" }
 
 func (e ensembleValue) Set(text string) error { return e.UnmarshalText([]byte(text)) }
+
+func (s *simulate) registerSize(flags *pflag.FlagSet) {
+	flags.Var(count{&s.n, 1}, "n", "entries of a signal, N")
+	flags.Var(number{&s.alpha, func(v float64) bool { return v > 0 }, "a finite number above 0"}, "alpha", "sensors for each entry, α = M/N")
+	flags.Var(count{&s.m, 1}, "m", "sensors, M, in place of --alpha")
+	flags.Var(count{&s.p, 1}, "p", "signals, P")
+	for _, name := range []string{"n", "alpha", "m", "p"} {
+		flags.Lookup(name).DefValue = "0" // they have no default
+	}
+}
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
 	s.model.complete(flags)

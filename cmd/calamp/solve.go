@@ -32,6 +32,7 @@ type solve struct {
 	trace    string
 	report   string
 	json     bool
+	others   bool        // --compare
 	memory   memory.Size // for W
 }
 
@@ -75,6 +76,7 @@ exactly t iterations of it.`,
 	flags.Lookup("memory").DefValue = "0"
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	flags.StringVar(&s.report, "report", "", "write a report to this .html")
+	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
 }
@@ -127,9 +129,16 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return usage("%s: %w", s.source(args), err)
 	}
 	s.warnings(res)
-	written, err := s.writeAll(data, res)
-	if err := errors.Join(err, s.print(data, res, written)); err != nil {
+	var others comparisons
+	if s.others && err == nil {
+		others, err = s.compare(ctx, data, problem, res)
+	}
+	written, failed := s.writeAll(data, res, others)
+	if err := errors.Join(failed, s.print(data, res, others, written)); err != nil {
 		return err
+	}
+	if res.Status != calamp.Cancelled && err != nil {
+		return interrupted(ctx, nil, "not all of --compare was done")
 	}
 	return ending(res, &s.solver, s.out != "")
 }
@@ -197,7 +206,7 @@ func (a *app) warnings(res *calamp.Result) {
 
 // writeAll writes the files that were asked for, and returns their names. One
 // that fails does not keep the others from being written.
-func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []string, err error) {
+func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others comparisons) (written []string, err error) {
 	files := []struct {
 		path  string
 		write func() error
@@ -207,7 +216,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []s
 			return s.write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
 		{s.report, func() error {
-			return s.write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res)) })
+			return s.write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res, others)) })
 		}},
 	}
 	for _, f := range files {
@@ -223,14 +232,15 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []s
 	return written, err
 }
 
-func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result) report.Report {
+func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := sizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(data.W.Storage())},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(res.Storage)},
 		Model:   s.model.fields(), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
-		Metrics: metricsOf(res, data.Truth).fields(),
-		Version: buildVersion().Version, Command: s.commandLine(),
+		Metrics:   metricsOf(res, data.Truth).fields(),
+		Baselines: others.baselines(),
+		Version:   buildVersion().Version, Command: s.commandLine(),
 	}
 }
 

@@ -22,10 +22,11 @@ type solver struct {
 	means       string
 	covariance  string
 	variance    string
+	precision   string
 	threads     int
 }
 
-var defaultSolver = solver{maxIter: 1000, covariance: "diagonal", variance: "exact", means: "auto"}
+var defaultSolver = solver{maxIter: 1000, covariance: "diagonal", variance: "exact", means: "auto", precision: "auto"}
 
 // dampingValue is --damping: auto, or the fixed fraction.
 type dampingValue struct{ *calamp.Damping }
@@ -59,6 +60,7 @@ func (s *solver) register(flags *pflag.FlagSet) {
 	flags.Var(choice{&s.means, []string{"auto", "off"}}, "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
 	flags.Var(choice{&s.covariance, []string{"diagonal", "full"}}, "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(choice{&s.variance, []string{"exact", "scalar"}}, "variance", "squared entries of W, or their mean")
+	flags.Var(choice{&s.precision, []string{"auto", "f32", "f64"}}, "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
 	flags.Var(count{&s.threads, 0}, "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
 }
 
@@ -103,6 +105,12 @@ func (s *solver) options() *calamp.Options {
 	if s.variance == "scalar" {
 		o.Variance = calamp.Scalar
 	}
+	switch s.precision {
+	case "f32":
+		o.Precision = calamp.SinglePrecision
+	case "f64":
+		o.Precision = calamp.DoublePrecision
+	}
 	return o
 }
 
@@ -115,13 +123,14 @@ type optionsJSON struct {
 	Means      string   `json:"mean_removal"`
 	Covariance string   `json:"covariance"`
 	Variance   string   `json:"variance"`
+	Precision  string   `json:"precision"`
 	Threads    int      `json:"threads"`
 }
 
 func (s *solver) json() optionsJSON {
 	o := optionsJSON{
 		MaxIter: s.maxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, Means: s.means,
-		Covariance: s.covariance, Variance: s.variance, Threads: s.threads,
+		Covariance: s.covariance, Variance: s.variance, Precision: s.precision, Threads: s.threads,
 	}
 	if s.tolGiven {
 		o.Tol = &s.tol
@@ -148,5 +157,6 @@ func (s *solver) fields() []report.Field {
 		{Name: "Removal of the means of W", Value: s.means},
 		{Name: "Covariance", Value: s.covariance},
 		{Name: "Variance", Value: s.variance},
+		{Name: "Precision of W", Value: s.precision},
 	}
 }

@@ -16,17 +16,17 @@ import (
 
 // Config is what an [Engine] iterates on.
 type Config struct {
-	W       operator.Operator
-	Prior   prior.Prior
-	Channel channel.Channel
-	P       int  // signals iterated together
-	Scalar  bool // use the mean square of W in place of its squared entries
+	W         operator.Operator
+	Prior     prior.Prior
+	Channel   channel.Channel
+	P         int  // signals iterated together
+	Scalar    bool // use the mean square of W in place of its squared entries
+	Threads   int
+	Precision Precision // of the entries of W
 
-	// Centred, when set, is W without its means, which the sweeps then use. It
-	// needs exact variances.
+	// Centred, when set, is W without its means, which the sweeps then use, in
+	// double precision. It needs exact variances.
 	Centred *operator.Centred
-
-	Threads int
 }
 
 // Engine is the state of the iteration, allocated once. Signals' arrays are P×N
@@ -72,9 +72,10 @@ type Engine struct {
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
-	sweep      operator.Sweep
-	border     *border // of a centred W, or nil
-	Err        error   // of the last sweep, which then left the signals as they were
+	border     *border        // of a centred W, or nil
+	sweep      operator.Sweep // one of those of precision
+	precision
+	Err error // of the last sweep, which then left the signals as they were
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -92,12 +93,11 @@ func New(c Config) *Engine {
 	}
 	pn, mp := c.P*n, m*c.P
 	e := &Engine{Config: c, M: m, N: n}
-	if c.Centred == nil {
-		e.sweep = c.W.NewSweep(c.P, q, c.Threads)
-	} else {
-		e.sweep = c.Centred.NewSweep(c.P, q, c.Threads)
+	if c.Centred != nil {
 		e.border = newBorder(e, c.Centred)
 	}
+	e.round()
+	e.prepareSweeps(q)
 	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
@@ -293,10 +293,18 @@ func (e *Engine) LogEvidence() float64 {
 	}
 	for i, x := range e.X {
 		d := x - e.Lambda[i]
-		total += e.Prior.LogNorm(e.Lambda[i], e.Sigma[i]) + 0.5*((e.C[i]+d*d)/e.Sigma[i])
+		total += 0.5 * ((e.C[i] + d*d) / e.Sigma[i])
 	}
 	if e.border != nil {
 		total += e.border.logEvidence(e.P)
+	}
+	if p, ok := e.Prior.(interface {
+		SumLogNorm(lambda, sigma []float64) float64
+	}); ok {
+		return total + p.SumLogNorm(e.Lambda, e.Sigma)
+	}
+	for i, l := range e.Lambda {
+		total += e.Prior.LogNorm(l, e.Sigma[i])
 	}
 	return total
 }
