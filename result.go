@@ -39,6 +39,10 @@ type Result struct {
 	// explains the readings; 0 where a reading is missing, or clipped as it should be.
 	Residual *mat.Dense
 
+	// MeansRemoved says that W was solved without its row or column means, see
+	// Options.NoMeanRemoval; the answer is that of W as given.
+	MeansRemoved bool
+
 	Status     Status
 	Reason     string // the status in a sentence, with numbers
 	Iterations int
@@ -126,6 +130,7 @@ const (
 	NothingLearned      WarningCode = "nothing-learned"      // posterior of s as wide as its prior
 	UnexplainedVariance WarningCode = "unexplained-variance" // errors far above what the noise explains
 	MatrixMean          WarningCode = "matrix-mean"          // row or column means of W far from zero
+	MatrixSpectrum      WarningCode = "matrix-spectrum"      // W ill-conditioned or correlated: variances too small
 	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
 	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero

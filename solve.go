@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 )
 
 // Solve runs offline cal-AMP on all signals at once (paper, "Cal-AMP as a
@@ -65,6 +66,9 @@ type run struct {
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
 
+	centred  *operator.Centred // W without its means, or nil
+	doubtful bool              // came to rest at estimates that disagree with their variances
+
 	solver *amp.Solver // runs step until it settles
 	trace  []Iteration
 	status Status
@@ -96,6 +100,13 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	if opt.Precision == SinglePrecision {
 		r.round(&cfg)
+	}
+	if opt.Covariance == Diagonal && !cfg.Scalar && !opt.NoMeanRemoval {
+		centred, err := operator.RemoveMeans(cfg.W)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Centred, r.centred = centred, centred
 	}
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
@@ -221,28 +232,6 @@ func (r *run) measured(k int) bool {
 	return false
 }
 
-func (r *run) iterate(ctx context.Context) error {
-	limit := r.opt.MaxIter
-	if limit == 0 {
-		limit = defaultMaxIter
-	}
-	outcome, err := r.solver.Run(ctx, limit)
-	done := r.solver.Iterations
-	switch outcome {
-	case amp.Cancelled:
-		r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", done)
-	case amp.Diverged:
-		r.status = Diverged
-		r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
-	case amp.Converged:
-		r.status = Converged
-		r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
-	default:
-		r.status, r.reason = NotConverged, r.limitReason(limit)
-	}
-	return err
-}
-
 // record adds an accepted iteration to the trace and reports it.
 func (r *run) record(l amp.Line) (disturbed bool) {
 	r.learnFaults(r.engine.Broken)
@@ -261,29 +250,16 @@ func (r *run) record(l amp.Line) (disturbed bool) {
 	return false
 }
 
-func (r *run) limitReason(limit int) string {
-	if r.opt.Tol < 0 {
-		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
-	}
-	done, worst := 0, 0.0
-	for k, n := range r.solver.Settled {
-		if n >= amp.SettledFor {
-			done++
-		}
-		worst = max(worst, r.solver.Change[k])
-	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.solver.Tolerance())
-}
-
 // result copies the engine's state out.
 func (r *run) result() *Result {
 	e := r.engine
 	res := &Result{
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
-		Gain:     make([]float64, r.m),
-		Residual: mat.NewDense(r.m, r.p, nil),
-		Status:   r.status, Reason: r.reason,
+		Gain:         make([]float64, r.m),
+		Residual:     mat.NewDense(r.m, r.p, nil),
+		MeansRemoved: r.centred != nil,
+		Status:       r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.engine.Storage(),
 	}
@@ -296,7 +272,7 @@ func (r *run) result() *Result {
 			res.X.Set(i, k, e.X[k*r.n+i])
 			res.XVar.Set(i, k, e.C[k*r.n+i])
 		}
-		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
+		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor && !r.doubtful
 	}
 	r.keepPosteriors(res)
 	for mu, s := range e.S {

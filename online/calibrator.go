@@ -59,8 +59,12 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
+	centred, err := full.centred(w)
+	if err != nil {
+		return nil, err
+	}
 	c.engine = amp.New(amp.Config{
-		W: w, Prior: p, Channel: g, P: 1,
+		W: w, Centred: centred, Prior: p, Channel: g, P: 1,
 		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
 		Precision: amp.Precision(full.Precision),
 	})
@@ -80,6 +84,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	}
 	return c, nil
 }
+
+// MeansRemoved says that samples are solved without the row or column means of
+// W, see [calamp.Options].
+func (c *Calibrator) MeansRemoved() bool { return c.engine.Centred != nil }
 
 // validModel checks the options, and the parts of the model that can check
 // themselves.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/operator"
 )
 
 // Options selects the variant of the solver. The zero value, or nil, is the
@@ -26,6 +27,10 @@ type Options struct {
 	// NoScaleStep leaves the global scale to the plain recursion, which freezes
 	// the scale error of the first samples into the posterior.
 	NoScaleStep bool
+
+	// NoMeanRemoval leaves the means of the rows and columns of W where they
+	// are, as in [calamp.Options].
+	NoMeanRemoval bool
 
 	// Variance uses the squared entries of W (calamp.Exact, the default), or
 	// their mean (calamp.Scalar).
@@ -204,4 +209,12 @@ func (o *Options) withDefaults() Options {
 	set(&full.Sanity.Faulty, 0.2)
 	set(&full.Sanity.Unfinished, 0.01)
 	return full
+}
+
+// centred is w without its means, or nil where they are left or are none.
+func (o *Options) centred(w operator.Operator) (*operator.Centred, error) {
+	if o.NoMeanRemoval || o.Variance == calamp.Scalar {
+		return nil, nil
+	}
+	return operator.RemoveMeans(w)
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // Teacher describes an ensemble of problems: W with independent N(0, 1/N)
-// entries, signals from a Gauss–Bernoulli prior, calibration from Gain.
+// entries unless another ensemble is named, signals from a Gauss–Bernoulli
+// prior, calibration from Gain.
 type Teacher struct {
 	N, M, P  int
 	Signal   prior.GaussBernoulli
@@ -26,6 +27,9 @@ type Teacher struct {
 	// Entries, when set, is what the entries of signals are drawn from, in place
 	// of Signal.
 	Entries prior.Sampler
+
+	// Matrix is the ensemble of W; the default is the one above.
+	Matrix Ensemble
 
 	// X, when set, is used in place of random signals (N×P); then Signal is
 	// not drawn from.
@@ -60,6 +64,9 @@ func (t Teacher) Validate() error {
 	if t.N <= 0 || t.M <= 0 || t.P <= 0 {
 		return fmt.Errorf("N, M and P must be positive, found N = %d, M = %d, P = %d", t.N, t.M, t.P)
 	}
+	if err := t.Matrix.Validate(); err != nil {
+		return err
+	}
 	if t.X != nil {
 		if n, p := t.X.Dims(); n != t.N || p != t.P {
 			return fmt.Errorf("signals are %d×%d, expected N×P = %d×%d", n, p, t.N, t.P)
@@ -78,10 +85,9 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	w := make([]float64, t.M*t.N)
-	rng := stream(seed, "W")
-	for i := range w {
-		w[i] = rng.NormFloat64() / math.Sqrt(float64(t.N))
+	w, err := t.Matrix.draw(stream(seed, "W"), t.M, t.N)
+	if err != nil {
+		return nil, err
 	}
 	dense, err := operator.NewDense(t.M, t.N, w)
 	if err != nil {

@@ -121,6 +121,7 @@ type resultJSON struct {
 	Model            model            `json:"model"`
 	Options          optionsJSON      `json:"options"`
 	faultsJSON                        // faulty, fault_rate, broken_sensors, saturation
+	MeansRemoved     bool             `json:"means_removed"`
 	ScaleSD          *float64         `json:"scale_sd,omitempty"`
 	LogEvidence      *float64         `json:"log_evidence,omitempty"`
 	Storage          string           `json:"w_storage"`
@@ -137,7 +138,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			size: sizeOf(data), signalPrior: s.prior, Model: s.model, Options: s.solver.json(), faultsJSON: s.faults.json(res),
-			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
+			MeansRemoved: res.MeansRemoved,
+			ScaleSD:      known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
 			Metrics: metricsOf(res, data.Truth), Compare: others, Written: orEmpty(written),
 		})
@@ -145,6 +147,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	var text summary
 	text.line("problem", "%v", sizeOf(data))
 	text.line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
+	if res.MeansRemoved {
+		text.line("matrix", "%s", meansRemoved)
+	}
 	text.calibration(res, s.model)
 	text.broken(res)
 	text.truth(metricsOf(res, data.Truth))
@@ -164,6 +169,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	_, err := fmt.Fprint(out, text.String())
 	return err
 }
+
+const meansRemoved = "row or column means of W are taken out while solving, and restored exactly"
 
 func (s *summary) calibration(res *calamp.Result, m model) {
 	mean, variance := m.gainPrior().Moments()

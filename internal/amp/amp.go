@@ -23,6 +23,10 @@ type Config struct {
 	Scalar    bool // use the mean square of W in place of its squared entries
 	Threads   int
 	Precision Precision // of the entries of W
+
+	// Centred, when set, is W without its means, which the sweeps then use, in
+	// double precision. It needs exact variances.
+	Centred *operator.Centred
 }
 
 // Engine is the state of the iteration, allocated once. Signals' arrays are P×N
@@ -33,7 +37,8 @@ type Engine struct {
 
 	Y []float64 // M×P readings, NaN where missing; set by the caller
 
-	X, C          []float64 // P×N posterior mean and variance
+	X, C          []float64 // P×N posterior mean, and variance, damped
+	centre        []float64 // P×N posterior mean, damped: what fields are offsets from
 	Lambda, Sigma []float64 // P×N the field they were computed from
 	Omega, V      []float64 // M×P mean and variance of z before its reading
 	G, DG         []float64 // M×P output functions, damped
@@ -68,6 +73,7 @@ type Engine struct {
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
+	border     *border        // of a centred W, or nil
 	sweep      operator.Sweep // one of those of precision
 	precision
 	Err error // of the last sweep, which then left the signals as they were
@@ -88,9 +94,12 @@ func New(c Config) *Engine {
 	}
 	pn, mp := c.P*n, m*c.P
 	e := &Engine{Config: c, M: m, N: n}
+	if c.Centred != nil {
+		e.border = newBorder(e, c.Centred)
+	}
 	e.round()
 	e.prepareSweeps(q)
-	for _, s := range []*[]float64{&e.X, &e.C, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
+	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
 	for _, s := range []*[]float64{&e.Y, &e.Omega, &e.V, &e.G, &e.DG} {
@@ -126,6 +135,9 @@ func (e *Engine) Reset() {
 	for i := range e.Sigma {
 		e.Sigma[i] = math.Inf(1)
 	}
+	if e.border != nil {
+		e.border.reset(e)
+	}
 	clear(e.G)
 	clear(e.DG)
 	clear(e.Broken)
@@ -143,10 +155,14 @@ func (e *Engine) Step(delta float64) {
 			e.sumC[k] = e.W.MeanSquare() * sum(e.C[k*e.N:(k+1)*e.N])
 		}
 	}
-	if e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows); e.Err != nil {
-		return
+	if e.border != nil {
+		e.Err = e.border.run(e)
+	} else {
+		e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows)
 	}
-	e.input()
+	if e.Err == nil {
+		e.input()
+	}
 }
 
 // outputRows is the part of an iteration between the two halves of the sweep,
@@ -233,14 +249,16 @@ func (e *Engine) scalarPrecision() {
 func (e *Engine) inputSignal(k int) {
 	from, to := k*e.N, (k+1)*e.N
 	x, c := e.X[from:to], e.C[from:to]
+	centre := e.centre[from:to]
 	lambda, sigma := e.Lambda[from:to], e.Sigma[from:to]
 	newX, newC := e.newX[from:to], e.newC[from:to]
 	for i, r := range e.r[from:to] {
+		centre[i] = x[i] + e.delta*(centre[i]-x[i])
 		if math.IsInf(sigma[i], 0) {
 			sigma[i], lambda[i] = math.Inf(1), 0
 			continue
 		}
-		lambda[i] = x[i] + sigma[i]*r
+		lambda[i] = centre[i] + sigma[i]*r
 	}
 	if e.PastField != nil {
 		e.posteriorWithPast(newX, newC, from)
@@ -253,10 +271,10 @@ func (e *Engine) inputSignal(k int) {
 		moved += step * step
 		norm += v * v
 		sumC += newC[i]
-		x[i] = v - e.delta*step
+		x[i] = v
 		c[i] = newC[i] + e.delta*(c[i]-newC[i])
 	}
-	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved)/(1-e.delta), math.Sqrt(norm), sumC
 }
 
 // pull is Σ_i x̂(λ-x̂)/Σ of signal k: minus the derivative in c of the prior's
@@ -289,6 +307,9 @@ func (e *Engine) LogEvidence() float64 {
 		d := x - e.Lambda[i]
 		total += 0.5 * ((e.C[i] + d*d) / e.Sigma[i])
 	}
+	if e.border != nil {
+		total += e.border.logEvidence(e.P)
+	}
 	if p, ok := e.Prior.(interface {
 		SumLogNorm(lambda, sigma []float64) float64
 	}); ok {
@@ -298,6 +319,33 @@ func (e *Engine) LogEvidence() float64 {
 		total += e.Prior.LogNorm(l, e.Sigma[i])
 	}
 	return total
+}
+
+// Misfit compares the residuals with what the iteration expects of them,
+// Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
+// independent entries, growing when the iteration is about to diverge.
+func (e *Engine) Misfit() float64 {
+	var square, slope float64
+	for j, g := range e.G {
+		square += g * g
+		slope -= e.DG[j]
+	}
+	return square / slope
+}
+
+// Confidence compares the signals with the field that they were computed from,
+// the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
+// has independent entries, below where the posterior variances are too small.
+func (e *Engine) Confidence() float64 {
+	total, count := 0.0, 0.0
+	for i, sigma := range e.Sigma {
+		if !math.IsInf(sigma, 1) {
+			d := e.X[i] - e.Lambda[i]
+			total += (e.C[i] + d*d) / sigma
+			count++
+		}
+	}
+	return total / count
 }
 
 func sum(v []float64) float64 {
@@ -314,10 +362,14 @@ func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)),
 // state lists everything that an iteration changes and that the next one, or a
 // reader of the result, uses.
 func (e *Engine) state() [][]float64 {
-	return [][]float64{
-		e.X, e.C, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
+	list := [][]float64{
+		e.X, e.C, e.centre, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
 		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Broken, e.Norm, e.SumC,
 	}
+	if e.border != nil {
+		list = append(list, e.border.state()...)
+	}
+	return list
 }
 
 // Save keeps the present state for [Engine.Restore].

@@ -172,9 +172,9 @@ func (f *Full) input() {
 			moved += step * step
 			norm += f.newX[at] * f.newX[at]
 			sumC += f.newCov[f.pair(k, k)*f.N+i]
-			f.X[at] = f.newX[at] - f.delta*step
+			f.X[at] = f.newX[at]
 		}
-		f.Moved[k], f.Norm[k], f.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+		f.Moved[k], f.Norm[k], f.SumC[k] = math.Sqrt(moved)/(1-f.delta), math.Sqrt(norm), sumC
 		if bad {
 			f.Moved[k] = math.NaN() // seen by the caller as a step to take back
 		}
@@ -199,24 +199,27 @@ func (f *Full) inputEntry(i int) error {
 		a[j] = -a[j]
 	}
 	for k := range p {
+		at := k*n + i
+		f.centre[at] = f.X[at] + f.delta*(f.centre[at]-f.X[at])
+	}
+	for k := range p {
 		field[k] = f.r[k*n+i]
 		for l := range p {
-			field[k] += a[k*p+l] * f.X[l*n+i]
+			field[k] += a[k*p+l] * f.centre[l*n+i]
 		}
 	}
 	logNorm, err := f.vector.PosteriorVector(mean, covariance, field, a)
 	if err != nil {
 		return err
 	}
-	damped := func(k int) float64 { return mean[k] - f.delta*(mean[k]-f.X[k*n+i]) }
 	pull, trace := 0.0, 0.0
 	for k := range p {
 		ax := 0.0
 		for l := range p {
-			ax += a[k*p+l] * damped(l)
+			ax += a[k*p+l] * mean[l]
 			trace += a[k*p+l] * (covariance[k*p+l] + mean[k]*mean[l])
 		}
-		pull += damped(k) * (field[k] - ax)
+		pull += mean[k] * (field[k] - ax)
 		f.newX[k*n+i] = mean[k]
 		f.Sigma[k*n+i] = 1 / a[k*p+k]
 		for l := k; l < p; l++ {

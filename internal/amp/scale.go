@@ -154,6 +154,11 @@ func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
 			s.volume += e.V[j] * e.G[j] * e.G[j]
 		}
 	}
+	if e.border != nil {
+		quadratic, volume := e.border.scaleSums()
+		s.quadratic += quadratic
+		s.volume += volume
+	}
 	return s
 }
 
@@ -208,7 +213,11 @@ func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 		c = maximise(s.tangent(c).slope, 1-scaleRange, 1+scaleRange)
 	}
 	scale(e.X, c)
+	scale(e.centre, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
+	if e.border != nil {
+		e.border.scale(c)
+	}
 	e.nextPull *= c * c
 	scale(e.PastB, c) // the past is rescaled with the present, see online.go
 	e.PastQuadratic *= c * c

@@ -144,7 +144,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			return Cancelled, err
 		}
 		line.Change = s.measureChange()
-		if damping.reject(line.Change) {
+		if damping.reject(line.Change, s.engine.Misfit()) {
 			s.step.Restore()
 			continue
 		}
