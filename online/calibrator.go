@@ -50,6 +50,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if g.Saturation > 0 {
+		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
+	}
 	if full.Precision == calamp.SinglePrecision {
 		rounded, rounding := amp.Round(w, p)
 		w, g.NoiseVar = rounded, g.NoiseVar+rounding
