@@ -31,7 +31,7 @@ func TestPriorsReachStateEvolution(t *testing.T) {
 		}
 		want := steps[len(steps)-1].MSEX.Value
 		te.Entries = p
-		const seeds = 3
+		const seeds = 2
 		got := 0.0
 		for seed := range uint64(seeds) {
 			in, err := te.Draw(seed)
