@@ -84,7 +84,7 @@ func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {
 		return false
 	}
-	sane := change <= blowUp && misfit <= blowUp // false for NaN
+	sane := change <= blowUp // false for NaN
 	growing := change >= d.last && misfit > worse*max(1, d.usual)
 	if d.last > 0 && (!sane || growing) && d.refusals < mostRefusals {
 		d.refusals++
