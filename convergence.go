@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
@@ -24,6 +25,10 @@ const (
 	// proportional is the power of what all sensors' readings have in common
 	// above which gains and signals hardly separate.
 	proportional = 0.9
+
+	// swinging is the relative change below which all but single entries are at
+	// rest.
+	swinging = 1e-2
 
 	// spread is the largest singular value of W, relative to that of
 	// independent entries, from which on it is a cause.
@@ -89,6 +94,9 @@ func (r *run) cause() string {
 	}
 	if fit := r.engine.Misfit(); fit > misfitExcess {
 		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
+	}
+	if slices.Max(r.solver.Change) < swinging {
+		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
 	}
 	return ""
 }

@@ -102,9 +102,11 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Damping is how much of the old estimate is kept at each update,
-// x ← (1-δ) x_new + δ x_old. The zero value is adaptive: δ follows how well the
-// iteration behaves. Fixed points do not depend on it.
+// Damping is how much of the old is kept at each update: of g and ∂g, of the
+// variances, and of the estimate that fields start from, r ← (1-δ) r_new + δ
+// r_old (Rangan, Schniter, Fletcher, "On the convergence of approximate message
+// passing with arbitrary matrices", 2014). The zero value is adaptive: δ follows
+// how well the iteration behaves. Fixed points do not depend on it.
 type Damping struct {
 	fixed bool
 	delta float64

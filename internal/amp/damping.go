@@ -51,11 +51,14 @@ const (
 	relax = 0.95
 
 	// When the change of a window of accepted steps is, in the geometric mean,
-	// more than headway times that of the window before, the iteration swings:
-	// the floor is raised, up to mostSwing.
+	// more than headway times that of the window before, the iteration swings,
+	// and the floor is raised. What is just slow gets slower with damping, so
+	// above slowed it must have made no headway at all.
 	windowSteps = 15
 	headway     = 0.8
-	mostSwing   = 0.5
+	slowed      = 0.5
+	none        = 0.97
+	mostSwing   = 0.8
 )
 
 // NewDamper is a fixed damping, or the adaptive one.
@@ -81,7 +84,7 @@ func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {
 		return false
 	}
-	sane := change <= blowUp && misfit <= blowUp // false for NaN
+	sane := change <= blowUp // false for NaN
 	growing := change >= d.last && misfit > worse*max(1, d.usual)
 	if d.last > 0 && (!sane || growing) && d.refusals < mostRefusals {
 		d.refusals++
@@ -106,9 +109,13 @@ func (d *Damper) watch(change float64) {
 	if d.steps++; d.steps < windowSteps {
 		return
 	}
-	if d.window-d.previous > windowSteps*math.Log(headway) && d.floor < mostSwing {
+	least := headway
+	if d.floor >= slowed {
+		least = none
+	}
+	if d.window-d.previous > windowSteps*math.Log(least) && d.floor < mostSwing {
 		d.raiseFloor()
-		d.window = math.Inf(1) // what was before says nothing of the new damping
+		d.window = math.Inf(1) // says nothing of the new damping
 	}
 	d.steps, d.window, d.previous = 0, 0, d.window
 }
