@@ -91,7 +91,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
-	r.gain, r.blind = p.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(p.Channel).(channel.Gain)
 
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
@@ -124,7 +124,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver.Damping = amp.NewDamper(opt.Damping.Fixed())
 	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
 	r.solver.Each = r.record
-	return r, r.readings()
+	if err := r.readings(); err != nil {
+		return nil, err
+	}
+	r.learnFaults(nil)
+	return r, nil
 }
 
 // round makes the run one on a rounded W, whose noise is larger by what that
@@ -136,7 +140,7 @@ func (r *run) round(cfg *amp.Config) {
 	}); ok {
 		cfg.Channel = c.WithNoise(r.rounding)
 	}
-	r.gain, r.blind = cfg.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(cfg.Channel).(channel.Gain)
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -190,6 +194,7 @@ func (r *run) readings() error {
 		}
 		r.missing += len(row) - present
 		copy(r.engine.Y[mu*r.p:], row)
+		r.clip(mu)
 		if nonzero > 0 {
 			continue
 		}
@@ -209,6 +214,15 @@ func (r *run) readings() error {
 	return nil
 }
 
+// clip brings readings beyond the limit at which sensors saturate to it.
+func (r *run) clip(mu int) {
+	for j := mu * r.p; j < (mu+1)*r.p; j++ {
+		if y := r.engine.Y[j]; r.gain.Clips(y) {
+			r.engine.Y[j] = math.Copysign(r.gain.Saturation, y)
+		}
+	}
+}
+
 func (r *run) measured(k int) bool {
 	for mu := range r.m {
 		if y := r.engine.Y[mu*r.p+k]; !math.IsNaN(y) && y != 0 {
@@ -220,6 +234,7 @@ func (r *run) measured(k int) bool {
 
 // record adds an accepted iteration to the trace and reports it.
 func (r *run) record(l amp.Line) (disturbed bool) {
+	r.learnFaults(r.engine.Broken)
 	it := Iteration{Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
 	it.MeanXVar = mean(r.engine.C)
 	it.MeanSVar = mean(r.engine.SVar)
@@ -248,6 +263,10 @@ func (r *run) result() *Result {
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.engine.Storage(),
 	}
+	if f, ok := e.Channel.(channel.Faulty); ok {
+		res.Broken = append(res.Broken, e.Broken...)
+		res.BrokenSensors, res.FaultRate = r.brokenSensors(), f.Rate
+	}
 	for k := range r.p {
 		for i := range r.n {
 			res.X.Set(i, k, e.X[k*r.n+i])
@@ -256,14 +275,10 @@ func (r *run) result() *Result {
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor && !r.doubtful
 	}
 	r.keepPosteriors(res)
-	noise := noiseOf(r.engine.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {
-			j := mu*r.p + k
-			if !math.IsNaN(e.Y[j]) {
-				res.Residual.Set(mu, k, (s*e.Y[j]-e.Omega[j])/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
-			}
+			res.Residual.Set(mu, k, r.residual(mu, k))
 		}
 	}
 	if len(r.trace) > 0 {
@@ -276,8 +291,20 @@ func (r *run) result() *Result {
 	return res
 }
 
+// residual is how far a reading is from its prediction, in standard deviations;
+// 0 for one that is missing, or clipped where it should be.
+func (r *run) residual(mu, k int) float64 {
+	j := mu*r.p + k
+	y := r.engine.Y[j]
+	d := r.engine.S[mu]*y - r.engine.Omega[j]
+	if math.IsNaN(y) || r.gain.Clips(y) && d*y < 0 {
+		return 0
+	}
+	return d / math.Sqrt(max(r.engine.V[j]+noiseOf(r.engine.Channel), math.SmallestNonzeroFloat64))
+}
+
 func noiseOf(c channel.Channel) float64 {
-	switch c := c.(type) {
+	switch c := channel.Unwrap(c).(type) {
 	case channel.Gain:
 		return c.NoiseVar
 	case channel.AWGN:

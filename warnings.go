@@ -36,6 +36,7 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnMeasurements())
 	add(r.warnSingle())
 	add(r.warnSilent())
+	add(r.warnBroken(res))
 	add(r.warnUnmeasured())
 	add(r.warnMatrixMean())
 	add(r.warnOverconfident(res))
@@ -183,7 +184,7 @@ func (r *run) warnEdges() *Warning {
 	worst, at := 0.0, 0
 	for mu := range r.m {
 		x := math.Abs(r.gain.Prior.Excess(r.engine.Count[mu], r.engine.Tau[mu], r.engine.B[mu]))
-		if x > edgeExcess {
+		if x > edgeExcess && !r.isBroken(mu) {
 			w.Sensors = append(w.Sensors, mu)
 			if x > worst {
 				worst, at = x, mu

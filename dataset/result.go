@@ -20,6 +20,7 @@ import (
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
+//	broken           M     probability that a sensor is; left out when none could be
 //
 // It writes nothing, and says where, when a value is not finite.
 func SaveResult(path string, r *calamp.Result) error {
@@ -37,6 +38,9 @@ func SaveResult(path string, r *calamp.Result) error {
 	}
 	if r.Residual != nil {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))
+	}
+	if r.Broken != nil {
+		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
 	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
 }
@@ -65,6 +69,9 @@ func LoadResult(path string) (*calamp.Result, error) {
 	}
 	if c.find("residual") != nil {
 		r.Residual = l.matrix("residual")
+	}
+	if c.find("broken") != nil {
+		r.Broken = l.vector("broken")
 	}
 	if l.err != nil {
 		return nil, l.err
@@ -174,6 +181,11 @@ func checkResult(r *calamp.Result) error {
 	}{{"s", r.S, len(r.S)}, {"s_var", r.SVar, len(r.S)}, {"gain", r.Gain, len(r.S)}, {"scale_sd", []float64{r.ScaleSD}, 1}}
 	for _, a := range vectors {
 		if err := checkVector(a.name, a.v, a.want); err != nil {
+			return err
+		}
+	}
+	if r.Broken != nil {
+		if err := checkVector("broken", r.Broken, len(r.S)); err != nil {
 			return err
 		}
 	}

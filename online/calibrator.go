@@ -50,6 +50,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if g.Saturation > 0 {
+		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
+	}
 	if full.Precision == calamp.SinglePrecision {
 		rounded, rounding := amp.Round(w, p)
 		w, g.NoiseVar = rounded, g.NoiseVar+rounding
@@ -113,8 +116,9 @@ func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
 }
 
 // sampleReach is how near a sample comes to its fixed point, in posterior standard
-// deviations. What it then lacks is nothing beside its own error.
-const sampleReach = 5e-3
+// deviations. What it then lacks is nothing beside its own error; five times as
+// much shows in the error of the scale, which all samples share.
+const sampleReach = 1e-3
 
 // nominalRetention is the factor by which a sample's worth of forgetting
 // tempers the past.

@@ -123,6 +123,9 @@ func (r *Reconstructor) check(w operator.Operator, ch channel.Channel, y *mat.De
 			}
 		}
 	}
+	if f, ok := ch.(channel.Faulty); ok && (f.Rate == 0 || f.Var == 0) {
+		return errors.New("the channel: the rate of broken sensors and their readings' variance are not learned from batches, give both")
+	}
 	return validModel(&r.opt, r.prior, ch)
 }
 
@@ -147,7 +150,7 @@ func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.
 	}
 	s := r.opt.newSolver(e)
 	// After the first batch the scale is pinned by the fields inherited.
-	gain, blind := ch.(channel.Gain)
+	gain, blind := channel.Unwrap(ch).(channel.Gain)
 	s.Gain, s.ScaleSteps = gain, blind && first && !r.opt.NoScaleStep
 	return e, s, nil
 }

@@ -117,8 +117,10 @@ type resultJSON struct {
 	Iterations       int              `json:"iterations"`
 	WallS            float64          `json:"wall_s"`
 	size                              // m, n, p, alpha, missing_readings
+	signalPrior                       // prior, components
 	Model            model            `json:"model"`
 	Options          optionsJSON      `json:"options"`
+	faultsJSON                        // faulty, fault_rate, broken_sensors, saturation
 	MeansRemoved     bool             `json:"means_removed"`
 	ScaleSD          *float64         `json:"scale_sd,omitempty"`
 	LogEvidence      *float64         `json:"log_evidence,omitempty"`
@@ -135,7 +137,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			size: sizeOf(data), Model: s.model, Options: s.solver.json(),
+			size: sizeOf(data), signalPrior: s.prior, Model: s.model, Options: s.solver.json(), faultsJSON: s.faults.json(res),
 			MeansRemoved: res.MeansRemoved,
 			ScaleSD:      known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
@@ -149,6 +151,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		text.line("matrix", "%s", meansRemoved)
 	}
 	text.calibration(res, s.model)
+	text.broken(res)
 	text.truth(metricsOf(res, data.Truth))
 	others.table(&text)
 	if len(written) > 0 {

@@ -17,6 +17,7 @@ import (
 type simulate struct {
 	*app
 	model   model
+	prior   signalPrior
 	n, m, p int
 	alpha   float64
 	matrix  teacher.Ensemble
@@ -49,6 +50,7 @@ too. The same seed makes the same file, byte for byte.`,
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.StringVarP(&s.out, "output", "o", "", "write the problem to this .npz; - for standard output")
 	s.model.register(flags)
+	s.prior.register(flags)
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
 }
@@ -79,6 +81,9 @@ func (s *simulate) registerSize(flags *pflag.FlagSet) {
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
 	s.model.complete(flags)
+	if err := s.prior.complete(flags, &s.model); err != nil {
+		return err
+	}
 	if s.out == "" {
 		return usage("no file to write the problem to").withHint("add -o P.npz")
 	}
@@ -111,6 +116,9 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 // teacher is the ensemble that the flags describe.
 func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
 	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.prior(), Gain: s.model.gainPrior(), NoiseVar: s.model.NoiseVar}
+	if s.prior.Family != "" {
+		t.Entries = s.prior.of(&s.model)
+	}
 	if s.signals != "" {
 		if t.X, err = loadSignals(s.signals, s.n, s.p); err != nil {
 			return t, err
@@ -210,12 +218,13 @@ func (s *simulate) print(p *dataset.Problem) error {
 	if s.json {
 		return s.printJSON(struct {
 			size
-			Seed    uint64   `json:"seed"`
-			Matrix  string   `json:"matrix_kind"`
+			Seed   uint64 `json:"seed"`
+			Matrix string `json:"matrix_kind"`
+			signalPrior
 			Model   model    `json:"model"`
 			Storage string   `json:"w_storage"`
 			Written []string `json:"written"`
-		}{sizeOf(p), s.seed, s.matrix.String(), s.model, p.W.Storage(), []string{s.out}})
+		}{sizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, p.W.Storage(), []string{s.out}})
 	}
 	if s.out == "-" {
 		return nil

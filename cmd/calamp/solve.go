@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,7 +26,9 @@ import (
 type solve struct {
 	*app
 	model    model
+	prior    signalPrior
 	solver   solver
+	faults   sensorFaults
 	matrix   string
 	readings string
 	out      string
@@ -48,7 +51,7 @@ is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
 reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
 The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
-scale_sd and residual (M×P). y = z/s: the multiplicative gain is 1/s. The
+scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s. The
 readings do not determine the common scale of x and s: it comes from the model
 flags, and scale_sd says how well.
 
@@ -70,7 +73,9 @@ exactly t iterations of it.`,
 	flags.StringVar(&s.matrix, "matrix", "", "the matrix W (.npy), in place of P.npz")
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
 	s.model.register(flags)
+	s.prior.register(flags)
 	s.solver.register(flags)
+	s.faults.register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(amount{&s.memory}, "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
 	flags.Lookup("memory").DefValue = "0"
@@ -97,7 +102,7 @@ func (s *solve) outputs() outputs {
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.model.complete(flags)
-	if err := s.solver.complete(flags); err != nil {
+	if err := errors.Join(s.prior.complete(flags, &s.model), s.solver.complete(flags), s.faults.complete(flags, &s.solver)); err != nil {
 		return err
 	}
 	if err := s.checkInputs(args); err != nil {
@@ -120,7 +125,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.model.assumption(flags); text != "" {
 		s.note("assumed %s", text)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.prior(), Channel: s.model.channel()}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.prior.of(&s.model), Channel: s.faults.channel(s.model.channel())}
 	res, err := s.solve(ctx, "solving", problem, s.solver.options())
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.matrix, err)
@@ -236,7 +241,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := sizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(res.Storage)},
-		Model:   s.model.fields(), Options: s.solver.fields(),
+		Model:   slices.Concat(s.prior.fields(), s.model.fields(), s.faults.fields()), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
 		Metrics:   metricsOf(res, data.Truth).fields(),
 		Baselines: others.baselines(),

@@ -44,6 +44,7 @@ type Engine struct {
 	G, DG         []float64 // M×P output functions, damped
 	Tau, B, Count []float64 // M sufficient statistics of s
 	S, SVar, LogZ []float64 // M posterior of s, log Z_out
+	Broken        []float64 // M probability that a sensor is broken
 
 	// What the sensors' posterior holds from earlier samples, and the sums Q+S
 	// and κ of the scale's evidence over them; nil and 0 offline. The scale
@@ -104,7 +105,7 @@ func New(c Config) *Engine {
 	for _, s := range []*[]float64{&e.Y, &e.Omega, &e.V, &e.G, &e.DG} {
 		*s = make([]float64, mp)
 	}
-	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ} {
+	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ, &e.Broken} {
 		*s = make([]float64, m)
 	}
 	for _, s := range []*[]float64{&e.Moved, &e.Norm, &e.SumC, &e.sumC} {
@@ -131,11 +132,15 @@ func (e *Engine) Reset() {
 	if e.PastField != nil {
 		e.startFromPast()
 	}
+	for i := range e.Sigma {
+		e.Sigma[i] = math.Inf(1)
+	}
 	if e.border != nil {
 		e.border.reset(e)
 	}
 	clear(e.G)
 	clear(e.DG)
+	clear(e.Broken)
 	e.fieldPull, e.nextPull = 0, 0
 }
 
@@ -186,7 +191,7 @@ func (e *Engine) outputRows(first int, z, v, g, d []float64) {
 		G: g, DG: d,
 		Tau: e.Tau[first : first+rows], B: e.B[first : first+rows], Count: e.Count[first : first+rows],
 		S: e.S[first : first+rows], SVar: e.SVar[first : first+rows],
-		LogZ: e.LogZ[first : first+rows],
+		LogZ: e.LogZ[first : first+rows], Broken: e.Broken[first : first+rows],
 	}
 	if e.PastTau != nil {
 		b.PastTau, b.PastB, b.PastCount = e.PastTau[first:first+rows], e.PastB[first:first+rows], e.PastCount[first:first+rows]
@@ -210,7 +215,11 @@ func (e *Engine) input() {
 		e.scalarPrecision()
 	} else {
 		for i, h := range e.h {
-			e.Sigma[i] = -1 / h // +Inf where nothing was measured
+			// Where sensors are in doubt the evidence may be convex: no field has
+			// such a curvature, and the former one serves.
+			if !(h > 0) {
+				e.Sigma[i] = -1 / h // ±Inf where nothing was measured
+			}
 		}
 	}
 	parallel.Run(e.P, e.Threads, e.signal)
@@ -226,6 +235,9 @@ func (e *Engine) scalarPrecision() {
 		total := 0.0
 		for mu := range e.M {
 			total += e.DG[mu*e.P+k]
+		}
+		if total > 0 {
+			continue // as in input
 		}
 		sigma := -1 / (e.W.MeanSquare() * total)
 		for i := k * e.N; i < (k+1)*e.N; i++ {
@@ -352,7 +364,7 @@ func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)),
 func (e *Engine) state() [][]float64 {
 	list := [][]float64{
 		e.X, e.C, e.centre, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
-		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Norm, e.SumC,
+		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Broken, e.Norm, e.SumC,
 	}
 	if e.border != nil {
 		list = append(list, e.border.state()...)
