@@ -41,6 +41,10 @@ type Options struct {
 	// default is GOMAXPROCS for large problems, one for small ones.
 	Threads int
 
+	// Learn says what is learned of the channel from the readings. The default
+	// is nothing: the problem's values are used as they are.
+	Learn Learn
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration) `toml:"-" json:"-"`
 

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
 )
 
 // Result is what a run ended with. It never holds a NaN or an Inf: a run that
@@ -25,6 +28,10 @@ type Result struct {
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
 	// explains the readings; 0 where a reading is missing.
 	Residual *mat.Dense
+
+	// The model that the result rests on: the problem's, with what was learned.
+	Prior   prior.Prior
+	Channel channel.Channel
 
 	Status     Status
 	Reason     string // the status in a sentence, with numbers

@@ -107,6 +107,9 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver.Damping = amp.NewDamper(opt.Damping.Fixed())
 	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
 	r.solver.Each = r.record
+	if err := r.learning(); err != nil {
+		return nil, err
+	}
 	return r, r.readings()
 }
 
@@ -245,7 +248,10 @@ func (r *run) limitReason(limit int) string {
 // result copies the engine's state out.
 func (r *run) result() *Result {
 	e := r.engine
+	// What was learned is in the engine.
+	r.gain, r.blind = e.Channel.(channel.Gain)
 	res := &Result{
+		Prior: e.Prior, Channel: e.Channel,
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
 		Gain:     make([]float64, r.m),
@@ -261,7 +267,7 @@ func (r *run) result() *Result {
 		}
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
 	}
-	noise := noiseOf(r.problem.Channel)
+	noise := noiseOf(r.engine.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {
@@ -282,11 +288,8 @@ func (r *run) result() *Result {
 }
 
 func noiseOf(c channel.Channel) float64 {
-	switch c := c.(type) {
-	case channel.Gain:
-		return c.NoiseVar
-	case channel.AWGN:
-		return c.NoiseVar
+	if c, ok := c.(channel.Noisy); ok {
+		return c.Noise()
 	}
 	return 0
 }

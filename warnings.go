@@ -6,7 +6,6 @@ import (
 
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -72,7 +71,7 @@ func (r *run) warnSignals(res *Result) *Warning {
 }
 
 func (r *run) warnMeasurements() *Warning {
-	g, ok := r.problem.Prior.(prior.GaussBernoulli)
+	g, ok := r.signal()
 	if !ok {
 		return nil
 	}
@@ -188,13 +187,13 @@ func (r *run) warnNothingLearned(res *Result) *Warning {
 // cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
 // V = w̄NC and C = ρΣ.
 func (r *run) warnUnexplained() *Warning {
-	g, ok := r.problem.Prior.(prior.GaussBernoulli)
+	g, ok := r.signal()
 	if !ok || len(r.trace) == 0 {
 		return nil
 	}
 	active := float64(r.m - len(r.silent))
 	spare := max(active-g.Density*float64(r.n), 0.01*active)
-	explained := g.Density * noiseOf(r.problem.Channel) / (r.problem.W.MeanSquare() * spare)
+	explained := g.Density * noiseOf(r.engine.Channel) / (r.problem.W.MeanSquare() * spare)
 	limit := max(unexplained*explained, recovered*g.Variance())
 	w := Warning{Code: UnexplainedVariance}
 	worst := 0.0

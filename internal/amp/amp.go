@@ -52,8 +52,9 @@ type Engine struct {
 	totalLambda, totalSigma  []float64 // the past field and the present one together
 
 	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
-	// ‖x̂_new‖, and the sum of its posterior variances.
-	Moved, Norm, SumC []float64
+	// ‖x̂_new‖, and the sum of its posterior variances. Along is the part of
+	// Moved that only changes the signal's scale.
+	Moved, Norm, SumC, Along []float64
 
 	// Sums of the scale step (see ScaleStep), from the last iteration.
 	fieldPull float64     // S  = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
@@ -94,7 +95,7 @@ func New(c Config) *Engine {
 	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ} {
 		*s = make([]float64, m)
 	}
-	for _, s := range []*[]float64{&e.Moved, &e.Norm, &e.SumC, &e.sumC} {
+	for _, s := range []*[]float64{&e.Moved, &e.Norm, &e.SumC, &e.Along, &e.sumC} {
 		*s = make([]float64, c.P)
 	}
 	e.h = make([]float64, q*n)
@@ -231,16 +232,18 @@ func (e *Engine) inputSignal(k int) {
 	} else {
 		e.Prior.Posterior(newX, newC, lambda, sigma)
 	}
-	var moved, norm, sumC float64
+	var moved, along, norm, sumC float64
 	for i, v := range newX {
 		step := v - x[i]
 		moved += step * step
+		along += step * v
 		norm += v * v
 		sumC += newC[i]
 		x[i] = v - e.delta*step
 		c[i] = newC[i] + e.delta*(c[i]-newC[i])
 	}
 	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+	e.Along[k] = along / max(e.Norm[k], math.SmallestNonzeroFloat64)
 }
 
 // pull is Σ_i x̂(λ-x̂)/Σ of signal k: minus the derivative in c of the prior's

@@ -151,12 +151,17 @@ func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 
 func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 	c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	e.rescale(c)
+	return c, s.width()
+}
+
+// rescale multiplies the signals' estimates by c.
+func (e *Engine) rescale(c float64) {
 	scale(e.X, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
 	e.nextPull *= c * c
 	scale(e.PastB, c) // the past is rescaled with the present, see online.go
 	e.PastQuadratic *= c * c
-	return c, s.width()
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale around

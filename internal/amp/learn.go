@@ -1,0 +1,163 @@
+package amp
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Learning re-fits the model between iterations, towards the stationary points of the Bethe
+// free energy: the prior when it is a [prior.Learner], and what else is asked
+// for. Early estimates say little, and a parameter needs some
+// iterations to show its effect: hence the schedule.
+type Learning struct {
+	Noise bool // the channel's noise variance; the channel must be [channel.Noisy]
+	Range bool // the range of s; the channel must be [channel.Gain]
+
+	// ScaleFree says that the prior takes its scale from the signals: with Range
+	// nothing determines the global scale then, and the middle of the range stays where it is.
+	ScaleFree bool
+
+	// Step is how far a run may move the model from where the run started:
+	// 1 offline, less on later samples of a stream. 0 is 1.
+	Step float64
+
+	fromPrior   prior.Learner
+	fromNoise   float64
+	least, most float64 // noise variances
+}
+
+const (
+	firstRefit = 6
+	refitEvery = 3
+
+	// noiseReach bounds the factor of one update of the noise variance: V
+	// follows it only some iterations later.
+	noiseReach = 4
+
+	// leastNoise is the least noise variance learned, relative to the mean
+	// square of the readings: below, rounding is what is left of the residuals.
+	leastNoise = 1e-15
+
+	// A model that moves by less than this, in standard errors of its parameters, has settled. The
+	// ends of a range move in steps of at least rangeTolerance.
+	modelTolerance = 1e-3
+	rangeTolerance = 0.05
+
+	// gaugeReach bounds how far the scale goes in one step that follows the prior.
+	gaugeReach = 0.1
+)
+
+// start notes where a run starts.
+func (l *Learning) start(e *Engine) {
+	l.fromPrior, _ = e.Prior.(prior.Learner)
+	if l.Noise {
+		l.fromNoise = e.Channel.(channel.Noisy).Noise()
+	}
+	power, count := 0.0, 0.0
+	for _, y := range e.Y {
+		if !math.IsNaN(y) {
+			power += y * y
+			count++
+		}
+	}
+	l.most = power / max(count, 1)
+	l.least = leastNoise * l.most
+}
+
+// refit moves the model and returns how far, in standard errors.
+func (l *Learning) refit(e *Engine) (change float64) {
+	if l.Range {
+		change = l.refitRange(e)
+	}
+	if l.Noise {
+		change = max(change, l.refitNoise(e))
+	}
+	if p, ok := e.Prior.(prior.Learner); ok {
+		change = max(change, l.refitPrior(e, p))
+	}
+	return change
+}
+
+func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
+	if l.Step == 0 || l.Step == 1 {
+		next, change := p.Refit(e.Lambda, e.Sigma, 1)
+		e.Prior = next
+		return change
+	}
+	// The change is that from the run's start: the fields alone can tell
+	// whether it has settled, and they do.
+	e.Prior, _ = l.fromPrior.Refit(e.Lambda, e.Sigma, l.Step)
+	return 0
+}
+
+// refitNoise moves Δ towards the stationarity of the Bethe free energy,
+//
+//	∂/∂Δ Σ log Z_out = ½ Σ (g² + ∂g) = 0,
+//
+// by the factor Σ g² / Σ -∂g (F. Krzakala et al., J. Stat. Mech. 2012, P08009,
+// section VI, for a channel with known gains). At a fixed point of AMP that recovers, V is
+// proportional to Δ, and the factor brings the residuals to what V+Δ expects at once.
+func (l *Learning) refitNoise(e *Engine) float64 {
+	var squares, slopes, count float64
+	for j, y := range e.Y {
+		if !math.IsNaN(y) {
+			squares += e.G[j] * e.G[j]
+			slopes -= e.DG[j]
+			count++
+		}
+	}
+	if !(slopes > 0) {
+		return 0
+	}
+	c := e.Channel.(channel.Noisy)
+	now := c.Noise()
+	next := min(max(now, l.least)*min(max(squares/slopes, 1/noiseReach), noiseReach), l.most)
+	if l.Step != 0 && l.fromNoise > 0 {
+		next = l.fromNoise * math.Pow(next/l.fromNoise, l.Step)
+	}
+	next = max(next, l.least)
+	e.Channel = c.WithNoise(next)
+	return math.Abs(math.Log(next/max(now, l.least))) * math.Sqrt(count/2)
+}
+
+// refitRange moves the ends of the range of s, and the global scale with them:
+// a uniform prior whose range is free has no scale of its own.
+func (l *Learning) refitRange(e *Engine) float64 {
+	gain := e.Channel.(channel.Gain)
+	fit, change := gain.Prior.Refit(e.Count, e.Tau, e.B)
+	if change < rangeTolerance {
+		fit, change = gain.Prior, 0
+	}
+	c := 1.0
+	switch {
+	case !l.ScaleFree:
+		c = e.scaleOfPrior()
+	case change > 0:
+		c = (gain.Prior.Lo + gain.Prior.Hi) / (fit.Lo + fit.Hi)
+	}
+	e.rescale(c)
+	gain.Prior = fit.Scaled(c)
+	e.Channel = gain
+	return change
+}
+
+// scaleOfPrior is the factor by which the signals are to be multiplied for the prior to like
+// them best: a Newton step to the zero of the derivative by log c of the
+// evidence for a prior that is stretched by c,
+//
+//	Σ_i (x̂(λ-x̂) - C)/Σ,
+//
+// whose slope is about twice the number of entries that are not zero, Σ C/Σ.
+func (e *Engine) scaleOfPrior() float64 {
+	active := 0.0
+	for i, c := range e.C {
+		active += c / e.Sigma[i]
+	}
+	if !(active > 0) {
+		return 1
+	}
+	step := (e.nextPull - active) / (2 * active)
+	return math.Exp(-min(max(step, -gaugeReach), gaugeReach))
+}

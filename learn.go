@@ -1,0 +1,169 @@
+package calamp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Learn says what is learned of the channel, starting from the problem's. Of
+// the signals' prior, what a [prior.Learner] wants to learn is.
+type Learn struct {
+	// Noise learns the noise variance of a [channel.Noisy].
+	Noise bool
+
+	// Range learns the ends of the uniform range of s of a [channel.Gain]. The
+	// global scale is then that of the signals' prior; where that is learned as
+	// well, nothing determines it, and the middle of the range is kept.
+	Range bool
+}
+
+// learning prepares the solver for what is to be learned.
+func (r *run) learning() error {
+	p, learner := r.problem.Prior.(prior.Learner)
+	o := r.opt.Learn
+	if !learner && !o.Noise && !o.Range {
+		return nil
+	}
+	if r.opt.Covariance == Full {
+		return errors.New("full covariances: learning the model needs diagonal ones")
+	}
+	if _, ok := r.problem.Channel.(channel.Noisy); o.Noise && !ok {
+		return fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", r.problem.Channel)
+	}
+	if o.Range && !r.blind {
+		return fmt.Errorf("a %T has no range of s to be learned", r.problem.Channel)
+	}
+	if o.Range && r.gain.Prior.Precision != 0 {
+		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
+	}
+	r.solver.Learn = &amp.Learning{Noise: o.Noise, Range: o.Range, ScaleFree: learner && scaleFree(p)}
+	r.solver.ScaleFree = o.Range
+	r.solver.ScaleSteps = r.solver.ScaleSteps && !o.Range
+	return nil
+}
+
+// scaleFree says whether a prior takes its scale from the signals.
+func scaleFree(p prior.Prior) bool {
+	if g, ok := p.(prior.LearnedGaussBernoulli); ok {
+		return g.Learn&prior.SignalVar != 0
+	}
+	_, ok := p.(prior.Learner)
+	return ok
+}
+
+// signal is the signals' prior as it is now, where it is Gauss–Bernoulli.
+func (r *run) signal() (g prior.GaussBernoulli, ok bool) {
+	switch p := r.engine.Prior.(type) {
+	case prior.GaussBernoulli:
+		return p, true
+	case prior.LearnedGaussBernoulli:
+		return p.GaussBernoulli, true
+	}
+	return g, false
+}
+
+const (
+	// guessedRatio is the ratio of the signals' power to the noise's where
+	// nothing is known (Vila and Schniter, section III-E: 20 dB).
+	guessedRatio = 100
+
+	// guessedDensity is the density, relative to the measurement rate: about
+	// half of what can be recovered at best.
+	guessedDensity = 0.25
+
+	leastGuess = 0.1 // of a variance, relative to the mean square
+
+	leastSpread, mostSpread = 0.05, 0.8 // of s, half-width relative to the middle
+)
+
+// Guess completes a rough model, for learning to start from: every parameter
+// that is NaN (for the range of s: its Lo) is taken from the moments of the
+// readings y (M×P). Where the signals' variance is not known either, the middle of
+// the range of s is 1.
+func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain channel.Gain) (prior.GaussBernoulli, channel.Gain) {
+	m, n := w.Dims()
+	sensors := sensorPowers(w, y)
+	row := w.MeanSquare() * float64(n)
+	if math.IsNaN(signal.Density) {
+		signal.Density = min(max(guessedDensity*float64(m)/float64(n), 1/float64(n)), 0.5)
+	}
+	if math.IsNaN(signal.SignalMean) {
+		signal.SignalMean = 0
+	}
+	square := signal.SignalVar + signal.SignalMean*signal.SignalMean // of a non-zero entry, NaN when not known
+	if math.IsNaN(gain.Prior.Lo) {
+		h, middle := sensors.spread(), 1.0
+		if z := row * signal.Density * square; z > 0 && sensors.mean > 0 {
+			middle = math.Sqrt(z / (sensors.mean * (1 - h*h)))
+		}
+		gain.Prior = channel.Uniform(1-h, 1+h).Scaled(middle)
+	}
+	// E[y²] = (‖w‖² ρ(v+x̄²) + Δ) E[1/s²], and E[1/s²] = 1/(ab).
+	power := max(sensors.mean*gain.Prior.Lo*gain.Prior.Hi, math.SmallestNonzeroFloat64)
+	if math.IsNaN(gain.NoiseVar) {
+		gain.NoiseVar = power / (1 + guessedRatio)
+	}
+	if math.IsNaN(signal.SignalVar) {
+		square = max(power-gain.NoiseVar, power/(1+guessedRatio)) / (row * signal.Density)
+		signal.SignalVar = max(square-signal.SignalMean*signal.SignalMean, leastGuess*square)
+	}
+	return signal, gain
+}
+
+// powers are the sensors' mean square readings.
+type powers struct {
+	mean     float64   // of all readings
+	logs     []float64 // of each sensor, relative to its row of W
+	expected float64   // variance of these logarithms were all gains equal
+}
+
+func sensorPowers(w operator.Operator, y *mat.Dense) powers {
+	var p powers
+	m, n := w.Dims()
+	matrix, seen := w.(operator.Matrix)
+	row := make([]float64, n)
+	var total, readings float64
+	for mu := range m {
+		norm := w.MeanSquare() * float64(n)
+		if seen {
+			matrix.RowInto(row, mu)
+			norm = meanSquare(row) * float64(n)
+		}
+		sum, count := 0.0, 0.0
+		for _, v := range y.RawRowView(mu) {
+			if !math.IsNaN(v) {
+				sum += v * v
+				count++
+			}
+		}
+		total, readings = total+sum, readings+count
+		if sum > 0 && norm > 0 {
+			p.logs = append(p.logs, math.Log(sum/count/norm))
+			p.expected += mathext.Zeta(2, count/2) // of log χ² with count degrees of freedom: trigamma(count/2)
+		}
+	}
+	p.mean = total / max(readings, 1)
+	p.expected /= float64(max(len(p.logs), 1))
+	return p
+}
+
+// spread is the half-width of the range of s, relative to its middle: from the
+// variance of log s², which is what the sensors' powers vary by beyond chance, two standard errors up.
+func (p *powers) spread() float64 {
+	m := float64(len(p.logs))
+	if m < 2 {
+		return leastSpread
+	}
+	variance := meanSquare(centred(p.logs))
+	excess := variance - p.expected + 2*variance*math.Sqrt(2/m)
+	return min(max(math.Sqrt(3*max(excess, 0)/4), leastSpread), mostSpread)
+}
