@@ -23,9 +23,8 @@ type Learning struct {
 	// 1 offline, less on later samples of a stream. 0 is 1.
 	Step float64
 
-	fromPrior   prior.Learner
-	fromNoise   float64
-	least, most float64 // noise variances
+	fromPrior prior.Learner
+	fromNoise float64
 }
 
 const (
@@ -37,7 +36,7 @@ const (
 	noiseReach = 4
 
 	// leastNoise is the least noise variance learned, relative to the mean
-	// square of the readings: below, rounding is what is left of the residuals.
+	// square of the corrected readings: below, rounding is what is left of the residuals.
 	leastNoise = 1e-15
 
 	// A model that moves by less than this, in standard errors of its parameters, has settled. The
@@ -55,15 +54,6 @@ func (l *Learning) start(e *Engine) {
 	if l.Noise {
 		l.fromNoise = e.Channel.(channel.Noisy).Noise()
 	}
-	power, count := 0.0, 0.0
-	for _, y := range e.Y {
-		if !math.IsNaN(y) {
-			power += y * y
-			count++
-		}
-	}
-	l.most = power / max(count, 1)
-	l.least = leastNoise * l.most
 }
 
 // refit moves the model and returns how far, in standard errors.
@@ -100,26 +90,30 @@ func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
 // section VI, for a channel with known gains). At a fixed point of AMP that recovers, V is
 // proportional to Δ, and the factor brings the residuals to what V+Δ expects at once.
 func (l *Learning) refitNoise(e *Engine) float64 {
-	var squares, slopes, count float64
+	var squares, slopes, power, count float64
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
 			squares += e.G[j] * e.G[j]
 			slopes -= e.DG[j]
+			z := e.S[j/e.P] * y
+			power += z * z
 			count++
 		}
 	}
-	if !(slopes > 0) {
+	if !(slopes > 0) || !(power > 0) {
 		return 0
 	}
 	c := e.Channel.(channel.Noisy)
-	now := c.Noise()
-	next := min(max(now, l.least)*min(max(squares/slopes, 1/noiseReach), noiseReach), l.most)
+	most := power / count
+	least := leastNoise * most
+	now := min(max(c.Noise(), least), most)
+	next := now * min(max(squares/slopes, 1/noiseReach), noiseReach)
 	if l.Step != 0 && l.fromNoise > 0 {
 		next = l.fromNoise * math.Pow(next/l.fromNoise, l.Step)
 	}
-	next = max(next, l.least)
+	next = min(max(next, least), most)
 	e.Channel = c.WithNoise(next)
-	return math.Abs(math.Log(next/max(now, l.least))) * math.Sqrt(count/2)
+	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 
 // refitRange moves the ends of the range of s, and the global scale with them:
