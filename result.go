@@ -25,6 +25,10 @@ type Result struct {
 	// beside XVar and SVar. It is 0 when the channel does not calibrate.
 	ScaleSD float64
 
+	// Calibration is what S, SVar and the intervals of SInterval come from; nil
+	// when the channel does not calibrate, and for a result read from a file.
+	Calibration *channel.Posteriors
+
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
 	// explains the readings; 0 where a reading is missing.
 	Residual *mat.Dense
@@ -45,6 +49,8 @@ type Result struct {
 	Trace    []Iteration
 	Warnings []Warning
 	Wall     time.Duration
+
+	field field // for Ranks
 }
 
 // Status says how a run ended.

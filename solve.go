@@ -267,6 +267,7 @@ func (r *run) result() *Result {
 		}
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
 	}
+	r.keepPosteriors(res)
 	noise := noiseOf(r.engine.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s

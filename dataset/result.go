@@ -15,6 +15,8 @@ import (
 //
 //	x, x_var         N×P   posterior means and variances of the signals
 //	s, s_var, gain   M     those of the calibration (y = z/s), and 1/s
+//	s_lo, s_hi       M     s lies between these with probability 0.95, beside the
+//	                       common scale; left out when r has no Calibration
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
@@ -30,11 +32,16 @@ func SaveResult(path string, r *calamp.Result) error {
 		boolOutput("converged", r.Converged),
 		scalarOutput("scale_sd", r.ScaleSD),
 	}
+	if lo, hi := r.SInterval(intervalLevel); lo != nil {
+		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi))
+	}
 	if r.Residual != nil {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))
 	}
 	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
 }
+
+const intervalLevel = 0.95
 
 // LoadResult reads what SaveResult wrote. The file says nothing of how the run
 // went but for Converged; Status is Converged where all signals have.

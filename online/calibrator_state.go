@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 )
 
@@ -187,6 +188,9 @@ type Posterior struct {
 	ScaleSD float64   // relative standard deviation of the global scale, common to all of S
 	Samples uint64    // committed
 
+	// Calibration is what S and SVar come from, and gives intervals.
+	Calibration *channel.Posteriors
+
 	// Sensors that are not used at present. Their S is what they have been
 	// recalibrated to since they were flagged.
 	Flagged []FlaggedSensor
@@ -205,6 +209,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
 		Count: slices.Clone(s.Count), ScaleSD: c.scaleSD(), Samples: s.Samples,
 	}
+	p.Calibration = &channel.Posteriors{Prior: c.gain.Prior, Count: p.Count, Tau: slices.Clone(s.Tau), B: slices.Clone(s.B)}
 	for mu := range c.m {
 		p.S[mu], p.SVar[mu] = c.gain.Prior.Posterior(s.Count[mu], s.Tau[mu], s.B[mu])
 		p.Gain[mu] = 1 / p.S[mu]

@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/calamp/calamp/internal/kernel"
 )
@@ -72,11 +73,24 @@ func (d *Disk) NewSweep(p, q, threads int) Sweep {
 // RowInto copies row mu into dst, of length N. It panics when the file cannot be
 // read.
 func (d *Disk) RowInto(dst []float64, mu int) {
-	raw := make([]byte, d.rowBytes())
-	if err := d.rows(raw, mu); err != nil {
+	var err error
+	if d.single {
+		err = rowInto[float32](d, dst, mu)
+	} else {
+		err = rowInto[float64](d, dst, mu)
+	}
+	if err != nil {
 		panic("calamp: " + err.Error())
 	}
-	d.decode(dst[:d.N], raw)
+}
+
+func rowInto[T kernel.Entry](d *Disk, dst []float64, mu int) error {
+	row := make([]T, d.N)
+	err := readRows(d, row, mu)
+	for i, v := range row {
+		dst[i] = float64(v)
+	}
+	return err
 }
 
 func (d *Disk) rowBytes() int64 {
@@ -86,38 +100,57 @@ func (d *Disk) rowBytes() int64 {
 	return 8 * int64(d.N)
 }
 
-// rows fills raw with whole rows, from row first on.
-func (d *Disk) rows(raw []byte, first int) error {
+// readRows fills rows with whole rows, from row first on.
+func readRows[T kernel.Entry](d *Disk, rows []T, first int) error {
+	raw := bytesOf(rows)
 	if n, err := d.from.ReadAt(raw, int64(first)*d.rowBytes()); n < len(raw) {
 		if err == nil || err == io.EOF {
 			err = fmt.Errorf("row %d: %w", first, io.ErrUnexpectedEOF)
 		}
 		return &ReadError{err}
 	}
+	if !littleEndian {
+		swap(raw, len(raw)/len(rows))
+	}
 	return nil
 }
 
-func (d *Disk) decode(row []float64, raw []byte) {
-	for i := range row {
-		if d.single {
-			row[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
-		} else {
-			row[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
-		}
+// littleEndian is whether this machine keeps numbers as the file does.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// bytesOf is the memory of v: a file is read straight into numbers, since
+// decoding them one by one takes longer than the sweep.
+func bytesOf[T kernel.Entry](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
+}
+
+// swap reverses the bytes of every number of the given size.
+func swap(raw []byte, size int) {
+	for ; len(raw) > 0; raw = raw[size:] {
+		slices.Reverse(raw[:size])
 	}
 }
 
 // measure sets what d tells of its entries.
 func (d *Disk) measure() error {
-	raw, row := make([]byte, d.rowBytes()), make([]float64, d.N)
-	m := newMeasurement(d.M, d.N)
-	for mu := range d.M {
-		if err := d.rows(raw, mu); err != nil {
+	if d.single {
+		return measureRows[float32](d)
+	}
+	return measureRows[float64](d)
+}
+
+func measureRows[T kernel.Entry](d *Disk) error {
+	count := int(max(1, min(slabBytes, d.budget)/d.rowBytes()))
+	rows, m := make([]T, count*d.N), newMeasurement(d.M, d.N)
+	for first := 0; first < d.M; first += count {
+		rows = rows[:min(count, d.M-first)*d.N]
+		if err := readRows(d, rows, first); err != nil {
 			return err
 		}
-		d.decode(row, raw)
-		if err := addRow(m, mu, row); err != nil {
-			return err
+		for i := 0; i < len(rows); i += d.N {
+			if err := addRow(m, first+i/d.N, rows[i:i+d.N]); err != nil {
+				return err
+			}
 		}
 	}
 	var err error
@@ -127,7 +160,7 @@ func (d *Disk) measure() error {
 
 // slabBytes is how much of the file is read at a time, if the budget allows:
 // enough for a disk to be as fast as it can.
-const slabBytes = 8 << 20
+const slabBytes = 2 << 20
 
 // buffers is how many slabs sweeps on so many threads use: each has one being
 // used, one read ahead, and the raw bytes of another.
@@ -136,11 +169,11 @@ func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
 // diskSource reads panels ahead of their use.
 type diskSource[T kernel.Entry] struct {
 	*Disk
-	slab int         // panels in a slab, a multiple of a block
-	free chan []T    // slabs not in use, two a thread
-	raw  chan []byte // buffers not in use, one a thread
-	fail sync.Mutex  // guards err
-	err  error       // the first of a run
+	slab int        // panels in a slab, a multiple of a block
+	free chan []T   // slabs not in use, two a thread
+	rows chan []T   // the same rows as in the file, one a thread
+	fail sync.Mutex // guards err
+	err  error      // the first of a run
 }
 
 type diskSweep[T kernel.Entry] struct {
@@ -154,9 +187,9 @@ func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
 	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
 	longest := s.parts[0].end - s.parts[0].first
 	source.slab = min(max(1, int(slab)/s.block)*s.block, longest)
-	source.free, source.raw = make(chan []T, 2*s.threads), make(chan []byte, s.threads)
+	source.free, source.rows = make(chan []T, 2*s.threads), make(chan []T, s.threads)
 	for range s.threads {
-		source.raw <- make([]byte, int64(source.slab*kernel.Rows)*d.rowBytes())
+		source.rows <- make([]T, source.slab*kernel.Rows*d.N)
 	}
 	for range cap(source.free) {
 		source.free <- make([]T, source.slab*d.PanelSize())
@@ -194,11 +227,11 @@ func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)
 // readAhead sends a chunk's slabs, up to the first that cannot be read.
 func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	defer close(out)
-	raw := <-d.raw
-	defer func() { d.raw <- raw }()
+	rows := <-d.rows
+	defer func() { d.rows <- rows }()
 	for ; first < end; first += d.slab {
 		s := slabOf[T]{first, min(first+d.slab, end), <-d.free}
-		if err := d.read(&s, raw); err != nil {
+		if err := d.read(&s, rows); err != nil {
 			d.free <- s.w
 			d.fail.Lock()
 			d.err = err
@@ -209,36 +242,18 @@ func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	}
 }
 
-// read fills a slab.
-func (d *diskSource[T]) read(s *slabOf[T], raw []byte) error {
-	firstRow, lastRow := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
-	raw = raw[:int64(lastRow-firstRow)*d.rowBytes()]
-	if err := d.rows(raw, firstRow); err != nil {
+// read fills a slab, by way of rows.
+func (d *diskSource[T]) read(s *slabOf[T], rows []T) error {
+	first, last := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
+	rows = rows[:(last-first)*d.N]
+	if err := readRows(d.Disk, rows, first); err != nil {
 		return err
 	}
-	if s.end*kernel.Rows > lastRow {
+	if s.end*kernel.Rows > last {
 		clear(s.w) // the last panel may have rows that are not there
 	}
-	for mu := range lastRow - firstRow {
-		packBytes(d.Shape, s.w, mu, raw[int64(mu)*d.rowBytes():])
+	for mu := range last - first {
+		kernel.PackRow(d.Shape, s.w, mu, rows[mu*d.N:(mu+1)*d.N])
 	}
 	return nil
-}
-
-// packBytes packs a row of the file as row mu of the panels in w.
-func packBytes[T kernel.Entry](shape kernel.Shape, w []T, mu int, raw []byte) {
-	at := shape.RowStart(mu)
-	for i := 0; i < shape.N; i, at = i+kernel.Columns, at+kernel.Rows*kernel.Columns {
-		count := min(kernel.Columns, shape.N-i)
-		switch block := any(w[at : at+count]).(type) {
-		case []float32:
-			for j := range block {
-				block[j] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*(i+j):]))
-			}
-		case []float64:
-			for j := range block {
-				block[j] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*(i+j):]))
-			}
-		}
-	}
 }

@@ -36,18 +36,25 @@ func newMeasurement(m, n int) *measurement {
 }
 
 func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
-	sum, squares := 0.0, 0.0
+	columns := m.means.Columns[:len(row)]
+	// Four sums, since one would wait for itself at every entry.
+	var sum, squares [4]float64
 	for i, v := range row {
 		x := float64(v)
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
-		}
-		sum += x
-		squares += x * x
-		m.means.Columns[i] += x
+		sum[i%4] += x
+		squares[i%4] += x * x
+		columns[i] += x
 	}
-	m.means.Rows[mu] = sum / float64(len(row))
-	m.total += squares
+	total := squares[0] + squares[1] + squares[2] + squares[3]
+	if math.IsNaN(total) || math.IsInf(total, 0) {
+		for i, v := range row {
+			if x := float64(v); math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
+			}
+		}
+	}
+	m.means.Rows[mu] = (sum[0] + sum[1] + sum[2] + sum[3]) / float64(len(row))
+	m.total += total
 	return nil
 }
 

@@ -59,6 +59,23 @@ func (g GaussBernoulli) LogNorm(lambda, sigma float64) float64 {
 	return logAddExp(spike, slab) - 0.5*lambda*(lambda/sigma)
 }
 
+// CDF implements [Distribution].
+func (g GaussBernoulli) CDF(x, lambda, sigma float64) (below, upTo float64) {
+	mean, variance, odds := kernel.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
+	nonzero := 1.0
+	if g.Density < 1 {
+		nonzero = 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))
+	}
+	smooth := nonzero * 0.5 * math.Erfc((mean-x)/math.Sqrt(2*variance))
+	switch {
+	case x < 0:
+		return smooth, smooth
+	case x == 0:
+		return smooth, smooth + 1 - nonzero
+	}
+	return smooth + 1 - nonzero, smooth + 1 - nonzero
+}
+
 func logAddExp(a, b float64) float64 {
 	hi, lo := max(a, b), min(a, b)
 	if math.IsInf(hi, -1) {

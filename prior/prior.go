@@ -43,6 +43,16 @@ type Vector interface {
 	PosteriorVector(mean, covariance, field, precision []float64) (logNorm float64, err error)
 }
 
+// Distribution is implemented by priors that know the whole posterior of an
+// entry, for [calamp.Result.Ranks].
+type Distribution interface {
+	Prior
+
+	// CDF returns the probabilities of values below x, and of values up to x,
+	// under p(x) N(x; λ, Σ). They differ where the posterior has an atom.
+	CDF(x, lambda, sigma float64) (below, upTo float64)
+}
+
 // validPositive reports a parameter that is not a finite positive number.
 func validPositive(name string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {

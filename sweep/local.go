@@ -19,9 +19,8 @@ type Local struct {
 	Each func(Row) error
 }
 
-// Run runs the points, the costly ones first, so that the end is not spent
-// waiting for one of them. When ctx ends, those under way are finished, and the
-// error is ctx's. An error of Each ends the run likewise.
+// Run runs the points, in the order of [InTurn]. When ctx ends, those under way
+// are finished, and the error is ctx's. An error of Each ends the run likewise.
 func (l *Local) Run(ctx context.Context, points []Point) error {
 	queue := make(chan Point)
 	stopped, stop := context.WithCancelCause(ctx)
@@ -40,7 +39,7 @@ func (l *Local) Run(ctx context.Context, points []Point) error {
 			}
 		})
 	}
-	feed(stopped, queue, CostlyFirst(points))
+	feed(stopped, queue, InTurn(points))
 	busy.Wait()
 	return context.Cause(stopped)
 }
@@ -75,10 +74,14 @@ func (l *Local) workers(points []Point) int {
 	return int(max(1, min(Size(n), have/largest)))
 }
 
-// CostlyFirst orders points by falling cost; equal ones stay in their order.
-func CostlyFirst(points []Point) []Point {
+// InTurn orders points for running: seed by seed, so that a sweep that is not
+// finished shows all of its plane, and the costly ones of a seed first, so
+// that the end is not spent waiting for one of them.
+func InTurn(points []Point) []Point {
 	out := slices.Clone(points)
-	slices.SortStableFunc(out, func(a, b Point) int { return cmp.Compare(b.Cost(), a.Cost()) })
+	slices.SortStableFunc(out, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(b.Cost(), a.Cost()))
+	})
 	return out
 }
 

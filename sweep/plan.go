@@ -64,8 +64,8 @@ func NewPlan(ctx context.Context, r *Runner, points []Point, budget time.Duratio
 var quantiles = []float64{0, 0.35, 0.65, 1}
 
 func probe(ctx context.Context, r *Runner, points []Point, budget time.Duration) ([]Probe, error) {
-	sorted := CostlyFirst(points)
-	slices.Reverse(sorted)
+	sorted := slices.Clone(points)
+	slices.SortStableFunc(sorted, func(a, b Point) int { return cmp.Compare(a.Cost(), b.Cost()) })
 	var out []Probe
 	end := time.Now().Add(budget)
 	for i, q := range quantiles {

@@ -17,7 +17,7 @@ func (s Shard) Of(points []Point) []Point {
 		return points
 	}
 	var mine []Point
-	for i, p := range CostlyFirst(points) {
+	for i, p := range InTurn(points) {
 		if i%s.Count == s.Index-1 {
 			mine = append(mine, p)
 		}

@@ -130,7 +130,7 @@ func (r *onlineRun) result() *calamp.Result {
 	p := r.calibrator.Posterior()
 	return &calamp.Result{
 		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
-		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD,
+		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
 	}
 }

@@ -196,7 +196,7 @@ func (r *run) close(ctx context.Context) error {
 
 func (r *run) publish(ctx context.Context) error {
 	var points []sweep.Point
-	for _, p := range sweep.CostlyFirst(r.Missing) {
+	for _, p := range sweep.InTurn(r.Missing) {
 		if r.wanted[p.Key()] {
 			points = append(points, p)
 		}

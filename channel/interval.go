@@ -1,0 +1,102 @@
+package channel
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/quadrature"
+)
+
+// CDF is the posterior probability of s ≤ at, given a sensor's statistics (see
+// [Gain]).
+func (p GainPrior) CDF(n, tau, b, at float64) float64 {
+	return p.density(n, tau, b).cdf(at)
+}
+
+// Quantile is where the posterior's [GainPrior.CDF] is level, in (0, 1).
+func (p GainPrior) Quantile(n, tau, b, level float64) float64 {
+	return p.density(n, tau, b).quantile(level)
+}
+
+// gainDensity is s^n exp(-τ(s-t)²/2) on [lo, hi], with what its integral is.
+// The position t = B/τ in place of B keeps the digits of narrow posteriors.
+type gainDensity struct {
+	n, tau, t, lo, hi float64
+	mean, sd, logMass float64
+}
+
+func (p GainPrior) density(n, tau, b float64) gainDensity {
+	d := gainDensity{n: n, tau: tau + p.Precision, lo: p.Lo, hi: p.Hi}
+	if d.tau > 0 {
+		d.t = (b + p.Precision*p.Center) / d.tau
+	}
+	q := quadrature.NewGainPosterior(d.n, d.tau, d.t, d.lo, d.hi, quadrature.Full)
+	d.mean, d.sd, d.logMass = q.Mean, math.Sqrt(q.Var), q.LogMass
+	return d
+}
+
+// cdf integrates the side that does not hold the mean: the smaller part keeps
+// its digits.
+func (d gainDensity) cdf(at float64) float64 {
+	part := func(lo, hi float64) float64 {
+		q := quadrature.NewGainPosterior(d.n, d.tau, d.t, lo, hi, quadrature.Full)
+		return min(1, math.Exp(q.LogMass-d.logMass))
+	}
+	switch {
+	case at <= d.lo:
+		return 0
+	case at >= d.hi:
+		return 1
+	case at < d.mean:
+		return part(d.lo, at)
+	}
+	return 1 - part(at, d.hi)
+}
+
+// at is the normalised density.
+func (d gainDensity) at(s float64) float64 {
+	return math.Exp(d.n*math.Log(s) - 0.5*d.tau*(s-d.t)*(s-d.t) - d.logMass)
+}
+
+// quantile is found by Newton's method, kept between bounds by bisection.
+func (d gainDensity) quantile(level float64) float64 {
+	lo, hi := d.lo, d.hi
+	s := min(max(d.mean+d.sd*normalQuantile(level), lo), hi)
+	for range 60 {
+		excess := d.cdf(s) - level
+		if excess > 0 {
+			hi = s
+		} else {
+			lo = s
+		}
+		next := s - excess/d.at(s)
+		if !(next > lo && next < hi) {
+			next = 0.5 * (lo + hi)
+		}
+		step := math.Abs(next - s)
+		s = next
+		if step <= 1e-9*d.sd {
+			break
+		}
+	}
+	return s
+}
+
+func normalQuantile(level float64) float64 { return math.Sqrt2 * math.Erfinv(2*level-1) }
+
+// Posteriors is what the readings say of the calibration of all sensors, at a
+// fixed global scale.
+type Posteriors struct {
+	Prior         GainPrior
+	Count, Tau, B []float64 // M each, see [Gain]
+}
+
+// Interval returns for every sensor the bounds between which its s lies with
+// the given probability, in (0, 1), half of the rest on either side.
+func (p *Posteriors) Interval(level float64) (lo, hi []float64) {
+	lo, hi = make([]float64, len(p.Tau)), make([]float64, len(p.Tau))
+	for mu := range p.Tau {
+		d := p.Prior.density(p.Count[mu], p.Tau[mu], p.B[mu])
+		lo[mu], hi[mu] = d.quantile(0.5*(1-level)), d.quantile(0.5*(1+level))
+	}
+	return lo, hi
+}

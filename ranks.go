@@ -1,0 +1,91 @@
+package calamp
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// SInterval returns for every sensor the bounds between which s lies with
+// probability level (in (0, 1), half of the rest on either side), beside the
+// uncertainty of the global scale: common to all sensors, it is ScaleSD and
+// stays out of these. It is nil for a result without Calibration.
+func (r *Result) SInterval(level float64) (lo, hi []float64) {
+	if r.Calibration == nil {
+		return nil, nil
+	}
+	return r.Calibration.Interval(level)
+}
+
+// SIntervalRaw widens the bounds of SInterval by the uncertainty of the global
+// scale, as independent errors add.
+func (r *Result) SIntervalRaw(level float64) (lo, hi []float64) {
+	lo, hi = r.SInterval(level)
+	for mu := range lo {
+		common := normalBound(level) * r.ScaleSD * r.S[mu]
+		lo[mu] = r.S[mu] - math.Hypot(r.S[mu]-lo[mu], common)
+		hi[mu] = r.S[mu] + math.Hypot(hi[mu]-r.S[mu], common)
+	}
+	return lo, hi
+}
+
+// normalBound is how many standard deviations either side hold the level.
+func normalBound(level float64) float64 { return math.Sqrt2 * math.Erfinv(level) }
+
+// Ranks returns where the truth lies in its posterior: the probability of a
+// smaller value, for each entry of X (signal by signal, P×N) and each sensor,
+// after the truth has been brought to the result's global scale. Where the
+// posterior has an atom at the truth, as at zero, a random place within it is
+// taken. With a right posterior ranks are uniform on [0, 1] (Talts, Betancourt,
+// Simpson, Vehtari, Gelman 2018, "Validating Bayesian inference algorithms with
+// simulation-based calibration").
+//
+// A part is nil where the truth is not known, and x also where the prior is no
+// [prior.Distribution] or covariances are full.
+func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
+	scale := Score(r.X, r.S, truth).Scale
+	if truth.X != nil && r.field.prior != nil {
+		x = r.field.ranks(truth.X, scale, rng)
+	}
+	if truth.S != nil && r.Calibration != nil {
+		s = make([]float64, len(truth.S))
+		c := r.Calibration
+		for mu, s0 := range truth.S {
+			s[mu] = c.Prior.CDF(c.Count[mu], c.Tau[mu], c.B[mu], s0/scale)
+		}
+	}
+	return x, s
+}
+
+// field is what the readings said of the signals: N(x; λ, Σ), P×N.
+type field struct {
+	prior         prior.Distribution // nil when there is no such
+	lambda, sigma []float64
+}
+
+func (f *field) ranks(truth interface {
+	Dims() (n, p int)
+	At(i, k int) float64
+}, scale float64, rng *rand.Rand,
+) []float64 {
+	n, _ := truth.Dims()
+	out := make([]float64, len(f.lambda))
+	for j := range out {
+		below, upTo := f.prior.CDF(truth.At(j%n, j/n)/scale, f.lambda[j], f.sigma[j])
+		out[j] = below + rng.Float64()*(upTo-below)
+	}
+	return out
+}
+
+// keepPosteriors hands the engine's own posteriors over to the result.
+func (r *run) keepPosteriors(res *Result) {
+	e := r.engine
+	if r.blind {
+		res.Calibration = &channel.Posteriors{Prior: r.gain.Prior, Count: e.Count, Tau: e.Tau, B: e.B}
+	}
+	if d, ok := e.Prior.(prior.Distribution); ok && r.opt.Covariance == Diagonal {
+		res.field = field{d, e.Lambda, e.Sigma}
+	}
+}
