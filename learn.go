@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
@@ -82,6 +83,8 @@ const (
 
 	leastGuess = 0.1 // of a variance, relative to the mean square
 
+	leastPower = 1e-300 // of z
+
 	leastSpread, mostSpread = 0.05, 0.8 // of s, half-width relative to the middle
 )
 
@@ -99,16 +102,17 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 	if math.IsNaN(signal.SignalMean) {
 		signal.SignalMean = 0
 	}
-	square := signal.SignalVar + signal.SignalMean*signal.SignalMean // of a non-zero entry, NaN when not known
+	square := signal.SignalVar + signal.SignalMean*signal.SignalMean // of a non-zero entry; NaN when not known
 	if math.IsNaN(gain.Prior.Lo) {
 		h, middle := sensors.spread(), 1.0
-		if z := row * signal.Density * square; z > 0 && sensors.mean > 0 {
-			middle = math.Sqrt(z / (sensors.mean * (1 - h*h)))
+		if c := math.Sqrt(signal.Density * square / sensors.level); c > 0 && !math.IsInf(c, 1) {
+			middle = c
 		}
 		gain.Prior = channel.Uniform(1-h, 1+h).Scaled(middle)
 	}
-	// E[y²] = (‖w‖² ρ(v+x̄²) + Δ) E[1/s²], and E[1/s²] = 1/(ab).
-	power := max(sensors.mean*gain.Prior.Lo*gain.Prior.Hi, math.SmallestNonzeroFloat64)
+	// z = sy has mean square ‖w‖² ρ(v+x̄²) + Δ.
+	middle := 0.5 * (gain.Prior.Lo + gain.Prior.Hi)
+	power := max(sensors.level*row*middle*middle, leastPower)
 	if math.IsNaN(gain.NoiseVar) {
 		gain.NoiseVar = power / (1 + guessedRatio)
 	}
@@ -119,19 +123,21 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 	return signal, gain
 }
 
-// powers are the sensors' mean square readings.
+// powers are the sensors' mean square readings relative to their rows of W.
 type powers struct {
-	mean     float64   // of all readings
-	logs     []float64 // of each sensor, relative to its row of W
-	expected float64   // variance of these logarithms were all gains equal
+	logs   []float64 // their logarithms
+	chance float64   // variance of these if all gains were equal
+	level  float64   // typical value, whatever a few sensors do
 }
 
+// sensorPowers takes readings of a sensor for Gaussian, as sums over many
+// entries are: the logarithm of the mean square of n of them has mean
+// ψ(n/2) - log(n/2) and variance ψ'(n/2) beside that of their variance.
 func sensorPowers(w operator.Operator, y *mat.Dense) powers {
-	var p powers
+	p := powers{level: 1}
 	m, n := w.Dims()
 	matrix, seen := w.(operator.Matrix)
 	row := make([]float64, n)
-	var total, readings float64
 	for mu := range m {
 		norm := w.MeanSquare() * float64(n)
 		if seen {
@@ -145,25 +151,28 @@ func sensorPowers(w operator.Operator, y *mat.Dense) powers {
 				count++
 			}
 		}
-		total, readings = total+sum, readings+count
-		if sum > 0 && norm > 0 {
-			p.logs = append(p.logs, math.Log(sum/count/norm))
-			p.expected += mathext.Zeta(2, count/2) // of log χ² with count degrees of freedom: trigamma(count/2)
+		if sum > 0 && norm > 0 && !math.IsInf(sum, 1) {
+			p.logs = append(p.logs, math.Log(sum/count/norm)-mathext.Digamma(count/2)+math.Log(count/2))
+			p.chance += mathext.Zeta(2, count/2)
 		}
 	}
-	p.mean = total / max(readings, 1)
-	p.expected /= float64(max(len(p.logs), 1))
+	if len(p.logs) > 0 {
+		p.chance /= float64(len(p.logs))
+		sorted := slices.Sorted(slices.Values(p.logs))
+		p.level = math.Exp(sorted[len(sorted)/2])
+	}
 	return p
 }
 
 // spread is the half-width of the range of s, relative to its middle: from the
-// variance of log s², which is what the sensors' powers vary by beyond chance, two standard errors up.
+// variance of log s², which is what the sensors' powers vary by beyond chance, two
+// standard errors up.
 func (p *powers) spread() float64 {
 	m := float64(len(p.logs))
 	if m < 2 {
 		return leastSpread
 	}
 	variance := meanSquare(centred(p.logs))
-	excess := variance - p.expected + 2*variance*math.Sqrt(2/m)
+	excess := variance - p.chance + 2*variance*math.Sqrt(2/m)
 	return min(max(math.Sqrt(3*max(excess, 0)/4), leastSpread), mostSpread)
 }

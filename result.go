@@ -125,4 +125,8 @@ const (
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
+	ScaleFromGains      WarningCode = "scale-from-gains"     // the signals' scale was learned: gains alone hold the common one
+	RangeNotLearned     WarningCode = "range-not-learned"    // the readings do not tell the spread of s
+	AnchorMismatch      WarningCode = "anchor-mismatch"      // anchors contradict each other, or the model
+	OnlyNoise           WarningCode = "only-noise"           // learned noise explains the readings without a signal
 )

@@ -36,6 +36,9 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	}
 	res := r.result()
 	res.Warnings = r.warnings(res)
+	if w := r.anchor(res); w != nil {
+		res.Warnings = append(res.Warnings, *w)
+	}
 	res.Wall = time.Since(start)
 	return res, err
 }
@@ -110,7 +113,10 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err := r.learning(); err != nil {
 		return nil, err
 	}
-	return r, r.readings()
+	if err := r.readings(); err != nil {
+		return nil, err
+	}
+	return r, r.checkAnchor()
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer

@@ -138,6 +138,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []strin
 	var text summary
 	text.line("problem", "%v", sizeOf(data))
 	text.line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
+	if len(s.model.Learned) > 0 {
+		text.line("model", "%v; %s learned", &s.model, strings.Join(s.model.Learned, ", "))
+	}
 	text.calibration(res, s.model)
 	text.truth(metricsOf(res, data.Truth))
 	if len(written) > 0 {

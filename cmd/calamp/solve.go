@@ -26,6 +26,7 @@ type solve struct {
 	*app
 	model    model
 	solver   solver
+	anchor   calamp.Anchor
 	matrix   string
 	readings string
 	out      string
@@ -49,7 +50,13 @@ reported. Or give --matrix and --readings. P.npz can be - for standard input.
 The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd and residual (M×P). y = z/s: the multiplicative gain is 1/s. The
 readings do not determine the common scale of x and s: it comes from the model
-flags, and scale_sd says how well.
+flags, and scale_sd says how well, or from --anchor.
+
+A model flag that is auto is learned from the readings, and printed with the
+result. When none of --density, --signal-mean, --signal-var and --noise-var is
+given, all four are auto; when no model flag is given, --s-range is, too, and the
+middle of the range is then 1. Otherwise what is not given is assumed, and the
+command says so: density 0.2, mean 0, variance 1, s in [0.95, 1.05], noise 1e-6.
 
 --damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
 exactly t iterations of it.`,
@@ -68,7 +75,8 @@ exactly t iterations of it.`,
 	flags.StringVarP(&s.out, "output", "o", "", "write the result to this .npz; - for standard output")
 	flags.StringVar(&s.matrix, "matrix", "", "the matrix W (.npy), in place of P.npz")
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
-	s.model.register(flags)
+	s.model.registerLearnable(flags, modelFlags...)
+	flags.Var(anchor{&s.anchor}, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.solver.register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(amount{&s.memory}, "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
@@ -94,10 +102,10 @@ func (s *solve) outputs() outputs {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	s.model.complete(flags)
 	if err := s.solver.complete(flags); err != nil {
 		return err
 	}
+	s.model.completeLearnable(flags, s.solver.covariance == "diagonal")
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
@@ -110,28 +118,39 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	_, p := data.Y.Dims()
+	if err := s.model.checkRange(flags, p); err != nil {
+		return err
+	}
 	if err := s.solver.check(&s.model, p); err != nil {
 		return err
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	if text := s.model.assumption(flags); text != "" {
-		s.note("assumed %s", text)
+	if text := s.model.intention(flags); text != "" {
+		s.note("%s", text)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.prior(), Channel: s.model.channel()}
-	res, err := s.solve(ctx, "solving", problem, s.solver.options())
+	s.model.guess(data.W, data.Y)
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.model.prior()), Channel: s.model.channel()}
+	opt := s.solver.options()
+	opt.Learn, opt.Anchor = s.model.learning(), s.anchor
+	res, err := s.solve(ctx, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.matrix, err)
 	}
 	if err != nil && (res == nil || ctx.Err() == nil) {
 		return usage("%s: %w", s.source(args), err)
 	}
+	s.model.takeResult(res)
 	s.warnings(res)
 	written, err := s.writeAll(data, res)
 	if err := errors.Join(err, s.print(data, res, written)); err != nil {
 		return err
 	}
-	return ending(res, &s.solver, s.out != "")
+	err = ending(res, &s.solver, s.out != "")
+	if e, ok := errors.AsType[*exit](err); ok && e.code == exitNotConverged && len(s.model.Assumed) > 0 {
+		return e.withHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), autoWord)
+	}
+	return err
 }
 
 // checkInputs wants exactly one way of giving a problem.

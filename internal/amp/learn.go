@@ -19,9 +19,11 @@ type Learning struct {
 	// nothing determines the global scale then, and the middle of the range stays where it is.
 	ScaleFree bool
 
-	// Step is how far a run may move the model from where the run started:
-	// 1 offline, less on later samples of a stream. 0 is 1.
-	Step float64
+	// Of a stream. Step is how far a sample may move the prior from where it
+	// started, 0 for all the way, and PastInformation what earlier samples said of the noise
+	// variance (an inverse variance). Information is what the latest run said.
+	Step                         float64
+	PastInformation, Information float64
 
 	fromPrior prior.Learner
 	fromNoise float64
@@ -87,18 +89,22 @@ func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
 //	∂/∂Δ Σ log Z_out = ½ Σ (g² + ∂g) = 0,
 //
 // by the factor Σ g² / Σ -∂g (F. Krzakala et al., J. Stat. Mech. 2012, P08009,
-// section VI, for a channel with known gains). At a fixed point of AMP that recovers, V is
-// proportional to Δ, and the factor brings the residuals to what V+Δ expects at once.
+// for a channel with known gains). Where AMP recovers, V is proportional to Δ, and
+// the factor brings the residuals to what V+Δ expects at once. On a stream the
+// sample's own estimate is averaged with the past, by their information on Δ, ½ Σ (∂g)²:
+// samples whose signal or gains are little known say little of the noise.
 func (l *Learning) refitNoise(e *Engine) float64 {
-	var squares, slopes, power, count float64
+	var squares, slopes, information, power, count float64
 	for j, y := range e.Y {
-		if !math.IsNaN(y) {
-			squares += e.G[j] * e.G[j]
-			slopes -= e.DG[j]
-			z := e.S[j/e.P] * y
-			power += z * z
-			count++
+		if math.IsNaN(y) {
+			continue
 		}
+		squares += e.G[j] * e.G[j]
+		slopes -= e.DG[j]
+		information += 0.5 * e.DG[j] * e.DG[j]
+		z := e.S[j/e.P] * y
+		power += z * z
+		count++
 	}
 	if !(slopes > 0) || !(power > 0) {
 		return 0
@@ -107,9 +113,12 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 	most := power / count
 	least := leastNoise * most
 	now := min(max(c.Noise(), least), most)
-	next := now * min(max(squares/slopes, 1/noiseReach), noiseReach)
-	if l.Step != 0 && l.fromNoise > 0 {
-		next = l.fromNoise * math.Pow(next/l.fromNoise, l.Step)
+	ratio := squares / slopes
+	next := now * min(max(ratio, 1/noiseReach), noiseReach)
+	l.Information = information
+	if weight := information / (information + l.PastInformation); weight < 0.5 {
+		own := now + (ratio-1)*count/slopes
+		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
 	next = min(max(next, least), most)
 	e.Channel = c.WithNoise(next)
