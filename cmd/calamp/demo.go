@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/baseline"
 	"github.com/calamp/calamp/report"
 	"github.com/calamp/calamp/teacher"
 )
@@ -111,7 +111,7 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	start := time.Now()
 	ctx, stop := interruptible()
 	defer stop()
-	found, err := d.solveAll(ctx, t, instance)
+	found, err := d.solveAll(ctx, instance)
 	if err != nil {
 		return err
 	}
@@ -177,19 +177,23 @@ func (f *findings) blind() answer { return f.answers[0] }
 
 // solveAll solves blindly, then as if gains were all the same, then with the
 // true ones.
-func (d *demo) solveAll(ctx context.Context, t teacher.Teacher, in *teacher.Instance) (*findings, error) {
+func (d *demo) solveAll(ctx context.Context, in *teacher.Instance) (*findings, error) {
+	blind := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.model.prior(), Channel: d.model.channel()}
+	ignored, err := baseline.Ignoring(blind)
+	if err != nil {
+		return nil, err
+	}
+	oracle, err := baseline.Knowing(blind, in.Truth.S)
+	if err != nil {
+		return nil, err
+	}
 	tasks := []struct {
 		name    string
-		channel channel.Channel
-	}{
-		{"blind", d.model.channel()},
-		{"gains ignored", ignoringGains(&d.model, t.M, in.Y)},
-		{"gains known", channel.AWGN{NoiseVar: d.model.NoiseVar, S: in.Truth.S}},
-	}
+		problem *calamp.Problem
+	}{{"blind", blind}, {"gains ignored", ignored}, {"gains known", oracle}}
 	f := &findings{instance: in}
 	for _, task := range tasks {
-		p := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.model.prior(), Channel: task.channel}
-		res, err := d.solve(ctx, task.name, p, d.solver.options())
+		res, err := d.solve(ctx, task.name, task.problem, d.solver.options())
 		if err != nil && ctx.Err() == nil {
 			return nil, &exit{code: exitUsage, err: err}
 		}
@@ -201,21 +205,6 @@ func (d *demo) solveAll(ctx context.Context, t teacher.Teacher, in *teacher.Inst
 		}
 	}
 	return f, nil
-}
-
-// ignoringGains is the best that one who takes all gains for the same can do:
-// s is its mean, and its spread is counted as noise, which in z = sy has
-// variance y² Var(s). Without that the baseline would trust readings that are
-// wrong by half, and be far worse.
-func ignoringGains(m *model, sensors int, y *mat.Dense) channel.AWGN {
-	mean, variance := m.gainPrior().Moments()
-	s := make([]float64, sensors)
-	for mu := range s {
-		s[mu] = mean
-	}
-	norm := mat.Norm(y, 2)
-	rows, columns := y.Dims()
-	return channel.AWGN{NoiseVar: m.NoiseVar + variance*norm*norm/float64(rows*columns), S: s}
 }
 
 func newAnswer(name string, res *calamp.Result, truth calamp.Truth) answer {

@@ -78,7 +78,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(a.demoCommand(), a.simulateCommand(), a.solveCommand(), a.onlineCommand(),
 		a.seCommand(), a.freeEnergyCommand(), a.thresholdCommand(), a.sweepCommand(), a.figureCommand(),
-		a.inspectCommand(), a.versionCommand())
+		a.checkCalibrationCommand(), a.inspectCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}

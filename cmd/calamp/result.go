@@ -121,18 +121,19 @@ type resultJSON struct {
 	Warnings         []calamp.Warning `json:"warnings"`
 	ConvergedSignals int              `json:"converged_signals"`
 	Metrics          *metrics         `json:"metrics,omitempty"`
+	Compare          comparisons      `json:"compare,omitempty"`
 	Written          []string         `json:"written"`
 }
 
 // print tells what was found, to standard output unless a file goes there.
-func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []string) error {
+func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparisons, written []string) error {
 	if s.json {
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			size: sizeOf(data), Model: s.model, Options: s.solver.json(),
 			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence),
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
-			Metrics: metricsOf(res, data.Truth), Written: orEmpty(written),
+			Metrics: metricsOf(res, data.Truth), Compare: others, Written: orEmpty(written),
 		})
 	}
 	var text summary
@@ -143,6 +144,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, written []strin
 	}
 	text.calibration(res, s.model)
 	text.truth(metricsOf(res, data.Truth))
+	others.table(&text)
 	if len(written) > 0 {
 		text.line("written", "%s", strings.Join(written, ", "))
 	} else if s.out == "" {

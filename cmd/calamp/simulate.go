@@ -40,13 +40,7 @@ too. The same seed makes the same file, byte for byte.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
-	flags.Var(count{&s.n, 1}, "n", "entries of a signal, N")
-	flags.Var(number{&s.alpha, func(v float64) bool { return v > 0 }, "a finite number above 0"}, "alpha", "sensors for each entry, α = M/N")
-	flags.Var(count{&s.m, 1}, "m", "sensors, M, in place of --alpha")
-	flags.Var(count{&s.p, 1}, "p", "signals, P")
-	for _, name := range []string{"n", "alpha", "m", "p"} {
-		flags.Lookup(name).DefValue = "0" // they have no default
-	}
+	s.registerSize(flags)
 	flags.Uint64Var(&s.seed, "seed", s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
@@ -54,6 +48,16 @@ too. The same seed makes the same file, byte for byte.`,
 	s.model.register(flags)
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
+}
+
+func (s *simulate) registerSize(flags *pflag.FlagSet) {
+	flags.Var(count{&s.n, 1}, "n", "entries of a signal, N")
+	flags.Var(number{&s.alpha, func(v float64) bool { return v > 0 }, "a finite number above 0"}, "alpha", "sensors for each entry, α = M/N")
+	flags.Var(count{&s.m, 1}, "m", "sensors, M, in place of --alpha")
+	flags.Var(count{&s.p, 1}, "p", "signals, P")
+	for _, name := range []string{"n", "alpha", "m", "p"} {
+		flags.Lookup(name).DefValue = "0" // they have no default
+	}
 }
 
 func (s *simulate) run(flags *pflag.FlagSet) error {

@@ -33,6 +33,7 @@ type solve struct {
 	trace    string
 	report   string
 	json     bool
+	others   bool        // --compare
 	memory   memory.Size // for W
 }
 
@@ -83,6 +84,7 @@ exactly t iterations of it.`,
 	flags.Lookup("memory").DefValue = "0"
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	flags.StringVar(&s.report, "report", "", "write a report to this .html")
+	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
 }
@@ -142,15 +144,28 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	s.model.takeResult(res)
 	s.warnings(res)
-	written, err := s.writeAll(data, res)
-	if err := errors.Join(err, s.print(data, res, written)); err != nil {
+	var others comparisons
+	if s.others && err == nil {
+		problem.Prior, problem.Channel = s.model.prior(), s.model.channel() // as learned
+		others, err = s.compare(ctx, data, problem, res)
+	}
+	written, failed := s.writeAll(data, res, others)
+	if err := errors.Join(failed, s.print(data, res, others, written)); err != nil {
 		return err
 	}
-	err = ending(res, &s.solver, s.out != "")
-	if e, ok := errors.AsType[*exit](err); ok && e.code == exitNotConverged && len(s.model.Assumed) > 0 {
-		return e.withHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), autoWord)
+	if res.Status != calamp.Cancelled && err != nil {
+		return interrupted(ctx, nil, "not all of --compare was done")
 	}
-	return err
+	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
+}
+
+// blameAssumed adds to a run that did not converge what could be the reason.
+func (s *solve) blameAssumed(ending error) error {
+	e, ok := errors.AsType[*exit](ending)
+	if !ok || e.code != exitNotConverged || len(s.model.Assumed) == 0 {
+		return ending
+	}
+	return e.withHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), autoWord)
 }
 
 // checkInputs wants exactly one way of giving a problem.
@@ -216,7 +231,7 @@ func (a *app) warnings(res *calamp.Result) {
 
 // writeAll writes the files that were asked for, and returns their names. One
 // that fails does not keep the others from being written.
-func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []string, err error) {
+func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others comparisons) (written []string, err error) {
 	files := []struct {
 		path  string
 		write func() error
@@ -226,7 +241,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []s
 			return s.write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
 		{s.report, func() error {
-			return s.write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res)) })
+			return s.write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res, others)) })
 		}},
 	}
 	for _, f := range files {
@@ -242,14 +257,15 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result) (written []s
 	return written, err
 }
 
-func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result) report.Report {
+func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := sizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(data.W.Storage())},
 		Model:   s.model.fields(), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
-		Metrics: metricsOf(res, data.Truth).fields(),
-		Version: buildVersion().Version, Command: s.commandLine(),
+		Metrics:   metricsOf(res, data.Truth).fields(),
+		Baselines: others.baselines(),
+		Version:   buildVersion().Version, Command: s.commandLine(),
 	}
 }
 

@@ -1,0 +1,184 @@
+// Package baseline holds other answers to the same readings, to judge blind
+// calibration by: gains ignored, gains known, sparse recovery and calibration in
+// turn, and the convex program of Gribonval, Chardon and Daudet.
+package baseline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+)
+
+// Ignoring is the problem of one who takes all gains for the same: s is its
+// mean, and its spread is counted as noise, which in z = sy has variance
+// y² Var(s). Without that the answer would trust readings that are wrong by
+// half, and be far worse.
+func Ignoring(p *calamp.Problem) (*calamp.Problem, error) {
+	gain, err := gainOf(p)
+	if err != nil {
+		return nil, err
+	}
+	mean, variance := gain.Prior.Moments()
+	m, _ := p.Y.Dims()
+	s := make([]float64, m)
+	for mu := range s {
+		s[mu] = mean
+	}
+	return calibrated(p, s, gain.NoiseVar+variance*meanSquare(p.Y)), nil
+}
+
+// Knowing is the problem of one who is told the calibration s: the oracle.
+func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
+	gain, err := gainOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return calibrated(p, s, gain.NoiseVar), nil
+}
+
+func gainOf(p *calamp.Problem) (channel.Gain, error) {
+	gain, ok := p.Channel.(channel.Gain)
+	if !ok {
+		return gain, fmt.Errorf("baselines are for channel.Gain, not %T", p.Channel)
+	}
+	return gain, nil
+}
+
+func calibrated(p *calamp.Problem, s []float64, noise float64) *calamp.Problem {
+	return &calamp.Problem{W: p.W, Y: p.Y, Prior: p.Prior, Channel: channel.AWGN{NoiseVar: noise, S: s}}
+}
+
+// meanSquare is over the readings that are there.
+func meanSquare(y *mat.Dense) float64 {
+	total, count := 0.0, 0.0
+	m, _ := y.Dims()
+	for mu := range m {
+		for _, v := range y.RawRowView(mu) {
+			if !math.IsNaN(v) {
+				total += v * v
+				count++
+			}
+		}
+	}
+	return total / max(1, count)
+}
+
+const (
+	mostRounds  = 50
+	settledGain = 1e-6 // of the range
+)
+
+// Alternating recovers the signals by AMP with the calibration held, then fits
+// the calibration to the signals and projects it on its range, and so on. What
+// the last fit left over counts as noise in the next recovery. Options are those
+// of each recovery.
+func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*calamp.Result, error) {
+	start := time.Now()
+	gain, err := gainOf(p)
+	if err != nil {
+		return nil, err
+	}
+	held, err := Ignoring(p)
+	if err != nil {
+		return nil, err
+	}
+	var res *calamp.Result
+	for round := 1; ; round++ {
+		if res, err = calamp.Solve(ctx, held, opt); err != nil {
+			return res, err
+		}
+		z := Product(p.W, res.X)
+		s := fit(p.Y, z, gain.Prior)
+		moved := farthest(s, held.Channel.(channel.AWGN).S) / (gain.Prior.Hi - gain.Prior.Lo)
+		held = calibrated(p, s, gain.NoiseVar+leftOver(p.Y, z, s))
+		res.S, res.Iterations = s, round
+		if moved <= settledGain {
+			res.Status, res.Reason = calamp.Converged, fmt.Sprintf("the calibration settled after %d rounds", round)
+			break
+		}
+		if round == mostRounds {
+			res.Status, res.Reason = calamp.NotConverged, fmt.Sprintf("the calibration still moved after %d rounds", round)
+			break
+		}
+	}
+	for mu, s := range res.S {
+		res.SVar[mu], res.Gain[mu] = 0, 1/s // it has no error bars
+	}
+	res.Wall = time.Since(start)
+	return res, nil
+}
+
+// fit is the s that brings sy closest to z, in the range of s and with its mean.
+func fit(y, z *mat.Dense, prior channel.GainPrior) []float64 {
+	mean, _ := prior.Moments()
+	m, _ := y.Dims()
+	s, total := make([]float64, m), 0.0
+	for mu := range s {
+		var yy, yz float64
+		for k, v := range y.RawRowView(mu) {
+			if !math.IsNaN(v) {
+				yy += v * v
+				yz += v * z.At(mu, k)
+			}
+		}
+		s[mu] = mean
+		if yy > 0 {
+			s[mu] = yz / yy
+		}
+		total += s[mu]
+	}
+	scale := 1.0
+	if total > 0 {
+		scale = mean * float64(m) / total
+	}
+	for mu := range s {
+		s[mu] = min(max(scale*s[mu], prior.Lo), prior.Hi)
+	}
+	return s
+}
+
+func farthest(a, b []float64) float64 {
+	worst := 0.0
+	for i := range a {
+		worst = max(worst, math.Abs(a[i]-b[i]))
+	}
+	return worst
+}
+
+// leftOver is the mean square of sy - z.
+func leftOver(y, z *mat.Dense, s []float64) float64 {
+	var d mat.Dense
+	d.Apply(func(mu, k int, v float64) float64 { return s[mu]*v - z.At(mu, k) }, y)
+	return meanSquare(&d)
+}
+
+// Misfit is ‖sY - WX‖/‖sY‖, over the readings that are there: what an answer
+// leaves unexplained.
+func Misfit(p *calamp.Problem, x *mat.Dense, s []float64) float64 {
+	var sy mat.Dense
+	sy.Apply(func(mu, _ int, v float64) float64 { return s[mu] * v }, p.Y)
+	return math.Sqrt(leftOver(p.Y, Product(p.W, x), s) / max(meanSquare(&sy), math.SmallestNonzeroFloat64))
+}
+
+// Product is WX for N×P signals.
+func Product(w operator.Operator, x *mat.Dense) *mat.Dense {
+	m, n := w.Dims()
+	_, p := x.Dims()
+	columns, r := make([]float64, p*n), make([]float64, p*n)
+	for k := range p {
+		mat.Col(columns[k*n:(k+1)*n], k, x)
+	}
+	z := mat.NewDense(m, p, nil)
+	w.NewSweep(p, 0, 1).Run(r, nil, columns, nil, func(first int, zRows, _, g, _ []float64) {
+		copy(z.RawMatrix().Data[first*p:], zRows)
+		clear(g)
+	})
+	return z
+}
