@@ -46,7 +46,8 @@ func (r *run) learning() error {
 	if o.Range && r.gain.Prior.Precision != 0 {
 		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
 	}
-	r.solver.Learn = &amp.Learning{Noise: o.Noise, Range: o.Range, ScaleFree: learner && scaleFree(p)}
+	r.engine.ScaleLearned = learner && scaleFree(p)
+	r.solver.Learn = &amp.Learning{Noise: o.Noise, Range: o.Range, ScaleFree: r.engine.ScaleLearned}
 	r.solver.ScaleFree = o.Range
 	r.solver.ScaleSteps = r.solver.ScaleSteps && !o.Range
 	return nil

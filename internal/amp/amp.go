@@ -22,6 +22,8 @@ type Config struct {
 	P       int  // signals iterated together
 	Scalar  bool // use the mean square of W in place of its squared entries
 	Threads int
+
+	ScaleLearned bool // the prior takes its scale from the signals, see ScaleSD
 }
 
 // Engine is the state of the iteration, allocated once. Signals' arrays are P×N

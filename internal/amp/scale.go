@@ -165,9 +165,15 @@ func (e *Engine) rescale(c float64) {
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale around
-// its present value: an error common to all of X and s.
+// its present value: an error common to all of X and s. A prior whose scale is
+// learned moves with the signals and says nothing of it: what is left of S is its
+// slope, so that the evidence peaks where the estimates are.
 func (e *Engine) ScaleSD(gain channel.Gain) float64 {
 	s := e.scaleEvidence(gain)
+	if e.ScaleLearned {
+		s.quadratic -= e.fieldPull
+		s.volume -= e.fieldPull
+	}
 	return s.spread()
 }
 
