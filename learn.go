@@ -46,6 +46,8 @@ func (r *run) learning() error {
 	if o.Range && r.gain.Prior.Precision != 0 {
 		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
 	}
+	r.start()
+	r.solver.Gain = r.gain
 	r.engine.ScaleLearned = learner && scaleFree(p)
 	r.solver.Learn = &amp.Learning{Noise: o.Noise, Range: o.Range, ScaleFree: r.engine.ScaleLearned}
 	r.solver.ScaleFree = o.Range
@@ -88,6 +90,43 @@ const (
 
 	leastSpread, mostSpread = 0.05, 0.8 // of s, half-width relative to the middle
 )
+
+// start brings what is to be learned to where learning can start: a noise no smaller than
+// a hundredth of the readings' power, and a Gauss–Bernoulli prior that expects
+// that power to within a factor of two. AMP that is too sure of a wrong model
+// blows up before anything is learned.
+func (r *run) start() {
+	sensors := sensorPowers(r.problem.W, r.problem.Y)
+	middle := 1.0
+	if r.blind {
+		middle, _ = r.gain.Prior.Moments()
+	}
+	row := r.problem.W.MeanSquare() * float64(r.n)
+	power := max(sensors.level*row*middle*middle, leastPower)
+	if c, ok := r.engine.Channel.(channel.Noisy); ok && r.opt.Learn.Noise {
+		r.engine.Channel = c.WithNoise(max(0, power/(1+guessedRatio)-c.Noise()))
+		r.gain, _ = r.engine.Channel.(channel.Gain)
+	}
+	if g, ok := r.engine.Prior.(prior.LearnedGaussBernoulli); ok {
+		square := max(power-noiseOf(r.engine.Channel), power/(1+guessedRatio)) / row
+		r.engine.Prior = balanced(g, square)
+		r.engine.Reset()
+	}
+}
+
+// balanced is g with entries of the given mean square, where it is off by more than a factor of two.
+func balanced(g prior.LearnedGaussBernoulli, square float64) prior.LearnedGaussBernoulli {
+	mean := g.GaussBernoulli.SignalMean
+	ratio := square / (g.Variance() + g.Mean()*g.Mean())
+	switch {
+	case ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1):
+	case g.Learn&prior.SignalVar != 0:
+		g.GaussBernoulli.SignalVar = max(square/g.Density-mean*mean, leastGuess*square/g.Density)
+	case g.Learn&prior.Density != 0:
+		g.GaussBernoulli.Density = min(ratio*g.Density, max(0.5, g.Density))
+	}
+	return g
+}
 
 // Guess completes a rough model, for learning to start from: every parameter
 // that is NaN (for the range of s: its Lo) is taken from the moments of the

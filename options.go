@@ -16,7 +16,8 @@ type Options struct {
 	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
 	// damping accounted for, below which it has converged; the run ends when
 	// every signal has. The default, 0, stops at 1e-10, or earlier where the
-	// change is below 1e-4 of the signal's own posterior standard deviation. A negative
+	// pace at which changes shrink says that less than 1e-5 of the signal's own posterior
+	// standard deviation is left to go, or the change is below 1e-6 of it. A negative
 	// value never stops early: exactly MaxIter iterations are done.
 	Tol float64
 
@@ -36,6 +37,10 @@ type Options struct {
 	// mean (Scalar): half the work, for W with independent entries of
 	// one variance.
 	Variance Variance
+
+	// Precision is how the entries of a double-precision W are stored while
+	// solving. A W that is in single precision stays so: nothing is lost.
+	Precision Precision
 
 	// Threads is the number of goroutines; results do not depend on it. The
 	// default is GOMAXPROCS for large problems, one for small ones.
@@ -84,6 +89,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Variance > Scalar {
 		errs = append(errs, fmt.Errorf("unknown variance %d", o.Variance))
+	}
+	if o.Precision > SinglePrecision {
+		errs = append(errs, fmt.Errorf("unknown precision %d", o.Precision))
 	}
 	if o.Covariance == Full && o.Variance == Scalar {
 		errs = append(errs, errors.New("full covariances need exact variances: scalar is for diagonal ones"))
@@ -152,3 +160,45 @@ const (
 	Exact  Variance = iota // squared entries
 	Scalar                 // their mean
 )
+
+// Precision selects the storage of the entries of a double-precision W; sums are
+// in double precision in any case.
+type Precision uint8
+
+const (
+	// AutoPrecision begins with the entries rounded to single precision, which
+	// a large W is read faster in, and finishes with the entries as they are, so
+	// that the result is that of DoublePrecision to the tolerance. A negative
+	// Tol, a W that is small or not in memory, or too little memory for the
+	// second copy make it DoublePrecision.
+	AutoPrecision Precision = iota
+	DoublePrecision
+	// SinglePrecision rounds, and adds to the noise variance what that is worth
+	// for signals as the prior has them, about 1e-16 for entries N(0, 1/N):
+	// without it the iteration would be unstable where the noise is less.
+	SinglePrecision
+)
+
+var precisionNames = [...]string{AutoPrecision: "auto", DoublePrecision: "f64", SinglePrecision: "f32"}
+
+// String is the name used by the command's --precision.
+func (p Precision) String() string {
+	if int(p) < len(precisionNames) {
+		return precisionNames[p]
+	}
+	return strconv.Itoa(int(p))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (p *Precision) UnmarshalText(text []byte) error {
+	for known, name := range precisionNames {
+		if string(text) == name {
+			*p = Precision(known)
+			return nil
+		}
+	}
+	return fmt.Errorf("precision is auto, f32 or f64, found %q", text)
+}

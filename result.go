@@ -46,6 +46,10 @@ type Result struct {
 	// LogEvidence is the Bethe approximation of log p(Y|W) at the last iteration.
 	LogEvidence float64
 
+	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64",
+	// rounded to single precision at first; "" where the operator has none.
+	Storage string
+
 	Trace    []Iteration
 	Warnings []Warning
 	Wall     time.Duration
@@ -124,6 +128,7 @@ const (
 	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
+	RoundedMatrix       WarningCode = "rounded-matrix"       // W in single precision, as asked, beside little noise
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
 	ScaleFromGains      WarningCode = "scale-from-gains"     // the signals' scale was learned: gains alone hold the common one
 	RangeNotLearned     WarningCode = "range-not-learned"    // the readings do not tell the spread of s

@@ -62,6 +62,8 @@ type run struct {
 	gain   channel.Gain
 	blind  bool // the channel calibrates, so the global scale is free
 
+	rounding float64 // noise variance that stands for what rounding W took away
+
 	silent  []int // sensors with no usable reading
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
@@ -93,6 +95,10 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
 		Scalar: opt.Variance == Scalar, Threads: amp.Threads(opt.Threads, m*n*signals),
+		Precision: amp.Precision(opt.Precision),
+	}
+	if opt.Precision == SinglePrecision {
+		r.round(&cfg)
 	}
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
@@ -117,6 +123,18 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, err
 	}
 	return r, r.checkAnchor()
+}
+
+// round makes the run one on a rounded W, whose noise is larger by what that
+// takes away.
+func (r *run) round(cfg *amp.Config) {
+	cfg.W, r.rounding = amp.Round(cfg.W, cfg.Prior)
+	if c, ok := cfg.Channel.(interface {
+		WithNoise(v float64) channel.Channel
+	}); ok {
+		cfg.Channel = c.WithNoise(r.rounding)
+	}
+	r.gain, r.blind = cfg.Channel.(channel.Gain)
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -257,14 +275,14 @@ func (r *run) result() *Result {
 	// What was learned is in the engine.
 	r.gain, r.blind = e.Channel.(channel.Gain)
 	res := &Result{
-		Prior: e.Prior, Channel: e.Channel,
+		Prior: e.Prior, Channel: r.problem.Channel,
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
 		Gain:     make([]float64, r.m),
 		Residual: mat.NewDense(r.m, r.p, nil),
 		Status:   r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
-		Trace: r.trace,
+		Trace: r.trace, Storage: r.engine.Storage(),
 	}
 	for k := range r.p {
 		for i := range r.n {
@@ -272,6 +290,9 @@ func (r *run) result() *Result {
 			res.XVar.Set(i, k, e.C[k*r.n+i])
 		}
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
+	}
+	if r.opt.Learn != (Learn{}) {
+		res.Channel = e.Channel
 	}
 	r.keepPosteriors(res)
 	noise := noiseOf(r.engine.Channel)

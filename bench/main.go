@@ -1,163 +1,170 @@
-// Command bench times one iteration of calamp against the same linear algebra
-// in numpy, paired in one run: every round runs every variant, and what is
-// reported is medians and quartiles of the rounds' ratios, beside the time that
-// merely reading W takes in the same rounds.
+// Command bench times calamp against numpy, gonum and Octave on the same data,
+// and prints tables in Markdown:
 //
-//	go run ./bench -m 6000 -n 10000 -p 1 -threads 2
+//	go run ./bench          everything, with plots: a quarter of an hour
+//	go run ./bench -quick   the same on smaller problems
+//	go run ./bench -only iteration -m 6000 -n 10000 -p 1 -threads 2
+//
+// What is compared is paired: a round runs every variant once, and what is
+// reported is medians and quartiles over the rounds' ratios, beside the time
+// that merely reading W takes in the same rounds. Rounds in which other
+// processes used the processor are left out.
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/kernel"
 )
 
-type config struct {
-	m, n, p, threads, rounds int
-	python                   string
-	settle                   time.Duration
-	only                     string
-	cpu                      bool
+// bench is one run of the command.
+type bench struct {
+	quick, cpu     bool
+	rounds         int
+	settle         time.Duration
+	python, octave string // commands, empty where they are not there
+
+	m, n, p, threads int // of one table, when the user asks for it
+
+	directory string // for the results
+	out       io.Writer
+}
+
+// sections are the parts of a full run.
+var sections = []struct {
+	name string
+	run  func(*bench) error
+}{
+	{"iteration", (*bench).iterations},
+	{"signals", (*bench).signals},
+	{"sizes", (*bench).sizes},
+	{"functions", (*bench).functions},
+	{"problems", (*bench).problems},
+	{"online", (*bench).online},
+	{"solve", (*bench).solves},
 }
 
 func main() {
-	var c config
-	flag.IntVar(&c.m, "m", 1000, "rows of W")
-	flag.IntVar(&c.n, "n", 1000, "columns of W")
-	flag.IntVar(&c.p, "p", 1, "signals")
-	flag.IntVar(&c.threads, "threads", 1, "threads of each variant")
-	flag.IntVar(&c.rounds, "rounds", 11, "rounds")
-	flag.StringVar(&c.python, "python", "/usr/bin/python3", "Python with numpy; empty to leave numpy out")
-	flag.DurationVar(&c.settle, "settle", 400*time.Millisecond, "pause after numpy, whose threads spin")
-	flag.BoolVar(&c.cpu, "cpu", false, "with one thread: processor time in place of wall time, for a machine with other work")
-	flag.StringVar(&c.only, "variant", "", "run this variant only, without numpy")
+	if len(os.Args) > 1 && os.Args[1] == gonumCommand {
+		exitOn(serveGonum(os.Args[2:]))
+		return
+	}
+	names := make([]string, len(sections))
+	for i, s := range sections {
+		names[i] = s.name
+	}
+	b := bench{out: os.Stdout}
+	var only, python, octave string
+	flag.StringVar(&only, "only", "", "one part of the run: "+strings.Join(names, ", "))
+	flag.BoolVar(&b.quick, "quick", false, "smaller problems and fewer rounds")
+	flag.IntVar(&b.rounds, "rounds", 0, "undisturbed rounds of a table (default 11, with -quick 3)")
+	flag.BoolVar(&b.cpu, "cpu", false, "processor time of one thread in place of wall time, for a machine with other work")
+	flag.IntVar(&b.m, "m", 0, "rows of W, for one table of an iteration")
+	flag.IntVar(&b.n, "n", 0, "columns of W")
+	flag.IntVar(&b.p, "p", 1, "signals")
+	flag.IntVar(&b.threads, "threads", 1, "threads of each variant")
+	flag.StringVar(&python, "python", "/usr/bin/python3", "Python with numpy; empty to leave it out")
+	flag.StringVar(&octave, "octave", "octave-cli", "Octave; empty to leave it out")
+	flag.DurationVar(&b.settle, "settle", 400*time.Millisecond, "pause after OpenBLAS on several threads, which go on spinning")
+	flag.StringVar(&b.directory, "o", "bench.out", "directory for the tables and plots")
 	flag.Parse()
-	if err := run(&c); err != nil {
+	if b.rounds == 0 {
+		b.rounds = 11
+		if b.quick {
+			b.rounds = 3
+		}
+	}
+	if only != "" && !slices.Contains(names, only) || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "bench: -only is one of", strings.Join(names, ", "))
+		os.Exit(2)
+	}
+	exitOn(b.run(only, python, octave))
+}
+
+func exitOn(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// variant is something timed: f runs it a number of times.
-type variant struct {
-	name  string
-	f     func(repeats int) (time.Duration, error)
-	times []float64 // ms a run, by round
-	batch int
-}
-
-func run(c *config) error {
-	if c.cpu {
-		if c.threads != 1 {
-			return errors.New("-cpu is for one thread")
-		}
-		runtime.LockOSThread()
+func (b *bench) run(only, python, octave string) error {
+	if err := os.MkdirAll(b.directory, 0o755); err != nil {
+		return err
 	}
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), c.threads))
-	rng := rand.New(rand.NewPCG(1, 2))
-	w := make([]float64, c.m*c.n)
-	for i := range w {
-		w[i] = float64(float32(rng.NormFloat64()))
-	}
-	variants, err := ours(c, w)
+	file, err := os.Create(filepath.Join(b.directory, "tables.md"))
 	if err != nil {
 		return err
 	}
-	if c.python != "" && c.only == "" {
-		child, err := startNumpy(c, w)
-		if err != nil {
-			return err
-		}
-		defer child.stop()
-		names := []string{"f64", "f32", "two-pass"}
-		if c.p > 1 {
-			names = []string{"f64", "f64-first", "f32-first", "two-pass"}
-		}
-		for _, name := range names {
-			variants = append(variants, &variant{name: "numpy " + name, f: func(repeats int) (time.Duration, error) {
-				defer time.Sleep(c.settle)
-				return child.time(name, repeats)
-			}})
+	defer file.Close()
+	b.out = io.MultiWriter(os.Stdout, file)
+
+	runtime.LockOSThread() // what is timed on one thread is this one
+	if err := b.describe(python, octave); err != nil {
+		return err
+	}
+	for _, s := range sections {
+		if only == "" || only == s.name {
+			if err := s.run(b); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
 		}
 	}
-	if c.only != "" {
-		variants = slices.DeleteFunc(variants, func(v *variant) bool { return v.name != c.only })
-	}
-	w = nil
+	return file.Close()
+}
+
+// describe prints what the run is made on, and finds the baselines.
+func (b *bench) describe(python, octave string) error {
 	level, err := kernel.Active()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("M=%d N=%d P=%d, %d threads, %s kernels, %d rounds\n", c.m, c.n, c.p, c.threads, level, c.rounds)
-	if err := measure(variants, c.rounds); err != nil {
+	clock := "wall time"
+	if b.cpu {
+		clock = "processor time of one thread"
+	}
+	b.printf("%s, %s, %d cores, %s, %s kernels, %s; times are %s.\n\n",
+		time.Now().Format("2 January 2006"), processor(), runtime.NumCPU(), runtime.Version(), level, load(), clock)
+	if python != "" {
+		if version, err := exec.Command(python, "-c", "import numpy; print(numpy.__version__)").Output(); err != nil {
+			b.printf("**Skipped: numpy**, since `%s` has none (Debian: python3-numpy).\n\n", python)
+		} else {
+			b.python = python
+			b.printf("numpy %s.\n", strings.TrimSpace(string(version)))
+		}
+	}
+	if octave != "" {
+		if version, err := exec.Command(octave, "--version").Output(); err != nil {
+			b.printf("**Skipped: Octave**, since there is no `%s` (Debian: octave).\n\n", octave)
+		} else {
+			b.octave = octave
+			line, _, _ := strings.Cut(string(version), "\n")
+			b.printf("%s.\n", line)
+		}
+	}
+	return nil
+}
+
+func (b *bench) printf(format string, args ...any) { fmt.Fprintf(b.out, format, args...) }
+
+// plot writes a figure beside the tables.
+func (b *bench) plot(name string, f figure.Figure) error {
+	file, err := os.Create(filepath.Join(b.directory, name))
+	if err != nil {
 		return err
 	}
-	report(variants)
-	return nil
-}
-
-// measure runs every variant in every round, in batches of at least 50 ms.
-func measure(variants []*variant, rounds int) error {
-	const batch = 50 * time.Millisecond
-	for _, v := range variants {
-		if _, err := v.f(1); err != nil {
-			return err
-		}
-		took, err := v.f(3)
-		if err != nil {
-			return err
-		}
-		v.batch = 1 + int(3*batch/max(took, 1))
+	if err := f.Write(file, filepath.Ext(name)); err != nil {
+		return err
 	}
-	for range rounds {
-		for _, v := range variants {
-			if _, err := v.f(1 + v.batch/4); err != nil { // warm
-				return err
-			}
-			took, err := v.f(v.batch)
-			if err != nil {
-				return err
-			}
-			v.times = append(v.times, took.Seconds()*1e3/float64(v.batch))
-		}
-	}
-	return nil
-}
-
-// report prints the medians, and the quartiles of the numpy variants' ratios to
-// each of ours.
-func report(variants []*variant) {
-	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "variant\tms")
-	ours := slices.DeleteFunc(slices.Clone(variants), func(v *variant) bool { return strings.HasPrefix(v.name, "numpy") })
-	for _, v := range ours {
-		fmt.Fprintf(t, "\t÷ %s", v.name)
-	}
-	fmt.Fprintln(t)
-	for _, v := range variants {
-		fmt.Fprintf(t, "%s\t%.3f", v.name, quantile(v.times, 0.5))
-		for _, other := range ours {
-			ratios := make([]float64, len(v.times))
-			for i := range ratios {
-				ratios[i] = v.times[i] / other.times[i]
-			}
-			fmt.Fprintf(t, "\t%.2f [%.2f-%.2f]", quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75))
-		}
-		fmt.Fprintln(t)
-	}
-	t.Flush()
-}
-
-func quantile(values []float64, q float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[int(q*float64(len(sorted)-1)+0.5)]
+	return file.Close()
 }

@@ -56,6 +56,12 @@ type AWGN struct {
 	S        []float64 // known calibration of every sensor; nil means 1
 }
 
+// WithNoise is the channel with noise of variance v in addition.
+func (c AWGN) WithNoise(v float64) Channel {
+	c.NoiseVar += v
+	return c
+}
+
 // Validate reports a parameter that describes no channel.
 func (c AWGN) Validate() error {
 	for mu, s := range c.S {

@@ -2,8 +2,9 @@ package channel
 
 import (
 	"math"
+	"sync"
 
-	"gonum.org/v1/gonum/mat"
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // Correlated is implemented by channels that can be given the full covariance
@@ -31,85 +32,93 @@ type Sensor struct {
 
 // inner holds D⁻¹y and D⁻¹ω for the readings that are present, D = V + Δ.
 type inner struct {
-	present  []int
-	inverse  mat.SymDense // D⁻¹
-	dy, dw   mat.VecDense
-	y, omega *mat.VecDense
-	logDet   float64 // of 2πD
+	present          []int
+	factor, inverse  []float64 // of D, and D⁻¹
+	y, omega, dy, dw []float64
+	logDet           float64 // of 2πD
 }
 
-// invert factorises D over the present readings; gain multiplies the readings.
-// ok is false when there is none, or D is not positive definite in double precision.
-func (s *Sensor) invert(noise, gain float64) (in inner, ok bool) {
+var inners = sync.Pool{New: func() any { return new(inner) }}
+
+// invert factorises D over the readings of s that are present; gain multiplies
+// the readings. ok is false when there is none, or D is not positive definite
+// in double precision.
+func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	p := len(s.Y)
+	in.present, in.y, in.omega = in.present[:0], in.y[:0], in.omega[:0]
 	for k, y := range s.Y {
 		if !math.IsNaN(y) {
 			in.present = append(in.present, k)
+			in.y = append(in.y, gain*y)
+			in.omega = append(in.omega, s.Omega[k])
 		}
 	}
 	n := len(in.present)
 	if n == 0 {
-		return in, false
+		return false
 	}
-	d := mat.NewSymDense(n, nil)
-	in.y, in.omega = mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+	in.factor = in.factor[:0]
 	for i, k := range in.present {
-		in.y.SetVec(i, gain*s.Y[k])
-		in.omega.SetVec(i, s.Omega[k])
-		for j := i; j < n; j++ {
-			d.SetSym(i, j, s.V[k*p+in.present[j]])
+		for _, l := range in.present {
+			in.factor = append(in.factor, s.V[min(k, l)*p+max(k, l)])
 		}
-		d.SetSym(i, i, d.At(i, i)+noise)
+		in.factor[i*n+i] += noise
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(d) {
-		return in, false
+	if !cholesky.Factor(in.factor, n) {
+		return false
 	}
 	// The condition of D is of order one (P variances of one sensor), so a
-	// plain inverse loses nothing; the errors only warn of ill conditioning.
-	if chol.SolveVecTo(&in.dy, in.y) != nil || chol.SolveVecTo(&in.dw, in.omega) != nil || chol.InverseTo(&in.inverse) != nil {
-		return in, false
-	}
-	in.logDet = chol.LogDet() + float64(n)*math.Log(2*math.Pi)
-	return in, true
+	// plain inverse loses nothing.
+	in.dy, in.dw = append(in.dy[:0], in.y...), append(in.dw[:0], in.omega...)
+	cholesky.Solve(in.factor, in.dy)
+	cholesky.Solve(in.factor, in.dw)
+	in.inverse = append(in.inverse[:0], in.factor...)
+	cholesky.Inverse(in.inverse, in.factor, n)
+	in.logDet = cholesky.LogDet(in.factor, n) + float64(n)*math.Log(2*math.Pi)
+	return true
 }
 
 // OutputCorrelated implements [Correlated]: with D = V + Δ,
 //
 //	τ = yᵀD⁻¹y,   B = yᵀD⁻¹ω,   g = D⁻¹(ŝy - ω),   ∂g = Cˢ D⁻¹yyᵀD⁻¹ - D⁻¹.
 func (c Gain) OutputCorrelated(s *Sensor) {
+	in := inners.Get().(*inner)
+	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)
-	in, ok := s.invert(c.NoiseVar, 1)
 	s.Tau, s.B, s.Quadratic, s.Count = 0, 0, 0, 0
+	ok := in.invert(s, c.NoiseVar, 1)
+	logDet := 0.0
 	if ok {
 		s.Count = float64(len(in.present))
-		s.Tau = mat.Dot(in.y, &in.dy)
-		s.B = mat.Dot(in.y, &in.dw)
-		s.Quadratic = mat.Dot(in.omega, &in.dw)
+		s.Tau = cholesky.Dot(in.y, in.dy)
+		s.B = cholesky.Dot(in.y, in.dw)
+		s.Quadratic = cholesky.Dot(in.omega, in.dw)
+		logDet = in.logDet
 	}
 	logNorm, mean, variance := c.Prior.posterior(s.Count, s.Tau, s.B)
 	s.S, s.SVar = mean, variance
-	s.LogZ = logNorm - c.Prior.logMass() - 0.5*(s.Quadratic+in.logDet)
-	s.derivatives(&in, mean, variance)
+	s.LogZ = logNorm - c.Prior.logMass() - 0.5*(s.Quadratic+logDet)
+	if ok {
+		in.derivatives(s, mean, variance)
+	}
 }
 
 // derivatives fills g and ∂g from the posterior of s.
-func (s *Sensor) derivatives(in *inner, mean, variance float64) {
-	p := len(s.Y)
-	if in.inverse.IsEmpty() {
-		return
-	}
+func (in *inner) derivatives(s *Sensor, mean, variance float64) {
+	p, n := len(s.Y), len(in.present)
 	for i, k := range in.present {
-		s.G[k] = mean*in.dy.AtVec(i) - in.dw.AtVec(i)
+		s.G[k] = mean*in.dy[i] - in.dw[i]
 		for j, l := range in.present {
-			s.DG[k*p+l] = variance*in.dy.AtVec(i)*in.dy.AtVec(j) - in.inverse.At(i, j)
+			s.DG[k*p+l] = variance*in.dy[i]*in.dy[j] - in.inverse[i*n+j]
 		}
 	}
 }
 
 // OutputCorrelated implements [Correlated] with known gains.
 func (c AWGN) OutputCorrelated(s *Sensor) {
+	in := inners.Get().(*inner)
+	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)
 	s.S, s.SVar = 1, 0
@@ -117,14 +126,13 @@ func (c AWGN) OutputCorrelated(s *Sensor) {
 		s.S = c.S[s.Index]
 	}
 	s.LogZ = 0
-	in, ok := s.invert(c.NoiseVar, s.S)
-	if !ok {
+	if !in.invert(s, c.NoiseVar, s.S) {
 		return
 	}
-	residual := mat.NewVecDense(len(in.present), nil)
-	residual.SubVec(in.y, in.omega)
-	var dr mat.VecDense
-	dr.SubVec(&in.dy, &in.dw)
-	s.LogZ = float64(len(in.present))*math.Log(s.S) - 0.5*(mat.Dot(residual, &dr)+in.logDet)
-	s.derivatives(&in, 1, 0)
+	residual := 0.0
+	for i, y := range in.y {
+		residual += (y - in.omega[i]) * (in.dy[i] - in.dw[i])
+	}
+	s.LogZ = float64(len(in.present))*math.Log(s.S) - 0.5*(residual+in.logDet)
+	in.derivatives(s, 1, 0)
 }

@@ -23,6 +23,12 @@ type Gain struct {
 	NoiseVar float64 // Δ ≥ 0
 }
 
+// WithNoise is the channel with noise of variance v in addition.
+func (c Gain) WithNoise(v float64) Channel {
+	c.NoiseVar += v
+	return c
+}
+
 // GainPrior is the distribution of a calibration variable, on [Lo, Hi].
 type GainPrior struct {
 	Lo, Hi float64 // 0 < Lo < Hi
@@ -69,6 +75,16 @@ func (p GainPrior) Moments() (mean, variance float64) {
 func (p GainPrior) Posterior(n, tau, b float64) (mean, variance float64) {
 	_, mean, variance = p.posterior(n, tau, b)
 	return mean, variance
+}
+
+// Posteriors is Posterior for many sensors, four at a time.
+func (p GainPrior) Posteriors(mean, variance, n, tau, b []float64) {
+	const block = 64
+	var logNorm [block]float64
+	for from := 0; from < len(tau); from += block {
+		to := min(from+block, len(tau))
+		p.posteriors(logNorm[:to-from], mean[from:to], variance[from:to], n[from:to], tau[from:to], b[from:to])
+	}
 }
 
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance

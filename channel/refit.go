@@ -6,30 +6,18 @@ import (
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
-// Noisy is a channel with Gaussian noise of a variance that can be learned.
+// Noisy is a channel with Gaussian noise, whose variance can be learned.
 type Noisy interface {
 	Channel
 	Noise() float64
-	WithNoise(variance float64) Channel
+	WithNoise(v float64) Channel // with noise of variance v in addition
 }
 
 // Noise implements [Noisy].
 func (c Gain) Noise() float64 { return c.NoiseVar }
 
-// WithNoise implements [Noisy].
-func (c Gain) WithNoise(variance float64) Channel {
-	c.NoiseVar = variance
-	return c
-}
-
 // Noise implements [Noisy].
 func (c AWGN) Noise() float64 { return c.NoiseVar }
-
-// WithNoise implements [Noisy].
-func (c AWGN) WithNoise(variance float64) Channel {
-	c.NoiseVar = variance
-	return c
-}
 
 const (
 	// reach bounds how far Refit moves an end, relative to the range's width:

@@ -37,7 +37,7 @@ type Calibrator struct {
 	pastScale float64
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
-	sorted    []float64 // M, workspace
+	sizes     []float64 // M, workspace
 	estimate  Estimate
 }
 
@@ -56,11 +56,16 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if full.Precision == calamp.SinglePrecision {
+		rounded, rounding := amp.Round(w, p)
+		w, g.NoiseVar = rounded, g.NoiseVar+rounding
+	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
 	c.engine = amp.New(amp.Config{
 		W: w, Prior: p, Channel: g, P: 1,
 		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
+		Precision: amp.Precision(full.Precision),
 	})
 	e := c.engine
 	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)
@@ -71,7 +76,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.masked = make([]bool, m)
-	c.sorted = make([]float64, 0, m)
+	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
 		X: e.X, XVar: e.C, calibrator: c,
 		Worst:  make([]Residual, 0, worstSensors),
@@ -105,6 +110,10 @@ func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
 	s.Damping = amp.NewDamper(o.Damping.Fixed())
 	return s
 }
+
+// sampleReach is how near a sample comes to its fixed point, in posterior standard
+// deviations. What it then lacks is nothing beside its own error.
+const sampleReach = 5e-3
 
 // nominalRetention is the factor by which a sample's worth of forgetting
 // tempers the past.
@@ -165,6 +174,10 @@ func (c *Calibrator) solve(ctx context.Context) error {
 		c.outcome = amp.AtLimit
 		c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
 		return ctx.Err()
+	}
+	c.solver.Reach = amp.DefaultReach // the first sample is an offline problem, and solved as such
+	if c.state.Samples > 0 {
+		c.solver.Reach = sampleReach
 	}
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)

@@ -88,9 +88,15 @@ const (
 // predict computes what the past says of every s, with all signals so far
 // multiplied by scale.
 func (c *Calibrator) predict(scale float64) {
+	const block = 64
+	var n, tau, b [block]float64
 	s, r := &c.state, c.retention
-	for mu := range c.m {
-		c.pastS[mu], c.pastSVar[mu] = c.gain.Prior.Posterior(r*s.Count[mu], r*s.Tau[mu], r*scale*s.B[mu])
+	for from := 0; from < c.m; from += block {
+		to := min(from+block, c.m)
+		for i := range to - from {
+			n[i], tau[i], b[i] = r*s.Count[from+i], r*s.Tau[from+i], r*scale*s.B[from+i]
+		}
+		c.gain.Prior.Posteriors(c.pastS[from:to], c.pastSVar[from:to], n[:to-from], tau[:to-from], b[:to-from])
 	}
 	c.pastScale = scale
 }
@@ -100,7 +106,7 @@ func (c *Calibrator) predict(scale float64) {
 // used the Onsager term of AMP has taken their own part out.
 func (c *Calibrator) residuals() {
 	e := c.engine
-	c.sorted = c.sorted[:0]
+	c.sizes = c.sizes[:0]
 	for mu, y := range c.y {
 		if math.IsNaN(y) {
 			c.chi[mu] = y
@@ -109,14 +115,46 @@ func (c *Calibrator) residuals() {
 		d := e.V[mu] + c.gain.NoiseVar + c.pastSVar[mu]*y*y
 		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 		if c.candidate(mu) {
-			c.sorted = append(c.sorted, math.Abs(c.chi[mu]))
+			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
 		}
 	}
-	slices.Sort(c.sorted)
 	c.spread = 0
-	if n := len(c.sorted); n > 0 {
-		c.spread = 0.5 * (c.sorted[(n-1)/2] + c.sorted[n/2]) / medianOfNormal
+	if len(c.sizes) > 0 {
+		c.spread = median(c.sizes) / medianOfNormal
 	}
+}
+
+// median returns the median of v, which it reorders, by Hoare's selection.
+func median(v []float64) float64 {
+	middle := len(v) / 2
+	for lo, hi := 0, len(v)-1; lo < hi; {
+		pivot, i, j := v[lo+(hi-lo)/2], lo, hi
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case middle <= j:
+			hi = j
+		case middle >= i:
+			lo = i
+		default:
+			lo, hi = middle, middle
+		}
+	}
+	if len(v)%2 == 1 {
+		return v[middle]
+	}
+	return 0.5 * (slices.Max(v[:middle]) + v[middle])
 }
 
 // each is called after every iteration.
@@ -238,7 +276,7 @@ func (c *Calibrator) contradiction() float64 {
 	if e.Moved[0] > settled*math.Sqrt(e.SumC[0]) {
 		return contradicted
 	}
-	return max(drifting, 1+3*spreadSD/math.Sqrt(float64(max(1, len(c.sorted)))))
+	return max(drifting, 1+3*spreadSD/math.Sqrt(float64(max(1, len(c.sizes)))))
 }
 
 // tuneMemory chooses what the next sample starts with, so that residuals become

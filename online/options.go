@@ -15,7 +15,8 @@ type Options struct {
 	MaxIter int
 
 	// Tol is the relative change of x̂ between iterations below which a sample
-	// has converged, as in [calamp.Options]. A negative value never stops
+	// has converged, as in [calamp.Options], except that by default, once something
+	// is known of the sensors, 5e-3 of the posterior standard deviation to go are near enough. A negative value never stops
 	// early: exactly MaxIter iterations are done.
 	Tol float64
 
@@ -29,6 +30,10 @@ type Options struct {
 	// Variance uses the squared entries of W (calamp.Exact, the default), or
 	// their mean (calamp.Scalar).
 	Variance calamp.Variance
+
+	// Precision is how the entries of W are stored while solving, as in
+	// [calamp.Options]: with calamp.AutoPrecision every sample begins with a rounded W.
+	Precision calamp.Precision
 
 	// Threads is the number of goroutines; results do not depend on it, down to
 	// the last bit. The default is GOMAXPROCS for large problems, one for
@@ -158,7 +163,7 @@ const defaultMaxIter = 500
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Threads: o.Threads}
+	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads}
 	errs := []error{base.Validate()}
 	if o.Commit > Always {
 		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))

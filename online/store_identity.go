@@ -38,7 +38,8 @@ type Rows interface {
 // Identify takes the fingerprint of the matrix w, whatever precision it is
 // stored in, the prior, the channel and those options that change the recursion:
 // Threads and Freeze do not, and neither do MaxIter, Tol and Damping, unless
-// Tol is negative, where the iterations are counted.
+// Tol is negative, where the iterations are counted, nor Precision, unless W is
+// rounded for good.
 //
 // A prior other than prior.GaussBernoulli must be an encoding.TextMarshaler.
 func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, error) {
@@ -61,6 +62,9 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 	}
 	if o.Tol < 0 {
 		lines = append(lines, fmt.Sprintf("iterations exactly=%d damping=%v", o.MaxIter, o.Damping))
+	}
+	if o.Precision == calamp.SinglePrecision {
+		lines = append(lines, "precision f32")
 	}
 	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
 	id.Fingerprint = fingerprint(id.Model, w)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -136,4 +137,25 @@ func BenchmarkGaussBernoulli(b *testing.B) {
 		g.Posterior(mean, variance, lambda, sigma)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/element")
+}
+
+// The sum over a block is that of its entries.
+func TestSumLogNorm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, g := range []GaussBernoulli{{Density: 0.2, SignalVar: 1}, {Density: 0.7, SignalMean: 2, SignalVar: 0.1}, {Density: 1, SignalMean: -1, SignalVar: 3}} {
+		lambda, sigma := make([]float64, 131), make([]float64, 131)
+		want, size := 0.0, 0.0
+		for i := range lambda {
+			lambda[i], sigma[i] = 3*rng.NormFloat64(), math.Exp(30*rng.Float64()-25)
+			if i%10 == 0 {
+				sigma[i] = math.Inf(1)
+			}
+			one := g.LogNorm(lambda[i], sigma[i])
+			want += one
+			size += math.Abs(one) + lambda[i]*lambda[i]/sigma[i]
+		}
+		if got := g.SumLogNorm(lambda, sigma); !(math.Abs(got-want) <= 1e-14*size) {
+			t.Errorf("%+v: %.17g, one by one %.17g", g, got, want)
+		}
+	}
 }

@@ -1,11 +1,12 @@
 package prior
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"math/bits"
+	"sync"
 
-	"gonum.org/v1/gonum/mat"
+	"github.com/calamp/calamp/internal/cholesky"
 )
 
 // MaxVectorSignals bounds the sum over which of the P entries are non-zero.
@@ -23,103 +24,121 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 	if len(field) != p || len(covariance) != p*p || len(precision) != p*p {
 		panic("calamp: PosteriorVector: slices of different sizes")
 	}
+	supports := 1 << p
 	if g.Density == 1 {
-		full := uint(1)<<p - 1
-		s, err := g.support(full, p, field, precision)
-		if err != nil {
-			return 0, err
-		}
-		copy(mean, s.mean)
-		copy(covariance, s.covariance)
-		return s.logWeight, nil
-	}
-	if p > MaxVectorSignals {
+		supports = 1 // all entries: the others have no weight
+	} else if p > MaxVectorSignals {
 		return 0, fmt.Errorf("the sparse vector posterior sums over 2^P supports and is limited to P ≤ %d, found P = %d", MaxVectorSignals, p)
 	}
+	w := vectorWorks.Get().(*vectorWork)
+	defer vectorWorks.Put(w)
+	w.resize(p, supports)
 
-	supports := make([]supportPosterior, 1<<p)
 	top := math.Inf(-1)
 	for set := range supports {
-		s, err := g.support(uint(set), p, field, precision)
-		if err != nil {
+		if w.logWeights[set], err = g.support(w, uint(set), p, field, precision, w.support(set, p)); err != nil {
 			return 0, err
 		}
-		supports[set] = s
-		top = max(top, s.logWeight)
+		top = max(top, w.logWeights[set])
 	}
 	var total float64
 	clear(mean)
-	for _, s := range supports {
-		w := math.Exp(s.logWeight - top)
-		total += w
-		for k := range mean {
-			mean[k] += w * s.mean[k]
+	for i, l := range w.logWeights {
+		weight := math.Exp(l - top)
+		w.logWeights[i] = weight
+		total += weight
+		for k, m := range w.support(i, p)[:p] {
+			mean[k] += weight * m
 		}
 	}
 	for k := range mean {
 		mean[k] /= total
 	}
 	clear(covariance)
-	for _, s := range supports {
-		w := math.Exp(s.logWeight-top) / total
+	for i, weight := range w.logWeights {
+		weight /= total
+		s := w.support(i, p)
 		for k := range p {
 			for l := range p {
-				covariance[k*p+l] += w * (s.covariance[k*p+l] + (s.mean[k]-mean[k])*(s.mean[l]-mean[l]))
+				covariance[k*p+l] += weight * (s[p+k*p+l] + (s[k]-mean[k])*(s[l]-mean[l]))
 			}
 		}
 	}
 	return top + math.Log(total), nil
 }
 
-type supportPosterior struct {
-	logWeight        float64
-	mean, covariance []float64 // P and P×P, zero outside the support
+// vectorWork is what [GaussBernoulli.PosteriorVector] needs.
+type vectorWork struct {
+	logWeights []float64 // of the supports, and then their weights
+	moments    []float64 // of the supports: mean (P) and covariance (P×P), zero outside the support
+
+	members             []int // of one support
+	factor, inverse, mu []float64
 }
 
-func (g GaussBernoulli) support(set uint, p int, field, precision []float64) (supportPosterior, error) {
-	out := supportPosterior{mean: make([]float64, p), covariance: make([]float64, p*p)}
-	size := bits.OnesCount(set)
-	out.logWeight = float64(size) * math.Log(g.Density)
-	if size < p {
-		out.logWeight += float64(p-size) * math.Log1p(-g.Density)
+var vectorWorks = sync.Pool{New: func() any { return new(vectorWork) }}
+
+func (w *vectorWork) resize(p, supports int) {
+	w.logWeights = resized(w.logWeights, supports)
+	w.moments = resized(w.moments, supports*(p+p*p))
+	w.factor, w.inverse, w.mu = resized(w.factor, p*p), resized(w.inverse, p*p), resized(w.mu, p)
+}
+
+func resized(v []float64, n int) []float64 {
+	if cap(v) < n {
+		return make([]float64, n)
 	}
-	if size == 0 {
-		return out, nil
-	}
-	members := make([]int, 0, size)
+	return v[:n]
+}
+
+// support returns the place of the moments of support i.
+func (w *vectorWork) support(i, p int) []float64 {
+	size := p + p*p
+	return w.moments[i*size : (i+1)*size]
+}
+
+// support writes the moments on one support, a set of bits, or on all entries
+// if all are non-zero, and returns its log-weight.
+func (g GaussBernoulli) support(w *vectorWork, set uint, p int, field, precision, moments []float64) (logWeight float64, err error) {
+	clear(moments)
+	members := w.members[:0]
 	for k := range p {
-		if set>>k&1 == 1 {
+		if g.Density == 1 || set>>k&1 == 1 {
 			members = append(members, k)
 		}
 	}
-	a := mat.NewSymDense(size, nil)
-	h := mat.NewVecDense(size, nil)
+	w.members = members
+	size := len(members)
+	logWeight = float64(size) * math.Log(g.Density)
+	if size < p {
+		logWeight += float64(p-size) * math.Log1p(-g.Density)
+	}
+	if size == 0 {
+		return logWeight, nil
+	}
+	a, mean := w.factor[:size*size], w.mu[:size]
+	fields := 0.0 // hᵀ(A_SS+I/v)⁻¹h
 	for i, k := range members {
-		h.SetVec(i, field[k]+g.SignalMean/g.SignalVar)
-		for j := i; j < size; j++ {
-			a.SetSym(i, j, 0.5*(precision[k*p+members[j]]+precision[members[j]*p+k]))
+		mean[i] = field[k] + g.SignalMean/g.SignalVar
+		for j, l := range members[:i+1] {
+			a[i*size+j] = 0.5 * (precision[k*p+l] + precision[l*p+k])
 		}
-		a.SetSym(i, i, a.At(i, i)+1/g.SignalVar)
+		a[i*size+i] += 1 / g.SignalVar
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(a) {
-		return out, fmt.Errorf("the field's precision is not positive definite")
+	if !cholesky.Factor(a, size) {
+		return 0, errIndefinite
 	}
-	var m mat.VecDense
-	if err := chol.SolveVecTo(&m, h); err != nil {
-		return out, err
-	}
-	var inverse mat.SymDense
-	if err := chol.InverseTo(&inverse); err != nil {
-		return out, err
+	cholesky.Solve(a, mean)
+	cholesky.Inverse(w.inverse, a, size)
+	for i, k := range members {
+		fields += mean[i] * (field[k] + g.SignalMean/g.SignalVar)
+		moments[k] = mean[i]
+		for j, l := range members {
+			moments[p+k*p+l] = w.inverse[i*size+j]
+		}
 	}
 	n := float64(size)
-	out.logWeight += 0.5 * (mat.Dot(h, &m) - n*g.SignalMean*g.SignalMean/g.SignalVar - chol.LogDet() - n*math.Log(g.SignalVar))
-	for i, k := range members {
-		out.mean[k] = m.AtVec(i)
-		for j, l := range members {
-			out.covariance[k*p+l] = inverse.At(i, j)
-		}
-	}
-	return out, nil
+	return logWeight + 0.5*(fields-n*g.SignalMean*g.SignalMean/g.SignalVar-cholesky.LogDet(a, size)-n*math.Log(g.SignalVar)), nil
 }
+
+var errIndefinite = errors.New("the field's precision is not positive definite")

@@ -302,7 +302,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-const goldenKey = "d05b65bdffd48f15f89b57d309e89cb8"
+const goldenKey = "59a5fb62dc821cafa6d6b4daf86909df"
 
 func TestPrediction(t *testing.T) {
 	points := parsed(t, small).Points()

@@ -264,7 +264,7 @@ func (c *calibration) options() *online.Options {
 	o := c.solver.options()
 	return &online.Options{
 		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
-		Variance: o.Variance, Threads: o.Threads,
+		Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
 		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
 		LearnNoise: c.model.learns("noise-var"),
 	}

@@ -60,6 +60,9 @@ func plural(n int, noun string) string {
 }
 
 func storageName(storage string) string {
+	if storage == "f32+f64" {
+		return "float64, dense; float32 at first"
+	}
 	return strings.Replace(storage, "f", "float", 1) + ", dense"
 }
 
@@ -118,6 +121,7 @@ type resultJSON struct {
 	Options          optionsJSON      `json:"options"`
 	ScaleSD          *float64         `json:"scale_sd,omitempty"`
 	LogEvidence      *float64         `json:"log_evidence,omitempty"`
+	Storage          string           `json:"w_storage"`
 	Warnings         []calamp.Warning `json:"warnings"`
 	ConvergedSignals int              `json:"converged_signals"`
 	Metrics          *metrics         `json:"metrics,omitempty"`
@@ -131,7 +135,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			size: sizeOf(data), Model: s.model, Options: s.solver.json(),
-			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence),
+			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
 			Metrics: metricsOf(res, data.Truth), Compare: others, Written: orEmpty(written),
 		})

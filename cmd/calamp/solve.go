@@ -260,7 +260,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := sizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(data.W.Storage())},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(res.Storage)},
 		Model:   s.model.fields(), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
 		Metrics:   metricsOf(res, data.Truth).fields(),

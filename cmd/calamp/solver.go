@@ -21,10 +21,11 @@ type solver struct {
 	noScaleStep bool
 	covariance  string
 	variance    string
+	precision   string
 	threads     int
 }
 
-var defaultSolver = solver{maxIter: 500, covariance: "diagonal", variance: "exact"}
+var defaultSolver = solver{maxIter: 500, covariance: "diagonal", variance: "exact", precision: "auto"}
 
 // dampingValue is --damping: auto, or the fixed fraction.
 type dampingValue struct{ *calamp.Damping }
@@ -57,6 +58,7 @@ func (s *solver) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(choice{&s.covariance, []string{"diagonal", "full"}}, "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(choice{&s.variance, []string{"exact", "scalar"}}, "variance", "squared entries of W, or their mean")
+	flags.Var(choice{&s.precision, []string{"auto", "f32", "f64"}}, "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
 	flags.Var(count{&s.threads, 0}, "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
 }
 
@@ -98,6 +100,12 @@ func (s *solver) options() *calamp.Options {
 	if s.variance == "scalar" {
 		o.Variance = calamp.Scalar
 	}
+	switch s.precision {
+	case "f32":
+		o.Precision = calamp.SinglePrecision
+	case "f64":
+		o.Precision = calamp.DoublePrecision
+	}
 	return o
 }
 
@@ -109,13 +117,14 @@ type optionsJSON struct {
 	ScaleStep  bool     `json:"scale_step"`
 	Covariance string   `json:"covariance"`
 	Variance   string   `json:"variance"`
+	Precision  string   `json:"precision"`
 	Threads    int      `json:"threads"`
 }
 
 func (s *solver) json() optionsJSON {
 	o := optionsJSON{
 		MaxIter: s.maxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep,
-		Covariance: s.covariance, Variance: s.variance, Threads: s.threads,
+		Covariance: s.covariance, Variance: s.variance, Precision: s.precision, Threads: s.threads,
 	}
 	if s.tolGiven {
 		o.Tol = &s.tol
@@ -141,5 +150,6 @@ func (s *solver) fields() []report.Field {
 		{Name: "Scale step", Value: scale},
 		{Name: "Covariance", Value: s.covariance},
 		{Name: "Variance", Value: s.variance},
+		{Name: "Precision of W", Value: s.precision},
 	}
 }

@@ -16,12 +16,13 @@ import (
 
 // Config is what an [Engine] iterates on.
 type Config struct {
-	W       operator.Operator
-	Prior   prior.Prior
-	Channel channel.Channel
-	P       int  // signals iterated together
-	Scalar  bool // use the mean square of W in place of its squared entries
-	Threads int
+	W         operator.Operator
+	Prior     prior.Prior
+	Channel   channel.Channel
+	P         int  // signals iterated together
+	Scalar    bool // use the mean square of W in place of its squared entries
+	Threads   int
+	Precision Precision // of the entries of W
 
 	ScaleLearned bool // the prior takes its scale from the signals, see ScaleSD
 }
@@ -69,8 +70,9 @@ type Engine struct {
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
-	sweep      operator.Sweep
-	Err        error // of the last sweep, which then left the signals as they were
+	sweep      operator.Sweep // one of those of precision
+	precision
+	Err error // of the last sweep, which then left the signals as they were
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -87,7 +89,9 @@ func New(c Config) *Engine {
 		q = 0
 	}
 	pn, mp := c.P*n, m*c.P
-	e := &Engine{Config: c, M: m, N: n, sweep: c.W.NewSweep(c.P, q, c.Threads)}
+	e := &Engine{Config: c, M: m, N: n}
+	e.round()
+	e.prepareSweeps(q)
 	for _, s := range []*[]float64{&e.X, &e.C, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
@@ -276,7 +280,15 @@ func (e *Engine) LogEvidence() float64 {
 	}
 	for i, x := range e.X {
 		d := x - e.Lambda[i]
-		total += e.Prior.LogNorm(e.Lambda[i], e.Sigma[i]) + 0.5*((e.C[i]+d*d)/e.Sigma[i])
+		total += 0.5 * ((e.C[i] + d*d) / e.Sigma[i])
+	}
+	if p, ok := e.Prior.(interface {
+		SumLogNorm(lambda, sigma []float64) float64
+	}); ok {
+		return total + p.SumLogNorm(e.Lambda, e.Sigma)
+	}
+	for i, l := range e.Lambda {
+		total += e.Prior.LogNorm(l, e.Sigma[i])
 	}
 	return total
 }

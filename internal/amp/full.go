@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -27,7 +28,14 @@ type Full struct {
 	logIn  []float64 // N, log-normalisers of the prior's part of the evidence
 	pulls  []float64 // N, x̂ᵀΣ⁻¹(λ-x̂)
 	failed []error   // N, what the prior could not do
+
+	entries func(chunk int) // made once, so that an iteration allocates nothing
+	sensors sync.Pool       // of *channel.Sensor
+	fields  sync.Pool       // of *entryField
 }
+
+// entryField is what the posterior of one entry of all signals is computed in.
+type entryField struct{ precision, covariance, field, mean []float64 }
 
 // NewFull allocates a full-covariance engine, or says why there is none for
 // this prior and channel.
@@ -45,7 +53,7 @@ func NewFull(c Config) (*Full, error) {
 	}
 	f := &Full{Engine: New(c), vector: vector, correlated: correlated, pairs: c.P * (c.P + 1) / 2}
 	e := f.Engine
-	e.sweep = c.W.NewSweep(c.P, f.pairs, c.Threads)
+	e.prepareSweeps(f.pairs)
 	e.h = make([]float64, f.pairs*e.N)
 	f.cov = make([]float64, f.pairs*e.N)
 	f.newCov = make([]float64, f.pairs*e.N)
@@ -55,7 +63,20 @@ func NewFull(c Config) (*Full, error) {
 	f.logIn = make([]float64, e.N)
 	f.pulls = make([]float64, e.N)
 	f.failed = make([]error, e.N)
-	e.rows = f.outputRows
+	e.rows, f.entries = f.outputRows, f.inputEntries
+	p := c.P
+	f.sensors.New = func() any {
+		return &channel.Sensor{
+			Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p),
+			V: make([]float64, p*p), DG: make([]float64, p*p),
+		}
+	}
+	f.fields.New = func() any {
+		return &entryField{
+			precision: make([]float64, p*p), covariance: make([]float64, p*p),
+			field: make([]float64, p), mean: make([]float64, p),
+		}
+	}
 	e.list = append(e.list, f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
 	for k := range c.P {
 		copy(f.cov[f.pair(k, k)*e.N:], e.C[k*e.N:(k+1)*e.N])
@@ -89,10 +110,8 @@ func (f *Full) Step(delta float64) {
 // outputRows turns z and v into ω, V, g and ∂g for a block of sensors.
 func (f *Full) outputRows(first int, z, v, g, d []float64) {
 	p := f.P
-	s := channel.Sensor{
-		Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p),
-		V: make([]float64, p*p), DG: make([]float64, p*p),
-	}
+	s := f.sensors.Get().(*channel.Sensor)
+	defer f.sensors.Put(s)
 	for row := range len(z) / p {
 		mu := first + row
 		f.unpack(s.V, v[row*f.pairs:], 1)
@@ -105,7 +124,7 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 		}
 		copy(s.Y, f.Y[mu*p:(mu+1)*p])
 		s.Index = mu
-		f.correlated.OutputCorrelated(&s)
+		f.correlated.OutputCorrelated(s)
 
 		f.Tau[mu], f.B[mu], f.Count[mu] = s.Tau, s.B, s.Count
 		f.S[mu], f.SVar[mu], f.LogZ[mu], f.dotQ[mu] = s.S, s.SVar, s.LogZ, s.Quadratic
@@ -125,15 +144,19 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 	}
 }
 
+// entryChunk is how many entries a goroutine takes at a time.
+const entryChunk = 64
+
+func (f *Full) inputEntries(chunk int) {
+	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, f.N); i++ {
+		f.failed[i] = f.inputEntry(i)
+	}
+}
+
 func (f *Full) input() {
-	const chunk = 64
-	parallel.Run((f.N+chunk-1)/chunk, f.Threads, func(c int) {
-		for i := c * chunk; i < min((c+1)*chunk, f.N); i++ {
-			f.failed[i] = f.inputEntry(i)
-		}
-	})
+	parallel.Run((f.N+entryChunk-1)/entryChunk, f.Threads, f.entries)
 	f.nextPull = sum(f.pulls)
-	bad := slices.ContainsFunc(f.failed, func(err error) bool { return err != nil })
+	bad := slices.ContainsFunc(f.failed, isError)
 	for k := range f.P {
 		var moved, norm, sumC float64
 		for i := range f.N {
@@ -161,8 +184,9 @@ func (f *Full) input() {
 // A = -Σ_µ W_µi² ∂g_µ the field is Aλ = A x̂ + Σ_µ W_µi g_µ: no inverse is needed.
 func (f *Full) inputEntry(i int) error {
 	p, n := f.P, f.N
-	a, covariance := make([]float64, p*p), make([]float64, p*p)
-	field, mean := make([]float64, p), make([]float64, p)
+	work := f.fields.Get().(*entryField)
+	defer f.fields.Put(work)
+	a, covariance, field, mean := work.precision, work.covariance, work.field, work.mean
 	f.unpack(a, f.h[i:], n)
 	for j := range a {
 		a[j] = -a[j]
@@ -197,6 +221,8 @@ func (f *Full) inputEntry(i int) error {
 	f.logIn[i] = logNorm + 0.5*trace
 	return nil
 }
+
+func isError(err error) bool { return err != nil }
 
 // quadraticForm is Σ_kl g_k V_kl g_l for sensor mu.
 func (f *Full) quadraticForm(mu int) float64 {

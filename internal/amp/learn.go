@@ -41,6 +41,9 @@ const (
 	// square of the corrected readings: below, rounding is what is left of the residuals.
 	leastNoise = 1e-15
 
+	// mostPower is how many times the readings' power a learned prior may expect.
+	mostPower = 4
+
 	// A model that moves by less than this, in standard errors of its parameters, has settled. The
 	// ends of a range move in steps of at least rangeTolerance.
 	modelTolerance = 1e-3
@@ -72,16 +75,36 @@ func (l *Learning) refit(e *Engine) (change float64) {
 	return change
 }
 
+// refitPrior lets the prior fit itself to the fields. It does not take what
+// expects far more power than the readings have: a signal on its way astray
+// would take all others with it.
 func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
-	if l.Step == 0 || l.Step == 1 {
-		next, change := p.Refit(e.Lambda, e.Sigma, 1)
-		e.Prior = next
+	from, step := p, 1.0
+	if l.Step > 0 && l.Step < 1 {
+		from, step = l.fromPrior, l.Step
+	}
+	next, change := from.Refit(e.Lambda, e.Sigma, step)
+	expected := e.W.MeanSquare() * float64(e.N) * (next.Variance() + next.Mean()*next.Mean())
+	if power, _ := e.power(); !(expected <= mostPower*power) {
 		return change
 	}
-	// The change is that from the run's start: the fields alone can tell
-	// whether it has settled, and they do.
-	e.Prior, _ = l.fromPrior.Refit(e.Lambda, e.Sigma, l.Step)
-	return 0
+	e.Prior = next
+	if step < 1 {
+		return 0 // the fields tell whether they have settled; change is that from the start
+	}
+	return change
+}
+
+// power is the mean square of the corrected readings, and their number.
+func (e *Engine) power() (mean, count float64) {
+	for j, y := range e.Y {
+		if !math.IsNaN(y) {
+			z := e.S[j/e.P] * y
+			mean += z * z
+			count++
+		}
+	}
+	return mean / max(count, 1), count
 }
 
 // refitNoise moves Δ towards the stationarity of the Bethe free energy,
@@ -94,7 +117,7 @@ func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
 // sample's own estimate is averaged with the past, by their information on Δ, ½ Σ (∂g)²:
 // samples whose signal or gains are little known say little of the noise.
 func (l *Learning) refitNoise(e *Engine) float64 {
-	var squares, slopes, information, power, count float64
+	var squares, slopes, information float64
 	for j, y := range e.Y {
 		if math.IsNaN(y) {
 			continue
@@ -102,15 +125,12 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 		squares += e.G[j] * e.G[j]
 		slopes -= e.DG[j]
 		information += 0.5 * e.DG[j] * e.DG[j]
-		z := e.S[j/e.P] * y
-		power += z * z
-		count++
 	}
-	if !(slopes > 0) || !(power > 0) {
+	most, count := e.power()
+	if !(slopes > 0) || !(most > 0) {
 		return 0
 	}
 	c := e.Channel.(channel.Noisy)
-	most := power / count
 	least := leastNoise * most
 	now := min(max(c.Noise(), least), most)
 	ratio := squares / slopes
@@ -121,7 +141,7 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
 	next = min(max(next, least), most)
-	e.Channel = c.WithNoise(next)
+	e.Channel = c.WithNoise(next - c.Noise())
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 

@@ -194,7 +194,9 @@ func maximise(slope func(float64) (first, second float64), lo, hi float64) float
 		}
 		step := next - c
 		c = next
-		if math.Abs(step) < 1e-15 {
+		// The next step would be smaller by another such factor; slopes are too
+		// noisy to ask for the last digit.
+		if math.Abs(step) < 1e-15 || second < 0 && math.Abs(step) < 1e-9/math.Sqrt(-second) {
 			break
 		}
 	}

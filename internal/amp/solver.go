@@ -26,6 +26,7 @@ type Iteration interface {
 // rule are the same offline and online. It is allocated once and can run often.
 type Solver struct {
 	Tol        float64 // as in calamp.Options: 0 is the default, negative never stops
+	Reach      float64 // with Tol 0: distance from the fixed point, in posterior standard deviations, that is near enough
 	Damping    Damper  // as it is at the start of a run
 	Gain       channel.Gain
 	ScaleSteps bool // take them; needs Gain
@@ -51,7 +52,9 @@ type Solver struct {
 	drift    float64 // of the global scale in the last step, taken back
 	step     Iteration
 	engine   *Engine
+	counted  []float64 // P, moves of the latest iteration that count
 	accepted []float64 // Change of the latest accepted iteration
+	approach approach
 }
 
 // Line is one accepted iteration.
@@ -75,9 +78,10 @@ const (
 // NewSolver runs step, whose state is in engine.
 func NewSolver(step Iteration, engine *Engine) *Solver {
 	return &Solver{
-		step: step, engine: engine,
+		Reach: DefaultReach,
+		step:  step, engine: engine, approach: newApproach(engine.P),
 		Change: make([]float64, engine.P), Settled: make([]int, engine.P),
-		accepted: make([]float64, engine.P),
+		accepted: make([]float64, engine.P), counted: make([]float64, engine.P),
 	}
 }
 
@@ -105,8 +109,13 @@ const (
 	SettledFor = 3
 
 	// posteriorTolerance is the change, in posterior standard deviations, that
-	// no user can tell from none; the slowest mode may be ten times as far away.
+	// no user can tell from none, however slowly the iteration converges.
 	posteriorTolerance = 1e-6
+
+	// DefaultReach is the distance that no user can tell from none, for an
+	// iteration whose pace shows how far it has to go; single entries may be
+	// ten times as far away.
+	DefaultReach = 1e-5
 
 	// scaleTolerance is the same for the global scale.
 	scaleTolerance = 1e-3
@@ -129,10 +138,12 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	clear(s.Settled)
 	clear(s.Change)
 	clear(s.accepted)
+	s.approach.forget()
 	s.Scale, s.SweepScale, s.Iterations = 1, 1, 0
 	if s.Learn != nil {
 		s.Learn.start(s.engine)
 	}
+	s.engine.begin(s.Tol >= 0)
 	placed := !s.ScaleSteps // is the global scale where it belongs?
 	nextScale := firstScaleStep
 	for t := 1; t <= limit; t++ {
@@ -173,9 +184,15 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		disturbed := s.Each != nil && s.Each(line)
 		if s.learn(t) || disturbed {
 			clear(s.Settled)
+			s.approach.forget()
 			continue
 		}
-		if s.settle() && placed {
+		settled := s.settle() && placed
+		switch {
+		case s.engine.roundedNow() && (settled || s.engine.roundingMatters(line.Change)):
+			s.engine.finish()
+			clear(s.Settled)
+		case settled:
 			return Converged, nil
 		}
 	}
@@ -261,17 +278,22 @@ func (s *Solver) settle() bool {
 	all := true
 	for k := range s.engine.Moved {
 		moved := s.moved(k)
+		s.counted[k] = moved
 		limit := s.Tolerance() * s.engine.Norm[k]
+		near := false
 		if s.Tol == 0 {
-			limit = max(limit, posteriorTolerance*math.Sqrt(s.engine.SumC[k]))
+			sd := math.Sqrt(s.engine.SumC[k])
+			limit = max(limit, posteriorTolerance*sd)
+			near = s.approach.left(k, moved) <= s.Reach*sd
 		}
-		if moved <= limit {
+		if moved <= limit || near {
 			s.Settled[k]++
 		} else {
 			s.Settled[k] = 0
 		}
 		all = all && s.Settled[k] >= SettledFor
 	}
+	s.approach.add(s.counted)
 	return all
 }
 

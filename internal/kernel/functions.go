@@ -29,8 +29,9 @@ const (
 //	e^h(u),   h(u) = slope·u - τu²/2 + n (log1p(u/mode) - u/mode),   u = middle + halfWidth·x,
 //
 // and finds the mean and variance of x under it, for groups of Lanes sensors.
-// The parameters of a group are d[g*GainFields*Lanes:], its results
-// out[g*GainResults*Lanes:]; scratch has Lanes values a node. The exponent is
+// The number of nodes is a multiple of four. The parameters of a group are
+// d[g*GainFields*Lanes:], its results out[g*GainResults*Lanes:]; scratch has
+// 2*Lanes values a node. The exponent is
 // good to a few units in its last place, and so is its exponential. A sensor's
 // result does not depend on its company.
 func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
@@ -38,44 +39,87 @@ func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 		plainGainIntegrals(x, w, groups, d, scratch, out)
 		return
 	}
-	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:len(x)*Lanes], out[:groups*GainResults*Lanes])
+	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
+}
+
+// MostPower is the largest n that [GainPowers] takes: with more, the rounding
+// of 1 + u/mode would be seen in the results.
+const MostPower = 64
+
+// MostRatio is the largest ratio of the ends of the range that [GainPowers]
+// takes: its factors must not leave the range of float64.
+const MostRatio = 1e4
+
+// GainPowers is [GainIntegrals] where n is the same small whole number for all
+// sensors. What is in the place of GainSlope is the slope minus n/mode.
+func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
+	if active == Go {
+		plainGainPowers(x, w, n, groups, d, scratch, out)
+		return
+	}
+	gainPowers(x, w[:len(x)], n, groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
+}
+
+// plainGainPowers takes the logarithm all the same.
+func plainGainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
+	for at := range groups * Lanes {
+		p := gainParameters(d, at)
+		p[GainSlope] += float64(n) * p[GainInverse]
+		p[GainCount] = float64(n)
+		plainGainIntegral(x, w, &p, scratch, out[at/Lanes*GainResults*Lanes+at%Lanes:])
+	}
 }
 
 func plainGainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	for at := range groups * Lanes {
-		group, lane := at/Lanes, at%Lanes
-		field := func(i int) float64 { return d[(group*GainFields+i)*Lanes+lane] }
-		slope, halfTau, n := field(GainSlope), field(GainHalfTau), field(GainCount)
-		inverse, middle, half := field(GainInverse), field(GainMiddle), field(GainHalfWidth)
-		var sum, first, second float64
-		for i, x := range x {
-			u := middle + float64(half*x)
-			h := u * (slope - float64(halfTau*u))
-			if n != 0 {
-				h += float64(n * log1pTail(u*inverse))
-			}
-			weight := w[i] * math.Exp(h)
-			scratch[i] = weight
-			sum += weight
-			first += float64(weight * x)
-		}
-		first /= sum
-		for i, x := range x {
-			second += float64(scratch[i] * (x - first) * (x - first))
-		}
-		for i, v := range [GainResults]float64{GainMass: sum, GainFirst: first, GainSecond: second / sum} {
-			out[(group*GainResults+i)*Lanes+lane] = v
-		}
+		p := gainParameters(d, at)
+		plainGainIntegral(x, w, &p, scratch, out[at/Lanes*GainResults*Lanes+at%Lanes:])
 	}
 }
 
-// log1pTail is log(1+v) - v without cancellation, by its power series where v
-// is small.
+// gainParameters returns those of one sensor.
+func gainParameters(d []float64, at int) (p [GainFields]float64) {
+	for i := range p {
+		p[i] = d[(at/Lanes*GainFields+i)*Lanes+at%Lanes]
+	}
+	return p
+}
+
+func plainGainIntegral(x, w []float64, p *[GainFields]float64, scratch, out []float64) {
+	var sum, first, second float64
+	for i, x := range x {
+		u := p[GainMiddle] + float64(p[GainHalfWidth]*x)
+		h := u * (p[GainSlope] - float64(p[GainHalfTau]*u))
+		if n := p[GainCount]; n != 0 {
+			h += float64(n * log1pTail(u*p[GainInverse]))
+		}
+		weight := w[i] * math.Exp(h)
+		scratch[i] = weight
+		sum += weight
+		first += float64(weight * x)
+	}
+	first /= sum
+	for i, x := range x {
+		second += float64(scratch[i] * (x - first) * (x - first))
+	}
+	for i, v := range [GainResults]float64{GainMass: sum, GainFirst: first, GainSecond: second / sum} {
+		out[i*Lanes] = v
+	}
+}
+
+// log1pTail is log(1+v) - v without cancellation: with s = v/(2+v), where v is
+// small, it is 2 (atanh(s) - s) - s v.
 func log1pTail(v float64) float64 {
-	if math.Abs(v) >= 1.0/128 {
+	if math.Abs(v) >= 0.4 {
 		return math.Log1p(v) - v
 	}
-	return v * v * (-1.0/2 + v*(1.0/3+v*(-1.0/4+v*(1.0/5+v*(-1.0/6+v*(1.0/7+v*(-1.0/8+v*(1.0/9))))))))
+	s := v / (2 + v)
+	z := s * s
+	series := 1.0 / 27
+	for k := 25.0; k >= 3; k -= 2 {
+		series = 1/k + float64(z*series)
+	}
+	return s * (float64(2*z*series) - v)
 }
 
 // Log replaces positive normal values, a multiple of Lanes, by their logarithms.
@@ -86,6 +130,18 @@ func Log(v []float64) {
 	}
 	for i, x := range v {
 		v[i] = math.Log(x)
+	}
+}
+
+// Exp replaces values up to 709, a multiple of Lanes, by their exponentials, with
+// a relative error below 3e-16; below -708 it is e^-708.
+func Exp(v []float64) {
+	if active != Go {
+		exponentials(v)
+		return
+	}
+	for i, x := range v {
+		v[i] = math.Exp(max(x, -708))
 	}
 }
 

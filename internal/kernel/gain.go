@@ -11,27 +11,35 @@ const (
 	ShapeWidth            // standard deviation of the Gaussian that touches at the mode
 	ShapeSkew             // n (width/mode)³
 	ShapeRoom             // from the mode to the nearer end of the range
-	ShapeLeft             // ends of what must be integrated, as offsets
-	ShapeRight            // from the mode
-	ShapeSteepness        // larger slope at these ends, times half their distance
+
+	// Moments of a narrow posterior by the series in ShapeWidth/ShapeMode: its
+	// mass relative to the density at the mode, its mean as an offset from
+	// the mode, its variance. See gainSeries.
+	ShapeSeriesMass
+	ShapeSeriesMean
+	ShapeSeriesVariance
+
+	// What follows is the business of [GainEnds].
+	ShapeLeft      // ends of what must be integrated, as offsets
+	ShapeRight     // from the mode
+	ShapeSteepness // larger slope at these ends, times half their distance
 	ShapeFields
 )
 
 // Tail is the depth below the mode's log-density at which integrals are cut.
 // The density is log-concave, so at worst it decays exponentially and what lies
-// outside carries a fraction Tail² e^-Tail ≈ 1e-15 of the variance.
-const Tail = 42
+// outside carries a fraction Tail² e^-Tail ≈ 1e-13 of the variance.
+const Tail = 37
 
 // GainShapes finds where on [lo, hi] the densities s^n e^{-τs²/2+Bs} are, for a
-// multiple of Lanes sensors.
+// multiple of Lanes sensors. [GainEnds] adds the rest where it is needed.
 func GainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	n, b, out = n[:len(tau)], b[:len(tau)], out[:len(tau)*ShapeFields]
 	if active != Go {
 		gainShapes(n, tau, b, lo, hi, out)
 	}
 	for i := range tau {
-		// Squares of extreme values are out of range in the vector version.
-		if active == Go || !(math.Abs(b[i]) < 1e120 && tau[i] < 1e120 && n[i] < 1e120) {
+		if active == Go || tooLarge(n[i], tau[i], b[i]) {
 			plainGainShape(n[i], tau[i], b[i], lo, hi, out[i/Lanes*ShapeFields*Lanes+i%Lanes:])
 		}
 	}
@@ -40,21 +48,61 @@ func GainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 func plainGainShape(n, tau, b, lo, hi float64, out []float64) {
 	mode := min(max(GainMode(n, tau, b), lo), hi)
 	inverse := 1 / mode
-	d := gainDensity{
-		tau: tau, inverse: inverse, curvature: n * inverse * inverse,
-		slope: gainSlope(n, tau, b, mode),
-	}
-	width := 1 / math.Sqrt(tau+d.curvature)
-	t := width * inverse
-	left, right := -d.reach(mode-lo, -1), d.reach(hi-mode, +1)
-	for i, v := range [ShapeFields]float64{
-		ShapeMode: mode, ShapeSlope: d.slope, ShapeInverse: inverse, ShapeCurvature: d.curvature,
-		ShapeWidth: width, ShapeSkew: n * t * t * t, ShapeRoom: min(mode-lo, hi-mode),
-		ShapeLeft: left, ShapeRight: right,
-		ShapeSteepness: 0.5 * (right - left) * max(d.steepness(left), d.steepness(right)),
+	curvature := n * inverse * inverse
+	width := 1 / math.Sqrt(tau+curvature)
+	t, slope := width*inverse, gainSlope(n, tau, b, mode)
+	skew := n * t * t * t
+	mass, mean, variance := gainSeries(slope*width, t, skew)
+	for i, v := range [ShapeLeft]float64{
+		ShapeMode: mode, ShapeSlope: slope, ShapeInverse: inverse, ShapeCurvature: curvature,
+		ShapeWidth: width, ShapeSkew: skew, ShapeRoom: min(mode-lo, hi-mode),
+		ShapeSeriesMass: width * mass, ShapeSeriesMean: width * mean, ShapeSeriesVariance: width * width * variance,
 	} {
 		out[i*Lanes] = v
 	}
+}
+
+// gainSeries returns the moments, in units of the width, of
+//
+//	exp(-z²/2 + e z + s (z³/3 - t z⁴/4 + t² z⁵/5 - t³ z⁶/6 + …)),
+//
+// a posterior far from the ends of its range, for small s = n t³ and t: e is
+// what rounding the mode left of the slope.
+func gainSeries(e, t, s float64) (mass, mean, variance float64) {
+	mass = math.Sqrt(2*math.Pi) * (1 + 0.5*e*e + s*(e+5.0/6*s) - s*t*(0.75+2.5*t*t))
+	mean = e + s*(1+3*t*t)
+	variance = 1 + s*(2*e+4*s) - s*t*(3+15*t*t)
+	return mass, mean, variance
+}
+
+// GainEnds adds to the shapes of one group of Lanes sensors what of them must be
+// integrated.
+func GainEnds(n, tau, b []float64, lo, hi float64, out []float64) {
+	n, tau, b, out = n[:Lanes], tau[:Lanes], b[:Lanes], out[:Lanes*ShapeFields]
+	if active != Go {
+		gainEnds(tau, lo, hi, out)
+	}
+	for i := range tau {
+		if active == Go || tooLarge(n[i], tau[i], b[i]) {
+			plainGainEnds(tau[i], lo, hi, out[i:])
+		}
+	}
+}
+
+func plainGainEnds(tau, lo, hi float64, out []float64) {
+	mode := out[ShapeMode*Lanes]
+	d := gainDensity{
+		tau: tau, slope: out[ShapeSlope*Lanes],
+		inverse: out[ShapeInverse*Lanes], curvature: out[ShapeCurvature*Lanes],
+	}
+	left, right := -d.reach(mode-lo, -1), d.reach(hi-mode, +1)
+	out[ShapeLeft*Lanes], out[ShapeRight*Lanes] = left, right
+	out[ShapeSteepness*Lanes] = 0.5 * (right - left) * max(d.steepness(left), d.steepness(right))
+}
+
+// tooLarge reports whether squares are out of range in the vector versions.
+func tooLarge(n, tau, b float64) bool {
+	return !(math.Abs(b) < 1e120 && tau < 1e120 && n < 1e120)
 }
 
 // GainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0: the
@@ -104,7 +152,7 @@ func (d *gainDensity) reach(limit, side float64) float64 {
 		return min(limit, parabolaReach(-d.slope, d.tau+d.curvature))
 	}
 	u := limit
-	for range 3 {
+	for range 2 {
 		u = min(u, parabolaReach(d.slope, d.tau+d.curvature/(1+2.0/3*(u*d.inverse))))
 	}
 	return u

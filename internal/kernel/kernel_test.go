@@ -175,6 +175,27 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// math.Exp is itself off by up to a unit in the last place, 2.2e-16.
+func TestExp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	v, want := make([]float64, 4000), make([]float64, 4000)
+	for i := range v {
+		v[i] = -708 + 1417*rng.Float64()
+		if i%2 == 0 {
+			v[i] = (rng.Float64() - 0.5) * math.Exp2(-20*rng.Float64())
+		}
+		want[i] = math.Exp(v[i])
+	}
+	Exp(v)
+	worst := 0.0
+	for i, w := range want {
+		worst = max(worst, math.Abs(v[i]/w-1))
+	}
+	if t.Logf("relative difference from math.Exp %.2g", worst); !(worst < 6e-16) {
+		t.Errorf("relative difference %.2g", worst)
+	}
+}
+
 func TestLog(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	v, want := make([]float64, 4000), make([]float64, 4000)
@@ -197,6 +218,39 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// log(1+v) - v, to its own relative precision: with n = 1/|log(1+v) - v| the
+// density at offset v·mode is 1/e.
+func TestLog1pTail(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, w := make([]float64, 4), []float64{1, 0, 0, 0}
+	d, scratch, out := make([]float64, GainFields*Lanes), make([]float64, 8*Lanes), make([]float64, GainResults*Lanes)
+	worst := 0.0
+	for range 5000 {
+		var want [Lanes]float64
+		for lane := range Lanes {
+			v := math.Exp(-20*rng.Float64()) * (1.9*rng.Float64() - 0.9)
+			want[lane] = math.Log1p(v) - v
+			if math.Abs(v) < 0.3 {
+				want[lane] = 0
+				for k := 40; k >= 2; k-- {
+					want[lane] = want[lane]*-v - 1/float64(k)
+				}
+				want[lane] *= v * v
+			}
+			d[GainInverse*Lanes+lane], d[GainMiddle*Lanes+lane] = 1, v
+			d[GainCount*Lanes+lane] = -1 / want[lane]
+		}
+		GainIntegrals(x, w, 1, d, scratch, out)
+		for lane := range Lanes {
+			// Its logarithm is -1 up to the relative error.
+			worst = max(worst, math.Abs(out[GainMass*Lanes+lane]*math.E-1))
+		}
+	}
+	if t.Logf("relative error %.2g", worst); !(worst < 2e-15) {
+		t.Errorf("relative error %.2g", worst)
+	}
+}
+
 // The two ways to integrate agree to rounding, for any parameters of which the
 // density stays within range.
 func FuzzGainIntegrals(f *testing.F) {
@@ -205,12 +259,13 @@ func FuzzGainIntegrals(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		nodes, groups := 1+rng.IntN(48), 1+rng.IntN(3)
+		nodes, groups := 4+4*rng.IntN(12), 1+rng.IntN(3)
 		x, w := make([]float64, nodes), make([]float64, nodes)
 		for i := range x {
 			x[i], w[i] = 2*rng.Float64()-1, rng.Float64()
 		}
 		d := make([]float64, groups*GainFields*Lanes)
+		power := rng.IntN(MostPower) - MostPower/2
 		for at := range groups * Lanes {
 			field := func(i int, v float64) { d[(at/Lanes*GainFields+i)*Lanes+at%Lanes] = v }
 			mode, half := 0.1+2*rng.Float64(), math.Exp(-20*rng.Float64())
@@ -218,16 +273,26 @@ func FuzzGainIntegrals(f *testing.F) {
 			field(GainSlope, rng.NormFloat64()*20/half)
 			field(GainHalfTau, rng.Float64()*40/(half*half))
 			field(GainCount, []float64{0, 1, 2.5, 10, 1000}[rng.IntN(5)])
+			if power >= 0 {
+				field(GainCount, float64(power))
+			}
 			field(GainInverse, 1/mode)
 			field(GainMiddle, half*rng.NormFloat64()*0.1)
 			field(GainHalfWidth, half)
 		}
 		got, want := make([]float64, groups*GainResults*Lanes), make([]float64, groups*GainResults*Lanes)
-		scratch := make([]float64, nodes*Lanes)
+		scratch := make([]float64, 2*nodes*Lanes)
 		GainIntegrals(x, w, groups, d, scratch, got)
 		plainGainIntegrals(x, w, groups, d, scratch, want)
+		if power >= 0 {
+			for at := range groups * Lanes {
+				lane := d[at/Lanes*GainFields*Lanes+at%Lanes:]
+				lane[GainSlope*Lanes] -= float64(power) * lane[GainInverse*Lanes]
+			}
+			GainPowers(x, w, power, groups, d, scratch, got)
+		}
 		for i, v := range want {
-			if e := math.Abs(got[i] - v); !(e <= 3e-13*math.Abs(v)+1e-13*float64(i/Lanes%GainResults&1)) && nodes > 3 {
+			if e := math.Abs(got[i] - v); !(e <= 3e-13*math.Abs(v)+1e-13*float64(i/Lanes%GainResults&1)) {
 				t.Errorf("result %d: %g, plain Go %g", i, got[i], v)
 			}
 		}
@@ -293,7 +358,7 @@ func BenchmarkGainIntegrals(b *testing.B) {
 	for i := range x {
 		x[i], w[i] = float64(i)/nodes, 1
 	}
-	d, scratch, out := make([]float64, groups*GainFields*Lanes), make([]float64, nodes*Lanes), make([]float64, groups*GainResults*Lanes)
+	d, scratch, out := make([]float64, groups*GainFields*Lanes), make([]float64, 2*nodes*Lanes), make([]float64, groups*GainResults*Lanes)
 	for i := range d {
 		d[i] = 0.1
 	}
@@ -308,4 +373,20 @@ func TestChosenKernelIsThere(t *testing.T) {
 	if _, err := Active(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func BenchmarkGainPowers(b *testing.B) {
+	const nodes, groups = 32, 16
+	x, w := make([]float64, nodes), make([]float64, nodes)
+	for i := range x {
+		x[i], w[i] = float64(i)/nodes, 1
+	}
+	d, scratch, out := make([]float64, groups*GainFields*Lanes), make([]float64, 2*nodes*Lanes), make([]float64, groups*GainResults*Lanes)
+	for i := range d {
+		d[i] = 0.1
+	}
+	for b.Loop() {
+		GainPowers(x, w, 10, groups, d, scratch, out)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/groups/Lanes/nodes, "ns/node")
 }

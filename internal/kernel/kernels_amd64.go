@@ -252,10 +252,20 @@ func readAVX2(w []float32) uint64
 //go:noescape
 func logAVX2(v []float64)
 
+// expAVX2 replaces values up to 709, a multiple of four, by their exponentials.
+//
+//go:noescape
+func expAVX2(v []float64)
+
 // gainIntegralsAVX2 is gainIntegrals with AVX2.
 //
 //go:noescape
 func gainIntegralsAVX2(x []float64, w []float64, groups int, d []float64, scratch []float64, out []float64)
+
+// gainPowersAVX2 is gainPowers with AVX2.
+//
+//go:noescape
+func gainPowersAVX2(x []float64, w []float64, n int, groups int, d []float64, scratch []float64, out []float64)
 
 // gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.
 //
@@ -266,3 +276,8 @@ func gaussBernoulliAVX2(mean []float64, variance []float64, lambda []float64, si
 //
 //go:noescape
 func gainShapesAVX2(n []float64, tau []float64, b []float64, lo float64, hi float64, out []float64)
+
+// gainEndsAVX2 is gainEnds with AVX2, for four sensors.
+//
+//go:noescape
+func gainEndsAVX2(tau []float64, lo float64, hi float64, out []float64)

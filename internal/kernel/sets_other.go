@@ -12,6 +12,12 @@ func readVector([]float32) uint64 { panic(noVectors) }
 
 func logarithms([]float64) { panic(noVectors) }
 
+func exponentials([]float64) { panic(noVectors) }
+
+func gainPowers(_, _ []float64, _, _ int, _, _, _ []float64) { panic(noVectors) }
+
+func gainEnds(_ []float64, _, _ float64, _ []float64) { panic(noVectors) }
+
 func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
 
 func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }

@@ -9,6 +9,14 @@ func readVector(w []float32) uint64 { return readAVX2(w) }
 
 func logarithms(v []float64) { logAVX2(v) }
 
+func exponentials(v []float64) { expAVX2(v) }
+
+func gainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
+	gainPowersAVX2(x, w, n, groups, d, scratch, out)
+}
+
+func gainEnds(tau []float64, lo, hi float64, out []float64) { gainEndsAVX2(tau, lo, hi, out) }
+
 func gainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	gainIntegralsAVX2(x, w, groups, d, scratch, out)
 }

@@ -14,19 +14,28 @@ const batch = 64
 type workspace struct {
 	n, tau, b [batch]float64 // with the calibration prior's part
 	shapes    [batch * kernel.ShapeFields]float64
-	rule      [batch]int8
-	count     [16]int        // sensors of every rule
-	members   [batch]uint8   // of one rule
-	modes     [batch]float64 // and their logarithms
-	mass      [batch]float64 // and its logarithm
+	task      [batch]int8            // by what each sensor is integrated, or one of the below
+	sizes     [2 * rulesAtMost]uint8 // sensors of every task
+	members   [batch]uint8           // of all tasks, task by task
+	modes     [batch]float64         // and their logarithms
+	mass      [batch]float64         // and its logarithm
 	integrals
 }
+
+// A task is a rule, for the sensors whose n is small and whole, and plus rulesAtMost
+// for the others. Or it is none:
+const (
+	pointMass = -1 // so steep that double precision sees a point mass
+	narrow    = -2 // integrated by a series
+
+	rulesAtMost = 16
+)
 
 // integrals is what the kernel needs.
 type integrals struct {
 	d       [batch * kernel.GainFields]float64
 	out     [batch * kernel.GainResults]float64
-	scratch [mostNodes * kernel.Lanes]float64
+	scratch [2 * mostNodes * kernel.Lanes]float64
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
@@ -42,7 +51,7 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
 		padded := padding(end - first)
 		kernel.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
-		s.choose(end - first)
+		s.choose(mean[first:end], variance[first:end], lo, hi)
 		s.integrate(mean[first:end], variance[first:end], lo, hi)
 		s.logarithms(logNorm[first:end])
 	}
@@ -63,117 +72,178 @@ func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 	}
 }
 
-// shape returns one of [kernel.GainShapes] of sensor i.
-func (s *workspace) shape(i, what int) float64 {
-	return s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields+what*kernel.Lanes+i%kernel.Lanes]
+// group returns the shapes of a sensor's group, starting with its own lane.
+func (s *workspace) group(i int) *shapes {
+	return (*shapes)(s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields:])
 }
 
-// pointMass marks a sensor that needs no integral.
-const pointMass = -1
-
-// choose decides by which rule each sensor is integrated.
-func (s *workspace) choose(count int) {
-	clear(s.count[:])
-	for i := range count {
-		s.modes[i], s.mass[i] = s.shape(i, kernel.ShapeMode), 1
-		slope := math.Abs(s.shape(i, kernel.ShapeSlope))
-		if !(slope <= math.MaxFloat64/4) || s.tau[i] > math.MaxFloat64/4 {
-			// So steep that double precision sees a point mass.
-			s.rule[i] = pointMass
-			continue
+// choose decides by which rule each sensor is integrated, and finishes those that
+// need none.
+func (s *workspace) choose(mean, variance []float64, lo, hi float64) {
+	clear(s.sizes[:])
+	powers := hi <= kernel.MostRatio*lo
+	for i := 0; i < len(mean); i += kernel.Lanes {
+		shapes, end := s.group(i), min(i+kernel.Lanes, len(mean))
+		left := false // is there one that is neither narrow nor Gaussian?
+		for j := i; j < end; j++ {
+			task := s.chooseInside(j, shapes)
+			if task == narrow {
+				lane := j % kernel.Lanes
+				s.mass[j] = shapes[kernel.ShapeSeriesMass*kernel.Lanes+lane]
+				mean[j] = s.modes[j] + shapes[kernel.ShapeSeriesMean*kernel.Lanes+lane]
+				variance[j] = shapes[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
+			} else if task == pointMass {
+				mean[j], variance[j] = s.modes[j], 0
+			}
+			s.task[j] = task
+			left = left || task == hermiteRules
 		}
-		r := s.chooseHermite(i)
-		if r == hermiteRules {
-			r = s.chooseLegendre(i)
+		if left {
+			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, shapes[:])
 		}
-		s.rule[i] = int8(r)
-		s.count[r]++
+		for j := i; j < end; j++ {
+			task := s.task[j]
+			if task < 0 {
+				continue
+			}
+			if task == hermiteRules {
+				task = s.chooseLegendre(j, shapes)
+			}
+			if n := s.n[j]; !powers || n > kernel.MostPower || n != math.Trunc(n) {
+				task += rulesAtMost
+			}
+			s.task[j] = task
+			s.sizes[task]++
+		}
 	}
 }
 
-// chooseHermite returns hermiteRules if none will do.
-func (s *workspace) chooseHermite(i int) int {
-	width := s.shape(i, kernel.ShapeWidth)
-	if !(s.shape(i, kernel.ShapeRoom) > hermiteReach*width) || !(hermiteReach*width*s.shape(i, kernel.ShapeInverse) < hermiteSpan) {
+// shapes are those of a group.
+type shapes = [kernel.Lanes * kernel.ShapeFields]float64
+
+// chooseInside returns hermiteRules if the posterior is not one inside its range.
+func (s *workspace) chooseInside(i int, g *shapes) int8 {
+	lane := i % kernel.Lanes
+	s.modes[i], s.mass[i] = g[kernel.ShapeMode*kernel.Lanes+lane], 1
+	slope := math.Abs(g[kernel.ShapeSlope*kernel.Lanes+lane])
+	if !(slope <= math.MaxFloat64/4) || s.tau[i] > math.MaxFloat64/4 {
+		return pointMass
+	}
+	width := g[kernel.ShapeWidth*kernel.Lanes+lane]
+	relative := width * g[kernel.ShapeInverse*kernel.Lanes+lane]
+	if !(g[kernel.ShapeRoom*kernel.Lanes+lane] > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
 		return hermiteRules
 	}
-	skew, r := s.shape(i, kernel.ShapeSkew), 0
+	skew := g[kernel.ShapeSkew*kernel.Lanes+lane]
+	if skew < seriesSkew && relative < seriesWidth {
+		return narrow
+	}
+	r := int8(0)
 	for r < hermiteRules && !(skew < rules[r].limit) {
 		r++
 	}
 	return r
 }
 
-func (s *workspace) chooseLegendre(i int) int {
-	left, right := s.shape(i, kernel.ShapeLeft), s.shape(i, kernel.ShapeRight)
-	steepness := s.shape(i, kernel.ShapeSteepness)
-	middle := s.shape(i, kernel.ShapeMode) + 0.5*(left+right)
-	for r := hermiteRules; r < len(rules)-1; r++ {
-		if steepness < rules[r].limit && (s.n[i] == 0 || middle > rules[r].farthest*0.5*(right-left)) {
-			return r
+func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
+	lane := i % kernel.Lanes
+	left, right := g[kernel.ShapeLeft*kernel.Lanes+lane], g[kernel.ShapeRight*kernel.Lanes+lane]
+	steepness := g[kernel.ShapeSteepness*kernel.Lanes+lane]
+	r := hermiteRules
+	for _, limit := range legendreLimits {
+		if steepness >= limit {
+			r++ // no branch: it would be guessed wrong
 		}
 	}
-	return len(rules) - 1
+	middle, half := s.modes[i]+0.5*(left+right), 0.5*(right-left)
+	for r < len(rules)-1 && s.n[i] != 0 && !(middle > rules[r].farthest*half) {
+		r++
+	}
+	return int8(r)
 }
 
-// integrate finds the moments of all sensors of a batch, rule by rule.
+// integrate finds the moments of the sensors that choose has left, task by task.
 func (s *workspace) integrate(mean, variance []float64, lo, hi float64) {
-	for i := range mean {
-		if s.rule[i] == pointMass {
-			mean[i], variance[i] = s.modes[i], 0
+	var next [2 * rulesAtMost]uint8
+	for task := 1; task < len(next); task++ {
+		next[task] = next[task-1] + s.sizes[task-1]
+	}
+	for i, task := range s.task[:len(mean)] {
+		if task >= 0 {
+			s.members[next[task]] = uint8(i)
+			next[task]++
 		}
 	}
-	for r := range rules {
-		if s.count[r] == 0 {
+	for task, size := range s.sizes {
+		if size == 0 {
 			continue
 		}
-		members := s.members[:0]
-		for i := range mean {
-			if int(s.rule[i]) == r {
-				members = append(members, uint8(i))
-			}
+		members := s.members[next[task]-size : next[task]]
+		if task >= rulesAtMost {
+			s.integrateRule(task-rulesAtMost, -1, members, mean, variance, lo, hi)
+			continue
 		}
-		s.integrateRule(r, members)
-		for at, i := range members {
-			halfWidth, middle := s.parameter(at, kernel.GainHalfWidth), s.parameter(at, kernel.GainMiddle)
-			s.mass[i] = halfWidth * s.result(at, kernel.GainMass)
-			mean[i] = min(max(s.modes[i]+(middle+halfWidth*s.result(at, kernel.GainFirst)), lo), hi)
-			variance[i] = halfWidth * halfWidth * s.result(at, kernel.GainSecond)
+		s.sortByCount(members)
+		for first, end := 0, 0; first < len(members); first = end {
+			n := s.n[members[first]]
+			for end = first + 1; end < len(members) && s.n[members[end]] == n; {
+				end++
+			}
+			s.integrateRule(task, int(n), members[first:end], mean, variance, lo, hi)
 		}
 	}
 }
 
-// integrateRule runs the kernel for the sensors of one rule. The last group is
-// filled up with copies of its last sensor.
-func (s *workspace) integrateRule(r int, members []uint8) {
+// sortByCount sorts members, nearly always of one n, by insertion.
+func (s *workspace) sortByCount(members []uint8) {
+	for at, i := range members {
+		for ; at > 0 && s.n[members[at-1]] > s.n[i]; at-- {
+			members[at] = members[at-1]
+		}
+		members[at] = i
+	}
+}
+
+// integrateRule finds the moments of sensors of one rule, whose n is power unless
+// that is negative. The last group is filled up with copies of its last sensor.
+func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance []float64, lo, hi float64) {
 	padded := padding(len(members))
 	for at := range padded {
 		i := int(members[min(at, len(members)-1)])
-		halfTau, left, right := 0.5*s.tau[i], s.shape(i, kernel.ShapeLeft), s.shape(i, kernel.ShapeRight)
+		shapes := s.group(i)[i%kernel.Lanes:]
+		halfTau, left, right := 0.5*s.tau[i], shapes[kernel.ShapeLeft*kernel.Lanes], shapes[kernel.ShapeRight*kernel.Lanes]
 		if r < hermiteRules {
 			// The Gaussian takes all of the quadratic term, and the quadratic
 			// part of the logarithm, which the kernel does not know.
-			halfTau, right = -0.5*s.shape(i, kernel.ShapeCurvature), s.shape(i, kernel.ShapeWidth)
+			halfTau, right = -0.5*shapes[kernel.ShapeCurvature*kernel.Lanes], shapes[kernel.ShapeWidth*kernel.Lanes]
 			left = -right
 		}
+		slope, inverse := shapes[kernel.ShapeSlope*kernel.Lanes], shapes[kernel.ShapeInverse*kernel.Lanes]
+		if power >= 0 {
+			slope -= s.n[i] * inverse
+		}
 		to := s.d[at/kernel.Lanes*kernel.GainFields*kernel.Lanes+at%kernel.Lanes:]
-		to[kernel.GainSlope*kernel.Lanes] = s.shape(i, kernel.ShapeSlope)
+		to[kernel.GainSlope*kernel.Lanes] = slope
 		to[kernel.GainHalfTau*kernel.Lanes] = halfTau
 		to[kernel.GainCount*kernel.Lanes] = s.n[i]
-		to[kernel.GainInverse*kernel.Lanes] = s.shape(i, kernel.ShapeInverse)
+		to[kernel.GainInverse*kernel.Lanes] = inverse
 		to[kernel.GainMiddle*kernel.Lanes] = 0.5 * (left + right)
 		to[kernel.GainHalfWidth*kernel.Lanes] = 0.5 * (right - left)
 	}
-	rule := &rules[r]
-	kernel.GainIntegrals(rule.x, rule.w, padded/kernel.Lanes, s.d[:], s.scratch[:], s.out[:])
-}
-
-func (s *workspace) parameter(at, what int) float64 {
-	return s.d[(at/kernel.Lanes*kernel.GainFields+what)*kernel.Lanes+at%kernel.Lanes]
-}
-
-func (s *workspace) result(at, what int) float64 {
-	return s.out[(at/kernel.Lanes*kernel.GainResults+what)*kernel.Lanes+at%kernel.Lanes]
+	rule, groups := &rules[r], padded/kernel.Lanes
+	if power >= 0 {
+		kernel.GainPowers(rule.x, rule.w, power, groups, s.d[:], s.scratch[:], s.out[:])
+	} else {
+		kernel.GainIntegrals(rule.x, rule.w, groups, s.d[:], s.scratch[:], s.out[:])
+	}
+	for at, i := range members {
+		d := s.d[at/kernel.Lanes*kernel.GainFields*kernel.Lanes+at%kernel.Lanes:]
+		out := s.out[at/kernel.Lanes*kernel.GainResults*kernel.Lanes+at%kernel.Lanes:]
+		halfWidth, middle := d[kernel.GainHalfWidth*kernel.Lanes], d[kernel.GainMiddle*kernel.Lanes]
+		s.mass[i] = halfWidth * out[kernel.GainMass*kernel.Lanes]
+		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[kernel.GainFirst*kernel.Lanes]), lo, hi)
+		variance[i] = halfWidth * halfWidth * out[kernel.GainSecond*kernel.Lanes]
+	}
 }
 
 // logarithms finishes the log-normalisers.
@@ -189,6 +259,6 @@ func (s *workspace) logarithms(logNorm []float64) {
 	kernel.Log(s.modes[:padded])
 	kernel.Log(s.mass[:padded])
 	for i := range logNorm {
-		logNorm[i] = clampFinite(logNorm[i] + s.n[i]*s.modes[i] + s.mass[i])
+		logNorm[i] = clamp(logNorm[i]+s.n[i]*s.modes[i]+s.mass[i], -math.MaxFloat64, math.MaxFloat64)
 	}
 }

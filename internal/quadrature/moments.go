@@ -65,6 +65,14 @@ func log1pCubic(v float64) float64 {
 	return math.Log1p(v) - v + 0.5*v*v
 }
 
-func clampFinite(v float64) float64 {
-	return min(max(v, -math.MaxFloat64), math.MaxFloat64)
+// clamp is min(max(v, lo), hi) without their care for NaN and signed zeros, which
+// takes longer than the rest.
+func clamp(v, lo, hi float64) float64 {
+	if v < lo {
+		return lo
+	}
+	if v > hi {
+		return hi
+	}
+	return v
 }

@@ -74,21 +74,48 @@ func polynomial(c []float64, x Register) Register {
 	return terms[0]
 }
 
-// exp replaces x by e^x, relative error below 3e-16; below -708 it is e^-708.
-func exp(x Register) {
-	k, r := YMM(), YMM()
-	VMAXPD(value(-708), x, x)
-	VMOVUPD(value(magic), k)
-	VFMADD231PD(value(math.Log2E), x, k)
-	VSUBPD(value(magic), k, r)
+// exp replaces every x by e^x, relative error below 3e-16; below -708 it is
+// e^-708. One alone waits for results, so its polynomial is by Estrin's scheme;
+// several go in step, by Horner's, which has fewer operations.
+func exp(x ...Register) {
+	k, r := make([]Register, len(x)), make([]Register, len(x))
+	for i, x := range x {
+		k[i], r[i] = YMM(), YMM()
+		VMAXPD(value(-708), x, x)
+		VMOVUPD(value(magic), k[i])
+		VFMADD231PD(value(math.Log2E), x, k[i])
+	}
+	for i := range x {
+		VSUBPD(value(magic), k[i], r[i])
+		VPSLLQ(U8(52), k[i], k[i])
+	}
 	const high = 0x3fe62e42fee00000    // the leading 32 bits of log 2
 	const low = 1.9082149292705877e-10 // and the rest
-	VFNMADD231PD(bits(high), r, x)
-	VFNMADD231PD(value(low), r, x)
-	q := polynomial(expSeries, x)
-	VFMADD213PD(value(1), q, x) // 1 + r q(r)
-	VPSLLQ(U8(52), k, k)
-	VPADDQ(k, x, x)
+	for i, x := range x {
+		VFNMADD231PD(bits(high), r[i], x)
+		VFNMADD231PD(value(low), r[i], x)
+	}
+	if len(x) == 1 {
+		r[0] = polynomial(expSeries, x[0])
+	} else {
+		horner(expSeries, x, r)
+	}
+	for i, x := range x {
+		VFMADD213PD(value(1), r[i], x) // 1 + r q(r)
+		VPADDQ(k[i], x, x)
+	}
+}
+
+// horner sets p to the polynomial with these coefficients in each x.
+func horner(c []float64, x, p []Register) {
+	for i := range p {
+		VMOVUPD(value(c[len(c)-1]), p[i])
+	}
+	for j := len(c) - 2; j >= 0; j-- {
+		for i, x := range x {
+			VFMADD213PD(value(c[j]), x, p[i])
+		}
+	}
 }
 
 // split is y = 2^k f with √½ ≤ f < √2.
@@ -180,6 +207,26 @@ func logarithms() {
 	RET()
 }
 
+// exponentials replaces every value by its exponential.
+func exponentials() {
+	TEXT("expAVX2", NOSPLIT, "func(v []float64)")
+	Pragma("noescape")
+	Doc("expAVX2 replaces values up to 709, a multiple of four, by their exponentials.")
+	p, n := base("v"), Load(Param("v").Len(), GP64())
+	SHRQ(U8(2), n)
+	JZ(LabelRef("end"))
+	loop("four", n, func() {
+		x := YMM()
+		VMOVUPD(Mem{Base: p}, x)
+		exp(x)
+		VMOVUPD(x, Mem{Base: p})
+		add(p, 32)
+	})
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
 // Layout of what gainIntegrals is given and returns, in groups of four.
 const (
 	gainFields  = 6 // slope, τ/2, n, 1/mode, middle, half-width
@@ -191,72 +238,176 @@ func gainIntegrals() {
 	TEXT("gainIntegralsAVX2", NOSPLIT, "func(x, w []float64, groups int, d, scratch, out []float64)")
 	Pragma("noescape")
 	Doc("gainIntegralsAVX2 is gainIntegrals with AVX2.")
-	groups, d, out := number("groups"), base("d"), base("out")
-	field := func(i int) Mem { return Mem{Base: d, Disp: 32 * i} }
-	nodes, scratch := Load(Param("x").Len(), GP64()), base("scratch")
-	loop("group", groups, func() {
-		x, w, weight, i := base("x"), base("w"), GP64(), GP64()
-		MOVQ(scratch, weight)
-		MOVQ(nodes, i)
-		sums := kernels{isa: isa{lanes: 4}}.zeroed(2)
-		sum, first := sums[0], sums[1]
+	gainGroups(func(g gainGroup) {
+		x, w, exponent, i := base("x"), base("w"), GP64(), GP64()
+		MOVQ(g.scratch, exponent)
+		MOVQ(g.nodes, i)
 		loop("node", i, func() {
 			at, u, v, q := YMM(), YMM(), YMM(), YMM()
 			VBROADCASTSD(Mem{Base: x}, at)
-			VMOVUPD(field(5), u)
-			VFMADD213PD(field(4), at, u)
-			VMULPD(field(3), u, v)
-			VMOVUPD(field(0), q)
-			VFNMADD231PD(field(1), u, q)
+			VMOVUPD(g.field(5), u)
+			VFMADD213PD(g.field(4), at, u)
+			VMULPD(g.field(3), u, v)
+			VMOVUPD(g.field(0), q)
+			VFNMADD231PD(g.field(1), u, q)
 			VMULPD(u, q, q) // u (slope - τu/2)
 			l := log1p(v, true)
-			VFMADD231PD(field(2), l, q)
-			VMOVUPD(q, Mem{Base: weight})
-			add(x, 8)
-			add(weight, 32)
-		})
-		// The exponentials apart: two short chains of operations overlap better
-		// with those of the next nodes than one long one.
-		x = base("x")
-		MOVQ(scratch, weight)
-		MOVQ(nodes, i)
-		loop("exponential", i, func() {
-			at, q, weightOf := YMM(), YMM(), YMM()
-			VMOVUPD(Mem{Base: weight}, q)
-			exp(q)
-			VBROADCASTSD(Mem{Base: x}, at)
-			VBROADCASTSD(Mem{Base: w}, weightOf)
-			VMULPD(weightOf, q, q)
-			VMOVUPD(q, Mem{Base: weight})
-			VADDPD(q, sum, sum)
-			VFMADD231PD(at, q, first)
+			VFMADD231PD(g.field(2), l, q)
+			VMOVUPD(q, Mem{Base: exponent})
+			VBROADCASTSD(Mem{Base: w}, at)
+			VMOVUPD(at, Mem{Base: exponent, Disp: 32})
 			add(x, 8)
 			add(w, 8)
-			add(weight, 32)
+			add(exponent, 64)
 		})
-		VDIVPD(sum, first, first)
-		second := kernels{isa: isa{lanes: 4}}.zeroed(1)[0]
-		xs := base("x")
-		MOVQ(scratch, weight)
-		MOVQ(nodes, i)
-		loop("spread", i, func() {
-			at := YMM()
-			VBROADCASTSD(Mem{Base: xs}, at)
-			VSUBPD(first, at, at)
-			VMULPD(at, at, at)
-			VFMADD231PD(Mem{Base: weight}, at, second)
-			add(xs, 8)
-			add(weight, 32)
+	})
+}
+
+// gainPowers is gainIntegrals where all sensors have one small whole n: a power
+// takes a tenth of the operations of a logarithm. Four nodes at a time, so that
+// the loop over the bits of n is walked less often.
+func gainPowers() {
+	TEXT("gainPowersAVX2", NOSPLIT, "func(x, w []float64, n, groups int, d, scratch, out []float64)")
+	Pragma("noescape")
+	Doc("gainPowersAVX2 is gainPowers with AVX2.")
+	n := number("n")
+	gainGroups(func(g gainGroup) {
+		x, w, exponent, i := base("x"), base("w"), GP64(), GP64()
+		MOVQ(g.scratch, exponent)
+		MOVQ(g.nodes, i)
+		SHRQ(U8(2), i)
+		loop("nodes", i, func() {
+			var powers, ratio [4]Register
+			for j := range ratio {
+				u, q, v := YMM(), YMM(), YMM()
+				VBROADCASTSD(Mem{Base: x, Disp: 8 * j}, v)
+				VMOVUPD(g.field(5), u)
+				VFMADD213PD(g.field(4), v, u)
+				VMOVUPD(g.field(0), q)
+				VFNMADD231PD(g.field(1), u, q)
+				VMULPD(u, q, q)
+				VMOVUPD(q, Mem{Base: exponent, Disp: 64 * j})
+				VMOVUPD(g.field(3), v)
+				VFMADD213PD(value(1), u, v) // s/mode
+				powers[j], ratio[j] = YMM(), v
+				VBROADCASTSD(Mem{Base: w, Disp: 8 * j}, powers[j])
+			}
+			bit := GP64()
+			MOVQ(n, bit)
+			Label("bit")
+			TESTQ(U32(1), bit)
+			JZ(LabelRef("even"))
+			for j, p := range powers {
+				VMULPD(ratio[j], p, p)
+			}
+			Label("even")
+			SHRQ(U8(1), bit)
+			JZ(LabelRef("done"))
+			for _, v := range ratio {
+				VMULPD(v, v, v)
+			}
+			JMP(LabelRef("bit"))
+			Label("done")
+			for j, p := range powers {
+				VMOVUPD(p, Mem{Base: exponent, Disp: 64*j + 32})
+			}
+			add(x, 32)
+			add(w, 32)
+			add(exponent, 256)
 		})
-		VDIVPD(sum, second, second)
-		VMOVUPD(sum, Mem{Base: out})
-		VMOVUPD(first, Mem{Base: out, Disp: 32})
-		VMOVUPD(second, Mem{Base: out, Disp: 64})
-		add(d, 32*gainFields)
-		add(out, 32*gainResults)
+	})
+}
+
+// gainGroup is where the values of a group of sensors are. For every node there
+// are an exponent and a factor in scratch.
+type gainGroup struct{ nodes, d, scratch, out Register }
+
+func (g gainGroup) field(i int) Mem { return Mem{Base: g.d, Disp: 32 * i} }
+
+// gainGroups writes the body of a function that integrates groups, after what
+// finds the exponents and factors of one.
+func gainGroups(exponents func(gainGroup)) {
+	groups := number("groups")
+	g := gainGroup{nodes: Load(Param("x").Len(), GP64()), d: base("d"), scratch: base("scratch"), out: base("out")}
+	loop("group", groups, func() {
+		exponents(g)
+		sum, first := g.weights()
+		g.spread(sum, first)
+		add(g.d, 32*gainFields)
+		add(g.out, 32*gainResults)
 	})
 	VZEROUPPER()
 	RET()
+}
+
+// weights replaces the exponents by the nodes' weights, and returns the sum of
+// these, and times the nodes.
+func (g gainGroup) weights() (sum, first Register) {
+	x, p, i := base("x"), GP64(), GP64()
+	MOVQ(g.scratch, p)
+	MOVQ(g.nodes, i)
+	SHRQ(U8(2), i)
+	sums := kernels{isa: isa{lanes: 4}}.zeroed(2)
+	sum, first = sums[0], sums[1]
+	loop("exponential", i, func() {
+		var q [4]Register
+		for j := range q {
+			q[j] = YMM()
+			VMOVUPD(Mem{Base: p, Disp: 64 * j}, q[j])
+		}
+		exp(q[:]...)
+		for j, q := range q {
+			VMULPD(Mem{Base: p, Disp: 64*j + 32}, q, q)
+			VMOVUPD(q, Mem{Base: p, Disp: 64 * j})
+		}
+		var moments [4]Register
+		for j, q := range q {
+			moments[j] = YMM()
+			VBROADCASTSD(Mem{Base: x, Disp: 8 * j}, moments[j])
+			VMULPD(q, moments[j], moments[j])
+		}
+		for _, four := range []struct {
+			of    [4]Register
+			total Register
+		}{{q, sum}, {moments, first}} {
+			VADDPD(four.of[1], four.of[0], four.of[0])
+			VADDPD(four.of[3], four.of[2], four.of[2])
+			VADDPD(four.of[2], four.of[0], four.of[0])
+			VADDPD(four.of[0], four.total, four.total)
+		}
+		add(x, 32)
+		add(p, 256)
+	})
+	return sum, first
+}
+
+// spread writes the results, from the sums of the weights and of these times the
+// nodes.
+func (g gainGroup) spread(sum, first Register) {
+	VDIVPD(sum, first, first)
+	second := kernels{isa: isa{lanes: 4}}.zeroed(4)
+	x, p, i := base("x"), GP64(), GP64()
+	MOVQ(g.scratch, p)
+	MOVQ(g.nodes, i)
+	SHRQ(U8(2), i)
+	loop("spread", i, func() {
+		for j, s := range second {
+			at := YMM()
+			VBROADCASTSD(Mem{Base: x, Disp: 8 * j}, at)
+			VSUBPD(first, at, at)
+			VMULPD(at, at, at)
+			VFMADD231PD(Mem{Base: p, Disp: 64 * j}, at, s)
+		}
+		add(x, 32)
+		add(p, 256)
+	})
+	VADDPD(second[1], second[0], second[0])
+	VADDPD(second[3], second[2], second[2])
+	VADDPD(second[2], second[0], second[0])
+	VDIVPD(sum, second[0], second[0])
+	VMOVUPD(sum, Mem{Base: g.out})
+	VMOVUPD(first, Mem{Base: g.out, Disp: 32})
+	VMOVUPD(second[0], Mem{Base: g.out, Disp: 64})
 }
 
 // gaussBernoulli is the denoiser; see the Go version for the formulas.
@@ -266,19 +417,7 @@ func gaussBernoulli() {
 	Doc("gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.")
 	mean, variance, lambda, sigma := base("mean"), base("variance"), base("lambda"), base("sigma")
 	n := Load(Param("lambda").Len(), GP64())
-	parameter := func(name string) Mem {
-		m, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
-		return m.Addr
-	}
-	all := func(name string) Register {
-		v := YMM()
-		VBROADCASTSD(parameter(name), v)
-		return v
-	}
-	center, power := all("signalMean"), all("signalVar")
+	center, power := broadcast("signalMean"), broadcast("signalVar")
 	inversePower := YMM()
 	VMOVUPD(value(1), inversePower)
 	VDIVPD(power, inversePower, inversePower)
@@ -321,7 +460,7 @@ func gaussBernoulli() {
 		VFMADD231PD(b, t, a)
 		VMULPD(scale, a, a)
 		VSUBPD(log1p(ratio, false), quadratic, quadratic)
-		odds := all("logOdds")
+		odds := broadcast("logOdds")
 		VFMADD231PD(value(0.5), quadratic, odds)
 		// Probability of the slab, and of the spike.
 		e := YMM()
@@ -359,6 +498,9 @@ const (
 	shapeWidth
 	shapeSkew
 	shapeRoom
+	shapeSeriesMass
+	shapeSeriesMean
+	shapeSeriesVariance
 	shapeLeft
 	shapeRight
 	shapeSteepness
@@ -366,7 +508,7 @@ const (
 )
 
 // tail is that of package kernel.
-const tail = 42
+const tail = 37
 
 // gainShapes finds where four gain posteriors are; see the Go version.
 func gainShapes() {
@@ -375,16 +517,7 @@ func gainShapes() {
 	Doc("gainShapesAVX2 is gainShapes with AVX2, for a multiple of four sensors.")
 	ns, taus, bs, out := base("n"), base("tau"), base("b"), base("out")
 	i := Load(Param("tau").Len(), GP64())
-	bound := func(name string) Register {
-		m, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
-		v := YMM()
-		VBROADCASTSD(m.Addr, v)
-		return v
-	}
-	lo, hi := bound("lo"), bound("hi")
+	lo, hi := broadcast("lo"), broadcast("hi")
 	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
 	n, tau, b := Mem{Base: ns}, Mem{Base: taus}, Mem{Base: bs}
 	SHRQ(U8(2), i)
@@ -409,56 +542,19 @@ func gainShapes() {
 		VSQRTPD(total, total)
 		VDIVPD(total, width, width)
 		VMOVUPD(width, field(shapeWidth))
-		VMULPD(inverse, width, width)
-		VMULPD(width, width, total)
-		VMULPD(width, total, total)
-		VMULPD(n, total, total)
-		VMOVUPD(total, field(shapeSkew))
+		t, skew := YMM(), YMM()
+		VMULPD(inverse, width, t)
+		VMULPD(t, t, skew)
+		VMULPD(t, skew, skew)
+		VMULPD(n, skew, skew)
+		VMOVUPD(skew, field(shapeSkew))
+		gainSeries(width, t, skew, field)
 
-		left, right, room := YMM(), YMM(), YMM()
+		left, right := YMM(), YMM()
 		VSUBPD(lo, mode, left)
 		VSUBPD(mode, hi, right)
-		VMINPD(left, right, room)
-		VMOVUPD(room, field(shapeRoom))
-		slope := YMM()
-		VMOVUPD(bits(1<<63), slope)
-		VXORPD(field(shapeSlope), slope, slope)
-		reach := YMM()
-		VADDPD(tau, curvature, reach)
-		parabolaReach(slope, reach)
-		VMINPD(left, reach, left)
-		VXORPD(bits(1<<63), left, left)
-		VMOVUPD(left, field(shapeLeft))
-		VMOVUPD(field(shapeSlope), slope)
-		for range 3 {
-			closer := YMM()
-			VMULPD(inverse, right, closer)
-			VMULPD(value(2.0/3), closer, closer)
-			VADDPD(value(1), closer, closer)
-			VDIVPD(closer, curvature, closer)
-			VADDPD(tau, closer, closer)
-			parabolaReach(slope, closer)
-			VMINPD(right, closer, right)
-		}
-		VMOVUPD(right, field(shapeRight))
-
-		steep := func(u Register) Register {
-			s, d := YMM(), YMM()
-			VMOVUPD(value(1), d)
-			VFMADD231PD(inverse, u, d)
-			VDIVPD(d, curvature, d)
-			VADDPD(tau, d, d)
-			VMOVUPD(slope, s)
-			VFNMADD231PD(d, u, s)
-			VANDPD(bits(1<<63-1), s, s)
-			return s
-		}
-		steepness := steep(left)
-		VMAXPD(steep(right), steepness, steepness)
-		VSUBPD(left, right, right)
-		VMULPD(right, steepness, steepness)
-		VMULPD(value(0.5), steepness, steepness)
-		VMOVUPD(steepness, field(shapeSteepness))
+		VMINPD(left, right, right)
+		VMOVUPD(right, field(shapeRoom))
 		for _, p := range []Register{ns, taus, bs} {
 			add(p, 32)
 		}
@@ -467,6 +563,116 @@ func gainShapes() {
 	Label("end")
 	VZEROUPPER()
 	RET()
+}
+
+// gainSeries writes the moments of a narrow posterior; see the Go version.
+func gainSeries(width, t, skew Register, field func(int) Mem) {
+	e, st, t2, a := YMM(), YMM(), YMM(), YMM()
+	VMULPD(field(shapeSlope), width, e)
+	VMULPD(skew, t, st)
+	VMULPD(t, t, t2)
+	VMOVUPD(value(3), a)
+	VFMADD213PD(value(1), t2, a)
+	VFMADD213PD(e, skew, a) // e + s (1 + 3t²)
+	VMULPD(width, a, a)
+	VMOVUPD(a, field(shapeSeriesMean))
+
+	b := YMM()
+	VMOVUPD(value(-15), b)
+	VFMADD213PD(value(-3), t2, b)
+	VMULPD(st, b, b) // -3st - 15st³
+	c := YMM()
+	VADDPD(e, e, c)
+	VFMADD231PD(value(4), skew, c)
+	VFMADD231PD(skew, c, b)
+	VADDPD(value(1), b, b)
+	VMULPD(width, b, b)
+	VMULPD(width, b, b)
+	VMOVUPD(b, field(shapeSeriesVariance))
+
+	d := YMM()
+	VMOVUPD(value(-2.5), d)
+	VFMADD213PD(value(-0.75), t2, d)
+	VMULPD(st, d, d)
+	VMULPD(value(5.0/6), skew, c)
+	VADDPD(e, c, c)
+	VFMADD231PD(skew, c, d)
+	VMULPD(value(0.5), e, c)
+	VFMADD231PD(e, c, d)
+	VADDPD(value(1), d, d)
+	VMULPD(value(math.Sqrt(2*math.Pi)), width, c)
+	VMULPD(c, d, d)
+	VMOVUPD(d, field(shapeSeriesMass))
+}
+
+// gainEnds finds what must be integrated of four gain posteriors; see the Go
+// version.
+func gainEnds() {
+	TEXT("gainEndsAVX2", NOSPLIT, "func(tau []float64, lo, hi float64, out []float64)")
+	Pragma("noescape")
+	Doc("gainEndsAVX2 is gainEnds with AVX2, for four sensors.")
+	tau, out := Mem{Base: base("tau")}, base("out")
+	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
+	lo, hi := broadcast("lo"), broadcast("hi")
+	mode, inverse, curvature := field(shapeMode), YMM(), YMM()
+	VMOVUPD(field(shapeInverse), inverse)
+	VMOVUPD(field(shapeCurvature), curvature)
+	left, right := YMM(), YMM()
+	VMOVUPD(mode, left)
+	VSUBPD(left, hi, right)
+	VSUBPD(lo, left, left)
+	slope := YMM()
+	VMOVUPD(bits(1<<63), slope)
+	VXORPD(field(shapeSlope), slope, slope)
+	reach := YMM()
+	VADDPD(tau, curvature, reach)
+	parabolaReach(slope, reach)
+	VMINPD(left, reach, left)
+	VXORPD(bits(1<<63), left, left)
+	VMOVUPD(left, field(shapeLeft))
+	VMOVUPD(field(shapeSlope), slope)
+	for range 2 {
+		closer := YMM()
+		VMULPD(inverse, right, closer)
+		VMULPD(value(2.0/3), closer, closer)
+		VADDPD(value(1), closer, closer)
+		VDIVPD(closer, curvature, closer)
+		VADDPD(tau, closer, closer)
+		parabolaReach(slope, closer)
+		VMINPD(right, closer, right)
+	}
+	VMOVUPD(right, field(shapeRight))
+
+	steep := func(u Register) Register {
+		s, d := YMM(), YMM()
+		VMOVUPD(value(1), d)
+		VFMADD231PD(inverse, u, d)
+		VDIVPD(d, curvature, d)
+		VADDPD(tau, d, d)
+		VMOVUPD(slope, s)
+		VFNMADD231PD(d, u, s)
+		VANDPD(bits(1<<63-1), s, s)
+		return s
+	}
+	steepness := steep(left)
+	VMAXPD(steep(right), steepness, steepness)
+	VSUBPD(left, right, right)
+	VMULPD(right, steepness, steepness)
+	VMULPD(value(0.5), steepness, steepness)
+	VMOVUPD(steepness, field(shapeSteepness))
+	VZEROUPPER()
+	RET()
+}
+
+// broadcast loads a parameter into all lanes.
+func broadcast(name string) Register {
+	m, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	v := YMM()
+	VBROADCASTSD(m.Addr, v)
+	return v
 }
 
 // gainMode returns the positive root of τs² - Bs - n without cancellation.

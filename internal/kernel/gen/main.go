@@ -27,8 +27,11 @@ func main() {
 	}
 	read()
 	logarithms()
+	exponentials()
 	gainIntegrals()
+	gainPowers()
 	gaussBernoulli()
 	gainShapes()
+	gainEnds()
 	Generate()
 }
