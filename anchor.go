@@ -142,8 +142,14 @@ func (r *Result) rescale(c float64) {
 	default: // of the signals before
 		r.field.prior = nil
 	}
-	if g, ok := r.Channel.(channel.Gain); ok {
-		r.Channel = channel.Gain{Prior: g.Prior.Scaled(c), NoiseVar: g.NoiseVar * c * c}
+	if g, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
+		g.Prior, g.NoiseVar = g.Prior.Scaled(c), g.NoiseVar*c*c
+		if f, faulty := r.Channel.(channel.Faulty); faulty {
+			f.Working = g
+			r.Channel = f
+		} else {
+			r.Channel = g
+		}
 	}
 	if q := r.Calibration; q != nil {
 		q.Prior = q.Prior.Scaled(c)

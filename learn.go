@@ -37,7 +37,7 @@ func (r *run) learning() error {
 	if r.opt.Covariance == Full {
 		return errors.New("full covariances: learning the model needs diagonal ones")
 	}
-	if _, ok := r.problem.Channel.(channel.Noisy); o.Noise && !ok {
+	if _, ok := channel.Unwrap(r.problem.Channel).(channel.Noisy); o.Noise && !ok {
 		return fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", r.problem.Channel)
 	}
 	if o.Range && !r.blind {
@@ -103,9 +103,9 @@ func (r *run) start() {
 	}
 	row := r.problem.W.MeanSquare() * float64(r.n)
 	power := max(sensors.level*row*middle*middle, leastPower)
-	if c, ok := r.engine.Channel.(channel.Noisy); ok && r.opt.Learn.Noise {
-		r.engine.Channel = c.WithNoise(max(0, power/(1+guessedRatio)-c.Noise()))
-		r.gain, _ = r.engine.Channel.(channel.Gain)
+	if c, ok := channel.Unwrap(r.engine.Channel).(channel.Noisy); ok && r.opt.Learn.Noise {
+		r.engine.SetWorking(c.WithNoise(max(0, power/(1+guessedRatio)-c.Noise())))
+		r.gain, _ = channel.Unwrap(r.engine.Channel).(channel.Gain)
 	}
 	if g, ok := r.engine.Prior.(prior.LearnedGaussBernoulli); ok {
 		square := max(power-noiseOf(r.engine.Channel), power/(1+guessedRatio)) / row
@@ -206,13 +206,30 @@ func sensorPowers(w operator.Operator, y *mat.Dense) powers {
 
 // spread is the half-width of the range of s, relative to its middle: from the
 // variance of log s², which is what the sensors' powers vary by beyond chance, two
-// standard errors up.
+// standard errors up. The variance is that of a normal distribution with the same
+// median deviation, whatever a few sensors do.
 func (p *powers) spread() float64 {
 	m := float64(len(p.logs))
 	if m < 2 {
 		return leastSpread
 	}
-	variance := meanSquare(centred(p.logs))
-	excess := variance - p.chance + 2*variance*math.Sqrt(2/m)
+	deviations := make([]float64, len(p.logs))
+	for i, u := range p.logs {
+		deviations[i] = math.Abs(u - math.Log(p.level))
+	}
+	slices.Sort(deviations)
+	sd := deviations[len(deviations)/2] / medianOfNormal
+	excess := sd*sd*(1+2*math.Sqrt(3/m)) - p.chance
 	return min(max(math.Sqrt(3*max(excess, 0)/4), leastSpread), mostSpread)
+}
+
+// medianOfNormal is the median of |N(0, 1)|.
+const medianOfNormal = 0.6744897501960817
+
+func meanSquare(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x * x
+	}
+	return total / float64(len(v))
 }

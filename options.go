@@ -10,7 +10,7 @@ import (
 // Options selects the variant of the solver. The zero value, or nil, is the
 // recommended one.
 type Options struct {
-	// MaxIter is the largest number of iterations. The default is 500.
+	// MaxIter is the largest number of iterations. The default is 1000.
 	MaxIter int
 
 	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
@@ -27,6 +27,14 @@ type Options struct {
 	// NoScaleStep leaves the global scale of signals and calibration to the
 	// plain recursion, which finds it slowly, or drifts when the noise is tiny.
 	NoScaleStep bool
+
+	// NoMeanRemoval leaves the means of the rows and columns of W where they are.
+	// Otherwise means that independent entries would not have, as masks of 0 and
+	// 1 have them, are taken out and restored exactly by one or two further
+	// entries of the signals (see [operator.Centred]); without that the
+	// iteration diverges. It is done with diagonal covariances, exact variances
+	// and a W whose entries can be seen, and Result.MeansRemoved tells.
+	NoMeanRemoval bool
 
 	// Covariance keeps a variance for each signal (Diagonal, the default), or
 	// the P×P covariances of Algorithm 1 of the paper (Full), whose
@@ -63,13 +71,13 @@ type Options struct {
 	Observe func(it Iteration, x, s []float64) `toml:"-" json:"-"`
 }
 
-const defaultMaxIter = 500
+const defaultMaxIter = 1000
 
 // Published returns the options of the algorithm as it was published: no
-// damping, no scale step, and exactly iterations iterations, since its stop
+// damping, no scale step, no mean removal, and exactly iterations iterations, since its stop
 // rule is not part of it.
 func Published(iterations int) *Options {
-	return &Options{MaxIter: iterations, Tol: -1, Damping: FixedDamping(0), NoScaleStep: true}
+	return &Options{MaxIter: iterations, Tol: -1, Damping: FixedDamping(0), NoScaleStep: true, NoMeanRemoval: true}
 }
 
 // Validate reports every field with an impossible value.
@@ -105,9 +113,11 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Damping is how much of the old estimate is kept at each update,
-// x ← (1-δ) x_new + δ x_old. The zero value is adaptive: δ follows how well the
-// iteration behaves. Fixed points do not depend on it.
+// Damping is how much of the old is kept at each update: of g and ∂g, of the
+// variances, and of the estimate that fields start from, r ← (1-δ) r_new + δ
+// r_old (Rangan, Schniter, Fletcher, "On the convergence of approximate message
+// passing with arbitrary matrices", 2014). The zero value is adaptive: δ follows
+// how well the iteration behaves. Fixed points do not depend on it.
 type Damping struct {
 	fixed bool
 	delta float64

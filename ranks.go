@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -83,7 +82,7 @@ func (f *field) ranks(truth interface {
 func (r *run) keepPosteriors(res *Result) {
 	e := r.engine
 	if r.blind {
-		res.Calibration = &channel.Posteriors{Prior: r.gain.Prior, Count: e.Count, Tau: e.Tau, B: e.B}
+		res.Calibration = r.calibration()
 	}
 	if d, ok := e.Prior.(prior.Distribution); ok && r.opt.Covariance == Diagonal {
 		res.field = field{d, e.Lambda, e.Sigma}

@@ -20,6 +20,13 @@ type Result struct {
 	SVar []float64 // M, posterior variances, at a fixed global scale
 	Gain []float64 // M, the multiplicative gains 1/S
 
+	// Broken (M) holds the probability of each sensor that its readings have
+	// nothing to do with the signals; BrokenSensors are those where it is above
+	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].
+	Broken        []float64
+	BrokenSensors []BrokenSensor
+	FaultRate     float64
+
 	// ScaleSD is the relative standard deviation of the global scale common to
 	// X and S, which the readings do not determine: an error bar of its own,
 	// beside XVar and SVar. It is 0 when the channel does not calibrate.
@@ -30,12 +37,15 @@ type Result struct {
 	Calibration *channel.Posteriors
 
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
-	// explains the readings; 0 where a reading is missing.
+	// explains the readings; 0 where a reading is missing, or clipped as it should be.
 	Residual *mat.Dense
 
 	// The model that the result rests on: the problem's, with what was learned.
 	Prior   prior.Prior
 	Channel channel.Channel
+	// MeansRemoved says that W was solved without its row or column means, see
+	// Options.NoMeanRemoval; the answer is that of W as given.
+	MeansRemoved bool
 
 	Status     Status
 	Reason     string // the status in a sentence, with numbers
@@ -124,9 +134,12 @@ const (
 	NothingLearned      WarningCode = "nothing-learned"      // posterior of s as wide as its prior
 	UnexplainedVariance WarningCode = "unexplained-variance" // errors far above what the noise explains
 	MatrixMean          WarningCode = "matrix-mean"          // row or column means of W far from zero
+	MatrixSpectrum      WarningCode = "matrix-spectrum"      // W ill-conditioned or correlated: variances too small
 	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
 	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
+	SensorBroken        WarningCode = "sensor-broken"        // readings that have nothing to do with the signals, left out
+	ManyBroken          WarningCode = "many-broken"          // so many of them that the model is in doubt
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
 	RoundedMatrix       WarningCode = "rounded-matrix"       // W in single precision, as asked, beside little noise
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate

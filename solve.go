@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 )
 
 // Solve runs offline cal-AMP on all signals at once (paper, "Cal-AMP as a
@@ -68,6 +69,9 @@ type run struct {
 	zero    []int // of these, the ones whose readings are all exactly zero
 	missing int
 
+	centred  *operator.Centred // W without its means, or nil
+	doubtful bool              // came to rest at estimates that disagree with their variances
+
 	solver *amp.Solver // runs step until it settles
 	trace  []Iteration
 	status Status
@@ -90,7 +94,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{problem: p, opt: opt, m: m, n: n, p: signals}
-	r.gain, r.blind = p.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(p.Channel).(channel.Gain)
 
 	cfg := amp.Config{
 		W: p.W, Prior: p.Prior, Channel: p.Channel, P: signals,
@@ -99,6 +103,13 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	if opt.Precision == SinglePrecision {
 		r.round(&cfg)
+	}
+	if opt.Covariance == Diagonal && !cfg.Scalar && !opt.NoMeanRemoval {
+		centred, err := operator.RemoveMeans(cfg.W)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Centred, r.centred = centred, centred
 	}
 	if opt.Covariance == Full {
 		full, err := amp.NewFull(cfg)
@@ -122,6 +133,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err := r.readings(); err != nil {
 		return nil, err
 	}
+	r.learnFaults(nil)
 	return r, r.checkAnchor()
 }
 
@@ -134,7 +146,7 @@ func (r *run) round(cfg *amp.Config) {
 	}); ok {
 		cfg.Channel = c.WithNoise(r.rounding)
 	}
-	r.gain, r.blind = cfg.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(cfg.Channel).(channel.Gain)
 }
 
 // startCalibration sets s to what is known of it beforehand, which is the answer
@@ -188,6 +200,7 @@ func (r *run) readings() error {
 		}
 		r.missing += len(row) - present
 		copy(r.engine.Y[mu*r.p:], row)
+		r.clip(mu)
 		if nonzero > 0 {
 			continue
 		}
@@ -207,6 +220,15 @@ func (r *run) readings() error {
 	return nil
 }
 
+// clip brings readings beyond the limit at which sensors saturate to it.
+func (r *run) clip(mu int) {
+	for j := mu * r.p; j < (mu+1)*r.p; j++ {
+		if y := r.engine.Y[j]; r.gain.Clips(y) {
+			r.engine.Y[j] = math.Copysign(r.gain.Saturation, y)
+		}
+	}
+}
+
 func (r *run) measured(k int) bool {
 	for mu := range r.m {
 		if y := r.engine.Y[mu*r.p+k]; !math.IsNaN(y) && y != 0 {
@@ -216,30 +238,9 @@ func (r *run) measured(k int) bool {
 	return false
 }
 
-func (r *run) iterate(ctx context.Context) error {
-	limit := r.opt.MaxIter
-	if limit == 0 {
-		limit = defaultMaxIter
-	}
-	outcome, err := r.solver.Run(ctx, limit)
-	done := r.solver.Iterations
-	switch outcome {
-	case amp.Cancelled:
-		r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", done)
-	case amp.Diverged:
-		r.status = Diverged
-		r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
-	case amp.Converged:
-		r.status = Converged
-		r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
-	default:
-		r.status, r.reason = NotConverged, r.limitReason(limit)
-	}
-	return err
-}
-
 // record adds an accepted iteration to the trace and reports it.
 func (r *run) record(l amp.Line) (disturbed bool) {
+	r.learnFaults(r.engine.Broken)
 	it := Iteration{Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
 	it.MeanXVar = mean(r.engine.C)
 	it.MeanSVar = mean(r.engine.SVar)
@@ -255,54 +256,41 @@ func (r *run) record(l amp.Line) (disturbed bool) {
 	return false
 }
 
-func (r *run) limitReason(limit int) string {
-	if r.opt.Tol < 0 {
-		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
-	}
-	done, worst := 0, 0.0
-	for k, n := range r.solver.Settled {
-		if n >= amp.SettledFor {
-			done++
-		}
-		worst = max(worst, r.solver.Change[k])
-	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.solver.Tolerance())
-}
-
 // result copies the engine's state out.
 func (r *run) result() *Result {
 	e := r.engine
 	// What was learned is in the engine.
-	r.gain, r.blind = e.Channel.(channel.Gain)
+	r.gain, r.blind = channel.Unwrap(e.Channel).(channel.Gain)
 	res := &Result{
 		Prior: e.Prior, Channel: r.problem.Channel,
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
-		Gain:     make([]float64, r.m),
-		Residual: mat.NewDense(r.m, r.p, nil),
-		Status:   r.status, Reason: r.reason,
+		Gain:         make([]float64, r.m),
+		Residual:     mat.NewDense(r.m, r.p, nil),
+		MeansRemoved: r.centred != nil,
+		Status:       r.status, Reason: r.reason,
 		Converged: make([]bool, r.p), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.engine.Storage(),
+	}
+	if f, ok := e.Channel.(channel.Faulty); ok {
+		res.Broken = append(res.Broken, e.Broken...)
+		res.BrokenSensors, res.FaultRate = r.brokenSensors(), f.Rate
 	}
 	for k := range r.p {
 		for i := range r.n {
 			res.X.Set(i, k, e.X[k*r.n+i])
 			res.XVar.Set(i, k, e.C[k*r.n+i])
 		}
-		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor
+		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor && !r.doubtful
 	}
 	if r.opt.Learn != (Learn{}) {
 		res.Channel = e.Channel
 	}
 	r.keepPosteriors(res)
-	noise := noiseOf(r.engine.Channel)
 	for mu, s := range e.S {
 		res.Gain[mu] = 1 / s
 		for k := range r.p {
-			j := mu*r.p + k
-			if !math.IsNaN(e.Y[j]) {
-				res.Residual.Set(mu, k, (s*e.Y[j]-e.Omega[j])/math.Sqrt(max(e.V[j]+noise, math.SmallestNonzeroFloat64)))
-			}
+			res.Residual.Set(mu, k, r.residual(mu, k))
 		}
 	}
 	if len(r.trace) > 0 {
@@ -315,8 +303,20 @@ func (r *run) result() *Result {
 	return res
 }
 
+// residual is how far a reading is from its prediction, in standard deviations;
+// 0 for one that is missing, or clipped where it should be.
+func (r *run) residual(mu, k int) float64 {
+	j := mu*r.p + k
+	y := r.engine.Y[j]
+	d := r.engine.S[mu]*y - r.engine.Omega[j]
+	if math.IsNaN(y) || r.gain.Clips(y) && d*y < 0 {
+		return 0
+	}
+	return d / math.Sqrt(max(r.engine.V[j]+noiseOf(r.engine.Channel), math.SmallestNonzeroFloat64))
+}
+
 func noiseOf(c channel.Channel) float64 {
-	if c, ok := c.(channel.Noisy); ok {
+	if c, ok := channel.Unwrap(c).(channel.Noisy); ok {
 		return c.Noise()
 	}
 	return 0

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/operator"
 )
 
 const (
@@ -22,10 +21,6 @@ const (
 	// edgeExcess is how many standard deviations outside its range a sensor's
 	// posterior must want to be; by chance that happens to one in 10⁴.
 	edgeExcess = 4
-
-	// meanExcess is the mean square of the rows' (columns') means, relative to
-	// that of independent entries of mean zero, above which AMP may fail.
-	meanExcess = 2
 )
 
 // warnings lists what the user should know before trusting the result.
@@ -40,8 +35,10 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnMeasurements())
 	add(r.warnSingle())
 	add(r.warnSilent())
+	add(r.warnBroken(res))
 	add(r.warnUnmeasured())
 	add(r.warnMatrixMean())
+	add(r.warnOverconfident(res))
 	add(r.warnNothingLearned(res))
 	add(r.warnUnexplained())
 	add(r.warnEdges())
@@ -138,39 +135,6 @@ func (r *run) warnUnmeasured() *Warning {
 	}
 }
 
-func (r *run) warnMatrixMean() *Warning {
-	w, ok := r.problem.W.(interface{ Means() operator.Means })
-	if !ok {
-		return nil
-	}
-	means := w.Means()
-	// Means of n independent entries of mean zero have mean square w̄/n.
-	rows := meanSquare(means.Rows) * float64(r.n) / r.problem.W.MeanSquare()
-	columns := meanSquare(means.Columns) * float64(r.m) / r.problem.W.MeanSquare()
-	// The spread of these two numbers for few rows or columns.
-	limit := func(count int) float64 { return max(meanExcess, 1+6*math.Sqrt(2/float64(count))) }
-	var which string
-	switch {
-	case rows > limit(r.m) && columns > limit(r.n):
-		which = fmt.Sprintf("row and column means of W are %.2g and %.2g times", math.Sqrt(rows), math.Sqrt(columns))
-	case rows > limit(r.m):
-		which = fmt.Sprintf("row means of W are %.2g times", math.Sqrt(rows))
-	case columns > limit(r.n):
-		which = fmt.Sprintf("column means of W are %.2g times", math.Sqrt(columns))
-	default:
-		return nil
-	}
-	return &Warning{Code: MatrixMean, Message: which + " those of independent entries of mean zero, for which the algorithm is derived; it may fail to converge"}
-}
-
-func meanSquare(v []float64) float64 {
-	total := 0.0
-	for _, x := range v {
-		total += x * x
-	}
-	return total / float64(len(v))
-}
-
 func (r *run) warnNothingLearned(res *Result) *Warning {
 	if !r.blind || len(r.trace) == 0 {
 		return nil
@@ -230,7 +194,7 @@ func (r *run) warnEdges() *Warning {
 	worst, at := 0.0, 0
 	for mu := range r.m {
 		x := math.Abs(r.gain.Prior.Excess(r.engine.Count[mu], r.engine.Tau[mu], r.engine.B[mu]))
-		if x > edgeExcess {
+		if x > edgeExcess && !r.isBroken(mu) {
 			w.Sensors = append(w.Sensors, mu)
 			if x > worst {
 				worst, at = x, mu

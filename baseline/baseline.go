@@ -44,7 +44,7 @@ func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
 }
 
 func gainOf(p *calamp.Problem) (channel.Gain, error) {
-	gain, ok := p.Channel.(channel.Gain)
+	gain, ok := channel.Unwrap(p.Channel).(channel.Gain)
 	if !ok {
 		return gain, fmt.Errorf("baselines are for channel.Gain, not %T", p.Channel)
 	}

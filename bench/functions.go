@@ -19,8 +19,9 @@ func (b *bench) functions() error {
 	for _, regime := range []struct {
 		name   string
 		lo, hi float64 // of log10 τ
-	}{{"gain posterior, hard (τ from 1 to 10⁴)", 0, 4}, {"gain posterior, narrow (τ from 10⁶ to 10¹²)", 6, 12}} {
-		if err := b.moments(regime.name, regime.lo, regime.hi); err != nil {
+		most   float64 // ns
+	}{{"gain posterior, hard (τ from 1 to 10⁴)", 0, 4, 60}, {"gain posterior, narrow (τ from 10⁶ to 10¹²)", 6, 12, 25}} {
+		if err := b.moments(regime.name, regime.lo, regime.hi, regime.most); err != nil {
 			return err
 		}
 	}
@@ -28,7 +29,7 @@ func (b *bench) functions() error {
 }
 
 // moments times the posteriors of sensors that have seen ten signals.
-func (b *bench) moments(title string, least, most float64) error {
+func (b *bench) moments(title string, least, most, ns float64) error {
 	const sensors, signals = 1024, 10
 	rng := rand.New(rand.NewPCG(1, 2))
 	var n, tau, shift, logNorm, mean, variance [sensors]float64
@@ -40,7 +41,7 @@ func (b *bench) moments(title string, least, most float64) error {
 	run := func() {
 		quadrature.GainMomentsBatch(logNorm[:], mean[:], variance[:], n[:], tau[:], shift[:], 0, 0, lo, hi)
 	}
-	return b.function(title, sensors, "moments", run, map[string][]float64{"tau": tau[:], "b": shift[:]}, func(numpy *child, directory string) error {
+	return b.function(title, ns, sensors, "moments", run, map[string][]float64{"tau": tau[:], "b": shift[:]}, func(numpy *child, directory string) error {
 		if _, err := numpy.time("check-moments", 1); err != nil {
 			return err
 		}
@@ -67,11 +68,12 @@ func (b *bench) denoiser() error {
 	}
 	p := prior.GaussBernoulli{Density: density, SignalVar: power}
 	run := func() { p.Posterior(mean[:], variance[:], lambda[:], sigma[:]) }
-	return b.function("denoiser", entries, "denoiser", run, map[string][]float64{"lambda": lambda[:], "sigma": sigma[:]}, nil)
+	return b.function("denoiser", 5, entries, "denoiser", run, map[string][]float64{"lambda": lambda[:], "sigma": sigma[:]}, nil)
 }
 
-// function compares a function of count items with numpy's.
-func (b *bench) function(title string, count int, command string, run func(), data map[string][]float64, verify func(*child, string) error) error {
+// function compares a function of count items, which may take most ns each, with
+// numpy's.
+func (b *bench) function(title string, most float64, count int, command string, run func(), data map[string][]float64, verify func(*child, string) error) error {
 	variants := []*variant{{name: "calamp", f: b.timed(run)}}
 	var pids []int
 	if b.python != "" {
@@ -103,5 +105,10 @@ func (b *bench) function(title string, count int, command string, run func(), da
 		return err
 	}
 	b.table(c, title, "ns", 1e6/float64(count), "numpy")
+	each := make([]float64, len(variants[0].times))
+	for i, ms := range variants[0].times {
+		each[i] = 1e6 * ms / float64(count)
+	}
+	b.recordTime(title, most, "ns", each)
 	return nil
 }

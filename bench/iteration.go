@@ -157,6 +157,7 @@ func (b *bench) iterationTable(t iterationTable, core bool) error {
 	against := []string{"numpy f64", "numpy f64, signals first", "numpy whole iteration", "iteration f32"}
 	b.printf("\n")
 	b.table(c, "", "ms", 1, against...)
+	b.recordIteration(t, c)
 	r := ratios(c.find("plain read of W, f32"), c.find("iteration f32"))
 	b.printf("The iteration with f32 storage reads W at %.0f %% of the speed of a plain read [%.0f–%.0f].\n",
 		100*median(r), 100*quantile(r, 0.25), 100*quantile(r, 0.75))

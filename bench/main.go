@@ -36,6 +36,8 @@ type bench struct {
 
 	m, n, p, threads int // of one table, when the user asks for it
 
+	bars []bar // see summary
+
 	directory string // for the results
 	out       io.Writer
 }
@@ -120,6 +122,7 @@ func (b *bench) run(only, python, octave string) error {
 			}
 		}
 	}
+	b.summary()
 	return file.Close()
 }
 

@@ -137,6 +137,10 @@ func (b *bench) calibrated() error {
 	}
 	b.printf("\nCompressed sensing with known gains, N = %d, M = %d, ρ = %g, Δ = %g, from Y to convergence on 1 thread.\n", n, m, density, t.NoiseVar)
 	b.table(c, "", "ms", 1, "AMP in numpy, four passes")
+	if !b.quick {
+		b.recordTime("compressed sensing with known gains, default stop rule", 30, "ms", c.find("calamp, f32").times)
+		b.recordTime("the same to a change of 1e-6", 30, "ms", c.find("calamp, f32, tolerance 1e-6").times)
+	}
 	b.printf("Mean squared errors and iterations, in the same order: ")
 	for i, s := range []*solve{exact, scalar, mixed, whole, early, earlyScalar} {
 		if i > 0 {
@@ -216,6 +220,12 @@ func (b *bench) blindAgainstOctave() error {
 			return err
 		}
 		theirs := 1e3 * median(o.seconds)
+		if b.quick {
+			continue
+		}
+		b.bars = append(b.bars, bar{
+			work: fmt.Sprintf("blind, whole solve to a change of %g: Octave ÷ calamp", tolerance), asked: 30, atLeast: true, got: []float64{theirs / took},
+		})
 		rows = append(rows, []string{"", "Octave", digits(theirs), digits(theirs / took), strconv.Itoa(o.iterations), fmt.Sprintf("%.3g", o.mse)})
 	}
 	b.markdown(rows)

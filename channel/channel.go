@@ -34,7 +34,8 @@ type Block struct {
 	// samples absorbed. Nil offline.
 	PastTau, PastB, PastCount []float64
 
-	// Out: g = ∂_ω log Z_out and its derivative ∂_ω g (≤ 0).
+	// Out: g = ∂_ω log Z_out and its derivative ∂_ω g, ≤ 0 where Z_out is
+	// log-concave.
 	G, DG []float64
 
 	// Out, for channels that calibrate: the sufficient statistics of s (see
@@ -43,6 +44,9 @@ type Block struct {
 
 	// Out: log Z_out of each sensor.
 	LogZ []float64
+
+	// Out: the probability that a sensor is broken; only [Faulty] writes it.
+	Broken []float64
 }
 
 // Rows is the number of sensors in the block.

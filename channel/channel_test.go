@@ -13,7 +13,7 @@ func block(y, omega, v []float64) *Block {
 		P: p, Y: y, Omega: omega, V: v,
 		G: make([]float64, p), DG: make([]float64, p),
 		Tau: make([]float64, 1), B: make([]float64, 1), Count: make([]float64, 1),
-		S: make([]float64, 1), SVar: make([]float64, 1), LogZ: make([]float64, 1),
+		S: make([]float64, 1), SVar: make([]float64, 1), LogZ: make([]float64, 1), Broken: make([]float64, 1),
 	}
 }
 
@@ -40,6 +40,11 @@ func TestOutputFunctionsAreDerivativesOfTheEvidence(t *testing.T) {
 			Gain{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-3},
 			AWGN{NoiseVar: 1e-3},
 			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3, Saturation: 1},
+			Gain{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-3, Saturation: 0.2},
+			Faulty{Working: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}, Rate: 0.2, Var: 0.7},
+			Faulty{Working: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3, Saturation: 1}, Rate: 0.2, Var: 0.7},
+			Faulty{Working: AWGN{NoiseVar: 1e-3}, Rate: 0.5, Var: 2},
 		}
 		c := rapid.SampledFrom(channels).Draw(t, "channel")
 		b := block(y, omega, v)
@@ -61,7 +66,7 @@ func TestOutputFunctionsAreDerivativesOfTheEvidence(t *testing.T) {
 			if math.Abs(second-b.DG[k]) > 1e-3*(1+math.Abs(second)) {
 				t.Fatalf("%T: ∂g[%d] = %g, difference quotient %g", c, k, b.DG[k], second)
 			}
-			if b.DG[k] > 0 {
+			if _, mixture := c.(Faulty); b.DG[k] > 0 && !mixture {
 				t.Fatalf("∂g = %g > 0", b.DG[k])
 			}
 		}
@@ -71,7 +76,8 @@ func TestOutputFunctionsAreDerivativesOfTheEvidence(t *testing.T) {
 func TestMissingReadingIsAsIfItWereNotThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y, omega, v := drawSensor(t)
-		for _, c := range []Channel{Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}, AWGN{NoiseVar: 1e-3}} {
+		gain := Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}
+		for _, c := range []Channel{gain, AWGN{NoiseVar: 1e-3}, Faulty{Working: gain, Rate: 0.1, Var: 1}} {
 			without := block(y, omega, v)
 			c.Output(without)
 			with := block(append([]float64{math.NaN()}, y...), append([]float64{3}, omega...), append([]float64{1}, v...))
@@ -79,7 +85,7 @@ func TestMissingReadingIsAsIfItWereNotThere(t *testing.T) {
 			if with.G[0] != 0 || with.DG[0] != 0 {
 				t.Fatalf("%T: missing reading has g = %g, ∂g = %g", c, with.G[0], with.DG[0])
 			}
-			if with.S[0] != without.S[0] || with.SVar[0] != without.SVar[0] || with.Count[0] != without.Count[0] || with.LogZ[0] != without.LogZ[0] {
+			if with.S[0] != without.S[0] || with.SVar[0] != without.SVar[0] || with.Count[0] != without.Count[0] || with.LogZ[0] != without.LogZ[0] || with.Broken[0] != without.Broken[0] {
 				t.Fatalf("%T: a missing reading changed the posterior of s", c)
 			}
 		}
@@ -97,6 +103,7 @@ func TestCorrelatedOutputReducesToDiagonal(t *testing.T) {
 		for _, c := range []Correlated{
 			Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3},
 			AWGN{NoiseVar: 1e-3, S: []float64{0.8}},
+			Faulty{Working: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}, Rate: 0.3, Var: 1},
 		} {
 			b := block(y, omega, v)
 			c.Output(b)
@@ -114,6 +121,7 @@ func TestCorrelatedOutputReducesToDiagonal(t *testing.T) {
 			close("s", s.S, b.S[0])
 			close("var s", s.SVar, b.SVar[0])
 			close("log Z", s.LogZ, b.LogZ[0])
+			close("π", s.Broken, b.Broken[0])
 			for k := range p {
 				close("g", s.G[k], b.G[k])
 				close("∂g", s.DG[k*p+k], b.DG[k])
@@ -134,7 +142,7 @@ func TestScaleDerivatives(t *testing.T) {
 		return total
 	}
 	const h = 1e-4
-	first, second := c.ScaleDerivatives(1, count, tau, b)
+	first, second := c.ScaleDerivatives(1, nil, count, tau, b)
 	if want := (evidence(1+h) - evidence(1-h)) / (2 * h); math.Abs(first-want) > 1e-5*math.Abs(want) {
 		t.Errorf("first derivative %g, difference quotient %g", first, want)
 	}
@@ -163,12 +171,35 @@ func TestValidate(t *testing.T) {
 		Gain{Prior: Uniform(1, 2), NoiseVar: -1},
 		Gain{Prior: Uniform(1, 2), NoiseVar: math.NaN()},
 		Gain{Prior: TruncatedNormal(1, 0, 0.5, 1.5)},
+		Gain{Prior: Uniform(1, 2), Saturation: -1},
 		AWGN{NoiseVar: -1},
 		AWGN{S: []float64{1, 0}},
+		Faulty{},
+		Faulty{Working: AWGN{NoiseVar: -1}},
+		Faulty{Working: AWGN{}, Rate: 1},
+		Faulty{Working: AWGN{}, Var: -1},
+		Faulty{Working: Faulty{Working: AWGN{}}},
 	}
 	for _, c := range bad {
 		if c.Validate() == nil {
 			t.Errorf("%+v was accepted", c)
 		}
+	}
+}
+
+// Sensors that are surely broken, and surely not, give ε and v_f as fractions
+// and mean squares; half a sensor is added to both.
+func TestFaultyLearnsFromWhatIsBroken(t *testing.T) {
+	y := []float64{1, -1, 3, 5, 1, 1, math.NaN(), math.NaN()}
+	f := Faulty{Working: AWGN{}}.Learned([]float64{0, 1, 0, 0}, y, 2)
+	if want := 1.5 / 4; math.Abs(f.Rate-want) > 1e-15 {
+		t.Errorf("ε = %g, want %g", f.Rate, want)
+	}
+	if want := (34 + 0.5*2*38/6.0) / 3; math.Abs(f.Var-want) > 1e-12 {
+		t.Errorf("v_f = %g, want %g", f.Var, want)
+	}
+	given := Faulty{Working: AWGN{}, Rate: 0.1, Var: 2}
+	if got := given.Learned([]float64{0, 1, 0, 0}, y, 2); got.Rate != given.Rate || got.Var != given.Var {
+		t.Errorf("what was given was learned: %+v", got)
 	}
 }

@@ -24,10 +24,11 @@ type Sensor struct {
 	V        []float64 // P×P, covariance of z before the reading
 
 	G  []float64 // P, out
-	DG []float64 // P×P, out, negative semidefinite
+	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave
 
 	Tau, B, Count, S, SVar, LogZ float64 // out, as in [Block]
 	Quadratic                    float64 // out, ωᵀD⁻¹ω
+	Broken                       float64 // out, as in [Block]
 }
 
 // inner holds D⁻¹y and D⁻¹ω for the readings that are present, D = V + Δ.

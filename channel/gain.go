@@ -21,6 +21,11 @@ import (
 type Gain struct {
 	Prior    GainPrior
 	NoiseVar float64 // Δ ≥ 0
+
+	// Saturation is where sensors clip, in units of the readings: one of size
+	// Saturation or more says only that z/s is at least as large, with its sign
+	// (see clipped.go). 0 where they do not.
+	Saturation float64
 }
 
 // WithNoise is the channel with noise of variance v in addition.
@@ -112,11 +117,23 @@ func (c Gain) Validate() error {
 	if err := c.Prior.Validate(); err != nil {
 		return err
 	}
+	if !(c.Saturation >= 0) || math.IsInf(c.Saturation, 1) {
+		return fmt.Errorf("the reading at which sensors saturate must be positive and finite, found %g", c.Saturation)
+	}
 	return validNoise(c.NoiseVar)
 }
 
 // Output implements [Channel].
 func (c Gain) Output(b *Block) {
+	if c.Saturation > 0 {
+		c.outputClipped(b)
+		return
+	}
+	c.output(b)
+}
+
+// output is Output without clipped readings.
+func (c Gain) output(b *Block) {
 	for row := range b.Rows() {
 		c.statistics(b, row)
 	}
@@ -188,11 +205,12 @@ func (l *logProduct) log() float64 { return l.sum + math.Log(l.value) }
 
 // ScaleDerivatives returns the first and second derivative in c of
 //
-//	Σ_µ log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds,
+//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds,
 //
 // the sensors' part of the evidence when all estimates of the signals are
 // multiplied by c: the posterior means give the first, the variances the second.
-func (c Gain) ScaleDerivatives(scale float64, count, tau, b []float64) (first, second float64) {
+// broken holds π, the probability that a sensor is broken; nil where none is.
+func (c Gain) ScaleDerivatives(scale float64, broken, count, tau, b []float64) (first, second float64) {
 	const batch = 64
 	var scaled, logNorm, s, sVar [batch]float64
 	for from := 0; from < len(tau); from += batch {
@@ -202,8 +220,12 @@ func (c Gain) ScaleDerivatives(scale float64, count, tau, b []float64) (first, s
 		}
 		c.Prior.posteriors(logNorm[:to-from], s[:], sVar[:], count[from:to], tau[from:to], scaled[:])
 		for i, b := range b[from:to] {
-			first += b * s[i]
-			second += b * (b * sVar[i])
+			working := 1.0
+			if broken != nil {
+				working -= broken[from+i]
+			}
+			first += working * (b * s[i])
+			second += working * (b * (b * sVar[i]))
 		}
 	}
 	return first, second

@@ -22,6 +22,7 @@ import (
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
+//	broken           M     probability that a sensor is; left out when none could be
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each, and s_range, two; what r
@@ -44,6 +45,9 @@ func SaveResult(path string, r *calamp.Result) error {
 	if r.Residual != nil {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))
 	}
+	if r.Broken != nil {
+		arrays = append(arrays, vectorOutput("broken", r.Broken))
+	}
 	arrays = append(arrays, modelOutputs(r)...)
 	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
 }
@@ -56,10 +60,10 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 	if isGauss {
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}
-	if c, ok := r.Channel.(channel.Noisy); ok {
+	if c, ok := channel.Unwrap(r.Channel).(channel.Noisy); ok {
 		arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
 	}
-	if c, ok := r.Channel.(channel.Gain); ok {
+	if c, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
 		arrays = append(arrays, vectorOutput("s_range", []float64{c.Prior.Lo, c.Prior.Hi}))
 	}
 	return arrays
@@ -89,6 +93,9 @@ func LoadResult(path string) (*calamp.Result, error) {
 	}
 	if c.find("residual") != nil {
 		r.Residual = l.matrix("residual")
+	}
+	if c.find("broken") != nil {
+		r.Broken = l.vector("broken")
 	}
 	if l.err != nil {
 		return nil, l.err
@@ -198,6 +205,11 @@ func checkResult(r *calamp.Result) error {
 	}{{"s", r.S, len(r.S)}, {"s_var", r.SVar, len(r.S)}, {"gain", r.Gain, len(r.S)}, {"scale_sd", []float64{r.ScaleSD}, 1}}
 	for _, a := range vectors {
 		if err := checkVector(a.name, a.v, a.want); err != nil {
+			return err
+		}
+	}
+	if r.Broken != nil {
+		if err := checkVector("broken", r.Broken, len(r.S)); err != nil {
 			return err
 		}
 	}

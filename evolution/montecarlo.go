@@ -54,6 +54,23 @@ func (b truth) Reading(z, s float64, rng *rand.Rand) float64 {
 // SecondMoment implements [Truth].
 func (b truth) SecondMoment() float64 { return secondMoment(b.Signal) }
 
+// TruthWith is Truth with entries of another prior.
+func (b Belief) TruthWith(entries prior.Sampler) Truth { return otherEntries{truth{b}, entries} }
+
+type otherEntries struct {
+	truth
+	entries prior.Sampler
+}
+
+// Entry implements [Truth].
+func (o otherEntries) Entry(rng *rand.Rand) float64 { return o.entries.Sample(rng) }
+
+// SecondMoment implements [Truth].
+func (o otherEntries) SecondMoment() float64 {
+	mean := o.entries.Mean()
+	return o.entries.Variance() + mean*mean
+}
+
 // Channel returns the output functions of a student with this belief.
 func (b Belief) Channel() channel.Channel {
 	if b.Gain.Lo == b.Gain.Hi {
@@ -197,7 +214,7 @@ func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
 	per := func(k int) []float64 { return make([]float64, k) }
 	s.block = channel.Block{
 		P: p, Y: per(n * p), Omega: per(n * p), V: per(n * p), G: per(n * p), DG: per(n * p),
-		Tau: per(n), B: per(n), Count: per(n), S: per(n), SVar: per(n), LogZ: per(n),
+		Tau: per(n), B: per(n), Count: per(n), S: per(n), SVar: per(n), LogZ: per(n), Broken: per(n),
 	}
 	s.innov = per(n * p)
 	return s, nil

@@ -56,14 +56,21 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
+	if g.Saturation > 0 {
+		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
+	}
 	if full.Precision == calamp.SinglePrecision {
 		rounded, rounding := amp.Round(w, p)
 		w, g.NoiseVar = rounded, g.NoiseVar+rounding
 	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
+	centred, err := full.centred(w)
+	if err != nil {
+		return nil, err
+	}
 	c.engine = amp.New(amp.Config{
-		W: w, Prior: p, Channel: g, P: 1,
+		W: w, Centred: centred, Prior: p, Channel: g, P: 1,
 		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
 		Precision: amp.Precision(full.Precision),
 	})
@@ -84,6 +91,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	}
 	return c, nil
 }
+
+// MeansRemoved says that samples are solved without the row or column means of
+// W, see [calamp.Options].
+func (c *Calibrator) MeansRemoved() bool { return c.engine.Centred != nil }
 
 // validModel checks the options, and the parts of the model that can check
 // themselves.
@@ -112,8 +123,9 @@ func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
 }
 
 // sampleReach is how near a sample comes to its fixed point, in posterior standard
-// deviations. What it then lacks is nothing beside its own error.
-const sampleReach = 5e-3
+// deviations. What it then lacks is nothing beside its own error; five times as
+// much shows in the error of the scale, which all samples share.
+const sampleReach = 1e-3
 
 // nominalRetention is the factor by which a sample's worth of forgetting
 // tempers the past.

@@ -4,35 +4,20 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 )
 
 // Flag says what is wrong with a sensor.
-type Flag uint8
+type Flag = channel.Fault
 
+// The flags of a stream's sensors. A state file holds their numbers.
 const (
-	Healthy      Flag = iota
-	Zero              // reads exactly zero where the others expect a signal
-	OutOfRange        // wants a calibration outside the range of s
-	Inconsistent      // its readings contradict each other
+	Healthy      = channel.Healthy
+	Zero         = channel.Zero
+	OutOfRange   = channel.OutOfRange
+	Inconsistent = channel.Inconsistent
 )
-
-// String describes the flag in a few words.
-func (f Flag) String() string {
-	switch f {
-	case Healthy:
-		return "healthy"
-	case Zero:
-		return "reads zero"
-	case OutOfRange:
-		return "out of range"
-	default:
-		return "inconsistent"
-	}
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (f Flag) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 const (
 	// medianOfNormal is the median of |N(0, 1)|.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/operator"
 )
 
 // Options selects the variant of the solver. The zero value, or nil, is the
@@ -16,7 +17,7 @@ type Options struct {
 
 	// Tol is the relative change of x̂ between iterations below which a sample
 	// has converged, as in [calamp.Options], except that by default, once something
-	// is known of the sensors, 5e-3 of the posterior standard deviation to go are near enough. A negative value never stops
+	// is known of the sensors, 1e-3 of the posterior standard deviation to go are near enough. A negative value never stops
 	// early: exactly MaxIter iterations are done.
 	Tol float64
 
@@ -26,6 +27,10 @@ type Options struct {
 	// NoScaleStep leaves the global scale to the plain recursion, which freezes
 	// the scale error of the first samples into the posterior.
 	NoScaleStep bool
+
+	// NoMeanRemoval leaves the means of the rows and columns of W where they
+	// are, as in [calamp.Options].
+	NoMeanRemoval bool
 
 	// Variance uses the squared entries of W (calamp.Exact, the default), or
 	// their mean (calamp.Scalar).
@@ -210,4 +215,12 @@ func (o *Options) withDefaults() Options {
 	set(&full.Sanity.Faulty, 0.2)
 	set(&full.Sanity.Unfinished, 0.01)
 	return full
+}
+
+// centred is w without its means, or nil where they are left or are none.
+func (o *Options) centred(w operator.Operator) (*operator.Centred, error) {
+	if o.NoMeanRemoval || o.Variance == calamp.Scalar {
+		return nil, nil
+	}
+	return operator.RemoveMeans(w)
 }

@@ -81,7 +81,10 @@ func (r *Reconstructor) Absorb(ctx context.Context, w operator.Operator, ch chan
 	if err := r.check(w, ch, y); err != nil {
 		return nil, err
 	}
-	e, s := r.prepare(w, ch, y)
+	e, s, err := r.prepare(w, ch, y)
+	if err != nil {
+		return nil, err
+	}
 	outcome, err := s.Run(ctx, r.opt.MaxIter)
 	res := r.result(e)
 	res.Status, res.Iterations = statusOf(outcome), s.Iterations
@@ -120,14 +123,21 @@ func (r *Reconstructor) check(w operator.Operator, ch channel.Channel, y *mat.De
 			}
 		}
 	}
+	if f, ok := ch.(channel.Faulty); ok && (f.Rate == 0 || f.Var == 0) {
+		return errors.New("the channel: the rate of broken sensors and their readings' variance are not learned from batches, give both")
+	}
 	return validModel(&r.opt, r.prior, ch)
 }
 
 // prepare makes the engine of a batch and its solver.
-func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.Dense) (*amp.Engine, *amp.Solver) {
+func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.Dense) (*amp.Engine, *amp.Solver, error) {
 	m, signals := y.Dims()
+	centred, err := r.opt.centred(w)
+	if err != nil {
+		return nil, nil, err
+	}
 	e := amp.New(amp.Config{
-		W: w, Prior: r.prior, Channel: ch, P: signals,
+		W: w, Centred: centred, Prior: r.prior, Channel: ch, P: signals,
 		Scalar: r.opt.Variance == calamp.Scalar, Threads: amp.Threads(r.opt.Threads, m*r.n*signals),
 	})
 	for mu := range m {
@@ -140,9 +150,9 @@ func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.
 	}
 	s := r.opt.newSolver(e)
 	// After the first batch the scale is pinned by the fields inherited.
-	gain, blind := ch.(channel.Gain)
+	gain, blind := channel.Unwrap(ch).(channel.Gain)
 	s.Gain, s.ScaleSteps = gain, blind && first && !r.opt.NoScaleStep
-	return e, s
+	return e, s, nil
 }
 
 func (r *Reconstructor) judge(outcome amp.Outcome, e *amp.Engine) Reject {

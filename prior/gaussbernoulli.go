@@ -3,6 +3,7 @@ package prior
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/calamp/calamp/internal/kernel"
 )
@@ -87,4 +88,14 @@ func logAddExp(a, b float64) float64 {
 		return hi
 	}
 	return hi + math.Log1p(math.Exp(lo-hi))
+}
+
+// Sample implements [Sampler]. Both random numbers are used for every entry: the
+// values of a signal do not move when only the density changes.
+func (g GaussBernoulli) Sample(rng *rand.Rand) float64 {
+	on, value := rng.Float64() < g.Density, g.SignalMean+math.Sqrt(g.SignalVar)*rng.NormFloat64()
+	if !on {
+		return 0
+	}
+	return value
 }

@@ -9,6 +9,7 @@ package prior
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 )
 
 // Prior is the distribution of a signal entry. The solvers need nothing else,
@@ -51,6 +52,12 @@ type Distribution interface {
 	// CDF returns the probabilities of values below x, and of values up to x,
 	// under p(x) N(x; λ, Σ). They differ where the posterior has an atom.
 	CDF(x, lambda, sigma float64) (below, upTo float64)
+}
+
+// Sampler is implemented by priors that entries can be drawn from.
+type Sampler interface {
+	Prior
+	Sample(rng *rand.Rand) float64
 }
 
 // validPositive reports a parameter that is not a finite positive number.

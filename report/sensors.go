@@ -17,6 +17,8 @@ const (
 	maxDots = 1500 // sensors drawn one by one; more would only make the file large
 	maxBars = 400  // sensors drawn with error bars
 	worst   = 8    // rows of a table of sensors
+
+	mostBroken = 50 // rows of the table of broken ones
 )
 
 // sensors shows the calibration: by sensor, and against the truth where known.
@@ -197,25 +199,34 @@ func (r *Report) residuals() plots {
 	return p
 }
 
-// present are the residuals of the readings that are there: a missing one is 0.
+// broken reports whether a sensor was left out.
+func (r *Report) broken(sensor int) bool {
+	return slices.ContainsFunc(r.Result.BrokenSensors, func(b calamp.BrokenSensor) bool { return b.Sensor == sensor })
+}
+
+// present are the residuals of the readings that are there, and used: a missing
+// one is 0.
 func (r *Report) present() []float64 {
 	var out []float64
-	for _, v := range flat(r.Result.Residual) {
-		if v != 0 {
-			out = append(out, v)
+	rows, _ := dims(r.Result.Residual)
+	for i := range rows {
+		for _, v := range r.Result.Residual.RawRowView(i) {
+			if v != 0 && !r.broken(i) {
+				out = append(out, v)
+			}
 		}
 	}
 	return out
 }
 
-// meanSquares is χ²/P of every sensor: NaN for one without readings.
+// meanSquares is χ²/P of every sensor: NaN for one without readings, or broken.
 func (r *Report) meanSquares() []float64 {
 	rows, cols := dims(r.Result.Residual)
 	out := make([]float64, rows)
 	for i := range out {
 		sum, n := 0.0, 0
 		for k := range cols {
-			if v := r.Result.Residual.At(i, k); v != 0 {
+			if v := r.Result.Residual.At(i, k); v != 0 && !r.broken(i) {
 				sum += v * v
 				n++
 			}
@@ -243,11 +254,37 @@ func (r *Report) worstSensors() []table {
 		return math.NaN()
 	}
 	relative := func(i int) float64 { return r.sd(i) / math.Abs(r.Result.S[i]) }
-	tables := []table{r.sensorTable("Worst explained", "Largest χ²/P first.", square, square)}
+	tables := r.brokenSensors()
+	tables = append(tables, r.sensorTable("Worst explained", "Largest χ²/P first.", square, square))
 	if !r.gainsKnown() {
 		tables = append(tables, r.sensorTable("Least known", "Widest posterior of s first.", relative, square))
 	}
 	return tables
+}
+
+// brokenSensors is the table of those left out, most surely broken first.
+func (r *Report) brokenSensors() []table {
+	list := slices.Clone(r.Result.BrokenSensors)
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(list, func(a, b calamp.BrokenSensor) int { return cmp.Compare(b.Probability, a.Probability) })
+	t := table{
+		Heading: "Broken", Note: "Their readings do not follow the signals, and had no part in the result.",
+		Columns: []string{"sensor", "probability", "fault", "s wanted"},
+	}
+	for i, b := range list {
+		if i == mostBroken {
+			t.Note += " " + sentence(fmt.Sprintf("the first %d of %s are listed", mostBroken, count(len(list))))
+			break
+		}
+		wanted := dash
+		if b.S != 0 {
+			wanted = number(b.S)
+		}
+		t.Rows = append(t.Rows, []string{strconv.Itoa(b.Sensor), digits(b.Probability, 4), b.Fault.String(), wanted})
+	}
+	return []table{t}
 }
 
 // sensorTable lists the sensors with the largest values of rank.
@@ -282,7 +319,10 @@ func (r *Report) gain(sensor int) float64 {
 
 // remarks are what the warnings say of single sensors.
 func (r *Report) remarks() map[int]string {
-	words := map[calamp.WarningCode]string{calamp.SensorAtEdge: "at edge", calamp.SilentSensor: "silent", calamp.NothingLearned: "nothing learned"}
+	words := map[calamp.WarningCode]string{
+		calamp.SensorAtEdge: "at edge", calamp.SilentSensor: "silent", calamp.NothingLearned: "nothing learned",
+		calamp.SensorBroken: "broken", calamp.ManyBroken: "broken",
+	}
 	out := map[int]string{}
 	for _, w := range r.Result.Warnings {
 		for _, i := range w.Sensors {

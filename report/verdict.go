@@ -39,7 +39,7 @@ const (
 // suspect are the warnings that put the whole result in doubt, not one sensor.
 var suspect = []calamp.WarningCode{
 	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean,
-	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned,
+	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
 }
 
 func (r *Report) verdict() verdict {

@@ -302,7 +302,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-const goldenKey = "59a5fb62dc821cafa6d6b4daf86909df"
+const goldenKey = "f73f1991ef0e72f4c94f7bc738973c2c"
 
 func TestPrediction(t *testing.T) {
 	points := parsed(t, small).Points()

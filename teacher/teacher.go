@@ -16,12 +16,20 @@ import (
 )
 
 // Teacher describes an ensemble of problems: W with independent N(0, 1/N)
-// entries, signals from a Gauss–Bernoulli prior, calibration from Gain.
+// entries unless another ensemble is named, signals from a Gauss–Bernoulli
+// prior, calibration from Gain.
 type Teacher struct {
 	N, M, P  int
 	Signal   prior.GaussBernoulli
 	Gain     channel.GainPrior
 	NoiseVar float64
+
+	// Entries, when set, is what the entries of signals are drawn from, in place
+	// of Signal.
+	Entries prior.Sampler
+
+	// Matrix is the ensemble of W; the default is the one above.
+	Matrix Ensemble
 
 	// X, when set, is used in place of random signals (N×P); then Signal is
 	// not drawn from.
@@ -38,9 +46,17 @@ type Instance struct {
 // Problem is the instance with the teacher's own model: matched inference.
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
-		W: in.W, Y: in.Y, Prior: t.Signal,
+		W: in.W, Y: in.Y, Prior: t.prior(),
 		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar},
 	}
+}
+
+// prior is what entries are drawn from.
+func (t Teacher) prior() prior.Sampler {
+	if t.Entries != nil {
+		return t.Entries
+	}
+	return t.Signal
 }
 
 // Validate reports what describes no ensemble.
@@ -48,12 +64,17 @@ func (t Teacher) Validate() error {
 	if t.N <= 0 || t.M <= 0 || t.P <= 0 {
 		return fmt.Errorf("N, M and P must be positive, found N = %d, M = %d, P = %d", t.N, t.M, t.P)
 	}
+	if err := t.Matrix.Validate(); err != nil {
+		return err
+	}
 	if t.X != nil {
 		if n, p := t.X.Dims(); n != t.N || p != t.P {
 			return fmt.Errorf("signals are %d×%d, expected N×P = %d×%d", n, p, t.N, t.P)
 		}
-	} else if err := t.Signal.Validate(); err != nil {
-		return err
+	} else if p, ok := t.prior().(interface{ Validate() error }); ok {
+		if err := p.Validate(); err != nil {
+			return err
+		}
 	}
 	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
 }
@@ -64,10 +85,9 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	w := make([]float64, t.M*t.N)
-	rng := stream(seed, "W")
-	for i := range w {
-		w[i] = rng.NormFloat64() / math.Sqrt(float64(t.N))
+	w, err := t.Matrix.draw(stream(seed, "W"), t.M, t.N)
+	if err != nil {
+		return nil, err
 	}
 	dense, err := operator.NewDense(t.M, t.N, w)
 	if err != nil {
@@ -91,15 +111,10 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 
 func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 	x := mat.NewDense(t.N, t.P, nil)
-	sd := math.Sqrt(t.Signal.SignalVar)
+	draw := t.prior()
 	for k := range t.P {
 		for i := range t.N {
-			// Both numbers are drawn for every entry: the values of a signal do
-			// not move when only the density changes.
-			on, value := rng.Float64() < t.Signal.Density, t.Signal.SignalMean+sd*rng.NormFloat64()
-			if on {
-				x.Set(i, k, value)
-			}
+			x.Set(i, k, draw.Sample(rng))
 		}
 	}
 	return x

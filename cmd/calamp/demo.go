@@ -46,6 +46,7 @@ type demo struct {
 	solver solver
 	p      int
 	alpha  float64
+	matrix teacher.Ensemble
 	seed   uint64
 	report string
 	json   bool
@@ -69,6 +70,7 @@ the readings.`,
 	flags := cmd.Flags()
 	flags.Var(count{&d.p, 1}, "p", "images, at most 256")
 	flags.Var(number{&d.alpha, func(v float64) bool { return v > 0 && v <= 10 }, "a number in (0, 10]"}, "alpha", "sensors for each pixel")
+	flags.Var(ensembleValue{&d.matrix}, "matrix-kind", "kind of W, as in simulate: binary for masks of 0 and 1")
 	flags.Uint64Var(&d.seed, "seed", d.seed, "seed of the matrix, the gains and the noise")
 	d.model.register(flags)
 	d.solver.register(flags)
@@ -98,7 +100,7 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	t := teacher.Teacher{
-		N: sandalSize, M: max(1, int(math.Round(d.alpha*sandalSize))), P: d.p, X: images,
+		N: sandalSize, M: max(1, int(math.Round(d.alpha*sandalSize))), P: d.p, X: images, Matrix: d.matrix,
 		Signal: d.model.prior(), Gain: d.model.gainPrior(), NoiseVar: d.model.NoiseVar,
 	}
 	instance, err := t.Draw(d.seed)

@@ -43,6 +43,7 @@ type resultFacts struct {
 	ScaleSD   float64    `json:"scale_sd"`
 	SRange    [2]float64 `json:"s_range"`           // of the estimates
 	XPower    *float64   `json:"x_power,omitempty"` // mean square
+	Broken    *int       `json:"broken_sensors,omitempty"`
 }
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -162,12 +163,21 @@ func inspectResult(path string) (*resultFacts, error) {
 		return nil, err
 	}
 	n, p := r.X.Dims()
-	return &resultFacts{
+	facts := &resultFacts{
 		M: len(r.S), N: n, P: p, Converged: converged(r),
 		GainSD: known(typicalGainSD(r)), ScaleSD: r.ScaleSD,
 		SRange: [2]float64{slices.Min(r.S), slices.Max(r.S)},
 		XPower: known(power(r)),
-	}, nil
+	}
+	if r.Broken != nil {
+		facts.Broken = new(int)
+		for _, probability := range r.Broken {
+			if probability > 0.5 {
+				*facts.Broken++
+			}
+		}
+	}
+	return facts, nil
 }
 
 func power(r *calamp.Result) float64 {
@@ -191,6 +201,9 @@ func (in *inspection) text() string {
 		text.line("s", "from %.4g to %.4g; typical uncertainty of s and of the gain 1/s ±%s", r.SRange[0], r.SRange[1], percent(orNaN(r.GainSD)))
 		text.line("scale", "common to signals and gains, uncertainty ±%s", percent(r.ScaleSD))
 		text.line("x", "mean square %.4g", orNaN(r.XPower))
+		if r.Broken != nil {
+			text.line("broken", "%s", plural(*r.Broken, "sensor"))
+		}
 	}
 	return text.String()
 }

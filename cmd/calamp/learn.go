@@ -155,13 +155,17 @@ func (m *model) takeResult(res *calamp.Result) {
 	if !isLearned {
 		g.GaussBernoulli = m.prior()
 	}
-	if c, ok := res.Channel.(channel.Gain); ok {
+	if c, ok := channel.Unwrap(res.Channel).(channel.Gain); ok {
 		m.take(g.GaussBernoulli, c)
 	}
 }
 
-// signal is the prior g, with what is to be learned of it.
-func (m *model) signal(g prior.GaussBernoulli) prior.Prior {
+// signal is the prior p, with what is to be learned of it.
+func (m *model) signal(p prior.Prior) prior.Prior {
+	g, ok := p.(prior.GaussBernoulli)
+	if !ok {
+		return p
+	}
 	free := prior.LearnedGaussBernoulli{GaussBernoulli: g}
 	for name, p := range map[string]prior.Parameters{"density": prior.Density, "signal-mean": prior.SignalMean, "signal-var": prior.SignalVar} {
 		if m.learns(name) {

@@ -139,6 +139,7 @@ converge and was not learned from. Whatever could be taken in, was.`
 
 func (a *app) onlineCommand() *cobra.Command {
 	c := &calibration{app: a, model: defaultModel, solver: defaultSolver, input: "jsonl"}
+	c.solver.maxIter = 500
 	cmd := &cobra.Command{
 		Use:   "online [P.npz]",
 		Short: "Calibrate from a stream of samples, without losing any",
@@ -264,7 +265,7 @@ func (c *calibration) options() *online.Options {
 	o := c.solver.options()
 	return &online.Options{
 		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
-		Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
+		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
 		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
 		LearnNoise: c.model.learns("noise-var"),
 	}

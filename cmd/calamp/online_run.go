@@ -51,6 +51,9 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: err}
 	}
+	if calibrator.MeansRemoved() {
+		c.note("%s", meansRemoved)
+	}
 	r := &onlineRun{calibration: c, in: in, calibrator: calibrator}
 	r.tally.rejected, r.tally.start = map[string]int{}, time.Now()
 	r.results.limit = c.keep

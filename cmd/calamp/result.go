@@ -117,8 +117,11 @@ type resultJSON struct {
 	Iterations       int              `json:"iterations"`
 	WallS            float64          `json:"wall_s"`
 	size                              // m, n, p, alpha, missing_readings
+	signalPrior                       // prior, components
 	Model            model            `json:"model"`
 	Options          optionsJSON      `json:"options"`
+	faultsJSON                        // faulty, fault_rate, broken_sensors, saturation
+	MeansRemoved     bool             `json:"means_removed"`
 	ScaleSD          *float64         `json:"scale_sd,omitempty"`
 	LogEvidence      *float64         `json:"log_evidence,omitempty"`
 	Storage          string           `json:"w_storage"`
@@ -134,8 +137,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.printJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			size: sizeOf(data), Model: s.model, Options: s.solver.json(),
-			ScaleSD: known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
+			size: sizeOf(data), signalPrior: s.prior, Model: s.model, Options: s.solver.json(), faultsJSON: s.faults.json(res),
+			MeansRemoved: res.MeansRemoved,
+			ScaleSD:      known(res.ScaleSD), LogEvidence: known(res.LogEvidence), Storage: res.Storage,
 			Warnings: orEmpty(res.Warnings), ConvergedSignals: converged(res),
 			Metrics: metricsOf(res, data.Truth), Compare: others, Written: orEmpty(written),
 		})
@@ -146,7 +150,11 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if len(s.model.Learned) > 0 {
 		text.line("model", "%v; %s learned", &s.model, strings.Join(s.model.Learned, ", "))
 	}
+	if res.MeansRemoved {
+		text.line("matrix", "%s", meansRemoved)
+	}
 	text.calibration(res, s.model)
+	text.broken(res)
 	text.truth(metricsOf(res, data.Truth))
 	others.table(&text)
 	if len(written) > 0 {
@@ -164,6 +172,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	_, err := fmt.Fprint(out, text.String())
 	return err
 }
+
+const meansRemoved = "row or column means of W are taken out while solving, and restored exactly"
 
 func (s *summary) calibration(res *calamp.Result, m model) {
 	mean, variance := m.gainPrior().Moments()

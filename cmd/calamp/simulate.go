@@ -17,8 +17,10 @@ import (
 type simulate struct {
 	*app
 	model   model
+	prior   signalPrior
 	n, m, p int
 	alpha   float64
+	matrix  teacher.Ensemble
 	seed    uint64
 	signals string
 	single  bool
@@ -31,8 +33,9 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Make a problem with known truth",
-		Long: `Make a problem: W with independent N(0, 1/N) entries, signals and calibration
-drawn from the model, and their readings Y. The truth, X0 and s0, is in the file
+		Long: `Make a problem: W with independent N(0, 1/N) entries, or another --matrix-kind
+with entries of mean square 1/N, signals and calibration drawn from the model,
+and their readings Y. The truth, X0 and s0, is in the file
 too. The same seed makes the same file, byte for byte.`,
 		Example: `  calamp simulate --n 1000 --alpha 0.8 --p 4 --seed 1 -o P.npz
   calamp simulate --signals X.npy --alpha 0.6 --s-range 0.5,1.5 -o P.npz`,
@@ -41,14 +44,30 @@ too. The same seed makes the same file, byte for byte.`,
 	}
 	flags := cmd.Flags()
 	s.registerSize(flags)
+	flags.Var(ensembleValue{&s.matrix}, "matrix-kind", "kind of W: "+teacher.Ensembles()+";\nv is a number, as in condition:10")
 	flags.Uint64Var(&s.seed, "seed", s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.StringVarP(&s.out, "output", "o", "", "write the problem to this .npz; - for standard output")
 	s.model.register(flags)
+	s.prior.register(flags)
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
 }
+
+// ensembleValue is --matrix-kind.
+type ensembleValue struct{ *teacher.Ensemble }
+
+func (e ensembleValue) String() string {
+	if e.Ensemble == nil {
+		return ""
+	}
+	return e.Ensemble.String()
+}
+
+func (e ensembleValue) Type() string { return "kind" }
+
+func (e ensembleValue) Set(text string) error { return e.UnmarshalText([]byte(text)) }
 
 func (s *simulate) registerSize(flags *pflag.FlagSet) {
 	flags.Var(count{&s.n, 1}, "n", "entries of a signal, N")
@@ -62,6 +81,9 @@ func (s *simulate) registerSize(flags *pflag.FlagSet) {
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
 	s.model.complete(flags)
+	if err := s.prior.complete(flags, &s.model); err != nil {
+		return err
+	}
 	if s.out == "" {
 		return usage("no file to write the problem to").withHint("add -o P.npz")
 	}
@@ -93,7 +115,10 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 
 // teacher is the ensemble that the flags describe.
 func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
-	t = teacher.Teacher{N: s.n, P: s.p, Signal: s.model.prior(), Gain: s.model.gainPrior(), NoiseVar: s.model.NoiseVar}
+	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.prior(), Gain: s.model.gainPrior(), NoiseVar: s.model.NoiseVar}
+	if s.prior.Family != "" {
+		t.Entries = s.prior.of(&s.model)
+	}
 	if s.signals != "" {
 		if t.X, err = loadSignals(s.signals, s.n, s.p); err != nil {
 			return t, err
@@ -193,11 +218,13 @@ func (s *simulate) print(p *dataset.Problem) error {
 	if s.json {
 		return s.printJSON(struct {
 			size
-			Seed    uint64   `json:"seed"`
+			Seed   uint64 `json:"seed"`
+			Matrix string `json:"matrix_kind"`
+			signalPrior
 			Model   model    `json:"model"`
 			Storage string   `json:"w_storage"`
 			Written []string `json:"written"`
-		}{sizeOf(p), s.seed, s.model, p.W.Storage(), []string{s.out}})
+		}{sizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, p.W.Storage(), []string{s.out}})
 	}
 	if s.out == "-" {
 		return nil

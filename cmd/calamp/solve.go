@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -25,8 +26,10 @@ import (
 type solve struct {
 	*app
 	model    model
+	prior    signalPrior
 	solver   solver
 	anchor   calamp.Anchor
+	faults   sensorFaults
 	matrix   string
 	readings string
 	out      string
@@ -49,7 +52,7 @@ is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
 reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
 The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
-scale_sd and residual (M×P). y = z/s: the multiplicative gain is 1/s. The
+scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s. The
 readings do not determine the common scale of x and s: it comes from the model
 flags, and scale_sd says how well, or from --anchor.
 
@@ -78,7 +81,9 @@ exactly t iterations of it.`,
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
 	s.model.registerLearnable(flags, modelFlags...)
 	flags.Var(anchor{&s.anchor}, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
+	s.prior.register(flags)
 	s.solver.register(flags)
+	s.faults.register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(amount{&s.memory}, "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
 	flags.Lookup("memory").DefValue = "0"
@@ -104,10 +109,10 @@ func (s *solve) outputs() outputs {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := s.solver.complete(flags); err != nil {
+	s.model.completeLearnable(flags, s.solver.covariance == "diagonal" && s.prior.plain())
+	if err := errors.Join(s.prior.complete(flags, &s.model), s.solver.complete(flags), s.faults.complete(flags, &s.solver)); err != nil {
 		return err
 	}
-	s.model.completeLearnable(flags, s.solver.covariance == "diagonal")
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
@@ -132,7 +137,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		s.note("%s", text)
 	}
 	s.model.guess(data.W, data.Y)
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.model.prior()), Channel: s.model.channel()}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.prior.of(&s.model)), Channel: s.faults.channel(s.model.channel())}
 	opt := s.solver.options()
 	opt.Learn, opt.Anchor = s.model.learning(), s.anchor
 	res, err := s.solve(ctx, "solving", problem, opt)
@@ -261,7 +266,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := sizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: storageName(res.Storage)},
-		Model:   s.model.fields(), Options: s.solver.fields(),
+		Model:   slices.Concat(s.prior.fields(), s.model.fields(), s.faults.fields()), Options: s.solver.fields(),
 		Result: res, Truth: data.Truth,
 		Metrics:   metricsOf(res, data.Truth).fields(),
 		Baselines: others.baselines(),

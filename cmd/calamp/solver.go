@@ -19,13 +19,14 @@ type solver struct {
 	tolGiven    bool
 	damping     calamp.Damping
 	noScaleStep bool
+	means       string
 	covariance  string
 	variance    string
 	precision   string
 	threads     int
 }
 
-var defaultSolver = solver{maxIter: 500, covariance: "diagonal", variance: "exact", precision: "auto"}
+var defaultSolver = solver{maxIter: 1000, covariance: "diagonal", variance: "exact", means: "auto", precision: "auto"}
 
 // dampingValue is --damping: auto, or the fixed fraction.
 type dampingValue struct{ *calamp.Damping }
@@ -56,6 +57,7 @@ func (s *solver) register(flags *pflag.FlagSet) {
 	flags.Lookup("tol").DefValue = "0" // hides "(default 0)", which would be wrong
 	flags.Var(dampingValue{&s.damping}, "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
+	flags.Var(choice{&s.means, []string{"auto", "off"}}, "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
 	flags.Var(choice{&s.covariance, []string{"diagonal", "full"}}, "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(choice{&s.variance, []string{"exact", "scalar"}}, "variance", "squared entries of W, or their mean")
 	flags.Var(choice{&s.precision, []string{"auto", "f32", "f64"}}, "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
@@ -87,9 +89,16 @@ func (s *solver) check(m *model, p int) error {
 // exactly says that all iterations were asked for, and no convergence.
 func (s *solver) exactly() bool { return s.tolGiven && s.tol == 0 }
 
+// published says that the flags are those of the published algorithm.
+func (s *solver) published() bool {
+	delta, fixed := s.damping.Fixed()
+	return s.exactly() && s.noScaleStep && fixed && delta == 0
+}
+
 func (s *solver) options() *calamp.Options {
 	o := &calamp.Options{
 		MaxIter: s.maxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, Threads: s.threads,
+		NoMeanRemoval: s.means == "off" || s.published(),
 	}
 	if s.exactly() {
 		o.Tol = -1
@@ -115,6 +124,7 @@ type optionsJSON struct {
 	Tol        *float64 `json:"tol"` // null: the default rule
 	Damping    string   `json:"damping"`
 	ScaleStep  bool     `json:"scale_step"`
+	Means      string   `json:"mean_removal"`
 	Covariance string   `json:"covariance"`
 	Variance   string   `json:"variance"`
 	Precision  string   `json:"precision"`
@@ -123,7 +133,7 @@ type optionsJSON struct {
 
 func (s *solver) json() optionsJSON {
 	o := optionsJSON{
-		MaxIter: s.maxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep,
+		MaxIter: s.maxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, Means: s.means,
 		Covariance: s.covariance, Variance: s.variance, Precision: s.precision, Threads: s.threads,
 	}
 	if s.tolGiven {
@@ -148,6 +158,7 @@ func (s *solver) fields() []report.Field {
 		{Name: "Tolerance", Value: tol},
 		{Name: "Damping", Value: s.damping.String()},
 		{Name: "Scale step", Value: scale},
+		{Name: "Removal of the means of W", Value: s.means},
 		{Name: "Covariance", Value: s.covariance},
 		{Name: "Variance", Value: s.variance},
 		{Name: "Precision of W", Value: s.precision},

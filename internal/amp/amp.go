@@ -25,6 +25,9 @@ type Config struct {
 	Precision Precision // of the entries of W
 
 	ScaleLearned bool // the prior takes its scale from the signals, see ScaleSD
+	// Centred, when set, is W without its means, which the sweeps then use, in
+	// double precision. It needs exact variances.
+	Centred *operator.Centred
 }
 
 // Engine is the state of the iteration, allocated once. Signals' arrays are P×N
@@ -35,12 +38,14 @@ type Engine struct {
 
 	Y []float64 // M×P readings, NaN where missing; set by the caller
 
-	X, C          []float64 // P×N posterior mean and variance
+	X, C          []float64 // P×N posterior mean, and variance, damped
+	centre        []float64 // P×N posterior mean, damped: what fields are offsets from
 	Lambda, Sigma []float64 // P×N the field they were computed from
 	Omega, V      []float64 // M×P mean and variance of z before its reading
 	G, DG         []float64 // M×P output functions, damped
 	Tau, B, Count []float64 // M sufficient statistics of s
 	S, SVar, LogZ []float64 // M posterior of s, log Z_out
+	Broken        []float64 // M probability that a sensor is broken
 
 	// What the sensors' posterior holds from earlier samples, and the sums Q+S
 	// and κ of the scale's evidence over them; nil and 0 offline. The scale
@@ -70,6 +75,7 @@ type Engine struct {
 	newX, newC []float64
 	sumC       []float64 // P, for scalar variances
 	delta      float64
+	border     *border        // of a centred W, or nil
 	sweep      operator.Sweep // one of those of precision
 	precision
 	Err error // of the last sweep, which then left the signals as they were
@@ -90,15 +96,18 @@ func New(c Config) *Engine {
 	}
 	pn, mp := c.P*n, m*c.P
 	e := &Engine{Config: c, M: m, N: n}
+	if c.Centred != nil {
+		e.border = newBorder(e, c.Centred)
+	}
 	e.round()
 	e.prepareSweeps(q)
-	for _, s := range []*[]float64{&e.X, &e.C, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
+	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
 	for _, s := range []*[]float64{&e.Y, &e.Omega, &e.V, &e.G, &e.DG} {
 		*s = make([]float64, mp)
 	}
-	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ} {
+	for _, s := range []*[]float64{&e.Tau, &e.B, &e.Count, &e.S, &e.SVar, &e.LogZ, &e.Broken} {
 		*s = make([]float64, m)
 	}
 	for _, s := range []*[]float64{&e.Moved, &e.Norm, &e.SumC, &e.Along, &e.sumC} {
@@ -125,8 +134,15 @@ func (e *Engine) Reset() {
 	if e.PastField != nil {
 		e.startFromPast()
 	}
+	for i := range e.Sigma {
+		e.Sigma[i] = math.Inf(1)
+	}
+	if e.border != nil {
+		e.border.reset(e)
+	}
 	clear(e.G)
 	clear(e.DG)
+	clear(e.Broken)
 	e.fieldPull, e.nextPull = 0, 0
 }
 
@@ -141,10 +157,14 @@ func (e *Engine) Step(delta float64) {
 			e.sumC[k] = e.W.MeanSquare() * sum(e.C[k*e.N:(k+1)*e.N])
 		}
 	}
-	if e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows); e.Err != nil {
-		return
+	if e.border != nil {
+		e.Err = e.border.run(e)
+	} else {
+		e.Err = e.sweep.Run(e.r, e.h, e.X, c, e.rows)
 	}
-	e.input()
+	if e.Err == nil {
+		e.input()
+	}
 }
 
 // outputRows is the part of an iteration between the two halves of the sweep,
@@ -173,7 +193,7 @@ func (e *Engine) outputRows(first int, z, v, g, d []float64) {
 		G: g, DG: d,
 		Tau: e.Tau[first : first+rows], B: e.B[first : first+rows], Count: e.Count[first : first+rows],
 		S: e.S[first : first+rows], SVar: e.SVar[first : first+rows],
-		LogZ: e.LogZ[first : first+rows],
+		LogZ: e.LogZ[first : first+rows], Broken: e.Broken[first : first+rows],
 	}
 	if e.PastTau != nil {
 		b.PastTau, b.PastB, b.PastCount = e.PastTau[first:first+rows], e.PastB[first:first+rows], e.PastCount[first:first+rows]
@@ -197,7 +217,11 @@ func (e *Engine) input() {
 		e.scalarPrecision()
 	} else {
 		for i, h := range e.h {
-			e.Sigma[i] = -1 / h // +Inf where nothing was measured
+			// Where sensors are in doubt the evidence may be convex: no field has
+			// such a curvature, and the former one serves.
+			if !(h > 0) {
+				e.Sigma[i] = -1 / h // ±Inf where nothing was measured
+			}
 		}
 	}
 	parallel.Run(e.P, e.Threads, e.signal)
@@ -214,6 +238,9 @@ func (e *Engine) scalarPrecision() {
 		for mu := range e.M {
 			total += e.DG[mu*e.P+k]
 		}
+		if total > 0 {
+			continue // as in input
+		}
 		sigma := -1 / (e.W.MeanSquare() * total)
 		for i := k * e.N; i < (k+1)*e.N; i++ {
 			e.Sigma[i] = sigma
@@ -224,14 +251,16 @@ func (e *Engine) scalarPrecision() {
 func (e *Engine) inputSignal(k int) {
 	from, to := k*e.N, (k+1)*e.N
 	x, c := e.X[from:to], e.C[from:to]
+	centre := e.centre[from:to]
 	lambda, sigma := e.Lambda[from:to], e.Sigma[from:to]
 	newX, newC := e.newX[from:to], e.newC[from:to]
 	for i, r := range e.r[from:to] {
+		centre[i] = x[i] + e.delta*(centre[i]-x[i])
 		if math.IsInf(sigma[i], 0) {
 			sigma[i], lambda[i] = math.Inf(1), 0
 			continue
 		}
-		lambda[i] = x[i] + sigma[i]*r
+		lambda[i] = centre[i] + sigma[i]*r
 	}
 	if e.PastField != nil {
 		e.posteriorWithPast(newX, newC, from)
@@ -245,11 +274,11 @@ func (e *Engine) inputSignal(k int) {
 		along += step * v
 		norm += v * v
 		sumC += newC[i]
-		x[i] = v - e.delta*step
+		x[i] = v
 		c[i] = newC[i] + e.delta*(c[i]-newC[i])
 	}
-	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
-	e.Along[k] = along / max(e.Norm[k], math.SmallestNonzeroFloat64)
+	e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved)/(1-e.delta), math.Sqrt(norm), sumC
+	e.Along[k] = along / max(e.Norm[k]*(1-e.delta), math.SmallestNonzeroFloat64)
 }
 
 // pull is Σ_i x̂(λ-x̂)/Σ of signal k: minus the derivative in c of the prior's
@@ -282,6 +311,9 @@ func (e *Engine) LogEvidence() float64 {
 		d := x - e.Lambda[i]
 		total += 0.5 * ((e.C[i] + d*d) / e.Sigma[i])
 	}
+	if e.border != nil {
+		total += e.border.logEvidence(e.P)
+	}
 	if p, ok := e.Prior.(interface {
 		SumLogNorm(lambda, sigma []float64) float64
 	}); ok {
@@ -291,6 +323,33 @@ func (e *Engine) LogEvidence() float64 {
 		total += e.Prior.LogNorm(l, e.Sigma[i])
 	}
 	return total
+}
+
+// Misfit compares the residuals with what the iteration expects of them,
+// Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
+// independent entries, growing when the iteration is about to diverge.
+func (e *Engine) Misfit() float64 {
+	var square, slope float64
+	for j, g := range e.G {
+		square += g * g
+		slope -= e.DG[j]
+	}
+	return square / slope
+}
+
+// Confidence compares the signals with the field that they were computed from,
+// the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
+// has independent entries, below where the posterior variances are too small.
+func (e *Engine) Confidence() float64 {
+	total, count := 0.0, 0.0
+	for i, sigma := range e.Sigma {
+		if !math.IsInf(sigma, 1) {
+			d := e.X[i] - e.Lambda[i]
+			total += (e.C[i] + d*d) / sigma
+			count++
+		}
+	}
+	return total / count
 }
 
 func sum(v []float64) float64 {
@@ -307,10 +366,14 @@ func (e *Engine) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)),
 // state lists everything that an iteration changes and that the next one, or a
 // reader of the result, uses.
 func (e *Engine) state() [][]float64 {
-	return [][]float64{
-		e.X, e.C, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
-		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Norm, e.SumC,
+	list := [][]float64{
+		e.X, e.C, e.centre, e.Lambda, e.Sigma, e.Omega, e.V, e.G, e.DG,
+		e.Tau, e.B, e.Count, e.S, e.SVar, e.LogZ, e.Broken, e.Norm, e.SumC,
 	}
+	if e.border != nil {
+		list = append(list, e.border.state()...)
+	}
+	return list
 }
 
 // Save keeps the present state for [Engine.Restore].

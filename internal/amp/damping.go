@@ -1,28 +1,47 @@
 package amp
 
+import "math"
+
 // Damper chooses the damping of every iteration. A fixed one always answers the
-// same and rejects nothing. The adaptive one starts undamped, refuses a step
-// after which the estimates jump (the sign of an iteration about to
-// diverge), damps strongly after that, and relaxes slowly.
+// same and rejects nothing. The adaptive one starts undamped. It refuses a step
+// after which both the change of the estimates and the residuals are growing,
+// the sign of an iteration about to diverge; damps strongly after that, relaxes
+// slowly, and never returns to as little as it had.
+//
+// The residuals are compared with what AMP expects of them (see
+// [Engine.Misfit]), after Vila et al., "Adaptive damping and mean removal for
+// the generalized approximate message passing algorithm" (2015); there the
+// Bethe free energy decides, which at small noise jumps by itself when a
+// single entry leaves zero.
 type Damper struct {
 	adaptive bool
 	now      float64
 
-	last      float64 // change of the latest accepted step
-	refusals  int     // in a row
-	best      float64 // smallest change so far
-	sinceBest int     // accepted steps since then
-	floor     float64 // least damping, raised when the iteration makes no headway
+	last     float64 // change of the latest accepted step
+	usual    float64 // misfit of accepted steps, a running mean
+	refusals int     // in a row
+	floor    float64 // least damping, raised when the iteration makes no headway
+
+	// Sums of the logarithm of the change over the present window of accepted
+	// steps, and over the one before; +Inf when there was none.
+	steps            int
+	window, previous float64
 }
 
 const (
-	leastDamping = 0
-	mostDamping  = 0.95
+	mostDamping = 0.95
+	mostFloor   = 0.9
 
-	// jump is the growth of the change from one step to the next that is
-	// refused. Leaving a plateau of state evolution the change grows too, but
-	// more slowly.
-	jump = 3
+	// raise is the part of the way to 1 that a refusal, or no headway, raises
+	// the floor.
+	raise = 0.2
+
+	// worse is the growth of the misfit over its running mean that is refused,
+	// and follow how fast that mean follows: a misfit that grows by 5 % in
+	// every step is refused sooner or later. A model that is a little wrong
+	// has a misfit that grows more slowly, while the change still falls.
+	worse  = 1.5
+	follow = 0.1
 
 	// After this many refusals in a row the step is taken all the same: the
 	// state itself must be left.
@@ -31,8 +50,15 @@ const (
 	// relax is how fast the damping returns to its floor.
 	relax = 0.95
 
-	// patience is how many steps without a new smallest change raise the floor.
-	patience = 40
+	// When the change of a window of accepted steps is, in the geometric mean,
+	// more than headway times that of the window before, the iteration swings,
+	// and the floor is raised. What is just slow gets slower with damping, so
+	// above slowed it must have made no headway at all.
+	windowSteps = 15
+	headway     = 0.8
+	slowed      = 0.5
+	none        = 0.97
+	mostSwing   = 0.8
 )
 
 // NewDamper is a fixed damping, or the adaptive one.
@@ -40,7 +66,7 @@ func NewDamper(delta float64, fixed bool) Damper {
 	if fixed {
 		return Damper{now: delta}
 	}
-	return Damper{adaptive: true, now: leastDamping, floor: leastDamping}
+	return Damper{adaptive: true, previous: math.Inf(1)}
 }
 
 // delta is the damping of iteration t, from 1. The first is never damped: there
@@ -52,25 +78,46 @@ func (d *Damper) delta(t int) float64 {
 	return d.now
 }
 
-// reject is told the change of a step and says whether to take it back.
-func (d *Damper) reject(change float64) bool {
+// reject is told the change and the misfit of a step, and says whether to take
+// it back.
+func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {
 		return false
 	}
 	sane := change <= blowUp // false for NaN
-	if d.last > 0 && (!sane || change > jump*d.last && change > 1e-3) && d.refusals < mostRefusals {
+	growing := change >= d.last && misfit > worse*max(1, d.usual)
+	if d.last > 0 && (!sane || growing) && d.refusals < mostRefusals {
 		d.refusals++
-		d.now = min(mostDamping, 0.5*(1+d.now))
+		d.raiseFloor()
+		d.now = max(d.floor, min(mostDamping, 0.5*(1+d.now)))
 		return true
 	}
+	if d.usual == 0 || misfit < d.usual || d.refusals == mostRefusals {
+		d.usual = misfit
+	}
+	d.usual += follow * (misfit - d.usual)
 	d.refusals = 0
 	d.last = change
-	if d.best == 0 || change < d.best {
-		d.best, d.sinceBest = change, 0
-	} else if d.sinceBest++; d.sinceBest >= patience {
-		d.floor, d.sinceBest = min(0.5, d.floor+0.15), 0
-		d.best = change
-	}
+	d.watch(change)
 	d.now = max(d.floor, relax*d.now)
 	return false
 }
+
+// watch raises the floor when the change has stopped falling.
+func (d *Damper) watch(change float64) {
+	d.window += math.Log(change)
+	if d.steps++; d.steps < windowSteps {
+		return
+	}
+	least := headway
+	if d.floor >= slowed {
+		least = none
+	}
+	if d.window-d.previous > windowSteps*math.Log(least) && d.floor < mostSwing {
+		d.raiseFloor()
+		d.window = math.Inf(1) // says nothing of the new damping
+	}
+	d.steps, d.window, d.previous = 0, 0, d.window
+}
+
+func (d *Damper) raiseFloor() { d.floor = min(mostFloor, d.floor+raise*(1-d.floor)) }

@@ -16,8 +16,7 @@ import (
 // so that the sweep is that of the diagonal engine with more quadratic columns.
 type Full struct {
 	*Engine
-	vector     prior.Vector
-	correlated channel.Correlated
+	vector prior.Vector
 
 	pairs  int       // P(P+1)/2
 	cov    []float64 // pairs×N posterior covariances of the signals
@@ -44,14 +43,16 @@ func NewFull(c Config) (*Full, error) {
 	if !ok {
 		return nil, fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", c.Prior)
 	}
-	correlated, ok := c.Channel.(channel.Correlated)
-	if !ok {
-		return nil, fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", c.Channel)
+	if working := channel.Unwrap(c.Channel); !correlated(working) {
+		return nil, fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", working)
+	}
+	if g, ok := channel.Unwrap(c.Channel).(channel.Gain); ok && g.Saturation > 0 {
+		return nil, fmt.Errorf("clipped readings need diagonal covariances")
 	}
 	if g, ok := c.Prior.(prior.GaussBernoulli); ok && g.Density < 1 && c.P > prior.MaxVectorSignals {
 		return nil, fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, c.P)
 	}
-	f := &Full{Engine: New(c), vector: vector, correlated: correlated, pairs: c.P * (c.P + 1) / 2}
+	f := &Full{Engine: New(c), vector: vector, pairs: c.P * (c.P + 1) / 2}
 	e := f.Engine
 	e.prepareSweeps(f.pairs)
 	e.h = make([]float64, f.pairs*e.N)
@@ -82,6 +83,11 @@ func NewFull(c Config) (*Full, error) {
 		copy(f.cov[f.pair(k, k)*e.N:], e.C[k*e.N:(k+1)*e.N])
 	}
 	return f, nil
+}
+
+func correlated(c channel.Channel) bool {
+	_, ok := c.(channel.Correlated)
+	return ok
 }
 
 // pair is the place of entry (k, l), k ≤ l, among the upper entries.
@@ -124,10 +130,11 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 		}
 		copy(s.Y, f.Y[mu*p:(mu+1)*p])
 		s.Index = mu
-		f.correlated.OutputCorrelated(s)
+		f.Channel.(channel.Correlated).OutputCorrelated(s)
 
 		f.Tau[mu], f.B[mu], f.Count[mu] = s.Tau, s.B, s.Count
 		f.S[mu], f.SVar[mu], f.LogZ[mu], f.dotQ[mu] = s.S, s.SVar, s.LogZ, s.Quadratic
+		f.Broken[mu] = s.Broken
 		copy(f.Omega[mu*p:], s.Omega)
 		for k := range p {
 			f.V[mu*p+k] = s.V[k*p+k]
@@ -165,9 +172,9 @@ func (f *Full) input() {
 			moved += step * step
 			norm += f.newX[at] * f.newX[at]
 			sumC += f.newCov[f.pair(k, k)*f.N+i]
-			f.X[at] = f.newX[at] - f.delta*step
+			f.X[at] = f.newX[at]
 		}
-		f.Moved[k], f.Norm[k], f.SumC[k] = math.Sqrt(moved), math.Sqrt(norm), sumC
+		f.Moved[k], f.Norm[k], f.SumC[k] = math.Sqrt(moved)/(1-f.delta), math.Sqrt(norm), sumC
 		if bad {
 			f.Moved[k] = math.NaN() // seen by the caller as a step to take back
 		}
@@ -192,24 +199,27 @@ func (f *Full) inputEntry(i int) error {
 		a[j] = -a[j]
 	}
 	for k := range p {
+		at := k*n + i
+		f.centre[at] = f.X[at] + f.delta*(f.centre[at]-f.X[at])
+	}
+	for k := range p {
 		field[k] = f.r[k*n+i]
 		for l := range p {
-			field[k] += a[k*p+l] * f.X[l*n+i]
+			field[k] += a[k*p+l] * f.centre[l*n+i]
 		}
 	}
 	logNorm, err := f.vector.PosteriorVector(mean, covariance, field, a)
 	if err != nil {
 		return err
 	}
-	damped := func(k int) float64 { return mean[k] - f.delta*(mean[k]-f.X[k*n+i]) }
 	pull, trace := 0.0, 0.0
 	for k := range p {
 		ax := 0.0
 		for l := range p {
-			ax += a[k*p+l] * damped(l)
+			ax += a[k*p+l] * mean[l]
 			trace += a[k*p+l] * (covariance[k*p+l] + mean[k]*mean[l])
 		}
-		pull += damped(k) * (field[k] - ax)
+		pull += mean[k] * (field[k] - ax)
 		f.newX[k*n+i] = mean[k]
 		f.Sigma[k*n+i] = 1 / a[k*p+k]
 		for l := k; l < p; l++ {
@@ -238,8 +248,9 @@ func (f *Full) quadraticForm(mu int) float64 {
 }
 
 func (f *Full) fullScaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, count: f.Count, tau: f.Tau, b: f.B, quadratic: f.fieldPull + sum(f.dotQ)}
+	s := scaleEvidence{gain: gain, broken: f.Broken, count: f.Count, tau: f.Tau, b: f.B, quadratic: f.fieldPull}
 	for mu := range f.M {
+		s.quadratic += (1 - f.Broken[mu]) * f.dotQ[mu]
 		s.volume += f.quadraticForm(mu)
 	}
 	return s

@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
@@ -49,6 +50,10 @@ const (
 	modelTolerance = 1e-3
 	rangeTolerance = 0.05
 
+	// rangePatience is after how many iterations larger moves are left out, too:
+	// where noise hides the spread of s, the ends of its range wander for ever.
+	rangePatience = 100
+
 	// gaugeReach bounds how far the scale goes in one step that follows the prior.
 	gaugeReach = 0.1
 )
@@ -57,14 +62,14 @@ const (
 func (l *Learning) start(e *Engine) {
 	l.fromPrior, _ = e.Prior.(prior.Learner)
 	if l.Noise {
-		l.fromNoise = e.Channel.(channel.Noisy).Noise()
+		l.fromNoise = channel.Unwrap(e.Channel).(channel.Noisy).Noise()
 	}
 }
 
 // refit moves the model and returns how far, in standard errors.
-func (l *Learning) refit(e *Engine) (change float64) {
+func (l *Learning) refit(e *Engine, t int) (change float64) {
 	if l.Range {
-		change = l.refitRange(e)
+		change = l.refitRange(e, t)
 	}
 	if l.Noise {
 		change = max(change, l.refitNoise(e))
@@ -95,16 +100,28 @@ func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
 	return change
 }
 
-// power is the mean square of the corrected readings, and their number.
-func (e *Engine) power() (mean, count float64) {
-	for j, y := range e.Y {
-		if !math.IsNaN(y) {
-			z := e.S[j/e.P] * y
-			mean += z * z
-			count++
+// power is the typical mean square of a sensor's corrected readings, whatever a
+// few sensors do, and the number of readings.
+func (e *Engine) power() (typical, count float64) {
+	squares := make([]float64, 0, e.M)
+	for mu, s := range e.S {
+		total, n := 0.0, 0.0
+		for _, y := range e.Y[mu*e.P : (mu+1)*e.P] {
+			if !math.IsNaN(y) {
+				total += s * y * s * y
+				n++
+			}
+		}
+		if n > 0 {
+			squares = append(squares, total/n)
+			count += n
 		}
 	}
-	return mean / max(count, 1), count
+	if len(squares) == 0 {
+		return 0, 0
+	}
+	slices.Sort(squares)
+	return squares[len(squares)/2], count
 }
 
 // refitNoise moves Δ towards the stationarity of the Bethe free energy,
@@ -130,7 +147,7 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 	if !(slopes > 0) || !(most > 0) {
 		return 0
 	}
-	c := e.Channel.(channel.Noisy)
+	c := channel.Unwrap(e.Channel).(channel.Noisy)
 	least := leastNoise * most
 	now := min(max(c.Noise(), least), most)
 	ratio := squares / slopes
@@ -141,16 +158,17 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
 	next = min(max(next, least), most)
-	e.Channel = c.WithNoise(next - c.Noise())
+	e.SetWorking(c.WithNoise(next - c.Noise()))
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 
 // refitRange moves the ends of the range of s, and the global scale with them:
 // a uniform prior whose range is free has no scale of its own.
-func (l *Learning) refitRange(e *Engine) float64 {
-	gain := e.Channel.(channel.Gain)
-	fit, change := gain.Prior.Refit(e.Count, e.Tau, e.B)
-	if change < rangeTolerance {
+func (l *Learning) refitRange(e *Engine, t int) float64 {
+	gain := channel.Unwrap(e.Channel).(channel.Gain)
+	fit, change := gain.Prior.Refit(e.inOrder(), e.Tau, e.B)
+	late := max(1, float64(t)/rangePatience)
+	if change < rangeTolerance*late*late {
 		fit, change = gain.Prior, 0
 	}
 	c := 1.0
@@ -162,7 +180,7 @@ func (l *Learning) refitRange(e *Engine) float64 {
 	}
 	e.rescale(c)
 	gain.Prior = fit.Scaled(c)
-	e.Channel = gain
+	e.SetWorking(gain)
 	return change
 }
 
@@ -183,4 +201,24 @@ func (e *Engine) scaleOfPrior() float64 {
 	}
 	step := (e.nextPull - active) / (2 * active)
 	return math.Exp(-min(max(step, -gaugeReach), gaugeReach))
+}
+
+// SetWorking changes the channel of the sensors in order.
+func (e *Engine) SetWorking(c channel.Channel) {
+	if f, ok := e.Channel.(channel.Faulty); ok {
+		f.Working = c
+		c = f
+	}
+	e.Channel = c
+}
+
+// inOrder is the number of readings of each sensor, 0 where it is more likely broken than not.
+func (e *Engine) inOrder() []float64 {
+	count := slices.Clone(e.Count)
+	for mu, broken := range e.Broken {
+		if broken > 0.5 {
+			count[mu] = 0
+		}
+	}
+	return count
 }

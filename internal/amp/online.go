@@ -32,6 +32,10 @@ func (e *Engine) ScaleSums(pastB []float64) (quadratic, volume float64) {
 			volume += e.V[j] * e.G[j] * e.G[j]
 		}
 	}
+	if e.border != nil {
+		_, more := e.border.scaleSums()
+		volume += more
+	}
 	quadratic = volume
 	for mu, s := range e.S {
 		quadratic += s * (e.B[mu] - pastB[mu])

@@ -63,7 +63,7 @@ func Round(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
 func (e *Engine) round() {
 	d, ok := e.W.(*operator.Dense)
 	both := 12 * int64(e.M) * int64(e.N) // bytes
-	if e.Precision != Mixed || !ok || d.Storage() != "f64" || e.M*e.N < leastRounded || both > int64(memory.Total())/2 {
+	if e.Precision != Mixed || e.Centred != nil || !ok || d.Storage() != "f64" || e.M*e.N < leastRounded || both > int64(memory.Total())/2 {
 		return
 	}
 	e.rounded, e.lost = d.Rounded()
@@ -72,7 +72,11 @@ func (e *Engine) round() {
 
 // prepareSweeps makes the sweeps over W, with q quadratic columns.
 func (e *Engine) prepareSweeps(q int) {
-	e.double = e.W.NewSweep(e.P, q, e.Threads)
+	if e.Centred != nil {
+		e.double = e.Centred.NewSweep(e.P, q, e.Threads)
+	} else {
+		e.double = e.W.NewSweep(e.P, q, e.Threads)
+	}
 	e.sweep = e.double
 	if e.rounded != nil {
 		e.single = e.rounded.NewSweep(e.P, q, e.Threads)

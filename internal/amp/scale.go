@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 )
@@ -13,8 +14,11 @@ const scaleRange = 0.1
 // scaleEvidence is the evidence along the global scale: when all estimates of
 // the signals are multiplied by c,
 //
-//	Φ(c) = Σ_µ log ∫ q̃(s; τ_µ, c B_µ) ds - ½ c² (Q + S) + κ log c,
-//	Q = Σ ω²/D,   S = Σ x̂(λ-x̂)/Σ,   κ = Σ V g².
+//	Φ(c) = Σ_µ (1-π_µ) log ∫ q̃(s; τ_µ, c B_µ) ds - ½ c² (Q + S) + κ log c,
+//	Q = Σ (1-π)ω²/D,   S = Σ x̂(λ-x̂)/Σ,   κ = Σ V g²,
+//
+// where a sensor that is broken with probability π has the weight 1-π, at its
+// present value: exact in Φ' at c = 1, and a lower bound of Φ elsewhere (Jensen).
 //
 // The likelihood is unchanged by (X, s) → (cX, cs), so the plain recursion
 // moves along this direction only as fast as the priors push. At a fixed point
@@ -23,14 +27,23 @@ const scaleRange = 0.1
 // volume of the signals' space. Not in the paper.
 type scaleEvidence struct {
 	gain          channel.Gain
+	broken        []float64 // π, probability that a sensor is broken; nil where none is
 	count, tau, b []float64
 	quadratic     float64 // Q + S
 	volume        float64 // κ
+
+	// clipped adds the sensors with clipped readings, which the sums above
+	// leave out; nil where there are none.
+	clipped func(c float64) (first, second float64)
 }
 
 // slope returns Φ'(c) and Φ”(c).
 func (s *scaleEvidence) slope(c float64) (first, second float64) {
-	first, second = s.gain.ScaleDerivatives(c, s.count, s.tau, s.b)
+	first, second = s.gain.ScaleDerivatives(c, s.broken, s.count, s.tau, s.b)
+	if s.clipped != nil {
+		f, g := s.clipped(c)
+		first, second = first+f, second+g
+	}
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
@@ -131,14 +144,57 @@ func (g *scaleGrid) rootMeanSquare() float64 {
 }
 
 func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
+	s := scaleEvidence{gain: gain, broken: e.Broken, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
+	if gain.Saturation > 0 {
+		s.broken, s.clipped = e.clippedScale(gain)
+	}
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			s.quadratic += e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar))
+			s.quadratic += (1 - s.broken[j/e.P]) * (e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar)))
 			s.volume += e.V[j] * e.G[j] * e.G[j]
 		}
 	}
+	if e.border != nil {
+		quadratic, volume := e.border.scaleSums()
+		s.quadratic += quadratic
+		s.volume += volume
+	}
 	return s
+}
+
+// clippedScale takes the sensors with clipped readings out of those whose
+// evidence is closed, by weight, and returns theirs.
+func (e *Engine) clippedScale(gain channel.Gain) (broken []float64, clipped func(c float64) (first, second float64)) {
+	broken = slices.Clone(e.Broken)
+	var rows []int
+	sensor := func(mu int, c float64) (first, second float64) {
+		from, to := mu*e.P, (mu+1)*e.P
+		return gain.ClippedScale(c, e.Y[from:to], e.Omega[from:to], e.V[from:to], e.Count[mu], e.Tau[mu], e.B[mu])
+	}
+	for mu := range broken {
+		if gain.ClipsAny(e.Y[mu*e.P : (mu+1)*e.P]) {
+			broken[mu] = 1
+			rows = append(rows, mu)
+		}
+	}
+	return broken, func(c float64) (first, second float64) {
+		for _, mu := range rows {
+			f, s := sensor(mu, c)
+			first += (1 - e.Broken[mu]) * f
+			second += (1 - e.Broken[mu]) * s
+		}
+		return first, second
+	}
+}
+
+// tangent is the evidence with the part of the sensors with clipped readings,
+// whose integrals take long, replaced by its second order in c - at: at c = 1
+// that leaves fixed points where they are, too.
+func (s *scaleEvidence) tangent(at float64) *scaleEvidence {
+	tangent := *s
+	f, g := s.clipped(at)
+	tangent.clipped = func(c float64) (first, second float64) { return f + g*(c-at), g }
+	return &tangent
 }
 
 // ScaleStep multiplies the signals' estimates by the factor that maximises the
@@ -150,7 +206,12 @@ func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
 }
 
 func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
-	c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	if s.clipped == nil {
+		c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	} else {
+		c = maximise(s.tangent(1).slope, 1-scaleRange, 1+scaleRange)
+		c = maximise(s.tangent(c).slope, 1-scaleRange, 1+scaleRange)
+	}
 	e.rescale(c)
 	return c, s.width()
 }
@@ -158,7 +219,11 @@ func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 // rescale multiplies the signals' estimates by c.
 func (e *Engine) rescale(c float64) {
 	scale(e.X, c)
+	scale(e.centre, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
+	if e.border != nil {
+		e.border.scale(c)
+	}
 	e.nextPull *= c * c
 	scale(e.PastB, c) // the past is rescaled with the present, see online.go
 	e.PastQuadratic *= c * c

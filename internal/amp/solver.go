@@ -160,7 +160,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		}
 		s.drift = 0
 		line.Change = s.measureChange()
-		if damping.reject(line.Change) {
+		if damping.reject(line.Change, s.engine.Misfit()) {
 			s.step.Restore()
 			continue
 		}
@@ -204,8 +204,8 @@ func (s *Solver) learn(t int) bool {
 	if s.Learn == nil || t < firstRefit || t%refitEvery != 0 {
 		return false
 	}
-	change := s.Learn.refit(s.engine)
-	if gain, ok := s.engine.Channel.(channel.Gain); ok {
+	change := s.Learn.refit(s.engine, t)
+	if gain, ok := channel.Unwrap(s.engine.Channel).(channel.Gain); ok {
 		s.Gain = gain
 	}
 	return change > modelTolerance
@@ -237,7 +237,7 @@ func (s *Solver) holdScale(change float64) {
 	}
 	if square > 0 {
 		s.drift = along / square
-		e.rescale(1 - s.drift)
+		e.rescale(1 - s.drift*(1-e.delta))
 	}
 }
 

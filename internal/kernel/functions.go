@@ -157,14 +157,17 @@ func GaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean
 		plainGaussBernoulli(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
 		return
 	}
+	const together = 4 * Lanes
 	n := len(lambda)
-	whole := n - n%Lanes
+	whole := n - n%together
 	gaussBernoulli(mean[:whole], variance[:whole], lambda[:whole], sigma[:whole], logOdds, signalMean, signalVar)
 	if whole == n {
 		return
 	}
-	var m, v, l, s [Lanes]float64
-	s = [Lanes]float64{1, 1, 1, 1}
+	var m, v, l, s [together]float64
+	for i := range s {
+		s[i] = 1
+	}
 	copy(l[:], lambda[whole:])
 	copy(s[:], sigma[whole:n])
 	gaussBernoulli(m[:], v[:], l[:], s[:], logOdds, signalMean, signalVar)

@@ -267,7 +267,7 @@ func gainIntegralsAVX2(x []float64, w []float64, groups int, d []float64, scratc
 //go:noescape
 func gainPowersAVX2(x []float64, w []float64, n int, groups int, d []float64, scratch []float64, out []float64)
 
-// gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.
+// gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of sixteen entries.
 //
 //go:noescape
 func gaussBernoulliAVX2(mean []float64, variance []float64, lambda []float64, sigma []float64, logOdds float64, signalMean float64, signalVar float64)

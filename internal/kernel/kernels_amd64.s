@@ -10009,7 +10009,7 @@ spread:
 
 // func gaussBernoulliAVX2(mean []float64, variance []float64, lambda []float64, sigma []float64, logOdds float64, signalMean float64, signalVar float64)
 // Requires: AVX, AVX2, FMA3
-TEXT ·gaussBernoulliAVX2(SB), NOSPLIT, $0-120
+TEXT ·gaussBernoulliAVX2(SB), NOSPLIT, $128-120
 	MOVQ         mean_base+0(FP), AX
 	MOVQ         variance_base+24(FP), CX
 	MOVQ         lambda_base+48(FP), DX
@@ -10019,10 +10019,10 @@ TEXT ·gaussBernoulliAVX2(SB), NOSPLIT, $0-120
 	VBROADCASTSD signalVar+112(FP), Y1
 	VMOVUPD      constant3ff0000000000000<>+0(SB), Y2
 	VDIVPD       Y1, Y2, Y2
-	SHRQ         $0x02, SI
+	SHRQ         $0x04, SI
 	JZ           end
 
-four:
+sixteen:
 	VMOVUPD      (DX), Y3
 	VMOVUPD      (BX), Y4
 	VDIVPD       Y4, Y1, Y5
@@ -10037,102 +10037,410 @@ four:
 	VADDPD       Y9, Y4, Y10
 	VDIVPD       Y10, Y9, Y9
 	VMULPD       Y9, Y7, Y7
-	VMULPD       Y3, Y5, Y10
-	VADDPD       Y0, Y10, Y10
-	VADDPD       Y0, Y10, Y10
-	VMULPD       Y3, Y10, Y10
-	VFNMADD231PD Y0, Y0, Y10
-	VMULPD       Y8, Y10, Y10
-	VMULPD       Y9, Y10, Y10
+	VMOVUPD      Y7, (CX)
+	VMULPD       Y3, Y5, Y7
+	VADDPD       Y0, Y7, Y7
+	VADDPD       Y0, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VFNMADD231PD Y0, Y0, Y7
+	VMULPD       Y8, Y7, Y7
+	VMULPD       Y9, Y7, Y7
 	VBLENDVPD    Y6, Y3, Y0, Y8
 	VBLENDVPD    Y6, Y0, Y3, Y3
 	VFMADD231PD  Y3, Y4, Y8
 	VMULPD       Y9, Y8, Y8
+	VMOVUPD      Y8, (SP)
 	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
 	VADDPD       Y3, Y5, Y4
 	VSUBPD       Y3, Y4, Y6
 	VSUBPD       Y6, Y5, Y6
-	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y4, Y9
-	VPSRLQ       $0x34, Y9, Y9
-	VPSLLQ       $0x34, Y9, Y5
-	VPSUBQ       Y5, Y4, Y11
-	VPADDQ       constant4000000000000000<>+0(SB), Y11, Y11
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y4, Y8
+	VPSRLQ       $0x34, Y8, Y8
+	VPSLLQ       $0x34, Y8, Y5
+	VPSUBQ       Y5, Y4, Y9
+	VPADDQ       constant4000000000000000<>+0(SB), Y9, Y9
 	VMOVUPD      constant7ff0000000000000<>+0(SB), Y4
 	VPSUBQ       Y5, Y4, Y4
-	VSUBPD       Y3, Y11, Y11
-	VFMADD231PD  Y6, Y4, Y11
-	VADDPD       constant4000000000000000<>+0(SB), Y11, Y3
-	VDIVPD       Y3, Y11, Y3
+	VSUBPD       Y3, Y9, Y9
+	VFMADD231PD  Y6, Y4, Y9
+	VADDPD       constant4000000000000000<>+0(SB), Y9, Y3
+	VDIVPD       Y3, Y9, Y3
 	VMULPD       Y3, Y3, Y4
 	VMOVUPD      constant3fc9999999995273<>+0(SB), Y5
 	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y4, Y5
 	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y6
 	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y4, Y6
-	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y12
-	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y4, Y12
-	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y13
-	VMULPD       Y4, Y4, Y14
-	VFMADD231PD  Y6, Y14, Y5
-	VFMADD231PD  Y13, Y14, Y12
-	VMULPD       Y14, Y14, Y6
-	VFMADD231PD  Y12, Y6, Y5
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y10
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y4, Y10
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y11
+	VMULPD       Y4, Y4, Y12
+	VFMADD231PD  Y6, Y12, Y5
+	VFMADD231PD  Y11, Y12, Y10
+	VMULPD       Y12, Y12, Y6
+	VFMADD231PD  Y10, Y6, Y5
 	VADDPD       Y4, Y4, Y4
-	VFMSUB213PD  Y11, Y4, Y5
+	VFMSUB213PD  Y9, Y4, Y5
 	VMULPD       Y3, Y5, Y5
-	VPOR         constant4330000000000000<>+0(SB), Y9, Y9
-	VSUBPD       constant4330000000000400<>+0(SB), Y9, Y9
-	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y9, Y11
-	VADDPD       Y11, Y5, Y5
-	VSUBPD       Y5, Y10, Y10
+	VPOR         constant4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       constant4330000000000400<>+0(SB), Y8, Y8
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y8, Y9
+	VADDPD       Y9, Y5, Y5
+	VSUBPD       Y5, Y7, Y7
 	VBROADCASTSD logOdds+96(FP), Y3
-	VFMADD231PD  constant3fe0000000000000<>+0(SB), Y10, Y3
-	VORPD        constant8000000000000000<>+0(SB), Y3, Y4
-	VMAXPD       constantc086200000000000<>+0(SB), Y4, Y4
-	VMOVUPD      constant4338000000000000<>+0(SB), Y5
-	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y4, Y5
-	VSUBPD       constant4338000000000000<>+0(SB), Y5, Y6
-	VPSLLQ       $0x34, Y5, Y5
-	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y6, Y4
-	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y6, Y4
-	VMOVUPD      constant3fe0000000000005<>+0(SB), Y6
-	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y4, Y6
-	VMOVUPD      constant3fa5555555552043<>+0(SB), Y9
-	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y4, Y9
-	VMOVUPD      constant3f56c16c17f6130b<>+0(SB), Y10
-	VFMADD213PD  constant3f811111111100be<>+0(SB), Y4, Y10
-	VMOVUPD      constant3efa019a60cd99d3<>+0(SB), Y11
-	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y4, Y11
-	VMOVUPD      constant3e928a321f9f0475<>+0(SB), Y12
-	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y4, Y12
-	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y13
-	VMULPD       Y4, Y4, Y14
-	VFMADD231PD  Y9, Y14, Y6
-	VFMADD231PD  Y11, Y14, Y10
-	VFMADD231PD  Y13, Y14, Y12
-	VMULPD       Y14, Y14, Y9
-	VFMADD231PD  Y10, Y9, Y6
-	VMULPD       Y9, Y9, Y9
-	VFMADD231PD  Y12, Y9, Y6
-	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y6, Y4
-	VPADDQ       Y5, Y4, Y4
-	VADDPD       constant3ff0000000000000<>+0(SB), Y4, Y6
-	VMOVUPD      constant3ff0000000000000<>+0(SB), Y5
-	VDIVPD       Y6, Y5, Y5
-	VMULPD       Y5, Y4, Y6
-	VBLENDVPD    Y3, Y6, Y5, Y4
-	VBLENDVPD    Y3, Y5, Y6, Y5
-	VMULPD       Y4, Y8, Y3
+	VFMADD231PD  constant3fe0000000000000<>+0(SB), Y7, Y3
 	VMOVUPD      Y3, (AX)
-	VMULPD       Y8, Y8, Y8
-	VFMADD231PD  Y5, Y8, Y7
-	VMULPD       Y4, Y7, Y7
+	VMOVUPD      32(DX), Y3
+	VMOVUPD      32(BX), Y4
+	VDIVPD       Y4, Y1, Y5
+	VMINPD       constant7e37e43c8800759c<>+0(SB), Y5, Y5
+	VCMPPD       $0x1e, Y4, Y1, Y6
+	VMINPD       Y4, Y1, Y7
+	VMULPD       Y2, Y4, Y4
+	VBLENDVPD    Y6, Y4, Y5, Y4
+	VMULPD       Y2, Y5, Y8
+	VBLENDVPD    Y6, Y2, Y8, Y8
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y9
+	VADDPD       Y9, Y4, Y10
+	VDIVPD       Y10, Y9, Y9
+	VMULPD       Y9, Y7, Y7
+	VMOVUPD      Y7, 32(CX)
+	VMULPD       Y3, Y5, Y7
+	VADDPD       Y0, Y7, Y7
+	VADDPD       Y0, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VFNMADD231PD Y0, Y0, Y7
+	VMULPD       Y8, Y7, Y7
+	VMULPD       Y9, Y7, Y7
+	VBLENDVPD    Y6, Y3, Y0, Y8
+	VBLENDVPD    Y6, Y0, Y3, Y3
+	VFMADD231PD  Y3, Y4, Y8
+	VMULPD       Y9, Y8, Y8
+	VMOVUPD      Y8, 32(SP)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VADDPD       Y3, Y5, Y4
+	VSUBPD       Y3, Y4, Y6
+	VSUBPD       Y6, Y5, Y6
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y4, Y8
+	VPSRLQ       $0x34, Y8, Y8
+	VPSLLQ       $0x34, Y8, Y5
+	VPSUBQ       Y5, Y4, Y9
+	VPADDQ       constant4000000000000000<>+0(SB), Y9, Y9
+	VMOVUPD      constant7ff0000000000000<>+0(SB), Y4
+	VPSUBQ       Y5, Y4, Y4
+	VSUBPD       Y3, Y9, Y9
+	VFMADD231PD  Y6, Y4, Y9
+	VADDPD       constant4000000000000000<>+0(SB), Y9, Y3
+	VDIVPD       Y3, Y9, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      constant3fc9999999995273<>+0(SB), Y5
+	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y4, Y5
+	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y6
+	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y4, Y6
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y10
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y4, Y10
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y11
+	VMULPD       Y4, Y4, Y12
+	VFMADD231PD  Y6, Y12, Y5
+	VFMADD231PD  Y11, Y12, Y10
+	VMULPD       Y12, Y12, Y6
+	VFMADD231PD  Y10, Y6, Y5
+	VADDPD       Y4, Y4, Y4
+	VFMSUB213PD  Y9, Y4, Y5
+	VMULPD       Y3, Y5, Y5
+	VPOR         constant4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       constant4330000000000400<>+0(SB), Y8, Y8
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y8, Y9
+	VADDPD       Y9, Y5, Y5
+	VSUBPD       Y5, Y7, Y7
+	VBROADCASTSD logOdds+96(FP), Y3
+	VFMADD231PD  constant3fe0000000000000<>+0(SB), Y7, Y3
+	VMOVUPD      Y3, 32(AX)
+	VMOVUPD      64(DX), Y3
+	VMOVUPD      64(BX), Y4
+	VDIVPD       Y4, Y1, Y5
+	VMINPD       constant7e37e43c8800759c<>+0(SB), Y5, Y5
+	VCMPPD       $0x1e, Y4, Y1, Y6
+	VMINPD       Y4, Y1, Y7
+	VMULPD       Y2, Y4, Y4
+	VBLENDVPD    Y6, Y4, Y5, Y4
+	VMULPD       Y2, Y5, Y8
+	VBLENDVPD    Y6, Y2, Y8, Y8
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y9
+	VADDPD       Y9, Y4, Y10
+	VDIVPD       Y10, Y9, Y9
+	VMULPD       Y9, Y7, Y7
+	VMOVUPD      Y7, 64(CX)
+	VMULPD       Y3, Y5, Y7
+	VADDPD       Y0, Y7, Y7
+	VADDPD       Y0, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VFNMADD231PD Y0, Y0, Y7
+	VMULPD       Y8, Y7, Y7
+	VMULPD       Y9, Y7, Y7
+	VBLENDVPD    Y6, Y3, Y0, Y8
+	VBLENDVPD    Y6, Y0, Y3, Y3
+	VFMADD231PD  Y3, Y4, Y8
+	VMULPD       Y9, Y8, Y8
+	VMOVUPD      Y8, 64(SP)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VADDPD       Y3, Y5, Y4
+	VSUBPD       Y3, Y4, Y6
+	VSUBPD       Y6, Y5, Y6
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y4, Y8
+	VPSRLQ       $0x34, Y8, Y8
+	VPSLLQ       $0x34, Y8, Y5
+	VPSUBQ       Y5, Y4, Y9
+	VPADDQ       constant4000000000000000<>+0(SB), Y9, Y9
+	VMOVUPD      constant7ff0000000000000<>+0(SB), Y4
+	VPSUBQ       Y5, Y4, Y4
+	VSUBPD       Y3, Y9, Y9
+	VFMADD231PD  Y6, Y4, Y9
+	VADDPD       constant4000000000000000<>+0(SB), Y9, Y3
+	VDIVPD       Y3, Y9, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      constant3fc9999999995273<>+0(SB), Y5
+	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y4, Y5
+	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y6
+	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y4, Y6
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y10
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y4, Y10
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y11
+	VMULPD       Y4, Y4, Y12
+	VFMADD231PD  Y6, Y12, Y5
+	VFMADD231PD  Y11, Y12, Y10
+	VMULPD       Y12, Y12, Y6
+	VFMADD231PD  Y10, Y6, Y5
+	VADDPD       Y4, Y4, Y4
+	VFMSUB213PD  Y9, Y4, Y5
+	VMULPD       Y3, Y5, Y5
+	VPOR         constant4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       constant4330000000000400<>+0(SB), Y8, Y8
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y8, Y9
+	VADDPD       Y9, Y5, Y5
+	VSUBPD       Y5, Y7, Y7
+	VBROADCASTSD logOdds+96(FP), Y3
+	VFMADD231PD  constant3fe0000000000000<>+0(SB), Y7, Y3
+	VMOVUPD      Y3, 64(AX)
+	VMOVUPD      96(DX), Y3
+	VMOVUPD      96(BX), Y4
+	VDIVPD       Y4, Y1, Y5
+	VMINPD       constant7e37e43c8800759c<>+0(SB), Y5, Y5
+	VCMPPD       $0x1e, Y4, Y1, Y6
+	VMINPD       Y4, Y1, Y7
+	VMULPD       Y2, Y4, Y4
+	VBLENDVPD    Y6, Y4, Y5, Y4
+	VMULPD       Y2, Y5, Y8
+	VBLENDVPD    Y6, Y2, Y8, Y8
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y9
+	VADDPD       Y9, Y4, Y10
+	VDIVPD       Y10, Y9, Y9
+	VMULPD       Y9, Y7, Y7
+	VMOVUPD      Y7, 96(CX)
+	VMULPD       Y3, Y5, Y7
+	VADDPD       Y0, Y7, Y7
+	VADDPD       Y0, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VFNMADD231PD Y0, Y0, Y7
+	VMULPD       Y8, Y7, Y7
+	VMULPD       Y9, Y7, Y7
+	VBLENDVPD    Y6, Y3, Y0, Y8
+	VBLENDVPD    Y6, Y0, Y3, Y3
+	VFMADD231PD  Y3, Y4, Y8
+	VMULPD       Y9, Y8, Y8
+	VMOVUPD      Y8, 96(SP)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VADDPD       Y3, Y5, Y4
+	VSUBPD       Y3, Y4, Y6
+	VSUBPD       Y6, Y5, Y6
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y4, Y8
+	VPSRLQ       $0x34, Y8, Y8
+	VPSLLQ       $0x34, Y8, Y5
+	VPSUBQ       Y5, Y4, Y9
+	VPADDQ       constant4000000000000000<>+0(SB), Y9, Y9
+	VMOVUPD      constant7ff0000000000000<>+0(SB), Y4
+	VPSUBQ       Y5, Y4, Y4
+	VSUBPD       Y3, Y9, Y9
+	VFMADD231PD  Y6, Y4, Y9
+	VADDPD       constant4000000000000000<>+0(SB), Y9, Y3
+	VDIVPD       Y3, Y9, Y3
+	VMULPD       Y3, Y3, Y4
+	VMOVUPD      constant3fc9999999995273<>+0(SB), Y5
+	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y4, Y5
+	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y6
+	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y4, Y6
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y10
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y4, Y10
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y11
+	VMULPD       Y4, Y4, Y12
+	VFMADD231PD  Y6, Y12, Y5
+	VFMADD231PD  Y11, Y12, Y10
+	VMULPD       Y12, Y12, Y6
+	VFMADD231PD  Y10, Y6, Y5
+	VADDPD       Y4, Y4, Y4
+	VFMSUB213PD  Y9, Y4, Y5
+	VMULPD       Y3, Y5, Y5
+	VPOR         constant4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       constant4330000000000400<>+0(SB), Y8, Y8
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y8, Y9
+	VADDPD       Y9, Y5, Y5
+	VSUBPD       Y5, Y7, Y7
+	VBROADCASTSD logOdds+96(FP), Y3
+	VFMADD231PD  constant3fe0000000000000<>+0(SB), Y7, Y3
+	VMOVUPD      Y3, 96(AX)
+	VMOVUPD      constant8000000000000000<>+0(SB), Y3
+	VORPD        (AX), Y3, Y3
+	VMOVUPD      constant8000000000000000<>+0(SB), Y4
+	VORPD        32(AX), Y4, Y4
+	VMOVUPD      constant8000000000000000<>+0(SB), Y5
+	VORPD        64(AX), Y5, Y5
+	VMOVUPD      constant8000000000000000<>+0(SB), Y6
+	VORPD        96(AX), Y6, Y6
+	VMAXPD       constantc086200000000000<>+0(SB), Y3, Y3
+	VMOVUPD      constant4338000000000000<>+0(SB), Y7
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y3, Y7
+	VMAXPD       constantc086200000000000<>+0(SB), Y4, Y4
+	VMOVUPD      constant4338000000000000<>+0(SB), Y9
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y4, Y9
+	VMAXPD       constantc086200000000000<>+0(SB), Y5, Y5
+	VMOVUPD      constant4338000000000000<>+0(SB), Y11
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y5, Y11
+	VMAXPD       constantc086200000000000<>+0(SB), Y6, Y6
+	VMOVUPD      constant4338000000000000<>+0(SB), Y13
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y6, Y13
+	VSUBPD       constant4338000000000000<>+0(SB), Y7, Y8
+	VPSLLQ       $0x34, Y7, Y7
+	VSUBPD       constant4338000000000000<>+0(SB), Y9, Y10
+	VPSLLQ       $0x34, Y9, Y9
+	VSUBPD       constant4338000000000000<>+0(SB), Y11, Y12
+	VPSLLQ       $0x34, Y11, Y11
+	VSUBPD       constant4338000000000000<>+0(SB), Y13, Y14
+	VPSLLQ       $0x34, Y13, Y13
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y8, Y3
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y8, Y3
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y10, Y4
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y10, Y4
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y12, Y5
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y12, Y5
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y14, Y6
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y14, Y6
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y8
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y10
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y12
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y14
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y3, Y8
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y4, Y10
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y5, Y12
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y6, Y14
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y8, Y3
+	VPADDQ       Y7, Y3, Y3
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y10, Y4
+	VPADDQ       Y9, Y4, Y4
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y12, Y5
+	VPADDQ       Y11, Y5, Y5
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y14, Y6
+	VPADDQ       Y13, Y6, Y6
+	VADDPD       constant3ff0000000000000<>+0(SB), Y3, Y8
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y7
+	VDIVPD       Y8, Y7, Y7
+	VMULPD       Y7, Y3, Y8
+	VMOVUPD      (AX), Y3
+	VBLENDVPD    Y3, Y8, Y7, Y9
+	VBLENDVPD    Y3, Y7, Y8, Y3
+	VMOVUPD      (SP), Y7
+	VMULPD       Y9, Y7, Y8
+	VMOVUPD      Y8, (AX)
+	VMULPD       Y7, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VADDPD       (CX), Y7, Y7
+	VMULPD       Y9, Y7, Y7
 	VMOVUPD      Y7, (CX)
-	ADDQ         $0x00000020, AX
-	ADDQ         $0x00000020, CX
-	ADDQ         $0x00000020, DX
-	ADDQ         $0x00000020, BX
+	VADDPD       constant3ff0000000000000<>+0(SB), Y4, Y7
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VDIVPD       Y7, Y3, Y3
+	VMULPD       Y3, Y4, Y7
+	VMOVUPD      32(AX), Y4
+	VBLENDVPD    Y4, Y7, Y3, Y8
+	VBLENDVPD    Y4, Y3, Y7, Y3
+	VMOVUPD      32(SP), Y4
+	VMULPD       Y8, Y4, Y7
+	VMOVUPD      Y7, 32(AX)
+	VMULPD       Y4, Y4, Y4
+	VMULPD       Y3, Y4, Y4
+	VADDPD       32(CX), Y4, Y4
+	VMULPD       Y8, Y4, Y4
+	VMOVUPD      Y4, 32(CX)
+	VADDPD       constant3ff0000000000000<>+0(SB), Y5, Y4
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VDIVPD       Y4, Y3, Y3
+	VMULPD       Y3, Y5, Y4
+	VMOVUPD      64(AX), Y5
+	VBLENDVPD    Y5, Y4, Y3, Y7
+	VBLENDVPD    Y5, Y3, Y4, Y3
+	VMOVUPD      64(SP), Y5
+	VMULPD       Y7, Y5, Y4
+	VMOVUPD      Y4, 64(AX)
+	VMULPD       Y5, Y5, Y5
+	VMULPD       Y3, Y5, Y5
+	VADDPD       64(CX), Y5, Y5
+	VMULPD       Y7, Y5, Y5
+	VMOVUPD      Y5, 64(CX)
+	VADDPD       constant3ff0000000000000<>+0(SB), Y6, Y4
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VDIVPD       Y4, Y3, Y3
+	VMULPD       Y3, Y6, Y4
+	VMOVUPD      96(AX), Y5
+	VBLENDVPD    Y5, Y4, Y3, Y6
+	VBLENDVPD    Y5, Y3, Y4, Y3
+	VMOVUPD      96(SP), Y5
+	VMULPD       Y6, Y5, Y4
+	VMOVUPD      Y4, 96(AX)
+	VMULPD       Y5, Y5, Y5
+	VMULPD       Y3, Y5, Y5
+	VADDPD       96(CX), Y5, Y5
+	VMULPD       Y6, Y5, Y5
+	VMOVUPD      Y5, 96(CX)
+	ADDQ         $0x00000080, AX
+	ADDQ         $0x00000080, CX
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x00000080, BX
 	DECQ         SI
-	JNZ          four
+	JNZ          sixteen
 
 end:
 	VZEROUPPER

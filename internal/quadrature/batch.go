@@ -51,8 +51,10 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
 		padded := padding(end - first)
 		kernel.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
-		s.choose(mean[first:end], variance[first:end], lo, hi)
-		s.integrate(mean[first:end], variance[first:end], lo, hi)
+		if !s.finishNarrow(mean[first:end], variance[first:end]) {
+			s.choose(end-first, lo, hi)
+			s.integrate(mean[first:end], variance[first:end], lo, hi)
+		}
 		s.logarithms(logNorm[first:end])
 	}
 	workspaces.Put(s)
@@ -77,44 +79,55 @@ func (s *workspace) group(i int) *shapes {
 	return (*shapes)(s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields:])
 }
 
-// choose decides by which rule each sensor is integrated, and finishes those that
-// need none.
-func (s *workspace) choose(mean, variance []float64, lo, hi float64) {
+// finishNarrow finds the moments of sensors that need no rule, and reports whether
+// these are all. For the others it proposes one, as chooseInside does.
+func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
+	all = true
+	for i := range mean {
+		g := s.group(i)
+		task := s.chooseInside(i, g)
+		if task == narrow {
+			lane := i % kernel.Lanes
+			s.mass[i] = g[kernel.ShapeSeriesMass*kernel.Lanes+lane]
+			mean[i] = s.modes[i] + g[kernel.ShapeSeriesMean*kernel.Lanes+lane]
+			variance[i] = g[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
+		} else if task == pointMass {
+			mean[i], variance[i] = s.modes[i], 0
+		} else {
+			all = false
+		}
+		s.task[i] = task
+	}
+	return all
+}
+
+// choose decides by which rule each of the other sensors is integrated.
+func (s *workspace) choose(count int, lo, hi float64) {
 	clear(s.sizes[:])
+	var open [batch / kernel.Lanes]bool // groups with one that is neither narrow nor Gaussian
+	for i, task := range s.task[:count] {
+		if task == hermiteRules {
+			open[i/kernel.Lanes] = true
+		}
+	}
+	for g, is := range open {
+		if i := g * kernel.Lanes; is {
+			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, s.group(i)[:])
+		}
+	}
 	powers := hi <= kernel.MostRatio*lo
-	for i := 0; i < len(mean); i += kernel.Lanes {
-		shapes, end := s.group(i), min(i+kernel.Lanes, len(mean))
-		left := false // is there one that is neither narrow nor Gaussian?
-		for j := i; j < end; j++ {
-			task := s.chooseInside(j, shapes)
-			if task == narrow {
-				lane := j % kernel.Lanes
-				s.mass[j] = shapes[kernel.ShapeSeriesMass*kernel.Lanes+lane]
-				mean[j] = s.modes[j] + shapes[kernel.ShapeSeriesMean*kernel.Lanes+lane]
-				variance[j] = shapes[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
-			} else if task == pointMass {
-				mean[j], variance[j] = s.modes[j], 0
-			}
-			s.task[j] = task
-			left = left || task == hermiteRules
+	for i, task := range s.task[:count] {
+		if task < 0 {
+			continue
 		}
-		if left {
-			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, shapes[:])
+		if task == hermiteRules {
+			task = s.chooseLegendre(i, s.group(i))
 		}
-		for j := i; j < end; j++ {
-			task := s.task[j]
-			if task < 0 {
-				continue
-			}
-			if task == hermiteRules {
-				task = s.chooseLegendre(j, shapes)
-			}
-			if n := s.n[j]; !powers || n > kernel.MostPower || n != math.Trunc(n) {
-				task += rulesAtMost
-			}
-			s.task[j] = task
-			s.sizes[task]++
+		if n := s.n[i]; !powers || n > kernel.MostPower || n != math.Trunc(n) {
+			task += rulesAtMost
 		}
+		s.task[i] = task
+		s.sizes[task]++
 	}
 }
 

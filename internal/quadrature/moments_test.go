@@ -139,7 +139,8 @@ func TestRulesSuffice(t *testing.T) {
 		var w workspace
 		w.load([]float64{n}, []float64{tau}, []float64{b}, 0, 0)
 		kernel.GainShapes(w.n[:kernel.Lanes], w.tau[:kernel.Lanes], w.b[:kernel.Lanes], lo, hi, w.shapes[:])
-		w.choose(make([]float64, 1), make([]float64, 1), lo, hi)
+		w.finishNarrow(make([]float64, 1), make([]float64, 1))
+		w.choose(1, lo, hi)
 		kernel.GainEnds(w.n[:], w.tau[:], w.b[:], lo, hi, w.shapes[:])
 		task := int(w.task[0])
 		used[task]++

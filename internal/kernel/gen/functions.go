@@ -410,78 +410,98 @@ func (g gainGroup) spread(sum, first Register) {
 	VMOVUPD(second[0], Mem{Base: g.out, Disp: 64})
 }
 
-// gaussBernoulli is the denoiser; see the Go version for the formulas.
+// gaussBernoulli is the denoiser; see the Go version for the formulas. Four
+// groups of four entries at a time, in two steps: what comes before the last
+// exponential for one after the other, the rest for all together. One long chain of
+// operations for each would leave the units waiting.
 func gaussBernoulli() {
 	TEXT("gaussBernoulliAVX2", NOSPLIT, "func(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64)")
 	Pragma("noescape")
-	Doc("gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of four entries.")
+	Doc("gaussBernoulliAVX2 is the posterior of a sparse prior for a multiple of sixteen entries.")
 	mean, variance, lambda, sigma := base("mean"), base("variance"), base("lambda"), base("sigma")
 	n := Load(Param("lambda").Len(), GP64())
 	center, power := broadcast("signalMean"), broadcast("signalVar")
 	inversePower := YMM()
 	VMOVUPD(value(1), inversePower)
 	VDIVPD(power, inversePower, inversePower)
-	SHRQ(U8(2), n)
+	slab := AllocLocal(4 * 32)
+	SHRQ(U8(4), n)
 	JZ(LabelRef("end"))
-	loop("four", n, func() {
-		l, s := YMM(), YMM()
-		VMOVUPD(Mem{Base: lambda}, l)
-		VMOVUPD(Mem{Base: sigma}, s)
-		ratio := YMM() // v/Σ
-		VDIVPD(s, power, ratio)
-		VMINPD(value(1e300), ratio, ratio)
-		// t is the smaller of v and Σ divided by the larger; the larger one's
-		// inverse takes no further division, and scale is 1/(1+t).
-		big, low, t, larger := YMM(), YMM(), YMM(), YMM()
-		VCMPPD(U8(0x1e), s, power, big) // v > Σ
-		VMINPD(s, power, low)
-		VMULPD(inversePower, s, t)
-		VBLENDVPD(big, t, ratio, t)
-		VMULPD(inversePower, ratio, larger)
-		VBLENDVPD(big, inversePower, larger, larger)
-		scale, onePlus := YMM(), YMM()
-		VMOVUPD(value(1), scale)
-		VADDPD(scale, t, onePlus)
-		VDIVPD(onePlus, scale, scale)
-		VMULPD(scale, low, low) // variance on the slab
-		// The log of the slab's evidence over the spike's.
-		quadratic := YMM()
-		VMULPD(l, ratio, quadratic)
-		VADDPD(center, quadratic, quadratic)
-		VADDPD(center, quadratic, quadratic)
-		VMULPD(l, quadratic, quadratic)
-		VFNMADD231PD(center, center, quadratic)
-		VMULPD(larger, quadratic, quadratic)
-		VMULPD(scale, quadratic, quadratic)
-		// Mean on the slab.
-		a, b := YMM(), YMM()
-		VBLENDVPD(big, l, center, a)
-		VBLENDVPD(big, center, l, b)
-		VFMADD231PD(b, t, a)
-		VMULPD(scale, a, a)
-		VSUBPD(log1p(ratio, false), quadratic, quadratic)
-		odds := broadcast("logOdds")
-		VFMADD231PD(value(0.5), quadratic, odds)
+	loop("sixteen", n, func() {
+		for i := range 4 {
+			at := 32 * i
+			l, s := YMM(), YMM()
+			VMOVUPD(Mem{Base: lambda, Disp: at}, l)
+			VMOVUPD(Mem{Base: sigma, Disp: at}, s)
+			ratio := YMM() // v/Σ
+			VDIVPD(s, power, ratio)
+			VMINPD(value(1e300), ratio, ratio)
+			// t is the smaller of v and Σ divided by the larger; the larger one's
+			// inverse takes no further division, and scale is 1/(1+t).
+			big, low, t, larger := YMM(), YMM(), YMM(), YMM()
+			VCMPPD(U8(0x1e), s, power, big) // v > Σ
+			VMINPD(s, power, low)
+			VMULPD(inversePower, s, t)
+			VBLENDVPD(big, t, ratio, t)
+			VMULPD(inversePower, ratio, larger)
+			VBLENDVPD(big, inversePower, larger, larger)
+			scale, onePlus := YMM(), YMM()
+			VMOVUPD(value(1), scale)
+			VADDPD(scale, t, onePlus)
+			VDIVPD(onePlus, scale, scale)
+			VMULPD(scale, low, low) // variance on the slab
+			VMOVUPD(low, Mem{Base: variance, Disp: at})
+			// The log of the slab's evidence over the spike's.
+			quadratic := YMM()
+			VMULPD(l, ratio, quadratic)
+			VADDPD(center, quadratic, quadratic)
+			VADDPD(center, quadratic, quadratic)
+			VMULPD(l, quadratic, quadratic)
+			VFNMADD231PD(center, center, quadratic)
+			VMULPD(larger, quadratic, quadratic)
+			VMULPD(scale, quadratic, quadratic)
+			// Mean on the slab.
+			a, b := YMM(), YMM()
+			VBLENDVPD(big, l, center, a)
+			VBLENDVPD(big, center, l, b)
+			VFMADD231PD(b, t, a)
+			VMULPD(scale, a, a)
+			VMOVUPD(a, slab.Offset(at))
+			VSUBPD(log1p(ratio, false), quadratic, quadratic)
+			odds := broadcast("logOdds")
+			VFMADD231PD(value(0.5), quadratic, odds)
+			VMOVUPD(odds, Mem{Base: mean, Disp: at})
+		}
 		// Probability of the slab, and of the spike.
-		e := YMM()
-		VORPD(bits(1<<63), odds, e)
-		exp(e)
-		high, less := YMM(), YMM()
-		VADDPD(value(1), e, less)
-		VMOVUPD(value(1), high)
-		VDIVPD(less, high, high)
-		VMULPD(high, e, less)
-		on, off := YMM(), YMM()
-		VBLENDVPD(odds, less, high, on)
-		VBLENDVPD(odds, high, less, off)
-		VMULPD(on, a, b)
-		VMOVUPD(b, Mem{Base: mean})
-		VMULPD(a, a, a)
-		VFMADD231PD(off, a, low)
-		VMULPD(on, low, low)
-		VMOVUPD(low, Mem{Base: variance})
+		var e [4]Register
+		for i := range e {
+			e[i] = YMM()
+			VMOVUPD(bits(1<<63), e[i])
+			VORPD(Mem{Base: mean, Disp: 32 * i}, e[i], e[i])
+		}
+		exp(e[:]...)
+		for i, e := range e {
+			at := 32 * i
+			high, less, odds := YMM(), YMM(), YMM()
+			VADDPD(value(1), e, less)
+			VMOVUPD(value(1), high)
+			VDIVPD(less, high, high)
+			VMULPD(high, e, less)
+			VMOVUPD(Mem{Base: mean, Disp: at}, odds)
+			on, off, a := YMM(), YMM(), YMM()
+			VBLENDVPD(odds, less, high, on)
+			VBLENDVPD(odds, high, less, off)
+			VMOVUPD(slab.Offset(at), a)
+			VMULPD(on, a, less)
+			VMOVUPD(less, Mem{Base: mean, Disp: at})
+			VMULPD(a, a, a)
+			VMULPD(off, a, a)
+			VADDPD(Mem{Base: variance, Disp: at}, a, a)
+			VMULPD(on, a, a)
+			VMOVUPD(a, Mem{Base: variance, Disp: at})
+		}
 		for _, p := range []Register{mean, variance, lambda, sigma} {
-			add(p, 32)
+			add(p, 128)
 		}
 	})
 	Label("end")

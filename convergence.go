@@ -1,0 +1,216 @@
+package calamp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
+)
+
+const (
+	// agreement below which a fixed point is not believed, and below which its
+	// variances are called too small: see [run.agreement]. Where W was
+	// ill-conditioned enough for errors ten times too large, it was 0.6 to 0.7;
+	// with independent entries it is 1.
+	believed = 0.7
+	right    = 0.9
+
+	// misfitExcess is how many times larger than expected residuals are where
+	// the model does not explain the readings.
+	misfitExcess = 3
+
+	// proportional is the power of what all sensors' readings have in common
+	// above which gains and signals hardly separate.
+	proportional = 0.9
+
+	// swinging is the relative change below which all but single entries are at
+	// rest.
+	swinging = 1e-2
+
+	// spread is the largest singular value of W, relative to that of
+	// independent entries, from which on it is a cause.
+	spread = 1.15
+)
+
+// agreement is 1 at a fixed point of AMP when W has independent entries: it
+// compares the distance between signals and fields with their variances, where
+// a wrong noise variance, which misfit sees, makes no difference. Where W is
+// ill-conditioned the fixed point is too sure of itself, and it is less.
+func (r *run) agreement() float64 {
+	if r.opt.Covariance == Full {
+		return 1 // its fields are not kept
+	}
+	c := r.engine.Confidence()
+	return max(c, c/r.engine.Misfit())
+}
+
+// chance is how far below 1 the agreement can be for few entries.
+func (r *run) chance() float64 { return 1 - 6*math.Sqrt(2/float64(r.n*r.p)) }
+
+// judge gives the run its status. An iteration that came to rest where it does
+// not agree with itself has not converged to anything that can be used.
+func (r *run) judge(outcome amp.Outcome, limit int) {
+	done := r.solver.Iterations
+	switch outcome {
+	case amp.Cancelled:
+		r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", done)
+		return
+	case amp.Diverged:
+		r.status = Diverged
+		r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
+	case amp.Converged:
+		if a := r.agreement(); a < min(believed, r.chance()) {
+			r.status, r.doubtful = NotConverged, true
+			r.reason = fmt.Sprintf("the iteration came to rest after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
+			break
+		}
+		r.status = Converged
+		r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
+		return
+	default:
+		r.status, r.reason = NotConverged, r.limitReason(limit)
+		if r.opt.Tol < 0 {
+			return
+		}
+	}
+	if cause := r.cause(); cause != "" {
+		r.reason += "; likely cause: " + cause
+	}
+}
+
+// cause looks for what keeps AMP from converging.
+func (r *run) cause() string {
+	if text := r.meanExcess(); text != "" {
+		return text + " those of independent entries of mean zero, and they were not removed"
+	}
+	if text := r.illConditioned(); text != "" {
+		return text
+	}
+	if alike := r.alike(); alike > proportional {
+		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
+	}
+	if fit := r.engine.Misfit(); fit > misfitExcess {
+		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
+	}
+	if slices.Max(r.solver.Change) < swinging {
+		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
+	}
+	return ""
+}
+
+// illConditioned describes a W whose spectrum is not that of independent
+// entries.
+func (r *run) illConditioned() string {
+	var w operator.Operator = r.problem.W
+	if r.centred != nil {
+		w = r.centred
+	}
+	largest, smallest, err := operator.Spectrum(w, r.engine.Threads)
+	expected := 1 + math.Sqrt(float64(r.m)/float64(r.n))
+	if err != nil || !(largest > spread*expected) {
+		return ""
+	}
+	return fmt.Sprintf("W is ill-conditioned or its rows or columns are correlated: its largest singular value is %.2g times that of independent entries, its condition number at least %.2g", largest/expected, largest/smallest)
+}
+
+// alike is the part of the power of the readings, sensor by sensor, that is in
+// proportions common to all sensors: near 1 the readings of one sensor are a
+// multiple of those of any other, as their gains could make them.
+func (r *run) alike() float64 {
+	if !r.blind || r.p < 2 {
+		return 0
+	}
+	common, count := make([]float64, r.p), 0.0
+	for mu := range r.m {
+		y, norm := r.engine.Y[mu*r.p:(mu+1)*r.p], 0.0
+		for _, v := range y {
+			norm += v * v
+		}
+		if !(norm > 0) { // also where a reading is missing
+			continue
+		}
+		count++
+		for k, v := range y {
+			common[k] += v / math.Sqrt(norm)
+		}
+	}
+	power := 0.0
+	for _, v := range common {
+		power += v * v
+	}
+	return power / max(1, count*count)
+}
+
+// meanExcess describes means of W that were left where they are.
+func (r *run) meanExcess() string {
+	w, ok := r.problem.W.(interface {
+		operator.Operator
+		Means() operator.Means
+	})
+	if !ok || r.centred != nil {
+		return ""
+	}
+	rows, columns, rowsExceed, columnsExceed := operator.MeanExcess(w)
+	switch {
+	case rowsExceed && columnsExceed:
+		return fmt.Sprintf("row and column means of W are %.2g and %.2g times", math.Sqrt(rows), math.Sqrt(columns))
+	case rowsExceed:
+		return fmt.Sprintf("row means of W are %.2g times", math.Sqrt(rows))
+	case columnsExceed:
+		return fmt.Sprintf("column means of W are %.2g times", math.Sqrt(columns))
+	}
+	return ""
+}
+
+func (r *run) warnMatrixMean() *Warning {
+	text := r.meanExcess()
+	if text == "" {
+		return nil
+	}
+	return &Warning{Code: MatrixMean, Message: text + " those of independent entries of mean zero, for which the algorithm is derived; it may fail to converge"}
+}
+
+// warnOverconfident is about an answer that is right, with variances that are not.
+func (r *run) warnOverconfident(res *Result) *Warning {
+	if res.Status != Converged || len(r.trace) == 0 {
+		return nil
+	}
+	a := r.agreement()
+	if !(a < min(right, r.chance())) {
+		return nil
+	}
+	text := r.illConditioned()
+	if text == "" {
+		return nil
+	}
+	return &Warning{Code: MatrixSpectrum, Message: text + "; the posterior variances are too small, by a factor of two or so"}
+}
+
+// limitReason is how far a run was at its iteration limit.
+func (r *run) limitReason(limit int) string {
+	if r.opt.Tol < 0 {
+		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
+	}
+	done, worst := 0, 0.0
+	for k, n := range r.solver.Settled {
+		if n >= amp.SettledFor {
+			done++
+		}
+		worst = max(worst, r.solver.Change[k])
+	}
+	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.solver.Tolerance())
+}
+
+// iterate runs the solver to its end.
+func (r *run) iterate(ctx context.Context) error {
+	limit := r.opt.MaxIter
+	if limit == 0 {
+		limit = defaultMaxIter
+	}
+	outcome, err := r.solver.Run(ctx, limit)
+	r.judge(outcome, limit)
+	return err
+}

@@ -1,0 +1,298 @@
+package operator
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/calamp/calamp/internal/kernel"
+)
+
+// Centred is a matrix W without its row means γ and column means c, with which
+// AMP would diverge, bordered by what restores them exactly (Vila, Schniter,
+// Rangan, Krzakala, Zdeborová, "Adaptive damping and mean removal for the
+// generalized approximate message passing algorithm", 2015):
+//
+//	W x = (W - γ1ᵀ - 1cᵀ) x + γ t + 1 u,   t = 1ᵀx,   u = cᵀx.
+//
+// t and u are further entries of the signals, of which nothing else is known;
+// their definitions are further rows, which read zero without noise. Both are
+// scaled so that the borders' columns and rows are as large as the others.
+// Columns and rows of W that are zero stay zero.
+type Centred struct {
+	Operator // (M+Extra)×(N+Extra)
+
+	Extra        int         // further rows, and entries: 1 or 2
+	Combinations [][]float64 // Extra×N: further entry j is Combinations[j]ᵀx
+	Pivots       []float64   // Extra: the entry of further row j and column j
+}
+
+// MeanExcess is the mean square of the rows' (columns') means of w, relative to
+// that of independent entries of mean zero, and whether it is more than chance
+// makes it.
+func MeanExcess(w interface {
+	Operator
+	Means() Means
+},
+) (rows, columns float64, rowsExceed, columnsExceed bool) {
+	m, n := w.Dims()
+	means := w.Means()
+	rows = meanSquare(means.Rows) * float64(n) / w.MeanSquare()
+	columns = meanSquare(means.Columns) * float64(m) / w.MeanSquare()
+	return rows, columns, exceeds(rows, m), exceeds(columns, n)
+}
+
+// exceeds says whether an excess of count means is more than chance makes it.
+func exceeds(excess float64, count int) bool {
+	return excess > max(2, 1+6*math.Sqrt(2/float64(count)))
+}
+
+// RemoveMeans returns an operator's matrix without its means; nil when they are
+// no larger than those of independent entries of mean zero, or when the entries
+// cannot be seen. A matrix in memory is copied, in double precision; one on disk
+// stays there.
+func RemoveMeans(op Operator) (*Centred, error) {
+	w, ok := op.(Matrix)
+	if !ok {
+		return nil, nil
+	}
+	if _, _, rows, columns := MeanExcess(w); !rows && !columns {
+		return nil, nil
+	}
+	b, err := newBorder(w)
+	if err != nil || b.extra() == 0 {
+		return nil, err
+	}
+	c := &Centred{Extra: b.extra(), Combinations: b.combinations(), Pivots: b.pivots()}
+	m, n := b.m+c.Extra, b.n+c.Extra
+	if disk, ok := w.(*Disk); ok {
+		c.Operator, err = OpenDisk(b, m, n, false, disk.budget)
+		return c, err
+	}
+	dense := &Dense{m: m, n: n, f64: &kernel.Matrix[float64]{Shape: kernel.ShapeOf(m, n)}}
+	dense.f64.Data = make([]float64, dense.f64.Panels()*dense.f64.PanelSize())
+	measured, row := newMeasurement(m, n), make([]float64, n)
+	for mu := range m {
+		if err := b.rowInto(row, mu); err != nil {
+			return nil, err
+		}
+		if err := addRow(measured, mu, row); err != nil {
+			return nil, err
+		}
+		kernel.PackRow(dense.f64.Shape, dense.f64.Data, mu, row)
+	}
+	dense.summary, err = measured.summary()
+	c.Operator = dense
+	return c, err
+}
+
+// border knows the rows of a [Centred] matrix.
+type border struct {
+	w       Matrix
+	read    func(row []float64, mu int) error // a row of w
+	m, n    int
+	rows    []float64 // γ, or nil when row means stay
+	columns []float64 // c, or nil
+	ones    []float64 // N: 0 where a column of W is zero
+	live    []bool    // M: false where a row is zero
+
+	size       float64 // root mean square of W - γ1ᵀ - 1cᵀ
+	rowsUnit   float64 // t/rowsUnit is the further entry
+	columnUnit float64 // u/columnUnit
+	columnRow  float64 // size of the further row of u relative to c
+}
+
+func newBorder(w Matrix) (*border, error) {
+	m, n := w.Dims()
+	b := &border{w: w, read: reader(w), m: m, n: n, rows: make([]float64, m), columns: make([]float64, n), ones: make([]float64, n), live: make([]bool, m)}
+	row := make([]float64, n)
+	for mu := range m {
+		if err := b.read(row, mu); err != nil {
+			return nil, err
+		}
+		for i, v := range row {
+			if v != 0 {
+				b.ones[i], b.live[mu] = 1, true
+				b.rows[mu] += v
+				b.columns[i] += v
+			}
+		}
+	}
+	b.divide()
+	return b, b.measure()
+}
+
+// divide turns the sums over rows and columns into γ and c, and drops those that
+// chance explains.
+func (b *border) divide() {
+	width, height := 0.0, 0.0
+	for _, one := range b.ones {
+		width += one
+	}
+	for _, live := range b.live {
+		if live {
+			height++
+		}
+	}
+	left, total := b.w.MeanSquare()*float64(b.m)*float64(b.n)/(width*height), 0.0
+	for mu := range b.rows {
+		b.rows[mu] /= width
+		total += b.rows[mu] / height
+	}
+	if size := sumSquares(b.rows) / height; exceeds(size*width/left, b.m) {
+		left -= size
+		for i, one := range b.ones {
+			b.columns[i] -= one * height * total
+		}
+	} else {
+		b.rows = nil
+	}
+	for i := range b.columns {
+		b.columns[i] /= height
+	}
+	if !exceeds(sumSquares(b.columns)/width*height/left, b.n) {
+		b.columns = nil
+	}
+}
+
+// measure sets the scale of the borders, from the entries that are left.
+func (b *border) measure() error {
+	total, row := 0.0, make([]float64, b.n)
+	for mu := range b.m {
+		if err := b.centred(row, mu); err != nil {
+			return err
+		}
+		total += sumSquares(row)
+	}
+	b.size = math.Sqrt(total / (float64(b.m) * float64(b.n)))
+	if b.rows != nil {
+		b.rowsUnit = b.size * math.Sqrt(float64(b.m)/sumSquares(b.rows))
+	}
+	if b.columns != nil {
+		b.columnUnit = b.size
+		b.columnRow = b.size * math.Sqrt(float64(b.n)/sumSquares(b.columns))
+	}
+	return nil
+}
+
+func (b *border) extra() int {
+	count := 0
+	if b.rows != nil {
+		count++
+	}
+	if b.columns != nil {
+		count++
+	}
+	return count
+}
+
+func (b *border) combinations() (all [][]float64) {
+	scaled := func(v []float64, unit float64) []float64 {
+		out := make([]float64, b.n)
+		for i := range out {
+			out[i] = v[i] / unit
+		}
+		return out
+	}
+	if b.rows != nil {
+		all = append(all, scaled(b.ones, b.rowsUnit))
+	}
+	if b.columns != nil {
+		all = append(all, scaled(b.columns, b.columnUnit))
+	}
+	return all
+}
+
+func (b *border) pivots() (all []float64) {
+	if b.rows != nil {
+		all = append(all, -b.size*b.rowsUnit)
+	}
+	if b.columns != nil {
+		all = append(all, -b.columnRow*b.columnUnit)
+	}
+	return all
+}
+
+// centred is row µ < M of W - γ1ᵀ - 1cᵀ.
+func (b *border) centred(row []float64, mu int) error {
+	if err := b.read(row, mu); err != nil || !b.live[mu] {
+		return err
+	}
+	for i, one := range b.ones {
+		if b.rows != nil {
+			row[i] -= one * b.rows[mu]
+		}
+		if b.columns != nil {
+			row[i] -= b.columns[i]
+		}
+	}
+	return nil
+}
+
+// rowInto is a row of the bordered matrix, of length N+extra.
+func (b *border) rowInto(row []float64, mu int) error {
+	clear(row[b.n:])
+	if mu < b.m {
+		if err := b.centred(row[:b.n], mu); err != nil {
+			return err
+		}
+		at := b.n
+		if b.rows != nil {
+			row[at] = b.rowsUnit * b.rows[mu]
+			at++
+		}
+		if b.columns != nil && b.live[mu] {
+			row[at] = b.columnUnit
+		}
+		return nil
+	}
+	j := mu - b.m
+	from, size := b.columns, b.columnRow
+	if b.rows != nil && j == 0 {
+		from, size = b.ones, b.size
+	}
+	for i, v := range from {
+		row[i] = size * v
+	}
+	row[b.n+j] = b.pivots()[j]
+	return nil
+}
+
+// ReadAt makes the bordered matrix a file for [OpenDisk], which reads whole rows.
+func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
+	row := make([]float64, b.n+b.extra())
+	size := 8 * int64(len(row))
+	for at := int64(0); at < int64(len(raw)); at += size {
+		if err := b.rowInto(row, int((offset+at)/size)); err != nil {
+			return int(at), err
+		}
+		for i, v := range row {
+			binary.LittleEndian.PutUint64(raw[at+8*int64(i):], math.Float64bits(v))
+		}
+	}
+	return len(raw), nil
+}
+
+// reader reads rows of w, with an error where it is a file that may fail.
+func reader(w Matrix) func(row []float64, mu int) error {
+	disk, ok := w.(*Disk)
+	switch {
+	case ok && disk.single:
+		return func(row []float64, mu int) error { return rowInto[float32](disk, row, mu) }
+	case ok:
+		return func(row []float64, mu int) error { return rowInto[float64](disk, row, mu) }
+	}
+	return func(row []float64, mu int) error {
+		w.RowInto(row, mu)
+		return nil
+	}
+}
+
+func sumSquares(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x * x
+	}
+	return total
+}
+
+func meanSquare(v []float64) float64 { return sumSquares(v) / float64(len(v)) }

@@ -1,0 +1,170 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// masks has entries 0 and 1, a zero row and a zero column.
+func masks(m, n int, rng *rand.Rand) []float64 {
+	w := make([]float64, m*n)
+	for mu := range m {
+		for i := range n {
+			if mu != 3 && i != 5 {
+				w[mu*n+i] = float64(rng.IntN(2)) + 0.2*float64(i%3)
+			}
+		}
+	}
+	return w
+}
+
+// The bordered matrix applied to a signal and its combinations is W applied to
+// the signal, and zero.
+func TestBorderRestoresTheMeans(t *testing.T) {
+	const m, n = 60, 80
+	rng := rand.New(rand.NewPCG(1, 1))
+	values := masks(m, n, rng)
+	w, err := NewDense(m, n, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	binary.Write(&file, binary.LittleEndian, values)
+	disk, err := OpenDisk(bytes.NewReader(file.Bytes()), m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	for name, op := range map[string]Matrix{"dense": w, "disk": disk} {
+		c, err := RemoveMeans(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c == nil || c.Extra != 2 {
+			t.Fatalf("%s: row and column means were not removed: %+v", name, c)
+		}
+		rows, columns := c.Dims()
+		if rows != m+2 || columns != n+2 {
+			t.Fatalf("%s: bordered to %d×%d", name, rows, columns)
+		}
+		all := append([]float64(nil), x...)
+		for _, q := range c.Combinations {
+			all = append(all, dot(q, x))
+		}
+		z, row := forward(c, all), make([]float64, n)
+		for mu, got := range z {
+			want := 0.0
+			if mu < m {
+				w.RowInto(row, mu)
+				want = dot(row, x)
+			}
+			if math.Abs(got-want) > 1e-12*math.Sqrt(n) {
+				t.Errorf("%s, row %d: %g, want %g", name, mu, got, want)
+			}
+		}
+		if b := c.Operator.(Matrix); math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
+			t.Errorf("%s: mean of the rows' means is %g", name, meanOf(b.Means().Rows[:m]))
+		}
+	}
+}
+
+func forward(op Operator, x []float64) []float64 {
+	m, n := op.Dims()
+	z := make([]float64, m)
+	op.NewSweep(1, 0, 1).Run(make([]float64, n), nil, x, nil, func(first int, block, _, g, _ []float64) {
+		copy(z[first:], block)
+		clear(g)
+	})
+	return z
+}
+
+func meanOf(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x
+	}
+	return total / float64(len(v))
+}
+
+func TestIndependentEntriesStayAsTheyAre(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	for _, shape := range [][2]int{{1, 1}, {1, 50}, {50, 1}, {40, 60}, {300, 200}} {
+		values := make([]float64, shape[0]*shape[1])
+		for i := range values {
+			values[i] = rng.NormFloat64()
+		}
+		w, err := NewDense(shape[0], shape[1], values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := RemoveMeans(w); c != nil || err != nil {
+			t.Errorf("%v: %+v, %v", shape, c, err)
+		}
+	}
+}
+
+// A failing disk is an error, not a panic.
+func TestMeansOfAFileThatFails(t *testing.T) {
+	const m, n = 60, 80
+	values := masks(m, n, rand.New(rand.NewPCG(1, 1)))
+	var file bytes.Buffer
+	binary.Write(&file, binary.LittleEndian, values)
+	failing := &failAfter{bytes.NewReader(file.Bytes()), 1}
+	disk, err := OpenDisk(failing, m, n, false, 1<<20)
+	if err != nil {
+		t.Skip("it failed earlier")
+	}
+	failing.reads = 0
+	if _, err := RemoveMeans(disk); err == nil {
+		t.Error("no error")
+	}
+}
+
+type failAfter struct {
+	*bytes.Reader
+	reads int
+}
+
+func (f *failAfter) ReadAt(p []byte, off int64) (int, error) {
+	if f.reads == 0 {
+		return 0, bytes.ErrTooLarge
+	}
+	return f.Reader.ReadAt(p, off)
+}
+
+// Rows of norm 1, the first count of them orthonormal and the others their
+// copies, at any scale.
+func TestSpectrum(t *testing.T) {
+	const n = 70
+	for _, c := range []struct{ count, copies int }{{40, 1}, {3, 1}, {1, 1}, {30, 4}} {
+		var w []float64
+		for j := range c.count {
+			times := 1
+			if j == 0 {
+				times = c.copies
+			}
+			for copied := range times {
+				for i := range n {
+					w = append(w, float64(1+copied+j)*math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/n))
+				}
+			}
+		}
+		op, err := NewDense(len(w)/n, n, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest, smallest, err := Spectrum(op, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := math.Sqrt(float64(c.copies)); math.Abs(largest-want) > 1e-9 || math.Abs(smallest-1) > 1e-6 {
+			t.Errorf("%+v: %g and %g, want %g and 1", c, largest, smallest, want)
+		}
+	}
+}

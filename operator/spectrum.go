@@ -1,0 +1,112 @@
+package operator
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// spectrumSteps is enough for the largest singular value to be right to a
+// percent, and for the smallest to be told from one ten times as large.
+const spectrumSteps = 60
+
+// Spectrum estimates the largest and the smallest non-zero singular value of w
+// with its rows scaled to norm 1, which for independent entries are 1 ± √(M/N).
+// It is Lanczos' method on WᵀW (Golub and Van Loan, "Matrix Computations",
+// 10.1; every vector is orthogonalised against all before). Both come from the
+// inside: the condition number is at least largest/smallest.
+func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
+	m, n := w.Dims()
+	inverse, err := inverseNorms(w, threads)
+	if err != nil {
+		return 0, 0, err
+	}
+	sweep := w.NewSweep(1, 0, threads)
+	v := make([]float64, n)
+	// From the range of Wᵀ: what W does not see has no place in it.
+	rng := rand.New(rand.NewPCG(1, 0))
+	start := make([]float64, m)
+	for mu := range start {
+		start[mu] = inverse[mu] * rng.NormFloat64()
+	}
+	err = sweep.Run(v, nil, make([]float64, n), nil, func(first int, z, _, g, _ []float64) { copy(g, start[first:first+len(z)]) })
+	if err != nil {
+		return 0, 0, err
+	}
+	normal := func(first int, z, _, g, _ []float64) {
+		for row := range z {
+			g[row] = inverse[first+row] * inverse[first+row] * z[row]
+		}
+	}
+	norm := math.Sqrt(sumSquares(v))
+	var basis [][]float64
+	var diagonal, off []float64
+	for range min(spectrumSteps, m, n) {
+		if norm == 0 || len(off) > 0 && norm <= 1e-12*diagonal[0] {
+			off = off[:len(off)-1] // the space is exhausted
+			break
+		}
+		unit := make([]float64, n)
+		for i, x := range v {
+			unit[i] = x / norm
+		}
+		basis = append(basis, unit)
+		if err := sweep.Run(v, nil, unit, nil, normal); err != nil {
+			return 0, 0, err
+		}
+		diagonal = append(diagonal, dot(unit, v))
+		for range 2 { // once leaves rounding errors that grow
+			for _, b := range basis {
+				along := dot(b, v)
+				for i, x := range b {
+					v[i] -= along * x
+				}
+			}
+		}
+		norm = math.Sqrt(sumSquares(v))
+		off = append(off, norm)
+	}
+	count := len(diagonal)
+	if count == 0 {
+		return 0, 0, nil
+	}
+	t := mat.NewSymDense(count, nil)
+	for i, d := range diagonal {
+		t.SetSym(i, i, d)
+		if i+1 < count {
+			t.SetSym(i, i+1, off[i])
+		}
+	}
+	var eigen mat.EigenSym
+	eigen.Factorize(t, false)
+	values := eigen.Values(nil)
+	return math.Sqrt(max(0, values[count-1])), math.Sqrt(max(0, values[0])), nil
+}
+
+// inverseNorms are one over the norms of the rows, 0 for a row of zeros.
+func inverseNorms(w Operator, threads int) ([]float64, error) {
+	m, n := w.Dims()
+	inverse, ones := make([]float64, m), make([]float64, n)
+	for i := range ones {
+		ones[i] = 1
+	}
+	err := w.NewSweep(1, 1, threads).Run(make([]float64, n), make([]float64, n), ones, ones, func(first int, _, v, g, d []float64) {
+		for row, square := range v {
+			if square > 0 {
+				inverse[first+row] = 1 / math.Sqrt(square)
+			}
+		}
+		clear(g)
+		clear(d)
+	})
+	return inverse, err
+}
+
+func dot(a, b []float64) float64 {
+	total := 0.0
+	for i, x := range a {
+		total += x * b[i]
+	}
+	return total
+}

@@ -1,0 +1,193 @@
+package prior
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/calamp/calamp/internal/kernel"
+)
+
+// Mixture is zero with the probability that its components leave, and otherwise
+// drawn from one of some Gaussians,
+//
+//	p(x) = (1 - Σⱼ ρⱼ) δ(x) + Σⱼ ρⱼ N(x; x̄ⱼ, vⱼ)
+//
+// (J. P. Vila and P. Schniter, "Expectation-maximization Gaussian-mixture
+// approximate message passing", IEEE Trans. Signal Process. 61, 2013).
+type Mixture struct {
+	Components []Component
+}
+
+// Component is a Gaussian with its weight.
+type Component struct {
+	Weight float64 `json:"weight"` // ρⱼ > 0
+	Mean   float64 `json:"mean"`   // x̄ⱼ
+	Var    float64 `json:"var"`    // vⱼ > 0
+}
+
+// atom is the probability of zero.
+func (m Mixture) atom() float64 { return max(0, 1-m.density()) }
+
+// density is the sum of the weights.
+func (m Mixture) density() float64 {
+	total := 0.0
+	for _, c := range m.Components {
+		total += c.Weight
+	}
+	return total
+}
+
+// Validate reports a parameter that describes no distribution.
+func (m Mixture) Validate() error {
+	if len(m.Components) == 0 {
+		return fmt.Errorf("a mixture needs at least one component")
+	}
+	for j, c := range m.Components {
+		if !(c.Weight > 0 && c.Weight <= 1) {
+			return fmt.Errorf("component %d: its weight must be in (0, 1], found %g", j, c.Weight)
+		}
+		if math.IsNaN(c.Mean) || math.IsInf(c.Mean, 0) {
+			return fmt.Errorf("component %d: its mean must be finite, found %g", j, c.Mean)
+		}
+		if err := validPositive("its variance", c.Var); err != nil {
+			return fmt.Errorf("component %d: %w", j, err)
+		}
+	}
+	if total := m.density(); total > 1+1e-9 {
+		return fmt.Errorf("the weights of a mixture sum to 1 at most, found %g", total)
+	}
+	return nil
+}
+
+// own are the parts of the prior itself.
+func (m Mixture) own() []part {
+	parts := []part{spike(m.atom())}
+	for _, c := range m.Components {
+		parts = append(parts, part{math.Log(c.Weight), c.Mean, c.Var})
+	}
+	return parts
+}
+
+// Mean implements [Prior].
+func (m Mixture) Mean() float64 {
+	_, mean, _ := combine(m.own())
+	return mean
+}
+
+// Variance implements [Prior].
+func (m Mixture) Variance() float64 {
+	_, _, variance := combine(m.own())
+	return variance
+}
+
+// parts implements pieces. Of two squares, nearly equal for small v, the
+// difference is taken over a common denominator, as for [GaussBernoulli].
+func (m Mixture) parts(into []part, lambda, sigma float64) []part {
+	into = append(into, spike(m.atom()))
+	for _, c := range m.Components {
+		mean, variance, odds := kernel.Slab(lambda, sigma, c.Mean, c.Var)
+		into = append(into, part{math.Log(c.Weight) + odds, mean, variance})
+	}
+	return into
+}
+
+// Posterior implements [Prior].
+func (m Mixture) Posterior(mean, variance, lambda, sigma []float64) {
+	posterior(m, mean, variance, lambda, sigma)
+}
+
+// LogNorm implements [Prior].
+func (m Mixture) LogNorm(lambda, sigma float64) float64 { return logNorm(m, lambda, sigma) }
+
+// Sample implements [Sampler].
+func (m Mixture) Sample(rng *rand.Rand) float64 {
+	choice, value := rng.Float64(), rng.NormFloat64()
+	for _, c := range m.Components {
+		if choice -= c.Weight; choice < 0 {
+			return c.Mean + math.Sqrt(c.Var)*value
+		}
+	}
+	return 0
+}
+
+// Update is one step of expectation–maximisation towards the mixture that makes
+// the fields N(x; λ[i], Σ[i]) likeliest: with πᵢⱼ the probability that entry i is
+// of component j, and mᵢⱼ, uᵢⱼ its mean and variance if it is,
+//
+//	ρⱼ = Σᵢ πᵢⱼ/n,   x̄ⱼ = Σᵢ πᵢⱼ mᵢⱼ/Σᵢ πᵢⱼ,   vⱼ = Σᵢ πᵢⱼ (uᵢⱼ + (mᵢⱼ-x̄ⱼ)²)/Σᵢ πᵢⱼ
+//
+// (Vila and Schniter, section III). Σ[i] = +Inf says nothing. A component that
+// no entry is of keeps its mean and variance, and a weight above zero, and a
+// variance stays above rounding: neither would come back from there. Without an
+// atom at zero the update has none.
+func (m Mixture) Update(lambda, sigma []float64) Mixture {
+	sums := make([]componentSums, len(m.Components))
+	n := 0.0
+	var buffer [8]part
+	for pass := range 2 { // the variances need the means
+		n = 0
+		for i, l := range lambda {
+			if math.IsInf(sigma[i], 1) {
+				continue
+			}
+			n++
+			parts := m.parts(buffer[:0], l, sigma[i])
+			combine(parts)
+			total := 0.0
+			for _, p := range parts {
+				total += p.log
+			}
+			for j, p := range parts[1:] {
+				sums[j].add(p.log/total, p.mean, p.variance, pass)
+			}
+		}
+		for j := range sums {
+			sums[j].close(m.Components[j], pass)
+		}
+	}
+	if n == 0 {
+		return m
+	}
+	next := Mixture{Components: make([]Component, len(m.Components))}
+	for j, s := range sums {
+		next.Components[j] = Component{Weight: max(s.weight/n, leastWeight), Mean: s.mean, Var: s.variance}
+	}
+	if total := next.density(); total > 1 {
+		for j := range next.Components {
+			next.Components[j].Weight /= total
+		}
+	}
+	return next
+}
+
+const (
+	leastWeight   = 1e-6
+	leastVariance = 1e-12 // relative to the component's mean square
+)
+
+// componentSums gather a component's statistics, the mean in the first pass and
+// the variance around it in the second.
+type componentSums struct{ weight, first, spread, mean, variance float64 }
+
+func (s *componentSums) add(weight, mean, variance float64, pass int) {
+	if pass == 0 {
+		s.weight += weight
+		s.first += weight * mean
+		return
+	}
+	d := mean - s.mean
+	s.spread += weight * (variance + d*d)
+}
+
+// close ends a pass.
+func (s *componentSums) close(before Component, pass int) {
+	switch {
+	case !(s.weight > 0):
+		s.mean, s.variance = before.Mean, before.Var
+	case pass == 0:
+		s.mean = s.first / s.weight
+	default:
+		s.variance = max(s.spread/s.weight, leastVariance*(before.Var+s.mean*s.mean))
+	}
+}
