@@ -108,7 +108,11 @@ func (r *run) warnBroken(res *Result) *Warning {
 			outside++
 		}
 	}
-	w.Message = fmt.Sprintf("%d of %d sensors are broken, and were left out: %v", len(w.Sensors), r.m, someBroken(res.BrokenSensors))
+	verb := "are broken, and were"
+	if len(w.Sensors) == 1 {
+		verb = "is broken, and was"
+	}
+	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.m, verb, someBroken(res.BrokenSensors))
 	if float64(len(w.Sensors)) <= manyBroken*float64(r.m) {
 		return &w
 	}

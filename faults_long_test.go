@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp"
@@ -17,15 +18,16 @@ import (
 func TestLongFaults(t *testing.T) {
 	longOnly(t)
 	te := teacher.Teacher{N: 784, M: 470, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8}
-	kinds := map[string][]fault{"all four in turn": faults}
-	order := []string{}
-	for _, f := range faults {
+	all := append(slices.Clone(faults), fault{"random, 1e9 times as large", randomFault(1e9)})
+	kinds := map[string][]fault{"these in turn": all}
+	var order []string
+	for _, f := range all {
 		kinds[f.name] = []fault{f}
 		order = append(order, f.name)
 	}
 	seeds := uint64(seedCount(10))
 	clean := make([]calamp.Metrics, seeds)
-	for _, kind := range append(order, "all four in turn") {
+	for _, kind := range append(order, "these in turn") {
 		for _, count := range []int{1, 5, 50} {
 			var right, wrong, converged int
 			var iterations, worst float64

@@ -30,11 +30,16 @@ var faults = []fault{
 			row[k] = level
 		}
 	}},
-	{"random", func(rng *rand.Rand, row []float64, _ float64) {
+	{"random", randomFault(0.5)},
+}
+
+// randomFault gives readings of their own, of the given standard deviation.
+func randomFault(sd float64) func(*rand.Rand, []float64, float64) {
+	return func(rng *rand.Rand, row []float64, _ float64) {
 		for k := range row {
-			row[k] = 0.5 * rng.NormFloat64()
+			row[k] = sd * rng.NormFloat64()
 		}
-	}},
+	}
 }
 
 // gainFault gives the sensor another gain, 1/s.
@@ -77,11 +82,7 @@ func TestBrokenSensorsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wild := fault{"wild", func(rng *rand.Rand, row []float64, _ float64) {
-		for k := range row {
-			row[k] = 1e6 * rng.NormFloat64()
-		}
-	}}
+	wild := fault{"wild", randomFault(1e150)}
 	broken := breakSensors(in.Y, in.Truth.S, 10, 1, append(faults, wild)...)
 	p := te.Problem(in)
 	p.Channel = channel.Faulty{Working: p.Channel}

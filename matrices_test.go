@@ -1,10 +1,19 @@
 package calamp_test
 
 import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 )
 
 // Matrices for which AMP is not derived, solved as well as the one for which it is.
@@ -48,6 +57,48 @@ func TestCauses(t *testing.T) {
 		res := solve(t, p, &c.opt)
 		if res.Status == calamp.Converged || !strings.Contains(res.Reason, c.want) {
 			t.Errorf("%s: %v: %s", c.matrix, res.Status, res.Reason)
+		}
+	}
+}
+
+// Matrices of one row, one column, one direction, any size of the entries:
+// an answer without NaN and Inf, whatever its status.
+func TestDegenerateMatricesAreFinite(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	kinds := []func(mu, i int) float64{
+		func(_, _ int) float64 { return 1 },
+		func(mu, i int) float64 { return float64((mu + 1) * (i + 1)) },
+		func(_, i int) float64 { return float64(i) },
+		func(mu, _ int) float64 { return float64(1 - min(mu, 1)) },
+		func(_, _ int) float64 { return 5 + 1e-12*rng.NormFloat64() },
+		func(_, _ int) float64 { return 1e8 + rng.NormFloat64() },
+		func(_, _ int) float64 { return 1e-150 * (1 + rng.NormFloat64()) },
+	}
+	for _, m := range []int{1, 2, 40} {
+		for _, n := range []int{1, 2, 30} {
+			for k, entry := range kinds {
+				w, y := make([]float64, m*n), mat.NewDense(m, 2, nil)
+				for j := range w {
+					w[j] = entry(j/n, j%n)
+				}
+				y.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, y)
+				op, err := operator.NewDense(m, n, w)
+				if err != nil {
+					continue // all zero
+				}
+				for _, noise := range []float64{0, 1} {
+					p := &calamp.Problem{W: op, Y: y, Prior: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Channel: channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: noise}}
+					res, err := calamp.Solve(context.Background(), p, &calamp.Options{MaxIter: 50})
+					if err != nil {
+						t.Fatalf("%d×%d, kind %d: %v", m, n, k, err)
+					}
+					for _, v := range slices.Concat(res.X.RawMatrix().Data, res.XVar.RawMatrix().Data, res.S, res.SVar) {
+						if math.IsNaN(v - v) {
+							t.Fatalf("%d×%d, kind %d, Δ = %g: %g in the result, status %v", m, n, k, noise, v, res.Status)
+						}
+					}
+				}
+			}
 		}
 	}
 }

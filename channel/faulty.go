@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/internal/quadrature"
 )
@@ -19,8 +20,9 @@ import (
 //
 //	g_k ← (1-π) g_k,   ∂g_k ← (1-π) ∂g_k + π(1-π) g_k²,
 //
-// of which the second is positive while a sensor is in doubt. It has no past: it
-// is a channel for offline problems.
+// of which the second is positive while a sensor is in doubt. Readings far
+// larger than √v_f count with the sensor's own mean square. It has no past: it is a
+// channel for offline problems.
 type Faulty struct {
 	Working Channel // of a sensor in order: [Gain] or [AWGN]
 
@@ -56,29 +58,48 @@ func (f Faulty) Validate() error {
 	return nil
 }
 
+// negligible is a probability that changes no digit of anything.
+const negligible = 1e-20
+
 // Output implements [Channel].
 func (f Faulty) Output(b *Block) {
 	f.Working.Output(b)
-	odds := math.Log(f.Rate) - math.Log1p(-f.Rate)
-	s, sVar := f.calibration()
+	e := f.evidence()
 	for row := range b.Rows() {
 		from, to := row*b.P, (row+1)*b.P
-		logBroken, any := f.logBroken(b.Y[from:to])
+		logBroken, any := e.of(b.Y[from:to])
 		if !any {
 			b.Broken[row] = 0 // nothing was read: it stays what nobody knows
 			continue
 		}
-		broken, working, logZ := mix(odds+logBroken, b.LogZ[row])
-		b.Broken[row] = broken
-		b.LogZ[row] = math.Log1p(-f.Rate) + logZ
-		for k := from; k < to; k++ {
-			g := b.G[k]
-			b.G[k] = working * g
-			b.DG[k] = working * (b.DG[k] + broken*g*g)
+		if math.IsNaN(b.LogZ[row]) || math.IsInf(b.Tau[row], 0) {
+			b.Tau[row], b.B[row], b.LogZ[row] = 0, 0, math.Inf(-1) // beyond double precision
 		}
-		if sVar > 0 {
-			b.S[row], b.SVar[row] = mixMoments(broken, s, sVar, b.S[row], b.SVar[row])
+		broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+b.LogZ[row])
+		b.Broken[row], b.LogZ[row] = broken, logZ
+		switch {
+		case broken < negligible:
+		case working == 0:
+			clear(b.G[from:to])
+			clear(b.DG[from:to])
+			if s, sVar := f.calibration(); sVar > 0 {
+				b.S[row], b.SVar[row] = s, sVar
+			}
+		default:
+			f.blend(b, row, broken, working)
 		}
+	}
+}
+
+// blend mixes the outputs of a sensor in doubt.
+func (f Faulty) blend(b *Block, row int, broken, working float64) {
+	for k := row * b.P; k < (row+1)*b.P; k++ {
+		g := b.G[k]
+		b.G[k] = working * g
+		b.DG[k] = working*b.DG[k] + broken*b.G[k]*g
+	}
+	if s, sVar := f.calibration(); sVar > 0 {
+		b.S[row], b.SVar[row] = mixMoments(broken, s, sVar, b.S[row], b.SVar[row])
 	}
 }
 
@@ -109,25 +130,47 @@ func (f Faulty) calibration() (mean, variance float64) {
 	return 0, 0
 }
 
-// logBroken is log Z_f of one sensor's readings, clipped where a working
-// sensor's are; any is false where it has none.
-func (f Faulty) logBroken(y []float64) (log float64, any bool) {
-	gain, _ := f.Working.(Gain)
-	n, clipped, square := 0.0, 0.0, 0.0
+// brokenEvidence is log Z_f, with what is the same for all sensors.
+type brokenEvidence struct {
+	logRate, logWorking float64 // log ε, log(1-ε)
+	variance            float64 // v_f
+	working             Gain    // where sensors clip; zero for other channels
+	logClipped          float64 // of a reading that is clipped as a working sensor's is
+}
+
+// wild is the mean square of a sensor's readings, relative to v_f, beyond which
+// its own takes the place of v_f: a reading of 1e9 must neither look less unlikely
+// of a working sensor than of a broken one, nor hide other broken sensors by what it
+// does to v_f.
+const wild = 10
+
+func (f Faulty) evidence() brokenEvidence {
+	e := brokenEvidence{logRate: math.Log(f.Rate), logWorking: math.Log1p(-f.Rate), variance: f.Var}
+	if e.working, _ = f.Working.(Gain); e.working.Saturation > 0 {
+		e.logClipped, _, _ = quadrature.TruncatedNormal(-e.working.Saturation / math.Sqrt(f.Var))
+	}
+	return e
+}
+
+// of returns log Z_f of one sensor's readings; any is false where it has none.
+func (e *brokenEvidence) of(y []float64) (log float64, any bool) {
+	n, square, clipped := 0.0, 0.0, 0.0
 	for _, v := range y {
 		switch {
 		case math.IsNaN(v):
-		case gain.Clips(v):
+		case e.working.Clips(v):
 			clipped++
 		default:
 			n++
 			square += v * v
 		}
 	}
-	log = -0.5 * (n*math.Log(2*math.Pi*f.Var) + square/f.Var)
 	if clipped > 0 {
-		beyond, _, _ := quadrature.TruncatedNormal(-gain.Saturation / math.Sqrt(f.Var))
-		log += clipped * beyond
+		log = clipped * e.logClipped
+	}
+	if n > 0 {
+		v := max(e.variance, square/(wild*n))
+		log -= 0.5 * (n*math.Log(2*math.Pi*v) + square/v)
 	}
 	return log, n+clipped > 0
 }
@@ -136,22 +179,35 @@ func (f Faulty) logBroken(y []float64) (log float64, any bool) {
 func (f Faulty) OutputCorrelated(s *Sensor) {
 	f.Working.(Correlated).OutputCorrelated(s)
 	s.Broken = 0
-	logBroken, any := f.logBroken(s.Y)
+	e := f.evidence()
+	logBroken, any := e.of(s.Y)
 	if !any {
 		return
 	}
-	broken, working, logZ := mix(math.Log(f.Rate)-math.Log1p(-f.Rate)+logBroken, s.LogZ)
-	s.Broken, s.LogZ = broken, math.Log1p(-f.Rate)+logZ
+	if math.IsNaN(s.LogZ) || math.IsInf(s.Tau, 0) {
+		s.Tau, s.B, s.Quadratic, s.LogZ = 0, 0, 0, math.Inf(-1) // beyond double precision
+	}
+	broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+s.LogZ)
+	s.Broken, s.LogZ = broken, logZ
+	prior, priorVar := f.calibration()
+	if working == 0 {
+		clear(s.G)
+		clear(s.DG)
+		if priorVar > 0 {
+			s.S, s.SVar = prior, priorVar
+		}
+		return
+	}
 	p := len(s.Y)
 	for k, g := range s.G {
 		for l, h := range s.G {
-			s.DG[k*p+l] = working * (s.DG[k*p+l] + broken*g*h)
+			s.DG[k*p+l] = working*s.DG[k*p+l] + broken*(working*g)*h
 		}
 	}
 	for k := range s.G {
 		s.G[k] *= working
 	}
-	if prior, priorVar := f.calibration(); priorVar > 0 {
+	if priorVar > 0 {
 		s.S, s.SVar = mixMoments(broken, prior, priorVar, s.S, s.SVar)
 	}
 }
@@ -167,37 +223,59 @@ const (
 // step of expectation–maximisation: the mean of π over the sensors that read
 // something, and the mean square of the readings weighted by it. broken is π
 // for each sensor, nil before the first iteration; y are the M×P readings.
-// Half a broken sensor, with readings like all others, is added to what was seen, so that
-// neither parameter is learned from nothing.
+// Half a broken sensor, whose readings are like those of most, is added to what was
+// seen, so that neither is learned from nothing, and wild readings count as
+// the largest that are not.
 func (f Faulty) Learned(broken, y []float64, p int) Faulty {
-	var sensors, faults, readings, square, brokenReadings, brokenSquare float64
-	for mu := range len(y) / p {
-		pi, seen := startRate, 0.0
+	squares, readings := meanSquares(y, p)
+	typical := medianPositive(squares)
+	var sensors, faults, weight, square float64
+	for mu, s := range squares {
+		if readings[mu] == 0 {
+			continue
+		}
+		pi := startRate
 		if broken != nil {
 			pi = broken[mu]
 		}
-		for _, v := range y[mu*p : (mu+1)*p] {
-			if !math.IsNaN(v) {
-				seen++
-				square += v * v
-				brokenSquare += pi * v * v
-			}
-		}
-		if seen > 0 {
-			sensors++
-			faults += pi
-		}
-		readings += seen
-		brokenReadings += pi * seen
+		sensors++
+		faults += pi
+		weight += pi * readings[mu]
+		square += pi * readings[mu] * min(s, wild*typical)
 	}
 	if f.Rate == 0 {
 		f.Rate = min(mostRate, (faults+0.5)/(sensors+1))
 	}
 	if f.Var == 0 {
-		half := 0.5 * readings / max(1, sensors)
-		f.Var = (brokenSquare + half*square/max(1, readings)) / max(math.SmallestNonzeroFloat64, brokenReadings+half)
+		half := 0.5 * float64(p)
+		f.Var = max((square+half*typical)/(weight+half), math.SmallestNonzeroFloat64)
 	}
 	return f
+}
+
+// meanSquares are those of each sensor's readings, and their numbers.
+func meanSquares(y []float64, p int) (squares, readings []float64) {
+	squares, readings = make([]float64, len(y)/p), make([]float64, len(y)/p)
+	for mu := range squares {
+		for _, v := range y[mu*p : (mu+1)*p] {
+			if !math.IsNaN(v) {
+				readings[mu]++
+				squares[mu] += v * v
+			}
+		}
+		squares[mu] /= max(1, readings[mu])
+	}
+	return squares, readings
+}
+
+// medianPositive is the median of the values above 0; 1 if there is none.
+func medianPositive(values []float64) float64 {
+	positive := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v <= 0 })
+	if len(positive) == 0 {
+		return 1
+	}
+	slices.Sort(positive)
+	return positive[len(positive)/2]
 }
 
 // WithNoise is the channel with noise of variance v in addition, at working

@@ -224,6 +224,9 @@ func (c Gain) ScaleDerivatives(scale float64, broken, count, tau, b []float64) (
 			if broken != nil {
 				working -= broken[from+i]
 			}
+			if working == 0 {
+				continue // its numbers may be beyond double precision
+			}
 			first += working * (b * s[i])
 			second += working * (b * (b * sVar[i]))
 		}

@@ -2,9 +2,11 @@ package operator
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // Centred is a matrix W without its row means γ and column means c, with which
@@ -48,8 +50,8 @@ func exceeds(excess float64, count int) bool {
 
 // RemoveMeans returns an operator's matrix without its means; nil when they are
 // no larger than those of independent entries of mean zero, or when the entries
-// cannot be seen. A matrix in memory is copied, in double precision; one on disk
-// stays there.
+// cannot be seen. A matrix in memory is copied, in double precision, if there
+// is room; one on disk stays there.
 func RemoveMeans(op Operator) (*Centred, error) {
 	w, ok := op.(Matrix)
 	if !ok {
@@ -63,13 +65,28 @@ func RemoveMeans(op Operator) (*Centred, error) {
 		return nil, err
 	}
 	c := &Centred{Extra: b.extra(), Combinations: b.combinations(), Pivots: b.pivots()}
-	m, n := b.m+c.Extra, b.n+c.Extra
 	if disk, ok := w.(*Disk); ok {
-		c.Operator, err = OpenDisk(b, m, n, false, disk.budget)
-		return c, err
+		c.Operator, err = b.streamed(disk.budget)
+	} else if int64(b.m)*int64(b.n)*8 > int64(memory.Total())/2 {
+		c.Operator, err = b.streamed(streamBudget)
+	} else {
+		c.Operator, err = b.dense()
 	}
-	dense := &Dense{m: m, n: n, f64: &kernel.Matrix[float64]{Shape: kernel.ShapeOf(m, n)}}
-	dense.f64.Data = make([]float64, dense.f64.Panels()*dense.f64.PanelSize())
+	return c, err
+}
+
+// streamBudget is the memory for reading, when a copy of W has no room.
+const streamBudget = 256 << 20
+
+// streamed makes the rows anew in every sweep.
+func (b *border) streamed(budget int64) (Operator, error) {
+	return OpenDisk(b, b.m+b.extra(), b.n+b.extra(), false, budget)
+}
+
+func (b *border) dense() (Operator, error) {
+	m, n := b.m+b.extra(), b.n+b.extra()
+	d := &Dense{m: m, n: n, f64: &kernel.Matrix[float64]{Shape: kernel.ShapeOf(m, n)}}
+	d.f64.Data = make([]float64, d.f64.Panels()*d.f64.PanelSize())
 	measured, row := newMeasurement(m, n), make([]float64, n)
 	for mu := range m {
 		if err := b.rowInto(row, mu); err != nil {
@@ -78,11 +95,11 @@ func RemoveMeans(op Operator) (*Centred, error) {
 		if err := addRow(measured, mu, row); err != nil {
 			return nil, err
 		}
-		kernel.PackRow(dense.f64.Shape, dense.f64.Data, mu, row)
+		kernel.PackRow(d.f64.Shape, d.f64.Data, mu, row)
 	}
-	dense.summary, err = measured.summary()
-	c.Operator = dense
-	return c, err
+	var err error
+	d.summary, err = measured.summary()
+	return d, err
 }
 
 // border knows the rows of a [Centred] matrix.
@@ -154,6 +171,10 @@ func (b *border) divide() {
 	}
 }
 
+// nothingLeft is the size of what is left of W without its means, relative to
+// W, that is rounding errors.
+const nothingLeft = 1e-9
+
 // measure sets the scale of the borders, from the entries that are left.
 func (b *border) measure() error {
 	total, row := 0.0, make([]float64, b.n)
@@ -164,6 +185,9 @@ func (b *border) measure() error {
 		total += sumSquares(row)
 	}
 	b.size = math.Sqrt(total / (float64(b.m) * float64(b.n)))
+	if !(b.size > nothingLeft*math.Sqrt(b.w.MeanSquare())) {
+		b.rows, b.columns = nil, nil
+	}
 	if b.rows != nil {
 		b.rowsUnit = b.size * math.Sqrt(float64(b.m)/sumSquares(b.rows))
 	}
@@ -263,6 +287,9 @@ func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
 	size := 8 * int64(len(row))
 	for at := int64(0); at < int64(len(raw)); at += size {
 		if err := b.rowInto(row, int((offset+at)/size)); err != nil {
+			if failed, ok := errors.AsType[*ReadError](err); ok {
+				err = failed.Err // whoever reads this says so again
+			}
 			return int(at), err
 		}
 		for i, v := range row {

@@ -68,6 +68,19 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 				t.Errorf("%s, row %d: %g, want %g", name, mu, got, want)
 			}
 		}
+		b, err := newBorder(op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed, err := b.streamed(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for mu, got := range forward(streamed, all) {
+			if got != z[mu] {
+				t.Errorf("%s, streamed, row %d: %g, want %g", name, mu, got, z[mu])
+			}
+		}
 		if b := c.Operator.(Matrix); math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
 			t.Errorf("%s: mean of the rows' means is %g", name, meanOf(b.Means().Rows[:m]))
 		}
@@ -105,6 +118,39 @@ func TestIndependentEntriesStayAsTheyAre(t *testing.T) {
 		}
 		if c, err := RemoveMeans(w); c != nil || err != nil {
 			t.Errorf("%v: %+v, %v", shape, c, err)
+		}
+	}
+}
+
+// Whatever is left of small and degenerate matrices, the border is finite, or
+// there is none.
+func TestBorderOfDegenerateMatrices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	for _, m := range []int{1, 2, 30, 90} {
+		for _, n := range []int{1, 2, 40} {
+			for _, kind := range []func(mu, i int) float64{
+				func(_, _ int) float64 { return 1 },
+				func(mu, _ int) float64 { return float64(mu + 1) },
+				func(_, i int) float64 { return float64(i) },
+				func(mu, i int) float64 { return float64((mu + 1) * (i + 1)) },
+				func(_, _ int) float64 { return 5 + 1e-12*rng.NormFloat64() },
+				func(_, _ int) float64 { return 5 + 1e-3*rng.NormFloat64() },
+				func(mu, _ int) float64 { return float64(1 - min(mu, 1)) },
+			} {
+				values := make([]float64, 0, m*n)
+				for mu := range m {
+					for i := range n {
+						values = append(values, kind(mu, i))
+					}
+				}
+				w, err := NewDense(m, n, values)
+				if err != nil {
+					continue // all zero
+				}
+				if _, err := RemoveMeans(w); err != nil {
+					t.Errorf("%d×%d: %v", m, n, err)
+				}
+			}
 		}
 	}
 }

@@ -38,7 +38,7 @@ const (
 
 // suspect are the warnings that put the whole result in doubt, not one sensor.
 var suspect = []calamp.WarningCode{
-	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean,
+	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
 	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
 }
 

@@ -55,6 +55,7 @@ func (b *border) reset(e *Engine) {
 			}
 		}
 	}
+	copy(b.sigma, b.c)
 	clear(b.g)
 	clear(b.dg)
 }
@@ -85,7 +86,9 @@ func (b *border) run(e *Engine) error {
 
 // input is the update of one further entry of one signal.
 func (b *border) input(e *Engine, at int, r, h float64) {
-	b.sigma[at] = -1 / h
+	if !(h > 0) { // as for the other entries
+		b.sigma[at] = -1 / h
+	}
 	b.centre[at] = b.x[at] + e.delta*(b.centre[at]-b.x[at])
 	b.lambda[at] = b.centre[at] + b.sigma[at]*r
 	b.x[at] = b.lambda[at]
