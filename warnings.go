@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -75,7 +76,7 @@ func (r *run) warnMeasurements() *Warning {
 	if !ok {
 		return nil
 	}
-	alpha := float64(r.m-len(r.silent)) / float64(r.n)
+	alpha := float64(r.usable()) / float64(r.n)
 	least := evolution.AlphaCS(g)
 	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, g.Density)
 	if r.blind && r.p > 1 {
@@ -90,6 +91,37 @@ func (r *run) warnMeasurements() *Warning {
 		Code:    TooFewMeasurements,
 		Message: fmt.Sprintf("α = M/N = %.4g is below what exact recovery needs: %s", alpha, text),
 	}
+}
+
+// usable is the number of sensors that say something of the signals.
+func (r *run) usable() int {
+	usable := r.m - len(r.silent)
+	for mu := range r.m {
+		if r.isBroken(mu) {
+			usable--
+		}
+	}
+	return usable
+}
+
+// density is the probability of an entry not to be zero, where it is known.
+func (r *run) density() (rho float64, ok bool) {
+	switch p := r.engine.Prior.(type) {
+	case prior.GaussBernoulli:
+		return p.Density, true
+	case prior.LearnedGaussBernoulli:
+		return p.Density, true
+	case prior.NonNegative:
+		return p.Density, true
+	case prior.Laplace:
+		return p.Density, true
+	case prior.Mixture:
+		for _, c := range p.Components {
+			rho += c.Weight
+		}
+		return rho, true
+	}
+	return 0, false
 }
 
 func (r *run) warnSingle() *Warning {
@@ -160,14 +192,14 @@ func (r *run) warnNothingLearned(res *Result) *Warning {
 // cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
 // V = w̄NC and C = ρΣ.
 func (r *run) warnUnexplained() *Warning {
-	g, ok := r.signal()
+	density, ok := r.density()
 	if !ok || len(r.trace) == 0 {
 		return nil
 	}
-	active := float64(r.m - len(r.silent))
-	spare := max(active-g.Density*float64(r.n), 0.01*active)
-	explained := g.Density * noiseOf(r.engine.Channel) / (r.problem.W.MeanSquare() * spare)
-	limit := max(unexplained*explained, recovered*g.Variance())
+	active, own := float64(r.usable()), r.engine.Prior.Variance()
+	spare := max(active-density*float64(r.n), 0.01*active)
+	explained := density * noiseOf(r.engine.Channel) / (r.problem.W.MeanSquare() * spare)
+	limit := max(unexplained*explained, recovered*own)
 	w := Warning{Code: UnexplainedVariance}
 	worst := 0.0
 	for k := range r.p {
@@ -179,7 +211,7 @@ func (r *run) warnUnexplained() *Warning {
 	if len(w.Signals) == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.p, worst, explained, g.Variance())
+	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.p, worst, explained, own)
 	return &w
 }
 
