@@ -53,3 +53,30 @@ func TestPriorsReachStateEvolution(t *testing.T) {
 		}
 	}
 }
+
+// A mixture learned from a start that is wrong in everything does as well as the true one.
+func TestMixtureIsLearned(t *testing.T) {
+	truth := prior.Mixture{Components: []prior.Component{{Weight: 0.15, Mean: 2, Var: 0.1}, {Weight: 0.15, Mean: -1, Var: 0.1}}}
+	te := teacher.Teacher{N: 400, M: 320, P: 4, Entries: truth, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-4}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := prior.Mixture{Components: []prior.Component{{Weight: 0.05, Mean: 1, Var: 1}, {Weight: 0.05, Mean: -0.5, Var: 1}}}
+	var mse [2]float64
+	for i, p := range []prior.Prior{truth, prior.LearnedMixture{Mixture: start}} {
+		problem := te.Problem(in)
+		problem.Prior = p
+		res, err := calamp.Solve(context.Background(), problem, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Status != calamp.Converged {
+			t.Errorf("%T: %s", p, res.Reason)
+		}
+		mse[i] = calamp.Score(res.X, res.S, in.Truth).XMSEScaled
+	}
+	if mse[1] > 1.2*mse[0] {
+		t.Errorf("MSE %.3g with a learned mixture, %.3g with the true one", mse[1], mse[0])
+	}
+}

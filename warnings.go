@@ -116,10 +116,9 @@ func (r *run) density() (rho float64, ok bool) {
 	case prior.Laplace:
 		return p.Density, true
 	case prior.Mixture:
-		for _, c := range p.Components {
-			rho += c.Weight
-		}
-		return rho, true
+		return p.Density(), true
+	case prior.LearnedMixture:
+		return p.Density(), true
 	}
 	return 0, false
 }

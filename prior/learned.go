@@ -122,3 +122,27 @@ func (g GaussBernoulli) distance(other GaussBernoulli, n float64) float64 {
 	variance := math.Abs(math.Log(g.SignalVar/other.SignalVar)) * math.Sqrt(on/2)
 	return max(density, mean, variance)
 }
+
+// LearnedMixture is a [Mixture] whose weights, means and variances are learned.
+// Its values are those that learning starts from: components that are alike stay
+// alike.
+type LearnedMixture struct{ Mixture }
+
+// Refit implements [Learner] by [Mixture.Update].
+func (m LearnedMixture) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := m.Mixture
+	for range refitSteps {
+		fit = fit.Update(lambda, sigma)
+	}
+	to := LearnedMixture{Mixture{make([]Component, len(m.Components))}}
+	for j, from := range m.Components {
+		c := fit.Components[j]
+		c.Weight = from.Weight + step*(c.Weight-from.Weight)
+		c.Mean = from.Mean + step*(c.Mean-from.Mean)
+		c.Var = from.Var * math.Pow(c.Var/from.Var, step)
+		to.Components[j] = c
+		now := GaussBernoulli{min(c.Weight, 1), c.Mean, c.Var}
+		change = max(change, now.distance(GaussBernoulli{min(from.Weight, 1), from.Mean, from.Var}, float64(len(lambda))))
+	}
+	return to, change
+}

@@ -107,3 +107,27 @@ func TestRefitDegenerate(t *testing.T) {
 		}
 	}
 }
+
+func TestLearnedMixtureSettles(t *testing.T) {
+	truth := Mixture{[]Component{{0.2, 2, 0.3}, {0.3, -1, 0.1}}}
+	rng := rand.New(rand.NewPCG(5, 6))
+	const n, noise = 3000, 0.01
+	lambda, sigma := make([]float64, n), make([]float64, n)
+	for i := range lambda {
+		lambda[i], sigma[i] = truth.Sample(rng)+math.Sqrt(noise)*rng.NormFloat64(), noise
+	}
+	var p Learner = LearnedMixture{Mixture{[]Component{{0.05, 1, 1}, {0.05, -0.5, 1}}}}
+	change := math.Inf(1)
+	for range 60 {
+		p, change = p.Refit(lambda, sigma, 1)
+	}
+	if change > 1e-2 {
+		t.Errorf("still moves by %g standard errors", change)
+	}
+	for j, want := range truth.Components {
+		got := p.(LearnedMixture).Components[j]
+		if math.Abs(got.Weight-want.Weight) > 0.04 || math.Abs(got.Mean-want.Mean) > 0.08 {
+			t.Errorf("component %d: %+v, want %+v", j, got, want)
+		}
+	}
+}

@@ -27,10 +27,10 @@ type Component struct {
 }
 
 // atom is the probability of zero.
-func (m Mixture) atom() float64 { return max(0, 1-m.density()) }
+func (m Mixture) atom() float64 { return max(0, 1-m.Density()) }
 
-// density is the sum of the weights.
-func (m Mixture) density() float64 {
+// Density is the probability of an entry not to be zero, the sum of the weights.
+func (m Mixture) Density() float64 {
 	total := 0.0
 	for _, c := range m.Components {
 		total += c.Weight
@@ -54,7 +54,7 @@ func (m Mixture) Validate() error {
 			return fmt.Errorf("component %d: %w", j, err)
 		}
 	}
-	if total := m.density(); total > 1+1e-9 {
+	if total := m.Density(); total > 1+1e-9 {
 		return fmt.Errorf("the weights of a mixture sum to 1 at most, found %g", total)
 	}
 	return nil
@@ -153,7 +153,7 @@ func (m Mixture) Update(lambda, sigma []float64) Mixture {
 	for j, s := range sums {
 		next.Components[j] = Component{Weight: max(s.weight/n, leastWeight), Mean: s.mean, Var: s.variance}
 	}
-	if total := next.density(); total > 1 {
+	if total := next.Density(); total > 1 {
 		for j := range next.Components {
 			next.Components[j].Weight /= total
 		}
