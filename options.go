@@ -54,6 +54,14 @@ type Options struct {
 	// default is GOMAXPROCS for large problems, one for small ones.
 	Threads int
 
+	// Learn says what is learned of the channel from the readings. The default
+	// is nothing: the problem's values are used as they are.
+	Learn Learn
+
+	// Anchor fixes the global scale by known calibrations. The default leaves it
+	// to the priors.
+	Anchor Anchor
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration) `toml:"-" json:"-"`
 
@@ -98,6 +106,9 @@ func (o *Options) Validate() error {
 	}
 	if o.Threads < 0 {
 		errs = append(errs, fmt.Errorf("the number of threads must be positive, found %d", o.Threads))
+	}
+	if err := o.Anchor.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -84,7 +84,7 @@ func (r *run) keepPosteriors(res *Result) {
 	if r.blind {
 		res.Calibration = r.calibration()
 	}
-	if d, ok := r.problem.Prior.(prior.Distribution); ok && r.opt.Covariance == Diagonal {
+	if d, ok := e.Prior.(prior.Distribution); ok && r.opt.Covariance == Diagonal {
 		res.field = field{d, e.Lambda, e.Sigma}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
 )
 
 // Result is what a run ended with. It never holds a NaN or an Inf: a run that
@@ -39,6 +40,9 @@ type Result struct {
 	// explains the readings; 0 where a reading is missing, or clipped as it should be.
 	Residual *mat.Dense
 
+	// The model that the result rests on: the problem's, with what was learned.
+	Prior   prior.Prior
+	Channel channel.Channel
 	// MeansRemoved says that W was solved without its row or column means, see
 	// Options.NoMeanRemoval; the answer is that of W as given.
 	MeansRemoved bool
@@ -139,4 +143,8 @@ const (
 	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
 	RoundedMatrix       WarningCode = "rounded-matrix"       // W in single precision, as asked, beside little noise
 	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
+	ScaleFromGains      WarningCode = "scale-from-gains"     // the signals' scale was learned: gains alone hold the common one
+	RangeNotLearned     WarningCode = "range-not-learned"    // the readings do not tell the spread of s
+	AnchorMismatch      WarningCode = "anchor-mismatch"      // anchors contradict each other, or the model
+	OnlyNoise           WarningCode = "only-noise"           // learned noise explains the readings without a signal
 )

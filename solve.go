@@ -37,6 +37,9 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	}
 	res := r.result()
 	res.Warnings = r.warnings(res)
+	if w := r.anchor(res); w != nil {
+		res.Warnings = append(res.Warnings, *w)
+	}
 	res.Wall = time.Since(start)
 	return res, err
 }
@@ -124,11 +127,14 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver.Damping = amp.NewDamper(opt.Damping.Fixed())
 	r.solver.Gain, r.solver.ScaleSteps = r.gain, r.blind && !opt.NoScaleStep
 	r.solver.Each = r.record
+	if err := r.learning(); err != nil {
+		return nil, err
+	}
 	if err := r.readings(); err != nil {
 		return nil, err
 	}
 	r.learnFaults(nil)
-	return r, nil
+	return r, r.checkAnchor()
 }
 
 // round makes the run one on a rounded W, whose noise is larger by what that
@@ -253,7 +259,10 @@ func (r *run) record(l amp.Line) (disturbed bool) {
 // result copies the engine's state out.
 func (r *run) result() *Result {
 	e := r.engine
+	// What was learned is in the engine.
+	r.gain, r.blind = channel.Unwrap(e.Channel).(channel.Gain)
 	res := &Result{
+		Prior: e.Prior, Channel: r.problem.Channel,
 		X: mat.NewDense(r.n, r.p, nil), XVar: mat.NewDense(r.n, r.p, nil),
 		S: append([]float64(nil), e.S...), SVar: append([]float64(nil), e.SVar...),
 		Gain:         make([]float64, r.m),
@@ -273,6 +282,9 @@ func (r *run) result() *Result {
 			res.XVar.Set(i, k, e.C[k*r.n+i])
 		}
 		res.Converged[k] = r.solver.Settled[k] >= amp.SettledFor && !r.doubtful
+	}
+	if r.opt.Learn != (Learn{}) {
+		res.Channel = e.Channel
 	}
 	r.keepPosteriors(res)
 	for mu, s := range e.S {
@@ -304,11 +316,8 @@ func (r *run) residual(mu, k int) float64 {
 }
 
 func noiseOf(c channel.Channel) float64 {
-	switch c := channel.Unwrap(c).(type) {
-	case channel.Gain:
-		return c.NoiseVar
-	case channel.AWGN:
-		return c.NoiseVar
+	if c, ok := channel.Unwrap(c).(channel.Noisy); ok {
+		return c.Noise()
 	}
 	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -44,6 +43,8 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnUnexplained())
 	add(r.warnEdges())
 	add(r.warnRounded())
+	add(r.warnScale())
+	add(r.warnOnlyNoise())
 	return all
 }
 
@@ -70,7 +71,7 @@ func (r *run) warnSignals(res *Result) *Warning {
 }
 
 func (r *run) warnMeasurements() *Warning {
-	g, ok := r.problem.Prior.(prior.GaussBernoulli)
+	g, ok := r.signal()
 	if !ok {
 		return nil
 	}
@@ -143,6 +144,12 @@ func (r *run) warnNothingLearned(res *Result) *Warning {
 	if after < narrowed*before {
 		return nil
 	}
+	if r.opt.Learn.Range {
+		return &Warning{
+			Code:    RangeNotLearned,
+			Message: fmt.Sprintf("the readings do not tell the spread of s: [%.4g, %.4g] is what they agree with, and no sensor is known better", r.gain.Prior.Lo, r.gain.Prior.Hi),
+		}
+	}
 	return &Warning{
 		Code:    NothingLearned,
 		Message: fmt.Sprintf("the posterior of s is no narrower than its prior: standard deviation %.3g, before the readings %.3g", math.Sqrt(after), math.Sqrt(before)),
@@ -153,13 +160,13 @@ func (r *run) warnNothingLearned(res *Result) *Warning {
 // cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
 // V = w̄NC and C = ρΣ.
 func (r *run) warnUnexplained() *Warning {
-	g, ok := r.problem.Prior.(prior.GaussBernoulli)
+	g, ok := r.signal()
 	if !ok || len(r.trace) == 0 {
 		return nil
 	}
 	active := float64(r.m - len(r.silent))
 	spare := max(active-g.Density*float64(r.n), 0.01*active)
-	explained := g.Density * noiseOf(r.problem.Channel) / (r.problem.W.MeanSquare() * spare)
+	explained := g.Density * noiseOf(r.engine.Channel) / (r.problem.W.MeanSquare() * spare)
 	limit := max(unexplained*explained, recovered*g.Variance())
 	w := Warning{Code: UnexplainedVariance}
 	worst := 0.0
@@ -179,6 +186,9 @@ func (r *run) warnUnexplained() *Warning {
 func (r *run) warnEdges() *Warning {
 	if !r.blind {
 		return nil
+	}
+	if r.opt.Learn.Range {
+		return r.warnOutlying()
 	}
 	w := Warning{Code: SensorAtEdge}
 	worst, at := 0.0, 0

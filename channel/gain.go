@@ -51,6 +51,11 @@ func TruncatedNormal(center, sd, lo, hi float64) GainPrior {
 	return GainPrior{Lo: lo, Hi: hi, Center: center, Precision: 1 / (sd * sd)}
 }
 
+// Scaled returns the distribution of c·s.
+func (p GainPrior) Scaled(c float64) GainPrior {
+	return GainPrior{Lo: c * p.Lo, Hi: c * p.Hi, Center: c * p.Center, Precision: p.Precision / (c * c)}
+}
+
 // Validate reports a parameter that describes no distribution.
 func (p GainPrior) Validate() error {
 	switch {

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
 )
 
 // SaveResult writes r to the .npz at path, or to standard output when path is
@@ -21,6 +23,10 @@ import (
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
 //	broken           M     probability that a sensor is; left out when none could be
+//
+// and the model that the result rests on, with what was learned of it: density,
+// signal_mean, signal_var and noise_var, one number each, and s_range, two; what r
+// does not tell, or is of another kind, is left out.
 //
 // It writes nothing, and says where, when a value is not finite.
 func SaveResult(path string, r *calamp.Result) error {
@@ -42,7 +48,25 @@ func SaveResult(path string, r *calamp.Result) error {
 	if r.Broken != nil {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
+	arrays = append(arrays, modelOutputs(r)...)
 	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+}
+
+func modelOutputs(r *calamp.Result) (arrays []output) {
+	g, isGauss := r.Prior.(prior.GaussBernoulli)
+	if learned, ok := r.Prior.(prior.LearnedGaussBernoulli); ok {
+		g, isGauss = learned.GaussBernoulli, true
+	}
+	if isGauss {
+		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
+	}
+	if c, ok := channel.Unwrap(r.Channel).(channel.Noisy); ok {
+		arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
+	}
+	if c, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
+		arrays = append(arrays, vectorOutput("s_range", []float64{c.Prior.Lo, c.Prior.Hi}))
+	}
+	return arrays
 }
 
 const intervalLevel = 0.95

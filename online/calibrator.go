@@ -24,6 +24,8 @@ type Calibrator struct {
 
 	state State // changed by commit alone
 
+	learner *learner // nil when the model is known
+
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
 	masked    []bool    // M, readings set aside because they do not fit
@@ -47,6 +49,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 		panic("calamp: NewCalibrator needs W and the signals' prior")
 	}
 	full := opt.withDefaults()
+	learner, p, g, err := newLearner(p, g, &full)
+	if err != nil {
+		return nil, err
+	}
 	if err := validModel(&full, p, g); err != nil {
 		return nil, err
 	}
@@ -73,6 +79,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	c.solver = full.newSolver(e)
 	c.solver.Gain, c.solver.ScaleSteps = g, !full.NoScaleStep
 	c.solver.Each = c.each
+	c.learner = learner
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.masked = make([]bool, m)
@@ -171,6 +178,7 @@ func (c *Calibrator) take(y []float64) error {
 
 // solve runs the iteration on the sample.
 func (c *Calibrator) solve(ctx context.Context) error {
+	c.startModel()
 	c.inherit()
 	c.predict(1)
 	c.engine.Reset()
@@ -185,6 +193,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	}
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
+	c.gain = c.solver.Gain // with the noise as learned
 	c.predict(c.solver.SweepScale)
 	c.residuals()
 	return err
@@ -283,6 +292,7 @@ func (c *Calibrator) commit() {
 		s.Count[mu] *= c.retention
 	}
 	s.Samples++
+	s.Model = c.learned()
 	if c.opt.Commit == Sane {
 		c.tuneMemory()
 		c.examineSensors()

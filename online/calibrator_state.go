@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
 )
 
 // State is all that a Calibrator remembers: what it takes to go on after an
@@ -29,6 +30,8 @@ type State struct {
 
 	Retention float64 // factor that tempers the past at the next sample, in (0, 1]
 	Samples   uint64  // committed so far
+
+	Model *Model // as learned so far; nil when it is given, and before the first sample
 }
 
 func newState(m int, retention float64) State {
@@ -43,6 +46,10 @@ func (c *Calibrator) Snapshot() *State {
 	s := c.state
 	s.Tau, s.B, s.Count = slices.Clone(s.Tau), slices.Clone(s.B), slices.Clone(s.Count)
 	s.Health, s.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
+	if s.Model != nil {
+		model := *s.Model
+		s.Model = &model
+	}
 	return &s
 }
 
@@ -64,6 +71,12 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Health, s.Health)
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
+	c.state.Model = nil
+	if s.Model != nil && c.learner != nil {
+		model := *s.Model
+		c.state.Model = &model
+		c.setModel(model)
+	}
 	c.state.Retention = min(s.Retention, c.opt.nominalRetention())
 	if c.opt.Memory == 0 || c.opt.Commit == Always {
 		c.state.Retention = c.opt.nominalRetention()
@@ -85,6 +98,11 @@ func (s *State) Validate() error {
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
 	}
+	if s.Model != nil {
+		if err := s.Model.Validate(); err != nil {
+			return fmt.Errorf("state: learned model: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -98,10 +116,16 @@ func (s *State) Validate() error {
 //	48  32M Tau, B, Count, Health, float64
 //	    M   Flag, uint8
 //	    4   CRC-32C of everything before
+//
+// Version 2, of a state with a learned model, has at 48 density, signal mean,
+// signal variance, noise variance and NoiseInformation, float64, and then goes on
+// in the same way.
 const (
-	stateMagic   = "calS"
-	stateVersion = 1
-	stateHeader  = 48
+	stateMagic        = "calS"
+	stateVersion      = 1
+	stateVersionModel = 2
+	stateHeader       = 48
+	stateModel        = 40
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -111,10 +135,17 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	start := len(b)
 	le := binary.LittleEndian
 	b = append(b, stateMagic...)
-	b = le.AppendUint32(b, stateVersion)
+	version := uint32(stateVersion)
+	if s.Model != nil {
+		version = stateVersionModel
+	}
+	b = le.AppendUint32(b, version)
 	b = le.AppendUint64(b, uint64(len(s.Tau)))
 	b = le.AppendUint64(b, s.Samples)
 	b = appendFloats(b, []float64{s.Quadratic, s.Volume, s.Retention})
+	if m := s.Model; m != nil {
+		b = appendFloats(b, []float64{m.Signal.Density, m.Signal.SignalMean, m.Signal.SignalVar, m.NoiseVar, m.NoiseInformation})
+	}
 	for _, v := range [][]float64{s.Tau, s.B, s.Count, s.Health} {
 		b = appendFloats(b, v)
 	}
@@ -127,7 +158,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary implements encoding.BinaryMarshaler: little endian, versioned,
 // with a checksum.
 func (s *State) MarshalBinary() ([]byte, error) {
-	return s.AppendBinary(make([]byte, 0, stateHeader+33*len(s.Tau)+4))
+	return s.AppendBinary(make([]byte, 0, stateHeader+stateModel+33*len(s.Tau)+4))
 }
 
 // UnmarshalBinary implements encoding.BinaryUnmarshaler. It refuses what is
@@ -137,11 +168,16 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	if len(b) < stateHeader+4 || string(b[:4]) != stateMagic {
 		return errors.New("state: this is no calibration state")
 	}
-	if v := le.Uint32(b[4:]); v != stateVersion {
-		return fmt.Errorf("state: format version %d, this program reads version %d", v, stateVersion)
+	version, header := le.Uint32(b[4:]), uint64(stateHeader)
+	switch version {
+	case stateVersion:
+	case stateVersionModel:
+		header += stateModel
+	default:
+		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, stateVersionModel)
 	}
 	m := le.Uint64(b[8:])
-	if m > uint64(len(b)) || uint64(len(b)) != stateHeader+33*m+4 {
+	if m > uint64(len(b)) || uint64(len(b)) != header+33*m+4 {
 		return fmt.Errorf("state: %d bytes cannot hold %d sensors: the file is truncated or damaged", len(b), m)
 	}
 	body := b[:len(b)-4]
@@ -157,6 +193,9 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		return v
 	}
 	read.Quadratic, read.Volume, read.Retention = next(), next(), next()
+	if version == stateVersionModel {
+		read.Model = &Model{Signal: prior.GaussBernoulli{Density: next(), SignalMean: next(), SignalVar: next()}, NoiseVar: next(), NoiseInformation: next()}
+	}
 	for _, v := range [][]float64{read.Tau, read.B, read.Count, read.Health} {
 		for i := range v {
 			v[i] = next()
@@ -188,6 +227,10 @@ type Posterior struct {
 	ScaleSD float64   // relative standard deviation of the global scale, common to all of S
 	Samples uint64    // committed
 
+	// Model is that of signals and noise as learned; nil when it was given, and
+	// before the first sample.
+	Model *Model
+
 	// Calibration is what S and SVar come from, and gives intervals.
 	Calibration *channel.Posteriors
 
@@ -208,6 +251,10 @@ func (c *Calibrator) Posterior() *Posterior {
 	p := &Posterior{
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
 		Count: slices.Clone(s.Count), ScaleSD: c.scaleSD(), Samples: s.Samples,
+	}
+	if s.Model != nil {
+		model := *s.Model
+		p.Model = &model
 	}
 	p.Calibration = &channel.Posteriors{Prior: c.gain.Prior, Count: p.Count, Tau: slices.Clone(s.Tau), B: slices.Clone(s.B)}
 	for mu := range c.m {

@@ -65,6 +65,12 @@ type Options struct {
 	// needs no tuning.
 	Memory float64
 
+	// LearnNoise learns the noise variance along the stream, as a
+	// [prior.LearnedGaussBernoulli] is learned, whatever this says. Learning
+	// starts from the values given, or, where they are NaN, from the moments of
+	// the first sample.
+	LearnNoise bool
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool

@@ -53,7 +53,7 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 		fmt.Sprintf("matrix sensors=%d entries=%d", m, n),
 		"signal " + signal,
 		describe("calibration", "lo", g.Prior.Lo, "hi", g.Prior.Hi, "center", g.Prior.Center, "precision", g.Prior.Precision),
-		describe("noise", "variance", g.NoiseVar),
+		describeNoise(g.NoiseVar, o.LearnNoise),
 		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, varianceName(o.Variance)), "memory", o.Memory),
 	}
 	if o.Commit == Sane {
@@ -71,9 +71,33 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 	return id, nil
 }
 
+func describeNoise(variance float64, learned bool) string {
+	if learned {
+		return "noise variance=learned"
+	}
+	return describe("noise", "variance", variance)
+}
+
+// describePrior tells priors apart. Where learning starts is forgotten soon, and
+// not in it.
 func describePrior(p prior.Prior) (string, error) {
-	if g, ok := p.(prior.GaussBernoulli); ok {
+	switch g := p.(type) {
+	case prior.GaussBernoulli:
 		return describe("gauss-bernoulli", "density", g.Density, "mean", g.SignalMean, "variance", g.SignalVar), nil
+	case prior.LearnedGaussBernoulli:
+		line := "gauss-bernoulli"
+		for _, part := range []struct {
+			name  string
+			value float64
+			bit   prior.Parameters
+		}{{"density", g.Density, prior.Density}, {"mean", g.SignalMean, prior.SignalMean}, {"variance", g.SignalVar, prior.SignalVar}} {
+			if g.Learn&part.bit != 0 {
+				line += " " + part.name + "=learned"
+			} else {
+				line = describe(line, part.name, part.value)
+			}
+		}
+		return line, nil
 	}
 	named, ok := p.(encoding.TextMarshaler)
 	if !ok {

@@ -45,6 +45,11 @@ func (g GaussBernoulli) Variance() float64 {
 	return g.Density * (g.SignalVar + (1-g.Density)*g.SignalMean*g.SignalMean)
 }
 
+// Scaled returns the distribution of c·x.
+func (g GaussBernoulli) Scaled(c float64) GaussBernoulli {
+	return GaussBernoulli{Density: g.Density, SignalMean: c * g.SignalMean, SignalVar: c * c * g.SignalVar}
+}
+
 // Posterior implements [Prior].
 func (g GaussBernoulli) Posterior(mean, variance, lambda, sigma []float64) {
 	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian

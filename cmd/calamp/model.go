@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -21,7 +22,8 @@ type model struct {
 	SRange     [2]float64 `json:"s_range"`
 	NoiseVar   float64    `json:"noise_var"`
 
-	Assumed []string `json:"assumed"` // the flags that were not given
+	Assumed []string `json:"assumed"`           // the flags that were not given
+	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
 }
 
 // defaultModel is assumed where nothing is said; the commands say so.
@@ -76,10 +78,11 @@ func (m *model) channel() channel.Gain {
 // fields is the model in words, for the report.
 func (m *model) fields() []report.Field {
 	note := func(name string) string {
-		for _, assumed := range m.Assumed {
-			if assumed == name {
-				return " (assumed)"
-			}
+		if slices.Contains(m.Assumed, name) {
+			return " (assumed)"
+		}
+		if m.learns(name) {
+			return " (learned)"
 		}
 		return ""
 	}
@@ -87,7 +90,7 @@ func (m *model) fields() []report.Field {
 		{Name: "Density ρ", Value: short(m.Density) + note("density")},
 		{Name: "Mean of non-zero entries", Value: short(m.SignalMean) + note("signal-mean")},
 		{Name: "Variance of non-zero entries", Value: short(m.SignalVar) + note("signal-var")},
-		{Name: "Range of s", Value: fmt.Sprintf("[%g, %g]", m.SRange[0], m.SRange[1]) + note("s-range")},
+		{Name: "Range of s", Value: fmt.Sprintf("[%s, %s]", short(m.SRange[0]), short(m.SRange[1])) + note("s-range")},
 		{Name: "Noise variance Δ", Value: short(m.NoiseVar) + note("noise-var")},
 	}
 }

@@ -112,6 +112,9 @@ W is that of --matrix, or of P.npz. --nats embedded runs a server here, with its
 streams in a folder beside the state; others publish samples to it. A message is
 acknowledged when what was learned from it is on the disk.
 
+Model flags are those of solve; signals and noise are learned along the stream
+where they are auto, or none of them is given.
+
 For every sample one JSON line goes to standard output.
 
 --state keeps what was learned, together with the number of the last sample
@@ -164,7 +167,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.out, "output", "o", "", "at the end, write signals and calibration to this .npz; - for standard output, in place of the lines")
 	flags.StringVar(&c.matrix, "matrix", "", "the matrix W (.npy, or .npz with W)")
 	flags.StringVar(&c.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
-	c.model.register(flags)
+	c.model.registerLearnable(flags, signalFlags...)
 	c.solver.register(flags)
 	flags.Var(commitValue{&c.commit}, "commit", "learn from samples that converged and fit the model, or from all")
 	flags.Var(number{&c.memory, func(v float64) bool { return v >= 0 }, "a finite number, not below 0"},
@@ -195,7 +198,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
-	c.model.complete(flags)
+	c.model.completeLearnable(flags, true)
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}
@@ -209,8 +212,8 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
-	if text := c.model.assumption(flags); text != "" {
-		c.note("assumed %s", text)
+	if text := c.model.intention(flags); text != "" {
+		c.note("%s", text)
 	}
 	r, err := c.newRun(in)
 	if err != nil {
@@ -264,6 +267,7 @@ func (c *calibration) options() *online.Options {
 		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
 		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
 		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
+		LearnNoise: c.model.learns("noise-var"),
 	}
 }
 

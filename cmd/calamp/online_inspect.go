@@ -47,8 +47,17 @@ type savedFacts struct {
 	Sensors   int             `json:"sensors"`
 	GainSD    *float64        `json:"gain_sd,omitempty"` // median, relative
 	SRange    *[2]float64     `json:"s_range,omitempty"` // of the estimates
-	Retention float64         `json:"retention"`         // what forgetting leaves of the past at a sample
+	Signal    *learnedModel   `json:"learned_model,omitempty"`
+	Retention float64         `json:"retention"` // what forgetting leaves of the past at a sample
 	Flagged   []flaggedSensor `json:"flagged"`
+}
+
+// learnedModel is what a stream has taught of signals and noise.
+type learnedModel struct {
+	Density    float64 `json:"density"`
+	SignalMean float64 `json:"signal_mean"`
+	SignalVar  float64 `json:"signal_var"`
+	NoiseVar   float64 `json:"noise_var"`
 }
 
 type checkpointFact struct {
@@ -117,6 +126,9 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 		LastSeq: saved.Sequence, Committed: saved.Time.UTC(), Learned: s.Samples,
 		Sensors: len(s.Tau), Retention: s.Retention, Flagged: []flaggedSensor{},
 	}
+	if m := s.Model; m != nil {
+		f.Signal = &learnedModel{m.Signal.Density, m.Signal.SignalMean, m.Signal.SignalVar, m.NoiseVar}
+	}
 	for mu, flag := range s.Flag {
 		if flag != online.Healthy {
 			f.Flagged = append(f.Flagged, flaggedSensor{mu, flag.String()})
@@ -161,6 +173,10 @@ func (f *savedFacts) describe(text *summary) {
 	text.line("sensors", "%d, %d of them flagged", f.Sensors, len(f.Flagged))
 	if f.GainSD != nil {
 		text.line("s", "from %.4g to %.4g; typical uncertainty of s and of the gain 1/s ±%s", f.SRange[0], f.SRange[1], percent(*f.GainSD))
+	}
+	if m := f.Signal; m != nil {
+		text.line("learned", "density %s, non-zero entries of mean %s and variance %s, noise variance %s",
+			short(m.Density), short(m.SignalMean), short(m.SignalVar), short(m.NoiseVar))
 	}
 	for _, s := range f.Flagged {
 		text.line("", "sensor %d is not used: %s", s.Sensor, s.Reason)

@@ -128,10 +128,21 @@ func (r *onlineRun) result() *calamp.Result {
 		return nil
 	}
 	p := r.calibrator.Posterior()
+	r.takeModel(p)
 	return &calamp.Result{
+		Prior: r.model.prior(), Channel: r.model.channel(),
 		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
+	}
+}
+
+// takeModel takes what was learned of signals and noise.
+func (r *onlineRun) takeModel(p *online.Posterior) {
+	if learned := p.Model; learned != nil {
+		c := r.model.channel()
+		c.NoiseVar = learned.NoiseVar
+		r.model.take(learned.Signal, c)
 	}
 }
 
@@ -230,6 +241,7 @@ func (r *onlineRun) summarise(interrupted bool) error {
 	t := &r.tally
 	p := r.calibrator.Posterior()
 	gainSD := typicalGainSD(&calamp.Result{S: p.S, SVar: p.SVar})
+	r.takeModel(p)
 	if !r.json {
 		r.noteSummary(p, gainSD)
 		return nil
@@ -280,6 +292,9 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	}
 	r.note("%.3g iterations a sample; solved in %.3g ms (median), %.3g ms (p99); committed in %.3g ms, %.3g ms",
 		float64(t.iterations)/float64(t.samples), t.solving.at(0.5), t.solving.at(0.99), t.saving.at(0.5), t.saving.at(0.99))
+	if p.Model != nil {
+		r.note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
+	}
 	r.note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", percent(gainSD), percent(p.ScaleSD), plural(len(p.Flagged), "sensor"))
 	for _, f := range p.Flagged {
 		r.warn("sensor %d is not used: %s", f.Sensor, f.Reason)

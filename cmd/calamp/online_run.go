@@ -46,7 +46,8 @@ type tally struct {
 }
 
 func (c *calibration) newRun(in *material) (*onlineRun, error) {
-	calibrator, err := online.NewCalibrator(in.w, c.model.prior(), c.model.channel(), c.options())
+	signal, gain := c.model.known()
+	calibrator, err := online.NewCalibrator(in.w, c.model.signal(signal), gain, c.options())
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: err}
 	}

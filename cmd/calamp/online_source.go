@@ -275,7 +275,8 @@ func stateFault(err error) error {
 
 // fingerprintOf identifies what a state is good for.
 func (c *calibration) fingerprintOf(w operator.Matrix) (online.Identity, error) {
-	id, err := online.Identify(w, c.model.prior(), c.model.channel(), c.options())
+	signal, gain := c.model.known()
+	id, err := online.Identify(w, c.model.signal(signal), gain, c.options())
 	if err != nil {
 		return id, fmt.Errorf("fingerprint: %w", err)
 	}

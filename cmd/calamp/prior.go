@@ -65,6 +65,9 @@ func (s *signalPrior) complete(flags *pflag.FlagSet, m *model) error {
 	case !mixture && len(s.Components) > 0:
 		return usage("--component is for --prior mixture")
 	}
+	if !s.plain() && slices.ContainsFunc(m.Learned, func(name string) bool { return name != "noise-var" && name != "s-range" }) {
+		return usage("--prior %s has no parameters that are learned: give their values in place of auto", s.Family)
+	}
 	foreign := map[string]string{"mixture": "density signal-mean signal-var", "laplace": "signal-mean"}
 	for _, name := range strings.Fields(foreign[s.Family]) {
 		if given(flags, name) {

@@ -147,6 +147,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	var text summary
 	text.line("problem", "%v", sizeOf(data))
 	text.line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
+	if len(s.model.Learned) > 0 {
+		text.line("model", "%v; %s learned", &s.model, strings.Join(s.model.Learned, ", "))
+	}
 	if res.MeansRemoved {
 		text.line("matrix", "%s", meansRemoved)
 	}

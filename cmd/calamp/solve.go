@@ -28,6 +28,7 @@ type solve struct {
 	model    model
 	prior    signalPrior
 	solver   solver
+	anchor   calamp.Anchor
 	faults   sensorFaults
 	matrix   string
 	readings string
@@ -53,7 +54,13 @@ reported. Or give --matrix and --readings. P.npz can be - for standard input.
 The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s. The
 readings do not determine the common scale of x and s: it comes from the model
-flags, and scale_sd says how well.
+flags, and scale_sd says how well, or from --anchor.
+
+A model flag that is auto is learned from the readings, and printed with the
+result. When none of --density, --signal-mean, --signal-var and --noise-var is
+given, all four are auto; when no model flag is given, --s-range is, too, and the
+middle of the range is then 1. Otherwise what is not given is assumed, and the
+command says so: density 0.2, mean 0, variance 1, s in [0.95, 1.05], noise 1e-6.
 
 --damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
 exactly t iterations of it.`,
@@ -72,7 +79,8 @@ exactly t iterations of it.`,
 	flags.StringVarP(&s.out, "output", "o", "", "write the result to this .npz; - for standard output")
 	flags.StringVar(&s.matrix, "matrix", "", "the matrix W (.npy), in place of P.npz")
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
-	s.model.register(flags)
+	s.model.registerLearnable(flags, modelFlags...)
+	flags.Var(anchor{&s.anchor}, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.register(flags)
 	s.solver.register(flags)
 	s.faults.register(flags)
@@ -101,7 +109,7 @@ func (s *solve) outputs() outputs {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	s.model.complete(flags)
+	s.model.completeLearnable(flags, s.solver.covariance == "diagonal" && s.prior.plain())
 	if err := errors.Join(s.prior.complete(flags, &s.model), s.solver.complete(flags), s.faults.complete(flags, &s.solver)); err != nil {
 		return err
 	}
@@ -117,25 +125,33 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	_, p := data.Y.Dims()
+	if err := s.model.checkRange(flags, p); err != nil {
+		return err
+	}
 	if err := s.solver.check(&s.model, p); err != nil {
 		return err
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	if text := s.model.assumption(flags); text != "" {
-		s.note("assumed %s", text)
+	if text := s.model.intention(flags); text != "" {
+		s.note("%s", text)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.prior.of(&s.model), Channel: s.faults.channel(s.model.channel())}
-	res, err := s.solve(ctx, "solving", problem, s.solver.options())
+	s.model.guess(data.W, data.Y)
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.prior.of(&s.model)), Channel: s.faults.channel(s.model.channel())}
+	opt := s.solver.options()
+	opt.Learn, opt.Anchor = s.model.learning(), s.anchor
+	res, err := s.solve(ctx, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.matrix, err)
 	}
 	if err != nil && (res == nil || ctx.Err() == nil) {
 		return usage("%s: %w", s.source(args), err)
 	}
+	s.model.takeResult(res)
 	s.warnings(res)
 	var others comparisons
 	if s.others && err == nil {
+		problem.Prior, problem.Channel = s.model.prior(), s.model.channel() // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(data, res, others)
@@ -145,7 +161,16 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if res.Status != calamp.Cancelled && err != nil {
 		return interrupted(ctx, nil, "not all of --compare was done")
 	}
-	return ending(res, &s.solver, s.out != "")
+	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
+}
+
+// blameAssumed adds to a run that did not converge what could be the reason.
+func (s *solve) blameAssumed(ending error) error {
+	e, ok := errors.AsType[*exit](ending)
+	if !ok || e.code != exitNotConverged || len(s.model.Assumed) == 0 {
+		return ending
+	}
+	return e.withHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), autoWord)
 }
 
 // checkInputs wants exactly one way of giving a problem.

@@ -75,6 +75,10 @@ func (s *solver) complete(flags *pflag.FlagSet) error {
 
 // check refuses what these flags cannot do with p signals.
 func (s *solver) check(m *model, p int) error {
+	if s.covariance == "full" && len(m.Learned) > 0 {
+		return usage("--covariance full: the model is learned with diagonal covariances only").
+			withHint("learn it with --covariance diagonal, and give what was learned")
+	}
 	if s.covariance == "full" && m.Density < 1 && p > prior.MaxVectorSignals {
 		return usage("--covariance full: with a sparse prior it sums over 2^P supports, and is limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, p).
 			withHint("use --covariance diagonal, whose answers are the same for large N")

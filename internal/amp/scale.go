@@ -212,6 +212,12 @@ func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 		c = maximise(s.tangent(1).slope, 1-scaleRange, 1+scaleRange)
 		c = maximise(s.tangent(c).slope, 1-scaleRange, 1+scaleRange)
 	}
+	e.rescale(c)
+	return c, s.width()
+}
+
+// rescale multiplies the signals' estimates by c.
+func (e *Engine) rescale(c float64) {
 	scale(e.X, c)
 	scale(e.centre, c)
 	scale(e.G, c) // the next Onsager term belongs to the new x̂
@@ -221,13 +227,18 @@ func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
 	e.nextPull *= c * c
 	scale(e.PastB, c) // the past is rescaled with the present, see online.go
 	e.PastQuadratic *= c * c
-	return c, s.width()
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale around
-// its present value: an error common to all of X and s.
+// its present value: an error common to all of X and s. A prior whose scale is
+// learned moves with the signals and says nothing of it: what is left of S is its
+// slope, so that the evidence peaks where the estimates are.
 func (e *Engine) ScaleSD(gain channel.Gain) float64 {
 	s := e.scaleEvidence(gain)
+	if e.ScaleLearned {
+		s.quadratic -= e.fieldPull
+		s.volume -= e.fieldPull
+	}
 	return s.spread()
 }
 

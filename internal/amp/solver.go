@@ -31,6 +31,13 @@ type Solver struct {
 	Gain       channel.Gain
 	ScaleSteps bool // take them; needs Gain
 
+	// ScaleFree says that the global scale is a convention, so that what only
+	// changes a signal's scale does not count as a change.
+	ScaleFree bool
+
+	// Learn, or nil, re-fits the model between iterations.
+	Learn *Learning
+
 	// Each, or nil, is called after every accepted iteration. It returns true
 	// when it has changed the problem, so that the run must settle anew.
 	Each func(Line) (disturbed bool)
@@ -42,8 +49,10 @@ type Solver struct {
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
 
+	drift    float64 // of the global scale in the last step, taken back
 	step     Iteration
 	engine   *Engine
+	counted  []float64 // P, moves of the latest iteration that count
 	accepted []float64 // Change of the latest accepted iteration
 	approach approach
 }
@@ -72,7 +81,7 @@ func NewSolver(step Iteration, engine *Engine) *Solver {
 		Reach: DefaultReach,
 		step:  step, engine: engine, approach: newApproach(engine.P),
 		Change: make([]float64, engine.P), Settled: make([]int, engine.P),
-		accepted: make([]float64, engine.P),
+		accepted: make([]float64, engine.P), counted: make([]float64, engine.P),
 	}
 }
 
@@ -114,6 +123,9 @@ const (
 	// defaultTol is the relative change that ends a run unless said otherwise.
 	defaultTol = 1e-10
 
+	// driftBelow is the change below which estimates no longer grow from nothing.
+	driftBelow = 1e-2
+
 	// blowUp is a growth of the estimates between two iterations that no
 	// convergent run shows.
 	blowUp = 1e6
@@ -128,6 +140,9 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	clear(s.accepted)
 	s.approach.forget()
 	s.Scale, s.SweepScale, s.Iterations = 1, 1, 0
+	if s.Learn != nil {
+		s.Learn.start(s.engine)
+	}
 	s.engine.begin(s.Tol >= 0)
 	placed := !s.ScaleSteps // is the global scale where it belongs?
 	nextScale := firstScaleStep
@@ -143,6 +158,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			s.step.Restore()
 			return Cancelled, err
 		}
+		s.drift = 0
 		line.Change = s.measureChange()
 		if damping.reject(line.Change, s.engine.Misfit()) {
 			s.step.Restore()
@@ -153,6 +169,8 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			copy(s.Change, s.accepted)
 			return Diverged, nil
 		}
+		s.holdScale(line.Change)
+		line.Change = s.measureChange()
 		copy(s.accepted, s.Change)
 		s.SweepScale = s.Scale
 		if s.ScaleSteps && t >= nextScale {
@@ -163,7 +181,8 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			shift := math.Abs(line.Scale - 1)
 			placed = shift <= max(s.Tolerance(), scaleTolerance*width) || s.movesNothing(shift)
 		}
-		if s.Each != nil && s.Each(line) {
+		disturbed := s.Each != nil && s.Each(line)
+		if s.learn(t) || disturbed {
 			clear(s.Settled)
 			s.approach.forget()
 			continue
@@ -180,6 +199,18 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	return AtLimit, nil
 }
 
+// learn re-fits the model when it is time, and reports whether it moved.
+func (s *Solver) learn(t int) bool {
+	if s.Learn == nil || t < firstRefit || t%refitEvery != 0 {
+		return false
+	}
+	change := s.Learn.refit(s.engine, t)
+	if gain, ok := channel.Unwrap(s.engine.Channel).(channel.Gain); ok {
+		s.Gain = gain
+	}
+	return change > modelTolerance
+}
+
 // movesNothing reports whether a relative shift of the signals is lost in their
 // error bars: where estimates are all but zero the scale has nothing to hold on to.
 func (s *Solver) movesNothing(shift float64) bool {
@@ -191,11 +222,41 @@ func (s *Solver) movesNothing(shift float64) bool {
 	return true
 }
 
+// holdScale takes back what a step changed of the global scale alone, when that is free.
+// Early on, where the estimates grow from nothing, it is not.
+func (s *Solver) holdScale(change float64) {
+	s.drift = 0
+	if !s.ScaleFree || change > driftBelow {
+		return
+	}
+	e := s.engine
+	var along, square float64
+	for k, norm := range e.Norm {
+		along += e.Along[k] * norm
+		square += norm * norm
+	}
+	if square > 0 {
+		s.drift = along / square
+		e.rescale(1 - s.drift*(1-e.delta))
+	}
+}
+
+// moved is the change of signal k in the last step that counts.
+func (s *Solver) moved(k int) float64 {
+	e := s.engine
+	moved := e.Moved[k]
+	if s.drift == 0 {
+		return moved
+	}
+	norm := s.drift * e.Norm[k]
+	return math.Sqrt(max(0, moved*moved-norm*(2*e.Along[k]-norm)))
+}
+
 // measureChange returns the largest relative change of a signal.
 func (s *Solver) measureChange() float64 {
 	worst := 0.0
-	for k, moved := range s.engine.Moved {
-		s.Change[k] = moved / max(s.engine.Norm[k], math.SmallestNonzeroFloat64)
+	for k := range s.engine.Moved {
+		s.Change[k] = s.moved(k) / max(s.engine.Norm[k], math.SmallestNonzeroFloat64)
 		if !(s.Change[k] <= worst) { // keeps a NaN
 			worst = s.Change[k]
 		}
@@ -215,7 +276,9 @@ func (s *Solver) Tolerance() float64 {
 // whether all have for long enough.
 func (s *Solver) settle() bool {
 	all := true
-	for k, moved := range s.engine.Moved {
+	for k := range s.engine.Moved {
+		moved := s.moved(k)
+		s.counted[k] = moved
 		limit := s.Tolerance() * s.engine.Norm[k]
 		near := false
 		if s.Tol == 0 {
@@ -230,7 +293,7 @@ func (s *Solver) settle() bool {
 		}
 		all = all && s.Settled[k] >= SettledFor
 	}
-	s.approach.add(s.engine.Moved)
+	s.approach.add(s.counted)
 	return all
 }
 

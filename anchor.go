@@ -1,0 +1,165 @@
+package calamp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// Anchor is what is known of the calibration itself. It takes the place of all
+// that the priors say of the global scale: after the run, signals and s are
+// multiplied by the factor that it asks for. The zero value is no anchor.
+type Anchor struct {
+	Mean    float64         // of s over all sensors with readings; 0 says nothing
+	Sensors map[int]float64 // s of known sensors, by row of W from 0
+}
+
+func (a *Anchor) set() bool { return a.Mean != 0 || len(a.Sensors) > 0 }
+
+// Validate reports what no calibration can be.
+func (a *Anchor) Validate() error {
+	if a.Mean != 0 && len(a.Sensors) > 0 {
+		return errors.New("an anchor is the mean of s or known sensors, not both")
+	}
+	if !(a.Mean >= 0) || math.IsInf(a.Mean, 1) {
+		return fmt.Errorf("the anchored mean of s must be positive and finite, found %g", a.Mean)
+	}
+	for mu, s := range a.Sensors {
+		if !(s > 0) || math.IsInf(s, 1) {
+			return fmt.Errorf("the anchored s of sensor %d must be positive and finite, found %g", mu, s)
+		}
+	}
+	return nil
+}
+
+// checkAnchor reports an anchor that holds nothing.
+func (r *run) checkAnchor() error {
+	a := &r.opt.Anchor
+	if a.set() && !r.blind {
+		return fmt.Errorf("a %T calibrates nothing that could be anchored", r.problem.Channel)
+	}
+	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
+		if mu < 0 || mu >= r.m {
+			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, r.m)
+		}
+		if slices.Contains(r.silent, mu) {
+			return fmt.Errorf("anchored sensor %d has no usable reading", mu)
+		}
+	}
+	return nil
+}
+
+// anchor brings a result to the scale of its anchor.
+func (r *run) anchor(res *Result) *Warning {
+	a := &r.opt.Anchor
+	if !a.set() || res.Iterations == 0 {
+		return nil
+	}
+	before := res.ScaleSD
+	var factor, misfit float64
+	if a.Mean != 0 {
+		factor, res.ScaleSD = r.anchorMean(res)
+	} else {
+		factor, res.ScaleSD, misfit = r.anchorSensors(res)
+	}
+	res.rescale(factor)
+	switch others := float64(len(a.Sensors) - 1); {
+	case misfit > others+anchorExcess*math.Sqrt(2*max(others, 1)):
+		return &Warning{
+			Code:    AnchorMismatch,
+			Message: fmt.Sprintf("the %d anchored sensors contradict each other: χ² = %.3g for %.0f degrees of freedom", len(a.Sensors), misfit, others),
+			Sensors: slices.Sorted(maps.Keys(a.Sensors)),
+		}
+	case !r.opt.Learn.Range && math.Abs(math.Log(factor)) > anchorExcess*math.Hypot(before, res.ScaleSD):
+		return &Warning{
+			Code:    AnchorMismatch,
+			Message: fmt.Sprintf("the anchor puts the common scale %.4g times where the model does (±%.2g): it is followed", factor, before),
+		}
+	}
+	return nil
+}
+
+// anchorExcess is how many standard deviations an anchor may be off.
+const anchorExcess = 5
+
+// anchorMean is the factor that makes the mean of s what it shall be, and how well it is known.
+func (r *run) anchorMean(res *Result) (factor, sd float64) {
+	var total, variance, count float64
+	for mu, s := range res.S {
+		if r.engine.Count[mu] > 0 {
+			total += s
+			variance += res.SVar[mu]
+			count++
+		}
+	}
+	return r.opt.Anchor.Mean * count / total, math.Sqrt(variance) / total
+}
+
+// anchorSensors is the factor that fits the known sensors best, how well it is known, and
+// the sum of the squares by which they are off nevertheless, in standard deviations.
+func (r *run) anchorSensors(res *Result) (factor, sd, misfit float64) {
+	sensors := slices.Sorted(maps.Keys(r.opt.Anchor.Sensors))
+	var weights, total float64
+	for _, mu := range sensors {
+		w := weightOf(res, mu)
+		weights += w
+		total += w * math.Log(r.opt.Anchor.Sensors[mu]/res.S[mu])
+	}
+	shift := total / weights
+	for _, mu := range sensors {
+		d := math.Log(r.opt.Anchor.Sensors[mu]/res.S[mu]) - shift
+		misfit += weightOf(res, mu) * d * d
+	}
+	return math.Exp(shift), 1 / math.Sqrt(weights), misfit
+}
+
+// weightOf is the inverse variance of log s.
+func weightOf(res *Result, mu int) float64 {
+	return res.S[mu] * res.S[mu] / max(res.SVar[mu], math.SmallestNonzeroFloat64)
+}
+
+// rescale multiplies signals and s by c, and all that goes with them.
+func (r *Result) rescale(c float64) {
+	r.X.Scale(c, r.X)
+	r.XVar.Scale(c*c, r.XVar)
+	for mu := range r.S {
+		r.S[mu] *= c
+		r.SVar[mu] *= c * c
+		r.Gain[mu] /= c
+	}
+	switch p := r.Prior.(type) {
+	case prior.GaussBernoulli:
+		p = p.Scaled(c)
+		r.Prior, r.field.prior = p, p
+	case prior.LearnedGaussBernoulli:
+		p.GaussBernoulli = p.Scaled(c)
+		r.Prior, r.field.prior = p, p
+	default: // of the signals before
+		r.field.prior = nil
+	}
+	if g, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
+		g.Prior, g.NoiseVar = g.Prior.Scaled(c), g.NoiseVar*c*c
+		if f, faulty := r.Channel.(channel.Faulty); faulty {
+			f.Working = g
+			r.Channel = f
+		} else {
+			r.Channel = g
+		}
+	}
+	if q := r.Calibration; q != nil {
+		q.Prior = q.Prior.Scaled(c)
+		for mu := range q.Tau {
+			q.Tau[mu] /= c * c
+			q.B[mu] /= c
+		}
+	}
+	for j := range r.field.lambda {
+		r.field.lambda[j] *= c
+		r.field.sigma[j] *= c * c
+	}
+}

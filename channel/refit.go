@@ -1,0 +1,123 @@
+package channel
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/quadrature"
+)
+
+// Noisy is a channel with Gaussian noise, whose variance can be learned.
+type Noisy interface {
+	Channel
+	Noise() float64
+	WithNoise(v float64) Channel // with noise of variance v in addition
+}
+
+// Noise implements [Noisy].
+func (c Gain) Noise() float64 { return c.NoiseVar }
+
+// Noise implements [Noisy].
+func (c AWGN) Noise() float64 { return c.NoiseVar }
+
+const (
+	// reach bounds how far Refit moves an end, relative to the range's width:
+	// early statistics are poor.
+	reach = 0.2
+
+	// inside is how many standard deviations within the range a sensor must be for nothing to be cut off.
+	inside = 9
+
+	// narrowest is the least half-width of a learned range, relative to its
+	// middle: readings without a trace of different gains would shrink it to a point.
+	narrowest = 1e-3
+)
+
+// Refit returns the prior with the ends of the range that explain the sensors'
+// statistics (see [Gain]) best: they maximise the likelihood
+//
+//	Σ_µ log ∫ q̃_µ(s) ds / (Hi-Lo)
+//
+// with each q̃ taken as the Gaussian around its mode, and stand apart from there by
+// 1/M of the width at either end, since the extremes of M uniform numbers lie
+// inside their range by that much on average. change is how far the ends moved, in
+// their standard errors. Sensors without readings do not count.
+func (p GainPrior) Refit(count, tau, b []float64) (next GainPrior, change float64) {
+	peaks, blur := p.peaks(count, tau, b)
+	if len(peaks) == 0 {
+		return p, 0
+	}
+	m := float64(len(peaks))
+	width := p.Hi - p.Lo
+	lo, hi := p.Lo, p.Hi
+	hi = maximum(func(hi float64) float64 { return peaks.evidence(lo, hi) }, max(hi-reach*width, 0.5*(lo+hi)), hi+reach*width)
+	lo = maximum(func(lo float64) float64 { return peaks.evidence(lo, hi) }, max(lo-reach*width, 0.5*lo), min(lo+reach*width, 0.5*(lo+hi)))
+	middle := 0.5 * (lo + hi)
+	half := max((0.5+1/m)*(hi-lo), narrowest*middle)
+	next = p
+	next.Lo, next.Hi = max(middle-half, 0.5*lo), middle+half
+	error := width/m + blur/math.Sqrt(m)
+	return next, max(math.Abs(next.Lo-p.Lo), math.Abs(next.Hi-p.Hi)) / error
+}
+
+// peak is a sensor's q̃ as a Gaussian.
+type peak struct{ mode, inverseSD float64 }
+
+type peaks []peak
+
+// peaks returns those of the sensors with readings, and their mean standard deviation.
+func (p GainPrior) peaks(count, tau, b []float64) (all peaks, blur float64) {
+	for mu, n := range count {
+		t, b := tau[mu]+p.Precision, b[mu]+p.Precision*p.Center
+		if n == 0 || !(t > 0) {
+			continue
+		}
+		mode := quadrature.GainMode(n, t, b)
+		curvature := math.Sqrt(t + n/(mode*mode)) // of -log q̃
+		all = append(all, peak{mode, curvature})
+		blur += 1 / curvature
+	}
+	return all, blur / float64(len(all))
+}
+
+// evidence is the log-likelihood of a range, up to a constant.
+func (p peaks) evidence(lo, hi float64) float64 {
+	total := -float64(len(p)) * math.Log(hi-lo)
+	for _, s := range p {
+		a, b := (lo-s.mode)*s.inverseSD, (hi-s.mode)*s.inverseSD
+		if a > -inside || b < inside {
+			total += logNormalMass(a, b)
+		}
+	}
+	return total
+}
+
+// logNormalMass is the logarithm of the standard normal's mass on [a, b].
+func logNormalMass(a, b float64) float64 {
+	if a+b < 0 {
+		a, b = -b, -a // now the farther tail is on the right
+	}
+	if a > 20 { // erfc will underflow: its asymptotic series
+		return -0.5*a*a - math.Log(a*math.Sqrt(2*math.Pi)) + math.Log1p(-1/(a*a)) + math.Log(-math.Expm1(-0.5*(b-a)*(b+a)))
+	}
+	return math.Log(0.5 * (math.Erfc(a/math.Sqrt2) - math.Erfc(b/math.Sqrt2)))
+}
+
+// maximum returns where f is largest on [a, b], by golden sections.
+func maximum(f func(float64) float64, a, b float64) float64 {
+	const golden = 0.6180339887498949
+	tol := 1e-6 * (b - a)
+	c, d := b-golden*(b-a), a+golden*(b-a)
+	fc, fd := f(c), f(d)
+	for b-a > tol {
+		if fc > fd {
+			b, d, fd = d, c, fc
+			c = b - golden*(b-a)
+			fc = f(c)
+		} else {
+			a, c, fc = c, d, fd
+			d = a + golden*(b-a)
+			fd = f(d)
+		}
+	}
+	return 0.5 * (a + b)
+}

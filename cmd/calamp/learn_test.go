@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/teacher"
+)
+
+// TestLearnsSandals recovers real images about which nothing is said.
+func TestLearnsSandals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	images, err := loadSandals(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	te := teacher.Teacher{
+		N: sandalSize, M: sandalSize * 8 / 10, P: 10, X: images,
+		Signal: demoModel.prior(), Gain: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4,
+	}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := defaultModel
+	m.Learned = slices.Clone(modelFlags)
+	m.guess(in.W, in.Y)
+	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: in.Y, Prior: m.signal(m.prior()), Channel: m.channel()}, &calamp.Options{Learn: m.learning()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.takeResult(res)
+	a := newAnswer("learned", res, in.Truth)
+	t.Logf("relative MSE %.3g; %v", a.nmse, &m)
+	if res.Status != calamp.Converged || a.nmse > 3e-4 {
+		t.Errorf("%s, relative MSE %.3g", res.Reason, a.nmse)
+	}
+}

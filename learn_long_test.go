@@ -1,0 +1,182 @@
+package calamp_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+// learner is how a problem is set up for learning.
+type learner func(p *calamp.Problem) calamp.Learn
+
+// studyLearning solves instances with the teacher's model and with a learned one.
+func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (told, found []outcome) {
+	t.Helper()
+	for seed := range count {
+		in, err := te.Draw(uint64(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		solve := func(p *calamp.Problem, learn calamp.Learn) outcome {
+			res, err := calamp.Solve(context.Background(), p, &calamp.Options{Threads: 1, Learn: learn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return outcome{res, calamp.Score(res.X, res.S, in.Truth), in.Truth}
+		}
+		p := te.Problem(in)
+		told = append(told, solve(p, calamp.Learn{}))
+		learn := setUp(p)
+		found = append(found, solve(p, learn))
+	}
+	return told, found
+}
+
+// nothingKnown is what calamp solve does without a flag of the model.
+func nothingKnown(p *calamp.Problem) calamp.Learn {
+	nan := math.NaN()
+	g, c := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	p.Prior, p.Channel = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c
+	return calamp.Learn{Noise: true, Range: true}
+}
+
+// worst is the largest value of a list.
+func worst(list []outcome, value func(outcome) float64) float64 {
+	most := 0.0
+	for _, o := range list {
+		most = max(most, value(o))
+	}
+	return most
+}
+
+func learnedModel(o outcome) (prior.GaussBernoulli, channel.Gain) {
+	return o.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli, o.Channel.(channel.Gain)
+}
+
+// largestRatio is that of the scaled errors, instance by instance.
+func largestRatio(told, found []outcome) float64 {
+	most := 0.0
+	for i, o := range found {
+		most = max(most, o.XMSEScaled/told[i].XMSEScaled)
+	}
+	return most
+}
+
+func converged(o outcome) bool { return o.Status == calamp.Converged }
+
+// Density, variance and noise start wrong by factors.
+func TestLongLearnsFromWrongStarts(t *testing.T) {
+	longOnly(t)
+	te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
+	for _, f := range [][3]float64{{4, 1, 1}, {0.1, 1, 1}, {1, 10, 1}, {1, 0.1, 1}, {1, 1, 10}, {1, 1, 0.1}, {4, 10, 10}, {0.1, 0.1, 0.1}, {0.25, 10, 0.25}, {4, 0.1, 4}} {
+		told, found := studyLearning(t, te, seedCount(20), func(p *calamp.Problem) calamp.Learn {
+			g := te.Signal
+			g.Density *= f[0]
+			g.SignalVar *= f[1]
+			p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: prior.Density | prior.SignalVar}
+			p.Channel = channel.Gain{Prior: te.Gain, NoiseVar: f[2] * te.NoiseVar}
+			return calamp.Learn{Noise: true}
+		})
+		off := func(value func(prior.GaussBernoulli, channel.Gain) float64) float64 {
+			return worst(found, func(o outcome) float64 { return math.Abs(value(learnedModel(o)) - 1) })
+		}
+		density := off(func(g prior.GaussBernoulli, _ channel.Gain) float64 { return g.Density / te.Signal.Density })
+		variance := off(func(g prior.GaussBernoulli, _ channel.Gain) float64 { return g.SignalVar })
+		noise := off(func(_ prior.GaussBernoulli, c channel.Gain) float64 { return c.NoiseVar / te.NoiseVar })
+		ratio, done := largestRatio(told, found), countOf(found, converged)
+		fmt.Printf("| ×%g | ×%g | ×%g | %.1f %% | %.1f %% | %.1f %% | %.3f | %d/%d | %.0f (%.0f) |\n", f[0], f[1], f[2], 100*density, 100*variance, 100*noise, ratio, done, len(found), medianOf(found, iterations), medianOf(told, iterations))
+		if max(density, variance, noise) > 0.2 || ratio > 1.5 {
+			t.Errorf("from %v: off by %.3g, %.3g and %.3g, errors %.3g times as large", f, density, variance, noise, ratio)
+		}
+	}
+}
+
+// No flag of the model at all.
+func TestLongLearnsEverything(t *testing.T) {
+	longOnly(t)
+	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
+		for _, p := range []int{2, 3, 10} {
+			for _, noise := range []float64{1e-2, 1e-4, 1e-6, 1e-8, 0} {
+				te := teacher.Teacher{N: 1000, M: 600, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
+				if noise == 0 && p < 10 {
+					continue
+				}
+				told, found := studyLearning(t, te, seedCount(5), nothingKnown)
+				done, doneTold := countOf(found, converged), countOf(told, converged)
+				width := worst(found, func(o outcome) float64 {
+					_, c := learnedModel(o)
+					return math.Abs((c.Prior.Hi-c.Prior.Lo)/(gain.Hi-gain.Lo) - 1)
+				})
+				ratio := largestRatio(told, found)
+				fmt.Printf("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |\n", gain.Lo, gain.Hi, p, noise, medianOf(told, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneTold, medianOf(found, iterations), medianOf(told, iterations))
+				if p == 10 && noise >= 1e-8 && ratio > 2 {
+					t.Errorf("[%g, %g], P = %d, Δ = %g: errors up to %.3g times as large", gain.Lo, gain.Hi, p, noise, ratio)
+				}
+			}
+		}
+	}
+}
+
+// The range of s told 2 % too wide, too narrow or beside the truth: only the scale may
+// follow.
+func TestLongRangeBesideTheTruth(t *testing.T) {
+	longOnly(t)
+	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
+		for _, noise := range []float64{1e-4, 1e-6, 1e-8} {
+			te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
+			half := 0.5 * (gain.Hi - gain.Lo)
+			for name, told := range map[string]channel.GainPrior{
+				"up 2 %":    gain.Scaled(1.02),
+				"down 2 %":  gain.Scaled(0.98),
+				"wider 2 %": channel.Uniform(gain.Lo-0.02*half, gain.Hi+0.02*half),
+				"±0.02":     channel.Uniform(gain.Lo-0.02, gain.Hi+0.02),
+			} {
+				for _, learning := range []bool{false, true} {
+					right, beside := studyLearning(t, te, seedCount(3), func(p *calamp.Problem) calamp.Learn {
+						p.Channel = channel.Gain{Prior: told, NoiseVar: noise}
+						if learning {
+							p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
+						}
+						return calamp.Learn{Noise: learning}
+					})
+					var x, s float64
+					for i, o := range beside {
+						x = max(x, math.Abs(o.XMSEScaled/right[i].XMSEScaled-1))
+						s = max(s, math.Abs(o.SOneMinusCNCC/right[i].SOneMinusCNCC-1))
+					}
+					moved := medianOf(beside, func(o outcome) float64 { return mean(o.S) })/medianOf(right, func(o outcome) float64 { return mean(o.S) }) - 1
+					fmt.Printf("| [%g, %g] | %.0e | %s | %v | %.2f %% | %.2f %% | %+.2f %% | %d/%d |\n", gain.Lo, gain.Hi, noise, name, learning, 100*x, 100*s, 100*moved, countOf(beside, converged), len(beside))
+					if x > 0.05 || s > 0.05 {
+						t.Errorf("[%g, %g], Δ = %g, %s, learning %v: error of x changes by %.3g, correlation of s by %.3g", gain.Lo, gain.Hi, noise, name, learning, x, s)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The scale's error bar when the signals' scale is learned.
+func TestLongLearnedScale(t *testing.T) {
+	longOnly(t)
+	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
+		for _, noise := range []float64{1e-2, 1e-3, 1e-4, 1e-6, 1e-8} {
+			te := teacher.Teacher{N: 500, M: 400, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
+			_, found := studyLearning(t, te, seedCount(30), func(p *calamp.Problem) calamp.Learn {
+				p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
+				return calamp.Learn{Noise: true}
+			})
+			z2 := 0.0
+			for _, o := range found {
+				z := math.Log(o.Scale) / o.ScaleSD
+				z2 += z * z / float64(len(found))
+			}
+			fmt.Printf("| [%g, %g] | %.0e | %.2f | %.2g |\n", gain.Lo, gain.Hi, noise, z2, medianOf(found, func(o outcome) float64 { return o.ScaleSD }))
+		}
+	}
+}

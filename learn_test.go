@@ -1,0 +1,156 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+var allParameters = prior.Density | prior.SignalMean | prior.SignalVar
+
+func learnTeacher(noise float64) teacher.Teacher {
+	return teacher.Teacher{N: 300, M: 200, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: noise}
+}
+
+// learned solves with what is learned, and without.
+func learned(t *testing.T, te teacher.Teacher, seed uint64, p prior.Prior, c channel.Channel, learn calamp.Learn) (told, found outcome) {
+	t.Helper()
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := te.Problem(in)
+	solve := func(opt *calamp.Options) outcome {
+		res, err := calamp.Solve(context.Background(), problem, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome{res, calamp.Score(res.X, res.S, in.Truth), in.Truth}
+	}
+	told = solve(nil)
+	problem.Prior, problem.Channel = p, c
+	return told, solve(&calamp.Options{Learn: learn})
+}
+
+func within(t *testing.T, name string, got, want, tolerance float64) {
+	t.Helper()
+	if math.Abs(got/want-1) > tolerance {
+		t.Errorf("%s is %g, want %g within %g %%", name, got, want, 100*tolerance)
+	}
+}
+
+func TestLearnsFromWrongStarts(t *testing.T) {
+	for i, c := range []struct{ density, variance, noise, truth float64 }{
+		{4, 10, 10, 1e-6}, {0.25, 0.1, 0.1, 1e-4}, {4, 0.1, 1000, 1e-6}, {0.1, 10, 1, 1e-3},
+	} {
+		te := learnTeacher(c.truth)
+		start := te.Signal
+		start.Density *= c.density
+		start.SignalVar *= c.variance
+		told, found := learned(t, te, uint64(i), prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: allParameters},
+			channel.Gain{Prior: te.Gain, NoiseVar: c.noise * c.truth}, calamp.Learn{Noise: true})
+		g := found.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli
+		within(t, "density", g.Density, 0.2, 0.2)
+		within(t, "variance", g.SignalVar, 1, 0.25)
+		within(t, "noise", found.Channel.(channel.Gain).NoiseVar, c.truth, 0.25)
+		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*told.XMSEScaled {
+			t.Errorf("%+v: %s, scaled MSE %.3g, with the true model %.3g", c, found.Reason, found.XMSEScaled, told.XMSEScaled)
+		}
+	}
+}
+
+func TestLearnsEverything(t *testing.T) {
+	nan := math.NaN()
+	for _, noise := range []float64{0, 1e-6, 1e-3} {
+		te := learnTeacher(noise)
+		in, err := te.Draw(5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := te.Problem(in)
+		g, c := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+		told, found := learned(t, te, 5, prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c, calamp.Learn{Noise: true, Range: true})
+		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*told.XMSEScaled && found.XMSEScaled > 1e-18 {
+			t.Errorf("Δ = %g: %s, scaled MSE %.3g, with the true model %.3g", noise, found.Reason, found.XMSEScaled, told.XMSEScaled)
+		}
+		r := found.Channel.(channel.Gain).Prior
+		within(t, "middle of the range", r.Lo+r.Hi, 2, 1e-12)
+		// At the largest noise a sensor's own error is a third of that.
+		within(t, "half-width", (r.Hi-r.Lo)/2, 0.1, 0.25)
+	}
+}
+
+// When the signals' variance is known, a range that is learned follows it.
+func TestRangeFollowsTheSignals(t *testing.T) {
+	te := learnTeacher(1e-6)
+	te.Gain = channel.Uniform(2.7, 3.3)
+	in, err := te.Draw(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c := calamp.Guess(in.W, in.Y, te.Signal, channel.Gain{Prior: channel.GainPrior{Lo: math.NaN()}, NoiseVar: te.NoiseVar})
+	for _, start := range []channel.GainPrior{c.Prior, channel.Uniform(1, 2)} {
+		_, found := learned(t, te, 2, te.Signal, channel.Gain{Prior: start, NoiseVar: te.NoiseVar}, calamp.Learn{Range: true})
+		r := found.Channel.(channel.Gain).Prior
+		within(t, "low end", r.Lo, 2.7, 0.1)
+		within(t, "high end", r.Hi, 3.3, 0.1)
+		within(t, "scale", found.Scale, 1, 0.1)
+		if found.Status != calamp.Converged {
+			t.Error(found.Reason)
+		}
+	}
+}
+
+// anyVariance is a Gaussian prior of a user's own, whose variance is learned.
+type anyVariance struct{ prior.GaussBernoulli }
+
+func (a anyVariance) Refit(lambda, sigma []float64, step float64) (prior.Learner, float64) {
+	total := 0.0
+	mean, variance := make([]float64, len(lambda)), make([]float64, len(lambda))
+	a.Posterior(mean, variance, lambda, sigma)
+	for i, m := range mean {
+		total += m*m + variance[i]
+	}
+	next := prior.Gaussian(0, a.SignalVar+step*(total/float64(len(mean))-a.SignalVar))
+	return anyVariance{next}, math.Abs(math.Log(next.SignalVar/a.SignalVar)) * math.Sqrt(float64(len(mean))/2)
+}
+
+func TestLearnsAPriorOfOnesOwn(t *testing.T) {
+	te := learnTeacher(1e-5)
+	te.M = 500
+	te.Signal = prior.Gaussian(0, 4)
+	_, found := learned(t, te, 1, anyVariance{prior.Gaussian(0, 1)}, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, calamp.Learn{})
+	within(t, "variance", found.Prior.(anyVariance).SignalVar, 4, 0.15)
+	if found.Status != calamp.Converged || found.XOneMinusNCC > 1e-4 {
+		t.Errorf("%s, 1-ncc %.2g", found.Reason, found.XOneMinusNCC)
+	}
+}
+
+func TestCannotLearn(t *testing.T) {
+	te := learnTeacher(1e-6)
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, c := range map[string]struct {
+		channel channel.Channel
+		opt     calamp.Options
+	}{
+		"full covariances: learning the model needs diagonal ones": {te.Problem(in).Channel, calamp.Options{Covariance: calamp.Full, Learn: calamp.Learn{Noise: true}}},
+		"has no range of s":              {channel.AWGN{NoiseVar: 1e-6}, calamp.Options{Learn: calamp.Learn{Range: true}}},
+		"this one is a truncated normal": {channel.Gain{Prior: channel.TruncatedNormal(1, 0.1, 0.9, 1.1), NoiseVar: 1e-6}, calamp.Options{Learn: calamp.Learn{Range: true}}},
+		"it is no channel.Noisy":         {struct{ channel.Channel }{channel.AWGN{}}, calamp.Options{Learn: calamp.Learn{Noise: true}}},
+	} {
+		p := te.Problem(in)
+		p.Channel = c.channel
+		if _, err := calamp.Solve(context.Background(), p, &c.opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package online
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+func learningStream(t *testing.T, noise float64, samples int) (teacher.Teacher, *teacher.Instance) {
+	t.Helper()
+	te := teacher.Teacher{N: 200, M: 130, P: samples, Signal: prior.GaussBernoulli{Density: 0.2, SignalMean: 0.5, SignalVar: 2}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: noise}
+	in, err := te.Draw(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return te, in
+}
+
+// knowingNothing learns all of the model but the range of s.
+func knowingNothing(t *testing.T, te teacher.Teacher, in *teacher.Instance, opt Options) *Calibrator {
+	t.Helper()
+	nan := math.NaN()
+	opt.LearnNoise = true
+	c, err := NewCalibrator(in.W, prior.LearnedGaussBernoulli{
+		GaussBernoulli: prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan},
+		Learn:          prior.Density | prior.SignalMean | prior.SignalVar,
+	}, channel.Gain{Prior: te.Gain, NoiseVar: nan}, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func absorb(t *testing.T, c *Calibrator, in *teacher.Instance, k int) *Estimate {
+	t.Helper()
+	e, err := c.Absorb(context.Background(), mat.Col(nil, k, in.Y))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestLearnsTheModelAlongAStream(t *testing.T) {
+	for _, noise := range []float64{1e-3, 1e-6} {
+		te, in := learningStream(t, noise, 30)
+		told, err := NewCalibrator(in.W, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: noise}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := knowingNothing(t, te, in, Options{})
+		committed := 0
+		for k := range te.P {
+			absorb(t, told, in, k)
+			if absorb(t, c, in, k).Committed {
+				committed++
+			}
+		}
+		if committed < te.P-3 {
+			t.Errorf("Δ = %g: %d of %d samples learned from", noise, committed, te.P)
+		}
+		m := c.Posterior().Model
+		for _, p := range []struct {
+			name      string
+			got, want float64
+		}{{"density", m.Signal.Density, 0.2}, {"mean", m.Signal.SignalMean, 0.5}, {"variance", m.Signal.SignalVar, 2}, {"noise", m.NoiseVar, noise}} {
+			if math.Abs(p.got/p.want-1) > 0.25 {
+				t.Errorf("Δ = %g: %s is %g, want %g", noise, p.name, p.got, p.want)
+			}
+		}
+		score := func(c *Calibrator) float64 {
+			return calamp.Score(nil, c.Posterior().S, calamp.Truth{S: in.Truth.S}).SMSEScaled
+		}
+		if a, b := score(told), score(c); b > 1.5*a {
+			t.Errorf("Δ = %g: MSE of s %g, with the true model %g", noise, b, a)
+		}
+	}
+}
+
+// A learned model is part of the state, bit for bit.
+func TestLearnedModelResumes(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 8)
+	all, part := knowingNothing(t, te, in, Options{}), knowingNothing(t, te, in, Options{})
+	for k := range te.P {
+		absorb(t, all, in, k)
+		b, err := part.Snapshot().MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s State
+		if err := s.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		part = knowingNothing(t, te, in, Options{})
+		if err := part.Restore(&s); err != nil {
+			t.Fatal(err)
+		}
+		absorb(t, part, in, k)
+	}
+	a, _ := all.Snapshot().MarshalBinary()
+	b, _ := part.Snapshot().MarshalBinary()
+	if string(a) != string(b) {
+		t.Error("the state after interruptions is another one")
+	}
+	if len(a) != 48+40+33*te.M+4 || a[4] != 2 {
+		t.Errorf("%d bytes of version %d", len(a), a[4])
+	}
+}
+
+// What is frozen learns nothing of the model either, and a sample that is not
+// learned from leaves it as it was.
+func TestLearnsOnlyFromWhatIsCommitted(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 8)
+	c := knowingNothing(t, te, in, Options{})
+	for k := range 6 {
+		absorb(t, c, in, k)
+	}
+	before := *c.Posterior().Model
+	c.Freeze(true)
+	absorb(t, c, in, 6)
+	c.Freeze(false)
+	noise := make([]float64, te.M)
+	for mu := range noise {
+		noise[mu] = 10 * math.Sin(float64(mu*mu))
+	}
+	e, err := c.Absorb(context.Background(), noise)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Committed {
+		t.Error("noise was learned from")
+	}
+	if after := *c.Posterior().Model; after != before {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+}
+
+// anyPrior is a learner that no state can hold.
+type anyPrior struct{ prior.GaussBernoulli }
+
+func (a anyPrior) Refit(_, _ []float64, _ float64) (prior.Learner, float64) { return a, 0 }
+
+func TestStreamCannotLearn(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 1)
+	g := channel.Gain{Prior: te.Gain, NoiseVar: 1e-4}
+	if _, err := NewCalibrator(in.W, anyPrior{te.Signal}, g, nil); err == nil || !strings.Contains(err.Error(), "a stream learns the parameters of a prior.LearnedGaussBernoulli, and no others") {
+		t.Error(err)
+	}
+	g.NoiseVar = math.NaN()
+	if _, err := NewCalibrator(in.W, te.Signal, g, nil); err == nil || !strings.Contains(err.Error(), "found NaN") {
+		t.Error(err)
+	}
+	bad := newState(3, 1)
+	bad.Model = &Model{Signal: prior.GaussBernoulli{Density: 2, SignalVar: 1}}
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "learned model: density") {
+		t.Error(err)
+	}
+}
+
+func TestIdentityOfALearnedModel(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 1)
+	free := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density}
+	id, err := Identify(in.W, free, channel.Gain{Prior: te.Gain, NoiseVar: 1}, &Options{LearnNoise: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"signal gauss-bernoulli density=learned mean=0.5 variance=2\n", "noise variance=learned\n"} {
+		if !strings.Contains(id.Model, want) {
+			t.Errorf("%q has no %q", id.Model, want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package prior
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// fieldsOf draws entries of g and looks at them through noise of variance sigma.
+func fieldsOf(g GaussBernoulli, sigma float64, n int) (lambda, sigmas []float64) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	lambda, sigmas = make([]float64, n), make([]float64, n)
+	for i := range lambda {
+		if rng.Float64() < g.Density {
+			lambda[i] = g.SignalMean + math.Sqrt(g.SignalVar)*rng.NormFloat64()
+		}
+		lambda[i] += math.Sqrt(sigma) * rng.NormFloat64()
+		sigmas[i] = sigma
+	}
+	return lambda, sigmas
+}
+
+// evidence is the log-likelihood of the fields under g.
+func evidence(g GaussBernoulli, lambda, sigma []float64) float64 {
+	total := 0.0
+	for i, l := range lambda {
+		total += g.LogNorm(l, sigma[i])
+	}
+	return total
+}
+
+func TestRefitFindsTheLikeliestPrior(t *testing.T) {
+	truth := GaussBernoulli{Density: 0.2, SignalMean: 0.7, SignalVar: 2}
+	for _, sigma := range []float64{1e-8, 1e-3, 0.1} {
+		lambda, sigmas := fieldsOf(truth, sigma, 2000)
+		g := LearnedGaussBernoulli{GaussBernoulli{Density: 0.7, SignalVar: 0.2}, Density | SignalMean | SignalVar}
+		change := 1.0
+		for range 100 {
+			var next Learner
+			next, change = g.Refit(lambda, sigmas, 1)
+			g = next.(LearnedGaussBernoulli)
+		}
+		if change > 1e-4 {
+			t.Errorf("Σ = %g: still moving by %g standard errors", sigma, change)
+		}
+		for _, r := range [][2]float64{{g.Density, 0.2}, {g.SignalMean, 0.7}, {g.SignalVar, 2}} {
+			if math.Abs(r[0]/r[1]-1) > 0.25 {
+				t.Errorf("Σ = %g: %+v, drawn from %+v", sigma, g.GaussBernoulli, truth)
+			}
+		}
+		best := evidence(g.GaussBernoulli, lambda, sigmas)
+		for _, f := range []float64{0.97, 1.03} {
+			a, b, c := g.GaussBernoulli, g.GaussBernoulli, g.GaussBernoulli
+			a.Density, b.SignalMean, c.SignalVar = f*a.Density, f*b.SignalMean, f*c.SignalVar
+			for _, other := range []GaussBernoulli{a, b, c} {
+				if e := evidence(other, lambda, sigmas); e > best {
+					t.Errorf("Σ = %g: %+v is likelier than the fit %+v, by %g", sigma, other, g.GaussBernoulli, e-best)
+				}
+			}
+		}
+	}
+}
+
+func TestRefitLearnsOnlyWhatItIsTold(t *testing.T) {
+	lambda, sigmas := fieldsOf(GaussBernoulli{Density: 0.2, SignalVar: 1}, 0.01, 1000)
+	start := GaussBernoulli{Density: 0.5, SignalMean: 0.3, SignalVar: 4}
+	for _, learn := range []Parameters{0, Density, SignalMean, SignalVar} {
+		next, _ := LearnedGaussBernoulli{start, learn}.Refit(lambda, sigmas, 1)
+		got := next.(LearnedGaussBernoulli)
+		if (got.Density != start.Density) != (learn == Density) ||
+			(got.SignalMean != start.SignalMean) != (learn == SignalMean) ||
+			(got.SignalVar != start.SignalVar) != (learn == SignalVar) {
+			t.Errorf("learning %b: from %+v to %+v", learn, start, got.GaussBernoulli)
+		}
+	}
+}
+
+// A step moves the given part of the way.
+func TestRefitStep(t *testing.T) {
+	lambda, sigmas := fieldsOf(GaussBernoulli{Density: 0.2, SignalVar: 1}, 0.01, 1000)
+	start := LearnedGaussBernoulli{GaussBernoulli{Density: 0.5, SignalVar: 4}, Density | SignalVar}
+	all, _ := start.Refit(lambda, sigmas, 1)
+	part, _ := start.Refit(lambda, sigmas, 0.25)
+	want := start.Density + 0.25*(all.(LearnedGaussBernoulli).Density-start.Density)
+	if got := part.(LearnedGaussBernoulli).Density; math.Abs(got-want) > 1e-12 {
+		t.Errorf("density %g, want %g", got, want)
+	}
+}
+
+// Fields that say nothing, or nothing but zero, must leave a valid prior.
+func TestRefitDegenerate(t *testing.T) {
+	inf := math.Inf(1)
+	for name, fields := range map[string][2][]float64{
+		"no entries":     {nil, nil},
+		"no information": {{0, 0}, {inf, inf}},
+		"all zero":       {{0, 0, 0}, {1e-10, 1e-10, 1e-10}},
+		"all equal":      {{3, 3, 3}, {1e-300, 1e-300, 1e-300}},
+		"huge":           {{1e150, -1e150}, {1, 1}},
+	} {
+		var g Learner = LearnedGaussBernoulli{GaussBernoulli{Density: 0.3, SignalVar: 1}, Density | SignalMean | SignalVar}
+		for range 20 {
+			var change float64
+			g, change = g.Refit(fields[0], fields[1], 1)
+			if err := g.(LearnedGaussBernoulli).Validate(); err != nil || math.IsNaN(change) {
+				t.Fatalf("%s: %+v, change %g: %v", name, g, change, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package calamp
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/prior"
+)
+
+// outlierCost is by how much a sensor's log-likelihood falls when it is taken as
+// no part of the others' range: one in a hundred, from anywhere within a hundred times
+// the range of all.
+const outlierCost = 9.2
+
+// warnOutlying names the sensors that stretch a learned range: those without
+// which the rest would be the more likely a draw from a narrower one.
+func (r *run) warnOutlying() *Warning {
+	var order []int
+	for mu, n := range r.engine.Count {
+		if n > 0 {
+			order = append(order, mu)
+		}
+	}
+	s := r.engine.S
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(s[a], s[b]) })
+	m := len(order)
+	if m < leastSensors {
+		return nil
+	}
+	all := s[order[m-1]] - s[order[0]]
+	best, below, above := 0.0, 0, 0
+	for cut := 1; cut <= m/5; cut++ {
+		for low := 0; low <= cut; low++ {
+			rest := s[order[m-1-(cut-low)]] - s[order[low]]
+			if gain := float64(m-cut)*math.Log(all/rest) - outlierCost*float64(cut); gain > best {
+				best, below, above = gain, low, cut-low
+			}
+		}
+	}
+	if below+above == 0 {
+		return nil
+	}
+	w := Warning{Code: SensorAtEdge}
+	w.Sensors = append(append(w.Sensors, order[:below]...), order[m-above:]...)
+	slices.Sort(w.Sensors)
+	w.Message = fmt.Sprintf("%d of %d sensors have a calibration far from all others', which lie in [%.4g, %.4g]; the first is sensor %d with %.4g: faulty sensors stretch the range of s that was learned",
+		len(w.Sensors), m, s[order[below]], s[order[m-1-above]], w.Sensors[0], s[w.Sensors[0]])
+	return &w
+}
+
+// leastSensors is how many it takes to tell which one is apart.
+const leastSensors = 10
+
+// warnScale says what the common scale rests on when that of the signals was learned.
+func (r *run) warnScale() *Warning {
+	p, learner := r.engine.Prior.(prior.Learner)
+	if !r.blind || !learner || !scaleFree(p) || r.opt.Anchor.set() {
+		return nil
+	}
+	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}
+	if r.opt.Learn.Range {
+		middle := 0.5 * (r.gain.Prior.Lo + r.gain.Prior.Hi)
+		w.Message = fmt.Sprintf("with the signals' scale and the range of s both learned nothing tells the common scale of signals and gains: the middle of the range is taken as %.4g; an anchor would fix it", middle)
+	}
+	return &w
+}
+
+// onlyNoise is the part of the corrected readings' power at which learned noise
+// leaves nothing to be recovered.
+const onlyNoise = 0.5
+
+func (r *run) warnOnlyNoise() *Warning {
+	if !r.opt.Learn.Noise || len(r.trace) == 0 {
+		return nil
+	}
+	e := r.engine
+	power, count := 0.0, 0.0
+	for j, y := range e.Y {
+		if !math.IsNaN(y) {
+			z := e.S[j/r.p] * y
+			power += z * z
+			count++
+		}
+	}
+	noise := noiseOf(e.Channel)
+	if !(noise > onlyNoise*power/count) {
+		return nil
+	}
+	return &Warning{
+		Code:    OnlyNoise,
+		Message: fmt.Sprintf("the noise variance was learned as %.3g, which is %.0f %% of the readings' mean square: they look like noise, and nothing was recovered", noise, 100*noise*count/power),
+	}
+}
