@@ -148,7 +148,7 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 					var x, s float64
 					for i, o := range beside {
 						x = max(x, math.Abs(o.XMSEScaled/right[i].XMSEScaled-1))
-						s = max(s, math.Abs(o.SOneMinusCNCC/right[i].SOneMinusCNCC-1))
+						s = max(s, math.Abs((right[i].SOneMinusCNCC-o.SOneMinusCNCC)/(1-right[i].SOneMinusCNCC)))
 					}
 					moved := medianOf(beside, func(o outcome) float64 { return mean(o.S) })/medianOf(right, func(o outcome) float64 { return mean(o.S) }) - 1
 					fmt.Printf("| [%g, %g] | %.0e | %s | %v | %.2f %% | %.2f %% | %+.2f %% | %d/%d |\n", gain.Lo, gain.Hi, noise, name, learning, 100*x, 100*s, 100*moved, countOf(beside, converged), len(beside))
