@@ -107,7 +107,7 @@ func TestLongLearnsEverything(t *testing.T) {
 				if noise == 0 && p < 10 {
 					continue
 				}
-				told, found := studyLearning(t, te, seedCount(5), nothingKnown)
+				told, found := studyLearning(t, te, seedCount(3), nothingKnown)
 				done, doneTold := countOf(found, converged), countOf(told, converged)
 				width := worst(found, func(o outcome) float64 {
 					_, c := learnedModel(o)
