@@ -107,7 +107,7 @@ func TestLongLearnsEverything(t *testing.T) {
 				if noise == 0 && p < 10 {
 					continue
 				}
-				told, found := studyLearning(t, te, seedCount(5), nothingKnown)
+				told, found := studyLearning(t, te, seedCount(3), nothingKnown)
 				done, doneTold := countOf(found, converged), countOf(told, converged)
 				width := worst(found, func(o outcome) float64 {
 					_, c := learnedModel(o)
@@ -148,7 +148,7 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 					var x, s float64
 					for i, o := range beside {
 						x = max(x, math.Abs(o.XMSEScaled/right[i].XMSEScaled-1))
-						s = max(s, math.Abs(o.SOneMinusCNCC/right[i].SOneMinusCNCC-1))
+						s = max(s, math.Abs((right[i].SOneMinusCNCC-o.SOneMinusCNCC)/(1-right[i].SOneMinusCNCC)))
 					}
 					moved := medianOf(beside, func(o outcome) float64 { return mean(o.S) })/medianOf(right, func(o outcome) float64 { return mean(o.S) }) - 1
 					fmt.Printf("| [%g, %g] | %.0e | %s | %v | %.2f %% | %.2f %% | %+.2f %% | %d/%d |\n", gain.Lo, gain.Hi, noise, name, learning, 100*x, 100*s, 100*moved, countOf(beside, converged), len(beside))
