@@ -144,9 +144,10 @@ class Iteration(Passes):
     def start(self):
         self.x, self.c = np.zeros_like(self.x), np.full_like(self.x, self.density * self.power)
         self.g, self.d = np.zeros_like(self.y), np.zeros_like(self.y)
+        self.centre = self.x
 
     def state(self):
-        return [self.x, self.c, self.g, self.d]
+        return [self.x, self.c, self.g, self.d, self.centre]
 
     def step(self, keep):
         v = self.forward(self.w2, self.c)
@@ -165,10 +166,11 @@ class Iteration(Passes):
             g, d = g + keep * (self.g - g), d + keep * (self.d - d)
         self.g, self.d = g, d
         sigma = -1 / self.backward(self.w2, d)
-        x, c = denoise(self.x + sigma * self.backward(self.w, g), sigma, self.density, self.power)
+        self.centre = self.x + keep * (self.centre - self.x) if keep else self.x
+        x, c = denoise(self.centre + sigma * self.backward(self.w, g), sigma, self.density, self.power)
         self.change = np.linalg.norm(x - self.x) / np.linalg.norm(x)
         if keep:
-            x, c = x + keep * (self.x - x), c + keep * (self.c - c)
+            c = c + keep * (self.c - c)
         self.x, self.c = x, c
 
 
@@ -182,7 +184,7 @@ def iteration():
         nonlocal count
         count += 1
         if count % 20 == 0:
-            it.x, it.c, it.g, it.d = saved
+            it.x, it.c, it.g, it.d, it.centre = saved
         it.step(0.9)
 
     return run
