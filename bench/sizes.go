@@ -54,7 +54,7 @@ func (b *bench) sizes() error {
 		}
 	}
 	f := figure.Figure{
-		Title: "One iteration, one thread, W stored as f32",
+		Title: "One iteration, one thread, f32",
 		X:     figure.Axis{Label: "N · M", Log: true}, Y: figure.Axis{Label: "ms", Log: true},
 	}
 	b.printf("\n## Against the size\n\nThe whole iteration with f32 storage on 1 thread, in ms.\n")
