@@ -16,7 +16,7 @@ import (
 // model is what is known beforehand of signals, calibration and noise. All
 // commands have its flags.
 type model struct {
-	Density    float64    `json:"density"`
+	Density    float64    `json:"density,omitempty"` // 0: all of a curve
 	SignalMean float64    `json:"signal_mean"`
 	SignalVar  float64    `json:"signal_var"`
 	SRange     [2]float64 `json:"s_range"`

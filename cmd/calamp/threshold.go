@@ -246,6 +246,7 @@ func (t *threshold) object(list []limits) thresholdJSON {
 		j.limitsJSON = &only
 		return j
 	}
+	j.Model.Density = 0
 	for _, l := range list {
 		j.Points = append(j.Points, t.limitsJSON(l))
 	}
