@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -23,15 +26,12 @@ func (r *Result) SInterval(level float64) (lo, hi []float64) {
 func (r *Result) SIntervalRaw(level float64) (lo, hi []float64) {
 	lo, hi = r.SInterval(level)
 	for mu := range lo {
-		common := normalBound(level) * r.ScaleSD * r.S[mu]
+		common := quadrature.NormalBound(level) * r.ScaleSD * r.S[mu]
 		lo[mu] = r.S[mu] - math.Hypot(r.S[mu]-lo[mu], common)
 		hi[mu] = r.S[mu] + math.Hypot(hi[mu]-r.S[mu], common)
 	}
 	return lo, hi
 }
-
-// normalBound is how many standard deviations either side hold the level.
-func normalBound(level float64) float64 { return math.Sqrt2 * math.Erfinv(level) }
 
 // Ranks returns where the truth lies in its posterior: the probability of a
 // smaller value, for each entry of X (signal by signal, P×N) and each sensor,
@@ -64,11 +64,7 @@ type field struct {
 	lambda, sigma []float64
 }
 
-func (f *field) ranks(truth interface {
-	Dims() (n, p int)
-	At(i, k int) float64
-}, scale float64, rng *rand.Rand,
-) []float64 {
+func (f *field) ranks(truth *mat.Dense, scale float64, rng *rand.Rand) []float64 {
 	n, _ := truth.Dims()
 	out := make([]float64, len(f.lambda))
 	for j := range out {

@@ -60,7 +60,7 @@ func (d gainDensity) at(s float64) float64 {
 // quantile is found by Newton's method, kept between bounds by bisection.
 func (d gainDensity) quantile(level float64) float64 {
 	lo, hi := d.lo, d.hi
-	s := min(max(d.mean+d.sd*normalQuantile(level), lo), hi)
+	s := min(max(d.mean+d.sd*quadrature.NormalBound(2*level-1), lo), hi)
 	for range 60 {
 		excess := d.cdf(s) - level
 		if excess > 0 {
@@ -80,8 +80,6 @@ func (d gainDensity) quantile(level float64) float64 {
 	}
 	return s
 }
-
-func normalQuantile(level float64) float64 { return math.Sqrt2 * math.Erfinv(2*level-1) }
 
 // Posteriors is what the readings say of the calibration of all sensors, at a
 // fixed global scale.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -155,7 +156,7 @@ func (t *tally) count(res *calamp.Result, truth calamp.Truth, rng *rand.Rand) {
 		l := Level{Level: level}
 		l.X.Value, l.S.Value = central(x, level), central(s, level)
 		l.SRaw.Value = float64(raw) / float64(len(truth.S))
-		if math.Abs(math.Log(scale)) <= math.Sqrt2*math.Erfinv(level)*res.ScaleSD {
+		if math.Abs(math.Log(scale)) <= quadrature.NormalBound(level)*res.ScaleSD {
 			l.Scale.Value = 1
 		}
 		t.levels = append(t.levels, l)

@@ -68,23 +68,33 @@ func Inspect(path string) ([]Info, error) {
 // read reads the array of the given name. With keepSingle, an f4 array is left
 // in data32.
 func (c *container) read(name string, keepSingle bool) (*Array, error) {
-	e, err := c.choose(name)
+	a, r, err := c.start(name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open()
-	if err != nil {
-		return nil, c.fault(e.name, "damaged: %w", err)
-	}
 	defer r.Close()
-	a := &Array{path: c.path}
-	if a.Info, err = readHeader(r, e); err != nil {
-		return nil, c.fault(e.name, "%w", err)
-	}
 	if err := a.readValues(r, keepSingle); err != nil {
-		return nil, c.fault(e.name, "%w", err)
+		return nil, c.fault(a.Name, "%w", err)
 	}
 	return a, nil
+}
+
+// start reads what the array of the given name is; its values come next in r,
+// which the caller closes.
+func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
+	e, err := c.choose(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r, err = e.open(); err != nil {
+		return nil, nil, c.fault(e.name, "damaged: %w", err)
+	}
+	a = &Array{path: c.path}
+	if a.Info, err = readHeader(r, e); err != nil {
+		r.Close()
+		return nil, nil, c.fault(e.name, "%w", err)
+	}
+	return a, r, nil
 }
 
 // choose returns the entry to read, under the name it goes by in messages.

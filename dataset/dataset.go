@@ -108,19 +108,11 @@ func OpenParts(matrixPath, readingsPath string, budget int64) (*Problem, error) 
 // leave returns what W is, without its values, when it is to stay in its file;
 // nil when it fits the budget.
 func (c *container) leave(budget int64) (*Array, error) {
-	e, err := c.choose("W")
+	w, r, err := c.start("W")
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open()
-	if err != nil {
-		return nil, c.fault(e.name, "damaged: %w", err)
-	}
-	defer r.Close()
-	w := &Array{path: c.path}
-	if w.Info, err = readHeader(r, e); err != nil {
-		return nil, c.fault(e.name, "%w", err)
-	}
+	r.Close()
 	if w.Bytes <= budget {
 		return nil, nil
 	}

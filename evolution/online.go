@@ -264,7 +264,7 @@ func (p *population) absorb(information float64) {
 	shift := p.rng.Uint64()
 	for rank, i := range p.order {
 		u := quadrature.VanDerCorput(uint64(rank), shift)
-		c := math.Sqrt2 * math.Erfinv(u)
+		c := quadrature.NormalBound(u)
 		p.k[i] += c * c
 		p.f[i] += c * c * information
 	}

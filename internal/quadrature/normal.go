@@ -2,6 +2,11 @@ package quadrature
 
 import "math"
 
+// NormalBound is how many standard deviations either side of the mean of a
+// Gaussian hold the probability level, in (-1, 1): negative ones give the
+// quantiles below the mean.
+func NormalBound(level float64) float64 { return math.Sqrt2 * math.Erfinv(level) }
+
 // TruncatedNormal returns what is left of N(u, 1) above zero: the logarithm of
 // its mass Φ(u), its mean, and its variance, each to full relative precision
 // however far in the tail: where u → -∞ the mean is 1/|u| and the variance 1/u².
