@@ -151,7 +151,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.warnings(res)
 	var others comparisons
 	if s.others && err == nil {
-		problem.Prior, problem.Channel = s.model.prior(), s.model.channel() // as learned
+		problem.Prior, problem.Channel = s.prior.of(&s.model), s.model.channel() // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(data, res, others)
