@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
 )
@@ -21,10 +22,6 @@ const (
 	// misfitExcess is how many times larger than expected residuals are where
 	// the model does not explain the readings.
 	misfitExcess = 3
-
-	// proportional is the power of what all sensors' readings have in common
-	// above which gains and signals hardly separate.
-	proportional = 0.9
 
 	// swinging is the relative change below which all but single entries are at
 	// rest.
@@ -89,7 +86,7 @@ func (r *run) cause() string {
 	if text := r.illConditioned(); text != "" {
 		return text
 	}
-	if alike := r.alike(); alike > proportional {
+	if _, alike := r.engine.Proportions(); r.blind && r.p > 1 && alike > amp.Alike {
 		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
 	}
 	if fit := r.engine.Misfit(); fit > misfitExcess {
@@ -114,34 +111,6 @@ func (r *run) illConditioned() string {
 		return ""
 	}
 	return fmt.Sprintf("W is ill-conditioned or its rows or columns are correlated: its largest singular value is %.2g times that of independent entries, its condition number at least %.2g", largest/expected, largest/smallest)
-}
-
-// alike is the part of the power of the readings, sensor by sensor, that is in
-// proportions common to all sensors: near 1 the readings of one sensor are a
-// multiple of those of any other, as their gains could make them.
-func (r *run) alike() float64 {
-	if !r.blind || r.p < 2 {
-		return 0
-	}
-	common, count := make([]float64, r.p), 0.0
-	for mu := range r.m {
-		y, norm := r.engine.Y[mu*r.p:(mu+1)*r.p], 0.0
-		for _, v := range y {
-			norm += v * v
-		}
-		if !(norm > 0) { // also where a reading is missing
-			continue
-		}
-		count++
-		for k, v := range y {
-			common[k] += v / math.Sqrt(norm)
-		}
-	}
-	power := 0.0
-	for _, v := range common {
-		power += v * v
-	}
-	return power / max(1, count*count)
 }
 
 // meanExcess describes means of W that were left where they are.
@@ -212,5 +181,11 @@ func (r *run) iterate(ctx context.Context) error {
 	}
 	outcome, err := r.solver.Run(ctx, limit)
 	r.judge(outcome, limit)
+	if gain, blind := channel.Unwrap(r.engine.Channel).(channel.Gain); blind && len(r.trace) > 0 {
+		r.scaleSD = r.step.ScaleSD(gain)
+	}
+	if r.solver.Joint != nil {
+		r.solver.Joint.Widen()
+	}
 	return err
 }

@@ -33,8 +33,8 @@ const (
 // learnFaults re-estimates what is not given of the broken sensors, from the
 // probability of each sensor to be one; nil before the first iteration.
 func (r *run) learnFaults(broken []float64) {
-	if given, ok := r.problem.Channel.(channel.Faulty); ok {
-		f := r.engine.Channel.(channel.Faulty)
+	given, _ := r.problem.Channel.(channel.Faulty)
+	if f, ok := r.engine.Channel.(channel.Faulty); ok { // not while noise is added, see amp.Joint
 		f.Rate, f.Var = given.Rate, given.Var
 		r.engine.Channel = f.Learned(broken, r.engine.Y, r.p)
 	}

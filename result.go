@@ -135,6 +135,7 @@ const (
 	UnexplainedVariance WarningCode = "unexplained-variance" // errors far above what the noise explains
 	MatrixMean          WarningCode = "matrix-mean"          // row or column means of W far from zero
 	MatrixSpectrum      WarningCode = "matrix-spectrum"      // W ill-conditioned or correlated: variances too small
+	SignalsAlike        WarningCode = "signals-alike"        // gains can take the place of what signals have in common
 	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
 	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
 	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero

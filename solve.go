@@ -76,6 +76,8 @@ type run struct {
 	trace  []Iteration
 	status Status
 	reason string
+
+	scaleSD float64
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {
@@ -134,6 +136,9 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, err
 	}
 	r.learnFaults(nil)
+	if r.blind && opt.Covariance == Diagonal && !opt.NoScaleStep && opt.Tol >= 0 {
+		r.solver.Joint = amp.NewJoint(r.engine, r.solver.Learn != nil)
+	}
 	return r, r.checkAnchor()
 }
 
@@ -296,9 +301,7 @@ func (r *run) result() *Result {
 	if len(r.trace) > 0 {
 		last := r.trace[len(r.trace)-1]
 		res.Iterations, res.LogEvidence = last.Index, last.LogEvidence
-		if r.blind {
-			res.ScaleSD = r.step.ScaleSD(r.gain)
-		}
+		res.ScaleSD = r.scaleSD
 	}
 	return res
 }

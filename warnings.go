@@ -40,6 +40,7 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnUnmeasured())
 	add(r.warnMatrixMean())
 	add(r.warnOverconfident(res))
+	add(r.warnAlike(res))
 	add(r.warnNothingLearned(res))
 	add(r.warnUnexplained())
 	add(r.warnEdges())
@@ -47,6 +48,15 @@ func (r *run) warnings(res *Result) []Warning {
 	add(r.warnScale())
 	add(r.warnOnlyNoise())
 	return all
+}
+
+// warnAlike is about runs that [amp.Joint] helped.
+func (r *run) warnAlike(res *Result) *Warning {
+	if r.solver.Joint == nil || res.Status != Converged {
+		return nil
+	}
+	_, alike := r.engine.Proportions()
+	return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", alike)}
 }
 
 func (r *run) warnSignals(res *Result) *Warning {

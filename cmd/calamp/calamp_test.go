@@ -197,6 +197,33 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoMasks recovers real images behind masks of 0 and 1, where AMP alone
+// creeps: gains can take the place of what the images have in common.
+func TestDemoMasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes many seconds")
+	}
+	code, stdout, stderr := calampRun(t, "demo", "--matrix-kind", "binary", "--json", "--report", "")
+	var found struct {
+		Answers []struct {
+			NMSE float64 `json:"x_nmse_scaled"`
+		} `json:"answers"`
+		Warnings []struct{ Code string } `json:"warnings"`
+	}
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
+		t.Fatal(err)
+	}
+	if nmse := found.Answers[0].NMSE; !(nmse <= 3e-4) {
+		t.Errorf("error relative to the images' power %.3g", nmse)
+	}
+	if len(found.Warnings) != 1 || found.Warnings[0].Code != "signals-alike" {
+		t.Errorf("warnings %v", found.Warnings)
+	}
+}
+
 func TestPlural(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 entry": plural(1, "entry"), "0 entries": plural(0, "entry"),

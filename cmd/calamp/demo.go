@@ -36,13 +36,15 @@ const (
 )
 
 // demoModel is rough knowledge of such images, not a fit to them: a fifth of
-// the pixels are not black, and those are bright on average.
-var demoModel = model{Density: 0.2, SignalMean: 1.4, SignalVar: 1, SRange: [2]float64{0.5, 1.5}, NoiseVar: 1e-4}
+// the pixels are not black, and those are positive, of any brightness: N(0.5, 3)
+// cut to x ≥ 0 falls off slowly.
+var demoModel = model{Density: 0.2, SignalMean: 0.5, SignalVar: 3, SRange: [2]float64{0.5, 1.5}, NoiseVar: 1e-4}
 
 // demo is one call of calamp demo.
 type demo struct {
 	*app
 	model  model
+	prior  signalPrior
 	solver solver
 	p      int
 	alpha  float64
@@ -73,6 +75,7 @@ the readings.`,
 	flags.Var(ensembleValue{&d.matrix}, "matrix-kind", "kind of W, as in simulate: binary for masks of 0 and 1")
 	flags.Uint64Var(&d.seed, "seed", d.seed, "seed of the matrix, the gains and the noise")
 	d.model.register(flags)
+	d.prior.register(flags, "nonnegative")
 	d.solver.register(flags)
 	flags.StringVar(&d.report, "report", d.report, "write the report to this .html; '' for none")
 	flags.BoolVar(&d.json, "json", false, "print one JSON object in place of the table")
@@ -83,6 +86,9 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	d.model.complete(flags)
 	// The readings are made with these two: they are known, not assumed.
 	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
+	if err := d.prior.complete(flags, &d.model); err != nil {
+		return err
+	}
 	if err := d.solver.complete(flags); err != nil {
 		return err
 	}
@@ -180,7 +186,7 @@ func (f *findings) blind() answer { return f.answers[0] }
 // solveAll solves blindly, then as if gains were all the same, then with the
 // true ones.
 func (d *demo) solveAll(ctx context.Context, in *teacher.Instance) (*findings, error) {
-	blind := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.model.prior(), Channel: d.model.channel()}
+	blind := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.prior.of(&d.model), Channel: d.model.channel()}
 	ignored, err := baseline.Ignoring(blind)
 	if err != nil {
 		return nil, err
@@ -245,7 +251,7 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 	r := report.Report{
 		Title:   "Sandals seen by sensors of unknown gain",
 		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: storageName(f.instance.W.Storage())},
-		Model:   d.model.fields(), Options: d.solver.fields(),
+		Model:   slices.Concat(d.prior.fields(), d.model.fields()), Options: d.solver.fields(),
 		Result: blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),
 		ImageShape: [2]int{sandalSide, sandalSide},
@@ -303,8 +309,7 @@ func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
 	var text summary
 	text.line("images", "%d of %d×%d pixels, from %s (α = %.3g), s in [%g, %g], noise variance %g",
 		t.P, sandalSide, sandalSide, plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
-	text.line("told", "a density of %g, non-zero pixels of mean %g and variance %g: not fitted to these images",
-		d.model.Density, d.model.SignalMean, d.model.SignalVar)
+	text.line("told", "%s: not fitted to these images", d.prior.words(&d.model))
 	text.line("status", "%v: %s", res.Status, res.Reason)
 	d.table(&text, f)
 	if wrote {
@@ -337,9 +342,10 @@ func brief(v float64) string { return fmt.Sprintf("%.3g", v) }
 
 // demoJSON is what demo prints with --json.
 type demoJSON struct {
-	M       int          `json:"m"`
-	N       int          `json:"n"`
-	P       int          `json:"p"`
+	M int `json:"m"`
+	N int `json:"n"`
+	P int `json:"p"`
+	signalPrior
 	Model   model        `json:"model"`
 	Options optionsJSON  `json:"options"`
 	Answers []answerJSON `json:"answers"`
@@ -364,7 +370,7 @@ type answerJSON struct {
 func (d *demo) toJSON(t teacher.Teacher, f *findings, wrote bool) demoJSON {
 	blind := f.blind()
 	j := demoJSON{
-		M: t.M, N: t.N, P: t.P, Model: d.model, Options: d.solver.json(), gains: d.gains(f),
+		M: t.M, N: t.N, P: t.P, signalPrior: d.prior, Model: d.model, Options: d.solver.json(), gains: d.gains(f),
 		Scale: known(blind.Scale), ScaleSD: known(blind.res.ScaleSD),
 		Warnings: orEmpty(blind.res.Warnings), WallS: f.wall.Seconds(),
 	}

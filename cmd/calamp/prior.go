@@ -20,11 +20,14 @@ type signalPrior struct {
 	Components []prior.Component `json:"components,omitempty"`
 }
 
-const gaussBernoulli = "gauss-bernoulli"
+const (
+	gaussBernoulli = "gauss-bernoulli"
+	nonNegative    = "nonnegative"
+)
 
-func (s *signalPrior) register(flags *pflag.FlagSet) {
-	s.Family = gaussBernoulli
-	flags.Var(choice{&s.Family, []string{gaussBernoulli, "nonnegative", "laplace", "mixture"}},
+func (s *signalPrior) register(flags *pflag.FlagSet, family string) {
+	s.Family = family
+	flags.Var(choice{&s.Family, []string{gaussBernoulli, nonNegative, "laplace", "mixture"}},
 		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component")
 	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
 }
@@ -81,7 +84,7 @@ func (s *signalPrior) complete(flags *pflag.FlagSet, m *model) error {
 // of is the prior with the model's parameters.
 func (s *signalPrior) of(m *model) prior.Sampler {
 	switch s.Family {
-	case "nonnegative":
+	case nonNegative:
 		return prior.NonNegative(m.prior())
 	case "laplace":
 		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
@@ -89,6 +92,19 @@ func (s *signalPrior) of(m *model) prior.Sampler {
 		return prior.Mixture{Components: s.Components}
 	}
 	return m.prior()
+}
+
+// words says what non-zero entries are like.
+func (s *signalPrior) words(m *model) string {
+	switch s.Family {
+	case "laplace":
+		return fmt.Sprintf("a density of %g, non-zero entries two-sided exponential of variance %g", m.Density, m.SignalVar)
+	case "mixture":
+		return "a mixture of " + plural(len(s.Components), "Gaussian")
+	case nonNegative:
+		return fmt.Sprintf("a density of %g, non-zero entries N(%g, %g) cut to x ≥ 0", m.Density, m.SignalMean, m.SignalVar)
+	}
+	return fmt.Sprintf("a density of %g, non-zero entries of mean %g and variance %g", m.Density, m.SignalMean, m.SignalVar)
 }
 
 // plain reports the family that everything else is derived for.

@@ -50,7 +50,7 @@ too. The same seed makes the same file, byte for byte.`,
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.StringVarP(&s.out, "output", "o", "", "write the problem to this .npz; - for standard output")
 	s.model.register(flags)
-	s.prior.register(flags)
+	s.prior.register(flags, gaussBernoulli)
 	flags.BoolVar(&s.json, "json", false, "print one JSON object in place of the summary")
 	return cmd
 }

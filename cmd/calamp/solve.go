@@ -81,7 +81,7 @@ exactly t iterations of it.`,
 	flags.StringVar(&s.readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
 	s.model.registerLearnable(flags, modelFlags...)
 	flags.Var(anchor{&s.anchor}, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
-	s.prior.register(flags)
+	s.prior.register(flags, gaussBernoulli)
 	s.solver.register(flags)
 	s.faults.register(flags)
 	s.memory = memory.Total() / 2

@@ -120,4 +120,8 @@ func (d *Damper) watch(change float64) {
 	d.steps, d.window, d.previous = 0, 0, d.window
 }
 
+// jumped is for when something else has moved the estimates: the window begins
+// anew, to be compared with those after earlier jumps.
+func (d *Damper) jumped() { d.steps, d.window = 0, 0 }
+
 func (d *Damper) raiseFloor() { d.floor = min(mostFloor, d.floor+raise*(1-d.floor)) }

@@ -26,6 +26,7 @@ type Learning struct {
 	Step                         float64
 	PastInformation, Information float64
 
+	moved     float64 // how far the latest re-fit moved the model, in standard errors
 	fromPrior prior.Learner
 	fromNoise float64
 }
@@ -60,6 +61,7 @@ const (
 
 // start notes where a run starts.
 func (l *Learning) start(e *Engine) {
+	l.moved = math.Inf(1)
 	l.fromPrior, _ = e.Prior.(prior.Learner)
 	if l.Noise {
 		l.fromNoise = channel.Unwrap(e.Channel).(channel.Noisy).Noise()
@@ -68,6 +70,7 @@ func (l *Learning) start(e *Engine) {
 
 // refit moves the model and returns how far, in standard errors.
 func (l *Learning) refit(e *Engine, t int) (change float64) {
+	defer func() { l.moved = change }()
 	if l.Range {
 		change = l.refitRange(e, t)
 	}

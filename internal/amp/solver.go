@@ -38,6 +38,9 @@ type Solver struct {
 	// Learn, or nil, re-fits the model between iterations.
 	Learn *Learning
 
+	// Joint, or nil, helps where signals look alike.
+	Joint *Joint
+
 	// Each, or nil, is called after every accepted iteration. It returns true
 	// when it has changed the problem, so that the run must settle anew.
 	Each func(Line) (disturbed bool)
@@ -144,6 +147,10 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		s.Learn.start(s.engine)
 	}
 	s.engine.begin(s.Tol >= 0)
+	if s.Joint != nil {
+		s.Joint.start()
+		defer s.Joint.stop()
+	}
 	placed := !s.ScaleSteps // is the global scale where it belongs?
 	nextScale := firstScaleStep
 	for t := 1; t <= limit; t++ {
@@ -151,6 +158,10 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			return Cancelled, err
 		}
 		s.Iterations = t
+		if s.Joint != nil {
+			s.Joint.cool()
+			s.Gain = s.Joint.gain()
+		}
 		s.step.Save()
 		line := Line{Index: t, Scale: 1, Damping: damping.delta(t)}
 		s.step.Step(line.Damping)
@@ -182,7 +193,13 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			placed = shift <= max(s.Tolerance(), scaleTolerance*width) || s.movesNothing(shift)
 		}
 		disturbed := s.Each != nil && s.Each(line)
-		if s.learn(t) || disturbed {
+		if s.Joint != nil && s.Joint.due(t) {
+			s.moveJointly(line.Change)
+			if damping.jumped(); !s.Joint.cold() {
+				damping = s.Damping // what is hidden by added noise cannot swing
+			}
+		}
+		if s.learn(t) || disturbed || s.Joint != nil && !s.Joint.last() {
 			clear(s.Settled)
 			s.approach.forget()
 			continue
@@ -199,9 +216,22 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	return AtLimit, nil
 }
 
+// moveJointly is a step of Joint, and a shift where the iteration and the model
+// have come to rest.
+func (s *Solver) moveJointly(change float64) {
+	shifted := false
+	if s.Joint.last() && change < shiftBelow && (s.Learn == nil || s.Learn.moved < 1) {
+		shifted = s.Joint.shift()
+	}
+	s.Joint.step()
+	if shifted {
+		s.Joint.unsettle()
+	}
+}
+
 // learn re-fits the model when it is time, and reports whether it moved.
 func (s *Solver) learn(t int) bool {
-	if s.Learn == nil || t < firstRefit || t%refitEvery != 0 {
+	if s.Learn == nil || t < firstRefit || t%refitEvery != 0 || s.Joint != nil && !s.Joint.cold() {
 		return false
 	}
 	change := s.Learn.refit(s.engine, t)
@@ -284,7 +314,7 @@ func (s *Solver) settle() bool {
 		if s.Tol == 0 {
 			sd := math.Sqrt(s.engine.SumC[k])
 			limit = max(limit, posteriorTolerance*sd)
-			near = s.approach.left(k, moved) <= s.Reach*sd
+			near = s.approach.left(k, moved) <= s.Reach*sd || s.Joint != nil && s.Joint.moved[k] <= s.Reach*sd
 		}
 		if moved <= limit || near {
 			s.Settled[k]++

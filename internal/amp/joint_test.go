@@ -1,0 +1,157 @@
+package amp
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// A joint step leaves a fixed point where it is, with what the removal of means
+// adds.
+func TestJointStepAtAFixedPoint(t *testing.T) {
+	e, gain := maskEngine(t, 90, 120, 3)
+	s := NewSolver(e, e)
+	s.Tol, s.Damping = 1e-13, NewDamper(0.3, true)
+	if outcome, err := s.Run(context.Background(), 20000); outcome != Converged || err != nil {
+		t.Fatal(outcome, err, s.Change)
+	}
+	common, alike := e.Proportions()
+	j := newJoint(e, common, alike, false)
+	if j == nil {
+		t.Fatal("no joint system")
+	}
+	j.start()
+	j.stop()
+	j.step()
+	for k, moved := range j.moved {
+		if sd := math.Sqrt(e.SumC[k]); !(moved < 1e-7*sd) {
+			t.Errorf("signal %d: moved by %.2g standard deviations", k, moved/sd)
+		}
+	}
+	if g := j.gain(); g != gain {
+		t.Errorf("channel %v after the added noise is gone, expected %v", g, gain)
+	}
+}
+
+// alikeEngine is an engine on masks and signals that are much the same but for
+// a factor, with gains in [0.5, 1.5], and the truth.
+func alikeEngine(t *testing.T, seed uint64) (e *Engine, gain channel.Gain, x, s []float64) {
+	t.Helper()
+	const m, n, p = 240, 200, 16
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := make([]float64, m*n)
+	for i := range w {
+		w[i] = float64(rng.IntN(2)) * math.Sqrt(2.0/n)
+	}
+	op, err := operator.NewDense(m, n, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	centred, err := operator.RemoveMeans(op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gain = channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
+	e = New(Config{W: op, Centred: centred, Prior: prior.GaussBernoulli{Density: 0.15, SignalMean: 1.4, SignalVar: 1}, Channel: gain, P: p, Threads: 1})
+	for mu := range e.S { // before the readings
+		e.S[mu], e.SVar[mu] = gain.Prior.Moments()
+	}
+	x, s = make([]float64, p*n), make([]float64, m)
+	for i := range n {
+		usual := math.Abs(1.4 + rng.NormFloat64())
+		common := rng.Float64() < 0.15
+		for k := range p {
+			if common && rng.Float64() < 0.85 || !common && rng.Float64() < 0.05 {
+				x[k*n+i] = (0.5 + float64(k)/p) * (usual + 0.4*rng.NormFloat64())
+			}
+		}
+	}
+	for mu := range m {
+		s[mu] = 0.5 + rng.Float64()
+		for k := range p {
+			z := 1e-2 * rng.NormFloat64()
+			for i := range n {
+				z += w[mu*n+i] * x[k*n+i]
+			}
+			e.Y[mu*p+k] = z / s[mu]
+		}
+	}
+	return e, gain, x, s
+}
+
+// Where signals look alike AMP alone creeps, and is far too sure of the gains.
+func TestJointWhereSignalsLookAlike(t *testing.T) {
+	run := func(joint bool, seed uint64) (outcome Outcome, iterations int, error, pull float64) {
+		e, gain, x, truth := alikeEngine(t, seed)
+		s := NewSolver(e, e)
+		s.Damping, s.Gain, s.ScaleSteps = NewDamper(0, false), gain, true
+		if joint {
+			if s.Joint = NewJoint(e, false); s.Joint == nil {
+				_, alike := e.Proportions()
+				t.Fatalf("these signals do not look alike: %.3g", alike)
+			}
+		}
+		outcome, err := s.Run(context.Background(), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if joint {
+			s.Joint.Widen()
+		}
+		var xx, xt, tt, ss, st float64
+		for i, v := range e.X {
+			xx, xt, tt = xx+v*v, xt+v*x[i], tt+x[i]*x[i]
+		}
+		for mu, v := range e.S {
+			ss, st = ss+v*v, st+v*truth[mu]
+		}
+		for mu, v := range e.S {
+			d := v*st/ss - truth[mu]
+			pull += d * d / e.SVar[mu] / float64(e.M)
+		}
+		return outcome, s.Iterations, 1 - xt*xt/(xx*tt), pull
+	}
+	ratio := 0.0
+	const seeds = 4
+	for seed := range uint64(seeds) {
+		outcome, iterations, err, pull := run(true, seed)
+		_, aloneIterations, alone, alonePull := run(false, seed)
+		t.Logf("seed %d: %d, error %.3g, z² %.3g in %d; AMP alone %.3g, z² %.3g in %d", seed, outcome, err, pull, iterations, alone, alonePull, aloneIterations)
+		if outcome != Converged || !(err < alone) || !(pull < alonePull) {
+			t.Errorf("seed %d: no better than AMP alone", seed)
+		}
+		ratio += math.Log(alone/err) / seeds
+	}
+	if ratio = math.Exp(ratio); !(ratio > 4) {
+		t.Errorf("errors are smaller by a factor of %.3g", ratio)
+	}
+}
+
+// Signals that do not look alike are left to AMP.
+func TestJointOnlyForSignalsAlike(t *testing.T) {
+	e, _ := maskEngine(t, 90, 120, 3)
+	if _, alike := e.Proportions(); alike > Alike {
+		t.Fatalf("these signals look alike: %.3g", alike)
+	}
+	if NewJoint(e, false) != nil {
+		t.Error("a joint system for signals that do not look alike")
+	}
+	for mu := range e.M {
+		for k := range e.P {
+			e.Y[mu*e.P+k] = float64(k+1) * (1 + 0.01*float64(mu%3))
+		}
+	}
+	e.Y[0], e.Y[1], e.Y[2] = -e.Y[0], -e.Y[1], -e.Y[2] // a sign is as good as a gain
+	common, alike := e.Proportions()
+	if alike < 0.9999 || math.Abs(common[1]/common[0]-2) > 1e-12 {
+		t.Errorf("readings in fixed proportions: %v, %v of the power", common, alike)
+	}
+	if NewJoint(e, false) == nil {
+		t.Error("no joint system for signals that look alike")
+	}
+}
