@@ -182,10 +182,14 @@ func (m *model) learning() calamp.Learn {
 	return calamp.Learn{Noise: m.learns("noise-var"), Range: m.learns("s-range")}
 }
 
-// String is the model in a line, for the summary.
+// String is the model in a line, for the log of a test.
 func (m *model) String() string {
-	return fmt.Sprintf("density %s, non-zero entries of mean %s and variance %s, s in [%s, %s], noise variance %s",
-		short(m.Density), short(m.SignalMean), short(m.SignalVar), short(m.SRange[0]), short(m.SRange[1]), short(m.NoiseVar))
+	return (&signalPrior{Family: gaussBernoulli}).words(m) + ", " + m.channelWords()
+}
+
+// channelWords says what is known of the sensors.
+func (m *model) channelWords() string {
+	return fmt.Sprintf("s in [%s, %s], noise variance %s", short(m.SRange[0]), short(m.SRange[1]), short(m.NoiseVar))
 }
 
 // anchor is --anchor: mean=VALUE or sensor=ROW:VALUE.

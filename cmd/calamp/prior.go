@@ -18,6 +18,9 @@ import (
 type signalPrior struct {
 	Family     string            `json:"prior"`
 	Components []prior.Component `json:"components,omitempty"`
+
+	// Learned says that the components are only where learning starts; then they are what was found.
+	Learned bool `json:"components_learned,omitempty"`
 }
 
 const (
@@ -30,6 +33,11 @@ func (s *signalPrior) register(flags *pflag.FlagSet, family string) {
 	flags.Var(choice{&s.Family, []string{gaussBernoulli, nonNegative, "laplace", "mixture"}},
 		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component")
 	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
+}
+
+// registerLearnable adds the flag of a command that learns.
+func (s *signalPrior) registerLearnable(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.Learned, "learn-components", false, "learn weights, means and variances of the --component's, starting from those given")
 }
 
 // components is --component, which can be repeated.
@@ -67,6 +75,8 @@ func (s *signalPrior) complete(flags *pflag.FlagSet, m *model) error {
 		return usage("--prior mixture needs its --component weight,mean,variance, once for each")
 	case !mixture && len(s.Components) > 0:
 		return usage("--component is for --prior mixture")
+	case !mixture && s.Learned:
+		return usage("--learn-components is for --prior mixture")
 	}
 	if !s.plain() && slices.ContainsFunc(m.Learned, func(name string) bool { return name != "noise-var" && name != "s-range" }) {
 		return usage("--prior %s has no parameters that are learned: give their values in place of auto", s.Family)
@@ -79,6 +89,21 @@ func (s *signalPrior) complete(flags *pflag.FlagSet, m *model) error {
 		m.Assumed = slices.DeleteFunc(m.Assumed, func(assumed string) bool { return assumed == name })
 	}
 	return nil
+}
+
+// signal is the prior p of a run, with what is to be learned of it.
+func (s *signalPrior) signal(p prior.Prior) prior.Prior {
+	if m, ok := p.(prior.Mixture); ok && s.Learned {
+		return prior.LearnedMixture{Mixture: m}
+	}
+	return p
+}
+
+// takeResult takes what a run has learned.
+func (s *signalPrior) takeResult(p prior.Prior) {
+	if m, ok := p.(prior.LearnedMixture); ok {
+		s.Components = m.Components
+	}
 }
 
 // of is the prior with the model's parameters.
@@ -94,17 +119,26 @@ func (s *signalPrior) of(m *model) prior.Sampler {
 	return m.prior()
 }
 
-// words says what non-zero entries are like.
+// words says what signals are like.
 func (s *signalPrior) words(m *model) string {
+	density, mean, variance := short(m.Density), short(m.SignalMean), short(m.SignalVar)
 	switch s.Family {
 	case "laplace":
-		return fmt.Sprintf("a density of %g, non-zero entries two-sided exponential of variance %g", m.Density, m.SignalVar)
+		return fmt.Sprintf("density %s, non-zero entries two-sided exponential of variance %s", density, variance)
 	case "mixture":
-		return "a mixture of " + plural(len(s.Components), "Gaussian")
+		return "components " + strings.Join(s.componentWords(), ", ")
 	case nonNegative:
-		return fmt.Sprintf("a density of %g, non-zero entries N(%g, %g) cut to x ≥ 0", m.Density, m.SignalMean, m.SignalVar)
+		return fmt.Sprintf("density %s, non-zero entries N(%s, %s) cut to x ≥ 0", density, mean, variance)
 	}
-	return fmt.Sprintf("a density of %g, non-zero entries of mean %g and variance %g", m.Density, m.SignalMean, m.SignalVar)
+	return fmt.Sprintf("density %s, non-zero entries of mean %s and variance %s", density, mean, variance)
+}
+
+// learned names what is learned of it, beside the model's flags.
+func (s *signalPrior) learned() []string {
+	if s.Learned {
+		return []string{"components"}
+	}
+	return nil
 }
 
 // plain reports the family that everything else is derived for.
@@ -116,8 +150,15 @@ func (s *signalPrior) fields() []report.Field {
 		return nil
 	}
 	fields := []report.Field{{Name: "Prior of the signals", Value: s.Family}}
-	for _, c := range s.Components {
-		fields = append(fields, report.Field{Name: "Component", Value: fmt.Sprintf("%s × N(%s, %s)", short(c.Weight), short(c.Mean), short(c.Var))})
+	for _, text := range s.componentWords() {
+		fields = append(fields, report.Field{Name: "Component", Value: text})
 	}
 	return fields
+}
+
+func (s *signalPrior) componentWords() (words []string) {
+	for _, c := range s.Components {
+		words = append(words, fmt.Sprintf("%s × N(%s, %s)", short(c.Weight), short(c.Mean), short(c.Var)))
+	}
+	return words
 }

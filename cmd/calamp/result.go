@@ -147,8 +147,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	var text summary
 	text.line("problem", "%v", sizeOf(data))
 	text.line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
-	if len(s.model.Learned) > 0 {
-		text.line("model", "%v; %s learned", &s.model, strings.Join(s.model.Learned, ", "))
+	if learned := slices.Concat(s.prior.learned(), s.model.Learned); len(learned) > 0 {
+		text.line("model", "%s, %s; %s learned", s.prior.words(&s.model), s.model.channelWords(), strings.Join(learned, ", "))
 	}
 	if res.MeansRemoved {
 		text.line("matrix", "%s", meansRemoved)

@@ -82,6 +82,7 @@ exactly t iterations of it.`,
 	s.model.registerLearnable(flags, modelFlags...)
 	flags.Var(anchor{&s.anchor}, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.register(flags, gaussBernoulli)
+	s.prior.registerLearnable(flags)
 	s.solver.register(flags)
 	s.faults.register(flags)
 	s.memory = memory.Total() / 2
@@ -137,7 +138,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		s.note("%s", text)
 	}
 	s.model.guess(data.W, data.Y)
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.prior.of(&s.model)), Channel: s.faults.channel(s.model.channel())}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.prior.signal(s.prior.of(&s.model))), Channel: s.faults.channel(s.model.channel())}
 	opt := s.solver.options()
 	opt.Learn, opt.Anchor = s.model.learning(), s.anchor
 	res, err := s.solve(ctx, "solving", problem, opt)
@@ -148,6 +149,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return usage("%s: %w", s.source(args), err)
 	}
 	s.model.takeResult(res)
+	s.prior.takeResult(res.Prior)
 	s.warnings(res)
 	var others comparisons
 	if s.others && err == nil {
