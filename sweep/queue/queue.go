@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,10 +38,11 @@ type task struct {
 // The version of the points' computation is in all names: a worker of another
 // version never sees a task whose rows it would make differently.
 var (
-	taskSubject = fmt.Sprintf("calamp.sweep.v%d.tasks", sweep.Version)
-	rowSubject  = fmt.Sprintf("calamp.sweep.v%d.rows", sweep.Version)
-	taskStream  = fmt.Sprintf("CALAMP_SWEEP_V%d_TASKS", sweep.Version)
-	rowStream   = fmt.Sprintf("CALAMP_SWEEP_V%d_ROWS", sweep.Version)
+	taskSubject  = fmt.Sprintf("calamp.sweep.v%d.tasks", sweep.Version)
+	rowSubject   = fmt.Sprintf("calamp.sweep.v%d.rows", sweep.Version)
+	ownerSubject = fmt.Sprintf("calamp.sweep.v%d.owner", sweep.Version)
+	taskStream   = fmt.Sprintf("CALAMP_SWEEP_V%d_TASKS", sweep.Version)
+	rowStream    = fmt.Sprintf("CALAMP_SWEEP_V%d_ROWS", sweep.Version)
 )
 
 const (
@@ -130,6 +132,11 @@ func (q *Queue) Run(ctx context.Context, job *Job, finish func()) error {
 		r.wanted[p.Key()] = true
 	}
 	always := context.WithoutCancel(ctx)
+	release, err := r.claim()
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := r.open(always); err != nil {
 		return err
 	}
@@ -139,8 +146,7 @@ func (q *Queue) Run(ctx context.Context, job *Job, finish func()) error {
 	if err := r.publish(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	err := r.collect(ctx, false)
-	if err != nil {
+	if err = r.collect(ctx, false); err != nil {
 		err = errors.Join(err, r.withdraw(always))
 		finish()
 		if ctx.Err() == nil {
@@ -158,6 +164,29 @@ type run struct {
 	id     string
 	wanted map[string]bool // keys without a row
 	back   jetstream.Consumer
+}
+
+// claim makes sure that nobody else collects the rows of this job: two would
+// share them out between them. While it holds the job it answers whoever asks.
+func (r *run) claim() (release func(), err error) {
+	conn, subject := r.js.Conn(), ownerSubject+"."+r.id
+	switch m, err := conn.Request(subject, nil, signOfLife); {
+	case err == nil:
+		return nil, fmt.Errorf("the rows of this sweep are being collected by another run, on %s", m.Data)
+	case !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrTimeout):
+		return nil, fmt.Errorf("asking who collects this sweep: %w", err)
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "an unknown machine"
+	}
+	answer, err := conn.Subscribe(subject, func(m *nats.Msg) {
+		_ = m.Respond([]byte(fmt.Sprintf("%s (process %d)", name, os.Getpid()))) // who asks asks once more
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming this sweep: %w", err)
+	}
+	return func() { _ = answer.Unsubscribe() }, nil // nobody is left to tell
 }
 
 func (r *run) open(ctx context.Context) (err error) {

@@ -2,7 +2,9 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +49,36 @@ func (r *rows) each(more []sweep.Row) error {
 	defer r.Unlock()
 	r.all = append(r.all, more...)
 	return nil
+}
+
+// Two that collect the rows of one sweep would share them out: the second is
+// refused, and may come back when the first is gone.
+func TestOneCollector(t *testing.T) {
+	t.Parallel()
+	q := opened(t, 0)
+	first, stop := context.WithCancel(t.Context())
+	job := Job{Points: points(t, 3), Missing: points(t, 3), Batch: 1, Each: new(rows).each}
+	ended := make(chan error)
+	go func() { ended <- q.Run(first, &job, func() {}) }()
+	second := job
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := q.Run(ctx, &second, func() {})
+		cancel()
+		if err != nil && strings.Contains(err.Error(), "another run, on ") {
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("never refused")
+		}
+	}
+	stop()
+	<-ended
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := q.Run(ctx, &second, func() {}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the first has gone: %v", err)
+	}
 }
 
 // A point on which every worker dies becomes a row of its own class.
