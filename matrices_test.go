@@ -39,6 +39,24 @@ func TestMatricesOfInstruments(t *testing.T) {
 }
 
 // What does not converge, or only to something wrong, says so and why.
+// A run on correlated columns that blows up in its first iterations begins anew,
+// with more damping.
+func TestBlownUpRunBeginsAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	te := small()
+	te.N, te.M, te.P, te.NoiseVar = 500, 400, 10, 1e-4
+	if err := te.Matrix.UnmarshalText([]byte("correlated:0.7")); err != nil {
+		t.Fatal(err)
+	}
+	p, truth := draw(t, te, 3)
+	res := solve(t, p, nil)
+	if e := calamp.Score(res.X, nil, truth).XMSEScaled; !(e < 2e-4) {
+		t.Errorf("error %.2g; %s", e, res.Reason)
+	}
+}
+
 func TestCauses(t *testing.T) {
 	for _, c := range []struct {
 		matrix string

@@ -20,6 +20,7 @@ type Damper struct {
 	last     float64 // change of the latest accepted step
 	usual    float64 // misfit of accepted steps, a running mean
 	refusals int     // in a row
+	restarts int
 	floor    float64 // least damping, raised when the iteration makes no headway
 
 	// Sums of the logarithm of the change over the present window of accepted
@@ -46,6 +47,11 @@ const (
 	// After this many refusals in a row the step is taken all the same: the
 	// state itself must be left.
 	mostRefusals = 4
+
+	// The damping of a run that is begun anew is at least half the way from
+	// leastRestart to 1.
+	mostRestarts = 2
+	leastRestart = 0.4
 
 	// relax is how fast the damping returns to its floor.
 	relax = 0.95
@@ -101,6 +107,17 @@ func (d *Damper) reject(change, misfit float64) bool {
 	d.watch(change)
 	d.now = max(d.floor, relax*d.now)
 	return false
+}
+
+// restart is for a run that begins anew, which needs more damping from its
+// first iterations on than the last time; false when enough was tried.
+func (d *Damper) restart() bool {
+	if !d.adaptive || d.restarts == mostRestarts {
+		return false
+	}
+	floor := 1 - 0.5*(1-max(d.floor, leastRestart))
+	*d = Damper{adaptive: true, now: floor, floor: floor, previous: math.Inf(1), restarts: d.restarts + 1}
+	return true
 }
 
 // watch raises the floor when the change has stopped falling.

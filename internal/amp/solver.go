@@ -129,6 +129,10 @@ const (
 	// driftBelow is the change below which estimates no longer grow from nothing.
 	driftBelow = 1e-2
 
+	// lostPower is the power of the estimates, relative to what the model
+	// expects, that no run comes back from.
+	lostPower = 100
+
 	// blowUp is a growth of the estimates between two iterations that no
 	// convergent run shows.
 	blowUp = 1e6
@@ -171,6 +175,14 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		}
 		s.drift = 0
 		line.Change = s.measureChange()
+		if s.lost() && damping.restart() {
+			s.engine.Reset()
+			s.Scale = 1
+			s.approach.forget()
+			clear(s.Settled)
+			nextScale = t + firstScaleStep
+			continue
+		}
 		if damping.reject(line.Change, s.engine.Misfit()) {
 			s.step.Restore()
 			continue
@@ -325,6 +337,22 @@ func (s *Solver) settle() bool {
 	}
 	s.approach.add(s.counted)
 	return all
+}
+
+// lost reports whether the estimates have blown up without a way back: they have
+// far more power than the model gives any signal. A model that is learned moves
+// with them, a stream has a past that moved, too, and full covariances have
+// more state than [Engine.Reset] knows.
+func (s *Solver) lost() bool {
+	e := s.engine
+	if s.step != Iteration(e) || s.Learn != nil || e.PastTau != nil || e.PastField != nil {
+		return false
+	}
+	power := 0.0
+	for _, norm := range e.Norm {
+		power += norm * norm
+	}
+	return power > lostPower*float64(len(e.X))*(e.Prior.Variance()+e.Prior.Mean()*e.Prior.Mean())
 }
 
 // finite reports whether the estimates can be returned.
