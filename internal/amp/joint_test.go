@@ -86,6 +86,9 @@ func alikeEngine(t *testing.T, seed uint64) (e *Engine, gain channel.Gain, x, s 
 
 // Where signals look alike AMP alone creeps, and is far too sure of the gains.
 func TestJointWhereSignalsLookAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	run := func(joint bool, seed uint64) (outcome Outcome, iterations int, error, pull float64) {
 		e, gain, x, truth := alikeEngine(t, seed)
 		s := NewSolver(e, e)
