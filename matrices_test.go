@@ -38,7 +38,6 @@ func TestMatricesOfInstruments(t *testing.T) {
 	}
 }
 
-// What does not converge, or only to something wrong, says so and why.
 // A run on correlated columns that blows up in its first iterations begins anew,
 // with more damping.
 func TestBlownUpRunBeginsAnew(t *testing.T) {
@@ -57,6 +56,7 @@ func TestBlownUpRunBeginsAnew(t *testing.T) {
 	}
 }
 
+// What does not converge, or only to something wrong, says so and why.
 func TestCauses(t *testing.T) {
 	for _, c := range []struct {
 		matrix string

@@ -77,7 +77,7 @@ type run struct {
 	status Status
 	reason string
 
-	scaleSD float64
+	scaleSD float64 // before the joint system widened the variances
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {

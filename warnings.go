@@ -55,8 +55,7 @@ func (r *run) warnAlike(res *Result) *Warning {
 	if r.solver.Joint == nil || res.Status != Converged {
 		return nil
 	}
-	_, alike := r.engine.Proportions()
-	return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", alike)}
+	return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", r.solver.Joint.Alike)}
 }
 
 func (r *run) warnSignals(res *Result) *Warning {

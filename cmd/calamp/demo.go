@@ -75,7 +75,7 @@ the readings.`,
 	flags.Var(ensembleValue{&d.matrix}, "matrix-kind", "kind of W, as in simulate: binary for masks of 0 and 1")
 	flags.Uint64Var(&d.seed, "seed", d.seed, "seed of the matrix, the gains and the noise")
 	d.model.register(flags)
-	d.prior.register(flags, "nonnegative")
+	d.prior.register(flags, nonNegative)
 	d.solver.register(flags)
 	flags.StringVar(&d.report, "report", d.report, "write the report to this .html; '' for none")
 	flags.BoolVar(&d.json, "json", false, "print one JSON object in place of the table")

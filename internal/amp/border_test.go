@@ -11,13 +11,13 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// maskEngine is an engine on masks of 0 and 1, without their means.
-func maskEngine(t *testing.T, m, n, p int) (*Engine, channel.Gain) {
+// onMasks is an engine without readings on masks of 0 and size, without their
+// means, and the masks.
+func onMasks(t *testing.T, rng *rand.Rand, m, n, p int, size float64, prior prior.Prior, gain channel.Gain) (*Engine, []float64) {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(3, 4))
 	w := make([]float64, m*n)
 	for i := range w {
-		w[i] = float64(rng.IntN(2)) / math.Sqrt(float64(n))
+		w[i] = float64(rng.IntN(2)) * size
 	}
 	op, err := operator.NewDense(m, n, w)
 	if err != nil {
@@ -27,8 +27,15 @@ func maskEngine(t *testing.T, m, n, p int) (*Engine, channel.Gain) {
 	if err != nil || centred == nil {
 		t.Fatal(centred, err)
 	}
+	return New(Config{W: op, Centred: centred, Prior: prior, Channel: gain, P: p, Threads: 1}), w
+}
+
+// maskEngine is an engine on masks and signals that differ.
+func maskEngine(t *testing.T, m, n, p int) (*Engine, channel.Gain) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 4))
 	gain := channel.Gain{Prior: channel.Uniform(0.9, 1.1), NoiseVar: 1e-4}
-	e := New(Config{W: op, Centred: centred, Prior: prior.GaussBernoulli{Density: 0.2, SignalMean: 0.3, SignalVar: 1}, Channel: gain, P: p, Threads: 1})
+	e, w := onMasks(t, rng, m, n, p, 1/math.Sqrt(float64(n)), prior.GaussBernoulli{Density: 0.2, SignalMean: 0.3, SignalVar: 1}, gain)
 	for k := range p {
 		x := make([]float64, n)
 		for i := range x {

@@ -32,12 +32,10 @@ const (
 //	Σₖ [log Z_in(λ_k + m t_k, Σ_k) - log Z_in(λ_k, Σ_k)] - m²/2v > 0
 //
 // with the posterior variance v of m, the gains being free. It moves the best
-// of these, where they are, and leaves it to the next step to move the gains.
+// of these, where they are, and leaves it to the step to move the gains. It uses up
+// [jointSignal.follow] of the system, which the step itself needs no more.
 func (j *Joint) shift() (any bool) {
 	e := j.engine
-	if !j.assemble() || !j.solvable() {
-		return false
-	}
 	variance := j.commonVariance()
 	lambda, sigma := make([]float64, e.P), make([]float64, e.P)
 	for i, v := range variance {

@@ -41,6 +41,8 @@ import (
 // And entries whose estimates are all off by the same multiple of what the
 // signals have in common are looked for, see [Joint.shift].
 type Joint struct {
+	Alike float64 // part of the readings' power in common proportions
+
 	engine *Engine
 	w      *mat.Dense // M×N
 	border *mat.Dense // extra×M: the further columns of a centred W; nil without
@@ -168,7 +170,7 @@ func newJoint(e *Engine, common []float64, alike float64, learned bool) *Joint {
 		return nil
 	}
 	j := &Joint{
-		engine: e, common: common, w: mat.NewDense(e.M, e.N, nil),
+		Alike: alike, engine: e, common: common, w: mat.NewDense(e.M, e.N, nil),
 		tau: make([]float64, e.M), ds: make([]float64, e.M),
 		gains:   blas64.Symmetric{N: e.M, Stride: e.M, Data: make([]float64, e.M*e.M), Uplo: blas.Upper},
 		signals: make([]jointSignal, e.P), moved: make([]float64, e.P), shifts: make([]int, e.N),
@@ -252,10 +254,17 @@ func (j *Joint) due(t int) bool { return t%jointEvery == 0 }
 // gain is the channel of working sensors at present.
 func (j *Joint) gain() channel.Gain { return channel.Unwrap(j.engine.Channel).(channel.Gain) }
 
-// step moves gains and signals, or nothing where the system is beyond double precision.
-func (j *Joint) step() {
+// step moves gains and signals, or nothing where the system is beyond double
+// precision. When asked it looks for entries to be shifted first.
+func (j *Joint) step(shift bool) {
 	if !j.assemble() || !j.solvable() {
 		return
+	}
+	if shift && j.shift() {
+		defer j.unsettle()
+		if !j.assemble() || !j.solvable() {
+			return
+		}
 	}
 	e := j.engine
 	clear(j.ds)
@@ -281,7 +290,8 @@ func (j *Joint) step() {
 func (j *Joint) assemble() bool {
 	e := j.engine
 	noise := j.gain().NoiseVar
-	least := max(noise, jointNoise*sum(e.V)/float64(len(e.V)))
+	v, _ := e.MeanV()
+	least := max(noise, jointNoise*v)
 	parallel.Run(e.P, e.Threads, func(k int) {
 		j.read(k, noise, least)
 		j.choose(k)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -27,7 +26,7 @@ func TestJointStepAtAFixedPoint(t *testing.T) {
 	}
 	j.start()
 	j.stop()
-	j.step()
+	j.step(false)
 	for k, moved := range j.moved {
 		if sd := math.Sqrt(e.SumC[k]); !(moved < 1e-7*sd) {
 			t.Errorf("signal %d: moved by %.2g standard deviations", k, moved/sd)
@@ -44,20 +43,8 @@ func alikeEngine(t *testing.T, seed uint64) (e *Engine, gain channel.Gain, x, s 
 	t.Helper()
 	const m, n, p = 240, 200, 16
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := make([]float64, m*n)
-	for i := range w {
-		w[i] = float64(rng.IntN(2)) * math.Sqrt(2.0/n)
-	}
-	op, err := operator.NewDense(m, n, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	centred, err := operator.RemoveMeans(op)
-	if err != nil {
-		t.Fatal(err)
-	}
 	gain = channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
-	e = New(Config{W: op, Centred: centred, Prior: prior.GaussBernoulli{Density: 0.15, SignalMean: 1.4, SignalVar: 1}, Channel: gain, P: p, Threads: 1})
+	e, w := onMasks(t, rng, m, n, p, math.Sqrt(2.0/n), prior.GaussBernoulli{Density: 0.15, SignalMean: 1.4, SignalVar: 1}, gain)
 	for mu := range e.S { // before the readings
 		e.S[mu], e.SVar[mu] = gain.Prior.Moments()
 	}

@@ -228,17 +228,10 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	return AtLimit, nil
 }
 
-// moveJointly is a step of Joint, and a shift where the iteration and the model
+// moveJointly is a step of Joint, with shifts where the iteration and the model
 // have come to rest.
 func (s *Solver) moveJointly(change float64) {
-	shifted := false
-	if s.Joint.last() && change < shiftBelow && (s.Learn == nil || s.Learn.moved < 1) {
-		shifted = s.Joint.shift()
-	}
-	s.Joint.step()
-	if shifted {
-		s.Joint.unsettle()
-	}
+	s.Joint.step(s.Joint.last() && change < shiftBelow && (s.Learn == nil || s.Learn.moved < 1))
 }
 
 // learn re-fits the model when it is time, and reports whether it moved.
