@@ -11,13 +11,20 @@ package channel
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Channel computes the output functions for a block of consecutive sensors. A
-// user's own channel is one type with this method; it is called from several
-// goroutines at once, on different blocks.
+// user's own channel is one type with these methods. Solvers find out what else
+// it can do from the further interfaces of this package that it implements:
+// [Calibrating], [Noisy], [Correlated], [Clipping].
 type Channel interface {
+	// Output fills the outputs of a block. It is called from several goroutines
+	// at once, on different blocks.
 	Output(b *Block)
+
+	// Validate reports a parameter that describes no channel.
+	Validate() error
 }
 
 // Block is the view of sensors First … First+rows-1 that a channel is given.
@@ -29,28 +36,41 @@ type Block struct {
 	// channel must set its G and DG to zero.
 	Y, Omega, V []float64
 
-	// In: what the sensors' posterior already holds from earlier samples
-	// (paper, "Online cal-AMP"): precision, precision times mean, and number of
-	// samples absorbed. Nil offline.
-	PastTau, PastB, PastCount []float64
+	// In: the statistics of earlier samples (paper, "Online cal-AMP"), which the
+	// sensors' posterior already holds: rows×width, all zero where there were none,
+	// and empty for a channel that keeps no statistics.
+	Past []float64
 
 	// Out: g = ∂_ω log Z_out and its derivative ∂_ω g, ≤ 0 where Z_out is
 	// log-concave.
 	G, DG []float64
 
-	// Out, for channels that calibrate: the sufficient statistics of s (see
-	// [Gain]), its posterior mean and variance. Others leave S = 1, SVar = 0.
-	Tau, B, Count, S, SVar []float64
+	// Out, for channels that calibrate: the statistics of s, those of Past
+	// included (rows×width, see [Calibration]), its posterior mean and variance.
+	// Others leave S = 1, SVar = 0.
+	Stats, S, SVar []float64
 
 	// Out: log Z_out of each sensor.
 	LogZ []float64
 
-	// Out: the probability that a sensor is broken; only [Faulty] writes it.
+	// The probability that a sensor is broken. Out for [Faulty], which alone
+	// writes it; in for what looks along the global scale, where a sensor has
+	// the weight 1-Broken.
 	Broken []float64
 }
 
 // Rows is the number of sensors in the block.
 func (b *Block) Rows() int { return len(b.S) }
+
+// statsOf are the statistics of one sensor of the block; empty where there are none.
+func (b *Block) statsOf(row int) []float64 {
+	width := len(b.Stats) / b.Rows()
+	return b.Stats[row*width : (row+1)*width]
+}
+
+func anyInfinite(v []float64) bool {
+	return slices.ContainsFunc(v, func(x float64) bool { return math.IsInf(x, 0) })
+}
 
 // AWGN is the calibrated channel: gains known (all one when S is nil), Gaussian
 // noise of variance NoiseVar before the division. It is ordinary compressed
@@ -76,6 +96,9 @@ func (c AWGN) Validate() error {
 	return validNoise(c.NoiseVar)
 }
 
+// Noise implements [Noisy].
+func (c AWGN) Noise() float64 { return c.NoiseVar }
+
 // Output implements [Channel].
 func (c AWGN) Output(b *Block) {
 	for row := range b.Rows() {
@@ -100,6 +123,34 @@ func (c AWGN) Output(b *Block) {
 		}
 		b.LogZ[row] = -0.5 * (quadratic + product.log())
 	}
+}
+
+// Noisy is a channel with Gaussian noise before the reading, whose variance can be
+// learned, and to which more can be added.
+type Noisy interface {
+	Channel
+	Noise() float64              // its variance
+	WithNoise(v float64) Channel // with noise of variance v in addition
+}
+
+// NoiseOf is the noise variance of a channel; 0 where it has none.
+func NoiseOf(c Channel) float64 {
+	if c, ok := c.(Noisy); ok {
+		return c.Noise()
+	}
+	return 0
+}
+
+// Quadratic returns Σ (1-π) ω²/(V+Δ) over the readings of a block that are
+// present, added to sum: the part of minus twice the log-evidence of Gaussian noise
+// of variance Δ that is quadratic in the signals' scale.
+func Quadratic(sum float64, b *Block, noise float64) float64 {
+	for j, y := range b.Y {
+		if !math.IsNaN(y) {
+			sum += (1 - b.Broken[j/b.P]) * (b.Omega[j] * (b.Omega[j] / (b.V[j] + noise)))
+		}
+	}
+	return sum
 }
 
 func validNoise(v float64) error {

@@ -12,7 +12,7 @@ func block(y, omega, v []float64) *Block {
 	return &Block{
 		P: p, Y: y, Omega: omega, V: v,
 		G: make([]float64, p), DG: make([]float64, p),
-		Tau: make([]float64, 1), B: make([]float64, 1), Count: make([]float64, 1),
+		Past: make([]float64, gainWidth), Stats: make([]float64, gainWidth),
 		S: make([]float64, 1), SVar: make([]float64, 1), LogZ: make([]float64, 1), Broken: make([]float64, 1),
 	}
 }
@@ -85,7 +85,7 @@ func TestMissingReadingIsAsIfItWereNotThere(t *testing.T) {
 			if with.G[0] != 0 || with.DG[0] != 0 {
 				t.Fatalf("%T: missing reading has g = %g, ∂g = %g", c, with.G[0], with.DG[0])
 			}
-			if with.S[0] != without.S[0] || with.SVar[0] != without.SVar[0] || with.Count[0] != without.Count[0] || with.LogZ[0] != without.LogZ[0] || with.Broken[0] != without.Broken[0] {
+			if with.S[0] != without.S[0] || with.SVar[0] != without.SVar[0] || with.Stats[readings] != without.Stats[readings] || with.LogZ[0] != without.LogZ[0] || with.Broken[0] != without.Broken[0] {
 				t.Fatalf("%T: a missing reading changed the posterior of s", c)
 			}
 		}
@@ -107,7 +107,7 @@ func TestCorrelatedOutputReducesToDiagonal(t *testing.T) {
 		} {
 			b := block(y, omega, v)
 			c.Output(b)
-			s := &Sensor{Y: y, Omega: omega, V: make([]float64, p*p), G: make([]float64, p), DG: make([]float64, p*p)}
+			s := &Sensor{Y: y, Omega: omega, V: make([]float64, p*p), Stats: make([]float64, gainWidth), G: make([]float64, p), DG: make([]float64, p*p)}
 			for k := range p {
 				s.V[k*p+k] = v[k]
 			}
@@ -132,17 +132,18 @@ func TestCorrelatedOutputReducesToDiagonal(t *testing.T) {
 
 func TestScaleDerivatives(t *testing.T) {
 	c := Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-3}
-	count, tau, b := []float64{3, 5}, []float64{40, 2000}, []float64{45, 1900}
+	stats := append(GainStats(40, 45, 3), GainStats(2000, 1900, 5)...)
 	evidence := func(scale float64) float64 {
 		total := 0.0
-		for mu := range tau {
-			l, _, _ := c.Prior.posterior(count[mu], tau[mu], scale*b[mu])
+		for mu := range 2 {
+			s := gainStats(stats, mu)
+			l, _, _ := c.Prior.posterior(s[readings], s[precision], scale*s[field])
 			total += l
 		}
 		return total
 	}
 	const h = 1e-4
-	first, second := c.ScaleDerivatives(1, nil, count, tau, b)
+	first, second := c.ScaleDerivatives(1, &Block{Stats: stats, Broken: make([]float64, 2)})
 	if want := (evidence(1+h) - evidence(1-h)) / (2 * h); math.Abs(first-want) > 1e-5*math.Abs(want) {
 		t.Errorf("first derivative %g, difference quotient %g", first, want)
 	}
@@ -155,7 +156,7 @@ func TestExcess(t *testing.T) {
 	p := Uniform(0.9, 1.1)
 	for _, c := range []struct{ s, want float64 }{{1, 0}, {1.1 + 5e-3, 5}, {0.9 - 3e-3, -3}} {
 		const tau = 1e6
-		if got := p.Excess(0, tau, tau*c.s); math.Abs(got-c.want) > 1e-6 {
+		if got := p.Excess(GainStats(tau, tau*c.s, 0)); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("posterior around %g: %g standard deviations outside, want %g", c.s, got, c.want)
 		}
 	}

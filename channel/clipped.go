@@ -2,6 +2,7 @@ package channel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/internal/quadrature"
 )
@@ -25,18 +26,36 @@ import (
 // noInfluence is u above which a clipped reading is no surprise: Φ(u) is 1.
 const noInfluence = 9
 
-// Clips reports whether a reading is clipped.
-func (c Gain) Clips(y float64) bool { return c.Saturation > 0 && math.Abs(y) >= c.Saturation }
+// Clipping is a channel whose sensors may saturate.
+type Clipping interface {
+	Channel
 
-// ClipsAny reports whether some reading of a sensor is clipped.
-func (c Gain) ClipsAny(y []float64) bool {
+	// Limit is the size of a reading at which sensors clip; 0 where they do not.
+	Limit() float64
+}
+
+// LimitOf is the size of a reading at which the sensors of c clip; 0 where they do not.
+func LimitOf(c Channel) float64 {
+	if c, ok := c.(Clipping); ok {
+		return c.Limit()
+	}
+	return 0
+}
+
+// Clipped reports whether a reading is clipped at a limit (see [LimitOf]).
+func Clipped(y, limit float64) bool { return limit > 0 && math.Abs(y) >= limit }
+
+// AnyClipped reports whether one of several readings is.
+func AnyClipped(y []float64, limit float64) bool {
 	for _, v := range y {
-		if c.Clips(v) {
+		if Clipped(v, limit) {
 			return true
 		}
 	}
 	return false
 }
+
+func (c Gain) clips(y float64) bool { return Clipped(y, c.Saturation) }
 
 // outputClipped is Output with clipped readings: first without them, then anew
 // for the sensors that have some.
@@ -45,19 +64,19 @@ func (c Gain) outputClipped(b *Block) {
 	plain.Y = make([]float64, len(b.Y))
 	for j, y := range b.Y {
 		plain.Y[j] = y
-		if c.Clips(y) {
+		if c.clips(y) {
 			plain.Y[j] = math.NaN()
 		}
 	}
 	c.output(&plain)
 	for row := range b.Rows() {
 		from, to := row*b.P, (row+1)*b.P
-		if !c.ClipsAny(b.Y[from:to]) {
+		if !AnyClipped(b.Y[from:to], c.Saturation) {
 			continue
 		}
 		q := &clippedPosterior{gain: c, y: b.Y[from:to], omega: b.Omega[from:to], v: b.V[from:to]}
 		if far := b.S[row] + 10*math.Sqrt(b.SVar[row]); q.surprising(min(far, c.Prior.Hi)) {
-			q.integrate(b.Count[row], b.Tau[row], b.B[row])
+			q.integrate(gainStats(b.Stats, row), 1)
 			q.output(b, row)
 		}
 	}
@@ -74,24 +93,25 @@ type clippedPosterior struct {
 // at s or where s is less.
 func (q *clippedPosterior) surprising(s float64) bool {
 	for k, y := range q.y {
-		if q.gain.Clips(y) && q.u(k, s) < noInfluence {
+		if q.gain.clips(y) && q.u(k, s) < noInfluence {
 			return true
 		}
 	}
 	return false
 }
 
-// integrate takes in the statistics of the readings that are not clipped.
-func (q *clippedPosterior) integrate(n, tau, b float64) {
+// integrate takes in the statistics of the readings that are not clipped, with
+// their B multiplied by scale.
+func (q *clippedPosterior) integrate(stats *[gainWidth]float64, scale float64) {
 	var turns []quadrature.Turn
 	for k, y := range q.y {
-		if q.gain.Clips(y) {
+		if q.gain.clips(y) {
 			at := math.Copysign(q.omega[k], q.omega[k]*y) / q.gain.Saturation // where u = 0
 			turns = append(turns, quadrature.Turn{At: at, Width: math.Sqrt(q.d(k)) / q.gain.Saturation})
 		}
 	}
 	p := q.gain.Prior
-	q.Factored = quadrature.NewFactored(n, tau+p.Precision, b+p.Precision*p.Center, p.Lo, p.Hi, q.logFactor, turns)
+	q.Factored = quadrature.NewFactored(stats[readings], stats[precision]+p.Precision, scale*stats[field]+p.Precision*p.Center, p.Lo, p.Hi, q.logFactor, turns)
 }
 
 func (q *clippedPosterior) d(k int) float64 {
@@ -108,7 +128,7 @@ func (q *clippedPosterior) u(k int, s float64) float64 {
 // logFactor is what the clipped readings say of s, and its derivative.
 func (q *clippedPosterior) logFactor(s float64) (value, slope float64) {
 	for k, y := range q.y {
-		if !q.gain.Clips(y) {
+		if !q.gain.clips(y) {
 			continue
 		}
 		if u := q.u(k, s); u < noInfluence {
@@ -126,7 +146,7 @@ func (q *clippedPosterior) given(k int, offset float64) (g, dg float64) {
 	switch {
 	case math.IsNaN(y):
 		return 0, 0
-	case !q.gain.Clips(y):
+	case !q.gain.clips(y):
 		return (s*y - q.omega[k]) / d, -1 / d
 	}
 	u := q.u(k, s)
@@ -164,23 +184,24 @@ func (q *clippedPosterior) output(b *Block, row int) {
 		j := row*b.P + k
 		b.G[j], b.DG[j] = q.moments(g, dg)
 		b.DG[j] = min(0, b.DG[j])
-		if d := q.d(k); !math.IsNaN(y) && !q.gain.Clips(y) {
+		if d := q.d(k); !math.IsNaN(y) && !q.gain.clips(y) {
 			outside -= 0.5 * (q.omega[k]*(q.omega[k]/d) + math.Log(2*math.Pi*d))
 		}
 	}
 	b.LogZ[row] = q.LogMass - q.gain.Prior.logMass() + outside
 }
 
-// ClippedScale returns the first and second derivative in c of log Z_out of one
-// sensor with clipped readings when ω is multiplied by c; n, τ and B are the
-// statistics of its other readings (see [Gain]).
-func (c Gain) ClippedScale(scale float64, y, omega, v []float64, n, tau, b float64) (first, second float64) {
+// sensorScale returns the first and second derivative in c, at c = scale, of log
+// Z_out of one sensor with clipped readings when its ω are multiplied by c.
+func (c Gain) sensorScale(scale float64, b *Block, row int) (first, second float64) {
+	from, to := row*b.P, (row+1)*b.P
+	omega := b.Omega[from:to]
 	scaled := make([]float64, len(omega))
 	for k, w := range omega {
 		scaled[k] = scale * w
 	}
-	q := &clippedPosterior{gain: c, y: y, omega: scaled, v: v}
-	q.integrate(n, tau, scale*b)
+	q := &clippedPosterior{gain: c, y: b.Y[from:to], omega: scaled, v: b.V[from:to]}
+	q.integrate(gainStats(b.Stats, row), scale)
 	g, dg := make([]float64, len(q.Weight)), make([]float64, len(q.Weight))
 	for k, w := range omega {
 		for i, u := range q.Offset {
@@ -190,4 +211,54 @@ func (c Gain) ClippedScale(scale float64, y, omega, v []float64, n, tau, b float
 		}
 	}
 	return q.moments(g, dg)
+}
+
+// unclipped is b with the sensors that have clipped readings left out by their
+// weight: their evidence along the scale is not closed, see clippedRows.
+func (c Gain) unclipped(b *Block) *Block {
+	rest := *b
+	rest.Broken = slices.Clone(b.Broken)
+	for row := range b.Rows() {
+		if AnyClipped(b.Y[row*b.P:(row+1)*b.P], c.Saturation) {
+			rest.Broken[row] = 1
+		}
+	}
+	return &rest
+}
+
+func (c Gain) clippedQuadratic(sum float64, b *Block) float64 {
+	return Quadratic(sum, c.unclipped(b), c.NoiseVar)
+}
+
+func (c Gain) clippedScale(scale float64, b *Block) (first, second float64) {
+	first, second = c.Prior.scaleDerivatives(scale, c.unclipped(b).Broken, b.Stats)
+	f, s := c.clippedRows(scale, b)
+	return first + f, second + s
+}
+
+// clippedRows is the part of the sensors with clipped readings.
+func (c Gain) clippedRows(scale float64, b *Block) (first, second float64) {
+	for row := range b.Rows() {
+		if !AnyClipped(b.Y[row*b.P:(row+1)*b.P], c.Saturation) {
+			continue
+		}
+		f, s := c.sensorScale(scale, b, row)
+		first += (1 - b.Broken[row]) * f
+		second += (1 - b.Broken[row]) * s
+	}
+	return first, second
+}
+
+// ScaleTangent implements [SlowScale]: sensors with clipped readings, each an
+// integral, are taken to second order.
+func (c Gain) ScaleTangent(at float64, b *Block) func(scale float64) (first, second float64) {
+	if c.Saturation == 0 {
+		return nil
+	}
+	rest := c.unclipped(b).Broken
+	f, s := c.clippedRows(at, b)
+	return func(scale float64) (first, second float64) {
+		first, second = c.Prior.scaleDerivatives(scale, rest, b.Stats)
+		return first + f + s*(scale-at), second + s
+	}
 }

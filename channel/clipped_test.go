@@ -73,7 +73,7 @@ func TestClippedScaleDerivatives(t *testing.T) {
 			return b
 		}
 		b := evidence(1)
-		first, second := c.ClippedScale(1, y, omega, v, b.Count[0], b.Tau[0], b.B[0])
+		first, second := c.sensorScale(1, b, 0)
 		const h = 1e-4
 		up, down := evidence(1 + h).LogZ[0], evidence(1 - h).LogZ[0]
 		if want := (up - down) / (2 * h); math.Abs(first-want) > 1e-4*(1+math.Abs(want)) {

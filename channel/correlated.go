@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"sync"
 
@@ -12,8 +14,20 @@ import (
 type Correlated interface {
 	Channel
 
+	// Correlates reports whether this one can be, and why not.
+	Correlates() error
+
 	// OutputCorrelated fills the outputs of s; called from several goroutines.
 	OutputCorrelated(s *Sensor)
+}
+
+// Correlates reports whether c can be given full covariances, and why not.
+func Correlates(c Channel) error {
+	correlated, ok := c.(Correlated)
+	if !ok {
+		return fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", c)
+	}
+	return correlated.Correlates()
 }
 
 // Sensor is one sensor with P×P covariances, row-major.
@@ -26,9 +40,10 @@ type Sensor struct {
 	G  []float64 // P, out
 	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave
 
-	Tau, B, Count, S, SVar, LogZ float64 // out, as in [Block]
-	Quadratic                    float64 // out, ωᵀD⁻¹ω
-	Broken                       float64 // out, as in [Block]
+	Stats         []float64 // width, out, as in [Block]
+	S, SVar, LogZ float64   // out, as in [Block]
+	Quadratic     float64   // out, ωᵀD⁻¹ω
+	Broken        float64   // out, as in [Block]
 }
 
 // inner holds D⁻¹y and D⁻¹ω for the readings that are present, D = V + Δ.
@@ -79,6 +94,14 @@ func (in *inner) invert(s *Sensor, noise, gain float64) (ok bool) {
 	return true
 }
 
+// Correlates implements [Correlated].
+func (c Gain) Correlates() error {
+	if c.Saturation > 0 {
+		return errors.New("clipped readings need diagonal covariances")
+	}
+	return nil
+}
+
 // OutputCorrelated implements [Correlated]: with D = V + Δ,
 //
 //	τ = yᵀD⁻¹y,   B = yᵀD⁻¹ω,   g = D⁻¹(ŝy - ω),   ∂g = Cˢ D⁻¹yyᵀD⁻¹ - D⁻¹.
@@ -87,17 +110,19 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)
-	s.Tau, s.B, s.Quadratic, s.Count = 0, 0, 0, 0
+	s.Quadratic = 0
+	stats := gainStats(s.Stats, 0)
+	clear(stats[:])
 	ok := in.invert(s, c.NoiseVar, 1)
 	logDet := 0.0
 	if ok {
-		s.Count = float64(len(in.present))
-		s.Tau = cholesky.Dot(in.y, in.dy)
-		s.B = cholesky.Dot(in.y, in.dw)
+		stats[precision] = cholesky.Dot(in.y, in.dy)
+		stats[field] = cholesky.Dot(in.y, in.dw)
+		stats[readings] = float64(len(in.present))
 		s.Quadratic = cholesky.Dot(in.omega, in.dw)
 		logDet = in.logDet
 	}
-	logNorm, mean, variance := c.Prior.posterior(s.Count, s.Tau, s.B)
+	logNorm, mean, variance := c.Prior.posterior(stats[readings], stats[precision], stats[field])
 	s.S, s.SVar = mean, variance
 	s.LogZ = logNorm - c.Prior.logMass() - 0.5*(s.Quadratic+logDet)
 	if ok {
@@ -115,6 +140,9 @@ func (in *inner) derivatives(s *Sensor, mean, variance float64) {
 		}
 	}
 }
+
+// Correlates implements [Correlated].
+func (c AWGN) Correlates() error { return nil }
 
 // OutputCorrelated implements [Correlated] with known gains.
 func (c AWGN) OutputCorrelated(s *Sensor) {

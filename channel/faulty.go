@@ -10,7 +10,7 @@ import (
 
 // Faulty is a set of sensors of which some are broken: with probability ε all
 // readings of a sensor have nothing to do with the signals, and are N(0, v_f);
-// otherwise the sensor is one of the channel Working (Schülke, Caltagirone and
+// otherwise the sensor is one of the channel Working, any that is no Faulty itself (Schülke, Caltagirone and
 // Zdeborová, "Blind sensor calibration using approximate message passing",
 // 2015, "Faulty sensors", where working sensors are [AWGN]). With
 //
@@ -24,14 +24,14 @@ import (
 // larger than √v_f count with the sensor's own mean square. It has no past: it is a
 // channel for offline problems.
 type Faulty struct {
-	Working Channel // of a sensor in order: [Gain] or [AWGN]
+	Working Channel // of a sensor in order
 
 	Rate float64 // ε in [0, 1); 0: learned from the readings
 	Var  float64 // v_f > 0; 0: learned from the readings
 }
 
-// Unwrap returns the channel of a sensor in order: c itself unless it is Faulty.
-func Unwrap(c Channel) Channel {
+// InOrder returns the channel of sensors in order: c itself unless it is [Faulty].
+func InOrder(c Channel) Channel {
 	if f, ok := c.(Faulty); ok {
 		return f.Working
 	}
@@ -52,10 +52,7 @@ func (f Faulty) Validate() error {
 	if !(f.Var >= 0) || math.IsInf(f.Var, 1) {
 		return fmt.Errorf("the variance of broken sensors' readings must be finite and not negative, found %g", f.Var)
 	}
-	if v, ok := f.Working.(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
+	return f.Working.Validate()
 }
 
 // negligible is a probability that changes no digit of anything.
@@ -72,8 +69,9 @@ func (f Faulty) Output(b *Block) {
 			b.Broken[row] = 0 // nothing was read: it stays what nobody knows
 			continue
 		}
-		if math.IsNaN(b.LogZ[row]) || math.IsInf(b.Tau[row], 0) {
-			b.Tau[row], b.B[row], b.LogZ[row] = 0, 0, math.Inf(-1) // beyond double precision
+		if stats := b.statsOf(row); math.IsNaN(b.LogZ[row]) || anyInfinite(stats) {
+			clear(stats) // beyond double precision
+			b.LogZ[row] = math.Inf(-1)
 		}
 		broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+b.LogZ[row])
 		b.Broken[row], b.LogZ[row] = broken, logZ
@@ -124,8 +122,8 @@ func mixMoments(p, prior, priorVar, mean, variance float64) (m, v float64) {
 
 // calibration is what is known of the s of a broken sensor: its prior.
 func (f Faulty) calibration() (mean, variance float64) {
-	if g, ok := f.Working.(Gain); ok {
-		return g.Prior.Moments()
+	if c := CalibrationOf(f.Working); c != nil {
+		return c.Moments()
 	}
 	return 0, 0
 }
@@ -134,7 +132,7 @@ func (f Faulty) calibration() (mean, variance float64) {
 type brokenEvidence struct {
 	logRate, logWorking float64 // log ε, log(1-ε)
 	variance            float64 // v_f
-	working             Gain    // where sensors clip; zero for other channels
+	limit               float64 // at which sensors clip; 0 where they do not
 	logClipped          float64 // of a reading that is clipped as a working sensor's is
 }
 
@@ -146,8 +144,8 @@ const wild = 10
 
 func (f Faulty) evidence() brokenEvidence {
 	e := brokenEvidence{logRate: math.Log(f.Rate), logWorking: math.Log1p(-f.Rate), variance: f.Var}
-	if e.working, _ = f.Working.(Gain); e.working.Saturation > 0 {
-		e.logClipped, _, _ = quadrature.TruncatedNormal(-e.working.Saturation / math.Sqrt(f.Var))
+	if e.limit = LimitOf(f.Working); e.limit > 0 {
+		e.logClipped, _, _ = quadrature.TruncatedNormal(-e.limit / math.Sqrt(f.Var))
 	}
 	return e
 }
@@ -158,7 +156,7 @@ func (e *brokenEvidence) of(y []float64) (log float64, any bool) {
 	for _, v := range y {
 		switch {
 		case math.IsNaN(v):
-		case e.working.Clips(v):
+		case Clipped(v, e.limit):
 			clipped++
 		default:
 			n++
@@ -175,7 +173,7 @@ func (e *brokenEvidence) of(y []float64) (log float64, any bool) {
 	return log, n+clipped > 0
 }
 
-// OutputCorrelated implements [Correlated] where the working sensors' channel does.
+// OutputCorrelated implements [Correlated].
 func (f Faulty) OutputCorrelated(s *Sensor) {
 	f.Working.(Correlated).OutputCorrelated(s)
 	s.Broken = 0
@@ -184,8 +182,9 @@ func (f Faulty) OutputCorrelated(s *Sensor) {
 	if !any {
 		return
 	}
-	if math.IsNaN(s.LogZ) || math.IsInf(s.Tau, 0) {
-		s.Tau, s.B, s.Quadratic, s.LogZ = 0, 0, 0, math.Inf(-1) // beyond double precision
+	if math.IsNaN(s.LogZ) || anyInfinite(s.Stats) {
+		clear(s.Stats) // beyond double precision
+		s.Quadratic, s.LogZ = 0, math.Inf(-1)
 	}
 	broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+s.LogZ)
 	s.Broken, s.LogZ = broken, logZ
@@ -278,11 +277,48 @@ func medianPositive(values []float64) float64 {
 	return positive[len(positive)/2]
 }
 
-// WithNoise is the channel with noise of variance v in addition, at working
-// sensors.
+// What follows is that of the working sensors, as far as their channel can do it.
+
+// Noise implements [Noisy].
+func (f Faulty) Noise() float64 { return NoiseOf(f.Working) }
+
+// WithNoise implements [Noisy].
 func (f Faulty) WithNoise(v float64) Channel {
-	if c, ok := f.Working.(interface{ WithNoise(v float64) Channel }); ok {
+	if c, ok := f.Working.(Noisy); ok {
 		f.Working = c.WithNoise(v)
 	}
 	return f
 }
+
+// Calibration implements [Calibrating]; nil where working sensors are not calibrated.
+func (f Faulty) Calibration() Calibration { return CalibrationOf(f.Working) }
+
+// WithCalibration implements [Calibrating].
+func (f Faulty) WithCalibration(c Calibration) Channel {
+	f.Working = f.Working.(Calibrating).WithCalibration(c)
+	return f
+}
+
+// ScaleQuadratic implements [Calibrating].
+func (f Faulty) ScaleQuadratic(sum float64, b *Block) float64 {
+	return f.Working.(Calibrating).ScaleQuadratic(sum, b)
+}
+
+// ScaleDerivatives implements [Calibrating]: each sensor with the weight 1-π.
+func (f Faulty) ScaleDerivatives(c float64, b *Block) (first, second float64) {
+	return f.Working.(Calibrating).ScaleDerivatives(c, b)
+}
+
+// ScaleTangent implements [SlowScale].
+func (f Faulty) ScaleTangent(at float64, b *Block) func(c float64) (first, second float64) {
+	if c, ok := f.Working.(SlowScale); ok {
+		return c.ScaleTangent(at, b)
+	}
+	return nil
+}
+
+// Limit implements [Clipping].
+func (f Faulty) Limit() float64 { return LimitOf(f.Working) }
+
+// Correlates implements [Correlated].
+func (f Faulty) Correlates() error { return Correlates(f.Working) }

@@ -3,8 +3,6 @@ package channel
 import (
 	"fmt"
 	"math"
-
-	"github.com/calamp/calamp/internal/quadrature"
 )
 
 // Gain is the channel of blind calibration: the reading of sensor µ is divided
@@ -28,89 +26,26 @@ type Gain struct {
 	Saturation float64
 }
 
-// WithNoise is the channel with noise of variance v in addition.
+// Noise implements [Noisy].
+func (c Gain) Noise() float64 { return c.NoiseVar }
+
+// WithNoise implements [Noisy].
 func (c Gain) WithNoise(v float64) Channel {
 	c.NoiseVar += v
 	return c
 }
 
-// GainPrior is the distribution of a calibration variable, on [Lo, Hi].
-type GainPrior struct {
-	Lo, Hi float64 // 0 < Lo < Hi
+// Calibration implements [Calibrating].
+func (c Gain) Calibration() Calibration { return c.Prior }
 
-	// A Gaussian factor exp(-Precision·(s-Center)²/2) on the range: the
-	// truncated normal. Precision 0 is the uniform prior.
-	Center, Precision float64
+// WithCalibration implements [Calibrating]; the calibration must be a [GainPrior].
+func (c Gain) WithCalibration(to Calibration) Channel {
+	c.Prior = to.(GainPrior)
+	return c
 }
 
-// Uniform is the calibration prior of the paper, flat on [lo, hi].
-func Uniform(lo, hi float64) GainPrior { return GainPrior{Lo: lo, Hi: hi} }
-
-// TruncatedNormal is N(center, sd²) restricted to [lo, hi].
-func TruncatedNormal(center, sd, lo, hi float64) GainPrior {
-	return GainPrior{Lo: lo, Hi: hi, Center: center, Precision: 1 / (sd * sd)}
-}
-
-// Scaled returns the distribution of c·s.
-func (p GainPrior) Scaled(c float64) GainPrior {
-	return GainPrior{Lo: c * p.Lo, Hi: c * p.Hi, Center: c * p.Center, Precision: p.Precision / (c * c)}
-}
-
-// Validate reports a parameter that describes no distribution.
-func (p GainPrior) Validate() error {
-	switch {
-	case !(p.Lo > 0) || math.IsInf(p.Lo, 1):
-		return fmt.Errorf("the range of s must start above 0, found [%g, %g]", p.Lo, p.Hi)
-	case !(p.Hi > p.Lo) || math.IsInf(p.Hi, 1):
-		return fmt.Errorf("the range of s must be [a, b] with a < b, found [%g, %g]", p.Lo, p.Hi)
-	case !(p.Precision >= 0) || math.IsInf(p.Precision, 1) || math.IsNaN(p.Center) || math.IsInf(p.Center, 0):
-		return fmt.Errorf("the calibration prior needs a finite center and a positive standard deviation, found center %g and precision %g", p.Center, p.Precision)
-	}
-	return nil
-}
-
-// Moments returns the prior's own mean and variance.
-func (p GainPrior) Moments() (mean, variance float64) {
-	_, mean, variance = p.posterior(0, 0, 0)
-	return mean, variance
-}
-
-// Posterior returns the mean and variance of s given a sensor's statistics (see
-// [Gain]).
-func (p GainPrior) Posterior(n, tau, b float64) (mean, variance float64) {
-	_, mean, variance = p.posterior(n, tau, b)
-	return mean, variance
-}
-
-// Posteriors is Posterior for many sensors, four at a time.
-func (p GainPrior) Posteriors(mean, variance, n, tau, b []float64) {
-	const block = 64
-	var logNorm [block]float64
-	for from := 0; from < len(tau); from += block {
-		to := min(from+block, len(tau))
-		p.posteriors(logNorm[:to-from], mean[from:to], variance[from:to], n[from:to], tau[from:to], b[from:to])
-	}
-}
-
-// posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
-// of that density; the prior only shifts τ and B, and adds its normaliser.
-func (p GainPrior) posterior(n, tau, b float64) (logNorm, mean, variance float64) {
-	return quadrature.GainMoments(n, tau+p.Precision, b+p.Precision*p.Center, p.Lo, p.Hi)
-}
-
-// posteriors is posterior for a block of sensors.
-func (p GainPrior) posteriors(logNorm, mean, variance, n, tau, b []float64) {
-	quadrature.GainMomentsBatch(logNorm, mean, variance, n, tau, b, p.Precision, p.Precision*p.Center, p.Lo, p.Hi)
-}
-
-// logMass is log ∫ of the unnormalised prior density over its range.
-func (p GainPrior) logMass() float64 {
-	if p.Precision == 0 {
-		return math.Log(p.Hi - p.Lo)
-	}
-	logNorm, _, _ := p.posterior(0, 0, 0)
-	return logNorm
-}
+// Limit implements [Clipping].
+func (c Gain) Limit() float64 { return c.Saturation }
 
 // Validate reports a parameter that describes no channel.
 func (c Gain) Validate() error {
@@ -137,7 +72,7 @@ func (c Gain) output(b *Block) {
 	for row := range b.Rows() {
 		c.statistics(b, row)
 	}
-	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Count, b.Tau, b.B)
+	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
 	logMass := c.Prior.logMass()
 	for row := range b.Rows() {
 		b.LogZ[row] += c.derivatives(b, row) - logMass
@@ -146,10 +81,8 @@ func (c Gain) output(b *Block) {
 
 // statistics sums τ, B and n of one sensor, on top of what its past holds.
 func (c Gain) statistics(b *Block, row int) {
-	var n, tau, shift float64
-	if b.PastTau != nil {
-		n, tau, shift = b.PastCount[row], b.PastTau[row], b.PastB[row]
-	}
+	past := gainStats(b.Past, row)
+	tau, shift, n := past[precision], past[field], past[readings]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		y := b.Y[k]
 		if math.IsNaN(y) {
@@ -160,7 +93,7 @@ func (c Gain) statistics(b *Block, row int) {
 		tau += y * scaled
 		shift += b.Omega[k] * scaled
 	}
-	b.Count[row], b.Tau[row], b.B[row] = n, tau, shift
+	*gainStats(b.Stats, row) = [gainWidth]float64{precision: tau, field: shift, readings: n}
 }
 
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the
@@ -203,45 +136,21 @@ func (l *logProduct) multiply(factor float64) {
 
 func (l *logProduct) log() float64 { return l.sum + math.Log(l.value) }
 
-// ScaleDerivatives returns the first and second derivative in c of
-//
-//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds,
-//
-// the sensors' part of the evidence when all estimates of the signals are
-// multiplied by c: the posterior means give the first, the variances the second.
-// broken holds π, the probability that a sensor is broken; nil where none is.
-func (c Gain) ScaleDerivatives(scale float64, broken, count, tau, b []float64) (first, second float64) {
-	const batch = 64
-	var scaled, logNorm, s, sVar [batch]float64
-	for from := 0; from < len(tau); from += batch {
-		to := min(from+batch, len(tau))
-		for i, b := range b[from:to] {
-			scaled[i] = scale * b
-		}
-		c.Prior.posteriors(logNorm[:to-from], s[:], sVar[:], count[from:to], tau[from:to], scaled[:])
-		for i, b := range b[from:to] {
-			working := 1.0
-			if broken != nil {
-				working -= broken[from+i]
-			}
-			if working == 0 {
-				continue // its numbers may be beyond double precision
-			}
-			first += working * (b * s[i])
-			second += working * (b * (b * sVar[i]))
-		}
+// ScaleQuadratic implements [Calibrating]: Q = Σ (1-π)ω²/D. Sensors with clipped
+// readings have theirs in ScaleDerivatives.
+func (c Gain) ScaleQuadratic(sum float64, b *Block) float64 {
+	if c.Saturation > 0 {
+		return c.clippedQuadratic(sum, b)
 	}
-	return first, second
+	return Quadratic(sum, b, c.NoiseVar)
 }
 
-// Excess says by how many of its own standard deviations the posterior of s,
-// were it not cut to the range, would peak outside: negative below Lo, positive
-// above Hi, 0 inside. Arguments are the sensor's statistics (see [Gain]).
-func (p GainPrior) Excess(n, tau, b float64) float64 {
-	tau, b = tau+p.Precision, b+p.Precision*p.Center
-	if tau == 0 {
-		return 0
+// ScaleDerivatives implements [Calibrating]: the derivatives in c of
+//
+//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds.
+func (c Gain) ScaleDerivatives(scale float64, b *Block) (first, second float64) {
+	if c.Saturation > 0 {
+		return c.clippedScale(scale, b)
 	}
-	mode := quadrature.GainMode(n, tau, b)
-	return (mode - min(max(mode, p.Lo), p.Hi)) * math.Sqrt(tau)
+	return c.Prior.scaleDerivatives(scale, b.Broken, b.Stats)
 }

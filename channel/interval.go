@@ -6,15 +6,14 @@ import (
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
-// CDF is the posterior probability of s ≤ at, given a sensor's statistics (see
-// [Gain]).
-func (p GainPrior) CDF(n, tau, b, at float64) float64 {
-	return p.density(n, tau, b).cdf(at)
+// CDF implements [Calibration].
+func (p GainPrior) CDF(stats []float64, at float64) float64 {
+	return p.density(stats).cdf(at)
 }
 
-// Quantile is where the posterior's [GainPrior.CDF] is level, in (0, 1).
-func (p GainPrior) Quantile(n, tau, b, level float64) float64 {
-	return p.density(n, tau, b).quantile(level)
+// Quantile implements [Calibration].
+func (p GainPrior) Quantile(stats []float64, level float64) float64 {
+	return p.density(stats).quantile(level)
 }
 
 // gainDensity is s^n exp(-τ(s-t)²/2) on [lo, hi], with what its integral is.
@@ -24,10 +23,10 @@ type gainDensity struct {
 	mean, sd, logMass float64
 }
 
-func (p GainPrior) density(n, tau, b float64) gainDensity {
-	d := gainDensity{n: n, tau: tau + p.Precision, lo: p.Lo, hi: p.Hi}
+func (p GainPrior) density(stats []float64) gainDensity {
+	d := gainDensity{n: stats[readings], tau: stats[precision] + p.Precision, lo: p.Lo, hi: p.Hi}
 	if d.tau > 0 {
-		d.t = (b + p.Precision*p.Center) / d.tau
+		d.t = (stats[field] + p.Precision*p.Center) / d.tau
 	}
 	q := quadrature.NewGainPosterior(d.n, d.tau, d.t, d.lo, d.hi, quadrature.Full)
 	d.mean, d.sd, d.logMass = q.Mean, math.Sqrt(q.Var), q.LogMass
@@ -79,22 +78,4 @@ func (d gainDensity) quantile(level float64) float64 {
 		}
 	}
 	return s
-}
-
-// Posteriors is what the readings say of the calibration of all sensors, at a
-// fixed global scale.
-type Posteriors struct {
-	Prior         GainPrior
-	Count, Tau, B []float64 // M each, see [Gain]
-}
-
-// Interval returns for every sensor the bounds between which its s lies with
-// the given probability, in (0, 1), half of the rest on either side.
-func (p *Posteriors) Interval(level float64) (lo, hi []float64) {
-	lo, hi = make([]float64, len(p.Tau)), make([]float64, len(p.Tau))
-	for mu := range p.Tau {
-		d := p.Prior.density(p.Count[mu], p.Tau[mu], p.B[mu])
-		lo[mu], hi[mu] = d.quantile(0.5*(1-level)), d.quantile(0.5*(1+level))
-	}
-	return lo, hi
 }

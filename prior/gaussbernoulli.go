@@ -45,8 +45,32 @@ func (g GaussBernoulli) Variance() float64 {
 	return g.Density * (g.SignalVar + (1-g.Density)*g.SignalMean*g.SignalMean)
 }
 
-// Scaled returns the distribution of c·x.
-func (g GaussBernoulli) Scaled(c float64) GaussBernoulli {
+// NonZero implements [Sparse]: ρ.
+func (g GaussBernoulli) NonZero() float64 { return g.Density }
+
+// GaussBernoulliPrior is the prior itself. [LearnedGaussBernoulli] has the method, too:
+// it tells whether a prior is of this family, whatever else it is.
+func (g GaussBernoulli) GaussBernoulliPrior() GaussBernoulli { return g }
+
+// Values implements [Parametric]: ρ, x̄ and v.
+func (g GaussBernoulli) Values() []float64 {
+	return []float64{g.Density, g.SignalMean, g.SignalVar}
+}
+
+// WithValues implements [Parametric].
+func (g GaussBernoulli) WithValues(v []float64) (Prior, error) {
+	if len(v) != 3 {
+		return nil, fmt.Errorf("%d values for the three parameters of a Gauss–Bernoulli prior", len(v))
+	}
+	to := GaussBernoulli{Density: v[0], SignalMean: v[1], SignalVar: v[2]}
+	return to, to.Validate()
+}
+
+// Scaled implements [Scalable].
+func (g GaussBernoulli) Scaled(c float64) Prior { return g.Times(c) }
+
+// Times returns the distribution of c·x.
+func (g GaussBernoulli) Times(c float64) GaussBernoulli {
 	return GaussBernoulli{Density: g.Density, SignalMean: c * g.SignalMean, SignalVar: c * c * g.SignalVar}
 }
 

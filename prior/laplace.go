@@ -32,6 +32,14 @@ func (l Laplace) Mean() float64 { return 0 }
 // Variance implements [Prior].
 func (l Laplace) Variance() float64 { return l.Density * l.SignalVar }
 
+// NonZero implements [Sparse]: ρ.
+func (l Laplace) NonZero() float64 { return l.Density }
+
+// Scaled implements [Scalable].
+func (l Laplace) Scaled(c float64) Prior {
+	return Laplace{Density: l.Density, SignalVar: c * c * l.SignalVar}
+}
+
 // scale is b.
 func (l Laplace) scale() float64 { return math.Sqrt(0.5 * l.SignalVar) }
 

@@ -7,9 +7,19 @@ import (
 )
 
 // Learner is a prior with parameters that the solvers learn from the readings.
-// A user's own is a [Prior] with one more method.
 type Learner interface {
-	Prior
+	Parametric
+
+	// LearnsScale reports whether what is learned includes the scale of the
+	// signals, so that nothing holds the common scale of signals and calibration
+	// but the calibration.
+	LearnsScale() bool
+
+	// Balanced is where learning starts in a run whose readings expect entries
+	// of this mean square: the receiver itself, or one that is not too far from
+	// it. Iterations that are too sure of a wrong model blow up before anything
+	// is learned.
+	Balanced(square float64) Learner
 
 	// Refit returns the prior of the same family that makes the fields
 	// N(x; λ[i], Σ[i]) likelier, by one or a few steps of
@@ -34,6 +44,43 @@ const (
 type LearnedGaussBernoulli struct {
 	GaussBernoulli
 	Learn Parameters
+}
+
+// LearnsScale implements [Learner].
+func (g LearnedGaussBernoulli) LearnsScale() bool { return g.Learn&SignalVar != 0 }
+
+// Scaled implements [Scalable].
+func (g LearnedGaussBernoulli) Scaled(c float64) Prior {
+	g.GaussBernoulli = g.Times(c)
+	return g
+}
+
+// WithValues implements [Parametric].
+func (g LearnedGaussBernoulli) WithValues(v []float64) (Prior, error) {
+	p, err := g.GaussBernoulli.WithValues(v)
+	if err == nil {
+		g.GaussBernoulli = p.(GaussBernoulli)
+	}
+	return g, err
+}
+
+// leastGuess is the least variance of an entry that is not zero, relative to its
+// mean square, that [LearnedGaussBernoulli.Balanced] starts from.
+const leastGuess = 0.1
+
+// Balanced implements [Learner]: a mean square that is off by more than a factor of
+// two is mended by the variance, or, where that is known, by the density.
+func (g LearnedGaussBernoulli) Balanced(square float64) Learner {
+	mean := g.GaussBernoulli.SignalMean
+	ratio := square / (g.Variance() + g.Mean()*g.Mean())
+	switch {
+	case ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1):
+	case g.Learn&SignalVar != 0:
+		g.GaussBernoulli.SignalVar = max(square/g.Density-mean*mean, leastGuess*square/g.Density)
+	case g.Learn&Density != 0:
+		g.GaussBernoulli.Density = min(ratio*g.Density, max(0.5, g.Density))
+	}
+	return g
 }
 
 const (
@@ -127,6 +174,21 @@ func (g GaussBernoulli) distance(other GaussBernoulli, n float64) float64 {
 // Its values are those that learning starts from: components that are alike stay
 // alike.
 type LearnedMixture struct{ Mixture }
+
+// LearnsScale implements [Learner].
+func (m LearnedMixture) LearnsScale() bool { return true }
+
+// Balanced implements [Learner]: learning starts from what is given.
+func (m LearnedMixture) Balanced(float64) Learner { return m }
+
+// Scaled implements [Scalable].
+func (m LearnedMixture) Scaled(c float64) Prior { return LearnedMixture{m.times(c)} }
+
+// WithValues implements [Parametric].
+func (m LearnedMixture) WithValues(v []float64) (Prior, error) {
+	to, err := m.withValues(v)
+	return LearnedMixture{to}, err
+}
 
 // Refit implements [Learner] by [Mixture.Update].
 func (m LearnedMixture) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {

@@ -38,6 +38,43 @@ func (m Mixture) Density() float64 {
 	return total
 }
 
+// NonZero implements [Sparse].
+func (m Mixture) NonZero() float64 { return min(1, m.Density()) }
+
+// Scaled implements [Scalable].
+func (m Mixture) Scaled(c float64) Prior { return m.times(c) }
+
+func (m Mixture) times(c float64) Mixture {
+	to := Mixture{make([]Component, len(m.Components))}
+	for j, from := range m.Components {
+		to.Components[j] = Component{Weight: from.Weight, Mean: c * from.Mean, Var: c * c * from.Var}
+	}
+	return to
+}
+
+// Values implements [Parametric]: weight, mean and variance of every component.
+func (m Mixture) Values() []float64 {
+	var v []float64
+	for _, c := range m.Components {
+		v = append(v, c.Weight, c.Mean, c.Var)
+	}
+	return v
+}
+
+// WithValues implements [Parametric].
+func (m Mixture) WithValues(v []float64) (Prior, error) { return m.withValues(v) }
+
+func (m Mixture) withValues(v []float64) (Mixture, error) {
+	if len(v) != 3*len(m.Components) {
+		return m, fmt.Errorf("%d values for the parameters of %d components, three each", len(v), len(m.Components))
+	}
+	to := Mixture{make([]Component, len(m.Components))}
+	for j := range to.Components {
+		to.Components[j] = Component{Weight: v[3*j], Mean: v[3*j+1], Var: v[3*j+2]}
+	}
+	return to, to.Validate()
+}
+
 // Validate reports a parameter that describes no distribution.
 func (m Mixture) Validate() error {
 	if len(m.Components) == 0 {

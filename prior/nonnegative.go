@@ -45,6 +45,14 @@ func (n NonNegative) Variance() float64 {
 	return n.Density * (variance + (1-n.Density)*mean*mean)
 }
 
+// NonZero implements [Sparse]: ρ.
+func (n NonNegative) NonZero() float64 { return n.Density }
+
+// Scaled implements [Scalable].
+func (n NonNegative) Scaled(c float64) Prior {
+	return NonNegative{Density: n.Density, SignalMean: c * n.SignalMean, SignalVar: c * c * n.SignalVar}
+}
+
 // parts implements pieces: the slab is exp(-x²/2v + xm/v) with the Gaussian's own
 // posterior mean m and variance v, over its normaliser, which is of the same form.
 func (n NonNegative) parts(into []part, lambda, sigma float64) []part {

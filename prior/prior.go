@@ -12,9 +12,14 @@ import (
 	"math/rand/v2"
 )
 
-// Prior is the distribution of a signal entry. The solvers need nothing else,
-// so a user's own prior is one type with these methods.
+// Prior is the distribution of a signal entry. A user's own is one type with these
+// methods. Solvers find out what else it can do from the further interfaces of
+// this package that it implements: [Scalable], [Sparse], [Learner], [Vector],
+// [Distribution].
 type Prior interface {
+	// Validate reports a parameter that describes no distribution.
+	Validate() error
+
 	// Mean and Variance are those of the prior; AMP starts there.
 	Mean() float64
 	Variance() float64
@@ -30,11 +35,57 @@ type Prior interface {
 	LogNorm(lambda, sigma float64) float64
 }
 
+// Scalable is a prior that knows the distribution of c·x.
+type Scalable interface {
+	Prior
+	Scaled(c float64) Prior
+}
+
+// Sparse is a prior that may have an atom at zero.
+type Sparse interface {
+	Prior
+	NonZero() float64 // the probability of not being zero, in (0, 1]
+}
+
+// Parametric is a prior whose parameters are a few numbers, which a stream keeps in
+// its state while they are learned.
+type Parametric interface {
+	Prior
+
+	// Values are the parameters, always the same number in the same order.
+	Values() []float64
+
+	// WithValues is the prior with other parameters, or the error of those that
+	// describe no distribution.
+	WithValues(v []float64) (Prior, error)
+}
+
+// Summer is a prior that sums LogNorm over many entries faster than one by one.
+type Summer interface {
+	Prior
+	SumLogNorm(lambda, sigma []float64) float64
+}
+
+// SumLogNorm is the sum of LogNorm over all entries.
+func SumLogNorm(p Prior, lambda, sigma []float64) float64 {
+	if p, ok := p.(Summer); ok {
+		return p.SumLogNorm(lambda, sigma)
+	}
+	total := 0.0
+	for i, l := range lambda {
+		total += p.LogNorm(l, sigma[i])
+	}
+	return total
+}
+
 // Vector is implemented by priors whose posterior is known for P signals'
 // entries at once, seen through a correlated field; full-covariance cal-AMP
 // (paper, Algorithm 1) needs it.
 type Vector interface {
 	Prior
+
+	// Correlates reports whether it is so for this number of signals, and why not.
+	Correlates(signals int) error
 
 	// PosteriorVector writes the mean (P) and covariance (P×P, row-major) of
 	// the density proportional to ∏ₖ p(xₖ) · N(x; λ, A⁻¹), where precision is A

@@ -12,6 +12,14 @@ import (
 // MaxVectorSignals bounds the sum over which of the P entries are non-zero.
 const MaxVectorSignals = 10
 
+// Correlates implements [Vector].
+func (g GaussBernoulli) Correlates(signals int) error {
+	if g.Density < 1 && signals > MaxVectorSignals {
+		return fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", MaxVectorSignals, signals)
+	}
+	return nil
+}
+
 // PosteriorVector implements [Vector]: closed form for the Gaussian prior, a
 // sum over the 2^P supports otherwise (P ≤ 10).
 //
@@ -25,10 +33,11 @@ func (g GaussBernoulli) PosteriorVector(mean, covariance, field, precision []flo
 		panic("calamp: PosteriorVector: slices of different sizes")
 	}
 	supports := 1 << p
+	if err := g.Correlates(p); err != nil {
+		return 0, err
+	}
 	if g.Density == 1 {
 		supports = 1 // all entries: the others have no weight
-	} else if p > MaxVectorSignals {
-		return 0, fmt.Errorf("the sparse vector posterior sums over 2^P supports and is limited to P ≤ %d, found P = %d", MaxVectorSignals, p)
 	}
 	w := vectorWorks.Get().(*vectorWork)
 	defer vectorWorks.Put(w)

@@ -1,6 +1,7 @@
 package amp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,18 +9,23 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
-// Full is the iteration with P×P covariances between the signals (paper,
+// full is the iteration with P×P covariances between the signals (paper,
 // Algorithm 1). Symmetric matrices are stored as their P(P+1)/2 upper entries,
 // so that the sweep is that of the diagonal engine with more quadratic columns.
-type Full struct {
-	*Engine
+type full struct {
+	*State
 	vector prior.Vector
+	sweep  operator.Sweep
+	delta  float64
 
 	pairs  int       // P(P+1)/2
+	h      []float64 // pairs×N, (W²)ᵀ∂g
 	cov    []float64 // pairs×N posterior covariances of the signals
+	newX   []float64
 	newCov []float64
 	vFull  []float64 // M×pairs covariances of z
 	dFull  []float64 // M×pairs ∂g, damped
@@ -28,48 +34,36 @@ type Full struct {
 	pulls  []float64 // N, x̂ᵀΣ⁻¹(λ-x̂)
 	failed []error   // N, what the prior could not do
 
-	entries func(chunk int) // made once, so that an iteration allocates nothing
-	sensors sync.Pool       // of *channel.Sensor
-	fields  sync.Pool       // of *entryField
+	// Made once, so that an iteration allocates nothing.
+	rows         operator.RowFunc
+	entries      func(chunk int)
+	sensorBuffer sync.Pool // of *channel.Sensor
+	fields       sync.Pool // of *entryField
 }
 
 // entryField is what the posterior of one entry of all signals is computed in.
 type entryField struct{ precision, covariance, field, mean []float64 }
 
-// NewFull allocates a full-covariance engine, or says why there is none for
-// this prior and channel.
-func NewFull(c Config) (*Full, error) {
-	vector, ok := c.Prior.(prior.Vector)
-	if !ok {
-		return nil, fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", c.Prior)
+// newFull is for a prior that is a [prior.Vector] and a channel that is a
+// [channel.Correlated], see [fullPossible].
+func newFull(state *State) *full {
+	p := state.P
+	f := &full{State: state, vector: state.model.Prior.(prior.Vector), pairs: p * (p + 1) / 2}
+	f.newX = make([]float64, p*f.N)
+	for _, v := range []*[]float64{&f.h, &f.cov, &f.newCov} {
+		*v = make([]float64, f.pairs*f.N)
 	}
-	if working := channel.Unwrap(c.Channel); !correlated(working) {
-		return nil, fmt.Errorf("full covariances need a channel with correlated outputs, and %T has none", working)
+	for _, v := range []*[]float64{&f.vFull, &f.dFull} {
+		*v = make([]float64, f.M*f.pairs)
 	}
-	if g, ok := channel.Unwrap(c.Channel).(channel.Gain); ok && g.Saturation > 0 {
-		return nil, fmt.Errorf("clipped readings need diagonal covariances")
-	}
-	if g, ok := c.Prior.(prior.GaussBernoulli); ok && g.Density < 1 && c.P > prior.MaxVectorSignals {
-		return nil, fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, c.P)
-	}
-	f := &Full{Engine: New(c), vector: vector, pairs: c.P * (c.P + 1) / 2}
-	e := f.Engine
-	e.prepareSweeps(f.pairs)
-	e.h = make([]float64, f.pairs*e.N)
-	f.cov = make([]float64, f.pairs*e.N)
-	f.newCov = make([]float64, f.pairs*e.N)
-	f.vFull = make([]float64, e.M*f.pairs)
-	f.dFull = make([]float64, e.M*f.pairs)
-	f.dotQ = make([]float64, e.M)
-	f.logIn = make([]float64, e.N)
-	f.pulls = make([]float64, e.N)
-	f.failed = make([]error, e.N)
-	e.rows, f.entries = f.outputRows, f.inputEntries
-	p := c.P
-	f.sensors.New = func() any {
+	f.dotQ = make([]float64, f.M)
+	f.logIn, f.pulls = make([]float64, f.N), make([]float64, f.N)
+	f.failed = make([]error, f.N)
+	f.rows, f.entries = f.outputRows, f.inputEntries
+	f.sensorBuffer.New = func() any {
 		return &channel.Sensor{
 			Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p),
-			V: make([]float64, p*p), DG: make([]float64, p*p),
+			V: make([]float64, p*p), DG: make([]float64, p*p), Stats: make([]float64, f.width),
 		}
 	}
 	f.fields.New = func() any {
@@ -78,23 +72,31 @@ func NewFull(c Config) (*Full, error) {
 			field: make([]float64, p), mean: make([]float64, p),
 		}
 	}
-	e.list = append(e.list, f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
-	for k := range c.P {
-		copy(f.cov[f.pair(k, k)*e.N:], e.C[k*e.N:(k+1)*e.N])
+	f.keep(f.cov, f.vFull, f.dFull, f.dotQ, f.logIn, f.pulls)
+	for k := range p {
+		copy(f.cov[f.pair(k, k)*f.N:], f.C[k*f.N:(k+1)*f.N])
 	}
-	return f, nil
+	return f
 }
 
-func correlated(c channel.Channel) bool {
-	_, ok := c.(channel.Correlated)
-	return ok
+// fullPossible says why a model of p signals has no covariances, if it has none.
+func fullPossible(m Model, p int) error {
+	vector, ok := m.Prior.(prior.Vector)
+	if !ok {
+		return fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", m.Prior)
+	}
+	return cmp.Or(channel.Correlates(m.Channel), vector.Correlates(p))
 }
+
+func (f *full) quadratic() int { return f.pairs }
+
+func (f *full) use(s operator.Sweep) { f.sweep = s }
 
 // pair is the place of entry (k, l), k ≤ l, among the upper entries.
-func (f *Full) pair(k, l int) int { return k*f.P - k*(k-1)/2 + l - k }
+func (f *full) pair(k, l int) int { return k*f.P - k*(k-1)/2 + l - k }
 
 // unpack writes the symmetric matrix whose upper entries are u, stride apart.
-func (f *Full) unpack(dst, u []float64, stride int) {
+func (f *full) unpack(dst, u []float64, stride int) {
 	for k := range f.P {
 		for l := k; l < f.P; l++ {
 			v := u[f.pair(k, l)*stride]
@@ -104,20 +106,21 @@ func (f *Full) unpack(dst, u []float64, stride int) {
 }
 
 // Step does one iteration, keeping the fraction delta of the old state.
-func (f *Full) Step(delta float64) {
+func (f *full) Step(delta float64) error {
 	f.delta = delta
 	f.fieldPull = f.nextPull
-	if f.Err = f.sweep.Run(f.r, f.h, f.X, f.cov, f.rows); f.Err != nil {
-		return
+	if err := f.sweep.Run(f.Onward, f.h, f.X, f.cov, f.rows); err != nil {
+		return err
 	}
 	f.input()
+	return nil
 }
 
 // outputRows turns z and v into ω, V, g and ∂g for a block of sensors.
-func (f *Full) outputRows(first int, z, v, g, d []float64) {
+func (f *full) outputRows(first int, z, v, g, d []float64) {
 	p := f.P
-	s := f.sensors.Get().(*channel.Sensor)
-	defer f.sensors.Put(s)
+	s := f.sensorBuffer.Get().(*channel.Sensor)
+	defer f.sensorBuffer.Put(s)
 	for row := range len(z) / p {
 		mu := first + row
 		f.unpack(s.V, v[row*f.pairs:], 1)
@@ -130,9 +133,9 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 		}
 		copy(s.Y, f.Y[mu*p:(mu+1)*p])
 		s.Index = mu
-		f.Channel.(channel.Correlated).OutputCorrelated(s)
+		f.model.Channel.(channel.Correlated).OutputCorrelated(s)
 
-		f.Tau[mu], f.B[mu], f.Count[mu] = s.Tau, s.B, s.Count
+		copy(f.Of(f.Stats, mu), s.Stats)
 		f.S[mu], f.SVar[mu], f.LogZ[mu], f.dotQ[mu] = s.S, s.SVar, s.LogZ, s.Quadratic
 		f.Broken[mu] = s.Broken
 		copy(f.Omega[mu*p:], s.Omega)
@@ -154,13 +157,13 @@ func (f *Full) outputRows(first int, z, v, g, d []float64) {
 // entryChunk is how many entries a goroutine takes at a time.
 const entryChunk = 64
 
-func (f *Full) inputEntries(chunk int) {
+func (f *full) inputEntries(chunk int) {
 	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, f.N); i++ {
 		f.failed[i] = f.inputEntry(i)
 	}
 }
 
-func (f *Full) input() {
+func (f *full) input() {
 	parallel.Run((f.N+entryChunk-1)/entryChunk, f.Threads, f.entries)
 	f.nextPull = sum(f.pulls)
 	bad := slices.ContainsFunc(f.failed, isError)
@@ -189,7 +192,7 @@ func (f *Full) input() {
 
 // inputEntry computes the posterior of entry i of all signals. In terms of
 // A = -Σ_µ W_µi² ∂g_µ the field is Aλ = A x̂ + Σ_µ W_µi g_µ: no inverse is needed.
-func (f *Full) inputEntry(i int) error {
+func (f *full) inputEntry(i int) error {
 	p, n := f.P, f.N
 	work := f.fields.Get().(*entryField)
 	defer f.fields.Put(work)
@@ -200,12 +203,12 @@ func (f *Full) inputEntry(i int) error {
 	}
 	for k := range p {
 		at := k*n + i
-		f.centre[at] = f.X[at] + f.delta*(f.centre[at]-f.X[at])
+		f.Centre[at] = f.X[at] + f.delta*(f.Centre[at]-f.X[at])
 	}
 	for k := range p {
-		field[k] = f.r[k*n+i]
+		field[k] = f.Onward[k*n+i]
 		for l := range p {
-			field[k] += a[k*p+l] * f.centre[l*n+i]
+			field[k] += a[k*p+l] * f.Centre[l*n+i]
 		}
 	}
 	logNorm, err := f.vector.PosteriorVector(mean, covariance, field, a)
@@ -235,7 +238,7 @@ func (f *Full) inputEntry(i int) error {
 func isError(err error) bool { return err != nil }
 
 // quadraticForm is Σ_kl g_k V_kl g_l for sensor mu.
-func (f *Full) quadraticForm(mu int) float64 {
+func (f *full) quadraticForm(mu int) float64 {
 	g := f.G[mu*f.P : (mu+1)*f.P]
 	total := 0.0
 	for k := range f.P {
@@ -247,29 +250,17 @@ func (f *Full) quadraticForm(mu int) float64 {
 	return total
 }
 
-func (f *Full) fullScaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, broken: f.Broken, count: f.Count, tau: f.Tau, b: f.B, quadratic: f.fieldPull}
+// scaleSums implements [Iteration].
+func (f *full) scaleSums(quadratic, volume float64) (q, v float64) {
 	for mu := range f.M {
-		s.quadratic += (1 - f.Broken[mu]) * f.dotQ[mu]
-		s.volume += f.quadraticForm(mu)
+		quadratic += (1 - f.Broken[mu]) * f.dotQ[mu]
+		volume += f.quadraticForm(mu)
 	}
-	return s
+	return quadratic, volume
 }
 
-// ScaleStep is [Engine.ScaleStep] with full covariances.
-func (f *Full) ScaleStep(gain channel.Gain) (c, width float64) {
-	s := f.fullScaleEvidence(gain)
-	return f.applyScale(&s)
-}
-
-// ScaleSD is [Engine.ScaleSD] with full covariances.
-func (f *Full) ScaleSD(gain channel.Gain) float64 {
-	s := f.fullScaleEvidence(gain)
-	return s.spread()
-}
-
-// LogEvidence is [Engine.LogEvidence] with full covariances.
-func (f *Full) LogEvidence() float64 {
+// LogEvidence implements [Iteration].
+func (f *full) LogEvidence() float64 {
 	total := sum(f.LogZ) + sum(f.logIn)
 	for mu := range f.M {
 		total += 0.5 * f.quadraticForm(mu)
@@ -277,10 +268,9 @@ func (f *Full) LogEvidence() float64 {
 	return total
 }
 
-// MeanV returns the mean variance of z and the mean absolute covariance
-// between two signals' z at one sensor.
-func (f *Full) MeanV() (v, off float64) {
-	v, _ = f.Engine.MeanV()
+// MeanV implements [Iteration].
+func (f *full) MeanV() (v, off float64) {
+	v = sum(f.V) / float64(len(f.V))
 	if f.P == 1 {
 		return v, 0
 	}

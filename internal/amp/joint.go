@@ -2,7 +2,6 @@ package amp
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -10,22 +9,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
 
-// Joint helps an iteration on signals that look alike through W: when all
+// jointMoves helps an iteration on signals that look alike through W: when all
 // sensors read them in the same proportions, gains can take the place of what
 // the signals have in common. AMP takes the P readings of a sensor for
 // independent given its gain, is sure of the gains long before it should be, and then
-// creeps. Three things help; none is in the paper.
-//
-// Noise is added to the channel and taken away slowly, from as much as hides
-// all in which the signals differ, so that no entry is decided upon before the gains
-// can follow. A model that is learned is learned after that, and all is done once more.
-//
-// From time to time Newton's step moves all gains and signals together. At a
+// creeps. So from time to time Newton's step moves all gains and signals together. At a
 // fixed point of AMP, with Λ = 1/C - 1/Σ,
 //
 //	Wᵀg = (λ-x̂)/Σ,   Δ g = ŝ y - W x̂,   Σₖ y_k g_k = what the prior of s asks for,
@@ -38,28 +30,24 @@ import (
 // of s. What is frozen (Λ, τ, Δ) says only how far to go: fixed points stay
 // where they are. Entries that are all but known are left to AMP.
 //
-// And entries whose estimates are all off by the same multiple of what the
-// signals have in common are looked for, see [Joint.shift].
-type Joint struct {
-	Alike float64 // part of the readings' power in common proportions
+// Entries whose estimates are all off by the same multiple of what the
+// signals have in common are looked for as well, see [jointMoves.shift]. The system
+// also gives the error bars of the gains, since AMP's leave out that the signals'
+// errors are the same. Not in the paper.
+type jointMoves struct {
+	Idle
+	alike float64 // part of the readings' power in common proportions
 
-	engine *Engine
+	state  *State
 	w      *mat.Dense // M×N
-	border *mat.Dense // extra×M: the further columns of a centred W; nil without
-	common []float64  // P, see [Engine.Proportions]
-
-	// The added noise.
-	channel       channel.Channel // without it
-	added, begins float64         // now, and where it begins
-	rounds        int             // how often it will begin again
-	since         int             // iterations since it ended
+	border *mat.Dense // extra×M: the further columns of W without its means
+	common []float64  // P, see [Proportions]
 
 	tau, ds []float64         // M: precision of the prior of s, and its step
 	gains   blas64.Symmetric  // the gains' part of the system when the signals follow
 	factor  blas64.Triangular // of it
 	signals []jointSignal
-	moved   []float64 // P: how far the latest step moved each signal
-	shifts  []int     // N: how often an entry was shifted
+	shifts  []int // N: how often an entry was shifted
 }
 
 // jointSignal is one signal's part of the system.
@@ -74,25 +62,11 @@ type jointSignal struct {
 }
 
 const (
-	// Alike is the part of the readings' power in common proportions above
-	// which gains and signals hardly separate, and a run is helped.
-	Alike = 0.9
-
 	// mostJoint is the number of entries of W up to which a step takes seconds.
 	mostJoint = 4 << 20
 
-	// powerSteps is enough where common proportions have most of the power.
-	powerSteps = 30
-
 	// A step is taken every so many iterations; the first ones go too far by themselves.
 	jointEvery = 20
-
-	// cooling is the factor of the added noise in an iteration, coolest what it
-	// falls to, relative to where it begins, before it is dropped. A model that is learned
-	// has learnFor iterations to settle before it begins again.
-	cooling  = 0.95
-	coolest  = 1e-4
-	learnFor = 60
 
 	// leastActive is the variance that the prior leaves an entry, relative to
 	// the prior's own, below which it does not move.
@@ -103,160 +77,68 @@ const (
 	jointNoise = 1e-3
 )
 
-// Proportions looks for proportions in which all sensors read the P signals, and
-// returns them, a unit vector, with the part of the readings' power that is in
-// them, all sensors and all signals counting the same: near 1 the readings of one sensor are a
-// multiple of those of any other, as their gains could make them. Sensors with
-// missing readings are left out.
-func (e *Engine) Proportions() (common []float64, power float64) {
-	sizes := make([]float64, e.P) // squares of the signals' sizes
-	var rows [][]float64
-	for mu := range e.M {
-		if y := e.Y[mu*e.P : (mu+1)*e.P]; blas64.Nrm2(vector(y)) > 0 { // false for NaN
-			for k, v := range y {
-				sizes[k] += v * v
-			}
-			rows = append(rows, slices.Clone(y))
-		}
+// newJointMoves is for signals with common proportions, of which alike is the part of the
+// readings' power.
+func newJointMoves(s *State, w operator.Matrix, common []float64, alike float64) (*jointMoves, error) {
+	j := &jointMoves{
+		alike: alike, state: s, common: common, w: mat.NewDense(s.M, s.N, nil),
+		tau: make([]float64, s.M), ds: make([]float64, s.M),
+		gains:   blas64.Symmetric{N: s.M, Stride: s.M, Data: make([]float64, s.M*s.M), Uplo: blas.Upper},
+		signals: make([]jointSignal, s.P), shifts: make([]int, s.N),
 	}
-	for _, y := range rows {
-		for k, size := range sizes {
-			y[k] /= math.Sqrt(max(size, math.SmallestNonzeroFloat64))
-		}
-		scale(y, 1/blas64.Nrm2(vector(y)))
-	}
-	common = make([]float64, e.P)
-	for k := range common {
-		common[k] = 1 + float64(k%7)/7 // like no signal's sign
-	}
-	for range powerSteps { // towards the leading eigenvector of the mean of y yᵀ
-		next := make([]float64, e.P)
-		for _, y := range rows {
-			blas64.Axpy(blas64.Dot(vector(y), vector(common)), vector(y), vector(next))
-		}
-		length := blas64.Nrm2(vector(next))
-		if !(length > 0) {
-			return common, 0
-		}
-		power = length / (blas64.Nrm2(vector(common)) * float64(len(rows)))
-		scale(next, 1/length)
-		common = next
-	}
-	for k, size := range sizes {
-		common[k] *= math.Sqrt(size)
-	}
-	scale(common, 1/blas64.Nrm2(vector(common)))
-	return common, power
-}
-
-// NewJoint is for an engine whose readings are set; learned says that the model
-// is. It is nil when the signals do not look alike, or W is no matrix in memory of moderate size.
-func NewJoint(e *Engine, learned bool) *Joint {
-	if e.P < 2 {
-		return nil
-	}
-	common, alike := e.Proportions()
-	if !(alike > Alike) {
-		return nil
-	}
-	return newJoint(e, common, alike, learned)
-}
-
-func newJoint(e *Engine, common []float64, alike float64, learned bool) *Joint {
-	gain, ok := channel.Unwrap(e.Channel).(channel.Gain)
-	w, inMemory := e.W.(*operator.Dense)
-	bytes := 16 * int64(e.M) * int64(e.N) * int64(e.P)
-	if !ok || gain.Saturation > 0 || !inMemory || e.M*e.N > mostJoint || bytes > int64(memory.Total())/2 {
-		return nil
-	}
-	j := &Joint{
-		Alike: alike, engine: e, common: common, w: mat.NewDense(e.M, e.N, nil),
-		tau: make([]float64, e.M), ds: make([]float64, e.M),
-		gains:   blas64.Symmetric{N: e.M, Stride: e.M, Data: make([]float64, e.M*e.M), Uplo: blas.Upper},
-		signals: make([]jointSignal, e.P), moved: make([]float64, e.P), shifts: make([]int, e.N),
-	}
-	for mu := range e.M {
-		w.RowInto(j.w.RawRowView(mu), mu)
-	}
-	if e.border != nil {
-		j.border = mat.NewDense(e.border.w.Extra, e.M, nil)
-		row := make([]float64, e.N+e.border.w.Extra)
-		for mu := range e.M {
-			e.border.w.Operator.(operator.Matrix).RowInto(row, mu)
-			j.border.SetCol(mu, row[e.N:])
+	for mu := range s.M {
+		if err := w.RowInto(j.w.RawRowView(mu), mu); err != nil {
+			return nil, err
 		}
 	}
 	for k := range j.signals {
-		s := &j.signals[k]
-		s.y, s.weight, s.rest = make([]float64, e.M), make([]float64, e.M), make([]float64, e.M)
+		p := &j.signals[k]
+		p.y, p.weight, p.rest = make([]float64, s.M), make([]float64, s.M), make([]float64, s.M)
 	}
-	power, _ := e.power()
-	j.begins = (1 - alike) * power
-	if learned {
-		j.rounds = 1
-	}
-	return j
+	return j, j.readBorder()
 }
 
-// start notes the channel of a run, and adds the noise that it starts with.
-func (j *Joint) start() {
-	j.unsettle()
-	j.heat()
+// readBorder copies the further columns of a W without its means.
+func (j *jointMoves) readBorder() error {
+	further := j.state.further
+	if further.Extra == 0 {
+		return nil
+	}
+	j.border = mat.NewDense(further.Extra, j.state.M, nil)
+	row := make([]float64, j.state.N+further.Extra)
+	for mu := range j.state.M {
+		if err := further.RowInto(row, mu); err != nil {
+			return err
+		}
+		j.border.SetCol(mu, row[j.state.N:])
+	}
+	return nil
+}
+
+// After moves gains and signals every few iterations, with shifts where the
+// iteration and the model have come to rest.
+func (j *jointMoves) After(s *Solver, l *Line) Verdict {
+	if l.Index%jointEvery != 0 {
+		return GoOn
+	}
+	cold := j.state.Added == 0
+	j.step(!j.state.Provisional && l.Change < shiftBelow && j.state.ModelMoved < 1)
+	if s.damping.jumped(); !cold {
+		s.damping = s.startDamping // what is hidden by added noise cannot swing
+	}
+	return GoOn
 }
 
 // unsettle says that the next step will be large.
-func (j *Joint) unsettle() {
-	for k := range j.moved {
-		j.moved[k] = math.Inf(1)
+func (j *jointMoves) unsettle() {
+	for k := range j.state.Left {
+		j.state.Left[k] = math.Inf(1)
 	}
 }
-
-func (j *Joint) heat() {
-	j.channel, j.added = j.engine.Channel, j.begins
-}
-
-// cool is called before every iteration: it takes away a little of the added
-// noise, and in the end all of it. Until then no sensor is called broken: that
-// is decided by what the noise hides.
-func (j *Joint) cool() {
-	switch j.since++; {
-	case j.added > 0:
-		j.added *= cooling
-		j.since = 0
-	case j.rounds > 0 && j.since > learnFor:
-		j.rounds--
-		j.heat()
-	default:
-		return
-	}
-	if j.added < coolest*j.begins {
-		j.stop()
-		return
-	}
-	j.engine.Channel = channel.Unwrap(j.channel).(channel.Gain).WithNoise(j.added)
-}
-
-// stop takes away what is left of the added noise.
-func (j *Joint) stop() {
-	if j.added > 0 {
-		j.added = 0
-		j.engine.Channel = j.channel
-	}
-}
-
-// cold reports whether the channel is the problem's, and last whether it stays so.
-func (j *Joint) cold() bool { return j.added == 0 }
-func (j *Joint) last() bool { return j.added == 0 && j.rounds == 0 }
-
-// due reports whether iteration t is followed by a step.
-func (j *Joint) due(t int) bool { return t%jointEvery == 0 }
-
-// gain is the channel of working sensors at present.
-func (j *Joint) gain() channel.Gain { return channel.Unwrap(j.engine.Channel).(channel.Gain) }
 
 // step moves gains and signals, or nothing where the system is beyond double
 // precision. When asked it looks for entries to be shifted first.
-func (j *Joint) step(shift bool) {
+func (j *jointMoves) step(shift bool) {
 	if !j.assemble() || !j.solvable() {
 		return
 	}
@@ -266,7 +148,7 @@ func (j *Joint) step(shift bool) {
 			return
 		}
 	}
-	e := j.engine
+	e := j.state
 	clear(j.ds)
 	for k := range j.signals {
 		s := &j.signals[k]
@@ -275,22 +157,19 @@ func (j *Joint) step(shift bool) {
 		}
 	}
 	lapack64.Potrs(j.factor, column(j.ds))
-	prior := j.gain().Prior
+	lo, hi := e.calibration.Range()
 	for mu, s := range e.S {
-		j.ds[mu] = min(max(s+j.ds[mu], prior.Lo), prior.Hi) - s
+		j.ds[mu] = min(max(s+j.ds[mu], lo), hi) - s
 	}
 	parallel.Run(e.P, e.Threads, j.move)
-	e.nextPull = 0
-	for k := range e.P {
-		e.nextPull += e.pull(k)
-	}
+	e.sumPulls()
 }
 
 // assemble sets up the system.
-func (j *Joint) assemble() bool {
-	e := j.engine
-	noise := j.gain().NoiseVar
-	v, _ := e.MeanV()
+func (j *jointMoves) assemble() bool {
+	e := j.state
+	noise := channel.NoiseOf(e.model.Channel)
+	v := sum(e.V) / float64(len(e.V))
 	least := max(noise, jointNoise*v)
 	parallel.Run(e.P, e.Threads, func(k int) {
 		j.read(k, noise, least)
@@ -301,7 +180,7 @@ func (j *Joint) assemble() bool {
 	for mu, broken := range e.Broken {
 		// What the posterior of s knows beyond the likelihood is the prior's; of a
 		// broken sensor it knows nothing else.
-		j.tau[mu] = (1-broken)*max(0, 1/e.SVar[mu]-e.Tau[mu]) + broken/e.SVar[mu]
+		j.tau[mu] = (1-broken)*max(0, 1/e.SVar[mu]-e.calibration.Information(e.Of(e.Stats, mu))) + broken/e.SVar[mu]
 		total := j.tau[mu]
 		for k := range j.signals {
 			s := &j.signals[k]
@@ -322,14 +201,14 @@ func (j *Joint) assemble() bool {
 }
 
 // solvable factors the gains' system.
-func (j *Joint) solvable() (ok bool) {
+func (j *jointMoves) solvable() (ok bool) {
 	j.factor, ok = lapack64.Potrf(j.gains)
 	return ok
 }
 
 // read fills in the readings of signal k and what is left of them.
-func (j *Joint) read(k int, noise, least float64) {
-	e, s := j.engine, &j.signals[k]
+func (j *jointMoves) read(k int, noise, least float64) {
+	e, s := j.state, &j.signals[k]
 	blas64.Gemv(blas.NoTrans, -1, j.w.RawMatrix(), vector(e.X[k*e.N:(k+1)*e.N]), 0, vector(s.rest))
 	for mu := range e.M {
 		at := mu*e.P + k
@@ -344,10 +223,10 @@ func (j *Joint) read(k int, noise, least float64) {
 }
 
 // choose lists the entries of signal k that move, with their part of the system.
-func (j *Joint) choose(k int) {
-	e, s := j.engine, &j.signals[k]
+func (j *jointMoves) choose(k int) {
+	e, s := j.state, &j.signals[k]
 	s.active, s.inverse, s.pull = s.active[:0], s.inverse[:0], s.pull[:0]
-	most := e.Prior.Variance()
+	most := e.model.Prior.Variance()
 	for i := range e.N {
 		at := k*e.N + i
 		c, sigma := e.C[at], e.Sigma[at]
@@ -361,7 +240,7 @@ func (j *Joint) choose(k int) {
 		if inverse < leastActive*most {
 			continue
 		}
-		pull := e.r[at] - (e.Lambda[at]-e.X[at])/sigma
+		pull := e.Onward[at] - (e.Lambda[at]-e.X[at])/sigma
 		s.active, s.inverse, s.pull = append(s.active, i), append(s.inverse, inverse), append(s.pull, pull)
 		for mu := range s.rest {
 			s.rest[mu] -= j.w.At(mu, i) * inverse * pull
@@ -414,8 +293,8 @@ func (s *jointSignal) solve(v []float64) []float64 {
 }
 
 // move applies the step to signal k.
-func (j *Joint) move(k int) {
-	e, s := j.engine, &j.signals[k]
+func (j *jointMoves) move(k int) {
+	e, s := j.state, &j.signals[k]
 	v := make([]float64, e.M)
 	for mu, ds := range j.ds {
 		v[mu] = ds*s.y[mu] + s.rest[mu]
@@ -432,32 +311,28 @@ func (j *Joint) move(k int) {
 		e.X[from+i] += dx
 		square += dx * dx
 	}
-	j.moved[k] = math.Sqrt(square)
+	e.Left[k] = math.Sqrt(square)
 	for i, d := range back {
-		e.centre[from+i] = e.X[from+i]
+		e.Centre[from+i] = e.X[from+i]
 		if sigma := e.Sigma[from+i]; !math.IsInf(sigma, 1) {
-			e.Lambda[from+i] = e.X[from+i] + sigma*(e.r[from+i]+d)
+			e.Lambda[from+i] = e.X[from+i] + sigma*(e.Onward[from+i]+d)
 		}
 	}
-	if j.border != nil {
-		j.moveBorder(k, dg)
-	}
+	j.moveFurther(k, dg)
 }
 
-// moveBorder does the same for what the removal of means added.
-func (j *Joint) moveBorder(k int, dg []float64) {
-	e := j.engine
-	b := e.border
-	for a, combination := range b.w.Combinations {
-		at := k*b.w.Extra + a
-		b.x[at] = blas64.Dot(vector(combination), vector(e.X[k*e.N:(k+1)*e.N]))
-		b.centre[at] = b.x[at]
+// moveFurther does the same for the further entries and rows.
+func (j *jointMoves) moveFurther(k int, dg []float64) {
+	e := j.state
+	all, further := &e.all, e.further
+	for a, combination := range further.Combinations {
+		at := e.P*e.N + k*further.Extra + a
+		all.x[at] = blas64.Dot(vector(combination), vector(e.X[k*e.N:(k+1)*e.N]))
+		all.centre[at] = all.x[at]
 		// A flat prior does not pull: W̃ᵀg stays zero.
-		b.g[a*e.P+k] -= blas64.Dot(vector(j.border.RawRowView(a)), vector(dg)) / b.w.Pivots[a]
+		all.g[(e.M+a)*e.P+k] -= blas64.Dot(vector(j.border.RawRowView(a)), vector(dg)) / further.Pivots[a]
 	}
 }
-
-func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Data: v, Inc: 1} }
 
 func column(v []float64) blas64.General {
 	return blas64.General{Rows: len(v), Cols: 1, Stride: 1, Data: v}

@@ -3,21 +3,8 @@ package amp
 import (
 	"math"
 
-	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
-)
-
-// Precision is how the entries of a double-precision W are stored. What they are
-// multiplied with, and all sums, are double-precision in any case.
-type Precision uint8
-
-const (
-	// Mixed begins a run with the entries rounded to single precision, which
-	// are read in half the time, and finishes it with the entries as they are.
-	Mixed Precision = iota
-	Double
-	Single
 )
 
 const (
@@ -35,19 +22,80 @@ const (
 	roundedMargin = 1e4
 )
 
-// precision is what an engine has of a rounded W beside W: nothing, or all of this.
+// precision begins a run with the entries of W rounded to single precision, which
+// are read in half the time, and finishes it with the entries as they are. What they
+// are multiplied with, and all sums, are double-precision in any case.
 type precision struct {
-	rounded        *operator.Dense
-	lost           float64        // mean square of what rounding took, relative to that of W
+	Idle
 	single, double operator.Sweep // over the one and the other
-	began          bool           // the present run began rounded
+	lost           float64        // mean square of what rounding took, relative to that of W
+	rounded        bool           // at present
 }
 
-// Round returns w rounded to single precision, and the variance of the noise in
+// newPrecision is for W and its rounded copy.
+func newPrecision(it Iteration, double operator.Sweep, single operator.Matrix, lost float64) (*precision, error) {
+	s := it.state()
+	sweep, err := single.NewSweep(s.P, it.quadratic(), s.Threads)
+	return &precision{single: sweep, double: double, lost: lost / s.W.MeanSquare()}, err
+}
+
+func (p *precision) Begin(s *Solver) {
+	p.rounded = true
+	s.Iteration.use(p.single)
+}
+
+func (p *precision) After(s *Solver, l *Line) Verdict {
+	if p.rounded && p.matters(s.State, l.Change) {
+		return p.finish(s)
+	}
+	return GoOn
+}
+
+func (p *precision) AtRest(s *Solver) Verdict {
+	if p.rounded {
+		return p.finish(s)
+	}
+	return GoOn
+}
+
+// finish goes on with W as it is.
+func (p *precision) finish(s *Solver) Verdict {
+	p.rounded = false
+	s.Iteration.use(p.double)
+	return Anew
+}
+
+// matters reports whether a run with relative change so small, or variances, must go
+// on in double precision.
+func (p *precision) matters(s *State, change float64) bool {
+	for k, norm := range s.Norm {
+		if s.SumC[k] < roundedMargin*p.lost*norm*norm {
+			return true
+		}
+	}
+	return change <= roundedChange || math.IsNaN(change)
+}
+
+// Storage is what the latest run read W as: "f32", "f64", or "f32+f64" for one after the
+// other; empty for an operator that has no entries.
+func (s *Solver) Storage() string {
+	if p, ok := PartOf[*precision](s); ok {
+		if p.rounded {
+			return "f32"
+		}
+		return "f32+f64"
+	}
+	if w, ok := s.State.W.(operator.Matrix); ok {
+		return w.Storage()
+	}
+	return ""
+}
+
+// rounded returns w rounded to single precision, and the variance of the noise in
 // z = Wx that what was rounded off is for signals with prior p. It is w itself
 // where w is no double-precision matrix in memory, or does not fit single precision.
-func Round(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
-	d, ok := w.(*operator.Dense)
+func rounded(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
+	d, ok := w.(operator.Rounder)
 	if !ok {
 		return w, 0
 	}
@@ -57,69 +105,4 @@ func Round(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
 	}
 	_, n := w.Dims()
 	return single, lost * float64(n) * (p.Variance() + p.Mean()*p.Mean())
-}
-
-// round makes the copy of W to begin with, where that pays and there is room.
-func (e *Engine) round() {
-	d, ok := e.W.(*operator.Dense)
-	both := 12 * int64(e.M) * int64(e.N) // bytes
-	if e.Precision != Mixed || e.Centred != nil || !ok || d.Storage() != "f64" || e.M*e.N < leastRounded || both > int64(memory.Total())/2 {
-		return
-	}
-	e.rounded, e.lost = d.Rounded()
-	e.lost /= d.MeanSquare()
-}
-
-// prepareSweeps makes the sweeps over W, with q quadratic columns.
-func (e *Engine) prepareSweeps(q int) {
-	if e.Centred != nil {
-		e.double = e.Centred.NewSweep(e.P, q, e.Threads)
-	} else {
-		e.double = e.W.NewSweep(e.P, q, e.Threads)
-	}
-	e.sweep = e.double
-	if e.rounded != nil {
-		e.single = e.rounded.NewSweep(e.P, q, e.Threads)
-	}
-}
-
-// begin chooses the precision in which a run starts: a run that does not look for
-// convergence would not know when to change it.
-func (e *Engine) begin(converges bool) {
-	e.sweep, e.began = e.double, e.single != nil && converges
-	if e.began {
-		e.sweep = e.single
-	}
-}
-
-// roundedNow reports whether W is rounded at present while it need not be.
-func (e *Engine) roundedNow() bool { return e.single != nil && e.sweep == e.single }
-
-// Storage is what the run read W as: "f32", "f64", or "f32+f64" for one after the
-// other; empty for an operator that has no entries.
-func (e *Engine) Storage() string {
-	switch w, ok := e.W.(operator.Matrix); {
-	case !ok:
-		return ""
-	case e.roundedNow():
-		return "f32"
-	case e.began:
-		return "f32+f64"
-	default:
-		return w.Storage()
-	}
-}
-
-// finish goes on with W as it is.
-func (e *Engine) finish() { e.sweep = e.double }
-
-// roundingMatters reports whether a run with relative change so small, or
-// variances, must go on in double precision.
-func (e *Engine) roundingMatters(change float64) bool {
-	for k, norm := range e.Norm {
-		if e.SumC[k] < roundedMargin*e.lost*norm*norm {
-			return true
-		}
-	}
-	return change <= roundedChange || math.IsNaN(change)
 }

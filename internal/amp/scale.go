@@ -2,7 +2,6 @@ package amp
 
 import (
 	"math"
-	"slices"
 
 	"github.com/calamp/calamp/channel"
 )
@@ -17,6 +16,7 @@ const scaleRange = 0.1
 //	Φ(c) = Σ_µ (1-π_µ) log ∫ q̃(s; τ_µ, c B_µ) ds - ½ c² (Q + S) + κ log c,
 //	Q = Σ (1-π)ω²/D,   S = Σ x̂(λ-x̂)/Σ,   κ = Σ V g²,
 //
+// of which the first term and Q are the channel's (here those of a gain), and
 // where a sensor that is broken with probability π has the weight 1-π, at its
 // present value: exact in Φ' at c = 1, and a lower bound of Φ elsewhere (Jensen).
 //
@@ -26,23 +26,21 @@ const scaleRange = 0.1
 // maximum leaves fixed points where they are, for any prior. κ log c is the
 // volume of the signals' space. Not in the paper.
 type scaleEvidence struct {
-	gain          channel.Gain
-	broken        []float64 // π, probability that a sensor is broken; nil where none is
-	count, tau, b []float64
-	quadratic     float64 // Q + S
-	volume        float64 // κ
+	channel   channel.Calibrating
+	sensors   *channel.Block // with π, the probability that a sensor is broken
+	quadratic float64        // Q + S
+	volume    float64        // κ
 
-	// clipped adds the sensors with clipped readings, which the sums above
-	// leave out; nil where there are none.
-	clipped func(c float64) (first, second float64)
+	// tangent, where it is not nil, is in place of the channel's own part.
+	tangent func(c float64) (first, second float64)
 }
 
 // slope returns Φ'(c) and Φ”(c).
 func (s *scaleEvidence) slope(c float64) (first, second float64) {
-	first, second = s.gain.ScaleDerivatives(c, s.broken, s.count, s.tau, s.b)
-	if s.clipped != nil {
-		f, g := s.clipped(c)
-		first, second = first+f, second+g
+	if s.tangent != nil {
+		first, second = s.tangent(c)
+	} else {
+		first, second = s.channel.ScaleDerivatives(c, s.sensors)
 	}
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
@@ -143,103 +141,75 @@ func (g *scaleGrid) rootMeanSquare() float64 {
 	return math.Sqrt(square / mass)
 }
 
-func (e *Engine) scaleEvidence(gain channel.Gain) scaleEvidence {
-	s := scaleEvidence{gain: gain, broken: e.Broken, count: e.Count, tau: e.Tau, b: e.B, quadratic: e.PastQuadratic + e.fieldPull, volume: e.PastVolume}
-	if gain.Saturation > 0 {
-		s.broken, s.clipped = e.clippedScale(gain)
-	}
-	for j, y := range e.Y {
-		if !math.IsNaN(y) {
-			s.quadratic += (1 - s.broken[j/e.P]) * (e.Omega[j] * (e.Omega[j] / (e.V[j] + gain.NoiseVar)))
-			s.volume += e.V[j] * e.G[j] * e.G[j]
-		}
-	}
-	if e.border != nil {
-		quadratic, volume := e.border.scaleSums()
-		s.quadratic += quadratic
-		s.volume += volume
-	}
-	return s
+// alongScale is the evidence along the scale in the present state; the channel calibrates.
+func alongScale(it Iteration) scaleEvidence {
+	s := it.state()
+	e := scaleEvidence{channel: s.model.Channel.(channel.Calibrating), sensors: &s.sensors}
+	e.quadratic, e.volume = it.scaleSums(s.Past.Quadratic+s.fieldPull, s.Past.Volume)
+	return e
 }
 
-// clippedScale takes the sensors with clipped readings out of those whose
-// evidence is closed, by weight, and returns theirs.
-func (e *Engine) clippedScale(gain channel.Gain) (broken []float64, clipped func(c float64) (first, second float64)) {
-	broken = slices.Clone(e.Broken)
-	var rows []int
-	sensor := func(mu int, c float64) (first, second float64) {
-		from, to := mu*e.P, (mu+1)*e.P
-		return gain.ClippedScale(c, e.Y[from:to], e.Omega[from:to], e.V[from:to], e.Count[mu], e.Tau[mu], e.B[mu])
+// argmax is the factor that maximises the evidence, within the range of a step. Where
+// the channel's part takes long, its tangents serve: at the factor 1, which leaves
+// fixed points where they are, too, and then at the factor that this gives.
+func (s scaleEvidence) argmax() float64 {
+	slow, ok := s.channel.(channel.SlowScale)
+	if ok {
+		s.tangent = slow.ScaleTangent(1, s.sensors)
 	}
-	for mu := range broken {
-		if gain.ClipsAny(e.Y[mu*e.P : (mu+1)*e.P]) {
-			broken[mu] = 1
-			rows = append(rows, mu)
-		}
-	}
-	return broken, func(c float64) (first, second float64) {
-		for _, mu := range rows {
-			f, s := sensor(mu, c)
-			first += (1 - e.Broken[mu]) * f
-			second += (1 - e.Broken[mu]) * s
-		}
-		return first, second
-	}
-}
-
-// tangent is the evidence with the part of the sensors with clipped readings,
-// whose integrals take long, replaced by its second order in c - at: at c = 1
-// that leaves fixed points where they are, too.
-func (s *scaleEvidence) tangent(at float64) *scaleEvidence {
-	tangent := *s
-	f, g := s.clipped(at)
-	tangent.clipped = func(c float64) (first, second float64) { return f + g*(c-at), g }
-	return &tangent
-}
-
-// ScaleStep multiplies the signals' estimates by the factor that maximises the
-// evidence along the global scale, and returns it with the width of the
-// evidence there, against which a change of the scale is small or large.
-func (e *Engine) ScaleStep(gain channel.Gain) (c, width float64) {
-	s := e.scaleEvidence(gain)
-	return e.applyScale(&s)
-}
-
-func (e *Engine) applyScale(s *scaleEvidence) (c, width float64) {
-	if s.clipped == nil {
+	c := maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	if s.tangent != nil {
+		s.tangent = slow.ScaleTangent(c, s.sensors)
 		c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
-	} else {
-		c = maximise(s.tangent(1).slope, 1-scaleRange, 1+scaleRange)
-		c = maximise(s.tangent(c).slope, 1-scaleRange, 1+scaleRange)
 	}
-	e.rescale(c)
-	return c, s.width()
-}
-
-// rescale multiplies the signals' estimates by c.
-func (e *Engine) rescale(c float64) {
-	scale(e.X, c)
-	scale(e.centre, c)
-	scale(e.G, c) // the next Onsager term belongs to the new x̂
-	if e.border != nil {
-		e.border.scale(c)
-	}
-	e.nextPull *= c * c
-	scale(e.PastB, c) // the past is rescaled with the present, see online.go
-	e.PastQuadratic *= c * c
+	return c
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale around
 // its present value: an error common to all of X and s. A prior whose scale is
 // learned moves with the signals and says nothing of it: what is left of S is its
 // slope, so that the evidence peaks where the estimates are.
-func (e *Engine) ScaleSD(gain channel.Gain) float64 {
-	s := e.scaleEvidence(gain)
-	if e.ScaleLearned {
-		s.quadratic -= e.fieldPull
-		s.volume -= e.fieldPull
+func (s *Solver) ScaleSD() float64 {
+	if s.State.calibration == nil {
+		return 0
 	}
-	return s.spread()
+	e := alongScale(s.Iteration)
+	if s.State.ScaleLearned {
+		e.quadratic -= s.State.fieldPull
+		e.volume -= s.State.fieldPull
+	}
+	return e.spread()
+}
+
+// PastScaleSD is the same for a past on its own, with its statistics of all sensors.
+func (s *State) PastScaleSD(past Past) float64 {
+	e := scaleEvidence{
+		channel:   s.model.Channel.(channel.Calibrating),
+		sensors:   &channel.Block{Stats: past.Stats, S: make([]float64, s.M), Broken: make([]float64, s.M)},
+		quadratic: past.Quadratic, volume: past.Volume,
+	}
+	return e.spread()
+}
+
+// Sums returns what the signals of the last sweep add to Q+S and to κ of a past of
+// which that sweep inherited the statistics past.
+//
+// At a fixed point Wᵀg = (λ-x̂)/Σ, hence Σ g ω = S - κ, that is
+//
+//	Q + S = Σ_µ ŝ_µ (B_µ - pastB_µ) + κ,
+//
+// and the right side is what is returned. The left side is that to a relative
+// error of the order of the last change of x̂, and that is not enough: Q is ten
+// digits larger than the slopes by which the evidence tells one scale from
+// another, so a single sample that is a little short of its fixed point would
+// tilt the evidence for ever.
+func (s *State) Sums(past []float64) (quadratic, volume float64) {
+	volume = s.addVolume(0)
+	quadratic = volume
+	for mu, calibration := range s.S {
+		quadratic += s.calibration.Pull(s.Of(s.Stats, mu), s.Of(past, mu), calibration)
+	}
+	return quadratic, volume
 }
 
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
@@ -268,8 +238,3 @@ func maximise(slope func(float64) (first, second float64), lo, hi float64) float
 	return c
 }
 
-func scale(v []float64, c float64) {
-	for i := range v {
-		v[i] *= c
-	}
-}

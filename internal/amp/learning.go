@@ -2,7 +2,6 @@ package amp
 
 import (
 	"math"
-	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
@@ -13,20 +12,19 @@ import (
 // for. Early estimates say little, and a parameter needs some
 // iterations to show its effect: hence the schedule.
 type Learning struct {
-	Noise bool // the channel's noise variance; the channel must be [channel.Noisy]
-	Range bool // the range of s; the channel must be [channel.Gain]
+	Idle
 
-	// ScaleFree says that the prior takes its scale from the signals: with Range
-	// nothing determines the global scale then, and the middle of the range stays where it is.
-	ScaleFree bool
+	Noise       bool // the channel's noise variance; the channel must be [channel.Noisy]
+	Calibration bool // the calibration's distribution; it must be [channel.Learnable]
 
-	// Of a stream. Step is how far a sample may move the prior from where it
-	// started, 0 for all the way, and PastInformation what earlier samples said of the noise
-	// variance (an inverse variance). Information is what the latest run said.
+	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
+	// the prior from where it started, 0 for all the way, and PastInformation what
+	// earlier samples said of the noise variance (an inverse variance). Information
+	// is what the latest run said.
+	Off                          bool
 	Step                         float64
 	PastInformation, Information float64
 
-	moved     float64 // how far the latest re-fit moved the model, in standard errors
 	fromPrior prior.Learner
 	fromNoise float64
 }
@@ -59,26 +57,36 @@ const (
 	gaugeReach = 0.1
 )
 
-// start notes where a run starts.
-func (l *Learning) start(e *Engine) {
-	l.moved = math.Inf(1)
-	l.fromPrior, _ = e.Prior.(prior.Learner)
-	if l.Noise {
-		l.fromNoise = channel.Unwrap(e.Channel).(channel.Noisy).Noise()
+// Begin notes where a run starts.
+func (l *Learning) Begin(s *Solver) {
+	s.State.ModelMoved = math.Inf(1)
+	l.fromPrior, _ = s.State.model.Prior.(prior.Learner)
+	l.fromNoise = channel.NoiseOf(s.State.model.Channel)
+}
+
+// After re-fits the model when it is time. While noise is added to the channel, it is
+// not the model's own.
+func (l *Learning) After(s *Solver, line *Line) Verdict {
+	if l.Off || line.Index < firstRefit || line.Index%refitEvery != 0 || s.State.Added > 0 {
+		return GoOn
 	}
+	s.State.ModelMoved = l.refit(s.State, line.Index)
+	if s.State.ModelMoved > modelTolerance {
+		return Disturbed
+	}
+	return GoOn
 }
 
 // refit moves the model and returns how far, in standard errors.
-func (l *Learning) refit(e *Engine, t int) (change float64) {
-	defer func() { l.moved = change }()
-	if l.Range {
-		change = l.refitRange(e, t)
+func (l *Learning) refit(s *State, t int) (change float64) {
+	if l.Calibration {
+		change = l.refitCalibration(s, t)
 	}
 	if l.Noise {
-		change = max(change, l.refitNoise(e))
+		change = max(change, l.refitNoise(s))
 	}
-	if p, ok := e.Prior.(prior.Learner); ok {
-		change = max(change, l.refitPrior(e, p))
+	if p, ok := s.model.Prior.(prior.Learner); ok {
+		change = max(change, l.refitPrior(s, p))
 	}
 	return change
 }
@@ -86,45 +94,21 @@ func (l *Learning) refit(e *Engine, t int) (change float64) {
 // refitPrior lets the prior fit itself to the fields. It does not take what
 // expects far more power than the readings have: a signal on its way astray
 // would take all others with it.
-func (l *Learning) refitPrior(e *Engine, p prior.Learner) float64 {
+func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	from, step := p, 1.0
 	if l.Step > 0 && l.Step < 1 {
 		from, step = l.fromPrior, l.Step
 	}
-	next, change := from.Refit(e.Lambda, e.Sigma, step)
-	expected := e.W.MeanSquare() * float64(e.N) * (next.Variance() + next.Mean()*next.Mean())
-	if power, _ := e.power(); !(expected <= mostPower*power) {
+	next, change := from.Refit(s.Lambda, s.Sigma, step)
+	expected := s.W.MeanSquare() * float64(s.N) * (next.Variance() + next.Mean()*next.Mean())
+	if power, _ := s.Power(); !(expected <= mostPower*power) {
 		return change
 	}
-	e.Prior = next
+	s.Adopt(Model{next, s.model.Channel})
 	if step < 1 {
 		return 0 // the fields tell whether they have settled; change is that from the start
 	}
 	return change
-}
-
-// power is the typical mean square of a sensor's corrected readings, whatever a
-// few sensors do, and the number of readings.
-func (e *Engine) power() (typical, count float64) {
-	squares := make([]float64, 0, e.M)
-	for mu, s := range e.S {
-		total, n := 0.0, 0.0
-		for _, y := range e.Y[mu*e.P : (mu+1)*e.P] {
-			if !math.IsNaN(y) {
-				total += s * y * s * y
-				n++
-			}
-		}
-		if n > 0 {
-			squares = append(squares, total/n)
-			count += n
-		}
-	}
-	if len(squares) == 0 {
-		return 0, 0
-	}
-	slices.Sort(squares)
-	return squares[len(squares)/2], count
 }
 
 // refitNoise moves Δ towards the stationarity of the Bethe free energy,
@@ -136,21 +120,21 @@ func (e *Engine) power() (typical, count float64) {
 // the factor brings the residuals to what V+Δ expects at once. On a stream the
 // sample's own estimate is averaged with the past, by their information on Δ, ½ Σ (∂g)²:
 // samples whose signal or gains are little known say little of the noise.
-func (l *Learning) refitNoise(e *Engine) float64 {
+func (l *Learning) refitNoise(s *State) float64 {
 	var squares, slopes, information float64
-	for j, y := range e.Y {
+	for j, y := range s.Y {
 		if math.IsNaN(y) {
 			continue
 		}
-		squares += e.G[j] * e.G[j]
-		slopes -= e.DG[j]
-		information += 0.5 * e.DG[j] * e.DG[j]
+		squares += s.G[j] * s.G[j]
+		slopes -= s.DG[j]
+		information += 0.5 * s.DG[j] * s.DG[j]
 	}
-	most, count := e.power()
+	most, count := s.Power()
 	if !(slopes > 0) || !(most > 0) {
 		return 0
 	}
-	c := channel.Unwrap(e.Channel).(channel.Noisy)
+	c := channel.InOrder(s.model.Channel).(channel.Noisy)
 	least := leastNoise * most
 	now := min(max(c.Noise(), least), most)
 	ratio := squares / slopes
@@ -161,30 +145,34 @@ func (l *Learning) refitNoise(e *Engine) float64 {
 		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
 	next = min(max(next, least), most)
-	e.SetWorking(c.WithNoise(next - c.Noise()))
+	s.adoptWorking(c.WithNoise(next - c.Noise()))
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 
-// refitRange moves the ends of the range of s, and the global scale with them:
-// a uniform prior whose range is free has no scale of its own.
-func (l *Learning) refitRange(e *Engine, t int) float64 {
-	gain := channel.Unwrap(e.Channel).(channel.Gain)
-	fit, change := gain.Prior.Refit(e.inOrder(), e.Tau, e.B)
+// refitCalibration moves the distribution of s, and the global scale with it: one
+// that is free, such as a range, has no scale of its own.
+func (l *Learning) refitCalibration(s *State, t int) float64 {
+	known := s.calibration.(channel.Learnable)
+	fit, change := known.Refit(s.Stats, s.outOfOrder())
 	late := max(1, float64(t)/rangePatience)
 	if change < rangeTolerance*late*late {
-		fit, change = gain.Prior, 0
+		fit, change = known, 0
 	}
 	c := 1.0
 	switch {
-	case !l.ScaleFree:
-		c = e.scaleOfPrior()
-	case change > 0:
-		c = (gain.Prior.Lo + gain.Prior.Hi) / (fit.Lo + fit.Hi)
+	case !s.ScaleLearned:
+		c = s.scaleOfPrior()
+	case change > 0: // nothing determines the scale: the middle of the range stays where it is
+		c = middle(known) / middle(fit)
 	}
-	e.rescale(c)
-	gain.Prior = fit.Scaled(c)
-	e.SetWorking(gain)
+	s.rescale(c)
+	s.adoptWorking(channel.InOrder(s.model.Channel).(channel.Calibrating).WithCalibration(fit.Scaled(c)))
 	return change
+}
+
+func middle(c channel.Calibration) float64 {
+	lo, hi := c.Range()
+	return lo + hi
 }
 
 // scaleOfPrior is the factor by which the signals are to be multiplied for the prior to like
@@ -194,34 +182,23 @@ func (l *Learning) refitRange(e *Engine, t int) float64 {
 //	Σ_i (x̂(λ-x̂) - C)/Σ,
 //
 // whose slope is about twice the number of entries that are not zero, Σ C/Σ.
-func (e *Engine) scaleOfPrior() float64 {
+func (s *State) scaleOfPrior() float64 {
 	active := 0.0
-	for i, c := range e.C {
-		active += c / e.Sigma[i]
+	for i, c := range s.C {
+		active += c / s.Sigma[i]
 	}
 	if !(active > 0) {
 		return 1
 	}
-	step := (e.nextPull - active) / (2 * active)
+	step := (s.nextPull - active) / (2 * active)
 	return math.Exp(-min(max(step, -gaugeReach), gaugeReach))
 }
 
-// SetWorking changes the channel of the sensors in order.
-func (e *Engine) SetWorking(c channel.Channel) {
-	if f, ok := e.Channel.(channel.Faulty); ok {
-		f.Working = c
-		c = f
+// outOfOrder tells which sensors are more likely broken than not.
+func (s *State) outOfOrder() []bool {
+	omit := make([]bool, s.M)
+	for mu, broken := range s.Broken {
+		omit[mu] = broken > 0.5
 	}
-	e.Channel = c
-}
-
-// inOrder is the number of readings of each sensor, 0 where it is more likely broken than not.
-func (e *Engine) inOrder() []float64 {
-	count := slices.Clone(e.Count)
-	for mu, broken := range e.Broken {
-		if broken > 0.5 {
-			count[mu] = 0
-		}
-	}
-	return count
+	return omit
 }

@@ -3,33 +3,33 @@ package channel
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
 // statisticsOf draws s of m sensors and n readings of each, with a standard deviation of
 // sd·s of what they say of s.
-func statisticsOf(p GainPrior, m int, n, sd float64) (count, tau, b []float64) {
+func statisticsOf(p GainPrior, m int, n, sd float64) (stats []float64) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range m {
 		s := p.Lo + (p.Hi-p.Lo)*rng.Float64()
 		t := n / (sd * sd * s * s)
 		seen := s * (1 + sd/math.Sqrt(n)*rng.NormFloat64())
-		count, tau = append(count, n), append(tau, t)
-		b = append(b, t*seen-n/seen) // so that the mode is where it was seen
+		stats = append(stats, GainStats(t, t*seen-n/seen, n)...) // so that the mode is where it was seen
 	}
-	return count, tau, b
+	return stats
 }
 
 func TestRefitFindsTheRange(t *testing.T) {
 	const m = 300
 	for _, truth := range []GainPrior{Uniform(0.95, 1.05), Uniform(0.5, 1.5), Uniform(9, 10)} {
 		for _, sd := range []float64{1e-8, 0.02} {
-			count, tau, b := statisticsOf(truth, m, 10, sd)
+			stats := statisticsOf(truth, m, 10, sd)
 			middle := 0.5 * (truth.Lo + truth.Hi)
 			for _, h := range []float64{0.02, 0.3} {
 				p, change := Uniform((1-h)*middle, (1+h)*middle), 1.0
 				for range 30 {
-					p, change = p.Refit(count, tau, b)
+					p, change = p.refit(stats, nil)
 				}
 				blur := sd * middle / math.Sqrt(10)
 				bound := 6 * ((truth.Hi-truth.Lo)/m + blur/math.Sqrt(m))
@@ -46,17 +46,17 @@ func TestRefitFindsTheRange(t *testing.T) {
 
 // Readings that show no difference between gains, or none at all.
 func TestRefitDegenerateRange(t *testing.T) {
-	for name, s := range map[string][3][]float64{
-		"none":       {nil, nil, nil},
-		"silent":     {{0, 0}, {0, 0}, {0, 0}},
-		"one":        {{5}, {1e6}, {1e6}},
-		"all equal":  {{5, 5, 5}, {1e16, 1e16, 1e16}, {1e16, 1e16, 1e16}},
-		"no meaning": {{1, 1}, {1e-300, 1}, {0, -1e5}},
+	for name, s := range map[string][][]float64{
+		"none":       nil,
+		"silent":     {GainStats(0, 0, 0), GainStats(0, 0, 0)},
+		"one":        {GainStats(1e6, 1e6, 5)},
+		"all equal":  {GainStats(1e16, 1e16, 5), GainStats(1e16, 1e16, 5), GainStats(1e16, 1e16, 5)},
+		"no meaning": {GainStats(1e-300, 0, 1), GainStats(1, -1e5, 1)},
 	} {
 		p := Uniform(0.9, 1.1)
 		for range 100 {
 			var change float64
-			p, change = p.Refit(s[0], s[1], s[2])
+			p, change = p.refit(slices.Concat(s...), nil)
 			if err := p.Validate(); err != nil || math.IsNaN(change) {
 				t.Fatalf("%s: %+v, change %g: %v", name, p, change, err)
 			}

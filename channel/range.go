@@ -1,23 +1,11 @@
 package channel
 
 import (
+	"errors"
 	"math"
 
 	"github.com/calamp/calamp/internal/quadrature"
 )
-
-// Noisy is a channel with Gaussian noise, whose variance can be learned.
-type Noisy interface {
-	Channel
-	Noise() float64
-	WithNoise(v float64) Channel // with noise of variance v in addition
-}
-
-// Noise implements [Noisy].
-func (c Gain) Noise() float64 { return c.NoiseVar }
-
-// Noise implements [Noisy].
-func (c AWGN) Noise() float64 { return c.NoiseVar }
 
 const (
 	// reach bounds how far Refit moves an end, relative to the range's width:
@@ -41,8 +29,20 @@ const (
 // 1/M of the width at either end, since the extremes of M uniform numbers lie
 // inside their range by that much on average. change is how far the ends moved, in
 // their standard errors. Sensors without readings do not count.
-func (p GainPrior) Refit(count, tau, b []float64) (next GainPrior, change float64) {
-	peaks, blur := p.peaks(count, tau, b)
+func (p GainPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
+	return p.refit(stats, omit)
+}
+
+// Learns implements [Learnable].
+func (p GainPrior) Learns() error {
+	if p.Precision != 0 {
+		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
+	}
+	return nil
+}
+
+func (p GainPrior) refit(stats []float64, omit []bool) (next GainPrior, change float64) {
+	peaks, blur := p.peaks(stats, omit)
 	if len(peaks) == 0 {
 		return p, 0
 	}
@@ -64,11 +64,13 @@ type peak struct{ mode, inverseSD float64 }
 
 type peaks []peak
 
-// peaks returns those of the sensors with readings, and their mean standard deviation.
-func (p GainPrior) peaks(count, tau, b []float64) (all peaks, blur float64) {
-	for mu, n := range count {
-		t, b := tau[mu]+p.Precision, b[mu]+p.Precision*p.Center
-		if n == 0 || !(t > 0) {
+// peaks returns those of the sensors with readings that are not left out, and their
+// mean standard deviation.
+func (p GainPrior) peaks(stats []float64, omit []bool) (all peaks, blur float64) {
+	for mu := range len(stats) / gainWidth {
+		s := gainStats(stats, mu)
+		n, t, b := s[readings], s[precision]+p.Precision, s[field]+p.Precision*p.Center
+		if n == 0 || !(t > 0) || omit != nil && omit[mu] {
 			continue
 		}
 		mode := quadrature.GainMode(n, t, b)

@@ -34,8 +34,8 @@ const (
 // with the posterior variance v of m, the gains being free. It moves the best
 // of these, where they are, and leaves it to the step to move the gains. It uses up
 // [jointSignal.follow] of the system, which the step itself needs no more.
-func (j *Joint) shift() (any bool) {
-	e := j.engine
+func (j *jointMoves) shift() (any bool) {
+	e := j.state
 	variance := j.commonVariance()
 	lambda, sigma := make([]float64, e.P), make([]float64, e.P)
 	for i, v := range variance {
@@ -54,16 +54,16 @@ func (j *Joint) shift() (any bool) {
 		for k, t := range j.common {
 			at := k*e.N + i
 			e.Lambda[at] += m * t
-			e.Prior.Posterior(e.X[at:at+1], e.C[at:at+1], e.Lambda[at:at+1], e.Sigma[at:at+1])
-			e.centre[at] = e.X[at]
+			e.model.Prior.Posterior(e.X[at:at+1], e.C[at:at+1], e.Lambda[at:at+1], e.Sigma[at:at+1])
+			e.Centre[at] = e.X[at]
 		}
 	}
 	return any
 }
 
 // bestShift tries all shifts of an entry that make it zero in one of the signals.
-func (j *Joint) bestShift(lambda, sigma []float64, variance float64) (best float64) {
-	prior, now, most := j.engine.Prior, 0.0, float64(shiftGain)
+func (j *jointMoves) bestShift(lambda, sigma []float64, variance float64) (best float64) {
+	prior, now, most := j.state.model.Prior, 0.0, float64(shiftGain)
 	for k, l := range lambda {
 		now += prior.LogNorm(l, sigma[k])
 	}
@@ -93,8 +93,8 @@ func (s *jointSignal) followed() blas64.General {
 
 // commonVariance is for each entry the posterior variance of m in x_ik = m t_k + …
 // that comes from the gains; 0 where no signal has the entry. It uses up the system.
-func (j *Joint) commonVariance() []float64 {
-	e := j.engine
+func (j *jointMoves) commonVariance() []float64 {
+	e := j.state
 	out, weight := make([]float64, e.N), make([]float64, e.N)
 	sums := blas64.General{Rows: e.N, Cols: e.M, Stride: e.M, Data: make([]float64, e.N*e.M)}
 	for k := range j.signals {
@@ -115,11 +115,11 @@ func (j *Joint) commonVariance() []float64 {
 	return out
 }
 
-// Widen makes the posterior variances of gains and signals at least those of the
+// Report makes the posterior variances of gains and signals at least those of the
 // joint system: what AMP says of gains leaves out that the signals are not known
 // independently of each other. The global scale stays out of them.
-func (j *Joint) Widen() {
-	e := j.engine
+func (j *jointMoves) Report(*Solver) {
+	e := j.state
 	if !j.assemble() {
 		return
 	}
@@ -148,20 +148,17 @@ func (j *Joint) Widen() {
 	if !ok {
 		return
 	}
-	prior := j.gain().Prior
 	for mu, s := range e.S {
 		if v := covariance.Data[mu*covariance.Stride+mu]; v > e.SVar[mu] {
-			// A normal density of this variance where the posterior has its mean.
-			e.Count[mu], e.Tau[mu] = 0, max(0, 1/v-prior.Precision)
-			e.B[mu] = s/v - prior.Precision*prior.Center
+			e.calibration.SetNormal(e.Of(e.Stats, mu), s, v)
 			e.SVar[mu] = v
 		}
 	}
 }
 
 // holdScale adds the knowledge of the global scale to the gains' system.
-func (j *Joint) holdScale() {
-	s, most := vector(j.engine.S), 0.0
+func (j *jointMoves) holdScale() {
+	s, most := vector(j.state.S), 0.0
 	for mu := range s.N {
 		most = max(most, j.gains.Data[mu*s.N+mu])
 	}

@@ -1,0 +1,142 @@
+package channel
+
+// Calibrating is a channel that estimates a calibration variable s of every
+// sensor. The readings do not change when all signals and all s are multiplied by
+// the same number, so a solver looks at the evidence along this common scale:
+// when all ω are multiplied by c, that of the block's sensors is
+//
+//	Σ_µ (1-π_µ) log Z_out(y_µ, c ω_µ, V_µ) = Φ(c) - ½c² Q.
+//
+// A channel divides it into Φ and Q as it likes; what does not depend on c more
+// than quadratically is cheaper in Q.
+type Calibrating interface {
+	Channel
+
+	// Calibration is what is known of s beforehand, WithCalibration the channel
+	// with another one in its place.
+	Calibration() Calibration
+	WithCalibration(c Calibration) Channel
+
+	// ScaleQuadratic returns Q, added to sum.
+	ScaleQuadratic(sum float64, b *Block) float64
+
+	// ScaleDerivatives returns Φ'(c) and Φ''(c); b holds the statistics at c = 1.
+	ScaleDerivatives(c float64, b *Block) (first, second float64)
+}
+
+// SlowScale is a [Calibrating] whose Φ may take long to compute.
+type SlowScale interface {
+	Calibrating
+
+	// ScaleTangent returns Φ' and Φ'' as functions of c in which the parts that take
+	// long are replaced by their second order around c = at; nil where nothing takes long.
+	ScaleTangent(at float64, b *Block) func(c float64) (first, second float64)
+}
+
+// CalibrationOf is what is known beforehand of the calibration that c estimates;
+// nil where it estimates none.
+func CalibrationOf(c Channel) Calibration {
+	if c, ok := c.(Calibrating); ok {
+		return c.Calibration()
+	}
+	return nil
+}
+
+// Calibration is what is known of a sensor's calibration variable s before its
+// readings, a distribution, and what becomes of it given statistics: the few
+// numbers a sensor to which a channel condenses its readings. [GainPrior] is one,
+// and a user's own channel can use it. Arguments named stats are the statistics of
+// one sensor, of length Width; of several, one after the other, where so said.
+type Calibration interface {
+	// Validate reports a parameter that describes no distribution.
+	Validate() error
+
+	// Width is how many numbers the statistics of a sensor are. All of them are
+	// zero where nothing was read.
+	Width() int
+
+	// Moments returns the mean and variance of s without readings, and Range the
+	// bounds between which it lies.
+	Moments() (mean, variance float64)
+	Range() (lo, hi float64)
+
+	// Posteriors writes the posterior mean and variance of s for each of
+	// len(mean) sensors.
+	Posteriors(mean, variance, stats []float64)
+
+	// CDF is the posterior probability of s ≤ at, and Quantile where that is
+	// level, in (0, 1).
+	CDF(stats []float64, at float64) float64
+	Quantile(stats []float64, level float64) float64
+
+	// Readings is how many readings the statistics are of, Information what these
+	// say of s (an inverse variance), and Fit the s that they alone want.
+	Readings(stats []float64) float64
+	Information(stats []float64) float64
+	Fit(stats []float64) float64
+
+	// Excess says by how many of its own standard deviations the posterior of s,
+	// were it not cut to the range, would peak outside: negative below, positive
+	// above, 0 inside.
+	Excess(stats []float64) float64
+
+	// SetNormal writes statistics (of no reading) with which the posterior, were
+	// it not cut to the range, is N(mean, variance).
+	SetNormal(stats []float64, mean, variance float64)
+
+	// Temper weakens what statistics say: the likelihood is taken to the power
+	// factor, in [0, 1]. Of several sensors at once.
+	Temper(stats []float64, factor float64)
+
+	// Rescale makes statistics those of signals that are c times as large, with
+	// s as it is, and Pull is how fast the logarithm of the posterior density at
+	// s then grows with log c, the part that is quadratic in c left out (see
+	// [Calibrating]), for what stats hold beyond the statistics past. Rescale takes
+	// several sensors at once.
+	Rescale(stats []float64, c float64)
+	Pull(stats, past []float64, s float64) float64
+
+	// Scaled is the distribution of c·s, and ScaleStats makes statistics of s
+	// those of c·s (several sensors at once).
+	Scaled(c float64) Calibration
+	ScaleStats(stats []float64, c float64)
+}
+
+// Learnable is a [Calibration] with parameters that are learned from the sensors'
+// statistics.
+type Learnable interface {
+	Calibration
+
+	// Learns reports whether this one can be learned, and why not.
+	Learns() error
+
+	// Refit returns the distribution of the same family that explains the
+	// statistics of several sensors better, and how far its parameters moved, in
+	// standard errors. Sensors for which omit, nil or one value a sensor, is true do not count.
+	Refit(stats []float64, omit []bool) (next Calibration, change float64)
+}
+
+// Posteriors is what the readings say of the calibration of all sensors, at a
+// fixed global scale.
+type Posteriors struct {
+	Prior Calibration
+	Stats []float64 // M×width, see [Calibration]
+}
+
+// Of returns the statistics of sensor mu.
+func (p *Posteriors) Of(mu int) []float64 {
+	width := p.Prior.Width()
+	return p.Stats[mu*width : (mu+1)*width]
+}
+
+// Interval returns for every sensor the bounds between which its s lies with
+// the given probability, in (0, 1), half of the rest on either side.
+func (p *Posteriors) Interval(level float64) (lo, hi []float64) {
+	m := len(p.Stats) / p.Prior.Width()
+	lo, hi = make([]float64, m), make([]float64, m)
+	for mu := range m {
+		lo[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1-level))
+		hi[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1+level))
+	}
+	return lo, hi
+}

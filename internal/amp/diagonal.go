@@ -1,0 +1,250 @@
+package amp
+
+import (
+	"math"
+	"sync"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// diagonal is the iteration with a variance for each entry of each signal (paper,
+// "Cal-AMP as a special case of GAMP", with the diagonal ansatz).
+type diagonal struct {
+	*State
+	sweep operator.Sweep
+	delta float64
+
+	h          []float64 // (W²)ᵀ∂g, as the entries; empty with scalar variances
+	newX, newC []float64 // as the entries
+
+	// With scalar variances W² is its mean w̄: a signal's V is the same at all sensors.
+	scalar bool
+	sumC   []float64 // P, w̄ Σ C
+	newDG  []float64 // M×P, ∂g before damping
+
+	// Made once, so that an iteration allocates nothing.
+	rows   operator.RowFunc
+	signal func(k int)
+	blocks sync.Pool // of *channel.Block
+}
+
+func newDiagonal(s *State, scalar bool) *diagonal {
+	d := &diagonal{State: s, scalar: scalar}
+	d.newX, d.newC = make([]float64, len(s.all.x)), make([]float64, len(s.all.x))
+	if scalar {
+		d.sumC, d.newDG = make([]float64, s.P), make([]float64, len(s.all.dg))
+	} else {
+		d.h = make([]float64, len(s.all.x))
+	}
+	d.rows, d.signal = d.outputRows, d.inputSignal
+	d.blocks.New = func() any { return new(channel.Block) }
+	return d
+}
+
+// readsZero is the channel of further rows: without noise.
+var readsZero channel.Channel = channel.AWGN{}
+
+// quadratic is the number of columns of a sweep that are multiplied by W².
+func (d *diagonal) quadratic() int {
+	if d.scalar {
+		return 0
+	}
+	return d.P
+}
+
+func (d *diagonal) use(s operator.Sweep) { d.sweep = s }
+
+// Step implements [Iteration].
+func (d *diagonal) Step(delta float64) error {
+	d.delta = delta
+	d.fieldPull = d.nextPull
+	c := d.all.c
+	if d.scalar {
+		c = nil
+		for k := range d.P {
+			d.sumC[k] = d.W.MeanSquare() * sum(d.C[k*d.N:(k+1)*d.N])
+		}
+	}
+	if err := d.sweep.Run(d.all.r, d.h, d.all.x, c, d.rows); err != nil {
+		return err
+	}
+	d.input()
+	return nil
+}
+
+// outputRows is the part of an iteration between the two halves of the sweep, for
+// a block of rows: sensors, and further rows, whose channel reads zero without noise.
+func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
+	rows := len(z) / d.P
+	sensors := min(max(d.M-first, 0), rows)
+	if d.scalar { // the sweep has no quadratic columns
+		v, dg = nil, d.newDG[first*d.P:(first+rows)*d.P]
+	}
+	at := sensors * d.P
+	if sensors > 0 {
+		d.output(d.model.Channel, first, z[:at], v, g[:at], dg[:at])
+	}
+	if sensors < rows {
+		d.output(readsZero, first+sensors, z[at:], v[at:], g[at:], dg[at:])
+	}
+}
+
+// output is ω, V, the channel's output functions, and damping, for the rows from first on.
+func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
+	b := d.blocks.Get().(*channel.Block)
+	*b = d.block(first, first+len(z)/d.P)
+	omega, variance, oldG, oldDG := b.Omega, b.V, b.G, b.DG
+	if d.scalar {
+		for j := range variance {
+			variance[j] = d.sumC[j%d.P]
+		}
+	} else {
+		copy(variance, v)
+	}
+	for j := range omega {
+		omega[j] = z[j] - variance[j]*oldG[j]
+	}
+	b.G, b.DG = g, dg
+	c.Output(b)
+	d.blocks.Put(b)
+	if d.delta > 0 {
+		for j := range g {
+			g[j] += d.delta * (oldG[j] - g[j])
+			dg[j] += d.delta * (oldDG[j] - dg[j])
+		}
+	}
+	copy(oldG, g)
+	copy(oldDG, dg)
+}
+
+// input turns the backward products into the fields, and those into the new
+// posterior of the signals.
+func (d *diagonal) input() {
+	if d.scalar {
+		d.scalarPrecision()
+	}
+	for i, h := range d.h {
+		// Where sensors are in doubt the evidence may be convex: no field has
+		// such a curvature, and the former one serves.
+		if !(h > 0) {
+			d.all.sigma[i] = -1 / h // ±Inf where nothing was measured
+		}
+	}
+	parallel.Run(d.P, d.Threads, d.signal)
+	d.inputFurther()
+	d.sumPulls()
+}
+
+// scalarPrecision sets Σ_k = -1/(w̄ Σ_µ ∂g_µk), the same for all entries.
+func (d *diagonal) scalarPrecision() {
+	for k := range d.P {
+		total := 0.0
+		for mu := range d.M {
+			total += d.DG[mu*d.P+k]
+		}
+		if total > 0 {
+			continue // as in input
+		}
+		sigma := -1 / (d.W.MeanSquare() * total)
+		for i := k * d.N; i < (k+1)*d.N; i++ {
+			d.Sigma[i] = sigma
+		}
+	}
+}
+
+// fields sets λ of the entries from … to.
+func (d *diagonal) fields(from, to int) {
+	a := &d.all
+	x, centre := a.x[from:to], a.centre[from:to]
+	lambda, sigma := a.lambda[from:to], a.sigma[from:to]
+	for i, r := range a.r[from:to] {
+		centre[i] = x[i] + d.delta*(centre[i]-x[i])
+		if math.IsInf(sigma[i], 0) {
+			sigma[i], lambda[i] = math.Inf(1), 0
+			continue
+		}
+		lambda[i] = centre[i] + sigma[i]*r
+	}
+}
+
+func (d *diagonal) inputSignal(k int) {
+	from, to := k*d.N, (k+1)*d.N
+	d.fields(from, to)
+	x, c := d.X[from:to], d.C[from:to]
+	newX, newC := d.newX[from:to], d.newC[from:to]
+	d.posterior(newX, newC, from)
+	var moved, along, norm, sumC float64
+	for i, v := range newX {
+		step := v - x[i]
+		moved += step * step
+		along += step * v
+		norm += v * v
+		sumC += newC[i]
+		x[i] = v
+		c[i] = newC[i] + d.delta*(c[i]-newC[i])
+	}
+	d.Moved[k], d.Norm[k], d.SumC[k] = math.Sqrt(moved)/(1-d.delta), math.Sqrt(norm), sumC
+	d.Along[k] = along / max(d.Norm[k]*(1-d.delta), math.SmallestNonzeroFloat64)
+}
+
+// inputFurther is the same for the further entries, of which nothing is known
+// beforehand. They are no signal's: its change does not count them.
+func (d *diagonal) inputFurther() {
+	from, to := d.P*d.N, len(d.all.x)
+	d.fields(from, to)
+	x, c := d.all.x[from:to], d.all.c[from:to]
+	newX, newC := d.newX[from:to], d.newC[from:to]
+	prior.Flat{}.Posterior(newX, newC, d.all.lambda[from:to], d.all.sigma[from:to])
+	for i, v := range newX {
+		x[i] = v
+		c[i] = newC[i] + d.delta*(c[i]-newC[i])
+	}
+}
+
+// LogEvidence implements [Iteration]:
+//
+//	Σ_µ [log Z_out,µ + ½ Σₖ V g²] + Σ_ik [log Z_in(λ, Σ) + (C + (x̂-λ)²)/2Σ].
+//
+// The pivots make it the same for any scaling of the further rows.
+func (d *diagonal) LogEvidence() float64 {
+	a, total := &d.all, 0.0
+	for mu, logZ := range a.logZ {
+		total += logZ
+		for j := mu * d.P; j < (mu+1)*d.P; j++ {
+			total += 0.5 * a.v[j] * a.g[j] * a.g[j]
+		}
+	}
+	for i, x := range a.x {
+		e := x - a.lambda[i]
+		total += 0.5 * ((a.c[i] + e*e) / a.sigma[i])
+	}
+	for _, pivot := range d.further.Pivots {
+		total += float64(d.P) * math.Log(math.Abs(pivot))
+	}
+	signals := d.P * d.N
+	return total + prior.SumLogNorm(d.model.Prior, d.Lambda, d.Sigma) +
+		prior.SumLogNorm(prior.Flat{}, a.lambda[signals:], a.sigma[signals:])
+}
+
+// MeanV implements [Iteration].
+func (d *diagonal) MeanV() (v, off float64) { return sum(d.V) / float64(len(d.V)), 0 }
+
+// scaleSums implements [Iteration].
+func (d *diagonal) scaleSums(quadratic, volume float64) (q, v float64) {
+	c := d.model.Channel.(channel.Calibrating)
+	q = channel.Quadratic(c.ScaleQuadratic(quadratic, &d.sensors), &d.rest, 0)
+	return q, d.addVolume(volume)
+}
+
+// addVolume adds κ = Σ V g² over all readings.
+func (s *State) addVolume(volume float64) float64 {
+	for j, y := range s.all.y {
+		if !math.IsNaN(y) {
+			volume += s.all.v[j] * s.all.g[j] * s.all.g[j]
+		}
+	}
+	return volume
+}

@@ -1,0 +1,384 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// Problem is what a [Solver] is made for.
+type Problem struct {
+	W     operator.Operator
+	Model Model
+	P     int       // signals solved together
+	Y     []float64 // M×P readings; nil for a stream, whose samples come one by one
+
+	// What is learned of the channel: its noise variance, and the distribution of
+	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
+	LearnNoise, LearnCalibration bool
+
+	// The Gaussian field that earlier batches of measurements left on the signals
+	// (see [State.InheritField]); nil where there were none.
+	InheritedPrecision, InheritedField []float64
+
+	// Watch, or nil, is the caller's own part.
+	Watch Part
+}
+
+func (p *Problem) stream() bool { return p.Y == nil }
+
+// table is the plan: everything that a run may do or leave, in the order in which it
+// acts. Each line decides whether it goes along, with the reason, or with an error
+// where it was asked for and is impossible; make is nil for what is no part of the
+// loop.
+var table = []struct {
+	name   string
+	decide func(*planner) (on bool, why string, err error)
+	make   func(*planner, *Solver) (Part, error)
+}{
+	{"covariances", (*planner).covariances, nil},
+	{"mean removal", (*planner).meanRemoval, nil},
+	{"new start", (*planner).newStart, nil},
+	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
+	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
+	{"faults", (*planner).faults, (*planner).makeFaults},
+	{"watch", (*planner).watch, (*planner).makeWatch},
+	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
+	{"cooling", (*planner).cooling, (*planner).makeCooling},
+	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
+}
+
+// Reasons for which a part is left out that several have.
+const (
+	asked         = "asked"
+	noCalibration = "not needed: the channel does not calibrate"
+	noConvergence = "not needed: convergence is not looked for"
+	fullInstead   = "not possible with full covariances"
+)
+
+// planner decides what a run does, with what it found out on the way.
+type planner struct {
+	*Problem
+	*solver.Settings
+	m, n     int
+	plan     solver.Plan
+	centred  *operator.Centred
+	common   []float64 // of the readings, and their part of the power
+	alike    float64
+	rounding float64 // noise that stands for what rounding took, as asked
+}
+
+// NewSolver makes the solver of a problem, and says what it will do. The error names
+// two things that exclude each other, or what cannot be read. A problem whose W is to
+// be rounded gets a channel with more noise, of variance rounding.
+func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Plan, rounding float64, err error) {
+	b := &planner{Problem: &p, Settings: &settings}
+	b.m, b.n = p.W.Dims()
+	b.plan.Iteration, b.plan.Variance = settings.Covariance, settings.Variance
+	if settings.Precision == solver.SinglePrecision {
+		b.round()
+	}
+	for _, line := range table {
+		on, why, err := line.decide(b)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, On: on, Why: why})
+	}
+	if s, err = b.build(); err != nil {
+		return nil, nil, 0, err
+	}
+	return s, &b.plan, b.rounding, nil
+}
+
+// build makes what was decided.
+func (b *planner) build() (*Solver, error) {
+	if b.plan.Has("learning") && !b.stream() {
+		b.startLearning()
+	}
+	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P))
+	state.StartCalibration()
+	copy(state.Y, b.Y)
+	if b.InheritedField != nil {
+		state.InheritField(b.InheritedPrecision, b.InheritedField)
+	}
+	s := &Solver{
+		State: state, Tol: b.Tol, Reach: DefaultReach, approach: newApproach(b.P),
+		Change: make([]float64, b.P), Settled: make([]int, b.P),
+		accepted: make([]float64, b.P), counted: make([]float64, b.P),
+	}
+	s.startDamping = NewDamper(b.Damping.Fixed())
+	if !b.plan.Has("new start") {
+		s.startDamping.restarts = mostRestarts
+	}
+	if b.Covariance == solver.Full {
+		s.Iteration = newFull(state)
+	} else {
+		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar)
+	}
+	sweep, err := b.matrix().NewSweep(b.P, s.Iteration.quadratic(), state.Threads)
+	if err != nil {
+		return nil, err
+	}
+	s.Iteration.use(sweep)
+	for i, line := range table {
+		if !b.plan.Parts[i].On || line.make == nil {
+			continue
+		}
+		part, err := line.make(b, s)
+		if err != nil {
+			return nil, err
+		}
+		s.Parts = append(s.Parts, part)
+	}
+	return s, nil
+}
+
+// matrix is what sweeps read.
+func (b *planner) matrix() operator.Operator {
+	if b.centred != nil {
+		return b.centred
+	}
+	return b.W
+}
+
+// round makes the run one on a rounded W, whose noise is larger by what that takes away.
+func (b *planner) round() {
+	b.W, b.rounding = rounded(b.W, b.Model.Prior)
+	if c, ok := b.Model.Channel.(channel.Noisy); ok && b.rounding > 0 {
+		b.Model.Channel = c.WithNoise(b.rounding)
+	}
+}
+
+func (b *planner) full() bool { return b.Covariance == solver.Full }
+
+func (b *planner) learner() bool {
+	_, ok := b.Model.Prior.(prior.Learner)
+	return ok
+}
+
+func (b *planner) learns() bool { return b.learner() || b.LearnNoise || b.LearnCalibration }
+
+func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
+
+func (b *planner) covariances() (on bool, why string, err error) {
+	switch {
+	case !b.full():
+		return false, "not needed: one variance a signal", nil
+	case b.Variance == solver.Scalar:
+		err = errors.New("full covariances need exact variances: scalar is for diagonal ones")
+	case b.stream() || b.InheritedField != nil:
+		err = errors.New("full covariances are for offline problems: streams have one variance a signal")
+	case b.learns():
+		err = errors.New("full covariances: learning the model needs diagonal ones")
+	default:
+		err = fullPossible(b.Model, b.P)
+	}
+	return err == nil, "asked", err
+}
+
+func (b *planner) meanRemoval() (on bool, why string, err error) {
+	switch {
+	case b.NoMeanRemoval:
+		return false, asked, nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.Variance == solver.Scalar:
+		return false, "not possible with scalar variances: further entries have others", nil
+	}
+	if _, ok := b.W.(operator.Matrix); !ok {
+		return false, "not possible: the entries of W cannot be seen", nil
+	}
+	if b.centred, err = operator.RemoveMeans(b.W, b.Memory); err != nil || b.centred == nil {
+		return false, "not needed: the means of W are those of independent entries", err
+	}
+	return true, "", nil
+}
+
+// newStart is for runs that can be begun anew: a model that is learned moves with
+// estimates that blow up, a past has moved with them, and full covariances have more
+// state than [State.Reset] knows.
+func (b *planner) newStart() (on bool, why string, err error) {
+	switch _, fixed := b.Damping.Fixed(); {
+	case fixed:
+		return false, "asked: the damping is fixed", nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.learns():
+		return false, "not possible with a model that is learned", nil
+	case b.stream() || b.InheritedField != nil:
+		return false, "not possible with a past", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) freeScale() (on bool, why string, err error) {
+	if !b.LearnCalibration {
+		return false, "not needed: the model holds the scale", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeFreeScale(*Solver) (Part, error) { return freeScale{}, nil }
+
+func (b *planner) scaleStep() (on bool, why string, err error) {
+	switch {
+	case b.NoScaleStep:
+		return false, asked, nil
+	case !b.calibrates():
+		return false, noCalibration, nil
+	case b.LearnCalibration:
+		return false, "not needed: with a calibration that is learned the scale is a convention", nil
+	case b.InheritedField != nil:
+		return false, "not needed: earlier batches hold the scale", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
+
+func (b *planner) faults() (on bool, why string, err error) {
+	f, ok := b.Model.Channel.(channel.Faulty)
+	known := f.Rate > 0 && f.Var > 0
+	switch {
+	case !ok:
+		return false, "not needed: the channel has no broken sensors", nil
+	case b.stream():
+		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
+	case b.InheritedField != nil && !known:
+		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeFaults(*Solver) (Part, error) {
+	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil
+}
+
+func (b *planner) watch() (on bool, why string, err error) {
+	if b.Watch == nil {
+		return false, "not needed: nobody looks", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeWatch(*Solver) (Part, error) { return b.Watch, nil }
+
+func (b *planner) jointMoves() (on bool, why string, err error) {
+	matrix, ok := b.W.(operator.Matrix)
+	_, streamed := b.W.(operator.Streamed)
+	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
+	switch {
+	case b.stream() || b.InheritedField != nil:
+		return false, "not possible: samples come one by one", nil
+	case b.P < 2:
+		return false, "not needed: there is one signal", nil
+	case !b.calibrates():
+		return false, noCalibration, nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.NoScaleStep:
+		return false, "asked: without scale steps the recursion is left alone", nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	}
+	if b.common, b.alike = Proportions(b.Y, b.P); !(b.alike > Alike) {
+		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.alike), nil
+	}
+	switch {
+	case channel.LimitOf(b.Model.Channel) > 0:
+		return false, "not possible with clipped readings", nil
+	case !noisy:
+		return false, "not possible: the channel's noise cannot be raised", nil
+	case !ok || streamed:
+		return false, "not possible: W is no matrix in memory", nil
+	case b.m*b.n > mostJoint:
+		return false, fmt.Sprintf("not possible: a step would take too long with more than %d entries of W", mostJoint), nil
+	case !b.Fits(16 * int64(b.m) * int64(b.n) * int64(b.P)):
+		return false, "not possible: too little memory", nil
+	}
+	_ = matrix
+	return true, fmt.Sprintf("%.3g of the readings' power is in common proportions", b.alike), nil
+}
+
+func (b *planner) makeJointMoves(s *Solver) (Part, error) {
+	return newJointMoves(s.State, b.W.(operator.Matrix), b.common, b.alike)
+}
+
+func (b *planner) cooling() (on bool, why string, err error) {
+	if !b.plan.Has("joint moves") {
+		return false, "not needed without joint moves", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeCooling(s *Solver) (Part, error) {
+	power, _ := s.State.Power()
+	c := &cooling{begins: (1 - b.alike) * power}
+	if b.plan.Has("learning") {
+		c.rounds = 1
+	}
+	return c, nil
+}
+
+func (b *planner) learning() (on bool, why string, err error) {
+	working := channel.InOrder(b.Model.Channel)
+	if _, noisy := working.(channel.Noisy); b.LearnNoise && !noisy {
+		return false, "", fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", working)
+	}
+	if b.LearnCalibration {
+		known, ok := channel.CalibrationOf(working).(channel.Learnable)
+		if !ok {
+			return false, "", fmt.Errorf("a %T has no range of s to be learned", working)
+		}
+		if err := known.Learns(); err != nil {
+			return false, "", err
+		}
+	}
+	if !b.learns() {
+		return false, "not needed: the model is known", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeLearning(s *Solver) (Part, error) {
+	learner, ok := b.Model.Prior.(prior.Learner)
+	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
+	return &Learning{Noise: b.LearnNoise, Calibration: b.LearnCalibration}, nil
+}
+
+func (b *planner) roundedW() (on bool, why string, err error) {
+	w, ok := b.W.(operator.Rounder)
+	switch {
+	case b.Precision == solver.SinglePrecision && b.rounding > 0:
+		return false, "asked: W is rounded throughout", nil
+	case b.Precision != solver.AutoPrecision:
+		return false, asked, nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	case b.centred != nil:
+		return false, "not possible with means removed", nil
+	case !ok:
+		return false, "not possible: W cannot be rounded", nil
+	case w.Storage() != "f64":
+		return false, "not needed: W is in single precision", nil
+	case b.m*b.n < leastRounded:
+		return false, "not needed: W is small", nil
+	case !b.Fits(12 * int64(b.m) * int64(b.n)):
+		return false, "not possible: too little memory", nil
+	}
+	return true, "until that could be seen in the result", nil
+}
+
+func (b *planner) makeRoundedW(s *Solver) (Part, error) {
+	single, lost := b.W.(operator.Rounder).Rounded()
+	if single == nil {
+		return Idle{}, nil // an entry is too large for single precision
+	}
+	return newPrecision(s, single, lost)
+}

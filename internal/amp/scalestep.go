@@ -1,0 +1,82 @@
+package amp
+
+import "math"
+
+const (
+	// Early estimates are too poor to place the scale.
+	firstScaleStep = 6
+	scaleStepEvery = 5
+
+	// scaleTolerance is how far from where it belongs the scale may be when a run
+	// ends, relative to the width of its evidence.
+	scaleTolerance = 1e-3
+)
+
+// scaleStep moves all estimates along the global scale to the maximum of the
+// evidence, every few iterations (see [scaleEvidence]).
+//
+// In a stream the step is taken jointly over all samples absorbed so far: a factor
+// c that brings this sample's x̂ and ω where the evidence wants them belongs to the
+// earlier samples' as well, since one scale is common to all. Their ω enter the
+// posterior of s through B alone, and the scale's evidence through Q and S. So c
+// multiplies x̂, ω and the inherited B, and c² the inherited Q and S. Rescaling the
+// present sample alone would freeze the scale error of the first samples into B
+// for ever. Not in the paper.
+type scaleStep struct {
+	Idle
+	next   int
+	placed bool // is the global scale where it belongs?
+}
+
+func (p *scaleStep) Begin(*Solver) { p.next, p.placed = 0, false }
+
+func (p *scaleStep) After(s *Solver, l *Line) Verdict {
+	if l.Index >= max(p.next, s.began+firstScaleStep) {
+		p.next = l.Index + scaleStepEvery
+		e := alongScale(s.Iteration)
+		l.Scale = e.argmax()
+		s.State.rescale(l.Scale)
+		s.Scale *= l.Scale
+		shift := math.Abs(l.Scale - 1)
+		p.placed = shift <= max(s.Tolerance(), scaleTolerance*e.width()) || s.movesNothing(shift)
+	}
+	if !p.placed {
+		return Unfinished
+	}
+	return GoOn
+}
+
+// movesNothing reports whether a relative shift of the signals is lost in their
+// error bars: where estimates are all but zero the scale has nothing to hold on to.
+func (s *Solver) movesNothing(shift float64) bool {
+	for k, norm := range s.State.Norm {
+		if shift*norm > posteriorTolerance*math.Sqrt(s.State.SumC[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// driftBelow is the change below which estimates no longer grow from nothing.
+const driftBelow = 1e-2
+
+// freeScale takes back what a step changed of the global scale alone, where that is
+// a convention. Early on, where the estimates grow from nothing, it is none.
+type freeScale struct{ Idle }
+
+func (freeScale) After(s *Solver, l *Line) Verdict {
+	s.drift = 0
+	if l.Change <= driftBelow {
+		var along, square float64
+		for k, norm := range s.State.Norm {
+			along += s.State.Along[k] * norm
+			square += norm * norm
+		}
+		if square > 0 {
+			s.drift = along / square
+			s.State.rescale(1 - s.drift*(1-l.Damping))
+		}
+	}
+	s.measure(l)
+	return GoOn
+}

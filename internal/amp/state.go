@@ -1,0 +1,364 @@
+package amp
+
+import (
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Model is what is known of signals and sensors, or has been learned so far.
+type Model struct {
+	Prior   prior.Prior
+	Channel channel.Channel
+}
+
+// State is what an iteration works on, and all that is read from it in the end.
+// Arrays of signals' entries are P×N (signal by signal), those of readings M×P
+// (sensor by sensor), both row-major.
+//
+// A matrix without its means has further entries and rows ([operator.Centred]).
+// They stand behind the others in the arrays of all, which iterations use: P×Extra
+// entries with a flat prior, and Extra×P readings of exactly zero without noise.
+// Everybody else sees the arrays without them.
+type State struct {
+	M, N, P int
+	Threads int
+	W       operator.Operator // as it is read, with its means
+
+	Y []float64 // M×P readings, NaN where missing; set by the caller
+
+	X, C           []float64 // P×N posterior mean, and variance, damped
+	Lambda, Sigma  []float64 // P×N the field they were computed from
+	Omega, V       []float64 // M×P mean and variance of z before its reading
+	G, DG          []float64 // M×P output functions, damped
+	Stats          []float64 // M×Width statistics of s
+	S, SVar, LogZ  []float64 // M posterior of s, log Z_out
+	Broken         []float64 // M probability that a sensor is broken
+	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep
+
+	Past Past
+
+	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
+	// ‖x̂_new‖, and the sum of its posterior variances. Along is the part of
+	// Moved that only changes the signal's scale.
+	Moved, Norm, SumC, Along []float64
+
+	// Left is how far parts know each signal to be from its fixed point; +Inf
+	// where none has said so.
+	Left []float64
+
+	// What parts tell each other: the variance of noise that the channel has at
+	// present on top of the model's own, and whether some is still to come; how far
+	// the latest re-fit moved the model, in standard errors; that the prior takes
+	// its scale from the signals.
+	Added        float64
+	Provisional  bool
+	ModelMoved   float64
+	ScaleLearned bool
+
+	// ScaleSD is the standard deviation of the logarithm of the global scale, an
+	// error common to all of X and S. It is set by [Solver.Report].
+	ScaleSD float64
+
+	model       Model
+	calibration channel.Calibration // the model's; nil where there is none
+	width       int                 // of the statistics of a sensor
+
+	all     arrays
+	sensors channel.Block // all of them
+	rest    channel.Block // the further rows
+	further *operator.Centred // further entries and rows; without any where W is as given
+	field   *inheritedField   // of mini-batches; nil where there is none
+
+	// Sums of the evidence along the scale, from the last iteration.
+	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
+	nextPull  float64 // the same for the current x̂
+
+	list      [][]float64 // what Save keeps
+	saved     [][]float64
+	savedPull [2]float64
+}
+
+// arrays are those of [State] with the further entries and rows behind the others.
+type arrays struct {
+	x, c, centre, lambda, sigma, r         []float64
+	y, omega, v, g, dg                     []float64
+	stats, past, s, sVar, logZ, brokenness []float64
+}
+
+// Past is what earlier samples of a stream taught of the sensors; all zero where
+// there were none. The scale step rescales it: it is a copy for one sample.
+type Past struct {
+	Stats             []float64 // M×Width
+	Quadratic, Volume float64   // sums Q+S and κ of the evidence along the scale
+}
+
+// newState allocates the state of p signals for sweeps over w, which is that of
+// further where there is one.
+func newState(w operator.Operator, further *operator.Centred, model Model, p, threads int) *State {
+	m, n := w.Dims()
+	s := &State{M: m, N: n, P: p, Threads: threads, W: w, further: further}
+	if further == nil {
+		s.further = &operator.Centred{}
+	}
+	s.Adopt(model)
+	if s.calibration != nil {
+		s.width = s.calibration.Width()
+	}
+	extra := s.further.Extra
+	a := &s.all
+	entries, readings, rows := p*(n+extra), (m+extra)*p, m+extra
+	for _, v := range []*[]float64{&a.x, &a.c, &a.centre, &a.lambda, &a.sigma, &a.r} {
+		*v = make([]float64, entries)
+	}
+	for _, v := range []*[]float64{&a.y, &a.omega, &a.v, &a.g, &a.dg} {
+		*v = make([]float64, readings)
+	}
+	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness} {
+		*v = make([]float64, rows)
+	}
+	a.stats, a.past = make([]float64, rows*s.width), make([]float64, rows*s.width)
+	for _, v := range []*[]float64{&s.Moved, &s.Norm, &s.SumC, &s.Along, &s.Left} {
+		*v = make([]float64, p)
+	}
+	pn, mp := p*n, m*p
+	s.X, s.C, s.Centre, s.Lambda, s.Sigma, s.Onward = a.x[:pn], a.c[:pn], a.centre[:pn], a.lambda[:pn], a.sigma[:pn], a.r[:pn]
+	s.Y, s.Omega, s.V, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.g[:mp], a.dg[:mp]
+	s.S, s.SVar, s.LogZ, s.Broken = a.s[:m], a.sVar[:m], a.logZ[:m], a.brokenness[:m]
+	s.Stats, s.Past.Stats = a.stats[:m*s.width], a.past[:m*s.width]
+	s.sensors, s.rest = s.block(0, m), s.block(m, rows)
+	s.list = [][]float64{
+		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
+		a.stats, a.s, a.sVar, a.logZ, a.brokenness, s.Norm, s.SumC,
+	}
+	s.Reset()
+	return s
+}
+
+// block is the view of the rows from … to.
+func (s *State) block(from, to int) channel.Block {
+	a, p, width := &s.all, s.P, s.width
+	return channel.Block{
+		First: from, P: p,
+		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.v[from*p : to*p],
+		Past: a.past[from*width : to*width],
+		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
+		Stats: a.stats[from*width : to*width], S: a.s[from:to], SVar: a.sVar[from:to],
+		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
+	}
+}
+
+// Model is the present one.
+func (s *State) Model() Model { return s.model }
+
+// Calibration is what the model knows of the sensors' calibration beforehand; nil
+// where the channel does not calibrate.
+func (s *State) Calibration() channel.Calibration { return s.calibration }
+
+// Adopt changes the model: the one way in which it changes.
+func (s *State) Adopt(m Model) {
+	s.model = m
+	s.calibration = channel.CalibrationOf(m.Channel)
+}
+
+// adoptWorking is Adopt for the channel of sensors in order, beside broken ones.
+func (s *State) adoptWorking(c channel.Channel) {
+	m := s.model
+	if f, ok := m.Channel.(channel.Faulty); ok { // the only channel with another inside
+		f.Working = c
+		c = f
+	}
+	m.Channel = c
+	s.Adopt(m)
+}
+
+// Of returns the statistics of sensor mu, of an array such as Stats.
+func (s *State) Of(stats []float64, mu int) []float64 {
+	return stats[mu*s.width : (mu+1)*s.width]
+}
+
+// Reset starts over: x̂ and C are those of the prior (and of what earlier
+// batches of measurements said of the signals), g = 0.
+func (s *State) Reset() {
+	mean, variance := s.model.Prior.Mean(), s.model.Prior.Variance()
+	for i := range s.X {
+		s.X[i], s.C[i] = mean, variance
+	}
+	for i := range s.all.sigma {
+		s.all.sigma[i] = math.Inf(1)
+	}
+	s.field.start(s)
+	s.startFurther()
+	clear(s.all.g)
+	clear(s.all.dg)
+	clear(s.Broken)
+	s.fieldPull, s.nextPull = 0, 0
+}
+
+// StartCalibration sets s to what is known of it beforehand, which is the answer of a
+// run that ends before its first iteration.
+func (s *State) StartCalibration() {
+	mean, variance := 1.0, 0.0
+	if s.calibration != nil {
+		mean, variance = s.calibration.Moments()
+	}
+	for mu := range s.S {
+		s.S[mu], s.SVar[mu] = mean, variance
+	}
+}
+
+// startFurther makes the further entries what the signals' start says they are.
+func (s *State) startFurther() {
+	a, first := &s.all, s.P*s.N
+	for j, combination := range s.further.Combinations {
+		for k := range s.P {
+			at := first + k*s.further.Extra + j
+			a.x[at], a.c[at] = 0, 0
+			for i, q := range combination {
+				a.x[at] += q * s.X[k*s.N+i]
+				a.c[at] += q * (q * s.C[k*s.N+i])
+			}
+		}
+	}
+	copy(a.sigma[first:], a.c[first:])
+}
+
+// posterior is that of the entries of a signal that start at from.
+func (s *State) posterior(mean, variance []float64, from int) {
+	to := from + len(mean)
+	lambda, sigma := s.field.with(s.Lambda[from:to], s.Sigma[from:to], from)
+	s.model.Prior.Posterior(mean, variance, lambda, sigma)
+}
+
+// rescale multiplies the signals' estimates by c, those of the past with them.
+func (s *State) rescale(c float64) {
+	scale(s.all.x, c)
+	scale(s.all.centre, c)
+	scale(s.all.g, c) // the next Onsager term belongs to the new x̂
+	s.nextPull *= c * c
+	if s.calibration != nil {
+		s.calibration.Rescale(s.Past.Stats, c)
+	}
+	s.Past.Quadratic *= c * c
+}
+
+// pull is Σ_i x̂(λ-x̂)/Σ of the entries of signal k: minus the derivative in c of the
+// prior's part of the evidence when x̂ is multiplied by c. (Of further entries it is zero.)
+func (s *State) pull(k int) float64 {
+	total := 0.0
+	for i := k * s.N; i < (k+1)*s.N; i++ {
+		total += s.X[i] * ((s.Lambda[i] - s.X[i]) / s.Sigma[i])
+	}
+	return total
+}
+
+func (s *State) sumPulls() {
+	s.nextPull = 0
+	for k := range s.P {
+		s.nextPull += s.pull(k)
+	}
+}
+
+// Misfit compares the residuals with what the iteration expects of them,
+// Σ g² / Σ -∂g over all readings: 1 when the model is right and W has
+// independent entries, growing when the iteration is about to diverge.
+func (s *State) Misfit() float64 {
+	var square, slope float64
+	for j, g := range s.G {
+		square += g * g
+		slope -= s.DG[j]
+	}
+	return square / slope
+}
+
+// Confidence compares the signals with the field that they were computed from,
+// the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
+// has independent entries, below where the posterior variances are too small.
+func (s *State) Confidence() float64 {
+	total, count := 0.0, 0.0
+	for i, sigma := range s.Sigma {
+		if !math.IsInf(sigma, 1) {
+			d := s.X[i] - s.Lambda[i]
+			total += (s.C[i] + d*d) / sigma
+			count++
+		}
+	}
+	return total / count
+}
+
+// Power is the typical mean square of a sensor's corrected readings, whatever a
+// few sensors do, and the number of readings.
+func (s *State) Power() (typical, count float64) {
+	squares := make([]float64, 0, s.M)
+	for mu, calibration := range s.S {
+		total, n := 0.0, 0.0
+		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+			if !math.IsNaN(y) {
+				total += calibration * y * calibration * y
+				n++
+			}
+		}
+		if n > 0 {
+			squares = append(squares, total/n)
+			count += n
+		}
+	}
+	if len(squares) == 0 {
+		return 0, 0
+	}
+	slices.Sort(squares)
+	return squares[len(squares)/2], count
+}
+
+// keep adds arrays of an iteration's own to what Save keeps.
+func (s *State) keep(arrays ...[]float64) { s.list = append(s.list, arrays...) }
+
+// Save keeps the present state for [State.Restore].
+func (s *State) Save() {
+	if s.saved == nil {
+		s.saved = make([][]float64, len(s.list))
+	}
+	for i, v := range s.list {
+		s.saved[i] = append(s.saved[i][:0], v...)
+	}
+	s.savedPull = [2]float64{s.fieldPull, s.nextPull}
+}
+
+// Restore returns to the state of the latest [State.Save].
+func (s *State) Restore() {
+	for i, v := range s.saved {
+		copy(s.list[i], v)
+	}
+	s.fieldPull, s.nextPull = s.savedPull[0], s.savedPull[1]
+}
+
+// finite reports whether the estimates can be returned.
+func (s *State) finite() bool {
+	return allFinite(s.X) && allFinite(s.C) && allFinite(s.S)
+}
+
+func allFinite(v []float64) bool {
+	for _, x := range v {
+		if math.IsNaN(x - x) {
+			return false
+		}
+	}
+	return true
+}
+
+func scale(v []float64, c float64) {
+	for i := range v {
+		v[i] *= c
+	}
+}
+
+func sum(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x
+	}
+	return total
+}

@@ -1,0 +1,40 @@
+package solver
+
+import "fmt"
+
+// Plan is what a run does: its iteration, and the parts that go along with it. Of
+// each part that is left out it says why.
+type Plan struct {
+	Iteration Covariance `json:"iteration"` // with variances, or with covariances
+	Variance  Variance   `json:"variance"`
+	Parts     []Choice   `json:"parts"`
+}
+
+// Choice is whether a part goes along, and why not, or with what.
+type Choice struct {
+	Part string `json:"part"`
+	On   bool   `json:"on"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Has reports whether a part of this name goes along.
+func (p *Plan) Has(part string) bool {
+	for _, c := range p.Parts {
+		if c.Part == part {
+			return c.On
+		}
+	}
+	return false
+}
+
+// String is such as "scale step: on" or "learning: off (asked)".
+func (c Choice) String() string {
+	state := "off"
+	if c.On {
+		state = "on"
+	}
+	if c.Why == "" {
+		return c.Part + ": " + state
+	}
+	return fmt.Sprintf("%s: %s (%s)", c.Part, state, c.Why)
+}

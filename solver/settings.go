@@ -1,0 +1,242 @@
+// Package solver says how to solve: the settings that offline runs, streams and
+// sweeps share, and the plan of what a run does with them. It knows names and
+// their spelling, and nothing of algorithms.
+package solver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Settings select the variant of the solver. The zero value is the recommended one.
+type Settings struct {
+	// MaxIter is the largest number of iterations. The default is 1000 for an offline
+	// problem, and 500 for each sample of a stream.
+	MaxIter int `toml:"max_iter" json:"max_iter,omitempty"`
+
+	// Tol is the relative change of a signal between iterations, ‖Δx̂‖/‖x̂‖ with
+	// damping accounted for, below which it has converged; the run ends when
+	// every signal has. The default, 0, stops at 1e-10, or earlier where the
+	// pace at which changes shrink says that less than 1e-5 of the signal's own
+	// posterior standard deviation is left to go, or the change is below 1e-6 of it. (In
+	// a stream that knows something of its sensors, 1e-3 left to go are near enough.) A
+	// negative value never stops early: exactly MaxIter iterations are done.
+	Tol float64 `toml:"tol" json:"tol,omitempty"`
+
+	// Damping of the updates. The default is adaptive.
+	Damping Damping `toml:"damping" json:"damping,omitzero"`
+
+	// NoScaleStep leaves the global scale of signals and calibration to the
+	// plain recursion, which finds it slowly, or drifts when the noise is tiny;
+	// in a stream it freezes the scale error of the first samples into the posterior.
+	NoScaleStep bool `toml:"no_scale_step" json:"no_scale_step,omitempty"`
+
+	// Variance uses the squared entries of W (Exact, the default), or their
+	// mean (Scalar): half the work, for W with independent entries of
+	// one variance.
+	Variance Variance `toml:"variance" json:"variance,omitzero"`
+
+	// NoMeanRemoval leaves the means of the rows and columns of W where they are.
+	// Otherwise means that independent entries would not have, as masks of 0 and
+	// 1 have them, are taken out and restored exactly by one or two further
+	// entries of the signals (see operator.Centred); without that the
+	// iteration diverges. It is done with diagonal covariances, exact variances
+	// and a W whose entries can be seen.
+	NoMeanRemoval bool `toml:"no_mean_removal" json:"no_mean_removal,omitempty"`
+
+	// Precision is how the entries of a double-precision W are stored while
+	// solving. A W that is in single precision stays so: nothing is lost.
+	Precision Precision `toml:"precision" json:"precision,omitzero"`
+
+	// Covariance keeps a variance for each signal (Diagonal, the default), or
+	// the P×P covariances of Algorithm 1 of the paper (Full), whose
+	// off-diagonals vanish as N grows. Streams are Diagonal.
+	Covariance Covariance `toml:"-" json:"-"`
+
+	// Threads is the number of goroutines; results do not depend on it, down to the
+	// last bit. The default is GOMAXPROCS for large problems, one for small ones.
+	Threads int `toml:"-" json:"-"`
+
+	// Memory, in bytes, is what the machine has: a copy of W, or a workspace of its
+	// size, may take half of it, and what would take more is done without. The
+	// default, 0, is no limit. Nothing else depends on the machine: a problem
+	// solved with the same settings gives the same bytes everywhere.
+	Memory int64 `toml:"-" json:"-"`
+}
+
+// Validate reports every field with an impossible value.
+func (s *Settings) Validate() error {
+	var errs []error
+	if s.MaxIter < 0 {
+		errs = append(errs, fmt.Errorf("the iteration limit must be positive, found %d", s.MaxIter))
+	}
+	if math.IsNaN(s.Tol) || s.Tol >= 1 {
+		errs = append(errs, fmt.Errorf("the tolerance is a relative change below 1, found %g", s.Tol))
+	}
+	if d, fixed := s.Damping.Fixed(); fixed && !(d >= 0 && d < 1) {
+		errs = append(errs, fmt.Errorf("damping must be in [0, 1), found %g", d))
+	}
+	if int(s.Covariance) >= len(covariances) {
+		errs = append(errs, fmt.Errorf("unknown covariance %d", s.Covariance))
+	}
+	if int(s.Variance) >= len(variances) {
+		errs = append(errs, fmt.Errorf("unknown variance %d", s.Variance))
+	}
+	if int(s.Precision) >= len(precisions) {
+		errs = append(errs, fmt.Errorf("unknown precision %d", s.Precision))
+	}
+	if s.Threads < 0 {
+		errs = append(errs, fmt.Errorf("the number of threads must be positive, found %d", s.Threads))
+	}
+	if s.Memory < 0 {
+		errs = append(errs, fmt.Errorf("the memory is a number of bytes, 0 for no limit, found %d", s.Memory))
+	}
+	return errors.Join(errs...)
+}
+
+// Fits reports whether a copy may take so many bytes.
+func (s *Settings) Fits(bytes int64) bool { return s.Memory == 0 || bytes <= s.Memory/2 }
+
+// Damping is how much of the old is kept at each update: of g and ∂g, of the
+// variances, and of the estimate that fields start from, r ← (1-δ) r_new + δ
+// r_old (Rangan, Schniter, Fletcher, "On the convergence of approximate message
+// passing with arbitrary matrices", 2014). The zero value is adaptive: δ follows
+// how well the iteration behaves. Fixed points do not depend on it.
+type Damping struct {
+	fixed bool
+	delta float64
+}
+
+// FixedDamping keeps the fraction delta, in [0, 1), of the old estimate; 0 is
+// the undamped iteration.
+func FixedDamping(delta float64) Damping { return Damping{fixed: true, delta: delta} }
+
+// Fixed returns δ and true, or 0 and false when the damping is adaptive.
+func (d Damping) Fixed() (delta float64, fixed bool) { return d.delta, d.fixed }
+
+// String is "auto" or the fixed fraction.
+func (d Damping) String() string {
+	if !d.fixed {
+		return "auto"
+	}
+	return strconv.FormatFloat(d.delta, 'g', -1, 64)
+}
+
+// UnmarshalText reads what String writes.
+func (d *Damping) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*d = Damping{}
+		return nil
+	}
+	delta, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return fmt.Errorf("damping is auto or a number in [0, 1), found %q", text)
+	}
+	*d = FixedDamping(delta)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Damping) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Covariance selects between variances and P×P covariances.
+type Covariance uint8
+
+const (
+	Diagonal Covariance = iota // one variance a signal
+	Full                       // P×P covariances
+)
+
+var covariances = []string{Diagonal: "diagonal", Full: "full"}
+
+// String is the name used by the command's --covariance.
+func (c Covariance) String() string { return nameOf(covariances, c) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Covariance) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (c *Covariance) UnmarshalText(text []byte) error {
+	return named(c, covariances, "covariance", text)
+}
+
+// Variance selects between squared entries of W and their mean.
+type Variance uint8
+
+const (
+	Exact  Variance = iota // squared entries
+	Scalar                 // their mean
+)
+
+var variances = []string{Exact: "exact", Scalar: "scalar"}
+
+// String is the name used by the command's --variance.
+func (v Variance) String() string { return nameOf(variances, v) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (v Variance) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (v *Variance) UnmarshalText(text []byte) error { return named(v, variances, "variance", text) }
+
+// Precision selects the storage of the entries of a double-precision W; sums are
+// in double precision in any case.
+type Precision uint8
+
+const (
+	// AutoPrecision begins with the entries rounded to single precision, which
+	// a large W is read faster in, and finishes with the entries as they are, so
+	// that the result is that of DoublePrecision to the tolerance. A negative
+	// Tol, a W that is small or not in memory, or too little memory for the
+	// second copy make it DoublePrecision.
+	AutoPrecision Precision = iota
+	DoublePrecision
+	// SinglePrecision rounds, and adds to the noise variance what that is worth
+	// for signals as the prior has them, about 1e-16 for entries N(0, 1/N):
+	// without it the iteration would be unstable where the noise is less.
+	SinglePrecision
+)
+
+var precisions = []string{AutoPrecision: "auto", DoublePrecision: "f64", SinglePrecision: "f32"}
+
+// String is the name used by the command's --precision.
+func (p Precision) String() string { return nameOf(precisions, p) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (p *Precision) UnmarshalText(text []byte) error { return named(p, precisions, "precision", text) }
+
+func nameOf[T ~uint8](names []string, v T) string {
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return strconv.Itoa(int(v))
+}
+
+// named sets v to what has the given name.
+func named[T ~uint8](v *T, names []string, what string, text []byte) error {
+	for i, name := range names {
+		if string(text) == name {
+			*v = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %s, found %q", what, oneOf(names), text)
+}
+
+// oneOf is "a or b", or "a, b or c".
+func oneOf(names []string) string {
+	text := names[0]
+	for i, name := range names[1:] {
+		separator := ", "
+		if i == len(names)-2 {
+			separator = " or "
+		}
+		text += separator + name
+	}
+	return text
+}
