@@ -87,8 +87,9 @@ type Engine struct {
 	blocks sync.Pool   // of *channel.Block
 }
 
-// New allocates an engine; Y is zero and the state is that of [Engine.Reset].
-func New(c Config) *Engine {
+// New allocates an engine; Y is zero and the state is that of [Engine.Reset]. The
+// error is that of a W without the sweeps that this takes.
+func New(c Config) (*Engine, error) {
 	m, n := c.W.Dims()
 	q := c.P
 	if c.Scalar {
@@ -96,11 +97,10 @@ func New(c Config) *Engine {
 	}
 	pn, mp := c.P*n, m*c.P
 	e := &Engine{Config: c, M: m, N: n}
-	if c.Centred != nil {
-		e.border = newBorder(e, c.Centred)
-	}
 	e.round()
-	e.prepareSweeps(q)
+	if err := e.prepareSweeps(q); err != nil {
+		return nil, err
+	}
 	for _, s := range []*[]float64{&e.X, &e.C, &e.centre, &e.Lambda, &e.Sigma, &e.newX, &e.newC, &e.r} {
 		*s = make([]float64, pn)
 	}
@@ -114,6 +114,9 @@ func New(c Config) *Engine {
 		*s = make([]float64, c.P)
 	}
 	e.h = make([]float64, q*n)
+	if c.Centred != nil {
+		e.border = newBorder(e, c.Centred)
+	}
 	if c.Scalar {
 		e.scalarD = make([]float64, mp)
 	}
@@ -121,7 +124,7 @@ func New(c Config) *Engine {
 	e.blocks.New = func() any { return new(channel.Block) }
 	e.list = e.state()
 	e.Reset()
-	return e
+	return e, nil
 }
 
 // Reset starts over: x̂ and C are those of the prior (and of what earlier

@@ -21,20 +21,23 @@ type border struct {
 	x, c, centre, lambda, sigma []float64 // P×extra, as the engine's
 	g, dg, omega, v             []float64 // extra×P
 
-	// The signals' side of the sweep, P×(N+extra).
-	sweepX, sweepC, sweepR, sweepH []float64
+	// The signals' side of the sweep: the engine's arrays, P×N, followed by the
+	// further entries, P×extra.
+	allX, allC, allR, allH []float64
 
 	rows operator.RowFunc
 }
 
 func newBorder(e *Engine, w *operator.Centred) *border {
 	b := &border{w: w}
-	for _, s := range []*[]float64{&b.x, &b.c, &b.centre, &b.lambda, &b.sigma, &b.g, &b.dg, &b.omega, &b.v} {
+	for _, s := range []*[]float64{&b.centre, &b.lambda, &b.sigma, &b.g, &b.dg, &b.omega, &b.v} {
 		*s = make([]float64, e.P*w.Extra)
 	}
-	for _, s := range []*[]float64{&b.sweepX, &b.sweepC, &b.sweepR, &b.sweepH} {
-		*s = make([]float64, e.P*(e.N+w.Extra))
+	for _, s := range []struct{ all, engine *[]float64 }{{&b.allX, &e.X}, {&b.allC, &e.C}, {&b.allR, &e.r}, {&b.allH, &e.h}} {
+		*s.all = make([]float64, e.P*(e.N+w.Extra))
+		*s.engine = (*s.all)[:e.P*e.N]
 	}
+	b.x, b.c = b.allX[e.P*e.N:], b.allC[e.P*e.N:]
 	b.rows = func(first int, z, v, g, d []float64) { b.outputRows(e, first, z, v, g, d) }
 	return b
 }
@@ -62,24 +65,12 @@ func (b *border) reset(e *Engine) {
 
 // run is the sweep over all entries and rows, and the further entries' update.
 func (b *border) run(e *Engine) error {
-	extra := b.w.Extra
-	for k := range e.P {
-		at := k * (e.N + extra)
-		copy(b.sweepX[at:], e.X[k*e.N:(k+1)*e.N])
-		copy(b.sweepX[at+e.N:], b.x[k*extra:(k+1)*extra])
-		copy(b.sweepC[at:], e.C[k*e.N:(k+1)*e.N])
-		copy(b.sweepC[at+e.N:], b.c[k*extra:(k+1)*extra])
-	}
-	if err := e.sweep.Run(b.sweepR, b.sweepH, b.sweepX, b.sweepC, b.rows); err != nil {
+	if err := e.sweep.Run(b.allR, b.allH, b.allX, b.allC, b.rows); err != nil {
 		return err
 	}
-	for k := range e.P {
-		at := k * (e.N + extra)
-		copy(e.r[k*e.N:(k+1)*e.N], b.sweepR[at:])
-		copy(e.h[k*e.N:(k+1)*e.N], b.sweepH[at:])
-		for j := range extra {
-			b.input(e, k*extra+j, b.sweepR[at+e.N+j], b.sweepH[at+e.N+j])
-		}
+	further := e.P * e.N
+	for at := range b.x {
+		b.input(e, at, b.allR[further+at], b.allH[further+at])
 	}
 	return nil
 }

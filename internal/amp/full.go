@@ -52,9 +52,14 @@ func NewFull(c Config) (*Full, error) {
 	if g, ok := c.Prior.(prior.GaussBernoulli); ok && g.Density < 1 && c.P > prior.MaxVectorSignals {
 		return nil, fmt.Errorf("full covariances with a sparse prior sum over 2^P supports and are limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, c.P)
 	}
-	f := &Full{Engine: New(c), vector: vector, pairs: c.P * (c.P + 1) / 2}
-	e := f.Engine
-	e.prepareSweeps(f.pairs)
+	e, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	f := &Full{Engine: e, vector: vector, pairs: c.P * (c.P + 1) / 2}
+	if err := e.prepareSweeps(f.pairs); err != nil {
+		return nil, err
+	}
 	e.h = make([]float64, f.pairs*e.N)
 	f.cov = make([]float64, f.pairs*e.N)
 	f.newCov = make([]float64, f.pairs*e.N)

@@ -151,23 +151,25 @@ func (e *Engine) Proportions() (common []float64, power float64) {
 
 // NewJoint is for an engine whose readings are set; learned says that the model
 // is. It is nil when the signals do not look alike, or W is no matrix in memory of moderate size.
-func NewJoint(e *Engine, learned bool) *Joint {
+// The error is that of rows of W which could not be read.
+func NewJoint(e *Engine, learned bool) (*Joint, error) {
 	if e.P < 2 {
-		return nil
+		return nil, nil
 	}
 	common, alike := e.Proportions()
 	if !(alike > Alike) {
-		return nil
+		return nil, nil
 	}
 	return newJoint(e, common, alike, learned)
 }
 
-func newJoint(e *Engine, common []float64, alike float64, learned bool) *Joint {
+func newJoint(e *Engine, common []float64, alike float64, learned bool) (*Joint, error) {
 	gain, ok := channel.Unwrap(e.Channel).(channel.Gain)
-	w, inMemory := e.W.(*operator.Dense)
+	w, seen := e.W.(operator.Matrix)
+	_, streamed := e.W.(operator.Streamed)
 	bytes := 16 * int64(e.M) * int64(e.N) * int64(e.P)
-	if !ok || gain.Saturation > 0 || !inMemory || e.M*e.N > mostJoint || bytes > int64(memory.Total())/2 {
-		return nil
+	if !ok || gain.Saturation > 0 || !seen || streamed || e.M*e.N > mostJoint || bytes > int64(memory.Total())/2 {
+		return nil, nil
 	}
 	j := &Joint{
 		Alike: alike, engine: e, common: common, w: mat.NewDense(e.M, e.N, nil),
@@ -176,13 +178,17 @@ func newJoint(e *Engine, common []float64, alike float64, learned bool) *Joint {
 		signals: make([]jointSignal, e.P), moved: make([]float64, e.P), shifts: make([]int, e.N),
 	}
 	for mu := range e.M {
-		w.RowInto(j.w.RawRowView(mu), mu)
+		if err := w.RowInto(j.w.RawRowView(mu), mu); err != nil {
+			return nil, err
+		}
 	}
 	if e.border != nil {
 		j.border = mat.NewDense(e.border.w.Extra, e.M, nil)
 		row := make([]float64, e.N+e.border.w.Extra)
 		for mu := range e.M {
-			e.border.w.Operator.(operator.Matrix).RowInto(row, mu)
+			if err := e.border.w.RowInto(row, mu); err != nil {
+				return nil, err
+			}
 			j.border.SetCol(mu, row[e.N:])
 		}
 	}
@@ -195,7 +201,7 @@ func newJoint(e *Engine, common []float64, alike float64, learned bool) *Joint {
 	if learned {
 		j.rounds = 1
 	}
-	return j
+	return j, nil
 }
 
 // start notes the channel of a run, and adds the noise that it starts with.

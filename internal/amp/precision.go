@@ -37,17 +37,17 @@ const (
 
 // precision is what an engine has of a rounded W beside W: nothing, or all of this.
 type precision struct {
-	rounded        *operator.Dense
-	lost           float64        // mean square of what rounding took, relative to that of W
-	single, double operator.Sweep // over the one and the other
-	began          bool           // the present run began rounded
+	rounded        operator.Matrix // or nil
+	lost           float64         // mean square of what rounding took, relative to that of W
+	single, double operator.Sweep  // over the one and the other
+	began          bool            // the present run began rounded
 }
 
 // Round returns w rounded to single precision, and the variance of the noise in
 // z = Wx that what was rounded off is for signals with prior p. It is w itself
-// where w is no double-precision matrix in memory, or does not fit single precision.
+// where w cannot be rounded, or does not fit single precision.
 func Round(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
-	d, ok := w.(*operator.Dense)
+	d, ok := w.(operator.Rounder)
 	if !ok {
 		return w, 0
 	}
@@ -61,7 +61,7 @@ func Round(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
 
 // round makes the copy of W to begin with, where that pays and there is room.
 func (e *Engine) round() {
-	d, ok := e.W.(*operator.Dense)
+	d, ok := e.W.(operator.Rounder)
 	both := 12 * int64(e.M) * int64(e.N) // bytes
 	if e.Precision != Mixed || e.Centred != nil || !ok || d.Storage() != "f64" || e.M*e.N < leastRounded || both > int64(memory.Total())/2 {
 		return
@@ -71,16 +71,17 @@ func (e *Engine) round() {
 }
 
 // prepareSweeps makes the sweeps over W, with q quadratic columns.
-func (e *Engine) prepareSweeps(q int) {
+func (e *Engine) prepareSweeps(q int) (err error) {
 	if e.Centred != nil {
-		e.double = e.Centred.NewSweep(e.P, q, e.Threads)
+		e.double, err = e.Centred.NewSweep(e.P, q, e.Threads)
 	} else {
-		e.double = e.W.NewSweep(e.P, q, e.Threads)
+		e.double, err = e.W.NewSweep(e.P, q, e.Threads)
 	}
 	e.sweep = e.double
-	if e.rounded != nil {
-		e.single = e.rounded.NewSweep(e.P, q, e.Threads)
+	if e.rounded != nil && err == nil {
+		e.single, err = e.rounded.NewSweep(e.P, q, e.Threads)
 	}
+	return err
 }
 
 // begin chooses the precision in which a run starts: a run that does not look for
