@@ -46,7 +46,9 @@ func (r *run) learning() error {
 	if o.Range && r.gain.Prior.Precision != 0 {
 		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
 	}
-	r.start()
+	if err := r.start(); err != nil {
+		return err
+	}
 	r.solver.Gain = r.gain
 	r.engine.ScaleLearned = learner && scaleFree(p)
 	r.solver.Learn = &amp.Learning{Noise: o.Noise, Range: o.Range, ScaleFree: r.engine.ScaleLearned}
@@ -95,8 +97,11 @@ const (
 // a hundredth of the readings' power, and a Gauss–Bernoulli prior that expects
 // that power to within a factor of two. AMP that is too sure of a wrong model
 // blows up before anything is learned.
-func (r *run) start() {
-	sensors := sensorPowers(r.problem.W, r.problem.Y)
+func (r *run) start() error {
+	sensors, err := sensorPowers(r.problem.W, r.problem.Y)
+	if err != nil {
+		return err
+	}
 	middle := 1.0
 	if r.blind {
 		middle, _ = r.gain.Prior.Moments()
@@ -112,6 +117,7 @@ func (r *run) start() {
 		r.engine.Prior = balanced(g, square)
 		r.engine.Reset()
 	}
+	return nil
 }
 
 // balanced is g with entries of the given mean square, where it is off by more than a factor of two.
@@ -131,10 +137,13 @@ func balanced(g prior.LearnedGaussBernoulli, square float64) prior.LearnedGaussB
 // Guess completes a rough model, for learning to start from: every parameter
 // that is NaN (for the range of s: its Lo) is taken from the moments of the
 // readings y (M×P). Where the signals' variance is not known either, the middle of
-// the range of s is 1.
-func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain channel.Gain) (prior.GaussBernoulli, channel.Gain) {
+// the range of s is 1. The error is that of rows of W which could not be read.
+func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain channel.Gain) (prior.GaussBernoulli, channel.Gain, error) {
 	m, n := w.Dims()
-	sensors := sensorPowers(w, y)
+	sensors, err := sensorPowers(w, y)
+	if err != nil {
+		return signal, gain, err
+	}
 	row := w.MeanSquare() * float64(n)
 	if math.IsNaN(signal.Density) {
 		signal.Density = min(max(guessedDensity*float64(m)/float64(n), 1/float64(n)), 0.5)
@@ -160,7 +169,7 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 		square = max(power-gain.NoiseVar, power/(1+guessedRatio)) / (row * signal.Density)
 		signal.SignalVar = max(square-signal.SignalMean*signal.SignalMean, leastGuess*square)
 	}
-	return signal, gain
+	return signal, gain, nil
 }
 
 // powers are the sensors' mean square readings relative to their rows of W.
@@ -173,7 +182,7 @@ type powers struct {
 // sensorPowers takes readings of a sensor for Gaussian, as sums over many
 // entries are: the logarithm of the mean square of n of them has mean
 // ψ(n/2) - log(n/2) and variance ψ'(n/2) beside that of their variance.
-func sensorPowers(w operator.Operator, y *mat.Dense) powers {
+func sensorPowers(w operator.Operator, y *mat.Dense) (powers, error) {
 	p := powers{level: 1}
 	m, n := w.Dims()
 	matrix, seen := w.(operator.Matrix)
@@ -181,7 +190,9 @@ func sensorPowers(w operator.Operator, y *mat.Dense) powers {
 	for mu := range m {
 		norm := w.MeanSquare() * float64(n)
 		if seen {
-			matrix.RowInto(row, mu)
+			if err := matrix.RowInto(row, mu); err != nil {
+				return p, err
+			}
 			norm = meanSquare(row) * float64(n)
 		}
 		sum, count := 0.0, 0.0
@@ -201,7 +212,7 @@ func sensorPowers(w operator.Operator, y *mat.Dense) powers {
 		sorted := slices.Sorted(slices.Values(p.logs))
 		p.level = math.Exp(sorted[len(sorted)/2])
 	}
-	return p
+	return p, nil
 }
 
 // spread is the half-width of the range of s, relative to its middle: from the

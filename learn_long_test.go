@@ -41,7 +41,10 @@ func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (
 // nothingKnown is what calamp solve does without a flag of the model.
 func nothingKnown(p *calamp.Problem) calamp.Learn {
 	nan := math.NaN()
-	g, c := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	g, c, err := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	if err != nil {
+		panic(err) // a matrix in memory can be read
+	}
 	p.Prior, p.Channel = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c
 	return calamp.Learn{Noise: true, Range: true}
 }

@@ -74,7 +74,10 @@ func TestLearnsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := te.Problem(in)
-		g, c := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+		g, c, err := calamp.Guess(p.W, p.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+		if err != nil {
+			t.Fatal(err)
+		}
 		told, found := learned(t, te, 5, prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c, calamp.Learn{Noise: true, Range: true})
 		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*told.XMSEScaled && found.XMSEScaled > 1e-18 {
 			t.Errorf("Δ = %g: %s, scaled MSE %.3g, with the true model %.3g", noise, found.Reason, found.XMSEScaled, told.XMSEScaled)
@@ -94,7 +97,10 @@ func TestRangeFollowsTheSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, c := calamp.Guess(in.W, in.Y, te.Signal, channel.Gain{Prior: channel.GainPrior{Lo: math.NaN()}, NoiseVar: te.NoiseVar})
+	_, c, err := calamp.Guess(in.W, in.Y, te.Signal, channel.Gain{Prior: channel.GainPrior{Lo: math.NaN()}, NoiseVar: te.NoiseVar})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, start := range []channel.GainPrior{c.Prior, channel.Uniform(1, 2)} {
 		_, found := learned(t, te, 2, te.Signal, channel.Gain{Prior: start, NoiseVar: te.NoiseVar}, calamp.Learn{Range: true})
 		r := found.Channel.(channel.Gain).Prior

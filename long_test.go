@@ -12,8 +12,8 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -150,7 +150,7 @@ func TestLongRobustnessGrid(t *testing.T) {
 			here, hereGood := 0, 0
 			for _, p := range []int{2, 5, 10} {
 				g := prior.GaussBernoulli{Density: rho, SignalVar: 1}
-				alpha := factor * max(evolution.AlphaMin(rho, p), evolution.AlphaCS(g))
+				alpha := factor * max(recovery.AlphaMin(rho, p), recovery.AlphaCS(g))
 				te := teacher.Teacher{N: 1000, M: int(math.Round(1000 * alpha)), P: p, Signal: g, Gain: channel.Uniform(0.95, 1.05)}
 				runs := study(t, te, 1e-14, count, calamp.Options{})
 				known := "-"
@@ -201,7 +201,7 @@ func TestLongPublishedGrid(t *testing.T) {
 		for _, rho := range gridDensities() {
 			for _, p := range []int{2, 5, 10} {
 				g := prior.GaussBernoulli{Density: rho, SignalVar: 1}
-				alpha := factor * max(evolution.AlphaMin(rho, p), evolution.AlphaCS(g))
+				alpha := factor * max(recovery.AlphaMin(rho, p), recovery.AlphaCS(g))
 				te := teacher.Teacher{N: 1000, M: int(math.Round(1000 * alpha)), P: p, Signal: g, Gain: channel.Uniform(0.95, 1.05)}
 				runs := study(t, te, 1e-14, count, *calamp.Published(500))
 				won := countOf(runs, recoveredX)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -123,10 +123,10 @@ func TestLongCalAMPSettings(t *testing.T) {
 			for _, p := range []int{2, 5} {
 				for _, factor := range []float64{1.1, 1.25, 1.5} {
 					signal := prior.GaussBernoulli{Density: rho, SignalVar: 1}
-					alpha := evolution.AlphaCS(signal) / (1 - broken)
+					alpha := recovery.AlphaCS(signal) / (1 - broken)
 					te := teacher.Teacher{N: n, P: p, Signal: signal, Gain: channel.Uniform(0.6, 1.4)}
 					if setting == "gain" {
-						alpha = max(evolution.AlphaCS(signal), evolution.AlphaMin(rho, p))
+						alpha = max(recovery.AlphaCS(signal), recovery.AlphaMin(rho, p))
 					}
 					te.M = int(math.Round(factor * alpha * n))
 					var ours, theirs int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -107,7 +108,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		r.round(&cfg)
 	}
 	if opt.Covariance == Diagonal && !cfg.Scalar && !opt.NoMeanRemoval {
-		centred, err := operator.RemoveMeans(cfg.W)
+		centred, err := operator.RemoveMeans(cfg.W, int64(memory.Total()))
 		if err != nil {
 			return nil, err
 		}
@@ -120,8 +121,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		}
 		r.engine, r.step = full.Engine, full
 	} else {
-		r.engine = amp.New(cfg)
-		r.step = r.engine
+		engine, err := amp.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		r.engine, r.step = engine, engine
 	}
 	r.startCalibration()
 	r.solver = amp.NewSolver(r.step, r.engine)
@@ -137,7 +141,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	r.learnFaults(nil)
 	if r.blind && opt.Covariance == Diagonal && !opt.NoScaleStep && opt.Tol >= 0 {
-		r.solver.Joint = amp.NewJoint(r.engine, r.solver.Learn != nil)
+		joint, err := amp.NewJoint(r.engine, r.solver.Learn != nil)
+		if err != nil {
+			return nil, err
+		}
+		r.solver.Joint = joint
 	}
 	return r, r.checkAnchor()
 }

@@ -93,7 +93,10 @@ func drawSingle(t *testing.T, te teacher.Teacher, seed uint64) (*teacher.Instanc
 func bareTrajectory(t *testing.T, te teacher.Teacher, student evolution.Belief, seed uint64, iterations int) trajectories {
 	t.Helper()
 	in, w := drawSingle(t, te, seed)
-	e := amp.New(amp.Config{W: w, Prior: student.Signal, Channel: student.Channel(), P: te.P, Threads: 1})
+	e, err := amp.New(amp.Config{W: w, Prior: student.Signal, Channel: student.Channel(), P: te.P, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for mu := range te.M {
 		copy(e.Y[mu*te.P:], in.Y.RawRowView(mu))
 	}

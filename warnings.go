@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 )
 
 const (
@@ -86,10 +86,10 @@ func (r *run) warnMeasurements() *Warning {
 		return nil
 	}
 	alpha := float64(r.usable()) / float64(r.n)
-	least := evolution.AlphaCS(g)
+	least := recovery.AlphaCS(g)
 	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, g.Density)
 	if r.blind && r.p > 1 {
-		counting := evolution.AlphaMin(g.Density, r.p)
+		counting := recovery.AlphaMin(g.Density, r.p)
 		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.p, text)
 		least = max(least, counting)
 	}

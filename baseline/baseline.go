@@ -94,7 +94,10 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 		if res, err = calamp.Solve(ctx, held, opt); err != nil {
 			return res, err
 		}
-		z := Product(p.W, res.X)
+		z, err := product(p.W, res.X)
+		if err != nil {
+			return res, err
+		}
 		s := fit(p.Y, z, gain.Prior)
 		moved := farthest(s, held.Channel.(channel.AWGN).S) / (gain.Prior.Hi - gain.Prior.Lo)
 		held = calibrated(p, s, gain.NoiseVar+leftOver(p.Y, z, s))
@@ -160,25 +163,21 @@ func leftOver(y, z *mat.Dense, s []float64) float64 {
 }
 
 // Misfit is ‖sY - WX‖/‖sY‖, over the readings that are there: what an answer
-// leaves unexplained.
-func Misfit(p *calamp.Problem, x *mat.Dense, s []float64) float64 {
+// leaves unexplained. The error is that of a W which could not be read.
+func Misfit(p *calamp.Problem, x *mat.Dense, s []float64) (float64, error) {
+	z, err := product(p.W, x)
+	if err != nil {
+		return 0, err
+	}
 	var sy mat.Dense
 	sy.Apply(func(mu, _ int, v float64) float64 { return s[mu] * v }, p.Y)
-	return math.Sqrt(leftOver(p.Y, Product(p.W, x), s) / max(meanSquare(&sy), math.SmallestNonzeroFloat64))
+	return math.Sqrt(leftOver(p.Y, z, s) / max(meanSquare(&sy), math.SmallestNonzeroFloat64)), nil
 }
 
-// Product is WX for N×P signals.
-func Product(w operator.Operator, x *mat.Dense) *mat.Dense {
-	m, n := w.Dims()
+// product is WX for N×P signals.
+func product(w operator.Operator, x *mat.Dense) (*mat.Dense, error) {
+	m, _ := w.Dims()
 	_, p := x.Dims()
-	columns, r := make([]float64, p*n), make([]float64, p*n)
-	for k := range p {
-		mat.Col(columns[k*n:(k+1)*n], k, x)
-	}
 	z := mat.NewDense(m, p, nil)
-	w.NewSweep(p, 0, 1).Run(r, nil, columns, nil, func(first int, zRows, _, g, _ []float64) {
-		copy(z.RawMatrix().Data[first*p:], zRows)
-		clear(g)
-	})
-	return z
+	return z, operator.Mul(z.RawMatrix().Data, w, mat.DenseCopyOf(x.T()).RawMatrix().Data)
 }

@@ -55,7 +55,11 @@ func TestBaselines(t *testing.T) {
 			t.Fatalf("%s: %v", m.name, err)
 		}
 		score := calamp.Score(res.X, res.S, truth)
-		t.Logf("%-12s %v, %d iterations, %v: x %.2g, s %.2g, misfit %.2g", m.name, res.Status, res.Iterations, res.Wall, score.XMSEScaled, score.SMSEScaled, Misfit(p, res.X, res.S))
+		misfit, err := Misfit(p, res.X, res.S)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%-12s %v, %d iterations, %v: x %.2g, s %.2g, misfit %.2g", m.name, res.Status, res.Iterations, res.Wall, score.XMSEScaled, score.SMSEScaled, misfit)
 		if !(score.XMSEScaled <= m.most) {
 			t.Errorf("%s: error %g, expected at most %g", m.name, score.XMSEScaled, m.most)
 		}

@@ -94,6 +94,10 @@ func emptyResult(m, n, p int) *calamp.Result {
 // writeProgram writes the linear program in free MPS format. x is the difference
 // of two positive columns, P… and N….
 func writeProgram(path string, w operator.Matrix, y *mat.Dense, sum float64) error {
+	rows, err := matrixOf(w)
+	if err != nil {
+		return err
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -103,7 +107,6 @@ func writeProgram(path string, w operator.Matrix, y *mat.Dense, sum float64) err
 	m, n := w.Dims()
 	_, p := y.Dims()
 	fmt.Fprint(out, "NAME L1 FREE\nROWS\n N COST\n E SUM\n")
-	rows := matrixOf(w)
 	for mu := range m {
 		for k := range p {
 			fmt.Fprintf(out, " E R%d\n", mu*p+k)
@@ -146,13 +149,15 @@ func writeSignal(out io.Writer, name string, sign float64, k, i int, w, y *mat.D
 
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-func matrixOf(w operator.Matrix) *mat.Dense {
+func matrixOf(w operator.Matrix) (*mat.Dense, error) {
 	m, n := w.Dims()
 	out := mat.NewDense(m, n, nil)
 	for mu := range m {
-		w.RowInto(out.RawRowView(mu), mu)
+		if err := w.RowInto(out.RawRowView(mu), mu); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }
 
 // readSolution fills a result from what the program wrote: its verdict, then a

@@ -242,16 +242,22 @@ func (d *problem) sweepInto(w *operator.Dense, q int, r []float64) func() {
 		}
 	}
 	h := make([]float64, q*d.n)
-	s := w.NewSweep(d.p, q, d.threads)
+	s, err := w.NewSweep(d.p, q, d.threads)
+	if err != nil {
+		panic(err) // a matrix in memory has every sweep
+	}
 	return func() { s.Run(r, h, d.x, d.c[:q*d.n], rows) }
 }
 
 func (d *problem) engine(w *operator.Dense, scalar bool) *amp.Engine {
-	e := amp.New(amp.Config{
+	e, err := amp.New(amp.Config{
 		W: w, Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
 		Channel: channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: noise},
 		P:       d.p, Threads: d.threads, Scalar: scalar, Precision: amp.Double,
 	})
+	if err != nil {
+		panic(err) // as in sweepInto
+	}
 	copy(e.Y, d.y)
 	return e
 }

@@ -54,7 +54,9 @@ func draw(t teacher.Teacher, seed uint64) (*instance, error) {
 	d := &instance{Teacher: t, Instance: in, w: make([]float64, t.M*t.N)}
 	w32 := make([]float32, len(d.w))
 	for mu := range t.M {
-		in.W.RowInto(d.w[mu*t.N:(mu+1)*t.N], mu)
+		if err := in.W.RowInto(d.w[mu*t.N:(mu+1)*t.N], mu); err != nil {
+			return nil, err
+		}
 	}
 	for i, v := range d.w {
 		w32[i] = float32(v)

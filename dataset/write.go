@@ -23,30 +23,30 @@ type output struct {
 	shape []int
 	rows  int
 	// appendRow appends the bytes of one of the rows, little-endian.
-	appendRow func(dst []byte, row int) []byte
+	appendRow func(dst []byte, row int) ([]byte, error)
 }
 
 func matrixOutput(name string, m *mat.Dense) output {
 	rows, columns := m.Dims()
-	return output{name, "<f8", []int{rows, columns}, rows, func(dst []byte, row int) []byte {
-		return appendFloats(dst, m.RawRowView(row))
+	return output{name, "<f8", []int{rows, columns}, rows, func(dst []byte, row int) ([]byte, error) {
+		return appendFloats(dst, m.RawRowView(row)), nil
 	}}
 }
 
 func vectorOutput(name string, v []float64) output {
-	return output{name, "<f8", []int{len(v)}, 1, func(dst []byte, _ int) []byte {
-		return appendFloats(dst, v)
+	return output{name, "<f8", []int{len(v)}, 1, func(dst []byte, _ int) ([]byte, error) {
+		return appendFloats(dst, v), nil
 	}}
 }
 
 func scalarOutput(name string, x float64) output {
-	return output{name, "<f8", nil, 1, func(dst []byte, _ int) []byte {
-		return appendFloats(dst, []float64{x})
+	return output{name, "<f8", nil, 1, func(dst []byte, _ int) ([]byte, error) {
+		return appendFloats(dst, []float64{x}), nil
 	}}
 }
 
 func boolOutput(name string, v []bool) output {
-	return output{name, "|b1", []int{len(v)}, 1, func(dst []byte, _ int) []byte {
+	return output{name, "|b1", []int{len(v)}, 1, func(dst []byte, _ int) ([]byte, error) {
 		for _, b := range v {
 			if b {
 				dst = append(dst, 1)
@@ -54,7 +54,7 @@ func boolOutput(name string, v []bool) output {
 				dst = append(dst, 0)
 			}
 		}
-		return dst
+		return dst, nil
 	}}
 }
 
@@ -63,17 +63,17 @@ func denseOutput(name string, d operator.Matrix) output {
 	m, n := d.Dims()
 	row64 := make([]float64, n)
 	if d.Storage() != "f32" {
-		return output{name, "<f8", []int{m, n}, m, func(dst []byte, row int) []byte {
-			d.RowInto(row64, row)
-			return appendFloats(dst, row64)
+		return output{name, "<f8", []int{m, n}, m, func(dst []byte, row int) ([]byte, error) {
+			err := d.RowInto(row64, row)
+			return appendFloats(dst, row64), err
 		}}
 	}
-	return output{name, "<f4", []int{m, n}, m, func(dst []byte, row int) []byte {
-		d.RowInto(row64, row)
+	return output{name, "<f4", []int{m, n}, m, func(dst []byte, row int) ([]byte, error) {
+		err := d.RowInto(row64, row)
 		for _, x := range row64 {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(float32(x)))
 		}
-		return dst
+		return dst, err
 	}}
 }
 
@@ -107,7 +107,10 @@ func writeArchive(w io.Writer, arrays []output) error {
 func (o output) write(w io.Writer) error {
 	buf := o.header()
 	for row := range o.rows {
-		buf = o.appendRow(buf, row)
+		var err error
+		if buf, err = o.appendRow(buf, row); err != nil {
+			return err
+		}
 		if _, err := w.Write(buf); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/prior"
 )
@@ -48,10 +49,10 @@ type EntryAverages struct {
 // Entry computes these averages at Σ > 0, to a relative tolerance (default
 // 1e-8).
 func Entry(g prior.GaussBernoulli, sigma float64, opt *Options) EntryAverages {
-	f := matchedField(g, sigma)
-	r := f.integrate(opt.tol())
+	f := field.Matched(g, sigma)
+	r := f.Integrate(opt.tol())
 	// log √(2πΣ) p(λ) is the log-normaliser, and -½ that of p(λ|x).
-	return EntryAverages{MMSE: r.variance, Information: Number{-r.logNorm.Value - 0.5, r.logNorm.Err}}
+	return EntryAverages{MMSE: Number(r.Variance), Information: Number{-r.LogNorm.Value - 0.5, r.LogNorm.Err}}
 }
 
 // MeanLog is E log s under the prior of a calibration variable.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -205,25 +206,25 @@ func (e *mismatched) output() averages {
 	return a
 }
 
-// field is the law of an entry and its field after the output side.
-func (e *mismatched) field(a averages) fieldLaw {
+// fieldLaw is the law of an entry and its field after the output side.
+func (e *mismatched) fieldLaw(a averages) field.Law {
 	chi := a.chiHat.Value
-	return fieldLaw{
-		teacher: e.Teacher.Signal, student: e.Student.Signal,
-		sigma: 1 / (e.Alpha * chi), gamma: a.mHat.Value / chi, gammaBias: (chi - a.mHat.Value) / chi,
-		noise: a.qHat.Value / (e.Alpha * chi * chi),
+	return field.Law{
+		Teacher: e.Teacher.Signal, Student: e.Student.Signal,
+		Sigma: 1 / (e.Alpha * chi), Gamma: a.mHat.Value / chi, GammaBias: (chi - a.mHat.Value) / chi,
+		Noise: a.qHat.Value / (e.Alpha * chi * chi),
 	}
 }
 
 func (e *mismatched) step() Overlaps {
 	a := e.output()
-	f := e.field(a)
-	in := f.integrate(e.tol)
-	e.overlapState = overlapState{mse: in.mse.Value, loss: in.loss.Value, v: in.variance.Value}
+	f := e.fieldLaw(a)
+	in := f.Integrate(e.tol)
+	e.overlapState = overlapState{mse: in.MSE.Value, loss: in.Loss.Value, v: in.Variance.Value}
 	// The errors of the field reach the entry's averages at most once over.
 	outer := a.qHat.Relative() + a.mHat.Relative() + a.chiHat.Relative()
-	spread := func(n Number) Number { return Number{n.Value, n.Err + outer*math.Abs(n.Value)} }
-	v, mse, loss := spread(in.variance), spread(in.mse), spread(in.loss)
+	spread := func(n field.Number) Number { return Number{n.Value, n.Err + outer*math.Abs(n.Value)} }
+	v, mse, loss := spread(in.Variance), spread(in.MSE), spread(in.Loss)
 	return Overlaps{
 		Q: Number{mse.Value + e.q0 - 2*loss.Value, mse.Err + 2*loss.Err}, M: Number{e.q0 - loss.Value, loss.Err}, V: v,
 		QHat: a.qHat, MHat: a.mHat, ChiHat: a.chiHat,
@@ -267,16 +268,16 @@ type MismatchedEntry struct {
 // Entry computes them for a field of precision a that carries m̂ of the truth and
 // noise of variance q̂ (α times the averages of the output side).
 func (m Mismatch) Entry(qHat, mHat, a float64, opt *Options) MismatchedEntry {
-	f := fieldLaw{
-		teacher: m.Teacher.Signal, student: m.Student.Signal,
-		sigma: 1 / a, gamma: mHat / a, gammaBias: (a - mHat) / a, noise: qHat / (a * a),
+	f := field.Law{
+		Teacher: m.Teacher.Signal, Student: m.Student.Signal,
+		Sigma: 1 / a, Gamma: mHat / a, GammaBias: (a - mHat) / a, Noise: qHat / (a * a),
 	}
-	r := f.integrate(opt.tol())
+	r := f.Integrate(opt.tol())
 	q0 := secondMoment(m.Teacher.Signal)
-	square := f.gamma*f.gamma*q0 + f.noise // E λ²
+	square := f.Gamma*f.Gamma*q0 + f.Noise // E λ²
 	return MismatchedEntry{
-		Q: Number{r.mse.Value + q0 - 2*r.loss.Value, r.mse.Err + 2*r.loss.Err},
-		M: Number{q0 - r.loss.Value, r.loss.Err}, V: r.variance,
-		LogNorm: Number{r.logNorm.Value + 0.5*square*a, r.logNorm.Err},
+		Q: Number{r.MSE.Value + q0 - 2*r.Loss.Value, r.MSE.Err + 2*r.Loss.Err},
+		M: Number{q0 - r.Loss.Value, r.Loss.Err}, V: Number(r.Variance),
+		LogNorm: Number{r.LogNorm.Value + 0.5*square*a, r.LogNorm.Err},
 	}
 }

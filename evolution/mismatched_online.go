@@ -95,12 +95,12 @@ func sampleOf(ctx context.Context, streams []*sensors, iterations int, progress 
 // next is one iteration.
 func (s *sensors) next() Overlaps {
 	a := s.output()
-	f := s.field(a)
-	in := f.integrate(s.tol)
-	s.overlapState = overlapState{mse: in.mse.Value, loss: in.loss.Value, v: in.variance.Value}
+	f := s.fieldLaw(a)
+	in := f.Integrate(s.tol)
+	s.overlapState = overlapState{mse: in.MSE.Value, loss: in.Loss.Value, v: in.Variance.Value}
 	return Overlaps{
-		Q: Number{Value: s.mse + s.q0 - 2*s.loss}, M: Number{Value: s.q0 - s.loss}, V: in.variance,
-		QHat: a.qHat, MHat: a.mHat, ChiHat: a.chiHat, MSEX: in.mse, MSES: a.mseS,
+		Q: Number{Value: s.mse + s.q0 - 2*s.loss}, M: Number{Value: s.q0 - s.loss}, V: Number(in.Variance),
+		QHat: a.qHat, MHat: a.mHat, ChiHat: a.chiHat, MSEX: Number(in.MSE), MSES: a.mseS,
 	}
 }
 

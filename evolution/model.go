@@ -1,3 +1,5 @@
+// Package evolution predicts what AMP will reach, by state evolution, before
+// any reading is taken.
 package evolution
 
 import (

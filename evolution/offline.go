@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/internal/field"
 )
 
 // Options say how state evolution is to be run. The zero value is the default.
@@ -154,9 +156,9 @@ func (e *evolution) carry(v Number, s Step, slope float64) Step {
 func (e *evolution) at(v float64) (s Step, slope float64) {
 	out := e.output(v)
 	a := e.Alpha * out.chiHat.Value
-	f := matchedField(e.Signal, 1/(e.field+a))
-	in := f.integrate(e.tol)
-	return Step{MSEX: in.variance, MHat: out.chiHat, MSES: out.mseS}, a * in.square.Value / in.variance.Value
+	f := field.Matched(e.Signal, 1/(e.field+a))
+	in := f.Integrate(e.tol)
+	return Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}, a * in.Square.Value / in.Variance.Value
 }
 
 // output is the output side at error V, with m̂ in the signals' units.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
@@ -194,8 +195,9 @@ func (o *online) stepGiven(law *inherited, p *population, v float64) Step {
 	d := v + o.NoiseVar
 	shrink, mseS := law.average(p, (o.q0-v)/d)
 	mHat := shrink / d
-	f := matchedField(o.Signal, 1/(o.field+o.Alpha*mHat))
-	s := Step{MSEX: f.integrate(o.evolution.tol).variance, MHat: Number{mHat, law.miss * mHat}, MSES: Number{mseS, law.miss * mseS}}
+	f := field.Matched(o.Signal, 1/(o.field+o.Alpha*mHat))
+	in := f.Integrate(o.evolution.tol)
+	s := Step{MSEX: Number(in.Variance), MHat: Number{mHat, law.miss * mHat}, MSES: Number{mseS, law.miss * mseS}}
 	s.MSEX.Err += law.miss * s.MSEX.Value
 	return s
 }

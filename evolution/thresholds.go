@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -40,7 +41,7 @@ func (o *ThresholdOptions) tol() float64 {
 // exactly if it has a fixed point there. The α that makes V = mmse(Σ) a fixed
 // point is 1/(Σ m̂(V)); the threshold is the largest of these over V between the
 // target and the prior's variance. No iteration is run. With gains known and no
-// noise it is [AlphaCS].
+// noise it is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
 	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
 	if err != nil {
@@ -69,8 +70,8 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 // maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
 func (e *evolution) maximalAlpha(x float64) float64 {
 	sigma := math.Exp(x)
-	f := matchedField(e.Signal, sigma)
-	v := f.integrate(e.tol).variance.Value
+	f := field.Matched(e.Signal, sigma)
+	v := f.Integrate(e.tol).Variance.Value
 	return 1 / (sigma * e.output(v).chiHat.Value)
 }
 
@@ -103,8 +104,8 @@ func (e *evolution) peak(x, top, least, step, tol float64) Number {
 func fieldOf(g prior.GaussBernoulli, v float64) float64 {
 	lo, hi := math.Log(v)-1, math.Log(g.SignalVar)+40
 	at := func(x float64) float64 {
-		f := matchedField(g, math.Exp(x))
-		return f.integrate(1e-10).variance.Value
+		f := field.Matched(g, math.Exp(x))
+		return f.Integrate(1e-10).Variance.Value
 	}
 	// mmse(Σ) ≤ Σ, and it is increasing.
 	for hi-lo > 1e-12*math.Abs(hi) && hi-lo > 1e-13 {

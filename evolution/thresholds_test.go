@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 )
 
 func TestAlphaCal(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAlphaCal(t *testing.T) {
 		}
 	}
 	got, err := AlphaCal(context.Background(), g, Known(1), 0, 1, &ThresholdOptions{Tol: 1e-7, Target: 1e-12})
-	if want := AlphaCS(g); err != nil || math.Abs(got.Value-want) > 1e-7 {
+	if want := recovery.AlphaCS(g); err != nil || math.Abs(got.Value-want) > 1e-7 {
 		t.Errorf("known gains: %v, α_CS = %g (%v)", got, want, err)
 	}
 }

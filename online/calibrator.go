@@ -69,11 +69,14 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Opti
 	if err != nil {
 		return nil, err
 	}
-	c.engine = amp.New(amp.Config{
+	c.engine, err = amp.New(amp.Config{
 		W: w, Centred: centred, Prior: p, Channel: g, P: 1,
 		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
 		Precision: amp.Precision(full.Precision),
 	})
+	if err != nil {
+		return nil, err
+	}
 	e := c.engine
 	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)
 	c.solver = full.newSolver(e)
@@ -178,7 +181,10 @@ func (c *Calibrator) take(y []float64) error {
 
 // solve runs the iteration on the sample.
 func (c *Calibrator) solve(ctx context.Context) error {
-	c.startModel()
+	if err := c.startModel(); err != nil {
+		c.outcome = amp.Cancelled
+		return err
+	}
 	c.inherit()
 	c.predict(1)
 	c.engine.Reset()

@@ -73,31 +73,36 @@ func newLearner(p prior.Prior, g channel.Gain, opt *Options) (*learner, prior.Pr
 // The k-th of them moves the prior by the fraction 2/(k+1) of the way to what it says
 // itself: an average in which what the first ones got wrong fades. With
 // forgetting it is no less than what is forgotten.
-func (c *Calibrator) startModel() {
+func (c *Calibrator) startModel() error {
 	l := c.learner
 	if l == nil {
-		return
+		return nil
 	}
 	l.PastInformation = 0
 	if m := c.state.Model; m != nil {
 		c.setModel(*m)
 		l.PastInformation = c.opt.nominalRetention() * m.NoiseInformation
 	} else {
-		c.setModel(l.guess(c))
+		guess, err := l.guess(c)
+		if err != nil {
+			return err
+		}
+		c.setModel(guess)
 	}
 	c.solver.Learn = &l.Learning
 	if c.opt.Freeze {
 		c.solver.Learn = nil
 	}
 	l.Step = max(2/float64(c.state.Samples+2), 1-c.opt.nominalRetention())
+	return nil
 }
 
 // guess is where learning starts: what was given, or the moments of the sample.
-func (l *learner) guess(c *Calibrator) Model {
+func (l *learner) guess(c *Calibrator) (Model, error) {
 	g := c.gain
 	g.NoiseVar = l.start.NoiseVar
-	signal, g := calamp.Guess(c.engine.W, mat.NewDense(c.m, 1, c.y), l.start.Signal, g)
-	return Model{Signal: signal, NoiseVar: g.NoiseVar}
+	signal, g, err := calamp.Guess(c.engine.W, mat.NewDense(c.m, 1, c.y), l.start.Signal, g)
+	return Model{Signal: signal, NoiseVar: g.NoiseVar}, err
 }
 
 func (c *Calibrator) setModel(m Model) {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -222,5 +223,5 @@ func (o *Options) centred(w operator.Operator) (*operator.Centred, error) {
 	if o.NoMeanRemoval || o.Variance == calamp.Scalar {
 		return nil, nil
 	}
-	return operator.RemoveMeans(w)
+	return operator.RemoveMeans(w, int64(memory.Total()))
 }

@@ -136,10 +136,13 @@ func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.
 	if err != nil {
 		return nil, nil, err
 	}
-	e := amp.New(amp.Config{
+	e, err := amp.New(amp.Config{
 		W: w, Centred: centred, Prior: r.prior, Channel: ch, P: signals,
 		Scalar: r.opt.Variance == calamp.Scalar, Threads: amp.Threads(r.opt.Threads, m*r.n*signals),
 	})
+	if err != nil {
+		return nil, nil, err
+	}
 	for mu := range m {
 		copy(e.Y[mu*signals:], y.RawRowView(mu))
 	}

@@ -32,7 +32,7 @@ func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 // Rows is a matrix that shows its entries; [operator.Dense] is one.
 type Rows interface {
 	Dims() (m, n int)
-	RowInto(dst []float64, mu int)
+	RowInto(dst []float64, mu int) error
 }
 
 // Identify takes the fingerprint of the matrix w, whatever precision it is
@@ -41,7 +41,8 @@ type Rows interface {
 // Tol is negative, where the iterations are counted, nor Precision, unless W is
 // rounded for good.
 //
-// A prior other than prior.GaussBernoulli must be an encoding.TextMarshaler.
+// A prior other than prior.GaussBernoulli must be an encoding.TextMarshaler. Other
+// errors are those of rows of W that could not be read.
 func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, error) {
 	signal, err := describePrior(p)
 	if err != nil {
@@ -67,8 +68,8 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 		lines = append(lines, "precision f32")
 	}
 	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
-	id.Fingerprint = fingerprint(id.Model, w)
-	return id, nil
+	id.Fingerprint, err = fingerprint(id.Model, w)
+	return id, err
 }
 
 func describeNoise(variance float64, learned bool) string {
@@ -130,19 +131,23 @@ const fingerprintMagic = "calamp state fingerprint 1\n"
 
 // fingerprint is the SHA-256 of the model's lines and of the entries of W, row by
 // row, as float64, little endian.
-func fingerprint(model string, w Rows) (f Fingerprint) {
+func fingerprint(model string, w Rows) (f Fingerprint, err error) {
 	h := sha256.New()
 	h.Write([]byte(fingerprintMagic + model))
-	hashRows(h, w)
+	if err := hashRows(h, w); err != nil {
+		return f, err
+	}
 	h.Sum(f[:0])
-	return f
+	return f, nil
 }
 
-func hashRows(h hash.Hash, w Rows) {
+func hashRows(h hash.Hash, w Rows) error {
 	m, n := w.Dims()
 	row, raw := make([]float64, n), make([]byte, 8*n)
 	for mu := range m {
-		w.RowInto(row, mu)
+		if err := w.RowInto(row, mu); err != nil {
+			return err
+		}
 		for i, v := range row {
 			if v == 0 {
 				v = 0 // of -0 and 0 the second
@@ -151,6 +156,7 @@ func hashRows(h hash.Hash, w Rows) {
 		}
 		h.Write(raw)
 	}
+	return nil
 }
 
 // difference is the first line in which two models differ, and both of them when

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/kernel"
-	"github.com/calamp/calamp/internal/memory"
 )
 
 // Centred is a matrix W without its row means γ and column means c, with which
@@ -20,12 +19,76 @@ import (
 // their definitions are further rows, which read zero without noise. Both are
 // scaled so that the borders' columns and rows are as large as the others.
 // Columns and rows of W that are zero stay zero.
+//
+// The signals' side of its sweeps is not that of other matrices: x and r hold the
+// N entries of W of all p signals, p×N, followed by the further entries of all
+// signals, p×Extra, and so do c and h with q. So an iteration keeps its arrays
+// over W, and the further entries in one piece behind them. For one signal that
+// is the same. The sensors' side is the usual one: M rows of W, then Extra further
+// rows.
 type Centred struct {
-	Operator // (M+Extra)×(N+Extra)
+	Matrix // (M+Extra)×(N+Extra)
 
 	Extra        int         // further rows, and entries: 1 or 2
 	Combinations [][]float64 // Extra×N: further entry j is Combinations[j]ᵀx
 	Pivots       []float64   // Extra: the entry of further row j and column j
+}
+
+// NewSweep prepares sweeps whose signals' side is laid out as [Centred] says.
+func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
+	whole, err := c.Matrix.NewSweep(p, q, threads)
+	if err != nil {
+		return nil, err
+	}
+	_, n := c.Dims()
+	s := &centredSweep{whole: whole, n: n - c.Extra, extra: c.Extra}
+	s.x, s.r = make([]float64, p*n), make([]float64, p*n)
+	s.c, s.h = make([]float64, q*n), make([]float64, q*n)
+	return s, nil
+}
+
+// HasSquares implements [Squares].
+func (c *Centred) HasSquares() bool { return HasSquares(c.Matrix) }
+
+// centredSweep brings the further entries of each signal behind its others, and
+// back.
+type centredSweep struct {
+	whole      Sweep
+	n, extra   int
+	x, c, r, h []float64 // signal by signal, N+Extra entries each
+}
+
+// Run implements [Sweep].
+func (s *centredSweep) Run(r, h, x, c []float64, rows RowFunc) error {
+	s.gather(s.x, x)
+	s.gather(s.c, c)
+	if err := s.whole.Run(s.r, s.h, s.x, s.c, rows); err != nil {
+		return err
+	}
+	s.spread(r, s.r)
+	s.spread(h, s.h)
+	return nil
+}
+
+// gather copies from all signals' entries followed by all further entries to
+// signal by signal.
+func (s *centredSweep) gather(dst, src []float64) {
+	count, each := len(dst)/(s.n+s.extra), s.n+s.extra
+	further := src[count*s.n:]
+	for k := range count {
+		copy(dst[k*each:], src[k*s.n:(k+1)*s.n])
+		copy(dst[k*each+s.n:], further[k*s.extra:(k+1)*s.extra])
+	}
+}
+
+// spread is the reverse of gather.
+func (s *centredSweep) spread(dst, src []float64) {
+	count, each := len(src)/(s.n+s.extra), s.n+s.extra
+	further := dst[count*s.n:]
+	for k := range count {
+		copy(dst[k*s.n:(k+1)*s.n], src[k*each:])
+		copy(further[k*s.extra:(k+1)*s.extra], src[k*each+s.n:])
+	}
 }
 
 // MeanExcess is the mean square of the rows' (columns') means of w, relative to
@@ -50,9 +113,11 @@ func exceeds(excess float64, count int) bool {
 
 // RemoveMeans returns an operator's matrix without its means; nil when they are
 // no larger than those of independent entries of mean zero, or when the entries
-// cannot be seen. A matrix in memory is copied, in double precision, if there
-// is room; one on disk stays there.
-func RemoveMeans(op Operator) (*Centred, error) {
+// cannot be seen. A matrix in memory is copied, in double precision, where that
+// takes no more than half of memory, in bytes, which is what the machine has (0:
+// no limit); otherwise its rows are made anew in every sweep. The bits of sweeps
+// are the same either way. A [Streamed] matrix stays where it is.
+func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	w, ok := op.(Matrix)
 	if !ok {
 		return nil, nil
@@ -65,25 +130,28 @@ func RemoveMeans(op Operator) (*Centred, error) {
 		return nil, err
 	}
 	c := &Centred{Extra: b.extra(), Combinations: b.combinations(), Pivots: b.pivots()}
-	if disk, ok := w.(*Disk); ok {
-		c.Operator, err = b.streamed(disk.budget)
-	} else if int64(b.m)*int64(b.n)*8 > int64(memory.Total())/2 {
-		c.Operator, err = b.streamed(streamBudget)
+	if s, ok := w.(Streamed); ok {
+		c.Matrix, err = b.streamed(s.Budget())
+	} else if memory > 0 && int64(b.m)*int64(b.n)*8 > memory/2 {
+		c.Matrix, err = b.streamed(streamBudget)
 	} else {
-		c.Operator, err = b.dense()
+		c.Matrix, err = b.dense()
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // streamBudget is the memory for reading, when a copy of W has no room.
 const streamBudget = 256 << 20
 
 // streamed makes the rows anew in every sweep.
-func (b *border) streamed(budget int64) (Operator, error) {
+func (b *border) streamed(budget int64) (Matrix, error) {
 	return OpenDisk(b, b.m+b.extra(), b.n+b.extra(), false, budget)
 }
 
-func (b *border) dense() (Operator, error) {
+func (b *border) dense() (Matrix, error) {
 	m, n := b.m+b.extra(), b.n+b.extra()
 	d := &Dense{m: m, n: n, f64: &kernel.Matrix[float64]{Shape: kernel.ShapeOf(m, n)}}
 	d.f64.Data = make([]float64, d.f64.Panels()*d.f64.PanelSize())
@@ -105,7 +173,6 @@ func (b *border) dense() (Operator, error) {
 // border knows the rows of a [Centred] matrix.
 type border struct {
 	w       Matrix
-	read    func(row []float64, mu int) error // a row of w
 	m, n    int
 	rows    []float64 // γ, or nil when row means stay
 	columns []float64 // c, or nil
@@ -120,10 +187,13 @@ type border struct {
 
 func newBorder(w Matrix) (*border, error) {
 	m, n := w.Dims()
-	b := &border{w: w, read: reader(w), m: m, n: n, rows: make([]float64, m), columns: make([]float64, n), ones: make([]float64, n), live: make([]bool, m)}
+	b := &border{
+		w: w, m: m, n: n, rows: make([]float64, m), columns: make([]float64, n),
+		ones: make([]float64, n), live: make([]bool, m),
+	}
 	row := make([]float64, n)
 	for mu := range m {
-		if err := b.read(row, mu); err != nil {
+		if err := b.w.RowInto(row, mu); err != nil {
 			return nil, err
 		}
 		for i, v := range row {
@@ -238,7 +308,7 @@ func (b *border) pivots() (all []float64) {
 
 // centred is row µ < M of W - γ1ᵀ - 1cᵀ.
 func (b *border) centred(row []float64, mu int) error {
-	if err := b.read(row, mu); err != nil || !b.live[mu] {
+	if err := b.w.RowInto(row, mu); err != nil || !b.live[mu] {
 		return err
 	}
 	for i, one := range b.ones {
@@ -297,21 +367,6 @@ func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
 		}
 	}
 	return len(raw), nil
-}
-
-// reader reads rows of w, with an error where it is a file that may fail.
-func reader(w Matrix) func(row []float64, mu int) error {
-	disk, ok := w.(*Disk)
-	switch {
-	case ok && disk.single:
-		return func(row []float64, mu int) error { return rowInto[float32](disk, row, mu) }
-	case ok:
-		return func(row []float64, mu int) error { return rowInto[float64](disk, row, mu) }
-	}
-	return func(row []float64, mu int) error {
-		w.RowInto(row, mu)
-		return nil
-	}
 }
 
 func sumSquares(v []float64) float64 {

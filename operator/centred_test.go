@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 		x[i] = rng.NormFloat64()
 	}
 	for name, op := range map[string]Matrix{"dense": w, "disk": disk} {
-		c, err := RemoveMeans(op)
+		c, err := RemoveMeans(op, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 		for _, q := range c.Combinations {
 			all = append(all, dot(q, x))
 		}
-		z, row := forward(c, all), make([]float64, n)
+		z, row := forward(t, c, all), make([]float64, n)
 		for mu, got := range z {
 			want := 0.0
 			if mu < m {
@@ -76,24 +77,24 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for mu, got := range forward(streamed, all) {
+		for mu, got := range forward(t, streamed, all) {
 			if got != z[mu] {
 				t.Errorf("%s, streamed, row %d: %g, want %g", name, mu, got, z[mu])
 			}
 		}
-		if b := c.Operator.(Matrix); math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
+		if b := c.Matrix; math.Abs(meanOf(b.Means().Rows[:m])) > 0.05 {
 			t.Errorf("%s: mean of the rows' means is %g", name, meanOf(b.Means().Rows[:m]))
 		}
 	}
 }
 
-func forward(op Operator, x []float64) []float64 {
-	m, n := op.Dims()
+func forward(t *testing.T, op Operator, x []float64) []float64 {
+	t.Helper()
+	m, _ := op.Dims()
 	z := make([]float64, m)
-	op.NewSweep(1, 0, 1).Run(make([]float64, n), nil, x, nil, func(first int, block, _, g, _ []float64) {
-		copy(z[first:], block)
-		clear(g)
-	})
+	if err := Mul(z, op, x); err != nil {
+		t.Fatal(err)
+	}
 	return z
 }
 
@@ -116,7 +117,7 @@ func TestIndependentEntriesStayAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := RemoveMeans(w); c != nil || err != nil {
+		if c, err := RemoveMeans(w, 0); c != nil || err != nil {
 			t.Errorf("%v: %+v, %v", shape, c, err)
 		}
 	}
@@ -147,7 +148,7 @@ func TestBorderOfDegenerateMatrices(t *testing.T) {
 				if err != nil {
 					continue // all zero
 				}
-				if _, err := RemoveMeans(w); err != nil {
+				if _, err := RemoveMeans(w, 0); err != nil {
 					t.Errorf("%d×%d: %v", m, n, err)
 				}
 			}
@@ -167,7 +168,7 @@ func TestMeansOfAFileThatFails(t *testing.T) {
 		t.Skip("it failed earlier")
 	}
 	failing.reads = 0
-	if _, err := RemoveMeans(disk); err == nil {
+	if _, err := RemoveMeans(disk, 0); err == nil {
 		t.Error("no error")
 	}
 }
@@ -212,5 +213,94 @@ func TestSpectrum(t *testing.T) {
 		if want := math.Sqrt(float64(c.copies)); math.Abs(largest-want) > 1e-9 || math.Abs(smallest-1) > 1e-6 {
 			t.Errorf("%+v: %g and %g, want %g and 1", c, largest, smallest, want)
 		}
+	}
+}
+
+// A sweep over a centred matrix has the further entries of all signals behind
+// their others, and otherwise the bits of the whole matrix.
+func TestSweepOfACentredMatrix(t *testing.T) {
+	const m, n, p, q = 60, 80, 3, 6
+	rng := rand.New(rand.NewPCG(4, 1))
+	w, err := NewDense(m, n, masks(m, n, rng))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := RemoveMeans(w, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(_ int, z, v, g, d []float64) {
+		copy(g, z)
+		copy(d, v)
+	}
+	run := func(op Operator, x, c []float64) (r, h []float64) {
+		r, h = make([]float64, len(x)), make([]float64, len(c))
+		s, err := op.NewSweep(p, q, 1)
+		if err == nil {
+			err = s.Run(r, h, x, c, rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, h
+	}
+	random := func(count int) []float64 {
+		v := make([]float64, count*(n+c.Extra))
+		for i := range v {
+			v[i] = rng.Float64()
+		}
+		return v
+	}
+	// behind moves the further entries of every signal behind the others of all.
+	behind := func(v []float64) []float64 {
+		var entries, further []float64
+		for len(v) > 0 {
+			entries, further = append(entries, v[:n]...), append(further, v[n:n+c.Extra]...)
+			v = v[n+c.Extra:]
+		}
+		return append(entries, further...)
+	}
+	x, squares := random(p), random(q)
+	wantR, wantH := run(c.Matrix, x, squares)
+	r, h := run(c, behind(x), behind(squares))
+	if !slices.Equal(r, behind(wantR)) || !slices.Equal(h, behind(wantH)) {
+		t.Error("the sweep differs from that of the whole matrix")
+	}
+}
+
+// Where a copy has no room the rows are made anew in every sweep.
+func TestRemoveMeansInLittleMemory(t *testing.T) {
+	const m, n = 60, 80
+	w, err := NewDense(m, n, masks(m, n, rand.New(rand.NewPCG(1, 1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for memory, streams := range map[int64]bool{0: false, 16 * m * n: false, 16*m*n - 1: true} {
+		c, err := RemoveMeans(w, memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, streamed := c.Matrix.(Streamed); streamed != streams {
+			t.Errorf("with %d bytes it is a %T", memory, c.Matrix)
+		}
+	}
+}
+
+// Rows of sizes beyond double precision are an error, not a panic.
+func TestSpectrumOfImpossibleRows(t *testing.T) {
+	const m, n = 4, 6
+	w := make([]float64, m*n)
+	for i := range w {
+		w[i] = math.Cos(float64(i))
+		if i < n {
+			w[i] *= 1e-160 // its square is not zero, and one over that is infinite
+		}
+	}
+	op, err := NewDense(m, n, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if largest, smallest, err := Spectrum(op, 1); err == nil {
+		t.Errorf("singular values %g to %g, want an error", smallest, largest)
 	}
 }

@@ -75,19 +75,23 @@ func (d *Dense) At(mu, i int) float64 {
 	return d.f64.At(mu, i)
 }
 
-// RowInto copies row mu into dst, of length N.
-func (d *Dense) RowInto(dst []float64, mu int) {
+// RowInto implements [Matrix]; it never fails.
+func (d *Dense) RowInto(dst []float64, mu int) error {
 	if d.f32 != nil {
 		d.f32.RowInto(dst, mu)
-		return
+	} else {
+		d.f64.RowInto(dst, mu)
 	}
-	d.f64.RowInto(dst, mu)
+	return nil
 }
 
-// NewSweep implements [Operator].
-func (d *Dense) NewSweep(p, q, threads int) Sweep {
+// HasSquares implements [Squares].
+func (d *Dense) HasSquares() bool { return true }
+
+// NewSweep implements [Operator]; it never fails.
+func (d *Dense) NewSweep(p, q, threads int) (Sweep, error) {
 	if d.f32 != nil {
-		return newDenseSweep(d.f32.Shape, inMemory[float32]{d.f32}, p, q, threads)
+		return newDenseSweep(d.f32.Shape, inMemory[float32]{d.f32}, p, q, threads), nil
 	}
-	return newDenseSweep(d.f64.Shape, inMemory[float64]{d.f64}, p, q, threads)
+	return newDenseSweep(d.f64.Shape, inMemory[float64]{d.f64}, p, q, threads), nil
 }

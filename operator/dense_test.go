@@ -72,9 +72,14 @@ func TestSweepIsItsDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, h := make([]float64, p*n), make([]float64, q*n)
-		sweep := dense.NewSweep(p, q, rapid.IntRange(1, 3).Draw(t, "threads"))
+		sweep, err := dense.NewSweep(p, q, rapid.IntRange(1, 3).Draw(t, "threads"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 2 { // the workspace must not remember the first run
-			sweep.Run(r, h, x, c, rows)
+			if err := sweep.Run(r, h, x, c, rows); err != nil {
+				t.Fatal(err)
+			}
 		}
 		scale := float64(m*m) + 1
 		for i := range r {
@@ -116,7 +121,10 @@ func BenchmarkSweep(b *testing.B) {
 			b.Fatal(err)
 		}
 		x, c, r, h := make([]float64, p*n), make([]float64, p*n), make([]float64, p*n), make([]float64, p*n)
-		sweep := dense.NewSweep(p, p, 1)
+		sweep, err := dense.NewSweep(p, p, 1)
+		if err != nil {
+			b.Fatal(err)
+		}
 		b.Run(map[int]string{1: "P=1", 10: "P=10"}[p], func(b *testing.B) {
 			for b.Loop() {
 				sweep.Run(r, h, x, c, func(_ int, z, v, g, d []float64) {

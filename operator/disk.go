@@ -63,25 +63,25 @@ func (d *Disk) Storage() string {
 }
 
 // NewSweep implements [Operator].
-func (d *Disk) NewSweep(p, q, threads int) Sweep {
+func (d *Disk) NewSweep(p, q, threads int) (Sweep, error) {
 	if d.single {
-		return newDiskSweep[float32](d, p, q, threads)
+		return newDiskSweep[float32](d, p, q, threads), nil
 	}
-	return newDiskSweep[float64](d, p, q, threads)
+	return newDiskSweep[float64](d, p, q, threads), nil
 }
 
-// RowInto copies row mu into dst, of length N. It panics when the file cannot be
-// read.
-func (d *Disk) RowInto(dst []float64, mu int) {
-	var err error
+// HasSquares implements [Squares].
+func (d *Disk) HasSquares() bool { return true }
+
+// Budget implements [Streamed].
+func (d *Disk) Budget() int64 { return d.budget }
+
+// RowInto implements [Matrix]. The error is a [ReadError].
+func (d *Disk) RowInto(dst []float64, mu int) error {
 	if d.single {
-		err = rowInto[float32](d, dst, mu)
-	} else {
-		err = rowInto[float64](d, dst, mu)
+		return rowInto[float32](d, dst, mu)
 	}
-	if err != nil {
-		panic("calamp: " + err.Error())
-	}
+	return rowInto[float64](d, dst, mu)
 }
 
 func rowInto[T kernel.Entry](d *Disk, dst []float64, mu int) error {

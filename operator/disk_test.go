@@ -79,7 +79,10 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 	}
 	run := func(op Operator, threads int) (r, h []float64) {
 		r, h = make([]float64, p*n), make([]float64, q*n)
-		s := op.NewSweep(p, q, threads)
+		s, err := op.NewSweep(p, q, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 2 { // buffers are used again
 			if err := s.Run(r, h, x, c, rows); err != nil {
 				t.Fatal(err)
@@ -123,7 +126,10 @@ func TestDiskThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := d.NewSweep(1, 1, 1)
+	s, err := d.NewSweep(1, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	run := func() error {
 		return s.Run(make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), func(_ int, z, v, g, d []float64) {
 			copy(g, z)
@@ -142,5 +148,27 @@ func TestDiskThatFails(t *testing.T) {
 	}
 	if _, err := OpenDisk(bytes.NewReader(file), m, n, false, 1000); err == nil || !strings.Contains(err.Error(), "1000 bytes") {
 		t.Errorf("a budget too small: %v", err)
+	}
+}
+
+// A row that cannot be read is an error, not a panic.
+func TestRowOfADiskThatFails(t *testing.T) {
+	const m, n = 8, 5
+	w := make([]float64, m*n)
+	for i := range w {
+		w[i] = float64(i)
+	}
+	left := 8 * m * n
+	d, err := OpenDisk(failing{bytes.NewReader(fileOf(w, false)), &left}, m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]float64, n)
+	if _, read := errors.AsType[*ReadError](d.RowInto(row, 3)); !read {
+		t.Error("no ReadError")
+	}
+	left = 1 << 20
+	if err := d.RowInto(row, 3); err != nil || !slices.Equal(row, w[3*n:4*n]) {
+		t.Errorf("row 3 is %v: %v", row, err)
 	}
 }

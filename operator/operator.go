@@ -1,6 +1,16 @@
 // Package operator holds measurement matrices W (M×N), and the one thing the
 // solvers ask of them: a sweep, which does the linear algebra of one iteration.
+//
+// What else a matrix can do is an interface of its own, which a caller asks for:
+// [Squares], [Matrix], [Rounder], [Streamed]. A new kind of matrix, such as a fast
+// transform or rows on several machines, is one type with the three methods of
+// [Operator] and one for its [Sweep], and with those abilities that it has.
 package operator
+
+import (
+	"errors"
+	"fmt"
+)
 
 // Operator is a known measurement matrix, used as given: nothing is rescaled.
 type Operator interface {
@@ -14,16 +24,69 @@ type Operator interface {
 	// NewSweep prepares sweeps over p linear and q quadratic columns on at most
 	// threads goroutines. The result depends on neither threads nor timing,
 	// down to the last bit. A Sweep holds the workspace and serves one caller
-	// at a time; many can share an Operator.
-	NewSweep(p, q, threads int) Sweep
+	// at a time; many can share an Operator. Any operator has sweeps with q = 0;
+	// one that does not know its squared entries returns [NoSquares] for the
+	// others. Other errors say why there is no sweep at all.
+	NewSweep(p, q, threads int) (Sweep, error)
+}
+
+// Squares is an Operator that can know its squared entries, which exact variances
+// need: when HasSquares returns true, NewSweep takes quadratic columns.
+type Squares interface {
+	Operator
+	HasSquares() bool
+}
+
+// HasSquares reports whether sweeps over w can have quadratic columns.
+func HasSquares(w Operator) bool {
+	s, ok := w.(Squares)
+	return ok && s.HasSquares()
+}
+
+// ErrNoSquares is the cause of the error of a sweep that asks for more squared
+// entries than the operator has.
+var ErrNoSquares = errors.New("its squared entries are not known")
+
+// NoSquares is the error with which w refuses a sweep with quadratic columns. It
+// names w by its type, or as it does itself if it has a method String.
+func NoSquares(w Operator) error {
+	name := fmt.Sprintf("%T", w)
+	if s, ok := w.(fmt.Stringer); ok {
+		name = s.String()
+	}
+	return fmt.Errorf("W is a %s: %w, so that it serves only iterations with scalar variances", name, ErrNoSquares)
 }
 
 // Matrix is an Operator whose entries can be seen; [Dense] and [Disk] are.
 type Matrix interface {
 	Operator
-	RowInto(dst []float64, mu int) // copies row mu into dst, of length N
+
+	// RowInto copies row mu into dst, of length N. An error is that of a row
+	// which could not be read; dst then means nothing.
+	RowInto(dst []float64, mu int) error
 	Means() Means
 	Storage() string // "f64" or "f32"
+}
+
+// Rounder is a Matrix that can be had with its entries rounded to single
+// precision; [Dense] is.
+type Rounder interface {
+	Matrix
+
+	// Rounded returns the rounded matrix, and the mean square of what rounding
+	// took off an entry. It returns the matrix itself where that is stored in
+	// single precision already, and nil where an entry is too large for it.
+	Rounded() (single Matrix, lost float64)
+}
+
+// Streamed is a Matrix that does not lie in memory: every sweep reads it anew.
+// [Disk] is.
+type Streamed interface {
+	Matrix
+
+	// Budget is how much memory, in bytes, a sweep's buffers may take. What is
+	// derived from the matrix keeps to it, too.
+	Budget() int64
 }
 
 // Sweep does the linear algebra of one AMP iteration in one pass over W. With
@@ -34,6 +97,7 @@ type Matrix interface {
 //	r += Wᵀ g   h += (W²)ᵀ d
 //
 // so that a block's rows are used forward and backward while they are in cache.
+// An operator that gains nothing from blocks takes all rows for one.
 type Sweep interface {
 	// Run overwrites r and h. The signals' side is stored signal by signal: x
 	// and r are p×N, c and h are q×N. The sensors' side is stored sensor by

@@ -2,11 +2,9 @@ package operator
 
 import "github.com/calamp/calamp/internal/kernel"
 
-// Rounded returns the matrix with its entries rounded to single precision, which
-// takes half the memory and the time of reading it, and the mean square of what
-// that took off an entry. It is the matrix itself where it is stored so already,
-// and nil where an entry is too large for single precision.
-func (d *Dense) Rounded() (single *Dense, lost float64) {
+// Rounded implements [Rounder]. What it returns takes half the memory, and half
+// the time of reading it.
+func (d *Dense) Rounded() (single Matrix, lost float64) {
 	if d.f32 != nil {
 		return d, 0
 	}

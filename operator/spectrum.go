@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 
@@ -15,14 +16,21 @@ const spectrumSteps = 60
 // with its rows scaled to norm 1, which for independent entries are 1 ± √(M/N).
 // It is Lanczos' method on WᵀW (Golub and Van Loan, "Matrix Computations",
 // 10.1; every vector is orthogonalised against all before). Both come from the
-// inside: the condition number is at least largest/smallest.
+// inside: the condition number is at least largest/smallest. Rows of an operator
+// that does not know its squared entries are all taken for as large as the mean.
+//
+// An error is that of a W which could not be read, or whose rows differ in size by
+// more than double precision holds.
 func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	m, n := w.Dims()
 	inverse, err := inverseNorms(w, threads)
 	if err != nil {
 		return 0, 0, err
 	}
-	sweep := w.NewSweep(1, 0, threads)
+	sweep, err := w.NewSweep(1, 0, threads)
+	if err != nil {
+		return 0, 0, err
+	}
 	v := make([]float64, n)
 	// From the range of Wᵀ: what W does not see has no place in it.
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -30,7 +38,9 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	for mu := range start {
 		start[mu] = inverse[mu] * rng.NormFloat64()
 	}
-	err = sweep.Run(v, nil, make([]float64, n), nil, func(first int, z, _, g, _ []float64) { copy(g, start[first:first+len(z)]) })
+	err = sweep.Run(v, nil, make([]float64, n), nil, func(first int, z, _, g, _ []float64) {
+		copy(g, start[first:first+len(z)])
+	})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -79,10 +89,14 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 		}
 	}
 	var eigen mat.EigenSym
-	eigen.Factorize(t, false)
+	if !eigen.Factorize(t, false) { // so with numbers that are not finite
+		return 0, 0, errNoSpectrum
+	}
 	values := eigen.Values(nil)
 	return math.Sqrt(max(0, values[count-1])), math.Sqrt(max(0, values[0])), nil
 }
+
+var errNoSpectrum = errors.New("the singular values of W are beyond double precision: its rows differ too much in size")
 
 // inverseNorms are one over the norms of the rows, 0 for a row of zeros.
 func inverseNorms(w Operator, threads int) ([]float64, error) {
@@ -91,7 +105,19 @@ func inverseNorms(w Operator, threads int) ([]float64, error) {
 	for i := range ones {
 		ones[i] = 1
 	}
-	err := w.NewSweep(1, 1, threads).Run(make([]float64, n), make([]float64, n), ones, ones, func(first int, _, v, g, d []float64) {
+	if !HasSquares(w) {
+		norm := math.Sqrt(w.MeanSquare() * float64(n))
+		for mu := range inverse {
+			inverse[mu] = 1 / norm
+		}
+		return inverse, nil
+	}
+	sweep, err := w.NewSweep(1, 1, threads)
+	if err != nil {
+		return nil, err
+	}
+	r, h := make([]float64, n), make([]float64, n)
+	err = sweep.Run(r, h, ones, ones, func(first int, _, v, g, d []float64) {
 		for row, square := range v {
 			if square > 0 {
 				inverse[first+row] = 1 / math.Sqrt(square)

@@ -28,7 +28,7 @@ type Transition struct {
 
 // InformationThreshold finds the first-order transition of largest jump at given
 // noise Δ > 0, to an accuracy tol on α (0 is 1e-6). Without noise the
-// information-theoretic line is the counting bound evolution.AlphaMin.
+// information-theoretic line is the counting bound recovery.AlphaMin.
 //
 // Along the curve of fixed points, α(V) = Â(V)/m̂(V) with mmse(1/Â(V)) = V, the
 // spinodals are the extrema of α(V). Between them the difference of the two

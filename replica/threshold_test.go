@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 )
 
 func TestInformationThreshold(t *testing.T) {
@@ -30,7 +30,7 @@ func TestInformationThreshold(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
-		t.Logf("%+v: informed %v, information %v, algorithmic %v; V %.3g, %.3g; α_min %.4f α_CS %.4f (%v)", c, tr.Informed, tr.Information, tr.Algorithmic, tr.Low, tr.High, evolution.AlphaMin(c.rho, c.p), evolution.AlphaCS(g), time.Since(start))
+		t.Logf("%+v: informed %v, information %v, algorithmic %v; V %.3g, %.3g; α_min %.4f α_CS %.4f (%v)", c, tr.Informed, tr.Information, tr.Algorithmic, tr.Low, tr.High, recovery.AlphaMin(c.rho, c.p), recovery.AlphaCS(g), time.Since(start))
 		if !(tr.Informed.Value < tr.Information.Value && tr.Information.Value < tr.Algorithmic.Value) {
 			t.Error("out of order")
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/replica"
 )
 
@@ -133,8 +134,8 @@ func (k *prediction) get(ctx context.Context, p Point) (*outcome, error) {
 // thresholds are the lines of the phase diagram at one density.
 func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	g, v := p.signal(), Values{}
-	v.set("alpha_min", evolution.AlphaMin(p.Density, p.P))
-	v.set("alpha_cs", evolution.AlphaCS(g))
+	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
+	v.set("alpha_cs", recovery.AlphaCS(g))
 	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, &evolution.ThresholdOptions{Target: p.Record.Target})
 	if err != nil {
 		return nil, err

@@ -66,7 +66,11 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 		} else {
 			c.res, c.Status, c.Reason = res, &res.Status, res.Reason
 			c.Iterations, c.WallS = res.Iterations, res.Wall.Seconds()
-			c.Misfit, c.Metrics = known(baseline.Misfit(p, res.X, res.S)), metricsOf(res, data.Truth)
+			misfit, err := baseline.Misfit(p, res.X, res.S)
+			if err != nil {
+				return all, err
+			}
+			c.Misfit, c.Metrics = known(misfit), metricsOf(res, data.Truth)
 		}
 		all = append(all, c)
 	}

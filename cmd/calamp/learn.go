@@ -138,9 +138,14 @@ func (m *model) known() (prior.GaussBernoulli, channel.Gain) {
 }
 
 // guess fills what is to be learned with rough values to start from.
-func (m *model) guess(w operator.Operator, y *mat.Dense) {
+func (m *model) guess(w operator.Operator, y *mat.Dense) error {
 	g, c := m.known()
-	m.take(calamp.Guess(w, y, g, c))
+	g, c, err := calamp.Guess(w, y, g, c)
+	if err != nil {
+		return err
+	}
+	m.take(g, c)
+	return nil
 }
 
 // take makes the model what was guessed or learned.

@@ -29,7 +29,9 @@ func TestLearnsSandals(t *testing.T) {
 	}
 	m := defaultModel
 	m.Learned = slices.Clone(modelFlags)
-	m.guess(in.W, in.Y)
+	if err := m.guess(in.W, in.Y); err != nil {
+		t.Fatal(err)
+	}
 	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: in.Y, Prior: m.signal(m.prior()), Channel: m.channel()}, &calamp.Options{Learn: m.learning()})
 	if err != nil {
 		t.Fatal(err)

@@ -197,7 +197,9 @@ func storeSingle(in *teacher.Instance) error {
 	lost := mat.NewDense(m, n, nil) // rounded - W
 	row := make([]float64, n)
 	for mu := range m {
-		in.W.RowInto(row, mu)
+		if err := in.W.RowInto(row, mu); err != nil {
+			return err
+		}
 		for i, w := range row {
 			rounded[mu*n+i] = float32(w)
 			lost.Set(mu, i, float64(float32(w))-w)

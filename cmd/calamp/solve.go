@@ -137,7 +137,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.model.intention(flags); text != "" {
 		s.note("%s", text)
 	}
-	s.model.guess(data.W, data.Y)
+	if err := s.model.guess(data.W, data.Y); err != nil {
+		return fmt.Errorf("%s: %w", s.source(args), err)
+	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.signal(s.prior.signal(s.prior.of(&s.model))), Channel: s.faults.channel(s.model.channel())}
 	opt := s.solver.options()
 	opt.Learn, opt.Anchor = s.model.learning(), s.anchor

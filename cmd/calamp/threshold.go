@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/replica"
 )
 
@@ -164,7 +165,7 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	l = limits{density: rho, least: evolution.AlphaMin(rho, t.p), known: evolution.AlphaCS(g), ideal: none, informed: none}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none}
 	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.gainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 	if err != nil || t.truth.NoiseVar == 0 {
 		return l, err

@@ -35,7 +35,10 @@ func TestStepAllocatesNothing(t *testing.T) {
 		if c.Precision == Single {
 			c.W, _ = Round(op, c.Prior)
 		}
-		e := New(c)
+		e, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for i := range e.Y {
 			e.Y[i] = rng.NormFloat64()
 		}

@@ -23,11 +23,15 @@ func onMasks(t *testing.T, rng *rand.Rand, m, n, p int, size float64, prior prio
 	if err != nil {
 		t.Fatal(err)
 	}
-	centred, err := operator.RemoveMeans(op)
+	centred, err := operator.RemoveMeans(op, 0)
 	if err != nil || centred == nil {
 		t.Fatal(centred, err)
 	}
-	return New(Config{W: op, Centred: centred, Prior: prior, Channel: gain, P: p, Threads: 1}), w
+	e, err := New(Config{W: op, Centred: centred, Prior: prior, Channel: gain, P: p, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, w
 }
 
 // maskEngine is an engine on masks and signals that differ.

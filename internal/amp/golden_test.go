@@ -57,12 +57,16 @@ func (tr trace) goldenEngine(p int) (*Engine, *mat.Dense) {
 		tr.t.Fatal(err)
 	}
 	params := tr.vector("params") // ρ, a, b, Δ
-	return New(Config{
+	e, err := New(Config{
 		W:       op,
 		Prior:   prior.GaussBernoulli{Density: params[0], SignalVar: 1},
 		Channel: channel.Gain{Prior: channel.Uniform(params[1], params[2]), NoiseVar: params[3]},
 		P:       p,
-	}), tr.matrix("Y")
+	})
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return e, tr.matrix("Y")
 }
 
 func TestBareAlgorithmFollowsGoldenTraces(t *testing.T) {

@@ -20,9 +20,9 @@ func TestJointStepAtAFixedPoint(t *testing.T) {
 		t.Fatal(outcome, err, s.Change)
 	}
 	common, alike := e.Proportions()
-	j := newJoint(e, common, alike, false)
+	j, err := newJoint(e, common, alike, false)
 	if j == nil {
-		t.Fatal("no joint system")
+		t.Fatal("no joint system", err)
 	}
 	j.start()
 	j.stop()
@@ -81,7 +81,7 @@ func TestJointWhereSignalsLookAlike(t *testing.T) {
 		s := NewSolver(e, e)
 		s.Damping, s.Gain, s.ScaleSteps = NewDamper(0, false), gain, true
 		if joint {
-			if s.Joint = NewJoint(e, false); s.Joint == nil {
+			if s.Joint = newTestJoint(t, e); s.Joint == nil {
 				_, alike := e.Proportions()
 				t.Fatalf("these signals do not look alike: %.3g", alike)
 			}
@@ -128,7 +128,7 @@ func TestJointOnlyForSignalsAlike(t *testing.T) {
 	if _, alike := e.Proportions(); alike > Alike {
 		t.Fatalf("these signals look alike: %.3g", alike)
 	}
-	if NewJoint(e, false) != nil {
+	if newTestJoint(t, e) != nil {
 		t.Error("a joint system for signals that do not look alike")
 	}
 	for mu := range e.M {
@@ -141,7 +141,16 @@ func TestJointOnlyForSignalsAlike(t *testing.T) {
 	if alike < 0.9999 || math.Abs(common[1]/common[0]-2) > 1e-12 {
 		t.Errorf("readings in fixed proportions: %v, %v of the power", common, alike)
 	}
-	if NewJoint(e, false) == nil {
+	if newTestJoint(t, e) == nil {
 		t.Error("no joint system for signals that look alike")
 	}
+}
+
+func newTestJoint(t *testing.T, e *Engine) *Joint {
+	t.Helper()
+	j, err := NewJoint(e, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }

@@ -1,4 +1,7 @@
-package evolution
+// Package field averages over a signal's entry and the field in which an estimator
+// sees it: the input side of state evolution (paper, "Closing the equations"). It
+// knows the Gauss–Bernoulli prior, and nothing of sensors.
+package field
 
 import (
 	"math"
@@ -7,24 +10,23 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// The input side of state evolution: averages over a signal entry x₀ and the
-// field N(x; λ, Σ) in which the student sees it (paper, "Closing the
-// equations"),
+// Law is the law of an entry x₀ and its field N(x; λ, Σ), and an estimator's (the
+// student's) view of it,
 //
-//	λ = γ x₀ + N(0, ς²),   γ = m̂/χ̂,   ς² = q̂/(α χ̂²),   Σ = 1/(α χ̂).
+//	λ = γ x₀ + N(0, ς²).
 //
-// Bayes-optimally γ = 1 and ς² = Σ.
-
-// fieldLaw is the law of an entry and its field, and the student's view of it.
-type fieldLaw struct {
-	teacher, student prior.GaussBernoulli
-	sigma            float64 // Σ, of the student's field
-	gamma, gammaBias float64 // γ, and 1-γ
-	noise            float64 // ς²
+// In state evolution γ = m̂/χ̂, ς² = q̂/(α χ̂²) and Σ = 1/(α χ̂); Bayes-optimally
+// γ = 1 and ς² = Σ.
+type Law struct {
+	Teacher, Student prior.GaussBernoulli // x₀ is drawn from the first, and believed to be from the second
+	Sigma            float64              // Σ, of the student's field
+	Gamma, GammaBias float64              // γ, and 1-γ
+	Noise            float64              // ς²
 }
 
-func matchedField(g prior.GaussBernoulli, sigma float64) fieldLaw {
-	return fieldLaw{teacher: g, student: g, sigma: sigma, gamma: 1, noise: sigma}
+// Matched is the law when the student knows how x₀ and λ are drawn.
+func Matched(g prior.GaussBernoulli, sigma float64) Law {
+	return Law{Teacher: g, Student: g, Sigma: sigma, Gamma: 1, Noise: sigma}
 }
 
 // Components of the integrand.
@@ -36,31 +38,39 @@ const (
 	atLogNorm         // log ∫ p(x) e^{-(x-λ)²/2Σ} dx
 )
 
-// fieldAverages are the results.
-type fieldAverages struct {
-	variance, square, mse, loss, logNorm Number
+// Number is a value and the quadrature's estimate of its absolute error.
+type Number struct{ Value, Err float64 }
+
+// Averages are taken over x₀ and λ; x̂ and C are the student's posterior mean and
+// variance.
+type Averages struct {
+	Variance, Square Number // E C, E C²
+	MSE              Number // E (x̂-x₀)²
+	Loss             Number // E x₀(x₀-x̂)
+	LogNorm          Number // E log ∫ p(x) e^{-(x-λ)²/2Σ} dx
 }
 
-// integrate computes the averages to a relative tolerance, as integrals over λ:
+// Integrate computes the averages to a relative tolerance, as integrals over λ:
 // given λ, the entry is zero or Gaussian.
-func (f *fieldLaw) integrate(tol float64) fieldAverages {
+func (f *Law) Integrate(tol float64) Averages {
 	q := quadrature.NewIntegrator(tol)
 	q.Floor[atLogNorm] = 1
 	// x₀(x₀-x̂) may average to anything; what it must be small against is E x₀².
-	q.Floor[atLoss] = 1e-3 * secondMoment(f.teacher)
-	density := f.teacher.Density
-	r := f.over(q, math.Sqrt(f.noise), 0, f.atSpike, 1-density)
-	slab := f.over(q, math.Sqrt(f.noise+f.gamma*f.gamma*f.teacher.SignalVar), f.gamma*f.teacher.SignalMean, f.atSlab, density)
+	square := f.Teacher.Density * (f.Teacher.SignalVar + f.Teacher.SignalMean*f.Teacher.SignalMean)
+	q.Floor[atLoss] = 1e-3 * square
+	density := f.Teacher.Density
+	r := f.over(q, math.Sqrt(f.Noise), 0, f.atSpike, 1-density)
+	slab := f.over(q, math.Sqrt(f.Noise+f.Gamma*f.Gamma*f.Teacher.SignalVar), f.Gamma*f.Teacher.SignalMean, f.atSlab, density)
 	at := func(k int) Number { return Number{r.Value[k] + slab.Value[k], r.Err[k] + slab.Err[k]} }
-	return fieldAverages{at(atVariance), at(atSquare), at(atError), at(atLoss), at(atLogNorm)}
+	return Averages{at(atVariance), at(atSquare), at(atError), at(atLoss), at(atLogNorm)}
 }
 
 // over averages v over λ ~ N(mean, sd²), with a weight.
-func (f *fieldLaw) over(q quadrature.Integrator, sd, mean float64, v func(lambda float64) quadrature.Vec, weight float64) quadrature.Result {
+func (f *Law) over(q quadrature.Integrator, sd, mean float64, v func(lambda float64) quadrature.Vec, weight float64) quadrature.Result {
 	if weight == 0 {
 		return quadrature.Result{}
 	}
-	symmetric := mean == 0 && f.student.SignalMean == 0 && f.teacher.SignalMean == 0
+	symmetric := mean == 0 && f.Student.SignalMean == 0 && f.Teacher.SignalMean == 0
 	integrand := func(l float64) (value, err quadrature.Vec) {
 		u := (l - mean) / sd
 		w := weight * math.Exp(-0.5*u*u) / (sd * math.Sqrt(2*math.Pi))
@@ -78,7 +88,7 @@ func (f *fieldLaw) over(q quadrature.Integrator, sd, mean float64, v func(lambda
 
 // cuts places panels over λ: the Gaussian's own, and those of the student's
 // posterior, which turns from zero to the slab some √Σ away from zero.
-func (f *fieldLaw) cuts(sd, mean float64, symmetric bool) []float64 {
+func (f *Law) cuts(sd, mean float64, symmetric bool) []float64 {
 	const reach = 9
 	lo, hi := mean-reach*sd, mean+reach*sd
 	if symmetric {
@@ -88,22 +98,22 @@ func (f *fieldLaw) cuts(sd, mean float64, symmetric bool) []float64 {
 	for _, t := range [...]float64{-5, -2, 0, 2, 5} {
 		marks = append(marks, mean+t*sd)
 	}
-	if f.student.Density < 1 {
+	if f.Student.Density < 1 {
 		// Where the odds are even: λ²v/(Σ(v+Σ)) = 2 log((1-ρ)/ρ) + log(1+v/Σ), at x̄ = 0.
-		ratio := f.student.SignalVar / f.sigma
-		even := max(0.5, 2*(math.Log1p(-f.student.Density)-math.Log(f.student.Density))+math.Log1p(ratio))
-		turn := math.Sqrt(even * f.sigma * (1 + 1/ratio))
-		root := math.Sqrt(f.sigma)
+		ratio := f.Student.SignalVar / f.Sigma
+		even := max(0.5, 2*(math.Log1p(-f.Student.Density)-math.Log(f.Student.Density))+math.Log1p(ratio))
+		turn := math.Sqrt(even * f.Sigma * (1 + 1/ratio))
+		root := math.Sqrt(f.Sigma)
 		for _, t := range [...]float64{0, turn - root, turn, turn + root, turn + 3*root, turn + 8*root} {
 			marks = append(marks, t, -t)
 		}
 	}
-	return quadrature.Panels(lo, hi, 0.05*min(sd, math.Sqrt(f.sigma)), marks)
+	return quadrature.Panels(lo, hi, 0.05*min(sd, math.Sqrt(f.Sigma)), marks)
 }
 
 // atSpike is the integrand where the entry is zero.
-func (f *fieldLaw) atSpike(lambda float64) (v quadrature.Vec) {
-	x := view(f.student, lambda, f.sigma)
+func (f *Law) atSpike(lambda float64) (v quadrature.Vec) {
+	x := view(f.Student, lambda, f.Sigma)
 	variance := x.variance()
 	mean := x.on * (lambda + x.shift)
 	v[atVariance] = variance
@@ -116,13 +126,13 @@ func (f *fieldLaw) atSpike(lambda float64) (v quadrature.Vec) {
 // atSlab is the integrand where it is Gaussian given λ, of mean µ and variance
 // ν. Both µ-λ and x̂-λ are formed without subtracting: near the truth the
 // estimate and µ agree to many digits.
-func (f *fieldLaw) atSlab(lambda float64) (v quadrature.Vec) {
-	t := f.teacher
-	total := f.noise + f.gamma*f.gamma*t.SignalVar
-	shift := (f.noise*(t.SignalMean-lambda) + f.gamma*f.gammaBias*t.SignalVar*lambda) / total // µ-λ
-	spread := f.noise * t.SignalVar / total                                                   // ν
+func (f *Law) atSlab(lambda float64) (v quadrature.Vec) {
+	t := f.Teacher
+	total := f.Noise + f.Gamma*f.Gamma*t.SignalVar
+	shift := (f.Noise*(t.SignalMean-lambda) + f.Gamma*f.GammaBias*t.SignalVar*lambda) / total // µ-λ
+	spread := f.Noise * t.SignalVar / total                                                   // ν
 
-	x := view(f.student, lambda, f.sigma)
+	x := view(f.Student, lambda, f.Sigma)
 	variance := x.variance()
 	miss := x.shift - shift - x.off*(lambda+x.shift) // x̂-µ
 	v[atVariance] = variance

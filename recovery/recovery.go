@@ -1,11 +1,14 @@
-// Package evolution predicts what AMP will reach, by state evolution, before
-// any reading is taken.
-package evolution
+// Package recovery knows how many measurements exact recovery of noiseless signals
+// takes, as a multiple α = M/N of the signals' length: with known gains, and at the
+// very least with unknown ones. It knows nothing of noise and of the gains' law,
+// which package evolution takes into account.
+package recovery
 
 import (
 	"math"
 	"sync"
 
+	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -43,7 +46,7 @@ var alphaCS sync.Map // prior.GaussBernoulli of variance 1 → float64
 func supremumRatio(g prior.GaussBernoulli) float64 {
 	ratio := func(logSigma float64) float64 {
 		sigma := math.Exp(logSigma)
-		return MMSE(g, sigma) / sigma
+		return mmse(g, sigma) / sigma
 	}
 	// Σ → 0 gives ρ, and for large Σ the ratio falls like 1/Σ. In between it
 	// has one maximum; a scan finds its neighbourhood, a ternary search the top.
@@ -67,9 +70,9 @@ func supremumRatio(g prior.GaussBernoulli) float64 {
 	return max(g.Density, ratio(0.5*(lo+hi)))
 }
 
-// MMSE is the expected posterior variance of an entry of the prior seen through
+// mmse is the expected posterior variance of an entry of the prior seen through
 // the field N(x; λ, Σ), λ = x + N(0, Σ). The relative error is below 1e-12.
-func MMSE(g prior.GaussBernoulli, sigma float64) float64 {
-	f := matchedField(g, sigma)
-	return f.integrate(1e-12).variance.Value
+func mmse(g prior.GaussBernoulli, sigma float64) float64 {
+	f := field.Matched(g, sigma)
+	return f.Integrate(1e-12).Variance.Value
 }
