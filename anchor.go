@@ -40,14 +40,14 @@ func (a *Anchor) Validate() error {
 // checkAnchor reports an anchor that holds nothing.
 func (r *run) checkAnchor() error {
 	a := &r.opt.Anchor
-	if a.set() && !r.blind {
+	if a.set() && r.state().Calibration() == nil {
 		return fmt.Errorf("a %T calibrates nothing that could be anchored", r.problem.Channel)
 	}
 	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
-		if mu < 0 || mu >= r.m {
-			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, r.m)
+		if mu < 0 || mu >= r.state().M {
+			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, r.state().M)
 		}
-		if slices.Contains(r.silent, mu) {
+		if slices.Contains(r.readings.silent, mu) {
 			return fmt.Errorf("anchored sensor %d has no usable reading", mu)
 		}
 	}
@@ -91,7 +91,7 @@ const anchorExcess = 5
 func (r *run) anchorMean(res *Result) (factor, sd float64) {
 	var total, variance, count float64
 	for mu, s := range res.S {
-		if r.engine.Count[mu] > 0 {
+		if st := r.state(); st.Calibration().Readings(st.Of(st.Stats, mu)) > 0 {
 			total += s
 			variance += res.SVar[mu]
 			count++
@@ -132,34 +132,29 @@ func (r *Result) rescale(c float64) {
 		r.SVar[mu] *= c * c
 		r.Gain[mu] /= c
 	}
-	switch p := r.Prior.(type) {
-	case prior.GaussBernoulli:
-		p = p.Scaled(c)
-		r.Prior, r.field.prior = p, p
-	case prior.LearnedGaussBernoulli:
-		p.GaussBernoulli = p.Scaled(c)
-		r.Prior, r.field.prior = p, p
-	default: // of the signals before
-		r.field.prior = nil
+	r.field.prior = nil // of signals of another scale
+	if p, ok := r.Prior.(prior.Scalable); ok {
+		r.Prior = p.Scaled(c)
+		r.field.prior, _ = r.Prior.(prior.Distribution)
 	}
-	if g, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
-		g.Prior, g.NoiseVar = g.Prior.Scaled(c), g.NoiseVar*c*c
-		if f, faulty := r.Channel.(channel.Faulty); faulty {
-			f.Working = g
-			r.Channel = f
-		} else {
-			r.Channel = g
-		}
-	}
+	r.Channel = rescaled(r.Channel, c)
 	if q := r.Calibration; q != nil {
+		q.Prior.ScaleStats(q.Stats, c)
 		q.Prior = q.Prior.Scaled(c)
-		for mu := range q.Tau {
-			q.Tau[mu] /= c * c
-			q.B[mu] /= c
-		}
 	}
 	for j := range r.field.lambda {
 		r.field.lambda[j] *= c
 		r.field.sigma[j] *= c * c
 	}
+}
+
+// rescaled is a channel that calibrates, for signals and s that are c times as large.
+func rescaled(ch channel.Channel, c float64) channel.Channel {
+	if noisy, ok := ch.(channel.Noisy); ok {
+		ch = noisy.WithNoise((c*c - 1) * noisy.Noise())
+	}
+	if known, ok := ch.(channel.Calibrating); ok && known.Calibration() != nil {
+		ch = known.WithCalibration(known.Calibration().Scaled(c))
+	}
+	return ch
 }

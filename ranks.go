@@ -52,7 +52,7 @@ func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
 		s = make([]float64, len(truth.S))
 		c := r.Calibration
 		for mu, s0 := range truth.S {
-			s[mu] = c.Prior.CDF(c.Count[mu], c.Tau[mu], c.B[mu], s0/scale)
+			s[mu] = c.Prior.CDF(c.Of(mu), s0/scale)
 		}
 	}
 	return x, s
@@ -72,15 +72,4 @@ func (f *field) ranks(truth *mat.Dense, scale float64, rng *rand.Rand) []float64
 		out[j] = below + rng.Float64()*(upTo-below)
 	}
 	return out
-}
-
-// keepPosteriors hands the engine's own posteriors over to the result.
-func (r *run) keepPosteriors(res *Result) {
-	e := r.engine
-	if r.blind {
-		res.Calibration = r.calibration()
-	}
-	if d, ok := e.Prior.(prior.Distribution); ok && r.opt.Covariance == Diagonal {
-		res.field = field{d, e.Lambda, e.Sigma}
-	}
 }

@@ -7,7 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // Result is what a run ended with. It never holds a NaN or an Inf: a run that
@@ -24,7 +26,7 @@ type Result struct {
 	// nothing to do with the signals; BrokenSensors are those where it is above
 	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].
 	Broken        []float64
-	BrokenSensors []BrokenSensor
+	BrokenSensors []channel.BrokenSensor
 	FaultRate     float64
 
 	// ScaleSD is the relative standard deviation of the global scale common to
@@ -43,9 +45,9 @@ type Result struct {
 	// The model that the result rests on: the problem's, with what was learned.
 	Prior   prior.Prior
 	Channel channel.Channel
-	// MeansRemoved says that W was solved without its row or column means, see
-	// Options.NoMeanRemoval; the answer is that of W as given.
-	MeansRemoved bool
+
+	// Plan is what the run did, and why it left out what it did not do.
+	Plan *solver.Plan
 
 	Status     Status
 	Reason     string // the status in a sentence, with numbers
@@ -130,22 +132,22 @@ type Warning struct {
 type WarningCode string
 
 const (
-	TooFewMeasurements  WarningCode = "too-few-measurements" // α below α_min or α_CS
-	NothingLearned      WarningCode = "nothing-learned"      // posterior of s as wide as its prior
-	UnexplainedVariance WarningCode = "unexplained-variance" // errors far above what the noise explains
-	MatrixMean          WarningCode = "matrix-mean"          // row or column means of W far from zero
-	MatrixSpectrum      WarningCode = "matrix-spectrum"      // W ill-conditioned or correlated: variances too small
-	SignalsAlike        WarningCode = "signals-alike"        // gains can take the place of what signals have in common
-	SensorAtEdge        WarningCode = "sensor-at-edge"       // s pinned at an end of its range
-	SignalNotConverged  WarningCode = "signal-not-converged" // a signal above the tolerance
-	SilentSensor        WarningCode = "silent-sensor"        // all readings missing, or all exactly zero
-	SensorBroken        WarningCode = "sensor-broken"        // readings that have nothing to do with the signals, left out
-	ManyBroken          WarningCode = "many-broken"          // so many of them that the model is in doubt
-	UnmeasuredEntry     WarningCode = "unmeasured-entry"     // a zero column of W
-	RoundedMatrix       WarningCode = "rounded-matrix"       // W in single precision, as asked, beside little noise
-	SingleSignal        WarningCode = "single-signal"        // P = 1: gains and signal hardly separate
-	ScaleFromGains      WarningCode = "scale-from-gains"     // the signals' scale was learned: gains alone hold the common one
-	RangeNotLearned     WarningCode = "range-not-learned"    // the readings do not tell the spread of s
-	AnchorMismatch      WarningCode = "anchor-mismatch"      // anchors contradict each other, or the model
-	OnlyNoise           WarningCode = "only-noise"           // learned noise explains the readings without a signal
+	TooFewMeasurements  WarningCode = diagnosis.TooFewMeasurements  // α below α_min or α_CS
+	NothingLearned      WarningCode = diagnosis.NothingLearned      // posterior of s as wide as its prior
+	UnexplainedVariance WarningCode = diagnosis.UnexplainedVariance // errors far above what the noise explains
+	MatrixMean          WarningCode = diagnosis.MatrixMean          // row or column means of W far from zero
+	MatrixSpectrum      WarningCode = diagnosis.MatrixSpectrum      // W ill-conditioned or correlated: variances too small
+	SignalsAlike        WarningCode = diagnosis.SignalsAlike        // gains can take the place of what signals have in common
+	SensorAtEdge        WarningCode = diagnosis.SensorAtEdge        // s pinned at an end of its range
+	SignalNotConverged  WarningCode = diagnosis.SignalNotConverged  // a signal above the tolerance
+	SilentSensor        WarningCode = diagnosis.SilentSensor        // all readings missing, or all exactly zero
+	SensorBroken        WarningCode = diagnosis.SensorBroken        // readings that have nothing to do with the signals, left out
+	ManyBroken          WarningCode = diagnosis.ManyBroken          // so many of them that the model is in doubt
+	UnmeasuredEntry     WarningCode = diagnosis.UnmeasuredEntry     // a zero column of W
+	RoundedMatrix       WarningCode = diagnosis.RoundedMatrix       // W in single precision, as asked, beside little noise
+	SingleSignal        WarningCode = diagnosis.SingleSignal        // P = 1: gains and signal hardly separate
+	ScaleFromGains      WarningCode = diagnosis.ScaleFromGains      // the signals' scale was learned: gains alone hold the common one
+	RangeNotLearned     WarningCode = diagnosis.RangeNotLearned     // the readings do not tell the spread of s
+	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
+	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
 )

@@ -1,5 +1,7 @@
 package channel
 
+import "fmt"
+
 // Fault says what is wrong with a sensor.
 type Fault uint8
 
@@ -29,3 +31,19 @@ func (f Fault) String() string {
 
 // MarshalText implements encoding.TextMarshaler.
 func (f Fault) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// BrokenSensor is a sensor whose readings had no part in a result.
+type BrokenSensor struct {
+	Sensor      int     // row of W, from 0
+	Probability float64 // of being broken, above 1/2
+	Fault       Fault   // what is wrong with it, as far as its readings tell
+	S           float64 // where Fault is OutOfRange: the calibration they want; otherwise 0
+}
+
+// String is such as "sensor 3 (out of range: its readings want s = 2.01)".
+func (b BrokenSensor) String() string {
+	if b.Fault == OutOfRange {
+		return fmt.Sprintf("sensor %d (%v: its readings want s = %.4g)", b.Sensor, b.Fault, b.S)
+	}
+	return fmt.Sprintf("sensor %d (%v)", b.Sensor, b.Fault)
+}

@@ -160,7 +160,6 @@ func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([
 	if err != nil {
 		return nil, err
 	}
-	s.inherit()
 	var out [][]Overlaps
 	for range m.P {
 		steps, err := s.run(ctx)
@@ -173,18 +172,8 @@ func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([
 	return out, nil
 }
 
-// inherit gives the sensors an empty past.
-func (s *sampling) inherit() {
-	n := s.o.Samples
-	s.block.PastTau, s.block.PastB, s.block.PastCount = make([]float64, n), make([]float64, n), make([]float64, n)
-}
-
 // absorb makes the current sample part of the past.
-func (s *sampling) absorb() {
-	copy(s.block.PastTau, s.block.Tau)
-	copy(s.block.PastB, s.block.B)
-	copy(s.block.PastCount, s.block.Count)
-}
+func (s *sampling) absorb() { copy(s.block.Past, s.block.Stats) }
 
 // sampling holds the samples: sensors with their gains, and entries.
 type sampling struct {
@@ -214,7 +203,10 @@ func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
 	per := func(k int) []float64 { return make([]float64, k) }
 	s.block = channel.Block{
 		P: p, Y: per(n * p), Omega: per(n * p), V: per(n * p), G: per(n * p), DG: per(n * p),
-		Tau: per(n), B: per(n), Count: per(n), S: per(n), SVar: per(n), LogZ: per(n), Broken: per(n),
+		S: per(n), SVar: per(n), LogZ: per(n), Broken: per(n),
+	}
+	if c := channel.CalibrationOf(m.Channel); c != nil {
+		s.block.Past, s.block.Stats = per(n*c.Width()), per(n*c.Width())
 	}
 	s.innov = per(n * p)
 	return s, nil

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/moments"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -201,4 +202,29 @@ func (s *State) outOfOrder() []bool {
 		omit[mu] = broken > 0.5
 	}
 	return omit
+}
+
+// startLearning brings what is to be learned to where learning can start: a noise no
+// smaller than a hundredth of the readings' power, and a prior that expects that power
+// to within a factor of two. AMP that is too sure of a wrong model blows up before
+// anything is learned.
+func (b *planner) startLearning() error {
+	powers, err := moments.Of(b.W, b.Y, b.P)
+	if err != nil {
+		return err
+	}
+	middle := 1.0
+	if c := channel.CalibrationOf(b.Model.Channel); c != nil {
+		middle, _ = c.Moments()
+	}
+	row := b.W.MeanSquare() * float64(b.n)
+	power := powers.Power(row, middle)
+	if b.LearnNoise {
+		noisy := b.Model.Channel.(channel.Noisy)
+		b.Model.Channel = noisy.WithNoise(max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
+	}
+	if p, ok := b.Model.Prior.(prior.Learner); ok {
+		b.Model.Prior = p.Balanced(moments.Signal(power, channel.NoiseOf(b.Model.Channel)) / row)
+	}
+	return nil
 }

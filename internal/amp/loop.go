@@ -42,7 +42,8 @@ func (s *State) state() *State { return s }
 type Solver struct {
 	State     *State
 	Iteration Iteration
-	Parts     []Part // in the order in which they act
+	Parts     []Part            // in the order in which they act
+	Matrix    operator.Operator // what sweeps read: W, or W without its means
 
 	Tol   float64 // as in solver.Settings: 0 is the default, negative never stops
 	Reach float64 // with Tol 0: distance from the fixed point, in posterior standard deviations, that is near enough

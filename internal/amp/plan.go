@@ -71,6 +71,10 @@ type planner struct {
 	common   []float64 // of the readings, and their part of the power
 	alike    float64
 	rounding float64 // noise that stands for what rounding took, as asked
+
+	sweep  operator.Sweep  // over W as it is
+	single operator.Matrix // W, rounded, for the first iterations
+	lost   float64         // mean square of what that took
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -99,7 +103,9 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 // build makes what was decided.
 func (b *planner) build() (*Solver, error) {
 	if b.plan.Has("learning") && !b.stream() {
-		b.startLearning()
+		if err := b.startLearning(); err != nil {
+			return nil, err
+		}
 	}
 	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P))
 	state.StartCalibration()
@@ -108,7 +114,7 @@ func (b *planner) build() (*Solver, error) {
 		state.InheritField(b.InheritedPrecision, b.InheritedField)
 	}
 	s := &Solver{
-		State: state, Tol: b.Tol, Reach: DefaultReach, approach: newApproach(b.P),
+		State: state, Matrix: b.matrix(), Tol: b.Tol, Reach: DefaultReach, approach: newApproach(b.P),
 		Change: make([]float64, b.P), Settled: make([]int, b.P),
 		accepted: make([]float64, b.P), counted: make([]float64, b.P),
 	}
@@ -121,11 +127,11 @@ func (b *planner) build() (*Solver, error) {
 	} else {
 		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar)
 	}
-	sweep, err := b.matrix().NewSweep(b.P, s.Iteration.quadratic(), state.Threads)
-	if err != nil {
+	var err error
+	if b.sweep, err = s.Matrix.NewSweep(b.P, s.Iteration.quadratic(), state.Threads); err != nil {
 		return nil, err
 	}
-	s.Iteration.use(sweep)
+	s.Iteration.use(b.sweep)
 	for i, line := range table {
 		if !b.plan.Parts[i].On || line.make == nil {
 			continue
@@ -270,7 +276,7 @@ func (b *planner) watch() (on bool, why string, err error) {
 func (b *planner) makeWatch(*Solver) (Part, error) { return b.Watch, nil }
 
 func (b *planner) jointMoves() (on bool, why string, err error) {
-	matrix, ok := b.W.(operator.Matrix)
+	_, ok := b.W.(operator.Matrix)
 	_, streamed := b.W.(operator.Streamed)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch {
@@ -302,7 +308,6 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case !b.Fits(16 * int64(b.m) * int64(b.n) * int64(b.P)):
 		return false, "not possible: too little memory", nil
 	}
-	_ = matrix
 	return true, fmt.Sprintf("%.3g of the readings' power is in common proportions", b.alike), nil
 }
 
@@ -372,13 +377,12 @@ func (b *planner) roundedW() (on bool, why string, err error) {
 	case !b.Fits(12 * int64(b.m) * int64(b.n)):
 		return false, "not possible: too little memory", nil
 	}
+	if b.single, b.lost = w.Rounded(); b.single == nil {
+		return false, "not possible: an entry of W is too large for single precision", nil
+	}
 	return true, "until that could be seen in the result", nil
 }
 
 func (b *planner) makeRoundedW(s *Solver) (Part, error) {
-	single, lost := b.W.(operator.Rounder).Rounded()
-	if single == nil {
-		return Idle{}, nil // an entry is too large for single precision
-	}
-	return newPrecision(s, single, lost)
+	return newPrecision(s.Iteration, b.sweep, b.single, b.lost)
 }

@@ -237,4 +237,3 @@ func maximise(slope func(float64) (first, second float64), lo, hi float64) float
 	}
 	return c
 }
-

@@ -68,8 +68,8 @@ type State struct {
 	width       int                 // of the statistics of a sensor
 
 	all     arrays
-	sensors channel.Block // all of them
-	rest    channel.Block // the further rows
+	sensors channel.Block     // all of them
+	rest    channel.Block     // the further rows
 	further *operator.Centred // further entries and rows; without any where W is as given
 	field   *inheritedField   // of mini-batches; nil where there is none
 

@@ -1,4 +1,4 @@
-package calamp
+package diagnosis
 
 import (
 	"cmp"
@@ -16,14 +16,14 @@ const outlierCost = 9.2
 
 // warnOutlying names the sensors that stretch a learned range: those without
 // which the rest would be the more likely a draw from a narrower one.
-func (r *run) warnOutlying() *Warning {
+func (r *Run) warnOutlying() *Warning {
 	var order []int
-	for mu, n := range r.engine.Count {
-		if n > 0 {
+	for mu := range r.state.M {
+		if r.calibration().Readings(r.stats(mu)) > 0 {
 			order = append(order, mu)
 		}
 	}
-	s := r.engine.S
+	s := r.state.S
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(s[a], s[b]) })
 	m := len(order)
 	if m < leastSensors {
@@ -54,14 +54,15 @@ func (r *run) warnOutlying() *Warning {
 const leastSensors = 10
 
 // warnScale says what the common scale rests on when that of the signals was learned.
-func (r *run) warnScale() *Warning {
-	p, learner := r.engine.Prior.(prior.Learner)
-	if !r.blind || !learner || !scaleFree(p) || r.opt.Anchor.set() {
+func (r *Run) warnScale() *Warning {
+	p, learner := r.model().Prior.(prior.Learner)
+	if !r.blind() || !learner || !p.LearnsScale() || r.Anchored {
 		return nil
 	}
 	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}
-	if r.opt.Learn.Range {
-		middle := 0.5 * (r.gain.Prior.Lo + r.gain.Prior.Hi)
+	if r.LearnCalibration {
+		lo, hi := r.calibration().Range()
+		middle := 0.5 * (lo + hi)
 		w.Message = fmt.Sprintf("with the signals' scale and the range of s both learned nothing tells the common scale of signals and gains: the middle of the range is taken as %.4g; an anchor would fix it", middle)
 	}
 	return &w
@@ -71,20 +72,20 @@ func (r *run) warnScale() *Warning {
 // leaves nothing to be recovered.
 const onlyNoise = 0.5
 
-func (r *run) warnOnlyNoise() *Warning {
-	if !r.opt.Learn.Noise || len(r.trace) == 0 {
+func (r *Run) warnOnlyNoise() *Warning {
+	if !r.LearnNoise || r.Solver.Iterations == 0 {
 		return nil
 	}
-	e := r.engine
+	e := r.state
 	power, count := 0.0, 0.0
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			z := e.S[j/r.p] * y
+			z := e.S[j/e.P] * y
 			power += z * z
 			count++
 		}
 	}
-	noise := noiseOf(e.Channel)
+	noise := r.noise()
 	if !(noise > onlyNoise*power/count) {
 		return nil
 	}

@@ -1,19 +1,18 @@
-package calamp
+package diagnosis
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
 )
 
 const (
 	// agreement below which a fixed point is not believed, and below which its
-	// variances are called too small: see [run.agreement]. Where W was
+	// variances are called too small: see [Run.agreement]. Where W was
 	// ill-conditioned enough for errors ten times too large, it was 0.6 to 0.7;
 	// with independent entries it is 1.
 	believed = 0.7
@@ -36,63 +35,59 @@ const (
 // compares the distance between signals and fields with their variances, where
 // a wrong noise variance, which misfit sees, makes no difference. Where W is
 // ill-conditioned the fixed point is too sure of itself, and it is less.
-func (r *run) agreement() float64 {
-	if r.opt.Covariance == Full {
+func (r *Run) agreement() float64 {
+	if r.Settings.Covariance == solver.Full {
 		return 1 // its fields are not kept
 	}
-	c := r.engine.Confidence()
-	return max(c, c/r.engine.Misfit())
+	c := r.state.Confidence()
+	return max(c, c/r.state.Misfit())
 }
 
 // chance is how far below 1 the agreement can be for few entries.
-func (r *run) chance() float64 { return 1 - 6*math.Sqrt(2/float64(r.n*r.p)) }
+func (r *Run) chance() float64 { return 1 - 6*math.Sqrt(2/float64(r.state.N*r.state.P)) }
 
-// judge gives the run its status. An iteration that came to rest where it does
-// not agree with itself has not converged to anything that can be used.
-func (r *run) judge(outcome amp.Outcome, limit int) {
-	done := r.solver.Iterations
+// Judge says how a run ended, in a sentence. An iteration that came to rest where it
+// does not agree with itself has not converged to anything that can be used: it is doubtful.
+func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
+	done := r.Solver.Iterations
 	switch outcome {
 	case amp.Cancelled:
-		r.status, r.reason = Cancelled, fmt.Sprintf("cancelled after %d iterations", done)
-		return
+		return false, fmt.Sprintf("cancelled after %d iterations", done)
 	case amp.Diverged:
-		r.status = Diverged
-		r.reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
+		reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
 	case amp.Converged:
-		if a := r.agreement(); a < min(believed, r.chance()) {
-			r.status, r.doubtful = NotConverged, true
-			r.reason = fmt.Sprintf("the iteration came to rest after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
-			break
+		a := r.agreement()
+		if a >= min(believed, r.chance()) {
+			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
 		}
-		r.status = Converged
-		r.reason = fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
-		return
+		doubtful = true
+		reason = fmt.Sprintf("the iteration came to rest after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
 	default:
-		r.status, r.reason = NotConverged, r.limitReason(limit)
-		if r.opt.Tol < 0 {
-			return
+		if reason = r.limitReason(); r.Settings.Tol < 0 {
+			return false, reason
 		}
 	}
 	if cause := r.cause(); cause != "" {
-		r.reason += "; likely cause: " + cause
+		reason += "; likely cause: " + cause
 	}
+	return doubtful, reason
 }
 
 // cause looks for what keeps AMP from converging.
-func (r *run) cause() string {
+func (r *Run) cause() string {
 	if text := r.meanExcess(); text != "" {
 		return text + " those of independent entries of mean zero, and they were not removed"
 	}
 	if text := r.illConditioned(); text != "" {
 		return text
 	}
-	if _, alike := r.engine.Proportions(); r.blind && r.p > 1 && alike > amp.Alike {
+	if alike := r.alike(); alike > amp.Alike {
 		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
 	}
-	if fit := r.engine.Misfit(); fit > misfitExcess {
+	if fit := r.state.Misfit(); fit > misfitExcess {
 		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
 	}
-	if slices.Max(r.solver.Change) < swinging {
+	if slices.Max(r.Solver.Change) < swinging {
 		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
 	}
 	return ""
@@ -100,13 +95,9 @@ func (r *run) cause() string {
 
 // illConditioned describes a W whose spectrum is not that of independent
 // entries.
-func (r *run) illConditioned() string {
-	var w operator.Operator = r.problem.W
-	if r.centred != nil {
-		w = r.centred
-	}
-	largest, smallest, err := operator.Spectrum(w, r.engine.Threads)
-	expected := 1 + math.Sqrt(float64(r.m)/float64(r.n))
+func (r *Run) illConditioned() string {
+	largest, smallest, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
+	expected := 1 + math.Sqrt(float64(r.state.M)/float64(r.state.N))
 	if err != nil || !(largest > spread*expected) {
 		return ""
 	}
@@ -114,12 +105,9 @@ func (r *run) illConditioned() string {
 }
 
 // meanExcess describes means of W that were left where they are.
-func (r *run) meanExcess() string {
-	w, ok := r.problem.W.(interface {
-		operator.Operator
-		Means() operator.Means
-	})
-	if !ok || r.centred != nil {
+func (r *Run) meanExcess() string {
+	w, ok := r.state.W.(operator.Matrix)
+	if !ok || r.Plan.Has("mean removal") {
 		return ""
 	}
 	rows, columns, rowsExceed, columnsExceed := operator.MeanExcess(w)
@@ -134,7 +122,7 @@ func (r *run) meanExcess() string {
 	return ""
 }
 
-func (r *run) warnMatrixMean() *Warning {
+func (r *Run) warnMatrixMean() *Warning {
 	text := r.meanExcess()
 	if text == "" {
 		return nil
@@ -143,8 +131,8 @@ func (r *run) warnMatrixMean() *Warning {
 }
 
 // warnOverconfident is about an answer that is right, with variances that are not.
-func (r *run) warnOverconfident(res *Result) *Warning {
-	if res.Status != Converged || len(r.trace) == 0 {
+func (r *Run) warnOverconfident() *Warning {
+	if !r.Converged || r.Solver.Iterations == 0 {
 		return nil
 	}
 	a := r.agreement()
@@ -159,33 +147,16 @@ func (r *run) warnOverconfident(res *Result) *Warning {
 }
 
 // limitReason is how far a run was at its iteration limit.
-func (r *run) limitReason(limit int) string {
-	if r.opt.Tol < 0 {
-		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", limit)
+func (r *Run) limitReason() string {
+	if r.Settings.Tol < 0 {
+		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", r.Limit)
 	}
 	done, worst := 0, 0.0
-	for k, n := range r.solver.Settled {
+	for k, n := range r.Solver.Settled {
 		if n >= amp.SettledFor {
 			done++
 		}
-		worst = max(worst, r.solver.Change[k])
+		worst = max(worst, r.Solver.Change[k])
 	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", limit, done, r.p, worst, r.solver.Tolerance())
-}
-
-// iterate runs the solver to its end.
-func (r *run) iterate(ctx context.Context) error {
-	limit := r.opt.MaxIter
-	if limit == 0 {
-		limit = defaultMaxIter
-	}
-	outcome, err := r.solver.Run(ctx, limit)
-	r.judge(outcome, limit)
-	if gain, blind := channel.Unwrap(r.engine.Channel).(channel.Gain); blind && len(r.trace) > 0 {
-		r.scaleSD = r.step.ScaleSD(gain)
-	}
-	if r.solver.Joint != nil {
-		r.solver.Joint.Widen()
-	}
-	return err
+	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", r.Limit, done, r.state.P, worst, r.Solver.Tolerance())
 }

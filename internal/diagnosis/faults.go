@@ -1,0 +1,134 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+)
+
+const (
+	// brokenAbove is the probability above which a sensor is listed as broken.
+	brokenAbove = 0.5
+
+	// consistent is the largest mean χ² of a broken sensor's readings at a
+	// calibration of its own, for which that calibration is believed.
+	consistent = 36
+
+	// manyBroken is the part of the sensors that may be broken before the model
+	// is to blame: the same limit as online, where it is the sample.
+	manyBroken = 0.2
+)
+
+func (r *Run) isBroken(mu int) bool { return r.state.Broken[mu] > brokenAbove }
+
+// BrokenSensors lists them in order.
+func (r *Run) BrokenSensors() []channel.BrokenSensor {
+	var list []channel.BrokenSensor
+	for mu := range r.state.M {
+		if r.isBroken(mu) {
+			b := channel.BrokenSensor{Sensor: mu, Probability: r.state.Broken[mu]}
+			b.Fault, b.S = r.diagnose(mu)
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// diagnose tells how the readings of a broken sensor differ from what the
+// others predict; s is the calibration that would explain them.
+func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
+	st := r.state
+	y := st.Y[mu*st.P : (mu+1)*st.P]
+	present := slices.DeleteFunc(slices.Clone(y), math.IsNaN)
+	if len(present) > 1 && slices.Min(present) == slices.Max(present) {
+		return channel.Stuck, 0
+	}
+	if !r.blind() {
+		return channel.Inconsistent, 0
+	}
+	s = r.calibration().Fit(r.stats(mu))
+	chi := 0.0
+	for k, v := range y {
+		if j := mu*st.P + k; !math.IsNaN(v) {
+			d := s*v - st.Omega[j]
+			chi += d * (d / (st.V[j] + r.noise()))
+		}
+	}
+	lo, hi := r.calibration().Range()
+	if s > 0 && (s < lo || s > hi) && chi <= consistent*float64(len(present)) {
+		return channel.OutOfRange, s
+	}
+	return channel.Inconsistent, 0
+}
+
+// Calibration is what is known of s in the end; nil where the channel does not
+// calibrate. The state's statistics are those of a working sensor's readings within the
+// limits: of a broken one nothing is known, and one with clipped readings has the
+// Gaussian of its mean and variance.
+func (r *Run) Calibration() *channel.Posteriors {
+	if !r.blind() {
+		return nil
+	}
+	s := r.state
+	c := &channel.Posteriors{Prior: r.calibration(), Stats: slices.Clone(s.Stats)}
+	limit := channel.LimitOf(r.model().Channel)
+	for mu := range s.M {
+		if r.isBroken(mu) {
+			clear(c.Of(mu))
+		} else if channel.AnyClipped(s.Y[mu*s.P:(mu+1)*s.P], limit) && s.SVar[mu] > 0 {
+			c.Prior.SetNormal(c.Of(mu), s.S[mu], s.SVar[mu])
+		}
+	}
+	return c
+}
+
+func (r *Run) warnBroken() *Warning {
+	list := r.BrokenSensors()
+	if len(list) == 0 {
+		return nil
+	}
+	w := Warning{Code: SensorBroken}
+	outside := 0
+	for _, b := range list {
+		w.Sensors = append(w.Sensors, b.Sensor)
+		if b.Fault == channel.OutOfRange {
+			outside++
+		}
+	}
+	verb := "are broken, and were"
+	if len(w.Sensors) == 1 {
+		verb = "is broken, and was"
+	}
+	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
+	if float64(len(w.Sensors)) <= manyBroken*float64(r.state.M) {
+		return &w
+	}
+	w.Code = ManyBroken
+	w.Message += "; with so many it is the model that is in doubt: the noise variance"
+	if 2*outside > len(w.Sensors) {
+		w.Message += ", and most of all the range of s, which may be too narrow"
+	} else if r.blind() {
+		w.Message += ", the range of s, the prior of the signals, or W"
+	} else {
+		w.Message += ", the known calibration, the prior of the signals, or W"
+	}
+	return &w
+}
+
+// someBroken names the first few.
+func someBroken(list []channel.BrokenSensor) string {
+	const shown = 3
+	text := ""
+	for i, b := range list[:min(shown, len(list))] {
+		if i > 0 {
+			text += ", "
+		}
+		text += b.String()
+	}
+	if more := len(list) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,89 @@
+// Package diagnosis says what a run was worth: whether what it came to rest at can be
+// believed, what kept it from getting there, and what a user should know before
+// trusting the result. It reads the solver's state in the end, and changes nothing.
+package diagnosis
+
+import (
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/solver"
+)
+
+// Run is a run that has ended, with what was asked of it.
+type Run struct {
+	Solver   *amp.Solver
+	Plan     *solver.Plan
+	Settings solver.Settings
+	Limit    int // of iterations
+
+	LearnNoise, LearnCalibration bool
+	Anchored                     bool // known calibrations hold the scale
+
+	GivenNoise float64 // the channel's noise variance as given
+	Rounding   float64 // noise variance that stands for what rounding W took away
+
+	Silent []int // sensors with no usable reading
+	Zero   []int // of these, the ones whose readings are all exactly zero
+
+	Outcome   amp.Outcome
+	Converged bool // and believed
+	Doubtful  bool // came to rest at estimates that disagree with their variances
+
+	state *amp.State
+}
+
+// Of prepares the diagnosis of a run.
+func Of(r Run) *Run {
+	r.state = r.Solver.State
+	return &r
+}
+
+// SignalConverged reports whether signal k met its tolerance.
+func (r *Run) SignalConverged(k int) bool {
+	return r.Solver.Settled[k] >= amp.SettledFor && !r.Doubtful
+}
+
+func (r *Run) model() amp.Model                 { return r.state.Model() }
+func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
+func (r *Run) blind() bool                      { return r.calibration() != nil }
+func (r *Run) noise() float64                   { return channel.NoiseOf(r.model().Channel) }
+func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stats, mu) }
+
+// alike is the part of the readings' power that is in proportions common to all
+// sensors; 0 where gains could not make up for it.
+func (r *Run) alike() float64 {
+	if !r.blind() || r.state.P < 2 {
+		return 0
+	}
+	_, alike := amp.Proportions(r.state.Y, r.state.P)
+	return alike
+}
+
+// Warning is something a user should know before trusting a result.
+type Warning struct {
+	Code    string
+	Message string
+	Sensors []int // rows of W, from 0
+	Signals []int // columns of Y, from 0
+}
+
+// Codes of warnings, for programs.
+const (
+	TooFewMeasurements  = "too-few-measurements"
+	NothingLearned      = "nothing-learned"
+	UnexplainedVariance = "unexplained-variance"
+	MatrixMean          = "matrix-mean"
+	MatrixSpectrum      = "matrix-spectrum"
+	SignalsAlike        = "signals-alike"
+	SensorAtEdge        = "sensor-at-edge"
+	SignalNotConverged  = "signal-not-converged"
+	SilentSensor        = "silent-sensor"
+	SensorBroken        = "sensor-broken"
+	ManyBroken          = "many-broken"
+	UnmeasuredEntry     = "unmeasured-entry"
+	RoundedMatrix       = "rounded-matrix"
+	SingleSignal        = "single-signal"
+	ScaleFromGains      = "scale-from-gains"
+	RangeNotLearned     = "range-not-learned"
+	OnlyNoise           = "only-noise"
+)

@@ -1,0 +1,255 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
+)
+
+const (
+	// narrowed is the posterior variance of s, relative to the prior's, above
+	// which nothing was learned.
+	narrowed = 0.9
+
+	// unexplained is how many times the error that the noise alone causes is
+	// no longer explained by it, and recovered the part of the signals' own
+	// power below which they count as recovered anyway.
+	unexplained = 30
+	recovered   = 1e-3
+
+	// edgeExcess is how many standard deviations outside its range a sensor's
+	// posterior must want to be; by chance that happens to one in 10⁴.
+	edgeExcess = 4
+)
+
+// Warnings lists what the user should know before trusting the result.
+func (r *Run) Warnings() []Warning {
+	var all []Warning
+	for _, w := range []*Warning{
+		r.warnSignals(),
+		r.warnMeasurements(),
+		r.warnSingle(),
+		r.warnSilent(),
+		r.warnBroken(),
+		r.warnUnmeasured(),
+		r.warnMatrixMean(),
+		r.warnOverconfident(),
+		r.warnAlike(),
+		r.warnNothingLearned(),
+		r.warnUnexplained(),
+		r.warnEdges(),
+		r.warnRounded(),
+		r.warnScale(),
+		r.warnOnlyNoise(),
+	} {
+		if w != nil {
+			all = append(all, *w)
+		}
+	}
+	return all
+}
+
+// warnAlike is about runs in which gains and signals were moved jointly.
+func (r *Run) warnAlike() *Warning {
+	if !r.Plan.Has("joint moves") || !r.Converged {
+		return nil
+	}
+	return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", r.alike())}
+}
+
+func (r *Run) warnSignals() *Warning {
+	if r.Settings.Tol < 0 || r.Outcome == amp.Cancelled {
+		return nil
+	}
+	w := Warning{Code: SignalNotConverged}
+	for k := range r.state.P {
+		if !r.SignalConverged(k) {
+			w.Signals = append(w.Signals, k)
+		}
+	}
+	if len(w.Signals) == 0 {
+		return nil
+	}
+	if r.Outcome == amp.Diverged {
+		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates blew up", len(w.Signals), r.state.P)
+		return &w
+	}
+	k := w.Signals[0]
+	w.Message = fmt.Sprintf("%d of %d signals did not converge, the first is signal %d with a relative change of %.2g in the last iteration", len(w.Signals), r.state.P, k, r.Solver.Change[k])
+	return &w
+}
+
+func (r *Run) warnMeasurements() *Warning {
+	p, ok := r.model().Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })
+	if !ok {
+		return nil
+	}
+	g := p.GaussBernoulliPrior()
+	alpha := float64(r.usable()) / float64(r.state.N)
+	least := recovery.AlphaCS(g)
+	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, g.Density)
+	if r.blind() && r.state.P > 1 {
+		counting := recovery.AlphaMin(g.Density, r.state.P)
+		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.state.P, text)
+		least = max(least, counting)
+	}
+	if alpha >= least {
+		return nil
+	}
+	return &Warning{
+		Code:    TooFewMeasurements,
+		Message: fmt.Sprintf("α = M/N = %.4g is below what exact recovery needs: %s", alpha, text),
+	}
+}
+
+// usable is the number of sensors that say something of the signals.
+func (r *Run) usable() int {
+	usable := r.state.M - len(r.Silent)
+	for mu := range r.state.M {
+		if r.isBroken(mu) {
+			usable--
+		}
+	}
+	return usable
+}
+
+func (r *Run) warnSingle() *Warning {
+	if !r.blind() || r.state.P > 1 {
+		return nil
+	}
+	return &Warning{Code: SingleSignal, Message: "with one signal the gains are known hardly better than beforehand; give more signals from the same sensors"}
+}
+
+func (r *Run) warnSilent() *Warning {
+	if len(r.Silent) == 0 {
+		return nil
+	}
+	message := fmt.Sprintf("%s no usable reading; calibration there is the prior's", sensors(r.Silent))
+	if len(r.Zero) > 0 {
+		message = fmt.Sprintf("%s only readings of exactly zero, taken as missing; calibration there is the prior's", sensors(r.Silent))
+	}
+	return &Warning{Code: SilentSensor, Message: message, Sensors: r.Silent}
+}
+
+// sensors is "sensor 3 has", or "4 sensors (first: 3) have".
+func sensors(list []int) string {
+	if len(list) == 1 {
+		return fmt.Sprintf("sensor %d has", list[0])
+	}
+	return fmt.Sprintf("%d sensors (first: sensor %d) have", len(list), list[0])
+}
+
+func (r *Run) warnUnmeasured() *Warning {
+	var first, count int
+	for i := r.state.N - 1; i >= 0; i-- {
+		if math.IsInf(r.state.Sigma[i], 1) {
+			first = i
+			count++
+		}
+	}
+	if count == 0 || r.Solver.Iterations == 0 {
+		return nil
+	}
+	return &Warning{
+		Code:    UnmeasuredEntry,
+		Message: fmt.Sprintf("%d of the %d columns of W are zero at every sensor that reads (first: column %d); the signals there are the prior's mean", count, r.state.N, first),
+	}
+}
+
+func (r *Run) warnNothingLearned() *Warning {
+	if !r.blind() || r.Solver.Iterations == 0 {
+		return nil
+	}
+	_, before := r.calibration().Moments()
+	after := mean(r.state.SVar)
+	if after < narrowed*before {
+		return nil
+	}
+	if r.LearnCalibration {
+		lo, hi := r.calibration().Range()
+		return &Warning{
+			Code:    RangeNotLearned,
+			Message: fmt.Sprintf("the readings do not tell the spread of s: [%.4g, %.4g] is what they agree with, and no sensor is known better", lo, hi),
+		}
+	}
+	return &Warning{
+		Code:    NothingLearned,
+		Message: fmt.Sprintf("the posterior of s is no narrower than its prior: standard deviation %.3g, before the readings %.3g", math.Sqrt(after), math.Sqrt(before)),
+	}
+}
+
+// warnUnexplained compares the posterior variances with what noise alone would
+// cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
+// V = w̄NC and C = ρΣ.
+func (r *Run) warnUnexplained() *Warning {
+	sparse, ok := r.model().Prior.(prior.Sparse)
+	if !ok || r.Solver.Iterations == 0 {
+		return nil
+	}
+	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()
+	spare := max(active-density*float64(r.state.N), 0.01*active)
+	explained := density * r.noise() / (r.state.W.MeanSquare() * spare)
+	limit := max(unexplained*explained, recovered*own)
+	w := Warning{Code: UnexplainedVariance}
+	worst := 0.0
+	for k := range r.state.P {
+		if c := r.state.SumC[k] / float64(r.state.N); c > limit {
+			w.Signals = append(w.Signals, k)
+			worst = max(worst, c)
+		}
+	}
+	if len(w.Signals) == 0 {
+		return nil
+	}
+	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.state.P, worst, explained, own)
+	return &w
+}
+
+func (r *Run) warnEdges() *Warning {
+	if !r.blind() {
+		return nil
+	}
+	if r.LearnCalibration {
+		return r.warnOutlying()
+	}
+	c := r.calibration()
+	w := Warning{Code: SensorAtEdge}
+	worst, at := 0.0, 0
+	for mu := range r.state.M {
+		x := math.Abs(c.Excess(r.stats(mu)))
+		if x > edgeExcess && !r.isBroken(mu) {
+			w.Sensors = append(w.Sensors, mu)
+			if x > worst {
+				worst, at = x, mu
+			}
+		}
+	}
+	if len(w.Sensors) == 0 {
+		return nil
+	}
+	lo, hi := c.Range()
+	w.Message = fmt.Sprintf("%d of %d sensors want a calibration outside [%g, %g]; sensor %d most, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
+	return &w
+}
+
+// warnRounded tells that rounding is no longer small beside the noise.
+func (r *Run) warnRounded() *Warning {
+	noise := r.GivenNoise
+	if !(r.Rounding > 0.01*noise) {
+		return nil
+	}
+	return &Warning{Code: RoundedMatrix, Message: fmt.Sprintf(
+		"W was rounded to single precision, as asked: that is noise of variance %.2g, which was added to the %.2g given; f64 or auto reach further",
+		r.Rounding, noise)}
+}
+
+func mean(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x
+	}
+	return total / float64(len(v))
+}

@@ -1,0 +1,109 @@
+// Package moments holds what the mean squares of readings say of a model before anything
+// is solved: where learning starts. It knows matrices, and nothing of solvers.
+package moments
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/operator"
+)
+
+const (
+	// SignalToNoise is the ratio of the signals' power to the noise's where
+	// nothing is known (Vila and Schniter 2013, section III-E: 20 dB).
+	SignalToNoise = 100
+
+	leastPower = 1e-300 // of z
+
+	narrowest, widest = 0.05, 0.8 // range of s, half-width relative to the middle
+)
+
+// Power is the mean square of z = Wx that the readings suggest when the calibration
+// has the given mean, for rows of W of this mean square norm.
+func (p *Powers) Power(row, calibration float64) float64 {
+	return max(p.Level*row*calibration*calibration, leastPower)
+}
+
+// Signal is what is left of a power for the signals beside noise of this variance.
+func Signal(power, noise float64) float64 {
+	return max(power-noise, power/(1+SignalToNoise))
+}
+
+// Powers are the sensors' mean square readings relative to their rows of W.
+type Powers struct {
+	Level float64 // typical value, whatever a few sensors do
+
+	logs   []float64 // the logarithms
+	chance float64   // variance of these if all gains were equal
+}
+
+// Of returns those of the readings y (M×P, NaN where missing). It takes the readings of
+// a sensor for Gaussian, as sums over many
+// entries are: the logarithm of the mean square of n of them has mean
+// ψ(n/2) - log(n/2) and variance ψ'(n/2) beside that of their variance. The error is
+// that of rows of W which could not be read.
+func Of(w operator.Operator, y []float64, signals int) (Powers, error) {
+	p := Powers{Level: 1}
+	m, n := w.Dims()
+	matrix, seen := w.(operator.Matrix)
+	row := make([]float64, n)
+	for mu := range m {
+		norm := w.MeanSquare() * float64(n)
+		if seen {
+			if err := matrix.RowInto(row, mu); err != nil {
+				return p, err
+			}
+			norm = meanSquare(row) * float64(n)
+		}
+		sum, count := 0.0, 0.0
+		for _, v := range y[mu*signals : (mu+1)*signals] {
+			if !math.IsNaN(v) {
+				sum += v * v
+				count++
+			}
+		}
+		if sum > 0 && norm > 0 && !math.IsInf(sum, 1) {
+			p.logs = append(p.logs, math.Log(sum/count/norm)-mathext.Digamma(count/2)+math.Log(count/2))
+			p.chance += mathext.Zeta(2, count/2)
+		}
+	}
+	if len(p.logs) > 0 {
+		p.chance /= float64(len(p.logs))
+		sorted := slices.Sorted(slices.Values(p.logs))
+		p.Level = math.Exp(sorted[len(sorted)/2])
+	}
+	return p, nil
+}
+
+// Spread is the half-width of the range of s, relative to its middle: from the
+// variance of log s², which is what the sensors' powers vary by beyond chance, two
+// standard errors up. The variance is that of a normal distribution with the same
+// median deviation, whatever a few sensors do.
+func (p *Powers) Spread() float64 {
+	m := float64(len(p.logs))
+	if m < 2 {
+		return narrowest
+	}
+	deviations := make([]float64, len(p.logs))
+	for i, u := range p.logs {
+		deviations[i] = math.Abs(u - math.Log(p.Level))
+	}
+	slices.Sort(deviations)
+	sd := deviations[len(deviations)/2] / MedianOfNormal
+	excess := sd*sd*(1+2*math.Sqrt(3/m)) - p.chance
+	return min(max(math.Sqrt(3*max(excess, 0)/4), narrowest), widest)
+}
+
+// MedianOfNormal is the median of |N(0, 1)|.
+const MedianOfNormal = 0.6744897501960817
+
+func meanSquare(v []float64) float64 {
+	total := 0.0
+	for _, x := range v {
+		total += x * x
+	}
+	return total / float64(len(v))
+}
