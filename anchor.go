@@ -151,7 +151,7 @@ func (r *Result) rescale(c float64) {
 // rescaled is a channel that calibrates, for signals and s that are c times as large.
 func rescaled(ch channel.Channel, c float64) channel.Channel {
 	if noisy, ok := ch.(channel.Noisy); ok {
-		ch = noisy.WithNoise((c*c - 1) * noisy.Noise())
+		ch = noisy.WithNoise(c * c * noisy.Noise())
 	}
 	if known, ok := ch.(channel.Calibrating); ok && known.Calibration() != nil {
 		ch = known.WithCalibration(known.Calibration().Scaled(c))

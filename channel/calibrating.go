@@ -51,6 +51,9 @@ type Calibration interface {
 	// Validate reports a parameter that describes no distribution.
 	Validate() error
 
+	// Name tells the distribution from all others, in a line of text.
+	Name() string
+
 	// Width is how many numbers the statistics of a sensor are. All of them are
 	// zero where nothing was read.
 	Width() int
@@ -100,6 +103,14 @@ type Calibration interface {
 	// those of c·s (several sensors at once).
 	Scaled(c float64) Calibration
 	ScaleStats(stats []float64, c float64)
+}
+
+// Named is a channel that can be told from all others by a line of text, which the
+// state file of a stream holds: a state is good for one model. The noise variance of
+// a [Noisy] is not in it, nor is the calibration, which has a line of its own.
+type Named interface {
+	Channel
+	Name() string
 }
 
 // Learnable is a [Calibration] with parameters that are learned from the sensors'

@@ -80,9 +80,9 @@ type AWGN struct {
 	S        []float64 // known calibration of every sensor; nil means 1
 }
 
-// WithNoise is the channel with noise of variance v in addition.
+// WithNoise implements [Noisy].
 func (c AWGN) WithNoise(v float64) Channel {
-	c.NoiseVar += v
+	c.NoiseVar = v
 	return c
 }
 
@@ -126,11 +126,11 @@ func (c AWGN) Output(b *Block) {
 }
 
 // Noisy is a channel with Gaussian noise before the reading, whose variance can be
-// learned, and to which more can be added.
+// learned.
 type Noisy interface {
 	Channel
 	Noise() float64              // its variance
-	WithNoise(v float64) Channel // with noise of variance v in addition
+	WithNoise(v float64) Channel // with noise of variance v in its place
 }
 
 // NoiseOf is the noise variance of a channel; 0 where it has none.

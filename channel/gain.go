@@ -31,7 +31,7 @@ func (c Gain) Noise() float64 { return c.NoiseVar }
 
 // WithNoise implements [Noisy].
 func (c Gain) WithNoise(v float64) Channel {
-	c.NoiseVar += v
+	c.NoiseVar = v
 	return c
 }
 
@@ -42,6 +42,14 @@ func (c Gain) Calibration() Calibration { return c.Prior }
 func (c Gain) WithCalibration(to Calibration) Channel {
 	c.Prior = to.(GainPrior)
 	return c
+}
+
+// Name implements [Named]: a gain, and where it clips.
+func (c Gain) Name() string {
+	if c.Saturation > 0 {
+		return fmt.Sprintf("gain saturation=%g", c.Saturation)
+	}
+	return "gain"
 }
 
 // Limit implements [Clipping].

@@ -42,6 +42,11 @@ func gainStats(stats []float64, sensor int) *[gainWidth]float64 {
 	return (*[gainWidth]float64)(stats[sensor*gainWidth:])
 }
 
+// Name implements [Calibration].
+func (p GainPrior) Name() string {
+	return fmt.Sprintf("lo=%g hi=%g center=%g precision=%g", p.Lo, p.Hi, p.Center, p.Precision)
+}
+
 // Width implements [Calibration]: the statistics are τ, B and n.
 func (p GainPrior) Width() int { return gainWidth }
 

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // Calibrator is online cal-AMP on one set of sensors. Its memory does not grow,
@@ -17,9 +17,9 @@ import (
 // serves one caller at a time.
 type Calibrator struct {
 	opt    Options
-	gain   channel.Gain
-	engine *amp.Engine
 	solver *amp.Solver
+	plan   *solver.Plan
+	sample *amp.State // the solver's: of the sample being absorbed, and what it inherits
 	m, n   int
 
 	state State // changed by commit alone
@@ -38,91 +38,75 @@ type Calibrator struct {
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
 	sizes     []float64 // M, workspace
+	stats     []float64 // M×Width, workspace
+	none      []float64 // Width, statistics of nothing
 	estimate  Estimate
 }
 
 // NewCalibrator prepares for samples of the M sensors whose rows are w's, with
-// the signals' prior p and the sensors' channel g. opt may be nil. It returns
-// an error for a model or options that make no sense.
-func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Gain, opt *Options) (*Calibrator, error) {
-	if w == nil || p == nil {
-		panic("calamp: NewCalibrator needs W and the signals' prior")
+// the signals' prior p and the sensors' channel g: a [channel.Gain] or any other that
+// calibrates. opt may be nil. It returns an error for a model or options that
+// make no sense.
+func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Options) (*Calibrator, error) {
+	if w == nil || p == nil || g == nil {
+		panic("calamp: NewCalibrator needs W, the signals' prior and the channel")
 	}
 	full := opt.withDefaults()
-	learner, p, g, err := newLearner(p, g, &full)
+	learner, model, err := newLearner(amp.Model{Prior: p, Channel: g}, &full)
 	if err != nil {
 		return nil, err
 	}
-	if err := validModel(&full, p, g); err != nil {
+	if err := validModel(&full, model); err != nil {
 		return nil, err
 	}
-	if g.Saturation > 0 {
+	if channel.LimitOf(g) > 0 {
 		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
 	}
-	if full.Precision == calamp.SinglePrecision {
-		rounded, rounding := amp.Round(w, p)
-		w, g.NoiseVar = rounded, g.NoiseVar+rounding
+	if channel.CalibrationOf(g) == nil {
+		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}
 	m, n := w.Dims()
-	c := &Calibrator{opt: full, gain: g, m: m, n: n, state: newState(m, full.nominalRetention())}
-	centred, err := full.centred(w)
+	c := &Calibrator{opt: full, m: m, n: n, learner: learner}
+	c.solver, c.plan, _, err = amp.NewSolver(amp.Problem{
+		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c},
+	}, full.Settings)
 	if err != nil {
 		return nil, err
 	}
-	c.engine, err = amp.New(amp.Config{
-		W: w, Centred: centred, Prior: p, Channel: g, P: 1,
-		Scalar: full.Variance == calamp.Scalar, Threads: amp.Threads(full.Threads, m*n),
-		Precision: amp.Precision(full.Precision),
-	})
-	if err != nil {
-		return nil, err
+	c.sample = c.solver.State
+	width := c.sample.Calibration().Width()
+	c.state = newState(m, width, full.nominalRetention())
+	if learner != nil {
+		learner.attach(c)
 	}
-	e := c.engine
-	e.PastTau, e.PastB, e.PastCount = make([]float64, m), make([]float64, m), make([]float64, m)
-	c.solver = full.newSolver(e)
-	c.solver.Gain, c.solver.ScaleSteps = g, !full.NoScaleStep
-	c.solver.Each = c.each
-	c.learner = learner
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
+	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.masked = make([]bool, m)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
-		X: e.X, XVar: e.C, calibrator: c,
+		X: c.sample.X, XVar: c.sample.C, calibrator: c,
 		Worst:  make([]Residual, 0, worstSensors),
 		Masked: make([]int, 0, m), Flagged: make([]int, 0, m),
 	}
 	return c, nil
 }
 
-// MeansRemoved says that samples are solved without the row or column means of
-// W, see [calamp.Options].
-func (c *Calibrator) MeansRemoved() bool { return c.engine.Centred != nil }
+// Plan is what samples are solved with, and why not with the rest.
+func (c *Calibrator) Plan() *solver.Plan { return c.plan }
 
-// validModel checks the options, and the parts of the model that can check
-// themselves.
-func validModel(opt *Options, p prior.Prior, ch channel.Channel) error {
+// validModel checks the options and the model.
+func validModel(opt *Options, m amp.Model) error {
 	if err := opt.Validate(); err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name  string
-		value any
-	}{{"the signal prior", p}, {"the channel", ch}} {
-		if v, ok := part.value.(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				return fmt.Errorf("%s: %w", part.name, err)
-			}
-		}
+	if err := m.Prior.Validate(); err != nil {
+		return fmt.Errorf("the signal prior: %w", err)
+	}
+	if err := m.Channel.Validate(); err != nil {
+		return fmt.Errorf("the channel: %w", err)
 	}
 	return nil
-}
-
-func (o *Options) newSolver(e *amp.Engine) *amp.Solver {
-	s := amp.NewSolver(e, e)
-	s.Tol = o.Tol
-	s.Damping = amp.NewDamper(o.Damping.Fixed())
-	return s
 }
 
 // sampleReach is how near a sample comes to its fixed point, in posterior standard
@@ -187,7 +171,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	}
 	c.inherit()
 	c.predict(1)
-	c.engine.Reset()
+	c.sample.Reset()
 	if c.used() == 0 {
 		c.outcome = amp.AtLimit
 		c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
@@ -199,28 +183,29 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	}
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
-	c.gain = c.solver.Gain // with the noise as learned
 	c.predict(c.solver.SweepScale)
 	c.residuals()
 	return err
 }
 
-// inherit gives the engine the readings to be used and a copy of the past, which
+// inherit gives the solver the readings to be used and a copy of the past, which
 // the scale step will rescale.
 func (c *Calibrator) inherit() {
-	e, s := c.engine, &c.state
+	p, s := c.sample, &c.state
 	for mu := range c.m {
-		e.Y[mu] = c.y[mu]
+		p.Y[mu] = c.y[mu]
 		if !c.uses(mu) {
-			e.Y[mu] = math.NaN()
+			p.Y[mu] = math.NaN()
 		}
-		keep := c.retention
-		if s.Flag[mu] != Healthy {
-			keep = 0 // calibrated on the side: no part of the reconstruction
-		}
-		e.PastTau[mu], e.PastB[mu], e.PastCount[mu] = keep*s.Tau[mu], keep*s.B[mu], keep*s.Count[mu]
 	}
-	e.PastQuadratic, e.PastVolume = c.retention*s.Quadratic, c.retention*s.Volume
+	copy(p.Past.Stats, s.Stats)
+	p.Calibration().Temper(p.Past.Stats, c.retention)
+	for mu, flag := range s.Flag {
+		if flag != Healthy {
+			clear(p.Of(p.Past.Stats, mu)) // calibrated on the side: no part of the reconstruction
+		}
+	}
+	p.Past.Quadratic, p.Past.Volume = c.retention*s.Quadratic, c.retention*s.Volume
 }
 
 // uses reports whether sensor mu's reading takes part in the reconstruction.
@@ -254,7 +239,7 @@ func (c *Calibrator) judge() Reject {
 		return NoReadings
 	case c.outcome == amp.Diverged:
 		return Diverged
-	case !allFinite(c.engine.Tau) || !allFinite(c.engine.B):
+	case !allFinite(c.sample.Stats):
 		return Diverged
 	case c.opt.Commit == Always:
 		return Accepted
@@ -269,7 +254,7 @@ func (c *Calibrator) judge() Reject {
 // unfinished reports whether x̂ still moves by more than a small part of its
 // posterior standard deviation.
 func (c *Calibrator) unfinished() bool {
-	e := c.engine
+	e := c.sample
 	return c.opt.Tol >= 0 && c.outcome != amp.Converged &&
 		e.Moved[0] > c.opt.Sanity.Unfinished*math.Sqrt(e.SumC[0])
 }
@@ -277,25 +262,26 @@ func (c *Calibrator) unfinished() bool {
 // commit makes the present sample past. The sums are those of the last sweep,
 // whose scale is SweepScale times that of the state.
 func (c *Calibrator) commit() {
-	e, s := c.engine, &c.state
-	scale := c.solver.SweepScale
-	for mu := range c.m {
-		e.PastB[mu] = 0
-		if s.Flag[mu] == Healthy {
-			e.PastB[mu] = c.retention * scale * s.B[mu]
+	p, s := c.sample, &c.state
+	known, scale := p.Calibration(), c.solver.SweepScale
+	copy(c.stats, s.Stats)
+	known.Rescale(c.stats, c.retention*scale)
+	for mu, flag := range s.Flag {
+		if flag != Healthy {
+			clear(p.Of(c.stats, mu))
 		}
 	}
-	quadratic, volume := e.ScaleSums(e.PastB)
+	quadratic, volume := p.Sums(c.stats)
 	s.Quadratic = c.retention*scale*scale*s.Quadratic + quadratic
 	s.Volume = c.retention*s.Volume + volume
-	for mu := range c.m {
-		if s.Flag[mu] == Healthy {
-			s.Tau[mu], s.B[mu], s.Count[mu] = e.Tau[mu], e.B[mu], e.Count[mu]
+	for mu, flag := range s.Flag {
+		own := p.Of(s.Stats, mu)
+		if flag == Healthy {
+			copy(own, p.Of(p.Stats, mu))
 			continue
 		}
-		s.Tau[mu] *= c.retention
-		s.B[mu] *= c.retention * scale
-		s.Count[mu] *= c.retention
+		known.Temper(own, c.retention)
+		known.Rescale(own, scale)
 	}
 	s.Samples++
 	s.Model = c.learned()

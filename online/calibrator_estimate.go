@@ -140,7 +140,7 @@ func (e *Estimate) ScaleSD() float64 {
 	if e.Iterations == 0 {
 		return c.scaleSD()
 	}
-	return c.engine.ScaleSD(c.gain)
+	return c.solver.ScaleSD()
 }
 
 // Reason is the status, and why the sample was not committed, in a sentence.

@@ -73,16 +73,11 @@ const (
 // predict computes what the past says of every s, with all signals so far
 // multiplied by scale.
 func (c *Calibrator) predict(scale float64) {
-	const block = 64
-	var n, tau, b [block]float64
-	s, r := &c.state, c.retention
-	for from := 0; from < c.m; from += block {
-		to := min(from+block, c.m)
-		for i := range to - from {
-			n[i], tau[i], b[i] = r*s.Count[from+i], r*s.Tau[from+i], r*scale*s.B[from+i]
-		}
-		c.gain.Prior.Posteriors(c.pastS[from:to], c.pastSVar[from:to], n[:to-from], tau[:to-from], b[:to-from])
-	}
+	copy(c.stats, c.state.Stats)
+	known := c.sample.Calibration()
+	known.Temper(c.stats, c.retention)
+	known.Rescale(c.stats, scale)
+	known.Posteriors(c.pastS, c.pastSVar, c.stats)
 	c.pastScale = scale
 }
 
@@ -90,14 +85,14 @@ func (c *Calibrator) predict(scale float64) {
 // predicted by the other sensors alone, since their g is zero; for the readings
 // used the Onsager term of AMP has taken their own part out.
 func (c *Calibrator) residuals() {
-	e := c.engine
+	e, noise := c.sample, channel.NoiseOf(c.sample.Model().Channel)
 	c.sizes = c.sizes[:0]
 	for mu, y := range c.y {
 		if math.IsNaN(y) {
 			c.chi[mu] = y
 			continue
 		}
-		d := e.V[mu] + c.gain.NoiseVar + c.pastSVar[mu]*y*y
+		d := e.V[mu] + noise + c.pastSVar[mu]*y*y
 		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 		if c.candidate(mu) {
 			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
@@ -142,12 +137,22 @@ func median(v []float64) float64 {
 	return 0.5 * (slices.Max(v[:middle]) + v[middle])
 }
 
-// each is called after every iteration.
-func (c *Calibrator) each(l amp.Line) (changed bool) {
+// watch is the part that looks at the readings after every iteration.
+type watch struct {
+	amp.Idle
+	calibrator *Calibrator
+}
+
+// After implements [amp.Part].
+func (w *watch) After(s *amp.Solver, l *amp.Line) amp.Verdict {
+	c := w.calibrator
 	if c.opt.Observe != nil {
-		c.opt.Observe(l.Index, c.engine.X, c.engine.S)
+		c.opt.Observe(l.Index, s.State.X, s.State.S)
 	}
-	return c.opt.Commit == Sane && c.watch()
+	if c.opt.Commit == Sane && c.watch() {
+		return amp.Disturbed
+	}
+	return amp.GoOn
 }
 
 // watch masks readings while the iteration runs. The variances V shrink in step
@@ -156,8 +161,8 @@ func (c *Calibrator) each(l amp.Line) (changed bool) {
 // is taken out before it does harm. Left in, it would be far more wrong than D
 // allows, and the iteration, too sure of itself, would wander without end.
 func (c *Calibrator) watch() (changed bool) {
-	e := c.engine
-	if e.SumC[0] > emerged*float64(c.n)*e.Prior.Variance() {
+	e := c.sample
+	if e.SumC[0] > emerged*float64(c.n)*e.Model().Prior.Variance() {
 		return false
 	}
 	if c.pastScale != c.solver.SweepScale {
@@ -217,9 +222,9 @@ func (c *Calibrator) mask() bool {
 			continue
 		}
 		c.masked[mu] = !c.masked[mu]
-		c.engine.Y[mu] = c.y[mu]
+		c.sample.Y[mu] = c.y[mu]
 		if c.masked[mu] {
-			c.engine.Y[mu] = math.NaN()
+			c.sample.Y[mu] = math.NaN()
 		}
 		changed = true
 	}
@@ -241,14 +246,10 @@ func (c *Calibrator) shortenMemory() bool {
 	} else if !(square > c.contradiction()) || waited < shortenEvery {
 		return false
 	}
-	e := c.engine
-	for _, v := range [][]float64{e.PastTau, e.PastB, e.PastCount} {
-		for mu := range v {
-			v[mu] *= factor
-		}
-	}
-	e.PastQuadratic *= factor
-	e.PastVolume *= factor
+	e := c.sample
+	e.Calibration().Temper(e.Past.Stats, factor)
+	e.Past.Quadratic *= factor
+	e.Past.Volume *= factor
 	c.retention *= factor
 	c.shortened = c.solver.Iterations
 	c.predict(c.solver.SweepScale)
@@ -257,7 +258,7 @@ func (c *Calibrator) shortenMemory() bool {
 
 // contradiction is the residuals' spread² above which the past is wrong.
 func (c *Calibrator) contradiction() float64 {
-	e := c.engine
+	e := c.sample
 	if e.Moved[0] > settled*math.Sqrt(e.SumC[0]) {
 		return contradicted
 	}
@@ -296,7 +297,7 @@ func (c *Calibrator) examineSensors() {
 // monitor adds a reading to the cumulative sum of a sensor in use.
 func (c *Calibrator) monitor(mu int) {
 	s, limit := &c.state, c.opt.Sanity.Health
-	if y, omega := c.y[mu], c.engine.Omega[mu]; y == 0 && omega == 0 {
+	if y, omega := c.y[mu], c.sample.Omega[mu]; y == 0 && omega == 0 {
 		return
 	}
 	chi := c.chi[mu] / max(1, c.spread)
@@ -310,26 +311,28 @@ func (c *Calibrator) monitor(mu int) {
 // outside reports whether a sensor's posterior wants to leave the range of s by
 // more than the error of s and of the global scale explain.
 func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
-	s, limit := &c.state, c.opt.Sanity.Sensor*max(1, c.spread)
-	excess := math.Abs(c.gain.Prior.Excess(s.Count[mu], s.Tau[mu], s.B[mu]))
+	known, stats, limit := c.sample.Calibration(), c.statsOf(mu), c.opt.Sanity.Sensor*max(1, c.spread)
+	excess := math.Abs(known.Excess(stats))
 	if excess <= limit {
 		return false
 	}
 	if *scaleSD < 0 {
-		*scaleSD = c.engine.ScaleSD(c.gain)
+		*scaleSD = c.solver.ScaleSD()
 	}
-	common := *scaleSD * c.gain.Prior.Hi * math.Sqrt(s.Tau[mu])
+	_, hi := known.Range()
+	common := *scaleSD * hi * math.Sqrt(known.Information(stats))
 	return excess > limit*math.Hypot(1, common)
 }
 
 // diagnose tells from the present reading why it does not fit.
 func (c *Calibrator) diagnose(mu int) Flag {
-	y, omega, p := c.y[mu], c.engine.Omega[mu], c.gain.Prior
+	y, omega := c.y[mu], c.sample.Omega[mu]
 	if y == 0 {
 		return Zero
 	}
-	nearest := min(max(omega/y, p.Lo), p.Hi)
-	sd := math.Sqrt(c.engine.V[mu] + c.gain.NoiseVar)
+	lo, hi := c.sample.Calibration().Range()
+	nearest := min(max(omega/y, lo), hi)
+	sd := math.Sqrt(c.sample.V[mu] + channel.NoiseOf(c.sample.Model().Channel))
 	if math.Abs(nearest*y-omega) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
 		return OutOfRange
 	}
@@ -337,25 +340,29 @@ func (c *Calibrator) diagnose(mu int) Flag {
 }
 
 // flag takes a sensor out of use. Its past goes, and its share of the scale's
-// evidence with it: Bŝ, which leaves the evidence stationary where it was.
+// evidence with it, which leaves the evidence stationary where it was.
 func (c *Calibrator) flag(mu int, why Flag) {
 	s := &c.state
-	s.Quadratic = max(0, s.Quadratic-s.B[mu]*c.mean(mu))
+	s.Quadratic = max(0, s.Quadratic-c.share(mu))
 	s.Flag[mu] = why
 	c.restart(mu)
 }
 
-// mean is the posterior mean of s of one sensor.
-func (c *Calibrator) mean(mu int) float64 {
-	s := &c.state
-	mean, _ := c.gain.Prior.Posterior(s.Count[mu], s.Tau[mu], s.B[mu])
-	return mean
+// statsOf are the statistics of one sensor.
+func (c *Calibrator) statsOf(mu int) []float64 { return c.sample.Of(c.state.Stats, mu) }
+
+// share is what one sensor adds to the slope of the scale's evidence: Bŝ for a gain.
+func (c *Calibrator) share(mu int) float64 {
+	var mean, variance [1]float64
+	known, stats := c.sample.Calibration(), c.statsOf(mu)
+	known.Posteriors(mean[:], variance[:], stats)
+	return known.Pull(stats, c.none, mean[0])
 }
 
 // restart calibrates a flagged sensor from nothing.
 func (c *Calibrator) restart(mu int) {
 	s := &c.state
-	s.Tau[mu], s.B[mu], s.Count[mu] = 0, 0, 0
+	clear(c.statsOf(mu))
 	s.Health[mu] = c.opt.Sanity.Health
 }
 
@@ -363,8 +370,7 @@ func (c *Calibrator) restart(mu int) {
 // reconstruction, improve its own calibration, and readmits it when it has been
 // consistent for long enough.
 func (c *Calibrator) recalibrate(mu int) {
-	s, e, limit := &c.state, c.engine, c.opt.Sanity.Health
-	y, d := c.y[mu], e.V[mu]+c.gain.NoiseVar
+	s, limit, y := &c.state, c.opt.Sanity.Health, c.y[mu]
 	if c.misfit(mu) {
 		if y == 0 {
 			s.Flag[mu] = Zero
@@ -377,18 +383,30 @@ func (c *Calibrator) recalibrate(mu int) {
 	if y == 0 {
 		return // nothing was expected either
 	}
-	s.Tau[mu] += y * (y / d)
-	s.B[mu] += y * (e.Omega[mu] / d)
-	s.Count[mu]++
+	c.absorbAside(mu)
 	s.Health[mu] -= limit / readmitAfter
-	if math.Abs(c.gain.Prior.Excess(s.Count[mu], s.Tau[mu], s.B[mu])) > 0.5*c.opt.Sanity.Sensor {
+	known, stats := c.sample.Calibration(), c.statsOf(mu)
+	if math.Abs(known.Excess(stats)) > 0.5*c.opt.Sanity.Sensor {
 		c.restart(mu)
 		return
 	}
-	_, wide := c.gain.Prior.Moments()
-	narrow := s.Tau[mu]*wide > 4
+	_, wide := known.Moments()
+	narrow := known.Information(stats)*wide > 4
 	if s.Health[mu] <= 0 && narrow || s.Health[mu] <= -uninformed*limit {
 		s.Flag[mu], s.Health[mu] = Healthy, 0
-		s.Quadratic += s.B[mu] * c.mean(mu)
+		s.Quadratic += c.share(mu)
 	}
+}
+
+// absorbAside adds a flagged sensor's reading to its own statistics: its z is predicted
+// by the other sensors.
+func (c *Calibrator) absorbAside(mu int) {
+	one := func() []float64 { return make([]float64, 1) }
+	b := channel.Block{
+		First: mu, P: 1, Y: c.y[mu : mu+1], Omega: c.sample.Omega[mu : mu+1], V: c.sample.V[mu : mu+1],
+		Past: c.statsOf(mu), Stats: make([]float64, len(c.none)),
+		G: one(), DG: one(), S: one(), SVar: one(), LogZ: one(), Broken: one(),
+	}
+	c.sample.Model().Channel.Output(&b)
+	copy(c.statsOf(mu), b.Stats)
 }

@@ -3,6 +3,7 @@ package online
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -14,16 +15,29 @@ import (
 
 // Model is what a stream has taught of its signals and its noise.
 type Model struct {
-	Signal   prior.GaussBernoulli
+	Values   []float64 // parameters of the signals' prior (see [prior.Parametric]); nil where it has none
 	NoiseVar float64
 
 	NoiseInformation float64 // inverse variance of NoiseVar, with forgetting; 0 when it is not learned
 }
 
-// Validate reports what is no model.
+// GaussBernoulli is the signals' prior, where it is of that family.
+func (m *Model) GaussBernoulli() (g prior.GaussBernoulli, ok bool) {
+	if len(m.Values) != gaussValues {
+		return g, false
+	}
+	return prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}, true
+}
+
+// Validate reports what is no model, whatever the prior.
 func (m *Model) Validate() error {
-	if err := m.Signal.Validate(); err != nil {
-		return err
+	if !allFinite(m.Values) {
+		return fmt.Errorf("the prior's parameters must be finite, found %v", m.Values)
+	}
+	if g, ok := m.GaussBernoulli(); ok {
+		if err := g.Validate(); err != nil {
+			return err
+		}
 	}
 	if !(m.NoiseVar >= 0) || math.IsInf(m.NoiseVar, 1) {
 		return fmt.Errorf("noise variance must be finite and not negative, found %g", m.NoiseVar)
@@ -34,39 +48,65 @@ func (m *Model) Validate() error {
 	return nil
 }
 
+func (m *Model) clone() *Model {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Values = slices.Clone(m.Values)
+	return &c
+}
+
 // learner learns the model along a stream.
 type learner struct {
-	amp.Learning
+	*amp.Learning
 	start Model // NaN where the first sample says where to start
 }
 
-// newLearner returns what learns p's parameters and the noise, or nil where nothing is to be
-// learned, and the model without NaN. Only a model that the state can hold is learned.
-func newLearner(p prior.Prior, g channel.Gain, opt *Options) (*learner, prior.Prior, channel.Gain, error) {
-	free, learned := p.(prior.LearnedGaussBernoulli)
-	if _, other := p.(prior.Learner); other && !learned {
-		return nil, p, g, fmt.Errorf("a stream learns the parameters of a prior.LearnedGaussBernoulli, and no others: found a %T", p)
-	}
+// newLearner returns what learns the prior's parameters and the noise, or nil where
+// nothing is to be learned, and the model without NaN.
+func newLearner(m amp.Model, opt *Options) (*learner, amp.Model, error) {
+	_, learned := m.Prior.(prior.Learner)
 	if !learned && !opt.LearnNoise {
-		return nil, p, g, nil
+		return nil, m, nil
 	}
-	if known, ok := p.(prior.GaussBernoulli); ok {
-		free.GaussBernoulli = known
-	} else if !learned {
-		return nil, p, g, fmt.Errorf("a stream learns the noise beside a Gauss–Bernoulli prior, and no other: found a %T", p)
+	l := &learner{}
+	noisy, ok := m.Channel.(channel.Noisy)
+	if opt.LearnNoise && !ok {
+		return nil, m, fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", m.Channel)
 	}
-	l := &learner{start: Model{Signal: free.GaussBernoulli, NoiseVar: g.NoiseVar}}
-	l.Noise = opt.LearnNoise
-	something := func(v *float64, learned bool) {
-		if learned && math.IsNaN(*v) {
-			*v = 1
+	if ok {
+		l.start.NoiseVar = noisy.Noise()
+		if opt.LearnNoise && math.IsNaN(l.start.NoiseVar) {
+			m.Channel = noisy.WithNoise(1)
 		}
 	}
-	something(&free.Density, free.Learn&prior.Density != 0)
-	something(&free.SignalMean, free.Learn&prior.SignalMean != 0)
-	something(&free.SignalVar, free.Learn&prior.SignalVar != 0)
-	something(&g.NoiseVar, opt.LearnNoise)
-	return l, free, g, nil
+	if p, ok := m.Prior.(prior.Parametric); ok {
+		l.start.Values = p.Values()
+		if learned && !allFinite(l.start.Values) {
+			something := slices.Clone(l.start.Values)
+			for i, v := range something {
+				if math.IsNaN(v) {
+					something[i] = 1
+				}
+			}
+			to, err := p.WithValues(something)
+			if err != nil {
+				return nil, m, fmt.Errorf("the signal prior: %w", err)
+			}
+			m.Prior = to
+		}
+	}
+	return l, m, nil
+}
+
+// attach finds the part that learns.
+func (l *learner) attach(c *Calibrator) {
+	part, ok := amp.PartOf[*amp.Learning](c.solver)
+	if !ok {
+		panic("calamp: a stream that learns without its part")
+	}
+	l.Learning = part
 }
 
 // startModel takes up the model where the samples learned from have brought it.
@@ -79,38 +119,52 @@ func (c *Calibrator) startModel() error {
 		return nil
 	}
 	l.PastInformation = 0
-	if m := c.state.Model; m != nil {
-		c.setModel(*m)
+	m := c.state.Model
+	if m != nil {
 		l.PastInformation = c.opt.nominalRetention() * m.NoiseInformation
 	} else {
-		guess, err := l.guess(c)
-		if err != nil {
+		var err error
+		if m, err = l.guess(c); err != nil {
 			return err
 		}
-		c.setModel(guess)
 	}
-	c.solver.Learn = &l.Learning
-	if c.opt.Freeze {
-		c.solver.Learn = nil
+	if err := c.setModel(m); err != nil {
+		return err
 	}
+	l.Off = c.opt.Freeze
 	l.Step = max(2/float64(c.state.Samples+2), 1-c.opt.nominalRetention())
 	return nil
 }
 
 // guess is where learning starts: what was given, or the moments of the sample.
-func (l *learner) guess(c *Calibrator) (Model, error) {
-	g := c.gain
-	g.NoiseVar = l.start.NoiseVar
-	signal, g, err := calamp.Guess(c.engine.W, mat.NewDense(c.m, 1, c.y), l.start.Signal, g)
-	return Model{Signal: signal, NoiseVar: g.NoiseVar}, err
+func (l *learner) guess(c *Calibrator) (*Model, error) {
+	m := l.start.clone()
+	lo, hi := c.sample.Calibration().Range()
+	signal, family := m.GaussBernoulli()
+	if !family {
+		signal = prior.Gaussian(0, 1) // plays no part in the noise
+	}
+	signal, gain, err := calamp.Guess(c.sample.W, mat.NewDense(c.m, 1, c.y), signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
+	if family {
+		m.Values = signal.Values()
+	}
+	m.NoiseVar = gain.NoiseVar
+	return m, err
 }
 
-func (c *Calibrator) setModel(m Model) {
-	free := c.engine.Prior.(prior.LearnedGaussBernoulli)
-	free.GaussBernoulli = m.Signal
-	c.engine.Prior = free
-	c.gain.NoiseVar = m.NoiseVar
-	c.engine.Channel, c.solver.Gain = c.gain, c.gain
+func (c *Calibrator) setModel(m *Model) error {
+	to := c.sample.Model()
+	if p, ok := to.Prior.(prior.Parametric); ok && len(m.Values) > 0 {
+		var err error
+		if to.Prior, err = p.WithValues(m.Values); err != nil {
+			return err
+		}
+	}
+	if noisy, ok := to.Channel.(channel.Noisy); ok {
+		to.Channel = noisy.WithNoise(m.NoiseVar)
+	}
+	c.sample.Adopt(to)
+	return nil
 }
 
 // learned is the model as the present sample has moved it; nil where none is learned.
@@ -118,7 +172,11 @@ func (c *Calibrator) learned() *Model {
 	if c.learner == nil {
 		return nil
 	}
-	m := &Model{Signal: c.engine.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli, NoiseVar: c.gain.NoiseVar}
+	now := c.sample.Model()
+	m := &Model{NoiseVar: channel.NoiseOf(now.Channel)}
+	if p, ok := now.Prior.(prior.Parametric); ok {
+		m.Values = p.Values()
+	}
 	if c.learner.Noise {
 		m.NoiseInformation = c.learner.PastInformation + c.learner.Information
 	}

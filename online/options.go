@@ -5,46 +5,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/internal/memory"
-	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
+
 )
 
 // Options selects the variant of the solver. The zero value, or nil, is the
 // recommended one.
 type Options struct {
-	// MaxIter is the largest number of iterations a sample. The default is 500.
-	MaxIter int
-
-	// Tol is the relative change of x̂ between iterations below which a sample
-	// has converged, as in [calamp.Options], except that by default, once something
-	// is known of the sensors, 1e-3 of the posterior standard deviation to go are near enough. A negative value never stops
-	// early: exactly MaxIter iterations are done.
-	Tol float64
-
-	// Damping of the updates. The default is adaptive.
-	Damping calamp.Damping
-
-	// NoScaleStep leaves the global scale to the plain recursion, which freezes
-	// the scale error of the first samples into the posterior.
-	NoScaleStep bool
-
-	// NoMeanRemoval leaves the means of the rows and columns of W where they
-	// are, as in [calamp.Options].
-	NoMeanRemoval bool
-
-	// Variance uses the squared entries of W (calamp.Exact, the default), or
-	// their mean (calamp.Scalar).
-	Variance calamp.Variance
-
-	// Precision is how the entries of W are stored while solving, as in
-	// [calamp.Options]: with calamp.AutoPrecision every sample begins with a rounded W.
-	Precision calamp.Precision
-
-	// Threads is the number of goroutines; results do not depend on it, down to
-	// the last bit. The default is GOMAXPROCS for large problems, one for
-	// small ones.
-	Threads int
+	solver.Settings
 
 	// Commit says which samples the posterior learns from. The default is Sane.
 	Commit Commit
@@ -79,7 +47,7 @@ type Options struct {
 	// Observe, when set, is called after every iteration of a sample with the
 	// estimates as they are then: x has N values, s M. They are the calibrator's
 	// own: read them, and keep none.
-	Observe func(iteration int, x, s []float64) `toml:"-" json:"-"`
+	Observe func(iteration int, x, s []float64)
 }
 
 // Commit says which samples the posterior learns from.
@@ -169,8 +137,7 @@ const defaultMaxIter = 500
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	base := calamp.Options{MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads}
-	errs := []error{base.Validate()}
+	errs := []error{o.Settings.Validate()}
 	if o.Commit > Always {
 		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))
 	}
@@ -216,12 +183,4 @@ func (o *Options) withDefaults() Options {
 	set(&full.Sanity.Faulty, 0.2)
 	set(&full.Sanity.Unfinished, 0.01)
 	return full
-}
-
-// centred is w without its means, or nil where they are left or are none.
-func (o *Options) centred(w operator.Operator) (*operator.Centred, error) {
-	if o.NoMeanRemoval || o.Variance == calamp.Scalar {
-		return nil, nil
-	}
-	return operator.RemoveMeans(w, int64(memory.Total()))
 }

@@ -50,8 +50,11 @@ func NewReconstructor(n int, p prior.Prior, opt *Options) (*Reconstructor, error
 		return nil, fmt.Errorf("a signal must have at least one entry, found N = %d", n)
 	}
 	full := opt.withDefaults()
-	if err := validModel(&full, p, nil); err != nil {
+	if err := full.Validate(); err != nil {
 		return nil, err
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("the signal prior: %w", err)
 	}
 	return &Reconstructor{opt: full, prior: p, n: n, state: FieldState{N: n}}, nil
 }
@@ -81,11 +84,12 @@ func (r *Reconstructor) Absorb(ctx context.Context, w operator.Operator, ch chan
 	if err := r.check(w, ch, y); err != nil {
 		return nil, err
 	}
-	e, s, err := r.prepare(w, ch, y)
+	s, err := r.prepare(w, ch, y)
 	if err != nil {
 		return nil, err
 	}
 	outcome, err := s.Run(ctx, r.opt.MaxIter)
+	e := s.State
 	res := r.result(e)
 	res.Status, res.Iterations = statusOf(outcome), s.Iterations
 	res.Reject = r.judge(outcome, e)
@@ -123,42 +127,29 @@ func (r *Reconstructor) check(w operator.Operator, ch channel.Channel, y *mat.De
 			}
 		}
 	}
-	if f, ok := ch.(channel.Faulty); ok && (f.Rate == 0 || f.Var == 0) {
-		return errors.New("the channel: the rate of broken sensors and their readings' variance are not learned from batches, give both")
-	}
-	return validModel(&r.opt, r.prior, ch)
+	return validModel(&r.opt, amp.Model{Prior: r.prior, Channel: ch})
 }
 
-// prepare makes the engine of a batch and its solver.
-func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.Dense) (*amp.Engine, *amp.Solver, error) {
+// prepare makes the solver of a batch. After the first batch the scale is held by the
+// fields inherited.
+func (r *Reconstructor) prepare(w operator.Operator, ch channel.Channel, y *mat.Dense) (*amp.Solver, error) {
 	m, signals := y.Dims()
-	centred, err := r.opt.centred(w)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err := amp.New(amp.Config{
-		W: w, Centred: centred, Prior: r.prior, Channel: ch, P: signals,
-		Scalar: r.opt.Variance == calamp.Scalar, Threads: amp.Threads(r.opt.Threads, m*r.n*signals),
-	})
-	if err != nil {
-		return nil, nil, err
-	}
+	p := amp.Problem{W: w, Model: amp.Model{Prior: r.prior, Channel: ch}, P: signals, Y: make([]float64, 0, m*signals)}
 	for mu := range m {
-		copy(e.Y[mu*signals:], y.RawRowView(mu))
+		p.Y = append(p.Y, y.RawRowView(mu)...)
 	}
-	first := r.state.Batches == 0
-	if !first {
-		e.InheritField(r.state.Precision, r.state.Field)
-		e.Reset()
+	p.Batch = true
+	if r.state.Batches > 0 {
+		p.InheritedPrecision, p.InheritedField = r.state.Precision, r.state.Field
 	}
-	s := r.opt.newSolver(e)
-	// After the first batch the scale is pinned by the fields inherited.
-	gain, blind := channel.Unwrap(ch).(channel.Gain)
-	s.Gain, s.ScaleSteps = gain, blind && first && !r.opt.NoScaleStep
-	return e, s, nil
+	s, _, _, err := amp.NewSolver(p, r.opt.Settings)
+	if err != nil {
+		return nil, fmt.Errorf("the channel: %w", err)
+	}
+	return s, nil
 }
 
-func (r *Reconstructor) judge(outcome amp.Outcome, e *amp.Engine) Reject {
+func (r *Reconstructor) judge(outcome amp.Outcome, e *amp.State) Reject {
 	switch {
 	case outcome == amp.Cancelled:
 		return Interrupted
@@ -172,7 +163,7 @@ func (r *Reconstructor) judge(outcome amp.Outcome, e *amp.Engine) Reject {
 	return Accepted
 }
 
-func (r *Reconstructor) unfinished(e *amp.Engine) bool {
+func (r *Reconstructor) unfinished(e *amp.State) bool {
 	for k, moved := range e.Moved {
 		if moved > r.opt.Sanity.Unfinished*math.Sqrt(e.SumC[k]) {
 			return true
@@ -181,7 +172,7 @@ func (r *Reconstructor) unfinished(e *amp.Engine) bool {
 	return false
 }
 
-func (r *Reconstructor) commit(e *amp.Engine) {
+func (r *Reconstructor) commit(e *amp.State) {
 	s := &r.state
 	if s.Batches == 0 {
 		s.P = e.P
@@ -191,7 +182,7 @@ func (r *Reconstructor) commit(e *amp.Engine) {
 	s.Batches++
 }
 
-func (r *Reconstructor) result(e *amp.Engine) *Reconstruction {
+func (r *Reconstructor) result(e *amp.State) *Reconstruction {
 	res := &Reconstruction{
 		X: mat.NewDense(r.n, e.P, nil), XVar: mat.NewDense(r.n, e.P, nil),
 		S: e.S, SVar: e.SVar,

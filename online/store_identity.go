@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // Identity is what a state is good for: one matrix, one model, and the options
@@ -41,10 +41,14 @@ type Rows interface {
 // Tol is negative, where the iterations are counted, nor Precision, unless W is
 // rounded for good.
 //
-// A prior other than prior.GaussBernoulli must be an encoding.TextMarshaler. Other
-// errors are those of rows of W that could not be read.
-func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, error) {
+// A prior must be a [prior.Named] or an encoding.TextMarshaler, and so must a
+// channel ([channel.Named]). Other errors are those of rows of W that could not be read.
+func Identify(w Rows, p prior.Prior, g channel.Calibrating, opt *Options) (Identity, error) {
 	signal, err := describePrior(p)
+	if err != nil {
+		return Identity{}, err
+	}
+	sensor, err := describeChannel(g)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -53,9 +57,12 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 	lines := []string{
 		fmt.Sprintf("matrix sensors=%d entries=%d", m, n),
 		"signal " + signal,
-		describe("calibration", "lo", g.Prior.Lo, "hi", g.Prior.Hi, "center", g.Prior.Center, "precision", g.Prior.Precision),
-		describeNoise(g.NoiseVar, o.LearnNoise),
-		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, varianceName(o.Variance)), "memory", o.Memory),
+		"calibration " + g.Calibration().Name(),
+		describeNoise(channel.NoiseOf(g), o.LearnNoise),
+		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%v", o.Commit, !o.NoScaleStep, o.Variance), "memory", o.Memory),
+	}
+	if sensor != "" {
+		lines = append(lines, "channel "+sensor)
 	}
 	if o.Commit == Sane {
 		s := o.Sanity
@@ -64,7 +71,7 @@ func Identify(w Rows, p prior.Prior, g channel.Gain, opt *Options) (Identity, er
 	if o.Tol < 0 {
 		lines = append(lines, fmt.Sprintf("iterations exactly=%d damping=%v", o.MaxIter, o.Damping))
 	}
-	if o.Precision == calamp.SinglePrecision {
+	if o.Precision == solver.SinglePrecision {
 		lines = append(lines, "precision f32")
 	}
 	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
@@ -79,43 +86,34 @@ func describeNoise(variance float64, learned bool) string {
 	return describe("noise", "variance", variance)
 }
 
-// describePrior tells priors apart. Where learning starts is forgotten soon, and
-// not in it.
+// describePrior tells priors apart.
 func describePrior(p prior.Prior) (string, error) {
-	switch g := p.(type) {
-	case prior.GaussBernoulli:
-		return describe("gauss-bernoulli", "density", g.Density, "mean", g.SignalMean, "variance", g.SignalVar), nil
-	case prior.LearnedGaussBernoulli:
-		line := "gauss-bernoulli"
-		for _, part := range []struct {
-			name  string
-			value float64
-			bit   prior.Parameters
-		}{{"density", g.Density, prior.Density}, {"mean", g.SignalMean, prior.SignalMean}, {"variance", g.SignalVar, prior.SignalVar}} {
-			if g.Learn&part.bit != 0 {
-				line += " " + part.name + "=learned"
-			} else {
-				line = describe(line, part.name, part.value)
-			}
-		}
-		return line, nil
+	if named, ok := p.(prior.Named); ok {
+		return named.Name(), nil
 	}
-	named, ok := p.(encoding.TextMarshaler)
-	if !ok {
-		return "", fmt.Errorf("a prior of type %T has no fingerprint: it needs a method MarshalText that tells it from others", p)
-	}
-	text, err := named.MarshalText()
-	if err != nil {
-		return "", err
-	}
-	return strconv.Quote(string(text)), nil
+	return textOf("prior", p)
 }
 
-func varianceName(v calamp.Variance) string {
-	if v == calamp.Scalar {
-		return "scalar"
+// describeChannel tells channels apart; empty for a gain, as there were no others once.
+func describeChannel(c channel.Calibrating) (string, error) {
+	named, ok := c.(channel.Named)
+	switch {
+	case !ok:
+		return textOf("channel", c)
+	case named.Name() == (channel.Gain{}).Name():
+		return "", nil
 	}
-	return "exact"
+	return named.Name(), nil
+}
+
+// textOf is what a type of a user's own says of itself.
+func textOf(what string, v any) (string, error) {
+	text, ok := v.(encoding.TextMarshaler)
+	if !ok {
+		return "", fmt.Errorf("a %s of type %T has no fingerprint: it needs a method MarshalText that tells it from others", what, v)
+	}
+	b, err := text.MarshalText()
+	return strconv.Quote(string(b)), err
 }
 
 // describe is a line of names and numbers, in the shortest form that gives the

@@ -45,6 +45,11 @@ func (g GaussBernoulli) Variance() float64 {
 	return g.Density * (g.SignalVar + (1-g.Density)*g.SignalMean*g.SignalMean)
 }
 
+// Name implements [Named].
+func (g GaussBernoulli) Name() string {
+	return fmt.Sprintf("gauss-bernoulli density=%g mean=%g variance=%g", g.Density, g.SignalMean, g.SignalVar)
+}
+
 // NonZero implements [Sparse]: ρ.
 func (g GaussBernoulli) NonZero() float64 { return g.Density }
 

@@ -32,6 +32,11 @@ func (l Laplace) Mean() float64 { return 0 }
 // Variance implements [Prior].
 func (l Laplace) Variance() float64 { return l.Density * l.SignalVar }
 
+// Name implements [Named].
+func (l Laplace) Name() string {
+	return fmt.Sprintf("laplace density=%g variance=%g", l.Density, l.SignalVar)
+}
+
 // NonZero implements [Sparse]: ρ.
 func (l Laplace) NonZero() float64 { return l.Density }
 

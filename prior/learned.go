@@ -1,6 +1,7 @@
 package prior
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/calamp/calamp/internal/kernel"
@@ -44,6 +45,23 @@ const (
 type LearnedGaussBernoulli struct {
 	GaussBernoulli
 	Learn Parameters
+}
+
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
+func (g LearnedGaussBernoulli) Name() string {
+	name := "gauss-bernoulli"
+	for _, part := range []struct {
+		name  string
+		value float64
+		bit   Parameters
+	}{{"density", g.Density, Density}, {"mean", g.SignalMean, SignalMean}, {"variance", g.SignalVar, SignalVar}} {
+		if g.Learn&part.bit != 0 {
+			name += " " + part.name + "=learned"
+		} else {
+			name += fmt.Sprintf(" %s=%g", part.name, part.value)
+		}
+	}
+	return name
 }
 
 // LearnsScale implements [Learner].
@@ -177,6 +195,11 @@ type LearnedMixture struct{ Mixture }
 
 // LearnsScale implements [Learner].
 func (m LearnedMixture) LearnsScale() bool { return true }
+
+// Name implements [Named].
+func (m LearnedMixture) Name() string {
+	return fmt.Sprintf("mixture components=%d learned", len(m.Components))
+}
 
 // Balanced implements [Learner]: learning starts from what is given.
 func (m LearnedMixture) Balanced(float64) Learner { return m }

@@ -38,6 +38,15 @@ func (m Mixture) Density() float64 {
 	return total
 }
 
+// Name implements [Named].
+func (m Mixture) Name() string {
+	name := "mixture"
+	for _, c := range m.Components {
+		name += fmt.Sprintf(" %g,%g,%g", c.Weight, c.Mean, c.Var)
+	}
+	return name
+}
+
 // NonZero implements [Sparse].
 func (m Mixture) NonZero() float64 { return min(1, m.Density()) }
 

@@ -1,6 +1,7 @@
 package prior
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -43,6 +44,11 @@ func (n NonNegative) Mean() float64 {
 func (n NonNegative) Variance() float64 {
 	mean, variance := n.slab()
 	return n.Density * (variance + (1-n.Density)*mean*mean)
+}
+
+// Name implements [Named].
+func (n NonNegative) Name() string {
+	return fmt.Sprintf("nonnegative density=%g mean=%g variance=%g", n.Density, n.SignalMean, n.SignalVar)
 }
 
 // NonZero implements [Sparse]: ρ.

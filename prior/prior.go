@@ -60,6 +60,13 @@ type Parametric interface {
 	WithValues(v []float64) (Prior, error)
 }
 
+// Named is a prior that can be told from all others by a line of text, which the state
+// file of a stream holds: a state is good for one model. What is learned is not in it.
+type Named interface {
+	Prior
+	Name() string
+}
+
 // Summer is a prior that sums LogNorm over many entries faster than one by one.
 type Summer interface {
 	Prior

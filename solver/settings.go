@@ -59,11 +59,11 @@ type Settings struct {
 	// last bit. The default is GOMAXPROCS for large problems, one for small ones.
 	Threads int `toml:"-" json:"-"`
 
-	// Memory, in bytes, is what the machine has: a copy of W, or a workspace of its
+	// RAM, in bytes, is what the machine has: a copy of W, or a workspace of its
 	// size, may take half of it, and what would take more is done without. The
 	// default, 0, is no limit. Nothing else depends on the machine: a problem
 	// solved with the same settings gives the same bytes everywhere.
-	Memory int64 `toml:"-" json:"-"`
+	RAM int64 `toml:"-" json:"-"`
 }
 
 // Validate reports every field with an impossible value.
@@ -90,14 +90,14 @@ func (s *Settings) Validate() error {
 	if s.Threads < 0 {
 		errs = append(errs, fmt.Errorf("the number of threads must be positive, found %d", s.Threads))
 	}
-	if s.Memory < 0 {
-		errs = append(errs, fmt.Errorf("the memory is a number of bytes, 0 for no limit, found %d", s.Memory))
+	if s.RAM < 0 {
+		errs = append(errs, fmt.Errorf("the memory is a number of bytes, 0 for no limit, found %d", s.RAM))
 	}
 	return errors.Join(errs...)
 }
 
 // Fits reports whether a copy may take so many bytes.
-func (s *Settings) Fits(bytes int64) bool { return s.Memory == 0 || bytes <= s.Memory/2 }
+func (s *Settings) Fits(bytes int64) bool { return s.RAM == 0 || bytes <= s.RAM/2 }
 
 // Damping is how much of the old is kept at each update: of g and ∂g, of the
 // variances, and of the estimate that fields start from, r ← (1-δ) r_new + δ

@@ -56,7 +56,7 @@ func (c *cooling) Before(s *Solver) {
 		return
 	}
 	working := channel.InOrder(c.model).(channel.Noisy)
-	s.State.Adopt(Model{s.State.model.Prior, working.WithNoise(s.State.Added)})
+	s.State.Adopt(Model{s.State.model.Prior, working.WithNoise(working.Noise() + s.State.Added)})
 }
 
 func (c *cooling) stop(s *State) {

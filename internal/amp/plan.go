@@ -21,8 +21,10 @@ type Problem struct {
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
 
+	// Batch says that the rows of W are a batch of measurements of signals that stay.
 	// The Gaussian field that earlier batches of measurements left on the signals
 	// (see [State.InheritField]); nil where there were none.
+	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
 	// Watch, or nil, is the caller's own part.
@@ -157,7 +159,7 @@ func (b *planner) matrix() operator.Operator {
 func (b *planner) round() {
 	b.W, b.rounding = rounded(b.W, b.Model.Prior)
 	if c, ok := b.Model.Channel.(channel.Noisy); ok && b.rounding > 0 {
-		b.Model.Channel = c.WithNoise(b.rounding)
+		b.Model.Channel = c.WithNoise(c.Noise() + b.rounding)
 	}
 }
 
@@ -178,7 +180,7 @@ func (b *planner) covariances() (on bool, why string, err error) {
 		return false, "not needed: one variance a signal", nil
 	case b.Variance == solver.Scalar:
 		err = errors.New("full covariances need exact variances: scalar is for diagonal ones")
-	case b.stream() || b.InheritedField != nil:
+	case b.stream() || b.Batch:
 		err = errors.New("full covariances are for offline problems: streams have one variance a signal")
 	case b.learns():
 		err = errors.New("full covariances: learning the model needs diagonal ones")
@@ -200,7 +202,7 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if _, ok := b.W.(operator.Matrix); !ok {
 		return false, "not possible: the entries of W cannot be seen", nil
 	}
-	if b.centred, err = operator.RemoveMeans(b.W, b.Memory); err != nil || b.centred == nil {
+	if b.centred, err = operator.RemoveMeans(b.W, b.RAM); err != nil || b.centred == nil {
 		return false, "not needed: the means of W are those of independent entries", err
 	}
 	return true, "", nil
@@ -256,7 +258,7 @@ func (b *planner) faults() (on bool, why string, err error) {
 		return false, "not needed: the channel has no broken sensors", nil
 	case b.stream():
 		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
-	case b.InheritedField != nil && !known:
+	case b.Batch && !known:
 		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
 	return true, "", nil
@@ -280,8 +282,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	_, streamed := b.W.(operator.Streamed)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch {
-	case b.stream() || b.InheritedField != nil:
-		return false, "not possible: samples come one by one", nil
+	case b.stream() || b.Batch:
+		return false, "not possible: readings come one by one", nil
 	case b.P < 2:
 		return false, "not needed: there is one signal", nil
 	case !b.calibrates():
