@@ -3,8 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,13 +16,15 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command"
+	"github.com/calamp/calamp/internal/command/console"
 )
 
 // calampRun is the command in this process.
 func calampRun(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(args, strings.NewReader(""), &out, &errs)
+	code = command.Run(args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -118,8 +118,8 @@ func TestInterrupt(t *testing.T) {
 			rest.ReadFrom(lines)
 			err = cmd.Wait()
 			failed, ok := errors.AsType[*exec.ExitError](err)
-			if !ok || failed.ExitCode() != exitInterrupted {
-				t.Fatalf("%v, expected exit code %d\n%s", err, exitInterrupted, rest.String())
+			if !ok || failed.ExitCode() != console.Interrupted {
+				t.Fatalf("%v, expected exit code %d\n%s", err, console.Interrupted, rest.String())
 			}
 			if text := rest.String(); !strings.Contains(text, "calamp: interrupted: ") {
 				t.Errorf("standard error: %s", text)
@@ -131,35 +131,6 @@ func TestInterrupt(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// TestSandals checks that the embedded images are those of demo/README.md.
-func TestSandals(t *testing.T) {
-	sum := sha256.Sum256(sandals)
-	if got := hex.EncodeToString(sum[:]); got != "6b3036d23afe0c426dad03319dcd1be32f9db364b336718c8e21eda793e7025d" {
-		t.Errorf("the embedded file has SHA-256 %s", got)
-	}
-	x, err := loadSandals(sandalCount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The library's own reader agrees.
-	array, err := dataset.LoadArray("demo/fashion_sandals_256x28x28.npz", "images")
-	if err != nil {
-		t.Fatal(err)
-	}
-	on := 0.0
-	for i, v := range array.Data {
-		if got := x.At(i%sandalSize, i/sandalSize); got != v/sandalScale {
-			t.Fatalf("pixel %d is %g, expected %g", i, got, v/sandalScale)
-		}
-		if v != 0 {
-			on++
-		}
-	}
-	if density := on / float64(len(array.Data)); math.Abs(density-0.197) > 0.001 {
-		t.Errorf("density %.4f", density)
 	}
 }
 
@@ -178,8 +149,9 @@ func TestDemo(t *testing.T) {
 			Name string  `json:"name"`
 			MSE  float64 `json:"x_mse_scaled"`
 		} `json:"answers"`
-		gains
-		WallS float64 `json:"wall_s"`
+		Error  float64 `json:"s_error"`
+		Stated float64 `json:"s_sd"`
+		WallS  float64 `json:"wall_s"`
 	}
 	if err := json.Unmarshal([]byte(stdout), &found); err != nil {
 		t.Fatal(err)
@@ -221,16 +193,5 @@ func TestDemoMasks(t *testing.T) {
 	}
 	if len(found.Warnings) != 1 || found.Warnings[0].Code != "signals-alike" {
 		t.Errorf("warnings %v", found.Warnings)
-	}
-}
-
-func TestPlural(t *testing.T) {
-	for want, got := range map[string]string{
-		"1 entry": plural(1, "entry"), "0 entries": plural(0, "entry"),
-		"2 signals": plural(2, "signal"), "1 sensor": plural(1, "sensor"),
-	} {
-		if got != want {
-			t.Errorf("%q, expected %q", got, want)
-		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
+	lines "github.com/calamp/calamp/internal/command/online"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
@@ -164,7 +165,7 @@ func (s *killStream) checkLines(t *testing.T, out []byte) {
 	t.Helper()
 	previous := int64(-1)
 	for _, raw := range bytes.SplitAfter(out, []byte("\n")) {
-		var l sampleLine
+		var l lines.SampleLine
 		if !bytes.HasSuffix(raw, []byte("\n")) {
 			continue
 		}
@@ -275,7 +276,7 @@ func (s *killStream) expectResults(t *testing.T, url string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l sampleLine
+		var l lines.SampleLine
 		if err := json.Unmarshal(m.Data, &l); err != nil || *l.Seq != int64(k+1) {
 			t.Fatalf("result %d: %s, %v", k+1, m.Data, err)
 		}

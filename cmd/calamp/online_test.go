@@ -22,6 +22,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
 )
@@ -32,7 +33,7 @@ func TestOnlineScript(t *testing.T) {
 		ContinueOnError: true,
 		Setup: func(e *testscript.Env) error {
 			// The problem that most scripts begin with.
-			code := run([]string{
+			code := command.Run([]string{
 				"simulate", "--n", "64", "--m", "56", "--p", "8", "--seed", "3", "--density", "0.1", "--noise-var", "1e-6",
 				"-q", "-o", filepath.Join(e.WorkDir, "P.npz"),
 			}, nil, io.Discard, os.Stderr)
@@ -396,21 +397,5 @@ func TestEmbeddedStream(t *testing.T) {
 	}
 	if lines := strings.Count(c.stdout.String(), "\n"); lines != 5 {
 		t.Errorf("%d lines", lines)
-	}
-}
-
-func TestQuantiles(t *testing.T) {
-	var q quantiles
-	if q.at(0.5) != 0 {
-		t.Error("of nothing: ", q.at(0.5))
-	}
-	for k := range 1000 {
-		q.add(time.Duration(k+1) * time.Millisecond)
-	}
-	q.add(100 * time.Hour)
-	for p, want := range map[float64]float64{0.1: 100, 0.5: 500, 0.99: 990} {
-		if got := q.at(p); math.Abs(got/want-1) > 0.03 {
-			t.Errorf("quantile %g is %g ms, expected %g", p, got, want)
-		}
 	}
 }

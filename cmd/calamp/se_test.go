@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/calamp/calamp/internal/command/console"
 )
 
 // TestStateEvolutionGolden compares the command with an independent computation,
@@ -108,8 +110,8 @@ func TestPredictionInterrupted(t *testing.T) {
 			rest.ReadFrom(lines)
 			err = cmd.Wait()
 			failed, ok := errors.AsType[*exec.ExitError](err)
-			if !ok || failed.ExitCode() != exitInterrupted {
-				t.Fatalf("%v, expected exit code %d\n%s", err, exitInterrupted, rest.String())
+			if !ok || failed.ExitCode() != console.Interrupted {
+				t.Fatalf("%v, expected exit code %d\n%s", err, console.Interrupted, rest.String())
 			}
 			if !strings.Contains(rest.String(), "calamp: interrupted: ") {
 				t.Errorf("standard error: %s", rest.String())

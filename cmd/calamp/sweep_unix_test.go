@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/calamp/calamp/internal/command"
+	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/sweep"
 	"github.com/calamp/calamp/sweep/queue"
@@ -181,7 +183,7 @@ func interruptAfterRows(t *testing.T, data string, signal syscall.Signal, args .
 	}
 	err := c.Wait()
 	failed, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || signal != syscall.SIGKILL && failed.ExitCode() != exitInterrupted {
+	if !ok || signal != syscall.SIGKILL && failed.ExitCode() != console.Interrupted {
 		t.Fatalf("after %v: %v", signal, err)
 	}
 }
@@ -233,7 +235,7 @@ func BenchmarkSweep(b *testing.B) {
 				data := filepath.Join(b.TempDir(), fmt.Sprint(i))
 				start := time.Now()
 				args := append([]string{"sweep", "run", spec, "--data", data, "-q"}, flags...)
-				if code := run(args, strings.NewReader(""), os.Stdout, os.Stderr); code != 0 {
+				if code := command.Run(args, strings.NewReader(""), os.Stdout, os.Stderr); code != 0 {
 					b.Fatalf("exit %d", code)
 				}
 				took, work := time.Since(start).Seconds(), 0.0

@@ -1,0 +1,105 @@
+// Package command is the whole command as a function: it puts the families of
+// commands together, and turns what happened into an exit code. It knows no
+// algorithm and no flag of any family.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/inspect"
+	"github.com/calamp/calamp/internal/command/online"
+	"github.com/calamp/calamp/internal/command/simulate"
+	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/command/sweep"
+	"github.com/calamp/calamp/internal/command/theory"
+)
+
+// Run is the whole command, as a function; it returns the exit code.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &console.Console{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	tree := root(a)
+	tree.SetArgs(args)
+	tree.SetIn(stdin)
+	tree.SetOut(stdout)
+	tree.SetErr(stderr)
+	cmd, err := tree.ExecuteC()
+	if err != nil && !a.Started {
+		err = commandLineError(cmd, err)
+	}
+	return a.Report(err)
+}
+
+const about = `calamp recovers sparse signals from readings of sensors whose gains are
+unknown, and the gains with them: y = (W x + noise) / s, where the matrix W is
+known, the signals x are sparse, and s, the calibration of each sensor, is the
+same for all signals. A sensor's multiplicative gain is 1/s.
+
+Results go to standard output, everything else to standard error.`
+
+func root(a *console.Console) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "calamp",
+		Short:         "Blind calibration from sparse signals",
+		Long:          about,
+		Version:       console.BuildVersion().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// Suggestions go into the hint, see commandLineError.
+		DisableSuggestions: true,
+		PersistentPreRun:   func(*cobra.Command, []string) { a.Started = true },
+		Example: `  calamp demo
+  calamp simulate --n 1000 --alpha 0.8 --p 4 -o P.npz
+  calamp solve P.npz -o R.npz --report R.html`,
+	}
+	root.SetVersionTemplate("calamp {{.Version}}\n")
+	root.SetUsageTemplate(root.UsageTemplate() + console.ExitCodes)
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
+	root.PersistentFlags().SortFlags = false
+	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), online.Command(a),
+		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
+		simulate.CheckCommand(a), inspect.Command(a), versionCommand(a))
+	for _, c := range root.Commands() {
+		c.Flags().SortFlags = false
+	}
+	return root
+}
+
+// commandLineError puts cobra's errors, all about usage, into the words of this
+// command.
+func commandLineError(cmd *cobra.Command, err error) error {
+	hint := cmd.CommandPath() + " --help lists the flags"
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return &console.Exit{Code: console.WrongUsage, Hint: hint, Err: fmt.Errorf("%s %q: %w", flagName(value.GetFlag()), value.GetValue(), value.Unwrap())}
+	}
+	var name string
+	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
+		err = fmt.Errorf("unknown command %q", name)
+		hint = "calamp --help lists the commands"
+		if meant := closeTo(cmd, name); meant != "" {
+			hint = "did you mean calamp " + meant + "?"
+		}
+	}
+	return &console.Exit{Code: console.WrongUsage, Err: err, Hint: hint}
+}
+
+func flagName(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// closeTo is the command that was probably meant.
+func closeTo(root *cobra.Command, name string) string {
+	root.SuggestionsMinimumDistance = 2
+	if names := root.SuggestionsFor(name); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}

@@ -1,0 +1,32 @@
+// Package console is how the commands speak: standard streams, notes, warnings
+// and progress on standard error, summaries and JSON on standard output, files
+// that are written whole or not at all, exit codes. It knows nothing of
+// calibration.
+package console
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// Console is one invocation of the command.
+type Console struct {
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // results, and everything else
+	Quiet          bool
+
+	// Started is set once the command line has been understood: errors before
+	// that are wrong usage.
+	Started bool
+}
+
+// NoArguments refuses positional arguments.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument, found %q", cmd.Name(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/calamp/calamp/dataset"
+)
+
+// Output is a file to be written: the flag that asked for it, and where.
+type Output struct {
+	Flag string // -o, --trace
+	Path string // empty when not asked for, - for standard output
+}
+
+// File is an output.
+func File(flag, path string) Output { return Output{flag, path} }
+
+// Outputs are the files of one command.
+type Outputs []Output
+
+// Check finds, before a long run, what would make writing fail after it.
+func (all Outputs) Check(jsonAsked bool, inputs ...string) error {
+	stdout := ""
+	if jsonAsked {
+		stdout = "--json"
+	}
+	for k, o := range all {
+		if o.Path == "" {
+			continue
+		}
+		if o.Path == "-" {
+			if stdout != "" {
+				return Usage("%s and %s both want standard output", stdout, o.Flag)
+			}
+			stdout = o.Flag + " -"
+			continue
+		}
+		if err := o.writable(); err != nil {
+			return err
+		}
+		for _, input := range inputs {
+			if sameFile(o.Path, input) {
+				return Usage("%s %s would overwrite the input", o.Flag, o.Path)
+			}
+		}
+		for _, other := range all[:k] {
+			if other.Path != "" && other.Path != "-" && (sameFile(o.Path, other.Path) || filepath.Clean(o.Path) == filepath.Clean(other.Path)) {
+				return Usage("%s and %s both want to write %s", other.Flag, o.Flag, o.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// TakesStdout says whether a file goes to standard output.
+func (all Outputs) TakesStdout() bool {
+	for _, o := range all {
+		if o.Path == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+// writable refuses a path that cannot be written.
+func (o Output) writable() error {
+	stat, err := os.Stat(o.Path)
+	if err == nil && stat.IsDir() {
+		return Usage("%s %s is a folder, expected the name of a file", o.Flag, o.Path)
+	}
+	if err == nil && !stat.Mode().IsRegular() { // a device or a pipe: opening it may block
+		return nil
+	}
+	folder := filepath.Dir(o.Path)
+	if target, err := filepath.EvalSymlinks(o.Path); err == nil {
+		folder = filepath.Dir(target)
+	}
+	if stat, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return Usage("%s %s: there is no folder %s", o.Flag, o.Path, folder)
+	} else if err == nil && !stat.IsDir() {
+		return Usage("%s %s: %s is not a folder", o.Flag, o.Path, folder)
+	}
+	// Permissions are best asked of the system itself.
+	probe, err := os.CreateTemp(folder, ".calamp-*.tmp")
+	if err != nil {
+		return Usage("%s %s cannot be written: %w", o.Flag, o.Path, Cause(err))
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	return nil
+}
+
+// Cause is a file error without the path.
+func Cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func sameFile(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && x.Mode().IsRegular() && os.SameFile(x, y)
+}
+
+// Write writes to the path, all or nothing, or to standard output.
+func (c *Console) Write(path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(c.Stdout)
+	}
+	return dataset.WriteFile(path, write)
+}
+
+// PrintJSON prints one object.
+func (c *Console) PrintJSON(v any) error {
+	e := json.NewEncoder(c.Stdout)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// CommandLine is what was typed, without the folders that are nobody's business.
+func (c *Console) CommandLine() string {
+	words := []string{"calamp"}
+	for _, word := range c.Args {
+		if strings.ContainsRune(word, filepath.Separator) {
+			word = filepath.Base(word)
+		}
+		if word == "" || strings.ContainsAny(word, " \t\"'$&|;<>()*?`\\") {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,143 @@
+// Package facts is what several commands say of a problem, a result or a state:
+// sizes, errors against a truth, broken and flagged sensors. It computes nothing
+// that the library does not.
+package facts
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/report"
+)
+
+// Size is the shape of a problem.
+type Size struct {
+	M       int     `json:"m"`
+	N       int     `json:"n"`
+	P       int     `json:"p"`
+	Alpha   float64 `json:"alpha"`
+	Missing int     `json:"missing_readings"`
+}
+
+// SizeOf is the size of a problem.
+func SizeOf(p *dataset.Problem) Size {
+	m, n := p.W.Dims()
+	_, signals := p.Y.Dims()
+	return Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: missing(p.Y)}
+}
+
+func missing(y *mat.Dense) int {
+	total := 0
+	for _, v := range y.RawMatrix().Data {
+		if math.IsNaN(v) {
+			total++
+		}
+	}
+	return total
+}
+
+func (s Size) String() string {
+	text := fmt.Sprintf("%s with %s, %s (α = %.4g)",
+		console.Plural(s.P, "signal"), console.Plural(s.N, "entry"), console.Plural(s.M, "sensor"), s.Alpha)
+	if s.Missing > 0 {
+		text += fmt.Sprintf(", %d of %d readings missing", s.Missing, s.M*s.P)
+	}
+	return text
+}
+
+// StorageName says how W is stored, in words.
+func StorageName(storage string) string {
+	if storage == "f32+f64" {
+		return "float64, dense; float32 at first"
+	}
+	return strings.Replace(storage, "f", "float", 1) + ", dense"
+}
+
+// Metrics compares a result with the truth; nil where it is not known.
+type Metrics struct {
+	XMSE          *float64 `json:"x_mse,omitempty"`
+	XMSEScaled    *float64 `json:"x_mse_scaled,omitempty"`
+	XOneMinusNCC  *float64 `json:"x_one_minus_ncc,omitempty"`
+	SMSE          *float64 `json:"s_mse,omitempty"`
+	SMSEScaled    *float64 `json:"s_mse_scaled,omitempty"`
+	SOneMinusCNCC *float64 `json:"s_one_minus_cncc,omitempty"`
+	Scale         *float64 `json:"scale,omitempty"`
+}
+
+// MetricsOf is nil without truth.
+func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
+	if truth.X == nil && truth.S == nil {
+		return nil
+	}
+	m := calamp.Score(res.X, res.S, truth)
+	return &Metrics{
+		console.Known(m.XMSE), console.Known(m.XMSEScaled), console.Known(m.XOneMinusNCC),
+		console.Known(m.SMSE), console.Known(m.SMSEScaled), console.Known(m.SOneMinusCNCC), console.Known(m.Scale),
+	}
+}
+
+// Fields is the metrics in words, for the report.
+func (m *Metrics) Fields() []report.Field {
+	if m == nil {
+		return nil
+	}
+	var all []report.Field
+	add := func(name string, v *float64) {
+		if v != nil {
+			all = append(all, report.Field{Name: name, Value: console.Short(*v)})
+		}
+	}
+	add("MSE of x", m.XMSE)
+	add("MSE of x, scale corrected", m.XMSEScaled)
+	add("1 − correlation of x", m.XOneMinusNCC)
+	add("MSE of s", m.SMSE)
+	add("MSE of s, scale corrected", m.SMSEScaled)
+	add("1 − correlation of s, centred", m.SOneMinusCNCC)
+	add("Scale to the truth", m.Scale)
+	return all
+}
+
+// MeansRemoved says what was done to W.
+const MeansRemoved = "row or column means of W are taken out while solving, and restored exactly"
+
+// TruthLines adds the errors; nothing where there is no truth.
+func TruthLines(s *console.Summary, m *Metrics) {
+	if m == nil {
+		return
+	}
+	if m.XMSE != nil {
+		s.Line("x and truth", "MSE %.3g, scale corrected %.3g, 1-ncc %.3g", *m.XMSE, *m.XMSEScaled, *m.XOneMinusNCC)
+	}
+	if m.SMSE != nil {
+		s.Line("s and truth", "MSE %.3g, scale corrected %.3g, 1-cncc %.3g", *m.SMSE, *m.SMSEScaled, *m.SOneMinusCNCC)
+	}
+}
+
+// TypicalGainSD is the median relative standard deviation of s, which is also
+// that of the gain 1/s.
+func TypicalGainSD(res *calamp.Result) float64 {
+	relative := make([]float64, len(res.S))
+	for mu, s := range res.S {
+		relative[mu] = math.Sqrt(res.SVar[mu]) / s
+	}
+	slices.Sort(relative)
+	return relative[len(relative)/2]
+}
+
+// Converged counts the signals that have.
+func Converged(res *calamp.Result) int {
+	total := 0
+	for _, done := range res.Converged {
+		if done {
+			total++
+		}
+	}
+	return total
+}

@@ -1,0 +1,253 @@
+// Package inspect is calamp inspect: what a file holds, of problems, results,
+// arrays and states. It solves nothing.
+package inspect
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
+)
+
+// inspection is what is known of a file; JSON shows it as it is.
+type inspection struct {
+	File    string         `json:"file"`
+	Kind    string         `json:"kind"` // problem, result, or arrays
+	Arrays  []dataset.Info `json:"arrays"`
+	Problem *problemFacts  `json:"problem,omitempty"`
+	Result  *resultFacts   `json:"result,omitempty"`
+}
+
+type problemFacts struct {
+	facts.Size
+	SilentSensors int      `json:"silent_sensors"` // without any reading
+	EmptySignals  int      `json:"empty_signals"`  // the same for signals
+	Storage       string   `json:"w_storage"`
+	MeanSquare    float64  `json:"w_mean_square"`
+	RowMean       float64  `json:"w_row_mean"`    // root mean square of the row means,
+	ColumnMean    float64  `json:"w_column_mean"` // in units of that of independent entries of mean 0
+	Truth         []string `json:"truth"`
+}
+
+type resultFacts struct {
+	M         int        `json:"m"`
+	N         int        `json:"n"`
+	P         int        `json:"p"`
+	Converged int        `json:"converged_signals"`
+	GainSD    *float64   `json:"gain_sd,omitempty"` // median, relative
+	ScaleSD   float64    `json:"scale_sd"`
+	SRange    [2]float64 `json:"s_range"`           // of the estimates
+	XPower    *float64   `json:"x_power,omitempty"` // mean square
+	Broken    *int       `json:"broken_sensors,omitempty"`
+}
+
+// Command is calamp inspect.
+func Command(a *console.Console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect FILE",
+		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("inspect takes one file, found %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: option.CompleteFiles("npz", "npy", "calamp"),
+		RunE:              func(_ *cobra.Command, args []string) error { return inspect(a, args[0], asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func inspect(a *console.Console, path string, asJSON bool) error {
+	if isState(path) {
+		return inspectState(a, path, asJSON)
+	}
+	arrays, err := dataset.Inspect(path)
+	if err != nil {
+		return err
+	}
+	in := inspection{File: path, Kind: kindOf(arrays), Arrays: console.OrEmpty(arrays)}
+	// The arrays are shown even when they do not fit together.
+	var broken error
+	switch in.Kind {
+	case "problem":
+		in.Problem, broken = inspectProblem(path)
+	case "result":
+		in.Result, broken = inspectResult(path)
+	}
+	if asJSON {
+		err = a.PrintJSON(in)
+	} else {
+		_, err = fmt.Fprint(a.Stdout, in.text())
+	}
+	if err != nil {
+		return err
+	}
+	return broken
+}
+
+// kindOf tells a file by the names in it.
+func kindOf(arrays []dataset.Info) string {
+	has := func(names ...string) bool {
+		for _, name := range names {
+			if !slices.ContainsFunc(arrays, func(i dataset.Info) bool { return i.Name == name }) {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case has("W", "Y"):
+		return "problem"
+	case has("x", "x_var", "s", "s_var"):
+		return "result"
+	}
+	return "arrays"
+}
+
+func inspectProblem(path string) (*problemFacts, error) {
+	p, err := dataset.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &problemFacts{Size: facts.SizeOf(p), Storage: p.W.Storage(), MeanSquare: p.W.MeanSquare(), Truth: []string{}}
+	means := p.W.Means()
+	f.RowMean = excess(means.Rows, f.N, f.MeanSquare)
+	f.ColumnMean = excess(means.Columns, f.M, f.MeanSquare)
+	f.SilentSensors = emptyRows(p.Y)
+	f.EmptySignals = emptyRows(p.Y.T())
+	if p.Truth.X != nil {
+		f.Truth = append(f.Truth, "X0")
+	}
+	if p.Truth.S != nil {
+		f.Truth = append(f.Truth, "s0")
+	}
+	return f, nil
+}
+
+// excess is the root mean square of means of n entries each, relative to what
+// independent entries of mean zero would give.
+func excess(means []float64, n int, meanSquare float64) float64 {
+	total := 0.0
+	for _, v := range means {
+		total += v * v
+	}
+	return math.Sqrt(total / float64(len(means)) * float64(n) / meanSquare)
+}
+
+// emptyRows counts the rows that are all NaN.
+func emptyRows(y mat.Matrix) int {
+	rows, columns := y.Dims()
+	empty := 0
+	for i := range rows {
+		k := 0
+		for k < columns && math.IsNaN(y.At(i, k)) {
+			k++
+		}
+		if k == columns {
+			empty++
+		}
+	}
+	return empty
+}
+
+func inspectResult(path string) (*resultFacts, error) {
+	r, err := dataset.LoadResult(path)
+	if err != nil {
+		return nil, err
+	}
+	n, p := r.X.Dims()
+	facts := &resultFacts{
+		M: len(r.S), N: n, P: p, Converged: facts.Converged(r),
+		GainSD: console.Known(facts.TypicalGainSD(r)), ScaleSD: r.ScaleSD,
+		SRange: [2]float64{slices.Min(r.S), slices.Max(r.S)},
+		XPower: console.Known(power(r)),
+	}
+	if r.Broken != nil {
+		facts.Broken = new(int)
+		for _, probability := range r.Broken {
+			if probability > 0.5 {
+				*facts.Broken++
+			}
+		}
+	}
+	return facts, nil
+}
+
+func power(r *calamp.Result) float64 {
+	n, p := r.X.Dims()
+	norm := mat.Norm(r.X, 2)
+	return norm * norm / float64(n*p)
+}
+
+func (in *inspection) text() string {
+	var text console.Summary
+	text.Line("file", "%s: %s", in.File, in.Kind)
+	for _, a := range in.Arrays {
+		text.Line("", "%-10s %-5s %-3s %-12s %s", a.Name, a.Dtype, a.Order, shapeText(a.Shape), bytesText(a.Bytes))
+	}
+	if p := in.Problem; p != nil {
+		p.describe(&text)
+	}
+	if r := in.Result; r != nil {
+		text.Line("result", "%s with %s, %s", console.Plural(r.P, "signal"), console.Plural(r.N, "entry"), console.Plural(r.M, "sensor"))
+		text.Line("converged", "%d of %s", r.Converged, console.Plural(r.P, "signal"))
+		text.Line("s", "from %.4g to %.4g; typical uncertainty of s and of the gain 1/s ±%s", r.SRange[0], r.SRange[1], console.Percent(console.OrNaN(r.GainSD)))
+		text.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(r.ScaleSD))
+		text.Line("x", "mean square %.4g", console.OrNaN(r.XPower))
+		if r.Broken != nil {
+			text.Line("broken", "%s", console.Plural(*r.Broken, "sensor"))
+		}
+	}
+	return text.String()
+}
+
+func (p *problemFacts) describe(text *console.Summary) {
+	text.Line("problem", "%v", p.Size)
+	if p.SilentSensors > 0 || p.EmptySignals > 0 {
+		text.Line("", "%s and %s without any reading", console.Plural(p.SilentSensors, "sensor"), console.Plural(p.EmptySignals, "signal"))
+	}
+	text.Line("W", "%s, mean square %.4g", facts.StorageName(p.Storage), p.MeanSquare)
+	text.Line("", "row means %.3g, column means %.3g times those of independent entries of mean zero", p.RowMean, p.ColumnMean)
+	if len(p.Truth) == 0 {
+		text.Line("truth", "none")
+	} else {
+		text.Line("truth", "%s", strings.Join(p.Truth, ", "))
+	}
+}
+
+func shapeText(shape []int) string {
+	if len(shape) == 0 {
+		return "one number"
+	}
+	words := make([]string, len(shape))
+	for k, d := range shape {
+		words[k] = strconv.Itoa(d)
+	}
+	return strings.Join(words, "×")
+}
+
+func bytesText(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, k := float64(n)/1024, 0
+	for v >= 1024 && k < len(units)-1 {
+		v /= 1024
+		k++
+	}
+	return fmt.Sprintf("%.3g %ciB", v, units[k])
+}

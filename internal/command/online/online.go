@@ -1,0 +1,287 @@
+// Package online is calamp online: its flags, where samples come from, and what is
+// told at the end. How a sample is taken in, safely, is internal/stream's matter.
+package online
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/online"
+)
+
+// calibration is one call of calamp online.
+type calibration struct {
+	*console.Console
+	model  option.Model
+	solver option.Solver
+	parts  option.Parts
+
+	commit online.Commit
+	sanity online.Sanity
+	memory float64
+	freeze bool
+
+	state      string
+	checkpoint string
+	rollback   string
+	drop       string
+
+	input  string
+	from   int64
+	offset numbering
+	limit  int
+	nats   natsFlags
+
+	out   string
+	keep  int
+	emitX bool
+	json  bool
+	http  string
+	token string
+
+	sourceKind
+}
+
+// numbering is --offset: what to add to the numbers of a source's samples, or
+// last, to number them after the last one taken in.
+type numbering struct {
+	last  bool
+	value int64
+}
+
+func (n *numbering) String() string {
+	if n.last {
+		return "last"
+	}
+	return strconv.FormatInt(n.value, 10)
+}
+
+func (n *numbering) Type() string { return "K|last" }
+
+func (n *numbering) Set(text string) error {
+	if text == "last" {
+		*n = numbering{last: true}
+		return nil
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < 0 {
+		return errors.New("expected a whole number, at least 0, or last")
+	}
+	*n = numbering{value: v}
+	return nil
+}
+
+// commitValue is --commit.
+type commitValue struct{ *online.Commit }
+
+func (c commitValue) String() string {
+	if c.Commit == nil {
+		return ""
+	}
+	return c.Commit.String()
+}
+
+func (c commitValue) Type() string { return "sane|always" }
+
+func (c commitValue) Set(text string) error {
+	if c.Commit.UnmarshalText([]byte(text)) != nil {
+		return errors.New("expected sane or always")
+	}
+	return nil
+}
+
+const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
+once, improves the posterior of the calibration, and is forgotten.
+
+Samples come from one of
+  calamp online P.npz                     the columns of Y, from the first on
+  calamp online --matrix W.npy < lines    JSON lines {"seq": 17, "y": [0.1, null, …]}
+  calamp online --matrix W.npy --input f4 < frames
+                                          float32 (f8: float64), little endian, M a sample;
+                                          NaN is a missing reading
+  calamp online --matrix W.npy --nats URL --stream S
+                                          a NATS JetStream, one message a sample, in the
+                                          form that --input says; "seq" is not needed there
+W is that of --matrix, or of P.npz. --nats embedded runs a server here, with its
+streams in a folder beside the state; others publish samples to it. A message is
+acknowledged when what was learned from it is on the disk.
+
+Model flags are those of solve; signals and noise are learned along the stream
+where they are auto, or none of them is given.
+
+For every sample one JSON line goes to standard output.
+
+--state keeps what was learned, together with the number of the last sample
+taken in: a run that starts again, however the one before ended, goes on after
+it, and every sample counts once. Samples are numbered from 1, columns and
+frames in their order (after --offset), lines by their "seq", messages by the
+stream. What is at or below the last number is dropped, so the same input can be
+given again; a second file needs --offset. A state made with another W, model or
+rule of learning is refused.
+
+A line, frame or message that is no sample is refused, counted, reported, and
+not learned from; the stream goes on. A sample that did not converge or that the
+model does not explain is reported, and not learned from, unless --commit
+always. A frame cut short ends the run.
+
+Ctrl-C and SIGTERM finish the sample at hand, commit, write -o and exit 130.
+
+Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
+use by another process; 2 wrong usage, a state that is damaged or of another
+model, or input in which something was refused; 3 at least one sample did not
+converge and was not learned from. Whatever could be taken in, was.`
+
+// Command is calamp online.
+func Command(a *console.Console) *cobra.Command {
+	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), input: "jsonl"}
+	c.solver.MaxIter = 500
+	cmd := &cobra.Command{
+		Use:   "online [P.npz]",
+		Short: "Calibrate from a stream of samples, without losing any",
+		Long:  aboutOnline,
+		Example: `  calamp online P.npz --state S.calamp -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
+  instrument | calamp online --matrix W.npy --state S.calamp --offset last --input f4 --http 127.0.0.1:8080
+  calamp online --matrix W.npy --state S.calamp --nats embedded --stream readings
+  calamp online --state S.calamp --rollback monday
+  calamp inspect S.calamp`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("online takes one problem file, found %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: option.CompleteFiles("npz"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *calibration) register(flags *pflag.FlagSet) {
+	flags.StringVar(&c.state, "state", "", "keep what is learned in this file, which is created where there is none")
+	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz; - for standard output, in place of the lines")
+	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
+	c.model.RegisterLearnable(flags, option.SignalFlags...)
+	c.solver.Register(flags)
+	flags.Var(commitValue{&c.commit}, "commit", "learn from samples that converged and fit the model, or from all")
+	flags.Var(option.Number(&c.memory, option.NotNegative),
+		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
+	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}
+	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
+	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
+	flags.Var(option.Number(&c.sanity.Faulty, option.Fraction), "max-faulty", "reject a sample in which more than this fraction of readings would be left out")
+	flags.BoolVar(&c.freeze, "freeze", false, "reconstruct every sample with what was learned, and learn nothing; the state is only read")
+
+	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
+	flags.Var(&c.offset, "offset", "number columns or frames from K+1 on; last continues after the last one taken in")
+	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
+	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8"), "input", "form of samples on standard input or in messages")
+	flags.Lookup("input").DefValue = "jsonl"
+	c.nats.register(flags)
+
+	flags.StringVar(&c.checkpoint, "checkpoint", "", "at the end, keep the state under this name as well")
+	flags.StringVar(&c.rollback, "rollback", "", "first go back to the state kept under this name; without a source, only that")
+	flags.StringVar(&c.drop, "drop-checkpoint", "", "remove the state kept under this name")
+	flags.BoolVar(&c.emitX, "emit-x", false, "add the signal x to each line")
+	flags.Var(option.Count(&c.keep, 1), "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
+	flags.Lookup("keep").DefValue = "0"
+	flags.BoolVar(&c.json, "json", false, "print one JSON object at the end in place of a line a sample")
+	flags.StringVar(&c.http, "http", "", "serve /healthz, /metrics and /posterior on this address, 127.0.0.1:PORT")
+	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, or @FILE with it;\nneeded on addresses other than this machine's own")
+}
+
+func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
+	c.model.CompleteLearnable(flags, true)
+	if err := c.complete(flags, args); err != nil {
+		return err
+	}
+	if c.sourceKind == noSource {
+		return c.maintain()
+	}
+	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(args, c.parts.Matrix, c.parts.Readings, c.state)...); err != nil {
+		return err
+	}
+	in, err := c.load(args)
+	if err != nil {
+		return err
+	}
+	if text := c.model.Intention(flags); text != "" {
+		c.Note("%s", text)
+	}
+	r, err := c.newRun(in)
+	if err != nil {
+		return err
+	}
+	return r.all()
+}
+
+// complete checks what concerns several flags.
+func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
+	if err := c.solver.Complete(flags); err != nil {
+		return err
+	}
+	if c.solver.Full() {
+		return console.Usage("--covariance full: online calibration takes one signal at a time, which has no covariance with others")
+	}
+	var err error
+	if c.sourceKind, err = c.chooseSource(flags, args); err != nil {
+		return err
+	}
+	return c.checkState()
+}
+
+// checkState checks the flags about the state file.
+func (c *calibration) checkState() error {
+	names := console.Outputs{
+		console.File("--checkpoint", c.checkpoint), console.File("--rollback", c.rollback), console.File("--drop-checkpoint", c.drop),
+	}
+	for _, f := range names {
+		if f.Path != "" && c.state == "" {
+			return console.Usage("%s needs the --state that it is about", f.Flag)
+		}
+		if f.Path != "" && c.freeze {
+			return console.Usage("%s changes the state, --freeze does not", f.Flag)
+		}
+	}
+	switch {
+	case c.freeze && c.state == "":
+		return console.Usage("--freeze needs a --state with what was learned")
+	case c.sourceKind == natsSource && c.state == "":
+		return console.Usage("--nats needs a --state: a message is acknowledged when what was learned from it is safe")
+	case c.offset.last && c.state == "":
+		return console.Usage("--offset last needs the --state that knows the last number")
+	case c.offset.last && c.freeze:
+		return console.Usage("--offset last and --freeze: nothing is taken in, so numbers would repeat; give --offset a number")
+	}
+	return nil
+}
+
+// options are those of the calibrator.
+func (c *calibration) options() *online.Options {
+	o := c.solver.Options()
+	return &online.Options{
+		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
+		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
+		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
+		LearnNoise: c.model.Learns("noise-var"),
+	}
+}
+
+// fell says whether a sample counts as not converged: one that came so near that
+// the rule of learning was content with it does not, nor one without readings.
+func (c *calibration) fell(e *online.Estimate) bool {
+	switch {
+	case e.Status == calamp.Converged, e.Reject == online.NoReadings, e.Reject == online.Frozen:
+		return false
+	case c.solver.Exactly():
+		return e.Status == calamp.Diverged
+	}
+	return c.commit == online.Always || !e.Committed
+}

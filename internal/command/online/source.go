@@ -1,0 +1,262 @@
+package online
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/operator"
+)
+
+// sourceKind is where samples come from.
+type sourceKind int
+
+const (
+	noSource sourceKind = iota // only the state is to be changed
+	columnSource
+	stdinSource
+	natsSource
+)
+
+// natsFlags are the flags about brokers.
+type natsFlags struct {
+	option.NATS
+	stream, subject, durable string
+	header, results          string
+	drain                    bool
+	keep                     int
+}
+
+func (n *natsFlags) register(flags *pflag.FlagSet) {
+	n.NATS.Register(flags, "take samples from a JetStream of this NATS server")
+	flags.StringVar(&n.stream, "stream", "", "name of the JetStream; embedded creates it (default calamp there)")
+	flags.StringVar(&n.subject, "subject", "", "take only messages of this subject; of an embedded stream, its subject\n(default NAME.samples there)")
+	flags.StringVar(&n.durable, "durable", "calamp", "name of the durable consumer")
+	flags.StringVar(&n.header, "sequence-header", "", "take the samples' numbers from this header in place of the stream's")
+	flags.StringVar(&n.results, "results", "", "publish each sample's line to this subject of a JetStream as well")
+	flags.BoolVar(&n.drain, "drain", false, "end when the stream has no more messages, in place of waiting")
+	n.RegisterListen(flags)
+	n.keep = 10000
+	flags.Var(option.Count(&n.keep, 1), "nats-keep", "messages that the embedded server keeps after they were taken in, for rollbacks, and results")
+}
+
+// chooseSource finds the one source that the flags describe.
+func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceKind, error) {
+	streamed := option.Given(flags, "input")
+	switch {
+	case len(args) == 1 && (c.parts.Matrix != "" || c.parts.Readings != ""):
+		return 0, console.Usage("the problem comes from %s, or from --matrix, not from both", args[0])
+	case c.parts.Readings != "" && c.parts.Matrix == "":
+		return 0, console.Usage("--readings needs --matrix with it")
+	case c.parts.Readings != "" && (streamed || c.nats.Address != ""):
+		return 0, console.Usage("samples come from --readings, or from a stream, not from both")
+	case len(args) == 1 && args[0] == "-" && streamed:
+		return 0, console.Usage("the problem and the samples both come from standard input")
+	}
+	if err := c.nats.check(flags); err != nil {
+		return 0, err
+	}
+	if c.nats.Address == "" && !streamed && len(args) == 0 && c.parts.Matrix == "" {
+		if c.rollback == "" && c.checkpoint == "" && c.drop == "" {
+			return 0, console.Usage("no samples to take in").WithHint("calamp online P.npz, or --matrix W.npy with samples on standard input; calamp online --help")
+		}
+		return noSource, nil
+	}
+	kind := stdinSource
+	switch {
+	case c.nats.Address != "":
+		kind = natsSource
+	case !streamed && (len(args) == 1 || c.parts.Readings != ""):
+		kind = columnSource
+	}
+	if option.Given(flags, "offset") && (kind == natsSource || kind == stdinSource && c.input == "jsonl") {
+		return 0, console.Usage("--offset is for columns and frames: the numbers of these samples come with them")
+	}
+	return kind, nil
+}
+
+// check refuses flags without the one they belong to.
+func (n *natsFlags) check(flags *pflag.FlagSet) error {
+	if n.Address == "" {
+		for _, name := range []string{"stream", "subject", "durable", "sequence-header", "results", "drain", "nats-listen", "nats-keep", "nats-creds"} {
+			if option.Given(flags, name) {
+				return console.Usage("--%s needs --nats with it", name)
+			}
+		}
+		return nil
+	}
+	if n.Address != option.Embedded {
+		if n.stream == "" {
+			return console.Usage("--nats needs --stream, the name of the JetStream").WithHint("--nats embedded runs a server with a stream here")
+		}
+		for _, name := range []string{"nats-listen", "nats-keep"} {
+			if option.Given(flags, name) {
+				return console.Usage("--%s is for --nats embedded", name)
+			}
+		}
+		return nil
+	}
+	if n.stream == "" {
+		n.stream = "calamp"
+	}
+	if n.subject == "" {
+		n.subject = n.stream + ".samples"
+	}
+	return nil
+}
+
+// material is what is given beforehand: the matrix, and where samples come from a
+// file, those and the truth.
+type material struct {
+	w     operator.Matrix
+	y     *mat.Dense
+	truth calamp.Truth
+}
+
+func (c *calibration) load(args []string) (*material, error) {
+	if c.sourceKind != columnSource {
+		path := c.parts.Matrix
+		if len(args) == 1 {
+			path = args[0]
+		}
+		if path == "" {
+			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
+		}
+		w, err := dataset.LoadMatrix(path)
+		return &material{w: w}, err
+	}
+	p, err := c.loadProblem(args)
+	if err != nil {
+		return nil, err
+	}
+	return &material{w: p.W, y: p.Y, truth: p.Truth}, nil
+}
+
+func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {
+	switch {
+	case len(args) == 0:
+		return dataset.LoadParts(c.parts.Matrix, c.parts.Readings)
+	case args[0] == "-":
+		return dataset.Read(c.Stdin, "standard input")
+	}
+	return dataset.Load(args[0])
+}
+
+// width is the bytes of a number in frames, 0 for JSON.
+func (c *calibration) width() int {
+	return map[string]int{"f4": 4, "f8": 8}[c.input]
+}
+
+// open opens the source of samples, given the last number that was taken in.
+func (r *onlineRun) openSource(ctx context.Context) (err error) {
+	m, _ := r.in.w.Dims()
+	offset := r.offset.value
+	if r.offset.last {
+		offset = max(r.last, 0)
+	}
+	r.firstColumn = offset + 1
+	switch {
+	case r.sourceKind == columnSource:
+		r.source = intake.Columns(r.in.y, offset)
+	case r.sourceKind == natsSource:
+		r.source, err = r.openStream(ctx, m)
+	case r.width() > 0:
+		r.source = intake.Frames(r.Stdin, m, r.width(), offset)
+	default:
+		r.source = intake.Lines(r.Stdin, m)
+	}
+	return err
+}
+
+func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error) {
+	n := &r.nats
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	durable := n.durable
+	if r.freeze {
+		durable += "-frozen" // so as not to take the learner's messages
+	}
+	after := max(r.last, r.from-1)
+	source, err := r.broker.Source(ctx, intake.StreamOptions{
+		Stream: n.stream, Durable: durable, Filter: n.filter(),
+		SequenceHeader: n.header, Sensors: m, Width: r.width(),
+		After: after, Drain: n.drain, Frozen: r.freeze,
+	})
+	return source, err
+}
+
+func (n *natsFlags) filter() string {
+	if n.Address == option.Embedded {
+		return ""
+	}
+	return n.subject
+}
+
+// connect connects to the broker, or runs one.
+func (r *onlineRun) connect(ctx context.Context) error {
+	n := &r.nats
+	if n.Address != option.Embedded {
+		b, err := intake.Connect(n.Address, n.Credentials)
+		if err != nil {
+			return err
+		}
+		r.broker, r.closers = b, append(r.closers, b)
+		return nil
+	}
+	e, err := intake.StartEmbedded(r.state+".jetstream", n.Listen)
+	if err != nil {
+		return err
+	}
+	r.broker, r.closers = e.Broker, append(r.closers, e)
+	if err := e.EnsureStream(ctx, n.stream, n.subject, 0); err != nil {
+		return err
+	}
+	if n.results != "" {
+		if err := e.EnsureStream(ctx, n.stream+"-results", n.results, int64(n.keep)); err != nil {
+			return err
+		}
+	}
+	r.Note("NATS on %s: stream %s takes samples published to %s", e.URL(), n.stream, n.subject)
+	return nil
+}
+
+// trimEvery is after how many samples an embedded stream is trimmed.
+const trimEvery = 256
+
+// trim keeps an embedded stream from filling the disk.
+func (r *onlineRun) trim(sequence int64) error {
+	if r.nats.Address != option.Embedded || r.nats.header != "" || r.freeze || r.tally.samples%trimEvery != 0 || sequence <= int64(r.nats.keep) {
+		return nil
+	}
+	return r.broker.Trim(context.Background(), r.nats.stream, sequence-int64(r.nats.keep)+1)
+}
+
+// closeAll closes what was opened, the last first.
+func closeAll(closers []io.Closer) error {
+	var errs []error
+	for k := len(closers) - 1; k >= 0; k-- {
+		errs = append(errs, closers[k].Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fingerprintOf identifies what a state is good for.
+func (c *calibration) fingerprintOf(w operator.Matrix) (online.Identity, error) {
+	signal, gain := c.model.Known()
+	id, err := online.Identify(w, c.model.Signal(signal), gain, c.options())
+	if err != nil {
+		return id, fmt.Errorf("fingerprint: %w", err)
+	}
+	return id, nil
+}

@@ -1,0 +1,101 @@
+package online
+
+import (
+	"fmt"
+
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/online"
+)
+
+// maintain changes the state file, without a source of samples.
+func (c *calibration) maintain() error {
+	store, err := online.OpenStore(c.state, nil, nil)
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	defer store.Close()
+	if err := c.before(store); err != nil {
+		return err
+	}
+	if c.checkpoint != "" {
+		if err := c.keepCheckpoint(store); err != nil {
+			return err
+		}
+	}
+	return store.Close()
+}
+
+// before does what is to be done to the state before samples come.
+func (c *calibration) before(store *online.Store) error {
+	if c.drop != "" {
+		if err := store.Drop(c.drop); err != nil {
+			return facts.StateFault(err)
+		}
+		c.Note("checkpoint %s removed", c.drop)
+	}
+	if c.checkpoint != "" {
+		if err := store.CheckCheckpoint(c.checkpoint); err != nil {
+			e := facts.StateFault(err).(*console.Exit)
+			e.Code = console.WrongUsage
+			return e.WithHint("--drop-checkpoint NAME removes one")
+		}
+	}
+	if c.rollback == "" {
+		return nil
+	}
+	if err := store.Rollback(c.rollback); err != nil {
+		return facts.StateFault(err)
+	}
+	saved, err := store.Load()
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	c.Note("back to checkpoint %s: %s learned from, the last number is %d; the state before is kept as %s",
+		c.rollback, console.Plural(int(saved.State.Samples), "sample"), saved.Sequence, online.BeforeRollback)
+	return nil
+}
+
+func (c *calibration) keepCheckpoint(store *online.Store) error {
+	if err := store.Checkpoint(c.checkpoint); err != nil {
+		return facts.StateFault(err)
+	}
+	c.Note("the state is kept as checkpoint %s", c.checkpoint)
+	return nil
+}
+
+// openState opens the state file and lets the calibrator go on from it.
+func (r *onlineRun) openState() error {
+	r.last = online.NoSequence
+	if r.state == "" {
+		return nil
+	}
+	id, err := r.fingerprintOf(r.in.w)
+	if err != nil {
+		return err
+	}
+	store, err := online.OpenStore(r.state, &id, &online.StoreOptions{ReadOnly: r.freeze})
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	r.store, r.closers = store, append(r.closers, store)
+	if err := r.before(store); err != nil {
+		return err
+	}
+	saved, err := store.Load()
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	if saved.State == nil {
+		return nil
+	}
+	if err := r.calibrator.Restore(saved.State); err != nil {
+		return facts.StateFault(fmt.Errorf("%s: %w: %w", r.state, online.ErrStateDamaged, err))
+	}
+	if r.freeze {
+		return nil // every sample is reconstructed, whatever was taken in
+	}
+	r.last = saved.Sequence
+	r.Note("%s: going on after sample %d; %s learned from so far", r.state, saved.Sequence, console.Plural(int(saved.State.Samples), "sample"))
+	return nil
+}

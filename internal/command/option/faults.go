@@ -1,0 +1,133 @@
+package option
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/report"
+)
+
+// Faults holds the flags that say in which ways sensors may fail.
+type Faults struct {
+	rate       faultRate
+	saturation float64 // 0: sensors do not clip
+}
+
+// faultRate is --faulty: off, or the fraction of broken sensors, 0 when it is learned.
+type faultRate struct {
+	off  bool
+	rate float64
+}
+
+func (f *faultRate) String() string {
+	switch {
+	case f == nil || !f.off && f.rate == 0:
+		return "auto"
+	case f.off:
+		return "off"
+	}
+	return strconv.FormatFloat(f.rate, 'g', -1, 64)
+}
+
+func (f *faultRate) Type() string { return "auto|off|fraction" }
+
+func (f *faultRate) Set(text string) error {
+	switch text {
+	case "auto":
+		*f = faultRate{}
+		return nil
+	case "off":
+		*f = faultRate{off: true}
+		return nil
+	}
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(rate > 0 && rate < 1) {
+		return errors.New("expected auto, off, or a number in (0, 1)")
+	}
+	*f = faultRate{rate: rate}
+	return nil
+}
+
+// Register adds the flags.
+func (f *Faults) Register(flags *pflag.FlagSet) {
+	flags.Var(&f.rate, "faulty", "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction")
+	flags.Var(Number(&f.saturation, Positive),
+		"saturation", "readings of this size or more are clipped: the signal was at least as large")
+	flags.Lookup("saturation").DefValue = "0" // there is none
+}
+
+// Complete leaves the bare algorithm bare.
+func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
+	if s.Exactly() && !Given(flags, "faulty") {
+		f.rate = faultRate{off: true}
+	}
+	if f.saturation > 0 && s.Full() {
+		return console.Usage("--saturation needs --covariance diagonal")
+	}
+	return nil
+}
+
+// Channel is that of sensors that may fail in these ways.
+func (f *Faults) Channel(g channel.Gain) channel.Channel {
+	g.Saturation = f.saturation
+	if f.rate.off {
+		return g
+	}
+	return channel.Faulty{Working: g, Rate: f.rate.rate}
+}
+
+// FaultsJSON is the flags and what was found, in JSON.
+type FaultsJSON struct {
+	Faulty        string         `json:"faulty"` // the flag
+	FaultRate     *float64       `json:"fault_rate,omitempty"`
+	BrokenSensors []brokenSensor `json:"broken_sensors"`
+	Saturation    *float64       `json:"saturation,omitempty"`
+}
+
+type brokenSensor struct {
+	Sensor      int           `json:"sensor"`
+	Probability float64       `json:"probability"`
+	Fault       channel.Fault `json:"fault"`
+	S           *float64      `json:"s,omitempty"` // that its readings want, out of the range
+}
+
+// JSON is the flags, and what was found, for output.
+func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
+	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}}
+	if f.saturation > 0 {
+		j.Saturation = &f.saturation
+	}
+	if !f.rate.off {
+		j.FaultRate = console.Known(res.FaultRate)
+	}
+	for _, b := range res.BrokenSensors {
+		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault}
+		if b.Fault == channel.OutOfRange {
+			sensor.S = console.Known(b.S)
+		}
+		j.BrokenSensors = append(j.BrokenSensors, sensor)
+	}
+	return j
+}
+
+// Fields is the flags in words, for the report.
+func (f *Faults) Fields() []report.Field {
+	faulty := "none"
+	switch {
+	case f.rate.off:
+	case f.rate.rate == 0:
+		faulty = "any, their fraction learned"
+	default:
+		faulty = console.Short(f.rate.rate) + " of all, expected"
+	}
+	fields := []report.Field{{Name: "Broken sensors", Value: faulty}}
+	if f.saturation > 0 {
+		fields = append(fields, report.Field{Name: "Readings clip at", Value: console.Short(f.saturation)})
+	}
+	return fields
+}

@@ -1,0 +1,100 @@
+package option
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/report"
+)
+
+// Model is what is known beforehand of signals, calibration and noise. All
+// commands have its flags.
+type Model struct {
+	Density    float64    `json:"density,omitempty"` // 0: all of a curve
+	SignalMean float64    `json:"signal_mean"`
+	SignalVar  float64    `json:"signal_var"`
+	SRange     [2]float64 `json:"s_range"`
+	NoiseVar   float64    `json:"noise_var"`
+
+	Assumed []string `json:"assumed"`           // the flags that were not given
+	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
+}
+
+// DefaultModel is assumed where nothing is said; the commands say so.
+var DefaultModel = Model{Density: 0.2, SignalMean: 0, SignalVar: 1, SRange: [2]float64{0.95, 1.05}, NoiseVar: 1e-6}
+
+// ModelFlags are the names of the flags that describe a model.
+var ModelFlags = []string{"density", "signal-mean", "signal-var", "s-range", "noise-var"}
+
+// Register adds the model flags; the values of m are the defaults.
+func (m *Model) Register(flags *pflag.FlagSet) {
+	flags.Var(Number(&m.Density, Fraction),
+		"density", "expected fraction of non-zero signal entries, ρ")
+	flags.Var(Number(&m.SignalMean, Finite),
+		"signal-mean", "mean of the non-zero entries")
+	flags.Var(Number(&m.SignalVar, Positive),
+		"signal-var", "variance of the non-zero entries")
+	flags.Var(interval{&m.SRange[0], &m.SRange[1]},
+		"s-range", "range of the calibration s, y = z/s; its prior is uniform")
+	flags.Var(Number(&m.NoiseVar, NotNegative),
+		"noise-var", "noise variance Δ, before the division by s")
+}
+
+// Complete notes which flags were not given.
+func (m *Model) Complete(flags *pflag.FlagSet) {
+	m.Assumed = []string{}
+	for _, name := range ModelFlags {
+		if !Given(flags, name) {
+			m.Assumed = append(m.Assumed, name)
+		}
+	}
+}
+
+// Assumption is the part of the model that was not given, as flags; empty when
+// all of it was.
+func (m *Model) Assumption(flags *pflag.FlagSet) string {
+	var words []string
+	for _, name := range m.Assumed {
+		words = append(words, fmt.Sprintf("--%s %s", name, flags.Lookup(name).Value))
+	}
+	return strings.Join(words, " ")
+}
+
+// Prior is what is known of a signal's entry.
+func (m *Model) Prior() prior.GaussBernoulli {
+	return prior.GaussBernoulli{Density: m.Density, SignalMean: m.SignalMean, SignalVar: m.SignalVar}
+}
+
+// GainPrior is what is known of a sensor's s.
+func (m *Model) GainPrior() channel.GainPrior { return channel.Uniform(m.SRange[0], m.SRange[1]) }
+
+// Channel is what turns signals into readings.
+func (m *Model) Channel() channel.Gain {
+	return channel.Gain{Prior: m.GainPrior(), NoiseVar: m.NoiseVar}
+}
+
+// Fields is the model in words, for the report.
+func (m *Model) Fields() []report.Field {
+	note := func(name string) string {
+		if slices.Contains(m.Assumed, name) {
+			return " (assumed)"
+		}
+		if m.Learns(name) {
+			return " (learned)"
+		}
+		return ""
+	}
+	return []report.Field{
+		{Name: "Density ρ", Value: console.Short(m.Density) + note("density")},
+		{Name: "Mean of non-zero entries", Value: console.Short(m.SignalMean) + note("signal-mean")},
+		{Name: "Variance of non-zero entries", Value: console.Short(m.SignalVar) + note("signal-var")},
+		{Name: "Range of s", Value: fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
+		{Name: "Noise variance Δ", Value: console.Short(m.NoiseVar) + note("noise-var")},
+	}
+}

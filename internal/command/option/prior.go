@@ -1,0 +1,166 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/report"
+)
+
+// SignalPrior is --prior: the family that --density, --signal-mean and
+// --signal-var are parameters of, or the components of a mixture.
+type SignalPrior struct {
+	Family     string            `json:"prior"`
+	Components []prior.Component `json:"components,omitempty"`
+
+	// Learned says that the components are only where learning starts; then they are what was found.
+	Learned bool `json:"components_learned,omitempty"`
+}
+
+const (
+	GaussBernoulli = "gauss-bernoulli"
+	NonNegative    = "nonnegative"
+)
+
+// Register adds the flags; family is the default.
+func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
+	s.Family = family
+	flags.Var(Choice(&s.Family, GaussBernoulli, NonNegative, "laplace", "mixture"),
+		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component")
+	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
+}
+
+// RegisterLearnable adds the flag of a command that learns.
+func (s *SignalPrior) RegisterLearnable(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.Learned, "learn-components", false, "learn weights, means and variances of the --component's, starting from those given")
+}
+
+// components is --component, which can be repeated.
+type components []prior.Component
+
+func (c *components) String() string { return "" }
+
+func (c *components) Type() string { return "weight,mean,var" }
+
+func (c *components) Set(text string) error {
+	words := strings.Split(text, ",")
+	var v [3]float64
+	if len(words) != len(v) {
+		return errors.New("expected weight,mean,variance")
+	}
+	for i, word := range words {
+		var err error
+		if v[i], err = strconv.ParseFloat(strings.TrimSpace(word), 64); err != nil {
+			return errors.New("expected weight,mean,variance")
+		}
+	}
+	next := append(*c, prior.Component{Weight: v[0], Mean: v[1], Var: v[2]})
+	if err := (prior.Mixture{Components: next}).Validate(); err != nil {
+		return err
+	}
+	*c = next
+	return nil
+}
+
+// Complete refuses flags that are no parameters of the family, and forgets that
+// their defaults were assumed.
+func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model) error {
+	switch mixture := s.Family == "mixture"; {
+	case mixture && len(s.Components) == 0:
+		return console.Usage("--prior mixture needs its --component weight,mean,variance, once for each")
+	case !mixture && len(s.Components) > 0:
+		return console.Usage("--component is for --prior mixture")
+	case !mixture && s.Learned:
+		return console.Usage("--learn-components is for --prior mixture")
+	}
+	if !s.Plain() && slices.ContainsFunc(m.Learned, func(name string) bool { return name != "noise-var" && name != "s-range" }) {
+		return console.Usage("--prior %s has no parameters that are learned: give their values in place of auto", s.Family)
+	}
+	foreign := map[string]string{"mixture": "density signal-mean signal-var", "laplace": "signal-mean"}
+	for _, name := range strings.Fields(foreign[s.Family]) {
+		if Given(flags, name) {
+			return console.Usage("--%s is no parameter of --prior %s", name, s.Family)
+		}
+		m.Assumed = slices.DeleteFunc(m.Assumed, func(assumed string) bool { return assumed == name })
+	}
+	return nil
+}
+
+// Signal is the prior p of a run, with what is to be learned of it.
+func (s *SignalPrior) Signal(p prior.Prior) prior.Prior {
+	if m, ok := p.(prior.Mixture); ok && s.Learned {
+		return prior.LearnedMixture{Mixture: m}
+	}
+	return p
+}
+
+// TakeResult takes what a run has learned.
+func (s *SignalPrior) TakeResult(p prior.Prior) {
+	if m, ok := p.(prior.LearnedMixture); ok {
+		s.Components = m.Components
+	}
+}
+
+// Of is the prior with the model's parameters.
+func (s *SignalPrior) Of(m *Model) prior.Sampler {
+	switch s.Family {
+	case NonNegative:
+		return prior.NonNegative(m.Prior())
+	case "laplace":
+		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
+	case "mixture":
+		return prior.Mixture{Components: s.Components}
+	}
+	return m.Prior()
+}
+
+// Words says what signals are like.
+func (s *SignalPrior) Words(m *Model) string {
+	density, mean, variance := console.Short(m.Density), console.Short(m.SignalMean), console.Short(m.SignalVar)
+	switch s.Family {
+	case "laplace":
+		return fmt.Sprintf("density %s, non-zero entries two-sided exponential of variance %s", density, variance)
+	case "mixture":
+		return "components " + strings.Join(s.componentWords(), ", ")
+	case NonNegative:
+		return fmt.Sprintf("density %s, non-zero entries N(%s, %s) cut to x ≥ 0", density, mean, variance)
+	}
+	return fmt.Sprintf("density %s, non-zero entries of mean %s and variance %s", density, mean, variance)
+}
+
+// LearnedNames is what is learned of it, beside the model's flags.
+func (s *SignalPrior) LearnedNames() []string {
+	if s.Learned {
+		return []string{"components"}
+	}
+	return nil
+}
+
+// Plain reports the family that everything else is derived for.
+func (s *SignalPrior) Plain() bool { return s.Family == GaussBernoulli }
+
+// Fields is the prior in words, for the report.
+func (s *SignalPrior) Fields() []report.Field {
+	if s.Plain() {
+		return nil
+	}
+	fields := []report.Field{{Name: "Prior of the signals", Value: s.Family}}
+	for _, text := range s.componentWords() {
+		fields = append(fields, report.Field{Name: "Component", Value: text})
+	}
+	return fields
+}
+
+func (s *SignalPrior) componentWords() (words []string) {
+	for _, c := range s.Components {
+		words = append(words, fmt.Sprintf("%s × N(%s, %s)", console.Short(c.Weight), console.Short(c.Mean), console.Short(c.Var)))
+	}
+	return words
+}

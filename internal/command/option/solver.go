@@ -1,0 +1,189 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/report"
+)
+
+// Solver holds the flags that select the variant of the algorithm.
+type Solver struct {
+	MaxIter     int
+	tol         float64
+	tolGiven    bool
+	damping     calamp.Damping
+	noScaleStep bool
+	means       string
+	covariance  calamp.Covariance
+	variance    calamp.Variance
+	precision   calamp.Precision
+	threads     int
+}
+
+// NewSolver holds the defaults.
+func NewSolver() Solver { return Solver{MaxIter: 1000, means: "auto"} }
+
+// Register adds the flags.
+func (s *Solver) Register(flags *pflag.FlagSet) {
+	flags.Var(Count(&s.MaxIter, 1), "max-iter", "largest number of iterations")
+	flags.Var(Number(&s.tol, Below1),
+		"tol", "relative change of a signal at which it has converged; 0 does exactly --max-iter iterations\n(default 1e-10, or what is small beside a signal's own error bar)")
+	flags.Lookup("tol").DefValue = "0" // hides "(default 0)", which would be wrong
+	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
+	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
+	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
+	flags.Var(enum(&s.covariance, covarianceWords), "covariance", "one variance a signal, or P×P covariances")
+	flags.Var(enum(&s.variance, varianceWords), "variance", "squared entries of W, or their mean")
+	flags.Var(Text(&s.precision, precisionWords), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
+	flags.Var(Count(&s.threads, 0), "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
+}
+
+// Complete checks what concerns several flags.
+func (s *Solver) Complete(flags *pflag.FlagSet) error {
+	s.tolGiven = Given(flags, "tol")
+	if s.Full() && s.variance == calamp.Scalar {
+		return console.Usage("--covariance full needs --variance exact: scalar variances are for diagonal covariances")
+	}
+	return nil
+}
+
+// Check refuses what these flags cannot do with p signals.
+func (s *Solver) Check(m *Model, p int) error {
+	if s.Full() && len(m.Learned) > 0 {
+		return console.Usage("--covariance full: the model is learned with diagonal covariances only").
+			WithHint("learn it with --covariance diagonal, and give what was learned")
+	}
+	if s.Full() && m.Density < 1 && p > prior.MaxVectorSignals {
+		return console.Usage("--covariance full: with a sparse prior it sums over 2^P supports, and is limited to P ≤ %d, found P = %d", prior.MaxVectorSignals, p).
+			WithHint("use --covariance diagonal, whose answers are the same for large N")
+	}
+	return nil
+}
+
+// Full says that P×P covariances were asked for.
+func (s *Solver) Full() bool { return s.covariance == calamp.Full }
+
+// Exactly says that all iterations were asked for, and no convergence.
+func (s *Solver) Exactly() bool { return s.tolGiven && s.tol == 0 }
+
+// published says that the flags are those of the published algorithm.
+func (s *Solver) published() bool {
+	delta, fixed := s.damping.Fixed()
+	return s.Exactly() && s.noScaleStep && fixed && delta == 0
+}
+
+// Options are those of the library.
+func (s *Solver) Options() *calamp.Options {
+	o := &calamp.Options{
+		MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, Threads: s.threads,
+		Covariance: s.covariance, Variance: s.variance, Precision: s.precision,
+		NoMeanRemoval: s.means == "off" || s.published(),
+	}
+	if s.Exactly() {
+		o.Tol = -1
+	}
+	return o
+}
+
+// OptionsJSON is the solver's flags in JSON.
+type OptionsJSON struct {
+	MaxIter    int      `json:"max_iter"`
+	Tol        *float64 `json:"tol"` // null: the default rule
+	Damping    string   `json:"damping"`
+	ScaleStep  bool     `json:"scale_step"`
+	Means      string   `json:"mean_removal"`
+	Covariance string   `json:"covariance"`
+	Variance   string   `json:"variance"`
+	Precision  string   `json:"precision"`
+	Threads    int      `json:"threads"`
+}
+
+// JSON is the flags for output.
+func (s *Solver) JSON() OptionsJSON {
+	o := OptionsJSON{
+		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, Means: s.means,
+		Covariance: covarianceWords[s.covariance], Variance: varianceWords[s.variance],
+		Precision: s.precision.String(), Threads: s.threads,
+	}
+	if s.tolGiven {
+		o.Tol = &s.tol
+	}
+	return o
+}
+
+// Fields is the same in words, for the report.
+func (s *Solver) Fields() []report.Field {
+	tol, scale := "automatic", "every few iterations"
+	if s.Exactly() {
+		tol = "none: all iterations are done"
+	} else if s.tolGiven {
+		tol = fmt.Sprintf("%g", s.tol)
+	}
+	if s.noScaleStep {
+		scale = "none"
+	}
+	return []report.Field{
+		{Name: "Iterations, at most", Value: strconv.Itoa(s.MaxIter)},
+		{Name: "Tolerance", Value: tol},
+		{Name: "Damping", Value: s.damping.String()},
+		{Name: "Scale step", Value: scale},
+		{Name: "Removal of the means of W", Value: s.means},
+		{Name: "Covariance", Value: covarianceWords[s.covariance]},
+		{Name: "Variance", Value: varianceWords[s.variance]},
+		{Name: "Precision of W", Value: s.precision.String()},
+	}
+}
+
+var dampingWords = Wording[calamp.Damping]{
+	Kind: "auto|fraction", Words: []string{"auto"}, Expected: "auto or a number in [0, 1)",
+	Valid: func(d calamp.Damping) bool {
+		delta, fixed := d.Fixed()
+		return !fixed || delta >= 0 && delta < 1
+	},
+}
+
+var precisionWords = Wording[calamp.Precision]{
+	Kind: "auto|f32|f64", Words: []string{"auto", "f32", "f64"}, Expected: "auto or f32 or f64",
+}
+
+// The words of --covariance and --variance stand here, and only here, as long as
+// calamp.Covariance and calamp.Variance do not read and write text themselves.
+// When they do: a Wording for each, Text in place of enum, and String in place
+// of these lists.
+var (
+	covarianceWords = []string{calamp.Diagonal: "diagonal", calamp.Full: "full"}
+	varianceWords   = []string{calamp.Exact: "exact", calamp.Scalar: "scalar"}
+)
+
+type enumeration[T ~uint8] struct {
+	value *T
+	words []string
+}
+
+// enum is a flag's value of a type whose constants have these words.
+func enum[T ~uint8](value *T, words []string) pflag.Value { return enumeration[T]{value, words} }
+
+func (e enumeration[T]) String() string { return e.words[*e.value] }
+
+func (e enumeration[T]) Type() string { return strings.Join(e.words, "|") }
+
+// Words are the values there are.
+func (e enumeration[T]) Words() []string { return e.words }
+
+func (e enumeration[T]) Set(text string) error {
+	k := slices.Index(e.words, text)
+	if k < 0 {
+		return errors.New("expected " + strings.Join(e.words, " or "))
+	}
+	*e.value = T(k)
+	return nil
+}

@@ -1,0 +1,204 @@
+// Package option is the flags that several commands have, each defined once, and
+// what they describe: the model, the variant of the solver, the faults of sensors.
+// It knows the library's options, and no command.
+package option
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// The flags' values check themselves: a wrong one is found before anything is
+// done, and the message names the flag.
+
+// Range is the numbers that a flag accepts.
+type Range struct {
+	holds    func(float64) bool // false for NaN
+	expected string             // in words, for the message
+}
+
+// The ranges that several flags have.
+var (
+	Finite      = Range{func(v float64) bool { return !math.IsNaN(v) }, "a finite number"}
+	Positive    = Range{func(v float64) bool { return v > 0 }, "a finite number above 0"}
+	NotNegative = Range{func(v float64) bool { return v >= 0 }, "a finite number, not below 0"}
+	Fraction    = Range{func(v float64) bool { return v > 0 && v <= 1 }, "a number in (0, 1]"}
+	Inside01    = Range{func(v float64) bool { return v > 0 && v < 1 }, "a number in (0, 1)"}
+	Below1      = Range{func(v float64) bool { return v >= 0 && v < 1 }, "a number in [0, 1)"}
+)
+
+// Between is the numbers from lo to hi, both included.
+func Between(lo, hi float64) Range {
+	return Range{func(v float64) bool { return v >= lo && v <= hi }, fmt.Sprintf("a number in [%g, %g]", lo, hi)}
+}
+
+// UpTo is the positive numbers up to hi.
+func UpTo(hi float64) Range {
+	return Range{func(v float64) bool { return v > 0 && v <= hi }, fmt.Sprintf("a number in (0, %g]", hi)}
+}
+
+type number struct {
+	value  *float64
+	within Range
+}
+
+// Number is a flag's value that is a finite number of a range.
+func Number(value *float64, within Range) pflag.Value { return number{value, within} }
+
+func (n number) String() string { return strconv.FormatFloat(*n.value, 'g', -1, 64) }
+
+func (n number) Type() string { return "number" }
+
+func (n number) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(v, 0) || !n.within.holds(v) {
+		return errors.New("expected " + n.within.expected)
+	}
+	*n.value = v
+	return nil
+}
+
+type count struct {
+	value *int
+	least int
+}
+
+// Count is a flag's value that is a whole number, not below least.
+func Count(value *int, least int) pflag.Value { return count{value, least} }
+
+func (c count) String() string { return strconv.Itoa(*c.value) }
+
+func (c count) Type() string { return "int" }
+
+func (c count) Set(text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || v < c.least {
+		return fmt.Errorf("expected a whole number, at least %d", c.least)
+	}
+	*c.value = v
+	return nil
+}
+
+// interval is a flag's value a,b with 0 < a < b.
+type interval struct{ lo, hi *float64 }
+
+func (i interval) String() string { return fmt.Sprintf("%g,%g", *i.lo, *i.hi) }
+
+func (i interval) Type() string { return "a,b" }
+
+func (i interval) Set(text string) error {
+	first, second, ok := strings.Cut(text, ",")
+	lo, errLo := strconv.ParseFloat(strings.TrimSpace(first), 64)
+	hi, errHi := strconv.ParseFloat(strings.TrimSpace(second), 64)
+	if !ok || errLo != nil || errHi != nil || !(lo > 0) || !(lo < hi) || math.IsInf(hi, 1) {
+		return errors.New("expected a,b with 0 < a < b")
+	}
+	*i.lo, *i.hi = lo, hi
+	return nil
+}
+
+// choice is a flag's value that is one of a few words.
+type choice struct {
+	value *string
+	words []string
+}
+
+// Choice is a flag's value that is one of a few words.
+func Choice(value *string, words ...string) pflag.Value { return choice{value, words} }
+
+func (c choice) String() string { return *c.value }
+
+func (c choice) Type() string { return strings.Join(c.words, "|") }
+
+// Words are the values there are, for completion in a shell.
+func (c choice) Words() []string { return c.words }
+
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.words, text) {
+		return errors.New("expected " + strings.Join(c.words, " or "))
+	}
+	*c.value = text
+	return nil
+}
+
+// readable is a pointer to a type of ours that reads and writes itself as text.
+type readable[T any] interface {
+	*T
+	encoding.TextUnmarshaler
+	fmt.Stringer
+}
+
+// Wording is how a value that reads itself from text appears on the command line.
+type Wording[T any] struct {
+	Kind     string       // what help says it is, as in "auto|fraction"
+	Words    []string     // the values that are words, for completion in a shell
+	Expected string       // for the message; empty leaves the message to the type
+	Valid    func(T) bool // nil where all that can be read is valid
+}
+
+type text[T any, P readable[T]] struct {
+	value P
+	Wording[T]
+}
+
+// Text is a flag's value of a type that reads itself from text, so that its
+// words are spelt in one place: with the type.
+func Text[T any, P readable[T]](value P, w Wording[T]) pflag.Value { return text[T, P]{value, w} }
+
+func (v text[T, P]) String() string { return v.value.String() }
+
+func (v text[T, P]) Type() string { return v.Kind }
+
+// Words are those of the wording.
+func (v text[T, P]) Words() []string { return v.Wording.Words }
+
+func (v text[T, P]) Set(given string) error {
+	var read T
+	err := P(&read).UnmarshalText([]byte(given))
+	switch {
+	case v.Expected == "" && err != nil:
+		return err
+	case err != nil, v.Valid != nil && !v.Valid(read):
+		return errors.New("expected " + v.Expected)
+	}
+	*v.value = read
+	return nil
+}
+
+// Given says whether the user gave the flag.
+func Given(flags *pflag.FlagSet, name string) bool { return flags.Changed(name) }
+
+// AutoWord is what a flag is given whose value is to be learned.
+const AutoWord = "auto"
+
+// auto is a model flag's value that may also be the word auto: learn it.
+type auto struct {
+	pflag.Value
+	on bool
+}
+
+func (a *auto) String() string {
+	if a.on {
+		return AutoWord
+	}
+	return a.Value.String()
+}
+
+func (a *auto) Type() string { return a.Value.Type() + "|" + AutoWord }
+
+// Words is the one word.
+func (a *auto) Words() []string { return []string{AutoWord} }
+
+func (a *auto) Set(text string) error {
+	if a.on = text == AutoWord; a.on {
+		return nil
+	}
+	return a.Value.Set(text)
+}

@@ -1,0 +1,228 @@
+// Package simulate is the commands that draw problems from a model: calamp
+// simulate, and calamp check-calibration, which solves them and compares.
+package simulate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/teacher"
+)
+
+// simulate is one call of calamp simulate.
+type simulate struct {
+	*console.Console
+	model   option.Model
+	prior   option.SignalPrior
+	n, m, p int
+	alpha   float64
+	matrix  teacher.Ensemble
+	seed    uint64
+	signals string
+	single  bool
+	out     string
+	json    bool
+}
+
+// Command is calamp simulate.
+func Command(a *console.Console) *cobra.Command {
+	s := &simulate{Console: a, model: option.DefaultModel, seed: 1}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Make a problem with known truth",
+		Long: `Make a problem: W with independent N(0, 1/N) entries, or another --matrix-kind
+with entries of mean square 1/N, signals and calibration drawn from the model,
+and their readings Y. The truth, X0 and s0, is in the file
+too. The same seed makes the same file, byte for byte.`,
+		Example: `  calamp simulate --n 1000 --alpha 0.8 --p 4 --seed 1 -o P.npz
+  calamp simulate --signals X.npy --alpha 0.6 --s-range 0.5,1.5 -o P.npz`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
+	}
+	flags := cmd.Flags()
+	s.registerSize(flags)
+	option.MatrixKind(flags, &s.matrix, "kind of W: "+teacher.Ensembles()+";\nv is a number, as in condition:10")
+	option.Seed(flags, &s.seed, "seed of all that is random")
+	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
+	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
+	option.Output(flags, &s.out, "write the problem to this .npz; - for standard output")
+	s.model.Register(flags)
+	s.prior.Register(flags, option.GaussBernoulli)
+	option.JSON(flags, &s.json, "the summary")
+	return cmd
+}
+
+func (s *simulate) registerSize(flags *pflag.FlagSet) {
+	option.Entries(flags, &s.n)
+	option.Alpha(flags, &s.alpha, option.Positive, option.AlphaUsage)
+	option.Sensors(flags, &s.m)
+	option.Signals(flags, &s.p, "signals, P")
+}
+
+func (s *simulate) run(flags *pflag.FlagSet) error {
+	s.model.Complete(flags)
+	if err := s.prior.Complete(flags, &s.model); err != nil {
+		return err
+	}
+	if s.out == "" {
+		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
+	}
+	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, s.signals); err != nil {
+		return err
+	}
+	t, err := s.teacher(flags)
+	if err != nil {
+		return err
+	}
+	if text := s.model.Assumption(flags); text != "" {
+		s.Note("assumed %s", text)
+	}
+	instance, err := t.Draw(s.seed)
+	if err != nil {
+		return &console.Exit{Code: console.WrongUsage, Err: err}
+	}
+	if s.single {
+		if err := storeSingle(instance); err != nil {
+			return err
+		}
+	}
+	problem := &dataset.Problem{W: instance.W, Y: instance.Y, Truth: instance.Truth}
+	if err := dataset.Save(s.out, problem); err != nil {
+		return err
+	}
+	return s.print(problem)
+}
+
+// teacher is the ensemble that the flags describe.
+func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
+	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.Prior(), Gain: s.model.GainPrior(), NoiseVar: s.model.NoiseVar}
+	if s.prior.Family != "" {
+		t.Entries = s.prior.Of(&s.model)
+	}
+	if s.signals != "" {
+		if t.X, err = loadSignals(s.signals, s.n, s.p); err != nil {
+			return t, err
+		}
+		t.N, t.P = t.X.Dims()
+	}
+	switch {
+	case t.N == 0:
+		return t, console.Usage("--n is needed: the number of entries of a signal")
+	case t.P == 0:
+		return t, console.Usage("--p is needed: the number of signals")
+	case s.m == 0 && s.alpha == 0:
+		return t, console.Usage("--alpha or --m is needed: the number of sensors")
+	case s.m > 0 && s.alpha > 0:
+		return t, console.Usage("--alpha and --m both say how many sensors there are, give one")
+	}
+	return t, setSensors(&t, s.m, s.alpha)
+}
+
+// mostEntries bounds W: 32 GiB of it.
+const mostEntries = 1 << 32
+
+// setSensors sets M, which is α N when not given.
+func setSensors(t *teacher.Teacher, m int, alpha float64) error {
+	sensors := float64(m)
+	if m == 0 {
+		sensors = max(1, math.Round(alpha*float64(t.N)))
+	}
+	if largest := float64(max(t.N, t.P)) * max(sensors, float64(t.P)); largest > mostEntries {
+		return console.Usage("M = %.4g, N = %d, P = %d: too large, an array would have %.3g entries", sensors, t.N, t.P, largest)
+	}
+	t.M = int(sensors)
+	return nil
+}
+
+// loadSignals reads signals, one a column; n and p are 0 where not given.
+func loadSignals(path string, n, p int) (*mat.Dense, error) {
+	array, err := dataset.LoadArray(path, "")
+	if err != nil {
+		return nil, err
+	}
+	shape := array.Shape
+	if len(shape) == 1 {
+		shape = []int{shape[0], 1}
+	}
+	if len(shape) != 2 || len(array.Data) == 0 {
+		return nil, console.Usage("--signals %s has shape %v, expected N×P, one signal a column", path, array.Shape).
+			WithHint("in Python, images.reshape(P, -1).T makes signals of P images")
+	}
+	rows, columns := shape[0], shape[1]
+	switch {
+	case n > 0 && n != rows && n == columns:
+		return nil, console.Usage("--signals %s is %d×%d and --n is %d: it looks transposed, expected N×P", path, rows, columns, n)
+	case n > 0 && n != rows:
+		return nil, console.Usage("--signals %s is %d×%d, but --n is %d", path, rows, columns, n)
+	case p > columns:
+		return nil, console.Usage("--signals %s has %d columns, but --p is %d", path, columns, p)
+	}
+	for i, v := range array.Data {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, console.Usage("--signals %s: row %d, column %d is %g, expected a finite number", path, i/columns, i%columns, v)
+		}
+	}
+	x := mat.NewDense(rows, columns, array.Data)
+	if p > 0 && p < columns {
+		x = mat.DenseCopyOf(x.Slice(0, rows, 0, p))
+	}
+	return x, nil
+}
+
+// storeSingle rounds W to single precision, and corrects the readings for what
+// that changed.
+func storeSingle(in *teacher.Instance) error {
+	m, n := in.W.Dims()
+	rounded := make([]float32, m*n)
+	lost := mat.NewDense(m, n, nil) // rounded - W
+	row := make([]float64, n)
+	for mu := range m {
+		if err := in.W.RowInto(row, mu); err != nil {
+			return err
+		}
+		for i, w := range row {
+			rounded[mu*n+i] = float32(w)
+			lost.Set(mu, i, float64(float32(w))-w)
+		}
+	}
+	single, err := operator.NewDense32(m, n, rounded)
+	if err != nil {
+		return err
+	}
+	var dz mat.Dense
+	dz.Mul(lost, in.Truth.X)
+	in.Y.Apply(func(mu, k int, y float64) float64 { return y + dz.At(mu, k)/in.Truth.S[mu] }, in.Y)
+	in.W = single
+	return nil
+}
+
+func (s *simulate) print(p *dataset.Problem) error {
+	if s.json {
+		return s.PrintJSON(struct {
+			facts.Size
+			Seed   uint64 `json:"seed"`
+			Matrix string `json:"matrix_kind"`
+			option.SignalPrior
+			Model   option.Model `json:"model"`
+			Storage string       `json:"w_storage"`
+			Written []string     `json:"written"`
+		}{facts.SizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, p.W.Storage(), []string{s.out}})
+	}
+	if s.out == "-" {
+		return nil
+	}
+	var text console.Summary
+	text.Line("problem", "%v", facts.SizeOf(p))
+	text.Line("written", "%s", s.out)
+	_, err := fmt.Fprint(s.Stdout, text.String())
+	return err
+}

@@ -1,0 +1,389 @@
+package solve
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/teacher"
+)
+
+// sandals are real images, see demo/README.md.
+//
+//go:embed demo/fashion_sandals_256x28x28.npz
+var sandals []byte
+
+const (
+	sandalCount = 256
+	sandalSide  = 28
+	sandalSize  = sandalSide * sandalSide
+	sandalScale = 76.1 // standard deviation of the non-zero pixels
+)
+
+// demoModel is rough knowledge of such images, not a fit to them: a fifth of
+// the pixels are not black, and those are positive, of any brightness: N(0.5, 3)
+// cut to x ≥ 0 falls off slowly.
+var demoModel = option.Model{Density: 0.2, SignalMean: 0.5, SignalVar: 3, SRange: [2]float64{0.5, 1.5}, NoiseVar: 1e-4}
+
+// demo is one call of calamp demo.
+type demo struct {
+	*console.Console
+	model  option.Model
+	prior  option.SignalPrior
+	solver option.Solver
+	p      int
+	alpha  float64
+	matrix teacher.Ensemble
+	seed   uint64
+	report string
+	json   bool
+}
+
+// DemoCommand is calamp demo.
+func DemoCommand(a *console.Console) *cobra.Command {
+	d := &demo{Console: a, model: demoModel, solver: option.NewSolver(), p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html"}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Recover real images from sensors with unknown gains",
+		Long: `Recover real images (Fashion-MNIST sandals, 28×28 pixels, part of this program)
+from simulated sensors whose gains are unknown, and compare with two other
+answers to the same readings: gains ignored, and gains known. Writes a report
+with the images, and opens nothing.
+
+The model flags are what the solver is told; --s-range and --noise-var also make
+the readings.`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Flags()) },
+	}
+	flags := cmd.Flags()
+	option.Signals(flags, &d.p, "images, at most 256")
+	option.Alpha(flags, &d.alpha, option.UpTo(10), "sensors for each pixel")
+	option.MatrixKind(flags, &d.matrix, "kind of W, as in simulate: binary for masks of 0 and 1")
+	option.Seed(flags, &d.seed, "seed of the matrix, the gains and the noise")
+	d.model.Register(flags)
+	d.prior.Register(flags, option.NonNegative)
+	d.solver.Register(flags)
+	option.Report(flags, &d.report, "write the report to this .html; '' for none")
+	option.JSON(flags, &d.json, "the table")
+	return cmd
+}
+
+func (d *demo) run(flags *pflag.FlagSet) error {
+	d.model.Complete(flags)
+	// The readings are made with these two: they are known, not assumed.
+	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
+	if err := d.prior.Complete(flags, &d.model); err != nil {
+		return err
+	}
+	if err := d.solver.Complete(flags); err != nil {
+		return err
+	}
+	if d.p > sandalCount {
+		return console.Usage("--p %d: there are %d images", d.p, sandalCount)
+	}
+	if err := d.solver.Check(&d.model, d.p); err != nil {
+		return err
+	}
+	if err := (console.Outputs{console.File("--report", d.report)}).Check(d.json); err != nil {
+		return err
+	}
+	images, err := loadSandals(d.p)
+	if err != nil {
+		return err
+	}
+	t := teacher.Teacher{
+		N: sandalSize, M: max(1, int(math.Round(d.alpha*sandalSize))), P: d.p, X: images, Matrix: d.matrix,
+		Signal: d.model.Prior(), Gain: d.model.GainPrior(), NoiseVar: d.model.NoiseVar,
+	}
+	instance, err := t.Draw(d.seed)
+	if err != nil {
+		return &console.Exit{Code: console.WrongUsage, Err: err}
+	}
+	d.Note("solving: %d images of %d×%d pixels from %d sensors with gains unknown within a factor of %.3g",
+		d.p, sandalSide, sandalSide, t.M, d.model.SRange[1]/d.model.SRange[0])
+
+	start := time.Now()
+	ctx, stop := console.Interruptible()
+	defer stop()
+	found, err := d.solveAll(ctx, instance)
+	if err != nil {
+		return err
+	}
+	found.wall = time.Since(start)
+	return d.finish(t, found)
+}
+
+// loadSandals returns the first p images as columns.
+func loadSandals(p int) (*mat.Dense, error) {
+	pixels, err := embeddedPixels()
+	if err != nil {
+		return nil, fmt.Errorf("the program is damaged: %w", err)
+	}
+	x := mat.NewDense(sandalSize, p, nil)
+	for k := range p {
+		for i := range sandalSize {
+			x.Set(i, k, float64(pixels[k*sandalSize+i])/sandalScale)
+		}
+	}
+	return x, nil
+}
+
+// embeddedPixels are the bytes of the array images. The file is always the same
+// one, so all there is to its header is its length.
+func embeddedPixels() ([]byte, error) {
+	archive, err := zip.NewReader(bytes.NewReader(sandals), int64(len(sandals)))
+	if err != nil {
+		return nil, err
+	}
+	f, err := archive.Open("images.npy")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	header := 10 + int(binary.LittleEndian.Uint16(content[8:]))
+	pixels := content[header:]
+	if len(pixels) != sandalCount*sandalSize {
+		return nil, fmt.Errorf("%d pixels, expected %d", len(pixels), sandalCount*sandalSize)
+	}
+	return pixels, nil
+}
+
+// answer is one way of reading the same readings.
+type answer struct {
+	name string
+	res  *calamp.Result
+	calamp.Metrics
+	nmse float64 // scale corrected
+}
+
+// findings are all answers; only the first is there when interrupted.
+type findings struct {
+	instance *teacher.Instance
+	answers  []answer // blind, gains ignored, gains known
+	wall     time.Duration
+}
+
+func (f *findings) blind() answer { return f.answers[0] }
+
+// solveAll solves blindly, then as if gains were all the same, then with the
+// true ones.
+func (d *demo) solveAll(ctx context.Context, in *teacher.Instance) (*findings, error) {
+	blind := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.prior.Of(&d.model), Channel: d.model.Channel()}
+	ignored, err := baseline.Ignoring(blind)
+	if err != nil {
+		return nil, err
+	}
+	oracle, err := baseline.Knowing(blind, in.Truth.S)
+	if err != nil {
+		return nil, err
+	}
+	tasks := []struct {
+		name    string
+		problem *calamp.Problem
+	}{{"blind", blind}, {"gains ignored", ignored}, {"gains known", oracle}}
+	f := &findings{instance: in}
+	for _, task := range tasks {
+		res, err := runSolver(ctx, d.Console, task.name, task.problem, d.solver.Options())
+		if err != nil && ctx.Err() == nil {
+			return nil, &console.Exit{Code: console.WrongUsage, Err: err}
+		}
+		if len(f.answers) == 0 || ctx.Err() == nil {
+			f.answers = append(f.answers, newAnswer(task.name, res, in.Truth))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return f, nil
+}
+
+func newAnswer(name string, res *calamp.Result, truth calamp.Truth) answer {
+	a := answer{name: name, res: res, Metrics: calamp.Score(res.X, res.S, truth)}
+	rows, columns := truth.X.Dims()
+	norm := mat.Norm(truth.X, 2)
+	a.nmse = a.XMSEScaled * float64(rows*columns) / (norm * norm)
+	return a
+}
+
+// finish writes the report and prints the table.
+func (d *demo) finish(t teacher.Teacher, f *findings) error {
+	res := f.blind().res
+	showWarnings(d.Console, res)
+	wrote := d.report != ""
+	if wrote {
+		err := d.Write(d.report, func(w io.Writer) error { return report.Write(w, d.reportOf(t, f)) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.print(t, f, wrote); err != nil {
+		return err
+	}
+	if err := ending(res, &d.solver, false); err != nil {
+		return err
+	}
+	if len(f.answers) < 3 {
+		return &console.Exit{Code: console.Interrupted, Err: fmt.Errorf("interrupted: not all baselines were solved")}
+	}
+	return nil
+}
+
+func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
+	blind := f.blind()
+	r := report.Report{
+		Title:   "Sandals seen by sensors of unknown gain",
+		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.StorageName(f.instance.W.Storage())},
+		Model:   slices.Concat(d.prior.Fields(), d.model.Fields()), Options: d.solver.Fields(),
+		Result: blind.res, Truth: f.instance.Truth,
+		Metrics:    blind.fields(true),
+		ImageShape: [2]int{sandalSide, sandalSide},
+		Version:    console.BuildVersion().Version, Command: d.CommandLine(),
+	}
+	for _, a := range f.answers[1:] {
+		r.Baselines = append(r.Baselines, report.Baseline{Name: a.name, X: a.res.X, Metrics: a.fields(false)})
+	}
+	return r
+}
+
+// fields is the scores in words, for the report.
+func (a *answer) fields(withGains bool) []report.Field {
+	all := []report.Field{
+		{Name: "MSE of x, scale corrected", Value: console.Short(a.XMSEScaled)},
+		{Name: "Relative to the images' power", Value: console.Short(a.nmse)},
+		{Name: "1 − correlation of x", Value: console.Short(a.XOneMinusNCC)},
+	}
+	if withGains {
+		all = append(all,
+			report.Field{Name: "MSE of s, scale corrected", Value: console.Short(a.SMSEScaled)},
+			report.Field{Name: "1 − correlation of s, centred", Value: console.Short(a.SOneMinusCNCC)},
+		)
+	}
+	return all
+}
+
+// gains are the errors of s, relative to its mean, and the error bars stated
+// for them before and after the readings.
+type gains struct {
+	Error  float64 `json:"s_error"`
+	Stated float64 `json:"s_sd"`
+	Before float64 `json:"s_sd_prior"`
+}
+
+func (d *demo) gains(f *findings) gains {
+	blind := f.blind()
+	mean, variance := d.model.GainPrior().Moments()
+	total := 0.0
+	for _, v := range blind.res.SVar {
+		total += v
+	}
+	return gains{
+		Error:  math.Sqrt(blind.SMSEScaled) / mean,
+		Stated: math.Sqrt(total/float64(len(blind.res.SVar))) / mean,
+		Before: math.Sqrt(variance) / mean,
+	}
+}
+
+func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
+	if d.json {
+		return d.PrintJSON(d.toJSON(t, f, wrote))
+	}
+	res := f.blind().res
+	var text console.Summary
+	text.Line("images", "%d of %d×%d pixels, from %s (α = %.3g), s in [%g, %g], noise variance %g",
+		t.P, sandalSide, sandalSide, console.Plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
+	text.Line("told", "%s: not fitted to these images", d.prior.Words(&d.model))
+	text.Line("status", "%v: %s", res.Status, res.Reason)
+	d.table(&text, f)
+	if wrote {
+		text.Line("report", "%s", d.report)
+	}
+	out := d.Stdout
+	if d.report == "-" {
+		out = d.Stderr
+	}
+	_, err := fmt.Fprint(out, text.String())
+	return err
+}
+
+// table compares the answers.
+func (d *demo) table(text *console.Summary, f *findings) {
+	text.WriteString("\n")
+	row := func(cells ...any) { fmt.Fprintf(text, "%-14s %10s %10s %10s %11s %8s\n", cells...) }
+	row("", "MSE of x", "relative", "1-ncc", "iterations", "time")
+	for _, a := range f.answers {
+		row(a.name, console.Brief(a.XMSEScaled), console.Brief(a.nmse), console.Brief(a.XOneMinusNCC), strconv.Itoa(a.res.Iterations), fmt.Sprintf("%.2f s", a.res.Wall.Seconds()))
+	}
+	g := d.gains(f)
+	text.WriteString("\n")
+	text.Line("gains", "typical error %s, stated ±%s, before the readings ±%s", console.Percent(g.Error), console.Percent(g.Stated), console.Percent(g.Before))
+	text.Line("scale", "off by %s, stated ±%s; the errors above are after correcting it", console.Percent(math.Abs(f.blind().Scale-1)), console.Percent(f.blind().res.ScaleSD))
+	text.Line("time", "%.2f s for all", f.wall.Seconds())
+}
+
+// demoJSON is what demo prints with --json.
+type demoJSON struct {
+	M int `json:"m"`
+	N int `json:"n"`
+	P int `json:"p"`
+	option.SignalPrior
+	Model   option.Model       `json:"model"`
+	Options option.OptionsJSON `json:"options"`
+	Answers []answerJSON       `json:"answers"`
+	gains
+	Scale    *float64         `json:"scale,omitempty"`
+	ScaleSD  *float64         `json:"scale_sd,omitempty"`
+	Warnings []calamp.Warning `json:"warnings"`
+	WallS    float64          `json:"wall_s"`
+	Report   string           `json:"report,omitempty"`
+}
+
+type answerJSON struct {
+	Name       string        `json:"name"`
+	Status     calamp.Status `json:"status"`
+	Iterations int           `json:"iterations"`
+	WallS      float64       `json:"wall_s"`
+	MSE        *float64      `json:"x_mse_scaled,omitempty"`
+	NMSE       *float64      `json:"x_nmse_scaled,omitempty"`
+	NCC        *float64      `json:"x_one_minus_ncc,omitempty"`
+}
+
+func (d *demo) toJSON(t teacher.Teacher, f *findings, wrote bool) demoJSON {
+	blind := f.blind()
+	j := demoJSON{
+		M: t.M, N: t.N, P: t.P, SignalPrior: d.prior, Model: d.model, Options: d.solver.JSON(), gains: d.gains(f),
+		Scale: console.Known(blind.Scale), ScaleSD: console.Known(blind.res.ScaleSD),
+		Warnings: console.OrEmpty(blind.res.Warnings), WallS: f.wall.Seconds(),
+	}
+	for _, a := range f.answers {
+		j.Answers = append(j.Answers, answerJSON{
+			a.name, a.res.Status, a.res.Iterations, a.res.Wall.Seconds(),
+			console.Known(a.XMSEScaled), console.Known(a.nmse), console.Known(a.XOneMinusNCC),
+		})
+	}
+	if wrote {
+		j.Report = d.report
+	}
+	return j
+}

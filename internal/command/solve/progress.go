@@ -1,0 +1,54 @@
+package solve
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+// runSolver runs the solver with a progress bar.
+func runSolver(ctx context.Context, a *console.Console, what string, p *calamp.Problem, opt *calamp.Options) (*calamp.Result, error) {
+	bar := a.Progress()
+	defer bar.Done()
+	showIterations(bar, opt, what)
+	return calamp.Solve(ctx, p, opt)
+}
+
+// showIterations shows a run's iterations on the bar, which never goes back.
+func showIterations(bar *console.Progress, opt *calamp.Options, what string) {
+	if bar == nil {
+		return
+	}
+	best := 0.0
+	opt.Progress = func(it calamp.Iteration) {
+		best = max(best, fractionDone(it, opt))
+		bar.Show(fmt.Sprintf("%s, iteration %d, change %.0e", what, it.Index, it.Change), best)
+	}
+}
+
+// fractionDone is how far a run is on its way to the iteration limit, or to
+// convergence if that is nearer: the change falls geometrically, in general.
+func fractionDone(it calamp.Iteration, opt *calamp.Options) float64 {
+	done := float64(it.Index) / float64(opt.MaxIter)
+	if opt.Tol >= 0 && it.Change > 0 && it.Change < 1 {
+		target := opt.Tol
+		if target == 0 {
+			target = usualChange
+		}
+		done = max(done, math.Log(it.Change)/math.Log(target))
+	}
+	return done
+}
+
+// usualChange is where runs with the default tolerance mostly end.
+const usualChange = 1e-9
+
+// showWarnings tells what a run warns of.
+func showWarnings(a *console.Console, res *calamp.Result) {
+	for _, w := range res.Warnings {
+		a.Warn("%s: %s", w.Code, w.Message)
+	}
+}

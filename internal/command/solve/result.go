@@ -1,0 +1,85 @@
+package solve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
+)
+
+// resultJSON is what solve prints with --json.
+type resultJSON struct {
+	Status             calamp.Status      `json:"status"`
+	Reason             string             `json:"reason"`
+	Iterations         int                `json:"iterations"`
+	WallS              float64            `json:"wall_s"`
+	facts.Size                            // m, n, p, alpha, missing_readings
+	option.SignalPrior                    // prior, components
+	Model              option.Model       `json:"model"`
+	Options            option.OptionsJSON `json:"options"`
+	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
+	MeansRemoved       bool               `json:"means_removed"`
+	ScaleSD            *float64           `json:"scale_sd,omitempty"`
+	LogEvidence        *float64           `json:"log_evidence,omitempty"`
+	Storage            string             `json:"w_storage"`
+	Warnings           []calamp.Warning   `json:"warnings"`
+	ConvergedSignals   int                `json:"converged_signals"`
+	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
+	Compare            comparisons        `json:"compare,omitempty"`
+	Written            []string           `json:"written"`
+}
+
+// print tells what was found, to standard output unless a file goes there.
+func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparisons, written []string) error {
+	if s.json {
+		return s.PrintJSON(resultJSON{
+			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
+			MeansRemoved: res.MeansRemoved,
+			ScaleSD:      console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Storage: res.Storage,
+			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
+			Metrics: facts.MetricsOf(res, data.Truth), Compare: others, Written: console.OrEmpty(written),
+		})
+	}
+	var text console.Summary
+	text.Line("problem", "%v", facts.SizeOf(data))
+	text.Line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
+	if learned := slices.Concat(s.prior.LearnedNames(), s.model.Learned); len(learned) > 0 {
+		text.Line("model", "%s, %s; %s learned", s.prior.Words(&s.model), s.model.ChannelWords(), strings.Join(learned, ", "))
+	}
+	if res.MeansRemoved {
+		text.Line("matrix", "%s", facts.MeansRemoved)
+	}
+	calibrationLines(&text, res, s.model)
+	facts.BrokenLines(&text, res)
+	facts.TruthLines(&text, facts.MetricsOf(res, data.Truth))
+	others.table(&text)
+	if len(written) > 0 {
+		text.Line("written", "%s", strings.Join(written, ", "))
+	} else if s.out == "" {
+		text.Line("written", "no result: give -o R.npz to keep it")
+	}
+	out := s.Stdout
+	if s.outputs().TakesStdout() {
+		if s.Quiet {
+			return nil
+		}
+		out = s.Stderr
+	}
+	_, err := fmt.Fprint(out, text.String())
+	return err
+}
+
+func calibrationLines(s *console.Summary, res *calamp.Result, m option.Model) {
+	mean, variance := m.GainPrior().Moments()
+	s.Line("gains", "typical uncertainty ±%s, before the readings ±%s",
+		console.Percent(facts.TypicalGainSD(res)), console.Percent(math.Sqrt(variance)/mean))
+	s.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(res.ScaleSD))
+}

@@ -1,0 +1,268 @@
+// Package solve is the commands that recover signals and gains from readings:
+// calamp solve and calamp demo.
+package solve
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/report"
+)
+
+// solve is one call of calamp solve.
+type solve struct {
+	*console.Console
+	model  option.Model
+	prior  option.SignalPrior
+	solver option.Solver
+	anchor calamp.Anchor
+	faults option.Faults
+	parts  option.Parts
+	out    string
+	trace  string
+	report string
+	json   bool
+	others bool        // --compare
+	memory memory.Size // for W
+}
+
+// Command is calamp solve.
+func Command(a *console.Console) *cobra.Command {
+	s := &solve{Console: a, model: option.DefaultModel, solver: option.NewSolver()}
+	cmd := &cobra.Command{
+		Use:   "solve P.npz",
+		Short: "Recover signals and calibration from readings",
+		Long: `Recover signals and calibration from the readings of a problem file.
+
+A problem is a .npz with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
+is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
+reported. Or give --matrix and --readings. P.npz can be - for standard input.
+
+The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
+scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s. The
+readings do not determine the common scale of x and s: it comes from the model
+flags, and scale_sd says how well, or from --anchor.
+
+A model flag that is auto is learned from the readings, and printed with the
+result. When none of --density, --signal-mean, --signal-var and --noise-var is
+given, all four are auto; when no model flag is given, --s-range is, too, and the
+middle of the range is then 1. Otherwise what is not given is assumed, and the
+command says so: density 0.2, mean 0, variance 1, s in [0.95, 1.05], noise 1e-6.
+
+--damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
+exactly t iterations of it.`,
+		Example: `  calamp solve P.npz -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
+  calamp solve --matrix W.npy --readings Y.csv -o R.npz --report R.html`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("solve takes one problem file, found %d: %s", len(args), strings.Join(args, ", "))
+			}
+			return nil
+		},
+		ValidArgsFunction: option.CompleteFiles("npz"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Flags(), args) },
+	}
+	flags := cmd.Flags()
+	option.Output(flags, &s.out, "write the result to this .npz; - for standard output")
+	s.parts.Register(flags, "the matrix W (.npy), in place of P.npz")
+	s.model.RegisterLearnable(flags, option.ModelFlags...)
+	flags.Var(option.Anchor(&s.anchor), "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
+	s.prior.Register(flags, option.GaussBernoulli)
+	s.prior.RegisterLearnable(flags)
+	s.solver.Register(flags)
+	s.faults.Register(flags)
+	s.memory = memory.Total() / 2
+	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
+	flags.Lookup("memory").DefValue = "0"
+	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
+	option.Report(flags, &s.report, "write a report to this .html")
+	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
+	option.JSON(flags, &s.json, "the summary")
+	return cmd
+}
+
+func (s *solve) outputs() console.Outputs {
+	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report)}
+}
+
+func (s *solve) run(flags *pflag.FlagSet, args []string) error {
+	s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain())
+	if err := errors.Join(s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
+		return err
+	}
+	if err := s.checkInputs(args); err != nil {
+		return err
+	}
+	if err := s.outputs().Check(s.json, append(args, s.parts.Matrix, s.parts.Readings)...); err != nil {
+		return err
+	}
+	data, err := s.load(args)
+	if err != nil {
+		return err
+	}
+	defer data.Close()
+	_, p := data.Y.Dims()
+	if err := s.model.CheckRange(flags, p); err != nil {
+		return err
+	}
+	if err := s.solver.Check(&s.model, p); err != nil {
+		return err
+	}
+	ctx, stop := console.Interruptible()
+	defer stop()
+	if text := s.model.Intention(flags); text != "" {
+		s.Note("%s", text)
+	}
+	if err := s.model.Guess(data.W, data.Y); err != nil {
+		return fmt.Errorf("%s: %w", s.source(args), err)
+	}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
+	opt := s.solver.Options()
+	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor
+	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
+	if _, failed := errors.AsType[*operator.ReadError](err); failed {
+		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
+	}
+	if err != nil && (res == nil || ctx.Err() == nil) {
+		return console.Usage("%s: %w", s.source(args), err)
+	}
+	s.model.TakeResult(res)
+	s.prior.TakeResult(res.Prior)
+	showWarnings(s.Console, res)
+	var others comparisons
+	if s.others && err == nil {
+		problem.Prior, problem.Channel = s.prior.Of(&s.model), s.model.Channel() // as learned
+		others, err = s.compare(ctx, data, problem, res)
+	}
+	written, failed := s.writeAll(data, res, others)
+	if err := errors.Join(failed, s.print(data, res, others, written)); err != nil {
+		return err
+	}
+	if res.Status != calamp.Cancelled && err != nil {
+		return console.Interruption(ctx, nil, "not all of --compare was done")
+	}
+	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
+}
+
+// blameAssumed adds to a run that did not converge what could be the reason.
+func (s *solve) blameAssumed(ending error) error {
+	e, ok := errors.AsType[*console.Exit](ending)
+	if !ok || e.Code != console.NotConverged || len(s.model.Assumed) == 0 {
+		return ending
+	}
+	return e.WithHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), option.AutoWord)
+}
+
+// checkInputs wants exactly one way of giving a problem.
+func (s *solve) checkInputs(args []string) error {
+	parts := s.parts.Matrix != "" || s.parts.Readings != ""
+	switch {
+	case len(args) == 1 && parts:
+		return console.Usage("the problem comes from %s, or from --matrix and --readings, not from both", args[0])
+	case parts && s.parts.Readings == "":
+		return console.Usage("--matrix needs --readings with it")
+	case parts && s.parts.Matrix == "":
+		return console.Usage("--readings needs --matrix with it")
+	case len(args) == 0 && !parts:
+		return console.Usage("no problem to solve").WithHint("calamp solve P.npz, or calamp solve --matrix W.npy --readings Y.csv; calamp simulate makes problems")
+	}
+	return nil
+}
+
+// source is the problem in messages.
+func (s *solve) source(args []string) string {
+	switch {
+	case len(args) == 0:
+		return s.parts.Matrix + ", " + s.parts.Readings
+	case args[0] == "-":
+		return stdinName
+	}
+	return args[0]
+}
+
+const stdinName = "standard input"
+
+func (s *solve) load(args []string) (*dataset.Problem, error) {
+	switch {
+	case len(args) == 0:
+		return dataset.OpenParts(s.parts.Matrix, s.parts.Readings, int64(s.memory))
+	case args[0] == "-":
+		return dataset.Read(s.Stdin, stdinName)
+	}
+	return dataset.Load(args[0])
+}
+
+// writeAll writes the files that were asked for, and returns their names. One
+// that fails does not keep the others from being written.
+func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others comparisons) (written []string, err error) {
+	files := []struct {
+		path  string
+		write func() error
+	}{
+		{s.out, func() error { return dataset.SaveResult(s.out, res) }},
+		{s.trace, func() error {
+			return s.Write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
+		}},
+		{s.report, func() error {
+			return s.Write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res, others)) })
+		}},
+	}
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		if e := f.write(); e != nil {
+			err = errors.Join(err, e)
+		} else if f.path != "-" {
+			written = append(written, f.path)
+		}
+	}
+	return written, err
+}
+
+func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
+	size := facts.SizeOf(data)
+	return report.Report{
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.StorageName(res.Storage)},
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
+		Result: res, Truth: data.Truth,
+		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
+		Baselines: others.baselines(),
+		Version:   console.BuildVersion().Version, Command: s.CommandLine(),
+	}
+}
+
+// ending is how a run's status ends the command.
+func ending(res *calamp.Result, options *option.Solver, wrote bool) error {
+	e := &console.Exit{}
+	switch res.Status {
+	case calamp.Converged:
+		return nil
+	case calamp.NotConverged:
+		if options.Exactly() {
+			return nil
+		}
+		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("not converged: %s", res.Reason)}
+	case calamp.Diverged:
+		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("diverged: %s", res.Reason)}
+	case calamp.Cancelled:
+		e = &console.Exit{Code: console.Interrupted, Err: fmt.Errorf("interrupted: %s", res.Reason)}
+	}
+	if wrote {
+		e.Hint = "the estimates so far were written; the array converged says which signals to trust"
+	}
+	return e
+}

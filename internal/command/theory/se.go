@@ -1,0 +1,444 @@
+package theory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+)
+
+// se is one call of calamp se offline or calamp se online.
+type se struct {
+	theory
+	online     bool
+	iterations int
+	exactly    bool // --iterations was given
+	tol        float64
+	fixedPoint bool
+	sensors    int
+	seed       uint64
+	overlay    string
+	overTruth  string
+}
+
+// SECommand is calamp se.
+func SECommand(a *console.Console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "se offline|online",
+		Short: "Predict the errors that AMP will reach: state evolution",
+		Long: `Predict, before any reading is taken, the mean square errors of cal-AMP on signals
+and calibration, iteration by iteration, for large random matrices: state
+evolution, by quadrature.`,
+		Example: `  calamp se offline --alpha 0.6 --p 2 --density 0.2 --noise-var 1e-8 --plot SE.svg
+  calamp se online --alpha 0.6 --p 10 --density 0.2 --noise-var 1e-8 --csv`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return console.Usage("of what?").WithHint("calamp se offline, all signals at once, or calamp se online, one after the other")
+			}
+			return console.Usage("unknown state evolution %q, expected offline or online", args[0])
+		},
+	}
+	cmd.AddCommand(seMode(a, false), seMode(a, true))
+	for _, c := range cmd.Commands() {
+		c.Flags().SortFlags = false
+	}
+	return cmd
+}
+
+const seAbout = `
+The model flags say what is true. A solver that is told something else is
+predicted too: --assume-density and the like; then mse_x_scaled is the error
+after the best common factor, v the variance that the solver believes in, and
+q, m, q_hat, chi_hat are the other order parameters.
+
+--overlay draws AMP over the prediction: the trace of calamp solve --trace, whose
+posterior variances are the errors when the model is right; a table with columns
+%s, mse_x, mse_s and, for error bars, mse_x_err, mse_s_err; or a result R.npz,
+with its posterior variances, or with --truth P.npz its errors after the best
+common factor.`
+
+func seMode(a *console.Console, online bool) *cobra.Command {
+	s := &se{theory: newTheory(a), online: online, iterations: 50, tol: 1e-8, sensors: 100000}
+	name, what, index, signals := "offline", "all signals at once", "iteration", "signals, P"
+	long := `Predict cal-AMP on all signals at once. The columns of --csv are
+
+  iteration,mse_x,m_hat,mse_s
+
+with mse_x after the iteration, and mse_s of the s found during it. --json has an
+estimate of the error of every number.
+`
+	if online {
+		name, what, index, signals = "online", "one signal after the other", "sample", "samples, one after the other"
+		s.iterations, s.tol = 200, 1e-6
+		long = `Predict online cal-AMP: signals come one after the other, and each inherits what
+the ones before taught of the gains. The columns of --csv are
+
+  sample,iteration,mse_x,m_hat,mse_s
+
+Every sample is iterated until it has converged; with --iterations T, exactly T
+times. What is random in a sensor's past is sampled, by a quasi-Monte Carlo
+method: --json has standard errors.
+`
+	}
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: "Predict cal-AMP on " + what,
+		Long:  long + fmt.Sprintf(seAbout, index),
+		Args:  console.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
+	}
+	flags := cmd.Flags()
+	s.registerSize(flags, signals)
+	s.truth.Register(flags)
+	flags.BoolVar(&s.knownGains, "known-gains", false, "the gains are known: ordinary compressed sensing")
+	flags.Var(option.Count(&s.iterations, 1), "iterations", "iterations")
+	if online {
+		flags.Lookup("iterations").Usage = "iterations of each sample, exactly; by default until it has converged, at most"
+		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative distance to the fixed point at which a sample has converged")
+		flags.Var(option.Count(&s.sensors, 16), "sensors", "sensors that are sampled when the solver is told something else")
+		option.Seed(flags, &s.seed, "seed of what is sampled")
+	} else {
+		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
+		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
+	}
+	s.registerTold(flags)
+	s.registerOutputs(flags)
+	flags.StringVar(&s.overlay, "overlay", "", "draw AMP over the prediction: a trace or table .csv, or a result .npz")
+	flags.StringVar(&s.overTruth, "truth", "", "the problem .npz whose X0 and s0 are the truth of an overlaid .npz")
+	return cmd
+}
+
+func (s *se) run(flags *pflag.FlagSet) error {
+	s.exactly = option.Given(flags, "iterations")
+	if err := s.complete(flags); err != nil {
+		return err
+	}
+	if err := s.checkSize(); err != nil {
+		return err
+	}
+	if err := s.checkOutputs(s.overlay, s.overTruth); err != nil {
+		return err
+	}
+	drawn, err := s.loadOverlay()
+	if err != nil {
+		return err
+	}
+	ctx, stop := console.Interruptible()
+	defer stop()
+	s.noteAssumptions(flags)
+	res, err := s.predict(ctx)
+	if err != nil && ctx.Err() == nil {
+		return &console.Exit{Code: console.WrongUsage, Err: err}
+	}
+	if err := s.put(res, drawn); err != nil {
+		return err
+	}
+	return s.ending(ctx, res)
+}
+
+// prediction is what came out, offline with a single sample.
+type prediction struct {
+	samples []predicted
+	fixed   *predicted // of one step
+	cut     bool       // a number was not finite, and the rest is left out
+}
+
+// predicted is the iteration of one sample.
+type predicted struct {
+	steps     []evolution.Overlaps
+	converged bool
+}
+
+// stepsOf puts matched state evolution into the form of the general one, where
+// only these three are used.
+func stepsOf(steps []evolution.Step) []evolution.Overlaps {
+	out := make([]evolution.Overlaps, len(steps))
+	for i, s := range steps {
+		out[i] = evolution.Overlaps{MSEX: s.MSEX, MHat: s.MHat, MSES: s.MSES}
+	}
+	return out
+}
+
+func (s *se) predict(ctx context.Context) (*prediction, error) {
+	bar := s.Progress()
+	defer bar.Done()
+	res := &prediction{}
+	var err error
+	if s.online {
+		err = s.predictOnline(ctx, res, bar)
+	} else {
+		err = s.predictOffline(ctx, res, bar)
+	}
+	res.truncate()
+	return res, err
+}
+
+func (s *se) predictOffline(ctx context.Context, res *prediction, bar *console.Progress) error {
+	opt := &evolution.Options{Iterations: s.iterations, Tol: s.tol, Progress: func(done int) {
+		bar.Show(fmt.Sprintf("state evolution, iteration %d", done), float64(done)/float64(s.iterations))
+	}}
+	var steps []evolution.Overlaps
+	var err error
+	if s.mismatched {
+		steps, err = evolution.OfflineMismatched(ctx, s.mismatch(), opt)
+	} else {
+		var t *evolution.Trajectory
+		if t, err = evolution.Offline(ctx, s.matched(), opt); t != nil {
+			steps = stepsOf(t.Steps)
+		}
+	}
+	if len(steps) > 0 {
+		res.samples = []predicted{{steps: steps}}
+	}
+	if err != nil || !s.fixedPoint {
+		return err
+	}
+	bar.Show("fixed point", 0.99)
+	return s.predictEnd(ctx, res)
+}
+
+// predictEnd finds the fixed point.
+func (s *se) predictEnd(ctx context.Context, res *prediction) error {
+	opt := &evolution.Options{Tol: s.tol}
+	if s.mismatched {
+		o, ok, err := evolution.FixedPointMismatched(ctx, s.mismatch(), opt)
+		res.fixed = &predicted{[]evolution.Overlaps{o}, ok}
+		return err
+	}
+	p, err := evolution.FixedPoint(ctx, s.matched(), opt)
+	if p != nil {
+		res.fixed = &predicted{stepsOf([]evolution.Step{p.Step}), p.Converged}
+	}
+	return err
+}
+
+func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Progress) error {
+	progress := func(sample, iteration int) {
+		bar.Show(fmt.Sprintf("state evolution, sample %d, iteration %d", sample, iteration), float64(sample-1)/float64(s.p))
+	}
+	if s.mismatched {
+		return s.sampleOnline(ctx, res, progress)
+	}
+	samples, err := evolution.Online(ctx, s.matched(), &evolution.OnlineOptions{
+		Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Progress: progress,
+	})
+	for _, sample := range samples {
+		res.samples = append(res.samples, predicted{stepsOf(sample.Steps), sample.Converged})
+	}
+	return err
+}
+
+// sampleOnline is the stream of a solver that is told something else. It makes
+// a fixed number of iterations: errors that are sampled do not settle to a
+// tolerance.
+func (s *se) sampleOnline(ctx context.Context, res *prediction, progress func(sample, iteration int)) error {
+	iterations := 50
+	if s.exactly {
+		iterations = s.iterations
+	}
+	samples, err := evolution.OnlineMismatched(ctx, s.mismatch(), &evolution.MonteCarloOptions{
+		Samples: s.sensors, Iterations: iterations, Seed: s.seed, Progress: progress,
+	})
+	for _, steps := range samples {
+		res.samples = append(res.samples, predicted{steps, true})
+	}
+	return err
+}
+
+// truncate leaves out what comes after a number that is not finite.
+func (r *prediction) truncate() {
+	for i := range r.samples {
+		for j, o := range r.samples[i].steps {
+			if !finite(o.MSEX, o.MHat, o.MSES, o.Q, o.M, o.V, o.QHat, o.ChiHat) {
+				r.cut = true
+				r.samples[i].steps = r.samples[i].steps[:j]
+				r.samples = r.samples[:i+1]
+				return
+			}
+		}
+	}
+}
+
+// steps counts all iterations.
+func (r *prediction) steps() int {
+	total := 0
+	for _, p := range r.samples {
+		total += len(p.steps)
+	}
+	return total
+}
+
+// ending is how the command ends after everything has been written.
+func (s *se) ending(ctx context.Context, res *prediction) error {
+	notConverged := func(format string, args ...any) error {
+		return &console.Exit{Code: console.NotConverged, Err: fmt.Errorf(format, args...)}
+	}
+	if ctx.Err() != nil {
+		return console.Interruption(ctx, nil, fmt.Sprintf("%s done, %s in all", console.Plural(len(res.samples), "sample"), console.Plural(res.steps(), "iteration")))
+	}
+	if res.cut {
+		return notConverged("the iteration ran away: what comes after iteration %d is not finite", res.steps())
+	}
+	if res.fixed != nil && !res.fixed.converged {
+		return notConverged("the fixed point was not found to the tolerance %g", s.tol)
+	}
+	for k, p := range res.samples {
+		if s.online && !p.converged && !s.exactly {
+			return notConverged("sample %d had not converged after %d iterations", k+1, len(p.steps))
+		}
+	}
+	return nil
+}
+
+func (s *se) put(res *prediction, drawn *overlay) error {
+	return s.writeAll(s.table(res), func() figure.Figure { return s.figure(res, drawn) }, s.object(res), s.summary(res))
+}
+
+// row is one iteration, in the order of the header.
+func (s *se) row(o evolution.Overlaps) []float64 {
+	row := []float64{o.MSEX.Value, o.MHat.Value, o.MSES.Value}
+	if s.mismatched {
+		row = append(row, s.scaled(o).Value, o.Q.Value, o.M.Value, o.V.Value, o.QHat.Value, o.ChiHat.Value)
+	}
+	return row
+}
+
+// scaled is the error after the best common factor.
+func (s *se) scaled(o evolution.Overlaps) evolution.Number {
+	return o.MSEXScaled(s.belief(&s.truth).Truth().SecondMoment())
+}
+
+// table has a row for each iteration; on the screen, online, for each sample.
+func (s *se) table(res *prediction) console.Table {
+	t := console.Table{Header: []string{"iteration", "mse_x", "m_hat", "mse_s"}}
+	if s.online {
+		t.Header = append([]string{"sample"}, t.Header...)
+	}
+	if s.mismatched {
+		t.Header = append(t.Header, "mse_x_scaled", "q", "m", "v", "q_hat", "chi_hat")
+	}
+	lastOnly := s.online && !s.csv && s.out == ""
+	for k, p := range res.samples {
+		for i, o := range p.steps {
+			if lastOnly && i < len(p.steps)-1 {
+				continue
+			}
+			row := append([]float64{float64(i + 1)}, s.row(o)...)
+			if s.online {
+				row = append([]float64{float64(k + 1)}, row...)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+// summary comes after the table.
+func (s *se) summary(res *prediction) string {
+	var text console.Summary
+	if res.fixed != nil {
+		o := res.fixed.steps[0]
+		text.Line("fixed point", "mse_x %v, m_hat %v, mse_s %v", o.MSEX, o.MHat, o.MSES)
+	}
+	return text.String()
+}
+
+// stepJSON is one iteration, with an estimate of the error of each number.
+type stepJSON struct {
+	Iteration int     `json:"iteration,omitempty"`
+	MSEX      float64 `json:"mse_x"`
+	MSEXErr   float64 `json:"mse_x_err"`
+	MHat      float64 `json:"m_hat"`
+	MHatErr   float64 `json:"m_hat_err"`
+	MSES      float64 `json:"mse_s"`
+	MSESErr   float64 `json:"mse_s_err"`
+	*overlapsJSON
+}
+
+type overlapsJSON struct {
+	MSEXScaled    float64 `json:"mse_x_scaled"`
+	MSEXScaledErr float64 `json:"mse_x_scaled_err"`
+	Q             float64 `json:"q"`
+	QErr          float64 `json:"q_err"`
+	M             float64 `json:"m"`
+	MErr          float64 `json:"m_err"`
+	V             float64 `json:"v"`
+	VErr          float64 `json:"v_err"`
+	QHat          float64 `json:"q_hat"`
+	QHatErr       float64 `json:"q_hat_err"`
+	ChiHat        float64 `json:"chi_hat"`
+	ChiHatErr     float64 `json:"chi_hat_err"`
+}
+
+func (s *se) step(iteration int, o evolution.Overlaps) stepJSON {
+	j := stepJSON{
+		Iteration: iteration,
+		MSEX:      o.MSEX.Value, MSEXErr: o.MSEX.Err, MHat: o.MHat.Value, MHatErr: o.MHat.Err,
+		MSES: o.MSES.Value, MSESErr: o.MSES.Err,
+	}
+	if s.mismatched {
+		scaled := s.scaled(o)
+		j.overlapsJSON = &overlapsJSON{
+			scaled.Value, scaled.Err, o.Q.Value, o.Q.Err, o.M.Value, o.M.Err, o.V.Value, o.V.Err,
+			o.QHat.Value, o.QHat.Err, o.ChiHat.Value, o.ChiHat.Err,
+		}
+	}
+	return j
+}
+
+type sampleJSON struct {
+	Sample    int        `json:"sample"`
+	Converged bool       `json:"converged"`
+	Steps     []stepJSON `json:"iterations"`
+}
+
+type fixedJSON struct {
+	stepJSON
+	Converged bool `json:"converged"`
+}
+
+// seJSON is what se prints with --json.
+type seJSON struct {
+	Kind       string        `json:"kind"`
+	Alpha      float64       `json:"alpha"`
+	P          int           `json:"p"`
+	Model      option.Model  `json:"model"`
+	Told       *option.Model `json:"assumed_model,omitempty"`
+	KnownGains bool          `json:"known_gains"`
+	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
+	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
+	FixedPoint *fixedJSON    `json:"fixed_point,omitempty"`
+	Written    []string      `json:"written"`
+}
+
+func (s *se) object(res *prediction) seJSON {
+	j := seJSON{
+		Kind: "offline", Alpha: s.alpha, P: s.p, Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains,
+		Written: s.written(),
+	}
+	stepsJSON := func(p predicted) []stepJSON {
+		list := []stepJSON{}
+		for i, o := range p.steps {
+			list = append(list, s.step(i+1, o))
+		}
+		return list
+	}
+	if res.fixed != nil && finite(res.fixed.steps[0].MSEX, res.fixed.steps[0].MHat, res.fixed.steps[0].MSES) {
+		j.FixedPoint = &fixedJSON{s.step(0, res.fixed.steps[0]), res.fixed.converged}
+	}
+	if s.online {
+		j.Kind = "online"
+		for k, p := range res.samples {
+			j.Samples = append(j.Samples, sampleJSON{k + 1, p.converged, stepsJSON(p)})
+		}
+	} else if len(res.samples) > 0 {
+		j.Steps = stepsJSON(res.samples[0])
+	}
+	return j
+}

@@ -1,0 +1,197 @@
+// Package theory is the commands that predict, without any readings: calamp se,
+// free-energy and threshold.
+package theory
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+)
+
+// theory is what the commands that predict have in common: the model, and a
+// table that is printed, written and drawn.
+type theory struct {
+	*console.Console
+	truth option.Model
+	// told is what the solver believes, where it is told something else.
+	told       option.Model
+	mismatched bool
+	knownGains bool
+
+	alpha     float64
+	p         int
+	csv, json bool
+	out, plot string
+}
+
+func newTheory(a *console.Console) theory {
+	return theory{Console: a, truth: option.DefaultModel, told: option.DefaultModel}
+}
+
+func (t *theory) registerSize(flags *pflag.FlagSet, signals string) {
+	option.Alpha(flags, &t.alpha, option.Positive, option.AlphaUsage)
+	option.Signals(flags, &t.p, signals)
+	for _, name := range []string{"alpha", "p"} {
+		flags.Lookup(name).DefValue = "0" // they have no default
+	}
+}
+
+func (t *theory) registerOutputs(flags *pflag.FlagSet) {
+	flags.BoolVar(&t.csv, "csv", false, "print CSV in place of the table")
+	option.JSON(flags, &t.json, "the table")
+	option.Output(flags, &t.out, "write the same CSV to this file")
+	option.Plot(flags, &t.plot, "draw")
+}
+
+const assume = "assume-"
+
+// registerTold adds the model flags once more, for what the solver is told.
+func (t *theory) registerTold(flags *pflag.FlagSet) {
+	second := pflag.NewFlagSet("", pflag.ContinueOnError)
+	second.SortFlags = false
+	t.told.Register(second)
+	second.VisitAll(func(f *pflag.Flag) {
+		f.Usage = "what the solver is told in place of --" + f.Name
+		f.Name, f.DefValue = assume+f.Name, ""
+		flags.AddFlag(f)
+	})
+}
+
+// complete notes what was not given, and gives the solver the truth where it is
+// told nothing else.
+func (t *theory) complete(flags *pflag.FlagSet) error {
+	t.truth.Complete(flags)
+	for _, name := range option.ModelFlags {
+		told := flags.Lookup(assume + name)
+		switch {
+		case told == nil:
+		case told.Changed:
+			t.mismatched = true
+		default:
+			if err := told.Value.Set(flags.Lookup(name).Value.String()); err != nil {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+	}
+	if t.knownGains && (option.Given(flags, "s-range") || option.Given(flags, assume+"s-range")) {
+		return console.Usage("--known-gains says that s is known: it leaves no range to give")
+	}
+	return nil
+}
+
+// checkSize wants what has no default.
+func (t *theory) checkSize() error {
+	switch {
+	case t.alpha == 0:
+		return console.Usage("--alpha is needed: sensors for each entry of a signal, α = M/N")
+	case t.p == 0:
+		return console.Usage("--p is needed: the number of signals")
+	}
+	return nil
+}
+
+// checkOutputs finds before the work what would go wrong after it.
+func (t *theory) checkOutputs(inputs ...string) error {
+	all := console.Outputs{console.File("-o", t.out), console.File("--plot", t.plot)}
+	if t.csv {
+		all = slices.Insert(all, 0, console.File("--csv", "-"))
+	}
+	if err := option.CheckPlot("--plot", t.plot); err != nil {
+		return err
+	}
+	return all.Check(t.json, inputs...)
+}
+
+// noteAssumptions tells which flags were left to their defaults.
+func (t *theory) noteAssumptions(flags *pflag.FlagSet) {
+	if text := t.truth.Assumption(flags); text != "" {
+		t.Note("assumed %s", text)
+	}
+}
+
+func (t *theory) gain(m *option.Model) channel.GainPrior {
+	if t.knownGains {
+		return evolution.Known(1)
+	}
+	return m.GainPrior()
+}
+
+func (t *theory) belief(m *option.Model) evolution.Belief {
+	return evolution.Belief{Signal: m.Prior(), Gain: t.gain(m), NoiseVar: m.NoiseVar}
+}
+
+// matched is the problem of a solver who knows the model.
+func (t *theory) matched() evolution.Model {
+	return evolution.Model{Signal: t.truth.Prior(), Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
+}
+
+func (t *theory) mismatch() evolution.Mismatch {
+	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.told), Alpha: t.alpha, P: t.p}
+}
+
+// toldModel is what the solver was told, for JSON; nil when it knows.
+func (t *theory) toldModel() *option.Model {
+	if !t.mismatched {
+		return nil
+	}
+	told := t.told
+	told.Assumed = []string{}
+	return &told
+}
+
+// writeAll puts out the CSV, the plot and the table; more is text after the table.
+func (t *theory) writeAll(list console.Table, fig func() figure.Figure, object any, more string) error {
+	if t.out != "" {
+		if err := t.Console.Write(t.out, list.CSV); err != nil {
+			return err
+		}
+	}
+	if t.plot != "" {
+		if err := t.Console.Write(t.plot, func(w io.Writer) error { return fig().Write(w, option.PlotFormat(t.plot)) }); err != nil {
+			return err
+		}
+	}
+	switch {
+	case t.json:
+		return t.PrintJSON(object)
+	case t.csv:
+		return list.CSV(t.Stdout)
+	case t.out == "-":
+		return nil
+	}
+	if err := list.Text(t.Stdout); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(t.Stdout, more)
+	return err
+}
+
+// written names the files, for JSON.
+func (t *theory) written() []string {
+	files := []string{}
+	for _, path := range []string{t.out, t.plot} {
+		if path != "" && path != "-" {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// finite says whether all numbers can be written.
+func finite(numbers ...evolution.Number) bool {
+	for _, n := range numbers {
+		if console.Known(n.Value) == nil || math.IsNaN(n.Err) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,285 @@
+package theory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/replica"
+)
+
+// threshold is one call of calamp threshold.
+type threshold struct {
+	theory
+	densities densityGrid
+	target    float64
+	tol       float64
+}
+
+// densityGrid is a flag's value lo,hi,n: n densities from lo to hi.
+type densityGrid struct {
+	lo, hi float64
+	n      int
+}
+
+func (g *densityGrid) String() string {
+	if g.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%g,%g,%d", g.lo, g.hi, g.n)
+}
+
+func (g *densityGrid) Type() string { return "lo,hi,n" }
+
+func (g *densityGrid) Set(text string) error {
+	words := strings.Split(text, ",")
+	wrong := errors.New("expected lo,hi,n with 0 < lo < hi ≤ 1 and at least 2 points")
+	if len(words) != 3 {
+		return wrong
+	}
+	lo, errLo := strconv.ParseFloat(strings.TrimSpace(words[0]), 64)
+	hi, errHi := strconv.ParseFloat(strings.TrimSpace(words[1]), 64)
+	n, errN := strconv.Atoi(strings.TrimSpace(words[2]))
+	if errLo != nil || errHi != nil || errN != nil || !(lo > 0 && lo < hi && hi <= 1) || n < 2 {
+		return wrong
+	}
+	g.lo, g.hi, g.n = lo, hi, n
+	return nil
+}
+
+// list is the densities, or the one of the model.
+func (g *densityGrid) list(single float64) []float64 {
+	if g.n == 0 {
+		return []float64{single}
+	}
+	out := make([]float64, g.n)
+	for i := range out {
+		out[i] = g.lo + (g.hi-g.lo)*float64(i)/float64(g.n-1)
+	}
+	return out
+}
+
+// ThresholdCommand is calamp threshold.
+func ThresholdCommand(a *console.Console) *cobra.Command {
+	t := &threshold{theory: newTheory(a), target: 1e-5, tol: 1e-4}
+	t.truth.NoiseVar = 0
+	cmd := &cobra.Command{
+		Use:   "threshold",
+		Short: "Say how many sensors it takes",
+		Long: `Compute the numbers of sensors for each entry of a signal, α = M/N, at which things
+change for large random matrices:
+
+  alpha_min       counting bound ρP/(P-1): below it nobody recovers noiseless signals exactly
+  alpha_cs        cal-AMP's limit were the gains known, without noise
+  alpha_cal       cal-AMP's limit: from here on state evolution reaches the target error
+  alpha_it        with noise: from here on the state of small error is the better one
+  alpha_informed  with noise: from here on there is such a state
+
+Between alpha_it and alpha_cal the signals could be recovered, but not by cal-AMP.
+Where the error falls continuously with α, there is no alpha_it. With narrow gains
+a loose target is met below alpha_min.`,
+		Example: `  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
+  calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Flags()) },
+	}
+	flags := cmd.Flags()
+	option.Signals(flags, &t.p, "signals, P")
+	t.truth.Register(flags)
+	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
+	flags.Var(option.Number(&t.target, option.Inside01),
+		"target", "error that counts as recovery, in units of --signal-var")
+	flags.Var(option.Number(&t.tol, option.Between(1e-7, 0.1)),
+		"tol", "error allowed on alpha_cal")
+	t.registerOutputs(flags)
+	return cmd
+}
+
+func (t *threshold) run(flags *pflag.FlagSet) error {
+	if err := t.complete(flags); err != nil {
+		return err
+	}
+	switch {
+	case t.p == 0:
+		return console.Usage("--p is needed: the number of signals")
+	case t.densities.n > 0 && option.Given(flags, "density"):
+		return console.Usage("--density and --densities both say where, give one")
+	case t.densities.n == 0 && t.plot != "":
+		return console.Usage("--plot draws a curve: give --densities lo,hi,n")
+	}
+	if err := t.checkOutputs(); err != nil {
+		return err
+	}
+	ctx, stop := console.Interruptible()
+	defer stop()
+	if t.densities.n > 0 { // the density is not assumed, it is all of them
+		t.truth.Assumed = slices.DeleteFunc(t.truth.Assumed, func(name string) bool { return name == "density" })
+	}
+	t.noteAssumptions(flags)
+	densities := t.densities.list(t.truth.Density)
+	list, err := t.compute(ctx, densities)
+	if err != nil && ctx.Err() == nil {
+		return &console.Exit{Code: console.WrongUsage, Err: err}
+	}
+	if ctx.Err() != nil && len(list) == 0 {
+		return console.Interruption(ctx, nil, "nothing to write yet")
+	}
+	if err := t.writeAll(t.table(list), func() figure.Figure { return t.figure(list) }, t.object(list), ""); err != nil {
+		return err
+	}
+	return console.Interruption(ctx, nil, fmt.Sprintf("%d of %d densities done", len(list), len(densities)))
+}
+
+// limits are the thresholds at one density; NaN or Inf where there is none.
+type limits struct {
+	density, least, known float64
+	cal, ideal, informed  evolution.Number
+}
+
+func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits, error) {
+	bar := t.Progress()
+	defer bar.Done()
+	var list []limits
+	for i, rho := range densities {
+		bar.Show(fmt.Sprintf("density %.3g", rho), float64(i)/float64(len(densities)))
+		l, err := t.at(ctx, rho)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
+	g := t.truth.Prior()
+	g.Density = rho
+	none := evolution.Number{Value: math.NaN()}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none}
+	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+	if err != nil || t.truth.NoiseVar == 0 {
+		return l, err
+	}
+	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, min(1e-6, t.tol))
+	if errors.Is(err, replica.ErrNoTransition) {
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	l.ideal, l.informed = tr.Information, tr.Informed
+	return l, nil
+}
+
+func (t *threshold) table(list []limits) console.Table {
+	out := console.Table{Header: []string{"density", "alpha_min", "alpha_cs", "alpha_cal"}}
+	if t.truth.NoiseVar > 0 {
+		out.Header = append(out.Header, "alpha_it", "alpha_informed")
+	}
+	for _, l := range list {
+		row := []float64{l.density, l.least, l.known, l.cal.Value}
+		if t.truth.NoiseVar > 0 {
+			row = append(row, l.ideal.Value, l.informed.Value)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// limitsJSON has null where there is no threshold.
+type limitsJSON struct {
+	Density     float64  `json:"density"`
+	AlphaMin    *float64 `json:"alpha_min"`
+	AlphaCS     *float64 `json:"alpha_cs"`
+	AlphaCal    *float64 `json:"alpha_cal"`
+	AlphaCalErr *float64 `json:"alpha_cal_err"`
+	*noisyJSON
+}
+
+type noisyJSON struct {
+	AlphaIT          *float64 `json:"alpha_it"`
+	AlphaITErr       *float64 `json:"alpha_it_err"`
+	AlphaInformed    *float64 `json:"alpha_informed"`
+	AlphaInformedErr *float64 `json:"alpha_informed_err"`
+}
+
+func (t *threshold) limitsJSON(l limits) limitsJSON {
+	value := func(n evolution.Number) (v, err *float64) {
+		if console.Known(n.Value) == nil {
+			return nil, nil
+		}
+		return &n.Value, console.Known(n.Err)
+	}
+	j := limitsJSON{Density: l.density, AlphaMin: console.Known(l.least), AlphaCS: console.Known(l.known)}
+	j.AlphaCal, j.AlphaCalErr = value(l.cal)
+	if t.truth.NoiseVar > 0 {
+		j.noisyJSON = &noisyJSON{}
+		j.AlphaIT, j.AlphaITErr = value(l.ideal)
+		j.AlphaInformed, j.AlphaInformedErr = value(l.informed)
+	}
+	return j
+}
+
+// thresholdJSON is what threshold prints with --json; a curve has points.
+type thresholdJSON struct {
+	P      int          `json:"p"`
+	Model  option.Model `json:"model"`
+	Target float64      `json:"target"`
+	*limitsJSON
+	Points  []limitsJSON `json:"points,omitempty"`
+	Written []string     `json:"written"`
+}
+
+func (t *threshold) object(list []limits) thresholdJSON {
+	j := thresholdJSON{P: t.p, Model: t.truth, Target: t.target, Written: t.written()}
+	if t.densities.n == 0 {
+		only := t.limitsJSON(list[0])
+		j.limitsJSON = &only
+		return j
+	}
+	j.Model.Density = 0
+	for _, l := range list {
+		j.Points = append(j.Points, t.limitsJSON(l))
+	}
+	return j
+}
+
+func (t *threshold) figure(list []limits) figure.Figure {
+	f := figure.Figure{
+		X:   figure.Axis{Label: "density ρ"},
+		Y:   figure.Axis{Label: "sensors for each entry, α"},
+		Alt: fmt.Sprintf("Thresholds of blind calibration along the density for P = %d, s in [%g, %g], noise variance %g", t.p, t.truth.SRange[0], t.truth.SRange[1], t.truth.NoiseVar),
+	}
+	rho := make([]float64, len(list))
+	for i, l := range list {
+		rho[i] = l.density
+	}
+	line := func(name string, color figure.Color, dashed bool, value func(limits) float64) {
+		y := make([]float64, len(list))
+		for i, l := range list {
+			y[i] = value(l)
+		}
+		f.Series = append(f.Series, figure.Series{Name: name, X: rho, Y: y, Color: color, Dashed: dashed})
+	}
+	line("cal-AMP", figure.Blue, false, func(l limits) float64 { return l.cal.Value })
+	line("gains known", figure.Green, true, func(l limits) float64 { return l.known })
+	if t.p > 1 {
+		line("counting bound", figure.Neutral, true, func(l limits) float64 { return l.least })
+	}
+	if t.truth.NoiseVar > 0 {
+		line("information-theoretic", figure.Orange, false, func(l limits) float64 { return l.ideal.Value })
+	}
+	return f
+}

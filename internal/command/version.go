@@ -1,0 +1,27 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+func versionCommand(a *console.Console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, and what it was built with",
+		Args:  console.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return a.PrintJSON(console.BuildVersion())
+			}
+			_, err := fmt.Fprintf(a.Stdout, "calamp %s\n", console.BuildVersion())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
