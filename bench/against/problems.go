@@ -199,7 +199,7 @@ func (l *list) priors() {
 
 // options has what else can be asked of solve.
 func (l *list) options() {
-	for _, variant := range []string{"--covariance full", "--variance scalar", "--covariance full --variance scalar"} {
+	for _, variant := range []string{"--covariance full", "--variance scalar"} {
 		name := strings.NewReplacer("--", "", " ", "-").Replace(variant)
 		l.solve("option/"+name, small, medium, variant)
 		l.solve("option/"+name+"-wide", "--n 120 --alpha 0.9 --p 3", wide, variant)
@@ -220,6 +220,7 @@ func (l *list) options() {
 	l.solve("option/disk-f4-mask", small+" --f4 --matrix-kind binary", medium, "").fromParts("--memory 64KiB")
 	l.solve("option/parts", small, medium, "").fromParts("")
 	l.solve("option/refused", small, medium, "--damping 2")
+	l.solve("option/refused-together", small, medium, "--covariance full --variance scalar")
 	l.solve("option/refused-anchor", small, medium, "--anchor sensor=100000:1")
 }
 

@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
 	"math"
+	"os"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -38,16 +39,21 @@ func (c *comparison) states(before, after string) {
 			c.unlike = true
 			c.stateNumbers(key, b[key], a[key])
 		}
-		delete(a, key)
 	}
-	for key := range maps.Keys(a) {
-		c.differ("state: there was no %s", key)
+	for _, key := range sortedKeys(a) {
+		if b[key] == nil {
+			c.differ("state: there was no %s", key)
+		}
 	}
 }
 
 // readState reads the values of a state file, by bucket and key, without their
 // dates and sums; a record's sum, which covers its date, says nothing more.
+// There are none where the run was refused before it made the file.
 func readState(path string) (map[string][]byte, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	db, err := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
 		return nil, err
