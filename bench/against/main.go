@@ -175,7 +175,8 @@ func summarise(found []*comparison, times *timing) (differ bool) {
 	if len(words) > 0 {
 		fmt.Printf("other words in %d problems: %s\n", len(words), strings.Join(words, ", "))
 	}
-	fmt.Printf("%d problems: %d same bytes, %d within 1e-9 sd, %d differ", len(found), count[same], count[within], count[differs])
+	fmt.Printf("%d problems: %d same bytes, %d within 1e-9 sd, %d differ",
+		len(found), count[same], count[within], count[differs])
 	if times != nil {
 		fmt.Printf("; time %s", times)
 	}

@@ -48,6 +48,8 @@ const (
 	laplace     = "--prior laplace " + medium
 	mixture     = "--prior mixture --component 0.15,1,0.05 --component 0.1,-2,0.3 --s-range 0.9,1.1 --noise-var 1e-6"
 
+	wrongMixture = "--prior mixture --component 0.2,0.8,0.1 --component 0.2,-1,0.5 --s-range 0.9,1.1 --noise-var 1e-6"
+
 	small = "--n 250 --alpha 0.8 --p 4" // of most problems
 )
 
@@ -56,7 +58,8 @@ type list struct{ all []*problem }
 
 // solve adds a problem that is solved by one that knows the model.
 func (l *list) solve(name, size, model, flags string) *problem {
-	p := &problem{name: name, simulate: words("simulate", size, model), runs: [][]string{words("solve ../P.npz --json", model, flags)}}
+	p := &problem{name: name, simulate: words("simulate", size, model)}
+	p.runs = [][]string{words("solve ../P.npz --json", model, flags)}
 	l.all = append(l.all, p)
 	return p
 }
@@ -99,7 +102,9 @@ func problems() []*problem {
 
 // independent has W with independent entries, from easy to impossible.
 func (l *list) independent() {
-	models := []struct{ name, flags string }{{"narrow", narrow}, {"medium", medium}, {"wide", wide}, {"noisy", noisy}, {"shifty", shifty}}
+	models := []struct{ name, flags string }{
+		{"narrow", narrow}, {"medium", medium}, {"wide", wide}, {"noisy", noisy}, {"shifty", shifty},
+	}
 	for _, size := range []struct{ name, flags string }{
 		{"p10", "--n 250 --alpha 0.6 --p 10"},
 		{"p4", "--n 300 --alpha 0.8 --p 4"},
@@ -132,7 +137,7 @@ func (l *list) matrices() {
 		l.learn("matrix/"+name+"-learned", size, medium, "")
 	}
 	l.solve("matrix/means-stay", "--n 256 --m 200 --p 4 --matrix-kind mean:1", medium, "--mean-removal off")
-	l.solve("matrix/means-stay-binary", "--n 256 --m 200 --p 4 --matrix-kind binary", medium, "--mean-removal off --max-iter 200")
+	l.solve("matrix/means-stay-binary", small+" --matrix-kind binary", medium, "--mean-removal off --max-iter 200")
 	l.solve("matrix/uneven-2", "--n 256 --m 200 --p 4 --matrix-kind uneven:2", medium, "--max-iter 300")
 	l.solve("matrix/binary-f4", "--n 256 --m 200 --p 4 --matrix-kind binary --f4", wide, "")
 }
@@ -188,7 +193,7 @@ func (l *list) priors() {
 	for _, k := range []struct{ name, flags, learn string }{
 		{"nonnegative", nonnegative, "--prior nonnegative"},
 		{"laplace", laplace, "--prior laplace"},
-		{"mixture", mixture, "--prior mixture --component 0.2,0.8,0.1 --component 0.2,-1,0.5 --learn-components --s-range 0.9,1.1 --noise-var 1e-6"},
+		{"mixture", mixture, wrongMixture + " --learn-components"},
 	} {
 		l.solve("prior/"+k.name, small, k.flags, "")
 		l.learn("prior/"+k.name+"-learned", small, k.flags, k.learn)
@@ -258,7 +263,8 @@ func (l *list) readings() {
 		l.solve(name, "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = alike(200, 4, part)
 		l.learn(name+"-learned", "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = alike(200, 4, part)
 	}
-	l.solve("alike/mask", "--signals X.npy --alpha 0.9 --p 4 --matrix-kind binary", medium, "").signals = alike(200, 4, 0.03)
+	mask := l.solve("alike/mask", "--signals X.npy --alpha 0.9 --p 4 --matrix-kind binary", medium, "")
+	mask.signals = alike(200, 4, 0.03)
 }
 
 // streams has samples that come one after the other.

@@ -95,10 +95,12 @@ func (c *comparison) stateNumbers(key string, before, after []byte) {
 		return
 	}
 	for i := stateNumbers; i < flags; i += 8 {
-		v, w := math.Float64frombits(binary.LittleEndian.Uint64(b[i:])), math.Float64frombits(binary.LittleEndian.Uint64(a[i:]))
+		v, w := float64At(b, i), float64At(a, i)
 		if v != w && !(math.Abs(v-w) <= ofVariances*math.Abs(v)+ofZero) {
 			c.differ("state: %s has %v → %v at byte %d", key, v, w, i)
 			return
 		}
 	}
 }
+
+func float64At(b []byte, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[i:])) }
