@@ -103,4 +103,6 @@ func (c *comparison) stateNumbers(key string, before, after []byte) {
 	}
 }
 
-func float64At(b []byte, i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b[i:])) }
+func float64At(b []byte, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(b[i:]))
+}
