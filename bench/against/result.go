@@ -136,12 +136,17 @@ func tolerance(name string, before map[string]*array, i int) float64 {
 	switch name {
 	case "x":
 		return inStandardDeviations*deviation("x_var") + rounding
-	case "s", "s_lo", "s_hi":
+	case "s":
 		return inStandardDeviations*deviation("s_var") + rounding
+	case "s_lo", "s_hi":
+		return ofIntervals*deviation("s_var") + rounding
 	case "gain": // 1/s
 		return inStandardDeviations*deviation("s_var")*v*v + rounding
 	case "residual", "broken":
 		return ofResiduals
+	}
+	if len(before[name].values) == 1 {
+		return ofReported*math.Abs(v) + ofZero
 	}
 	return ofVariances * math.Abs(v)
 }
