@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/figure"
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/simd"
 )
 
 // bench is one run of the command.
@@ -128,7 +128,7 @@ func (b *bench) run(only, python, octave string) error {
 
 // describe prints what the run is made on, and finds the baselines.
 func (b *bench) describe(python, octave string) error {
-	level, err := kernel.Active()
+	level, err := simd.Active()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // CDF implements [Calibration].
@@ -58,19 +59,10 @@ func (d gainDensity) at(s float64) float64 {
 
 // quantile is found by Newton's method, kept between bounds by bisection.
 func (d gainDensity) quantile(level float64) float64 {
-	lo, hi := d.lo, d.hi
-	s := min(max(d.mean+d.sd*quadrature.NormalBound(2*level-1), lo), hi)
+	bracket := search.Bracket{Lo: d.lo, Hi: d.hi}
+	s := min(max(d.mean+d.sd*quadrature.NormalBound(2*level-1), d.lo), d.hi)
 	for range 60 {
-		excess := d.cdf(s) - level
-		if excess > 0 {
-			hi = s
-		} else {
-			lo = s
-		}
-		next := s - excess/d.at(s)
-		if !(next > lo && next < hi) {
-			next = 0.5 * (lo + hi)
-		}
+		next := bracket.Next(s, d.cdf(s)-level, d.at(s))
 		step := math.Abs(next - s)
 		s = next
 		if step <= 1e-9*d.sd {

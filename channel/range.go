@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/search"
 )
 
 const (
@@ -106,20 +107,10 @@ func logNormalMass(a, b float64) float64 {
 
 // maximum returns where f is largest on [a, b], by golden sections.
 func maximum(f func(float64) float64, a, b float64) float64 {
-	const golden = 0.6180339887498949
 	tol := 1e-6 * (b - a)
-	c, d := b-golden*(b-a), a+golden*(b-a)
-	fc, fd := f(c), f(d)
-	for b-a > tol {
-		if fc > fd {
-			b, d, fd = d, c, fc
-			c = b - golden*(b-a)
-			fc = f(c)
-		} else {
-			a, c, fc = c, d, fd
-			d = a + golden*(b-a)
-			fd = f(d)
-		}
+	g := search.NewGolden(f, a, b)
+	for g.B-g.A > tol {
+		g.Narrow()
 	}
-	return 0.5 * (a + b)
+	return 0.5 * (g.A + g.B)
 }

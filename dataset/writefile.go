@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
+
+	"github.com/calamp/calamp/internal/atomicfile"
 )
 
 // WriteFile writes what write writes to the file at path, all or nothing: to a
@@ -49,50 +48,9 @@ func inFile(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// replace writes a temporary file and renames it to path, where old is, or nil.
+// replace gives the file at path, where old is, or nil, another content.
 func replace(path string, old fs.FileInfo, write func(io.Writer) error) error {
-	f, err := createTemp(filepath.Dir(path))
-	if err != nil {
-		return withoutPath(err)
-	}
-	renamed := false
-	defer func() { // also when write panics
-		if !renamed {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if old != nil {
-		if err := f.Chmod(old.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	if err := writeBuffered(f, write); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	renamed = true
-	return syncFolder(filepath.Dir(path))
-}
-
-// createTemp creates a file in the folder. Unlike os.CreateTemp it leaves the
-// permissions to the umask.
-func createTemp(folder string) (*os.File, error) {
-	for {
-		name := filepath.Join(folder, ".calamp-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
+	return withoutPath(atomicfile.Replace(path, old, func(f *os.File) error { return writeBuffered(f, write) }))
 }
 
 func writeDirect(path string, write func(io.Writer) error) error {
@@ -109,16 +67,4 @@ func writeBuffered(w io.Writer, write func(io.Writer) error) error {
 		return err
 	}
 	return buffered.Flush()
-}
-
-// syncFolder makes a rename durable.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" { // folders cannot be synced there
-		return nil
-	}
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/field"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -78,25 +79,14 @@ func (e *evolution) maximalAlpha(x float64) float64 {
 // peak refines the maximum near x by golden sections. Near its top a function is
 // flat: the bracket's ends differ from the top by the error.
 func (e *evolution) peak(x, top, least, step, tol float64) Number {
-	const golden = 0.6180339887498949
-	a, b := max(least, x-step), x+step
-	c, d := b-golden*(b-a), a+golden*(b-a)
-	fc, fd := e.maximalAlpha(c), e.maximalAlpha(d)
+	g := search.NewGolden(e.maximalAlpha, max(least, x-step), x+step)
 	for {
-		top = max(top, fc, fd)
-		low := min(fc, fd)
-		if top-low <= 0.1*tol || b-a < 1e-6 {
+		top = max(top, g.FC, g.FD)
+		low := min(g.FC, g.FD)
+		if top-low <= 0.1*tol || g.B-g.A < 1e-6 {
 			return Number{Value: top, Err: (top - low) + 1e-9*top}
 		}
-		if fc > fd {
-			b, d, fd = d, c, fc
-			c = b - golden*(b-a)
-			fc = e.maximalAlpha(c)
-		} else {
-			a, c, fc = c, d, fd
-			d = a + golden*(b-a)
-			fd = e.maximalAlpha(d)
-		}
+		g.Narrow()
 	}
 }
 

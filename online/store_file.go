@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/calamp/calamp/internal/atomicfile"
 )
 
 // ensureFile creates the file if there is none and it may be created.
@@ -36,22 +34,13 @@ func ensureFile(path string, id *Identity, readOnly bool) error {
 // name first, so that a process killed here leaves no half of one behind, and
 // without replacing a file that another process has made meanwhile.
 func create(path string, id *Identity) error {
-	temporary := filepath.Join(filepath.Dir(path), ".calamp-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
-	defer os.Remove(temporary)
-	if err := fill(temporary, &header{id: *id, created: time.Now()}); err != nil {
+	err := atomicfile.New(path, func(name string) error {
+		return fill(name, &header{id: *id, created: time.Now()})
+	})
+	if err != nil {
 		return fmt.Errorf("the state cannot be created: %w", withoutPath(err))
 	}
-	err := os.Link(temporary, path)
-	if errors.Is(err, fs.ErrExist) {
-		return nil // to be opened, and judged, as it is
-	}
-	if err != nil { // a file system without links
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return withoutPath(err)
-	}
-	return syncFolder(filepath.Dir(path))
+	return nil
 }
 
 func fill(path string, h *header) error {
@@ -194,16 +183,4 @@ func withoutPath(err error) error {
 		return syscall.ENOSPC
 	}
 	return err
-}
-
-// syncFolder makes a new name durable.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" { // folders cannot be synced there
-		return nil
-	}
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }

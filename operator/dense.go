@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/simd"
 )
 
 // Dense is a matrix held in memory as float64 or float32, in the order in which
@@ -39,7 +40,7 @@ func NewDense32(m, n int, w []float32) (*Dense, error) {
 
 // measure checks the entries of w and sets what d tells of them.
 func measure[T kernel.Entry](d *Dense, w []T) error {
-	if _, err := kernel.Active(); err != nil {
+	if _, err := simd.Active(); err != nil {
 		return err
 	}
 	if d.m <= 0 || d.n <= 0 || len(w) != d.m*d.n {

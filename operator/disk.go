@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/simd"
 )
 
 // Disk is a matrix that stays in its file and is read once a sweep, in order and
@@ -41,7 +42,7 @@ func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, err
 	if m <= 0 || n <= 0 {
 		return nil, fmt.Errorf("there is no %d×%d matrix", m, n)
 	}
-	if _, err := kernel.Active(); err != nil {
+	if _, err := simd.Active(); err != nil {
 		return nil, err
 	}
 	d := &Disk{Shape: kernel.ShapeOf(m, n), from: from, single: single, budget: budget}

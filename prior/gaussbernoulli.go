@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // GaussBernoulli is the sparse prior of the paper (section "Gain calibration
@@ -82,12 +82,12 @@ func (g GaussBernoulli) Times(c float64) GaussBernoulli {
 // Posterior implements [Prior].
 func (g GaussBernoulli) Posterior(mean, variance, lambda, sigma []float64) {
 	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian
-	kernel.GaussBernoulli(mean, variance, lambda, sigma, logOdds, g.SignalMean, g.SignalVar)
+	vector.GaussBernoulli(mean, variance, lambda, sigma, logOdds, g.SignalMean, g.SignalVar)
 }
 
 // LogNorm implements [Prior].
 func (g GaussBernoulli) LogNorm(lambda, sigma float64) float64 {
-	_, _, odds := kernel.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
+	_, _, odds := vector.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
 	// log[(1-ρ) + ρ e^odds] - λ²/2Σ
 	spike := math.Log1p(-g.Density)
 	slab := math.Log(g.Density) + odds
@@ -96,7 +96,7 @@ func (g GaussBernoulli) LogNorm(lambda, sigma float64) float64 {
 
 // CDF implements [Distribution].
 func (g GaussBernoulli) CDF(x, lambda, sigma float64) (below, upTo float64) {
-	mean, variance, odds := kernel.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
+	mean, variance, odds := vector.Slab(lambda, sigma, g.SignalMean, g.SignalVar)
 	nonzero := 1.0
 	if g.Density < 1 {
 		nonzero = 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))

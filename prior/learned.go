@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Learner is a prior with parameters that the solvers learn from the readings.
@@ -141,7 +141,7 @@ func (g GaussBernoulli) maximise(learn Parameters, on, mean, lambda, sigma []flo
 		if math.IsInf(sigma[i], 1) {
 			continue
 		}
-		m, u, odds := kernel.Slab(l, sigma[i], g.SignalMean, g.SignalVar)
+		m, u, odds := vector.Slab(l, sigma[i], g.SignalMean, g.SignalVar)
 		on[i], mean[i] = 1/(1+math.Exp(-(logOdds+odds))), m
 		n++
 		total += on[i]

@@ -3,7 +3,7 @@ package prior
 import (
 	"math"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 const block = 64
@@ -24,7 +24,7 @@ func (g GaussBernoulli) SumLogNorm(lambda, sigma []float64) float64 {
 	return total
 }
 
-// slabOdds is the log-odds of [kernel.Slab] for a block.
+// slabOdds is the log-odds of [vector.Slab] for a block.
 func (g GaussBernoulli) slabOdds(odds, lambda, sigma []float64) {
 	var wide [block]float64
 	for i, l := range lambda {
@@ -33,11 +33,11 @@ func (g GaussBernoulli) slabOdds(odds, lambda, sigma []float64) {
 		wide[i] = 1 + ratio
 		odds[i] = 0.5 * (float64(l*l*ratio) + float64(2*l*g.SignalMean) - float64(g.SignalMean*g.SignalMean)) / (g.SignalVar + s)
 	}
-	padded := wide[:(len(odds)+kernel.Lanes-1)/kernel.Lanes*kernel.Lanes]
+	padded := wide[:(len(odds)+vector.Lanes-1)/vector.Lanes*vector.Lanes]
 	for i := len(odds); i < len(padded); i++ {
 		padded[i] = 1
 	}
-	kernel.Log(padded)
+	vector.Log(padded)
 	for i := range odds {
 		odds[i] -= 0.5 * wide[i]
 	}
@@ -63,7 +63,7 @@ func (g GaussBernoulli) sumLogMix(odds *[block]float64, n int) float64 {
 		}
 		odds[i] = -math.Abs(l)
 	}
-	kernel.Exp(odds[:(n+kernel.Lanes-1)/kernel.Lanes*kernel.Lanes])
+	vector.Exp(odds[:(n+vector.Lanes-1)/vector.Lanes*vector.Lanes])
 	product := 1.0
 	for _, e := range odds[:n] {
 		product *= 1 + e

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Mixture is zero with the probability that its components leave, and otherwise
@@ -132,7 +132,7 @@ func (m Mixture) Variance() float64 {
 func (m Mixture) parts(into []part, lambda, sigma float64) []part {
 	into = append(into, spike(m.atom()))
 	for _, c := range m.Components {
-		mean, variance, odds := kernel.Slab(lambda, sigma, c.Mean, c.Var)
+		mean, variance, odds := vector.Slab(lambda, sigma, c.Mean, c.Var)
 		into = append(into, part{math.Log(c.Weight) + odds, mean, variance})
 	}
 	return into

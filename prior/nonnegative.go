@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // NonNegative is the sparse prior of entries that cannot be negative, such as
@@ -62,7 +62,7 @@ func (n NonNegative) Scaled(c float64) Prior {
 // parts implements pieces: the slab is exp(-x²/2v + xm/v) with the Gaussian's own
 // posterior mean m and variance v, over its normaliser, which is of the same form.
 func (n NonNegative) parts(into []part, lambda, sigma float64) []part {
-	m, v, _ := kernel.Slab(lambda, sigma, n.SignalMean, n.SignalVar)
+	m, v, _ := vector.Slab(lambda, sigma, n.SignalMean, n.SignalVar)
 	sd := math.Sqrt(n.SignalVar)
 	logNorm, _, _ := quadrature.HalfLine(n.SignalMean / sd)
 	return append(into, spike(1-n.Density), halfLine(math.Log(n.Density)-logNorm-math.Log(sd), m, v, 1))

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // Potential is the Bayes-optimal replica potential with diagonal overlaps
@@ -177,31 +178,24 @@ func (p *Potential) root(a, b, ga, gb float64) float64 {
 	return b
 }
 
-// closest looks between a and b for where |excess| is least, and stops as soon
-// as the excess changes sign.
+// closest looks between a and b for where an excess of the given sign is nearest to
+// zero, and stops as soon as it changes sign.
 func (p *Potential) closest(a, b, sign float64) (x, g float64) {
-	const golden = 0.6180339887498949
-	c, d := b-golden*(b-a), a+golden*(b-a)
-	gc, _ := p.excess(c)
-	gd, _ := p.excess(d)
+	sign = math.Copysign(1, sign)
+	s := search.NewGolden(func(x float64) float64 {
+		g, _ := p.excess(x)
+		return -sign * g
+	}, a, b)
 	for range 30 {
-		if gc*sign < 0 {
-			return c, gc
+		if s.FC > 0 {
+			return s.C, -sign * s.FC
 		}
-		if gd*sign < 0 {
-			return d, gd
+		if s.FD > 0 {
+			return s.D, -sign * s.FD
 		}
-		if math.Abs(gc) < math.Abs(gd) {
-			b, d, gd = d, c, gc
-			c = b - golden*(b-a)
-			gc, _ = p.excess(c)
-		} else {
-			a, c, gc = c, d, gd
-			d = a + golden*(b-a)
-			gd, _ = p.excess(d)
-		}
+		s.Narrow()
 	}
-	return c, gc
+	return s.C, -sign * s.FC
 }
 
 // Energy is the free energy and what follows from it, for each of the N rows of

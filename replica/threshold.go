@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -106,30 +107,17 @@ func (t *transition) spinodals(ctx context.Context, tol float64) (*Transition, e
 
 // extremum refines the extremum of sign·α between two points by golden sections.
 func (t *transition) extremum(a, b, sign, tol float64) (evolution.Number, error) {
-	const golden = 0.6180339887498949
-	at := func(x float64) (float64, error) {
+	var failed error
+	g := search.NewGolden(func(x float64) float64 {
 		v, err := t.alpha(x)
-		return sign * v, err
+		failed = errors.Join(failed, err)
+		return sign * v
+	}, a, b)
+	for failed == nil && g.B-g.A > 1e-6 && math.Abs(g.FC-g.FD) > 0.05*tol {
+		g.Narrow()
 	}
-	c, d := b-golden*(b-a), a+golden*(b-a)
-	fc, err := at(c)
-	if err != nil {
-		return evolution.Number{}, err
-	}
-	fd, err := at(d)
-	for err == nil && b-a > 1e-6 && math.Abs(fc-fd) > 0.05*tol {
-		if fc > fd {
-			b, d, fd = d, c, fc
-			c = b - golden*(b-a)
-			fc, err = at(c)
-		} else {
-			a, c, fc = c, d, fd
-			d = a + golden*(b-a)
-			fd, err = at(d)
-		}
-	}
-	top := max(fc, fd)
-	return evolution.Number{Value: sign * top, Err: math.Abs(fc-fd) + 0.1*tol}, err
+	top := max(g.FC, g.FD)
+	return evolution.Number{Value: sign * top, Err: math.Abs(g.FC-g.FD) + 0.1*tol}, failed
 }
 
 // cross finds where the potentials of the two states are equal.
@@ -137,23 +125,15 @@ func (t *transition) cross(ctx context.Context, out *Transition, tol float64) er
 	lo, hi := out.Informed.Value, out.Algorithmic.Value
 	// Off the spinodals themselves, where a state is only just there.
 	width := hi - lo
-	lo, hi = lo+1e-3*width, hi-1e-3*width
-	alpha := 0.5 * (lo + hi)
+	bracket := search.Bracket{Lo: lo + 1e-3*width, Hi: hi - 1e-3*width}
+	alpha := 0.5 * (bracket.Lo + bracket.Hi)
 	for range 60 {
 		d, slope, err := t.difference(ctx, alpha, out)
 		if err != nil {
 			return err
 		}
-		if d > 0 {
-			hi = alpha
-		} else {
-			lo = alpha
-		}
-		next := alpha - d/slope
-		if !(next > lo && next < hi) {
-			next = 0.5 * (lo + hi)
-		}
-		if step := math.Abs(next - alpha); step < 0.1*tol || hi-lo < 0.1*tol {
+		next := bracket.Next(alpha, d, slope)
+		if step := math.Abs(next - alpha); step < 0.1*tol || bracket.Hi-bracket.Lo < 0.1*tol {
 			out.Information = evolution.Number{Value: next, Err: step + 0.1*tol}
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // scaleRange bounds one scale step: the likelihood is flat along the scale, so
@@ -215,18 +216,11 @@ func (s *State) Sums(past []float64) (quadratic, volume float64) {
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
 // from 1, guarded by bisection; the maximum may be at an end.
 func maximise(slope func(float64) (first, second float64), lo, hi float64) float64 {
+	bracket := search.Bracket{Lo: lo, Hi: hi, Falling: true}
 	c := 1.0
 	for range 40 {
 		first, second := slope(c)
-		if first > 0 {
-			lo = c
-		} else {
-			hi = c
-		}
-		next := c - first/second
-		if !(second < 0) || !(next > lo && next < hi) {
-			next = 0.5 * (lo + hi)
-		}
+		next := bracket.Next(c, first, second)
 		step := next - c
 		c = next
 		// The next step would be smaller by another such factor; slopes are too

@@ -10,9 +10,13 @@
 // one kernel always gives the same bits.
 package kernel
 
-//go:generate sh -c "cd gen && go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg kernel"
+//go:generate sh -c "cd ../simd/gen && go run . -out ../../kernel/kernels_amd64.s -stubs ../../kernel/kernels_amd64.go -pkg kernel"
 
-import "math"
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/simd"
+)
 
 // Entry is how an entry of W is stored.
 type Entry interface{ float32 | float64 }
@@ -59,11 +63,19 @@ type Dot[T Entry] func(w []T, panels, panelStep, blocks int, x []float64, xStep 
 // g[µ*gStep+s].
 type Axpy[T Entry] func(w []T, panels, panelStep, blocks int, g []float64, gStep int, r []float64, rStep int)
 
+// The kernels of the instruction sets that this build has.
+var (
+	sets32 = [simd.Levels]*Set[float32]{simd.Go: plain[float32]()}
+	sets64 = [simd.Levels]*Set[float64]{simd.Go: plain[float64]()}
+)
+
+var active, _ = simd.Active()
+
 // Of returns the kernels that this process uses.
 func Of[T Entry]() *Set[T] { return set[T](active) }
 
 // set returns the kernels of an instruction set that this machine has.
-func set[T Entry](l Level) *Set[T] {
+func set[T Entry](l simd.Level) *Set[T] {
 	var entry T
 	if _, single := any(entry).(float32); single {
 		return any(sets32[l]).(*Set[T])
@@ -74,7 +86,7 @@ func set[T Entry](l Level) *Set[T] {
 // Read combines the bits of w, at the speed of memory where the kernels are
 // assembly: what the time of a sweep is compared with.
 func Read(w []float32) uint64 {
-	if active != Go {
+	if active != simd.Go {
 		return readVector(w)
 	}
 	sum := uint32(0)

@@ -20,9 +20,6 @@ func (s Shape) offset(mu, i int) int {
 	return (mu/Rows*s.Blocks+i/Columns)*blockSize + mu%Rows*Columns + i%Columns
 }
 
-// RowStart is where row µ begins; its blocks are Rows*Columns entries apart.
-func (s Shape) RowStart(mu int) int { return s.offset(mu, 0) }
-
 // PackRow copies row µ of the panels that dst holds, whose padding it leaves alone.
 func PackRow[T Entry](s Shape, dst []T, mu int, row []T) {
 	for at := s.offset(mu, 0); len(row) > 0; at += blockSize {

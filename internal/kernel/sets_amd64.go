@@ -2,22 +2,12 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
+import "github.com/calamp/calamp/internal/simd"
 
-// best returns the best instruction set of this machine.
-func best() Level {
-	x := &cpu.X86
-	switch {
-	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL:
-		return AVX512
-	case x.HasAVX2 && x.HasFMA:
-		return AVX2
-	}
-	return Go
-}
+func readVector(w []float32) uint64 { return readAVX2(w) }
 
 func init() {
-	sets32[AVX2] = &Set[float32]{
+	sets32[simd.AVX2] = &Set[float32]{
 		Group:      3,
 		ForwardOne: forwardOneF32AVX2, ForwardOneLinear: forwardOneLinearF32AVX2,
 		BackwardOne: backwardOneF32AVX2, BackwardOneLinear: backwardOneLinearF32AVX2,
@@ -26,7 +16,7 @@ func init() {
 		Axpy:        []Axpy[float32]{nil, axpy1F32AVX2, axpy2F32AVX2, axpy3F32AVX2},
 		AxpySquares: []Axpy[float32]{nil, axpySquares1F32AVX2, axpySquares2F32AVX2, axpySquares3F32AVX2},
 	}
-	sets64[AVX2] = &Set[float64]{
+	sets64[simd.AVX2] = &Set[float64]{
 		Group:      3,
 		ForwardOne: forwardOneF64AVX2, ForwardOneLinear: forwardOneLinearF64AVX2,
 		BackwardOne: backwardOneF64AVX2, BackwardOneLinear: backwardOneLinearF64AVX2,
@@ -35,7 +25,7 @@ func init() {
 		Axpy:        []Axpy[float64]{nil, axpy1F64AVX2, axpy2F64AVX2, axpy3F64AVX2},
 		AxpySquares: []Axpy[float64]{nil, axpySquares1F64AVX2, axpySquares2F64AVX2, axpySquares3F64AVX2},
 	}
-	sets32[AVX512] = &Set[float32]{
+	sets32[simd.AVX512] = &Set[float32]{
 		Group:      5,
 		ForwardOne: forwardOneF32AVX512, ForwardOneLinear: forwardOneLinearF32AVX512,
 		BackwardOne: backwardOneF32AVX512, BackwardOneLinear: backwardOneLinearF32AVX512,
@@ -44,7 +34,7 @@ func init() {
 		Axpy:        []Axpy[float32]{nil, axpy1F32AVX512, axpy2F32AVX512, axpy3F32AVX512, axpy4F32AVX512, axpy5F32AVX512},
 		AxpySquares: []Axpy[float32]{nil, axpySquares1F32AVX512, axpySquares2F32AVX512, axpySquares3F32AVX512, axpySquares4F32AVX512, axpySquares5F32AVX512},
 	}
-	sets64[AVX512] = &Set[float64]{
+	sets64[simd.AVX512] = &Set[float64]{
 		Group:      5,
 		ForwardOne: forwardOneF64AVX512, ForwardOneLinear: forwardOneLinearF64AVX512,
 		BackwardOne: backwardOneF64AVX512, BackwardOneLinear: backwardOneLinearF64AVX512,

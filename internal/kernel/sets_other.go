@@ -2,24 +2,5 @@
 
 package kernel
 
-func best() Level { return Go }
-
-// With plain Go the only choice, these are never called.
-
-const noVectors = "calamp: no vector kernels in this build"
-
-func readVector([]float32) uint64 { panic(noVectors) }
-
-func logarithms([]float64) { panic(noVectors) }
-
-func exponentials([]float64) { panic(noVectors) }
-
-func gainPowers(_, _ []float64, _, _ int, _, _, _ []float64) { panic(noVectors) }
-
-func gainEnds(_ []float64, _, _ float64, _ []float64) { panic(noVectors) }
-
-func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
-
-func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
-
-func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }
+// With plain Go the only choice, this is never called.
+func readVector([]float32) uint64 { panic("calamp: no vector kernels in this build") }

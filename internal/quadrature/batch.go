@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // batch is how many sensors are integrated at a time.
@@ -13,7 +13,7 @@ const batch = 64
 // workspace is what a batch needs.
 type workspace struct {
 	n, tau, b [batch]float64 // with the calibration prior's part
-	shapes    [batch * kernel.ShapeFields]float64
+	shapes    [batch * vector.ShapeFields]float64
 	task      [batch]int8            // by what each sensor is integrated, or one of the below
 	sizes     [2 * rulesAtMost]uint8 // sensors of every task
 	members   [batch]uint8           // of all tasks, task by task
@@ -33,9 +33,9 @@ const (
 
 // integrals is what the kernel needs.
 type integrals struct {
-	d       [batch * kernel.GainFields]float64
-	out     [batch * kernel.GainResults]float64
-	scratch [2 * mostNodes * kernel.Lanes]float64
+	d       [batch * vector.GainFields]float64
+	out     [batch * vector.GainResults]float64
+	scratch [2 * mostNodes * vector.Lanes]float64
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
@@ -50,7 +50,7 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 		end := min(first+batch, len(tau))
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
 		padded := padding(end - first)
-		kernel.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
+		vector.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
 		if !s.finishNarrow(mean[first:end], variance[first:end]) {
 			s.choose(end-first, lo, hi)
 			s.integrate(mean[first:end], variance[first:end], lo, hi)
@@ -61,7 +61,7 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 }
 
 // padding is count, rounded up to whole groups.
-func padding(count int) int { return (count + kernel.Lanes - 1) / kernel.Lanes * kernel.Lanes }
+func padding(count int) int { return (count + vector.Lanes - 1) / vector.Lanes * vector.Lanes }
 
 // load copies a batch, and fills up its last group.
 func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
@@ -76,7 +76,7 @@ func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 
 // group returns the shapes of a sensor's group, starting with its own lane.
 func (s *workspace) group(i int) *shapes {
-	return (*shapes)(s.shapes[i/kernel.Lanes*kernel.Lanes*kernel.ShapeFields:])
+	return (*shapes)(s.shapes[i/vector.Lanes*vector.Lanes*vector.ShapeFields:])
 }
 
 // finishNarrow finds the moments of sensors that need no rule, and reports whether
@@ -87,10 +87,10 @@ func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
 		g := s.group(i)
 		task := s.chooseInside(i, g)
 		if task == narrow {
-			lane := i % kernel.Lanes
-			s.mass[i] = g[kernel.ShapeSeriesMass*kernel.Lanes+lane]
-			mean[i] = s.modes[i] + g[kernel.ShapeSeriesMean*kernel.Lanes+lane]
-			variance[i] = g[kernel.ShapeSeriesVariance*kernel.Lanes+lane]
+			lane := i % vector.Lanes
+			s.mass[i] = g[vector.ShapeSeriesMass*vector.Lanes+lane]
+			mean[i] = s.modes[i] + g[vector.ShapeSeriesMean*vector.Lanes+lane]
+			variance[i] = g[vector.ShapeSeriesVariance*vector.Lanes+lane]
 		} else if task == pointMass {
 			mean[i], variance[i] = s.modes[i], 0
 		} else {
@@ -104,18 +104,18 @@ func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
 // choose decides by which rule each of the other sensors is integrated.
 func (s *workspace) choose(count int, lo, hi float64) {
 	clear(s.sizes[:])
-	var open [batch / kernel.Lanes]bool // groups with one that is neither narrow nor Gaussian
+	var open [batch / vector.Lanes]bool // groups with one that is neither narrow nor Gaussian
 	for i, task := range s.task[:count] {
 		if task == hermiteRules {
-			open[i/kernel.Lanes] = true
+			open[i/vector.Lanes] = true
 		}
 	}
 	for g, is := range open {
-		if i := g * kernel.Lanes; is {
-			kernel.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, s.group(i)[:])
+		if i := g * vector.Lanes; is {
+			vector.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, s.group(i)[:])
 		}
 	}
-	powers := hi <= kernel.MostRatio*lo
+	powers := hi <= vector.MostRatio*lo
 	for i, task := range s.task[:count] {
 		if task < 0 {
 			continue
@@ -123,7 +123,7 @@ func (s *workspace) choose(count int, lo, hi float64) {
 		if task == hermiteRules {
 			task = s.chooseLegendre(i, s.group(i))
 		}
-		if n := s.n[i]; !powers || n > kernel.MostPower || n != math.Trunc(n) {
+		if n := s.n[i]; !powers || n > vector.MostPower || n != math.Trunc(n) {
 			task += rulesAtMost
 		}
 		s.task[i] = task
@@ -132,22 +132,22 @@ func (s *workspace) choose(count int, lo, hi float64) {
 }
 
 // shapes are those of a group.
-type shapes = [kernel.Lanes * kernel.ShapeFields]float64
+type shapes = [vector.Lanes * vector.ShapeFields]float64
 
 // chooseInside returns hermiteRules if the posterior is not one inside its range.
 func (s *workspace) chooseInside(i int, g *shapes) int8 {
-	lane := i % kernel.Lanes
-	s.modes[i], s.mass[i] = g[kernel.ShapeMode*kernel.Lanes+lane], 1
-	slope := math.Abs(g[kernel.ShapeSlope*kernel.Lanes+lane])
+	lane := i % vector.Lanes
+	s.modes[i], s.mass[i] = g[vector.ShapeMode*vector.Lanes+lane], 1
+	slope := math.Abs(g[vector.ShapeSlope*vector.Lanes+lane])
 	if !(slope <= math.MaxFloat64/4) || s.tau[i] > math.MaxFloat64/4 {
 		return pointMass
 	}
-	width := g[kernel.ShapeWidth*kernel.Lanes+lane]
-	relative := width * g[kernel.ShapeInverse*kernel.Lanes+lane]
-	if !(g[kernel.ShapeRoom*kernel.Lanes+lane] > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
+	width := g[vector.ShapeWidth*vector.Lanes+lane]
+	relative := width * g[vector.ShapeInverse*vector.Lanes+lane]
+	if !(g[vector.ShapeRoom*vector.Lanes+lane] > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
 		return hermiteRules
 	}
-	skew := g[kernel.ShapeSkew*kernel.Lanes+lane]
+	skew := g[vector.ShapeSkew*vector.Lanes+lane]
 	if skew < seriesSkew && relative < seriesWidth {
 		return narrow
 	}
@@ -159,9 +159,9 @@ func (s *workspace) chooseInside(i int, g *shapes) int8 {
 }
 
 func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
-	lane := i % kernel.Lanes
-	left, right := g[kernel.ShapeLeft*kernel.Lanes+lane], g[kernel.ShapeRight*kernel.Lanes+lane]
-	steepness := g[kernel.ShapeSteepness*kernel.Lanes+lane]
+	lane := i % vector.Lanes
+	left, right := g[vector.ShapeLeft*vector.Lanes+lane], g[vector.ShapeRight*vector.Lanes+lane]
+	steepness := g[vector.ShapeSteepness*vector.Lanes+lane]
 	r := hermiteRules
 	for _, limit := range legendreLimits {
 		if steepness >= limit {
@@ -223,39 +223,39 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 	padded := padding(len(members))
 	for at := range padded {
 		i := int(members[min(at, len(members)-1)])
-		shapes := s.group(i)[i%kernel.Lanes:]
-		halfTau, left, right := 0.5*s.tau[i], shapes[kernel.ShapeLeft*kernel.Lanes], shapes[kernel.ShapeRight*kernel.Lanes]
+		shapes := s.group(i)[i%vector.Lanes:]
+		halfTau, left, right := 0.5*s.tau[i], shapes[vector.ShapeLeft*vector.Lanes], shapes[vector.ShapeRight*vector.Lanes]
 		if r < hermiteRules {
 			// The Gaussian takes all of the quadratic term, and the quadratic
 			// part of the logarithm, which the kernel does not know.
-			halfTau, right = -0.5*shapes[kernel.ShapeCurvature*kernel.Lanes], shapes[kernel.ShapeWidth*kernel.Lanes]
+			halfTau, right = -0.5*shapes[vector.ShapeCurvature*vector.Lanes], shapes[vector.ShapeWidth*vector.Lanes]
 			left = -right
 		}
-		slope, inverse := shapes[kernel.ShapeSlope*kernel.Lanes], shapes[kernel.ShapeInverse*kernel.Lanes]
+		slope, inverse := shapes[vector.ShapeSlope*vector.Lanes], shapes[vector.ShapeInverse*vector.Lanes]
 		if power >= 0 {
 			slope -= s.n[i] * inverse
 		}
-		to := s.d[at/kernel.Lanes*kernel.GainFields*kernel.Lanes+at%kernel.Lanes:]
-		to[kernel.GainSlope*kernel.Lanes] = slope
-		to[kernel.GainHalfTau*kernel.Lanes] = halfTau
-		to[kernel.GainCount*kernel.Lanes] = s.n[i]
-		to[kernel.GainInverse*kernel.Lanes] = inverse
-		to[kernel.GainMiddle*kernel.Lanes] = 0.5 * (left + right)
-		to[kernel.GainHalfWidth*kernel.Lanes] = 0.5 * (right - left)
+		to := s.d[at/vector.Lanes*vector.GainFields*vector.Lanes+at%vector.Lanes:]
+		to[vector.GainSlope*vector.Lanes] = slope
+		to[vector.GainHalfTau*vector.Lanes] = halfTau
+		to[vector.GainCount*vector.Lanes] = s.n[i]
+		to[vector.GainInverse*vector.Lanes] = inverse
+		to[vector.GainMiddle*vector.Lanes] = 0.5 * (left + right)
+		to[vector.GainHalfWidth*vector.Lanes] = 0.5 * (right - left)
 	}
-	rule, groups := &rules[r], padded/kernel.Lanes
+	rule, groups := &rules[r], padded/vector.Lanes
 	if power >= 0 {
-		kernel.GainPowers(rule.x, rule.w, power, groups, s.d[:], s.scratch[:], s.out[:])
+		vector.GainPowers(rule.x, rule.w, power, groups, s.d[:], s.scratch[:], s.out[:])
 	} else {
-		kernel.GainIntegrals(rule.x, rule.w, groups, s.d[:], s.scratch[:], s.out[:])
+		vector.GainIntegrals(rule.x, rule.w, groups, s.d[:], s.scratch[:], s.out[:])
 	}
 	for at, i := range members {
-		d := s.d[at/kernel.Lanes*kernel.GainFields*kernel.Lanes+at%kernel.Lanes:]
-		out := s.out[at/kernel.Lanes*kernel.GainResults*kernel.Lanes+at%kernel.Lanes:]
-		halfWidth, middle := d[kernel.GainHalfWidth*kernel.Lanes], d[kernel.GainMiddle*kernel.Lanes]
-		s.mass[i] = halfWidth * out[kernel.GainMass*kernel.Lanes]
-		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[kernel.GainFirst*kernel.Lanes]), lo, hi)
-		variance[i] = halfWidth * halfWidth * out[kernel.GainSecond*kernel.Lanes]
+		d := s.d[at/vector.Lanes*vector.GainFields*vector.Lanes+at%vector.Lanes:]
+		out := s.out[at/vector.Lanes*vector.GainResults*vector.Lanes+at%vector.Lanes:]
+		halfWidth, middle := d[vector.GainHalfWidth*vector.Lanes], d[vector.GainMiddle*vector.Lanes]
+		s.mass[i] = halfWidth * out[vector.GainMass*vector.Lanes]
+		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[vector.GainFirst*vector.Lanes]), lo, hi)
+		variance[i] = halfWidth * halfWidth * out[vector.GainSecond*vector.Lanes]
 	}
 }
 
@@ -269,8 +269,8 @@ func (s *workspace) logarithms(logNorm []float64) {
 		mode := s.modes[i]
 		logNorm[i] = mode * (s.b[i] - 0.5*s.tau[i]*mode)
 	}
-	kernel.Log(s.modes[:padded])
-	kernel.Log(s.mass[:padded])
+	vector.Log(s.modes[:padded])
+	vector.Log(s.mass[:padded])
 	for i := range logNorm {
 		logNorm[i] = clamp(logNorm[i]+s.n[i]*s.modes[i]+s.mass[i], -math.MaxFloat64, math.MaxFloat64)
 	}

@@ -5,7 +5,7 @@ package quadrature
 import (
 	"math"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // smallStep is the relative offset u/s* below which log1p(v)-v is summed as a
@@ -32,7 +32,7 @@ func GainMoments(n, tau, b, lo, hi float64) (logNorm, mean, variance float64) {
 }
 
 // GainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0.
-func GainMode(n, tau, b float64) float64 { return kernel.GainMode(n, tau, b) }
+func GainMode(n, tau, b float64) float64 { return vector.GainMode(n, tau, b) }
 
 // offsetDensity is the log-density relative to its value at the (clipped) mode,
 // as a function of the offset u = s - mode. Working in u keeps the digits that s

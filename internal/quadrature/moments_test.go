@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/vector"
 	"pgregory.net/rapid"
 )
 
@@ -138,16 +138,16 @@ func TestRulesSuffice(t *testing.T) {
 		hi := max(lo*1.0001, s*rapid.Float64Range(0.5, 10).Draw(t, "hi"))
 		var w workspace
 		w.load([]float64{n}, []float64{tau}, []float64{b}, 0, 0)
-		kernel.GainShapes(w.n[:kernel.Lanes], w.tau[:kernel.Lanes], w.b[:kernel.Lanes], lo, hi, w.shapes[:])
+		vector.GainShapes(w.n[:vector.Lanes], w.tau[:vector.Lanes], w.b[:vector.Lanes], lo, hi, w.shapes[:])
 		w.finishNarrow(make([]float64, 1), make([]float64, 1))
 		w.choose(1, lo, hi)
-		kernel.GainEnds(w.n[:], w.tau[:], w.b[:], lo, hi, w.shapes[:])
+		vector.GainEnds(w.n[:], w.tau[:], w.b[:], lo, hi, w.shapes[:])
 		task := int(w.task[0])
 		used[task]++
-		shape := func(what int) float64 { return w.shapes[what*kernel.Lanes] }
-		mode := shape(kernel.ShapeMode)
-		d := offsetDensity{n: n, tau: tau, slope: shape(kernel.ShapeSlope), mode: mode}
-		left, right := max(lo-mode, 1.3*shape(kernel.ShapeLeft)), min(hi-mode, 1.3*shape(kernel.ShapeRight))
+		shape := func(what int) float64 { return w.shapes[what*vector.Lanes] }
+		mode := shape(vector.ShapeMode)
+		d := offsetDensity{n: n, tau: tau, slope: shape(vector.ShapeSlope), mode: mode}
+		left, right := max(lo-mode, 1.3*shape(vector.ShapeLeft)), min(hi-mode, 1.3*shape(vector.ShapeRight))
 		half, mid := 0.5*(right-left), 0.5*(right+left)
 		var mass, mean, variance float64
 		weight := func(i int) float64 { return fine.w[i] * math.Exp(d.at(mid+half*fine.x[i])) }

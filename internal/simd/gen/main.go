@@ -1,15 +1,33 @@
-// Command gen writes the assembly of package kernel with avo. It is a module of
-// its own, so that avo is no dependency of calamp:
+// Command gen writes the assembly of one of the packages kernel and vector, which
+// -pkg names, with avo. It is a module of its own, so that avo is no dependency of
+// calamp:
 //
-//	go run . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg kernel
+//	go run . -out ../../kernel/kernels_amd64.s -stubs ../../kernel/kernels_amd64.go -pkg kernel
 package main
 
 import (
+	"flag"
+	"log"
+
 	. "github.com/mmcloughlin/avo/build"
 )
 
 func main() {
+	flag.Parse() // these flags are avo's
 	ConstraintExpr("!noasm")
+	switch name := flag.Lookup("pkg").Value.String(); name {
+	case "kernel":
+		loops()
+	case "vector":
+		functions()
+	default:
+		log.Fatalf("there is nothing to generate for package %q", name)
+	}
+	Generate()
+}
+
+// loops are those over W.
+func loops() {
 	for _, v := range []isa{{name: "AVX2", lanes: 4, group: 3}, {name: "AVX512", lanes: 8, group: 5}} {
 		for _, e := range []entry{{"F32", "float32", 4}, {"F64", "float64", 8}} {
 			k := kernels{isa: v, entry: e}
@@ -26,6 +44,10 @@ func main() {
 		}
 	}
 	read()
+}
+
+// functions are those of sensors and entries.
+func functions() {
 	logarithms()
 	exponentials()
 	gainIntegrals()
@@ -33,5 +55,4 @@ func main() {
 	gaussBernoulli()
 	gainShapes()
 	gainEnds()
-	Generate()
 }

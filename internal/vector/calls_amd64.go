@@ -1,11 +1,9 @@
 //go:build !noasm
 
-package kernel
+package vector
 
 // What an instruction set other than plain Go offers in this build. Calls are
 // direct, so that arguments may stay on the stack.
-
-func readVector(w []float32) uint64 { return readAVX2(w) }
 
 func logarithms(v []float64) { logAVX2(v) }
 

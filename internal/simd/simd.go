@@ -1,4 +1,8 @@
-package kernel
+// Package simd decides in which instruction set the inner loops run that are
+// written for several: those over W (package kernel) and those over sensors and
+// entries (package vector). Its folder gen holds the generator of their assembly,
+// a module of its own.
+package simd
 
 import (
 	"fmt"
@@ -13,10 +17,11 @@ const (
 	Go Level = iota // plain Go
 	AVX2
 	AVX512
-	levels
+
+	Levels // how many there are
 )
 
-var levelNames = [levels]string{"go", "avx2", "avx512"}
+var levelNames = [Levels]string{"go", "avx2", "avx512"}
 
 func (l Level) String() string { return levelNames[l] }
 
@@ -29,12 +34,7 @@ const Variable = "CALAMP_KERNEL"
 // their tests yet: go test ./internal/kernel ./operator there, then raise this.
 const proven = AVX2
 
-var (
-	active, activeErr = choose(os.Getenv(Variable), best())
-
-	sets32 = [levels]*Set[float32]{Go: plain[float32]()}
-	sets64 = [levels]*Set[float64]{Go: plain[float64]()}
-)
+var active, activeErr = choose(os.Getenv(Variable), Best())
 
 // Active returns the instruction set in use. The error is that of a wrong
 // [Variable].

@@ -1,6 +1,10 @@
-package kernel
+package vector
 
-import "math"
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/simd"
+)
 
 // Layout of a group of [GainShapes]: for every field its Lanes values.
 const (
@@ -35,11 +39,11 @@ const Tail = 37
 // multiple of Lanes sensors. [GainEnds] adds the rest where it is needed.
 func GainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	n, b, out = n[:len(tau)], b[:len(tau)], out[:len(tau)*ShapeFields]
-	if active != Go {
+	if active != simd.Go {
 		gainShapes(n, tau, b, lo, hi, out)
 	}
 	for i := range tau {
-		if active == Go || tooLarge(n[i], tau[i], b[i]) {
+		if active == simd.Go || tooLarge(n[i], tau[i], b[i]) {
 			plainGainShape(n[i], tau[i], b[i], lo, hi, out[i/Lanes*ShapeFields*Lanes+i%Lanes:])
 		}
 	}
@@ -79,11 +83,11 @@ func gainSeries(e, t, s float64) (mass, mean, variance float64) {
 // integrated.
 func GainEnds(n, tau, b []float64, lo, hi float64, out []float64) {
 	n, tau, b, out = n[:Lanes], tau[:Lanes], b[:Lanes], out[:Lanes*ShapeFields]
-	if active != Go {
+	if active != simd.Go {
 		gainEnds(tau, lo, hi, out)
 	}
 	for i := range tau {
-		if active == Go || tooLarge(n[i], tau[i], b[i]) {
+		if active == simd.Go || tooLarge(n[i], tau[i], b[i]) {
 			plainGainEnds(tau[i], lo, hi, out[i:])
 		}
 	}

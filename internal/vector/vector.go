@@ -1,6 +1,20 @@
-package kernel
+// Package vector evaluates what an iteration needs of every sensor and of every
+// entry, four at a time: logarithms and exponentials, where the posterior of a gain
+// lies and its integrals, and the posterior of a Gauss–Bernoulli entry. There is
+// generated assembly for AVX2 with FMA, and the same in plain Go for other machines,
+// for the noasm build tag, and as what the assembly is tested against. It knows the
+// formulas, and nothing of priors, channels and matrices.
+package vector
 
-import "math"
+//go:generate sh -c "cd ../simd/gen && go run . -out ../../vector/functions_amd64.s -stubs ../../vector/functions_amd64.go -pkg vector"
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/simd"
+)
+
+var active, _ = simd.Active()
 
 // Lanes is how many sensors or entries the functions below take at a time.
 const Lanes = 4
@@ -35,7 +49,7 @@ const (
 // good to a few units in its last place, and so is its exponential. A sensor's
 // result does not depend on its company.
 func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
-	if active == Go {
+	if active == simd.Go {
 		plainGainIntegrals(x, w, groups, d, scratch, out)
 		return
 	}
@@ -53,7 +67,7 @@ const MostRatio = 1e4
 // GainPowers is [GainIntegrals] where n is the same small whole number for all
 // sensors. What is in the place of GainSlope is the slope minus n/mode.
 func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
-	if active == Go {
+	if active == simd.Go {
 		plainGainPowers(x, w, n, groups, d, scratch, out)
 		return
 	}
@@ -124,7 +138,7 @@ func log1pTail(v float64) float64 {
 
 // Log replaces positive normal values, a multiple of Lanes, by their logarithms.
 func Log(v []float64) {
-	if active != Go {
+	if active != simd.Go {
 		logarithms(v)
 		return
 	}
@@ -136,7 +150,7 @@ func Log(v []float64) {
 // Exp replaces values up to 709, a multiple of Lanes, by their exponentials, with
 // a relative error below 3e-16; below -708 it is e^-708.
 func Exp(v []float64) {
-	if active != Go {
+	if active != simd.Go {
 		exponentials(v)
 		return
 	}
@@ -153,7 +167,7 @@ func Exp(v []float64) {
 // mean is π m and the variance π u + π(1-π) m² (no difference of second
 // moments: it would cancel).
 func GaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64) {
-	if active == Go {
+	if active == simd.Go {
 		plainGaussBernoulli(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
 		return
 	}

@@ -1,4 +1,4 @@
-module github.com/calamp/calamp/internal/kernel/gen
+module github.com/calamp/calamp/internal/simd/gen
 
 go 1.26.0
 

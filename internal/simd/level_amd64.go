@@ -1,0 +1,18 @@
+//go:build !noasm
+
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// Best returns the best instruction set that this build and machine have, proven or
+// not.
+func Best() Level {
+	x := &cpu.X86
+	switch {
+	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL:
+		return AVX512
+	case x.HasAVX2 && x.HasFMA:
+		return AVX2
+	}
+	return Go
+}

@@ -1,0 +1,21 @@
+//go:build !amd64 || noasm
+
+package vector
+
+// With plain Go the only choice, these are never called.
+
+const noVectors = "calamp: no vector functions in this build"
+
+func logarithms([]float64) { panic(noVectors) }
+
+func exponentials([]float64) { panic(noVectors) }
+
+func gainPowers(_, _ []float64, _, _ int, _, _, _ []float64) { panic(noVectors) }
+
+func gainEnds(_ []float64, _, _ float64, _ []float64) { panic(noVectors) }
+
+func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
+
+func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
+
+func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }
