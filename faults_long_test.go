@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -42,7 +43,7 @@ func TestLongFaults(t *testing.T) {
 					}
 					p := te.Problem(in)
 					p.Channel = channel.Faulty{Working: p.Channel}
-					res, err = calamp.Solve(context.Background(), p, &calamp.Options{Threads: 1})
+					res, err = calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Threads: 1}})
 					if err != nil {
 						t.Fatal(err)
 					}

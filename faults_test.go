@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -86,8 +87,8 @@ func TestBrokenSensorsAreFound(t *testing.T) {
 	broken := breakSensors(in.Y, in.Truth.S, 10, 1, append(faults, wild)...)
 	p := te.Problem(in)
 	p.Channel = channel.Faulty{Working: p.Channel}
-	for _, covariance := range []calamp.Covariance{calamp.Diagonal, calamp.Full} {
-		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Covariance: covariance})
+	for _, covariance := range []solver.Covariance{solver.Diagonal, solver.Full} {
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Covariance: covariance}})
 		if err != nil {
 			t.Fatal(err)
 		}

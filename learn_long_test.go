@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -24,7 +25,7 @@ func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (
 			t.Fatal(err)
 		}
 		solve := func(p *calamp.Problem, learn calamp.Learn) outcome {
-			res, err := calamp.Solve(context.Background(), p, &calamp.Options{Threads: 1, Learn: learn})
+			res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Threads: 1}, Learn: learn})
 			if err != nil {
 				t.Fatal(err)
 			}

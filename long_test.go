@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -221,8 +222,8 @@ func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, noise := range []float64{1e-2, 1e-4, 1e-6} {
 			te := teacher.Teacher{N: 500, M: 400, P: 4, Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: gain, NoiseVar: noise}
-			plain := study(t, te, noise, seedCount(3), calamp.Options{MaxIter: *plainIterations, Tol: -1, Damping: calamp.FixedDamping(0.3), NoScaleStep: true})
-			stepped := study(t, te, noise, seedCount(3), calamp.Options{MaxIter: 300})
+			plain := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{MaxIter: *plainIterations, Tol: -1, Damping: solver.FixedDamping(0.3), NoScaleStep: true}})
+			stepped := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{MaxIter: 300}})
 			for i := range plain {
 				a, b := plain[i], stepped[i]
 				x, s := largestDifference(a, b)
@@ -303,7 +304,7 @@ func TestLongDiagonalAnsatz(t *testing.T) {
 		for _, n := range []int{100, 200, 500, 1000} {
 			te := teacher.Teacher{N: n, M: 2 * n, P: p, Signal: prior.Gaussian(0, 1), Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-4}
 			diagonal := study(t, te, te.NoiseVar, seedCount(5), calamp.Options{})
-			full := study(t, te, te.NoiseVar, seedCount(5), calamp.Options{Covariance: calamp.Full})
+			full := study(t, te, te.NoiseVar, seedCount(5), calamp.Options{Settings: solver.Settings{Covariance: solver.Full}})
 			last := func(o outcome) calamp.Iteration { return o.Trace[len(o.Trace)-1] }
 			v := medianOf(full, func(o outcome) float64 { return last(o).MeanV })
 			off := medianOf(full, func(o outcome) float64 { return last(o).OffV })

@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -107,7 +108,7 @@ func TestLongStressIsFinite(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, noise := range []float64{0, 1e-14, 1e-4, 1} {
-			for _, o := range study(t, te, noise, seedCount(10), calamp.Options{MaxIter: 200}) {
+			for _, o := range study(t, te, noise, seedCount(10), calamp.Options{Settings: solver.Settings{MaxIter: 200}}) {
 				for _, v := range append(append(o.X.RawMatrix().Data, o.XVar.RawMatrix().Data...), append(o.S, o.SVar...)...) {
 					if math.IsNaN(v) || math.IsInf(v, 0) {
 						t.Fatalf("%s, Δ = %g: %g in the result, status %v", name, noise, v, o.Status)

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // Matrices for which AMP is not derived, solved as well as the one for which it is.
@@ -63,9 +64,9 @@ func TestCauses(t *testing.T) {
 		opt    calamp.Options
 		want   string
 	}{
-		{"binary", calamp.Options{NoMeanRemoval: true, MaxIter: 200}, "means of W"},
-		{"condition:1e4", calamp.Options{MaxIter: 200}, "ill-conditioned"},
-		{"correlated:0.98", calamp.Options{MaxIter: 200}, "correlated"},
+		{"binary", calamp.Options{Settings: solver.Settings{NoMeanRemoval: true, MaxIter: 200}}, "means of W"},
+		{"condition:1e4", calamp.Options{Settings: solver.Settings{MaxIter: 200}}, "ill-conditioned"},
+		{"correlated:0.98", calamp.Options{Settings: solver.Settings{MaxIter: 200}}, "correlated"},
 	} {
 		te := small()
 		if err := te.Matrix.UnmarshalText([]byte(c.matrix)); err != nil {
@@ -106,7 +107,7 @@ func TestDegenerateMatricesAreFinite(t *testing.T) {
 				}
 				for _, noise := range []float64{0, 1} {
 					p := &calamp.Problem{W: op, Y: y, Prior: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Channel: channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: noise}}
-					res, err := calamp.Solve(context.Background(), p, &calamp.Options{MaxIter: 50})
+					res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{MaxIter: 50}})
 					if err != nil {
 						t.Fatalf("%d×%d, kind %d: %v", m, n, k, err)
 					}

@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -29,7 +30,7 @@ func sharp(t *testing.T, noise float64) (*calamp.Problem, calamp.Truth) {
 func TestPrecisionDoesNotShowInTheResult(t *testing.T) {
 	for _, noise := range []float64{1e-24, 1e-6} {
 		p, truth := sharp(t, noise)
-		auto, double := solve(t, p, nil), solve(t, p, &calamp.Options{Precision: calamp.DoublePrecision})
+		auto, double := solve(t, p, nil), solve(t, p, &calamp.Options{Settings: solver.Settings{Precision: solver.DoublePrecision}})
 		if auto.Storage != "f32+f64" || double.Storage != "f64" {
 			t.Errorf("stored as %s and %s", auto.Storage, double.Storage)
 		}
@@ -50,7 +51,7 @@ func TestPrecisionDoesNotShowInTheResult(t *testing.T) {
 // Where W is rounded for good, what that takes away is noise, and told.
 func TestRoundingIsNoise(t *testing.T) {
 	p, truth := sharp(t, 1e-24)
-	res := solve(t, p, &calamp.Options{Precision: calamp.SinglePrecision})
+	res := solve(t, p, &calamp.Options{Settings: solver.Settings{Precision: solver.SinglePrecision}})
 	m := calamp.Score(res.X, res.S, truth)
 	t.Logf("%s; error %.2g", res.Reason, m.XMSE)
 	if res.Storage != "f32" || res.Status != calamp.Converged || m.XMSE > 1e-15 {

@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -38,7 +39,7 @@ func TestPriorsReachStateEvolution(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			res, err := calamp.Solve(context.Background(), te.Problem(in), &calamp.Options{Threads: 1})
+			res, err := calamp.Solve(context.Background(), te.Problem(in), &calamp.Options{Settings: solver.Settings{Threads: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -146,7 +147,7 @@ func TestLongCalAMPSettings(t *testing.T) {
 							their = channel.Faulty{Working: channel.AWGN{NoiseVar: 1e-15}, Rate: broken, Var: rho}
 						}
 						problem.Channel = mine
-						res, err := calamp.Solve(context.Background(), problem, &calamp.Options{Threads: 1, MaxIter: 1000})
+						res, err := calamp.Solve(context.Background(), problem, &calamp.Options{Settings: solver.Settings{Threads: 1, MaxIter: 1000}})
 						if err != nil {
 							t.Fatal(err)
 						}

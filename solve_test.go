@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -60,9 +61,9 @@ func TestFullCovarianceAgreesWithDiagonalOnOneSignal(t *testing.T) {
 	te := small()
 	te.P = 1
 	p, _ := draw(t, te, 3)
-	opt := calamp.Options{MaxIter: 20, Tol: -1, Damping: calamp.FixedDamping(0.2)}
+	opt := calamp.Options{Settings: solver.Settings{MaxIter: 20, Tol: -1, Damping: solver.FixedDamping(0.2)}}
 	diagonal := solve(t, p, &opt)
-	opt.Covariance = calamp.Full
+	opt.Covariance = solver.Full
 	full := solve(t, p, &opt)
 	for i := range te.N {
 		if d := math.Abs(diagonal.X.At(i, 0) - full.X.At(i, 0)); d > 1e-9 {
@@ -70,9 +71,9 @@ func TestFullCovarianceAgreesWithDiagonalOnOneSignal(t *testing.T) {
 		}
 	}
 	// The evidence of a damped step is that of two different posteriors.
-	opt = calamp.Options{MaxIter: 20, Tol: -1, Damping: calamp.FixedDamping(0)}
+	opt = calamp.Options{Settings: solver.Settings{MaxIter: 20, Tol: -1, Damping: solver.FixedDamping(0)}}
 	a := solve(t, p, &opt).LogEvidence
-	opt.Covariance = calamp.Full
+	opt.Covariance = solver.Full
 	b := solve(t, p, &opt).LogEvidence
 	if math.Abs(a-b) > 1e-9*math.Abs(a) {
 		t.Errorf("log-evidence: diagonal %g, full %g", a, b)
@@ -84,7 +85,7 @@ func TestFullCovarianceSolves(t *testing.T) {
 	te.P = 3
 	p, truth := draw(t, te, 4)
 	diagonal := solve(t, p, nil)
-	full := solve(t, p, &calamp.Options{Covariance: calamp.Full})
+	full := solve(t, p, &calamp.Options{Settings: solver.Settings{Covariance: solver.Full}})
 	a, b := calamp.Score(diagonal.X, diagonal.S, truth), calamp.Score(full.X, full.S, truth)
 	t.Logf("diagonal %s %+v %g\nfull %s %+v %g", diagonal.Reason, a, diagonal.LogEvidence, full.Reason, b, full.LogEvidence)
 	if full.Status != calamp.Converged || b.XMSEScaled > 2*a.XMSEScaled {
@@ -97,12 +98,12 @@ func TestObserve(t *testing.T) {
 	p, _ := draw(t, small(), 2)
 	const at = 7
 	var x, s []float64
-	solve(t, p, &calamp.Options{MaxIter: 12, Tol: -1, Observe: func(it calamp.Iteration, xNow, sNow []float64) {
+	solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: 12, Tol: -1}, Observe: func(it calamp.Iteration, xNow, sNow []float64) {
 		if it.Index == at {
 			x, s = slices.Clone(xNow), slices.Clone(sNow)
 		}
 	}})
-	res := solve(t, p, &calamp.Options{MaxIter: at, Tol: -1})
+	res := solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: at, Tol: -1}})
 	n, signals := res.X.Dims()
 	for k := range signals {
 		for i := range n {

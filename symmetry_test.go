@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -46,7 +47,7 @@ func (a arrays) run(t *rapid.T, p prior.Prior, c channel.Channel) *calamp.Result
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: a.y, Prior: p, Channel: c}, &calamp.Options{MaxIter: 12, Tol: -1, Damping: calamp.FixedDamping(0.2)})
+	res, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: a.y, Prior: p, Channel: c}, &calamp.Options{Settings: solver.Settings{MaxIter: 12, Tol: -1, Damping: solver.FixedDamping(0.2)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +188,9 @@ func TestMissingReadings(t *testing.T) {
 // The result's bits depend on neither the number of threads nor timing.
 func TestThreadsDoNotChangeBits(t *testing.T) {
 	p, _ := draw(t, small(), 7)
-	one := solve(t, p, &calamp.Options{Threads: 1, MaxIter: 30})
+	one := solve(t, p, &calamp.Options{Settings: solver.Settings{Threads: 1, MaxIter: 30}})
 	for _, threads := range []int{2, 3, 8} {
-		many := solve(t, p, &calamp.Options{Threads: threads, MaxIter: 30})
+		many := solve(t, p, &calamp.Options{Settings: solver.Settings{Threads: threads, MaxIter: 30}})
 		if !mat.Equal(one.X, many.X) || !mat.Equal(column(one.S), column(many.S)) || one.LogEvidence != many.LogEvidence {
 			t.Errorf("%d threads: different bits", threads)
 		}

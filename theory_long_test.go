@@ -20,6 +20,7 @@ import (
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -317,7 +318,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
 	t.Helper()
 	in, w := drawSingle(t, te, seed)
-	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Threads: 1})
+	c, err := online.NewCalibrator(w, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &online.Options{Settings: solver.Settings{Threads: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -76,7 +77,7 @@ func TestWarnings(t *testing.T) {
 		te := small()
 		p, _ := draw(t, te, 1)
 		p = changed(t, te, p, func(_, _ int, w float64) float64 { return w + 0.5/math.Sqrt(float64(te.N)) })
-		w := find(solve(t, p, &calamp.Options{MaxIter: 5, NoMeanRemoval: true}), calamp.MatrixMean)
+		w := find(solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: 5, NoMeanRemoval: true}}), calamp.MatrixMean)
 		if w == nil || !strings.Contains(w.Message, "row and column") {
 			t.Errorf("%+v", w)
 		}
@@ -126,7 +127,7 @@ func TestWarnings(t *testing.T) {
 	})
 	t.Run("not converged", func(t *testing.T) {
 		p, _ := draw(t, small(), 1)
-		res := solve(t, p, &calamp.Options{MaxIter: 4})
+		res := solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: 4}})
 		w := find(res, calamp.SignalNotConverged)
 		if res.Status != calamp.NotConverged || w == nil || len(w.Signals) != 4 {
 			t.Errorf("%v %+v", res.Status, w)
@@ -150,8 +151,8 @@ func TestBadProblemsNameTheInput(t *testing.T) {
 		{"range", "[1.2, 1.1]", func(p *calamp.Problem, _ *calamp.Options) {
 			p.Channel = channel.Gain{Prior: channel.Uniform(1.2, 1.1)}
 		}},
-		{"damping", "damping", func(_ *calamp.Problem, o *calamp.Options) { o.Damping = calamp.FixedDamping(1) }},
-		{"variants", "full covariances", func(_ *calamp.Problem, o *calamp.Options) { o.Covariance, o.Variance = calamp.Full, calamp.Scalar }},
+		{"damping", "damping", func(_ *calamp.Problem, o *calamp.Options) { o.Damping = solver.FixedDamping(1) }},
+		{"variants", "full covariances", func(_ *calamp.Problem, o *calamp.Options) { o.Covariance, o.Variance = solver.Full, solver.Scalar }},
 	} {
 		p, _ := draw(t, te, 1)
 		o := &calamp.Options{}
@@ -194,7 +195,7 @@ func TestScalarVarianceAgrees(t *testing.T) {
 	te := small()
 	te.N, te.M = 400, 300
 	p, truth := draw(t, te, 2)
-	exact, scalar := solve(t, p, nil), solve(t, p, &calamp.Options{Variance: calamp.Scalar})
+	exact, scalar := solve(t, p, nil), solve(t, p, &calamp.Options{Settings: solver.Settings{Variance: solver.Scalar}})
 	a, b := calamp.Score(exact.X, exact.S, truth), calamp.Score(scalar.X, scalar.S, truth)
 	if scalar.Status != calamp.Converged || b.XMSEScaled > 1.5*a.XMSEScaled {
 		t.Errorf("scalar variances: %s, error %g; exact %g", scalar.Reason, b.XMSEScaled, a.XMSEScaled)

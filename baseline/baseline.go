@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/mat"
@@ -25,13 +26,13 @@ func Ignoring(p *calamp.Problem) (*calamp.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	mean, variance := gain.Prior.Moments()
+	mean, variance := gain.Moments()
 	m, _ := p.Y.Dims()
 	s := make([]float64, m)
 	for mu := range s {
 		s[mu] = mean
 	}
-	return calibrated(p, s, gain.NoiseVar+variance*meanSquare(p.Y)), nil
+	return calibrated(p, s, gain.noise+variance*meanSquare(p.Y)), nil
 }
 
 // Knowing is the problem of one who is told the calibration s: the oracle.
@@ -40,15 +41,21 @@ func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return calibrated(p, s, gain.NoiseVar), nil
+	return calibrated(p, s, gain.noise), nil
 }
 
-func gainOf(p *calamp.Problem) (channel.Gain, error) {
-	gain, ok := channel.Unwrap(p.Channel).(channel.Gain)
-	if !ok {
-		return gain, fmt.Errorf("baselines are for channel.Gain, not %T", p.Channel)
+// gain is what the baselines know of a sensor.
+type gain struct {
+	channel.Calibration
+	noise float64
+}
+
+func gainOf(p *calamp.Problem) (gain, error) {
+	c := channel.CalibrationOf(p.Channel)
+	if c == nil {
+		return gain{}, fmt.Errorf("baselines are for channels that calibrate, not %T", p.Channel)
 	}
-	return gain, nil
+	return gain{c, channel.NoiseOf(p.Channel)}, nil
 }
 
 func calibrated(p *calamp.Problem, s []float64, noise float64) *calamp.Problem {
@@ -89,6 +96,9 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 	if err != nil {
 		return nil, err
 	}
+	mean, _ := gain.Moments()
+	m, _ := p.Y.Dims()
+	assumed := slices.Repeat([]float64{mean}, m)
 	var res *calamp.Result
 	for round := 1; ; round++ {
 		if res, err = calamp.Solve(ctx, held, opt); err != nil {
@@ -98,9 +108,10 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 		if err != nil {
 			return res, err
 		}
-		s := fit(p.Y, z, gain.Prior)
-		moved := farthest(s, held.Channel.(channel.AWGN).S) / (gain.Prior.Hi - gain.Prior.Lo)
-		held = calibrated(p, s, gain.NoiseVar+leftOver(p.Y, z, s))
+		s := fit(p.Y, z, gain)
+		lo, hi := gain.Range()
+		moved := farthest(s, assumed) / (hi - lo)
+		held, assumed = calibrated(p, s, gain.noise+leftOver(p.Y, z, s)), s
 		res.S, res.Iterations = s, round
 		if moved <= settledGain {
 			res.Status, res.Reason = calamp.Converged, fmt.Sprintf("the calibration settled after %d rounds", round)
@@ -119,8 +130,9 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 }
 
 // fit is the s that brings sy closest to z, in the range of s and with its mean.
-func fit(y, z *mat.Dense, prior channel.GainPrior) []float64 {
-	mean, _ := prior.Moments()
+func fit(y, z *mat.Dense, known channel.Calibration) []float64 {
+	mean, _ := known.Moments()
+	lo, hi := known.Range()
 	m, _ := y.Dims()
 	s, total := make([]float64, m), 0.0
 	for mu := range s {
@@ -142,7 +154,7 @@ func fit(y, z *mat.Dense, prior channel.GainPrior) []float64 {
 		scale = mean * float64(m) / total
 	}
 	for mu := range s {
-		s[mu] = min(max(scale*s[mu], prior.Lo), prior.Hi)
+		s[mu] = min(max(scale*s[mu], lo), hi)
 	}
 	return s
 }

@@ -63,7 +63,7 @@ func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	mean, _ := gain.Prior.Moments()
+	mean, _ := gain.Moments()
 	input, output := filepath.Join(folder, "l1.mps"), filepath.Join(folder, "solution.txt")
 	if err := writeProgram(input, w, p.Y, mean*float64(m)); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -34,7 +35,7 @@ func TestLongAgainstL1(t *testing.T) {
 						t.Fatal(err)
 					}
 					problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: te.Signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-14}}
-					blind, err := calamp.Solve(context.Background(), problem, &calamp.Options{Threads: 1})
+					blind, err := calamp.Solve(context.Background(), problem, &calamp.Options{Settings: solver.Settings{Threads: 1}})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/calamp/calamp/solver"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/kernel"
@@ -116,9 +118,9 @@ func (b *bench) iterationTable(t iterationTable, core bool) error {
 		{name: "sweep f32", f: b.timed(d.sweep(d.single, t.p))},
 		{name: "sweep f64", f: b.timed(d.sweep(d.double, t.p))},
 		{name: "sweep f32, scalar variance", f: b.timed(d.sweep(d.single, 0))},
-		{name: "iteration f32", f: b.timed(d.iteration(d.single, false))},
-		{name: "iteration f64", f: b.timed(d.iteration(d.double, false))},
-		{name: "iteration f32, scalar variance", f: b.timed(d.iteration(d.single, true))},
+		{name: "iteration f32", f: b.timed(d.iteration(d.single, solver.Exact))},
+		{name: "iteration f64", f: b.timed(d.iteration(d.double, solver.Exact))},
+		{name: "iteration f32, scalar variance", f: b.timed(d.iteration(d.single, solver.Scalar))},
 	}
 	var pids []int
 	directory, err := d.write()
@@ -193,12 +195,13 @@ func (b *bench) verify(d *problem, numpy *child, directory string) error {
 	if want, err = readFloats(directory, "x-found"); err != nil {
 		return err
 	}
-	e := d.engine(d.single, false)
-	e.Step(0)
+	s := d.solver(d.single, solver.Exact)
+	e := s.Iteration
+	must(e.Step(0))
 	for range 3 {
-		e.Step(0.9)
+		must(e.Step(0.9))
 	}
-	far := distance(e.X, want)
+	far := distance(s.State.X, want)
 	if !(far < 1e-8) {
 		return fmt.Errorf("four iterations differ from numpy's by %.2g", far)
 	}
@@ -249,31 +252,32 @@ func (d *problem) sweepInto(w *operator.Dense, q int, r []float64) func() {
 	return func() { s.Run(r, h, d.x, d.c[:q*d.n], rows) }
 }
 
-func (d *problem) engine(w *operator.Dense, scalar bool) *amp.Engine {
-	e, err := amp.New(amp.Config{
-		W: w, Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
-		Channel: channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: noise},
-		P:       d.p, Threads: d.threads, Scalar: scalar, Precision: amp.Double,
-	})
+func (d *problem) solver(w *operator.Dense, variance solver.Variance) *amp.Solver {
+	s, _, _, err := amp.NewSolver(amp.Problem{
+		W: w, P: d.p, Y: d.y, Model: amp.Model{
+			Prior:   prior.GaussBernoulli{Density: density, SignalVar: power},
+			Channel: channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: noise},
+		},
+	}, solver.Settings{Threads: d.threads, Variance: variance, Precision: solver.DoublePrecision, NoMeanRemoval: true})
 	if err != nil {
 		panic(err) // as in sweepInto
 	}
-	copy(e.Y, d.y)
-	return e
+	return s
 }
 
 // iteration is all that one iteration of blind calibration does, kept near the
 // start, where the posteriors of the gains are wide.
-func (d *problem) iteration(w *operator.Dense, scalar bool) func() {
-	e := d.engine(w, scalar)
-	e.Step(0)
+func (d *problem) iteration(w *operator.Dense, variance solver.Variance) func() {
+	s := d.solver(w, variance)
+	e := s.State
+	must(s.Iteration.Step(0))
 	e.Save()
 	count := 0
 	return func() {
 		if count++; count%20 == 0 {
 			e.Restore()
 		}
-		if e.Step(0.9); math.IsNaN(e.X[0]) {
+		if must(s.Iteration.Step(0.9)); math.IsNaN(e.X[0]) {
 			panic("the iteration has diverged")
 		}
 	}
@@ -305,4 +309,11 @@ func (b *bench) signals() error {
 	b.markdown(rows)
 	b.printf("\n*%s.*\n", c.rounds)
 	return nil
+}
+
+// must is for what only a W on disk could fail at.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -47,7 +48,7 @@ func (b *bench) online() error {
 // stream times the samples of d after the first ones.
 func (b *bench) stream(d *instance, threads, burnIn int) ([]string, error) {
 	t := d.Teacher
-	c, err := online.NewCalibrator(d.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, &online.Options{Threads: threads})
+	c, err := online.NewCalibrator(d.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, &online.Options{Settings: solver.Settings{Threads: threads}})
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -91,17 +92,17 @@ func (b *bench) calibrated() error {
 		return err
 	}
 	p := &calamp.Problem{W: d.W, Y: d.Y, Prior: t.Signal, Channel: channel.AWGN{NoiseVar: t.NoiseVar}}
-	exact, scalar := solveOnce(p, &calamp.Options{Threads: 1}), solveOnce(p, &calamp.Options{Threads: 1, Variance: calamp.Scalar})
-	early := solveOnce(p, &calamp.Options{Threads: 1, Tol: 1e-6})
-	earlyScalar := solveOnce(p, &calamp.Options{Threads: 1, Tol: 1e-6, Variance: calamp.Scalar})
+	exact, scalar := solveOnce(p, &calamp.Options{Settings: solver.Settings{Threads: 1}}), solveOnce(p, &calamp.Options{Settings: solver.Settings{Threads: 1, Variance: solver.Scalar}})
+	early := solveOnce(p, &calamp.Options{Settings: solver.Settings{Threads: 1, Tol: 1e-6}})
+	earlyScalar := solveOnce(p, &calamp.Options{Settings: solver.Settings{Threads: 1, Tol: 1e-6, Variance: solver.Scalar}})
 	double, err := operator.NewDense(m, n, d.w)
 	if err != nil {
 		return err
 	}
 	wide := *p
 	wide.W = double
-	mixed := solveOnce(&wide, &calamp.Options{Threads: 1})
-	whole := solveOnce(&wide, &calamp.Options{Threads: 1, Precision: calamp.DoublePrecision})
+	mixed := solveOnce(&wide, &calamp.Options{Settings: solver.Settings{Threads: 1}})
+	whole := solveOnce(&wide, &calamp.Options{Settings: solver.Settings{Threads: 1, Precision: solver.DoublePrecision}})
 	if !b.cpu {
 		defer pin(0)()
 	}
@@ -206,7 +207,7 @@ func (b *bench) blindAgainstOctave() error {
 	rows := [][]string{{"tolerance", "", "ms", "÷ calamp", "iterations", "mean squared error"}}
 	note := ""
 	for _, tolerance := range tolerances {
-		s := solveOnce(d.Problem(d.Instance), &calamp.Options{Threads: 1, Tol: tolerance})
+		s := solveOnce(d.Problem(d.Instance), &calamp.Options{Settings: solver.Settings{Threads: 1, Tol: tolerance}})
 		c, err := b.measure([]*variant{{name: "calamp", f: b.timed(s.run)}}, nil)
 		if err != nil {
 			return err
@@ -306,7 +307,7 @@ func (b *bench) solves() error {
 		if err != nil {
 			return err
 		}
-		s := solveOnce(d.Problem(d.Instance), &calamp.Options{Threads: 1, Tol: tolerances[0]})
+		s := solveOnce(d.Problem(d.Instance), &calamp.Options{Settings: solver.Settings{Threads: 1, Tol: tolerances[0]}})
 		c, err := b.measure([]*variant{{name: "calamp", f: b.timed(s.run)}}, nil)
 		if err != nil {
 			return err

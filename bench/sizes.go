@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/calamp/calamp/solver"
+
 	"github.com/calamp/calamp/figure"
 )
 
@@ -27,7 +29,7 @@ func (b *bench) sizes() error {
 			if err != nil {
 				return err
 			}
-			variants := []*variant{{name: "iteration", f: b.timed(d.iteration(d.single, false))}}
+			variants := []*variant{{name: "iteration", f: b.timed(d.iteration(d.single, solver.Exact))}}
 			var pids []int
 			stop := func() {}
 			if k == 0 {

@@ -53,18 +53,16 @@ func SaveResult(path string, r *calamp.Result) error {
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {
-	g, isGauss := r.Prior.(prior.GaussBernoulli)
-	if learned, ok := r.Prior.(prior.LearnedGaussBernoulli); ok {
-		g, isGauss = learned.GaussBernoulli, true
-	}
-	if isGauss {
+	if p, ok := r.Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
+		g := p.GaussBernoulliPrior()
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}
-	if c, ok := channel.Unwrap(r.Channel).(channel.Noisy); ok {
+	if c, ok := channel.InOrder(r.Channel).(channel.Noisy); ok {
 		arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
 	}
-	if c, ok := channel.Unwrap(r.Channel).(channel.Gain); ok {
-		arrays = append(arrays, vectorOutput("s_range", []float64{c.Prior.Lo, c.Prior.Hi}))
+	if c := channel.CalibrationOf(r.Channel); c != nil {
+		lo, hi := c.Range()
+		arrays = append(arrays, vectorOutput("s_range", []float64{lo, hi}))
 	}
 	return arrays
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -128,7 +129,7 @@ func TestLongReferenceErrorsAndScale(t *testing.T) {
 	wantS := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
 	te := reference(*sizeN, 50)
 	ours := runs(t, te, online.Options{})
-	plain := runs(t, te, online.Options{NoScaleStep: true, Commit: online.Always})
+	plain := runs(t, te, online.Options{Settings: solver.Settings{NoScaleStep: true}, Commit: online.Always})
 	for k := range te.P {
 		rejected := 0
 		for _, r := range ours {
@@ -166,7 +167,7 @@ func TestLongDrift(t *testing.T) {
 			var rejected, flagged, spent int
 			for seed := range *seeds {
 				s := newStream(t, te, uint64(seed))
-				c := s.calibrator(t, &online.Options{Memory: memory, Threads: 1})
+				c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}, Memory: memory})
 				d := newDrift(s, 0.002, uint64(seed))
 				for k := range te.P {
 					est := absorb(t, c, d.sample(k))
@@ -301,7 +302,7 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 	square := make([]float64, len(marks))
 	for seed := range *seeds {
 		s := newStream(t, instrument(), uint64(100+seed))
-		c := s.calibrator(t, &online.Options{Threads: 1})
+		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
 		next := s.endless()
 		for k := 1; k <= marks[len(marks)-1]; k++ {
 			absorb(t, c, next())
@@ -323,7 +324,7 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 func TestLongSoak(t *testing.T) {
 	longOnly(t)
 	s := newStream(t, instrument(), 1)
-	c := s.calibrator(t, &online.Options{Threads: 1})
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
 	next := s.endless()
 	var first uint64
 	var rejected, flagged, masked, spent int

@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -85,10 +86,7 @@ func bits(t testing.TB, c *online.Calibrator) string {
 }
 
 func bare(iterations int) *online.Options {
-	return &online.Options{
-		MaxIter: iterations, Tol: -1, Damping: calamp.FixedDamping(0),
-		NoScaleStep: true, Commit: online.Always,
-	}
+	return &online.Options{Settings: solver.Settings{MaxIter: iterations, Tol: -1, Damping: solver.FixedDamping(0), NoScaleStep: true}, Commit: online.Always}
 }
 
 func TestBareRecursionFollowsGoldenTraces(t *testing.T) {
@@ -163,16 +161,14 @@ func TestFirstSampleIsTheOfflineSolution(t *testing.T) {
 	s := newStream(t, small(1), 3)
 	for name, opt := range map[string]online.Options{
 		"default": {},
-		"scalar":  {Variance: calamp.Scalar, MaxIter: 60, Commit: online.Always},
+		"scalar":  {Variance: solver.Scalar, MaxIter: 60, Commit: online.Always},
 		"bare":    *bare(7),
-		"damped":  {Damping: calamp.FixedDamping(0.3), NoScaleStep: true, MaxIter: 60, Commit: online.Always},
+		"damped":  {Damping: solver.FixedDamping(0.3), NoScaleStep: true, MaxIter: 60, Commit: online.Always},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.calibrator(t, &opt)
 			est := absorb(t, c, s.sample(0))
-			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{
-				MaxIter: opt.MaxIter, Tol: opt.Tol, Damping: opt.Damping, NoScaleStep: opt.NoScaleStep, Variance: opt.Variance,
-			})
+			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{Settings: solver.Settings{MaxIter: opt.MaxIter, Tol: opt.Tol, Damping: opt.Damping, NoScaleStep: opt.NoScaleStep, Variance: opt.Variance}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,8 +337,8 @@ func TestRejectedSampleLeavesTheStateAlone(t *testing.T) {
 		loud[mu] = 1e200 * rng.NormFloat64()
 	}
 	frozen := s.calibrator(t, &online.Options{Freeze: true})
-	c := s.calibrator(t, &online.Options{MaxIter: 200})
-	unfinished := s.calibrator(t, &online.Options{MaxIter: 5})
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{MaxIter: 200}})
+	unfinished := s.calibrator(t, &online.Options{Settings: solver.Settings{MaxIter: 5}})
 	for k := range s.P {
 		absorb(t, c, s.sample(k))
 	}
@@ -467,7 +463,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 
 func TestForgettingTempersThePast(t *testing.T) {
 	s := newStream(t, small(2), 10)
-	c := s.calibrator(t, &online.Options{Memory: 4, Commit: online.Always, MaxIter: 60})
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{MaxIter: 60}, Memory: 4, Commit: online.Always})
 	absorb(t, c, s.sample(0))
 	before := c.Snapshot()
 	silent := s.sample(1)
@@ -552,7 +548,7 @@ func TestResultsDoNotDependOnThreads(t *testing.T) {
 	s := newStream(t, small(3), 12)
 	var want string
 	for _, threads := range []int{1, 2, 5} {
-		c := s.calibrator(t, &online.Options{Threads: threads})
+		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: threads}})
 		for k := range s.P {
 			absorb(t, c, s.sample(k))
 		}
@@ -576,7 +572,7 @@ func TestAbsorbingAllocatesNothing(t *testing.T) {
 		samples[k] = s.sample(k)
 		samples[k][9] = 0
 	}
-	for name, opt := range map[string]online.Options{"default": {}, "memory": {Memory: 20}, "scalar": {Variance: calamp.Scalar}} {
+	for name, opt := range map[string]online.Options{"default": {}, "memory": {Memory: 20}, "scalar": {Variance: solver.Scalar}} {
 		opt.Threads, opt.MaxIter = 1, 60
 		c := s.calibrator(t, &opt)
 		k := 0
@@ -594,7 +590,7 @@ func TestAbsorbingAllocatesNothing(t *testing.T) {
 }
 
 func TestOptionsListAllProblems(t *testing.T) {
-	o := online.Options{MaxIter: -1, Memory: -2, Commit: 7, Sanity: online.Sanity{Faulty: 2, Sensor: math.NaN()}}
+	o := online.Options{Settings: solver.Settings{MaxIter: -1}, Memory: -2, Commit: 7, Sanity: online.Sanity{Faulty: 2, Sensor: math.NaN()}}
 	err := o.Validate()
 	if err == nil || strings.Count(err.Error(), "\n") != 4 {
 		t.Errorf("found: %v", err)
@@ -610,7 +606,7 @@ func TestObserve(t *testing.T) {
 	for _, commit := range []online.Commit{online.Sane, online.Always} {
 		var x []float64
 		calls := 0
-		c := s.calibrator(t, &online.Options{MaxIter: 9, Tol: -1, NoScaleStep: true, Commit: commit, Observe: func(_ int, now, _ []float64) {
+		c := s.calibrator(t, &online.Options{Settings: solver.Settings{MaxIter: 9, Tol: -1, NoScaleStep: true}, Commit: commit, Observe: func(_ int, now, _ []float64) {
 			x = append(x[:0], now...)
 			calls++
 		}})

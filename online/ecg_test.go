@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -95,7 +96,7 @@ func TestElectrocardiogram(t *testing.T) {
 			NoiseVar: noise,
 		}
 		s := newStream(t, te, 3)
-		c := s.calibrator(t, &online.Options{Threads: 1})
+		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
 		committed, spent := 0, 0
 		var errors []float64
 		rejects := map[string]int{}

@@ -8,6 +8,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -19,8 +20,8 @@ func TestPrecisionDoesNotShowInAStream(t *testing.T) {
 		Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8,
 	}
 	s := newStream(t, te, 4)
-	double := s.learn(t, calamp.DoublePrecision)
-	for precision, most := range map[calamp.Precision]float64{calamp.AutoPrecision: 1e-5, calamp.SinglePrecision: 0.01} {
+	double := s.learn(t, solver.DoublePrecision)
+	for precision, most := range map[solver.Precision]float64{solver.AutoPrecision: 1e-5, solver.SinglePrecision: 0.01} {
 		post := s.learn(t, precision)
 		worst := 0.0
 		for mu, want := range double.S {
@@ -32,9 +33,9 @@ func TestPrecisionDoesNotShowInAStream(t *testing.T) {
 	}
 }
 
-func (s stream) learn(t *testing.T, precision calamp.Precision) *online.Posterior {
+func (s stream) learn(t *testing.T, precision solver.Precision) *online.Posterior {
 	t.Helper()
-	c := s.calibrator(t, &online.Options{Precision: precision, Tol: 1e-10})
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{Precision: precision, Tol: 1e-10}})
 	for k := range s.P {
 		if est := absorb(t, c, s.sample(k)); !est.Committed {
 			t.Fatalf("sample %d: %s", k, est.Reason())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/calamp/calamp/channel"
+
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp"
@@ -201,7 +203,7 @@ func (r *Report) residuals() plots {
 
 // broken reports whether a sensor was left out.
 func (r *Report) broken(sensor int) bool {
-	return slices.ContainsFunc(r.Result.BrokenSensors, func(b calamp.BrokenSensor) bool { return b.Sensor == sensor })
+	return slices.ContainsFunc(r.Result.BrokenSensors, func(b channel.BrokenSensor) bool { return b.Sensor == sensor })
 }
 
 // present are the residuals of the readings that are there, and used: a missing
@@ -268,7 +270,7 @@ func (r *Report) brokenSensors() []table {
 	if len(list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(list, func(a, b calamp.BrokenSensor) int { return cmp.Compare(b.Probability, a.Probability) })
+	slices.SortStableFunc(list, func(a, b channel.BrokenSensor) int { return cmp.Compare(b.Probability, a.Probability) })
 	t := table{
 		Heading: "Broken", Note: "Their readings do not follow the signals, and had no part in the result.",
 		Columns: []string{"sensor", "probability", "fault", "s wanted"},

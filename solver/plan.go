@@ -17,8 +17,11 @@ type Choice struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Has reports whether a part of this name goes along.
+// Has reports whether a part of this name goes along. A nil plan has none.
 func (p *Plan) Has(part string) bool {
+	if p == nil {
+		return false
+	}
 	for _, c := range p.Parts {
 		if c.Part == part {
 			return c.On

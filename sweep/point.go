@@ -11,7 +11,9 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -90,7 +92,7 @@ func (p Point) stream() uint64 {
 func (p Point) canonical() Point {
 	if !p.Algorithm.synthetic() {
 		p.Covariance = ""
-		p.Solver = Solver{MaxIter: p.Solver.MaxIter}
+		p.Solver = Solver{Settings: solver.Settings{MaxIter: p.Solver.MaxIter}}
 		if p.Algorithm != Rehearsal {
 			p.N, p.Seed = 0, 0
 		}
@@ -99,10 +101,10 @@ func (p Point) canonical() Point {
 		}
 	}
 	if p.Algorithm == Published {
-		p.Solver = Solver{MaxIter: p.Solver.MaxIter, Variance: p.Solver.Variance}
+		p.Solver = Solver{Settings: solver.Settings{MaxIter: p.Solver.MaxIter, Variance: p.Solver.Variance}}
 	}
 	if p.Algorithm != Online {
-		p.Solver.Commit = ""
+		p.Solver.Commit = online.Sane
 	} else {
 		p.Covariance = ""
 	}
@@ -185,18 +187,13 @@ func (p Point) model() evolution.Model {
 
 // options are those of the offline solver.
 func (p Point) options() *calamp.Options {
-	o := calamp.Published(p.Solver.MaxIter)
-	if p.Algorithm != Published {
-		o = &calamp.Options{
-			MaxIter: p.Solver.MaxIter, Tol: p.Solver.Tol,
-			Damping: p.Solver.Damping, NoScaleStep: p.Solver.NoScaleStep,
-		}
+	o := &calamp.Options{Settings: p.Solver.Settings}
+	if p.Algorithm == Published {
+		o = calamp.Published(p.Solver.MaxIter)
+		o.Variance = p.Solver.Variance
 	}
-	if p.Covariance == "full" {
-		o.Covariance = calamp.Full
-	}
-	if p.Solver.Variance == "scalar" {
-		o.Variance = calamp.Scalar
+	if p.Covariance == solver.Full.String() {
+		o.Covariance = solver.Full
 	}
 	return o
 }

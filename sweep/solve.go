@@ -103,16 +103,8 @@ type onlineRun struct {
 }
 
 func (r *onlineRun) options(threads int) *online.Options {
-	opt := &online.Options{
-		MaxIter: r.Solver.MaxIter, Tol: r.Solver.Tol, Damping: r.Solver.Damping,
-		NoScaleStep: r.Solver.NoScaleStep, Threads: threads,
-	}
-	if r.Solver.Variance == "scalar" {
-		opt.Variance = calamp.Scalar
-	}
-	if r.Solver.Commit == "always" {
-		opt.Commit = online.Always
-	}
+	opt := &online.Options{Settings: r.Solver.Settings, Commit: r.Solver.Commit}
+	opt.Threads = threads
 	if r.Record.Trajectory {
 		opt.Observe = func(iteration int, x, s []float64) {
 			if r.records(r.present) {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/solver"
 )
 
 // Spec is a sweep as its TOML file describes it. docs/sweeps.md has every key.
@@ -48,14 +49,11 @@ type Grid struct {
 	Record     *Record `toml:"record"` // in place of the sweep's
 }
 
-// Solver are options of the solver, zero for its defaults.
+// Solver are the solver's settings, by default 500 iterations and else its own
+// defaults, and which samples of a stream are learned from. Covariances are an axis.
 type Solver struct {
-	MaxIter     int            `toml:"max_iter" json:"max_iter,omitempty"` // default 500
-	Tol         float64        `toml:"tol" json:"tol,omitempty"`           // negative: exactly max_iter iterations
-	Damping     calamp.Damping `toml:"damping" json:"damping,omitzero"`    // auto, or the fraction kept
-	NoScaleStep bool           `toml:"no_scale_step" json:"no_scale_step,omitempty"`
-	Variance    string         `toml:"variance" json:"variance,omitempty"` // exact or scalar
-	Commit      string         `toml:"commit" json:"commit,omitempty"`     // online: sane or always
+	solver.Settings
+	Commit online.Commit `toml:"commit" json:"commit,omitzero"`
 }
 
 // Record says what a row holds besides the metrics at the end.
@@ -208,8 +206,9 @@ func (g *Grid) validate(s *Spec) error {
 		}
 	}
 	for _, word := range g.Covariance {
-		if word != "diagonal" && word != "full" {
-			return fmt.Errorf("covariance is diagonal or full, found %q", word)
+		var c solver.Covariance
+		if err := c.UnmarshalText([]byte(word)); err != nil {
+			return err
 		}
 	}
 	if err := wholeAxes(g); err != nil {
@@ -252,17 +251,8 @@ func wholeAxes(g *Grid) error {
 }
 
 func (s Solver) validate() error {
-	if s.MaxIter < 0 {
-		return fmt.Errorf("solver: max_iter must be positive, found %d", s.MaxIter)
-	}
-	if v := s.Variance; v != "" && v != "exact" && v != "scalar" {
-		return fmt.Errorf("solver: variance is exact or scalar, found %q", v)
-	}
-	if v := s.Commit; v != "" && v != "sane" && v != "always" {
-		return fmt.Errorf("solver: commit is sane or always, found %q", v)
-	}
-	if delta, fixed := s.Damping.Fixed(); fixed && !(delta >= 0 && delta < 1) {
-		return fmt.Errorf("solver: damping is auto or in [0, 1), found %g", delta)
+	if err := s.Settings.Validate(); err != nil {
+		return fmt.Errorf("solver: %w", err)
 	}
 	return nil
 }
@@ -270,12 +260,6 @@ func (s Solver) validate() error {
 // normal fills in defaults that are part of the key.
 func (s Solver) normal() Solver {
 	s.MaxIter = cmp.Or(s.MaxIter, 500)
-	if s.Variance == "exact" {
-		s.Variance = ""
-	}
-	if s.Commit == "sane" {
-		s.Commit = ""
-	}
 	return s
 }
 
@@ -338,7 +322,7 @@ func (g *Grid) points(s *Spec) []Point {
 		for _, p := range g.P.or(1) {
 			for _, noise := range g.NoiseVar.or(0) {
 				for _, r := range g.SRange.or() {
-					for _, c := range g.Covariance.or("diagonal") {
+					for _, c := range g.Covariance.or(solver.Diagonal.String()) {
 						at := base
 						at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Covariance = Algorithm(a), int(p), noise, r, c
 						out = g.inner(out, at)
@@ -351,8 +335,8 @@ func (g *Grid) points(s *Spec) []Point {
 }
 
 func (g *Grid) inner(out []Point, at Point) []Point {
-	if at.Covariance == "diagonal" {
-		at.Covariance = ""
+	if at.Covariance == solver.Diagonal.String() {
+		at.Covariance = "" // as keys have it
 	}
 	for _, n := range g.N.or(0) {
 		for _, density := range g.Density.or(0) {

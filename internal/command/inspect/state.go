@@ -126,17 +126,19 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 	s := saved.State
 	f := &savedFacts{
 		LastSeq: saved.Sequence, Committed: saved.Time.UTC(), Learned: s.Samples,
-		Sensors: len(s.Tau), Retention: s.Retention, Flagged: []facts.FlaggedSensor{},
+		Sensors: s.Sensors(), Retention: s.Retention, Flagged: []facts.FlaggedSensor{},
 	}
 	if m := s.Model; m != nil {
-		f.Signal = &learnedModel{m.Signal.Density, m.Signal.SignalMean, m.Signal.SignalVar, m.NoiseVar}
+		if g, ok := m.GaussBernoulli(); ok {
+			f.Signal = &learnedModel{g.Density, g.SignalMean, g.SignalVar, m.NoiseVar}
+		}
 	}
 	for mu, flag := range s.Flag {
 		if flag != online.Healthy {
 			f.Flagged = append(f.Flagged, facts.FlaggedSensor{Sensor: mu, Reason: flag.String()})
 		}
 	}
-	if gain != nil && f.Sensors > 0 {
+	if gain != nil && f.Sensors > 0 && s.Width() == gain.Width() {
 		f.posterior(s, *gain)
 	}
 	return f
@@ -145,8 +147,8 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 func (f *savedFacts) posterior(s *online.State, gain channel.GainPrior) {
 	r := &calamp.Result{S: make([]float64, f.Sensors), SVar: make([]float64, f.Sensors)}
 	span := [2]float64{gain.Hi, gain.Lo}
+	gain.Posteriors(r.S, r.SVar, s.Stats)
 	for mu := range f.Sensors {
-		r.S[mu], r.SVar[mu] = gain.Posterior(s.Count[mu], s.Tau[mu], s.B[mu])
 		span[0], span[1] = min(span[0], r.S[mu]), max(span[1], r.S[mu])
 	}
 	f.GainSD, f.SRange = console.Known(facts.TypicalGainSD(r)), &span

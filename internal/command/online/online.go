@@ -266,12 +266,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{
-		MaxIter: o.MaxIter, Tol: o.Tol, Damping: o.Damping, NoScaleStep: o.NoScaleStep,
-		NoMeanRemoval: o.NoMeanRemoval, Variance: o.Variance, Precision: o.Precision, Threads: o.Threads,
-		Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze,
-		LearnNoise: c.model.Learns("noise-var"),
-	}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -145,7 +145,9 @@ func (r *onlineRun) takeModel(p *online.Posterior) {
 	if learned := p.Model; learned != nil {
 		c := r.model.Channel()
 		c.NoiseVar = learned.NoiseVar
-		r.model.Take(learned.Signal, c)
+		if g, ok := learned.GaussBernoulli(); ok {
+			r.model.Take(g, c)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
-	if calibrator.MeansRemoved() {
+	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
 	r := &onlineRun{calibration: c, in: in, calibrator: calibrator}

@@ -133,8 +133,9 @@ func (m *Model) TakeResult(res *calamp.Result) {
 	if !isLearned {
 		g.GaussBernoulli = m.Prior()
 	}
-	if c, ok := channel.Unwrap(res.Channel).(channel.Gain); ok {
-		m.Take(g.GaussBernoulli, c)
+	if c := channel.CalibrationOf(res.Channel); c != nil {
+		lo, hi := c.Range()
+		m.Take(g.GaussBernoulli, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: channel.NoiseOf(res.Channel)})
 	}
 }
 

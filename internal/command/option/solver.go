@@ -1,18 +1,17 @@
 package option
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/solver"
 )
 
 // Solver holds the flags that select the variant of the algorithm.
@@ -20,12 +19,12 @@ type Solver struct {
 	MaxIter     int
 	tol         float64
 	tolGiven    bool
-	damping     calamp.Damping
+	damping     solver.Damping
 	noScaleStep bool
 	means       string
-	covariance  calamp.Covariance
-	variance    calamp.Variance
-	precision   calamp.Precision
+	covariance  solver.Covariance
+	variance    solver.Variance
+	precision   solver.Precision
 	threads     int
 }
 
@@ -41,8 +40,8 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
-	flags.Var(enum(&s.covariance, covarianceWords), "covariance", "one variance a signal, or P×P covariances")
-	flags.Var(enum(&s.variance, varianceWords), "variance", "squared entries of W, or their mean")
+	flags.Var(Text(&s.covariance, covarianceWords), "covariance", "one variance a signal, or P×P covariances")
+	flags.Var(Text(&s.variance, varianceWords), "variance", "squared entries of W, or their mean")
 	flags.Var(Text(&s.precision, precisionWords), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
 	flags.Var(Count(&s.threads, 0), "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
 }
@@ -50,7 +49,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 // Complete checks what concerns several flags.
 func (s *Solver) Complete(flags *pflag.FlagSet) error {
 	s.tolGiven = Given(flags, "tol")
-	if s.Full() && s.variance == calamp.Scalar {
+	if s.Full() && s.variance == solver.Scalar {
 		return console.Usage("--covariance full needs --variance exact: scalar variances are for diagonal covariances")
 	}
 	return nil
@@ -70,7 +69,7 @@ func (s *Solver) Check(m *Model, p int) error {
 }
 
 // Full says that P×P covariances were asked for.
-func (s *Solver) Full() bool { return s.covariance == calamp.Full }
+func (s *Solver) Full() bool { return s.covariance == solver.Full }
 
 // Exactly says that all iterations were asked for, and no convergence.
 func (s *Solver) Exactly() bool { return s.tolGiven && s.tol == 0 }
@@ -83,11 +82,7 @@ func (s *Solver) published() bool {
 
 // Options are those of the library.
 func (s *Solver) Options() *calamp.Options {
-	o := &calamp.Options{
-		MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, Threads: s.threads,
-		Covariance: s.covariance, Variance: s.variance, Precision: s.precision,
-		NoMeanRemoval: s.means == "off" || s.published(),
-	}
+	o := &calamp.Options{Settings: solver.Settings{MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, Threads: s.threads, Covariance: s.covariance, Variance: s.variance, Precision: s.precision, NoMeanRemoval: s.means == "off" || s.published(), RAM: int64(memory.Total())}}
 	if s.Exactly() {
 		o.Tol = -1
 	}
@@ -111,7 +106,7 @@ type OptionsJSON struct {
 func (s *Solver) JSON() OptionsJSON {
 	o := OptionsJSON{
 		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, Means: s.means,
-		Covariance: covarianceWords[s.covariance], Variance: varianceWords[s.variance],
+		Covariance: s.covariance.String(), Variance: s.variance.String(),
 		Precision: s.precision.String(), Threads: s.threads,
 	}
 	if s.tolGiven {
@@ -137,53 +132,28 @@ func (s *Solver) Fields() []report.Field {
 		{Name: "Damping", Value: s.damping.String()},
 		{Name: "Scale step", Value: scale},
 		{Name: "Removal of the means of W", Value: s.means},
-		{Name: "Covariance", Value: covarianceWords[s.covariance]},
-		{Name: "Variance", Value: varianceWords[s.variance]},
+		{Name: "Covariance", Value: s.covariance.String()},
+		{Name: "Variance", Value: s.variance.String()},
 		{Name: "Precision of W", Value: s.precision.String()},
 	}
 }
 
-var dampingWords = Wording[calamp.Damping]{
+var dampingWords = Wording[solver.Damping]{
 	Kind: "auto|fraction", Words: []string{"auto"}, Expected: "auto or a number in [0, 1)",
-	Valid: func(d calamp.Damping) bool {
+	Valid: func(d solver.Damping) bool {
 		delta, fixed := d.Fixed()
 		return !fixed || delta >= 0 && delta < 1
 	},
 }
 
-var precisionWords = Wording[calamp.Precision]{
+var precisionWords = Wording[solver.Precision]{
 	Kind: "auto|f32|f64", Words: []string{"auto", "f32", "f64"}, Expected: "auto or f32 or f64",
 }
 
-// The words of --covariance and --variance stand here, and only here, as long as
-// calamp.Covariance and calamp.Variance do not read and write text themselves.
-// When they do: a Wording for each, Text in place of enum, and String in place
-// of these lists.
-var (
-	covarianceWords = []string{calamp.Diagonal: "diagonal", calamp.Full: "full"}
-	varianceWords   = []string{calamp.Exact: "exact", calamp.Scalar: "scalar"}
-)
-
-type enumeration[T ~uint8] struct {
-	value *T
-	words []string
+var covarianceWords = Wording[solver.Covariance]{
+	Kind: "diagonal|full", Words: []string{"diagonal", "full"}, Expected: "diagonal or full",
 }
 
-// enum is a flag's value of a type whose constants have these words.
-func enum[T ~uint8](value *T, words []string) pflag.Value { return enumeration[T]{value, words} }
-
-func (e enumeration[T]) String() string { return e.words[*e.value] }
-
-func (e enumeration[T]) Type() string { return strings.Join(e.words, "|") }
-
-// Words are the values there are.
-func (e enumeration[T]) Words() []string { return e.words }
-
-func (e enumeration[T]) Set(text string) error {
-	k := slices.Index(e.words, text)
-	if k < 0 {
-		return errors.New("expected " + strings.Join(e.words, " or "))
-	}
-	*e.value = T(k)
-	return nil
+var varianceWords = Wording[solver.Variance]{
+	Kind: "exact|scalar", Words: []string{"exact", "scalar"}, Expected: "exact or scalar",
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/solver"
 )
 
 // resultJSON is what solve prints with --json.
@@ -26,6 +27,7 @@ type resultJSON struct {
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
 	MeansRemoved       bool               `json:"means_removed"`
+	Plan               *solver.Plan       `json:"plan"`
 	ScaleSD            *float64           `json:"scale_sd,omitempty"`
 	LogEvidence        *float64           `json:"log_evidence,omitempty"`
 	Storage            string             `json:"w_storage"`
@@ -42,8 +44,8 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			Size: facts.SizeOf(data), SignalPrior: s.prior, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
-			MeansRemoved: res.MeansRemoved,
-			ScaleSD:      console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Storage: res.Storage,
+			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
+			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Storage: res.Storage,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
 			Metrics: facts.MetricsOf(res, data.Truth), Compare: others, Written: console.OrEmpty(written),
 		})
@@ -54,7 +56,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if learned := slices.Concat(s.prior.LearnedNames(), s.model.Learned); len(learned) > 0 {
 		text.Line("model", "%s, %s; %s learned", s.prior.Words(&s.model), s.model.ChannelWords(), strings.Join(learned, ", "))
 	}
-	if res.MeansRemoved {
+	if res.Plan.Has("mean removal") {
 		text.Line("matrix", "%s", facts.MeansRemoved)
 	}
 	calibrationLines(&text, res, s.model)
