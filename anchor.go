@@ -123,6 +123,26 @@ func weightOf(res *Result, mu int) float64 {
 	return res.S[mu] * res.S[mu] / max(res.SVar[mu], math.SmallestNonzeroFloat64)
 }
 
+// place brings a result to where its global scale belongs. What was told of signals and
+// sensors stays as it was told.
+func (r *run) place(res *Result, learned bool) {
+	s := r.state()
+	if s.ScaleMean == 0 {
+		return
+	}
+	signals, sensors := res.Prior, res.Channel
+	res.rescale(math.Exp(s.ScaleMean))
+	if !s.ScaleLearned {
+		res.Prior = signals
+	}
+	if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise {
+		res.Channel = noisy.WithNoise(channel.NoiseOf(sensors))
+	}
+	if known, ok := res.Channel.(channel.Calibrating); ok && !learned {
+		res.Channel = known.WithCalibration(channel.CalibrationOf(sensors))
+	}
+}
+
 // rescale multiplies signals and s by c, and all that goes with them.
 func (r *Result) rescale(c float64) {
 	r.X.Scale(c, r.X)

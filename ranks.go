@@ -22,12 +22,13 @@ func (r *Result) SInterval(level float64) (lo, hi []float64) {
 }
 
 // SIntervalRaw widens the bounds of SInterval by the uncertainty of the global
-// scale, as independent errors add.
+// scale, as independent errors add: s as it is lies between these. They are s_lo and
+// s_hi in a result file, and those of SInterval s_rel_lo and s_rel_hi.
 func (r *Result) SIntervalRaw(level float64) (lo, hi []float64) {
 	lo, hi = r.SInterval(level)
 	for mu := range lo {
 		common := quadrature.NormalBound(level) * r.ScaleSD * r.S[mu]
-		lo[mu] = r.S[mu] - math.Hypot(r.S[mu]-lo[mu], common)
+		lo[mu] = max(0, r.S[mu]-math.Hypot(r.S[mu]-lo[mu], common))
 		hi[mu] = r.S[mu] + math.Hypot(hi[mu]-r.S[mu], common)
 	}
 	return lo, hi

@@ -77,6 +77,7 @@ const (
 	Converged                  // every signal met the tolerance
 	Diverged                   // estimates blew up; the last sane ones are returned
 	Cancelled                  // the context was cancelled
+	NothingRecovered           // came to rest, and knows nothing of the signals
 )
 
 // String is the status as written in JSON.
@@ -88,6 +89,8 @@ func (s Status) String() string {
 		return "diverged"
 	case Cancelled:
 		return "cancelled"
+	case NothingRecovered:
+		return "nothing recovered"
 	default:
 		return "not converged"
 	}
@@ -98,7 +101,7 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText writes.
 func (s *Status) UnmarshalText(text []byte) error {
-	for _, known := range []Status{NotConverged, Converged, Diverged, Cancelled} {
+	for _, known := range []Status{NotConverged, Converged, Diverged, Cancelled, NothingRecovered} {
 		if string(text) == known.String() {
 			*s = known
 			return nil
@@ -150,4 +153,6 @@ const (
 	RangeNotLearned     WarningCode = diagnosis.RangeNotLearned     // the readings do not tell the spread of s
 	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
 	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
+	RangeNotFilled      WarningCode = diagnosis.RangeNotFilled      // the told range is not that of the gains: they were learned within it
+	ScaleContradicted   WarningCode = diagnosis.ScaleContradicted   // signals' variance and range of s want different scales
 )

@@ -129,7 +129,11 @@ func (r *run) end(outcome amp.Outcome) *Result {
 		r.solver.Report()
 	}
 	res := r.result(d)
+	r.place(res, d.LearnsCalibration())
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
+	if text := d.NothingRecovered(); text != "" {
+		res.Status, res.Reason = NothingRecovered, text
+	}
 	for _, w := range d.Warnings() {
 		res.Warnings = append(res.Warnings, Warning{WarningCode(w.Code), w.Message, w.Sensors, w.Signals})
 	}
@@ -173,7 +177,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.XVar.SetCol(k, s.C[k*s.N:(k+1)*s.N])
 		res.Converged[k] = d.SignalConverged(k)
 	}
-	if r.opt.Learn != (Learn{}) {
+	if r.opt.Learn != (Learn{}) || d.LearnsCalibration() {
 		res.Channel = model.Channel
 	}
 	if p, ok := model.Prior.(prior.Distribution); ok && r.opt.Covariance == solver.Diagonal {

@@ -127,6 +127,28 @@ type Learnable interface {
 	Refit(stats []float64, omit []bool) (next Calibration, change float64)
 }
 
+// Bounded is a [Calibration] that says little more than between which bounds s lies.
+// Readings may show that s is distributed otherwise between them: then what they
+// say takes its place.
+type Bounded interface {
+	Calibration
+
+	// Fills reports whether this one can be tested, and why not.
+	Fills() error
+
+	// Contradiction is the logarithm of how much likelier the statistics of several
+	// sensors are under another distribution than under this one, 0 or more. Sensors
+	// for which omit, nil or one value a sensor, is true do not count.
+	Contradiction(stats []float64, omit []bool) float64
+
+	// Within is the distribution that is learned in its place.
+	Within(stats []float64, omit []bool) Learnable
+
+	// LogInside is the logarithm of the probability that an s of which N(mean, sd²)
+	// is known lies between the bounds, with a floor, and whether it is at that floor.
+	LogInside(mean, sd float64) (log float64, outside bool)
+}
+
 // Posteriors is what the readings say of the calibration of all sensors, at a
 // fixed global scale.
 type Posteriors struct {

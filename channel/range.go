@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"errors"
 	"math"
 
 	"github.com/calamp/calamp/internal/quadrature"
@@ -30,17 +29,18 @@ const (
 // 1/M of the width at either end, since the extremes of M uniform numbers lie
 // inside their range by that much on average. change is how far the ends moved, in
 // their standard errors. Sensors without readings do not count.
+//
+// Of a truncated normal the mean and the standard deviation are learned in the same
+// way, and its walls are moved out to where no s can be.
 func (p GainPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
+	if p.Precision > 0 {
+		return p.refitNormal(stats, omit)
+	}
 	return p.refit(stats, omit)
 }
 
 // Learns implements [Learnable].
-func (p GainPrior) Learns() error {
-	if p.Precision != 0 {
-		return errors.New("the range of s is learned for a uniform calibration prior, and this one is a truncated normal")
-	}
-	return nil
-}
+func (p GainPrior) Learns() error { return nil }
 
 func (p GainPrior) refit(stats []float64, omit []bool) (next GainPrior, change float64) {
 	peaks, blur := p.peaks(stats, omit)

@@ -17,8 +17,9 @@ import (
 //
 //	x, x_var         N×P   posterior means and variances of the signals
 //	s, s_var, gain   M     those of the calibration (y = z/s), and 1/s
-//	s_lo, s_hi       M     s lies between these with probability 0.95, beside the
-//	                       common scale; left out when r has no Calibration
+//	s_lo, s_hi       M     s lies between these with probability 0.95, the common
+//	                       scale's uncertainty included; left out when r has no Calibration
+//	s_rel_lo, s_rel_hi M   the same at a fixed common scale: s relative to the others'
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
@@ -39,8 +40,10 @@ func SaveResult(path string, r *calamp.Result) error {
 		boolOutput("converged", r.Converged),
 		scalarOutput("scale_sd", r.ScaleSD),
 	}
-	if lo, hi := r.SInterval(intervalLevel); lo != nil {
-		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi))
+	if lo, hi := r.SIntervalRaw(intervalLevel); lo != nil {
+		relLo, relHi := r.SInterval(intervalLevel)
+		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi),
+			vectorOutput("s_rel_lo", relLo), vectorOutput("s_rel_hi", relHi))
 	}
 	if r.Residual != nil {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))

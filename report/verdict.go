@@ -40,6 +40,7 @@ const (
 var suspect = []calamp.WarningCode{
 	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
 	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
+	calamp.ScaleContradicted,
 }
 
 func (r *Report) verdict() verdict {
@@ -76,6 +77,9 @@ func (r *Report) judge() verdict {
 	case calamp.Cancelled:
 		return verdict{Level: doubtful, Badge: "Cancelled", Text: "The run was cancelled after " + iterations +
 			". What is shown is the state it had reached, not an answer."}
+	case calamp.NothingRecovered:
+		return verdict{Level: bad, Badge: "Nothing recovered", Text: "The iteration came to rest after " + iterations +
+			", but what it rests at is no answer: trust neither the signals nor the gains."}
 	case calamp.Converged:
 		return r.judgeConverged(iterations)
 	default:

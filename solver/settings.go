@@ -33,6 +33,16 @@ type Settings struct {
 	// in a stream it freezes the scale error of the first samples into the posterior.
 	NoScaleStep bool `toml:"no_scale_step" json:"no_scale_step,omitempty"`
 
+	// SPrior is what is known of the distribution of s within a range that was told.
+	// The default, AutoS, tests when a run first comes to rest whether the gains fill
+	// the range, and learns a normal distribution within it where they do not.
+	SPrior SPrior `toml:"-" json:"-"`
+
+	// ScaleAtPeak reports signals and s at the global scale that maximises its evidence,
+	// where the iteration has put it. The default reports them at the mean of the
+	// scale's density, which at small noise is up to half its width away.
+	ScaleAtPeak bool `toml:"-" json:"-"`
+
 	// Variance uses the squared entries of W (Exact, the default), or their
 	// mean (Scalar): half the work, for W with independent entries of
 	// one variance.
@@ -83,6 +93,9 @@ func (s *Settings) Validate() error {
 	}
 	if int(s.Variance) >= len(variances) {
 		errs = append(errs, fmt.Errorf("unknown variance %d", s.Variance))
+	}
+	if int(s.SPrior) >= len(sPriors) {
+		errs = append(errs, fmt.Errorf("unknown distribution of s %d", s.SPrior))
 	}
 	if int(s.Precision) >= len(precisions) {
 		errs = append(errs, fmt.Errorf("unknown precision %d", s.Precision))
@@ -180,6 +193,31 @@ func (v Variance) MarshalText() ([]byte, error) { return []byte(v.String()), nil
 
 // UnmarshalText reads what String writes.
 func (v *Variance) UnmarshalText(text []byte) error { return named(v, variances, "variance", text) }
+
+// SPrior selects the distribution of the calibration s within its range.
+type SPrior uint8
+
+const (
+	AutoS    SPrior = iota // uniform, unless the readings contradict that
+	UniformS               // independent and uniform, as in the paper
+	NormalS                // normal, with a mean and a variance that are learned
+)
+
+var sPriors = []string{AutoS: "auto", UniformS: "uniform", NormalS: "normal"}
+
+// String is the name used by the command's --s-prior.
+func (p SPrior) String() string { return nameOf(sPriors, p) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (p SPrior) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (p *SPrior) UnmarshalText(text []byte) error {
+	if string(text) == "lognormal" {
+		return errors.New("a log-normal distribution of s is not yet implemented")
+	}
+	return named(p, sPriors, "the distribution of s", text)
+}
 
 // Precision selects the storage of the entries of a double-precision W; sums are
 // in double precision in any case.

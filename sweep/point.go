@@ -185,7 +185,7 @@ func (p Point) model() evolution.Model {
 	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: alpha, P: p.P}
 }
 
-// options are those of the offline solver.
+// options are those of the offline solver. Rows on record are of the paper's prior.
 func (p Point) options() *calamp.Options {
 	o := &calamp.Options{Settings: p.Solver.Settings}
 	if p.Algorithm == Published {
@@ -195,5 +195,6 @@ func (p Point) options() *calamp.Options {
 	if p.Covariance == solver.Full.String() {
 		o.Covariance = solver.Full
 	}
+	o.SPrior, o.ScaleAtPeak = solver.UniformS, true
 	return o
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -40,6 +41,9 @@ func solveOffline(ctx context.Context, p Point, threads int) (*outcome, error) {
 		return nil, err
 	}
 	out.status, out.iterations = res.Status.String(), res.Iterations
+	if res.Status == calamp.NothingRecovered {
+		out.status = calamp.Converged.String() // a row says how the iteration ended; its errors say the rest
+	}
 	if !p.Record.Trajectory {
 		out.measures = []Measure{{Iteration: res.Iterations, Values: offlineValues(res, instance)}}
 	}
@@ -105,6 +109,7 @@ type onlineRun struct {
 func (r *onlineRun) options(threads int) *online.Options {
 	opt := &online.Options{Settings: r.Solver.Settings, Commit: r.Solver.Commit}
 	opt.Threads = threads
+	opt.SPrior, opt.ScaleAtPeak = solver.UniformS, true // as offline
 	if r.Record.Trajectory {
 		opt.Observe = func(iteration int, x, s []float64) {
 			if r.records(r.present) {

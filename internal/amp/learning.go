@@ -167,7 +167,7 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 		c = middle(known) / middle(fit)
 	}
 	s.rescale(c)
-	s.adoptWorking(channel.InOrder(s.model.Channel).(channel.Calibrating).WithCalibration(fit.Scaled(c)))
+	s.adoptCalibration(fit.Scaled(c))
 	return change
 }
 

@@ -153,10 +153,11 @@ func (s *Solver) after(l *Line) Verdict {
 	return verdict
 }
 
-// Report makes error bars those that are reported: [State.ScaleSD] is set, and
-// parts mend what they know to be wrong. Nothing can be run from this state.
+// Report makes error bars those that are reported: [State.ScaleMean] and
+// [State.ScaleSD] are set, and parts mend what they know to be wrong. Nothing can be run
+// from this state.
 func (s *Solver) Report() {
-	s.State.ScaleSD = s.ScaleSD()
+	s.State.ScaleMean, s.State.ScaleSD = s.placeScale()
 	for _, p := range s.Parts {
 		p.Report(s)
 	}

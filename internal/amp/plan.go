@@ -48,8 +48,10 @@ var table = []struct {
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
 	{"faults", (*planner).faults, (*planner).makeFaults},
+	{"release", (*planner).release, (*planner).makeRelease},
 	{"watch", (*planner).watch, (*planner).makeWatch},
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
+	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
@@ -248,7 +250,7 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 	return true, "", nil
 }
 
-func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
+func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{atPeak: b.ScaleAtPeak}, nil }
 
 func (b *planner) faults() (on bool, why string, err error) {
 	f, ok := b.Model.Channel.(channel.Faulty)
@@ -266,6 +268,69 @@ func (b *planner) faults() (on bool, why string, err error) {
 
 func (b *planner) makeFaults(*Solver) (Part, error) {
 	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil
+}
+
+func (b *planner) release() (on bool, why string, err error) {
+	switch {
+	case !b.plan.Has("faults"):
+		return false, "not needed without broken sensors", nil
+	case !b.plan.Has("scale step"):
+		return false, "not needed without scale steps", nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeRelease(*Solver) (Part, error) { return &release{}, nil }
+
+// rangeTest is for ranges that were told: s-prior says what becomes of them.
+func (b *planner) rangeTest() (on bool, why string, err error) {
+	if b.SPrior == solver.UniformS {
+		return false, asked, nil
+	}
+	why = b.cannotTest()
+	if why != "" && b.SPrior == solver.NormalS {
+		return false, "", fmt.Errorf("a normal distribution of s cannot be learned: %s", why)
+	}
+	return why == "", why, nil
+}
+
+// cannotTest is why the distribution of s within its range cannot be learned; empty
+// where it can.
+func (b *planner) cannotTest() (why string) {
+	known, ok := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
+	switch {
+	case !b.calibrates():
+		return noCalibration
+	case b.LearnCalibration:
+		return "not needed: the range is learned"
+	case b.NoScaleStep:
+		return "asked: without scale steps the recursion is left alone"
+	case b.Tol < 0:
+		return noConvergence
+	case b.full():
+		return fullInstead
+	case b.stream() || b.Batch:
+		return "not possible: readings come one by one"
+	case channel.LimitOf(b.Model.Channel) > 0:
+		return "not possible with clipped readings"
+	case b.plan.Has("joint moves"):
+		return "not possible with joint moves"
+	case !ok:
+		return fmt.Sprintf("not possible: a %T has no range to be tested", channel.CalibrationOf(b.Model.Channel))
+	}
+	if err := known.Fills(); err != nil {
+		return "not needed: " + err.Error()
+	}
+	return ""
+}
+
+func (b *planner) makeRangeTest(*Solver) (Part, error) {
+	told := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
+	return &RangeTest{Told: told, insist: b.SPrior == solver.NormalS}, nil
 }
 
 func (b *planner) watch() (on bool, why string, err error) {

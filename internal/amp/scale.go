@@ -64,10 +64,10 @@ func (s *scaleEvidence) spread() float64 {
 	lo, hi := -s.fall(-1), s.fall(+1)
 	// The first grid finds where the mass is, the second resolves it.
 	for range 2 {
-		grid := newScaleGrid(s, lo, hi)
+		grid := newScaleGrid(s, lo, hi, scaleCells)
 		lo, hi = grid.support()
 	}
-	if rms := newScaleGrid(s, lo, hi).rootMeanSquare(); !math.IsNaN(rms) {
+	if rms := newScaleGrid(s, lo, hi, scaleCells).rootMeanSquare(); !math.IsNaN(rms) {
 		return rms
 	}
 	return scaleReach // the numbers are beyond double precision: nothing is known
@@ -102,13 +102,13 @@ func (s *scaleEvidence) fall(side float64) float64 {
 // scaleGrid holds e^Φ on equal steps of t = log c.
 type scaleGrid struct {
 	lo, step float64
-	weight   [scaleCells + 1]float64
+	weight   []float64
 }
 
-func newScaleGrid(s *scaleEvidence, lo, hi float64) *scaleGrid {
-	g := &scaleGrid{lo: lo, step: (hi - lo) / scaleCells}
+func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
+	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
 	phi, slope, top := 0.0, s.slopeLog(lo), 0.0
-	for i := 1; i <= scaleCells; i++ {
+	for i := 1; i <= cells; i++ {
 		next := s.slopeLog(lo + float64(i)*g.step)
 		phi += 0.5 * g.step * (slope + next)
 		slope = next
@@ -123,13 +123,29 @@ func newScaleGrid(s *scaleEvidence, lo, hi float64) *scaleGrid {
 
 // support is the part of the grid that carries mass, one cell wider.
 func (g *scaleGrid) support() (lo, hi float64) {
-	first, last := scaleCells, 0
+	cells := len(g.weight) - 1
+	first, last := cells, 0
 	for i, w := range g.weight {
 		if w > 1e-6 {
 			first, last = min(first, i), max(last, i)
 		}
 	}
-	return g.lo + float64(max(first-1, 0))*g.step, g.lo + float64(min(last+1, scaleCells))*g.step
+	return g.lo + float64(max(first-1, 0))*g.step, g.lo + float64(min(last+1, cells))*g.step
+}
+
+// moments are the mean of t and its standard deviation.
+func (g *scaleGrid) moments() (mean, sd float64) {
+	var mass, first, square float64
+	for i, w := range g.weight {
+		mass += w
+		first += w * (g.lo + float64(i)*g.step)
+	}
+	mean = first / mass
+	for i, w := range g.weight {
+		d := g.lo + float64(i)*g.step - mean
+		square += w * d * d
+	}
+	return mean, math.Sqrt(square / mass)
 }
 
 func (g *scaleGrid) rootMeanSquare() float64 {
@@ -174,12 +190,16 @@ func (s *Solver) ScaleSD() float64 {
 	if s.State.calibration == nil {
 		return 0
 	}
+	return s.scaleEvidence().spread()
+}
+
+func (s *Solver) scaleEvidence() *scaleEvidence {
 	e := alongScale(s.Iteration)
 	if s.State.ScaleLearned {
 		e.quadratic -= s.State.fieldPull
 		e.volume -= s.State.fieldPull
 	}
-	return e.spread()
+	return &e
 }
 
 // PastScaleSD is the same for a past on its own, with its statistics of all sensors.

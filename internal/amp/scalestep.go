@@ -26,11 +26,16 @@ type scaleStep struct {
 	Idle
 	next   int
 	placed bool // is the global scale where it belongs?
+	off    bool // from some iteration on: the scale is free
+	atPeak bool // and stays there when the result is reported
 }
 
-func (p *scaleStep) Begin(*Solver) { p.next, p.placed = 0, false }
+func (p *scaleStep) Begin(*Solver) { p.next, p.placed, p.off = 0, false, false }
 
 func (p *scaleStep) After(s *Solver, l *Line) Verdict {
+	if p.off {
+		return GoOn
+	}
 	if l.Index >= max(p.next, s.began+firstScaleStep) {
 		p.next = l.Index + scaleStepEvery
 		e := alongScale(s.Iteration)

@@ -59,9 +59,10 @@ type State struct {
 	ModelMoved   float64
 	ScaleLearned bool
 
-	// ScaleSD is the standard deviation of the logarithm of the global scale, an
-	// error common to all of X and S. It is set by [Solver.Report].
-	ScaleSD float64
+	// ScaleMean is the mean of the logarithm of the factor by which X and S are to be
+	// multiplied when they are reported, and ScaleSD its standard deviation, an error
+	// common to all of them. Both are set by [Solver.Report].
+	ScaleMean, ScaleSD float64
 
 	model       Model
 	calibration channel.Calibration // the model's; nil where there is none
@@ -173,6 +174,11 @@ func (s *State) adoptWorking(c channel.Channel) {
 	}
 	m.Channel = c
 	s.Adopt(m)
+}
+
+// adoptCalibration is Adopt for what is known of s.
+func (s *State) adoptCalibration(c channel.Calibration) {
+	s.adoptWorking(channel.InOrder(s.model.Channel).(channel.Calibrating).WithCalibration(c))
 }
 
 // Of returns the statistics of sensor mu, of an array such as Stats.

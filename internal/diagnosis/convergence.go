@@ -73,6 +73,39 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 	return doubtful, reason
 }
 
+const (
+	// mostlyBroken is the part of the sensors that read whose loss leaves no result.
+	mostlyBroken = 0.5
+
+	// unmoved is the posterior variance of signals, relative to the prior's, above which
+	// nothing was learned of them.
+	unmoved = 0.9
+)
+
+// NothingRecovered says in a sentence why a run that came to rest has no result; empty
+// where it has one.
+func (r *Run) NothingRecovered() string {
+	if !r.Converged || r.Solver.Iterations == 0 {
+		return ""
+	}
+	reading, broken := r.state.M-len(r.Silent), 0
+	for mu := range r.state.M {
+		if r.isBroken(mu) {
+			broken++
+		}
+	}
+	if float64(broken) > mostlyBroken*float64(reading) {
+		return fmt.Sprintf("%d of the %d sensors that read seem broken, and were left out: what is left is no answer; most likely W, the noise variance, the range of s or the signals' prior is wrong", broken, reading)
+	}
+	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= unmoved*before {
+		return fmt.Sprintf("the iteration came to rest knowing nothing of the signals: their variance is %.3g, before the readings it was %.3g", after, before)
+	}
+	if w := r.warnOnlyNoise(); w != nil {
+		return w.Message
+	}
+	return ""
+}
+
 // cause looks for what keeps AMP from converging.
 func (r *Run) cause() string {
 	if text := r.meanExcess(); text != "" {

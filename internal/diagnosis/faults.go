@@ -49,14 +49,8 @@ func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 		return channel.Inconsistent, 0
 	}
 	s = r.calibration().Fit(r.stats(mu))
-	chi := 0.0
-	for k, v := range y {
-		if j := mu*st.P + k; !math.IsNaN(v) {
-			d := s*v - st.Omega[j]
-			chi += d * (d / (st.V[j] + r.noise()))
-		}
-	}
-	lo, hi := r.calibration().Range()
+	chi := st.ChiSquare(mu, s)
+	lo, hi := r.bounds()
 	if s > 0 && (s < lo || s > hi) && chi <= consistent*float64(len(present)) {
 		return channel.OutOfRange, s
 	}

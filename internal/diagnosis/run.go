@@ -43,6 +43,27 @@ func (r *Run) SignalConverged(k int) bool {
 	return r.Solver.Settled[k] >= amp.SettledFor && !r.Doubtful
 }
 
+// rangeTest is the part that tested the told range, and whether it rejected it; nil
+// where there was none.
+func (r *Run) rangeTest() (test *amp.RangeTest, rejected bool) {
+	test, ok := amp.PartOf[*amp.RangeTest](r.Solver)
+	return test, ok && test.Rejected
+}
+
+// LearnsCalibration reports whether the distribution of s was learned, asked or not.
+func (r *Run) LearnsCalibration() bool {
+	_, rejected := r.rangeTest()
+	return rejected || r.LearnCalibration
+}
+
+// bounds are those between which s was told, or learned, to lie.
+func (r *Run) bounds() (lo, hi float64) {
+	if test, rejected := r.rangeTest(); rejected {
+		return test.Told.Range()
+	}
+	return r.calibration().Range()
+}
+
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
 func (r *Run) blind() bool                      { return r.calibration() != nil }
@@ -86,4 +107,6 @@ const (
 	ScaleFromGains      = "scale-from-gains"
 	RangeNotLearned     = "range-not-learned"
 	OnlyNoise           = "only-noise"
+	RangeNotFilled      = "range-not-filled"
+	ScaleContradicted   = "scale-contradicted"
 )

@@ -43,6 +43,8 @@ func (r *Run) Warnings() []Warning {
 		r.warnEdges(),
 		r.warnRounded(),
 		r.warnScale(),
+		r.warnRange(),
+		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
 	} {
 		if w != nil {
@@ -168,6 +170,9 @@ func (r *Run) warnNothingLearned() *Warning {
 	if after < narrowed*before {
 		return nil
 	}
+	if _, rejected := r.rangeTest(); rejected {
+		return nil // gains that differ by less than can be seen
+	}
 	if r.LearnCalibration {
 		lo, hi := r.calibration().Range()
 		return &Warning{
@@ -209,8 +214,8 @@ func (r *Run) warnUnexplained() *Warning {
 }
 
 func (r *Run) warnEdges() *Warning {
-	if !r.blind() {
-		return nil
+	if _, rejected := r.rangeTest(); rejected || !r.blind() {
+		return nil // a normal distribution has no edge
 	}
 	if r.LearnCalibration {
 		return r.warnOutlying()

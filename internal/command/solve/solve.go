@@ -256,6 +256,8 @@ func ending(res *calamp.Result, options *option.Solver, wrote bool) error {
 			return nil
 		}
 		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("not converged: %s", res.Reason)}
+	case calamp.NothingRecovered:
+		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("nothing recovered: %s", res.Reason)}
 	case calamp.Diverged:
 		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("diverged: %s", res.Reason)}
 	case calamp.Cancelled:

@@ -1,0 +1,209 @@
+package channel
+
+import (
+	"errors"
+	"math"
+	"slices"
+)
+
+const (
+	// outlierCost is by how much the log-likelihood of a sensor can be below that of
+	// an s from anywhere in the range: a sensor further out is taken as one of the few
+	// that no distribution of s explains, and weighs no more.
+	outlierCost = 9.2
+
+	// wallSlack is how far outside a range s may be, in its own standard deviations,
+	// before [GainPrior.LogInside] counts it: blurred s lie outside by chance.
+	wallSlack = 3
+
+	// leastFilled is how many sensors it takes to tell how s is distributed.
+	leastFilled = 10
+
+	// apart is how many standard deviations a sensor may be from the middle of a normal
+	// distribution that is learned from it.
+	apart = 6
+
+	// pointlike is the least variance of a learned normal, relative to its mean squared.
+	pointlike = 1e-8
+
+	// A learned normal is cut where no gain can be.
+	lowestCut, highestCut = 0.02, 5
+)
+
+// Fills reports whether the sensors could be tested for filling the range: it is for
+// a uniform prior.
+func (p GainPrior) Fills() error {
+	if p.Precision != 0 {
+		return errors.New("the gains' distribution is no uniform one")
+	}
+	return nil
+}
+
+// Contradiction is the logarithm of how much likelier the sensors' statistics are
+// under the best uniform or normal distribution than under this uniform one:
+// the maximum over l, h and m, σ of
+//
+//	Σ_µ log ∫_l^h q̃_µ(s) ds/(h-l)   and   Σ_µ log ∫ q̃_µ(s) N(s; m, σ²) ds
+//
+// minus the same for l = Lo, h = Hi, with each q̃ (see [Gain]) taken as the Gaussian
+// around its mode. For M sharp s that are uniform on the range, the part that they
+// cover is Beta(M-1, 2), so that the maximum over l and h is above x with probability
+// (1+x)e^{-x}, whatever M; blur makes it smaller. Sensors for which omit, nil or one
+// value a sensor, is true do not count.
+func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
+	all, _ := GainPrior{}.peaks(stats, omit)
+	if len(all) < leastFilled {
+		return 0
+	}
+	slices.SortFunc(all, func(a, b peak) int {
+		if a.mode < b.mode {
+			return -1
+		}
+		return 1
+	})
+	least := -math.Log(p.Hi-p.Lo) - outlierCost
+	told := all.floored(p.Lo, p.Hi, least)
+	mean, variance := all.normal(all.typical())
+	best := max(told, all.underNormal(mean, variance, least))
+	half := 1.8 * math.Sqrt(variance) // a uniform distribution of that variance
+	starts := [][2]float64{{p.Lo, p.Hi}, {mean - half, mean + half}}
+	for _, part := range []int{0, 200, 100, 50, 20} {
+		cut := 0
+		if part > 0 {
+			cut = len(all) / part
+		}
+		starts = append(starts, [2]float64{all[cut].mode, all[len(all)-1-cut].mode})
+	}
+	for _, start := range starts {
+		best = max(best, all.bestUniform(start[0], start[1], least))
+	}
+	return best - told
+}
+
+// Within is where learning starts for sensors that do not fill the range: the normal
+// distribution that fits them best.
+func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
+	all, _ := GainPrior{}.peaks(stats, omit)
+	if len(all) < leastFilled {
+		return p
+	}
+	return learnedNormal(all.normal(all.typical()))
+}
+
+func learnedNormal(mean, variance float64) GainPrior {
+	return TruncatedNormal(mean, math.Sqrt(variance), lowestCut*mean, highestCut*mean)
+}
+
+// LogInside is the logarithm of the probability that an s of N(mean, sd²) lies in the
+// range, moved out by what is chance, and no less than what an outlier costs.
+func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
+	log = max(logNormalMass((p.Lo-mean)/sd-wallSlack, (p.Hi-mean)/sd+wallSlack), -outlierCost)
+	return log, log < -0.9*outlierCost
+}
+
+// floored is the evidence of a range (see [peaks.evidence]) in which no sensor counts
+// for less than least.
+func (p peaks) floored(lo, hi, least float64) float64 {
+	total, width := 0.0, math.Log(hi-lo)
+	for _, s := range p {
+		log := -width
+		a, b := (lo-s.mode)*s.inverseSD, (hi-s.mode)*s.inverseSD
+		if a > -inside || b < inside {
+			log += logNormalMass(a, b)
+		}
+		if !(log > least) { // so for a NaN
+			log = least
+		}
+		total += log
+	}
+	return total
+}
+
+// bestUniform is the largest evidence of a range near [lo, hi].
+func (p peaks) bestUniform(lo, hi, least float64) float64 {
+	if !(hi > lo) {
+		return math.Inf(-1)
+	}
+	best := p.floored(lo, hi, least)
+	for range 3 {
+		reach := 0.3 * (hi - lo)
+		hi = maximum(func(hi float64) float64 { return p.floored(lo, hi, least) }, hi-reach, hi+reach)
+		lo = maximum(func(lo float64) float64 { return p.floored(lo, hi, least) }, lo-reach, lo+reach)
+		best = max(best, p.floored(lo, hi, least))
+	}
+	return best
+}
+
+func (p peaks) underNormal(mean, variance, least float64) float64 {
+	total := 0.0
+	for _, s := range p {
+		v := variance + s.variance()
+		d := s.mode - mean
+		total += max(-0.5*(math.Log(2*math.Pi*v)+d*(d/v)), least)
+	}
+	return total
+}
+
+func (s peak) variance() float64 { return 1 / (s.inverseSD * s.inverseSD) }
+
+// typical is the middle and the variance of most sensors, whatever a few do.
+func (p peaks) typical() (middle, variance float64) {
+	values := make([]float64, len(p))
+	for i, s := range p {
+		values[i] = s.mode
+	}
+	slices.Sort(values)
+	middle = values[len(values)/2]
+	for i, v := range values {
+		values[i] = math.Abs(v - middle)
+	}
+	slices.Sort(values)
+	sd := 1.4826 * values[len(values)/2] // of a normal distribution
+	return middle, max(sd*sd, pointlike*middle*middle)
+}
+
+// normal improves the mean and variance of a normal distribution of s to those that
+// explain the sensors best: stationary points of their likelihood.
+func (p peaks) normal(mean, variance float64) (m, v float64) {
+	m, v = mean, variance
+	for range 200 {
+		var weights, first, excess, information float64
+		for _, s := range p {
+			own := s.variance()
+			w, d := 1/(v+own), s.mode-m
+			if d*d*w > apart*apart {
+				continue
+			}
+			weights += w
+			first += w * s.mode
+			excess += w * w * (d*d - own)
+			information += w * w
+		}
+		if !(information > 0) {
+			return mean, variance
+		}
+		before := v
+		m = first / weights
+		v = max(excess/information, pointlike*m*m)
+		if math.Abs(v-before) < 1e-9*v {
+			break
+		}
+	}
+	return m, v
+}
+
+// refitNormal is Refit for a truncated normal: its walls play no part.
+func (p GainPrior) refitNormal(stats []float64, omit []bool) (next GainPrior, change float64) {
+	all, _ := GainPrior{}.peaks(stats, omit)
+	if len(all) < 2 {
+		return p, 0
+	}
+	before := 1 / p.Precision
+	mean, variance := all.normal(p.Center, before)
+	weights := 0.0
+	for _, s := range all {
+		weights += 1 / (variance + s.variance())
+	}
+	moved := max(math.Abs(mean-p.Center), math.Abs(math.Sqrt(variance)-math.Sqrt(before)))
+	return learnedNormal(mean, variance), moved * math.Sqrt(weights)
+}

@@ -1,0 +1,153 @@
+package amp
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+)
+
+const (
+	// placedCells is how many cells the density along the scale is integrated on: it
+	// may be a ramp that ends in a cliff.
+	placedCells = 200
+
+	// falseBounds is how many sensors must be outside the told bounds, wherever the
+	// scale is, for the bounds to be false.
+	falseBounds = 2
+)
+
+// placeScale is where the global scale belongs, seen from where it is: the mean and the
+// standard deviation of the logarithm of the factor that signals and s are to be
+// multiplied by. The mean, and not the peak where the iteration has put it: at small
+// noise the density is a ramp up to the end of the range, and its peak is off by half
+// a standard deviation.
+func (s *Solver) placeScale() (mean, sd float64) {
+	if s.State.calibration == nil {
+		return 0, 0
+	}
+	if test, ok := PartOf[*RangeTest](s); ok && test.Rejected {
+		return s.State.learnedScale(test.Told)
+	}
+	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
+		return s.State.learnedScale(nil)
+	}
+	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak {
+		return s.scaleEvidence().moments()
+	}
+	return 0, s.ScaleSD()
+}
+
+// moments are the mean and standard deviation of t under e^Φ (see [scaleEvidence.spread]).
+func (s *scaleEvidence) moments() (mean, sd float64) {
+	lo, hi := -s.fall(-1), s.fall(+1)
+	for range 2 {
+		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
+	}
+	mean, sd = newScaleGrid(s, lo, hi, placedCells).moments()
+	if math.IsNaN(mean) || math.IsNaN(sd) {
+		return 0, scaleReach
+	}
+	return mean, sd
+}
+
+// learnedScale is the same where the distribution of s was learned. Then its ends hold
+// nothing, and what is left are the signals, of known power, and the bounds
+// between which s was told to lie, if any:
+//
+//	K t - ½ S e^{2t} + Σ_µ log P(a < e^t s_µ < b),   K = Σ C/Σ,   S = Σ x̂(λ-x̂)/Σ.
+//
+// Where the signals' scale was learned as well only the bounds are left. Bounds that
+// some sensors contradict wherever the scale is are left out.
+func (s *State) learnedScale(told channel.Bounded) (mean, sd float64) {
+	d := learnedDensity{state: s, told: told, strange: s.outOfOrder()}
+	if !s.ScaleLearned {
+		d.active, d.centre = s.signalScale()
+	}
+	grid, outside := d.grid()
+	if outside >= falseBounds {
+		d.told = nil
+		grid, _ = d.grid()
+	}
+	return grid.moments()
+}
+
+// signalScale is what the signals' variance says of the scale (see [State.learnedScale]):
+// K, which is about the number of entries that are not zero, and the logarithm of the
+// factor at which K t - ½ S e^{2t} has its maximum.
+func (s *State) signalScale() (active, centre float64) {
+	for i, c := range s.C {
+		active += c / s.Sigma[i]
+	}
+	if active > 0 && s.nextPull > 0 {
+		centre = 0.5 * math.Log(active/s.nextPull)
+	}
+	return active, centre
+}
+
+// SignalScale is the logarithm of the factor by which the signals' known variance wants
+// signals and s to be multiplied, and its standard deviation.
+func (s *State) SignalScale() (log, sd float64) {
+	active, centre := s.signalScale()
+	return centre, 1 / math.Sqrt(2*active)
+}
+
+type learnedDensity struct {
+	state          *State
+	told           channel.Bounded // nil for none
+	strange        []bool
+	active, centre float64 // K, and where the signals want the scale
+}
+
+// grid holds the density where its mass is, and how many sensors are outside the bounds
+// at its peak.
+func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
+	lo, hi := -scaleReach, scaleReach
+	if d.active > 0 {
+		width := 6 / math.Sqrt(2*d.active)
+		lo, hi = max(d.centre-width, -3*scaleReach), min(d.centre+width, 3*scaleReach)
+	}
+	for range 3 {
+		g, outside = d.on(lo, hi)
+		lo, hi = g.support()
+	}
+	return g, outside
+}
+
+func (d *learnedDensity) on(lo, hi float64) (g *scaleGrid, outside int) {
+	g = &scaleGrid{lo: lo, step: (hi - lo) / placedCells, weight: make([]float64, placedCells+1)}
+	top := math.Inf(-1)
+	for i := range g.weight {
+		phi, out := d.at(lo + float64(i)*g.step)
+		g.weight[i] = phi
+		if phi > top {
+			top, outside = phi, out
+		}
+	}
+	for i, phi := range g.weight {
+		g.weight[i] = math.Exp(phi - top)
+	}
+	return g, outside
+}
+
+// at is the logarithm of the density, and how many sensors are then outside the bounds.
+func (d *learnedDensity) at(t float64) (phi float64, outside int) {
+	s := d.state
+	if d.active > 0 {
+		phi = d.active * ((t - d.centre) - 0.5*math.Expm1(2*(t-d.centre)))
+	}
+	if d.told == nil {
+		return phi, 0
+	}
+	c := math.Exp(t)
+	for mu, strange := range d.strange {
+		if strange || s.calibration.Readings(s.Of(s.Stats, mu)) == 0 {
+			continue
+		}
+		log, out := d.told.LogInside(c*s.S[mu], c*math.Sqrt(s.SVar[mu]))
+		phi += log
+		if out {
+			outside++
+		}
+	}
+	return phi, outside
+}

@@ -1,0 +1,87 @@
+package amp
+
+import (
+	"github.com/calamp/calamp/channel"
+)
+
+const (
+	// testedAt is the iteration at which a run that has not come to rest is tested all the
+	// same: a range that is wrong may be what keeps it from resting.
+	testedAt = 100
+
+	// contradicted is the logarithm of a likelihood ratio above which a told range is not
+	// believed. Gains that fill it exceed that once in two thousand runs
+	// (see [channel.GainPrior.Contradiction]).
+	contradicted = 10
+)
+
+// RangeTest looks, when a run first comes to rest, whether the gains fill the range that
+// was told, and learns their distribution where they do not: "independent and uniform
+// between a and b" puts the common scale where the largest gain touches its end, and
+// who only knows that gains lie somewhere in there does not mean that.
+type RangeTest struct {
+	Idle
+	Told     channel.Bounded
+	Rejected bool    // the distribution of s is learned
+	LogRatio float64 // how much likelier another distribution is, once tested
+
+	insist   bool // on learning, whatever the test says
+	tested   bool
+	learning Learning
+}
+
+// Begin implements [Part].
+func (p *RangeTest) Begin(*Solver) { p.tested, p.Rejected, p.LogRatio = false, false, 0 }
+
+// After implements [Part]. With a distribution that is learned the scale is a
+// convention until the end (see [Solver.Report]).
+func (p *RangeTest) After(s *Solver, l *Line) Verdict {
+	if p.Rejected {
+		return max(freeScale{}.After(s, l), p.learning.After(s, l))
+	}
+	if l.Index == testedAt && !p.tested {
+		if r, ok := PartOf[*release](s); ok && r.try(s) {
+			return Disturbed // the test waits until the run rests
+		}
+		return p.test(s)
+	}
+	return GoOn
+}
+
+// AtRest implements [Part].
+func (p *RangeTest) AtRest(s *Solver) Verdict {
+	if r, ok := PartOf[*release](s); p.tested || ok && r.at == s.Iterations {
+		return GoOn
+	}
+	return p.test(s)
+}
+
+func (p *RangeTest) test(s *Solver) Verdict {
+	p.tested = true
+	e := s.State
+	strange := e.strangers()
+	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > contradicted) {
+		return GoOn
+	}
+	p.Rejected = true
+	if step, ok := PartOf[*scaleStep](s); ok {
+		step.off = true
+	}
+	e.adoptCalibration(p.Told.Within(e.Stats, strange))
+	p.learning = Learning{Calibration: true}
+	p.learning.Begin(s)
+	s.damping.jumped()
+	s.damping.restarts = mostRestarts // as for every model that is learned
+	return Disturbed
+}
+
+// strangers tells which sensors say nothing of the others' gains: those whose readings
+// no gain explains. One that was called broken because its gain is out of the range
+// does say something.
+func (s *State) strangers() []bool {
+	omit := s.outOfOrder()
+	for mu, broken := range omit {
+		omit[mu] = broken && !s.consistent(mu)
+	}
+	return omit
+}

@@ -1,0 +1,60 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+)
+
+// contradictory is how many standard deviations apart what the signals' known variance
+// and what the range of s say of the common scale must be.
+const contradictory = 4
+
+// warnRange tells that the gains do not fill the range that was told, and what was
+// learned in its place.
+func (r *Run) warnRange() *Warning {
+	test, rejected := r.rangeTest()
+	if !rejected {
+		return nil
+	}
+	lo, hi := test.Told.Range()
+	mean, variance := r.calibration().Moments()
+	c := math.Exp(r.state.ScaleMean)
+	w := Warning{Code: RangeNotFilled}
+	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, mean %.4g and standard deviation %.2g; so the range says little of the common scale, which is known to ±%.2g %%",
+		lo, hi, test.LogRatio, c*mean, c*math.Sqrt(variance), 100*r.state.ScaleSD)
+	if w.Sensors = r.outside(); len(w.Sensors) > 0 {
+		w.Message += fmt.Sprintf("; %d of %d sensors lie outside it all the same: it is too narrow", len(w.Sensors), r.state.M)
+	}
+	return &w
+}
+
+// outside lists the sensors that a told range cannot hold, wherever the scale is.
+func (r *Run) outside() (list []int) {
+	test, _ := r.rangeTest()
+	c := math.Exp(r.state.ScaleMean)
+	for mu, s := range r.state.S {
+		if r.isBroken(mu) || r.calibration().Readings(r.stats(mu)) == 0 {
+			continue
+		}
+		if _, out := test.Told.LogInside(c*s, c*math.Sqrt(r.state.SVar[mu])); out {
+			list = append(list, mu)
+		}
+	}
+	return list
+}
+
+// warnScaleContradicted tells where the signals' known variance wants another common
+// scale than the range of s.
+func (r *Run) warnScaleContradicted() *Warning {
+	if !r.blind() || r.state.ScaleLearned || r.Anchored || r.Solver.Iterations == 0 || !r.Converged {
+		return nil
+	}
+	wanted, sd := r.state.SignalScale()
+	wanted -= r.state.ScaleMean
+	if !(math.Abs(wanted) > contradictory*math.Hypot(sd, r.state.ScaleSD)) {
+		return nil
+	}
+	return &Warning{Code: ScaleContradicted, Message: fmt.Sprintf(
+		"the variance told of the signals wants signals and s %.3g times as large (±%.2g %%) as the range of s does: one of the two is wrong, and x and s may be off by that factor",
+		math.Exp(wanted), 100*sd)}
+}
