@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -125,7 +126,7 @@ func weightOf(res *Result, mu int) float64 {
 
 // place brings a result to where its global scale belongs. What was told of signals and
 // sensors stays as it was told.
-func (r *run) place(res *Result, learned bool) {
+func (r *run) place(res *Result, d *diagnosis.Run) {
 	s := r.state()
 	if s.ScaleMean == 0 {
 		return
@@ -138,7 +139,12 @@ func (r *run) place(res *Result, learned bool) {
 	if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise {
 		res.Channel = noisy.WithNoise(channel.NoiseOf(sensors))
 	}
-	if known, ok := res.Channel.(channel.Calibrating); ok && !learned {
+	known, ok := res.Channel.(channel.Calibrating)
+	switch told := d.Told(); {
+	case !ok:
+	case told != nil:
+		res.Channel = known.WithCalibration(told.Bounding(known.Calibration()))
+	case !r.opt.Learn.Range:
 		res.Channel = known.WithCalibration(channel.CalibrationOf(sensors))
 	}
 }

@@ -129,7 +129,7 @@ func (r *run) end(outcome amp.Outcome) *Result {
 		r.solver.Report()
 	}
 	res := r.result(d)
-	r.place(res, d.LearnsCalibration())
+	r.place(res, d)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	if text := d.NothingRecovered(); text != "" {
 		res.Status, res.Reason = NothingRecovered, text

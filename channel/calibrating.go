@@ -144,6 +144,9 @@ type Bounded interface {
 	// Within is the distribution that is learned in its place.
 	Within(stats []float64, omit []bool) Learnable
 
+	// Bounding is a distribution with these bounds, as far as it has any.
+	Bounding(c Calibration) Calibration
+
 	// LogInside is the logarithm of the probability that an s of which N(mean, sd²)
 	// is known lies between the bounds, with a floor, and whether it is at that floor.
 	LogInside(mean, sd float64) (log float64, outside bool)

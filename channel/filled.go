@@ -90,6 +90,15 @@ func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
 	return learnedNormal(all.normal(all.typical()))
 }
 
+// Bounding implements [Bounded].
+func (p GainPrior) Bounding(c Calibration) Calibration {
+	if g, ok := c.(GainPrior); ok {
+		g.Lo, g.Hi = p.Lo, p.Hi
+		return g
+	}
+	return c
+}
+
 func learnedNormal(mean, variance float64) GainPrior {
 	return TruncatedNormal(mean, math.Sqrt(variance), lowestCut*mean, highestCut*mean)
 }

@@ -24,6 +24,16 @@ func TruncatedNormal(center, sd, lo, hi float64) GainPrior {
 	return GainPrior{Lo: lo, Hi: hi, Center: center, Precision: 1 / (sd * sd)}
 }
 
+// NormalOf returns the mean and standard deviation of the normal factor of a calibration's
+// distribution, before it is cut to its range; ok is false where it has none.
+func NormalOf(c Calibration) (mean, sd float64, ok bool) {
+	p, ok := c.(GainPrior)
+	if !ok || p.Precision == 0 {
+		return 0, 0, false
+	}
+	return p.Center, 1 / math.Sqrt(p.Precision), true
+}
+
 // The statistics of a sensor, in this order: all that readings on which s acts as
 // a factor say of it (see [Gain]).
 const (

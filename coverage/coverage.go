@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/teacher"
 )
@@ -26,6 +27,7 @@ var Levels = []float64{0.5, 0.8, 0.9, 0.95, 0.99}
 // Check is what to simulate.
 type Check struct {
 	Teacher teacher.Teacher
+	Channel channel.Channel // that the solver is told; default the teacher's
 	Seeds   int             // problems, of seeds 1, 2, …
 	Options *calamp.Options // of the solver
 	Workers int             // problems at a time; default GOMAXPROCS
@@ -132,7 +134,11 @@ func (c *Check) instance(ctx context.Context, seed uint64) (t tally, err error) 
 		opt = *c.Options
 	}
 	opt.Threads = 1
-	res, err := calamp.Solve(ctx, c.Teacher.Problem(in), &opt)
+	problem := c.Teacher.Problem(in)
+	if c.Channel != nil {
+		problem.Channel = c.Channel
+	}
+	res, err := calamp.Solve(ctx, problem, &opt)
 	if err != nil {
 		return t, err
 	}

@@ -26,8 +26,9 @@ import (
 //	broken           M     probability that a sensor is; left out when none could be
 //
 // and the model that the result rests on, with what was learned of it: density,
-// signal_mean, signal_var and noise_var, one number each, and s_range, two; what r
-// does not tell, or is of another kind, is left out.
+// signal_mean, signal_var and noise_var, one number each, and s_range, two; where s has
+// a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
+// is of another kind, is left out.
 //
 // It writes nothing, and says where, when a value is not finite.
 func SaveResult(path string, r *calamp.Result) error {
@@ -66,6 +67,9 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 	if c := channel.CalibrationOf(r.Channel); c != nil {
 		lo, hi := c.Range()
 		arrays = append(arrays, vectorOutput("s_range", []float64{lo, hi}))
+		if mean, sd, ok := channel.NormalOf(c); ok {
+			arrays = append(arrays, scalarOutput("s_mean", mean), scalarOutput("s_sd", sd))
+		}
 	}
 	return arrays
 }

@@ -213,9 +213,6 @@ func (p SPrior) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what String writes.
 func (p *SPrior) UnmarshalText(text []byte) error {
-	if string(text) == "lognormal" {
-		return errors.New("a log-normal distribution of s is not yet implemented")
-	}
 	return named(p, sPriors, "the distribution of s", text)
 }
 

@@ -293,7 +293,7 @@ func (b *planner) rangeTest() (on bool, why string, err error) {
 	}
 	why = b.cannotTest()
 	if why != "" && b.SPrior == solver.NormalS {
-		return false, "", fmt.Errorf("a normal distribution of s cannot be learned: %s", why)
+		return false, "", fmt.Errorf("a normal distribution of s cannot be learned here (%s)", why)
 	}
 	return why == "", why, nil
 }

@@ -56,6 +56,14 @@ func (r *Run) LearnsCalibration() bool {
 	return rejected || r.LearnCalibration
 }
 
+// Told is the range of s that was told and rejected; nil where it was not.
+func (r *Run) Told() channel.Bounded {
+	if test, rejected := r.rangeTest(); rejected {
+		return test.Told
+	}
+	return nil
+}
+
 // bounds are those between which s was told, or learned, to lie.
 func (r *Run) bounds() (lo, hi float64) {
 	if test, rejected := r.rangeTest(); rejected {

@@ -125,6 +125,7 @@ func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 func (m *Model) Take(g prior.GaussBernoulli, c channel.Gain) {
 	m.Density, m.SignalMean, m.SignalVar = g.Density, g.SignalMean, g.SignalVar
 	m.SRange, m.NoiseVar = [2]float64{c.Prior.Lo, c.Prior.Hi}, c.NoiseVar
+	m.SMean, m.SSD, _ = channel.NormalOf(c.Prior)
 }
 
 // TakeResult takes what a run has learned.
@@ -135,7 +136,11 @@ func (m *Model) TakeResult(res *calamp.Result) {
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
 		lo, hi := c.Range()
-		m.Take(g.GaussBernoulli, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: channel.NoiseOf(res.Channel)})
+		gain := channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: channel.NoiseOf(res.Channel)}
+		if mean, sd, ok := channel.NormalOf(c); ok {
+			gain.Prior = channel.TruncatedNormal(mean, sd, lo, hi)
+		}
+		m.Take(g.GaussBernoulli, gain)
 	}
 }
 
@@ -169,5 +174,5 @@ func (m *Model) String() string {
 
 // ChannelWords says what is known of the sensors.
 func (m *Model) ChannelWords() string {
-	return fmt.Sprintf("s in [%s, %s], noise variance %s", console.Short(m.SRange[0]), console.Short(m.SRange[1]), console.Short(m.NoiseVar))
+	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.normalWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), console.Short(m.NoiseVar))
 }

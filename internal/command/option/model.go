@@ -22,6 +22,11 @@ type Model struct {
 	SRange     [2]float64 `json:"s_range"`
 	NoiseVar   float64    `json:"noise_var"`
 
+	// What was learned of s within its range, where the readings contradict the uniform
+	// distribution: the mean and standard deviation of a normal one; 0 where they do not.
+	SMean float64 `json:"s_mean,omitempty"`
+	SSD   float64 `json:"s_sd,omitempty"`
+
 	Assumed []string `json:"assumed"`           // the flags that were not given
 	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
 }
@@ -41,7 +46,7 @@ func (m *Model) Register(flags *pflag.FlagSet) {
 	flags.Var(Number(&m.SignalVar, Positive),
 		"signal-var", "variance of the non-zero entries")
 	flags.Var(interval{&m.SRange[0], &m.SRange[1]},
-		"s-range", "range of the calibration s, y = z/s; its prior is uniform")
+		"s-range", "range of the calibration s, y = z/s")
 	flags.Var(Number(&m.NoiseVar, NotNegative),
 		"noise-var", "noise variance Δ, before the division by s")
 }
@@ -72,11 +77,24 @@ func (m *Model) Prior() prior.GaussBernoulli {
 }
 
 // GainPrior is what is known of a sensor's s.
-func (m *Model) GainPrior() channel.GainPrior { return channel.Uniform(m.SRange[0], m.SRange[1]) }
+func (m *Model) GainPrior() channel.GainPrior {
+	if m.SSD > 0 {
+		return channel.TruncatedNormal(m.SMean, m.SSD, m.SRange[0], m.SRange[1])
+	}
+	return channel.Uniform(m.SRange[0], m.SRange[1])
+}
 
 // Channel is what turns signals into readings.
 func (m *Model) Channel() channel.Gain {
 	return channel.Gain{Prior: m.GainPrior(), NoiseVar: m.NoiseVar}
+}
+
+// normalWords is the distribution of s within its range where that was learned.
+func (m *Model) normalWords() string {
+	if m.SSD == 0 {
+		return ""
+	}
+	return fmt.Sprintf("normal, %s ± %s, within ", console.Short(m.SMean), console.Short(m.SSD))
 }
 
 // Fields is the model in words, for the report.
@@ -94,7 +112,7 @@ func (m *Model) Fields() []report.Field {
 		{Name: "Density ρ", Value: console.Short(m.Density) + note("density")},
 		{Name: "Mean of non-zero entries", Value: console.Short(m.SignalMean) + note("signal-mean")},
 		{Name: "Variance of non-zero entries", Value: console.Short(m.SignalVar) + note("signal-var")},
-		{Name: "Range of s", Value: fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
+		{Name: "Range of s", Value: m.normalWords() + fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
 		{Name: "Noise variance Δ", Value: console.Short(m.NoiseVar) + note("noise-var")},
 	}
 }

@@ -22,6 +22,7 @@ type Solver struct {
 	damping     solver.Damping
 	noScaleStep bool
 	means       string
+	sPrior      solver.SPrior
 	covariance  solver.Covariance
 	variance    solver.Variance
 	precision   solver.Precision
@@ -40,6 +41,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
+	flags.Var(Text(&s.sPrior, sPriorWords), "s-prior", "distribution of s within --s-range: uniform, normal with what is learned, or auto: uniform\nunless the readings contradict that")
 	flags.Var(Text(&s.covariance, covarianceWords), "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(Text(&s.variance, varianceWords), "variance", "squared entries of W, or their mean")
 	flags.Var(Text(&s.precision, precisionWords), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
@@ -82,7 +84,7 @@ func (s *Solver) published() bool {
 
 // Options are those of the library.
 func (s *Solver) Options() *calamp.Options {
-	o := &calamp.Options{Settings: solver.Settings{MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, Threads: s.threads, Covariance: s.covariance, Variance: s.variance, Precision: s.precision, NoMeanRemoval: s.means == "off" || s.published(), RAM: int64(memory.Total())}}
+	o := &calamp.Options{Settings: solver.Settings{MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, SPrior: s.sPrior, Threads: s.threads, Covariance: s.covariance, Variance: s.variance, Precision: s.precision, NoMeanRemoval: s.means == "off" || s.published(), RAM: int64(memory.Total())}}
 	if s.Exactly() {
 		o.Tol = -1
 	}
@@ -95,6 +97,7 @@ type OptionsJSON struct {
 	Tol        *float64 `json:"tol"` // null: the default rule
 	Damping    string   `json:"damping"`
 	ScaleStep  bool     `json:"scale_step"`
+	SPrior     string   `json:"s_prior"`
 	Means      string   `json:"mean_removal"`
 	Covariance string   `json:"covariance"`
 	Variance   string   `json:"variance"`
@@ -105,7 +108,7 @@ type OptionsJSON struct {
 // JSON is the flags for output.
 func (s *Solver) JSON() OptionsJSON {
 	o := OptionsJSON{
-		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, Means: s.means,
+		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, SPrior: s.sPrior.String(), Means: s.means,
 		Covariance: s.covariance.String(), Variance: s.variance.String(),
 		Precision: s.precision.String(), Threads: s.threads,
 	}
@@ -131,6 +134,7 @@ func (s *Solver) Fields() []report.Field {
 		{Name: "Tolerance", Value: tol},
 		{Name: "Damping", Value: s.damping.String()},
 		{Name: "Scale step", Value: scale},
+		{Name: "Distribution of s", Value: s.sPrior.String()},
 		{Name: "Removal of the means of W", Value: s.means},
 		{Name: "Covariance", Value: s.covariance.String()},
 		{Name: "Variance", Value: s.variance.String()},
@@ -148,6 +152,10 @@ var dampingWords = Wording[solver.Damping]{
 
 var precisionWords = Wording[solver.Precision]{
 	Kind: "auto|f32|f64", Words: []string{"auto", "f32", "f64"}, Expected: "auto or f32 or f64",
+}
+
+var sPriorWords = Wording[solver.SPrior]{
+	Kind: "auto|uniform|normal", Words: []string{"auto", "uniform", "normal"}, Expected: "auto, uniform or normal (lognormal is not there yet)",
 }
 
 var covarianceWords = Wording[solver.Covariance]{

@@ -86,6 +86,12 @@ func (c count) Set(text string) error {
 	return nil
 }
 
+// RangeFlag is the flag of a range of s that may be left out.
+func RangeFlag(flags *pflag.FlagSet, r *[2]float64, name, usage string) {
+	flags.Var(interval{&r[0], &r[1]}, name, usage)
+	flags.Lookup(name).DefValue = "0" // there is none
+}
+
 // interval is a flag's value a,b with 0 < a < b.
 type interval struct{ lo, hi *float64 }
 

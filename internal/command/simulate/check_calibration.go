@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/coverage"
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
@@ -19,6 +20,8 @@ import (
 type checkCalibration struct {
 	simulate // the problems
 	solver   option.Solver
+	faults   option.Faults
+	told     [2]float64 // range of s; zero where it is the true one
 	seeds    int
 	workers  int
 	plot     string
@@ -47,6 +50,8 @@ over the problems. Runs that do not converge say so, and are left out.`,
 	c.model.Register(flags)
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)
+	c.faults.Register(flags)
+	option.RangeFlag(flags, &c.told, "told-s-range", "range of s that the solver is told, in place of the true --s-range")
 	flags.Lookup("threads").Hidden = true // one a problem
 	option.Workers(flags, &c.workers, "problems at a time, which the results do not depend on")
 	option.Plot(flags, &c.plot, "draw the histograms")
@@ -56,7 +61,7 @@ over the problems. Runs that do not converge say so, and are left out.`,
 
 func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	c.model.Complete(flags)
-	if err := c.solver.Complete(flags); err != nil {
+	if err := errors.Join(c.solver.Complete(flags), c.faults.Complete(flags, &c.solver)); err != nil {
 		return err
 	}
 	if err := option.CheckPlot("--plot", c.plot); err != nil {
@@ -80,7 +85,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	bar := c.Progress()
 	done := 0
 	report, err := coverage.Run(ctx, &coverage.Check{
-		Teacher: t, Seeds: c.seeds, Options: c.solver.Options(), Workers: c.workers,
+		Teacher: t, Channel: c.channel(), Seeds: c.seeds, Options: c.solver.Options(), Workers: c.workers,
 		Progress: func() {
 			done++
 			bar.Show(fmt.Sprintf("problem %d of %d", done, c.seeds), float64(done)/float64(c.seeds))
@@ -94,6 +99,15 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 		return &console.Exit{Code: console.WrongUsage, Err: err}
 	}
 	return c.finish(report)
+}
+
+// channel is what the solver is told of the sensors.
+func (c *checkCalibration) channel() channel.Channel {
+	told := c.model
+	if c.told != [2]float64{} {
+		told.SRange = c.told
+	}
+	return c.faults.Channel(told.Channel())
 }
 
 func (c *checkCalibration) finish(r *coverage.Report) error {
