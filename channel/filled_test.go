@@ -1,0 +1,90 @@
+package channel
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// sharp are statistics of sensors that are known to sd.
+func sharp(values []float64, sd float64) (stats []float64) {
+	for _, s := range values {
+		stats = append(stats, GainStats(1/(sd*sd), s/(sd*sd), 1)...)
+	}
+	return stats
+}
+
+func TestUniformGainsFillTheirRange(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	told := Uniform(0.9, 1.1)
+	above := 0
+	const runs, limit = 400, 5
+	for range runs {
+		values := make([]float64, 60)
+		for i := range values {
+			values[i] = 0.9 + 0.2*rng.Float64()
+		}
+		if x := told.Contradiction(sharp(values, 1e-6), nil); x > limit {
+			above++
+			if x > 10 {
+				t.Errorf("uniform gains contradict their range by %g", x)
+			}
+		}
+	}
+	// Above x with probability (1+x)e^-x, and a normal distribution adds little.
+	if expected := runs * (1 + limit) * math.Exp(-limit); float64(above) > 2*expected+3 {
+		t.Errorf("above %d in %d of %d runs, expected %.0f", limit, above, runs, expected)
+	}
+}
+
+func TestOtherGainsContradictTheRange(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var narrow, normal, shifted, noisy []float64
+	for range 200 {
+		u, z := 2*rng.Float64()-1, rng.NormFloat64()
+		narrow = append(narrow, 1+0.08*u)
+		normal = append(normal, 1+0.03*z)
+		shifted = append(shifted, 1.03+0.1*u)
+		noisy = append(noisy, 1+0.1*z)
+	}
+	told := Uniform(0.9, 1.1)
+	for name, values := range map[string][]float64{"narrower": narrow, "normal": normal, "shifted": shifted} {
+		if x := told.Contradiction(sharp(values, 1e-4), nil); x < 10 {
+			t.Errorf("%s gains contradict the range by %g only", name, x)
+		}
+	}
+	if x := told.Contradiction(sharp(noisy, 0.1), nil); x > 10 {
+		t.Errorf("gains of which nothing is known contradict the range by %g", x)
+	}
+	omit := make([]bool, len(narrow))
+	for i := range omit {
+		omit[i] = i >= leastFilled-1
+	}
+	if x := told.Contradiction(sharp(narrow, 1e-4), omit); x != 0 {
+		t.Errorf("too few sensors contradict the range by %g", x)
+	}
+}
+
+func TestLearnsANormalDistribution(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const mean, sd, blur = 1.02, 0.03, 0.01
+	var values []float64
+	for range 2000 {
+		values = append(values, mean+sd*rng.NormFloat64()+blur*rng.NormFloat64())
+	}
+	values = append(values, 2, 3, 0.2) // broken ones
+	stats := sharp(values, blur)
+	p := Uniform(0.5, 1.5).Within(stats, nil)
+	next, change := p.Refit(stats, nil)
+	if change > 1e-3 {
+		t.Errorf("not at rest: moves by %g standard errors", change)
+	}
+	m, s, ok := NormalOf(next)
+	if !ok || math.Abs(m-mean) > 0.003 || math.Abs(s-sd) > 0.002 {
+		t.Errorf("learned N(%g, %g²), the gains are N(%g, %g²)", m, s, mean, sd)
+	}
+	bound := Uniform(0.9, 1.1).Bounding(next)
+	if lo, hi := bound.Range(); lo != 0.9 || hi != 1.1 {
+		t.Errorf("bounds [%g, %g]", lo, hi)
+	}
+}
