@@ -315,6 +315,8 @@ func (b *planner) cannotTest() (why string) {
 		return fullInstead
 	case b.stream() || b.Batch:
 		return "not possible: readings come one by one"
+	case b.P < 2:
+		return "not possible: one signal does not tell the gains' spread from noise"
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return "not possible with clipped readings"
 	case b.plan.Has("joint moves"):

@@ -5,9 +5,11 @@ import (
 )
 
 const (
-	// testedAt is the iteration at which a run that has not come to rest is tested all the
-	// same: a range that is wrong may be what keeps it from resting.
-	testedAt = 100
+	// testedAt is the iteration from which on a run that has not come to rest is tested all
+	// the same, every testEvery iterations: a range that is wrong may be what keeps it from
+	// resting.
+	testedAt  = 100
+	testEvery = 50
 
 	// contradicted is the logarithm of a likelihood ratio above which a told range is not
 	// believed. Gains that fill it exceed that once in two thousand runs
@@ -26,7 +28,7 @@ type RangeTest struct {
 	LogRatio float64 // how much likelier another distribution is, once tested
 
 	insist   bool // on learning, whatever the test says
-	tested   bool
+	tested   bool // at rest
 	learning Learning
 }
 
@@ -39,13 +41,13 @@ func (p *RangeTest) After(s *Solver, l *Line) Verdict {
 	if p.Rejected {
 		return max(freeScale{}.After(s, l), p.learning.After(s, l))
 	}
-	if l.Index == testedAt && !p.tested {
-		if r, ok := PartOf[*release](s); ok && r.try(s) {
-			return Disturbed // the test waits until the run rests
-		}
-		return p.test(s)
+	if p.tested || l.Index < testedAt || l.Index%testEvery != 0 {
+		return GoOn
 	}
-	return GoOn
+	if r, ok := PartOf[*release](s); ok && r.count == 0 && r.try(s) {
+		return Disturbed // the test waits for what that changes
+	}
+	return p.test(s)
 }
 
 // AtRest implements [Part].
@@ -53,11 +55,11 @@ func (p *RangeTest) AtRest(s *Solver) Verdict {
 	if r, ok := PartOf[*release](s); p.tested || ok && r.at == s.Iterations {
 		return GoOn
 	}
+	p.tested = true
 	return p.test(s)
 }
 
 func (p *RangeTest) test(s *Solver) Verdict {
-	p.tested = true
 	e := s.State
 	strange := e.strangers()
 	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > contradicted) {

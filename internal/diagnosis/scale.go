@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/prior"
 )
 
 // contradictory is how many standard deviations apart what the signals' known variance
@@ -46,7 +48,11 @@ func (r *Run) outside() (list []int) {
 // warnScaleContradicted tells where the signals' known variance wants another common
 // scale than the range of s.
 func (r *Run) warnScaleContradicted() *Warning {
-	if !r.blind() || r.state.ScaleLearned || r.Anchored || r.Solver.Iterations == 0 || !r.Converged {
+	p, ok := r.model().Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })
+	if !ok || p.GaussBernoulliPrior().SignalMean != 0 { // what these say of the scale has another form
+		return nil
+	}
+	if !r.blind() || r.state.ScaleLearned || r.Anchored || r.Plan.Has("joint moves") || r.Solver.Iterations == 0 || !r.Converged {
 		return nil
 	}
 	wanted, sd := r.state.SignalScale()
