@@ -16,6 +16,10 @@ const (
 	// before [GainPrior.LogInside] counts it: blurred s lie outside by chance.
 	wallSlack = 3
 
+	// blurred is how well the typical s must be known, relative to the width of the range,
+	// to tell how s is distributed in it.
+	blurred = 0.25
+
 	// leastFilled is how many sensors it takes to tell how s is distributed.
 	leastFilled = 10
 
@@ -51,8 +55,8 @@ func (p GainPrior) Fills() error {
 // (1+x)e^{-x}, whatever M; blur makes it smaller. Sensors for which omit, nil or one
 // value a sensor, is true do not count.
 func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
-	all, _ := GainPrior{}.peaks(stats, omit)
-	if len(all) < leastFilled {
+	all, blur := GainPrior{}.peaks(stats, omit)
+	if len(all) < leastFilled || !(blur < blurred*(p.Hi-p.Lo)) {
 		return 0
 	}
 	slices.SortFunc(all, func(a, b peak) int {
@@ -67,11 +71,7 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 	best := max(told, all.underNormal(mean, variance, least))
 	half := 1.8 * math.Sqrt(variance) // a uniform distribution of that variance
 	starts := [][2]float64{{p.Lo, p.Hi}, {mean - half, mean + half}}
-	for _, part := range []int{0, 200, 100, 50, 20} {
-		cut := 0
-		if part > 0 {
-			cut = len(all) / part
-		}
+	for _, cut := range []int{0, len(all) / 100, len(all) / 20} {
 		starts = append(starts, [2]float64{all[cut].mode, all[len(all)-1-cut].mode})
 	}
 	for _, start := range starts {

@@ -137,6 +137,9 @@ func statusOf(o amp.Outcome) calamp.Status {
 // a few iterations.
 func (e *Estimate) ScaleSD() float64 {
 	c := e.calibrator
+	if found, _, sd := c.within(); found != nil {
+		return sd
+	}
 	if e.Iterations == 0 {
 		return c.scaleSD()
 	}

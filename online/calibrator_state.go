@@ -124,6 +124,9 @@ type Posterior struct {
 	// before the first sample.
 	Model *Model
 
+	// Range is there where the gains do not fill the range that was told.
+	Range *RangeNotFilled
+
 	// Calibration is what S and SVar come from, and gives intervals.
 	Calibration *channel.Posteriors
 
@@ -143,9 +146,15 @@ func (c *Calibrator) Posterior() *Posterior {
 	s := &c.state
 	p := &Posterior{
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
-		Count: make([]float64, c.m), ScaleSD: c.scaleSD(), Samples: s.Samples, Model: s.Model.clone(),
+		Count: make([]float64, c.m), Samples: s.Samples, Model: s.Model.clone(),
 	}
 	known := c.sample.Calibration()
+	found, learned, scaleSD := c.within()
+	if found != nil {
+		known = learned
+	} else {
+		p.ScaleSD = c.scaleSD()
+	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	known.Posteriors(p.S, p.SVar, s.Stats)
 	for mu := range c.m {
@@ -154,6 +163,9 @@ func (c *Calibrator) Posterior() *Posterior {
 		if s.Flag[mu] != Healthy {
 			p.Flagged = append(p.Flagged, FlaggedSensor{mu, s.Flag[mu]})
 		}
+	}
+	if found != nil {
+		p.place(found, scaleSD)
 	}
 	return p
 }

@@ -59,16 +59,22 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 // Where the signals' scale was learned as well only the bounds are left. Bounds that
 // some sensors contradict wherever the scale is are left out.
 func (s *State) learnedScale(told channel.Bounded) (mean, sd float64) {
-	d := learnedDensity{state: s, told: told, strange: s.outOfOrder()}
+	d := learnedDensity{told: told, s: s.S, sVar: s.SVar, omit: s.outOfOrder()}
+	for mu := range d.omit {
+		d.omit[mu] = d.omit[mu] || s.calibration.Readings(s.Of(s.Stats, mu)) == 0
+	}
 	if !s.ScaleLearned {
 		d.active, d.centre = s.signalScale()
 	}
-	grid, outside := d.grid()
-	if outside >= falseBounds {
-		d.told = nil
-		grid, _ = d.grid()
-	}
-	return grid.moments()
+	return d.moments()
+}
+
+// ScaleWithin is where the global scale belongs when all that is known of it is that most
+// s, with these means and variances, lie within the told bounds. Sensors for which omit is
+// true do not count.
+func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool) (mean, sd float64) {
+	d := learnedDensity{told: told, s: s, sVar: sVar, omit: omit}
+	return d.moments()
 }
 
 // signalScale is what the signals' variance says of the scale (see [State.learnedScale]):
@@ -92,10 +98,19 @@ func (s *State) SignalScale() (log, sd float64) {
 }
 
 type learnedDensity struct {
-	state          *State
 	told           channel.Bounded // nil for none
-	strange        []bool
-	active, centre float64 // K, and where the signals want the scale
+	s, sVar        []float64       // M
+	omit           []bool          // M
+	active, centre float64         // K, and where the signals want the scale
+}
+
+func (d *learnedDensity) moments() (mean, sd float64) {
+	grid, outside := d.grid()
+	if outside >= falseBounds {
+		d.told = nil
+		grid, _ = d.grid()
+	}
+	return grid.moments()
 }
 
 // grid holds the density where its mass is, and how many sensors are outside the bounds
@@ -131,7 +146,6 @@ func (d *learnedDensity) on(lo, hi float64) (g *scaleGrid, outside int) {
 
 // at is the logarithm of the density, and how many sensors are then outside the bounds.
 func (d *learnedDensity) at(t float64) (phi float64, outside int) {
-	s := d.state
 	if d.active > 0 {
 		phi = d.active * ((t - d.centre) - 0.5*math.Expm1(2*(t-d.centre)))
 	}
@@ -139,11 +153,11 @@ func (d *learnedDensity) at(t float64) (phi float64, outside int) {
 		return phi, 0
 	}
 	c := math.Exp(t)
-	for mu, strange := range d.strange {
-		if strange || s.calibration.Readings(s.Of(s.Stats, mu)) == 0 {
+	for mu, omit := range d.omit {
+		if omit {
 			continue
 		}
-		log, out := d.told.LogInside(c*s.S[mu], c*math.Sqrt(s.SVar[mu]))
+		log, out := d.told.LogInside(c*d.s[mu], c*math.Sqrt(d.sVar[mu]))
 		phi += log
 		if out {
 			outside++

@@ -288,8 +288,11 @@ func (b *planner) makeRelease(*Solver) (Part, error) { return &release{}, nil }
 
 // rangeTest is for ranges that were told: s-prior says what becomes of them.
 func (b *planner) rangeTest() (on bool, why string, err error) {
-	if b.SPrior == solver.UniformS {
+	switch {
+	case b.SPrior == solver.UniformS:
 		return false, asked, nil
+	case b.stream():
+		return false, "not needed: a stream is tested when its posterior is asked for", nil
 	}
 	why = b.cannotTest()
 	if why != "" && b.SPrior == solver.NormalS {
@@ -313,7 +316,7 @@ func (b *planner) cannotTest() (why string) {
 		return noConvergence
 	case b.full():
 		return fullInstead
-	case b.stream() || b.Batch:
+	case b.Batch:
 		return "not possible: readings come one by one"
 	case b.P < 2:
 		return "not possible: one signal does not tell the gains' spread from noise"

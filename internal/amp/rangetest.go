@@ -11,10 +11,10 @@ const (
 	testedAt  = 100
 	testEvery = 50
 
-	// contradicted is the logarithm of a likelihood ratio above which a told range is not
+	// Contradicted is the logarithm of a likelihood ratio above which a told range is not
 	// believed. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
-	contradicted = 10
+	Contradicted = 10
 )
 
 // RangeTest looks, when a run first comes to rest, whether the gains fill the range that
@@ -62,7 +62,7 @@ func (p *RangeTest) AtRest(s *Solver) Verdict {
 func (p *RangeTest) test(s *Solver) Verdict {
 	e := s.State
 	strange := e.strangers()
-	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > contradicted) {
+	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
 		return GoOn
 	}
 	p.Rejected = true

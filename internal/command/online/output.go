@@ -132,9 +132,14 @@ func (r *onlineRun) result() *calamp.Result {
 	}
 	p := r.calibrator.Posterior()
 	r.takeModel(p)
+	x, xVar := columnsOf(r.results.x), columnsOf(r.results.xVar)
+	if p.Range != nil {
+		x.Scale(p.Range.Scale, x)
+		xVar.Scale(p.Range.Scale*p.Range.Scale, xVar)
+	}
 	return &calamp.Result{
 		Prior: r.model.Prior(), Channel: r.model.Channel(),
-		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
+		X: x, XVar: xVar,
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
 	}
@@ -218,6 +223,7 @@ type runJSON struct {
 	ScaleSD    *float64              `json:"scale_sd,omitempty"`
 	GainSD     *float64              `json:"gain_sd,omitempty"` // median, relative
 	Flagged    []facts.FlaggedSensor `json:"flagged"`
+	Warnings   []calamp.Warning      `json:"warnings"`
 	Metrics    *facts.Metrics        `json:"metrics,omitempty"`
 	State      string                `json:"state,omitempty"`
 	Written    []string              `json:"written"`
@@ -253,7 +259,7 @@ func (r *onlineRun) summarise(interrupted bool) error {
 		Learned: p.Samples, Iterations: t.iterations, WallS: time.Since(t.start).Seconds(),
 		SolveMS: percentiles{t.solving.at(0.5), t.solving.at(0.99)}, CommitMS: percentiles{t.saving.at(0.5), t.saving.at(0.99)},
 		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: r.memory,
-		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p),
+		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(warningsOf(p)),
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
 	if r.last != online.NoSequence {
@@ -263,6 +269,14 @@ func (r *onlineRun) summarise(interrupted bool) error {
 		j.Written = append(j.Written, r.out)
 	}
 	return r.PrintJSON(j)
+}
+
+// warningsOf are those of the posterior, not of single samples.
+func warningsOf(p *online.Posterior) []calamp.Warning {
+	if p.Range == nil {
+		return nil
+	}
+	return []calamp.Warning{{Code: calamp.RangeNotFilled, Message: p.Range.String()}}
 }
 
 func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
@@ -296,6 +310,9 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
 	}
 	r.Note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", console.Percent(gainSD), console.Percent(p.ScaleSD), console.Plural(len(p.Flagged), "sensor"))
+	for _, w := range warningsOf(p) {
+		r.Warn("%s: %s", w.Code, w.Message)
+	}
 	for _, f := range p.Flagged {
 		r.Warn("sensor %d is not used: %s", f.Sensor, f.Reason)
 	}
