@@ -136,8 +136,8 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 			te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
 			half := 0.5 * (gain.Hi - gain.Lo)
 			for name, told := range map[string]channel.GainPrior{
-				"up 2 %":    gain.Scaled(1.02),
-				"down 2 %":  gain.Scaled(0.98),
+				"up 2 %":    gain.Times(1.02),
+				"down 2 %":  gain.Times(0.98),
 				"wider 2 %": channel.Uniform(gain.Lo-0.02*half, gain.Hi+0.02*half),
 				"±0.02":     channel.Uniform(gain.Lo-0.02, gain.Hi+0.02),
 			} {

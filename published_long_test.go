@@ -54,7 +54,7 @@ func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
 	a.omega, a.v = mat.DenseCopyOf(p.Y), fill(m, func() float64 { return 1 })
 	a.block = channel.Block{
 		P: signals, Y: p.Y.RawMatrix().Data, G: make([]float64, m*signals), DG: make([]float64, m*signals),
-		Tau: make([]float64, m), B: make([]float64, m), Count: make([]float64, m),
+		Past: make([]float64, 3*m), Stats: make([]float64, 3*m),
 		S: make([]float64, m), SVar: make([]float64, m), LogZ: make([]float64, m), Broken: make([]float64, m),
 	}
 	return a

@@ -94,19 +94,20 @@ func drawSingle(t *testing.T, te teacher.Teacher, seed uint64) (*teacher.Instanc
 func bareTrajectory(t *testing.T, te teacher.Teacher, student evolution.Belief, seed uint64, iterations int) trajectories {
 	t.Helper()
 	in, w := drawSingle(t, te, seed)
-	e, err := amp.New(amp.Config{W: w, Prior: student.Signal, Channel: student.Channel(), P: te.P, Threads: 1})
+	s, _, _, err := amp.NewSolver(amp.Problem{
+		W: w, P: te.P, Y: in.Y.RawMatrix().Data, Model: amp.Model{Prior: student.Signal, Channel: student.Channel()},
+	}, solver.Settings{Threads: 1, NoMeanRemoval: true, NoScaleStep: true})
 	if err != nil {
 		t.Fatal(err)
-	}
-	for mu := range te.M {
-		copy(e.Y[mu*te.P:], in.Y.RawRowView(mu))
 	}
 	x0 := in.Truth.X.T()
 	out := trajectories{predicted: realised(t, te, in.Truth.X, student, iterations)}
 	for range iterations {
-		e.Step(0)
-		x := mat.NewDense(te.P, te.N, e.X)
-		out.amp = append(out.amp, scaledErrors(x, x0, e.S, in.Truth.S))
+		if err := s.Iteration.Step(0); err != nil {
+			t.Fatal(err)
+		}
+		x := mat.NewDense(te.P, te.N, s.State.X)
+		out.amp = append(out.amp, scaledErrors(x, x0, s.State.S, in.Truth.S))
 	}
 	return out
 }

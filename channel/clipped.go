@@ -259,6 +259,6 @@ func (c Gain) ScaleTangent(at float64, b *Block) func(scale float64) (first, sec
 	f, s := c.clippedRows(at, b)
 	return func(scale float64) (first, second float64) {
 		first, second = c.Prior.scaleDerivatives(scale, rest, b.Stats)
-		return first + f + s*(scale-at), second + s
+		return first + (f + s*(scale-at)), second + s
 	}
 }

@@ -153,17 +153,12 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	}
 }
 
-// Temper implements [Calibration].
-func (p GainPrior) Temper(stats []float64, factor float64) {
-	for i := range stats {
-		stats[i] *= factor
-	}
-}
-
-// Rescale implements [Calibration].
-func (p GainPrior) Rescale(stats []float64, c float64) {
-	for i := field; i < len(stats); i += gainWidth {
-		stats[i] *= c
+// Carry implements [Calibration].
+func (p GainPrior) Carry(stats []float64, weight, c float64) {
+	for i := 0; i < len(stats); i += gainWidth {
+		stats[i+precision] *= weight
+		stats[i+field] *= weight * c
+		stats[i+readings] *= weight
 	}
 }
 

@@ -47,10 +47,10 @@ func randomMatrix(m, n int) []float64 {
 
 // stateAt is a state that differs from sample to sample.
 func stateAt(sample int) *State {
-	s := newState(storeSensors, 1)
+	s := newState(storeSensors, gainWidth, 1)
 	r := rand.New(rand.NewPCG(uint64(sample), 1))
-	for mu := range s.Tau {
-		s.Tau[mu], s.B[mu], s.Count[mu] = 1e8*r.Float64(), 1e8*r.NormFloat64(), float64(sample)
+	for mu := range storeSensors {
+		copy(s.Stats[mu*gainWidth:], channel.GainStats(1e8*r.Float64(), 1e8*r.NormFloat64(), float64(sample)))
 	}
 	s.Quadratic, s.Volume, s.Samples = r.NormFloat64(), r.Float64(), uint64(sample)
 	return &s
@@ -464,7 +464,7 @@ func BenchmarkCommit(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	state := newState(600, 1)
+	state := newState(600, gainWidth, 1)
 	for sequence := int64(0); b.Loop(); sequence++ {
 		if err := s.Commit(&state, sequence); err != nil {
 			b.Fatal(err)

@@ -146,7 +146,8 @@ func (l *Learning) refitNoise(s *State) float64 {
 		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
 	next = min(max(next, least), most)
-	s.adoptWorking(c.WithNoise(next))
+	step := next - c.Noise()
+	s.adoptWorking(c.WithNoise(c.Noise() + step))
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 
@@ -221,7 +222,7 @@ func (b *planner) startLearning() error {
 	power := powers.Power(row, middle)
 	if b.LearnNoise {
 		noisy := b.Model.Channel.(channel.Noisy)
-		b.Model.Channel = noisy.WithNoise(max(noisy.Noise(), power/(1+moments.SignalToNoise)))
+		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}
 	if p, ok := b.Model.Prior.(prior.Learner); ok {
 		b.Model.Prior = p.Balanced(moments.Signal(power, channel.NoiseOf(b.Model.Channel)) / row)

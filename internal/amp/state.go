@@ -240,7 +240,7 @@ func (s *State) rescale(c float64) {
 	scale(s.all.g, c) // the next Onsager term belongs to the new x̂
 	s.nextPull *= c * c
 	if s.calibration != nil {
-		s.calibration.Rescale(s.Past.Stats, c)
+		s.calibration.Carry(s.Past.Stats, 1, c)
 	}
 	s.Past.Quadratic *= c * c
 }
