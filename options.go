@@ -63,12 +63,12 @@ type Options struct {
 	Anchor Anchor
 
 	// Progress, when set, is called after every iteration.
-	Progress func(Iteration) `toml:"-" json:"-"`
+	Progress func(Iteration)
 
 	// Observe, when set, is called after every iteration with the estimates as
 	// they are then: x is P×N, signal by signal, s has M values. They are the
 	// solver's own: read them, and keep none.
-	Observe func(it Iteration, x, s []float64) `toml:"-" json:"-"`
+	Observe func(it Iteration, x, s []float64)
 }
 
 const defaultMaxIter = 1000

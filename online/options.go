@@ -79,7 +79,7 @@ type Options struct {
 	// Observe, when set, is called after every iteration of a sample with the
 	// estimates as they are then: x has N values, s M. They are the calibrator's
 	// own: read them, and keep none.
-	Observe func(iteration int, x, s []float64) `toml:"-" json:"-"`
+	Observe func(iteration int, x, s []float64)
 }
 
 // Commit says which samples the posterior learns from.
