@@ -30,7 +30,7 @@ type published struct {
 	x, c        *mat.Dense
 	omega, v    *mat.Dense
 	lambda, sig *mat.Dense
-	block       channel.Block
+	block       *channel.Block
 }
 
 func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
@@ -52,11 +52,8 @@ func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
 	a.c = fill(n, func() float64 { return density })
 	a.lambda, a.sig = fill(n, func() float64 { return 0 }), fill(n, func() float64 { return density })
 	a.omega, a.v = mat.DenseCopyOf(p.Y), fill(m, func() float64 { return 1 })
-	a.block = channel.Block{
-		P: signals, Y: p.Y.RawMatrix().Data, G: make([]float64, m*signals), DG: make([]float64, m*signals),
-		Past: make([]float64, 3*m), Stats: make([]float64, 3*m),
-		S: make([]float64, m), SVar: make([]float64, m), LogZ: make([]float64, m), Broken: make([]float64, m),
-	}
+	a.block = channel.NewBlock(p.Channel, m, signals)
+	a.block.Y = p.Y.RawMatrix().Data
 	return a
 }
 
@@ -87,7 +84,7 @@ func (a *published) run(iterations int) {
 		a.omega.Copy(&omega)
 		a.v.Copy(&v)
 		a.block.Omega, a.block.V = a.omega.RawMatrix().Data, a.v.RawMatrix().Data
-		a.channel.Output(&a.block)
+		a.channel.Output(a.block)
 		m, _ := a.y.Dims()
 		sigma.Mul(a.w2.T(), mat.NewDense(m, signals, a.block.DG))
 		sigma.Apply(func(_, _ int, h float64) float64 {

@@ -59,6 +59,25 @@ type Block struct {
 	Broken []float64
 }
 
+// NewBlock allocates a block of so many sensors and signals for c, without a past.
+func NewBlock(c Channel, rows, p int) *Block {
+	of := func(count int) []float64 { return make([]float64, count) }
+	width := widthOf(c)
+	return &Block{
+		P: p, Y: of(rows * p), Omega: of(rows * p), V: of(rows * p), Past: of(rows * width),
+		G: of(rows * p), DG: of(rows * p),
+		Stats: of(rows * width), S: of(rows), SVar: of(rows), LogZ: of(rows), Broken: of(rows),
+	}
+}
+
+// widthOf is how many statistics c keeps of a sensor.
+func widthOf(c Channel) int {
+	if known := CalibrationOf(c); known != nil {
+		return known.Width()
+	}
+	return 0
+}
+
 // Rows is the number of sensors in the block.
 func (b *Block) Rows() int { return len(b.S) }
 

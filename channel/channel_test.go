@@ -8,13 +8,9 @@ import (
 )
 
 func block(y, omega, v []float64) *Block {
-	p := len(y)
-	return &Block{
-		P: p, Y: y, Omega: omega, V: v,
-		G: make([]float64, p), DG: make([]float64, p),
-		Past: make([]float64, gainWidth), Stats: make([]float64, gainWidth),
-		S: make([]float64, 1), SVar: make([]float64, 1), LogZ: make([]float64, 1), Broken: make([]float64, 1),
-	}
+	b := NewBlock(Gain{}, 1, len(y))
+	b.Y, b.Omega, b.V = y, omega, v
+	return b
 }
 
 // drawSensor makes the readings of one sensor that a model of gains in

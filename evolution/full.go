@@ -96,7 +96,7 @@ func (f *fullSampling) step(s Matrices) (Matrices, error) {
 
 	var gg, gz, dg matrixMoments
 	var mseS moments
-	sensor := &channel.Sensor{Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p), V: make([]float64, p*p), DG: make([]float64, p*p)}
+	sensor := channel.NewSensor(f.Channel, p)
 	omega, innov, z := mat.NewVecDense(p, sensor.Omega), mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 	for i := range p {
 		copy(sensor.V[i*p:(i+1)*p], s.V.Value.RawRowView(i))
