@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/inspect"
 	"github.com/calamp/calamp/internal/command/online"
 	"github.com/calamp/calamp/internal/command/simulate"
@@ -47,7 +48,7 @@ func root(a *console.Console) *cobra.Command {
 		Use:           "calamp",
 		Short:         "Blind calibration from sparse signals",
 		Long:          about,
-		Version:       console.BuildVersion().Version,
+		Version:       facts.BuildVersion().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Suggestions go into the hint, see commandLineError.

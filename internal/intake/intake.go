@@ -23,6 +23,12 @@ type Sample struct {
 	done func() error
 }
 
+// NewSample is a sample of a source outside of this package; done is called by
+// Done, and can be nil.
+func NewSample(sequence int64, y []float64, place string, done func() error) *Sample {
+	return &Sample{Sequence: sequence, Y: y, Place: place, done: done}
+}
+
 // Done tells the source that the sample need not be kept: it is committed, or
 // was dropped.
 func (s *Sample) Done() error {

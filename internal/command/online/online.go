@@ -127,16 +127,18 @@ given again; a second file needs --offset. A state made with another W, model or
 rule of learning is refused.
 
 A line, frame or message that is no sample is refused, counted, reported, and
-not learned from; the stream goes on. A sample that did not converge or that the
-model does not explain is reported, and not learned from, unless --commit
-always. A frame cut short ends the run.
+not learned from; the stream goes on. "status" says how solving ended, "committed"
+whether the sample was learned from: one that the model does not explain is not,
+and one that did not converge is not either, unless it ended within a small part
+of its error bar. --commit always learns from both. A frame cut short ends the run.
 
 Ctrl-C and SIGTERM finish the sample at hand, commit, write -o and exit 130.
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another
 model, or input in which something was refused; 3 at least one sample did not
-converge and was not learned from. Whatever could be taken in, was.`
+converge and was not learned from, or only because of --commit always. Whatever
+could be taken in, was. docs/online-json.md has the fields of the lines.`
 
 // Command is calamp online.
 func Command(a *console.Console) *cobra.Command {

@@ -259,7 +259,7 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 		Result: blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),
 		ImageShape: [2]int{sandalSide, sandalSide},
-		Version:    console.BuildVersion().Version, Command: d.CommandLine(),
+		Version:    facts.BuildVersion().Version, Command: d.CommandLine(),
 	}
 	for _, a := range f.answers[1:] {
 		r.Baselines = append(r.Baselines, report.Baseline{Name: a.name, X: a.res.X, Metrics: a.fields(false)})

@@ -239,7 +239,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 		Result: res, Truth: data.Truth,
 		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
 		Baselines: others.baselines(),
-		Version:   console.BuildVersion().Version, Command: s.CommandLine(),
+		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
 }
 

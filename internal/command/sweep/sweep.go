@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/sweep"
 )
@@ -112,7 +113,7 @@ func (g *grid) rows() (sweep.Rows, error) {
 
 // stamp is what rows of this process say of their origin.
 func stamp() sweep.Stamp {
-	v := console.BuildVersion()
+	v := facts.BuildVersion()
 	text := v.Version
 	if v.Revision != "" {
 		text += " " + v.Revision[:min(len(v.Revision), 12)]

@@ -1,9 +1,11 @@
-package console
+package facts
 
 import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/calamp/calamp/internal/kernel"
 )
 
 // Build is what this binary was built from.
@@ -14,12 +16,12 @@ type Build struct {
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
-	Kernel   string `json:"kernel"` // the vector code in use
+	Kernel   string `json:"kernel"` // the instruction set of the loops over W: go, avx2 or avx512
 }
 
 // BuildVersion reads what this binary was built from.
 func BuildVersion() Build {
-	v := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: "go"}
+	v := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelInUse()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -36,6 +38,15 @@ func BuildVersion() Build {
 		}
 	}
 	return v
+}
+
+// kernelInUse is the instruction set of the loops over W.
+func kernelInUse() string {
+	level, err := kernel.Active()
+	if err != nil {
+		return fmt.Sprintf("%s (%v)", level, err)
+	}
+	return level.String()
 }
 
 // String is the version in a line.
