@@ -19,21 +19,28 @@ import (
 	"github.com/calamp/calamp/internal/command/solve"
 	"github.com/calamp/calamp/internal/command/sweep"
 	"github.com/calamp/calamp/internal/command/theory"
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Run is the whole command, as a function; it returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &console.Console{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	tree := root(a)
-	tree.SetArgs(args)
-	tree.SetIn(stdin)
-	tree.SetOut(stdout)
-	tree.SetErr(stderr)
+	return a.Report(execute(a, root(a)))
+}
+
+// execute runs the command of the tree that the arguments name. A panic below is
+// an error like any other.
+func execute(a *console.Console, tree *cobra.Command) (err error) {
+	defer crash.Catch(&err)
+	tree.SetArgs(a.Args)
+	tree.SetIn(a.Stdin)
+	tree.SetOut(a.Stdout)
+	tree.SetErr(a.Stderr)
 	cmd, err := tree.ExecuteC()
 	if err != nil && !a.Started {
 		err = commandLineError(cmd, err)
 	}
-	return a.Report(err)
+	return err
 }
 
 const about = `calamp recovers sparse signals from readings of sensors whose gains are

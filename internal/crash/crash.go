@@ -63,7 +63,7 @@ func where() string {
 			panicked = panicked || f.Function == "runtime.gopanic"
 		case panicked && strings.HasPrefix(f.Function, module):
 			file := f.File[strings.LastIndexByte(f.File, '/')+1:]
-			return fmt.Sprintf("%s, %s:%d", strings.TrimPrefix(f.Function, module+"/"), file, f.Line)
+			return fmt.Sprintf("%s, %s:%d", f.Function, file, f.Line)
 		}
 		if !more {
 			return ""

@@ -18,9 +18,9 @@ func TestCatch(t *testing.T) {
 	if err := guarded(func() {}); err != nil {
 		t.Error(err)
 	}
-	err := guarded(func() { divide(1, 0) })
+	err := guarded(func() { _ = divide(1, 0) })
 	caught, ok := errors.AsType[*Error](err)
-	if !ok || !strings.Contains(err.Error(), "internal error: runtime error: integer divide by zero (internal/crash.divide, crash_test.go:") {
+	if !ok || !strings.Contains(err.Error(), "internal error: runtime error: integer divide by zero (github.com/calamp/calamp/internal/crash.divide, crash_test.go:") {
 		t.Fatal(err)
 	}
 	if strings.Contains(err.Error(), "\n") || !strings.Contains(string(caught.Stack), "divide") {
@@ -31,7 +31,7 @@ func TestCatch(t *testing.T) {
 // TestCarried: a panic that is caught and thrown again elsewhere says where it
 // was first.
 func TestCarried(t *testing.T) {
-	first := guarded(func() { divide(1, 0) })
+	first := guarded(func() { _ = divide(1, 0) })
 	again := guarded(func() { panic(first) })
 	if again.Error() != first.Error() {
 		t.Errorf("%v, at first %v", again, first)

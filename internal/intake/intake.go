@@ -12,6 +12,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Sample is one vector of readings.
@@ -111,7 +113,7 @@ func newPump(read func() (*Sample, error)) *pump {
 
 func (p *pump) run(read func() (*Sample, error)) {
 	for {
-		s, err := read()
+		s, err := guarded(read)
 		select {
 		case p.items <- item{s, err}:
 		case <-p.closed:
@@ -122,6 +124,13 @@ func (p *pump) run(read func() (*Sample, error)) {
 			return
 		}
 	}
+}
+
+// guarded makes a panic the source's error: a goroutine's panic would end the
+// process.
+func guarded(read func() (*Sample, error)) (s *Sample, err error) {
+	defer crash.Catch(&err)
+	return read()
 }
 
 func (p *pump) Next(ctx context.Context) (*Sample, error) {

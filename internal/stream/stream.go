@@ -119,7 +119,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return err
 		default:
 			var counts bool
-			counts, err = l.take(sample)
+			counts, err = l.guarded(sample)
 			if counts {
 				taken++
 			}
@@ -129,6 +129,16 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// guarded makes a panic an error that names the sample.
+func (l *Loop) guarded(s *intake.Sample) (counts bool, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s: %w", s.Place, crash.Of(v))
+		}
+	}()
+	return l.take(s)
 }
 
 // take takes in one sample, and says whether it counts towards the limit.
@@ -147,32 +157,25 @@ func (l *Loop) take(s *intake.Sample) (counts bool, err error) {
 
 func (l *Loop) solve(s *intake.Sample, e *Event) (counts bool, err error) {
 	start := time.Now()
-	if e.Estimate, err = l.absorb(s.Y); err != nil {
-		if _, panicked := errors.AsType[*crash.Error](err); panicked {
-			l.Ahead = true
-			return false, fmt.Errorf("%s: %w", s.Place, err)
-		}
+	l.Ahead = !l.Frozen
+	// Cancellation does not disturb a sample: solving is what a stream waits for
+	// anyway, and an estimate cut short would be of no use.
+	if e.Estimate, err = l.Calibrator.Absorb(context.Background(), s.Y); err != nil {
+		l.Ahead = false // nothing was learned
 		e.Fate, e.Err = Refused, err
 		return false, errors.Join(s.Done(), l.tell(e))
 	}
 	solved := time.Now()
 	e.Solving = solved.Sub(start)
 	if err := l.keep(e); err != nil {
-		l.Ahead = !l.Frozen
 		return false, err
 	}
+	l.Ahead = false
 	if err = s.Done(); err != nil {
 		err = fmt.Errorf("%s could not be acknowledged: %w", s.Place, err)
 	}
 	e.Saving = time.Since(solved)
 	return true, errors.Join(err, l.tell(e))
-}
-
-// absorb solves a sample. Cancellation does not disturb it: solving is what a
-// stream waits for anyway, and an estimate cut short would be of no use.
-func (l *Loop) absorb(y []float64) (e *online.Estimate, err error) {
-	defer crash.Catch(&err)
-	return l.Calibrator.Absorb(context.Background(), y)
 }
 
 // keep publishes and commits.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // The exit codes; 0 is done.
@@ -47,7 +49,12 @@ func (c *Console) Report(err error) int {
 		return 0
 	}
 	code, hint := Failed, ""
-	if e, ok := errors.AsType[*Exit](err); ok {
+	if bug, ok := errors.AsType[*crash.Error](err); ok {
+		hint = "this is a fault of calamp: please report it, with this line and the command; what there was is written"
+		if os.Getenv("GOTRACEBACK") != "" { // as for any program in Go
+			hint += "\n" + string(bug.Stack)
+		}
+	} else if e, ok := errors.AsType[*Exit](err); ok {
 		code, hint = e.Code, e.Hint
 	} else if _, ok := errors.AsType[*dataset.InputError](err); ok {
 		code = WrongUsage

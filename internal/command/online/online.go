@@ -132,7 +132,7 @@ whether the sample was learned from: one that the model does not explain is not,
 and one that did not converge is not either, unless it ended within a small part
 of its error bar. --commit always learns from both. A frame cut short ends the run.
 
-Ctrl-C and SIGTERM finish the sample at hand, commit, write -o and exit 130.
+Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 130.
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another
