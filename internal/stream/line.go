@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/printable"
 	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/online"
 )
@@ -106,7 +107,7 @@ func (s Lines) Put(e *Event) error {
 	if err != nil {
 		return fmt.Errorf("line of sample %d: %w", e.Sequence, err)
 	}
-	if _, err := s.W.Write(append(b, '\n')); err != nil {
+	if _, err := s.W.Write(append(printable.JSON(b), '\n')); err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}
 	return nil

@@ -323,12 +323,10 @@ func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
 	if wrote {
 		text.Line("report", "%s", d.report)
 	}
-	out := d.Stdout
 	if d.report == "-" {
-		out = d.Stderr
+		return d.PrintBeside(text.String())
 	}
-	_, err := fmt.Fprint(out, text.String())
-	return err
+	return d.Print(text.String())
 }
 
 // table compares the answers.

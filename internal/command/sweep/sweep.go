@@ -180,8 +180,7 @@ func (s *sweepPlan) run(path string) error {
 		text.Line(string(part.Algorithm), "%d points, about %v of work", part.Points, rough(part.Work))
 	}
 	text.Line("in all", "about %v on one core, from %d probes", rough(plan.Work), len(plan.Probes))
-	_, err = fmt.Fprint(s.Stdout, text.String())
-	return err
+	return s.Print(text.String())
 }
 
 // rough is a duration without digits that nobody needs.
@@ -239,8 +238,7 @@ func (s *sweepStatus) run(path string) error {
 	if p.Done < p.Points && p.Rate > 0 {
 		text.Line("left", "about %v at that rate", rough(p.Left))
 	}
-	_, err = fmt.Fprint(s.Stdout, text.String())
-	return err
+	return s.Print(text.String())
 }
 
 // classes lists failures, as in "3: panic 1, timeout 2".
