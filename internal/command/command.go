@@ -75,6 +75,8 @@ func root(a *console.Console) *cobra.Command {
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
+	root.AddCommand(manCommand(a, root))
+	completeFlags(root)
 	return root
 }
 

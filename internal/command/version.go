@@ -14,7 +14,9 @@ func versionCommand(a *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what it was built with",
-		Args:  console.NoArguments,
+		Example: `  calamp version
+  calamp version --json`,
+		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return a.PrintJSON(facts.BuildVersion())

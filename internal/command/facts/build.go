@@ -4,19 +4,22 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/calamp/calamp/internal/kernel"
 )
 
 // Build is what this binary was built from.
 type Build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // there were changes not in Revision
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-	Kernel   string `json:"kernel"` // the instruction set of the loops over W: go, avx2 or avx512
+	Version      string    `json:"version"`
+	Revision     string    `json:"revision,omitempty"`
+	Modified     bool      `json:"modified,omitempty"` // there were changes not in Revision
+	Go           string    `json:"go"`
+	OS           string    `json:"os"`
+	Arch         string    `json:"arch"`
+	RevisionTime time.Time `json:"-"` // of Revision; zero where not known
+
+	Kernel string `json:"kernel"` // the instruction set of the loops over W: go, avx2 or avx512
 }
 
 // BuildVersion reads what this binary was built from.
@@ -33,6 +36,8 @@ func BuildVersion() Build {
 		switch s.Key {
 		case "vcs.revision":
 			v.Revision = s.Value
+		case "vcs.time":
+			v.RevisionTime, _ = time.Parse(time.RFC3339, s.Value)
 		case "vcs.modified":
 			v.Modified = s.Value == "true"
 		}

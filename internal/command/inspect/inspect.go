@@ -58,6 +58,8 @@ func Command(a *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
+		Example: `  calamp inspect P.npz
+  calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("inspect takes one file, found %d", len(args))

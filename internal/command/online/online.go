@@ -65,6 +65,9 @@ func (n *numbering) String() string {
 
 func (n *numbering) Type() string { return "K|last" }
 
+// Words is the value that is a word.
+func (n *numbering) Words() []string { return []string{"last"} }
+
 func (n *numbering) Set(text string) error {
 	if text == "last" {
 		*n = numbering{last: true}
@@ -78,23 +81,9 @@ func (n *numbering) Set(text string) error {
 	return nil
 }
 
-// commitValue is --commit.
-type commitValue struct{ *online.Commit }
-
-func (c commitValue) String() string {
-	if c.Commit == nil {
-		return ""
-	}
-	return c.Commit.String()
-}
-
-func (c commitValue) Type() string { return "sane|always" }
-
-func (c commitValue) Set(text string) error {
-	if c.Commit.UnmarshalText([]byte(text)) != nil {
-		return errors.New("expected sane or always")
-	}
-	return nil
+// commitWords is --commit.
+var commitWords = option.Wording[online.Commit]{
+	Kind: "sane|always", Words: []string{"sane", "always"}, Expected: "sane or always",
 }
 
 const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
@@ -172,7 +161,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
-	flags.Var(commitValue{&c.commit}, "commit", "learn from samples that converged and fit the model, or from all")
+	flags.Var(option.Text(&c.commit, commitWords), "commit", "learn from samples that converged and fit the model, or from all")
 	flags.Var(option.Number(&c.memory, option.NotNegative),
 		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}

@@ -70,6 +70,8 @@ with the images, and opens nothing.
 
 The model flags are what the solver is told; --s-range and --noise-var also make
 the readings.`,
+		Example: `  calamp demo
+  calamp demo --p 5 --matrix-kind binary --report masks.html`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Flags()) },
 	}

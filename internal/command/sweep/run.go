@@ -255,8 +255,9 @@ func sweepWorkerCommand(a *console.Console) *cobra.Command {
 Ctrl-C or SIGTERM: then the points under way are finished and handed in, and the
 exit code is 0. Workers join and leave as they like; the points of one that is
 killed go to another one.`,
-		Args: console.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return s.run() },
+		Example: `  calamp sweep worker --nats nats://queue.example.org:4222 --workers 8 --idle 10m`,
+		Args:    console.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return s.run() },
 	}
 	s.nats.Register(cmd.Flags(), handOut)
 	option.Workers(cmd.Flags(), &s.workers, "points at a time")
