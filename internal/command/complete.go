@@ -40,12 +40,13 @@ func completeFlags(cmd *cobra.Command) {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w[len(w)-1:], ":/=") }) {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		cmd.RegisterFlagCompletionFunc(f.Name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		complete := func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if directive&cobra.ShellCompDirectiveFilterFileExt != 0 {
 				return words, directive
 			}
 			return beginningWith(typed, words), directive
-		})
+		}
+		cmd.RegisterFlagCompletionFunc(f.Name, complete)
 	})
 	for _, c := range cmd.Commands() {
 		completeFlags(c)

@@ -62,7 +62,8 @@ func linked() (map[string]string, error) {
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}"
 	modules := map[string]string{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		list, err := run([]string{"GOOS=" + system, "GOARCH=amd64", "CGO_ENABLED=0"}, "go", "list", "-deps", "-f", format, "./cmd/calamp")
+		env := []string{"GOOS=" + system, "GOARCH=amd64", "CGO_ENABLED=0"}
+		list, err := run(env, "go", "list", "-deps", "-f", format, "./cmd/calamp")
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +107,8 @@ func licences(folder string) (texts [][]byte, err error) {
 				return nil, err
 			}
 			// Where there is a choice, it is not the GPL.
-			files = append(files, slices.DeleteFunc(more, func(f string) bool { return strings.HasPrefix(filepath.Base(f), "gpl") })...)
+			isGPL := func(path string) bool { return strings.HasPrefix(filepath.Base(path), "gpl") }
+			files = append(files, slices.DeleteFunc(more, isGPL)...)
 		default:
 			files = append(files, path)
 		}

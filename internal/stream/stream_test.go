@@ -50,7 +50,8 @@ func newBench(t *testing.T) *bench {
 // here.
 func (b *bench) open(source intake.Source) (*Loop, *online.Store) {
 	b.Helper()
-	signal, gain := prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, channel.Gain{Prior: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
+	signal := prior.GaussBernoulli{Density: 0.1, SignalVar: 1}
+	gain := channel.Gain{Prior: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	opt := &online.Options{MaxIter: 30, Tol: -1, Threads: 1}
 	calibrator, err := online.NewCalibrator(b.w, signal, gain, opt)
 	if err != nil {
@@ -192,7 +193,10 @@ func TestOrder(t *testing.T) {
 	if err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"published 1", "committed 1", "acknowledged 1", "shown 1", "published 2", "committed 2", "acknowledged 2", "shown 2"}
+	want := []string{
+		"published 1", "committed 1", "acknowledged 1", "shown 1",
+		"published 2", "committed 2", "acknowledged 2", "shown 2",
+	}
 	if !slices.Equal(log, want) {
 		t.Errorf("%q", log)
 	}
@@ -233,7 +237,8 @@ func TestPublishFails(t *testing.T) {
 		}
 		return nil
 	})
-	if err := loop.Run(t.Context()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "sample 4 could not be published") {
+	err := loop.Run(t.Context())
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "sample 4 could not be published") {
 		t.Fatal(err)
 	}
 	if want := []string{"acknowledged 1", "acknowledged 2", "acknowledged 3"}; !slices.Equal(log, want) {
@@ -371,12 +376,14 @@ func TestDuplicatesAndGaps(t *testing.T) {
 	b := newBench(t)
 	var seen fates
 	var log []string
-	loop, store := b.open(b.given([]int64{1, 1, 2, 5, 3, 5, 9, 12, 20}, []int{0, 0, 1, 2, 5, 2, 3, 4, 5}, func(text string) { log = append(log, text) }))
+	numbers, columns := []int64{1, 1, 2, 5, 3, 5, 9, 12, 20}, []int{0, 0, 1, 2, 5, 2, 3, 4, 5}
+	loop, store := b.open(b.given(numbers, columns, func(text string) { log = append(log, text) }))
 	loop.Sinks = []Sink{&seen}
 	if err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	seen.expect(t, "taken 1", "duplicate 1", "taken 2", "taken 5", "duplicate 3", "duplicate 5", "taken 9", "taken 12", "taken 20")
+	seen.expect(t, "taken 1", "duplicate 1", "taken 2", "taken 5", "duplicate 3", "duplicate 5",
+		"taken 9", "taken 12", "taken 20")
 	if len(log) != 9 {
 		t.Errorf("%q", log)
 	}
@@ -469,7 +476,8 @@ func TestPanic(t *testing.T) {
 		return nil
 	})}
 	err := loop.Run(t.Context())
-	if _, panicked := errors.AsType[*crash.Error](err); !panicked || !strings.Contains(err.Error(), "sample 3: internal error: ") {
+	_, panicked := errors.AsType[*crash.Error](err)
+	if !panicked || !strings.Contains(err.Error(), "sample 3: internal error: ") {
 		t.Fatal(err)
 	}
 	if _, last := b.saved(store); last != 2 || !loop.Ahead {
