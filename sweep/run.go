@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"strings"
 	"time"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Runner runs single points. Its zero value is ready.
@@ -97,7 +97,8 @@ func timedOut(ctx context.Context, limit time.Duration, err error) error {
 func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &failure{ClassPanic, fmt.Errorf("%v (%s)", v, panicPlace(string(debug.Stack())))}
+			bug := crash.Of(v)
+			err = &failure{ClassPanic, fmt.Errorf("%v (%s)", bug.Value, bug.Where)}
 		}
 	}()
 	compute := r.compute
@@ -105,20 +106,6 @@ func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err erro
 		compute = computePoint
 	}
 	return compute(ctx, p, max(1, r.Limits.Threads))
-}
-
-// panicPlace is the function that panicked.
-func panicPlace(stack string) string {
-	_, after, found := strings.Cut(stack, "\npanic(")
-	if !found {
-		return "no stack"
-	}
-	lines := strings.SplitN(after, "\n", 4) // the rest of panic's line, its place, who called it
-	if len(lines) < 3 {
-		return "no stack"
-	}
-	name, _, _ := strings.Cut(lines[2], "(0x")
-	return strings.TrimSuffix(name, "(...)")
 }
 
 // computePoint is the pure function that a point is.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
-	lines "github.com/calamp/calamp/internal/command/online"
 	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
@@ -165,7 +165,7 @@ func (s *killStream) checkLines(t *testing.T, out []byte) {
 	t.Helper()
 	previous := int64(-1)
 	for _, raw := range bytes.SplitAfter(out, []byte("\n")) {
-		var l lines.SampleLine
+		var l stream.Line
 		if !bytes.HasSuffix(raw, []byte("\n")) {
 			continue
 		}
@@ -264,19 +264,19 @@ func (s *killStream) expectResults(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), "R")
+	results, err := js.Stream(t.Context(), "R")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stream.CachedInfo().State.Msgs; n != uint64(s.samples) {
+	if n := results.CachedInfo().State.Msgs; n != uint64(s.samples) {
 		t.Errorf("%d results of %d samples", n, s.samples)
 	}
 	for k := range s.samples {
-		m, err := stream.GetMsg(t.Context(), uint64(k+1))
+		m, err := results.GetMsg(t.Context(), uint64(k+1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l lines.SampleLine
+		var l stream.Line
 		if err := json.Unmarshal(m.Data, &l); err != nil || *l.Seq != int64(k+1) {
 			t.Fatalf("result %d: %s, %v", k+1, m.Data, err)
 		}

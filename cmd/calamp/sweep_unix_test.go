@@ -198,7 +198,7 @@ func rowBytes(data string) (n int64) {
 	return n
 }
 
-// TestSweepKilled kills a local run five times, in each way there is.
+// TestSweepKilled kills a local run six times, in each way there is.
 func TestSweepKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -206,7 +206,7 @@ func TestSweepKilled(t *testing.T) {
 	t.Parallel()
 	spec, data := writeSpec(t, rehearsalSpec), t.TempDir()
 	args := []string{"sweep", "run", spec, "--data", data, "-q", "--workers", "2"}
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGUSR1} {
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP} {
 		interruptAfterRows(t, data, signal, args...)
 	}
 	if code, _, stderr := calampRun(t, args...); code != 0 {
@@ -249,5 +249,39 @@ func BenchmarkSweep(b *testing.B) {
 				b.ReportMetric(100*(took/(work/2)-1), "%overhead")
 			}
 		})
+	}
+}
+
+// TestNohup: who has SIGHUP ignored is not ended by it.
+func TestNohup(t *testing.T) {
+	if _, err := exec.LookPath("nohup"); err != nil {
+		t.Skip(err)
+	}
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A process is known by its name, which nohup takes from the path.
+	link := filepath.Join(t.TempDir(), "calamp")
+	if err := os.Symlink(self, link); err != nil {
+		t.Fatal(err)
+	}
+	spec, data := writeSpec(t, rehearsalSpec), t.TempDir()
+	c := exec.Command("nohup", link, "sweep", "run", spec, "--data", data, "-q", "--workers", "2")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for rowBytes(data) < 1000 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
 	}
 }

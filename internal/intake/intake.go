@@ -12,6 +12,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Sample is one vector of readings.
@@ -21,6 +23,12 @@ type Sample struct {
 	Place    string    // where it comes from, as in "line 17"
 
 	done func() error
+}
+
+// NewSample is a sample of a source outside of this package; done is called by
+// Done, and can be nil.
+func NewSample(sequence int64, y []float64, place string, done func() error) *Sample {
+	return &Sample{Sequence: sequence, Y: y, Place: place, done: done}
 }
 
 // Done tells the source that the sample need not be kept: it is committed, or
@@ -105,7 +113,7 @@ func newPump(read func() (*Sample, error)) *pump {
 
 func (p *pump) run(read func() (*Sample, error)) {
 	for {
-		s, err := read()
+		s, err := guarded(read)
 		select {
 		case p.items <- item{s, err}:
 		case <-p.closed:
@@ -116,6 +124,13 @@ func (p *pump) run(read func() (*Sample, error)) {
 			return
 		}
 	}
+}
+
+// guarded makes a panic the source's error: a goroutine's panic would end the
+// process.
+func guarded(read func() (*Sample, error)) (s *Sample, err error) {
+	defer crash.Catch(&err)
+	return read()
 }
 
 func (p *pump) Next(ctx context.Context) (*Sample, error) {

@@ -31,7 +31,7 @@ type Sample struct {
 	Committed       bool
 	Reject          string // why not
 	Iterations      int
-	Scale           float64
+	ScaleStep       float64 // factor by which it moved the common scale
 	Solving, Saving time.Duration
 }
 

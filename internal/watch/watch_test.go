@@ -83,8 +83,8 @@ func TestHealth(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	s := listen(t, "")
-	s.Sample(Sample{Committed: true, Iterations: 20, Scale: 1.5, Solving: 3 * time.Millisecond, Saving: time.Millisecond})
-	s.Sample(Sample{Reject: "not converged", Iterations: 500, Scale: 1, Solving: time.Second})
+	s.Sample(Sample{Committed: true, Iterations: 20, ScaleStep: 1.5, Solving: 3 * time.Millisecond, Saving: time.Millisecond})
+	s.Sample(Sample{Reject: "not converged", Iterations: 500, ScaleStep: 1, Solving: time.Second})
 	s.Refused()
 	s.Duplicate()
 	s.Show(view())
@@ -96,7 +96,7 @@ func TestMetrics(t *testing.T) {
 		"calamp_samples_total 2", "calamp_committed_total 1", "calamp_duplicates_total 1",
 		`calamp_rejected_total{reason="not converged"} 1`, `calamp_rejected_total{reason="refused"} 1`,
 		"calamp_iterations_sum 520", "calamp_solve_seconds_count 2", `calamp_solve_seconds_bucket{le="0.0032"} 1`,
-		"calamp_commit_seconds_count 2", "calamp_scale 1", "calamp_scale_sd 0.001", "calamp_sensors_flagged 1",
+		"calamp_commit_seconds_count 2", "calamp_scale_step 1", "calamp_scale_sd 0.001", "calamp_sensors_flagged 1",
 		"calamp_learned_samples 6", "calamp_last_sequence 7",
 		`calamp_s_sd{sensor="median"} 0.002`, `calamp_s_sd{sensor="worst"} 0.002`, "go_goroutines",
 	} {

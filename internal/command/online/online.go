@@ -65,6 +65,9 @@ func (n *numbering) String() string {
 
 func (n *numbering) Type() string { return "K|last" }
 
+// Words is the value that is a word.
+func (n *numbering) Words() []string { return []string{"last"} }
+
 func (n *numbering) Set(text string) error {
 	if text == "last" {
 		*n = numbering{last: true}
@@ -78,23 +81,9 @@ func (n *numbering) Set(text string) error {
 	return nil
 }
 
-// commitValue is --commit.
-type commitValue struct{ *online.Commit }
-
-func (c commitValue) String() string {
-	if c.Commit == nil {
-		return ""
-	}
-	return c.Commit.String()
-}
-
-func (c commitValue) Type() string { return "sane|always" }
-
-func (c commitValue) Set(text string) error {
-	if c.Commit.UnmarshalText([]byte(text)) != nil {
-		return errors.New("expected sane or always")
-	}
-	return nil
+// commitWords is --commit.
+var commitWords = option.Wording[online.Commit]{
+	Kind: "sane|always", Words: []string{"sane", "always"}, Expected: "sane or always",
 }
 
 const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
@@ -127,16 +116,18 @@ given again; a second file needs --offset. A state made with another W, model or
 rule of learning is refused.
 
 A line, frame or message that is no sample is refused, counted, reported, and
-not learned from; the stream goes on. A sample that did not converge or that the
-model does not explain is reported, and not learned from, unless --commit
-always. A frame cut short ends the run.
+not learned from; the stream goes on. "status" says how solving ended, "committed"
+whether the sample was learned from: one that the model does not explain is not,
+and one that did not converge is not either, unless it ended within a small part
+of its error bar. --commit always learns from both. A frame cut short ends the run.
 
-Ctrl-C and SIGTERM finish the sample at hand, commit, write -o and exit 130.
+Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 130.
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another
 model, or input in which something was refused; 3 at least one sample did not
-converge and was not learned from. Whatever could be taken in, was.`
+converge and was not learned from, or only because of --commit always. Whatever
+could be taken in, was. docs/online-json.md has the fields of the lines.`
 
 // Command is calamp online.
 func Command(a *console.Console) *cobra.Command {
@@ -170,7 +161,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
-	flags.Var(commitValue{&c.commit}, "commit", "learn from samples that converged and fit the model, or from all")
+	flags.Var(option.Text(&c.commit, commitWords), "commit", "learn from samples that converged and fit the model, or from all")
 	flags.Var(option.Number(&c.memory, option.NotNegative),
 		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}

@@ -162,18 +162,18 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	m, _ := r.in.w.Dims()
 	offset := r.offset.value
 	if r.offset.last {
-		offset = max(r.last, 0)
+		offset = max(r.loop.Last, 0)
 	}
 	r.firstColumn = offset + 1
 	switch {
 	case r.sourceKind == columnSource:
-		r.source = intake.Columns(r.in.y, offset)
+		r.loop.Source = intake.Columns(r.in.y, offset)
 	case r.sourceKind == natsSource:
-		r.source, err = r.openStream(ctx, m)
+		r.loop.Source, err = r.openStream(ctx, m)
 	case r.width() > 0:
-		r.source = intake.Frames(r.Stdin, m, r.width(), offset)
+		r.loop.Source = intake.Frames(r.Stdin, m, r.width(), offset)
 	default:
-		r.source = intake.Lines(r.Stdin, m)
+		r.loop.Source = intake.Lines(r.Stdin, m)
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error
 	if r.freeze {
 		durable += "-frozen" // so as not to take the learner's messages
 	}
-	after := max(r.last, r.from-1)
+	after := max(r.loop.Last, r.from-1)
 	source, err := r.broker.Source(ctx, intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
 		SequenceHeader: n.header, Sensors: m, Width: r.width(),
@@ -229,17 +229,6 @@ func (r *onlineRun) connect(ctx context.Context) error {
 	}
 	r.Note("NATS on %s: stream %s takes samples published to %s", e.URL(), n.stream, n.subject)
 	return nil
-}
-
-// trimEvery is after how many samples an embedded stream is trimmed.
-const trimEvery = 256
-
-// trim keeps an embedded stream from filling the disk.
-func (r *onlineRun) trim(sequence int64) error {
-	if r.nats.Address != option.Embedded || r.nats.header != "" || r.freeze || r.tally.samples%trimEvery != 0 || sequence <= int64(r.nats.keep) {
-		return nil
-	}
-	return r.broker.Trim(context.Background(), r.nats.stream, sequence-int64(r.nats.keep)+1)
 }
 
 // closeAll closes what was opened, the last first.

@@ -1,10 +1,9 @@
 package online
 
 import (
-	"fmt"
-
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/online"
 )
 
@@ -66,7 +65,6 @@ func (c *calibration) keepCheckpoint(store *online.Store) error {
 
 // openState opens the state file and lets the calibrator go on from it.
 func (r *onlineRun) openState() error {
-	r.last = online.NoSequence
 	if r.state == "" {
 		return nil
 	}
@@ -78,24 +76,21 @@ func (r *onlineRun) openState() error {
 	if err != nil {
 		return facts.StateFault(err)
 	}
-	r.store, r.closers = store, append(r.closers, store)
+	r.store, r.loop.Store, r.closers = store, store, append(r.closers, store)
 	if err := r.before(store); err != nil {
 		return err
 	}
-	saved, err := store.Load()
+	saved, err := stream.Resume(store, r.loop.Calibrator)
 	if err != nil {
 		return facts.StateFault(err)
 	}
 	if saved.State == nil {
 		return nil
 	}
-	if err := r.calibrator.Restore(saved.State); err != nil {
-		return facts.StateFault(fmt.Errorf("%s: %w: %w", r.state, online.ErrStateDamaged, err))
-	}
 	if r.freeze {
 		return nil // every sample is reconstructed, whatever was taken in
 	}
-	r.last = saved.Sequence
+	r.loop.Last = saved.Sequence
 	r.Note("%s: going on after sample %d; %s learned from so far", r.state, saved.Sequence, console.Plural(int(saved.State.Samples), "sample"))
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/sweep"
 	"github.com/calamp/calamp/sweep/queue"
@@ -46,8 +47,8 @@ func sweepRunCommand(a *console.Console) *cobra.Command {
 		Short: "Run the points of a sweep that have no row yet",
 		Long: `Run the points of a sweep that have no row yet. A point that fails becomes a row
 with the class of its error, and ends nothing; the exit code is then 1. Ctrl-C,
-SIGTERM and USR1 finish the points under way, write them, and exit with 130; the
-same command goes on from there.
+SIGTERM, SIGHUP and USR1 finish the points under way, write them, and exit with
+130; the same command goes on from there.
 
 Several processes can share a sweep. With --shard i/n each takes its part, and
 they need a common folder only; auto asks Slurm, Kubernetes or Open MPI which
@@ -181,12 +182,18 @@ func (s *sweepRun) queued(ctx context.Context, points []sweep.Point) error {
 	if n := s.localWorkers(); n > 0 {
 		w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n}
 		busy.Go(func() {
-			if err := w.Run(working); err != nil && working.Err() == nil {
+			if err := runWorker(working, w); err != nil && working.Err() == nil {
 				s.Warn("the workers of this process ended: %v", err)
 			}
 		})
 	}
 	return q.Run(ctx, job, finish)
+}
+
+// runWorker makes a panic an error: a goroutine's panic would end the process.
+func runWorker(ctx context.Context, w *queue.Worker) (err error) {
+	defer crash.Catch(&err)
+	return w.Run(ctx)
 }
 
 // localWorkers is how many points this process runs itself: with a server of
@@ -248,8 +255,9 @@ func sweepWorkerCommand(a *console.Console) *cobra.Command {
 Ctrl-C or SIGTERM: then the points under way are finished and handed in, and the
 exit code is 0. Workers join and leave as they like; the points of one that is
 killed go to another one.`,
-		Args: console.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return s.run() },
+		Example: `  calamp sweep worker --nats nats://queue.example.org:4222 --workers 8 --idle 10m`,
+		Args:    console.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return s.run() },
 	}
 	s.nats.Register(cmd.Flags(), handOut)
 	option.Workers(cmd.Flags(), &s.workers, "points at a time")
