@@ -20,6 +20,7 @@ import (
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -52,7 +53,7 @@ func (b *bench) open(source intake.Source) (*Loop, *online.Store) {
 	b.Helper()
 	signal := prior.GaussBernoulli{Density: 0.1, SignalVar: 1}
 	gain := channel.Gain{Prior: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
-	opt := &online.Options{MaxIter: 30, Tol: -1, Threads: 1}
+	opt := &online.Options{Settings: solver.Settings{MaxIter: 30, Tol: -1, Threads: 1}}
 	calibrator, err := online.NewCalibrator(b.w, signal, gain, opt)
 	if err != nil {
 		b.Fatal(err)

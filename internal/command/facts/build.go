@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/simd"
 )
 
 // Build is what this binary was built from.
@@ -47,7 +47,7 @@ func BuildVersion() Build {
 
 // kernelInUse is the instruction set of the loops over W.
 func kernelInUse() string {
-	level, err := kernel.Active()
+	level, err := simd.Active()
 	if err != nil {
 		return fmt.Sprintf("%s (%v)", level, err)
 	}
