@@ -3,11 +3,11 @@ package facts
 import (
 	"testing"
 
-	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/simd"
 )
 
 func TestKernelInUse(t *testing.T) {
-	level, err := kernel.Active()
+	level, err := simd.Active()
 	if err != nil {
 		t.Skip(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -27,7 +28,7 @@ func TestSolverPanics(t *testing.T) {
 	var errs bytes.Buffer
 	c := &console.Console{Stderr: &errs}
 	p := &calamp.Problem{W: in.W, Y: in.Y, Prior: faultyPrior{prior.GaussBernoulli{Density: 0.1, SignalVar: 1}}, Channel: channel.Gain{Prior: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}}
-	res, err := runSolver(context.Background(), c, "solving", p, &calamp.Options{MaxIter: 10, Threads: 2})
+	res, err := runSolver(context.Background(), c, "solving", p, &calamp.Options{Settings: solver.Settings{MaxIter: 10, Threads: 2}})
 	if _, bug := errors.AsType[*crash.Error](err); !bug || res != nil {
 		t.Fatal(err)
 	}
