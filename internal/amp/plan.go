@@ -43,6 +43,7 @@ var table = []struct {
 	make   func(*planner, *Solver) (Part, error)
 }{
 	{"covariances", (*planner).covariances, nil},
+	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
@@ -188,6 +189,16 @@ func (b *planner) covariances() (on bool, why string, err error) {
 		err = fullPossible(b.Model, b.P)
 	}
 	return err == nil, "asked", err
+}
+
+func (b *planner) exactVariances() (on bool, why string, err error) {
+	switch {
+	case b.Variance == solver.Scalar:
+		return false, asked, nil
+	case !operator.HasSquares(b.W):
+		return false, "", operator.NoSquares(b.W)
+	}
+	return true, "", nil
 }
 
 func (b *planner) meanRemoval() (on bool, why string, err error) {
