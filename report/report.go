@@ -193,6 +193,13 @@ func (r *Report) facts() []facts {
 	if len(r.Options) > 0 {
 		all = append(all, facts{"Options", r.Options})
 	}
+	if plan := r.Result.Plan; plan != nil {
+		done := facts{Heading: "What the run did"}
+		for _, c := range plan.Parts {
+			done.Fields = append(done.Fields, Field{Name: sentence(c.Part), Value: c.State()})
+		}
+		all = append(all, done)
+	}
 	return all
 }
 

@@ -262,7 +262,7 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
 
 func (b *planner) faults() (on bool, why string, err error) {
-	f, ok := b.Model.Channel.(channel.Faulty)
+	f, ok := b.Model.Channel.(channel.Faulty) // whose parameters the part learns
 	known := f.Rate > 0 && f.Var > 0
 	switch {
 	case !ok:
@@ -276,7 +276,7 @@ func (b *planner) faults() (on bool, why string, err error) {
 }
 
 func (b *planner) makeFaults(*Solver) (Part, error) {
-	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil
+	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil // as it was when this was decided
 }
 
 func (b *planner) watch() (on bool, why string, err error) {
