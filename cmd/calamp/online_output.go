@@ -285,9 +285,6 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	}
 	r.note("%s%s", plural(t.samples, "sample"), strings.Join(words, ", "))
 	if t.samples == 0 {
-		if t.duplicates > 0 {
-			r.note("the last number is %d; samples of another file need numbers of their own: --offset %d, or --offset last", r.last, r.last)
-		}
 		return
 	}
 	r.note("%.3g iterations a sample; solved in %.3g ms (median), %.3g ms (p99); committed in %.3g ms, %.3g ms",

@@ -130,6 +130,9 @@ func (r *onlineRun) refuse(refused *intake.Refused) error {
 	return r.printLine(refusedLine(refused))
 }
 
+// manyDuplicates is how many dropped samples in a row are worth a note.
+const manyDuplicates = 100
+
 // take takes in one sample: solve, publish, commit, acknowledge, print. When the
 // process dies before the commit, the sample comes again, and the result is
 // published again under the same id; when it dies after it, the sample is dropped
@@ -142,6 +145,9 @@ func (r *onlineRun) take(s *intake.Sample) error {
 	if s.Sequence <= r.last {
 		r.tally.duplicates++
 		r.watch.Duplicate()
+		if r.tally.samples == 0 && r.tally.duplicates == manyDuplicates {
+			r.note("%d samples dropped so far, none taken in: the last number taken in is %d", manyDuplicates, r.last)
+		}
 		return s.Done()
 	}
 	start := time.Now()
@@ -235,14 +241,50 @@ func (r *onlineRun) finish(ending error) error {
 	case err != nil:
 		return err
 	case interrupted:
-		return &exit{code: exitInterrupted, err: fmt.Errorf("interrupted after %s", plural(t.samples, "sample"))}
-	case t.refused > 0:
-		return &exit{code: exitUsage, err: fmt.Errorf("%d of the input's samples were refused", t.refused), hint: "all others were taken in"}
+		return &exit{code: exitInterrupted, err: fmt.Errorf("interrupted after %s%s", plural(t.samples, "sample"), r.onlyDuplicates())}
+	case t.refused > 0 && r.onlyDuplicates() == "":
+		return usage("%d of the input's samples were refused", t.refused).withHint("all others were taken in")
+	case r.onlyDuplicates() != "":
+		return r.allDropped()
+	case t.samples == 0 && t.skipped > 0:
+		return usage("no sample was taken in: the numbers of all %d are below --from %d", t.skipped, r.from)
 	case t.unconverged > 0:
 		e := &exit{code: exitNotConverged, err: fmt.Errorf("%d of %s did not converge", t.unconverged, plural(t.samples, "sample"))}
 		return e.withHint("their lines say so; the posterior has not learned from those with committed false")
 	}
 	return nil
+}
+
+// onlyDuplicates says so where every sample was dropped because of its number; it
+// is empty where one was taken in. A broker brings the last sample
+// of a process that was killed again, so one message is nothing to speak of.
+func (r *onlineRun) onlyDuplicates() string {
+	t := &r.tally
+	ordinary := 0
+	if r.sourceKind == natsSource {
+		ordinary = 1
+	}
+	if t.samples > 0 || t.duplicates <= ordinary {
+		return ""
+	}
+	return fmt.Sprintf("; %s dropped, whose numbers are not above %d, the last one taken in", plural(t.duplicates, "sample"), r.last)
+}
+
+// allDropped is the error of an input that was dropped whole: it may be the same
+// one again, but also another one whose numbers begin anew.
+func (r *onlineRun) allDropped() error {
+	refused := ""
+	if r.tally.refused > 0 {
+		refused = fmt.Sprintf("; %d refused", r.tally.refused)
+	}
+	e := usage("no sample was taken in%s%s", refused, r.onlyDuplicates())
+	restart := fmt.Sprintf(restartHint, r.state)
+	switch {
+	case r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0:
+		return e.withHint("the same input again has nothing new; another one needs numbers of its own: --offset %d, or --offset last; %s", r.last, restart)
+	default:
+		return e.withHint("the same input again has nothing new; %s", restart)
+	}
 }
 
 // status is one word for the run.

@@ -68,7 +68,7 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 		return 0, err
 	}
 	if c.nats.address == "" && !streamed && len(args) == 0 && c.matrix == "" {
-		if c.rollback == "" && c.checkpoint == "" && c.drop == "" {
+		if c.rollback == "" && c.checkpoint == "" && c.drop == "" && c.restartAt == 0 {
 			return 0, usage("no samples to take in").withHint("calamp online P.npz, or --matrix W.npy with samples on standard input; calamp online --help")
 		}
 		return noSource, nil
@@ -164,6 +164,9 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	offset := r.offset.value
 	if r.offset.last {
 		offset = max(r.last, 0)
+		if offset > intake.MaxSequence {
+			return usage("--offset last: the last number is %d, after which nothing can be numbered", offset).withHint(restartHint, r.state)
+		}
 	}
 	r.firstColumn = offset + 1
 	switch {
@@ -174,9 +177,17 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	case r.width() > 0:
 		r.source = intake.Frames(r.stdin, m, r.width(), offset)
 	default:
-		r.source = intake.Lines(r.stdin, m)
+		r.source = intake.Lines(r.stdin, m, r.believed())
 	}
 	return err
+}
+
+// restartHint is how to set a state's number back.
+const restartHint = "where that number is wrong, calamp online --state %s --restart-at N makes N the next one"
+
+// believed says which numbers of samples are believed.
+func (r *onlineRun) believed() intake.Numbering {
+	return intake.Numbering{After: max(r.last, r.from-1), MaxGap: r.maxGap}
 }
 
 func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error) {
@@ -188,11 +199,10 @@ func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error
 	if r.freeze {
 		durable += "-frozen" // so as not to take the learner's messages
 	}
-	after := max(r.last, r.from-1)
 	source, err := r.broker.Source(ctx, intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
 		SequenceHeader: n.header, Sensors: m, Width: r.width(),
-		After: after, Drain: n.drain, Frozen: r.freeze,
+		Numbering: r.believed(), Drain: n.drain, Frozen: r.freeze,
 	})
 	return source, err
 }

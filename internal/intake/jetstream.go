@@ -29,8 +29,9 @@ type StreamOptions struct {
 	Sensors int
 	Width   int // bytes a number, 4 or 8, of raw frames; 0 for JSON objects
 
-	// After is the last number that was taken in, -1 for none.
-	After int64
+	// Numbering has the last number that was taken in. Its MaxGap is for
+	// numbers from a header: a stream's own are the broker's.
+	Numbering
 
 	// Drain ends the source when the stream has no more messages, in place of
 	// waiting for new ones.
@@ -122,7 +123,7 @@ func (b *Broker) Source(ctx context.Context, o StreamOptions) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
 	}
-	return &messageSource{o: o, consumer: consumer, messages: messages, last: -1}, nil
+	return &messageSource{o: o, believed: o.Numbering, consumer: consumer, messages: messages}, nil
 }
 
 func (b *Broker) streamNames(ctx context.Context) string {
@@ -187,9 +188,9 @@ func openConsumer(ctx context.Context, stream jetstream.Stream, o StreamOptions)
 
 type messageSource struct {
 	o        StreamOptions
+	believed Numbering // by the messages so far
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
-	last     int64
 	empty    bool // the last message was the last that there was
 	started  bool
 }
@@ -296,16 +297,26 @@ func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []
 		if err != nil || v < 0 {
 			return -1, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
 		}
+		if err := s.believed.check(v); err != nil {
+			return v, nil, fmt.Errorf("header %s: %w", s.o.SequenceHeader, err)
+		}
 		sequence = v
 	}
-	raw := message.Data()
+	y, err := s.readings(message.Data())
+	if err == nil {
+		s.believed.After = max(s.believed.After, sequence)
+	}
+	return sequence, y, err
+}
+
+func (s *messageSource) readings(raw []byte) ([]float64, error) {
 	if s.o.Width == 0 {
 		_, y, err := decodeObject(raw, s.o.Sensors)
-		return sequence, y, err
+		return y, err
 	}
 	if len(raw) != s.o.Sensors*s.o.Width {
-		return sequence, nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
+		return nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
 	}
 	y := decodeFrame(raw, s.o.Width)
-	return sequence, y, checkReadings(y, s.o.Sensors)
+	return y, checkReadings(y, s.o.Sensors)
 }

@@ -142,6 +142,7 @@ func (s *Server) Refused() {
 // Duplicate counts a sample that came again.
 func (s *Server) Duplicate() {
 	if s != nil {
+		s.health.duplicate()
 		s.metrics.duplicates.Inc()
 	}
 }

@@ -73,6 +73,12 @@ func TestHealth(t *testing.T) {
 	expect(503, "unhealthy")
 	s.Sample(Sample{Committed: true})
 	expect(200, "ok")
+	for range unhealthyAfter { // nothing but what was there before
+		s.Duplicate()
+	}
+	expect(503, "unhealthy")
+	s.Sample(Sample{Committed: true})
+	expect(200, "ok")
 	for range unhealthyAfter {
 		s.Refused()
 	}
