@@ -140,8 +140,9 @@ Samples come from one of
                                           a NATS JetStream, one message a sample, in the
                                           form that --input says; "seq" is not needed there
 W is that of --matrix, or of P.npz. --nats embedded runs a server here, with its
-streams in a folder beside the state; others publish samples to it. A message is
-acknowledged when what was learned from it is on the disk.
+streams in a folder beside the state; others publish samples to it, with the
+token that is in the file token of that folder, and can take nothing away. A
+message is acknowledged when what was learned from it is on the disk.
 
 Model flags are those of solve; signals and noise are learned along the stream
 where they are auto, or none of them is given.
@@ -228,14 +229,14 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.checkpoint, "checkpoint", "", "at the end, keep the state under this name as well")
 	flags.StringVar(&c.rollback, "rollback", "", "first go back to the state kept under this name; without a source, only that")
 	flags.StringVar(&c.drop, "drop-checkpoint", "", "remove the state kept under this name")
-	flags.Var(sequence{&c.restartAt, 1}, "restart-at", "make this the next number that the state takes in; without a source, only that")
+	flags.Var(sequence{&c.restartAt, 1}, "restart-at", "make this the next number that the state takes in, and do nothing else")
 	flags.Lookup("restart-at").DefValue = "0"
 	flags.BoolVar(&c.emitX, "emit-x", false, "add the signal x to each line")
 	flags.Var(count{&c.keep, 1}, "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
 	flags.Lookup("keep").DefValue = "0"
 	flags.BoolVar(&c.json, "json", false, "print one JSON object at the end in place of a line a sample")
 	flags.StringVar(&c.http, "http", "", "serve /healthz, /metrics and /posterior on this address, 127.0.0.1:PORT")
-	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, or @FILE with it;\nneeded on addresses other than this machine's own")
+	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, of 16 characters or more,\nor @FILE with it; needed on addresses other than this machine's own")
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {

@@ -221,11 +221,11 @@ func (s *killStream) roundStdin(t *testing.T, r *rand.Rand, most int, state stri
 func (s *killStream) roundJetStream(t *testing.T, r *rand.Rand, most int, state string) int {
 	e := s.fill(t, s.path(state+".server"))
 	defer e.Close()
-	if err := e.EnsureStream(t.Context(), "R", "results", 0); err != nil {
+	if err := e.EnsureStream(t.Context(), "R", "results", intake.StreamLimits{}); err != nil {
 		t.Fatal(err)
 	}
-	kills := s.survive(t, r, most, state, "--nats", e.URL(), "--stream", "S", "--drain", "--results", "results")
-	s.expectResults(t, e.URL())
+	kills := s.survive(t, r, most, state, "--nats", e.URL(), "--nats-token", e.Token(), "--stream", "S", "--drain", "--results", "results")
+	s.expectResults(t, e)
 	return kills
 }
 
@@ -238,11 +238,11 @@ func (s *killStream) roundEmbedded(t *testing.T, r *rand.Rand, most int, state s
 // fill is a server whose stream S holds all samples.
 func (s *killStream) fill(t *testing.T, folder string) *intake.Embedded {
 	t.Helper()
-	e, err := intake.StartEmbedded(folder, "127.0.0.1:0")
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: folder, Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.EnsureStream(t.Context(), "S", "samples", 0); err != nil {
+	if err := e.EnsureStream(t.Context(), "S", "samples", intake.StreamLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	for k := range s.samples {
@@ -254,9 +254,9 @@ func (s *killStream) fill(t *testing.T, folder string) *intake.Embedded {
 }
 
 // expectResults: one result for each sample, in order.
-func (s *killStream) expectResults(t *testing.T, url string) {
+func (s *killStream) expectResults(t *testing.T, e *intake.Embedded) {
 	t.Helper()
-	nc, err := nats.Connect(url)
+	nc, err := nats.Connect(e.URL(), nats.Token(e.Token()))
 	if err != nil {
 		t.Fatal(err)
 	}

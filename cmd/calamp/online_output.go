@@ -318,8 +318,11 @@ func (r *onlineRun) openWatch() error {
 		return usage("--http-token: %w", err)
 	}
 	server, err := watch.Listen(r.http, token)
-	if errors.Is(err, watch.ErrAddress) {
+	switch {
+	case errors.Is(err, watch.ErrAddress):
 		return usage("--http %w", err)
+	case errors.Is(err, watch.ErrToken):
+		return usage("--http-token: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("--http: %w", err)

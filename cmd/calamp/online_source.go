@@ -12,6 +12,8 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 )
@@ -28,11 +30,12 @@ const (
 
 // natsFlags are the flags about brokers.
 type natsFlags struct {
-	address, listen, credentials string
-	stream, subject, durable     string
-	header, results              string
-	drain                        bool
-	keep                         int
+	address, listen, credentials, token string
+	stream, subject, durable            string
+	header, results                     string
+	drain                               bool
+	keep                                int
+	disk                                memory.Size
 }
 
 const embeddedServer = "embedded"
@@ -48,7 +51,22 @@ func (n *natsFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&n.listen, "nats-listen", "127.0.0.1:4222", "address of the embedded server")
 	n.keep = 10000
 	flags.Var(count{&n.keep, 1}, "nats-keep", "messages that the embedded server keeps after they were taken in, for rollbacks, and results")
+	n.disk = intake.DefaultDisk
+	flags.Var(amount{&n.disk}, "nats-disk", "disk that the embedded server's streams may take; when it is full, publishers are refused")
+	flags.Lookup("nats-disk").DefValue = "10GiB"
 	flags.StringVar(&n.credentials, "nats-creds", "", "credentials file for the NATS server")
+	flags.StringVar(&n.token, "nats-token", "", tokenUsage)
+}
+
+const tokenUsage = "token for the NATS server, or @FILE with it;\nwithout it embedded makes one, and says in which file"
+
+// access is what --nats-creds and --nats-token say.
+func access(credentials, token string) (intake.Access, error) {
+	token, err := watch.Token(token)
+	if err != nil {
+		return intake.Access{}, usage("--nats-token: %w", err)
+	}
+	return intake.Access{Credentials: credentials, Token: token}, nil
 }
 
 // chooseSource finds the one source that the flags describe.
@@ -86,10 +104,13 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 	return kind, nil
 }
 
+// leastDisk holds some of the largest messages.
+const leastDisk = memory.Size(16 * intake.MostPayload)
+
 // check refuses flags without the one they belong to.
 func (n *natsFlags) check(flags *pflag.FlagSet) error {
 	if n.address == "" {
-		for _, name := range []string{"stream", "subject", "durable", "sequence-header", "results", "drain", "nats-listen", "nats-keep", "nats-creds"} {
+		for _, name := range []string{"stream", "subject", "durable", "sequence-header", "results", "drain", "nats-listen", "nats-keep", "nats-disk", "nats-creds", "nats-token"} {
 			if given(flags, name) {
 				return usage("--%s needs --nats with it", name)
 			}
@@ -100,12 +121,15 @@ func (n *natsFlags) check(flags *pflag.FlagSet) error {
 		if n.stream == "" {
 			return usage("--nats needs --stream, the name of the JetStream").withHint("--nats embedded runs a server with a stream here")
 		}
-		for _, name := range []string{"nats-listen", "nats-keep"} {
+		for _, name := range []string{"nats-listen", "nats-keep", "nats-disk"} {
 			if given(flags, name) {
 				return usage("--%s is for --nats embedded", name)
 			}
 		}
 		return nil
+	}
+	if n.disk < leastDisk {
+		return usage("--nats-disk: expected %v or more", leastDisk)
 	}
 	if n.stream == "" {
 		n.stream = "calamp"
@@ -217,40 +241,69 @@ func (n *natsFlags) filter() string {
 // connect connects to the broker, or runs one.
 func (r *onlineRun) connect(ctx context.Context) error {
 	n := &r.nats
-	if n.address != embeddedServer {
-		b, err := intake.Connect(n.address, n.credentials)
-		if err != nil {
-			return err
-		}
-		r.broker, r.closers = b, append(r.closers, b)
-		return nil
+	access, err := access(n.credentials, n.token)
+	if err != nil {
+		return err
 	}
-	e, err := intake.StartEmbedded(r.state+".jetstream", n.listen)
+	if n.address == embeddedServer {
+		return r.embed(ctx, access.Token)
+	}
+	b, err := intake.Connect(n.address, access)
+	if err != nil {
+		return err
+	}
+	r.broker, r.closers = b, append(r.closers, b)
+	return nil
+}
+
+// embed runs a server, with a stream for samples, and one for results where they
+// are wanted.
+func (r *onlineRun) embed(ctx context.Context, token string) error {
+	n := &r.nats
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{
+		Folder: r.state + ".jetstream", Address: n.listen, Token: token, Disk: int64(n.disk),
+	})
+	if errors.Is(err, intake.ErrToken) {
+		return usage("%w", err)
+	}
 	if err != nil {
 		return err
 	}
 	r.broker, r.closers = e.Broker, append(r.closers, e)
-	if err := e.EnsureStream(ctx, n.stream, n.subject, 0); err != nil {
+	if err := e.EnsureStream(ctx, n.stream, n.subject, intake.StreamLimits{Bytes: int64(n.disk) / 4 * 3}); err != nil {
 		return err
 	}
 	if n.results != "" {
-		if err := e.EnsureStream(ctx, n.stream+"-results", n.results, int64(n.keep)); err != nil {
+		limits := intake.StreamLimits{Messages: int64(n.keep), Bytes: int64(n.disk) / 4}
+		if err := e.EnsureStream(ctx, n.stream+"-results", n.results, limits); err != nil {
 			return err
 		}
 	}
-	r.note("NATS on %s: stream %s takes samples published to %s", e.URL(), n.stream, n.subject)
+	r.note("NATS on %s: stream %s takes samples published to %s%s", e.URL(), n.stream, n.subject, tokenNote(e))
 	return nil
 }
 
-// trimEvery is after how many samples an embedded stream is trimmed.
-const trimEvery = 256
+// tokenNote says where clients find the token.
+func tokenNote(e *intake.Embedded) string {
+	if e.TokenFile() == "" {
+		return ", with the token of --nats-token"
+	}
+	return ", with the token in " + e.TokenFile()
+}
 
-// trim keeps an embedded stream from filling the disk.
+// trim keeps an embedded stream from filling the disk: now and then, and often
+// enough that what comes in between fits.
 func (r *onlineRun) trim(sequence int64) error {
-	if r.nats.address != embeddedServer || r.nats.header != "" || r.freeze || r.tally.samples%trimEvery != 0 || sequence <= int64(r.nats.keep) {
+	if r.nats.address != embeddedServer || r.nats.header != "" || r.freeze {
 		return nil
 	}
-	return r.broker.Trim(context.Background(), r.nats.stream, sequence-int64(r.nats.keep)+1)
+	m, _ := r.in.w.Dims()
+	const mostPerReading = 32 // bytes, as text
+	every := max(1, min(256, int64(r.nats.disk)/16/int64(mostPerReading*m)))
+	if int64(r.tally.samples)%every != 0 {
+		return nil
+	}
+	return r.broker.Trim(context.Background(), r.nats.stream, sequence, int64(r.nats.keep))
 }
 
 // closeAll closes what was opened, the last first.

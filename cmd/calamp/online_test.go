@@ -348,8 +348,13 @@ func TestEmbeddedStream(t *testing.T) {
 		"--state", filepath.Join(folder, "S.calamp"), "--http", "127.0.0.1:0", "--limit", "5")
 	_, rest, _ := strings.Cut(c.notes.String(), "NATS on ")
 	url, _, _ := strings.Cut(rest, ": stream")
+	token, err := os.ReadFile(filepath.Join(folder, "S.calamp.jetstream", intake.TokenFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := intake.Access{Token: strings.TrimSpace(string(token))}
 	eventually(t, "the server", func() bool {
-		b, err := intake.Connect(url, "")
+		b, err := intake.Connect(url, access)
 		if err != nil {
 			return false
 		}
@@ -369,7 +374,7 @@ func TestEmbeddedStream(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.get(t, "/posterior")), &posterior); err != nil || posterior.LastSeq != 4 || len(posterior.S) != 56 {
 		t.Errorf("%+v, %v", posterior, err)
 	}
-	b, err := intake.Connect(url, "")
+	b, err := intake.Connect(url, access)
 	if err != nil {
 		t.Fatal(err)
 	}

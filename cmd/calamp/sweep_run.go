@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,8 @@ type sweepRun struct {
 
 // sweepNATS are the flags about brokers.
 type sweepNATS struct {
-	address, listen, credentials string
-	redeliver                    time.Duration
+	address, listen, credentials, token string
+	redeliver                           time.Duration
 }
 
 func (a *app) sweepRunCommand() *cobra.Command {
@@ -71,6 +72,16 @@ part that is. With --nats, points go to whoever runs calamp sweep worker.`,
 func (n *sweepNATS) register(flags *pflag.FlagSet) {
 	flags.StringVar(&n.address, "nats", "", "hand points out by this NATS server, or by one run here: embedded")
 	flags.StringVar(&n.credentials, "nats-creds", "", "credentials file for the NATS server")
+	flags.StringVar(&n.token, "nats-token", "", tokenUsage)
+}
+
+// connect connects to a server of someone else's.
+func (n *sweepNATS) connect() (*intake.Broker, error) {
+	access, err := access(n.credentials, n.token)
+	if err != nil {
+		return nil, err
+	}
+	return intake.Connect(n.address, access)
 }
 
 func (s *sweepRun) run(path string) error {
@@ -214,14 +225,21 @@ func (s *sweepRun) batch(ctx context.Context, points []sweep.Point) (int, error)
 func (s *sweepRun) openQueue(ctx context.Context) (q *queue.Queue, closeAll func() error, err error) {
 	var b *intake.Broker
 	if s.nats.address == embeddedServer {
-		e, err := intake.StartEmbedded(filepath.Join(s.data, "jetstream"), s.nats.listen)
+		access, err := access("", s.nats.token)
 		if err != nil {
 			return nil, nil, err
 		}
-		s.note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s", e.URL())
+		e, err := intake.StartEmbedded(intake.EmbeddedOptions{
+			Folder: filepath.Join(s.data, "jetstream"), Address: s.nats.listen, Token: access.Token, Shared: true,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		s.note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s --nats-token @%s",
+			e.URL(), cmp.Or(e.TokenFile(), "FILE"))
 		b, closeAll = e.Broker, e.Close
 	} else {
-		if b, err = intake.Connect(s.nats.address, s.nats.credentials); err != nil {
+		if b, err = s.nats.connect(); err != nil {
 			return nil, nil, err
 		}
 		closeAll = b.Close
@@ -264,7 +282,7 @@ func (s *sweepWorker) run() error {
 	}
 	ctx, stop := orderly()
 	defer stop()
-	b, err := intake.Connect(s.nats.address, s.nats.credentials)
+	b, err := s.nats.connect()
 	if err != nil {
 		return err
 	}
@@ -277,7 +295,7 @@ func (s *sweepWorker) run() error {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	s.note("%d workers at %s", n, s.nats.address)
+	s.note("%d workers at %s", n, intake.Redact(s.nats.address))
 	done := 0
 	w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n, Idle: s.idle, Each: func(sweep.Row) { done++ }}
 	err = w.Run(ctx)

@@ -78,7 +78,7 @@ func TestSweepQueue(t *testing.T) {
 	}
 	t.Parallel()
 	spec := writeSpec(t, rehearsalSpec)
-	e, err := intake.StartEmbedded(t.TempDir(), "127.0.0.1:0")
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: t.TempDir(), Address: "127.0.0.1:0", Shared: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestSweepQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := func() *exec.Cmd {
-		c := calampProcess(t, "sweep", "worker", "--nats", e.URL(), "--workers", "2", "-q")
+		c := calampProcess(t, "sweep", "worker", "--nats", e.URL(), "--nats-token", e.Token(), "--workers", "2", "-q")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestSweepQueue(t *testing.T) {
 		killed <- n
 	}()
 	data := t.TempDir()
-	code, _, stderr := calampRun(t, "sweep", "run", spec, "--data", data, "-q", "--nats", e.URL(), "--redeliver", "2s")
+	code, _, stderr := calampRun(t, "sweep", "run", spec, "--data", data, "-q", "--nats", e.URL(), "--nats-token", e.Token(), "--redeliver", "2s")
 	cancel()
 	if n := <-killed; n != 3 {
 		t.Errorf("%d workers were killed before it was over", n)

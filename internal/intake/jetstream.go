@@ -51,18 +51,34 @@ type Broker struct {
 	js jetstream.JetStream
 }
 
-// Connect connects to a NATS server; credentials names a .creds file, or nothing.
-// A lost connection is taken up again for as long as it takes.
-func Connect(address, credentials string) (*Broker, error) {
+// Access is how to get into a NATS server: a .creds file, a token, or neither.
+type Access struct{ Credentials, Token string }
+
+// Connect connects to a NATS server. A lost connection is taken up again for as
+// long as it takes.
+func Connect(address string, a Access) (*Broker, error) {
 	options := []nats.Option{nats.Name("calamp"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second)}
-	if credentials != "" {
-		options = append(options, nats.UserCredentials(credentials))
+	if a.Credentials != "" {
+		options = append(options, nats.UserCredentials(a.Credentials))
+	}
+	if a.Token != "" {
+		options = append(options, nats.Token(a.Token))
 	}
 	nc, err := nats.Connect(address, options...)
+	if parse, ok := errors.AsType[*url.Error](err); ok { // which quotes the address, with what is secret in it
+		err = fmt.Errorf("not an address: %s", withoutQuotes(parse.Err))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS server %s: %w", redact(address), err)
+		return nil, fmt.Errorf("NATS server %s: %w", Redact(address), err)
 	}
 	return newBroker(nc)
+}
+
+// withoutQuotes is an error of net/url without the part of the address that it
+// quotes.
+func withoutQuotes(err error) string {
+	text, _, _ := strings.Cut(err.Error(), ` "`)
+	return text
 }
 
 func newBroker(nc *nats.Conn) (*Broker, error) {
@@ -77,15 +93,37 @@ func newBroker(nc *nats.Conn) (*Broker, error) {
 // JetStream is the connection for streams that hold no samples.
 func (b *Broker) JetStream() jetstream.JetStream { return b.js }
 
-// redact takes the passwords out of addresses.
-func redact(addresses string) string {
+// Redact takes what is secret out of addresses, before they are shown: a
+// password, or a token in place of a user and a password. An address of which
+// no more can be said than that it holds an @ loses all before the last one.
+func Redact(addresses string) string {
 	all := strings.Split(addresses, ",")
 	for i, a := range all {
-		if u, err := url.Parse(strings.TrimSpace(a)); err == nil {
-			all[i] = u.Redacted()
+		u, err := url.Parse(strings.TrimSpace(a))
+		switch {
+		case err != nil, u.Host == "" && strings.Contains(a, "@"):
+			return redactUnparsed(addresses)
+		case u.User == nil:
+			continue
 		}
+		if _, secret := u.User.Password(); !secret {
+			u.User = url.User("xxxxx")
+		}
+		all[i] = u.Redacted()
 	}
 	return strings.Join(all, ",")
+}
+
+func redactUnparsed(address string) string {
+	at := strings.LastIndex(address, "@")
+	if at < 0 {
+		return address
+	}
+	scheme, _, ok := strings.Cut(address[:at], "://")
+	if !ok {
+		return "xxxxx" + address[at:]
+	}
+	return scheme + "://xxxxx" + address[at:]
 }
 
 // Close sends what is still to be sent, acknowledgements above all.
