@@ -168,7 +168,7 @@ not learned from; the stream goes on. A sample that did not converge or that the
 model does not explain is reported, and not learned from, unless --commit
 always. A frame cut short ends the run.
 
-Ctrl-C and SIGTERM finish the sample at hand, commit, write -o and exit 130.
+Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 130.
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another

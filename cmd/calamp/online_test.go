@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -305,7 +306,10 @@ func smallStream(t *testing.T, folder string, samples int) (problem string, y *m
 
 // TestSignal: what there is, is written.
 func TestSignal(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal == syscall.SIGHUP && ossignal.Ignored(signal) {
+			continue // the tests run under nohup
+		}
 		folder := t.TempDir()
 		problem, y := smallStream(t, folder, 4)
 		state, out := filepath.Join(folder, "S.calamp"), filepath.Join(folder, "R.npz")

@@ -8,4 +8,4 @@ import (
 )
 
 // endings are the signals that end a sweep in good order.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}

@@ -9,4 +9,4 @@ import (
 
 // endings are the signals that end a sweep in good order. Schedulers can be
 // asked for USR1 some time before they kill a job.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1}
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1}

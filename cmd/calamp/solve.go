@@ -217,9 +217,18 @@ func (s *solve) load(args []string) (*dataset.Problem, error) {
 // interruptible is a context that ends at Ctrl-C, or when a job's time is up. A
 // second one ends the process.
 func interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
+}
+
+// heeded are the signals without SIGHUP where nohup has had it ignored: asking for
+// it would undo that.
+func heeded(signals ...os.Signal) []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		signals = slices.DeleteFunc(signals, func(s os.Signal) bool { return s == syscall.SIGHUP })
+	}
+	return signals
 }
 
 // solve runs the solver with a progress bar.

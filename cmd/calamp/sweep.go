@@ -124,7 +124,7 @@ func stamp() sweep.Stamp {
 // orderly is a context that ends when the sweep is to end in good order. A
 // second signal ends the process.
 func orderly() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), endings...)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded(endings...)...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
@@ -183,7 +183,7 @@ func (s *sweepPlan) run(path string) error {
 	for _, part := range plan.Parts {
 		text.line(string(part.Algorithm), "%d points, about %v of work", part.Points, rough(part.Work))
 	}
-	text.line("in all", "about %v on one core, from %d probes", rough(plan.Work), len(plan.Probes))
+	text.line("in all", "about %v, one point at a time, from %d probes", rough(plan.Work), len(plan.Probes))
 	_, err = fmt.Fprint(s.stdout, text.String())
 	return err
 }
@@ -293,7 +293,12 @@ func (s *sweepMerge) run(path string) error {
 	if err != nil {
 		return err
 	}
-	if n := len(rows.Missing(s.points, false)); n > 0 {
+	n := len(rows.Missing(s.points, false))
+	if n == len(s.points) {
+		e := &exit{code: exitFailed, err: fmt.Errorf("none of the %d points has a row in %s: there is nothing to merge", n, s.data)}
+		return e.withHint("calamp sweep run %s runs them; --data names another folder", path)
+	}
+	if n > 0 {
 		s.warn("%d of %d points have not been run, and are not in the table", n, len(s.points))
 	}
 	return s.write(s.out, func(w io.Writer) error {

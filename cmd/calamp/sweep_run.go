@@ -46,7 +46,7 @@ func (a *app) sweepRunCommand() *cobra.Command {
 		Short: "Run the points of a sweep that have no row yet",
 		Long: `Run the points of a sweep that have no row yet. A point that fails becomes a row
 with the class of its error, and ends nothing; the exit code is then 1. Ctrl-C,
-SIGTERM and USR1 finish the points under way, write them, and exit with 130; the
+SIGTERM, SIGHUP and USR1 finish the points under way, write them, and exit with 130; the
 same command goes on from there.
 
 Several processes can share a sweep. With --shard i/n each takes its part, and

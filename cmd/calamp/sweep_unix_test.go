@@ -249,3 +249,17 @@ func BenchmarkSweep(b *testing.B) {
 		})
 	}
 }
+
+// TestPipeAmongRows: what is no regular file is named, and not waited for.
+func TestPipeAmongRows(t *testing.T) {
+	spec, data := writeSpec(t, rehearsalSpec), t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(data, "rows-1.jsonl"), 0o666); err != nil {
+		t.Skip(err)
+	}
+	for _, what := range []string{"status", "plan", "merge", "run"} {
+		code, _, stderr := calampRun(t, "sweep", what, spec, "--data", data)
+		if code != 1 || !strings.Contains(stderr, "rows-1.jsonl: this is no regular file") {
+			t.Errorf("%s: exit %d: %s", what, code, stderr)
+		}
+	}
+}
