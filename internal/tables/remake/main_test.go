@@ -87,8 +87,8 @@ func TestNamesThatAreNotThere(t *testing.T) {
 		t.Error(list)
 	}
 	for page, want := range map[string]string{
-		page:                                          "",
-		strings.Replace(page, "LongOne", "LongX", 1):  "there is no long test TestLongX",
+		page: "",
+		strings.Replace(page, "LongOne", "LongX", 1): "there is no long test TestLongX",
 		page + "\n" + strings.Split(page, "\n\n")[1]: "the table LongOne is at ",
 	} {
 		_, err := allMarkers(write(t, page), found)
