@@ -184,7 +184,8 @@ func (s *Spec) validate() error {
 				return fmt.Errorf("grid %d: %w", i+1, err)
 			}
 			if total += g.size(); total > MostPoints {
-				return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; shorten an axis, or part the sweep into several specs", i+1, total, MostPoints)
+				return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; "+
+					"shorten an axis, or part the sweep into several specs", i+1, total, MostPoints)
 			}
 			one := *g
 			one.Seeds = nil // seeds are all alike

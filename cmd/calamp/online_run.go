@@ -27,6 +27,7 @@ type onlineRun struct {
 	bar        *progress
 
 	last        int64 // number of the last sample taken in
+	trimmed     int64 // number of the message after which the stream was trimmed last
 	ahead       bool  // a commit failed: the calibrator has learned more than its state
 	firstColumn int64 // number of the first column
 	results     results
@@ -97,15 +98,19 @@ func (r *onlineRun) stream(ctx context.Context) error {
 	for r.limit == 0 || r.tally.samples < r.limit {
 		sample, err := r.source.Next(ctx)
 		refused, isRefused := errors.AsType[*intake.Refused](err)
+		stored := int64(0)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case isRefused:
-			err = r.refuse(refused)
+			err, stored = r.refuse(refused), refused.Stored
 		case err != nil:
 			return err
 		default:
-			err = r.take(sample)
+			err, stored = r.take(sample), sample.Stored
+		}
+		if err == nil {
+			err = r.trim(stored)
 		}
 		if err != nil {
 			return err
@@ -175,7 +180,7 @@ func (r *onlineRun) take(s *intake.Sample) error {
 		_, p := r.in.y.Dims()
 		r.bar.samples(int(s.Sequence-r.firstColumn)+1, p)
 	}
-	return errors.Join(r.printLine(line), r.trim(s.Sequence))
+	return r.printLine(line)
 }
 
 // save commits the state with the number of the sample.
@@ -281,7 +286,8 @@ func (r *onlineRun) allDropped() error {
 	restart := fmt.Sprintf(restartHint, r.state)
 	switch {
 	case r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0:
-		return e.withHint("the same input again has nothing new; another one needs numbers of its own: --offset %d, or --offset last; %s", r.last, restart)
+		return e.withHint("the same input again has nothing new; "+
+			"another one needs numbers of its own: --offset %d, or --offset last; %s", r.last, restart)
 	default:
 		return e.withHint("the same input again has nothing new; %s", restart)
 	}

@@ -110,7 +110,10 @@ const leastDisk = memory.Size(16 * intake.MostPayload)
 // check refuses flags without the one they belong to.
 func (n *natsFlags) check(flags *pflag.FlagSet) error {
 	if n.address == "" {
-		for _, name := range []string{"stream", "subject", "durable", "sequence-header", "results", "drain", "nats-listen", "nats-keep", "nats-disk", "nats-creds", "nats-token"} {
+		for _, name := range []string{
+			"stream", "subject", "durable", "sequence-header", "results", "drain",
+			"nats-listen", "nats-keep", "nats-disk", "nats-creds", "nats-token",
+		} {
 			if given(flags, name) {
 				return usage("--%s needs --nats with it", name)
 			}
@@ -291,19 +294,21 @@ func tokenNote(e *intake.Embedded) string {
 	return ", with the token in " + e.TokenFile()
 }
 
-// trim keeps an embedded stream from filling the disk: now and then, and often
+// trim keeps an embedded stream from filling the disk, after the message of the
+// number stored, which was taken in, dropped or refused: now and then, and often
 // enough that what comes in between fits.
-func (r *onlineRun) trim(sequence int64) error {
-	if r.nats.address != embeddedServer || r.nats.header != "" || r.freeze {
+func (r *onlineRun) trim(stored int64) error {
+	if r.nats.address != embeddedServer || r.freeze {
 		return nil
 	}
 	m, _ := r.in.w.Dims()
 	const mostPerReading = 32 // bytes, as text
 	every := max(1, min(256, int64(r.nats.disk)/16/int64(mostPerReading*m)))
-	if int64(r.tally.samples)%every != 0 {
+	if stored < r.trimmed+every {
 		return nil
 	}
-	return r.broker.Trim(context.Background(), r.nats.stream, sequence, int64(r.nats.keep))
+	r.trimmed = stored
+	return r.broker.Trim(context.Background(), r.nats.stream, stored, int64(r.nats.keep))
 }
 
 // closeAll closes what was opened, the last first.

@@ -19,6 +19,7 @@ type Sample struct {
 	Sequence int64     // larger than that of the sample before
 	Y        []float64 // M, NaN where a reading is missing
 	Place    string    // where it comes from, as in "line 17"
+	Stored   int64     // number of its message in the JetStream it comes from, 0 elsewhere
 
 	done func() error
 }
@@ -47,6 +48,7 @@ type Refused struct {
 	Place    string
 	Sequence int64 // -1 where not known
 	Err      error
+	Stored   int64 // as in Sample
 }
 
 // Error names the place.

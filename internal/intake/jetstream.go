@@ -301,10 +301,10 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 		if e := message.TermWithReason("calamp: not readable"); e != nil {
 			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, e)
 		}
-		return nil, &Refused{place, sequence, err}
+		return nil, &Refused{Place: place, Sequence: sequence, Err: err, Stored: int64(meta.Sequence.Stream)}
 	}
 	stop := KeepAlive(message, ackWait/3)
-	return &Sample{Sequence: sequence, Y: y, Place: place, done: func() error {
+	return &Sample{Sequence: sequence, Y: y, Place: place, Stored: int64(meta.Sequence.Stream), done: func() error {
 		stop()
 		return message.Ack()
 	}}, nil

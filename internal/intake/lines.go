@@ -40,7 +40,7 @@ func (l *lines) read() (*Sample, error) {
 		l.line++
 		place := fmt.Sprintf("line %d", l.line)
 		if tooLong {
-			return nil, &Refused{place, -1, fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.m)}
+			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.m)}
 		}
 		if len(bytes.TrimSpace(raw)) == 0 {
 			continue
@@ -54,7 +54,7 @@ func (l *lines) read() (*Sample, error) {
 			err = l.believed.check(sequence)
 		}
 		if err != nil {
-			return nil, &Refused{place, sequence, err}
+			return nil, &Refused{Place: place, Sequence: sequence, Err: err}
 		}
 		l.last = sequence
 		l.believed.After = max(l.believed.After, sequence)

@@ -295,7 +295,8 @@ func measure(root string, t longTest, tests []longTest) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	c := exec.Command("go", "test", t.pkg, "-run", "^Test"+t.name+"$", "-v", "-count", "1", "-timeout", "12h", "-long", "-tables", folder)
+	c := exec.Command("go", "test", t.pkg, "-run", "^Test"+t.name+"$", "-v", "-count", "1", "-timeout", "12h",
+		"-long", "-tables", folder)
 	c.Dir, c.Stdout, c.Stderr = root, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return err
