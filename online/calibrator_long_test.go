@@ -58,7 +58,6 @@ func reference(n, samples int) teacher.Teacher {
 type outcome struct {
 	calamp.Metrics
 	iterations          int
-	chiSquare           float64
 	committed           bool
 	scaleSD             float64
 	covered, coveredRaw float64 // 95 % intervals of s with and without the common mode
@@ -71,7 +70,7 @@ func score(s stream, c *online.Calibrator, est *online.Estimate, k int, s0 []flo
 	x := mat.DenseCopyOf(s.Truth.X.Slice(0, s.N, k, k+1))
 	o := outcome{
 		Metrics:    calamp.Score(mat.NewDense(s.N, 1, slices.Clone(est.X)), post.S, calamp.Truth{X: x, S: s0}),
-		iterations: est.Iterations, chiSquare: est.ChiSquare, committed: est.Committed, scaleSD: post.ScaleSD,
+		iterations: est.Iterations, committed: est.Committed, scaleSD: post.ScaleSD,
 		flagged: len(est.Flagged), masked: len(est.Masked),
 	}
 	o.correlation = 1 - o.SOneMinusCNCC
@@ -126,7 +125,6 @@ func sScaled(o outcome) float64    { return o.SMSEScaled }
 func sRaw(o outcome) float64       { return o.SMSE }
 func covered(o outcome) float64    { return o.covered }
 func iterations(o outcome) float64 { return float64(o.iterations) }
-func chiSquare(o outcome) float64  { return o.chiSquare }
 func common(o outcome) float64     { return o.scaleSD }
 
 func TestLongReferenceErrorsAndScale(t *testing.T) {
