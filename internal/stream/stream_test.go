@@ -402,7 +402,7 @@ func TestFromAndRefused(t *testing.T) {
 	var tally Tally
 	var lines bytes.Buffer
 	input := `{"seq":1,"y":[1]}` + "\n" + sampleText(b, 1) + sampleText(b, 2) + "no JSON\n" + sampleText(b, 3)
-	loop, store := b.open(intake.Lines(strings.NewReader(input), 32))
+	loop, store := b.open(intake.Lines(strings.NewReader(input), 32, intake.Numbering{After: online.NoSequence}))
 	loop.From, loop.Sinks = 2, []Sink{&tally, &seen, Lines{W: &lines, Signals: true}}
 	if err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)

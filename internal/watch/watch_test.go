@@ -2,8 +2,10 @@ package watch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -69,6 +71,12 @@ func TestHealth(t *testing.T) {
 	expect(200, "ok")
 	for range unhealthyAfter {
 		s.Sample(Sample{Reject: "unexplained"})
+	}
+	expect(503, "unhealthy")
+	s.Sample(Sample{Committed: true})
+	expect(200, "ok")
+	for range unhealthyAfter { // nothing but what was there before
+		s.Duplicate()
 	}
 	expect(503, "unhealthy")
 	s.Sample(Sample{Committed: true})
@@ -160,17 +168,69 @@ func TestWhoMayAsk(t *testing.T) {
 		t.Errorf("localhost: %d", code)
 	}
 
-	s = listen(t, "secret")
+	const secret = "0123456789abcdef"
+	s = listen(t, secret)
 	bearer := func(value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", value) }
 	}
-	for value, want := range map[string]int{"": 401, "Bearer ": 401, "Bearer secre": 401, "secret": 401, "Basic secret": 401, "Bearer secret": 200} {
+	for value, want := range map[string]int{
+		"": 401, "Bearer ": 401, "Bearer " + secret[1:]: 401, secret: 401, "Basic " + secret: 401, "Bearer" + secret: 401,
+		"Bearer " + secret: 200, "bearer " + secret: 200, "BEARER  " + secret: 200,
+	} {
 		for _, path := range []string{"/healthz", "/metrics"} {
 			if code, _, _ := get(t, s, path, bearer(value)); code != want {
 				t.Errorf("%q: %d, expected %d", value, code, want)
 			}
 		}
 	}
+	if s, err := Listen("127.0.0.1:0", secret[1:]); !errors.Is(err, ErrToken) {
+		s.Close()
+		t.Errorf("a short token: %v", err)
+	}
+}
+
+// TestMostConnections: a connection more than the limit is served when another
+// one has gone, and closing does not wait for either.
+func TestMostConnections(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit(inner, 2)
+	accepted := make(chan net.Conn)
+	ended := make(chan error)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 4 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Error("a third connection beside two")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // frees its slot once
+	third := <-accepted
+	l.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	second.Close()
+	third.Close()
 }
 
 func TestToken(t *testing.T) {
