@@ -286,6 +286,20 @@ func TestNohup(t *testing.T) {
 	}
 }
 
+// TestPipeIsNotInspected: a pipe is named, and not waited for.
+func TestPipeIsNotInspected(t *testing.T) {
+	for _, name := range []string{"P.npz", "S.calamp", "anything"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := syscall.Mkfifo(path, 0o666); err != nil {
+			t.Skip(err)
+		}
+		code, _, stderr := calampRun(t, "inspect", path)
+		if code != console.WrongUsage || !strings.Contains(stderr, name+": this is no regular file") {
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
+		}
+	}
+}
+
 // TestPipeAmongRows: what is no regular file is named, and not waited for.
 func TestPipeAmongRows(t *testing.T) {
 	spec, data := writeSpec(t, rehearsalSpec), t.TempDir()
