@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,25 @@ func view() View {
 		Count: []float64{6, 6, 2}, ScaleSD: 0.001, Samples: 6,
 		Flagged: []online.FlaggedSensor{{Sensor: 2, Reason: online.Zero}},
 	}}
+}
+
+// TestHealthIsDocumented wants every field of /healthz in docs.
+func TestHealthIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "online-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## The object of `/healthz`")
+	fields := reflect.TypeFor[healthJSON]()
+	for k := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(k).Tag.Get("json"), ",")
+		if !strings.Contains(table, "\n| `"+name+"` |") {
+			t.Errorf("the field %s is not in docs/online-json.md", name)
+		}
+	}
+	if rows := strings.Count(table, "\n| `"); rows != fields.NumField() {
+		t.Errorf("docs/online-json.md has %d fields, /healthz %d", rows, fields.NumField())
+	}
 }
 
 func TestHealth(t *testing.T) {
