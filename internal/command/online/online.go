@@ -107,11 +107,6 @@ func (s sequence) Set(text string) error {
 	return nil
 }
 
-// commitWords is --commit.
-var commitWords = option.Wording[online.Commit]{
-	Kind: "sane|always", Words: []string{"sane", "always"}, Expected: "sane or always",
-}
-
 const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
 once, improves the posterior of the calibration, and is forgotten.
 
@@ -195,7 +190,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
-	flags.Var(option.Text(&c.commit, commitWords), "commit", "learn from samples that converged and fit the model, or from all")
+	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	flags.Var(option.Number(&c.memory, option.NotNegative),
 		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}
