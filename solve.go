@@ -73,7 +73,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
 		LearnNoise: opt.Learn.Noise, LearnCalibration: opt.Learn.Range,
-		Watch: &recorder{run: r},
+		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err

@@ -27,8 +27,10 @@ type Problem struct {
 	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
-	// Watch, or nil, is the caller's own part.
-	Watch Part
+	// Watch, or nil, is the caller's own part, and WatchFor what it is there for, as
+	// the plan says it.
+	Watch    Part
+	WatchFor string
 }
 
 func (p *Problem) stream() bool { return p.Y == nil }
@@ -283,7 +285,7 @@ func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {
 		return false, "not needed: nobody looks", nil
 	}
-	return true, "", nil
+	return true, b.WatchFor, nil
 }
 
 func (b *planner) makeWatch(*Solver) (Part, error) { return b.Watch, nil }
