@@ -21,9 +21,9 @@ type Problem struct {
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
 
-	// Batch says that the rows of W are a batch of measurements of signals that stay.
-	// The Gaussian field that earlier batches of measurements left on the signals
-	// (see [State.InheritField]); nil where there were none.
+	// Batch says that the rows of W are a batch of measurements of signals that stay;
+	// then the Gaussian field that earlier batches left on the signals (see
+	// [State.InheritField]), nil for the first.
 	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
@@ -173,7 +173,9 @@ func (b *planner) learner() bool {
 	return ok
 }
 
-func (b *planner) learns() bool { return b.learner() || b.LearnNoise || b.LearnCalibration }
+func (b *planner) learns() bool {
+	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnCalibration)
+}
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
 
@@ -360,7 +362,10 @@ func (b *planner) learning() (on bool, why string, err error) {
 			return false, "", err
 		}
 	}
-	if !b.learns() {
+	switch {
+	case b.Batch:
+		return false, "not possible: batches share one model, which is as given", nil
+	case !b.learns():
 		return false, "not needed: the model is known", nil
 	}
 	return true, "", nil
