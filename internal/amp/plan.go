@@ -202,7 +202,7 @@ func (b *planner) exactVariances() (on bool, why string, err error) {
 	case !operator.HasSquares(b.W):
 		return false, "", operator.NoSquares(b.W)
 	}
-	return true, "", nil
+	return true, "the squared entries of W", nil
 }
 
 func (b *planner) meanRemoval() (on bool, why string, err error) {
@@ -220,7 +220,7 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if b.centred, err = operator.RemoveMeans(b.W, b.RAM); err != nil || b.centred == nil {
 		return false, "not needed: the means of W are those of independent entries", err
 	}
-	return true, "", nil
+	return true, "further entries and rows restore them exactly", nil
 }
 
 // newStart is for runs that can be begun anew: a model that is learned moves with
@@ -237,14 +237,14 @@ func (b *planner) newStart() (on bool, why string, err error) {
 	case b.stream() || b.InheritedField != nil:
 		return false, "not possible with a past", nil
 	}
-	return true, "", nil
+	return true, "with more damping, should the estimates blow up", nil
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
 	if !b.LearnCalibration {
 		return false, "not needed: the model holds the scale", nil
 	}
-	return true, "", nil
+	return true, "what only changes the common scale is taken back", nil
 }
 
 func (b *planner) makeFreeScale(*Solver) (Part, error) { return freeScale{}, nil }
@@ -260,7 +260,7 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 	case b.InheritedField != nil:
 		return false, "not needed: earlier batches hold the scale", nil
 	}
-	return true, "", nil
+	return true, "every few iterations", nil
 }
 
 func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
@@ -276,7 +276,7 @@ func (b *planner) faults() (on bool, why string, err error) {
 	case b.Batch && !known:
 		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
-	return true, "", nil
+	return true, "what is not given of them is learned", nil
 }
 
 func (b *planner) makeFaults(*Solver) (Part, error) {
@@ -336,7 +336,7 @@ func (b *planner) cooling() (on bool, why string, err error) {
 	if !b.plan.Has("joint moves") {
 		return false, "not needed without joint moves", nil
 	}
-	return true, "", nil
+	return true, "noise is added, and taken away slowly", nil
 }
 
 func (b *planner) makeCooling(s *Solver) (Part, error) {
@@ -368,7 +368,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 	case !b.learns():
 		return false, "not needed: the model is known", nil
 	}
-	return true, "", nil
+	return true, "the model is re-fitted between iterations", nil
 }
 
 func (b *planner) makeLearning(s *Solver) (Part, error) {
