@@ -164,9 +164,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Trace: r.trace, Storage: r.solver.Storage(),
 		Calibration: d.Calibration(),
 	}
-	if f, ok := model.Channel.(channel.Faulty); ok { // what it learns of itself is part of a result
+	if f, ok := model.Channel.(channel.Contaminated); ok {
 		res.Broken = append(res.Broken, s.Broken...)
-		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.Rate
+		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.FaultRate()
 	}
 	for k := range s.P {
 		res.X.SetCol(k, s.X[k*s.N:(k+1)*s.N])

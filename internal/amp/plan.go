@@ -266,21 +266,20 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
 
 func (b *planner) faults() (on bool, why string, err error) {
-	f, ok := b.Model.Channel.(channel.Faulty) // whose parameters the part learns
-	known := f.Rate > 0 && f.Var > 0
+	f, ok := b.Model.Channel.(channel.Contaminated)
 	switch {
 	case !ok:
 		return false, "not needed: the channel has no broken sensors", nil
 	case b.stream():
 		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
-	case b.Batch && !known:
+	case b.Batch && !f.Known():
 		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
 	return true, "what is not given of them is learned", nil
 }
 
 func (b *planner) makeFaults(*Solver) (Part, error) {
-	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil // as it was when this was decided
+	return &faults{given: b.Model.Channel.(channel.Contaminated)}, nil
 }
 
 func (b *planner) watch() (on bool, why string, err error) {
