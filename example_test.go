@@ -63,6 +63,13 @@ func (p twoLevel) Posterior(mean, variance, lambda, sigma []float64) {
 	}
 }
 
+func (p twoLevel) Validate() error {
+	if !(p.a > 0) {
+		return fmt.Errorf("the levels must differ, found ±%g", p.a)
+	}
+	return nil
+}
+
 func (p twoLevel) LogNorm(lambda, sigma float64) float64 {
 	field := math.Abs(p.a * lambda / sigma)
 	logCosh := field + math.Log1p(math.Exp(-2*field)) - math.Ln2
@@ -72,6 +79,13 @@ func (p twoLevel) LogNorm(lambda, sigma float64) float64 {
 // oneBit is a channel that the library does not have: a reading is +1 or -1,
 // the sign of z plus noise.
 type oneBit struct{ noise float64 }
+
+func (c oneBit) Validate() error {
+	if !(c.noise > 0) {
+		return fmt.Errorf("the noise variance must be positive, found %g", c.noise)
+	}
+	return nil
+}
 
 func (c oneBit) Output(b *channel.Block) {
 	for row := range b.Rows() {

@@ -117,6 +117,10 @@ func TestRangeFollowsTheSignals(t *testing.T) {
 // anyVariance is a Gaussian prior of a user's own, whose variance is learned.
 type anyVariance struct{ prior.GaussBernoulli }
 
+func (a anyVariance) LearnsScale() bool { return true }
+
+func (a anyVariance) Balanced(float64) prior.Learner { return a }
+
 func (a anyVariance) Refit(lambda, sigma []float64, step float64) (prior.Learner, float64) {
 	total := 0.0
 	mean, variance := make([]float64, len(lambda)), make([]float64, len(lambda))

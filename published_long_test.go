@@ -2,7 +2,6 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/solver"
@@ -30,7 +30,7 @@ type published struct {
 	x, c        *mat.Dense
 	omega, v    *mat.Dense
 	lambda, sig *mat.Dense
-	block       channel.Block
+	block       *channel.Block
 }
 
 func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
@@ -52,11 +52,8 @@ func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
 	a.c = fill(n, func() float64 { return density })
 	a.lambda, a.sig = fill(n, func() float64 { return 0 }), fill(n, func() float64 { return density })
 	a.omega, a.v = mat.DenseCopyOf(p.Y), fill(m, func() float64 { return 1 })
-	a.block = channel.Block{
-		P: signals, Y: p.Y.RawMatrix().Data, G: make([]float64, m*signals), DG: make([]float64, m*signals),
-		Tau: make([]float64, m), B: make([]float64, m), Count: make([]float64, m),
-		S: make([]float64, m), SVar: make([]float64, m), LogZ: make([]float64, m), Broken: make([]float64, m),
-	}
+	a.block = channel.NewBlock(p.Channel, m, signals)
+	a.block.Y = p.Y.RawMatrix().Data
 	return a
 }
 
@@ -87,7 +84,7 @@ func (a *published) run(iterations int) {
 		a.omega.Copy(&omega)
 		a.v.Copy(&v)
 		a.block.Omega, a.block.V = a.omega.RawMatrix().Data, a.v.RawMatrix().Data
-		a.channel.Output(&a.block)
+		a.channel.Output(a.block)
 		m, _ := a.y.Dims()
 		sigma.Mul(a.w2.T(), mat.NewDense(m, signals, a.block.DG))
 		sigma.Apply(func(_, _ int, h float64) float64 {
@@ -118,6 +115,7 @@ func (a *published) run(iterations int) {
 // end, for it after its 1000 iterations, since nothing but the truth tells it when to stop.
 func TestLongCalAMPSettings(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "setting", "ρ", "P", "factor", "M", "calamp", "published")
 	const n, broken = 500, 0.2
 	for _, setting := range []string{"faulty", "gain"} {
 		for _, rho := range []float64{0.2, 0.4} {
@@ -161,7 +159,7 @@ func TestLongCalAMPSettings(t *testing.T) {
 							theirs++
 						}
 					}
-					fmt.Printf("| %s | %.1f | %d | %.2f | %d | %d/%d | %d/%d |\n", setting, rho, p, factor, te.M, ours, count, theirs, count)
+					table.Row("| %s | %.1f | %d | %.2f | %d | %d/%d | %d/%d |", setting, rho, p, factor, te.M, ours, count, theirs, count)
 					if ours < theirs {
 						t.Errorf("%s, ρ = %g, P = %d, factor %g: %d recovered, the published algorithm has %d", setting, rho, p, factor, ours, theirs)
 					}

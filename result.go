@@ -73,11 +73,11 @@ type Result struct {
 type Status uint8
 
 const (
-	NotConverged Status = iota // the iteration limit came first
-	Converged                  // every signal met the tolerance
-	Diverged                   // estimates blew up; the last sane ones are returned
-	Cancelled                  // the context was cancelled
-	NothingRecovered           // came to rest, and knows nothing of the signals
+	NotConverged     Status = iota // the iteration limit came first
+	Converged                      // every signal met the tolerance
+	Diverged                       // estimates blew up; the last sane ones are returned
+	Cancelled                      // the context was cancelled
+	NothingRecovered               // came to rest, and knows nothing of the signals
 )
 
 // String is the status as written in JSON.

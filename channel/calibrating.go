@@ -87,16 +87,14 @@ type Calibration interface {
 	// it not cut to the range, is N(mean, variance).
 	SetNormal(stats []float64, mean, variance float64)
 
-	// Temper weakens what statistics say: the likelihood is taken to the power
-	// factor, in [0, 1]. Of several sensors at once.
-	Temper(stats []float64, factor float64)
+	// Carry makes statistics, of several sensors at once, those that a later sample
+	// inherits: the likelihood is taken to the power weight, in [0, 1], and they are
+	// of signals c times as large, with s as it is.
+	Carry(stats []float64, weight, c float64)
 
-	// Rescale makes statistics those of signals that are c times as large, with
-	// s as it is, and Pull is how fast the logarithm of the posterior density at
-	// s then grows with log c, the part that is quadratic in c left out (see
-	// [Calibrating]), for what stats hold beyond the statistics past. Rescale takes
-	// several sensors at once.
-	Rescale(stats []float64, c float64)
+	// Pull is how fast the logarithm of the posterior density at s grows with log c
+	// when signals become c times as large, the part that is quadratic in c left out
+	// (see [Calibrating]), for what stats hold beyond the statistics past.
 	Pull(stats, past []float64, s float64) float64
 
 	// Scaled is the distribution of c·s, and ScaleStats makes statistics of s

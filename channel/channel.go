@@ -1,5 +1,6 @@
 // Package channel says how a sensor turns z = Wx into a reading, and holds the
-// output functions of AMP that follow from it.
+// output functions of AMP that follow from it. It knows sensors, one by one, and
+// nothing of signals, matrices or iterations.
 //
 // The readings of sensor µ on signals k = 1…P are y_µk = (z_µk + ε_µk)/s_µ with
 // noise ε ~ N(0, Δ): the noise is added before the division. AMP presents each
@@ -57,6 +58,25 @@ type Block struct {
 	// writes it; in for what looks along the global scale, where a sensor has
 	// the weight 1-Broken.
 	Broken []float64
+}
+
+// NewBlock allocates a block of so many sensors and signals for c, without a past.
+func NewBlock(c Channel, rows, p int) *Block {
+	of := func(count int) []float64 { return make([]float64, count) }
+	width := widthOf(c)
+	return &Block{
+		P: p, Y: of(rows * p), Omega: of(rows * p), V: of(rows * p), Past: of(rows * width),
+		G: of(rows * p), DG: of(rows * p),
+		Stats: of(rows * width), S: of(rows), SVar: of(rows), LogZ: of(rows), Broken: of(rows),
+	}
+}
+
+// widthOf is how many statistics c keeps of a sensor.
+func widthOf(c Channel) int {
+	if known := CalibrationOf(c); known != nil {
+		return known.Width()
+	}
+	return 0
 }
 
 // Rows is the number of sensors in the block.

@@ -46,6 +46,12 @@ type Sensor struct {
 	Broken        float64   // out, as in [Block]
 }
 
+// NewSensor allocates a sensor with p signals for c.
+func NewSensor(c Channel, p int) *Sensor {
+	of := func(count int) []float64 { return make([]float64, count) }
+	return &Sensor{Y: of(p), Omega: of(p), V: of(p * p), G: of(p), DG: of(p * p), Stats: of(widthOf(c))}
+}
+
 // inner holds D⁻¹y and D⁻¹ω for the readings that are present, D = V + Δ.
 type inner struct {
 	present          []int

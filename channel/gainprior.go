@@ -123,9 +123,21 @@ func (p GainPrior) posteriors(logNorm, mean, variance, stats []float64, scale fl
 	}
 }
 
-// scaleDerivatives is [Gain.ScaleDerivatives] for sensors with the given statistics:
-// the posterior means give the first, the variances the second.
-func (p GainPrior) scaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
+// LogEvidence is log ∫ p(s) s^n e^{-τs²/2+Bs} ds: what the readings of a sensor say for
+// this prior, but for what does not depend on s.
+func (p GainPrior) LogEvidence(stats []float64) float64 {
+	s := gainStats(stats, 0)
+	logNorm, _, _ := p.posterior(s[readings], s[precision], s[field])
+	return logNorm - p.logMass()
+}
+
+// ScaleDerivatives returns the first and second derivative in c of
+//
+//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds
+//
+// at c = scale, where π (broken) and the statistics are those of several sensors: the
+// posterior means give the first, the variances the second.
+func (p GainPrior) ScaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
 	var logNorm, s, sVar [batch]float64
 	for from := 0; from < len(broken); from += batch {
 		to := min(from+batch, len(broken))
@@ -163,17 +175,12 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	}
 }
 
-// Temper implements [Calibration].
-func (p GainPrior) Temper(stats []float64, factor float64) {
-	for i := range stats {
-		stats[i] *= factor
-	}
-}
-
-// Rescale implements [Calibration].
-func (p GainPrior) Rescale(stats []float64, c float64) {
-	for i := field; i < len(stats); i += gainWidth {
-		stats[i] *= c
+// Carry implements [Calibration].
+func (p GainPrior) Carry(stats []float64, weight, c float64) {
+	for i := 0; i < len(stats); i += gainWidth {
+		stats[i+precision] *= weight
+		stats[i+field] *= weight * c
+		stats[i+readings] *= weight
 	}
 }
 

@@ -20,11 +20,6 @@ type Full struct {
 	Channel channel.Correlated
 	Alpha   float64
 	P       int
-
-	// Entries, when set, draws the P entries of a row of X in place of P
-	// independent ones of Truth; Covariance is then their second moment.
-	Entries    func(x []float64, rng *rand.Rand)
-	Covariance *mat.SymDense
 }
 
 // Matrices are the overlaps after an iteration and what led to them, P×P, each
@@ -46,12 +41,8 @@ func MonteCarloFull(ctx context.Context, m Full, opt *MonteCarloOptions) ([]Matr
 	f := &fullSampling{Full: m, o: opt.withDefaults()}
 	f.rng = rand.New(rand.NewPCG(f.o.Seed, 1))
 	f.q0 = mat.NewDense(m.P, m.P, nil)
-	if m.Covariance != nil {
-		f.q0.Copy(m.Covariance)
-	} else {
-		for k := range m.P {
-			f.q0.Set(k, k, m.Truth.SecondMoment())
-		}
+	for k := range m.P {
+		f.q0.Set(k, k, m.Truth.SecondMoment())
 	}
 	state := f.ignorant()
 	var out []Matrices
@@ -76,8 +67,7 @@ type fullSampling struct {
 	q0  *mat.Dense
 }
 
-// ignorant has x̂ at the student's prior mean, which must be zero for entries
-// drawn by Entries.
+// ignorant has x̂ at the student's prior mean.
 func (f *fullSampling) ignorant() Matrices {
 	p := f.P
 	s := Matrices{Q: newMatrix(p), M: newMatrix(p), V: newMatrix(p)}
@@ -106,7 +96,7 @@ func (f *fullSampling) step(s Matrices) (Matrices, error) {
 
 	var gg, gz, dg matrixMoments
 	var mseS moments
-	sensor := &channel.Sensor{Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p), V: make([]float64, p*p), DG: make([]float64, p*p)}
+	sensor := channel.NewSensor(f.Channel, p)
 	omega, innov, z := mat.NewVecDense(p, sensor.Omega), mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 	for i := range p {
 		copy(sensor.V[i*p:(i+1)*p], s.V.Value.RawRowView(i))
@@ -151,12 +141,8 @@ func (f *fullSampling) entries(out *Matrices) error {
 	var q, m, v matrixMoments
 	var mse moments
 	for range f.o.Samples {
-		if f.Entries != nil {
-			f.Entries(x0.RawVector().Data, f.rng)
-		} else {
-			for k := range p {
-				x0.SetVec(k, f.Truth.Entry(f.rng))
-			}
+		for k := range p {
+			x0.SetVec(k, f.Truth.Entry(f.rng))
 		}
 		field.MulVec(out.MHat.Value, x0)
 		field.ScaleVec(f.Alpha, field)

@@ -182,7 +182,7 @@ type sampling struct {
 	p     int
 	rng   *rand.Rand
 	s0    []float64
-	block channel.Block
+	block *channel.Block
 	innov []float64 // z less its mean given ω, per reading
 }
 
@@ -200,15 +200,8 @@ func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
 	for i := range s.s0 {
 		s.s0[i] = m.Truth.Gain(s.rng)
 	}
-	per := func(k int) []float64 { return make([]float64, k) }
-	s.block = channel.Block{
-		P: p, Y: per(n * p), Omega: per(n * p), V: per(n * p), G: per(n * p), DG: per(n * p),
-		S: per(n), SVar: per(n), LogZ: per(n), Broken: per(n),
-	}
-	if c := channel.CalibrationOf(m.Channel); c != nil {
-		s.block.Past, s.block.Stats = per(n*c.Width()), per(n*c.Width())
-	}
-	s.innov = per(n * p)
+	s.block = channel.NewBlock(m.Channel, n, p)
+	s.innov = make([]float64, n*p)
 	return s, nil
 }
 
@@ -258,7 +251,7 @@ func (s *sampling) output(o Overlaps, q0 float64) Overlaps {
 		gain = m / q
 	}
 	rest := math.Sqrt(max(0, q0-m*gain))
-	b := &s.block
+	b := s.block
 	for row, s0 := range s.s0 {
 		for k := row * s.p; k < (row+1)*s.p; k++ {
 			b.Omega[k] = math.Sqrt(q) * s.rng.NormFloat64()

@@ -3,9 +3,6 @@ package evolution
 import (
 	"context"
 	"fmt"
-	"math"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // Streaming follows the streaming reconstructor, mini-AMP (paper, "Streaming AMP
@@ -44,49 +41,4 @@ func Streaming(ctx context.Context, m Model, batches int, opt *Options) ([]Point
 		start = p.MSEX.Value
 	}
 	return out, nil
-}
-
-// VectorGaussian is the fixed point of compressed sensing with known gains when
-// the P entries of a row of X are jointly Gaussian, N(0, covariance) (paper,
-// Algorithm 1, prior of density 1): V = (C⁻¹ + α (V+Δ)⁻¹)⁻¹. It returns V, P×P.
-// In the basis of C's eigenvectors the P directions separate into
-// scalar problems with a closed form.
-func VectorGaussian(covariance *mat.SymDense, noiseVar, alpha float64) (*mat.SymDense, error) {
-	if !(alpha > 0) || !(noiseVar >= 0) {
-		return nil, fmt.Errorf("α must be positive and the noise variance not negative, found %g and %g", alpha, noiseVar)
-	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(covariance, true) {
-		return nil, fmt.Errorf("the covariance has no eigendecomposition")
-	}
-	p := covariance.SymmetricDim()
-	values := eigen.Values(nil)
-	for i, c := range values {
-		if !(c >= 0) {
-			return nil, fmt.Errorf("the covariance is not positive semidefinite: eigenvalue %g", c)
-		}
-		values[i] = gaussianError(c, noiseVar, alpha)
-	}
-	var basis, scaled, v mat.Dense
-	eigen.VectorsTo(&basis)
-	scaled.Mul(&basis, mat.NewDiagDense(p, values))
-	v.Mul(&scaled, basis.T())
-	out := mat.NewSymDense(p, nil)
-	for i := range p {
-		for j := i; j < p; j++ {
-			out.SetSym(i, j, 0.5*(v.At(i, j)+v.At(j, i)))
-		}
-	}
-	return out, nil
-}
-
-// gaussianError solves 1/E = 1/c + α/(E+Δ), that is E² + E(Δ + (α-1)c) - Δc = 0,
-// without cancellation.
-func gaussianError(c, noise, alpha float64) float64 {
-	b := noise + (alpha-1)*c
-	root := math.Hypot(b, 2*math.Sqrt(noise*c))
-	if b > 0 {
-		return 2 * noise * c / (b + root)
-	}
-	return 0.5 * (root - b)
 }

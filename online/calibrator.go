@@ -29,6 +29,7 @@ type Calibrator struct {
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
 	masked    []bool    // M, readings set aside because they do not fit
+	noise     float64   // noise variance that readings are judged by, as learned before
 	retention float64   // what is left of the past, in (0, 1]
 	shortened int       // iteration at which the past was last tempered
 	outcome   amp.Outcome
@@ -68,7 +69,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, m: m, n: n, learner: learner}
 	c.solver, c.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c},
+		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, full.Settings)
 	if err != nil {
 		return nil, err
@@ -169,6 +170,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 		c.outcome = amp.Cancelled
 		return err
 	}
+	c.noise = channel.NoiseOf(c.sample.Model().Channel)
 	c.inherit()
 	c.predict(1)
 	c.sample.Reset()
@@ -183,6 +185,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	}
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
+	c.noise = channel.NoiseOf(c.sample.Model().Channel)
 	c.predict(c.solver.SweepScale)
 	c.residuals()
 	return err
@@ -199,7 +202,7 @@ func (c *Calibrator) inherit() {
 		}
 	}
 	copy(p.Past.Stats, s.Stats)
-	p.Calibration().Temper(p.Past.Stats, c.retention)
+	p.Calibration().Carry(p.Past.Stats, c.retention, 1)
 	for mu, flag := range s.Flag {
 		if flag != Healthy {
 			clear(p.Of(p.Past.Stats, mu)) // calibrated on the side: no part of the reconstruction
@@ -265,7 +268,7 @@ func (c *Calibrator) commit() {
 	p, s := c.sample, &c.state
 	known, scale := p.Calibration(), c.solver.SweepScale
 	copy(c.stats, s.Stats)
-	known.Rescale(c.stats, c.retention*scale)
+	known.Carry(c.stats, c.retention, scale)
 	for mu, flag := range s.Flag {
 		if flag != Healthy {
 			clear(p.Of(c.stats, mu))
@@ -280,8 +283,7 @@ func (c *Calibrator) commit() {
 			copy(own, p.Of(p.Stats, mu))
 			continue
 		}
-		known.Temper(own, c.retention)
-		known.Rescale(own, scale)
+		known.Carry(own, c.retention, scale)
 	}
 	s.Samples++
 	s.Model = c.learned()

@@ -75,8 +75,7 @@ const (
 func (c *Calibrator) predict(scale float64) {
 	copy(c.stats, c.state.Stats)
 	known := c.sample.Calibration()
-	known.Temper(c.stats, c.retention)
-	known.Rescale(c.stats, scale)
+	known.Carry(c.stats, c.retention, scale)
 	known.Posteriors(c.pastS, c.pastSVar, c.stats)
 	c.pastScale = scale
 }
@@ -85,14 +84,14 @@ func (c *Calibrator) predict(scale float64) {
 // predicted by the other sensors alone, since their g is zero; for the readings
 // used the Onsager term of AMP has taken their own part out.
 func (c *Calibrator) residuals() {
-	e, noise := c.sample, channel.NoiseOf(c.sample.Model().Channel)
+	e := c.sample
 	c.sizes = c.sizes[:0]
 	for mu, y := range c.y {
 		if math.IsNaN(y) {
 			c.chi[mu] = y
 			continue
 		}
-		d := e.V[mu] + noise + c.pastSVar[mu]*y*y
+		d := e.V[mu] + c.noise + c.pastSVar[mu]*y*y
 		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 		if c.candidate(mu) {
 			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
@@ -247,7 +246,7 @@ func (c *Calibrator) shortenMemory() bool {
 		return false
 	}
 	e := c.sample
-	e.Calibration().Temper(e.Past.Stats, factor)
+	e.Calibration().Carry(e.Past.Stats, factor, 1)
 	e.Past.Quadratic *= factor
 	e.Past.Volume *= factor
 	c.retention *= factor
@@ -332,7 +331,7 @@ func (c *Calibrator) diagnose(mu int) Flag {
 	}
 	lo, hi := c.sample.Calibration().Range()
 	nearest := min(max(omega/y, lo), hi)
-	sd := math.Sqrt(c.sample.V[mu] + channel.NoiseOf(c.sample.Model().Channel))
+	sd := math.Sqrt(c.sample.V[mu] + c.noise)
 	if math.Abs(nearest*y-omega) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
 		return OutOfRange
 	}

@@ -137,7 +137,7 @@ func TestBareRecursionFollowsGoldenTraces(t *testing.T) {
 			for _, v := range []struct {
 				name string
 				got  []float64
-			}{{"s", post.S}, {"svar", post.SVar}, {"tau", state.Tau}, {"B", state.B}} {
+			}{{"s", post.S}, {"svar", post.SVar}, {"tau", statistic(state, 0)}, {"B", statistic(state, 1)}} {
 				var want []float64
 				read("online3_"+v.name, &want)
 				check(v.name, v.got, want)
@@ -161,14 +161,14 @@ func TestFirstSampleIsTheOfflineSolution(t *testing.T) {
 	s := newStream(t, small(1), 3)
 	for name, opt := range map[string]online.Options{
 		"default": {},
-		"scalar":  {Variance: solver.Scalar, MaxIter: 60, Commit: online.Always},
+		"scalar":  {Settings: solver.Settings{Variance: solver.Scalar, MaxIter: 60}, Commit: online.Always},
 		"bare":    *bare(7),
-		"damped":  {Damping: solver.FixedDamping(0.3), NoScaleStep: true, MaxIter: 60, Commit: online.Always},
+		"damped":  {Settings: solver.Settings{Damping: solver.FixedDamping(0.3), NoScaleStep: true, MaxIter: 60}, Commit: online.Always},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := s.calibrator(t, &opt)
 			est := absorb(t, c, s.sample(0))
-			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{Settings: solver.Settings{MaxIter: opt.MaxIter, Tol: opt.Tol, Damping: opt.Damping, NoScaleStep: opt.NoScaleStep, Variance: opt.Variance}})
+			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{Settings: opt.Settings})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -308,7 +308,7 @@ func TestMissingReadingsAndSilentSensors(t *testing.T) {
 			t.Fatalf("sample %d: %s, flagged %v", k+1, est.Reason(), est.Flagged)
 		}
 		after := c.Snapshot()
-		if mu := 3; math.IsNaN(y[mu]) && (after.Tau[mu] != before.Tau[mu] || after.Count[mu] != before.Count[mu]) {
+		if mu := 3; math.IsNaN(y[mu]) && (statistic(after, 0)[mu] != statistic(before, 0)[mu] || statistic(after, 2)[mu] != statistic(before, 2)[mu]) {
 			t.Errorf("sample %d: a missing reading changed its sensor's posterior", k+1)
 		}
 	}
@@ -449,12 +449,12 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		}
 	}
 	state := c.Snapshot()
-	state.B[4] = math.NaN()
+	state.Stats[3*4+1] = math.NaN()
 	if err := c.Restore(state); err == nil || !strings.Contains(err.Error(), "sensor 4") {
 		t.Errorf("a NaN in the state: %v", err)
 	}
 	other := c.Snapshot()
-	other.Tau, other.B, other.Count = other.Tau[1:], other.B[1:], other.Count[1:]
+	other.Stats = other.Stats[3:]
 	other.Health, other.Flag = other.Health[1:], other.Flag[1:]
 	if c.Restore(other) == nil {
 		t.Error("a state of other sensors was accepted")
@@ -475,15 +475,15 @@ func TestForgettingTempersThePast(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"τ", after.Tau[7], keep * before.Tau[7]},
-		{"count of a silent sensor", after.Count[7], keep},
-		{"count", after.Count[8], 1 + keep},
+		{"τ", statistic(after, 0)[7], keep * statistic(before, 0)[7]},
+		{"count of a silent sensor", statistic(after, 2)[7], keep},
+		{"count", statistic(after, 2)[8], 1 + keep},
 	} {
 		if math.Abs(v.got/v.want-1) > 1e-14 {
 			t.Errorf("%s: %g, want %g", v.name, v.got, v.want)
 		}
 	}
-	if r := after.B[7] / (keep * before.B[7]); math.Abs(r-1) > 0.05 {
+	if r := statistic(after, 1)[7] / (keep * statistic(before, 1)[7]); math.Abs(r-1) > 0.05 {
 		t.Errorf("B changed by %g beyond forgetting, the scale moves it a little only", r)
 	}
 }
@@ -572,7 +572,7 @@ func TestAbsorbingAllocatesNothing(t *testing.T) {
 		samples[k] = s.sample(k)
 		samples[k][9] = 0
 	}
-	for name, opt := range map[string]online.Options{"default": {}, "memory": {Memory: 20}, "scalar": {Variance: solver.Scalar}} {
+	for name, opt := range map[string]online.Options{"default": {}, "memory": {Memory: 20}, "scalar": {Settings: solver.Settings{Variance: solver.Scalar}}} {
 		opt.Threads, opt.MaxIter = 1, 60
 		c := s.calibrator(t, &opt)
 		k := 0
@@ -619,4 +619,13 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%v: observed %d times in 18 iterations", commit, calls)
 		}
 	}
+}
+
+// statistic is the j-th of every sensor: τ, B and n.
+func statistic(s *online.State, j int) []float64 {
+	var out []float64
+	for at := j; at < len(s.Stats); at += s.Width() {
+		out = append(out, s.Stats[at])
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package online
 import (
 	"context"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -67,10 +68,11 @@ func TestLearnsTheModelAlongAStream(t *testing.T) {
 			t.Errorf("Δ = %g: %d of %d samples learned from", noise, committed, te.P)
 		}
 		m := c.Posterior().Model
+		signal, _ := m.GaussBernoulli()
 		for _, p := range []struct {
 			name      string
 			got, want float64
-		}{{"density", m.Signal.Density, 0.2}, {"mean", m.Signal.SignalMean, 0.5}, {"variance", m.Signal.SignalVar, 2}, {"noise", m.NoiseVar, noise}} {
+		}{{"density", signal.Density, 0.2}, {"mean", signal.SignalMean, 0.5}, {"variance", signal.SignalVar, 2}, {"noise", m.NoiseVar, noise}} {
 			if math.Abs(p.got/p.want-1) > 0.25 {
 				t.Errorf("Δ = %g: %s is %g, want %g", noise, p.name, p.got, p.want)
 			}
@@ -122,7 +124,7 @@ func TestLearnsOnlyFromWhatIsCommitted(t *testing.T) {
 	for k := range 6 {
 		absorb(t, c, in, k)
 	}
-	before := *c.Posterior().Model
+	before := c.Posterior().Model
 	c.Freeze(true)
 	absorb(t, c, in, 6)
 	c.Freeze(false)
@@ -137,28 +139,67 @@ func TestLearnsOnlyFromWhatIsCommitted(t *testing.T) {
 	if e.Committed {
 		t.Error("noise was learned from")
 	}
-	if after := *c.Posterior().Model; after != before {
+	if after := c.Posterior().Model; !reflect.DeepEqual(after, before) {
 		t.Errorf("%+v, before %+v", after, before)
 	}
 }
 
-// anyPrior is a learner that no state can hold.
-type anyPrior struct{ prior.GaussBernoulli }
-
-func (a anyPrior) Refit(_, _ []float64, _ float64) (prior.Learner, float64) { return a, 0 }
+// A stream learns any prior whose parameters can be kept, and goes on with the same bits.
+func TestMixtureIsLearnedAndResumes(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 12)
+	start := prior.LearnedMixture{Mixture: prior.Mixture{Components: []prior.Component{{Weight: 0.3, Mean: 1, Var: 1}, {Weight: 0.1, Mean: -1, Var: 1}}}}
+	calibrator := func() *Calibrator {
+		c, err := NewCalibrator(in.W, start, channel.Gain{Prior: te.Gain, NoiseVar: math.NaN()}, &Options{LearnNoise: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	all, part := calibrator(), calibrator()
+	for k := range te.P {
+		absorb(t, all, in, k)
+		b, err := part.Snapshot().MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s State
+		if err := s.UnmarshalBinary(b); err != nil {
+			t.Fatal(err)
+		}
+		part = calibrator()
+		if err := part.Restore(&s); err != nil {
+			t.Fatal(err)
+		}
+		absorb(t, part, in, k)
+	}
+	a, _ := all.Snapshot().MarshalBinary()
+	b, _ := part.Snapshot().MarshalBinary()
+	if string(a) != string(b) {
+		t.Error("the state after interruptions is another one")
+	}
+	if len(a) != 48+8+8*8+33*te.M+4 || a[4] != 3 {
+		t.Errorf("%d bytes of version %d", len(a), a[4])
+	}
+	m := all.Posterior().Model
+	learned, err := start.WithValues(m.Values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := learned.(prior.LearnedMixture)
+	if math.Abs(p.Density()-te.Signal.Density) > 0.05 || math.Abs(m.NoiseVar/te.NoiseVar-1) > 0.3 {
+		t.Errorf("learned %+v and noise %g", p, m.NoiseVar)
+	}
+}
 
 func TestStreamCannotLearn(t *testing.T) {
 	te, in := learningStream(t, 1e-4, 1)
 	g := channel.Gain{Prior: te.Gain, NoiseVar: 1e-4}
-	if _, err := NewCalibrator(in.W, anyPrior{te.Signal}, g, nil); err == nil || !strings.Contains(err.Error(), "a stream learns the parameters of a prior.LearnedGaussBernoulli, and no others") {
-		t.Error(err)
-	}
 	g.NoiseVar = math.NaN()
 	if _, err := NewCalibrator(in.W, te.Signal, g, nil); err == nil || !strings.Contains(err.Error(), "found NaN") {
 		t.Error(err)
 	}
-	bad := newState(3, 1)
-	bad.Model = &Model{Signal: prior.GaussBernoulli{Density: 2, SignalVar: 1}}
+	bad := newState(3, 3, 1)
+	bad.Model = &Model{Values: []float64{2, 0, 1}}
 	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "learned model: density") {
 		t.Error(err)
 	}

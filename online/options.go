@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/solver"
-
 )
 
 // Options selects the variant of the solver. The zero value, or nil, is the

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"

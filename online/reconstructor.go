@@ -100,14 +100,6 @@ func (r *Reconstructor) Absorb(ctx context.Context, w operator.Operator, ch chan
 	return res, err
 }
 
-// AbsorbOne is Absorb for a single signal; y holds the batch's M readings.
-func (r *Reconstructor) AbsorbOne(ctx context.Context, w operator.Operator, ch channel.Channel, y []float64) (*Reconstruction, error) {
-	if len(y) == 0 {
-		return nil, errors.New("the batch has no readings")
-	}
-	return r.Absorb(ctx, w, ch, mat.NewDense(len(y), 1, slices.Clone(y)))
-}
-
 func (r *Reconstructor) check(w operator.Operator, ch channel.Channel, y *mat.Dense) error {
 	m, n := w.Dims()
 	rows, signals := y.Dims()

@@ -188,7 +188,7 @@ func TestReconstructorLeavesItsStateAlone(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := reconstructor(t, 100, nil)
-	res, err = r.AbsorbOne(cancelled, w, ch, mat.Col(nil, 0, y))
+	res, err = r.Absorb(cancelled, w, ch, y)
 	if !errors.Is(err, context.Canceled) || res.Reject != online.Interrupted || r.Snapshot().Batches != 0 {
 		t.Errorf("cancelled: %v, %+v", err, res)
 	}

@@ -47,10 +47,10 @@ func randomMatrix(m, n int) []float64 {
 
 // stateAt is a state that differs from sample to sample.
 func stateAt(sample int) *State {
-	s := newState(storeSensors, 1)
+	s := newState(storeSensors, gainWidth, 1)
 	r := rand.New(rand.NewPCG(uint64(sample), 1))
-	for mu := range s.Tau {
-		s.Tau[mu], s.B[mu], s.Count[mu] = 1e8*r.Float64(), 1e8*r.NormFloat64(), float64(sample)
+	for mu := range storeSensors {
+		copy(s.Stats[mu*gainWidth:], channel.GainStats(1e8*r.Float64(), 1e8*r.NormFloat64(), float64(sample)))
 	}
 	s.Quadratic, s.Volume, s.Samples = r.NormFloat64(), r.Float64(), uint64(sample)
 	return &s
@@ -163,6 +163,29 @@ func TestCheckpoints(t *testing.T) {
 	}
 	if err := s.Drop("one"); !errors.Is(err, ErrNoCheckpoint) {
 		t.Errorf("dropped twice: %v", err)
+	}
+}
+
+// TestRenumber: the number changes, what was learned does not, and the file is
+// as sound as before.
+func TestRenumber(t *testing.T) {
+	path, id := filepath.Join(t.TempDir(), "S"), storeID(t, nil)
+	s := openStore(t, path, id)
+	if err := s.Renumber(3); err == nil || !strings.Contains(err.Error(), "no sample was taken in yet") {
+		t.Error(err)
+	}
+	if err := s.Commit(stateAt(5), 4_000_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renumber(-1); err == nil {
+		t.Error("a negative number was set")
+	}
+	if err := errors.Join(s.Renumber(5), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := openStore(t, path, id).Load()
+	if err != nil || saved.Sequence != 5 || !bytes.Equal(bytesOf(t, saved.State), bytesOf(t, stateAt(5))) {
+		t.Errorf("number %d, %v", saved.Sequence, err)
 	}
 }
 
@@ -464,7 +487,7 @@ func BenchmarkCommit(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	state := newState(600, 1)
+	state := newState(600, gainWidth, 1)
 	for sequence := int64(0); b.Loop(); sequence++ {
 		if err := s.Commit(&state, sequence); err != nil {
 			b.Fatal(err)

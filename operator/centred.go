@@ -148,7 +148,7 @@ const streamBudget = 256 << 20
 
 // streamed makes the rows anew in every sweep.
 func (b *border) streamed(budget int64) (Matrix, error) {
-	return OpenDisk(b, b.m+b.extra(), b.n+b.extra(), false, budget)
+	return openUnchanging(b, b.m+b.extra(), b.n+b.extra(), budget)
 }
 
 func (b *border) dense() (Matrix, error) {
@@ -351,7 +351,7 @@ func (b *border) rowInto(row []float64, mu int) error {
 	return nil
 }
 
-// ReadAt makes the bordered matrix a file for [OpenDisk], which reads whole rows.
+// ReadAt makes the bordered matrix a file for [openUnchanging], which reads whole rows.
 func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
 	row := make([]float64, b.n+b.extra())
 	size := 8 * int64(len(row))

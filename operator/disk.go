@@ -2,12 +2,15 @@ package operator
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
 	"unsafe"
 
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/simd"
 )
@@ -24,8 +27,13 @@ type Disk struct {
 	from   io.ReaderAt
 	single bool
 	budget int64
+	sums   []uint32 // of each row, when it was first read; nil where rows cannot change
 	summary
 }
+
+// ErrChanged is the cause of the [ReadError] of a row that is no longer what it was
+// when the matrix was opened: an iteration over two matrices has no meaning.
+var ErrChanged = errors.New("the file has changed since it was opened")
 
 // ReadError is the error of a sweep, or of opening, when W cannot be read.
 type ReadError struct{ Err error }
@@ -38,7 +46,34 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // OpenDisk reads the M×N row-major matrix of little-endian float32 (single) or
 // float64 values in from once, to check and measure it, and keeps from for the
 // sweeps. The budget, in bytes, bounds the memory of a sweep's buffers.
+//
+// Every row is checked whenever it is read again, by its checksum: a file's size and
+// time say nothing of a change that keeps them, and cry wolf where only they change.
+// From a changed file rows and sweeps return [ErrChanged].
 func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, error) {
+	d, err := openDisk(from, m, n, single, budget)
+	if err != nil {
+		return nil, err
+	}
+	sums := make([]uint32, m)
+	if err := d.measure(sums); err != nil {
+		return nil, err
+	}
+	d.sums = sums
+	return d, nil
+}
+
+// openUnchanging is OpenDisk for rows of float64 that cannot change, or that are
+// checked where they come from.
+func openUnchanging(from io.ReaderAt, m, n int, budget int64) (*Disk, error) {
+	d, err := openDisk(from, m, n, false, budget)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.measure(nil)
+}
+
+func openDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, error) {
 	if m <= 0 || n <= 0 {
 		return nil, fmt.Errorf("there is no %d×%d matrix", m, n)
 	}
@@ -49,7 +84,7 @@ func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, err
 	if least := d.buffers(1) * int64(kernel.Rows) * d.rowBytes(); budget < least {
 		return nil, fmt.Errorf("%d bytes do not hold the buffers for a matrix with %d columns: at least %d", budget, n, least)
 	}
-	return d, d.measure()
+	return d, nil
 }
 
 // Dims implements [Operator].
@@ -101,20 +136,35 @@ func (d *Disk) rowBytes() int64 {
 	return 8 * int64(d.N)
 }
 
-// readRows fills rows with whole rows, from row first on.
+// readRows fills rows with whole rows, from row first on, and checks them.
 func readRows[T kernel.Entry](d *Disk, rows []T, first int) error {
 	raw := bytesOf(rows)
 	if n, err := d.from.ReadAt(raw, int64(first)*d.rowBytes()); n < len(raw) {
 		if err == nil || err == io.EOF {
 			err = fmt.Errorf("row %d: %w", first, io.ErrUnexpectedEOF)
+			if d.sums != nil { // it has been read before
+				err = fmt.Errorf("%w: %w", ErrChanged, err)
+			}
 		}
 		return &ReadError{err}
 	}
 	if !littleEndian {
 		swap(raw, len(raw)/len(rows))
 	}
+	if d.sums == nil {
+		return nil
+	}
+	for i := 0; i < len(rows); i += d.N {
+		if mu := first + i/d.N; checksum(rows[i:i+d.N]) != d.sums[mu] {
+			return &ReadError{fmt.Errorf("row %d: %w", mu, ErrChanged)}
+		}
+	}
 	return nil
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum[T kernel.Entry](row []T) uint32 { return crc32.Checksum(bytesOf(row), castagnoli) }
 
 // littleEndian is whether this machine keeps numbers as the file does.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
@@ -132,15 +182,16 @@ func swap(raw []byte, size int) {
 	}
 }
 
-// measure sets what d tells of its entries.
-func (d *Disk) measure() error {
+// measure sets what d tells of its entries, and the checksums of its rows unless
+// sums is nil.
+func (d *Disk) measure(sums []uint32) error {
 	if d.single {
-		return measureRows[float32](d)
+		return measureRows[float32](d, sums)
 	}
-	return measureRows[float64](d)
+	return measureRows[float64](d, sums)
 }
 
-func measureRows[T kernel.Entry](d *Disk) error {
+func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 	count := int(max(1, min(slabBytes, d.budget)/d.rowBytes()))
 	rows, m := make([]T, count*d.N), newMeasurement(d.M, d.N)
 	for first := 0; first < d.M; first += count {
@@ -149,8 +200,12 @@ func measureRows[T kernel.Entry](d *Disk) error {
 			return err
 		}
 		for i := 0; i < len(rows); i += d.N {
-			if err := addRow(m, first+i/d.N, rows[i:i+d.N]); err != nil {
+			mu, row := first+i/d.N, rows[i:i+d.N]
+			if err := addRow(m, mu, row); err != nil {
 				return err
+			}
+			if sums != nil {
+				sums[mu] = checksum(row)
 			}
 		}
 	}
@@ -211,12 +266,16 @@ func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 type slabOf[T kernel.Entry] struct {
 	first, end int
 	w          []T
+	bug        *crash.Error // in place of all else where reading panicked
 }
 
 func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)) {
 	ahead := make(chan slabOf[T])
 	go d.readAhead(first, end, ahead)
 	for s := range ahead {
+		if s.bug != nil {
+			panic(s.bug)
+		}
 		for at := s.first; at < s.end; at += size {
 			from, to := at-s.first, min(at+size, s.end)-s.first
 			visit(at, s.w[from*d.PanelSize():to*d.PanelSize()])
@@ -228,10 +287,15 @@ func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)
 // readAhead sends a chunk's slabs, up to the first that cannot be read.
 func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	defer close(out)
+	defer func() { // the panic of a goroutine would end the process
+		if v := recover(); v != nil {
+			out <- slabOf[T]{bug: crash.Of(v)}
+		}
+	}()
 	rows := <-d.rows
 	defer func() { d.rows <- rows }()
 	for ; first < end; first += d.slab {
-		s := slabOf[T]{first, min(first+d.slab, end), <-d.free}
+		s := slabOf[T]{first: first, end: min(first+d.slab, end), w: <-d.free}
 		if err := d.read(&s, rows); err != nil {
 			d.free <- s.w
 			d.fail.Lock()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // fileOf is the matrix w as it lies in a file.
@@ -151,6 +153,49 @@ func TestDiskThatFails(t *testing.T) {
 	}
 }
 
+// panicking is a disk with a bug in it from some point on.
+type panicking struct {
+	io.ReaderAt
+	from *bool
+}
+
+func (p panicking) ReadAt(b []byte, at int64) (int, error) {
+	if *p.from {
+		panic("a bug")
+	}
+	return p.ReaderAt.ReadAt(b, at)
+}
+
+// TestDiskThatPanics: a panic while rows are read ahead reaches who sweeps, and
+// does not end the process.
+func TestDiskThatPanics(t *testing.T) {
+	const m, n = 400, 90
+	from := false
+	d, err := OpenDisk(panicking{bytes.NewReader(fileOf(slices.Repeat([]float64{1}, m*n), false)), &from}, m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, threads := range []int{1, 4} {
+		from = false
+		s, err := d.NewSweep(1, 1, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = true
+		sweep := func() (err error) {
+			defer crash.Catch(&err)
+			v := make([][]float64, 4)
+			for k := range v {
+				v[k] = make([]float64, n)
+			}
+			return s.Run(v[0], v[1], v[2], v[3], func(_ int, _, _, _, _ []float64) {})
+		}
+		if err := sweep(); err == nil || !strings.Contains(err.Error(), "internal error: a bug (") {
+			t.Errorf("%d threads: %v", threads, err)
+		}
+	}
+}
+
 // A row that cannot be read is an error, not a panic.
 func TestRowOfADiskThatFails(t *testing.T) {
 	const m, n = 8, 5
@@ -171,4 +216,75 @@ func TestRowOfADiskThatFails(t *testing.T) {
 	if err := d.RowInto(row, 3); err != nil || !slices.Equal(row, w[3*n:4*n]) {
 		t.Errorf("row 3 is %v: %v", row, err)
 	}
+}
+
+// A file that changes while it is in use is noticed by whoever reads a changed row,
+// also through the matrix without its means, whatever its size and time say.
+func TestDiskThatChanges(t *testing.T) {
+	const m, n = 60, 80
+	values := masks(m, n, rand.New(rand.NewPCG(1, 1)))
+	for _, single := range []bool{false, true} {
+		file := fileOf(values, single)
+		d, err := OpenDisk(bytes.NewReader(file), m, n, single, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		centred, err := RemoveMeans(d, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := make([]float64, n)
+		read := map[string]func() error{
+			"a sweep":                   func() error { return Mul(make([]float64, m), d, make([]float64, n)) },
+			"a sweep without the means": func() error { return Mul(make([]float64, m+2), centred, make([]float64, n+2)) },
+			"a row":                     func() error { return d.RowInto(row, 17) },
+		}
+		changed := file[17*len(file)/m : 18*len(file)/m] // row 17
+		for _, change := range []bool{false, true, false} {
+			if change {
+				changed[len(changed)-5] ^= 1
+			}
+			for what, f := range read {
+				err := f()
+				_, failed := errors.AsType[*ReadError](err)
+				if errors.Is(err, ErrChanged) != change || failed != change {
+					t.Errorf("single %t, changed %t: %s returns %v", single, change, what, err)
+				}
+				if change && !strings.Contains(err.Error(), "row 17: the file has changed") {
+					t.Errorf("%s: %q does not say what changed", what, err)
+				}
+			}
+			if change {
+				changed[len(changed)-5] ^= 1
+			}
+		}
+	}
+}
+
+// A file that is cut short after it was opened has changed, too.
+func TestDiskThatIsCutShort(t *testing.T) {
+	const m, n = 60, 80
+	file := &cutShort{Reader: bytes.NewReader(fileOf(masks(m, n, rand.New(rand.NewPCG(1, 1))), false)), size: 8 * m * n}
+	d, err := OpenDisk(file, m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.size -= 8
+	if err := Mul(make([]float64, m), d, make([]float64, n)); !errors.Is(err, ErrChanged) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("found %v", err)
+	}
+}
+
+type cutShort struct {
+	*bytes.Reader
+	size int64
+}
+
+func (c *cutShort) ReadAt(p []byte, at int64) (int, error) {
+	left := max(0, c.size-at)
+	if int64(len(p)) <= left {
+		return c.Reader.ReadAt(p, at)
+	}
+	n, _ := c.Reader.ReadAt(p[:left], at)
+	return n, io.EOF
 }

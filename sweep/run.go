@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"strings"
+	"runtime"
 	"time"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Runner runs single points. Its zero value is ready.
@@ -94,10 +95,20 @@ func timedOut(ctx context.Context, limit time.Duration, err error) error {
 	return err
 }
 
+// collectAbove is how much memory a point must have taken for it to be collected
+// at once.
+const collectAbove = baseMemory + 8e6
+
 func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err error) {
+	if p.Memory() > collectAbove {
+		// The collector waits until the heap has doubled. Left to it, one large
+		// point after the other takes twice the memory of one.
+		defer runtime.GC()
+	}
 	defer func() {
 		if v := recover(); v != nil {
-			err = &failure{ClassPanic, fmt.Errorf("%v (%s)", v, panicPlace(string(debug.Stack())))}
+			bug := crash.Of(v)
+			err = &failure{ClassPanic, fmt.Errorf("%v (%s)", bug.Value, bug.Where)}
 		}
 	}()
 	compute := r.compute
@@ -105,20 +116,6 @@ func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err erro
 		compute = computePoint
 	}
 	return compute(ctx, p, max(1, r.Limits.Threads))
-}
-
-// panicPlace is the function that panicked.
-func panicPlace(stack string) string {
-	_, after, found := strings.Cut(stack, "\npanic(")
-	if !found {
-		return "no stack"
-	}
-	lines := strings.SplitN(after, "\n", 4) // the rest of panic's line, its place, who called it
-	if len(lines) < 3 {
-		return "no stack"
-	}
-	name, _, _ := strings.Cut(lines[2], "(0x")
-	return strings.TrimSuffix(name, "(...)")
 }
 
 // computePoint is the pure function that a point is.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/calamp/calamp/solver"
 )
 
 // small has points of every algorithm, each of some milliseconds.
@@ -295,7 +297,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%v and %v", diagonal, full)
 	}
 	// Nothing that a theory does not look at is in its key.
-	a := Point{Algorithm: SE, P: 2, Alpha: 1, Density: 0.1, N: 5, Seed: 7, Solver: Solver{MaxIter: 9}}
+	a := Point{Algorithm: SE, P: 2, Alpha: 1, Density: 0.1, N: 5, Seed: 7, Solver: Solver{Settings: solver.Settings{MaxIter: 9}}}
 	b := Point{Algorithm: SE, P: 2, Alpha: 1, Density: 0.1}
 	if a.Key() != b.Key() {
 		t.Error("state evolution depends on a seed")

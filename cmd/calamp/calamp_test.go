@@ -91,7 +91,7 @@ func TestInterrupt(t *testing.T) {
 	if code, _, stderr := calampRun(t, "simulate", "--n", "50", "--m", "60", "--p", "3", "-o", problem); code != 0 {
 		t.Fatal(stderr)
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(signal.String(), func(t *testing.T) {
 			out, trace := filepath.Join(t.TempDir(), "R.npz"), filepath.Join(t.TempDir(), "T.csv")
 			// TestMain has put this program into the path, as calamp.

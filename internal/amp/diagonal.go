@@ -44,9 +44,6 @@ func newDiagonal(s *State, scalar bool) *diagonal {
 	return d
 }
 
-// readsZero is the channel of further rows: without noise.
-var readsZero channel.Channel = channel.AWGN{}
-
 // quadratic is the number of columns of a sweep that are multiplied by W².
 func (d *diagonal) quadratic() int {
 	if d.scalar {
@@ -88,7 +85,7 @@ func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 		d.output(d.model.Channel, first, z[:at], v, g[:at], dg[:at])
 	}
 	if sensors < rows {
-		d.output(readsZero, first+sensors, z[at:], v[at:], g[at:], dg[at:])
+		d.output(exactZero{}, first+sensors, z[at:], v[at:], g[at:], dg[at:])
 	}
 }
 
@@ -235,16 +232,20 @@ func (d *diagonal) MeanV() (v, off float64) { return sum(d.V) / float64(len(d.V)
 // scaleSums implements [Iteration].
 func (d *diagonal) scaleSums(quadratic, volume float64) (q, v float64) {
 	c := d.model.Channel.(channel.Calibrating)
-	q = channel.Quadratic(c.ScaleQuadratic(quadratic, &d.sensors), &d.rest, 0)
+	q = c.ScaleQuadratic(quadratic, &d.sensors) + channel.Quadratic(0, &d.rest, 0)
 	return q, d.addVolume(volume)
 }
 
 // addVolume adds κ = Σ V g² over all readings.
 func (s *State) addVolume(volume float64) float64 {
-	for j, y := range s.all.y {
+	return volumeOf(volume, &s.sensors) + volumeOf(0, &s.rest)
+}
+
+func volumeOf(sum float64, b *channel.Block) float64 {
+	for j, y := range b.Y {
 		if !math.IsNaN(y) {
-			volume += s.all.v[j] * s.all.g[j] * s.all.g[j]
+			sum += b.V[j] * b.G[j] * b.G[j]
 		}
 	}
-	return volume
+	return sum
 }

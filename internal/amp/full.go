@@ -60,12 +60,7 @@ func newFull(state *State) *full {
 	f.logIn, f.pulls = make([]float64, f.N), make([]float64, f.N)
 	f.failed = make([]error, f.N)
 	f.rows, f.entries = f.outputRows, f.inputEntries
-	f.sensorBuffer.New = func() any {
-		return &channel.Sensor{
-			Y: make([]float64, p), Omega: make([]float64, p), G: make([]float64, p),
-			V: make([]float64, p*p), DG: make([]float64, p*p), Stats: make([]float64, f.width),
-		}
-	}
+	f.sensorBuffer.New = func() any { return channel.NewSensor(state.model.Channel, p) }
 	f.fields.New = func() any {
 		return &entryField{
 			precision: make([]float64, p*p), covariance: make([]float64, p*p),

@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // trace is one of testdata/trace_*.npz: states of the bare algorithm of the
@@ -47,42 +48,55 @@ func (tr trace) vector(name string) []float64 {
 	return v
 }
 
-// goldenEngine is the engine of a trace's problem on all its signals.
-func (tr trace) goldenEngine(p int) (*Engine, *mat.Dense) {
+// goldenSolver is the solver of a trace's problem on all its signals.
+func (tr trace) goldenSolver() *Solver {
 	tr.t.Helper()
-	w := tr.matrix("W")
+	w, y := tr.matrix("W"), tr.matrix("Y")
 	m, n := w.Dims()
+	_, p := y.Dims()
 	op, err := operator.NewDense(m, n, w.RawMatrix().Data)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
 	params := tr.vector("params") // ρ, a, b, Δ
-	e, err := New(Config{
-		W:       op,
-		Prior:   prior.GaussBernoulli{Density: params[0], SignalVar: 1},
-		Channel: channel.Gain{Prior: channel.Uniform(params[1], params[2]), NoiseVar: params[3]},
-		P:       p,
-	})
+	return newSolver(tr.t, Problem{
+		W: op, P: p, Y: y.RawMatrix().Data, Model: Model{
+			Prior:   prior.GaussBernoulli{Density: params[0], SignalVar: 1},
+			Channel: channel.Gain{Prior: channel.Uniform(params[1], params[2]), NoiseVar: params[3]},
+		},
+	}, solver.Settings{NoMeanRemoval: true})
+}
+
+func newSolver(t testing.TB, p Problem, settings solver.Settings) *Solver {
+	t.Helper()
+	s, _, _, err := NewSolver(p, settings)
 	if err != nil {
-		tr.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return e, tr.matrix("Y")
+	return s
+}
+
+// step does one iteration.
+func step(t testing.TB, s *Solver, delta float64) {
+	t.Helper()
+	if err := s.Iteration.Step(delta); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestBareAlgorithmFollowsGoldenTraces(t *testing.T) {
 	for _, name := range []string{"small", "mid"} {
 		t.Run(name, func(t *testing.T) {
 			tr := openTrace(t, name)
-			_, p := tr.matrix("Y").Dims()
-			e, y := tr.goldenEngine(p)
-			copy(e.Y, y.RawMatrix().Data)
+			solver := tr.goldenSolver()
+			e := solver.State
 			done := 0
 			for _, c := range []struct {
 				iterations int
 				suffix     string
 			}{{1, "1"}, {2, "2"}, {3, "3"}, {5, "5"}, {8, "8"}} {
 				for ; done < c.iterations; done++ {
-					e.Step(0)
+					step(t, solver, 0)
 				}
 				worst := 0.0
 				worst = max(worst, relativeSignals(tr.matrix("x_"+c.suffix), e.X))

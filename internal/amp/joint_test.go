@@ -4,50 +4,52 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // A joint step leaves a fixed point where it is, with what the removal of means
 // adds.
 func TestJointStepAtAFixedPoint(t *testing.T) {
-	e, gain := maskEngine(t, 90, 120, 3)
-	s := NewSolver(e, e)
-	s.Tol, s.Damping = 1e-13, NewDamper(0.3, true)
+	s := maskSolver(t, 90, 120, 3, solver.Settings{Tol: 1e-13, Damping: solver.FixedDamping(0.3), NoScaleStep: true})
+	e := s.State
 	if outcome, err := s.Run(context.Background(), 20000); outcome != Converged || err != nil {
 		t.Fatal(outcome, err, s.Change)
 	}
-	common, alike := e.Proportions()
-	j, err := newJoint(e, common, alike, false)
-	if j == nil {
-		t.Fatal("no joint system", err)
+	common, alike := Proportions(e.Y, e.P)
+	j, err := newJointMoves(e, e.W.(operator.Matrix), common, alike)
+	if err != nil {
+		t.Fatal(err)
 	}
-	j.start()
-	j.stop()
+	given, c := e.Model().Channel, &cooling{begins: 1}
+	c.Begin(s)
+	c.End(s)
 	j.step(false)
-	for k, moved := range j.moved {
+	for k, moved := range e.Left {
 		if sd := math.Sqrt(e.SumC[k]); !(moved < 1e-7*sd) {
 			t.Errorf("signal %d: moved by %.2g standard deviations", k, moved/sd)
 		}
 	}
-	if g := j.gain(); g != gain {
-		t.Errorf("channel %v after the added noise is gone, expected %v", g, gain)
+	if now := e.Model().Channel; now != given {
+		t.Errorf("channel %v after the added noise is gone, expected %v", now, given)
 	}
 }
 
-// alikeEngine is an engine on masks and signals that are much the same but for
-// a factor, with gains in [0.5, 1.5], and the truth.
-func alikeEngine(t *testing.T, seed uint64) (e *Engine, gain channel.Gain, x, s []float64) {
+// alikeSolver is a solver on masks and signals that are much the same but for
+// a factor, with gains in [0.5, 1.5], and the truth. Without joint moves it has the
+// scale step all the same.
+func alikeSolver(t *testing.T, seed uint64, joint bool) (made *Solver, x, s []float64) {
 	t.Helper()
 	const m, n, p = 240, 200, 16
 	rng := rand.New(rand.NewPCG(seed, 1))
-	gain = channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
-	e, w := onMasks(t, rng, m, n, p, math.Sqrt(2.0/n), prior.GaussBernoulli{Density: 0.15, SignalMean: 1.4, SignalVar: 1}, gain)
-	for mu := range e.S { // before the readings
-		e.S[mu], e.SVar[mu] = gain.Prior.Moments()
-	}
+	gain := channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
+	on, w := onMasks(t, rng, m, n, p, math.Sqrt(2.0/n), prior.GaussBernoulli{Density: 0.15, SignalMean: 1.4, SignalVar: 1}, gain)
+	y := make([]float64, m*p)
 	x, s = make([]float64, p*n), make([]float64, m)
 	for i := range n {
 		usual := math.Abs(1.4 + rng.NormFloat64())
@@ -65,10 +67,22 @@ func alikeEngine(t *testing.T, seed uint64) (e *Engine, gain channel.Gain, x, s 
 			for i := range n {
 				z += w[mu*n+i] * x[k*n+i]
 			}
-			e.Y[mu*p+k] = z / s[mu]
+			y[mu*p+k] = z / s[mu]
 		}
 	}
-	return e, gain, x, s
+	made = on(y, solver.Settings{})
+	if _, has := PartOf[*jointMoves](made); !has {
+		_, alike := Proportions(y, p)
+		t.Fatalf("these signals do not look alike: %.3g", alike)
+	}
+	if !joint {
+		made.Parts = slices.DeleteFunc(made.Parts, func(p Part) bool {
+			_, moves := p.(*jointMoves)
+			_, cools := p.(*cooling)
+			return moves || cools
+		})
+	}
+	return made, x, s
 }
 
 // Where signals look alike AMP alone creeps, and is far too sure of the gains.
@@ -77,22 +91,13 @@ func TestJointWhereSignalsLookAlike(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	run := func(joint bool, seed uint64) (outcome Outcome, iterations int, error, pull float64) {
-		e, gain, x, truth := alikeEngine(t, seed)
-		s := NewSolver(e, e)
-		s.Damping, s.Gain, s.ScaleSteps = NewDamper(0, false), gain, true
-		if joint {
-			if s.Joint = newTestJoint(t, e); s.Joint == nil {
-				_, alike := e.Proportions()
-				t.Fatalf("these signals do not look alike: %.3g", alike)
-			}
-		}
+		s, x, truth := alikeSolver(t, seed, joint)
+		e := s.State
 		outcome, err := s.Run(context.Background(), 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if joint {
-			s.Joint.Widen()
-		}
+		s.Report()
 		var xx, xt, tt, ss, st float64
 		for i, v := range e.X {
 			xx, xt, tt = xx+v*v, xt+v*x[i], tt+x[i]*x[i]
@@ -124,33 +129,27 @@ func TestJointWhereSignalsLookAlike(t *testing.T) {
 
 // Signals that do not look alike are left to AMP.
 func TestJointOnlyForSignalsAlike(t *testing.T) {
-	e, _ := maskEngine(t, 90, 120, 3)
-	if _, alike := e.Proportions(); alike > Alike {
+	s := maskSolver(t, 90, 120, 3, solver.Settings{})
+	e := s.State
+	if _, alike := Proportions(e.Y, e.P); alike > Alike {
 		t.Fatalf("these signals look alike: %.3g", alike)
 	}
-	if newTestJoint(t, e) != nil {
-		t.Error("a joint system for signals that do not look alike")
+	if _, has := PartOf[*jointMoves](s); has {
+		t.Error("joint moves for signals that do not look alike")
 	}
+	y := make([]float64, e.M*e.P)
 	for mu := range e.M {
 		for k := range e.P {
-			e.Y[mu*e.P+k] = float64(k+1) * (1 + 0.01*float64(mu%3))
+			y[mu*e.P+k] = float64(k+1) * (1 + 0.01*float64(mu%3))
 		}
 	}
-	e.Y[0], e.Y[1], e.Y[2] = -e.Y[0], -e.Y[1], -e.Y[2] // a sign is as good as a gain
-	common, alike := e.Proportions()
+	y[0], y[1], y[2] = -y[0], -y[1], -y[2] // a sign is as good as a gain
+	common, alike := Proportions(y, e.P)
 	if alike < 0.9999 || math.Abs(common[1]/common[0]-2) > 1e-12 {
 		t.Errorf("readings in fixed proportions: %v, %v of the power", common, alike)
 	}
-	if newTestJoint(t, e) == nil {
-		t.Error("no joint system for signals that look alike")
+	s = newSolver(t, Problem{W: e.W, P: e.P, Y: y, Model: e.Model()}, solver.Settings{})
+	if _, has := PartOf[*jointMoves](s); !has {
+		t.Error("no joint moves for signals that look alike")
 	}
-}
-
-func newTestJoint(t *testing.T, e *Engine) *Joint {
-	t.Helper()
-	j, err := NewJoint(e, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j
 }

@@ -57,6 +57,7 @@ type Solver struct {
 
 	startDamping Damper // that a run begins with
 	damping      Damper
+	line         Line
 	began        int       // iteration at which the run last began anew
 	drift        float64   // of the global scale in the last step, taken back
 	counted      []float64 // P, moves of the latest iteration that count
@@ -96,14 +97,15 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			p.Before(s)
 		}
 		s.State.Save()
-		line := Line{Index: t, Scale: 1, Damping: s.damping.delta(t)}
+		line := &s.line
+		*line = Line{Index: t, Scale: 1, Damping: s.damping.delta(t)}
 		if err := s.Iteration.Step(line.Damping); err != nil {
 			s.State.Restore()
 			return Cancelled, err
 		}
 		s.drift = 0
-		s.measure(&line)
-		switch s.examine(&line) {
+		s.measure(line)
+		switch s.examine(line) {
 		case begunAnew:
 			continue
 		case refused:
@@ -114,7 +116,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			copy(s.Change, s.accepted)
 			return Diverged, nil
 		}
-		if s.settle(s.after(&line)) {
+		if s.settle(s.after(line)) {
 			return Converged, nil
 		}
 	}

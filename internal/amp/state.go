@@ -168,9 +168,8 @@ func (s *State) Adopt(m Model) {
 // adoptWorking is Adopt for the channel of sensors in order, beside broken ones.
 func (s *State) adoptWorking(c channel.Channel) {
 	m := s.model
-	if f, ok := m.Channel.(channel.Faulty); ok { // the only channel with another inside
-		f.Working = c
-		c = f
+	if f, ok := m.Channel.(channel.Contaminated); ok {
+		c = f.WithInOrder(c)
 	}
 	m.Channel = c
 	s.Adopt(m)
@@ -246,7 +245,7 @@ func (s *State) rescale(c float64) {
 	scale(s.all.g, c) // the next Onsager term belongs to the new x̂
 	s.nextPull *= c * c
 	if s.calibration != nil {
-		s.calibration.Rescale(s.Past.Stats, c)
+		s.calibration.Carry(s.Past.Stats, 1, c)
 	}
 	s.Past.Quadratic *= c * c
 }

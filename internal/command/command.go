@@ -12,27 +12,35 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/inspect"
 	"github.com/calamp/calamp/internal/command/online"
 	"github.com/calamp/calamp/internal/command/simulate"
 	"github.com/calamp/calamp/internal/command/solve"
 	"github.com/calamp/calamp/internal/command/sweep"
 	"github.com/calamp/calamp/internal/command/theory"
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // Run is the whole command, as a function; it returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &console.Console{Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	tree := root(a)
-	tree.SetArgs(args)
-	tree.SetIn(stdin)
-	tree.SetOut(stdout)
-	tree.SetErr(stderr)
+	return a.Report(execute(a, root(a)))
+}
+
+// execute runs the command of the tree that the arguments name. A panic below is
+// an error like any other.
+func execute(a *console.Console, tree *cobra.Command) (err error) {
+	defer crash.Catch(&err)
+	tree.SetArgs(a.Args)
+	tree.SetIn(a.Stdin)
+	tree.SetOut(a.Stdout)
+	tree.SetErr(a.Stderr)
 	cmd, err := tree.ExecuteC()
 	if err != nil && !a.Started {
 		err = commandLineError(cmd, err)
 	}
-	return a.Report(err)
+	return err
 }
 
 const about = `calamp recovers sparse signals from readings of sensors whose gains are
@@ -47,7 +55,7 @@ func root(a *console.Console) *cobra.Command {
 		Use:           "calamp",
 		Short:         "Blind calibration from sparse signals",
 		Long:          about,
-		Version:       console.BuildVersion().Version,
+		Version:       facts.BuildVersion().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		// Suggestions go into the hint, see commandLineError.
@@ -67,6 +75,8 @@ func root(a *console.Console) *cobra.Command {
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
+	root.AddCommand(manCommand(a, root))
+	completeFlags(root)
 	return root
 }
 

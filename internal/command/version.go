@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 )
 
 func versionCommand(a *console.Console) *cobra.Command {
@@ -13,12 +14,14 @@ func versionCommand(a *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, and what it was built with",
-		Args:  console.NoArguments,
+		Example: `  calamp version
+  calamp version --json`,
+		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return a.PrintJSON(console.BuildVersion())
+				return a.PrintJSON(facts.BuildVersion())
 			}
-			_, err := fmt.Fprintf(a.Stdout, "calamp %s\n", console.BuildVersion())
+			_, err := fmt.Fprintf(a.Stdout, "calamp %s\n", facts.BuildVersion())
 			return err
 		},
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 const (
@@ -35,6 +37,8 @@ type team struct {
 	seats atomic.Int64 // helpers that may still join
 	done  atomic.Int64
 
+	failed atomic.Pointer[crash.Error] // the first panic of a part
+
 	number  atomic.Uint64 // of jobs so far
 	parked  atomic.Int64
 	wake    chan struct{}
@@ -45,7 +49,7 @@ var shared = team{wake: make(chan struct{}, 1024)}
 
 // Run calls part(0) … part(n-1), each once and in no order, on at most threads
 // goroutines, and returns when all are done. It allocates nothing if part does
-// not.
+// not. When a part panics, the others are done all the same, and Run panics.
 func Run(n, threads int, part func(i int)) {
 	threads = min(threads, n, runtime.GOMAXPROCS(0))
 	if threads <= 1 || !shared.busy.TryLock() {
@@ -79,14 +83,28 @@ func (t *team) run(n, helpers int, part func(int)) {
 			runtime.Gosched()
 		}
 	}
+	if bug := t.failed.Swap(nil); bug != nil {
+		panic(bug)
+	}
 }
 
 // work does parts until none is left.
 func (t *team) work() {
 	for i := t.left.Add(-1); i >= 0; i = t.left.Add(-1) {
-		t.part(int(i))
+		t.do(int(i))
 		t.done.Add(1)
 	}
+}
+
+// do does one part. Its panic is kept for the caller: in a helper it would end the
+// process, and in the caller it would leave helpers behind in parts under way.
+func (t *team) do(i int) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.failed.CompareAndSwap(nil, crash.Of(v))
+		}
+	}()
+	t.part(i)
 }
 
 // help is the life of a helper, which has seen jobs up to number seen.

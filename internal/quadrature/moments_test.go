@@ -8,8 +8,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/calamp/calamp/internal/vector"
 	"pgregory.net/rapid"
+
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // goldenRow is one case of testdata/moments.json, computed with 60 digits.

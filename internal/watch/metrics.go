@@ -16,7 +16,7 @@ type metrics struct {
 	duplicates      prometheus.Counter
 	iterations      prometheus.Histogram
 	solving, saving prometheus.Histogram
-	scale           prometheus.Gauge
+	scaleStep       prometheus.Gauge
 	last            prometheus.Gauge
 }
 
@@ -41,10 +41,10 @@ func newMetrics(s *Server) *metrics {
 		iterations: histogram("iterations", "Iterations of a sample.", prometheus.ExponentialBuckets(4, 2, 9)),
 		solving:    histogram("solve_seconds", "Time to reconstruct a sample.", prometheus.ExponentialBuckets(1e-4, 2, 18)),
 		saving:     histogram("commit_seconds", "Time to publish, commit and acknowledge a sample.", prometheus.ExponentialBuckets(1e-5, 2, 18)),
-		scale:      gauge("scale", "Factor by which the last sample moved the global scale."),
+		scaleStep:  gauge("scale_step", "Factor by which the last sample moved the common scale."),
 		last:       gauge("last_sample_timestamp_seconds", "When the last sample was taken in."),
 	}
-	m.registry.MustRegister(m.samples, m.committed, m.rejected, m.duplicates, m.iterations, m.solving, m.saving, m.scale, m.last)
+	m.registry.MustRegister(m.samples, m.committed, m.rejected, m.duplicates, m.iterations, m.solving, m.saving, m.scaleStep, m.last)
 	m.registry.MustRegister(viewCollector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -59,7 +59,7 @@ func (m *metrics) sample(x Sample) {
 	m.iterations.Observe(float64(x.Iterations))
 	m.solving.Observe(x.Solving.Seconds())
 	m.saving.Observe(x.Saving.Seconds())
-	m.scale.Set(x.Scale)
+	m.scaleStep.Set(x.ScaleStep)
 	m.last.Set(float64(time.Now().UnixNano()) / 1e9)
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/printable"
 )
 
 // The exit codes; 0 is done.
@@ -47,29 +50,34 @@ func (c *Console) Report(err error) int {
 		return 0
 	}
 	code, hint := Failed, ""
-	if e, ok := errors.AsType[*Exit](err); ok {
+	if bug, ok := errors.AsType[*crash.Error](err); ok {
+		hint = "this is a fault of calamp: please report it, with this line and the command; what there was is written"
+		if os.Getenv("GOTRACEBACK") != "" { // as for any program in Go
+			hint += "\n" + string(bug.Stack)
+		}
+	} else if e, ok := errors.AsType[*Exit](err); ok {
 		code, hint = e.Code, e.Hint
 	} else if _, ok := errors.AsType[*dataset.InputError](err); ok {
 		code = WrongUsage
 	} else if errors.Is(err, context.Canceled) {
 		code = Interrupted
 	}
-	fmt.Fprintf(c.Stderr, "calamp: %v\n", err)
+	fmt.Fprintf(c.Stderr, "calamp: %s\n", printable.Text(err.Error()))
 	if hint != "" {
-		fmt.Fprintf(c.Stderr, "hint: %s\n", hint)
+		fmt.Fprintf(c.Stderr, "hint: %s\n", printable.Text(hint))
 	}
 	return code
 }
 
 // Warn prints what the user should know all the same.
 func (c *Console) Warn(format string, args ...any) {
-	fmt.Fprintf(c.Stderr, "calamp: warning: "+format+"\n", args...)
+	fmt.Fprint(c.Stderr, printable.Text(fmt.Sprintf("calamp: warning: "+format+"\n", args...)))
 }
 
 // Note prints what a user who asked for quiet does not need.
 func (c *Console) Note(format string, args ...any) {
 	if !c.Quiet {
-		fmt.Fprintf(c.Stderr, "calamp: "+format+"\n", args...)
+		fmt.Fprint(c.Stderr, printable.Text(fmt.Sprintf("calamp: "+format+"\n", args...)))
 	}
 }
 

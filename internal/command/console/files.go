@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/printable"
 )
 
 // Output is a file to be written: the flag that asked for it, and where.
@@ -120,10 +122,28 @@ func (c *Console) Write(path string, write func(io.Writer) error) error {
 
 // PrintJSON prints one object.
 func (c *Console) PrintJSON(v any) error {
-	e := json.NewEncoder(c.Stdout)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := c.Stdout.Write(printable.JSON(b.Bytes()))
+	return err
+}
+
+// Print prints text for people. What it quotes from files cannot reach a terminal
+// as control characters.
+func (c *Console) Print(text string) error {
+	_, err := io.WriteString(c.Stdout, printable.Text(text))
+	return err
+}
+
+// PrintBeside is Print where standard output belongs to a file.
+func (c *Console) PrintBeside(text string) error {
+	_, err := io.WriteString(c.Stderr, printable.Text(text))
+	return err
 }
 
 // CommandLine is what was typed, without the folders that are nobody's business.

@@ -4,21 +4,23 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"syscall"
+	"slices"
 )
 
-// Interruptible is a context that ends at Ctrl-C, or when a job's time is up. A
-// second one ends the process.
-func Interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+// Interruptible is a context that ends at Ctrl-C, when a job's time is up, or when
+// the terminal goes away. A second signal ends the process.
+func Interruptible() (context.Context, context.CancelFunc) { return notified(endings) }
+
+// Orderly is the same for a sweep, which finishes the points under way: warnings
+// that a job's time will be up soon end it, too.
+func Orderly() (context.Context, context.CancelFunc) {
+	return notified(slices.Concat(endings, warnings))
 }
 
-// Orderly is a context that ends when the sweep is to end in good order. A
-// second signal ends the process.
-func Orderly() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), endings...)
+func notified(signals []os.Signal) (context.Context, context.CancelFunc) {
+	// Signals that whoever started us has us ignore, as nohup does, stay ignored.
+	heeded := slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
-// endings are the signals that end a sweep in good order. Schedulers can be
-// asked for USR1 some time before they kill a job.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1}
+// endings are the signals that end a command in good order: Ctrl-C, the end of a
+// job's time, and of the terminal.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// warnings are what schedulers can be asked for some time before they kill a job.
+var warnings = []os.Signal{syscall.SIGUSR1}

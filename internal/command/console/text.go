@@ -27,7 +27,9 @@ type Summary struct{ strings.Builder }
 
 // Line adds a line.
 func (s *Summary) Line(name, format string, args ...any) {
-	fmt.Fprintf(s, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	// A name from a file cannot make a line of its own.
+	value := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`)
+	fmt.Fprintf(s, "%-12s %s\n", name, value)
 }
 
 // Percent is a relative uncertainty.

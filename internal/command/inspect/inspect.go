@@ -5,6 +5,7 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ type inspection struct {
 	Arrays  []dataset.Info `json:"arrays"`
 	Problem *problemFacts  `json:"problem,omitempty"`
 	Result  *resultFacts   `json:"result,omitempty"`
+	Unread  string         `json:"not_read,omitempty"` // why the values were left out
 }
 
 type problemFacts struct {
@@ -53,10 +55,12 @@ type resultFacts struct {
 
 // Command is calamp inspect.
 func Command(a *console.Console) *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
+		Example: `  calamp inspect P.npz
+  calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("inspect takes one file, found %d", len(args))
@@ -64,13 +68,28 @@ func Command(a *console.Console) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: option.CompleteFiles("npz", "npy", "calamp"),
-		RunE:              func(_ *cobra.Command, args []string) error { return inspect(a, args[0], asJSON) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			limit := int64(mostRead)
+			if all {
+				limit = math.MaxInt64
+			}
+			return inspect(a, args[0], asJSON, limit)
+		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&all, "all", false, "read the values of a file larger than 1 GiB, too")
 	return cmd
 }
 
-func inspect(a *console.Console, path string, asJSON bool) error {
+// mostRead bounds the arrays whose values are read without being asked for: what
+// takes a second or two, and fits into any machine's memory.
+const mostRead = 1 << 30
+
+// inspect reads the values of no more than limit bytes.
+func inspect(a *console.Console, path string, asJSON bool, limit int64) error {
+	if stat, err := os.Stat(path); err == nil && !stat.Mode().IsRegular() && !stat.IsDir() {
+		return console.Usage("%s: this is no regular file", path) // reading a pipe would wait for a writer
+	}
 	if isState(path) {
 		return inspectState(a, path, asJSON)
 	}
@@ -81,21 +100,37 @@ func inspect(a *console.Console, path string, asJSON bool) error {
 	in := inspection{File: path, Kind: kindOf(arrays), Arrays: console.OrEmpty(arrays)}
 	// The arrays are shown even when they do not fit together.
 	var broken error
-	switch in.Kind {
-	case "problem":
+	total := bytesOf(arrays)
+	switch {
+	case in.Kind == "arrays":
+	case total > limit:
+		in.Unread = fmt.Sprintf("the arrays take %s; --all reads them", bytesText(total))
+	case in.Kind == "problem":
 		in.Problem, broken = inspectProblem(path)
-	case "result":
+	case in.Kind == "result":
 		in.Result, broken = inspectResult(path)
 	}
 	if asJSON {
 		err = a.PrintJSON(in)
 	} else {
-		_, err = fmt.Fprint(a.Stdout, in.text())
+		err = a.Print(in.text())
 	}
 	if err != nil {
 		return err
 	}
 	return broken
+}
+
+// bytesOf is what the arrays take in memory, as their headers have it; a sum that is
+// too large is the largest number.
+func bytesOf(arrays []dataset.Info) (total int64) {
+	for _, a := range arrays {
+		if total > math.MaxInt64-a.Bytes {
+			return math.MaxInt64
+		}
+		total += a.Bytes
+	}
+	return total
 }
 
 // kindOf tells a file by the names in it.
@@ -197,6 +232,9 @@ func (in *inspection) text() string {
 	text.Line("file", "%s: %s", in.File, in.Kind)
 	for _, a := range in.Arrays {
 		text.Line("", "%-10s %-5s %-3s %-12s %s", a.Name, a.Dtype, a.Order, shapeText(a.Shape), bytesText(a.Bytes))
+	}
+	if in.Unread != "" {
+		text.Line("values", "not read: %s", in.Unread)
 	}
 	if p := in.Problem; p != nil {
 		p.describe(&text)

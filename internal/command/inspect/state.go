@@ -81,8 +81,7 @@ func inspectState(a *console.Console, path string, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(in)
 	}
-	_, err = fmt.Fprint(a.Stdout, in.text())
-	return err
+	return a.Print(in.text())
 }
 
 func factsOf(store *online.Store) (*stateInspection, error) {

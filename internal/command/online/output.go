@@ -1,11 +1,9 @@
 package online
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,83 +15,10 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
-	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/online"
 )
-
-// SampleLine is the JSON line of a sample.
-type SampleLine struct {
-	Seq        *int64        `json:"seq,omitempty"` // none where a line was refused that had no number
-	Place      string        `json:"place,omitempty"`
-	Status     string        `json:"status"` // of calamp.Status, or refused
-	Iterations int           `json:"iterations"`
-	Committed  bool          `json:"committed"`
-	Reject     string        `json:"reject,omitempty"` // why not committed
-	Reason     string        `json:"reason,omitempty"` // the same in a sentence
-	Chi2       *float64      `json:"chi2,omitempty"`   // mean χ² of the readings used
-	Used       int           `json:"used"`             // readings
-	Worst      []sensorChi   `json:"worst,omitempty"`
-	Masked     []int         `json:"masked,omitempty"`
-	Flagged    []int         `json:"flagged"`
-	Scale      *float64      `json:"scale,omitempty"`
-	ScaleSD    *float64      `json:"scale_sd,omitempty"`
-	X          []float64     `json:"x,omitempty"`
-	status     calamp.Status // as a number
-}
-
-type sensorChi struct {
-	Sensor int     `json:"sensor"` // row of W, from 0
-	Chi    float64 `json:"chi"`
-}
-
-func (r *onlineRun) line(sequence int64, e *online.Estimate) *SampleLine {
-	l := &SampleLine{
-		Seq: &sequence, Status: e.Status.String(), Iterations: e.Iterations,
-		Committed: e.Committed, Reject: e.Reject.String(), Used: e.Used,
-		Masked: e.Masked, Flagged: console.OrEmpty(e.Flagged),
-		Scale: console.Known(e.Scale), ScaleSD: console.Known(e.ScaleSD()),
-		status: e.Status,
-	}
-	if !e.Committed {
-		l.Reason = e.Reason()
-	}
-	if e.Used > 0 {
-		l.Chi2 = console.Known(e.ChiSquare)
-	}
-	for _, w := range e.Worst {
-		if console.Known(w.Chi) != nil {
-			l.Worst = append(l.Worst, sensorChi{w.Sensor, w.Chi})
-		}
-	}
-	if r.emitX {
-		l.X = e.X
-	}
-	return l
-}
-
-func refusedLine(refused *intake.Refused) *SampleLine {
-	l := &SampleLine{Place: refused.Place, Status: "refused", Reject: "refused", Reason: refused.Err.Error(), Flagged: []int{}}
-	if refused.Sequence >= 0 {
-		l.Seq = &refused.Sequence
-	}
-	return l
-}
-
-// printLine prints a line at once: whoever reads them wants to know now.
-func (r *onlineRun) printLine(l *SampleLine) error {
-	if r.json || r.out == "-" {
-		return nil
-	}
-	b, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("line of sample %d: %w", *l.Seq, err)
-	}
-	if _, err := r.Stdout.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("standard output: %w", err)
-	}
-	return nil
-}
 
 // results are the last samples' signals, for -o and for comparing with a truth.
 type results struct {
@@ -103,20 +28,22 @@ type results struct {
 	converged []bool
 }
 
-// add keeps copies, in the place of the oldest ones where there is a limit.
-func (s *results) add(sequence int64, e *online.Estimate, wanted bool) {
-	if !wanted {
-		return
+// Put keeps copies, in the place of the oldest ones where there is a limit.
+func (s *results) Put(event *stream.Event) error {
+	if event.Fate != stream.Taken {
+		return nil
 	}
+	e := event.Estimate
 	var x, xVar []float64
 	if s.limit > 0 && len(s.x) == s.limit {
 		x, xVar = s.x[0], s.xVar[0]
 		s.x, s.xVar = shift(s.x), shift(s.xVar)
 		s.sequence, s.converged = shift(s.sequence), shift(s.converged)
 	}
-	s.sequence = append(s.sequence, sequence)
+	s.sequence = append(s.sequence, event.Sequence)
 	s.x, s.xVar = append(s.x, append(x[:0], e.X...)), append(s.xVar, append(xVar[:0], e.XVar...))
 	s.converged = append(s.converged, e.Status == calamp.Converged)
+	return nil
 }
 
 // shift drops the first element, in place.
@@ -130,7 +57,7 @@ func (r *onlineRun) result() *calamp.Result {
 	if len(r.results.x) == 0 {
 		return nil
 	}
-	p := r.calibrator.Posterior()
+	p := r.loop.Calibrator.Posterior()
 	r.takeModel(p)
 	x, xVar := columnsOf(r.results.x), columnsOf(r.results.xVar)
 	if p.Range != nil {
@@ -195,13 +122,13 @@ func (r *onlineRun) metrics() *facts.Metrics {
 	if res == nil || r.sourceKind != columnSource || r.in.truth.X == nil && r.in.truth.S == nil {
 		return nil
 	}
-	res.Iterations = r.tally.iterations
+	res.Iterations = r.tally.Iterations
 	return facts.MetricsOf(res, r.truth())
 }
 
 // runJSON is what online prints with --json.
 type runJSON struct {
-	Status     calamp.Status         `json:"status"`
+	Status     string                `json:"status"`
 	Samples    int                   `json:"samples"`
 	Committed  int                   `json:"committed"`
 	Rejected   map[string]int        `json:"rejected"`
@@ -212,8 +139,8 @@ type runJSON struct {
 	Learned    uint64                `json:"learned_samples"` // in the posterior
 	Iterations int                   `json:"iterations"`
 	WallS      float64               `json:"wall_s"`
-	SolveMS    percentiles           `json:"solve_ms"`
-	CommitMS   percentiles           `json:"commit_ms"`
+	SolveMS    stream.Percentiles    `json:"solve_ms"`
+	CommitMS   stream.Percentiles    `json:"commit_ms"`
 	M          int                   `json:"m"`
 	N          int                   `json:"n"`
 	Model      option.Model          `json:"model"`
@@ -229,11 +156,6 @@ type runJSON struct {
 	Written    []string              `json:"written"`
 }
 
-type percentiles struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-}
-
 func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
 	list := []facts.FlaggedSensor{}
 	for _, f := range p.Flagged {
@@ -243,9 +165,9 @@ func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
 }
 
 // summarise tells how the run went, as JSON or in words.
-func (r *onlineRun) summarise(interrupted bool) error {
+func (r *onlineRun) summarise(status string) error {
 	t := &r.tally
-	p := r.calibrator.Posterior()
+	p := r.loop.Calibrator.Posterior()
 	gainSD := facts.TypicalGainSD(&calamp.Result{S: p.S, SVar: p.SVar})
 	r.takeModel(p)
 	if !r.json {
@@ -254,16 +176,16 @@ func (r *onlineRun) summarise(interrupted bool) error {
 	}
 	m, n := r.in.w.Dims()
 	j := runJSON{
-		Status: t.status(interrupted), Samples: t.samples, Committed: t.committed, Rejected: t.rejected,
-		Refused: t.refused, Duplicates: t.duplicates, Skipped: t.skipped,
-		Learned: p.Samples, Iterations: t.iterations, WallS: time.Since(t.start).Seconds(),
-		SolveMS: percentiles{t.solving.at(0.5), t.solving.at(0.99)}, CommitMS: percentiles{t.saving.at(0.5), t.saving.at(0.99)},
+		Status: status, Samples: t.Samples, Committed: t.Committed, Rejected: orNone(t.Rejected),
+		Refused: t.Refused, Duplicates: t.Duplicates, Skipped: t.Skipped,
+		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
+		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: r.memory,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(warningsOf(p)),
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
-	if r.last != online.NoSequence {
-		j.LastSeq = &r.last
+	if r.loop.Last != online.NoSequence {
+		j.LastSeq = &r.loop.Last
 	}
 	if r.out != "" && r.out != "-" && len(r.results.x) > 0 {
 		j.Written = append(j.Written, r.out)
@@ -287,25 +209,23 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 			words = append(words, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	add(t.committed, "learned from")
-	for _, reason := range slices.Sorted(maps.Keys(t.rejected)) {
-		add(t.rejected[reason], reason)
+	add(t.Committed, "learned from")
+	for _, reason := range slices.Sorted(maps.Keys(t.Rejected)) {
+		add(t.Rejected[reason], reason)
 	}
-	add(t.refused, "refused")
-	add(t.duplicates, "taken in before")
-	add(t.skipped, "below --from")
+	add(t.Refused, "refused")
+	add(t.Duplicates, "taken in before")
+	add(t.Skipped, "below --from")
 	if len(words) > 0 {
 		words = append([]string{""}, words...)
 	}
-	r.Note("%s%s", console.Plural(t.samples, "sample"), strings.Join(words, ", "))
-	if t.samples == 0 {
-		if t.duplicates > 0 {
-			r.Note("the last number is %d; samples of another file need numbers of their own: --offset %d, or --offset last", r.last, r.last)
-		}
+	r.Note("%s%s", console.Plural(t.Samples, "sample"), strings.Join(words, ", "))
+	if t.Samples == 0 {
 		return
 	}
+	solving, saving := t.Solving(), t.Saving()
 	r.Note("%.3g iterations a sample; solved in %.3g ms (median), %.3g ms (p99); committed in %.3g ms, %.3g ms",
-		float64(t.iterations)/float64(t.samples), t.solving.at(0.5), t.solving.at(0.99), t.saving.at(0.5), t.saving.at(0.99))
+		float64(t.Iterations)/float64(t.Samples), solving.P50, solving.P99, saving.P50, saving.P99)
 	if p.Model != nil {
 		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
 	}
@@ -338,33 +258,24 @@ func (r *onlineRun) openWatch() error {
 		return console.Usage("--http-token: %w", err)
 	}
 	server, err := watch.Listen(r.http, token)
-	if errors.Is(err, watch.ErrAddress) {
+	switch {
+	case errors.Is(err, watch.ErrAddress):
 		return console.Usage("--http %w", err)
-	}
-	if err != nil {
+	case errors.Is(err, watch.ErrToken):
+		return console.Usage("--http-token: %w", err)
+	case err != nil:
 		return fmt.Errorf("--http: %w", err)
 	}
 	r.watch, r.closers = server, append(r.closers, server)
-	r.watch.Show(watch.View{Sequence: r.last, Posterior: r.calibrator.Posterior()})
+	r.watch.Show(watch.View{Sequence: r.loop.Last, Posterior: r.loop.Calibrator.Posterior()})
 	r.Note("http://%s/healthz /metrics /posterior", server.Address())
 	return nil
 }
 
-// observe shows a sample to the outside.
-func (r *onlineRun) observe(sequence int64, l *SampleLine, solving, saving time.Duration) {
-	if r.watch == nil {
-		return
+// orNone makes a table that JSON shows as {}.
+func orNone(counts map[string]int) map[string]int {
+	if counts == nil {
+		return map[string]int{}
 	}
-	r.watch.Show(watch.View{Sequence: sequence, Posterior: r.calibrator.Posterior()})
-	r.watch.Sample(watch.Sample{
-		Committed: l.Committed, Reject: l.Reject, Iterations: l.Iterations, Scale: or(l.Scale, 1),
-		Solving: solving, Saving: saving,
-	})
-}
-
-func or(v *float64, other float64) float64 {
-	if v == nil || math.IsNaN(*v) {
-		return other
-	}
-	return *v
+	return counts
 }

@@ -2,7 +2,6 @@ package online
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,9 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/online"
 )
@@ -19,32 +20,18 @@ import (
 // onlineRun is a stream being taken in.
 type onlineRun struct {
 	*calibration
-	in         *material
-	calibrator *online.Calibrator
-	store      *online.Store  // nil without --state
-	source     intake.Source  // of samples
-	broker     *intake.Broker // nil without --nats
-	watch      *watch.Server  // nil without --http
-	closers    []io.Closer
-	bar        *console.Progress
+	in      *material
+	loop    stream.Loop
+	store   *online.Store  // nil without --state
+	broker  *intake.Broker // nil without --nats
+	watch   *watch.Server  // nil without --http
+	closers []io.Closer
+	bar     *console.Progress
 
-	last        int64 // number of the last sample taken in
-	ahead       bool  // a commit failed: the calibrator has learned more than its state
 	firstColumn int64 // number of the first column
 	results     results
-	tally       tally
-}
-
-// tally counts what happened to the samples.
-type tally struct {
-	samples, committed  int
-	rejected            map[string]int
-	refused             int // were no samples
-	duplicates, skipped int
-	unconverged         int
-	iterations          int
-	solving, saving     quantiles
-	start               time.Time
+	tally       stream.Tally
+	start       time.Time
 }
 
 func (c *calibration) newRun(in *material) (*onlineRun, error) {
@@ -56,8 +43,9 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
-	r := &onlineRun{calibration: c, in: in, calibrator: calibrator}
-	r.tally.rejected, r.tally.start = map[string]int{}, time.Now()
+	r := &onlineRun{calibration: c, in: in, start: time.Now()}
+	r.loop = stream.Loop{Calibrator: calibrator, Last: online.NoSequence, From: c.from, Limit: c.limit, Frozen: c.freeze}
+	r.tally.Unconverged = c.fell
 	r.results.limit = c.keep
 	if c.keep == 0 && c.sourceKind != columnSource {
 		r.results.limit = 1000
@@ -79,9 +67,10 @@ func (r *onlineRun) all() (err error) {
 	if err := r.openSource(ctx); err != nil {
 		return err
 	}
-	r.closers = append(r.closers, r.source)
+	r.closers = append(r.closers, r.loop.Source)
 	r.openBar()
-	ending := r.stream(ctx)
+	r.openSinks()
+	ending := r.loop.Run(ctx)
 	r.bar.Done()
 	return r.finish(ending)
 }
@@ -94,167 +83,169 @@ func (r *onlineRun) openBar() {
 	}
 }
 
-// stream takes samples in until there are no more: then the error is nil.
-func (r *onlineRun) stream(ctx context.Context) error {
-	for r.limit == 0 || r.tally.samples < r.limit {
-		sample, err := r.source.Next(ctx)
-		refused, isRefused := errors.AsType[*intake.Refused](err)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case isRefused:
-			err = r.refuse(refused)
-		case err != nil:
-			return err
-		default:
-			err = r.take(sample)
-		}
-		if err != nil {
-			return err
+// openSinks says who is told of samples, in this order.
+func (r *onlineRun) openSinks() {
+	n := &r.nats
+	if n.results != "" {
+		r.loop.Publish = stream.Publisher{
+			Broker: r.broker, Subject: n.results, Prefix: n.stream + "-" + n.durable, Signals: r.emitX,
 		}
 	}
-	return nil
+	add := func(s stream.Sink) { r.loop.Sinks = append(r.loop.Sinks, s) }
+	add(&r.tally)
+	add(stream.SinkFunc(r.warnOfRefused))
+	add(stream.SinkFunc(r.noteDuplicates))
+	if r.watch != nil {
+		add(stream.Watch{Server: r.watch, Calibrator: r.loop.Calibrator})
+	}
+	if r.out != "" || r.in.truth.X != nil {
+		add(&r.results)
+	}
+	if r.in.y != nil {
+		add(stream.SinkFunc(r.showProgress))
+	}
+	if !r.json && r.out != "-" {
+		add(stream.Lines{W: r.Stdout, Signals: r.emitX})
+	}
+	if n.Address == option.Embedded && !r.freeze {
+		m, _ := r.in.w.Dims()
+		add(&stream.Trim{Broker: r.broker, Stream: n.stream, Keep: n.keep, Every: stream.TrimEvery(m, int64(n.disk))})
+	}
 }
 
 // mostWarnings bounds what a stream of rubbish prints.
 const mostWarnings = 20
 
-// refuse reports what is no sample.
-func (r *onlineRun) refuse(refused *intake.Refused) error {
-	r.tally.refused++
-	r.watch.Refused()
-	if r.tally.refused <= mostWarnings {
-		r.Warn("%v; not taken in", refused)
-	}
-	if r.tally.refused == mostWarnings {
-		r.Warn("further ones are counted without a warning each")
-	}
-	return r.printLine(refusedLine(refused))
-}
-
-// take takes in one sample: solve, publish, commit, acknowledge, print. When the
-// process dies before the commit, the sample comes again, and the result is
-// published again under the same id; when it dies after it, the sample is dropped
-// when it comes again. What is printed is safe.
-func (r *onlineRun) take(s *intake.Sample) error {
-	if s.Sequence < r.from {
-		r.tally.skipped++
-		return s.Done()
-	}
-	if s.Sequence <= r.last {
-		r.tally.duplicates++
-		r.watch.Duplicate()
-		return s.Done()
-	}
-	start := time.Now()
-	// A signal does not disturb a sample: solving is what a stream waits for
-	// anyway, and an estimate cut short would be of no use.
-	e, err := r.calibrator.Absorb(context.Background(), s.Y)
-	if err != nil {
-		return errors.Join(s.Done(), r.refuse(&intake.Refused{Place: s.Place, Sequence: s.Sequence, Err: err}))
-	}
-	line := r.line(s.Sequence, e)
-	solved := time.Now()
-	if err := r.publish(s.Sequence, line); err != nil {
-		return err
-	}
-	if err := r.save(s.Sequence); err != nil {
-		return err
-	}
-	if err := s.Done(); err != nil {
-		return fmt.Errorf("%s: %w", s.Place, err)
-	}
-	r.count(e, solved.Sub(start), time.Since(solved))
-	r.observe(s.Sequence, line, solved.Sub(start), time.Since(solved))
-	r.results.add(s.Sequence, e, r.out != "" || r.in.truth.X != nil)
-	if r.in.y != nil {
-		_, p := r.in.y.Dims()
-		done := int(s.Sequence-r.firstColumn) + 1
-		r.bar.Show(fmt.Sprintf("sample %d of %d", done, p), float64(done)/float64(p))
-	}
-	return errors.Join(r.printLine(line), r.trim(s.Sequence))
-}
-
-// save commits the state with the number of the sample.
-func (r *onlineRun) save(sequence int64) error {
-	if r.freeze {
+// warnOfRefused comes after the tally.
+func (r *onlineRun) warnOfRefused(e *stream.Event) error {
+	if e.Fate != stream.Refused {
 		return nil
 	}
-	if r.store != nil {
-		if err := r.store.Commit(r.calibrator.Snapshot(), sequence); err != nil {
-			r.ahead = true
-			e := &console.Exit{Code: console.Failed, Err: fmt.Errorf("sample %d could not be committed: %w", sequence, err)}
-			return e.WithHint("the state in the file is that of the sample before, intact; go on from there")
-		}
+	if r.tally.Refused <= mostWarnings {
+		r.Warn("%s: %v; not taken in", e.Place, e.Err)
 	}
-	r.last = sequence
+	if r.tally.Refused == mostWarnings {
+		r.Warn("further ones are counted without a warning each")
+	}
 	return nil
 }
 
-// publish puts the line out to the subject of --results.
-func (r *onlineRun) publish(sequence int64, line *SampleLine) error {
-	if r.nats.results == "" {
-		return nil
+// manyDuplicates is how many dropped samples in a row are worth a note.
+const manyDuplicates = 100
+
+// noteDuplicates comes after the tally, too.
+func (r *onlineRun) noteDuplicates(e *stream.Event) error {
+	if e.Fate == stream.Duplicate && r.tally.Samples == 0 && r.tally.Duplicates == manyDuplicates {
+		r.Note("%d samples dropped so far, none taken in: the last number taken in is %d", manyDuplicates, r.loop.Last)
 	}
-	data, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	id := fmt.Sprintf("%s-%s-%d", r.nats.stream, r.nats.durable, sequence)
-	return r.broker.Publish(context.Background(), r.nats.results, id, data)
+	return nil
 }
 
-func (r *onlineRun) count(e *online.Estimate, solving, saving time.Duration) {
-	t := &r.tally
-	t.samples++
-	t.iterations += e.Iterations
-	t.solving.add(solving)
-	t.saving.add(saving)
-	if e.Committed {
-		t.committed++
-	} else {
-		t.rejected[e.Reject.String()]++
+func (r *onlineRun) showProgress(e *stream.Event) error {
+	if e.Fate == stream.Taken {
+		_, p := r.in.y.Dims()
+		done := int(e.Sequence-r.firstColumn) + 1
+		r.bar.Show(fmt.Sprintf("sample %d of %d", done, p), float64(done)/float64(p))
 	}
-	if r.fell(e) {
-		t.unconverged++
-	}
+	return nil
 }
 
 // finish writes what there is, and turns what happened into an exit code.
 func (r *onlineRun) finish(ending error) error {
 	interrupted := errors.Is(ending, context.Canceled)
-	var err error
-	if !r.ahead {
+	if _, failed := errors.AsType[*stream.CommitError](ending); failed {
+		e := &console.Exit{Code: console.Failed, Err: ending}
+		ending = e.WithHint("the state in the file is that of the sample before, intact; go on from there")
+	}
+	err := r.goBack()
+	if err == nil {
 		err = r.writeResults()
 	}
-	if r.checkpoint != "" && r.store != nil && r.last != online.NoSequence {
+	if r.checkpoint != "" && r.store != nil && r.loop.Last != online.NoSequence {
 		err = errors.Join(err, r.keepCheckpoint(r.store))
 	}
-	err = errors.Join(err, r.summarise(interrupted))
+	if !interrupted {
+		err = errors.Join(ending, err)
+	}
+	if err = errors.Join(err, r.summarise(r.status(interrupted, err != nil))); err != nil {
+		return err
+	}
+	return r.verdict(interrupted)
+}
+
+// verdict is the error of a run that ended in good order.
+func (r *onlineRun) verdict(interrupted bool) error {
 	t := &r.tally
 	switch {
-	case ending != nil && !interrupted:
-		return errors.Join(ending, err)
-	case err != nil:
-		return err
 	case interrupted:
-		return &console.Exit{Code: console.Interrupted, Err: fmt.Errorf("interrupted after %s", console.Plural(t.samples, "sample"))}
-	case t.refused > 0:
-		return &console.Exit{Code: console.WrongUsage, Err: fmt.Errorf("%d of the input's samples were refused", t.refused), Hint: "all others were taken in"}
-	case t.unconverged > 0:
-		e := &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("%d of %s did not converge", t.unconverged, console.Plural(t.samples, "sample"))}
+		err := fmt.Errorf("interrupted after %s%s", console.Plural(t.Samples, "sample"), r.onlyDuplicates())
+		return &console.Exit{Code: console.Interrupted, Err: err}
+	case r.onlyDuplicates() != "":
+		return r.allDropped()
+	case t.Refused > 0:
+		return console.Usage("%d of the input's samples were refused", t.Refused).WithHint("all others were taken in")
+	case t.Samples == 0 && t.Skipped > 0:
+		return console.Usage("no sample was taken in: the numbers of all %d are below --from %d", t.Skipped, r.from)
+	case t.NotConverged > 0:
+		e := &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("%d of %s did not converge", t.NotConverged, console.Plural(t.Samples, "sample"))}
 		return e.WithHint("their lines say so; the posterior has not learned from those with committed false")
 	}
 	return nil
 }
 
-// status is one word for the run.
-func (t *tally) status(interrupted bool) calamp.Status {
-	switch {
-	case interrupted:
-		return calamp.Cancelled
-	case t.unconverged > 0:
-		return calamp.NotConverged
+// onlyDuplicates says so where every sample was dropped because of its number; it
+// is empty where one was taken in. A broker brings the last sample of a process
+// that was killed again, so one message is nothing to speak of.
+func (r *onlineRun) onlyDuplicates() string {
+	t := &r.tally
+	ordinary := 0
+	if r.sourceKind == natsSource {
+		ordinary = 1
 	}
-	return calamp.Converged
+	if t.Samples > 0 || t.Duplicates <= ordinary {
+		return ""
+	}
+	return fmt.Sprintf("; %s dropped, whose numbers are not above %d, the last one taken in", console.Plural(t.Duplicates, "sample"), r.loop.Last)
+}
+
+// allDropped is the error of an input that was dropped whole: it may be the same
+// one again, but also another one whose numbers begin anew.
+func (r *onlineRun) allDropped() error {
+	refused := ""
+	if r.tally.Refused > 0 {
+		refused = fmt.Sprintf("; %d refused", r.tally.Refused)
+	}
+	e := console.Usage("no sample was taken in%s%s", refused, r.onlyDuplicates())
+	restart := fmt.Sprintf(restartHint, r.state)
+	if r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0 {
+		return e.WithHint("the same input again has nothing new; "+
+			"another one needs numbers of its own: --offset %d, or --offset last; %s", r.loop.Last, restart)
+	}
+	return e.WithHint("the same input again has nothing new; %s", restart)
+}
+
+// goBack leaves the calibrator with what is in the file where it has learned from
+// a sample that could not be committed: what is written at the end is then what a
+// later run begins with.
+func (r *onlineRun) goBack() error {
+	if !r.loop.Ahead || r.store == nil {
+		return nil
+	}
+	_, err := stream.Resume(r.store, r.loop.Calibrator)
+	return err
+}
+
+// status is what became of the run, in a word or two.
+func (r *onlineRun) status(interrupted, failed bool) string {
+	switch {
+	case failed:
+		return "failed"
+	case interrupted:
+		return calamp.Cancelled.String()
+	case r.tally.Samples == 0:
+		return "no samples"
+	case r.tally.NotConverged > 0:
+		return calamp.NotConverged.String()
+	}
+	return calamp.Converged.String()
 }

@@ -1,10 +1,9 @@
 package online
 
 import (
-	"fmt"
-
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/online"
 )
 
@@ -17,6 +16,11 @@ func (c *calibration) maintain() error {
 	defer store.Close()
 	if err := c.before(store); err != nil {
 		return err
+	}
+	if c.restartAt > 0 {
+		if err := c.renumber(store); err != nil {
+			return err
+		}
 	}
 	if c.checkpoint != "" {
 		if err := c.keepCheckpoint(store); err != nil {
@@ -56,6 +60,19 @@ func (c *calibration) before(store *online.Store) error {
 	return nil
 }
 
+// renumber does what --restart-at says.
+func (c *calibration) renumber(store *online.Store) error {
+	saved, err := store.Load()
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	if err := store.Renumber(c.restartAt - 1); err != nil {
+		return facts.StateFault(err)
+	}
+	c.Note("the next number is %d; it was %d before, and what was learned is as it was", c.restartAt, saved.Sequence+1)
+	return nil
+}
+
 func (c *calibration) keepCheckpoint(store *online.Store) error {
 	if err := store.Checkpoint(c.checkpoint); err != nil {
 		return facts.StateFault(err)
@@ -66,7 +83,6 @@ func (c *calibration) keepCheckpoint(store *online.Store) error {
 
 // openState opens the state file and lets the calibrator go on from it.
 func (r *onlineRun) openState() error {
-	r.last = online.NoSequence
 	if r.state == "" {
 		return nil
 	}
@@ -78,24 +94,21 @@ func (r *onlineRun) openState() error {
 	if err != nil {
 		return facts.StateFault(err)
 	}
-	r.store, r.closers = store, append(r.closers, store)
+	r.store, r.loop.Store, r.closers = store, store, append(r.closers, store)
 	if err := r.before(store); err != nil {
 		return err
 	}
-	saved, err := store.Load()
+	saved, err := stream.Resume(store, r.loop.Calibrator)
 	if err != nil {
 		return facts.StateFault(err)
 	}
 	if saved.State == nil {
 		return nil
 	}
-	if err := r.calibrator.Restore(saved.State); err != nil {
-		return facts.StateFault(fmt.Errorf("%s: %w: %w", r.state, online.ErrStateDamaged, err))
-	}
 	if r.freeze {
 		return nil // every sample is reconstructed, whatever was taken in
 	}
-	r.last = saved.Sequence
+	r.loop.Last = saved.Sequence
 	r.Note("%s: going on after sample %d; %s learned from so far", r.state, saved.Sequence, console.Plural(int(saved.State.Samples), "sample"))
 	return nil
 }

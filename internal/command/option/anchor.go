@@ -22,6 +22,9 @@ func (a anchor) String() string { return "" }
 
 func (a anchor) Type() string { return "mean=V|sensor=ROW:V" }
 
+// Words are how values begin.
+func (a anchor) Words() []string { return []string{"mean=", "sensor="} }
+
 func (a anchor) Set(text string) error {
 	kind, rest, _ := strings.Cut(text, "=")
 	switch kind {

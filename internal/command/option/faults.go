@@ -36,6 +36,9 @@ func (f *faultRate) String() string {
 
 func (f *faultRate) Type() string { return "auto|off|fraction" }
 
+// Words are the values that are words.
+func (f *faultRate) Words() []string { return []string{"auto", "off"} }
+
 func (f *faultRate) Set(text string) error {
 	switch text {
 	case "auto":

@@ -3,7 +3,6 @@
 package simulate
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -223,6 +222,5 @@ func (s *simulate) print(p *dataset.Problem) error {
 	var text console.Summary
 	text.Line("problem", "%v", facts.SizeOf(p))
 	text.Line("written", "%s", s.out)
-	_, err := fmt.Fprint(s.Stdout, text.String())
-	return err
+	return s.Print(text.String())
 }

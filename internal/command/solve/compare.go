@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/report"
 )
 
@@ -32,7 +33,8 @@ type compared struct {
 // comparisons are the blind result itself, then the other methods.
 type comparisons []compared
 
-// compare solves the problem in the other ways.
+// compare solves the problem in the other ways. A method in which calamp itself
+// fails is left out; then there is an error, too.
 func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Problem, blind *calamp.Result) (comparisons, error) {
 	opt := s.solver.Options()
 	calibrated := func(p *calamp.Problem, err error) (*calamp.Result, error) {
@@ -57,10 +59,14 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 		{"convex (ℓ1)", func() (*calamp.Result, error) { return baseline.L1(ctx, p) }},
 	}
 	var all comparisons
+	var bugs error
 	for _, m := range methods {
-		res, err := m.run()
+		res, err := attempt(m.run)
 		if ctx.Err() != nil {
 			return all, ctx.Err()
+		}
+		if _, bug := errors.AsType[*crash.Error](err); bug {
+			bugs = errors.Join(bugs, fmt.Errorf("--compare, %s: %w", m.name, err))
 		}
 		c := compared{Method: m.name}
 		if err != nil {
@@ -76,7 +82,13 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 		}
 		all = append(all, c)
 	}
-	return all, nil
+	return all, bugs
+}
+
+// attempt makes a panic an error.
+func attempt(run func() (*calamp.Result, error)) (res *calamp.Result, err error) {
+	defer crash.Catch(&err)
+	return run()
 }
 
 // baselines are for the report, which has the blind result already.

@@ -70,6 +70,8 @@ with the images, and opens nothing.
 
 The model flags are what the solver is told; --s-range and --noise-var also make
 the readings.`,
+		Example: `  calamp demo
+  calamp demo --p 5 --matrix-kind binary --report masks.html`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Flags()) },
 	}
@@ -124,11 +126,11 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	ctx, stop := console.Interruptible()
 	defer stop()
 	found, err := d.solveAll(ctx, instance)
-	if err != nil {
+	if found == nil || len(found.answers) == 0 {
 		return err
 	}
 	found.wall = time.Since(start)
-	return d.finish(t, found)
+	return d.finish(t, found, err)
 }
 
 // loadSandals returns the first p images as columns.
@@ -206,8 +208,8 @@ func (d *demo) solveAll(ctx context.Context, in *teacher.Instance) (*findings, e
 	f := &findings{instance: in}
 	for _, task := range tasks {
 		res, err := runSolver(ctx, d.Console, task.name, task.problem, d.solver.Options())
-		if err != nil && ctx.Err() == nil {
-			return nil, &console.Exit{Code: console.WrongUsage, Err: err}
+		if err != nil && (res == nil || ctx.Err() == nil) {
+			return f, &console.Exit{Code: console.WrongUsage, Err: err}
 		}
 		if len(f.answers) == 0 || ctx.Err() == nil {
 			f.answers = append(f.answers, newAnswer(task.name, res, in.Truth))
@@ -227,8 +229,9 @@ func newAnswer(name string, res *calamp.Result, truth calamp.Truth) answer {
 	return a
 }
 
-// finish writes the report and prints the table.
-func (d *demo) finish(t teacher.Teacher, f *findings) error {
+// finish writes the report and prints the table, of what there is when not all
+// could be solved.
+func (d *demo) finish(t teacher.Teacher, f *findings, failed error) error {
 	res := f.blind().res
 	showWarnings(d.Console, res)
 	wrote := d.report != ""
@@ -240,6 +243,9 @@ func (d *demo) finish(t teacher.Teacher, f *findings) error {
 	}
 	if err := d.print(t, f, wrote); err != nil {
 		return err
+	}
+	if failed != nil {
+		return failed
 	}
 	if err := ending(res, &d.solver, false); err != nil {
 		return err
@@ -259,7 +265,7 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 		Result: blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),
 		ImageShape: [2]int{sandalSide, sandalSide},
-		Version:    console.BuildVersion().Version, Command: d.CommandLine(),
+		Version:    facts.BuildVersion().Version, Command: d.CommandLine(),
 	}
 	for _, a := range f.answers[1:] {
 		r.Baselines = append(r.Baselines, report.Baseline{Name: a.name, X: a.res.X, Metrics: a.fields(false)})
@@ -319,12 +325,10 @@ func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
 	if wrote {
 		text.Line("report", "%s", d.report)
 	}
-	out := d.Stdout
 	if d.report == "-" {
-		out = d.Stderr
+		return d.PrintBeside(text.String())
 	}
-	_, err := fmt.Fprint(out, text.String())
-	return err
+	return d.Print(text.String())
 }
 
 // table compares the answers.

@@ -7,10 +7,12 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // runSolver runs the solver with a progress bar.
-func runSolver(ctx context.Context, a *console.Console, what string, p *calamp.Problem, opt *calamp.Options) (*calamp.Result, error) {
+func runSolver(ctx context.Context, a *console.Console, what string, p *calamp.Problem, opt *calamp.Options) (res *calamp.Result, err error) {
+	defer crash.Catch(&err)
 	bar := a.Progress()
 	defer bar.Done()
 	showIterations(bar, opt, what)

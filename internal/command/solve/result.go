@@ -1,7 +1,6 @@
 package solve
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -68,15 +67,13 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	} else if s.out == "" {
 		text.Line("written", "no result: give -o R.npz to keep it")
 	}
-	out := s.Stdout
-	if s.outputs().TakesStdout() {
-		if s.Quiet {
-			return nil
-		}
-		out = s.Stderr
+	switch {
+	case !s.outputs().TakesStdout():
+		return s.Print(text.String())
+	case s.Quiet:
+		return nil
 	}
-	_, err := fmt.Fprint(out, text.String())
-	return err
+	return s.PrintBeside(text.String())
 }
 
 func calibrationLines(s *console.Summary, res *calamp.Result, m option.Model) {

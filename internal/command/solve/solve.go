@@ -17,6 +17,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/report"
@@ -152,7 +153,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	if res.Status != calamp.Cancelled && err != nil {
-		return console.Interruption(ctx, nil, "not all of --compare was done")
+		return console.Interruption(ctx, err, "not all of --compare was done")
 	}
 	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
 }
@@ -224,7 +225,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		if f.path == "" {
 			continue
 		}
-		if e := f.write(); e != nil {
+		if e := guarded(f.write); e != nil {
 			err = errors.Join(err, e)
 		} else if f.path != "-" {
 			written = append(written, f.path)
@@ -241,8 +242,15 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 		Result: res, Truth: data.Truth,
 		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
 		Baselines: others.baselines(),
-		Version:   console.BuildVersion().Version, Command: s.CommandLine(),
+		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
+}
+
+// guarded makes a panic an error: one file that fails does not keep the others
+// from being written.
+func guarded(write func() error) (err error) {
+	defer crash.Catch(&err)
+	return write()
 }
 
 // ending is how a run's status ends the command.

@@ -135,7 +135,9 @@ func (f *drawFigure) draw(e *experiments.Experiment) error {
 	}
 	picture, notes := e.Draw(f.points, rows)
 	for _, note := range notes {
-		fmt.Fprintln(f.Stdout, note)
+		if err := f.Print(note + "\n"); err != nil {
+			return err
+		}
 	}
 	for _, path := range f.out {
 		err := f.Write(path, func(w io.Writer) error { return picture.Write(w, option.PlotFormat(path)) })

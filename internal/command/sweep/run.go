@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/sweep"
 	"github.com/calamp/calamp/sweep/queue"
@@ -46,8 +48,8 @@ func sweepRunCommand(a *console.Console) *cobra.Command {
 		Short: "Run the points of a sweep that have no row yet",
 		Long: `Run the points of a sweep that have no row yet. A point that fails becomes a row
 with the class of its error, and ends nothing; the exit code is then 1. Ctrl-C,
-SIGTERM and USR1 finish the points under way, write them, and exit with 130; the
-same command goes on from there.
+SIGTERM, SIGHUP and USR1 finish the points under way, write them, and exit with
+130; the same command goes on from there.
 
 Several processes can share a sweep. With --shard i/n each takes its part, and
 they need a common folder only; auto asks Slurm, Kubernetes or Open MPI which
@@ -181,12 +183,18 @@ func (s *sweepRun) queued(ctx context.Context, points []sweep.Point) error {
 	if n := s.localWorkers(); n > 0 {
 		w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n}
 		busy.Go(func() {
-			if err := w.Run(working); err != nil && working.Err() == nil {
+			if err := runWorker(working, w); err != nil && working.Err() == nil {
 				s.Warn("the workers of this process ended: %v", err)
 			}
 		})
 	}
 	return q.Run(ctx, job, finish)
+}
+
+// runWorker makes a panic an error: a goroutine's panic would end the process.
+func runWorker(ctx context.Context, w *queue.Worker) (err error) {
+	defer crash.Catch(&err)
+	return w.Run(ctx)
 }
 
 // localWorkers is how many points this process runs itself: with a server of
@@ -213,14 +221,15 @@ func (s *sweepRun) batch(ctx context.Context, points []sweep.Point) (int, error)
 func (s *sweepRun) openQueue(ctx context.Context) (q *queue.Queue, closeAll func() error, err error) {
 	var b *intake.Broker
 	if s.nats.Address == option.Embedded {
-		e, err := intake.StartEmbedded(filepath.Join(s.data, "jetstream"), s.nats.Listen)
+		e, err := s.nats.Embed(intake.EmbeddedOptions{Folder: filepath.Join(s.data, "jetstream"), Shared: true})
 		if err != nil {
 			return nil, nil, err
 		}
-		s.Note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s", e.URL())
+		s.Note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s --nats-token @%s",
+			e.URL(), cmp.Or(e.TokenFile(), "FILE"))
 		b, closeAll = e.Broker, e.Close
 	} else {
-		if b, err = intake.Connect(s.nats.Address, s.nats.Credentials); err != nil {
+		if b, err = s.nats.Connect(); err != nil {
 			return nil, nil, err
 		}
 		closeAll = b.Close
@@ -248,8 +257,9 @@ func sweepWorkerCommand(a *console.Console) *cobra.Command {
 Ctrl-C or SIGTERM: then the points under way are finished and handed in, and the
 exit code is 0. Workers join and leave as they like; the points of one that is
 killed go to another one.`,
-		Args: console.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return s.run() },
+		Example: `  calamp sweep worker --nats nats://queue.example.org:4222 --workers 8 --idle 10m`,
+		Args:    console.NoArguments,
+		RunE:    func(*cobra.Command, []string) error { return s.run() },
 	}
 	s.nats.Register(cmd.Flags(), handOut)
 	option.Workers(cmd.Flags(), &s.workers, "points at a time")
@@ -263,7 +273,7 @@ func (s *sweepWorker) run() error {
 	}
 	ctx, stop := console.Orderly()
 	defer stop()
-	b, err := intake.Connect(s.nats.Address, s.nats.Credentials)
+	b, err := s.nats.Connect()
 	if err != nil {
 		return err
 	}
@@ -276,7 +286,7 @@ func (s *sweepWorker) run() error {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	s.Note("%d workers at %s", n, s.nats.Address)
+	s.Note("%d workers at %s", n, intake.Redact(s.nats.Address))
 	done := 0
 	w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n, Idle: s.idle, Each: func(sweep.Row) { done++ }}
 	err = w.Run(ctx)

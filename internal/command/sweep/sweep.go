@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/sweep"
 )
@@ -37,6 +38,8 @@ anything, and merged into one table that does not depend on who ran what.
 
 Rows are kept in a folder, SPEC without its .toml unless --data says otherwise.
 docs/sweeps.md has the keys of a spec and recipes for clusters.`,
+		Example: `  calamp sweep plan phase.toml
+  calamp sweep run phase.toml && calamp sweep merge phase.toml -o phase.csv`,
 		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			return console.Usage("sweep needs to know what to do").WithHint("calamp sweep plan, run, status, merge, worker or slurm")
@@ -112,7 +115,7 @@ func (g *grid) rows() (sweep.Rows, error) {
 
 // stamp is what rows of this process say of their origin.
 func stamp() sweep.Stamp {
-	v := console.BuildVersion()
+	v := facts.BuildVersion()
 	text := v.Version
 	if v.Revision != "" {
 		text += " " + v.Revision[:min(len(v.Revision), 12)]
@@ -138,8 +141,9 @@ func sweepPlanCommand(a *console.Console) *cobra.Command {
 		Short: "Print the number of points, the memory, and an estimate of the time",
 		Long: `Print the number of points, the memory that the largest one needs, and an
 estimate of the time, from a few points that are run to see how long they take.`,
-		Args: oneSpec,
-		RunE: func(_ *cobra.Command, args []string) error { return s.run(args[0]) },
+		Example: `  calamp sweep plan phase.toml --probe 1m`,
+		Args:    oneSpec,
+		RunE:    func(_ *cobra.Command, args []string) error { return s.run(args[0]) },
 	}
 	s.register(cmd.Flags())
 	cmd.Flags().DurationVar(&s.budget, "probe", 20*time.Second, "time to spend on probes, about")
@@ -178,9 +182,8 @@ func (s *sweepPlan) run(path string) error {
 	for _, part := range plan.Parts {
 		text.Line(string(part.Algorithm), "%d points, about %v of work", part.Points, rough(part.Work))
 	}
-	text.Line("in all", "about %v on one core, from %d probes", rough(plan.Work), len(plan.Probes))
-	_, err = fmt.Fprint(s.Stdout, text.String())
-	return err
+	text.Line("in all", "about %v, one point at a time, from %d probes", rough(plan.Work), len(plan.Probes))
+	return s.Print(text.String())
 }
 
 // rough is a duration without digits that nobody needs.
@@ -204,8 +207,10 @@ func sweepStatusCommand(a *console.Console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status SPEC.toml",
 		Short: "Print how many points are done, how many failed, and the time left",
-		Args:  oneSpec,
-		RunE:  func(_ *cobra.Command, args []string) error { return s.run(args[0]) },
+		Example: `  calamp sweep status phase.toml
+  calamp sweep status phase.toml --json`,
+		Args: oneSpec,
+		RunE: func(_ *cobra.Command, args []string) error { return s.run(args[0]) },
 	}
 	s.register(cmd.Flags())
 	option.JSON(cmd.Flags(), &s.json, "the text")
@@ -238,8 +243,7 @@ func (s *sweepStatus) run(path string) error {
 	if p.Done < p.Points && p.Rate > 0 {
 		text.Line("left", "about %v at that rate", rough(p.Left))
 	}
-	_, err = fmt.Fprint(s.Stdout, text.String())
-	return err
+	return s.Print(text.String())
 }
 
 // classes lists failures, as in "3: panic 1, timeout 2".
@@ -268,6 +272,8 @@ grid; where trajectories or several samples are recorded, one for each of their
 moments. A point that failed has a line with the class of its error. The bytes
 do not depend on workers, shards or resumptions. When, where and how long is
 left out therefore, unless --runs asks for it.`,
+		Example: `  calamp sweep merge phase.toml -o phase.csv
+  calamp sweep merge phase.toml --runs`,
 		Args: oneSpec,
 		RunE: func(_ *cobra.Command, args []string) error { return s.run(args[0]) },
 	}
@@ -288,7 +294,12 @@ func (s *sweepMerge) run(path string) error {
 	if err != nil {
 		return err
 	}
-	if n := len(rows.Missing(s.points, false)); n > 0 {
+	n := len(rows.Missing(s.points, false))
+	if n == len(s.points) {
+		e := &console.Exit{Code: console.Failed, Err: fmt.Errorf("none of the %d points has a row in %s: there is nothing to merge", n, s.data)}
+		return e.WithHint("calamp sweep run %s runs them; --data names another folder", path)
+	}
+	if n > 0 {
 		s.Warn("%d of %d points have not been run, and are not in the table", n, len(s.points))
 	}
 	return s.Write(s.out, func(w io.Writer) error {

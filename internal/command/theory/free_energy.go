@@ -291,7 +291,7 @@ func (f *freeEnergy) runMismatched(ctx context.Context) error {
 		text.Line("errors", "mse_x %v, mse_s %v", o.MSEX, o.MSES)
 		text.Line("overlaps", "%s", namedNumbers("q", at.Q, "m", at.M, "q12", at.Q12))
 		text.Line("conjugates", "%s", namedNumbers("q_hat", at.QHat, "m_hat", at.MHat, "q12_hat", at.Q12Hat))
-		_, err = fmt.Fprint(f.Stdout, text.String())
+		err = f.Print(text.String())
 	}
 	if err == nil && !ok {
 		err = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("state evolution had not converged: the potential is that of its last iteration")}

@@ -66,6 +66,8 @@ common factor.`
 func seMode(a *console.Console, online bool) *cobra.Command {
 	s := &se{theory: newTheory(a), online: online, iterations: 50, tol: 1e-8, sensors: 100000}
 	name, what, index, signals := "offline", "all signals at once", "iteration", "signals, P"
+	example := `  calamp se offline --alpha 0.6 --p 2 --density 0.2 --noise-var 1e-8 --plot SE.svg
+  calamp se offline --alpha 0.6 --p 2 --assume-density 0.3 --fixed-point`
 	long := `Predict cal-AMP on all signals at once. The columns of --csv are
 
   iteration,mse_x,m_hat,mse_s
@@ -76,6 +78,7 @@ estimate of the error of every number.
 	if online {
 		name, what, index, signals = "online", "one signal after the other", "sample", "samples, one after the other"
 		s.iterations, s.tol = 200, 1e-6
+		example = `  calamp se online --alpha 0.6 --p 10 --density 0.2 --noise-var 1e-8 --csv`
 		long = `Predict online cal-AMP: signals come one after the other, and each inherits what
 the ones before taught of the gains. The columns of --csv are
 
@@ -87,11 +90,12 @@ method: --json has standard errors.
 `
 	}
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: "Predict cal-AMP on " + what,
-		Long:  long + fmt.Sprintf(seAbout, index),
-		Args:  console.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
+		Use:     name,
+		Short:   "Predict cal-AMP on " + what,
+		Long:    long + fmt.Sprintf(seAbout, index),
+		Example: example,
+		Args:    console.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
 	s.registerSize(flags, signals)

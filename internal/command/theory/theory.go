@@ -171,8 +171,7 @@ func (t *theory) writeAll(list console.Table, fig func() figure.Figure, object a
 	if err := list.Text(t.Stdout); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(t.Stdout, more)
-	return err
+	return t.Print(more)
 }
 
 // written names the files, for JSON.

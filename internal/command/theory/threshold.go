@@ -16,6 +16,7 @@ import (
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/replica"
 )
@@ -130,13 +131,17 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	t.noteAssumptions(flags)
 	densities := t.densities.list(t.truth.Density)
 	list, err := t.compute(ctx, densities)
-	if err != nil && ctx.Err() == nil {
+	_, bug := errors.AsType[*crash.Error](err)
+	if err != nil && ctx.Err() == nil && (!bug || len(list) == 0) {
 		return &console.Exit{Code: console.WrongUsage, Err: err}
 	}
-	if ctx.Err() != nil && len(list) == 0 {
-		return console.Interruption(ctx, nil, "nothing to write yet")
+	if err != nil && len(list) == 0 {
+		return console.Interruption(ctx, err, "nothing to write yet")
 	}
 	if err := t.writeAll(t.table(list), func() figure.Figure { return t.figure(list) }, t.object(list), ""); err != nil {
+		return err
+	}
+	if bug {
 		return err
 	}
 	return console.Interruption(ctx, nil, fmt.Sprintf("%d of %d densities done", len(list), len(densities)))
@@ -164,6 +169,7 @@ func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits,
 }
 
 func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
+	defer crash.Catch(&err)
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}

@@ -1,0 +1,68 @@
+package stream
+
+import (
+	"github.com/calamp/calamp/online"
+)
+
+// Tally counts what happened to the samples. The zero value is ready.
+type Tally struct {
+	// Unconverged says which samples count as not converged; nil for none.
+	Unconverged func(e *online.Estimate) bool
+
+	Samples, Committed  int
+	Rejected            map[string]int // by reason
+	Refused             int            // were no samples
+	Duplicates, Skipped int
+	NotConverged        int
+	Iterations          int
+
+	solving, saving quantiles
+}
+
+// Put counts.
+func (t *Tally) Put(e *Event) error {
+	switch e.Fate {
+	case Refused:
+		t.Refused++
+	case Duplicate:
+		t.Duplicates++
+	case Skipped:
+		t.Skipped++
+	default:
+		t.sample(e)
+	}
+	return nil
+}
+
+func (t *Tally) sample(e *Event) {
+	t.Samples++
+	t.Iterations += e.Estimate.Iterations
+	t.solving.add(e.Solving)
+	t.saving.add(e.Saving)
+	if e.Estimate.Committed {
+		t.Committed++
+	} else {
+		if t.Rejected == nil {
+			t.Rejected = map[string]int{}
+		}
+		t.Rejected[e.Estimate.Reject.String()]++
+	}
+	if t.Unconverged != nil && t.Unconverged(e.Estimate) {
+		t.NotConverged++
+	}
+}
+
+// Percentiles are the median and the 99th percentile of durations, in
+// milliseconds.
+type Percentiles struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+// Solving is how long samples took to be solved.
+func (t *Tally) Solving() Percentiles { return t.solving.percentiles() }
+
+// Saving is how long they took to be published, committed and acknowledged.
+func (t *Tally) Saving() Percentiles { return t.saving.percentiles() }
+
+func (q *quantiles) percentiles() Percentiles { return Percentiles{q.at(0.5), q.at(0.99)} }
