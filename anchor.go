@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/calamp/calamp/channel"
@@ -132,8 +133,10 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 		return
 	}
 	signals, sensors := res.Prior, res.Channel
+	keep := r.untouched(res, d)
 	res.rescale(math.Exp(s.ScaleMean))
-	if !s.ScaleLearned {
+	keep()
+	if !s.ScaleLearned || reflect.TypeOf(res.Prior) != reflect.TypeOf(signals) { // a type of the user's own stays
 		res.Prior = signals
 	}
 	if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise {
@@ -146,6 +149,30 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 		res.Channel = known.WithCalibration(told.Bounding(known.Calibration()))
 	case !r.opt.Learn.Range:
 		res.Channel = known.WithCalibration(channel.CalibrationOf(sensors))
+	}
+}
+
+// untouched returns what brings back the entries and sensors of which the readings say
+// nothing: where they lie was told, and no scale moves it.
+func (r *run) untouched(res *Result, d *diagnosis.Run) (keep func()) {
+	var restore []func()
+	s := r.state()
+	for j, sigma := range s.Sigma {
+		if i, k := j%s.N, j/s.N; math.IsInf(sigma, 1) && !s.ScaleLearned {
+			x, xVar := res.X.At(i, k), res.XVar.At(i, k)
+			restore = append(restore, func() { res.X.Set(i, k, x); res.XVar.Set(i, k, xVar) })
+		}
+	}
+	for mu, calibration := range res.S {
+		c, sVar := res.Calibration, res.SVar[mu]
+		if c.Prior.Information(c.Of(mu)) == 0 && d.Told() == nil {
+			restore = append(restore, func() { res.S[mu], res.SVar[mu], res.Gain[mu] = calibration, sVar, 1/calibration })
+		}
+	}
+	return func() {
+		for _, f := range restore {
+			f()
+		}
 	}
 }
 

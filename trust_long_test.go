@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -78,6 +79,7 @@ func (g gainKind) spread(in *teacher.Instance, seed uint64) {
 // trust is what a run stated, against the truth.
 type trust struct {
 	learned, settled  bool
+	warned            bool // of anything
 	t, sd, z, covered float64
 	mse               float64
 	wrong             int // healthy sensors that were called broken
@@ -90,7 +92,7 @@ func trustOf(t testing.TB, p *calamp.Problem, truth calamp.Truth) trust {
 	}
 	score := calamp.Score(res.X, res.S, truth)
 	out := trust{
-		learned: warned(res, calamp.RangeNotFilled), settled: res.Status == calamp.Converged,
+		learned: warned(res, calamp.RangeNotFilled), warned: len(res.Warnings) > 0, settled: res.Status == calamp.Converged,
 		t: math.Log(score.Scale), sd: res.ScaleSD, mse: score.XMSEScaled, wrong: len(res.BrokenSensors),
 	}
 	out.z = out.t / out.sd
@@ -164,8 +166,7 @@ func TestLongTrustRange(t *testing.T) {
 	count := seedCount(10)
 	deltas, signals := []float64{1e-4, 1e-6, 1e-8}, []int{2, 6, 10}
 	cells := len(deltas) * len(signals)
-	fmt.Println("| gains | told | learned | z² | largest z | rms t | median sd | coverage of s | least | error of x |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
+	table := tables.New(t, "", "gains", "told", "learned", "warned", "z²", "largest z", "rms t", "median sd", "coverage of s", "least", "error of x")
 	for _, kind := range gainKinds {
 		var exact trusts
 		for _, wide := range []float64{1, 1.2, 2, 10, 0.7} {
@@ -203,8 +204,8 @@ func TestLongTrustRange(t *testing.T) {
 			}
 			sds := runs.sorted(func(r trust) float64 { return r.sd })
 			ratios := ratio.sorted(func(r trust) float64 { return r.mse })
-			fmt.Printf("| %s | %g× | %d of %d | %.2f | %.1f | %.1e | %.1e | %.3f | %.3f | %.2f |\n", kind.name, wide,
-				runs.count(func(r trust) bool { return r.learned }), len(runs), z*z, worst,
+			table.Row("| %s | %g× | %d of %d | %d | %.2f | %.1f | %.1e | %.1e | %.3f | %.3f | %.2f |", kind.name, wide,
+				runs.count(func(r trust) bool { return r.learned }), len(runs), runs.count(func(r trust) bool { return r.warned }), z*z, worst,
 				runs.rms(func(r trust) float64 { return r.t }), sds[len(sds)/2], covered, leastCell, ratios[len(ratios)/2])
 			if lost := runs.count(func(r trust) bool { return !r.settled }); lost > 0 {
 				t.Errorf("%s, %g×: %d runs did not converge", kind.name, wide, lost)
@@ -224,8 +225,7 @@ func TestLongTrustRange(t *testing.T) {
 func TestLongTrustHealthy(t *testing.T) {
 	longOnly(t)
 	count := seedCount(20)
-	fmt.Println("| range | P | Δ | called broken | range not believed | z² | coverage of s |")
-	fmt.Println("|---|---|---|---|---|---|---|")
+	table := tables.New(t, "", "range", "P", "Δ", "called broken", "range not believed", "z²", "coverage of s")
 	var all trusts
 	sensors := 0
 	for _, half := range []float64{0.05, 0.2, 0.5} {
@@ -245,7 +245,7 @@ func TestLongTrustHealthy(t *testing.T) {
 				})
 				wrong := int(math.Round(float64(count) * runs.mean(func(r trust) float64 { return float64(r.wrong) })))
 				z := runs.rms(func(r trust) float64 { return r.z })
-				fmt.Printf("| [%g, %g] | %d | %g | %d | %d | %.2f | %.3f |\n", 1-half, 1+half, p, delta, wrong,
+				table.Row("| [%g, %g] | %d | %g | %d | %d | %.2f | %.3f |", 1-half, 1+half, p, delta, wrong,
 					runs.count(func(r trust) bool { return r.learned }), z*z, runs.mean(func(r trust) float64 { return r.covered }))
 				all = append(all, runs...)
 				sensors += count * te.M
@@ -256,7 +256,7 @@ func TestLongTrustHealthy(t *testing.T) {
 	z := all.rms(func(r trust) float64 { return r.z })
 	alarms := all.count(func(r trust) bool { return r.learned })
 	zs := all.sorted(func(r trust) float64 { return math.Abs(r.z) })
-	fmt.Printf("| all | | | %.0f of %d | %d of %d | %.2f (largest z %.1f) | %.3f |\n", wrong, sensors, alarms, len(all), z*z, zs[len(zs)-1],
+	table.Row("| all | | | %.0f of %d | %d of %d | %.2f (largest z %.1f) | %.3f |", wrong, sensors, alarms, len(all), z*z, zs[len(zs)-1],
 		all.mean(func(r trust) float64 { return r.covered }))
 	if wrong > 1e-4*float64(sensors) || alarms > 0 || zs[len(zs)-1] > 4 {
 		t.Errorf("%.0f of %d healthy sensors called broken, %d ranges not believed, largest z %.1f", wrong, sensors, alarms, zs[len(zs)-1])

@@ -52,8 +52,9 @@ func (p GainPrior) Fills() error {
 // minus the same for l = Lo, h = Hi, with each q̃ (see [Gain]) taken as the Gaussian
 // around its mode. For M sharp s that are uniform on the range, the part that they
 // cover is Beta(M-1, 2), so that the maximum over l and h is above x with probability
-// (1+x)e^{-x}, whatever M; blur makes it smaller. Sensors for which omit, nil or one
-// value a sensor, is true do not count.
+// (1+x)e^{-x}, whatever M; blur makes it smaller. Where the typical s is not known well
+// enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
+// a sensor, is true do not count.
 func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 	all, blur := GainPrior{}.peaks(stats, omit)
 	if len(all) < leastFilled || !(blur < blurred*(p.Hi-p.Lo)) {
@@ -65,6 +66,10 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 		}
 		return 1
 	})
+	margin := 0.5 * (p.Hi - p.Lo)
+	if middle := all[len(all)/2].mode; !(middle > p.Lo-margin && middle < p.Hi+margin) {
+		return 0 // it is the signals' power that is contradicted
+	}
 	least := -math.Log(p.Hi-p.Lo) - outlierCost
 	told := all.floored(p.Lo, p.Hi, least)
 	mean, variance := all.normal(all.typical())

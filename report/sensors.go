@@ -178,7 +178,7 @@ func (r *Report) standardisedErrors() plot {
 	}
 	caption := "After fitting the common scale."
 	if len(errs) > 0 {
-		caption = fmt.Sprintf("After fitting the common scale. The 95\u202f%% intervals hold the truth for %s\u202f%% of the sensors.",
+		caption = fmt.Sprintf("After fitting the common scale. The 95\u202f%% intervals at a fixed scale (s_rel_lo, s_rel_hi in the file) hold the truth for %s\u202f%% of the sensors.",
 			digits(100*float64(inside)/float64(len(errs)), 3))
 	}
 	return standardised("Are the error bars right?", caption, "error of ŝ / sd(s)", "sensors", errs)

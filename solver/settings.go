@@ -40,7 +40,8 @@ type Settings struct {
 
 	// ScaleAtPeak reports signals and s at the global scale that maximises its evidence,
 	// where the iteration has put it. The default reports them at the mean of the
-	// scale's density, which at small noise is up to half its width away.
+	// scale's density, which at small noise is up to half its width away; a run of
+	// exactly MaxIter iterations (Tol < 0) is reported as it is.
 	ScaleAtPeak bool `toml:"-" json:"-"`
 
 	// Variance uses the squared entries of W (Exact, the default), or their

@@ -11,6 +11,10 @@ const (
 	// may be a ramp that ends in a cliff.
 	placedCells = 200
 
+	// unknown is the standard deviation of the scale's logarithm above which nothing is
+	// known of the scale, and nothing is gained by moving it.
+	unknown = 0.5
+
 	// falseBounds is how many sensors must be outside the told bounds, wherever the
 	// scale is, for the bounds to be false.
 	falseBounds = 2
@@ -32,7 +36,9 @@ func (s *Solver) placeScale() (mean, sd float64) {
 		return s.State.learnedScale(nil)
 	}
 	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak {
-		return s.scaleEvidence().moments()
+		if mean, sd = s.scaleEvidence().moments(); sd < unknown { // false for a NaN
+			return mean, sd
+		}
 	}
 	return 0, s.ScaleSD()
 }
@@ -43,11 +49,7 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 	for range 2 {
 		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
 	}
-	mean, sd = newScaleGrid(s, lo, hi, placedCells).moments()
-	if math.IsNaN(mean) || math.IsNaN(sd) {
-		return 0, scaleReach
-	}
-	return mean, sd
+	return newScaleGrid(s, lo, hi, placedCells).moments()
 }
 
 // learnedScale is the same where the distribution of s was learned. Then its ends hold
@@ -110,7 +112,10 @@ func (d *learnedDensity) moments() (mean, sd float64) {
 		d.told = nil
 		grid, _ = d.grid()
 	}
-	return grid.moments()
+	if mean, sd = grid.moments(); math.IsNaN(mean) || math.IsNaN(sd) {
+		return 0, scaleReach // the numbers are beyond double precision: nothing is known
+	}
+	return mean, sd
 }
 
 // grid holds the density where its mass is, and how many sensors are outside the bounds

@@ -265,7 +265,9 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 	return true, "every few iterations", nil
 }
 
-func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{atPeak: b.ScaleAtPeak}, nil }
+func (b *planner) makeScaleStep(*Solver) (Part, error) {
+	return &scaleStep{atPeak: b.ScaleAtPeak || b.Tol < 0}, nil
+}
 
 func (b *planner) faults() (on bool, why string, err error) {
 	f, ok := b.Model.Channel.(channel.Contaminated)

@@ -15,6 +15,10 @@ const (
 	// believed. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
 	Contradicted = 10
+
+	// nearRange is how far outside the range, relative to its width, gains may be for the
+	// range to be too narrow, rather than the sensors broken.
+	nearRange = 0.5
 )
 
 // RangeTest looks, when a run first comes to rest, whether the gains fill the range that
@@ -77,13 +81,18 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	return Disturbed
 }
 
-// strangers tells which sensors say nothing of the others' gains: those whose readings
-// no gain explains. One that was called broken because its gain is out of the range
-// does say something.
+// strangers tells which sensors say nothing of the others' gains: broken ones. But one
+// whose readings some gain near the range explains may have been called broken because
+// the range is too narrow.
 func (s *State) strangers() []bool {
+	lo, hi := s.calibration.Range()
+	margin := nearRange * (hi - lo)
 	omit := s.outOfOrder()
 	for mu, broken := range omit {
-		omit[mu] = broken && !s.consistent(mu)
+		if broken && s.consistent(mu) {
+			fit := s.calibration.Fit(s.Of(s.Stats, mu))
+			omit[mu] = fit < lo-margin || fit > hi+margin
+		}
 	}
 	return omit
 }

@@ -39,7 +39,10 @@ ranks, flat when the posterior is right (simulation-based calibration).
 
 x and s are compared at the true global scale, which the readings do not give.
 "s raw" is s as it is, with intervals widened by the scale's own uncertainty, and
-"scale" that uncertainty alone: one number a problem. Errors are standard errors
+"scale" that uncertainty alone: one number a problem. They are s_lo, s_hi in a
+result file, and "s" is s_rel_lo, s_rel_hi. The solver looks for broken sensors, as
+calamp solve does (--faulty off: it does not), and can be told a range of s that is
+not the true one (--told-s-range). Errors are standard errors
 over the problems. Runs that do not converge say so, and are left out.`,
 		Example: `  calamp check-calibration --n 500 --alpha 0.8 --p 5 --noise-var 1e-4 --plot ranks.svg`,
 		Args:    console.NoArguments,

@@ -53,7 +53,9 @@ is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
 reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
 The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
-scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s. The
+scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
+s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
+included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
 flags, and scale_sd says how well, or from --anchor.
 
