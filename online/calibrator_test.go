@@ -168,7 +168,9 @@ func TestFirstSampleIsTheOfflineSolution(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := s.calibrator(t, &opt)
 			est := absorb(t, c, s.sample(0))
-			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{Settings: opt.Settings})
+			settings := opt.Settings
+			settings.ScaleAtPeak = true // where a stream is, too
+			res, err := calamp.Solve(t.Context(), s.Problem(s.Instance), &calamp.Options{Settings: settings})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // measured is signals seen by calibrated sensors, as plain matrices.
@@ -98,7 +99,7 @@ func TestOneBatchIsTheOrdinarySolution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: y, Prior: sparse, Channel: ch}, nil)
+		want, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: y, Prior: sparse, Channel: ch}, &calamp.Options{Settings: solver.Settings{ScaleAtPeak: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

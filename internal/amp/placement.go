@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 )
@@ -35,12 +36,17 @@ func (s *Solver) placeScale() (mean, sd float64) {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
-	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak {
+	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak && s.atRest() {
 		if mean, sd = s.scaleEvidence().moments(); sd < unknown { // false for a NaN
 			return mean, sd
 		}
 	}
 	return 0, s.ScaleSD()
+}
+
+// atRest reports whether the latest run ended with every signal settled.
+func (s *Solver) atRest() bool {
+	return !slices.ContainsFunc(s.Settled, func(n int) bool { return n < SettledFor })
 }
 
 // moments are the mean and standard deviation of t under e^Φ (see [scaleEvidence.spread]).

@@ -11,6 +11,9 @@ const (
 	testedAt  = 100
 	testEvery = 50
 
+	// learnAtMost is for how many iterations the distribution of s is learned.
+	learnAtMost = 200
+
 	// Contradicted is the logarithm of a likelihood ratio above which a told range is not
 	// believed. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
@@ -31,19 +34,26 @@ type RangeTest struct {
 	Rejected bool    // the distribution of s is learned
 	LogRatio float64 // how much likelier another distribution is, once tested
 
+	since    int  // iteration at which it was rejected
+	learned  bool // and is no longer learned
 	insist   bool // on learning, whatever the test says
 	tested   bool // at rest
 	learning Learning
 }
 
 // Begin implements [Part].
-func (p *RangeTest) Begin(*Solver) { p.tested, p.Rejected, p.LogRatio = false, false, 0 }
+func (p *RangeTest) Begin(*Solver) {
+	p.tested, p.Rejected, p.learned, p.LogRatio = false, false, false, 0
+}
 
 // After implements [Part]. With a distribution that is learned the scale is a
 // convention until the end (see [Solver.Report]).
 func (p *RangeTest) After(s *Solver, l *Line) Verdict {
-	if p.Rejected {
-		return max(freeScale{}.After(s, l), p.learning.After(s, l))
+	switch {
+	case p.Rejected && !p.learned:
+		return p.learn(s, l)
+	case p.Rejected:
+		return GoOn
 	}
 	if p.tested || l.Index < testedAt || l.Index%testEvery != 0 {
 		return GoOn
@@ -52,6 +62,19 @@ func (p *RangeTest) After(s *Solver, l *Line) Verdict {
 		return Disturbed // the test waits for what that changes
 	}
 	return p.test(s)
+}
+
+// learn moves the distribution of s, and takes back what a step changed of the scale alone.
+// Where that goes on for too long, since the one keeps moving the other a little, the run
+// ends with the distribution as it then is, and the scale where that holds it.
+func (p *RangeTest) learn(s *Solver, l *Line) Verdict {
+	if p.learned = l.Index >= p.since+learnAtMost; p.learned {
+		if step, ok := PartOf[*scaleStep](s); ok {
+			step.off, step.placed = false, false
+		}
+		return Disturbed
+	}
+	return max(freeScale{}.After(s, l), p.learning.After(s, l))
 }
 
 // AtRest implements [Part].
@@ -69,7 +92,7 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
 		return GoOn
 	}
-	p.Rejected = true
+	p.Rejected, p.since = true, s.Iterations
 	if step, ok := PartOf[*scaleStep](s); ok {
 		step.off = true
 	}
