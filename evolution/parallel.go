@@ -9,8 +9,7 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// parallel calls f(0) … f(n-1) on all processors; results must not depend on the
-// order.
+// parallel calls f(0) … f(n-1) on all processors, in no particular order.
 func parallel(n int, f func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
