@@ -185,7 +185,7 @@ type border struct {
 	size       float64 // root mean square of W - γ1ᵀ - 1cᵀ
 	rowsUnit   float64 // t/rowsUnit is the further entry
 	columnUnit float64 // u/columnUnit
-	columnRow  float64 // the further row of u is c times this, over columnUnit
+	columnRow  float64 // the further row that defines u is c times this
 }
 
 func newBorder(w Matrix) (*border, error) {

@@ -231,9 +231,9 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 		shapes := s.group(i)[i%vector.Lanes:]
 		halfTau, left, right := 0.5*s.tau[i], shapes[vector.ShapeLeft*vector.Lanes], shapes[vector.ShapeRight*vector.Lanes]
 		if r < hermiteRules {
-			// The Hermite rule's own Gaussian stands for the whole quadratic part of the
-			// exponent, that of the logarithm included. The sum below adds that part of
-			// the logarithm, so it is taken off here.
+			// The Gaussian of the Hermite rule stands for the whole quadratic part of the
+			// exponent. GainIntegrals still adds the quadratic part of the logarithm,
+			// which therefore is taken off here.
 			halfTau, right = -0.5*shapes[vector.ShapeCurvature*vector.Lanes], shapes[vector.ShapeWidth*vector.Lanes]
 			left = -right
 		}
