@@ -1,8 +1,8 @@
-// Package coverage checks whether stated uncertainties hold, by simulation-based
-// calibration: it draws problems from a model, solves them, and counts where the truth
-// lies in the posteriors (Talts, Betancourt, Simpson, Vehtari, Gelman 2018,
-// "Validating Bayesian inference algorithms with simulation-based calibration"). It
-// knows problems, results and truths, and nothing of how they are solved.
+// Package coverage checks whether stated uncertainties hold: it knows truths and
+// results, and nothing of how a result comes about. By simulation-based calibration, it
+// draws problems from a model, solves them, and counts where the truth lies in the
+// posteriors (Talts, Betancourt, Simpson, Vehtari, Gelman 2018, "Validating Bayesian
+// inference algorithms with simulation-based calibration").
 package coverage
 
 import (

@@ -1,5 +1,5 @@
-// Package dataset reads and writes problems and results: numpy's .npz and .npy, and
-// CSV for readings. It knows files and shapes, and nothing of solving.
+// Package dataset reads and writes problems and results, in numpy's .npz and .npy and
+// readings also in CSV: it knows files and shapes, and nothing of solving.
 //
 // A problem is a .npz with
 //

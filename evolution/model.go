@@ -1,7 +1,7 @@
-// Package evolution predicts, by state evolution, the errors that cal-AMP reaches
-// after every iteration, before any reading is taken. It knows priors, channels and
-// the limit of large N, and nothing of the solver or of any particular W: that the
-// two agree is a test of both (docs/theory.md).
+// Package evolution predicts the errors of cal-AMP, iteration by iteration, before any
+// reading is taken: it knows priors, channels and the limit of large N, and nothing of
+// the solver or of any particular W. The method is state evolution; that it agrees with
+// the solver is a test of both (docs/theory.md).
 package evolution
 
 import (

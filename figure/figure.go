@@ -1,7 +1,7 @@
-// Package figure draws plots for reports and papers from a short description:
-// lines with bands, points with error bars, stems, bars and heat maps, on linear
-// or log axes, alone or as small multiples, as SVG, PNG or PDF. It knows numbers and
-// labels, and nothing of where they come from.
+// Package figure draws plots for reports and papers: it knows numbers and labels, and
+// nothing of where they come from. From a short description it draws lines with bands,
+// points with error bars, stems, bars and heat maps, on linear or log axes, alone or as
+// small multiples, as SVG, PNG or PDF.
 //
 //	fig := figure.Figure{
 //		X:      figure.Axis{Label: "iteration"},

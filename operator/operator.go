@@ -1,7 +1,7 @@
-// Package operator holds measurement matrices W (M×N). It knows their entries, their
-// means and their spectrum, and how to multiply with them; it knows nothing of signals,
-// sensors and iterations. Solvers ask one thing of every matrix: a sweep, which does
-// the linear algebra of one iteration in one pass.
+// Package operator holds measurement matrices W (M×N): it knows how to multiply with
+// them, their entries, means and spectrum, and nothing of priors, channels and
+// iterations. Solvers ask one thing of every matrix: a sweep, which does the linear
+// algebra of one iteration in one pass.
 //
 // Everything else that a matrix can do is an interface of its own, which a caller asks
 // for: [Squares], [Matrix], [Rounder], [Streamed]. A new kind of matrix, such as a fast

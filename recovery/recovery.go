@@ -1,7 +1,7 @@
 // Package recovery knows how many measurements exact recovery of noiseless signals
-// takes, as a multiple α = M/N of the signals' length: with known gains, and at the
-// very least with unknown ones. It knows nothing of noise and of the gains' law,
-// which package evolution takes into account.
+// takes, and nothing of noise and of how gains are distributed, which package evolution
+// takes into account. The number is given as α = M/N, a multiple of the signals' length:
+// for known gains, and as a lower bound for unknown ones.
 package recovery
 
 import (

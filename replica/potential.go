@@ -1,7 +1,7 @@
-// Package replica computes what any method could reach: the replica-symmetric free
-// energy of blind calibration, its stationary points, the information in the
-// readings, and the information-theoretic threshold. It knows the averages of package
-// evolution, and no algorithm.
+// Package replica computes what any method could reach: it knows the free energy of
+// blind calibration, which it makes of averages of package evolution, and no algorithm.
+// From the replica-symmetric free energy follow its stationary points, the information
+// in the readings and the information-theoretic threshold.
 package replica
 
 import (

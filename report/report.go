@@ -1,7 +1,7 @@
-// Package report writes what a run found as one HTML file: a verdict in a
-// sentence, the warnings, the signals as pictures or stems, how the run
-// converged, the calibration with its error bars, and the sensors to look at. It knows
-// results, and nothing of how they were computed.
+// Package report writes what a run found as one HTML file: it knows results, and
+// nothing of how they were computed. The page has a verdict in a sentence, the warnings,
+// the signals as pictures or stems, how the run converged, the calibration with its
+// error bars, and the sensors to look at.
 //
 // The file holds everything it shows, needs no script and asks for nothing from
 // anywhere. It follows the reader's light or dark theme, and can be printed.

@@ -1,7 +1,7 @@
-// Package cholesky solves small symmetric positive definite systems in the
-// caller's memory. It knows matrices as slices of numbers and nothing of where they
-// come from. It never allocates, since an iteration with full covariances solves such
-// a system for every sensor, and for every support of every entry.
+// Package cholesky solves small symmetric positive definite systems in the caller's
+// memory: it knows matrices as slices of numbers, and nothing of where they come from.
+// It never allocates, since an iteration with full covariances solves such a system for
+// every sensor, and for every support of every entry.
 package cholesky
 
 import "math"

@@ -1,7 +1,7 @@
 // Package field computes averages over an entry of a signal and the Gaussian field
-// through which an estimator sees it: the input side of state evolution (paper,
-// "Closing the equations"). It knows the Gauss–Bernoulli prior, and nothing of
-// sensors.
+// through which an estimator sees it: it knows the Gauss–Bernoulli prior, and nothing of
+// sensors. These averages are the input side of state evolution (paper, "Closing the
+// equations").
 package field
 
 import (

@@ -1,7 +1,7 @@
-// Package kernel holds the inner loops over the entries of W. It knows how a matrix is
-// packed and how it is multiplied, and nothing of what the products mean. There is
-// generated assembly for AVX-512 and for AVX2 with FMA, and the same in plain Go for
-// other machines, for the noasm build tag, and to test the assembly against.
+// Package kernel holds the inner loops over the entries of W: it knows how a matrix is
+// packed and multiplied, and nothing of what the products mean. There is generated
+// assembly for AVX-512 and for AVX2 with FMA, and the same in plain Go for other
+// machines, for the noasm build tag, and to test the assembly against.
 //
 // W is packed in panels of four rows, a panel in blocks of sixteen columns,
 // padded with zeros: so the kernels read memory in order, and need no special cases

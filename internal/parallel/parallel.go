@@ -1,8 +1,8 @@
-// Package parallel runs the parts of one iteration on several cores. It knows
-// functions and their numbers, and nothing of what they compute. Handing work to a
-// parked goroutine takes tens of microseconds, as long as a whole iteration of a small
-// problem. So helpers stay awake for a while after each job, and the caller starts at
-// once, without waiting for helpers that have not joined yet (docs/performance.md).
+// Package parallel runs the parts of one iteration on several cores: it knows how many
+// parts there are, and nothing of what they compute. Handing work to a parked goroutine
+// takes tens of microseconds, as long as a whole iteration of a small problem. So helpers
+// stay awake for a while after each job, and the caller starts at once, without waiting
+// for helpers that have not joined yet (docs/performance.md).
 package parallel
 
 import (

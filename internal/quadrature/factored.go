@@ -24,7 +24,7 @@ type Turn struct{ At, Width float64 }
 
 const (
 	factoredNodes = 20 // of a panel
-	factoredDepth = 42 // as for gain posteriors, see vector.Tail
+	factoredDepth = 42 // how far below its peak the log-density is cut: a little deeper than vector.Tail
 
 	// sharp is the width of a turn, relative to the range of integration, below
 	// which it needs panels of its own.

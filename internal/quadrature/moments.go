@@ -1,6 +1,6 @@
 // Package quadrature integrates one-dimensional densities, first of all the posterior
-// of a gain, to double precision whatever their width. It knows their formulas, and
-// nothing of sensors, signals and iterations.
+// of a gain, to double precision whatever their width: it knows their formulas, and
+// nothing of priors, channels and iterations.
 package quadrature
 
 import (

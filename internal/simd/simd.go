@@ -1,7 +1,7 @@
-// Package simd chooses the instruction set for the inner loops that exist in several:
-// those over W (package kernel) and those over sensors and entries (package vector).
-// It knows processors, and nothing of what the loops compute. Its folder gen holds the
-// generator of their assembly, a module of its own.
+// Package simd chooses the instruction set for inner loops: it knows processors, and
+// nothing of what the loops compute. The loops that exist in several instruction sets are
+// those over W (package kernel) and those over sensors and entries (package vector). The
+// folder gen holds the generator of their assembly, a module of its own.
 package simd
 
 import (

@@ -1,9 +1,8 @@
-// Package vector computes what an iteration needs for every sensor and every entry,
-// four at a time: logarithms and exponentials, place and integrals of the posterior
-// of a gain, and the posterior of a Gauss–Bernoulli entry. It knows formulas for
-// numbers, and nothing of priors, channels and matrices. There is generated assembly
-// for AVX2 with FMA, and the same in plain Go for other machines, for the noasm build
-// tag, and to test the assembly against.
+// Package vector computes functions of one sensor or entry for four of them at a time:
+// it knows formulas, and nothing of priors, channels and matrices. There are logarithms
+// and exponentials, place and integrals of the posterior of a gain, and the posterior of
+// a Gauss–Bernoulli entry; in generated assembly for AVX2 with FMA, and in plain Go for
+// other machines, for the noasm build tag, and to test the assembly against.
 package vector
 
 //go:generate sh -c "cd ../simd/gen && go run . -out ../../vector/functions_amd64.s -stubs ../../vector/functions_amd64.go -pkg vector"
