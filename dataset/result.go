@@ -23,7 +23,7 @@ import (
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
-//	broken           M     probability that a sensor is; left out when none could be
+//	broken           M     probability that a sensor is broken; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each, and s_range, two; where s has
@@ -76,8 +76,8 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 
 const intervalLevel = 0.95
 
-// LoadResult reads what SaveResult wrote. The file says nothing of how the run
-// went but for Converged; Status is Converged where all signals have.
+// LoadResult reads what SaveResult wrote. Of how the run went, the file holds only
+// which signals converged; Status is Converged when all did.
 func LoadResult(path string) (*calamp.Result, error) {
 	c, err := open(path)
 	if err != nil {
@@ -123,7 +123,7 @@ func all(flags []bool) bool {
 	return true
 }
 
-// resultLoader reads arrays up to the first error.
+// resultLoader reads arrays until the first error, which it keeps.
 type resultLoader struct {
 	c   *container
 	err error
