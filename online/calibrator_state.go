@@ -27,6 +27,15 @@ type State struct {
 	Samples   uint64  // committed so far
 
 	Model *Model // as learned so far; nil when it is given, and before the first sample
+
+	// Drift is what is known of how s walks; nil where drifts are not followed. Stats,
+	// Quadratic and Volume are then what its members say together.
+	Drift *Drift
+
+	// Forks explain the latest samples, which contradict the state; none while it is
+	// not contradicted. Alert is what is left of the watchfulness after a change.
+	Forks []Fork
+	Alert Alert
 }
 
 func newState(m, width int, retention float64) State {
@@ -37,12 +46,17 @@ func newState(m, width int, retention float64) State {
 }
 
 // Snapshot returns a copy of the state.
-func (c *Calibrator) Snapshot() *State {
-	s := c.state
-	s.Stats = slices.Clone(s.Stats)
-	s.Health, s.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
-	s.Model = s.Model.clone()
-	return &s
+func (c *Calibrator) Snapshot() *State { return c.state.clone() }
+
+func (s *State) clone() *State {
+	c := *s
+	c.Stats = slices.Clone(s.Stats)
+	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
+	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
+	for i := range s.Forks {
+		c.Forks = append(c.Forks, s.Forks[i].clone())
+	}
+	return &c
 }
 
 // Sensors is M.
@@ -78,6 +92,17 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
 	c.state.Model = model
+	rest := s.clone()
+	c.state.Forks, c.state.Alert = nil, Alert{}
+	if c.opt.Commit == Sane {
+		c.state.Forks, c.state.Alert = rest.Forks, rest.Alert
+	}
+	if c.bank != nil {
+		c.state.Drift = s.Drift.clone()
+		if s.Drift == nil { // of a run that did not look for drifts
+			c.state.Drift = newDrift(&c.state)
+		}
+	}
 	c.state.Retention = min(s.Retention, c.opt.nominalRetention())
 	if c.opt.Memory == 0 || c.opt.Commit == Always {
 		c.state.Retention = c.opt.nominalRetention()
@@ -102,6 +127,16 @@ func (s *State) Validate() error {
 	}
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
+	}
+	for i := range s.Forks {
+		if err := s.Forks[i].validate(m, width); err != nil {
+			return err
+		}
+	}
+	if s.Drift != nil {
+		if err := s.Drift.validate(len(s.Stats), m); err != nil {
+			return err
+		}
 	}
 	if s.Model != nil {
 		if err := s.Model.Validate(); err != nil {

@@ -133,6 +133,9 @@ func (c *Calibrator) startModel() error {
 	}
 	l.Off = c.opt.Freeze
 	l.Step = max(2/float64(c.state.Samples+2), 1-c.opt.nominalRetention())
+	if a := c.state.Alert; a.Left > 0 && (a.Model || a.Left < alertSamples) {
+		l.Step = max(l.Step, 2/float64(alertSamples+2-a.Left))
+	}
 	return nil
 }
 

@@ -33,6 +33,10 @@ type Options struct {
 	// needs no tuning.
 	Memory float64
 
+	// Still says that gains do not drift. Without it, with the Sane rule and Memory 0,
+	// the stream is watched for drifts, and follows one (see [Drift]).
+	Still bool
+
 	// LearnNoise learns the noise variance along the stream, as a
 	// [prior.LearnedGaussBernoulli] is learned, whatever this says. Learning
 	// starts from the values given, or, where they are NaN, from the moments of
@@ -133,6 +137,9 @@ type Sanity struct {
 }
 
 const defaultMaxIter = 500
+
+// follows reports whether drifts are looked for.
+func (o *Options) follows() bool { return o.Commit == Sane && o.Memory == 0 && !o.Still }
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {

@@ -1,0 +1,273 @@
+package online_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// world is an instrument whose gains, noise and signals may change from sample to
+// sample. Its signals are Gauss–Bernoulli of density 0.15.
+type world struct {
+	w              *operator.Dense
+	rows           [][]float64
+	s              []float64 // M, at present
+	x              []float64 // N, of the latest sample
+	rng            *rand.Rand
+	noise          float64 // variance
+	density, power float64 // of the signals
+	level          float64 // below 1, signals share a support and are alike to that part
+	scene          []float64
+}
+
+func newWorld(t testing.TB, m, n int, seed uint64) *world {
+	t.Helper()
+	w := &world{rng: rand.New(rand.NewPCG(seed, 14)), noise: 1e-4, density: 0.15, power: 1, level: 2, x: make([]float64, n)}
+	entries := make([]float64, m*n)
+	for i := range entries {
+		entries[i] = w.rng.NormFloat64() / math.Sqrt(float64(n))
+	}
+	op, err := operator.NewDense(m, n, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.w = op
+	for mu := range m {
+		w.rows = append(w.rows, entries[mu*n:(mu+1)*n])
+		w.s = append(w.s, 0.85+0.3*w.rng.Float64())
+	}
+	return w
+}
+
+// calibrator knows the range of s, and learns the rest.
+func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator {
+	t.Helper()
+	opt.LearnNoise, opt.Threads = true, 1
+	p := prior.LearnedGaussBernoulli{
+		GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()},
+		Learn:          prior.Density | prior.SignalVar,
+	}
+	c, err := online.NewCalibrator(w.w, p, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: math.NaN()}, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// draw returns the readings of a new signal.
+func (w *world) draw() []float64 {
+	if w.level > 1 || w.scene == nil {
+		for i := range w.x {
+			w.x[i] = 0
+			if w.rng.Float64() < w.density {
+				w.x[i] = w.rng.NormFloat64() * math.Sqrt(w.power)
+			}
+		}
+	}
+	if w.level <= 1 {
+		if w.scene == nil {
+			w.scene = slices.Clone(w.x)
+		}
+		for i, v := range w.scene {
+			if v != 0 {
+				w.x[i] = (v + w.level*w.rng.NormFloat64()) / math.Sqrt(1+w.level*w.level)
+			}
+		}
+	}
+	return w.readings()
+}
+
+func (w *world) readings() []float64 {
+	y := make([]float64, len(w.s))
+	for mu, row := range w.rows {
+		z := math.Sqrt(w.noise) * w.rng.NormFloat64()
+		for i, v := range row {
+			z += v * w.x[i]
+		}
+		y[mu] = z / w.s[mu]
+	}
+	return y
+}
+
+// nmse is the error of an estimate of the latest signal at the best scale, relative.
+func (w *world) nmse(x []float64) float64 {
+	var dot, own, square float64
+	for i, v := range w.x {
+		dot += v * x[i]
+		own += x[i] * x[i]
+		square += v * v
+	}
+	return 1 - dot*dot/max(own*square, math.SmallestNonzeroFloat64)
+}
+
+// calibration compares the posterior of s with the truth at the best scale: the root
+// mean square relative error, and the part of the sensors in use within 95 % intervals.
+func (w *world) calibration(c *online.Calibrator) (rms, covered float64) {
+	p := c.Posterior()
+	var dot, square float64
+	for mu, s := range p.S {
+		dot += s * w.s[mu]
+		square += s * s
+	}
+	lo, hi := p.Calibration.Interval(0.95)
+	for mu, s := range w.s {
+		s *= square / dot
+		rms += (p.S[mu] - s) * (p.S[mu] - s) / (s * s)
+		if lo[mu] <= s && s <= hi[mu] {
+			covered++
+		}
+	}
+	m := float64(len(w.s))
+	return math.Sqrt(rms / m), covered / m
+}
+
+// walk moves all gains by a random step.
+func (w *world) walk(step float64, part float64) {
+	for mu := range w.s {
+		if float64(mu) < part*float64(len(w.s)) {
+			w.s[mu] = min(max(w.s[mu]*(1+step*w.rng.NormFloat64()), 0.8), 1.2)
+		}
+	}
+}
+
+// change is what happens to a world before sample k, from 0.
+type change struct {
+	name    string
+	samples int
+	do      func(w *world, k int)
+}
+
+func at(when int, do func(w *world)) func(*world, int) {
+	return func(w *world, k int) {
+		if k == when {
+			do(w)
+		}
+	}
+}
+
+func jump(part, size float64) func(w *world) {
+	return func(w *world) {
+		for mu := range w.s {
+			if w.rng.Float64() < part {
+				factor := 1 + size
+				if w.rng.IntN(2) == 0 {
+					factor = 1 - size
+				}
+				w.s[mu] = min(max(w.s[mu]*factor, 0.8), 1.2)
+			}
+		}
+	}
+}
+
+var changes = []change{
+	{"none", 500, func(*world, int) {}},
+	{"drift of 3 % in 160", 160, func(w *world, k int) {
+		rng := rand.New(rand.NewPCG(3, 3))
+		for mu := range w.s {
+			w.s[mu] = min(max(w.s[mu]*(1+0.03/160*rng.NormFloat64()), 0.8), 1.2)
+		}
+	}},
+	{"walk of 0.2 %", 200, func(w *world, k int) { w.walk(0.002, 1) }},
+	{"walk of 0.05 %", 300, func(w *world, k int) { w.walk(0.0005, 1) }},
+	{"walk of 0.2 % from 150", 300, func(w *world, k int) {
+		if k >= 150 {
+			w.walk(0.002, 1)
+		}
+	}},
+	{"a fifth walks 0.5 %", 200, func(w *world, k int) { w.walk(0.005, 0.2) }},
+	{"30 % of the gains jump by 2 %", 100, at(60, jump(0.3, 0.02))},
+	{"30 % of the gains jump by 10 %", 100, at(60, jump(0.3, 0.1))},
+	{"60 % of the gains jump by 10 %", 100, at(60, jump(0.6, 0.1))},
+	{"noise 26 times larger", 100, at(60, func(w *world) { w.noise *= 26 })},
+	{"signals 20 times brighter", 100, at(60, func(w *world) { w.power *= 400 })},
+	{"brightness ramp to 20", 160, func(w *world, k int) { w.power = math.Pow(20, 2*math.Min(1, float64(k)/100)) }},
+	{"density 0.05 to 0.3", 100, func(w *world, k int) {
+		w.density = 0.05
+		if k >= 60 {
+			w.density = 0.3
+		}
+	}},
+}
+
+// TestLongTrustStreams measures what streams make of drifts and changes.
+func TestLongTrustStreams(t *testing.T) {
+	longOnly(t)
+	only := os.Getenv("ONLY")
+	for _, ch := range changes {
+		if only != "" && !strings.Contains(ch.name, only) {
+			continue
+		}
+		type seen struct {
+			rms, covered, end  float64
+			after              [10]float64
+			rejected, flagged  int
+			alarm, changed     int
+			before, iterations float64
+			sums               float64
+		}
+		out := make([]seen, *seeds)
+		parallelSeeds(func(seed int) {
+			w := newWorld(t, 320, 400, uint64(seed))
+			c := w.calibrator(t, online.Options{Settings: solver.Settings{}, Still: os.Getenv("STILL") != ""})
+			o := &out[seed]
+			for k := range ch.samples {
+				ch.do(w, k)
+				e := absorb(t, c, w.draw())
+				if !e.Committed {
+					o.rejected++
+				}
+				o.iterations += float64(e.Iterations) / float64(ch.samples)
+				o.flagged = max(o.flagged, len(e.Flagged))
+				n := w.nmse(e.X)
+				if k >= 60 && k < 70 {
+					o.after[k-60] = n
+				}
+				if k >= 50 && k < 60 {
+					o.before += n / 10
+				}
+				if k >= ch.samples-10 {
+					o.end += n / 10
+					rms, covered := w.calibration(c)
+					o.rms += rms / 10
+					o.covered += covered / 10
+				}
+				if d := c.Snapshot().Drift; d != nil {
+					o.sums = max(o.sums, slices.Max(d.Sums))
+					if d.Since > 0 && o.alarm == 0 {
+						o.alarm = k + 1
+					}
+				}
+			}
+		})
+		for seed, o := range out {
+			fmt.Printf("%-32s %d: rms %.2e covered %3.0f nmse before %.1e after %.1e %.1e %.1e end %.1e rejected %d flagged %d alarm %d sums %.1f its %.0f\n",
+				ch.name, seed, o.rms, 100*o.covered, o.before, o.after[0], o.after[3], o.after[9], o.end, o.rejected, o.flagged, o.alarm, o.sums, o.iterations)
+		}
+	}
+}
+
+// parallelSeeds calls f for every seed, on all processors.
+func parallelSeeds(f func(seed int)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for seed := range *seeds {
+		wg.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			f(seed)
+		})
+	}
+	wg.Wait()
+}
