@@ -48,6 +48,9 @@ type Calibrator struct {
 	none      []float64 // Width, statistics of nothing
 	means     []float64 // M, workspace
 	variances []float64
+	scene     []float64 // M, of the sample; see [Scene]
+	basis     []float64 // mostScenes×M, workspace
+	weight    float64   // for how much the sample counts
 	estimate  Estimate
 }
 
@@ -95,6 +98,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
+	c.scene, c.basis = make([]float64, m), make([]float64, mostScenes*m)
 	c.masked = make([]bool, m)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
@@ -301,12 +305,18 @@ func (c *Calibrator) commit() {
 			clear(p.Of(c.stats, mu))
 		}
 	}
+	c.weight = 1
+	if c.opt.Commit == Sane {
+		c.weight = c.weigh()
+	}
 	quadratic, volume := p.Sums(c.stats)
+	quadratic *= c.weight
+	volume *= c.weight
 	for mu, flag := range s.Flag {
 		if flag == Healthy {
 			added, total := p.Of(c.stats, mu), p.Of(p.Stats, mu)
 			for j, past := range added {
-				added[j] = total[j] - past
+				added[j] = c.weight * (total[j] - past)
 			}
 		}
 	}
@@ -343,7 +353,7 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 		switch {
 		case flag != Healthy:
 			p.Calibration().Carry(own, c.retention, scale)
-		case !apart:
+		case !apart && c.weight == 1:
 			copy(own, p.Of(p.Stats, mu))
 		default:
 			copy(own, p.Of(past.Stats, mu))

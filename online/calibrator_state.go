@@ -32,6 +32,10 @@ type State struct {
 	// Quadratic and Volume are then what its members say together.
 	Drift *Drift
 
+	// Scenes are what the latest samples have looked like, so that those that look
+	// alike count for less.
+	Scenes []Scene
+
 	// Forks explain the latest samples, which contradict the state; none while it is
 	// not contradicted. Alert is what is left of the watchfulness after a change.
 	Forks []Fork
@@ -53,6 +57,10 @@ func (s *State) clone() *State {
 	c.Stats = slices.Clone(s.Stats)
 	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
 	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
+	c.Scenes = nil
+	for i := range s.Scenes {
+		c.Scenes = append(c.Scenes, s.Scenes[i].clone())
+	}
 	for i := range s.Forks {
 		c.Forks = append(c.Forks, s.Forks[i].clone())
 	}
@@ -93,9 +101,9 @@ func (c *Calibrator) Restore(s *State) error {
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
 	c.state.Model = model
 	rest := s.clone()
-	c.state.Forks, c.state.Alert = nil, Alert{}
+	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
 	if c.opt.Commit == Sane {
-		c.state.Forks, c.state.Alert = rest.Forks, rest.Alert
+		c.state.Forks, c.state.Alert, c.state.Scenes = rest.Forks, rest.Alert, rest.Scenes
 	}
 	if c.bank != nil {
 		c.state.Drift = s.Drift.clone()
@@ -127,6 +135,17 @@ func (s *State) Validate() error {
 	}
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
+	}
+	for i := range s.Scenes {
+		if err := s.Scenes[i].validate(m); err != nil {
+			return err
+		}
+	}
+	if len(s.Scenes) > mostScenes {
+		return fmt.Errorf("state: %d scenes, expected at most %d", len(s.Scenes), mostScenes)
+	}
+	if s.Alert.Left < 0 || s.Alert.Left > alertSamples {
+		return fmt.Errorf("state: an alert of %d samples", s.Alert.Left)
 	}
 	for i := range s.Forks {
 		if err := s.Forks[i].validate(m, width); err != nil {

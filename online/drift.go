@@ -124,13 +124,13 @@ type bank struct {
 	mean, variance [][]float64 // M for each member, at the state's scale: after that step
 	pooled         []float64   // what the sample inherits
 	still          float64     // the first member's log-likelihood of the sample
-	weights        []float64   // of one sensor
+	weights, parts []float64   // of one sensor, and their means
 	before         []Flag      // M, of the sensors before the sample
 }
 
 func newBank(m, width int) *bank {
 	b := &bank{
-		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), before: make([]Flag, m),
+		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), parts: make([]float64, len(walks)), before: make([]Flag, m),
 	}
 	for range walks {
 		b.ahead = append(b.ahead, make([]float64, m*width))
@@ -263,7 +263,7 @@ func (c *Calibrator) follow(added []float64, scale, quadratic, volume float64) {
 	if c.apart != nil && c.apart.active {
 		d.Quadratic = d.Volume + c.pulls(d.Stats[0])
 	}
-	d.describe(b.weights)
+	d.describe(b.weights, b.parts)
 	c.watchDrift()
 }
 
@@ -291,16 +291,17 @@ func (c *Calibrator) score(l int, scale float64) (total float64) {
 		if c.uses(mu) && !c.changed(mu) {
 			x, v, d := residual(mu)
 			p := math.Log(b.mean[l][mu]) - 0.5*math.Log(v*spread/d) - 0.5*x*x/(v*spread)
-			total += p
-			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + max(p, leastScore)
+			total += c.weight * p
+			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + c.weight*max(p, leastScore)
 		}
 	}
 	return total
 }
 
 // describe finds which part of the sensors each member describes.
-func (d *Drift) describe(weights []float64) {
-	next, sensors := make([]float64, len(walks)), float64(len(d.Scores[0]))
+func (d *Drift) describe(weights, next []float64) {
+	clear(next)
+	sensors := float64(len(d.Scores[0]))
 	for mu := range d.Scores[0] {
 		d.weigh(weights, mu)
 		for l, w := range weights {
@@ -333,7 +334,9 @@ func (c *Calibrator) mix() {
 		if flag == Healthy && c.bank.before[mu] == Healthy {
 			continue
 		}
-		d.Quadratic = max(0, d.Quadratic-c.share(c.sample.Of(d.Stats[0], mu)))
+		if c.bank.before[mu] == Healthy {
+			d.Quadratic = max(0, d.Quadratic-c.share(c.sample.Of(d.Stats[0], mu)))
+		}
 		for l := range walks {
 			d.Scores[l][mu] = 0
 			own := c.sample.Of(d.Stats[l], mu)
@@ -342,7 +345,9 @@ func (c *Calibrator) mix() {
 				copy(own, c.statsOf(mu))
 			}
 		}
-		d.Quadratic += c.share(c.sample.Of(d.Stats[0], mu))
+		if flag == Healthy {
+			d.Quadratic += c.share(c.statsOf(mu))
+		}
 	}
 	past := c.pool(d.Stats, s.Stats)
 	s.Quadratic, s.Volume = past.Quadratic, past.Volume

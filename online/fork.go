@@ -143,6 +143,7 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 		return Accepted, nil
 	}
 	if len(alive) == 0 {
+		var err error
 		for _, h := range []Hypothesis{{Model: true}, {Gains: true}, {Model: true, Gains: true}} {
 			if h.Model && c.learner == nil {
 				continue
@@ -150,7 +151,9 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
 			f.State.Forks, f.State.Alert = nil, Alert{h, alertSamples}
 			if h.Model {
-				f.State.Model = nil
+				if f.State.Model, err = c.modelAnew(base.Model, h.Gains); err != nil {
+					continue // a sample that no model describes
+				}
 			}
 			ok, err := c.try(ctx, &f)
 			if err != nil {
@@ -168,12 +171,39 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	return first, nil
 }
 
+// modelAnew is where learning starts anew, on the sample. With gains that may be any,
+// a single sample's residuals vanish: then the noise stays what it was.
+func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
+	if !keepNoise || was == nil {
+		return nil, nil
+	}
+	m, err := c.learner.guess(c)
+	if err == nil {
+		m.NoiseVar, m.NoiseInformation = was.NoiseVar, was.NoiseInformation
+		err = m.Validate()
+	}
+	return m, err
+}
+
 // goBack makes s the state again.
 func (c *Calibrator) goBack(s State) {
 	c.state = s
 	if s.Model != nil && c.learner != nil {
 		c.setModel(s.Model) // it was set before
 	}
+}
+
+// few is the part of the sensors below which a fork that looks for changed gains has
+// found none.
+const few = 0.02
+
+// gains reports whether the fork holds that gains have changed.
+func (f *Fork) gains() bool {
+	count := 0
+	for _, changed := range f.Changed {
+		count += int(bit(changed))
+	}
+	return f.Gains && float64(count) > few*float64(len(f.Changed))
 }
 
 // leading is the fork that takes the state's place, -1 for none yet.
@@ -188,7 +218,7 @@ func leading(forks []Fork) int {
 		return -1
 	}
 	for _, f := range forks {
-		disagrees := f.Gains != forks[best].Gains && f.Evidence > forks[best].Evidence-forkLead
+		disagrees := f.gains() != forks[best].gains() && f.Evidence > forks[best].Evidence-forkLead
 		if disagrees && forks[best].Accepted < mostForkSamples {
 			return -1
 		}
@@ -241,6 +271,7 @@ type apart struct {
 	block       channel.Block
 	whole, kept amp.Past
 	missing     []float64 // M, NaN
+	nothing     []float64 // M×Width, zero
 	chance      []float64 // M, posterior probabilities of a change
 	rate        float64   // part of the sensors with one
 	active      bool      // of the present solution
@@ -250,7 +281,7 @@ type apart struct {
 func newApart(m, width int) *apart {
 	some := func(n int) []float64 { return make([]float64, n) }
 	a := &apart{missing: some(m), chance: some(m), ratio: some(m)}
-	a.kept.Stats = some(m * width)
+	a.kept.Stats, a.nothing = some(m*width), some(m*width)
 	for mu := range a.missing {
 		a.missing[mu] = math.NaN()
 	}
@@ -279,7 +310,8 @@ func (c *Calibrator) solveApart(ctx context.Context) error {
 		if err := c.solve(ctx); err != nil {
 			return err
 		}
-		if pass == changePasses || pass == 0 && c.judge() != Accepted {
+		reject := c.judge()
+		if pass == changePasses || pass == 0 && reject != Accepted && reject != NotConverged {
 			break
 		}
 		c.tellApart(a.whole)
@@ -350,7 +382,7 @@ func (c *Calibrator) logZ(sum, y, past []float64, sign float64) {
 	b := &c.apart.block
 	b.Y, b.Omega, b.V, b.Past = y, c.sample.Omega, c.sample.V, past
 	if past == nil {
-		b.Past = make([]float64, len(c.stats))
+		b.Past = c.apart.nothing
 	}
 	c.sample.Model().Channel.Output(b)
 	if sign > 0 && past == nil {

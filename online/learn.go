@@ -131,9 +131,11 @@ func (c *Calibrator) startModel() error {
 	if err := c.setModel(m); err != nil {
 		return err
 	}
-	l.Off = c.opt.Freeze
+	a := c.state.Alert
+	l.Off = c.opt.Freeze || a.Left > 0 && !a.Model // it is the gains that have changed
+	l.Information = 0
 	l.Step = max(2/float64(c.state.Samples+2), 1-c.opt.nominalRetention())
-	if a := c.state.Alert; a.Left > 0 && (a.Model || a.Left < alertSamples) {
+	if a.Left > 0 {
 		l.Step = max(l.Step, 2/float64(alertSamples+2-a.Left))
 	}
 	return nil
@@ -181,7 +183,7 @@ func (c *Calibrator) learned() *Model {
 		m.Values = p.Values()
 	}
 	if c.learner.Noise {
-		m.NoiseInformation = c.learner.PastInformation + c.learner.Information
+		m.NoiseInformation = c.learner.PastInformation + c.weight*c.learner.Information
 	}
 	return m
 }

@@ -222,5 +222,5 @@ func TestIdentityOfALearnedModel(t *testing.T) {
 // watchedBytes is what version 4 of a state of m sensors has more, without forks.
 func watchedBytes(m int) int {
 	const members = 11
-	return 4 + 8 + 2*8 + 2*8*members + members*(3+1)*8*m + 4 + 4
+	return 4 + 8 + 2*8 + 2*8*members + members*(3+1)*8*m + 4 + 4*(16+8*m) + 4 + 4
 }

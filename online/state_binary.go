@@ -29,7 +29,7 @@ import (
 // and goes on in the same way, statistic by statistic.
 //
 // Version 4 is version 3 with more between Flag and the checksum: what is known of a
-// drift, the alert, and forks (see [State.appendWatch]).
+// drift, scenes, the alert, and forks (see [State.appendWatch]).
 const (
 	stateMagic = "calS"
 
@@ -49,7 +49,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
-	case s.Drift != nil || len(s.Forks) > 0 || s.Alert != Alert{}:
+	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
 		return versionWatched
 	case s.Width() != gainWidth:
 	case m == nil:
@@ -106,6 +106,7 @@ func (s *State) MarshalBinary() ([]byte, error) {
 //	4   members of the drift, uint32; 0: drifts are not looked for
 //	    of a drift: Since, uint64; Quadratic, Volume; Parts and Sums, one a member; Stats,
 //	    member by member and there as above; Scores, member by member: float64
+//	4   number of scenes, uint32; of each: Samples, float64; Last, uint64; Pattern, M float64
 //	4   Alert: samples left, uint16; model, gains, uint8
 //	4   number of forks, uint32; of each: model, gains, uint8; Accepted, uint64; Evidence,
 //	    float64; Changed, M times uint8; bytes of its state, uint64, and the state
@@ -124,6 +125,12 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 		for _, scores := range d.Scores {
 			b = appendFloats(b, scores)
 		}
+	}
+	b = le.AppendUint32(b, uint32(len(s.Scenes)))
+	for _, scene := range s.Scenes {
+		b = appendFloats(b, []float64{scene.Samples})
+		b = le.AppendUint64(b, scene.Last)
+		b = appendFloats(b, scene.Pattern)
 	}
 	b = le.AppendUint16(b, uint16(s.Alert.Left))
 	b = appendHypothesis(b, s.Alert.Hypothesis)
@@ -290,6 +297,9 @@ func (r *reader) watch(s *State, m, width int) {
 			d.Scores = append(d.Scores, r.floats(m))
 		}
 		s.Drift = d
+	}
+	for range r.count(uint64(r.uint32()), 8) {
+		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m)})
 	}
 	s.Alert = Alert{Left: int(r.uint16())}
 	s.Alert.Hypothesis = r.hypothesis()

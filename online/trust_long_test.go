@@ -30,6 +30,7 @@ type world struct {
 	density, power float64 // of the signals
 	level          float64 // below 1, signals share a support and are alike to that part
 	scene          []float64
+	repeat         bool // the latest signal comes again
 }
 
 func newWorld(t testing.TB, m, n int, seed uint64) *world {
@@ -68,6 +69,9 @@ func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator 
 
 // draw returns the readings of a new signal.
 func (w *world) draw() []float64 {
+	if w.repeat {
+		return w.readings()
+	}
 	if w.level > 1 || w.scene == nil {
 		for i := range w.x {
 			w.x[i] = 0
@@ -149,6 +153,8 @@ type change struct {
 	do      func(w *world, k int)
 }
 
+func alikeTo(level float64) func(*world, int) { return func(w *world, _ int) { w.level = level } }
+
 func at(when int, do func(w *world)) func(*world, int) {
 	return func(w *world, k int) {
 		if k == when {
@@ -193,6 +199,12 @@ var changes = []change{
 	{"noise 26 times larger", 100, at(60, func(w *world) { w.noise *= 26 })},
 	{"signals 20 times brighter", 100, at(60, func(w *world) { w.power *= 400 })},
 	{"brightness ramp to 20", 160, func(w *world, k int) { w.power = math.Pow(20, 2*math.Min(1, float64(k)/100)) }},
+	{"alike to 50 %", 60, alikeTo(0.5)},
+	{"alike to 30 %", 60, alikeTo(0.3)},
+	{"alike to 20 %", 60, alikeTo(0.2)},
+	{"alike to 5 %", 60, alikeTo(0.05)},
+	{"alike: the same", 60, alikeTo(0)},
+	{"alike: one repeated 20 times", 60, func(w *world, k int) { w.repeat = k%20 != 0 }},
 	{"density 0.05 to 0.3", 100, func(w *world, k int) {
 		w.density = 0.05
 		if k >= 60 {

@@ -57,7 +57,9 @@ func (w *widening) Begin(*Solver) { w.share, w.factor = 0, 1 }
 // Report implements [Part].
 func (w *widening) Report(s *Solver) {
 	e := s.State
-	w.share = leadingShare(e.novelReadings(), e.P)
+	z := make([]float64, len(e.Y))
+	e.NovelReadings(z)
+	w.share = leadingShare(z, e.P)
 	w.factor = widthOf(w.share, float64(e.P), float64(e.M), e.unexplained())
 	if !(w.factor > leastWidening) {
 		w.factor = 1
@@ -119,19 +121,18 @@ func (s *State) unexplained() float64 {
 	return s.meanOf(func(j int) float64 { return s.V[j] / max(s.V[j]+noise, math.SmallestNonzeroFloat64) })
 }
 
-// novelReadings are the calibrated readings ŝy without W times the prior's mean,
+// NovelReadings writes the calibrated readings ŝy without W times the prior's mean,
 // which is known: M×P, 0 where there is no reading of a sensor in order.
-func (s *State) novelReadings() []float64 {
-	z := slices.Clone(s.Y)
+func (s *State) NovelReadings(z []float64) {
 	mean := s.model.Prior.Mean() * float64(s.N)
 	var rows []float64
 	if w, ok := s.W.(operator.Matrix); ok && mean != 0 {
 		rows = w.Means().Rows
 	}
-	for j, y := range z {
+	for j, y := range s.Y {
 		mu := j / s.P
+		z[j] = 0
 		if math.IsNaN(y) || s.Broken[mu] > 0.5 {
-			z[j] = 0
 			continue
 		}
 		z[j] = s.S[mu] * y
@@ -139,7 +140,6 @@ func (s *State) novelReadings() []float64 {
 			z[j] -= rows[mu] * mean
 		}
 	}
-	return z
 }
 
 // leadingShare is the part of the trace that the largest eigenvalue has of the
