@@ -2,12 +2,12 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -18,6 +18,7 @@ import (
 // same instance with none.
 func TestLongFaults(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "fault", "sensors", "found", "others", "largest error of x, relative", "converged", "iterations (mean)")
 	te := teacher.Teacher{N: 784, M: 470, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8}
 	all := append(slices.Clone(faults), fault{"random, 1e9 times as large", randomFault(1e9)})
 	kinds := map[string][]fault{"these in turn": all}
@@ -62,7 +63,7 @@ func TestLongFaults(t *testing.T) {
 				worst = max(worst, score.XMSEScaled/clean[seed].XMSEScaled)
 			}
 			total := count * int(seeds)
-			fmt.Printf("| %s | %d | %d/%d | %d | %.2f | %d/%d | %.0f |\n", kind, count, right, total, wrong, worst, converged, seeds, iterations)
+			table.Row("| %s | %d | %d/%d | %d | %.2f | %d/%d | %.0f |", kind, count, right, total, wrong, worst, converged, seeds, iterations)
 			if 20*right < 19*total || 100*wrong > (te.M-count)*int(seeds) || worst > 2 {
 				t.Errorf("%s, %d broken: %d of %d found, %d others, error of x up to %.2f times that without", kind, count, right, total, wrong, worst)
 			}

@@ -2,12 +2,12 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"testing"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -77,6 +77,7 @@ func converged(o outcome) bool { return o.Status == calamp.Converged }
 // Density, variance and noise start wrong by factors.
 func TestLongLearnsFromWrongStarts(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "density", "variance", "noise", "density off", "variance off", "noise off", "times", "converged", "iterations")
 	te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	for _, f := range [][3]float64{{4, 1, 1}, {0.1, 1, 1}, {1, 10, 1}, {1, 0.1, 1}, {1, 1, 10}, {1, 1, 0.1}, {4, 10, 10}, {0.1, 0.1, 0.1}, {0.25, 10, 0.25}, {4, 0.1, 4}} {
 		told, found := studyLearning(t, te, seedCount(20), func(p *calamp.Problem) calamp.Learn {
@@ -94,7 +95,7 @@ func TestLongLearnsFromWrongStarts(t *testing.T) {
 		variance := off(func(g prior.GaussBernoulli, _ channel.Gain) float64 { return g.SignalVar })
 		noise := off(func(_ prior.GaussBernoulli, c channel.Gain) float64 { return c.NoiseVar / te.NoiseVar })
 		ratio, done := largestRatio(told, found), countOf(found, converged)
-		fmt.Printf("| ×%g | ×%g | ×%g | %.1f %% | %.1f %% | %.1f %% | %.3f | %d/%d | %.0f (%.0f) |\n", f[0], f[1], f[2], 100*density, 100*variance, 100*noise, ratio, done, len(found), medianOf(found, iterations), medianOf(told, iterations))
+		table.Row("| ×%g | ×%g | ×%g | %.1f %% | %.1f %% | %.1f %% | %.3f | %d/%d | %.0f (%.0f) |", f[0], f[1], f[2], 100*density, 100*variance, 100*noise, ratio, done, len(found), medianOf(found, iterations), medianOf(told, iterations))
 		if max(density, variance, noise) > 0.2 || ratio > 1.5 {
 			t.Errorf("from %v: off by %.3g, %.3g and %.3g, errors %.3g times as large", f, density, variance, noise, ratio)
 		}
@@ -104,6 +105,7 @@ func TestLongLearnsFromWrongStarts(t *testing.T) {
 // No flag of the model at all.
 func TestLongLearnsEverything(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "range of s", "P", "Δ", "error, true model", "learned", "times", "width off", "converged (true model)", "iterations")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, p := range []int{2, 3, 10} {
 			for _, noise := range []float64{1e-2, 1e-4, 1e-6, 1e-8, 0} {
@@ -111,14 +113,14 @@ func TestLongLearnsEverything(t *testing.T) {
 				if noise == 0 && p < 10 {
 					continue
 				}
-				told, found := studyLearning(t, te, seedCount(3), nothingKnown)
+				told, found := studyLearning(t, te, seedCount(10), nothingKnown)
 				done, doneTold := countOf(found, converged), countOf(told, converged)
 				width := worst(found, func(o outcome) float64 {
 					_, c := learnedModel(o)
 					return math.Abs((c.Prior.Hi-c.Prior.Lo)/(gain.Hi-gain.Lo) - 1)
 				})
 				ratio := largestRatio(told, found)
-				fmt.Printf("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |\n", gain.Lo, gain.Hi, p, noise, medianOf(told, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneTold, medianOf(found, iterations), medianOf(told, iterations))
+				table.Row("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |", gain.Lo, gain.Hi, p, noise, medianOf(told, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneTold, medianOf(found, iterations), medianOf(told, iterations))
 				if p == 10 && noise >= 1e-8 && ratio > 2 {
 					t.Errorf("[%g, %g], P = %d, Δ = %g: errors up to %.3g times as large", gain.Lo, gain.Hi, p, noise, ratio)
 				}
@@ -131,16 +133,21 @@ func TestLongLearnsEverything(t *testing.T) {
 // follow.
 func TestLongRangeBesideTheTruth(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "range of s", "Δ", "told", "learning", "error of x changes by", "correlation of s by", "mean of s by", "converged")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, noise := range []float64{1e-4, 1e-6, 1e-8} {
 			te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
 			half := 0.5 * (gain.Hi - gain.Lo)
-			for name, told := range map[string]channel.GainPrior{
-				"up 2 %":    gain.Times(1.02),
-				"down 2 %":  gain.Times(0.98),
-				"wider 2 %": channel.Uniform(gain.Lo-0.02*half, gain.Hi+0.02*half),
-				"±0.02":     channel.Uniform(gain.Lo-0.02, gain.Hi+0.02),
+			for _, beside := range []struct {
+				name string
+				told channel.GainPrior
+			}{
+				{"down 2 %", gain.Times(0.98)},
+				{"up 2 %", gain.Times(1.02)},
+				{"wider 2 %", channel.Uniform(gain.Lo-0.02*half, gain.Hi+0.02*half)},
+				{"±0.02", channel.Uniform(gain.Lo-0.02, gain.Hi+0.02)},
 			} {
+				name, told := beside.name, beside.told
 				for _, learning := range []bool{false, true} {
 					right, beside := studyLearning(t, te, seedCount(3), func(p *calamp.Problem) calamp.Learn {
 						p.Channel = channel.Gain{Prior: told, NoiseVar: noise}
@@ -155,7 +162,7 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 						s = max(s, math.Abs((right[i].SOneMinusCNCC-o.SOneMinusCNCC)/(1-right[i].SOneMinusCNCC)))
 					}
 					moved := medianOf(beside, func(o outcome) float64 { return mean(o.S) })/medianOf(right, func(o outcome) float64 { return mean(o.S) }) - 1
-					fmt.Printf("| [%g, %g] | %.0e | %s | %v | %.2f %% | %.2f %% | %+.2f %% | %d/%d |\n", gain.Lo, gain.Hi, noise, name, learning, 100*x, 100*s, 100*moved, countOf(beside, converged), len(beside))
+					table.Row("| [%g, %g] | %.0e | %s | %v | %.2f %% | %.2f %% | %+.2f %% | %d/%d |", gain.Lo, gain.Hi, noise, name, learning, 100*x, 100*s, 100*moved, countOf(beside, converged), len(beside))
 					if x > 0.05 || s > 0.05 {
 						t.Errorf("[%g, %g], Δ = %g, %s, learning %v: error of x changes by %.3g, correlation of s by %.3g", gain.Lo, gain.Hi, noise, name, learning, x, s)
 					}
@@ -168,10 +175,11 @@ func TestLongRangeBesideTheTruth(t *testing.T) {
 // The scale's error bar when the signals' scale is learned.
 func TestLongLearnedScale(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "range of s", "Δ", "scale z²", "scale_sd")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, noise := range []float64{1e-2, 1e-3, 1e-4, 1e-6, 1e-8} {
 			te := teacher.Teacher{N: 500, M: 400, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
-			_, found := studyLearning(t, te, seedCount(30), func(p *calamp.Problem) calamp.Learn {
+			_, found := studyLearning(t, te, seedCount(10), func(p *calamp.Problem) calamp.Learn {
 				p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
 				return calamp.Learn{Noise: true}
 			})
@@ -180,7 +188,7 @@ func TestLongLearnedScale(t *testing.T) {
 				z := math.Log(o.Scale) / o.ScaleSD
 				z2 += z * z / float64(len(found))
 			}
-			fmt.Printf("| [%g, %g] | %.0e | %.2f | %.2g |\n", gain.Lo, gain.Hi, noise, z2, medianOf(found, func(o outcome) float64 { return o.ScaleSD }))
+			table.Row("| [%g, %g] | %.0e | %.2f | %.2g |", gain.Lo, gain.Hi, noise, z2, medianOf(found, func(o outcome) float64 { return o.ScaleSD }))
 		}
 	}
 }

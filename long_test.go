@@ -12,16 +12,17 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
-// Measurements too long for every run: go test -run Long -long -v -timeout 3h .
-// Their results are recorded in docs/validation.md.
+// Measurements too long for every run: .ci/long, which puts their tables into
+// docs, or go test -run Long -long -v -timeout 3h .
 var (
-	long            = flag.Bool("long", false, "run the long measurements")
+	long            = tables.Long
 	density         = flag.Float64("density", 0, "only this density of the robustness grid")
 	plainIterations = flag.Int("plain-iterations", 5000, "plain iterations that the scale step is compared with")
 	seeds           = flag.Int("seeds", 0, "seeds of a long measurement; 0 is the number on record")
@@ -119,6 +120,7 @@ func scaled(o outcome) float64     { return o.XMSEScaled }
 // [0.95, 1.05], computed independently.
 func TestLongReferenceErrors(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "P", "state evolution", "scaled MSE of x", "difference", "raw MSE of x", "raw/scaled", "iterations")
 	for _, c := range []struct {
 		p    int
 		want float64
@@ -126,7 +128,7 @@ func TestLongReferenceErrors(t *testing.T) {
 		te := teacher.Teacher{N: 2000, M: 1200, P: c.p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8}
 		runs := study(t, te, te.NoiseVar, seedCount(10), calamp.Options{})
 		got, rawGot := medianOf(runs, scaled), medianOf(runs, raw)
-		fmt.Printf("| %d | %.3g | %.3g | %+.0f %% | %.3g | %.2f | %.0f |\n", c.p, c.want, got, 100*(got/c.want-1), rawGot, rawGot/got, medianOf(runs, iterations))
+		table.Row("| %d | %.3g | %.3g | %+.0f %% | %.3g | %.2f | %.0f |", c.p, c.want, got, 100*(got/c.want-1), rawGot, rawGot/got, medianOf(runs, iterations))
 		if math.Abs(got/c.want-1) > 0.15 || rawGot > 3*got {
 			t.Errorf("P = %d: scaled MSE %g, state evolution %g; raw %g", c.p, got, c.want, rawGot)
 		}
@@ -143,6 +145,7 @@ func gridDensities() []float64 {
 
 func TestLongRobustnessGrid(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "factor", "ρ", "P", "M", "recovered", "gains known", "scaled MSE ≤ 1e-18", "raw MSE (median)", "scaled MSE (median)", "iterations (median)", "largest raw MSE")
 	count := seedCount(20)
 	for _, factor := range []float64{1.4, 1.2} {
 		total, good := 0, 0
@@ -154,7 +157,7 @@ func TestLongRobustnessGrid(t *testing.T) {
 				alpha := factor * max(recovery.AlphaMin(rho, p), recovery.AlphaCS(g))
 				te := teacher.Teacher{N: 1000, M: int(math.Round(1000 * alpha)), P: p, Signal: g, Gain: channel.Uniform(0.95, 1.05)}
 				runs := study(t, te, 1e-14, count, calamp.Options{})
-				known := "-"
+				known := ""
 				if factor == 1.2 {
 					// What AMP does when it is told the gains: the limit of any blind one.
 					oracle := studyWith(t, te, func(truth calamp.Truth) channel.Channel {
@@ -166,7 +169,7 @@ func TestLongRobustnessGrid(t *testing.T) {
 				fine := countOf(runs, func(o outcome) bool { return o.XMSEScaled <= 1e-18 })
 				wild := countOf(runs, func(o outcome) bool { return !(o.XMSE <= rho) })
 				worst := slices.MaxFunc(runs, func(a, b outcome) int { return int(math.Copysign(1, a.XMSE-b.XMSE)) }).XMSE
-				fmt.Printf("| %.1f | %.1f | %d | %d | %d/%d | %s | %d | %.1e | %.1e | %.0f | %.1e |\n", factor, rho, p, te.M, won, count, known, fine, medianOf(runs, raw), medianOf(runs, scaled), medianOf(runs, iterations), worst)
+				table.Row("| %.1f | %.1f | %d | %d | %d/%d | %s | %d | %.1e | %.1e | %.0f | %.1e |", factor, rho, p, te.M, won, count, known, fine, medianOf(runs, raw), medianOf(runs, scaled), medianOf(runs, iterations), worst)
 				if wild > 0 {
 					t.Errorf("×%g ρ=%g P=%d: %d of %d runs end worse than no estimate", factor, rho, p, wild, count)
 				}
@@ -197,7 +200,8 @@ func TestLongRobustnessGrid(t *testing.T) {
 // The same grid with the published recursion, 500 iterations.
 func TestLongPublishedGrid(t *testing.T) {
 	longOnly(t)
-	count := seedCount(5)
+	table := tables.New(t, "", "factor", "ρ", "P", "M", "recovered", "diverged", "raw MSE (median)", "scaled MSE (median)", "largest raw MSE")
+	count := seedCount(3)
 	for _, factor := range []float64{1.4, 1.2} {
 		for _, rho := range gridDensities() {
 			for _, p := range []int{2, 5, 10} {
@@ -208,7 +212,7 @@ func TestLongPublishedGrid(t *testing.T) {
 				won := countOf(runs, recoveredX)
 				lost := countOf(runs, func(o outcome) bool { return o.Status == calamp.Diverged })
 				worst := slices.MaxFunc(runs, func(a, b outcome) int { return int(math.Copysign(1, a.XMSE-b.XMSE)) }).XMSE
-				fmt.Printf("| %.1f | %.1f | %d | %d | %d/%d | %d | %.1e | %.1e | %.1e |\n", factor, rho, p, te.M, won, count, lost, medianOf(runs, raw), medianOf(runs, scaled), worst)
+				table.Row("| %.1f | %.1f | %d | %d | %d/%d | %d | %.1e | %.1e | %.1e |", factor, rho, p, te.M, won, count, lost, medianOf(runs, raw), medianOf(runs, scaled), worst)
 			}
 		}
 	}
@@ -219,6 +223,7 @@ func TestLongPublishedGrid(t *testing.T) {
 // keeps flipping, there is nothing to compare with, and the table says so.
 func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "range of s", "Δ", "seed", "last change of the plain iterations", "iterations", "largest difference of x", "of s", "scale, relative")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, noise := range []float64{1e-2, 1e-4, 1e-6} {
 			te := teacher.Teacher{N: 500, M: 400, P: 4, Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: gain, NoiseVar: noise}
@@ -228,7 +233,7 @@ func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 				a, b := plain[i], stepped[i]
 				x, s := largestDifference(a, b)
 				change := a.Trace[len(a.Trace)-1].Change
-				fmt.Printf("| [%g, %g] | %.0e | %d | %.1e | %d | %.1e | %.1e | %.1e |\n", gain.Lo, gain.Hi, noise, i, change, b.Iterations, x, s, math.Abs(mean(a.S)/mean(b.S)-1))
+				table.Row("| [%g, %g] | %.0e | %d | %.1e | %d | %.1e | %.1e | %.1e |", gain.Lo, gain.Hi, noise, i, change, b.Iterations, x, s, math.Abs(mean(a.S)/mean(b.S)-1))
 				if change < 1e-8 && (x > 1e-4 || s > 1e-4) || b.Status != calamp.Converged {
 					t.Errorf("[%g, %g], Δ = %g, seed %d: x differs by %.2g, s by %.2g posterior standard deviations", gain.Lo, gain.Hi, noise, i, x, s)
 				}
@@ -262,6 +267,7 @@ func mean(v []float64) float64 {
 // The standard deviation of the scale, and of everything else.
 func TestLongUncertainties(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "range of s", "P", "Δ", "scale z²", "scale_sd", "variance/error", "coverage", "iterations")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, p := range []int{4, 10} {
 			for _, noise := range []float64{1e-3, 1e-4, 1e-6, 1e-8} {
@@ -282,7 +288,7 @@ func TestLongUncertainties(t *testing.T) {
 					}
 				}
 				n := float64(len(runs))
-				fmt.Printf("| [%g, %g] | %d | %.0e | %.2f | %.2g | %.3f | %.1f %% | %.0f |\n", gain.Lo, gain.Hi, p, noise, z2/n, medianOf(runs, func(o outcome) float64 { return o.ScaleSD }), c/mse, 100*inside/total, medianOf(runs, iterations))
+				table.Row("| [%g, %g] | %d | %.0e | %.2f | %.2g | %.3f | %.1f %% | %.0f |", gain.Lo, gain.Hi, p, noise, z2/n, medianOf(runs, func(o outcome) float64 { return o.ScaleSD }), c/mse, 100*inside/total, medianOf(runs, iterations))
 				if z2/n < 0.6 || z2/n > 1.6 {
 					t.Errorf("[%g, %g], P = %d, Δ = %g: standardised scale errors have mean square %.2f", gain.Lo, gain.Hi, p, noise, z2/n)
 				}
@@ -300,6 +306,7 @@ func TestLongUncertainties(t *testing.T) {
 // The paper's figure on the diagonal ansatz.
 func TestLongDiagonalAnsatz(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "P", "N", "scaled MSE, diagonal", "scaled MSE, full", "V", "mean off-diagonal of V", "ratio")
 	for _, p := range []int{2, 3} {
 		for _, n := range []int{100, 200, 500, 1000} {
 			te := teacher.Teacher{N: n, M: 2 * n, P: p, Signal: prior.Gaussian(0, 1), Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-4}
@@ -308,7 +315,7 @@ func TestLongDiagonalAnsatz(t *testing.T) {
 			last := func(o outcome) calamp.Iteration { return o.Trace[len(o.Trace)-1] }
 			v := medianOf(full, func(o outcome) float64 { return last(o).MeanV })
 			off := medianOf(full, func(o outcome) float64 { return last(o).OffV })
-			fmt.Printf("| %d | %d | %.3g | %.3g | %.3g | %.3g | %.3g |\n", p, n, medianOf(diagonal, scaled), medianOf(full, scaled), v, off, off/v)
+			table.Row("| %d | %d | %.3g | %.3g | %.3g | %.3g | %.3g |", p, n, medianOf(diagonal, scaled), medianOf(full, scaled), v, off, off/v)
 		}
 	}
 }

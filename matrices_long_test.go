@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -33,10 +34,13 @@ func TestLongStressMatrices(t *testing.T) {
 	if *matrix != "" {
 		names = []string{"iid", *matrix}
 	}
+	heads := []string{"matrix"}
+	cells := make([]string, len(names)) // rows of the table, to be
 	for _, noise := range []float64{1e-4, 1e-8} {
 		for _, alpha := range []float64{0.6, 0.8} {
+			heads = append(heads, fmt.Sprintf("Δ = %.0e, α = %g", noise, alpha))
 			var reference float64
-			for _, name := range names {
+			for i, name := range names {
 				te := teacher.Teacher{N: 500, M: int(500 * alpha), P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: noise}
 				if err := te.Matrix.UnmarshalText([]byte(name)); err != nil {
 					t.Fatal(err)
@@ -56,11 +60,16 @@ func TestLongStressMatrices(t *testing.T) {
 				}
 				fmt.Printf("| %s | %.0e | %.1f | %d | %d | %.0f | %.2g | %.2f | %.2f | %.2f | %.2f | %s |\n", name, noise, alpha, good, wrong, medianOf(runs, iterations),
 					medianOf(runs, measuredError), medianOf(runs, measuredError)/reference, worst, medianOf(runs, statedError), medianOf(runs, misfit), reason)
+				cells[i] += fmt.Sprintf(" %d/%d, %.3g (%.3g), %.0f, %.2g |", good, len(runs), medianOf(runs, measuredError)/reference, worst, medianOf(runs, iterations), medianOf(runs, statedError))
 				if wrong > 0 {
 					t.Errorf("%s, Δ = %g, α = %g: %d of %d runs claim to have converged, with an error up to %.2g times that of independent entries", name, noise, alpha, wrong, len(runs), worst)
 				}
 			}
 		}
+	}
+	table := tables.New(t, "", heads...)
+	for i, name := range names {
+		table.Row("| %s |%s", name, cells[i])
 	}
 }
 

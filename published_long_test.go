@@ -2,7 +2,6 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/solver"
@@ -115,6 +115,7 @@ func (a *published) run(iterations int) {
 // end, for it after its 1000 iterations, since nothing but the truth tells it when to stop.
 func TestLongCalAMPSettings(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "setting", "ρ", "P", "factor", "M", "calamp", "published")
 	const n, broken = 500, 0.2
 	for _, setting := range []string{"faulty", "gain"} {
 		for _, rho := range []float64{0.2, 0.4} {
@@ -158,7 +159,7 @@ func TestLongCalAMPSettings(t *testing.T) {
 							theirs++
 						}
 					}
-					fmt.Printf("| %s | %.1f | %d | %.2f | %d | %d/%d | %d/%d |\n", setting, rho, p, factor, te.M, ours, count, theirs, count)
+					table.Row("| %s | %.1f | %d | %.2f | %d | %d/%d | %d/%d |", setting, rho, p, factor, te.M, ours, count, theirs, count)
 					if ours < theirs {
 						t.Errorf("%s, ρ = %g, P = %d, factor %g: %d recovered, the published algorithm has %d", setting, rho, p, factor, ours, theirs)
 					}

@@ -73,7 +73,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
 		LearnNoise: opt.Learn.Noise, LearnCalibration: opt.Learn.Range,
-		Watch: &recorder{run: r},
+		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err
@@ -164,9 +164,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Trace: r.trace, Storage: r.solver.Storage(),
 		Calibration: d.Calibration(),
 	}
-	if f, ok := model.Channel.(channel.Faulty); ok { // what it learns of itself is part of a result
+	if f, ok := model.Channel.(channel.Contaminated); ok {
 		res.Broken = append(res.Broken, s.Broken...)
-		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.Rate
+		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.FaultRate()
 	}
 	for k := range s.P {
 		res.X.SetCol(k, s.X[k*s.N:(k+1)*s.N])

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -27,11 +27,10 @@ import (
 // AMP against what state evolution says beforehand; results are recorded in
 // docs/theory.md:
 //
-//	go test -run LongEvolution -long -v -timeout 6h -record docs/theory .
+//	.ci/long LongEvolution
 var (
 	entries = flag.Int("n", 0, "entries of a signal in the comparisons with state evolution; 0 is the number on record")
 	first   = flag.Uint64("first-seed", 0, "first seed of the comparisons with state evolution")
-	record  = flag.String("record", "", "folder for the tables of the comparisons with state evolution, which calamp se --overlay draws")
 )
 
 func entryCount(standard int) int {
@@ -204,38 +203,43 @@ func (c *comparison) own() string {
 	return fmt.Sprintf(" %+.2f ± %.2f %% | %+.2f ± %.2f %% |", 100*(c.ownX.Value-1), 100*c.ownX.Err, 100*(c.ownS.Value-1), 100*c.ownS.Err)
 }
 
-// judge prints the comparison and fails what is more than three standard errors
-// away.
-func judge(t *testing.T, name string, list []comparison) {
+// comparisonHeads are the heads of judge's columns without a label.
+func comparisonHeads(at string) []string {
+	return []string{at, "x, predicted", "AMP", "difference", "in s.e.", "s, predicted", "AMP", "difference", "in s.e."}
+}
+
+// judge puts the comparison into the table, one in so many, after a cell that is a
+// label or nothing, and fails what is more than three standard errors away.
+func judge(t *testing.T, table *tables.Table, label string, every int, list []comparison) {
 	t.Helper()
 	outside, worstX, worstS := 0, 0.0, 0.0
-	for _, c := range list {
+	for i, c := range list {
 		dx, ds := distance(c.x, c.wantX, c.wantErrX), distance(c.s, c.wantS, c.wantErrS)
 		at := fmt.Sprint(c.iteration)
 		if c.sample > 0 {
 			at = fmt.Sprint(c.sample)
 		}
-		fmt.Printf("| %s | %s | %.4g | %.4g | %+.2f %% | %+.1f | %.4g | %.4g | %+.2f %% | %+.1f |%s\n", name, at,
-			c.wantX, c.x.Value, 100*(c.x.Value/c.wantX-1), dx, c.wantS, c.s.Value, 100*(c.s.Value/c.wantS-1), ds, c.own())
+		if (i+1)%every == 0 {
+			table.Row("|%s %s | %.4g | %.4g | %+.2f %% | %+.1f | %.4g | %.4g | %+.2f %% | %+.1f |%s", label, at,
+				c.wantX, c.x.Value, 100*(c.x.Value/c.wantX-1), dx, c.wantS, c.s.Value, 100*(c.s.Value/c.wantS-1), ds, c.own())
+		}
 		worstX, worstS = max(worstX, math.Abs(dx)), max(worstS, math.Abs(ds))
 		if math.Abs(dx) > 3 || math.Abs(ds) > 3 {
 			outside++
-			t.Errorf("%s, %s: x %v, state evolution %.5g; s %v, %.5g", name, at, c.x, c.wantX, c.s, c.wantS)
+			t.Errorf("%s %s: x %v, state evolution %.5g; s %v, %.5g", label, at, c.x, c.wantX, c.s, c.wantS)
 		}
 	}
-	fmt.Printf("%s: %d of %d beyond three standard errors; largest %.1f (x), %.1f (s)\n", name, outside, len(list), worstX, worstS)
+	fmt.Printf("%s %d of %d beyond three standard errors; largest %.1f (x), %.1f (s)\n", label, outside, len(list), worstX, worstS)
 }
 
 // save writes the AMP side as a table for calamp se --overlay.
 func save(t *testing.T, name string, list []comparison) {
 	t.Helper()
-	if *record == "" {
+	path, wanted := tables.File(t, "theory/"+name+".csv")
+	if !wanted {
 		return
 	}
-	if err := os.MkdirAll(*record, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(*record, name+".csv"))
+	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +288,7 @@ func TestLongEvolutionOffline(t *testing.T) {
 		}
 		name := fmt.Sprintf("offline-p%d", c.p)
 		save(t, name, list)
-		judge(t, name, list)
+		judge(t, tables.New(t, name, append(comparisonHeads("iteration"), "x, own", "s, own")...), "", c.iterations/10, list)
 	}
 }
 
@@ -313,7 +317,7 @@ func TestLongEvolutionOnline(t *testing.T) {
 		})
 	}
 	save(t, "online", list)
-	judge(t, "online", list)
+	judge(t, tables.New(t, "", comparisonHeads("sample")...), "", 1, list)
 }
 
 func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
@@ -342,20 +346,21 @@ func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
 // A student who is wrong about one thing, every iteration.
 func TestLongEvolutionMismatched(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", append([]string{"student believes"}, comparisonHeads("iteration")...)...)
 	const iterations = 30
 	te := paperTeacher(entryCount(4000), 3)
 	te.NoiseVar = 1e-6
 	truth := evolution.Belief{Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar}
 	for _, c := range []struct {
-		name  string
-		wrong func(*evolution.Belief)
+		name, label string
+		wrong       func(*evolution.Belief)
 	}{
-		{"density-0.3", func(b *evolution.Belief) { b.Signal.Density = 0.3 }},
-		{"density-0.15", func(b *evolution.Belief) { b.Signal.Density = 0.15 }},
-		{"range-0.9-1.1", func(b *evolution.Belief) { b.Gain = channel.Uniform(0.9, 1.1) }},
-		{"range-0.96-1.04", func(b *evolution.Belief) { b.Gain = channel.Uniform(0.96, 1.04) }},
-		{"noise-times-10", func(b *evolution.Belief) { b.NoiseVar *= 10 }},
-		{"noise-over-10", func(b *evolution.Belief) { b.NoiseVar /= 10 }},
+		{"density-0.3", "ρ = 0.3", func(b *evolution.Belief) { b.Signal.Density = 0.3 }},
+		{"density-0.15", "ρ = 0.15", func(b *evolution.Belief) { b.Signal.Density = 0.15 }},
+		{"range-0.9-1.1", "s in [0.9, 1.1]", func(b *evolution.Belief) { b.Gain = channel.Uniform(0.9, 1.1) }},
+		{"range-0.96-1.04", "s in [0.96, 1.04]", func(b *evolution.Belief) { b.Gain = channel.Uniform(0.96, 1.04) }},
+		{"noise-times-10", "10 Δ", func(b *evolution.Belief) { b.NoiseVar *= 10 }},
+		{"noise-over-10", "Δ/10", func(b *evolution.Belief) { b.NoiseVar /= 10 }},
 	} {
 		student := truth
 		c.wrong(&student)
@@ -374,6 +379,6 @@ func TestLongEvolutionMismatched(t *testing.T) {
 			list = append(list, compare(runs, i, o.MSEXScaled(q0).Value, o.MSES.Value))
 		}
 		save(t, "mismatch-"+c.name, list)
-		judge(t, c.name, list)
+		judge(t, table, " "+c.label+" |", iterations/3, list)
 	}
 }

@@ -2,27 +2,26 @@ package baseline
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
-var long = flag.Bool("long", false, "run the long measurements too")
+var long = tables.Long
 
 // Without noise, cal-AMP recovers at least as many instances as the convex program.
 func TestLongAgainstL1(t *testing.T) {
 	if !*long {
 		t.Skip("a long measurement: -long")
 	}
+	table := tables.New(t, "", "ρ", "P", "α", "cal-AMP", "ℓ1", "time of ℓ1 over cal-AMP, median")
 	const seeds, recovered = 10, 1e-6
-	fmt.Println("| ρ | P | α | cal-AMP | ℓ1 | time of ℓ1 over cal-AMP, median |\n| --- | --- | --- | --- | --- | --- |")
 	for _, density := range []float64{0.1, 0.2, 0.3} {
 		for _, p := range []int{5, 10} {
 			for _, m := range []int{50, 60, 70, 80, 90} {
@@ -52,7 +51,7 @@ func TestLongAgainstL1(t *testing.T) {
 					ratio = append(ratio, convex.Wall.Seconds()/blind.Wall.Seconds())
 				}
 				slices.Sort(ratio)
-				fmt.Printf("| %g | %d | %.1f | %d | %d | %.1f |\n", density, p, float64(m)/100, ours, theirs, ratio[seeds/2])
+				table.Row("| %g | %d | %.1f | %d | %d | %.1f |", density, p, float64(m)/100, ours, theirs, ratio[seeds/2])
 				if ours < theirs {
 					t.Errorf("ρ = %g, P = %d, M = %d: %d recovered, ℓ1 %d", density, p, m, ours, theirs)
 				}

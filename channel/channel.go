@@ -1,5 +1,6 @@
 // Package channel says how a sensor turns z = Wx into a reading, and holds the
-// output functions of AMP that follow from it.
+// output functions of AMP that follow from it. It knows sensors, one by one, and
+// nothing of signals, matrices or iterations.
 //
 // The readings of sensor µ on signals k = 1…P are y_µk = (z_µk + ε_µk)/s_µ with
 // noise ε ~ N(0, Δ): the noise is added before the division. AMP presents each

@@ -188,7 +188,7 @@ func TestValidate(t *testing.T) {
 // and mean squares; half a sensor is added to both, and what is wild is cut.
 func TestFaultyLearnsFromWhatIsBroken(t *testing.T) {
 	y := []float64{1, -1, 3, 5, 1, 1, math.NaN(), math.NaN()}
-	f := Faulty{Working: AWGN{}}.Learned([]float64{0, 1, 0, 0}, y, 2)
+	f := Faulty{Working: AWGN{}}.Learned([]float64{0, 1, 0, 0}, y, 2).(Faulty)
 	if want := 1.5 / 4; math.Abs(f.Rate-want) > 1e-15 {
 		t.Errorf("ε = %g, want %g", f.Rate, want)
 	}
@@ -196,7 +196,7 @@ func TestFaultyLearnsFromWhatIsBroken(t *testing.T) {
 		t.Errorf("v_f = %g, want %g", f.Var, want)
 	}
 	given := Faulty{Working: AWGN{}, Rate: 0.1, Var: 2}
-	if got := given.Learned([]float64{0, 1, 0, 0}, y, 2); got.Rate != given.Rate || got.Var != given.Var {
+	if got := given.Learned([]float64{0, 1, 0, 0}, y, 2).(Faulty); got.Rate != given.Rate || got.Var != given.Var {
 		t.Errorf("what was given was learned: %+v", got)
 	}
 }

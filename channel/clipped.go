@@ -231,7 +231,7 @@ func (c Gain) clippedQuadratic(sum float64, b *Block) float64 {
 }
 
 func (c Gain) clippedScale(scale float64, b *Block) (first, second float64) {
-	first, second = c.Prior.scaleDerivatives(scale, c.unclipped(b).Broken, b.Stats)
+	first, second = c.Prior.ScaleDerivatives(scale, c.unclipped(b).Broken, b.Stats)
 	f, s := c.clippedRows(scale, b)
 	return first + f, second + s
 }
@@ -258,7 +258,7 @@ func (c Gain) ScaleTangent(at float64, b *Block) func(scale float64) (first, sec
 	rest := c.unclipped(b).Broken
 	f, s := c.clippedRows(at, b)
 	return func(scale float64) (first, second float64) {
-		first, second = c.Prior.scaleDerivatives(scale, rest, b.Stats)
+		first, second = c.Prior.ScaleDerivatives(scale, rest, b.Stats)
 		return first + (f + s*(scale-at)), second + s
 	}
 }

@@ -30,20 +30,56 @@ type Faulty struct {
 	Var  float64 // v_f > 0; 0: learned from the readings
 }
 
-// InOrder returns the channel of sensors in order: c itself unless it is [Faulty].
+// Contaminated is a channel some of whose sensors are broken, as [Faulty] has them, on
+// top of the channel of those in order. It writes [Block.Broken].
+type Contaminated interface {
+	Channel
+
+	// InOrder is the channel of sensors in order, WithInOrder the same with another
+	// one in its place.
+	InOrder() Channel
+	WithInOrder(c Channel) Channel
+
+	// FaultRate is the probability of a sensor to be broken; 0 where it is to be
+	// learned.
+	FaultRate() float64
+
+	// Known reports whether nothing is to be learned of broken sensors, and Learned
+	// replaces what is by its estimate, from the probability of each sensor to be
+	// broken (nil before the first iteration) and the M×P readings.
+	Known() bool
+	Learned(broken, y []float64, p int) Channel
+}
+
+// InOrder returns the channel of sensors in order: c itself unless it is [Contaminated].
 func InOrder(c Channel) Channel {
-	if f, ok := c.(Faulty); ok {
-		return f.Working
+	if f, ok := c.(Contaminated); ok {
+		return f.InOrder()
 	}
 	return c
 }
+
+// InOrder implements [Contaminated].
+func (f Faulty) InOrder() Channel { return f.Working }
+
+// WithInOrder implements [Contaminated].
+func (f Faulty) WithInOrder(c Channel) Channel {
+	f.Working = c
+	return f
+}
+
+// FaultRate implements [Contaminated]: ε.
+func (f Faulty) FaultRate() float64 { return f.Rate }
+
+// Known implements [Contaminated].
+func (f Faulty) Known() bool { return f.Rate > 0 && f.Var > 0 }
 
 // Validate reports a parameter that describes no channel.
 func (f Faulty) Validate() error {
 	if f.Working == nil {
 		return fmt.Errorf("faulty sensors need the channel of working ones")
 	}
-	if _, nested := f.Working.(Faulty); nested {
+	if _, nested := f.Working.(Contaminated); nested {
 		return fmt.Errorf("the channel of working sensors cannot be one of faulty sensors")
 	}
 	if !(f.Rate >= 0 && f.Rate < 1) {
@@ -225,7 +261,7 @@ const (
 // Half a broken sensor, whose readings are like those of most, is added to what was
 // seen, so that neither is learned from nothing, and wild readings count as
 // the largest that are not.
-func (f Faulty) Learned(broken, y []float64, p int) Faulty {
+func (f Faulty) Learned(broken, y []float64, p int) Channel {
 	squares, readings := meanSquares(y, p)
 	typical := medianPositive(squares)
 	var sensors, faults, weight, square float64

@@ -153,12 +153,10 @@ func (c Gain) ScaleQuadratic(sum float64, b *Block) float64 {
 	return Quadratic(sum, b, c.NoiseVar)
 }
 
-// ScaleDerivatives implements [Calibrating]: the derivatives in c of
-//
-//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds.
+// ScaleDerivatives implements [Calibrating], by [GainPrior.ScaleDerivatives].
 func (c Gain) ScaleDerivatives(scale float64, b *Block) (first, second float64) {
 	if c.Saturation > 0 {
 		return c.clippedScale(scale, b)
 	}
-	return c.Prior.scaleDerivatives(scale, b.Broken, b.Stats)
+	return c.Prior.ScaleDerivatives(scale, b.Broken, b.Stats)
 }

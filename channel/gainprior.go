@@ -113,9 +113,21 @@ func (p GainPrior) posteriors(logNorm, mean, variance, stats []float64, scale fl
 	}
 }
 
-// scaleDerivatives is [Gain.ScaleDerivatives] for sensors with the given statistics:
-// the posterior means give the first, the variances the second.
-func (p GainPrior) scaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
+// LogEvidence is log ∫ p(s) s^n e^{-τs²/2+Bs} ds: what the readings of a sensor say for
+// this prior, but for what does not depend on s.
+func (p GainPrior) LogEvidence(stats []float64) float64 {
+	s := gainStats(stats, 0)
+	logNorm, _, _ := p.posterior(s[readings], s[precision], s[field])
+	return logNorm - p.logMass()
+}
+
+// ScaleDerivatives returns the first and second derivative in c of
+//
+//	Σ_µ (1-π_µ) log ∫ p(s) s^n e^{-τ_µ s²/2 + c B_µ s} ds
+//
+// at c = scale, where π (broken) and the statistics are those of several sensors: the
+// posterior means give the first, the variances the second.
+func (p GainPrior) ScaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
 	var logNorm, s, sVar [batch]float64
 	for from := 0; from < len(broken); from += batch {
 		to := min(from+batch, len(broken))

@@ -2,7 +2,6 @@ package evolution
 
 import (
 	"context"
-	"flag"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,11 +9,12 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 )
 
 // Measurements too long for every run: go test -run Long -long -v ./evolution
-var long = flag.Bool("long", false, "run the long measurements")
+var long = tables.Long
 
 func longOnly(t *testing.T) {
 	t.Helper()

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/internal/quadrature"
@@ -148,22 +147,18 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		var wg sync.WaitGroup
 		done := make([]bool, n)
-		for r := range o.stream {
-			wg.Go(func() {
-				if r > 0 && k == 1 {
-					return // no past, nothing random
-				}
-				steps[r] = o.stepGiven(law, o.stream[r], v[r])
-				last := change[r]
-				used[r] = v[r]
-				change[r] = math.Abs(math.Log(steps[r].MSEX.Value / v[r]))
-				done[r] = settled(change[r], last, o.Tol)
-				v[r] = steps[r].MSEX.Value
-			})
-		}
-		wg.Wait()
+		parallel(n, func(r int) {
+			if r > 0 && k == 1 {
+				return // no past, nothing random
+			}
+			steps[r] = o.stepGiven(law, o.stream[r], v[r])
+			last := change[r]
+			used[r] = v[r]
+			change[r] = math.Abs(math.Log(steps[r].MSEX.Value / v[r]))
+			done[r] = settled(change[r], last, o.Tol)
+			v[r] = steps[r].MSEX.Value
+		})
 		if k == 1 {
 			for r := range v {
 				v[r], used[r], steps[r], done[r] = v[0], used[0], steps[0], done[0]

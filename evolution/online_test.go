@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -160,6 +161,7 @@ func TestOnlineExactly(t *testing.T) {
 // gains, and s's like 1/(k-8): the first samples teach little.
 func TestLongOnlineManySamples(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "sample", "MSE x", "standard error", "above known gains", "MSE s", "standard error")
 	m := paperModel(0.2, 0.6, 1e-8, 120)
 	got, err := Online(context.Background(), m, nil)
 	if err != nil {
@@ -171,7 +173,8 @@ func TestLongOnlineManySamples(t *testing.T) {
 	}
 	for _, k := range []int{10, 20, 30, 60, 120} {
 		last := got[k-1].Last()
-		t.Logf("sample %d: mse_x %v (%+.2f %% of known gains), mse_s %v", k, last.MSEX, 100*(last.MSEX.Value/known.MSEX.Value-1), last.MSES)
+		table.Row("| %d | %.7g | %.0e | %.2g %% | %.5g | %.1e |", k, last.MSEX.Value, last.MSEX.Err,
+			100*(last.MSEX.Value/known.MSEX.Value-1), last.MSES.Value, last.MSES.Err)
 	}
 	for k := 1; k < len(got); k++ {
 		a, b := got[k-1].Last(), got[k].Last()

@@ -7,13 +7,24 @@ import (
 	"sync/atomic"
 
 	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // parallel calls f(0) … f(n-1) on all processors; results must not depend on the
-// order.
+// order. When one of them panics, parallel panics after the others.
 func parallel(n int, f func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
+	var failed atomic.Pointer[crash.Error] // the first panic
+	call := func(i int) {
+		defer func() {
+			if v := recover(); v != nil {
+				failed.CompareAndSwap(nil, crash.Of(v))
+			}
+		}()
+		f(i)
+	}
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
 			for {
@@ -21,11 +32,14 @@ func parallel(n int, f func(i int)) {
 				if i >= n {
 					return
 				}
-				f(i)
+				call(i)
 			}
 		})
 	}
 	wg.Wait()
+	if bug := failed.Load(); bug != nil {
+		panic(bug)
+	}
 }
 
 // newHermite is the rule for a standard normal.

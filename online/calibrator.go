@@ -79,7 +79,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, m: m, n: n, learner: learner}
 	c.solver, c.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c},
+		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, full.Settings)
 	if err != nil {
 		return nil, err

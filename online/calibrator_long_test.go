@@ -16,6 +16,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -24,8 +25,8 @@ import (
 
 // Measurements too long for every run: go test -run Long -long -v -timeout 3h ./online
 var (
-	long    = flag.Bool("long", false, "run the long measurements")
-	seeds   = flag.Int("seeds", 5, "seeds of a long measurement")
+	long    = tables.Long
+	seeds   = flag.Int("seeds", 0, "seeds of a long measurement; 0 is the number on record")
 	samples = flag.Int("samples", 100_000, "samples of the soak")
 	sizeN   = flag.Int("n", 4000, "N of the long measurements on one ensemble")
 )
@@ -35,6 +36,13 @@ func longOnly(t *testing.T) {
 	if !*long {
 		t.Skip("a long measurement: add -long")
 	}
+}
+
+func seedCount(standard int) int {
+	if *seeds > 0 {
+		return *seeds
+	}
+	return standard
 }
 
 // reference is the ensemble of the paper's online figures.
@@ -51,7 +59,6 @@ func reference(n, samples int) teacher.Teacher {
 type outcome struct {
 	calamp.Metrics
 	iterations          int
-	chiSquare           float64
 	committed           bool
 	scaleSD             float64
 	covered, coveredRaw float64 // 95 % intervals of s with and without the common mode
@@ -64,7 +71,7 @@ func score(s stream, c *online.Calibrator, est *online.Estimate, k int, s0 []flo
 	x := mat.DenseCopyOf(s.Truth.X.Slice(0, s.N, k, k+1))
 	o := outcome{
 		Metrics:    calamp.Score(mat.NewDense(s.N, 1, slices.Clone(est.X)), post.S, calamp.Truth{X: x, S: s0}),
-		iterations: est.Iterations, chiSquare: est.ChiSquare, committed: est.Committed, scaleSD: post.ScaleSD,
+		iterations: est.Iterations, committed: est.Committed, scaleSD: post.ScaleSD,
 		flagged: len(est.Flagged), masked: len(est.Masked),
 	}
 	o.correlation = 1 - o.SOneMinusCNCC
@@ -119,11 +126,11 @@ func sScaled(o outcome) float64    { return o.SMSEScaled }
 func sRaw(o outcome) float64       { return o.SMSE }
 func covered(o outcome) float64    { return o.covered }
 func iterations(o outcome) float64 { return float64(o.iterations) }
-func chiSquare(o outcome) float64  { return o.chiSquare }
 func common(o outcome) float64     { return o.scaleSD }
 
 func TestLongReferenceErrorsAndScale(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "sample", "scaled MSE of x", "raw", "scaled MSE of s", "raw", "intervals cover", "sd of the scale", "iterations", "rejected", "plain: raw x", "plain: raw s")
 	// State evolution by Monte Carlo, good to 5 %, computed independently.
 	wantX := []float64{1.85e-5, 2.7e-6, 4.3e-7, 8.4e-8, 2.6e-8, 1.39e-8, 9.98e-9, 8.35e-9, 7.45e-9, 6.95e-9}
 	wantS := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
@@ -137,16 +144,21 @@ func TestLongReferenceErrorsAndScale(t *testing.T) {
 				rejected++
 			}
 		}
-		fmt.Printf("| %d | %.3g | %.3g | %.3g | %.3g | %.1f %% | %.2g | %.2f | %.0f | %d | plain | %.3g | %.3g | %.3g | %.3g | %.1f %% | %.0f |\n", k+1,
-			medianAt(ours, k, xScaled), medianAt(ours, k, xRaw), medianAt(ours, k, sScaled), medianAt(ours, k, sRaw), 100*medianAt(ours, k, covered), medianAt(ours, k, common), medianAt(ours, k, chiSquare), medianAt(ours, k, iterations), rejected,
-			medianAt(plain, k, xScaled), medianAt(plain, k, xRaw), medianAt(plain, k, sScaled), medianAt(plain, k, sRaw), 100*medianAt(plain, k, covered), medianAt(plain, k, iterations))
+		offX, offS := "", ""
 		if k < len(wantX) {
 			x, s := medianAt(ours, k, xScaled)/wantX[k]-1, medianAt(ours, k, sScaled)/wantS[k]-1
-			fmt.Printf("  sample %d: x %+.0f %%, s %+.0f %%\n", k+1, 100*x, 100*s)
+			offX, offS = fmt.Sprintf(" (%+.0f %%)", 100*x), fmt.Sprintf(" (%+.0f %%)", 100*s)
 			if math.Abs(x) > 0.25 || math.Abs(s) > 0.25 {
 				t.Errorf("sample %d: MSE of x off by %.0f %%, of s by %.0f %%", k+1, 100*x, 100*s)
 			}
 		}
+		if k >= 10 && k+1 != 15 && (k+1)%10 != 0 {
+			continue
+		}
+		table.Row("| %d | %.3g%s | %.3g | %.3g%s | %.3g | %.1f %% | %.2g | %.0f | %d | %.3g | %.3g |", k+1,
+			medianAt(ours, k, xScaled), offX, medianAt(ours, k, xRaw), medianAt(ours, k, sScaled), offS, medianAt(ours, k, sRaw),
+			100*medianAt(ours, k, covered), medianAt(ours, k, common), medianAt(ours, k, iterations), rejected,
+			medianAt(plain, k, xRaw), medianAt(plain, k, sRaw))
 	}
 	last := te.P - 1
 	if raw, scaled := medianAt(ours, last, sRaw), medianAt(ours, last, sScaled); raw > 3*scaled || raw >= medianAt(ours, last-20, sRaw) {
@@ -159,13 +171,14 @@ func TestLongReferenceErrorsAndScale(t *testing.T) {
 
 func TestLongDrift(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "Δ", "`--memory`", "centred correlation of s at 50", "at 200", "intervals cover (191–200)", "samples rejected", "sensors flagged a sample", "iterations a sample")
 	for _, noise := range []float64{1e-8, 1e-4} {
 		for _, memory := range []float64{20, 100, 3} {
 			te := reference(500, 200)
 			te.NoiseVar = noise
 			var at50, at200, cover []float64
 			var rejected, flagged, spent int
-			for seed := range *seeds {
+			for seed := range seedCount(5) {
 				s := newStream(t, te, uint64(seed))
 				c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}, Memory: memory})
 				d := newDrift(s, 0.002, uint64(seed))
@@ -188,8 +201,8 @@ func TestLongDrift(t *testing.T) {
 					}
 				}
 			}
-			total := *seeds * te.P
-			fmt.Printf("| %.0e | %g | %.4f | %.4f | %.1f %% | %.1f %% | %.2f | %d |\n", noise, memory, median(at50), median(at200), 100*median(cover), 100*float64(rejected)/float64(total), float64(flagged)/float64(total), spent/total)
+			total := seedCount(5) * te.P
+			table.Row("| %.0e | %g | %.4f | %.4f | %.1f %% | %.1f %% | %.2f | %d |", noise, memory, median(at50), median(at200), 100*median(cover), 100*float64(rejected)/float64(total), float64(flagged)/float64(total), spent/total)
 			if median(at200) < median(at50)-0.01 || median(cover) < 0.85 {
 				t.Errorf("Δ = %g, memory %g: below the bar", noise, memory)
 			}
@@ -206,9 +219,10 @@ func median(v []float64) float64 {
 // One sensor of 500 broken, from the start and from sample 16 on.
 func TestLongBadSensor(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "seed", "sensor", "broken from sample", "flagged at its", "error of x (median)", "largest", "samples rejected", "others flagged")
 	const bad = 123
 	te := reference(834, 30)
-	for seed := range *seeds {
+	for seed := range seedCount(5) {
 		s := newStream(t, te, uint64(seed))
 		clean := make([]float64, te.P)
 		c := s.calibrator(t, nil)
@@ -237,7 +251,7 @@ func TestLongBadSensor(t *testing.T) {
 					worst = max(worst, e/clean[k])
 					typical = append(typical, e/clean[k])
 				}
-				fmt.Printf("| %d | %s | %d | %d | %.2f | %.2f | %d | %d |\n", seed, name, start+1, flaggedAt, median(typical), worst, rejected, max(0, others))
+				table.Row("| %d | %s | %d | %d | %.2f | %.2f | %d | %d |", seed, name, start+1, flaggedAt, median(typical), worst, rejected, max(0, others))
 				if flaggedAt == 0 || flaggedAt > 10 || median(typical) > 2 || others > 0 {
 					t.Errorf("seed %d, %s from sample %d: below the bar", seed, name, start+1)
 				}
@@ -298,9 +312,10 @@ func (s stream) endless() func() []float64 {
 // The scale's own error bar along a stream that goes on and on.
 func TestLongScaleOfLongStreams(t *testing.T) {
 	longOnly(t)
+	table := tables.New(t, "", "samples", "(scale error / stated sd)²")
 	marks := []int{10, 50, 200, 1000, 2000}
 	square := make([]float64, len(marks))
-	for seed := range *seeds {
+	for seed := range seedCount(8) {
 		s := newStream(t, instrument(), uint64(100+seed))
 		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
 		next := s.endless()
@@ -309,13 +324,13 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 			if i := slices.Index(marks, k); i >= 0 {
 				post := c.Posterior()
 				off := calamp.Score(nil, post.S, calamp.Truth{S: s.Truth.S}).Scale - 1
-				square[i] += off / post.ScaleSD * off / post.ScaleSD / float64(*seeds)
+				square[i] += off / post.ScaleSD * off / post.ScaleSD / float64(seedCount(8))
 				fmt.Printf("seed %d, %d samples: scale off by %.2g, sd %.2g\n", seed, k, off, post.ScaleSD)
 			}
 		}
 	}
 	for i, k := range marks {
-		fmt.Printf("| %d | %.2f |\n", k, square[i])
+		table.Row("| %d | %.2f |", k, square[i])
 	}
 }
 

@@ -213,6 +213,26 @@ func (s *Store) Rollback(name string) error {
 	})
 }
 
+// Renumber makes sequence, at least 0, the number of the last sample taken in,
+// and leaves what was learned as it is: for a stream in which a corrupt number
+// was taken in, or one that has begun to count anew.
+func (s *Store) Renumber(sequence int64) error {
+	if sequence < 0 {
+		return s.fault(fmt.Errorf("sequence number %d, expected 0 or more", sequence))
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		current := tx.Bucket(mainBucket).Get(currentKey)
+		if current == nil {
+			return errors.New("no sample was taken in yet: there is no number to set")
+		}
+		record, err := renumbered(current, sequence)
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(mainBucket).Put(currentKey, record)
+	})
+}
+
 func noCheckpoint(tx *bbolt.Tx, name string) error {
 	names := []string{}
 	tx.Bucket(checkpointBucket).ForEach(func(key, _ []byte) error {

@@ -18,8 +18,10 @@ import (
 
 // ensureFile creates the file if there is none and it may be created.
 func ensureFile(path string, id *Identity, readOnly bool) error {
-	_, err := os.Stat(path)
+	stat, err := os.Stat(path)
 	switch {
+	case err == nil && !stat.Mode().IsRegular(): // opening a pipe would wait for a writer
+		return errors.New("this is no regular file")
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):

@@ -24,6 +24,7 @@ const (
 	recordMagic  = "calamp-r"
 	headerLength = 8 + 4 + 4 + 8 + sha256.Size // before the model
 	recordLength = 8 + 4 + 4 + 8 + 8 + 8       // before the state
+	sequenceAt   = 8 + 4 + 4                   // in a record
 )
 
 // header is what never changes in a file.
@@ -120,7 +121,7 @@ func (s *Saved) decode(b, key []byte) error {
 		return fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	s.State = state
-	s.Sequence = int64(le.Uint64(b[16:]))
+	s.Sequence = int64(le.Uint64(b[sequenceAt:]))
 	s.Time = time.Unix(0, int64(le.Uint64(b[24:])))
 	s.size = int64(le.Uint64(b[32:]))
 	if s.Sequence < 0 {
@@ -136,6 +137,17 @@ func moved(record, from, to []byte) ([]byte, error) {
 		return nil, err
 	}
 	return sealed(bytes.Clone(body), 0, to), nil
+}
+
+// renumbered is the present record with another sequence number.
+func renumbered(current []byte, sequence int64) ([]byte, error) {
+	body, err := unsealed(current, currentKey)
+	if err != nil {
+		return nil, err
+	}
+	body = bytes.Clone(body)
+	binary.LittleEndian.PutUint64(body[sequenceAt:], uint64(sequence))
+	return sealed(body, 0, currentKey), nil
 }
 
 // sealed appends the SHA-256 of the key and of what follows start.

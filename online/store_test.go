@@ -166,6 +166,29 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
+// TestRenumber: the number changes, what was learned does not, and the file is
+// as sound as before.
+func TestRenumber(t *testing.T) {
+	path, id := filepath.Join(t.TempDir(), "S"), storeID(t, nil)
+	s := openStore(t, path, id)
+	if err := s.Renumber(3); err == nil || !strings.Contains(err.Error(), "no sample was taken in yet") {
+		t.Error(err)
+	}
+	if err := s.Commit(stateAt(5), 4_000_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renumber(-1); err == nil {
+		t.Error("a negative number was set")
+	}
+	if err := errors.Join(s.Renumber(5), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := openStore(t, path, id).Load()
+	if err != nil || saved.Sequence != 5 || !bytes.Equal(bytesOf(t, saved.State), bytesOf(t, stateAt(5))) {
+		t.Errorf("number %d, %v", saved.Sequence, err)
+	}
+}
+
 func TestCheckpointsAreBounded(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "s.calamp"), storeID(t, nil))
 	commit(t, s, 1)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/simd"
 )
@@ -265,12 +266,16 @@ func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 type slabOf[T kernel.Entry] struct {
 	first, end int
 	w          []T
+	bug        *crash.Error // in place of all else where reading panicked
 }
 
 func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)) {
 	ahead := make(chan slabOf[T])
 	go d.readAhead(first, end, ahead)
 	for s := range ahead {
+		if s.bug != nil {
+			panic(s.bug)
+		}
 		for at := s.first; at < s.end; at += size {
 			from, to := at-s.first, min(at+size, s.end)-s.first
 			visit(at, s.w[from*d.PanelSize():to*d.PanelSize()])
@@ -282,10 +287,15 @@ func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)
 // readAhead sends a chunk's slabs, up to the first that cannot be read.
 func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	defer close(out)
+	defer func() { // the panic of a goroutine would end the process
+		if v := recover(); v != nil {
+			out <- slabOf[T]{bug: crash.Of(v)}
+		}
+	}()
 	rows := <-d.rows
 	defer func() { d.rows <- rows }()
 	for ; first < end; first += d.slab {
-		s := slabOf[T]{first, min(first+d.slab, end), <-d.free}
+		s := slabOf[T]{first: first, end: min(first+d.slab, end), w: <-d.free}
 		if err := d.read(&s, rows); err != nil {
 			d.free <- s.w
 			d.fail.Lock()

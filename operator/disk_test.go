@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/crash"
 )
 
 // fileOf is the matrix w as it lies in a file.
@@ -148,6 +150,49 @@ func TestDiskThatFails(t *testing.T) {
 	}
 	if _, err := OpenDisk(bytes.NewReader(file), m, n, false, 1000); err == nil || !strings.Contains(err.Error(), "1000 bytes") {
 		t.Errorf("a budget too small: %v", err)
+	}
+}
+
+// panicking is a disk with a bug in it from some point on.
+type panicking struct {
+	io.ReaderAt
+	from *bool
+}
+
+func (p panicking) ReadAt(b []byte, at int64) (int, error) {
+	if *p.from {
+		panic("a bug")
+	}
+	return p.ReaderAt.ReadAt(b, at)
+}
+
+// TestDiskThatPanics: a panic while rows are read ahead reaches who sweeps, and
+// does not end the process.
+func TestDiskThatPanics(t *testing.T) {
+	const m, n = 400, 90
+	from := false
+	d, err := OpenDisk(panicking{bytes.NewReader(fileOf(slices.Repeat([]float64{1}, m*n), false)), &from}, m, n, false, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, threads := range []int{1, 4} {
+		from = false
+		s, err := d.NewSweep(1, 1, threads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = true
+		sweep := func() (err error) {
+			defer crash.Catch(&err)
+			v := make([][]float64, 4)
+			for k := range v {
+				v[k] = make([]float64, n)
+			}
+			return s.Run(v[0], v[1], v[2], v[3], func(_ int, _, _, _, _ []float64) {})
+		}
+		if err := sweep(); err == nil || !strings.Contains(err.Error(), "internal error: a bug (") {
+			t.Errorf("%d threads: %v", threads, err)
+		}
 	}
 }
 

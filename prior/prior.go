@@ -1,6 +1,7 @@
 // Package prior holds what is known of one signal entry before the readings,
 // and the input functions of AMP that follow from it: the posterior mean and
-// variance of an entry seen through a Gaussian field.
+// variance of an entry seen through a Gaussian field. It knows entries, and nothing of
+// sensors or of how the field came about.
 //
 // A field N(x; λ, Σ) summarises what all readings say about an entry (paper,
 // eq. "input update functions"). Σ is +Inf where nothing was measured.

@@ -2,18 +2,18 @@ package replica
 
 import (
 	"context"
-	"flag"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 )
 
 // Measurements too long for every run: go test -long -v ./replica
-var long = flag.Bool("long", false, "run the long measurements")
+var long = tables.Long
 
 func model(rho, alpha, delta, a, b float64, p int) evolution.Model {
 	return evolution.Model{Signal: prior.GaussBernoulli{Density: rho, SignalVar: 1}, Gain: channel.Uniform(a, b), NoiseVar: delta, Alpha: alpha, P: p}

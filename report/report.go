@@ -8,6 +8,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"errors"
 	"html/template"
@@ -83,6 +84,7 @@ type view struct {
 
 	Worst     []table
 	PerSignal *table
+	Plan      *table
 
 	Version, Command string
 }
@@ -104,6 +106,7 @@ type table struct {
 	Note    string
 	Columns []string
 	Rows    [][]string
+	Words   bool // and not numbers
 }
 
 // Write writes the report as an HTML file.
@@ -126,6 +129,7 @@ func Write(w io.Writer, r Report) error {
 		Residual:  r.residuals(),
 		Worst:     worst,
 		PerSignal: r.perSignal(),
+		Plan:      r.plan(),
 		Version:   r.Version,
 		Command:   r.Command,
 	}
@@ -194,6 +198,22 @@ func (r *Report) facts() []facts {
 		all = append(all, facts{"Options", r.Options})
 	}
 	return all
+}
+
+// plan is what the run did, and why not the rest.
+func (r *Report) plan() *table {
+	if r.Result.Plan == nil {
+		return nil
+	}
+	t := &table{Heading: "What the run did, and what it left out", Columns: []string{"part", "", "why"}, Words: true}
+	for _, c := range r.Result.Plan.Parts {
+		state, why := "on", c.Why
+		if !c.On {
+			state = "off"
+		}
+		t.Rows = append(t.Rows, []string{c.Part, state, cmp.Or(why, dash)})
+	}
+	return t
 }
 
 // scores compares the result and the baselines, one metric a row.

@@ -30,14 +30,17 @@ func (p *Plan) Has(part string) bool {
 	return false
 }
 
-// String is such as "scale step: on" or "learning: off (asked)".
-func (c Choice) String() string {
+// State is such as "on" or "off: asked".
+func (c Choice) State() string {
 	state := "off"
 	if c.On {
 		state = "on"
 	}
 	if c.Why == "" {
-		return c.Part + ": " + state
+		return state
 	}
-	return fmt.Sprintf("%s: %s (%s)", c.Part, state, c.Why)
+	return fmt.Sprintf("%s: %s", state, c.Why)
 }
+
+// String is such as "scale step on".
+func (c Choice) String() string { return c.Part + " " + c.State() }

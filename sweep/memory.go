@@ -6,22 +6,26 @@ import (
 	"github.com/calamp/calamp/internal/memory"
 )
 
-// Memory is about what the point needs: the matrix, and the arrays of the
-// iteration.
+// baseMemory is what a process takes that has nothing to solve.
+const baseMemory Size = 28e6
+
+// Memory is about what a process takes that runs one such point at a time: the matrix, as
+// it was drawn and as solvers copy it, the arrays of the iteration, and what of
+// these was not collected yet.
 func (p Point) Memory() Size {
 	if p.Algorithm == Rehearsal && p.Rehearse.Eat != 0 && p.Seed == p.Rehearse.Eat {
 		return math.MaxInt64
 	}
-	const base = 16e6
 	if !p.Algorithm.synthetic() {
-		return base
+		return baseMemory
 	}
+	const copies = 3.5 // of the matrix in double precision: measured, n = 1000 to 3000, one run after the other
 	n, m, signals := float64(p.N), float64(p.sensors()), float64(p.P)
 	arrays := 30 * (n + m) * signals
 	if p.Covariance == "full" {
 		arrays = 12 * (n + m) * signals * (signals + 2)
 	}
-	return Size(min(base+8*(n*m+arrays), 1e18))
+	return Size(min(float64(baseMemory)+8*(copies*n*m+arrays), 1e18))
 }
 
 // memory is what a point may have: by default all that the machine has, since

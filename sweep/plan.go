@@ -59,9 +59,10 @@ func NewPlan(ctx context.Context, r *Runner, points []Point, budget time.Duratio
 	return plan, nil
 }
 
-// quantiles of cost at which points are probed. Two in the middle: how long a
-// run takes depends more on which side of a threshold it is than on its size.
-var quantiles = []float64{0, 0.35, 0.65, 1}
+// quantiles of cost at which points are probed, the cheapest first. Many in the
+// middle: how long a run takes depends more on which side of a threshold it is
+// than on its size.
+var quantiles = []float64{0, 0.35, 0.65, 1, 0.5, 0.8, 0.2, 0.9, 0.1, 0.95, 0.75, 0.55, 0.45, 0.25, 0.85, 0.7}
 
 func probe(ctx context.Context, r *Runner, points []Point, budget time.Duration) ([]Probe, error) {
 	sorted := slices.Clone(points)

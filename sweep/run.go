@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/calamp/calamp/internal/crash"
@@ -94,7 +95,16 @@ func timedOut(ctx context.Context, limit time.Duration, err error) error {
 	return err
 }
 
+// collectAbove is how much memory a point must have taken for it to be collected
+// at once.
+const collectAbove = baseMemory + 8e6
+
 func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err error) {
+	if p.Memory() > collectAbove {
+		// The collector waits until the heap has doubled. Left to it, one large
+		// point after the other takes twice the memory of one.
+		defer runtime.GC()
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			bug := crash.Of(v)

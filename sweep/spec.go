@@ -175,10 +175,15 @@ func (s *Spec) validate() error {
 		return fmt.Errorf("name %q: expected one word, without dots and slashes", s.Name)
 	}
 	for _, all := range [][]Grid{s.Grids, s.Quick} {
+		total := 0.0
 		for i := range all {
 			g := &all[i]
 			if err := g.validate(s); err != nil {
 				return fmt.Errorf("grid %d: %w", i+1, err)
+			}
+			if total += g.size(); total > MostPoints {
+				return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; "+
+					"shorten an axis, or part the sweep into several specs", i+1, total, MostPoints)
 			}
 			one := *g
 			one.Seeds = nil // seeds are all alike
@@ -312,6 +317,21 @@ func (s *Spec) Points() []Point {
 		}
 	}
 	return all
+}
+
+// MostPoints is how many points a sweep may have. A plan, a status or a table
+// holds all of them in memory, about 1.6 KB each.
+const MostPoints = 1_000_000
+
+// size is the number of points, which may be far too large for an int.
+func (g *Grid) size() float64 {
+	n := float64(len(g.Algorithm))
+	for _, axis := range []int{
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+	} {
+		n *= float64(max(1, axis))
+	}
+	return n
 }
 
 // points is the product of the axes, the last of which, the seeds, changes fastest.

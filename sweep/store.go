@@ -54,6 +54,13 @@ func (s Store) files() ([]string, error) {
 }
 
 func readFile(path string, each func(*Row)) (damaged int, err error) {
+	stat, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	if !stat.Mode().IsRegular() { // a pipe, say, would be waited for
+		return 0, errors.New("this is no regular file, and holds no rows")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err

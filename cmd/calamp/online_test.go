@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -307,6 +308,9 @@ func smallStream(t *testing.T, folder string, samples int) (problem string, y *m
 // TestSignal: what there is, is written.
 func TestSignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal == syscall.SIGHUP && ossignal.Ignored(signal) {
+			continue // the tests run under nohup
+		}
 		folder := t.TempDir()
 		problem, y := smallStream(t, folder, 4)
 		state, out := filepath.Join(folder, "S.calamp"), filepath.Join(folder, "R.npz")
@@ -349,8 +353,13 @@ func TestEmbeddedStream(t *testing.T) {
 		"--state", filepath.Join(folder, "S.calamp"), "--http", "127.0.0.1:0", "--limit", "5")
 	_, rest, _ := strings.Cut(c.notes.String(), "NATS on ")
 	url, _, _ := strings.Cut(rest, ": stream")
+	token, err := os.ReadFile(filepath.Join(folder, "S.calamp.jetstream", intake.TokenFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := intake.Access{Token: strings.TrimSpace(string(token))}
 	eventually(t, "the server", func() bool {
-		b, err := intake.Connect(url, "")
+		b, err := intake.Connect(url, access)
 		if err != nil {
 			return false
 		}
@@ -370,11 +379,11 @@ func TestEmbeddedStream(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.get(t, "/posterior")), &posterior); err != nil || posterior.LastSeq != 4 || len(posterior.S) != 56 {
 		t.Errorf("%+v, %v", posterior, err)
 	}
-	b, err := intake.Connect(url, "")
+	b, err := intake.Connect(url, access)
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := b.Source(t.Context(), intake.StreamOptions{Stream: "lab-results", Durable: "d", Sensors: 56, After: -1, Drain: true})
+	results, err := b.Source(t.Context(), intake.StreamOptions{Stream: "lab-results", Durable: "d", Sensors: 56, Numbering: intake.Numbering{After: -1}, Drain: true})
 	if err != nil {
 		t.Fatal(err)
 	}

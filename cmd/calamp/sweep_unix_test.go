@@ -80,7 +80,7 @@ func TestSweepQueue(t *testing.T) {
 	}
 	t.Parallel()
 	spec := writeSpec(t, rehearsalSpec)
-	e, err := intake.StartEmbedded(t.TempDir(), "127.0.0.1:0")
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: t.TempDir(), Address: "127.0.0.1:0", Shared: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSweepQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	worker := func() *exec.Cmd {
-		c := calampProcess(t, "sweep", "worker", "--nats", e.URL(), "--workers", "2", "-q")
+		c := calampProcess(t, "sweep", "worker", "--nats", e.URL(), "--nats-token", e.Token(), "--workers", "2", "-q")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestSweepQueue(t *testing.T) {
 		killed <- n
 	}()
 	data := t.TempDir()
-	code, _, stderr := calampRun(t, "sweep", "run", spec, "--data", data, "-q", "--nats", e.URL(), "--redeliver", "2s")
+	code, _, stderr := calampRun(t, "sweep", "run", spec, "--data", data, "-q", "--nats", e.URL(), "--nats-token", e.Token(), "--redeliver", "2s")
 	cancel()
 	if n := <-killed; n != 3 {
 		t.Errorf("%d workers were killed before it was over", n)
@@ -283,5 +283,33 @@ func TestNohup(t *testing.T) {
 	}
 	if err := c.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPipeIsNotInspected: a pipe is named, and not waited for.
+func TestPipeIsNotInspected(t *testing.T) {
+	for _, name := range []string{"P.npz", "S.calamp", "anything"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := syscall.Mkfifo(path, 0o666); err != nil {
+			t.Skip(err)
+		}
+		code, _, stderr := calampRun(t, "inspect", path)
+		if code != console.WrongUsage || !strings.Contains(stderr, name+": this is no regular file") {
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
+		}
+	}
+}
+
+// TestPipeAmongRows: what is no regular file is named, and not waited for.
+func TestPipeAmongRows(t *testing.T) {
+	spec, data := writeSpec(t, rehearsalSpec), t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(data, "rows-1.jsonl"), 0o666); err != nil {
+		t.Skip(err)
+	}
+	for _, what := range []string{"status", "plan", "merge", "run"} {
+		code, _, stderr := calampRun(t, "sweep", what, spec, "--data", data)
+		if code != 1 || !strings.Contains(stderr, "rows-1.jsonl: this is no regular file") {
+			t.Errorf("%s: exit %d: %s", what, code, stderr)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import "github.com/calamp/calamp/channel"
 // sensors: their rate and the variance of their readings.
 type faults struct {
 	Idle
-	given channel.Faulty
+	given channel.Contaminated
 }
 
 func (p *faults) Begin(s *Solver) { p.relearn(s.State, nil) }
@@ -20,10 +20,10 @@ func (p *faults) After(s *Solver, _ *Line) Verdict {
 // iteration. While noise is added to the channel no sensor is called broken: that is
 // decided by what the noise hides.
 func (p *faults) relearn(s *State, broken []float64) {
-	f, ok := s.model.Channel.(channel.Faulty) // whose two parameters these are
+	now, ok := s.model.Channel.(channel.Contaminated)
 	if !ok {
 		return
 	}
-	f.Rate, f.Var = p.given.Rate, p.given.Var
+	f := p.given.WithInOrder(now.InOrder()).(channel.Contaminated)
 	s.Adopt(Model{s.model.Prior, f.Learned(broken, s.Y, s.P)})
 }

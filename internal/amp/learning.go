@@ -8,10 +8,10 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Learning re-fits the model between iterations, towards the stationary points of the Bethe
-// free energy: the prior when it is a [prior.Learner], and what else is asked
-// for. Early estimates say little, and a parameter needs some
-// iterations to show its effect: hence the schedule.
+// Learning re-fits the model between iterations, towards the stationary points of the
+// Bethe free energy: the prior when it is a [prior.Learner], and what else is asked for.
+// Early estimates say little, and a parameter needs some iterations to show its effect:
+// hence the schedule.
 type Learning struct {
 	Idle
 
@@ -45,8 +45,8 @@ const (
 	// mostPower is how many times the readings' power a learned prior may expect.
 	mostPower = 4
 
-	// A model that moves by less than this, in standard errors of its parameters, has settled. The
-	// ends of a range move in steps of at least rangeTolerance.
+	// A model that moves by less than this, in standard errors of its parameters, has
+	// settled. The ends of a range move in steps of at least rangeTolerance.
 	modelTolerance = 1e-3
 	rangeTolerance = 0.05
 
@@ -92,9 +92,9 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	return change
 }
 
-// refitPrior lets the prior fit itself to the fields. It does not take what
-// expects far more power than the readings have: a signal on its way astray
-// would take all others with it.
+// refitPrior lets the prior fit itself to the fields. It does not take a prior that
+// expects far more power than the readings have: one signal whose estimate blows up
+// would spoil the prior of all.
 func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	from, step := p, 1.0
 	if l.Step > 0 && l.Step < 1 {
@@ -177,9 +177,9 @@ func middle(c channel.Calibration) float64 {
 	return lo + hi
 }
 
-// scaleOfPrior is the factor by which the signals are to be multiplied for the prior to like
-// them best: a Newton step to the zero of the derivative by log c of the
-// evidence for a prior that is stretched by c,
+// scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest
+// under the prior: a Newton step to the zero of the derivative by log c of the evidence
+// for a prior that is stretched by c,
 //
 //	Σ_i (x̂(λ-x̂) - C)/Σ,
 //

@@ -21,14 +21,16 @@ type Problem struct {
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
 
-	// Batch says that the rows of W are a batch of measurements of signals that stay.
-	// The Gaussian field that earlier batches of measurements left on the signals
-	// (see [State.InheritField]); nil where there were none.
+	// Batch says that the rows of W are a batch of measurements of signals that stay;
+	// then the Gaussian field that earlier batches left on the signals (see
+	// [State.InheritField]), nil for the first.
 	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
-	// Watch, or nil, is the caller's own part.
-	Watch Part
+	// Watch, or nil, is the caller's own part, and WatchFor what it is there for, as
+	// the plan says it.
+	Watch    Part
+	WatchFor string
 }
 
 func (p *Problem) stream() bool { return p.Y == nil }
@@ -43,6 +45,7 @@ var table = []struct {
 	make   func(*planner, *Solver) (Part, error)
 }{
 	{"covariances", (*planner).covariances, nil},
+	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
@@ -171,7 +174,9 @@ func (b *planner) learner() bool {
 	return ok
 }
 
-func (b *planner) learns() bool { return b.learner() || b.LearnNoise || b.LearnCalibration }
+func (b *planner) learns() bool {
+	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnCalibration)
+}
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
 
@@ -191,6 +196,16 @@ func (b *planner) covariances() (on bool, why string, err error) {
 	return err == nil, "asked", err
 }
 
+func (b *planner) exactVariances() (on bool, why string, err error) {
+	switch {
+	case b.Variance == solver.Scalar:
+		return false, asked, nil
+	case !operator.HasSquares(b.W):
+		return false, "", operator.NoSquares(b.W)
+	}
+	return true, "the squared entries of W", nil
+}
+
 func (b *planner) meanRemoval() (on bool, why string, err error) {
 	switch {
 	case b.NoMeanRemoval:
@@ -206,7 +221,7 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if b.centred, err = operator.RemoveMeans(b.W, b.RAM); err != nil || b.centred == nil {
 		return false, "not needed: the means of W are those of independent entries", err
 	}
-	return true, "", nil
+	return true, "further entries and rows restore them exactly", nil
 }
 
 // newStart is for runs that can be begun anew: a model that is learned moves with
@@ -223,14 +238,14 @@ func (b *planner) newStart() (on bool, why string, err error) {
 	case b.stream() || b.InheritedField != nil:
 		return false, "not possible with a past", nil
 	}
-	return true, "", nil
+	return true, "with more damping, should the estimates blow up", nil
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
 	if !b.LearnCalibration {
 		return false, "not needed: the model holds the scale", nil
 	}
-	return true, "", nil
+	return true, "what only changes the common scale is taken back", nil
 }
 
 func (b *planner) makeFreeScale(*Solver) (Part, error) { return freeScale{}, nil }
@@ -246,34 +261,33 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 	case b.InheritedField != nil:
 		return false, "not needed: earlier batches hold the scale", nil
 	}
-	return true, "", nil
+	return true, "every few iterations", nil
 }
 
 func (b *planner) makeScaleStep(*Solver) (Part, error) { return &scaleStep{}, nil }
 
 func (b *planner) faults() (on bool, why string, err error) {
-	f, ok := b.Model.Channel.(channel.Faulty)
-	known := f.Rate > 0 && f.Var > 0
+	f, ok := b.Model.Channel.(channel.Contaminated)
 	switch {
 	case !ok:
 		return false, "not needed: the channel has no broken sensors", nil
 	case b.stream():
 		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
-	case b.Batch && !known:
+	case b.Batch && !f.Known():
 		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
-	return true, "", nil
+	return true, "what is not given of them is learned", nil
 }
 
 func (b *planner) makeFaults(*Solver) (Part, error) {
-	return &faults{given: b.Model.Channel.(channel.Faulty)}, nil
+	return &faults{given: b.Model.Channel.(channel.Contaminated)}, nil
 }
 
 func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {
 		return false, "not needed: nobody looks", nil
 	}
-	return true, "", nil
+	return true, b.WatchFor, nil
 }
 
 func (b *planner) makeWatch(*Solver) (Part, error) { return b.Watch, nil }
@@ -322,7 +336,7 @@ func (b *planner) cooling() (on bool, why string, err error) {
 	if !b.plan.Has("joint moves") {
 		return false, "not needed without joint moves", nil
 	}
-	return true, "", nil
+	return true, "noise is added, and taken away slowly", nil
 }
 
 func (b *planner) makeCooling(s *Solver) (Part, error) {
@@ -366,10 +380,13 @@ func (b *planner) learning() (on bool, why string, err error) {
 			return false, "", err
 		}
 	}
-	if !b.learns() {
+	switch {
+	case b.Batch:
+		return false, "not possible: batches share one model, which is as given", nil
+	case !b.learns():
 		return false, "not needed: the model is known", nil
 	}
-	return true, "", nil
+	return true, "the model is re-fitted between iterations", nil
 }
 
 func (b *planner) makeLearning(s *Solver) (Part, error) {

@@ -167,9 +167,8 @@ func (s *State) Adopt(m Model) {
 // adoptWorking is Adopt for the channel of sensors in order, beside broken ones.
 func (s *State) adoptWorking(c channel.Channel) {
 	m := s.model
-	if f, ok := m.Channel.(channel.Faulty); ok { // the only channel with another inside
-		f.Working = c
-		c = f
+	if f, ok := m.Channel.(channel.Contaminated); ok {
+		c = f.WithInOrder(c)
 	}
 	m.Channel = c
 	s.Adopt(m)

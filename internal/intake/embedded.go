@@ -1,12 +1,20 @@
 package intake
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -18,45 +26,168 @@ import (
 // message to the disk before it acknowledges it.
 type Embedded struct {
 	*Broker
-	server *server.Server
+	server    *server.Server
+	token     string
+	tokenFile string
 }
 
-// mostPayload is the largest message an embedded server takes: a million sensors.
-const mostPayload = 8 << 20
+// EmbeddedOptions say how an embedded server is run.
+type EmbeddedOptions struct {
+	// Folder keeps the streams, and the token where none is given.
+	Folder string
 
-// StartEmbedded starts a server that keeps its streams in the folder and listens
-// on address, host:port; port 0 is any free one. The server belongs to whoever
-// can connect, so the host must be this machine itself.
-func StartEmbedded(folder, address string) (*Embedded, error) {
-	host, port, err := loopback(address)
+	// Address is host:port, where port 0 is any free one. The host must be this
+	// machine itself.
+	Address string
+
+	// Token is what clients must show, of MinToken characters or more. Where it
+	// is empty it is that of the file TokenFile in the folder, which is made
+	// where it is not there.
+	Token string
+
+	// Disk is how many bytes all streams together may take, default DefaultDisk.
+	Disk int64
+
+	// Shared lets clients change and empty streams, too, as those do that share
+	// a queue. Without it they publish and read.
+	Shared bool
+}
+
+const (
+	// MostPayload is the largest message an embedded server takes: a million
+	// sensors.
+	MostPayload = 8 << 20
+
+	// DefaultDisk is 10 GiB.
+	DefaultDisk = 10 << 30
+
+	// TokenFile is the name of the file with an embedded server's token.
+	TokenFile = "token"
+
+	// MinToken is how long a token is at least, in bytes.
+	MinToken = 16
+
+	mostConnections = 256
+)
+
+// ErrToken is the error of a token that can be guessed.
+var ErrToken = errors.New("not a good token")
+
+// checkToken refuses a token that is too short.
+func checkToken(token string) error {
+	if len(token) < MinToken {
+		return fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), MinToken)
+	}
+	return nil
+}
+
+// StartEmbedded starts a server.
+func StartEmbedded(o EmbeddedOptions) (*Embedded, error) {
+	e, err := startEmbedded(o)
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	return e, nil
+}
+
+func startEmbedded(o EmbeddedOptions) (*Embedded, error) {
+	host, port, err := loopback(o.Address)
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.NewServer(&server.Options{
-		ServerName: "calamp", Host: host, Port: port,
-		JetStream: true, StoreDir: folder, SyncAlways: true,
-		MaxPayload: mostPayload, NoSigs: true, NoLog: true,
+	e := &Embedded{token: o.Token}
+	if o.Token == "" {
+		e.tokenFile = filepath.Join(o.Folder, TokenFile)
+		e.token, err = tokenOf(e.tokenFile)
+	} else {
+		err = checkToken(o.Token)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &door{own: newToken(), token: e.token, shared: o.Shared}
+	e.server, err = server.NewServer(&server.Options{
+		ServerName: "calamp", Host: host, Port: port, MaxConn: mostConnections,
+		JetStream: true, StoreDir: o.Folder, SyncAlways: true, JetStreamMaxStore: cmp.Or(o.Disk, DefaultDisk),
+		MaxPayload: MostPayload, NoSigs: true, NoLog: true, CustomClientAuthentication: d,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("embedded NATS server: %w", err)
+		return nil, err
 	}
-	if err := free(address); err != nil {
-		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	if err := free(o.Address); err != nil {
+		return nil, err
 	}
-	go s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		s.Shutdown()
-		return nil, fmt.Errorf("embedded NATS server: not ready after 10 s on %s, with its streams in %s", address, folder)
+	go e.server.Start()
+	if !e.server.ReadyForConnections(10 * time.Second) {
+		e.server.Shutdown()
+		return nil, fmt.Errorf("not ready after 10 s on %s, with its streams in %s", o.Address, o.Folder)
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.Name("calamp"))
+	nc, err := nats.Connect("", nats.InProcessServer(e.server), nats.Name("calamp"), nats.Token(d.own))
 	if err == nil {
-		var b *Broker
-		if b, err = newBroker(nc); err == nil {
-			return &Embedded{Broker: b, server: s}, nil
-		}
+		e.Broker, err = newBroker(nc)
 	}
-	s.Shutdown()
-	return nil, fmt.Errorf("embedded NATS server: %w", err)
+	if err != nil {
+		e.server.Shutdown()
+		return nil, err
+	}
+	return e, nil
+}
+
+// tokenOf reads the token of a file, which only its owner can read, and makes one
+// where there is none.
+func tokenOf(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		token := newToken()
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return "", err
+		}
+		return token, os.WriteFile(path, []byte(token+"\n"), 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(content))
+	if err := checkToken(token); err != nil {
+		return "", fmt.Errorf("%s: %w; without the file a new one is made", path, err)
+	}
+	return token, nil
+}
+
+// newToken is 26 random letters and digits.
+func newToken() string { return rand.Text() }
+
+// door lets in who shows a token: this process's own, or that of the clients.
+type door struct {
+	own, token string
+	shared     bool
+}
+
+// guests may not take samples away, nor fill the disk with streams of their own.
+var guests = &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{
+	"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.PURGE.>",
+	"$JS.API.STREAM.MSG.DELETE.>", "$JS.API.STREAM.RESTORE.>",
+}}}
+
+// Check implements server.Authentication.
+func (d *door) Check(c server.ClientAuthentication) bool {
+	given := c.GetOpts().Token
+	user := &server.User{Username: "calamp"}
+	switch {
+	case same(given, d.own):
+	case !same(given, d.token):
+		return false
+	case !d.shared:
+		user = &server.User{Username: "guest", Permissions: guests}
+	}
+	c.RegisterUser(user)
+	return true
+}
+
+// same compares in a time that tells nothing of the token, not even its length.
+func same(given, token string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
 // loopback splits an address of this machine.
@@ -90,8 +221,14 @@ func free(address string) error {
 	return l.Close()
 }
 
-// URL is where others can connect.
+// URL is where others can connect, with the token.
 func (e *Embedded) URL() string { return e.server.ClientURL() }
+
+// Token is what others must show.
+func (e *Embedded) Token() string { return e.token }
+
+// TokenFile is the file that the token is in; empty where it was given.
+func (e *Embedded) TokenFile() string { return e.tokenFile }
 
 // Close ends the connection and the server.
 func (e *Embedded) Close() error {
@@ -101,17 +238,40 @@ func (e *Embedded) Close() error {
 	return err
 }
 
+// StreamLimits bound a stream. Zero is no bound.
+type StreamLimits struct {
+	// Messages is how many it keeps, the newest: for results, which are printed
+	// as well. Without it nothing is dropped to make room, and a stream that is
+	// full refuses what is published to it.
+	Messages int64
+
+	// Bytes is how much of the disk it takes.
+	Bytes int64
+}
+
 // EnsureStream creates a stream for a subject, kept on the disk, if there is
-// none of that name. With most above 0 it keeps so many messages, the newest.
-func (b *Broker) EnsureStream(ctx context.Context, name, subject string, most int64) error {
+// none of that name, and gives one that is there its limits. Single messages
+// cannot be deleted from it.
+func (b *Broker) EnsureStream(ctx context.Context, name, subject string, limits StreamLimits) error {
 	stream, err := b.js.Stream(ctx, name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = b.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: name, Subjects: []string{subject}, Storage: jetstream.FileStorage, MaxMsgs: max(most, -1),
-		})
+	missing := errors.Is(err, jetstream.ErrStreamNotFound)
+	config := jetstream.StreamConfig{Name: name, Subjects: []string{subject}, Storage: jetstream.FileStorage}
+	if err == nil {
+		config = stream.CachedInfo().Config
+		if !slices.Contains(config.Subjects, subject) {
+			err = fmt.Errorf("the stream is there, but takes %q", config.Subjects)
+		}
 	}
-	if err == nil && !slices.Contains(stream.CachedInfo().Config.Subjects, subject) {
-		err = fmt.Errorf("the stream is there, but takes %q", stream.CachedInfo().Config.Subjects)
+	config.DenyDelete, config.Discard = true, jetstream.DiscardNew
+	config.MaxBytes, config.MaxMsgs = cmp.Or(limits.Bytes, -1), cmp.Or(limits.Messages, -1)
+	if limits.Messages > 0 {
+		config.Discard = jetstream.DiscardOld
+	}
+	switch {
+	case missing:
+		_, err = b.js.CreateStream(ctx, config)
+	case err == nil:
+		_, err = b.js.UpdateStream(ctx, config)
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s for %s: %w", name, subject, err)
@@ -119,12 +279,21 @@ func (b *Broker) EnsureStream(ctx context.Context, name, subject string, most in
 	return nil
 }
 
-// Trim removes the messages of a stream below a number.
-func (b *Broker) Trim(ctx context.Context, name string, below int64) error {
+// Trim removes the messages of a stream up to the number taken, the last one that
+// was taken in, except for the keep last ones of them, or fewer where these
+// would fill more than half of what the stream may hold.
+func (b *Broker) Trim(ctx context.Context, name string, taken, keep int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	stream, err := b.js.Stream(ctx, name)
-	if err == nil {
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	info := stream.CachedInfo()
+	if limit, held := info.Config.MaxBytes, info.State; limit > 0 && held.Bytes > 0 {
+		keep = min(keep, int64(float64(limit)/2*float64(held.Msgs)/float64(held.Bytes)))
+	}
+	if below := taken - keep + 1; below > int64(info.State.FirstSeq) {
 		err = stream.Purge(ctx, jetstream.WithPurgeSequence(uint64(below)))
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func (f *frames) read() (*Sample, error) {
 	f.frame++
 	s := &Sample{Sequence: f.offset + f.frame, Place: fmt.Sprintf("frame %d", f.frame), Y: decodeFrame(f.raw, f.width)}
 	if err := checkReadings(s.Y, f.m); err != nil {
-		return nil, &Refused{s.Place, s.Sequence, err}
+		return nil, &Refused{Place: s.Place, Sequence: s.Sequence, Err: err}
 	}
 	return s, nil
 }

@@ -21,6 +21,7 @@ type Sample struct {
 	Sequence int64     // larger than that of the sample before
 	Y        []float64 // M, NaN where a reading is missing
 	Place    string    // where it comes from, as in "line 17"
+	Stored   int64     // number of its message in the JetStream it comes from, 0 elsewhere
 
 	done func() error
 }
@@ -55,6 +56,7 @@ type Refused struct {
 	Place    string
 	Sequence int64 // -1 where not known
 	Err      error
+	Stored   int64 // as in Sample
 }
 
 // Error names the place.
@@ -62,6 +64,34 @@ func (r *Refused) Error() string { return r.Place + ": " + r.Err.Error() }
 
 // Unwrap returns the fault without its place.
 func (r *Refused) Unwrap() error { return r.Err }
+
+// MaxSequence is the largest number that a sample may have. It leaves room to
+// count on from there without overflow.
+const MaxSequence int64 = 1 << 62
+
+// Numbering says which of the numbers that come with samples are believed. One
+// corrupt number that is far too large, once taken in, would make every later
+// sample look like one that was there before.
+type Numbering struct {
+	// After is the last number that was taken in, -1 for none.
+	After int64
+
+	// MaxGap is how far above the last number the next one may be; 0 is any
+	// distance. A first number with nothing before it is always believed.
+	MaxGap int64
+}
+
+// check refuses a number that is not believed.
+func (n Numbering) check(sequence int64) error {
+	switch {
+	case sequence > MaxSequence:
+		return fmt.Errorf("sequence number %d, expected at most %d", sequence, MaxSequence)
+	case n.MaxGap > 0 && n.After >= 0 && sequence-n.After > n.MaxGap:
+		return fmt.Errorf("sequence number %d is %d above the last one, %d, and more than %d is not believed (--max-gap)",
+			sequence, sequence-n.After, n.After, n.MaxGap)
+	}
+	return nil
+}
 
 // Columns are the columns of y, the first with the number offset+1.
 func Columns(y *mat.Dense, offset int64) Source {

@@ -73,7 +73,7 @@ func TestLines(t *testing.T) {
 		`{"seq":13,"y":[3,4]}` + "\r",
 		`{"seq":14,"y":[3,4`,
 	}, "\n")
-	got := takeAll(Lines(strings.NewReader(input), 2))
+	got := takeAll(Lines(strings.NewReader(input), 2, Numbering{After: -1}))
 	if got.err != io.EOF || fmt.Sprint(got.sequences, got.y) != "[3 5 13] [[1 2.5] [NaN -0.001] [3 4]]" {
 		t.Errorf("%+v", got)
 	}
@@ -137,7 +137,7 @@ func TestFrames(t *testing.T) {
 func TestWaitingCanBeGivenUp(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	for _, s := range []Source{Lines(r, 2), Frames(r, 2, 4, 0)} {
+	for _, s := range []Source{Lines(r, 2, Numbering{After: -1}), Frames(r, 2, 4, 0)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -147,10 +147,36 @@ func TestWaitingCanBeGivenUp(t *testing.T) {
 	}
 }
 
+// TestCorruptNumber: one number far above the others is refused and named, and
+// those after it go on as if it had not been there.
+func TestCorruptNumber(t *testing.T) {
+	input := `{"seq":17,"y":[1,2]}
+{"seq":4000000000000,"y":[1,2]}
+{"seq":18,"y":[1,2]}
+{"seq":118,"y":[1,2]}
+{"seq":9223372036854775807,"y":[1,2]}
+`
+	for _, c := range []struct {
+		believed Numbering
+		want     []int64
+		refused  string
+	}{
+		{Numbering{After: 16, MaxGap: 100}, []int64{17, 18, 118}, "line 2: sequence number 4000000000000 is 3999999999983 above the last one, 17"},
+		{Numbering{After: -1, MaxGap: 99}, []int64{17, 18}, "line 2: "},
+		{Numbering{After: 10, MaxGap: 5}, nil, "line 1: sequence number 17 is 7 above the last one, 10"},
+		{Numbering{After: -1}, []int64{17, 4000000000000}, "line 3: sequence number 18 after 4000000000000"},
+	} {
+		got := takeAll(Lines(strings.NewReader(input), 2, c.believed))
+		if !slices.Equal(got.sequences, c.want) || !strings.HasPrefix(got.refused[0], c.refused) {
+			t.Errorf("%+v: %v, refused %q", c.believed, got.sequences, got.refused)
+		}
+	}
+}
+
 func FuzzLines(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"y":[1,null]}` + "\n"))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		got := takeAll(Lines(bytes.NewReader(input), 2))
+		got := takeAll(Lines(bytes.NewReader(input), 2, Numbering{After: -1}))
 		for i, y := range got.y {
 			if len(y) != 2 || i > 0 && got.sequences[i] <= got.sequences[i-1] {
 				t.Errorf("%+v", got)

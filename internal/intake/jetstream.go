@@ -29,8 +29,9 @@ type StreamOptions struct {
 	Sensors int
 	Width   int // bytes a number, 4 or 8, of raw frames; 0 for JSON objects
 
-	// After is the last number that was taken in, -1 for none.
-	After int64
+	// Numbering has the last number that was taken in. Its MaxGap is for
+	// numbers from a header: a stream's own are the broker's.
+	Numbering
 
 	// Drain ends the source when the stream has no more messages, in place of
 	// waiting for new ones.
@@ -50,18 +51,34 @@ type Broker struct {
 	js jetstream.JetStream
 }
 
-// Connect connects to a NATS server; credentials names a .creds file, or nothing.
-// A lost connection is taken up again for as long as it takes.
-func Connect(address, credentials string) (*Broker, error) {
+// Access is how to get into a NATS server: a .creds file, a token, or neither.
+type Access struct{ Credentials, Token string }
+
+// Connect connects to a NATS server. A lost connection is taken up again for as
+// long as it takes.
+func Connect(address string, a Access) (*Broker, error) {
 	options := []nats.Option{nats.Name("calamp"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second)}
-	if credentials != "" {
-		options = append(options, nats.UserCredentials(credentials))
+	if a.Credentials != "" {
+		options = append(options, nats.UserCredentials(a.Credentials))
+	}
+	if a.Token != "" {
+		options = append(options, nats.Token(a.Token))
 	}
 	nc, err := nats.Connect(address, options...)
+	if parse, ok := errors.AsType[*url.Error](err); ok { // which quotes the address, with what is secret in it
+		err = fmt.Errorf("not an address: %s", withoutQuotes(parse.Err))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("NATS server %s: %w", redact(address), err)
+		return nil, fmt.Errorf("NATS server %s: %w", Redact(address), err)
 	}
 	return newBroker(nc)
+}
+
+// withoutQuotes is an error of net/url without the part of the address that it
+// quotes.
+func withoutQuotes(err error) string {
+	text, _, _ := strings.Cut(err.Error(), ` "`)
+	return text
 }
 
 func newBroker(nc *nats.Conn) (*Broker, error) {
@@ -76,15 +93,37 @@ func newBroker(nc *nats.Conn) (*Broker, error) {
 // JetStream is the connection for streams that hold no samples.
 func (b *Broker) JetStream() jetstream.JetStream { return b.js }
 
-// redact takes the passwords out of addresses.
-func redact(addresses string) string {
+// Redact takes what is secret out of addresses, before they are shown: a
+// password, or a token in place of a user and a password. An address of which
+// no more can be said than that it holds an @ loses all before the last one.
+func Redact(addresses string) string {
 	all := strings.Split(addresses, ",")
 	for i, a := range all {
-		if u, err := url.Parse(strings.TrimSpace(a)); err == nil {
-			all[i] = u.Redacted()
+		u, err := url.Parse(strings.TrimSpace(a))
+		switch {
+		case err != nil, u.Host == "" && strings.Contains(a, "@"):
+			return redactUnparsed(addresses)
+		case u.User == nil:
+			continue
 		}
+		if _, secret := u.User.Password(); !secret {
+			u.User = url.User("xxxxx")
+		}
+		all[i] = u.Redacted()
 	}
 	return strings.Join(all, ",")
+}
+
+func redactUnparsed(address string) string {
+	at := strings.LastIndex(address, "@")
+	if at < 0 {
+		return address
+	}
+	scheme, _, ok := strings.Cut(address[:at], "://")
+	if !ok {
+		return "xxxxx" + address[at:]
+	}
+	return scheme + "://xxxxx" + address[at:]
 }
 
 // Close sends what is still to be sent, acknowledgements above all.
@@ -122,7 +161,7 @@ func (b *Broker) Source(ctx context.Context, o StreamOptions) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
 	}
-	return &messageSource{o: o, consumer: consumer, messages: messages, last: -1}, nil
+	return &messageSource{o: o, believed: o.Numbering, consumer: consumer, messages: messages}, nil
 }
 
 func (b *Broker) streamNames(ctx context.Context) string {
@@ -187,9 +226,9 @@ func openConsumer(ctx context.Context, stream jetstream.Stream, o StreamOptions)
 
 type messageSource struct {
 	o        StreamOptions
+	believed Numbering // by the messages so far
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
-	last     int64
 	empty    bool // the last message was the last that there was
 	started  bool
 }
@@ -262,10 +301,10 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 		if e := message.TermWithReason("calamp: not readable"); e != nil {
 			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, e)
 		}
-		return nil, &Refused{place, sequence, err}
+		return nil, &Refused{Place: place, Sequence: sequence, Err: err, Stored: int64(meta.Sequence.Stream)}
 	}
 	stop := KeepAlive(message, ackWait/3)
-	return &Sample{Sequence: sequence, Y: y, Place: place, done: func() error {
+	return &Sample{Sequence: sequence, Y: y, Place: place, Stored: int64(meta.Sequence.Stream), done: func() error {
 		stop()
 		return message.Ack()
 	}}, nil
@@ -296,16 +335,26 @@ func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []
 		if err != nil || v < 0 {
 			return -1, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
 		}
+		if err := s.believed.check(v); err != nil {
+			return v, nil, fmt.Errorf("header %s: %w", s.o.SequenceHeader, err)
+		}
 		sequence = v
 	}
-	raw := message.Data()
+	y, err := s.readings(message.Data())
+	if err == nil {
+		s.believed.After = max(s.believed.After, sequence)
+	}
+	return sequence, y, err
+}
+
+func (s *messageSource) readings(raw []byte) ([]float64, error) {
 	if s.o.Width == 0 {
 		_, y, err := decodeObject(raw, s.o.Sensors)
-		return sequence, y, err
+		return y, err
 	}
 	if len(raw) != s.o.Sensors*s.o.Width {
-		return sequence, nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
+		return nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
 	}
 	y := decodeFrame(raw, s.o.Width)
-	return sequence, y, checkReadings(y, s.o.Sensors)
+	return y, checkReadings(y, s.o.Sensors)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,12 +17,12 @@ import (
 
 func startServer(t *testing.T, folder string) *Embedded {
 	t.Helper()
-	e, err := StartEmbedded(folder, "127.0.0.1:0")
+	e, err := StartEmbedded(EmbeddedOptions{Folder: folder, Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	if err := e.EnsureStream(t.Context(), "S", "s.y", 0); err != nil {
+	if err := e.EnsureStream(t.Context(), "S", "s.y", StreamLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -38,7 +39,7 @@ func publish(t *testing.T, b *Broker, from, to int) {
 
 func openStream(t *testing.T, b *Broker, after int64, change func(*StreamOptions)) Source {
 	t.Helper()
-	o := StreamOptions{Stream: "S", Durable: "d", Sensors: 2, After: after, Drain: true}
+	o := StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: after}, Drain: true}
 	if change != nil {
 		change(&o)
 	}
@@ -81,7 +82,7 @@ func TestStateDecides(t *testing.T) {
 	publish(t, e.Broker, 1, 9)
 	takeAll(openStream(t, e.Broker, -1, nil))
 	expectSequences(t, takeAll(openStream(t, e.Broker, 4, nil)), 5, 9)
-	_, err := e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, After: 10})
+	_, err := e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: 10}})
 	if err == nil || !strings.Contains(err.Error(), "ends at message 9") {
 		t.Errorf("another stream: %v", err)
 	}
@@ -175,7 +176,7 @@ func TestWorkQueue(t *testing.T) {
 	}
 	s.Close()
 	e.nc.Flush()
-	_, err = e.Source(t.Context(), StreamOptions{Stream: "Q", Durable: "d", Sensors: 2, After: 1})
+	_, err = e.Source(t.Context(), StreamOptions{Stream: "Q", Durable: "d", Sensors: 2, Numbering: Numbering{After: 1}})
 	if err == nil || !strings.Contains(err.Error(), "--from 4") {
 		t.Errorf("lost messages: %v", err)
 	}
@@ -198,7 +199,7 @@ func TestWaitingForMessages(t *testing.T) {
 
 func TestResultsOnce(t *testing.T) {
 	e := startServer(t, t.TempDir())
-	if err := e.EnsureStream(t.Context(), "R", "r", 0); err != nil {
+	if err := e.EnsureStream(t.Context(), "R", "r", StreamLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -226,23 +227,123 @@ func TestEmbeddedSurvivesRestart(t *testing.T) {
 
 func TestEmbeddedAddresses(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:4222", ":4222", "10.0.0.1:4222", "example.com:1", "127.0.0.1:x", "127.0.0.1"} {
-		if e, err := StartEmbedded(t.TempDir(), address); err == nil {
+		if e, err := StartEmbedded(EmbeddedOptions{Folder: t.TempDir(), Address: address}); err == nil {
 			e.Close()
 			t.Errorf("%s was accepted", address)
 		}
 	}
 	e := startServer(t, t.TempDir())
 	taken := strings.TrimPrefix(e.URL(), "nats://")
-	if _, err := StartEmbedded(t.TempDir(), taken); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if _, err := StartEmbedded(EmbeddedOptions{Folder: t.TempDir(), Address: taken}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	b, err := Connect(e.URL(), "")
+}
+
+// TestGuests: nobody comes in without the token, and who has it publishes and
+// reads, but takes nothing away.
+func TestGuests(t *testing.T) {
+	folder := t.TempDir()
+	e := startServer(t, folder)
+	for _, a := range []Access{{}, {Token: "wrong"}, {Token: e.Token() + "x"}} {
+		if b, err := Connect(e.URL(), a); err == nil {
+			b.Close()
+			t.Errorf("came in with %+v", a)
+		}
+	}
+	stat, err := os.Stat(e.TokenFile())
+	if err != nil || stat.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the token's file: %v, %v", stat.Mode(), err)
+	}
+	b, err := Connect(strings.Replace(e.URL(), "nats://", "nats://"+e.Token()+"@", 1), Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Close()
-	if _, err := Connect("nats://user:secret@127.0.0.1:1", ""); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Error(err)
+	defer b.Close()
+	publish(t, b, 1, 3)
+	stream, err := b.js.Stream(t.Context(), "S")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	config := stream.CachedInfo().Config
+	for what, err := range map[string]error{
+		"purge": stream.Purge(ctx), "delete a message": stream.DeleteMsg(ctx, 1), "delete": b.js.DeleteStream(ctx, "S"),
+		"update": func() error { config.MaxMsgs = 1; _, err := b.js.UpdateStream(ctx, config); return err }(),
+		"create": func() error {
+			_, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: "T", Subjects: []string{"t"}})
+			return err
+		}(),
+	} {
+		if err == nil {
+			t.Errorf("a guest could %s", what)
+		}
+	}
+	expectSequences(t, takeAll(openStream(t, e.Broker, -1, nil)), 1, 3)
+	own, err := e.js.Stream(t.Context(), "S")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.DeleteMsg(t.Context(), 1); err == nil {
+		t.Error("a single message could be deleted")
+	}
+	token := e.Token()
+	e.Close()
+	if again := startServer(t, folder); again.Token() != token {
+		t.Error("another token after a restart")
+	}
+	if e, err := StartEmbedded(EmbeddedOptions{Folder: t.TempDir(), Address: "127.0.0.1:0", Token: "short"}); err == nil {
+		e.Close()
+		t.Error("a short token was accepted")
+	}
+}
+
+// TestFullDisk: what does not fit is refused, and what was not taken in yet stays.
+// Where what was taken in fills half of the space, it goes.
+func TestFullDisk(t *testing.T) {
+	e := startServer(t, t.TempDir())
+	if err := e.EnsureStream(t.Context(), "S", "s.y", StreamLimits{Bytes: 4096}); err != nil {
+		t.Fatal(err)
+	}
+	published := int64(0)
+	for ; published < 1000; published++ {
+		if _, err := e.js.Publish(t.Context(), "s.y", fmt.Appendf(nil, `{"y":[%d,null]}`, published+1)); err != nil {
+			break
+		}
+	}
+	if published == 0 || published == 1000 {
+		t.Fatalf("%d messages in 4 KiB", published)
+	}
+	expectSequences(t, takeAll(openStream(t, e.Broker, -1, nil)), 1, published)
+	if err := e.Trim(t.Context(), "S", published, 1000); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, e.Broker, int(published)+1, int(published)+1)
+	kept := takeAll(openStream(t, e.Broker, 0, nil)).sequences
+	if n := int64(len(kept)); n < published/3 || n > published/2+2 {
+		t.Errorf("%d of %d messages are kept", n, published)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	for address, want := range map[string]string{
+		"nats://h:1":                           "nats://h:1",
+		"nats://user:secret@h:1":               "nats://user:xxxxx@h:1",
+		"nats://secret@h:1":                    "nats://xxxxx@h:1",
+		"nats://u:secret@h:1, nats://secret@i": "nats://u:xxxxx@h:1,nats://xxxxx@i",
+		"nats://u:se%cret@h:1":                 "nats://xxxxx@h:1",
+		"nats://u:secret@h:port":               "nats://xxxxx@h:port",
+		"nats://u:sec,ret@h:1":                 "nats://xxxxx@h:1",
+		"u:secret@h:1":                         "xxxxx@h:1",
+		"secret@h":                             "xxxxx@h",
+		"h:1":                                  "h:1",
+	} {
+		if got := Redact(address); got != want {
+			t.Errorf("%s: %s, expected %s", address, got, want)
+		}
+		if _, err := Connect(strings.ReplaceAll(address, "h:1", "127.0.0.1:1"), Access{}); err == nil || strings.Contains(err.Error(), "ret") {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }
 
@@ -255,11 +356,11 @@ func TestOtherPeoplesConsumers(t *testing.T) {
 	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "d", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, After: -1, SequenceHeader: "Number"})
+	_, err = e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: -1}, SequenceHeader: "Number"})
 	if err == nil || !strings.Contains(err.Error(), "MaxAckPending is 1") {
 		t.Error(err)
 	}
-	if err := e.EnsureStream(t.Context(), "S", "other", 0); err == nil || !strings.Contains(err.Error(), `takes ["s.y"]`) {
+	if err := e.EnsureStream(t.Context(), "S", "other", StreamLimits{}); err == nil || !strings.Contains(err.Error(), `takes ["s.y"]`) {
 		t.Error(err)
 	}
 }
@@ -268,7 +369,7 @@ func TestTrim(t *testing.T) {
 	e := startServer(t, t.TempDir())
 	publish(t, e.Broker, 1, 9)
 	takeAll(openStream(t, e.Broker, -1, nil))
-	if err := e.Trim(t.Context(), "S", 4); err != nil {
+	if err := e.Trim(t.Context(), "S", 9, 6); err != nil {
 		t.Fatal(err)
 	}
 	expectSequences(t, takeAll(openStream(t, e.Broker, 0, nil)), 4, 9)

@@ -14,19 +14,21 @@ import (
 // Lines reads JSON lines {"seq": 17, "y": [0.1, null, …]}: the number of the
 // sample, which must increase from line to line, and one reading for each of m
 // sensors, null where one is missing. Other fields are ignored, and so are empty
-// lines. A line that is something else is refused, and the stream goes on.
-func Lines(r io.Reader, m int) Source {
-	l := &lines{r: bufio.NewReaderSize(r, 1<<16), m: m, limit: 4096 + 64*m, last: -1}
+// lines. A line that is something else, or whose number is not believed, is
+// refused, and the stream goes on.
+func Lines(r io.Reader, m int, believed Numbering) Source {
+	l := &lines{r: bufio.NewReaderSize(r, 1<<16), m: m, limit: 4096 + 64*m, last: -1, believed: believed}
 	return newPump(l.read)
 }
 
 type lines struct {
-	r     *bufio.Reader
-	m     int
-	limit int // longest line, in bytes
-	line  int64
-	last  int64
-	raw   []byte
+	r        *bufio.Reader
+	m        int
+	limit    int // longest line, in bytes
+	line     int64
+	last     int64 // number in this stream
+	believed Numbering
+	raw      []byte
 }
 
 func (l *lines) read() (*Sample, error) {
@@ -38,7 +40,7 @@ func (l *lines) read() (*Sample, error) {
 		l.line++
 		place := fmt.Sprintf("line %d", l.line)
 		if tooLong {
-			return nil, &Refused{place, -1, fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.m)}
+			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.m)}
 		}
 		if len(bytes.TrimSpace(raw)) == 0 {
 			continue
@@ -48,11 +50,14 @@ func (l *lines) read() (*Sample, error) {
 			err = errors.New(`no sequence number "seq"`)
 		} else if err == nil && sequence <= l.last {
 			err = fmt.Errorf("sequence number %d after %d: numbers must increase", sequence, l.last)
+		} else if err == nil {
+			err = l.believed.check(sequence)
 		}
 		if err != nil {
-			return nil, &Refused{place, sequence, err}
+			return nil, &Refused{Place: place, Sequence: sequence, Err: err}
 		}
 		l.last = sequence
+		l.believed.After = max(l.believed.After, sequence)
 		return &Sample{Sequence: sequence, Y: y, Place: place}, nil
 	}
 }

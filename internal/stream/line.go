@@ -159,27 +159,33 @@ func (w Watch) Put(e *Event) error {
 }
 
 // Trim keeps a stream of an embedded server from filling the disk: of the messages
-// that were taken in, the last Keep stay.
+// that were taken in, dropped or refused, the last Keep stay, or fewer where these
+// would fill more than half of it.
 type Trim struct {
 	Broker *intake.Broker
 	Stream string
 	Keep   int
+	Every  int64 // messages after which the stream is trimmed again
 
-	taken int
+	trimmed int64 // number of the message after which it was trimmed last
 }
 
-// trimEvery is after how many samples a stream is trimmed: often enough that it
-// stays small, seldom enough to cost nothing.
-const trimEvery = 256
+// mostTrimEvery is after how many messages a stream is trimmed: often enough that
+// it stays small, seldom enough to cost nothing.
+const mostTrimEvery = 256
+
+// TrimEvery is after how many messages, of so many readings, a stream that may
+// take so many bytes is trimmed: what comes in between must fit.
+func TrimEvery(readings int, disk int64) int64 {
+	const mostPerReading = 32 // bytes, as text
+	return max(1, min(mostTrimEvery, disk/16/int64(mostPerReading*readings)))
+}
 
 // Put trims now and then.
 func (t *Trim) Put(e *Event) error {
-	if e.Fate != Taken {
+	if e.Stored < t.trimmed+t.Every {
 		return nil
 	}
-	t.taken++
-	if t.taken%trimEvery != 0 || e.Sequence <= int64(t.Keep) {
-		return nil
-	}
-	return t.Broker.Trim(context.Background(), t.Stream, e.Sequence-int64(t.Keep)+1)
+	t.trimmed = e.Stored
+	return t.Broker.Trim(context.Background(), t.Stream, e.Stored, int64(t.Keep))
 }

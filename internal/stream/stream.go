@@ -40,6 +40,7 @@ type Event struct {
 	Fate     Fate
 	Sequence int64  // -1 where a refused item has none
 	Place    string // where it came from, as in "line 17"
+	Stored   int64  // number of its message in the JetStream it came from, 0 elsewhere
 
 	Estimate *online.Estimate // of one that was taken
 	Err      error            // why it was refused
@@ -114,7 +115,9 @@ func (l *Loop) Run(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case isRefused:
-			err = l.tell(&Event{Fate: Refused, Sequence: refused.Sequence, Place: refused.Place, Err: refused.Err})
+			err = l.tell(&Event{
+				Fate: Refused, Sequence: refused.Sequence, Place: refused.Place, Stored: refused.Stored, Err: refused.Err,
+			})
 		case err != nil:
 			return err
 		default:
@@ -143,7 +146,7 @@ func (l *Loop) guarded(s *intake.Sample) (counts bool, err error) {
 
 // take takes in one sample, and says whether it counts towards the limit.
 func (l *Loop) take(s *intake.Sample) (counts bool, err error) {
-	e := &Event{Sequence: s.Sequence, Place: s.Place}
+	e := &Event{Sequence: s.Sequence, Place: s.Place, Stored: s.Stored}
 	switch {
 	case s.Sequence < l.From:
 		e.Fate = Skipped

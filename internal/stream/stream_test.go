@@ -402,7 +402,7 @@ func TestFromAndRefused(t *testing.T) {
 	var tally Tally
 	var lines bytes.Buffer
 	input := `{"seq":1,"y":[1]}` + "\n" + sampleText(b, 1) + sampleText(b, 2) + "no JSON\n" + sampleText(b, 3)
-	loop, store := b.open(intake.Lines(strings.NewReader(input), 32))
+	loop, store := b.open(intake.Lines(strings.NewReader(input), 32, intake.Numbering{After: online.NoSequence}))
 	loop.From, loop.Sinks = 2, []Sink{&tally, &seen, Lines{W: &lines, Signals: true}}
 	if err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -486,5 +486,47 @@ func TestPanic(t *testing.T) {
 	}
 	if _, err := Resume(store, calibrator); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTrim: a stream is trimmed by its own numbers, whatever the samples' are and
+// became of them.
+func TestTrim(t *testing.T) {
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: t.TempDir(), Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.EnsureStream(t.Context(), "S", "s.y", intake.StreamLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	for k := range 12 {
+		if err := e.Publish(t.Context(), "s.y", fmt.Sprint(k), []byte(`{"y":[1]}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trim := &Trim{Broker: e.Broker, Stream: "S", Keep: 2, Every: 4}
+	fates := []Fate{Taken, Taken, Taken, Taken, Refused, Refused, Refused, Duplicate, Taken, Skipped, Taken, Skipped}
+	firsts := []uint64{1, 1, 1, 3, 3, 3, 3, 7, 7, 7, 7, 11} // after each
+	for k, fate := range fates {
+		if err := trim.Put(&Event{Fate: fate, Sequence: int64(1000 + k), Stored: int64(k + 1)}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := e.JetStream().Stream(t.Context(), "S")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first := s.CachedInfo().State.FirstSeq; first != firsts[k] {
+			t.Errorf("after message %d the stream begins with %d, expected %d", k+1, first, firsts[k])
+		}
+	}
+	for _, c := range []struct {
+		readings int
+		disk     int64
+		want     int64
+	}{{100, 10 << 30, 256}, {1_000_000, 128 << 20, 1}, {10_000, 512 << 20, 104}} {
+		if got := TrimEvery(c.readings, c.disk); got != c.want {
+			t.Errorf("%d readings on %d bytes: every %d messages, expected %d", c.readings, c.disk, got, c.want)
+		}
 	}
 }

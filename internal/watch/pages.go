@@ -13,8 +13,8 @@ import (
 	"github.com/calamp/calamp/dataset"
 )
 
-// unhealthyAfter is how many samples in a row must be rejected for the stream to
-// be unhealthy.
+// unhealthyAfter is how many samples in a row must be rejected, or dropped as
+// taken in before, for the stream to be unhealthy.
 const unhealthyAfter = 10
 
 // health follows the last samples.
@@ -23,6 +23,7 @@ type health struct {
 	started    time.Time
 	lastSample time.Time
 	rejected   int // in a row
+	duplicates int // in a row
 	reason     string
 }
 
@@ -30,6 +31,7 @@ func (h *health) sample(ok bool, reason string) {
 	h.Lock()
 	defer h.Unlock()
 	h.lastSample = time.Now()
+	h.duplicates = 0
 	if ok {
 		h.rejected, h.reason = 0, ""
 		return
@@ -38,10 +40,18 @@ func (h *health) sample(ok bool, reason string) {
 	h.reason = reason
 }
 
+// duplicate notes a sample that was dropped. It is no news of the rejected ones.
+func (h *health) duplicate() {
+	h.Lock()
+	defer h.Unlock()
+	h.duplicates++
+}
+
 // healthJSON is what /healthz says.
 type healthJSON struct {
 	Status        string   `json:"status"` // ok, or unhealthy
 	Rejected      int      `json:"rejected_in_a_row"`
+	Duplicates    int      `json:"duplicates_in_a_row"`
 	Reason        string   `json:"reason,omitempty"`
 	LastSeq       *int64   `json:"last_seq,omitempty"`
 	Learned       uint64   `json:"learned_samples"`
@@ -55,7 +65,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	h := &s.health
 	h.Lock()
 	j := healthJSON{
-		Status: "ok", Rejected: h.rejected, Reason: h.reason,
+		Status: "ok", Rejected: h.rejected, Duplicates: h.duplicates, Reason: h.reason,
 		UptimeS: time.Since(h.started).Seconds(), UnhealthyFrom: unhealthyAfter,
 	}
 	if !h.lastSample.IsZero() {
@@ -70,7 +80,10 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	code := http.StatusOK
-	if j.Rejected >= unhealthyAfter {
+	if j.Duplicates >= unhealthyAfter {
+		j.Reason = "all samples were taken in before: their numbers are not above the last one"
+	}
+	if max(j.Rejected, j.Duplicates) >= unhealthyAfter {
 		j.Status, code = "unhealthy", http.StatusServiceUnavailable
 	}
 	writeJSON(w, code, j)

@@ -51,16 +51,33 @@ type Server struct {
 	metrics  *metrics
 }
 
-// ErrAddress is the error of an address that is never served.
-var ErrAddress = errors.New("not a good address")
+// ErrAddress is the error of an address that is never served, ErrToken that of a
+// token that can be guessed.
+var (
+	ErrAddress = errors.New("not a good address")
+	ErrToken   = errors.New("not a good token")
+)
+
+const (
+	// MinToken is how long a token is at least, in bytes.
+	MinToken = 16
+
+	// mostConnections is far more than monitors need; others wait.
+	mostConnections = 64
+
+	readTime, idleTime = 10 * time.Second, 30 * time.Second
+)
 
 // Listen serves on address, host:port. Without a token the host must be this
-// machine itself: the posterior is nobody else's business. With one every
-// request must carry it as a bearer token.
+// machine itself: the posterior is nobody else's business. With one, of MinToken
+// bytes or more, every request must carry it as a bearer token.
 func Listen(address, token string) (*Server, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w, expected 127.0.0.1:PORT", address, ErrAddress)
+	}
+	if token != "" && len(token) < MinToken {
+		return nil, fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), MinToken)
 	}
 	if token == "" && !isLoopback(host) {
 		return nil, fmt.Errorf("%s: %w: it can be reached from other machines, which needs a token", address, ErrAddress)
@@ -72,8 +89,11 @@ func Listen(address, token string) (*Server, error) {
 	s := &Server{token: token, listener: listener}
 	s.health.started = time.Now()
 	s.metrics = newMetrics(s)
-	s.http = http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 1 << 14}
-	go s.http.Serve(listener)
+	s.http = http.Server{
+		Handler: s.handler(), MaxHeaderBytes: 1 << 14,
+		ReadHeaderTimeout: readTime / 2, ReadTimeout: readTime, WriteTimeout: time.Minute, IdleTimeout: idleTime,
+	}
+	go s.http.Serve(limit(listener, mostConnections))
 	return s, nil
 }
 
@@ -142,6 +162,7 @@ func (s *Server) Refused() {
 // Duplicate counts a sample that came again.
 func (s *Server) Duplicate() {
 	if s != nil {
+		s.health.duplicate()
 		s.metrics.duplicates.Inc()
 	}
 }
@@ -181,9 +202,11 @@ func hostOf(hostPort string) string {
 }
 
 // authorised compares in a time that tells nothing of the token, not even its
-// length.
+// length. The name of the scheme is the same in any case of letters (RFC 9110,
+// section 11.1).
 func (s *Server) authorised(r *http.Request) bool {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	given = strings.TrimLeft(given, " ")
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && ok
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }

@@ -2,11 +2,14 @@ package watch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +58,25 @@ func view() View {
 	}}
 }
 
+// TestHealthIsDocumented wants every field of /healthz in docs.
+func TestHealthIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "online-json.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## The object of `/healthz`")
+	fields := reflect.TypeFor[healthJSON]()
+	for k := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(k).Tag.Get("json"), ",")
+		if !strings.Contains(table, "\n| `"+name+"` |") {
+			t.Errorf("the field %s is not in docs/online-json.md", name)
+		}
+	}
+	if rows := strings.Count(table, "\n| `"); rows != fields.NumField() {
+		t.Errorf("docs/online-json.md has %d fields, /healthz %d", rows, fields.NumField())
+	}
+}
+
 func TestHealth(t *testing.T) {
 	s := listen(t, "")
 	s.Show(View{Sequence: online.NoSequence, Posterior: &online.Posterior{}})
@@ -69,6 +91,12 @@ func TestHealth(t *testing.T) {
 	expect(200, "ok")
 	for range unhealthyAfter {
 		s.Sample(Sample{Reject: "unexplained"})
+	}
+	expect(503, "unhealthy")
+	s.Sample(Sample{Committed: true})
+	expect(200, "ok")
+	for range unhealthyAfter { // nothing but what was there before
+		s.Duplicate()
 	}
 	expect(503, "unhealthy")
 	s.Sample(Sample{Committed: true})
@@ -160,17 +188,69 @@ func TestWhoMayAsk(t *testing.T) {
 		t.Errorf("localhost: %d", code)
 	}
 
-	s = listen(t, "secret")
+	const secret = "0123456789abcdef"
+	s = listen(t, secret)
 	bearer := func(value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", value) }
 	}
-	for value, want := range map[string]int{"": 401, "Bearer ": 401, "Bearer secre": 401, "secret": 401, "Basic secret": 401, "Bearer secret": 200} {
+	for value, want := range map[string]int{
+		"": 401, "Bearer ": 401, "Bearer " + secret[1:]: 401, secret: 401, "Basic " + secret: 401, "Bearer" + secret: 401,
+		"Bearer " + secret: 200, "bearer " + secret: 200, "BEARER  " + secret: 200,
+	} {
 		for _, path := range []string{"/healthz", "/metrics"} {
 			if code, _, _ := get(t, s, path, bearer(value)); code != want {
 				t.Errorf("%q: %d, expected %d", value, code, want)
 			}
 		}
 	}
+	if s, err := Listen("127.0.0.1:0", secret[1:]); !errors.Is(err, ErrToken) {
+		s.Close()
+		t.Errorf("a short token: %v", err)
+	}
+}
+
+// TestMostConnections: a connection more than the limit is served when another
+// one has gone, and closing does not wait for either.
+func TestMostConnections(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limit(inner, 2)
+	accepted := make(chan net.Conn)
+	ended := make(chan error)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			accepted <- c
+		}
+	}()
+	for range 4 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Error("a third connection beside two")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // frees its slot once
+	third := <-accepted
+	l.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	second.Close()
+	third.Close()
 }
 
 func TestToken(t *testing.T) {

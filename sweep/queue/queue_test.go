@@ -26,7 +26,7 @@ func points(t *testing.T, seeds int) []sweep.Point {
 
 func opened(t *testing.T, redeliver time.Duration) *Queue {
 	t.Helper()
-	e, err := intake.StartEmbedded(t.TempDir(), "127.0.0.1:0")
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: t.TempDir(), Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

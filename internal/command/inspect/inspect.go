@@ -5,6 +5,7 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,6 +87,9 @@ const mostRead = 1 << 30
 
 // inspect reads the values of no more than limit bytes.
 func inspect(a *console.Console, path string, asJSON bool, limit int64) error {
+	if stat, err := os.Stat(path); err == nil && !stat.Mode().IsRegular() && !stat.IsDir() {
+		return console.Usage("%s: this is no regular file", path) // reading a pipe would wait for a writer
+	}
 	if isState(path) {
 		return inspectState(a, path, asJSON)
 	}

@@ -15,6 +15,7 @@ func TestSummaryIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "## The object of `--json`")
+	table, _, _ = strings.Cut(table, "\n## ")
 	summary := reflect.TypeFor[runJSON]()
 	for k := range summary.NumField() {
 		name, _, _ := strings.Cut(summary.Field(k).Tag.Get("json"), ",")

@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
 )
 
@@ -32,10 +33,12 @@ type calibration struct {
 	checkpoint string
 	rollback   string
 	drop       string
+	restartAt  int64 // 0 where not given
 
 	input  string
 	from   int64
 	offset numbering
+	maxGap int64
 	limit  int
 	nats   natsFlags
 
@@ -77,13 +80,31 @@ func (n *numbering) Set(text string) error {
 	if err != nil || v < 0 {
 		return errors.New("expected a whole number, at least 0, or last")
 	}
+	if v > intake.MaxSequence {
+		return fmt.Errorf("expected at most %d", intake.MaxSequence)
+	}
 	*n = numbering{value: v}
 	return nil
 }
 
-// commitWords is --commit.
-var commitWords = option.Wording[online.Commit]{
-	Kind: "sane|always", Words: []string{"sane", "always"}, Expected: "sane or always",
+// sequence is a flag's value that is a number of a sample, or of samples, not
+// below least.
+type sequence struct {
+	value *int64
+	least int64
+}
+
+func (s sequence) String() string { return strconv.FormatInt(*s.value, 10) }
+
+func (s sequence) Type() string { return "int" }
+
+func (s sequence) Set(text string) error {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < s.least || v > intake.MaxSequence {
+		return fmt.Errorf("expected a whole number from %d to %d", s.least, intake.MaxSequence)
+	}
+	*s.value = v
+	return nil
 }
 
 const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
@@ -99,8 +120,9 @@ Samples come from one of
                                           a NATS JetStream, one message a sample, in the
                                           form that --input says; "seq" is not needed there
 W is that of --matrix, or of P.npz. --nats embedded runs a server here, with its
-streams in a folder beside the state; others publish samples to it. A message is
-acknowledged when what was learned from it is on the disk.
+streams in a folder beside the state; others publish samples to it, with the
+token that is in the file token of that folder, and can take nothing away. A
+message is acknowledged when what was learned from it is on the disk.
 
 Model flags are those of solve; signals and noise are learned along the stream
 where they are auto, or none of them is given.
@@ -112,8 +134,14 @@ taken in: a run that starts again, however the one before ended, goes on after
 it, and every sample counts once. Samples are numbered from 1, columns and
 frames in their order (after --offset), lines by their "seq", messages by the
 stream. What is at or below the last number is dropped, so the same input can be
-given again; a second file needs --offset. A state made with another W, model or
-rule of learning is refused.
+given again; a second file needs --offset. An input of which everything is
+dropped ends with exit code 2. A state made with another W, model or rule of
+learning is refused.
+
+A number in a line or header that is more than --max-gap above the last one is
+taken for a corrupt one, and the sample refused. Where a wrong number was taken
+in all the same, calamp online --state S.calamp --restart-at N sets it back: N
+is then the next one that is taken in, and what was learned stays.
 
 A line, frame or message that is no sample is refused, counted, reported, and
 not learned from; the stream goes on. "status" says how solving ended, "committed"
@@ -125,13 +153,14 @@ Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another
-model, or input in which something was refused; 3 at least one sample did not
-converge and was not learned from, or only because of --commit always. Whatever
-could be taken in, was. docs/online-json.md has the fields of the lines.`
+model, or input in which something was refused or all was taken in before; 3 at
+least one sample did not converge and was not learned from, or only because of
+--commit always. Whatever could be taken in, was. docs/online-json.md has the
+fields of the lines.`
 
 // Command is calamp online.
 func Command(a *console.Console) *cobra.Command {
-	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), input: "jsonl"}
+	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), input: "jsonl", maxGap: 1_000_000}
 	c.solver.MaxIter = 500
 	cmd := &cobra.Command{
 		Use:   "online [P.npz]",
@@ -161,7 +190,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
-	flags.Var(option.Text(&c.commit, commitWords), "commit", "learn from samples that converged and fit the model, or from all")
+	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	flags.Var(option.Number(&c.memory, option.NotNegative),
 		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}
@@ -172,6 +201,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
 	flags.Var(&c.offset, "offset", "number columns or frames from K+1 on; last continues after the last one taken in")
+	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 believes all")
 	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
 	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8"), "input", "form of samples on standard input or in messages")
 	flags.Lookup("input").DefValue = "jsonl"
@@ -180,12 +210,13 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.checkpoint, "checkpoint", "", "at the end, keep the state under this name as well")
 	flags.StringVar(&c.rollback, "rollback", "", "first go back to the state kept under this name; without a source, only that")
 	flags.StringVar(&c.drop, "drop-checkpoint", "", "remove the state kept under this name")
+	flags.Var(sequence{&c.restartAt, 1}, "restart-at", "make this the next number that the state takes in, and do nothing else")
 	flags.BoolVar(&c.emitX, "emit-x", false, "add the signal x to each line")
 	flags.Var(option.Count(&c.keep, 1), "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
 	flags.Lookup("keep").DefValue = "0"
 	flags.BoolVar(&c.json, "json", false, "print one JSON object at the end in place of a line a sample")
 	flags.StringVar(&c.http, "http", "", "serve /healthz, /metrics and /posterior on this address, 127.0.0.1:PORT")
-	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, or @FILE with it;\nneeded on addresses other than this machine's own")
+	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, of 16 characters or more,\nor @FILE with it; needed on addresses other than this machine's own")
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
@@ -230,10 +261,15 @@ func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
 
 // checkState checks the flags about the state file.
 func (c *calibration) checkState() error {
-	names := console.Outputs{
-		console.File("--checkpoint", c.checkpoint), console.File("--rollback", c.rollback), console.File("--drop-checkpoint", c.drop),
+	restart := ""
+	if c.restartAt > 0 {
+		restart = strconv.FormatInt(c.restartAt, 10)
 	}
-	for _, f := range names {
+	given := console.Outputs{
+		console.File("--checkpoint", c.checkpoint), console.File("--rollback", c.rollback),
+		console.File("--drop-checkpoint", c.drop), console.File("--restart-at", restart),
+	}
+	for _, f := range given {
 		if f.Path != "" && c.state == "" {
 			return console.Usage("%s needs the --state that it is about", f.Flag)
 		}
@@ -242,6 +278,9 @@ func (c *calibration) checkState() error {
 		}
 	}
 	switch {
+	case c.restartAt > 0 && c.sourceKind != noSource:
+		e := console.Usage("--restart-at changes the state's number once, and is not for a command with samples, which may be run again")
+		return e.WithHint("calamp online --state %s --restart-at %d", c.state, c.restartAt)
 	case c.freeze && c.state == "":
 		return console.Usage("--freeze needs a --state with what was learned")
 	case c.sourceKind == natsSource && c.state == "":

@@ -123,7 +123,7 @@ func (r *onlineRun) metrics() *facts.Metrics {
 
 // runJSON is what online prints with --json.
 type runJSON struct {
-	Status     calamp.Status         `json:"status"`
+	Status     string                `json:"status"`
 	Samples    int                   `json:"samples"`
 	Committed  int                   `json:"committed"`
 	Rejected   map[string]int        `json:"rejected"`
@@ -159,7 +159,7 @@ func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
 }
 
 // summarise tells how the run went, as JSON or in words.
-func (r *onlineRun) summarise(interrupted bool) error {
+func (r *onlineRun) summarise(status string) error {
 	t := &r.tally
 	p := r.loop.Calibrator.Posterior()
 	gainSD := facts.TypicalGainSD(&calamp.Result{S: p.S, SVar: p.SVar})
@@ -170,7 +170,7 @@ func (r *onlineRun) summarise(interrupted bool) error {
 	}
 	m, n := r.in.w.Dims()
 	j := runJSON{
-		Status: r.status(interrupted), Samples: t.Samples, Committed: t.Committed, Rejected: orNone(t.Rejected),
+		Status: status, Samples: t.Samples, Committed: t.Committed, Rejected: orNone(t.Rejected),
 		Refused: t.Refused, Duplicates: t.Duplicates, Skipped: t.Skipped,
 		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
@@ -207,9 +207,6 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	}
 	r.Note("%s%s", console.Plural(t.Samples, "sample"), strings.Join(words, ", "))
 	if t.Samples == 0 {
-		if t.Duplicates > 0 {
-			r.Note("the last number is %d; samples of another file need numbers of their own: --offset %d, or --offset last", r.loop.Last, r.loop.Last)
-		}
 		return
 	}
 	solving, saving := t.Solving(), t.Saving()
@@ -244,10 +241,12 @@ func (r *onlineRun) openWatch() error {
 		return console.Usage("--http-token: %w", err)
 	}
 	server, err := watch.Listen(r.http, token)
-	if errors.Is(err, watch.ErrAddress) {
+	switch {
+	case errors.Is(err, watch.ErrAddress):
 		return console.Usage("--http %w", err)
-	}
-	if err != nil {
+	case errors.Is(err, watch.ErrToken):
+		return console.Usage("--http-token: %w", err)
+	case err != nil:
 		return fmt.Errorf("--http: %w", err)
 	}
 	r.watch, r.closers = server, append(r.closers, server)

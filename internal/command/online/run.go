@@ -94,6 +94,7 @@ func (r *onlineRun) openSinks() {
 	add := func(s stream.Sink) { r.loop.Sinks = append(r.loop.Sinks, s) }
 	add(&r.tally)
 	add(stream.SinkFunc(r.warnOfRefused))
+	add(stream.SinkFunc(r.noteDuplicates))
 	if r.watch != nil {
 		add(stream.Watch{Server: r.watch, Calibrator: r.loop.Calibrator})
 	}
@@ -106,8 +107,9 @@ func (r *onlineRun) openSinks() {
 	if !r.json && r.out != "-" {
 		add(stream.Lines{W: r.Stdout, Signals: r.emitX})
 	}
-	if n.Address == option.Embedded && n.header == "" && !r.freeze {
-		add(&stream.Trim{Broker: r.broker, Stream: n.stream, Keep: n.keep})
+	if n.Address == option.Embedded && !r.freeze {
+		m, _ := r.in.w.Dims()
+		add(&stream.Trim{Broker: r.broker, Stream: n.stream, Keep: n.keep, Every: stream.TrimEvery(m, int64(n.disk))})
 	}
 }
 
@@ -124,6 +126,17 @@ func (r *onlineRun) warnOfRefused(e *stream.Event) error {
 	}
 	if r.tally.Refused == mostWarnings {
 		r.Warn("further ones are counted without a warning each")
+	}
+	return nil
+}
+
+// manyDuplicates is how many dropped samples in a row are worth a note.
+const manyDuplicates = 100
+
+// noteDuplicates comes after the tally, too.
+func (r *onlineRun) noteDuplicates(e *stream.Event) error {
+	if e.Fate == stream.Duplicate && r.tally.Samples == 0 && r.tally.Duplicates == manyDuplicates {
+		r.Note("%d samples dropped so far, none taken in: the last number taken in is %d", manyDuplicates, r.loop.Last)
 	}
 	return nil
 }
@@ -151,22 +164,64 @@ func (r *onlineRun) finish(ending error) error {
 	if r.checkpoint != "" && r.store != nil && r.loop.Last != online.NoSequence {
 		err = errors.Join(err, r.keepCheckpoint(r.store))
 	}
-	err = errors.Join(err, r.summarise(interrupted))
+	if !interrupted {
+		err = errors.Join(ending, err)
+	}
+	if err = errors.Join(err, r.summarise(r.status(interrupted, err != nil))); err != nil {
+		return err
+	}
+	return r.verdict(interrupted)
+}
+
+// verdict is the error of a run that ended in good order.
+func (r *onlineRun) verdict(interrupted bool) error {
 	t := &r.tally
 	switch {
-	case ending != nil && !interrupted:
-		return errors.Join(ending, err)
-	case err != nil:
-		return err
 	case interrupted:
-		return &console.Exit{Code: console.Interrupted, Err: fmt.Errorf("interrupted after %s", console.Plural(t.Samples, "sample"))}
+		err := fmt.Errorf("interrupted after %s%s", console.Plural(t.Samples, "sample"), r.onlyDuplicates())
+		return &console.Exit{Code: console.Interrupted, Err: err}
+	case r.onlyDuplicates() != "":
+		return r.allDropped()
 	case t.Refused > 0:
-		return &console.Exit{Code: console.WrongUsage, Err: fmt.Errorf("%d of the input's samples were refused", t.Refused), Hint: "all others were taken in"}
+		return console.Usage("%d of the input's samples were refused", t.Refused).WithHint("all others were taken in")
+	case t.Samples == 0 && t.Skipped > 0:
+		return console.Usage("no sample was taken in: the numbers of all %d are below --from %d", t.Skipped, r.from)
 	case t.NotConverged > 0:
 		e := &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("%d of %s did not converge", t.NotConverged, console.Plural(t.Samples, "sample"))}
 		return e.WithHint("their lines say so; the posterior has not learned from those with committed false")
 	}
 	return nil
+}
+
+// onlyDuplicates says so where every sample was dropped because of its number; it
+// is empty where one was taken in. A broker brings the last sample of a process
+// that was killed again, so one message is nothing to speak of.
+func (r *onlineRun) onlyDuplicates() string {
+	t := &r.tally
+	ordinary := 0
+	if r.sourceKind == natsSource {
+		ordinary = 1
+	}
+	if t.Samples > 0 || t.Duplicates <= ordinary {
+		return ""
+	}
+	return fmt.Sprintf("; %s dropped, whose numbers are not above %d, the last one taken in", console.Plural(t.Duplicates, "sample"), r.loop.Last)
+}
+
+// allDropped is the error of an input that was dropped whole: it may be the same
+// one again, but also another one whose numbers begin anew.
+func (r *onlineRun) allDropped() error {
+	refused := ""
+	if r.tally.Refused > 0 {
+		refused = fmt.Sprintf("; %d refused", r.tally.Refused)
+	}
+	e := console.Usage("no sample was taken in%s%s", refused, r.onlyDuplicates())
+	restart := fmt.Sprintf(restartHint, r.state)
+	if r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0 {
+		return e.WithHint("the same input again has nothing new; "+
+			"another one needs numbers of its own: --offset %d, or --offset last; %s", r.loop.Last, restart)
+	}
+	return e.WithHint("the same input again has nothing new; %s", restart)
 }
 
 // goBack leaves the calibrator with what is in the file where it has learned from
@@ -180,13 +235,17 @@ func (r *onlineRun) goBack() error {
 	return err
 }
 
-// status is one word for the run.
-func (r *onlineRun) status(interrupted bool) calamp.Status {
+// status is what became of the run, in a word or two.
+func (r *onlineRun) status(interrupted, failed bool) string {
 	switch {
+	case failed:
+		return "failed"
 	case interrupted:
-		return calamp.Cancelled
+		return calamp.Cancelled.String()
+	case r.tally.Samples == 0:
+		return "no samples"
 	case r.tally.NotConverged > 0:
-		return calamp.NotConverged
+		return calamp.NotConverged.String()
 	}
-	return calamp.Converged
+	return calamp.Converged.String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 )
@@ -35,6 +36,7 @@ type natsFlags struct {
 	header, results          string
 	drain                    bool
 	keep                     int
+	disk                     memory.Size
 }
 
 func (n *natsFlags) register(flags *pflag.FlagSet) {
@@ -48,6 +50,9 @@ func (n *natsFlags) register(flags *pflag.FlagSet) {
 	n.RegisterListen(flags)
 	n.keep = 10000
 	flags.Var(option.Count(&n.keep, 1), "nats-keep", "messages that the embedded server keeps after they were taken in, for rollbacks, and results")
+	n.disk = intake.DefaultDisk
+	flags.Var(option.Text(&n.disk, option.Wording[memory.Size]{Kind: "size"}), "nats-disk", "disk that the embedded server's streams may take; when it is full, publishers are refused")
+	flags.Lookup("nats-disk").DefValue = "10GiB"
 }
 
 // chooseSource finds the one source that the flags describe.
@@ -67,7 +72,7 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 		return 0, err
 	}
 	if c.nats.Address == "" && !streamed && len(args) == 0 && c.parts.Matrix == "" {
-		if c.rollback == "" && c.checkpoint == "" && c.drop == "" {
+		if c.rollback == "" && c.checkpoint == "" && c.drop == "" && c.restartAt == 0 {
 			return 0, console.Usage("no samples to take in").WithHint("calamp online P.npz, or --matrix W.npy with samples on standard input; calamp online --help")
 		}
 		return noSource, nil
@@ -85,10 +90,16 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 	return kind, nil
 }
 
+// leastDisk holds some of the largest messages.
+const leastDisk = memory.Size(16 * intake.MostPayload)
+
 // check refuses flags without the one they belong to.
 func (n *natsFlags) check(flags *pflag.FlagSet) error {
 	if n.Address == "" {
-		for _, name := range []string{"stream", "subject", "durable", "sequence-header", "results", "drain", "nats-listen", "nats-keep", "nats-creds"} {
+		for _, name := range []string{
+			"stream", "subject", "durable", "sequence-header", "results", "drain",
+			"nats-listen", "nats-keep", "nats-disk", "nats-creds", "nats-token",
+		} {
 			if option.Given(flags, name) {
 				return console.Usage("--%s needs --nats with it", name)
 			}
@@ -99,12 +110,15 @@ func (n *natsFlags) check(flags *pflag.FlagSet) error {
 		if n.stream == "" {
 			return console.Usage("--nats needs --stream, the name of the JetStream").WithHint("--nats embedded runs a server with a stream here")
 		}
-		for _, name := range []string{"nats-listen", "nats-keep"} {
+		for _, name := range []string{"nats-listen", "nats-keep", "nats-disk"} {
 			if option.Given(flags, name) {
 				return console.Usage("--%s is for --nats embedded", name)
 			}
 		}
 		return nil
+	}
+	if n.disk < leastDisk {
+		return console.Usage("--nats-disk: expected %v or more", leastDisk)
 	}
 	if n.stream == "" {
 		n.stream = "calamp"
@@ -163,6 +177,9 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	offset := r.offset.value
 	if r.offset.last {
 		offset = max(r.loop.Last, 0)
+		if offset > intake.MaxSequence {
+			return console.Usage("--offset last: the last number is %d, after which nothing can be numbered", offset).WithHint(restartHint, r.state)
+		}
 	}
 	r.firstColumn = offset + 1
 	switch {
@@ -173,9 +190,17 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	case r.width() > 0:
 		r.loop.Source = intake.Frames(r.Stdin, m, r.width(), offset)
 	default:
-		r.loop.Source = intake.Lines(r.Stdin, m)
+		r.loop.Source = intake.Lines(r.Stdin, m, r.believed())
 	}
 	return err
+}
+
+// restartHint is how to set a state's number back.
+const restartHint = "where that number is wrong, calamp online --state %s --restart-at N makes N the next one"
+
+// believed says which numbers of samples are believed.
+func (r *onlineRun) believed() intake.Numbering {
+	return intake.Numbering{After: max(r.loop.Last, r.from-1), MaxGap: r.maxGap}
 }
 
 func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error) {
@@ -187,11 +212,10 @@ func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error
 	if r.freeze {
 		durable += "-frozen" // so as not to take the learner's messages
 	}
-	after := max(r.loop.Last, r.from-1)
 	source, err := r.broker.Source(ctx, intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
 		SequenceHeader: n.header, Sensors: m, Width: r.width(),
-		After: after, Drain: n.drain, Frozen: r.freeze,
+		Numbering: r.believed(), Drain: n.drain, Frozen: r.freeze,
 	})
 	return source, err
 }
@@ -206,29 +230,45 @@ func (n *natsFlags) filter() string {
 // connect connects to the broker, or runs one.
 func (r *onlineRun) connect(ctx context.Context) error {
 	n := &r.nats
-	if n.Address != option.Embedded {
-		b, err := intake.Connect(n.Address, n.Credentials)
-		if err != nil {
-			return err
-		}
-		r.broker, r.closers = b, append(r.closers, b)
-		return nil
+	if n.Address == option.Embedded {
+		return r.embed(ctx)
 	}
-	e, err := intake.StartEmbedded(r.state+".jetstream", n.Listen)
+	b, err := n.Connect()
+	if err != nil {
+		return err
+	}
+	r.broker, r.closers = b, append(r.closers, b)
+	return nil
+}
+
+// embed runs a server, with a stream for samples, and one for results where they
+// are wanted.
+func (r *onlineRun) embed(ctx context.Context) error {
+	n := &r.nats
+	e, err := n.Embed(intake.EmbeddedOptions{Folder: r.state + ".jetstream", Disk: int64(n.disk)})
 	if err != nil {
 		return err
 	}
 	r.broker, r.closers = e.Broker, append(r.closers, e)
-	if err := e.EnsureStream(ctx, n.stream, n.subject, 0); err != nil {
+	if err := e.EnsureStream(ctx, n.stream, n.subject, intake.StreamLimits{Bytes: int64(n.disk) / 4 * 3}); err != nil {
 		return err
 	}
 	if n.results != "" {
-		if err := e.EnsureStream(ctx, n.stream+"-results", n.results, int64(n.keep)); err != nil {
+		limits := intake.StreamLimits{Messages: int64(n.keep), Bytes: int64(n.disk) / 4}
+		if err := e.EnsureStream(ctx, n.stream+"-results", n.results, limits); err != nil {
 			return err
 		}
 	}
-	r.Note("NATS on %s: stream %s takes samples published to %s", e.URL(), n.stream, n.subject)
+	r.Note("NATS on %s: stream %s takes samples published to %s%s", e.URL(), n.stream, n.subject, tokenNote(e))
 	return nil
+}
+
+// tokenNote says where clients find the token.
+func tokenNote(e *intake.Embedded) string {
+	if e.TokenFile() == "" {
+		return ", with the token of --nats-token"
+	}
+	return ", with the token in " + e.TokenFile()
 }
 
 // closeAll closes what was opened, the last first.

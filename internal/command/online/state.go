@@ -17,6 +17,11 @@ func (c *calibration) maintain() error {
 	if err := c.before(store); err != nil {
 		return err
 	}
+	if c.restartAt > 0 {
+		if err := c.renumber(store); err != nil {
+			return err
+		}
+	}
 	if c.checkpoint != "" {
 		if err := c.keepCheckpoint(store); err != nil {
 			return err
@@ -52,6 +57,19 @@ func (c *calibration) before(store *online.Store) error {
 	}
 	c.Note("back to checkpoint %s: %s learned from, the last number is %d; the state before is kept as %s",
 		c.rollback, console.Plural(int(saved.State.Samples), "sample"), saved.Sequence, online.BeforeRollback)
+	return nil
+}
+
+// renumber does what --restart-at says.
+func (c *calibration) renumber(store *online.Store) error {
+	saved, err := store.Load()
+	if err != nil {
+		return facts.StateFault(err)
+	}
+	if err := store.Renumber(c.restartAt - 1); err != nil {
+		return facts.StateFault(err)
+	}
+	c.Note("the next number is %d; it was %d before, and what was learned is as it was", c.restartAt, saved.Sequence+1)
 	return nil
 }
 

@@ -129,7 +129,7 @@ func (m *Model) Take(g prior.GaussBernoulli, c channel.Gain) {
 
 // TakeResult takes what a run has learned.
 func (m *Model) TakeResult(res *calamp.Result) {
-	g, isLearned := res.Prior.(prior.LearnedGaussBernoulli)
+	g, isLearned := res.Prior.(prior.LearnedGaussBernoulli) // made by Signal, below
 	if !isLearned {
 		g.GaussBernoulli = m.Prior()
 	}
@@ -141,7 +141,7 @@ func (m *Model) TakeResult(res *calamp.Result) {
 
 // Signal is the prior p, with what is to be learned of it.
 func (m *Model) Signal(p prior.Prior) prior.Prior {
-	g, ok := p.(prior.GaussBernoulli)
+	g, ok := p.(prior.GaussBernoulli) // the one that --density and its like describe
 	if !ok {
 		return p
 	}

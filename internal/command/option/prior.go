@@ -95,7 +95,7 @@ func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model) error {
 
 // Signal is the prior p of a run, with what is to be learned of it.
 func (s *SignalPrior) Signal(p prior.Prior) prior.Prior {
-	if m, ok := p.(prior.Mixture); ok && s.Learned {
+	if m, ok := p.(prior.Mixture); ok && s.Learned { // which --component describes
 		return prior.LearnedMixture{Mixture: m}
 	}
 	return p
@@ -103,7 +103,7 @@ func (s *SignalPrior) Signal(p prior.Prior) prior.Prior {
 
 // TakeResult takes what a run has learned.
 func (s *SignalPrior) TakeResult(p prior.Prior) {
-	if m, ok := p.(prior.LearnedMixture); ok {
+	if m, ok := p.(prior.LearnedMixture); ok { // made by Signal, above
 		s.Components = m.Components
 	}
 }

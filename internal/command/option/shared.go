@@ -1,6 +1,7 @@
 package option
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/intake"
+	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -108,16 +111,50 @@ func (p *Parts) Register(flags *pflag.FlagSet, matrixUsage string) {
 type NATS struct {
 	Address     string // a URL, Embedded, or empty for none
 	Credentials string // a file
+	Token       string // as such, or @FILE with it
 	Listen      string // where an embedded server listens
 }
 
 // Embedded is the address of a server that runs in this process.
 const Embedded = "embedded"
 
-// Register adds --nats and --nats-creds.
+// Register adds --nats, --nats-creds and --nats-token.
 func (n *NATS) Register(flags *pflag.FlagSet, usage string) {
 	flags.StringVar(&n.Address, "nats", "", usage+", or by one run here: "+Embedded)
 	flags.StringVar(&n.Credentials, "nats-creds", "", "credentials file for the NATS server")
+	flags.StringVar(&n.Token, "nats-token", "", "token for the NATS server, or @FILE with it;\nwithout it "+Embedded+" makes one, and says in which file")
+}
+
+// Access is what --nats-creds and --nats-token say.
+func (n *NATS) Access() (intake.Access, error) {
+	token, err := watch.Token(n.Token)
+	if err != nil {
+		return intake.Access{}, console.Usage("--nats-token: %w", err)
+	}
+	return intake.Access{Credentials: n.Credentials, Token: token}, nil
+}
+
+// Connect connects to a server that is not run here.
+func (n *NATS) Connect() (*intake.Broker, error) {
+	access, err := n.Access()
+	if err != nil {
+		return nil, err
+	}
+	return intake.Connect(n.Address, access)
+}
+
+// Embed runs a server here. The address and the token of o are those of the flags.
+func (n *NATS) Embed(o intake.EmbeddedOptions) (*intake.Embedded, error) {
+	access, err := n.Access()
+	if err != nil {
+		return nil, err
+	}
+	o.Address, o.Token = n.Listen, access.Token
+	e, err := intake.StartEmbedded(o)
+	if errors.Is(err, intake.ErrToken) {
+		return nil, console.Usage("%w", err)
+	}
+	return e, err
 }
 
 // RegisterListen adds --nats-listen, for commands that can run a server.

@@ -40,9 +40,9 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
-	flags.Var(Text(&s.covariance, covarianceWords), "covariance", "one variance a signal, or P×P covariances")
-	flags.Var(Text(&s.variance, varianceWords), "variance", "squared entries of W, or their mean")
-	flags.Var(Text(&s.precision, precisionWords), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
+	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full)), "covariance", "one variance a signal, or P×P covariances")
+	flags.Var(Text(&s.variance, OneOf(solver.Exact, solver.Scalar)), "variance", "squared entries of W, or their mean")
+	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
 	flags.Var(Count(&s.threads, 0), "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
 }
 
@@ -144,16 +144,4 @@ var dampingWords = Wording[solver.Damping]{
 		delta, fixed := d.Fixed()
 		return !fixed || delta >= 0 && delta < 1
 	},
-}
-
-var precisionWords = Wording[solver.Precision]{
-	Kind: "auto|f32|f64", Words: []string{"auto", "f32", "f64"}, Expected: "auto or f32 or f64",
-}
-
-var covarianceWords = Wording[solver.Covariance]{
-	Kind: "diagonal|full", Words: []string{"diagonal", "full"}, Expected: "diagonal or full",
-}
-
-var varianceWords = Wording[solver.Variance]{
-	Kind: "exact|scalar", Words: []string{"exact", "scalar"}, Expected: "exact or scalar",
 }

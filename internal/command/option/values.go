@@ -143,6 +143,15 @@ type Wording[T any] struct {
 	Valid    func(T) bool // nil where all that can be read is valid
 }
 
+// OneOf is the wording of a type that has only these values, each with its word.
+func OneOf[T fmt.Stringer](values ...T) Wording[T] {
+	var words []string
+	for _, v := range values {
+		words = append(words, v.String())
+	}
+	return Wording[T]{Kind: strings.Join(words, "|"), Words: words, Expected: strings.Join(words, " or ")}
+}
+
 type text[T any, P readable[T]] struct {
 	value P
 	Wording[T]

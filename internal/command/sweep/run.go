@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,14 +221,15 @@ func (s *sweepRun) batch(ctx context.Context, points []sweep.Point) (int, error)
 func (s *sweepRun) openQueue(ctx context.Context) (q *queue.Queue, closeAll func() error, err error) {
 	var b *intake.Broker
 	if s.nats.Address == option.Embedded {
-		e, err := intake.StartEmbedded(filepath.Join(s.data, "jetstream"), s.nats.Listen)
+		e, err := s.nats.Embed(intake.EmbeddedOptions{Folder: filepath.Join(s.data, "jetstream"), Shared: true})
 		if err != nil {
 			return nil, nil, err
 		}
-		s.Note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s", e.URL())
+		s.Note("NATS server on %s; workers join with calamp sweep worker --nats %[1]s --nats-token @%s",
+			e.URL(), cmp.Or(e.TokenFile(), "FILE"))
 		b, closeAll = e.Broker, e.Close
 	} else {
-		if b, err = intake.Connect(s.nats.Address, s.nats.Credentials); err != nil {
+		if b, err = s.nats.Connect(); err != nil {
 			return nil, nil, err
 		}
 		closeAll = b.Close
@@ -271,7 +273,7 @@ func (s *sweepWorker) run() error {
 	}
 	ctx, stop := console.Orderly()
 	defer stop()
-	b, err := intake.Connect(s.nats.Address, s.nats.Credentials)
+	b, err := s.nats.Connect()
 	if err != nil {
 		return err
 	}
@@ -284,7 +286,7 @@ func (s *sweepWorker) run() error {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	s.Note("%d workers at %s", n, s.nats.Address)
+	s.Note("%d workers at %s", n, intake.Redact(s.nats.Address))
 	done := 0
 	w := &queue.Worker{Queue: q, Stamp: stamp(), Workers: n, Idle: s.idle, Each: func(sweep.Row) { done++ }}
 	err = w.Run(ctx)

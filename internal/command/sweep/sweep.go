@@ -182,7 +182,7 @@ func (s *sweepPlan) run(path string) error {
 	for _, part := range plan.Parts {
 		text.Line(string(part.Algorithm), "%d points, about %v of work", part.Points, rough(part.Work))
 	}
-	text.Line("in all", "about %v on one core, from %d probes", rough(plan.Work), len(plan.Probes))
+	text.Line("in all", "about %v, one point at a time, from %d probes", rough(plan.Work), len(plan.Probes))
 	return s.Print(text.String())
 }
 
@@ -294,7 +294,12 @@ func (s *sweepMerge) run(path string) error {
 	if err != nil {
 		return err
 	}
-	if n := len(rows.Missing(s.points, false)); n > 0 {
+	n := len(rows.Missing(s.points, false))
+	if n == len(s.points) {
+		e := &console.Exit{Code: console.Failed, Err: fmt.Errorf("none of the %d points has a row in %s: there is nothing to merge", n, s.data)}
+		return e.WithHint("calamp sweep run %s runs them; --data names another folder", path)
+	}
+	if n > 0 {
 		s.Warn("%d of %d points have not been run, and are not in the table", n, len(s.points))
 	}
 	return s.Write(s.out, func(w io.Writer) error {
