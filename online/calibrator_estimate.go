@@ -106,10 +106,7 @@ const worstSensors = 5
 func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
 	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
-	est.Drift, est.Change = 0, c.change
-	if d := c.state.Drift; d != nil && d.Since > 0 {
-		est.Drift = d.Rate()
-	}
+	est.Drift, est.Change = c.state.drift(), c.change
 	est.Status = statusOf(c.outcome)
 	est.Iterations = c.solver.Iterations
 	est.Scale = c.solver.Scale

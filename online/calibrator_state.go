@@ -67,6 +67,14 @@ func (s *State) clone() *State {
 	return &c
 }
 
+// drift is what is told of one.
+func (s *State) drift() float64 {
+	if s.Drift == nil || s.Drift.Since == 0 {
+		return 0
+	}
+	return s.Drift.Rate()
+}
+
 // Sensors is M.
 func (s *State) Sensors() int { return len(s.Flag) }
 
@@ -174,6 +182,10 @@ type Posterior struct {
 	ScaleSD float64   // relative standard deviation of the global scale, common to all of S
 	Samples uint64    // committed
 
+	// Drift is the standard deviation of the relative step of the gains a sample while
+	// they are found to drift; 0 otherwise (see [Drift]).
+	Drift float64
+
 	// Model is that of signals and noise as learned; nil when it was given, and
 	// before the first sample.
 	Model *Model
@@ -199,6 +211,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
 		Count: make([]float64, c.m), ScaleSD: c.scaleSD(), Samples: s.Samples, Model: s.Model.clone(),
 	}
+	p.Drift = s.drift()
 	known := c.sample.Calibration()
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	known.Posteriors(p.S, p.SVar, s.Stats)

@@ -62,6 +62,9 @@ const (
 	changePasses = 3
 	surely       = 0.95
 
+	// apartBy is how many standard deviations a gain must have moved to be named.
+	apartBy = 3
+
 	// maskedPower is the variance, in mean squares of the readings used, of those
 	// that were set aside.
 	maskedPower = 10
@@ -88,7 +91,32 @@ type Change struct {
 	Hypothesis
 	Sensors       []int  // rows of W from 0, whose gains have changed
 	Before, After *Model // nil where the model is known
-	Since         int    // samples, this one included, since the change was seen
+	Samples       int    // since the change was seen, this one included
+}
+
+// changedBy is the factor by which noise or power must have changed to be named.
+const changedBy = 1.5
+
+// What names it: "noise", "signals", "gains".
+func (c *Change) What() (names []string) {
+	other := func(a, b float64) bool { return max(a, b) > changedBy*min(a, b) }
+	if c.Model && c.Before != nil && c.After != nil {
+		if other(c.Before.NoiseVar, c.After.NoiseVar) {
+			names = append(names, "noise")
+		}
+		before, known := c.Before.Power()
+		after, ok := c.After.Power()
+		if known && ok && other(before, after) {
+			names = append(names, "signals")
+		}
+		if len(names) == 0 && len(c.Sensors) == 0 {
+			names = append(names, "signals") // of the same power, but others
+		}
+	}
+	if len(c.Sensors) > 0 {
+		names = append(names, "gains")
+	}
+	return names
 }
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
@@ -255,12 +283,22 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 // promote makes the state that of a fork, and says what has changed.
 func (c *Calibrator) promote(base *State, f *Fork) {
 	c.state.Alert = Alert{f.Hypothesis, alertSamples}
-	c.change = &Change{Hypothesis: f.Hypothesis, Since: f.Accepted}
+	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()
 	}
+	if !f.Gains {
+		return
+	}
+	// Single samples take a large residual for a change now and then: what counts is
+	// where a sensor's past and all samples since disagree.
+	known := c.sample.Calibration()
+	was, wasVariance := make([]float64, c.m), make([]float64, c.m)
+	known.Posteriors(was, wasVariance, base.Stats)
+	known.Posteriors(c.means, c.variances, c.state.Stats)
 	for mu, changed := range f.Changed {
-		if changed && f.Gains {
+		d := c.means[mu] - was[mu]
+		if changed && d*d > apartBy*apartBy*(wasVariance[mu]+c.variances[mu]) {
 			c.change.Sensors = append(c.change.Sensors, mu)
 		}
 	}

@@ -29,6 +29,13 @@ func (m *Model) GaussBernoulli() (g prior.GaussBernoulli, ok bool) {
 	return prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}, true
 }
 
+// Power is the mean square of an entry of the signals, where the prior is of that
+// family.
+func (m *Model) Power() (power float64, ok bool) {
+	g, ok := m.GaussBernoulli()
+	return g.Variance() + g.Mean()*g.Mean(), ok
+}
+
 // Validate reports what is no model, whatever the prior.
 func (m *Model) Validate() error {
 	if !allFinite(m.Values) {

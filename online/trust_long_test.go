@@ -270,6 +270,43 @@ func TestLongTrustStreams(t *testing.T) {
 	}
 }
 
+// TestLongTrustFalseAlarms looks for alarms and changes where nothing happens.
+func TestLongTrustFalseAlarms(t *testing.T) {
+	longOnly(t)
+	type seen struct {
+		alarms, changes, rejected, flagged int
+		sums                               float64
+	}
+	out := make([]seen, *seeds)
+	parallelSeeds(func(seed int) {
+		w := newWorld(t, 160, 200, uint64(seed))
+		c := w.calibrator(t, online.Options{})
+		o := &out[seed]
+		for k := range 5000 {
+			e := absorb(t, c, w.draw())
+			if e.Drift > 0 {
+				o.alarms++
+			}
+			if e.Change != nil {
+				o.changes++
+			}
+			if !e.Committed {
+				o.rejected++
+			}
+			o.flagged = max(o.flagged, len(e.Flagged))
+			if k%10 == 0 {
+				o.sums = max(o.sums, slices.Max(c.Snapshot().Drift.Sums))
+			}
+		}
+	})
+	for seed, o := range out {
+		fmt.Printf("| %d | %d | %d | %d | %d | %.1f |\n", seed, o.alarms, o.changes, o.rejected, o.flagged, o.sums)
+		if o.alarms > 0 || o.changes > 0 {
+			t.Errorf("seed %d: %d samples with an alarm, %d changes", seed, o.alarms, o.changes)
+		}
+	}
+}
+
 // parallelSeeds calls f for every seed, on all processors.
 func parallelSeeds(f func(seed int)) {
 	var wg sync.WaitGroup
