@@ -177,7 +177,7 @@ func (c *Calibrator) walk() {
 func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 	b, d, known := c.bank, c.state.Drift, c.sample.Calibration()
 	past := amp.Past{Stats: to, Quadratic: d.Quadratic, Volume: d.Volume}
-	still := d.Parts[0] >= stillPart || c.state.Samples < alarmFrom
+	still := d.still(c.state.Samples)
 	var kept, all float64
 	for mu, flag := range c.state.Flag {
 		if flag != Healthy {
@@ -204,6 +204,12 @@ func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 	past.Volume *= kept / all
 	past.Quadratic = past.Volume + c.pulls(to)
 	return past
+}
+
+// still reports whether the gains are taken to stay, after so many samples: while
+// gains are hardly known, unless most sensors speak against it.
+func (d *Drift) still(samples uint64) bool {
+	return d.Parts[0] >= stillPart || samples < alarmFrom && d.Parts[0] > 0.5
 }
 
 // pulls is Σ ŝB over the sensors in use. With κ added it is the Q+S that leaves the

@@ -349,7 +349,8 @@ func (c *Calibrator) solveApart(ctx context.Context) error {
 			return err
 		}
 		reject := c.judge()
-		if pass == changePasses || pass == 0 && reject != Accepted && reject != NotConverged {
+		// The first pass only has to find which sensors to doubt.
+		if pass == changePasses || reject != Accepted && (pass > 0 || reject != NotConverged) {
 			break
 		}
 		c.tellApart(a.whole)

@@ -24,7 +24,7 @@ type Options struct {
 	// the scalars alike multiplied by exp(-1/Memory), so that the likelihood of
 	// a sample j samples old counts with the power exp(-j/Memory). Gains that
 	// drift are followed at that pace. The default, 0, forgets nothing, as in
-	// the paper.
+	// the paper, unless the gains are found to drift (see Still).
 	//
 	// With the Sane rule, Memory is the longest memory: when most sensors'
 	// readings contradict the inherited posterior, it is shortened until they
@@ -34,7 +34,8 @@ type Options struct {
 	Memory float64
 
 	// Still says that gains do not drift. Without it, with the Sane rule and Memory 0,
-	// the stream is watched for drifts, and follows one (see [Drift]).
+	// the stream is watched for drifts, and follows one (see [Drift]). It is not in the
+	// fingerprint: a state can go on either way.
 	Still bool
 
 	// LearnNoise learns the noise variance along the stream, as a

@@ -195,6 +195,10 @@ var changes = []change{
 		}
 	}},
 	{"a fifth walks 0.5 %", 200, "drift", 0, func(w *world, k int) { w.walk(0.005, 0.2) }},
+	{"walk of 0.2 %, noise 1e-8", 200, "drift", 0, func(w *world, k int) {
+		w.noise = 1e-8
+		w.walk(0.002, 1)
+	}},
 	{"30 % of the gains jump by 2 %", 100, "drift", 0, at(60, jump(0.3, 0.02))},
 	{"30 % of the gains jump by 10 %", 100, "gains", 1.5e-3, at(60, jump(0.3, 0.1))},
 	{"60 % of the gains jump by 10 %", 100, "gains", 1.5e-3, at(60, jump(0.6, 0.1))},
