@@ -204,7 +204,7 @@ var changes = []change{
 	{"60 % of the gains jump by 10 %", 100, "gains", 1.5e-3, at(60, jump(0.6, 0.1))},
 	{"noise 26 times larger", 100, "noise", 1.5e-2, at(60, func(w *world) { w.noise *= 26 })},
 	{"signals 20 times brighter", 100, "signals", 1e-5, at(60, func(w *world) { w.power *= 400 })},
-	{"brightness ramp to 20", 160, "signals", 0, func(w *world, k int) { w.power = math.Pow(20, 2*math.Min(1, float64(k)/100)) }},
+	{"brightness ramp to 20", 160, "", 0, func(w *world, k int) { w.power = math.Pow(20, 2*math.Min(1, float64(k)/100)) }},
 	{"alike to 50 %", 60, "", 0, alikeTo(0.5)},
 	{"alike to 30 %", 60, "", 0, alikeTo(0.3)},
 	{"alike to 20 %", 60, "", 0, alikeTo(0.2)},
