@@ -1,6 +1,7 @@
-// Package baseline holds other answers to the same readings, to judge blind
-// calibration by: gains ignored, gains known, sparse recovery and calibration in
-// turn, and the convex program of Gribonval, Chardon and Daudet.
+// Package baseline holds other answers to the same readings, to compare blind
+// calibration with: it knows problems and results, and nothing of how the solver works.
+// There are gains ignored, gains known, sparse recovery and calibration in turn, and the
+// convex program of Gribonval, Chardon and Daudet.
 package baseline
 
 import (
@@ -17,10 +18,10 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// Ignoring is the problem of one who takes all gains for the same: s is its
-// mean, and its spread is counted as noise, which in z = sy has variance
-// y² Var(s). Without that the answer would trust readings that are wrong by
-// half, and be far worse.
+// Ignoring is the problem as it is for those who ignore the gains: every s is the mean
+// of s. The spread of s counts as additional noise, which in z = sy has the variance
+// y² Var(s); without it the answer would trust readings that are off by as much as the
+// gains differ, and be far worse.
 func Ignoring(p *calamp.Problem) (*calamp.Problem, error) {
 	gain, err := gainOf(p)
 	if err != nil {
@@ -35,7 +36,7 @@ func Ignoring(p *calamp.Problem) (*calamp.Problem, error) {
 	return calibrated(p, s, gain.noise+variance*meanSquare(p.Y)), nil
 }
 
-// Knowing is the problem of one who is told the calibration s: the oracle.
+// Knowing is the problem as it is for those who know the calibration s.
 func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
 	gain, err := gainOf(p)
 	if err != nil {
@@ -44,7 +45,7 @@ func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
 	return calibrated(p, s, gain.noise), nil
 }
 
-// gain is what the baselines know of a sensor.
+// gain is what the baselines need to know of the sensors.
 type gain struct {
 	channel.Calibration
 	noise float64
@@ -62,7 +63,7 @@ func calibrated(p *calamp.Problem, s []float64, noise float64) *calamp.Problem {
 	return &calamp.Problem{W: p.W, Y: p.Y, Prior: p.Prior, Channel: channel.AWGN{NoiseVar: noise, S: s}}
 }
 
-// meanSquare is over the readings that are there.
+// meanSquare is the mean square of the readings that are not missing.
 func meanSquare(y *mat.Dense) float64 {
 	total, count := 0.0, 0.0
 	m, _ := y.Dims()
@@ -82,10 +83,10 @@ const (
 	settledGain = 1e-6 // of the range
 )
 
-// Alternating recovers the signals by AMP with the calibration held, then fits
-// the calibration to the signals and projects it on its range, and so on. What
-// the last fit left over counts as noise in the next recovery. Options are those
-// of each recovery.
+// Alternating recovers the signals by AMP with the calibration fixed, then fits the
+// calibration to the signals and projects it onto its range, and so on in turn. The
+// residuals of a fit count as noise in the next recovery. Options are those of each
+// recovery. It ends when the calibration settles, after at most 50 rounds.
 func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*calamp.Result, error) {
 	start := time.Now()
 	gain, err := gainOf(p)
@@ -123,13 +124,14 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 		}
 	}
 	for mu, s := range res.S {
-		res.SVar[mu], res.Gain[mu] = 0, 1/s // it has no error bars
+		res.SVar[mu], res.Gain[mu] = 0, 1/s // this method has no error bars for s
 	}
 	res.Wall = time.Since(start)
 	return res, nil
 }
 
-// fit is the s that brings sy closest to z, in the range of s and with its mean.
+// fit is the s that brings sy closest to z, scaled to the mean that s should have and
+// cut to its range.
 func fit(y, z *mat.Dense, known channel.Calibration) []float64 {
 	mean, _ := known.Moments()
 	lo, hi := known.Range()
@@ -174,8 +176,8 @@ func leftOver(y, z *mat.Dense, s []float64) float64 {
 	return meanSquare(&d)
 }
 
-// Misfit is ‖sY - WX‖/‖sY‖, over the readings that are there: what an answer
-// leaves unexplained. The error is that of a W which could not be read.
+// Misfit is ‖sY - WX‖/‖sY‖ over the readings that are not missing: what an answer
+// leaves unexplained. It returns an error when W cannot be read.
 func Misfit(p *calamp.Problem, x *mat.Dense, s []float64) (float64, error) {
 	z, err := product(p.W, x)
 	if err != nil {

@@ -24,9 +24,9 @@ func draw(t *testing.T, density float64, seed uint64) (*calamp.Problem, calamp.T
 	return te.Problem(in), in.Truth
 }
 
-// Each method does what it can: ignoring the gains leaves their spread, knowing
-// them leaves the noise, and where signals are sparse enough the convex program
-// and, more or less, the alternation find them.
+// Each method reaches what it can: with gains ignored an error of the size of their
+// spread is left, with gains known that of the noise. For signals that are sparse enough
+// the convex program recovers them, and alternation nearly so.
 func TestBaselines(t *testing.T) {
 	ctx := context.Background()
 	p, truth := draw(t, 0.1, 1)

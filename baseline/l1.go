@@ -25,13 +25,13 @@ import (
 const LPSolver = "clp"
 
 var (
-	// ErrNoLPSolver says that the program is not there.
+	// ErrNoLPSolver says that the program is not installed.
 	ErrNoLPSolver = errors.New("there is no " + LPSolver + " in the path (Debian: coinor-clp)")
 	// ErrTooLarge says that the linear program would take too long.
 	ErrTooLarge = errors.New("too large a problem for a linear program")
 )
 
-// mostTerms bounds the entries of the linear program, 2MNP.
+// mostTerms bounds the number of non-zero coefficients of the linear program, 2MNP.
 const mostTerms = 3e6
 
 // L1 solves the convex program of R. Gribonval, G. Chardon and L. Daudet, "Blind
@@ -39,7 +39,7 @@ const mostTerms = 3e6
 //
 //	min Σ|x|   such that   diag(s)Y = WX,   Σs = M·E[s].
 //
-// It takes no account of noise, nor of more of the priors than the mean of s.
+// It knows nothing of noise, and of the priors only the mean of s.
 func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 	gain, err := gainOf(p)
 	if err != nil {
@@ -135,7 +135,7 @@ func writeProgram(path string, w operator.Matrix, y *mat.Dense, sum float64) err
 	return errors.Join(out.Flush(), f.Close())
 }
 
-// writeSignal writes a column; a missing reading asks nothing of it.
+// writeSignal writes the column of a signal's entry. A missing reading has no equation.
 func writeSignal(out io.Writer, name string, sign float64, k, i int, w, y *mat.Dense) {
 	m, n := w.Dims()
 	_, p := y.Dims()

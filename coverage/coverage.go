@@ -1,6 +1,7 @@
-// Package coverage checks that stated uncertainties hold: simulation-based
-// calibration of cal-AMP's posteriors on problems drawn from its own model
-// (Talts, Betancourt, Simpson, Vehtari, Gelman 2018, "Validating Bayesian
+// Package coverage checks whether stated uncertainties hold: it knows truths and
+// results, and nothing of how a result comes about. By simulation-based calibration, it
+// draws problems from a model, solves them, and counts where the truth lies in the
+// posteriors (Talts, Betancourt, Simpson, Vehtari, Gelman 2018, "Validating Bayesian
 // inference algorithms with simulation-based calibration").
 package coverage
 
@@ -46,9 +47,10 @@ type Report struct {
 	Levels []Level `json:"levels"`
 }
 
-// Ranks is the histogram of the truth's ranks in its posterior, relative to a
-// uniform one: 1 everywhere when the posterior is right. A ∪ says that it is too
-// narrow, a ∩ too wide, a slope that it is biased.
+// Ranks is the histogram of the truth's ranks in its posterior, relative to a uniform
+// one: it is 1 everywhere when the posterior is right. It has the shape of a ∪ when
+// the posterior is too narrow, that of a ∩ when it is too wide, and a slope when it is
+// biased.
 type Ranks struct {
 	Frequency []float64 `json:"frequency"` // Bins
 	Error     []float64 `json:"error"`     // standard errors over the instances
@@ -60,7 +62,7 @@ type Level struct {
 	X     Share   `json:"x"`
 	S     Share   `json:"s"`
 	SRaw  Share   `json:"s_raw"` // without rescaling, intervals widened by the scale's uncertainty
-	Scale Share   `json:"scale"` // of the global scale itself, one an instance
+	Scale Share   `json:"scale"` // of the global scale itself, one for each instance
 }
 
 // Share is a fraction with its standard error over the instances.
@@ -69,15 +71,15 @@ type Share struct {
 	Error float64 `json:"error"`
 }
 
-// tally is one instance's part: fractions of its entries and sensors.
+// tally holds the counts of one instance, as fractions of its entries and sensors.
 type tally struct {
 	converged bool
 	x, s      [Bins]float64
 	levels    []Level
 }
 
-// Run draws and solves the problems. Its errors are those of a teacher or of
-// options that make no sense, and ctx's.
+// Run draws and solves the problems. It returns an error when the teacher or the
+// options make no sense, and when ctx is cancelled.
 func Run(ctx context.Context, c *Check) (*Report, error) {
 	tallies := make([]tally, c.Seeds)
 	errs := make([]error, c.Seeds)
@@ -171,7 +173,7 @@ func (t *tally) count(res *calamp.Result, truth calamp.Truth, rng *rand.Rand) {
 	}
 }
 
-// histogram is relative to a uniform one.
+// histogram is the histogram of ranks, relative to a uniform one.
 func histogram(ranks []float64) (h [Bins]float64) {
 	for _, u := range ranks {
 		h[min(int(u*Bins), Bins-1)] += Bins / float64(len(ranks))
@@ -219,8 +221,8 @@ func summarise(tallies []tally) *Report {
 	return r
 }
 
-// meanOf is an average over instances, which are independent, and its standard
-// error; entries and sensors of one instance are not.
+// meanOf is an average over instances, with its standard error. Instances are
+// independent of each other; the entries and sensors of one instance are not.
 func meanOf(tallies []tally, of func(t *tally) float64) Share {
 	n, mean, square := float64(len(tallies)), 0.0, 0.0
 	for i := range tallies {

@@ -22,12 +22,12 @@ type Array struct {
 	Info             // as in the file
 	Data   []float64 // in C order (the last index runs fastest), whatever the file's
 	path   string
-	data32 []float32 // in place of Data where single precision is kept
+	data32 []float32 // in place of Data, for an f4 array that stays in single precision
 }
 
 // LoadArray reads one array of the .npz at path, or the array of a .npy, as
-// float64; integers beyond 2⁵³ are rounded. In a .npz the name may be empty
-// when there is only one array; for a .npy it only serves messages.
+// float64; integers beyond 2⁵³ are rounded. For a .npz with only one array the name may
+// be empty; for a .npy it is only used in messages.
 func LoadArray(path, name string) (*Array, error) {
 	return loadArray(path, name, false)
 }
@@ -79,8 +79,8 @@ func (c *container) read(name string, keepSingle bool) (*Array, error) {
 	return a, nil
 }
 
-// start reads what the array of the given name is; its values come next in r,
-// which the caller closes.
+// start reads the header of the array of the given name. Its values can then be read
+// from r, which the caller closes.
 func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
 	e, err := c.choose(name)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
 	return a, r, nil
 }
 
-// choose returns the entry to read, under the name it goes by in messages.
+// choose returns the entry to read, with the name that messages use for it.
 func (c *container) choose(name string) (entry, error) {
 	if c.format == npyFormat || name == "" && len(c.entries) == 1 {
 		e := c.entries[0]
@@ -120,7 +120,7 @@ func (c *container) choose(name string) (entry, error) {
 	return *e, nil
 }
 
-// readOptional is read for an array that may be missing: then it returns nil.
+// readOptional is read for an array that may be missing; it returns nil if it is.
 func (c *container) readOptional(name string) (*Array, error) {
 	if c.find(name) == nil {
 		return nil, nil
@@ -132,8 +132,8 @@ func (a *Array) fault(format string, args ...any) error {
 	return fault(a.path, a.Name, format, args...)
 }
 
-// readValues reads what follows the header, to the end: the archive's checksum
-// is compared only there.
+// readValues reads all that follows the header. It reads to the very end, since only
+// there the archive's checksum is compared.
 func (a *Array) readValues(r io.Reader, keepSingle bool) error {
 	t, err := parseDtype(a.Dtype)
 	if err != nil {
@@ -157,8 +157,8 @@ func (a *Array) readValues(r io.Reader, keepSingle bool) error {
 	return nil
 }
 
-// count is the number of entries. The header's check saw to it that it does
-// not overflow.
+// count is the number of entries. It does not overflow, since checkSize has compared
+// the shape with the size of the file.
 func (i Info) count() int {
 	n := 1
 	for _, d := range i.Shape {

@@ -10,7 +10,7 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// assemble makes a problem of its arrays, of which x0 and s0 may be nil.
+// assemble makes a problem from its arrays; x0 and s0 may be nil.
 func assemble(w, y, x0, s0 *Array) (*Problem, error) {
 	readings, truth, err := check(w, y, x0, s0)
 	if err != nil {
@@ -23,7 +23,7 @@ func assemble(w, y, x0, s0 *Array) (*Problem, error) {
 	return &Problem{W: matrix, Y: readings, Truth: truth}, nil
 }
 
-// check holds a problem that will be written to the rules for one that is read.
+// check applies the rules for a problem that is read to one that will be written.
 func (p *Problem) check() error {
 	if p.W == nil || p.Y == nil {
 		return errors.New("a problem needs W and Y")
@@ -41,7 +41,8 @@ func (p *Problem) check() error {
 	return notInput(err)
 }
 
-// notInput keeps the words of an InputError, about data that was not read.
+// notInput is the text of an InputError without its type, for data that does not come
+// from a file.
 func notInput(err error) error {
 	if e, ok := errors.AsType[*InputError](err); ok {
 		return errors.New(e.sentence())
@@ -97,7 +98,8 @@ func check(w, y, x0, s0 *Array) (readings *mat.Dense, truth calamp.Truth, err er
 	return y.matrix(), truth, nil
 }
 
-// columns makes a matrix of a vector, and refuses what is neither, or empty.
+// columns turns a vector into a matrix with one column. It refuses arrays that are
+// neither vectors nor matrices, and empty ones.
 func (a *Array) columns(expected string) (*Array, error) {
 	b := *a
 	if len(a.Shape) == 1 {
@@ -112,8 +114,8 @@ func (a *Array) columns(expected string) (*Array, error) {
 	return &b, nil
 }
 
-// checkReadings compares the rows of W and Y, recognises transposed ones, and
-// refuses infinite readings.
+// checkReadings compares the numbers of rows of W and Y, recognises transposed
+// readings, and refuses infinite ones.
 func checkReadings(w, y *Array) error {
 	m, n := w.Shape[0], w.Shape[1]
 	rows, columns := y.Shape[0], y.Shape[1]
@@ -131,7 +133,7 @@ func checkReadings(w, y *Array) error {
 	return y.fault("Y is %d×%d but W has %d rows (sensors): expected %d×P%s", rows, columns, m, m, y.headerHint(m))
 }
 
-// dense hands over the values to an operator.
+// dense makes an operator of the values.
 func (a *Array) dense() (*operator.Dense, error) {
 	m, n := a.Shape[0], a.Shape[1]
 	var d *operator.Dense
@@ -147,7 +149,7 @@ func (a *Array) dense() (*operator.Dense, error) {
 	return d, nil
 }
 
-// matrix hands over the values of a matrix that is not empty.
+// matrix makes a matrix of the values, which it shares. It must not be empty.
 func (a *Array) matrix() *mat.Dense {
 	return mat.NewDense(a.Shape[0], a.Shape[1], a.Data)
 }

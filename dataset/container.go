@@ -68,7 +68,7 @@ func openAny(path string) (*container, error) {
 		f.Close()
 		return nil, fault(path, "", "%w", withoutPath(err))
 	}
-	if !stat.Mode().IsRegular() { // a pipe, which only reads forward
+	if !stat.Mode().IsRegular() { // a pipe, which can only be read forward
 		defer f.Close()
 		return bufferAny(f, path)
 	}
@@ -100,7 +100,7 @@ func bufferAny(r io.Reader, name string) (*container, error) {
 
 func (c *container) close() {
 	if c.closer != nil {
-		c.closer.Close() // only read from: there is nothing to lose
+		c.closer.Close() // the file was only read: an error here loses nothing
 	}
 }
 
@@ -128,8 +128,8 @@ func (c *container) list() error {
 	return nil
 }
 
-// maxDeflate bounds how many bytes deflate makes of one: 258 bytes from two
-// bits, at best.
+// maxDeflate bounds the ratio of unpacked to packed bytes. Deflate stores at best 258
+// bytes in two bits, which is 1032.
 const maxDeflate = 1032
 
 func (c *container) listArchive() error {
@@ -147,8 +147,8 @@ func (c *container) listArchive() error {
 		if c.find(name) != nil {
 			return c.fault(name, "there are two arrays of this name")
 		}
-		// Sizes in an archive's directory are claims, and memory is allocated
-		// by them: refuse what the file cannot contain.
+		// Memory is allocated by the sizes in the archive's directory, which anyone can
+		// write there: refuse sizes that the file cannot contain.
 		packed, unpacked := f.CompressedSize64, f.UncompressedSize64
 		if packed > uint64(c.size) || unpacked > maxDeflate*packed+maxDeflate {
 			return c.fault(name, "damaged archive: %d bytes said to be packed into %d, in a file of %d", unpacked, packed, c.size)
@@ -170,7 +170,7 @@ func (c *container) find(name string) *entry {
 	return &c.entries[i]
 }
 
-// missing is the error for an array that is not there.
+// missing is the error for an array that the file does not have.
 func (c *container) missing(name string) error {
 	if len(c.entries) == 0 {
 		return c.fault(name, "%s is missing: the archive is empty", name)
@@ -186,7 +186,7 @@ func (c *container) missing(name string) error {
 	return c.fault(name, "%s is missing, found only %s%s", name, shorten(names), hint)
 }
 
-// shorten lists names, without flooding a terminal.
+// shorten lists names, at most a few.
 func shorten(names []string) string {
 	const most = 12
 	if len(names) > most {
@@ -195,7 +195,7 @@ func shorten(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// signatures are the files people have at hand in place of numpy's.
+// signatures are the first bytes of files that people may give in place of numpy's.
 var signatures = []struct {
 	offset      int
 	magic, text string
@@ -223,7 +223,7 @@ const (
 	convertPickle = "; convert it in Python: numpy.savez('problem.npz', W=W, Y=Y)"
 )
 
-// foreign says what a file that holds no arrays is, by its first bytes.
+// foreign says, by its first bytes, what kind of file one without arrays is.
 func foreign(head []byte) string {
 	const expected = ", expected numpy's .npz or .npy"
 	for _, s := range signatures {
@@ -242,7 +242,7 @@ func foreign(head []byte) string {
 
 // isText tells text from binary data, as far as the head of a file can.
 func isText(head []byte) bool {
-	if len(head) == headSize { // the last character may be cut
+	if len(head) == headSize { // the last character may be cut in two
 		for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); i++ {
 			head = head[:len(head)-1]
 		}

@@ -37,7 +37,7 @@ func loadReadings(path string) (*Array, error) {
 // parseReadings reads comma separated readings, one sensor a line.
 func parseReadings(path string, text []byte) (*Array, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // Excel's mark of UTF-8
-	text = bytes.TrimRight(text, " \t\r\n")         // no sensor: a last line's end
+	text = bytes.TrimRight(text, " \t\r\n")         // empty lines at the end are not sensors
 	a := &Array{Info: Info{Name: "Y", Dtype: "text", Order: csvOrder, Bytes: int64(len(text))}, path: path}
 	columns, rows, number := 0, 0, 0
 	for line := range bytes.Lines(text) {
@@ -91,8 +91,8 @@ func countCells(cells []string) string {
 	return strconv.Itoa(len(cells)) + " columns"
 }
 
-// isHeader recognises a line of names: text, and not a single number. A line
-// with both is a damaged line of readings.
+// isHeader recognises a line of names: all text, without any number. A line with both
+// is a damaged line of readings.
 func isHeader(cells []string) bool {
 	text := false
 	for _, cell := range cells {
@@ -105,7 +105,7 @@ func isHeader(cells []string) bool {
 	return text
 }
 
-// parseReading reads one cell; nothing or nan is a missing reading.
+// parseReading reads one cell; an empty cell or nan is a missing reading.
 func parseReading(cell string) (float64, error) {
 	if cell == "" || strings.EqualFold(cell, "nan") {
 		return math.NaN(), nil
@@ -121,7 +121,7 @@ func parseReading(cell string) (float64, error) {
 	return 0, fmt.Errorf("found %s, expected a finite number, or nothing or nan where a reading is missing%s", quote(cell), hint)
 }
 
-// quote shows the text of a cell, not much of it if it is long.
+// quote shows the text of a cell, shortened if it is long.
 func quote(cell string) string {
 	const most = 40
 	if len(cell) <= most {
@@ -134,8 +134,8 @@ func quote(cell string) string {
 	return strconv.Quote(cell[:end]) + "…"
 }
 
-// headerHint explains one row too many in a CSV: names of columns that are
-// numbers look like readings.
+// headerHint explains why a CSV may have one row too many: a header line with numbers
+// for names looks like readings.
 func (a *Array) headerHint(m int) string {
 	if a.Order == csvOrder && a.Shape[0] == m+1 {
 		return "; if the first line is a header, remove it: all in it are numbers"

@@ -22,7 +22,7 @@ func TestReadings(t *testing.T) {
 		{" 1 , \"2\" \n-3e-2,+4.\n", []int{2, 2}, []float64{1, 2, -0.03, 4}},
 		{"1,\nNaN,nan\n,4\n,\n", []int{4, 2}, []float64{1, nan, nan, nan, nan, 4, nan, nan}},
 		{"nan,nan\n1,2\n", []int{2, 2}, []float64{nan, nan, 1, 2}},
-		{"1\n\n3\n", []int{3, 1}, []float64{1, nan, 3}}, // nothing is a missing reading here
+		{"1\n\n3\n", []int{3, 1}, []float64{1, nan, 3}}, // with one column, an empty line is a missing reading
 	}
 	for _, c := range cases {
 		a, err := parseReadings("y.csv", []byte(c.text))
@@ -39,7 +39,7 @@ func TestReadingsFaults(t *testing.T) {
 	cases := []struct{ text, want string }{
 		{"1,2\n3,x\n", `line 2, column 2: found "x"` + expected},
 		{"a,b\n1,2\n3,4x", `line 3, column 2: found "4x"` + expected},
-		{"1,2x\n3,4\n", `line 1, column 2: found "2x"` + expected}, // half a header is none
+		{"1,2x\n3,4\n", `line 1, column 2: found "2x"` + expected}, // a header has no numbers at all
 		{"1e999\n1\n", `line 1, column 1: found "1e999"` + expected},
 		{"1,2\n3,-inf\n", `line 2, column 2: found "-inf"` + expected},
 		{"1,2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},

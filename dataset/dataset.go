@@ -1,5 +1,5 @@
-// Package dataset brings problems and results in and out of files: numpy's
-// .npz and .npy, and CSV for readings.
+// Package dataset reads and writes problems and results, in numpy's .npz and .npy and
+// readings also in CSV: it knows files and shapes, and nothing of solving.
 //
 // A problem is a .npz with
 //
@@ -32,10 +32,10 @@ type Problem struct {
 	Y     *mat.Dense      // M×P; NaN is a missing reading
 	Truth calamp.Truth    // X N×P or nil, S of length M or nil: the arrays X0 and s0
 
-	open *container // with a W that stays in its file
+	open *container // the file that W stays in; nil when W is in memory
 }
 
-// Close lets go of the file of a W that was left there.
+// Close closes the file of a W that was left there.
 func (p *Problem) Close() {
 	if p.open != nil {
 		p.open.close()
@@ -52,8 +52,8 @@ func Load(path string) (*Problem, error) {
 	return c.problem()
 }
 
-// Read reads a problem in .npz format from r, all of which it buffers first: a
-// zip archive is read from its end. The name stands for r in errors.
+// Read reads a problem in .npz format from r. It first reads all of r into memory,
+// since a zip archive is read from its end. In errors, r is called name.
 func Read(r io.Reader, name string) (*Problem, error) {
 	c, err := buffer(r, name)
 	if err != nil {
@@ -105,8 +105,8 @@ func OpenParts(matrixPath, readingsPath string, budget int64) (*Problem, error) 
 	return nil, err
 }
 
-// leave returns what W is, without its values, when it is to stay in its file;
-// nil when it fits the budget.
+// leave returns the description of W, without its values, when W is to stay in its
+// file; nil when it fits the budget.
 func (c *container) leave(budget int64) (*Array, error) {
 	w, r, err := c.start("W")
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *container) leave(budget int64) (*Array, error) {
 	return w, nil
 }
 
-// problemOnDisk makes a problem of readings and a W that stays in c.
+// problemOnDisk makes a problem of the readings y and the matrix w, which stays in c.
 func (c *container) problemOnDisk(w, y *Array, budget int64) (*Problem, error) {
 	readings, _, err := check(w, y, nil, nil)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestProblemFaults(t *testing.T) {
 	}
 }
 
-// expectFault demands an InputError with the given text.
+// expectFault checks that err is an InputError with the given text.
 func expectFault(t *testing.T, err error, want string) {
 	t.Helper()
 	if _, ok := errors.AsType[*InputError](err); !ok {
@@ -207,7 +207,7 @@ func writeTest(t *testing.T, path string, data []byte) {
 	}
 }
 
-// An archive may claim sizes that it does not have.
+// An archive may claim sizes that its content does not have.
 func TestArchiveClaims(t *testing.T) {
 	for _, h := range []zip.FileHeader{
 		{Method: zip.Store, CompressedSize64: 1 << 40, UncompressedSize64: 1 << 40},
@@ -234,7 +234,7 @@ func TestArchiveClaims(t *testing.T) {
 func TestChangedValuesAreFound(t *testing.T) {
 	data := archiveFile(t, member{"W.npy", matrixFile(2, 2)}, member{"Y.npy", matrixFile(2, 1)})
 	path := filepath.Join(t.TempDir(), "p.npz")
-	if err := Save(path, smallProblem(t)); err != nil { // stored, unlike data
+	if err := Save(path, smallProblem(t)); err != nil { // this one is stored, data is deflated
 		t.Fatal(err)
 	}
 	stored, err := os.ReadFile(path)
@@ -339,7 +339,7 @@ func TestSaveLoad(t *testing.T) {
 	})
 }
 
-// An array in any order and byte order is the same array.
+// An array is read as the same array from any order and byte order.
 func TestOrders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.npy")
 	rapid.Check(t, func(t *rapid.T) {
@@ -391,7 +391,7 @@ func fortranPlace(shape []int, k int) int {
 	return at
 }
 
-// Arrays longer than a chunk are put together from several.
+// Arrays longer than a chunk are read correctly.
 func TestLongArrays(t *testing.T) {
 	const rows, columns = 190, 2*chunk/190 + 1
 	values := make([]float64, rows*columns)
@@ -439,7 +439,7 @@ func TestSaveRefuses(t *testing.T) {
 	expectFiles(t, folder)
 }
 
-// expectFiles demands that the folder holds exactly the named files.
+// expectFiles checks that the folder holds exactly the named files.
 func expectFiles(t *testing.T, folder string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -455,7 +455,7 @@ func expectFiles(t *testing.T, folder string, names ...string) {
 	}
 }
 
-// A slice of a larger matrix has rows that are not adjacent.
+// A slice of a larger matrix, whose rows are not adjacent in memory, is saved correctly.
 func TestSaveSlices(t *testing.T) {
 	p := smallProblem(t)
 	wide := mat.NewDense(3, 4, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})

@@ -17,8 +17,7 @@ type InputError struct {
 // Error is the file, the array and the fault.
 func (e *InputError) Error() string { return e.Path + ": " + e.sentence() }
 
-// sentence is the array and the fault. Some faults have the array for their
-// subject already.
+// sentence is the array and the fault. Some faults already begin with the array.
 func (e *InputError) sentence() string {
 	text := e.Err.Error()
 	if e.Array == "" || strings.HasPrefix(text, e.Array+" ") || strings.HasPrefix(text, e.Array+":") {
@@ -30,7 +29,7 @@ func (e *InputError) sentence() string {
 // Unwrap returns the fault without its place.
 func (e *InputError) Unwrap() error { return e.Err }
 
-// fault is an InputError in the words of fmt.Errorf.
+// fault is an InputError whose Err is fmt.Errorf(format, args...).
 func fault(path, array, format string, args ...any) error {
 	return &InputError{Path: path, Array: array, Err: fmt.Errorf(format, args...)}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzRead: whatever the bytes, there is a sound problem or an InputError.
+// FuzzRead checks that any bytes give either a sound problem or an InputError.
 func FuzzRead(f *testing.F) {
 	w, y := matrixFile(4, 3), matrixFile(4, 2)
 	f.Add([]byte{})
@@ -19,7 +19,7 @@ func FuzzRead(f *testing.F) {
 	for _, descr := range []string{">f4", "<f2", "|b1", "|O", "<U3", ">i8"} {
 		f.Add(archiveFile(f, member{"W.npy", npyFile(descr, true, "(2, 2)", make([]byte, 32))}, member{"Y.npy", y}))
 	}
-	var stored bytes.Buffer // seeds whose values can be changed without a broken stream
+	var stored bytes.Buffer // not compressed: a changed value does not break the stream
 	if err := writeArchive(&stored, []output{denseOutput("W", smallProblem(f).W), matrixOutput("Y", smallProblem(f).Y)}); err != nil {
 		f.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzArray skips the archive, whose checksums keep the fuzzer from the
-// headers and values within.
+// FuzzArray reads arrays without an archive around them, whose checksums would keep the
+// fuzzer from changing headers and values.
 func FuzzArray(f *testing.F) {
 	f.Add(matrixFile(4, 3))
 	f.Add(vectorFile(1, 2))
@@ -61,7 +61,7 @@ func FuzzArray(f *testing.F) {
 	})
 }
 
-// FuzzReadings reads text.
+// FuzzReadings reads readings as text.
 func FuzzReadings(f *testing.F) {
 	for _, text := range []string{"", "a,b\n1,2\n,nan\n", "1;2\n", "\"1\",\"\n\n", "\ufeff1e5\r\n\r\n2", strings.Repeat("\xbf", 50)} {
 		f.Add([]byte(text))

@@ -36,8 +36,8 @@ func readHeader(r io.Reader, e entry) (Info, error) {
 	return info, info.checkSize()
 }
 
-// rawHeader reads the header's bytes, from the magic to the newline, and makes
-// version 2 of version 3: the layout is the same, and npyio knows no 3.
+// rawHeader reads the header's bytes, from the magic to the newline. It turns version 3
+// into version 2, which has the same layout, since npyio does not know version 3.
 func rawHeader(r io.Reader, size int64) ([]byte, error) {
 	raw := make([]byte, 10)
 	if _, err := io.ReadFull(r, raw); err != nil {
@@ -70,8 +70,7 @@ func rawHeader(r io.Reader, size int64) ([]byte, error) {
 	return raw, nil
 }
 
-// parseHeader leaves the header to npyio, which slices a malformed one out of
-// range.
+// parseHeader parses the header with npyio, which panics on some malformed ones.
 func parseHeader(raw []byte) (h npy.Header, err error) {
 	defer func() {
 		if recover() != nil {
@@ -85,8 +84,8 @@ func parseHeader(raw []byte) (h npy.Header, err error) {
 	return r.Header, nil
 }
 
-// checkSize compares shape and type with the bytes there are, before memory is
-// allocated by them.
+// checkSize compares shape and type with the number of bytes in the file, before any
+// memory is allocated for them.
 func (i Info) checkSize() error {
 	count := int64(1)
 	for _, d := range i.Shape {
@@ -100,7 +99,7 @@ func (i Info) checkSize() error {
 	}
 	t, err := parseDtype(i.Dtype)
 	if err != nil {
-		return nil // sizes of other types are not ours to know
+		return nil // the sizes of other types are not known here
 	}
 	switch want := count * int64(t.size); {
 	case i.Bytes < want:
@@ -241,9 +240,9 @@ func fromHalf(bits uint16) float64 {
 // chunk is how many values are decoded at a time.
 const chunk = 1 << 14
 
-// decode reads the values of a, and brings them from the file's order to C
-// order. It does so itself, since npyio gives Fortran arrays in memory order,
-// has no half precision, and stops before an archive's checksum.
+// decode reads the values of a, and brings them from the file's order to C order.
+// npyio is not used for that: it returns Fortran arrays in the order of the file, does
+// not know half precision, and stops before an archive's checksum.
 func decode[T float32 | float64](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
 	values := make([]T, a.count())
 	raw := make([]byte, min(len(values), chunk)*t.size)
@@ -281,7 +280,7 @@ func swap(values []byte, size int) {
 	}
 }
 
-// places goes through an array in Fortran order, the first index fastest.
+// places walks through an array in Fortran order, the first index fastest.
 type places struct {
 	shape, stride, index []int
 	at                   int // in C order

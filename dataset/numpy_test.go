@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// python returns the path of a Python that has numpy, or skips.
+// python returns the path of a Python that has numpy, or skips the test.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
@@ -27,8 +27,8 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// fixtures calls test with the folder of numpy's files that are checked in, and
-// with a freshly written one.
+// fixtures calls test with a folder of files that numpy wrote: the one that is checked
+// in, and one that numpy writes now.
 func fixtures(t *testing.T, test func(t *testing.T, folder string)) {
 	t.Run("testdata", func(t *testing.T) { test(t, "testdata") })
 	t.Run("numpy", func(t *testing.T) {
@@ -40,7 +40,7 @@ func fixtures(t *testing.T, test func(t *testing.T, folder string)) {
 	})
 }
 
-// pattern is what make.py puts into the entries of an array.
+// pattern is the values that make.py puts into an array.
 func pattern(kind string, count int) []float64 {
 	v := make([]float64, count)
 	for k := range v {
@@ -268,8 +268,8 @@ func TestNumpyReadsResults(t *testing.T) {
 	}
 }
 
-// Files cut anywhere, and with any byte changed, are errors or read alike; they
-// never panic. Values are covered by the archive's checksum.
+// Files that are cut anywhere, or have any byte changed, are refused or read as before;
+// nothing panics. Changed values are noticed by the archive's checksum.
 func TestDamagedFilesOfNumpy(t *testing.T) {
 	for _, file := range []string{"problem.npz", "problem_single.npz"} {
 		data, err := os.ReadFile(filepath.Join("testdata", file))

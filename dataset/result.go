@@ -17,16 +17,16 @@ import (
 //
 //	x, x_var         N×P   posterior means and variances of the signals
 //	s, s_var, gain   M     those of the calibration (y = z/s), and 1/s
-//	s_lo, s_hi       M     s lies between these with probability 0.95, beside the
+//	s_lo, s_hi       M     s lies between these with probability 0.95, at a fixed
 //	                       common scale; left out when r has no Calibration
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
-//	broken           M     probability that a sensor is; left out when none could be
+//	broken           M     probability that a sensor is broken; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
-// signal_mean, signal_var and noise_var, one number each, and s_range, two; what r
-// does not tell, or is of another kind, is left out.
+// signal_mean, signal_var and noise_var, one number each, and s_range, two numbers. A
+// part of the model that r does not have, or that is of another family, is left out.
 //
 // It writes nothing, and says where, when a value is not finite.
 func SaveResult(path string, r *calamp.Result) error {
@@ -69,8 +69,8 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 
 const intervalLevel = 0.95
 
-// LoadResult reads what SaveResult wrote. The file says nothing of how the run
-// went but for Converged; Status is Converged where all signals have.
+// LoadResult reads what SaveResult wrote. Of how the run went, the file holds only
+// which signals converged; Status is Converged when all did.
 func LoadResult(path string) (*calamp.Result, error) {
 	c, err := open(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func all(flags []bool) bool {
 	return true
 }
 
-// resultLoader reads arrays up to the first error.
+// resultLoader reads arrays until the first error, which it keeps.
 type resultLoader struct {
 	c   *container
 	err error

@@ -15,8 +15,8 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// output is an array to be written. npyio writes no f4 matrices, and value by
-// value; numpy's header is three lines.
+// output is an array to be written. npyio is not used for that: it cannot write f4
+// matrices, writes value by value, and a header takes only a few lines.
 type output struct {
 	name  string
 	dtype string
@@ -84,8 +84,8 @@ func appendFloats(dst []byte, values []float64) []byte {
 	return dst
 }
 
-// entryTime is the zip format's beginning of time, for all entries: the same
-// arrays make the same bytes.
+// entryTime is the time stamp of all entries, the earliest that the zip format has, so
+// that the same arrays always make the same bytes.
 var entryTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // writeArchive writes a .npz as numpy.savez does: stored, not deflated.
@@ -119,7 +119,8 @@ func (o output) write(w io.Writer) error {
 	return nil
 }
 
-// header is padded to a multiple of 64 bytes, so that values can be mapped.
+// header is padded to a multiple of 64 bytes, so that the values can be mapped into
+// memory.
 func (o output) header() []byte {
 	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", o.dtype, tuple(o.shape))
 	const before = 10 // magic, version, length

@@ -12,11 +12,11 @@ import (
 	"github.com/calamp/calamp/internal/atomicfile"
 )
 
-// WriteFile writes what write writes to the file at path, all or nothing: to a
+// WriteFile writes what write writes to the file at path, all or nothing: first to a
 // temporary file in the same folder, which is synced and renamed when write has
-// succeeded, and removed when anything fails. A link is followed, an existing
-// file's permissions are kept. Path "-" is standard output; that, devices and
-// pipes are written directly.
+// succeeded, and removed when anything fails. A link is followed, and an existing
+// file's permissions are kept. Path "-" is standard output. Standard output, devices
+// and pipes are written to directly.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return inFile("standard output", writeBuffered(os.Stdout, write))
@@ -40,7 +40,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	return inFile(path, replace(target, stat, write))
 }
 
-// inFile names the file in an error.
+// inFile adds the name of the file to an error.
 func inFile(path string, err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +48,8 @@ func inFile(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// replace gives the file at path, where old is, or nil, another content.
+// replace writes the file at path anew. old describes the existing file; nil when there
+// is none.
 func replace(path string, old fs.FileInfo, write func(io.Writer) error) error {
 	return withoutPath(atomicfile.Replace(path, old, func(f *os.File) error { return writeBuffered(f, write) }))
 }

@@ -96,7 +96,8 @@ func TestWriteFileKeepsLinksAndPermissions(t *testing.T) {
 	}
 }
 
-// Devices are not renamed over, and full ones are noticed.
+// Devices are written to and not replaced by a file, and it is noticed when they are
+// full.
 func TestWriteFileToDevices(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full here")

@@ -9,16 +9,16 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// SensorAverages are averages over a sensor's P readings at given error V on the
-// signals, Bayes-optimally.
+// SensorAverages are averages over a sensor's P readings when the signals are known
+// up to the error V, for a student whose model is the true one (Bayes-optimal).
 type SensorAverages struct {
 	MHat     Number // m̂ = E g², per signal
 	MSES     Number // mean square error on s
 	Evidence Number // E log Z_out, natural logarithm (the paper's I_z)
 }
 
-// Sensor computes these averages at error V in [0, Var x], to a relative
-// tolerance (default 1e-8); Alpha does not matter. V+Δ must be positive.
+// Sensor computes the [SensorAverages] at the error V in [0, Var x], to the relative
+// tolerance of opt (default 1e-8). V+Δ must be positive. Alpha is not used.
 func (m Model) Sensor(v float64, opt *Options) (SensorAverages, error) {
 	e, err := newEvolution(m, opt)
 	if err != nil {
@@ -27,8 +27,9 @@ func (m Model) Sensor(v float64, opt *Options) (SensorAverages, error) {
 	return e.sensor(v), nil
 }
 
-// sensor adds to the evidence what the directions of ω across z̃ and the
-// normaliser contribute: -(P-1)κ/2D - (P/2) log 2πD.
+// sensor computes the averages. To the evidence of the one direction that
+// [sensorLaw] integrates it adds that of the P-1 directions of ω perpendicular to z̃
+// and of the Gaussian's normaliser: -(P-1)κ/2D - (P/2) log 2πD.
 func (e *evolution) sensor(v float64) SensorAverages {
 	out := e.output(v)
 	d := v + e.NoiseVar
@@ -46,12 +47,13 @@ type EntryAverages struct {
 	Information Number // mutual information of x and λ, in nats
 }
 
-// Entry computes these averages at Σ > 0, to a relative tolerance (default
-// 1e-8).
+// Entry computes the [EntryAverages] at Σ > 0, to the relative tolerance of opt
+// (default 1e-8).
 func Entry(g prior.GaussBernoulli, sigma float64, opt *Options) EntryAverages {
 	f := field.Matched(g, sigma)
 	r := f.Integrate(opt.tol())
-	// log √(2πΣ) p(λ) is the log-normaliser, and -½ that of p(λ|x).
+	// I(x;λ) = E log p(λ|x) - E log p(λ). With the common factor √(2πΣ) in both, the
+	// first is -½ and the second is the mean log-normaliser.
 	return EntryAverages{MMSE: Number(r.Variance), Information: Number{-r.LogNorm.Value - 0.5, r.LogNorm.Err}}
 }
 

@@ -13,12 +13,14 @@ type Point struct {
 }
 
 // FixedPoint returns where [Offline] ends: the largest fixed point, or with
-// Informed the smallest. A cancelled or exhausted run returns the last step.
+// Options.Informed the smallest. A run that is cancelled, or that has used up its
+// iterations, returns the last step.
 //
-// Bayes-optimally V → V′ increases, so that iteration from above decreases
-// monotonically to the largest fixed point. On the way, secant steps in log V
-// replace plain ones; one that goes too far finds V′ > V, which brackets the
-// fixed point, and root finding takes over.
+// For a student with the true model the map V → V′ is increasing, so that iteration
+// from above decreases monotonically to the largest fixed point. To get there in
+// fewer steps, secant steps in log V replace plain ones. A secant step that goes too
+// far finds V′ > V: then the fixed point lies between two known values, and root
+// finding takes over.
 func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
 	e, err := newEvolution(m, opt)
 	if err != nil {
@@ -31,10 +33,12 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
 	return e.fixedPoint(ctx, start, opt.iterations(defaultLimit))
 }
 
-// truth is an error as small as the noise allows, or as double precision does.
+// truth is an error V so small that it stands for the truth itself: 1e-18 of the
+// readings' power, below what double precision tells from zero beside them.
 func (e *evolution) truth() float64 { return 1e-18 * (e.q0 + e.NoiseVar) }
 
-// excess is log V′/V at x = log V, and the step.
+// excess returns log V′/V at x = log V, which is zero at a fixed point, and the
+// step that it comes from.
 func (e *evolution) excess(x float64) (float64, Step, float64) {
 	s, slope := e.at(math.Exp(x))
 	return math.Log(s.MSEX.Value) - x, s, slope
@@ -73,9 +77,9 @@ func (e *evolution) fixedPoint(ctx context.Context, start float64, limit int) (*
 	return p, ctx.Err()
 }
 
-// secant proposes a step in log V: to where the excess would be zero were it
-// straight, but at most half a unit beyond the plain step, so as not to jump over
-// two fixed points at once.
+// secant proposes a step in log V: to where the excess g would be zero if it went on
+// with the same derivative, but at most half a unit beyond the plain step, so as not
+// to jump over two fixed points at once.
 func (e *evolution) secant(g, derivative float64) (step float64) {
 	const most = 0.5
 	if derivative >= 0 || derivative <= -1 {
@@ -105,8 +109,8 @@ func (e *evolution) bracketed(ctx context.Context, a, b, ga, gb float64, limit i
 			ga *= 0.5
 		}
 		b, gb = x, g
-		// Successive iterates approach from one side; what is left is |b - a|
-		// only when they straddle. Stop on the secant's own step as well.
+		// The iterates often approach from one side only, and |b - a| then stays
+		// large. So a small next step ends the search as well.
 		if next := (a*gb - b*ga) / (gb - ga); math.Abs(next-x) <= 0.02*e.tol {
 			_, s, slope = e.excess(next)
 			p.Evaluations++
@@ -124,7 +128,7 @@ func (e *evolution) derivative(x float64) float64 {
 }
 
 // settle turns the errors of one step at the fixed point into those of the fixed
-// point: divided by 1 - ∂log V′/∂log V.
+// point itself, which are larger by the factor 1/(1 - ∂log V′/∂log V).
 func (e *evolution) settle(x float64, s Step, slope, derivative float64) Step {
 	amplify := 1.0
 	if derivative < 0 && derivative > -1 {

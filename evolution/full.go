@@ -22,8 +22,9 @@ type Full struct {
 	P       int
 }
 
-// Matrices are the overlaps after an iteration and what led to them, P×P, each
-// with the standard errors of its entries (of the last averages alone).
+// Matrices are the P×P overlaps after an iteration, and the output side that led to
+// them, with the standard errors of their entries. The errors are those of the last
+// averages; what the errors of earlier iterations add is not in them.
 type Matrices struct {
 	Q, M, V            Matrix // E x̂x̂ᵀ, E x₀x̂ᵀ, E C
 	QHat, MHat, ChiHat Matrix // E ggᵀ, E ∂g/∂z, -E ∂g/∂ω
@@ -67,7 +68,7 @@ type fullSampling struct {
 	q0  *mat.Dense
 }
 
-// ignorant has x̂ at the student's prior mean.
+// ignorant is the state before the first iteration: x̂ is the student's prior mean.
 func (f *fullSampling) ignorant() Matrices {
 	p := f.P
 	s := Matrices{Q: newMatrix(p), M: newMatrix(p), V: newMatrix(p)}
@@ -83,7 +84,8 @@ func (f *fullSampling) ignorant() Matrices {
 
 func newMatrix(p int) Matrix { return Matrix{mat.NewDense(p, p, nil), mat.NewDense(p, p, nil)} }
 
-// step draws ω ~ N(0, Q), z given ω, readings; then entries and their fields.
+// step is one iteration by sampling: it draws ω ~ N(0, Q), z given ω and the
+// readings for the output side, and then entries and their fields for the input side.
 func (f *fullSampling) step(s Matrices) (Matrices, error) {
 	p := f.P
 	rootQ, pseudo := squareRoot(s.Q.Value)
@@ -117,7 +119,8 @@ func (f *fullSampling) step(s Matrices) (Matrices, error) {
 		mseS.add((sensor.S - s0) * (sensor.S - s0))
 	}
 	out := Matrices{QHat: gg.matrix(p, 1), ChiHat: dg.matrix(p, -1), MSES: mseS.number()}
-	// By parts: E g (z-E[z|ω])ᵀ = E[∂g/∂z] Cov(z|ω).
+	// Integration by parts over the Gaussian z gives the mean derivative without
+	// differentiating: E g (z-E[z|ω])ᵀ = E[∂g/∂z] Cov(z|ω).
 	product := gz.matrix(p, 1)
 	out.MHat = Matrix{mat.NewDense(p, p, nil), mat.NewDense(p, p, nil)}
 	out.MHat.Value.Mul(product.Value, restInverse)
@@ -205,9 +208,9 @@ func (m matrixMoments) matrix(p int, sign float64) Matrix {
 	return out
 }
 
-// squareRoot returns the symmetric root of a positive semidefinite matrix (its
-// symmetric part; eigenvalues that sampling made negative count as zero) and the
-// pseudo-inverse.
+// squareRoot returns the symmetric square root and the pseudo-inverse of a positive
+// semidefinite matrix. It takes the symmetric part of a, and zero for eigenvalues
+// that sampling errors made negative.
 func squareRoot(a *mat.Dense) (root, inverse *mat.Dense) {
 	p, _ := a.Dims()
 	sym := mat.NewSymDense(p, nil)

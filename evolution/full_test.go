@@ -9,8 +9,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// The matrices come out diagonal, and their diagonal is the deterministic code's:
-// one iteration at a time, from the same start.
+// The sampled matrices are diagonal, and their diagonals agree with the deterministic
+// state evolution, compared one iteration at a time from the same start.
 func TestFullMatricesAreDiagonal(t *testing.T) {
 	m := Model{Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: channel.Uniform(0.6, 1.4), NoiseVar: 1e-2, Alpha: 0.9, P: 2}
 	want, err := Offline(context.Background(), m, &Options{Iterations: 2})
@@ -36,8 +36,8 @@ func TestFullMatricesAreDiagonal(t *testing.T) {
 					if a == b {
 						target = c.want
 					}
-					// V inherits the sampling error of the hats, and the second
-					// iteration all of the first.
+					// V also has the sampling error of the hats, and the second
+					// iteration all errors of the first.
 					allowed := 4 * c.got.Err.At(a, b)
 					if i > 0 || c.name == "V" {
 						allowed += 0.02 * c.want

@@ -8,19 +8,21 @@ import (
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
-// inherited holds the averages U, G and S of online state evolution after n
-// samples, the current one included, as functions of (K, F).
+// inherited is a table of the averages U, G and S of online state evolution (see
+// online.go) after n samples, the current one included, as functions of (K, F).
 type inherited struct {
 	gain     channel.GainPrior
 	n        float64
-	scale    float64 // F₀, the information in the prior: F matters beyond
+	scale    float64 // F₀, what the prior knows of s: smaller F hardly change the averages
 	lo, step float64 // grid in log(F + F₀)
 	top      float64 // the largest F
 	kTop     float64 // Chebyshev grid in √K on [0, √kTop]
 	coef     [][3][kTerms]float64
-	miss     float64 // relative error of the interpolation, where it was tried
+	miss     float64 // largest relative error of the interpolation at the points tried
 }
 
+// The table's resolution. Every run measures the error of the interpolation and adds
+// it to its results (see tried); TestOnlineInterpolation bounds it.
 const (
 	kTerms = 10   // Chebyshev terms in √K
 	fStep  = 0.25 // grid in log(F+F₀), with sixth-order interpolation
@@ -41,11 +43,12 @@ func (o *online) law(k int) *inherited {
 		}
 	}
 	t.kTop += topChi * topChi
-	// The current sample may add up to m/D at the smallest error it can reach.
+	// The current sample adds m/D per unit of χ²: most at the smallest error V that it
+	// can reach.
 	best := o.q0 / (o.NoiseVar + 1e-17*o.q0)
 	t.lo = math.Log(t.scale)
 	t.top = most + topChi*topChi*best
-	// The interpolation takes six nodes.
+	// The interpolation needs six nodes, that is five cells.
 	cells := max(5, int(math.Ceil((math.Log(t.scale+t.top)-t.lo)/t.step))+1)
 	t.coef = make([][3][kTerms]float64, cells+1)
 	parallel(len(t.coef), func(i int) {
@@ -56,7 +59,8 @@ func (o *online) law(k int) *inherited {
 	return t
 }
 
-// tried compares the interpolation with the integrals at some members.
+// tried compares the interpolation with the integrals, near some members of the
+// population and between the nodes, and returns the largest relative difference.
 func (t *inherited) tried(p *population) float64 {
 	const trials = 6
 	var miss [trials]float64
@@ -71,11 +75,12 @@ func (t *inherited) tried(p *population) float64 {
 	return slices.Max(miss[:])
 }
 
-// topChi is the largest |χ| that is integrated over.
+// topChi is the largest |χ| that is integrated over; a standard normal variable lies
+// beyond with probability 2e-7.
 const topChi = 5.2
 
-// chebyshev returns the expansions in √K of U, G and S at given F, each times a
-// power of F+F₀ that makes it vary little.
+// chebyshev returns the Chebyshev expansions in √K of U, G and S at given F. Each is
+// multiplied by a power of F+F₀, after which it varies little with F.
 func (t *inherited) chebyshev(f float64) (coef [3][kTerms]float64) {
 	scales := t.scales(f)
 	var values [kTerms][3]float64
@@ -135,7 +140,7 @@ func (t *inherited) gainCuts(f float64) []float64 {
 	}
 	wide := narrow * b / a
 	if b-a < 15*(narrow+wide) || t.gain.Precision > 0 {
-		// Throughout, panels of a few posterior widths, which grow like s₀.
+		// Over the whole range: panels of a few posterior widths, which grow like s₀.
 		n := math.Ceil(math.Log(b/a) / math.Log1p(3*narrow/a))
 		cuts := []float64{a}
 		for i := 1.0; i < n; i++ {
@@ -196,8 +201,8 @@ func lagrange6(x float64) (w [6]float64) {
 	return w
 }
 
-// average returns E[1-Cˢτ_k] and E[Cˢ] when the current sample has information
-// m/D, over the population and the current χ.
+// average returns E[1-Cˢτ_k] and E[Cˢ], over the population and the χ of the current
+// sample, when the current sample's information m/D is as given.
 func (t *inherited) average(p *population, information float64) (shrink, mseS float64) {
 	rule := t.chiRule(information)
 	n := float64(len(p.k))
@@ -212,8 +217,9 @@ func (t *inherited) average(p *population, information float64) (shrink, mseS fl
 	return shrink / n, mseS / n
 }
 
-// chiRule integrates over χ² of a standard normal: panels in |χ| that grow from
-// where the current sample says as much of s as the prior does.
+// chiRule is a rule for averages over χ², χ standard normal. Its panels in |χ| are
+// smallest where the current sample says as much of s as the prior does, and grow
+// from there.
 func (t *inherited) chiRule(information float64) (r lineRule) {
 	from := math.Sqrt(t.scale / max(information, t.scale))
 	cuts := []float64{0}

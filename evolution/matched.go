@@ -19,8 +19,8 @@ import (
 //     integrand is analytic and dies out doubly exponentially on both sides. The
 //     step is halved until the estimate of its error is below the tolerance;
 //   - over t, the trapezoidal rule where the posterior is no narrower than a
-//     twentieth of the range [a, b]; otherwise Gauss–Legendre on three zones, the
-//     layers of some posterior widths σ at both ends and what lies between;
+//     twentieth of the range [a, b]; otherwise Gauss–Legendre on three zones: a
+//     layer of some posterior widths σ at either end, and what lies between them;
 //   - over s, composite Gauss–Legendre. At given y the nodes are the same for all
 //     t; in a layer the Gaussian factor, in units of σ, is the same for all y.
 
@@ -31,7 +31,7 @@ type matchedRule struct {
 	layer  layerRule
 	middle lineRule // between the layers, on [0, 1]
 	acc    quadrature.Accuracy
-	floor  float64 // what the rules in s and t err by at most, relative
+	floor  float64 // largest relative error of the rules in s and t
 }
 
 // lineRule is a Gauss–Legendre rule.
@@ -57,11 +57,14 @@ func composite(n int, cuts ...float64) lineRule {
 	return r
 }
 
+// Lengths in units of the posterior width σ. At nine of them a Gaussian has fallen
+// to 3e-18. TestFixedRulesAgainstAdaptive holds the result against adaptive panels:
+// docs/theory.md has 2e-11 as the largest difference.
 const (
-	layerDepth = 9.0  // posterior widths from an end at which it is forgotten
-	outside    = 8.7  // posterior widths outside of [a, b] at which the density of t is nil
-	oneZone    = 20.0 // (b-a)/σ below which there are no layers to speak of
-	sWidth     = 6.0  // posterior widths of a panel in s
+	layerDepth = 9.0  // depth of the layer at an end of [a, b]: the end has no effect beyond it
+	outside    = 8.7  // distance outside of [a, b] at which the density of t is negligible
+	oneZone    = 20.0 // (b-a)/σ below which the two layers would fill the range
+	sWidth     = 6.0  // of a panel in s
 )
 
 // layerRule integrates over t = a + σu and s = a + σx near an end.
@@ -115,7 +118,7 @@ func matchedAverages(p int, gain channel.GainPrior, delta, tol float64) averages
 // integrate sums over y.
 func (m *matchedAverage) integrate(tol float64) quadrature.Result {
 	rootP := math.Sqrt(m.p)
-	// Readings below this say nothing of s.
+	// Readings smaller than e^u₀ say nothing of s.
 	u0 := math.Log(min(0.1*math.Sqrt(m.delta)/(m.b-m.a), 0.3*max(rootP-3, 1)/m.b))
 	hi := math.Log((rootP + 9) / m.a)
 	lo := u0 - math.Log(1+90/m.p)
@@ -144,9 +147,9 @@ func (m *matchedAverage) integrate(tol float64) quadrature.Result {
 		done := true
 		for k := range between {
 			total.Value[k] = 0.5*previous[k] + step*between[k]
-			// The rule's error is squared when the step is halved, and the
-			// difference from the last one is the error of that. We take its
-			// power 3/2.
+			// Halving the step squares the rule's error, and the difference between
+			// the two results is the error of the coarser one. To be safe, its power
+			// 3/2 is taken for the error of the finer one, in place of its square.
 			size := math.Abs(total.Value[k])
 			if k == atEvidence {
 				size = max(size, 1)
@@ -171,7 +174,8 @@ func (m *matchedAverage) integrate(tol float64) quadrature.Result {
 
 // atReading integrates over t at given y.
 func (m *matchedAverage) atReading(y, logY float64) (v quadrature.Vec, evals int) {
-	// The law of |z̃| at the s₀ that suits y best bounds the density.
+	// The density of y is at most that of |z̃| = s₀y at the s₀ for which y is likeliest:
+	// where even that is negligible, nothing is integrated.
 	rate := 0.5 * y * y
 	best := min(max(math.Sqrt(m.p/(2*rate)), m.a), m.b)
 	bound := m.p*(logY+math.Log(best)) - rate*best*best
@@ -187,8 +191,8 @@ func (m *matchedAverage) atReading(y, logY float64) (v quadrature.Vec, evals int
 	}
 	m.logScale -= 0.5*math.Log(2*math.Pi) + math.Log(m.width*y)
 	m.invQ = y * y / m.q
-	// The zones reach far enough out only while the mean of t at given s₀,
-	// (1-δ)s₀, is within a posterior width of it.
+	// The layers are placed at the ends of the range of s₀, while t lies around
+	// (1-δ)s₀. They cover it only as long as δs₀ is below a posterior width.
 	if (m.b-m.a) < oneZone*m.sigma || m.p*m.sigma > m.a || m.delta*m.b > 0.7*m.sigma {
 		return m.throughout()
 	}
@@ -210,7 +214,7 @@ func (m *matchedAverage) throughout() (v quadrature.Vec, evals int) {
 	h := m.tStep * narrow
 	c := 1 - m.delta
 	lo, hi := c*m.a-outside*m.width, c*m.b+outside*m.width
-	const restart = 12 // nodes after which rounding is stopped from piling up
+	const restart = 12 // nodes after which the factors are computed anew, before rounding errors grow
 	var i, from, to int
 	shift := math.Exp(-h * h / (m.sigma * m.sigma))
 	for t := lo; t < hi; t += h {
@@ -278,7 +282,8 @@ func (m *matchedAverage) collect(v *quadrature.Vec, weight, t, e0, e1, e2 float6
 	mean := e1 / e0
 	scaled := e2/e0 - mean*mean // Cˢτ
 	v[atMass] += density
-	// In a layer and throughout, 1-Cˢτ is of order one: nothing is lost.
+	// Here, near an end of the range or with a wide posterior, 1-Cˢτ is of order one,
+	// and the subtraction loses no digits.
 	v[atShrink] += density * (1 - scaled)
 	v[atMSE] += density * scaled * m.sigma * m.sigma
 	v[atEvidence] += density * (math.Log(e0/(m.b-m.a)) + m.p*math.Log(m.b))

@@ -25,7 +25,7 @@ type Mismatch struct {
 	P                int     // signals
 }
 
-// Matched is the mismatch of a student who knows.
+// Matched is the problem of a student who knows the teacher's model.
 func Matched(m Model) Mismatch {
 	b := Belief{Signal: m.Signal, Gain: m.Gain, NoiseVar: m.NoiseVar}
 	return Mismatch{Teacher: b, Student: b, Alpha: m.Alpha, P: m.P}
@@ -60,10 +60,10 @@ type Overlaps struct {
 	MSES Number // E (ŝ-s₀)², with the estimates before the iteration
 }
 
-// MSEXScaled is the error after the best common factor m/q, given q₀ = E x₀²: of a
-// student who is wrong about the scale of signals and gains, what is not the
-// scale's. Of the error e and what is lost of the overlap, r = q₀-m, it is
-// q₀ - m²/q = (e q₀ - r²)/q.
+// MSEXScaled is the mean square error of x̂ after multiplication with the best common
+// factor m/q, given q₀ = E x₀²: the part of the error that is not due to a wrong scale
+// of signals and gains. With the error e and the lost overlap r = q₀-m it is
+// q₀ - m²/q = (e q₀ - r²)/q, which does not cancel where errors are small.
 func (o Overlaps) MSEXScaled(secondMoment float64) Number {
 	lost := secondMoment - o.M.Value
 	scale := secondMoment / o.Q.Value
@@ -74,9 +74,9 @@ func (o Overlaps) MSEXScaled(secondMoment float64) Number {
 }
 
 // OfflineMismatched follows offline cal-AMP iteration by iteration, started from
-// the student's prior mean and variance. It is deterministic: the
-// three-dimensional reduction holds for any two beliefs. A cancelled run returns
-// the iterations made and ctx.Err().
+// the student's prior mean and variance. It is deterministic: the averages are
+// three-dimensional integrals for any two beliefs (see output.go). A cancelled run
+// returns the iterations made and ctx.Err().
 func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlaps, error) {
 	e, err := newMismatched(m, opt)
 	if err != nil {
@@ -93,10 +93,10 @@ func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlap
 	return out, nil
 }
 
-// FixedPointMismatched iterates until successive errors and variances differ by
-// less than the tolerance times what is left to the limit, at the rate at which
-// they converge. ok is false when that did not happen within the iterations
-// allowed (default 1000), or when the iteration runs away.
+// FixedPointMismatched iterates until errors and variances, at the rate at which
+// they converge, are within the tolerance of their limit. ok is false when that did
+// not happen within the iterations allowed (default 1000), or when the iteration
+// diverges.
 func FixedPointMismatched(ctx context.Context, m Mismatch, opt *Options) (o Overlaps, ok bool, err error) {
 	e, err := newMismatched(m, opt)
 	if err != nil {
@@ -121,8 +121,8 @@ func FixedPointMismatched(ctx context.Context, m Mismatch, opt *Options) (o Over
 	return o, false, nil
 }
 
-// settled tells from the last two steps of an iteration that converges linearly
-// whether the rest is below tol.
+// settled reports whether what is left to go is below tol, from the last two changes
+// of an iteration that converges linearly.
 func settled(change, last, tol float64) bool {
 	if change < 1e-14 {
 		return true
@@ -131,9 +131,9 @@ func settled(change, last, tol float64) bool {
 	return !math.IsInf(last, 1) && rate < 1 && change*rate/(1-rate) < tol
 }
 
-// overlapState is the state of the iteration: the true error, what is lost of
-// the overlap, and the student's variance. Small errors keep their digits in it,
-// as they do not in q and m.
+// overlapState is the state of the iteration: the true error, the lost overlap and
+// the student's variance. Small errors keep their digits in these; in q and m they
+// would be differences of nearly equal numbers.
 type overlapState struct {
 	mse  float64 // E (x̂-x₀)² = q - 2m + q₀
 	loss float64 // E x₀(x₀-x̂) = q₀ - m
@@ -221,7 +221,7 @@ func (e *mismatched) step() Overlaps {
 	f := e.fieldLaw(a)
 	in := f.Integrate(e.tol)
 	e.overlapState = overlapState{mse: in.MSE.Value, loss: in.Loss.Value, v: in.Variance.Value}
-	// The errors of the field reach the entry's averages at most once over.
+	// A relative error of the field changes the entry's averages by at most as much.
 	outer := a.qHat.Relative() + a.mHat.Relative() + a.chiHat.Relative()
 	spread := func(n field.Number) Number { return Number{n.Value, n.Err + outer*math.Abs(n.Value)} }
 	v, mse, loss := spread(in.Variance), spread(in.MSE), spread(in.Loss)
@@ -232,8 +232,8 @@ func (e *mismatched) step() Overlaps {
 	}
 }
 
-// MismatchedSensor are averages over a sensor's P readings, for a mismatched
-// student; g, m̂ and χ̂ per signal.
+// MismatchedSensor are averages over a sensor's P readings, for a student with a
+// wrong model. q̂, m̂ and χ̂ are per signal.
 type MismatchedSensor struct {
 	QHat, MHat, ChiHat, MSES Number
 	Evidence                 Number // E log Z_out under the student's belief

@@ -10,8 +10,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// At matched parameters the mismatched formulas are the Bayes-optimal ones, and
-// q = m, q̂ = m̂ = χ̂: three different integrals.
+// For a student with the true model the mismatched formulas give the Bayes-optimal
+// results, and q = m and q̂ = m̂ = χ̂, although these are three different integrals.
 func TestMismatchedMatched(t *testing.T) {
 	for _, m := range []Model{
 		paperModel(0.2, 0.6, 1e-8, 2),
@@ -61,8 +61,8 @@ func TestMismatchedMatched(t *testing.T) {
 	}
 }
 
-// The error after the best common factor is that of its definition; matched, the
-// factor is one.
+// MSEXScaled agrees with its definition, and for a student with the true model the
+// best common factor is one.
 func TestMSEXScaled(t *testing.T) {
 	m := Matched(paperModel(0.2, 0.6, 1e-4, 1))
 	q0 := m.Teacher.Truth().SecondMoment()

@@ -9,14 +9,14 @@ import (
 )
 
 // OnlineMismatched follows online cal-AMP with a mismatched student over m.P
-// samples. What a sample leaves behind no longer reduces to two sums, so sensors
-// and their histories are sampled (paper, Algorithm 3, with its misprints
-// corrected); given a sensor's readings the averages over s are integrals, with
-// the derivatives of g in closed form, and so is the entries' side. Every sample
-// makes opt.Iterations iterations (default 50). Errors are standard errors over
-// eight independent populations of opt.Samples/8 sensors (default 100 000 in
-// all), each with a history of its own, so that they include what errors became
-// on the way.
+// samples. For such a student the history of a sensor cannot be condensed to two
+// sums, as [Online] does. So sensors and their histories are sampled (paper,
+// Algorithm 3, with its misprints corrected). Given a sensor's readings the averages
+// over s are integrals, with the derivatives of g in closed form; the entries' side
+// is integrated as well. Every sample makes opt.Iterations iterations (default 50).
+// Errors are standard errors over eight independent populations of opt.Samples/8
+// sensors (default 100 000 in all). Each population has a history of its own, so the
+// errors include what earlier samples add to them.
 func OnlineMismatched(ctx context.Context, m Mismatch, opt *MonteCarloOptions) ([][]Overlaps, error) {
 	const replicates = 8
 	o := opt.withDefaults()
@@ -57,8 +57,8 @@ type sensors struct {
 	count float64 // samples absorbed
 	s0    []float64
 
-	// The past in s₀'s own frame: A, and B - A s₀, which keeps the digits that B
-	// would lose once s₀ is known.
+	// The past of every sensor: A, and B - A s₀ in place of B, since the difference
+	// would lose its digits once s₀ is known well.
 	tau, bias         []float64
 	nextTau, nextBias []float64
 }
@@ -121,7 +121,8 @@ func (s *sensors) output() averages {
 		q := posterior(s.Student.Gain, s.count+1, tau, s0+bias/tau, quadrature.Fast)
 		miss := q.Offset + bias/tau // ŝ - s₀
 		g := (miss*y - rho) / d
-		// To what offline gives by parts, the past adds A Cov(s, s²) - B Cˢ.
+		// What a single reading gives (see response), with A Cov(s, s²) - B Cˢ added
+		// for the past.
 		response := q.response(1)
 		if s.tau[i] > 0 {
 			response += s.tau[i]*(2*q.Mean*q.Var+q.Third) - (s.bias[i]+s.tau[i]*s0)*q.Var

@@ -1,5 +1,7 @@
-// Package evolution predicts what AMP will reach, by state evolution, before
-// any reading is taken.
+// Package evolution predicts the errors of cal-AMP, iteration by iteration, before any
+// reading is taken: it knows priors, channels and the limit of large N, and nothing of
+// the solver or of any particular W. The method is state evolution; that it agrees with
+// the solver is a test of both (docs/theory.md).
 package evolution
 
 import (
@@ -21,8 +23,8 @@ type Model struct {
 	P        int                  // signals
 }
 
-// Known is the prior of a calibration variable that is known: with it cal-AMP
-// is ordinary compressed sensing (the AWGN channel), and P does not matter.
+// Known is the prior of a calibration variable that is known to be s. With it
+// cal-AMP is ordinary compressed sensing (the AWGN channel), and P does not matter.
 func Known(s float64) channel.GainPrior { return channel.GainPrior{Lo: s, Hi: s} }
 
 // Calibrated is the model of compressed sensing with known gains.
@@ -61,9 +63,9 @@ func secondMoment(g prior.GaussBernoulli) float64 {
 	return g.Density * (g.SignalVar + g.SignalMean*g.SignalMean)
 }
 
-// Number is a computed value with an estimate of its absolute error: of the
-// quadrature and what it became on the way for deterministic results, one
-// standard error for Monte Carlo.
+// Number is a computed value with an estimate of its absolute error. For
+// deterministic results that is the error of the quadrature, with what the errors of
+// earlier iterations add to it; for Monte Carlo it is one standard error.
 type Number struct{ Value, Err float64 }
 
 // Relative is the error relative to the value.

@@ -10,8 +10,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Truth makes what a student sees: entries of signals, calibration variables,
-// and readings.
+// Truth is the side of the teacher: it draws entries of signals, calibration
+// variables and readings.
 type Truth interface {
 	Entry(rng *rand.Rand) float64
 	Gain(rng *rand.Rand) float64
@@ -19,10 +19,10 @@ type Truth interface {
 	SecondMoment() float64 // E x₀²
 }
 
-// truth is a Belief that holds.
+// truth is a [Belief] taken as the teacher's.
 type truth struct{ Belief }
 
-// Truth returns the problem in which a belief holds.
+// Truth returns the teacher for whom the belief is true.
 func (b Belief) Truth() Truth { return truth{b} }
 
 // Entry implements [Truth].
@@ -54,7 +54,7 @@ func (b truth) Reading(z, s float64, rng *rand.Rand) float64 {
 // SecondMoment implements [Truth].
 func (b truth) SecondMoment() float64 { return secondMoment(b.Signal) }
 
-// TruthWith is Truth with entries of another prior.
+// TruthWith is [Belief.Truth] with the entries of signals drawn from another prior.
 func (b Belief) TruthWith(entries prior.Sampler) Truth { return otherEntries{truth{b}, entries} }
 
 type otherEntries struct {
@@ -79,7 +79,8 @@ func (b Belief) Channel() channel.Channel {
 	return channel.Gain{Prior: b.Gain, NoiseVar: b.NoiseVar}
 }
 
-// known is the AWGN channel of any number of sensors with one known gain.
+// known is the AWGN channel of any number of sensors that all have the same known
+// gain.
 type known struct {
 	channel.AWGN
 	s float64
@@ -98,9 +99,9 @@ func (k known) Output(b *channel.Block) {
 	}
 }
 
-// Sampled is a problem whose state evolution is done by Monte Carlo: any truth,
-// any prior, any channel. Overlaps are diagonal and the same for all signals;
-// [Full] has P×P matrices.
+// Sampled is a problem whose state evolution is computed by Monte Carlo, for any
+// truth, prior and channel. The overlaps are numbers that are the same for all
+// signals; [Full] has P×P matrices.
 type Sampled struct {
 	Truth   Truth
 	Prior   prior.Prior
@@ -108,11 +109,12 @@ type Sampled struct {
 	Alpha   float64
 	P       int
 
-	// Matched says that prior and channel are the truth's. Then q̂ = m̂ = χ̂ and
-	// q = m = q₀-V, and one average is taken for all, as in the paper's
-	// algorithms. Without it the three are averaged apart, and their noise
-	// drives the global scale of signals and gains, which the iteration hardly
-	// restores: trajectories then need many samples, most of all at P = 1.
+	// Matched says that prior and channel are those of the truth. Then q̂ = m̂ = χ̂ and
+	// q = m = q₀-V, and one average is taken for all three, as in the paper's
+	// algorithms. Otherwise the three are averaged separately, and the differences
+	// between their sampling errors move the global scale of signals and gains, which
+	// the iteration restores only slowly. Trajectories then need many samples, most of
+	// all at P = 1.
 	Matched bool
 }
 
@@ -142,8 +144,8 @@ func (o *MonteCarloOptions) withDefaults() MonteCarloOptions {
 }
 
 // MonteCarlo runs offline state evolution by sampling (paper, Algorithm 2; with
-// a mismatched student the section before it). Errors are standard errors of
-// every single average; those of the overlaps before are not carried along.
+// a mismatched student the section before it). Errors are the standard errors of
+// each average; what the errors of earlier iterations add is not in them.
 func MonteCarlo(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([]Overlaps, error) {
 	s, err := newSampling(m, m.P, opt)
 	if err != nil {
@@ -153,8 +155,8 @@ func MonteCarlo(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([]Overl
 }
 
 // MonteCarloOnline runs online state evolution over m.P samples by sampling
-// (paper, Algorithm 3, with its misprints corrected): one slice of iterations
-// for each sample.
+// (paper, Algorithm 3, with its misprints corrected). It returns the iterations of
+// each sample.
 func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([][]Overlaps, error) {
 	s, err := newSampling(m, 1, opt)
 	if err != nil {
@@ -183,7 +185,7 @@ type sampling struct {
 	rng   *rand.Rand
 	s0    []float64
 	block *channel.Block
-	innov []float64 // z less its mean given ω, per reading
+	innov []float64 // z minus its mean given ω, one value a reading
 }
 
 func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
@@ -210,7 +212,7 @@ func (s *sampling) run(ctx context.Context) ([]Overlaps, error) {
 	mean := s.Prior.Mean()
 	q0 := s.Truth.SecondMoment()
 	o := Overlaps{Q: Number{Value: mean * mean}, V: Number{Value: s.Prior.Variance()}}
-	// E x̂ x₀ = the student's mean times the teacher's.
+	// x̂ is the student's prior mean, so E x̂x₀ is that times the teacher's mean.
 	if mean != 0 {
 		total := 0.0
 		for range s.o.Samples {
@@ -268,7 +270,7 @@ func (s *sampling) output(o Overlaps, q0 float64) Overlaps {
 		for k := row * s.p; k < (row+1)*s.p; k++ {
 			gg += b.G[k] * b.G[k]
 			dg -= b.DG[k]
-			// By parts: E[g (z-E[z|ω])] = E[∂_z g] Var(z|ω).
+			// Integration by parts over the Gaussian z: E[g (z-E[z|ω])] = E[∂_z g] Var(z|ω).
 			gz += b.G[k] * s.innov[k] / (rest * rest)
 		}
 		qHat.add(gg / p)

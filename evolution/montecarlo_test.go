@@ -79,7 +79,7 @@ func compareWithSampling(t *testing.T, m Mismatch, samples int, seed uint64) flo
 	}
 	got := s.output(before, q0)
 	entry := got
-	// The entries' averages are compared at the exact output side.
+	// The entries' averages are compared given the exact output side.
 	entry.QHat, entry.MHat, entry.ChiHat = want.QHat, want.MHat, want.ChiHat
 	s.input(&entry)
 	sampled := time.Since(start)
@@ -100,7 +100,8 @@ func compareWithSampling(t *testing.T, m Mismatch, samples int, seed uint64) flo
 			t.Errorf("%+v: %s = %v, sampled %v: %.1f standard errors", m, c.name, c.want, c.got, d/c.got.Err)
 		}
 	}
-	// To the error of the quadrature, on q̂: time grows with its inverse square.
+	// How much longer sampling would take to the quadrature's error of q̂: its time
+	// grows with the inverse square of the error.
 	need := got.QHat.Relative() / want.QHat.Relative()
 	return float64(sampled) * need * need / float64(exact)
 }
@@ -109,7 +110,7 @@ func TestQuadratureAgainstSampling(t *testing.T) {
 	for _, matched := range []bool{true, false} {
 		rng := rand.New(rand.NewPCG(3, 5))
 		worst := math.Inf(1)
-		n := 1 // and ten of each with -long
+		n := 1 // problem of each kind; ten with -long
 		switch {
 		case *long:
 			n = 10

@@ -10,9 +10,9 @@ import (
 
 // Options say how state evolution is to be run. The zero value is the default.
 type Options struct {
-	// Tol is the accuracy asked of every average, relative; default 1e-8, at
-	// least 1e-12. What the errors of a trajectory become on the way is
-	// reported with each number.
+	// Tol is the relative accuracy of every average; the default is 1e-8, and smaller
+	// values than 1e-12 count as 1e-12. How errors grow along a trajectory is
+	// accounted for in the error of each number.
 	Tol float64
 
 	// Iterations of a trajectory (default 50), or the most that a fixed point
@@ -68,16 +68,16 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// Step is one iteration: the error before it gives m̂ and the error on s, and m̂
-// the error after.
+// Step is one iteration: m̂ and the error on s follow from the error on x before it,
+// and the error on x after it from m̂.
 type Step struct {
 	MSEX Number // mean square error on an entry of X after the iteration
 	MHat Number // m̂ = E g², per signal
 	MSES Number // mean square error on s, with the estimates before
 }
 
-// Trajectory is what iterations 1, 2, … of cal-AMP do, started from the prior's
-// mean and variance.
+// Trajectory is the sequence of the iterations 1, 2, … of cal-AMP, started from the
+// prior's mean and variance.
 type Trajectory struct{ Steps []Step }
 
 // Offline follows Bayes-optimal offline cal-AMP iteration by iteration (paper,
@@ -110,7 +110,7 @@ type evolution struct {
 	// field is a precision on x from elsewhere (earlier batches); 0 offline.
 	field float64
 
-	// The last step, from which the next tells how errors on V reach m̂.
+	// The last step, from which the next one estimates how an error of V changes m̂.
 	lastV, lastMHat float64
 }
 
@@ -124,7 +124,7 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 	return &evolution{Model: m, tol: opt.tol(), q0: secondMoment(m.Signal)}, nil
 }
 
-// step applies the map, and carries the error along.
+// step applies the map, and adds to its error what that of v brings.
 func (e *evolution) step(v Number) Step {
 	s, slope := e.at(v.Value)
 	s = e.carry(v, s, slope)
@@ -132,13 +132,13 @@ func (e *evolution) step(v Number) Step {
 	return s
 }
 
-// carry adds to the quadrature's errors of a step those that V brought; slope is
-// |∂log V′/∂log m̂|.
+// carry adds to the quadrature's errors of a step what the error of V brings; slope
+// is |∂log V′/∂log m̂|.
 func (e *evolution) carry(v Number, s Step, slope float64) Step {
 	relative := 0.0
 	if v.Err > 0 {
-		// |∂log m̂/∂log V| from the last two steps; one when all is known of s,
-		// and more on the way there.
+		// |∂log m̂/∂log V| from the last two steps. It is 1 where s is known, and larger
+		// while s is being learned.
 		output := 1.0
 		if e.lastV > 0 && e.lastV != v.Value {
 			output = max(output, math.Abs(math.Log(e.lastMHat/s.MHat.Value)/math.Log(e.lastV/v.Value)))
@@ -161,7 +161,8 @@ func (e *evolution) at(v float64) (s Step, slope float64) {
 	return Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}, a * in.Square.Value / in.Variance.Value
 }
 
-// output is the output side at error V, with m̂ in the signals' units.
+// output computes the output side at the error V. The averages of the gain channel
+// are in units where T₀ = q₀+Δ = 1; m̂ is brought back to the signals' units.
 func (e *evolution) output(v float64) averages {
 	t0 := e.q0 + e.NoiseVar
 	out := bayesAverages(e.P, e.Gain, min(1, (v+e.NoiseVar)/t0), e.tol)

@@ -82,9 +82,9 @@ func TestFixedPointBlind(t *testing.T) {
 		x, s, tx, ts float64
 	}{
 		{1, 1.8303e-5, 2.639e-4, 1e-3, 1e-2},
-		// The errors on s were recorded as 5.7e-7 and 9.6e-8, by fixed rules
-		// that miss rare sensors with small readings; TestLongErrorOnGainsBySampling
-		// finds these.
+		// The independent computation had 5.7e-7 and 9.6e-8 for the errors on s: its
+		// fixed rules miss rare sensors with small readings. Sampling in
+		// TestLongErrorOnGainsBySampling confirms the values here.
 		{2, 1.98996e-8, 6.284e-7, 1e-3, 1e-3},
 		{3, 1.00589e-8, 9.758e-8, 1e-3, 1e-3},
 		{5, 7.1897e-9, 2.846e-8, 1e-3, 1e-2},

@@ -16,15 +16,16 @@ import (
 //
 //	K = Σ χ_l²,   F = Σ χ_l² m_l/D_l,
 //
-// these add up to s₀²A = K + F exactly, and to s₀B ~ N(F, F): of all the
-// Gaussians only the χ_l are left to sample, and of those only two sums.
+// these add up to s₀²A = K + F exactly, and to s₀B ~ N(F, F). So of all the Gaussian
+// variables only the χ_l need to be sampled, and only two sums of them kept.
 //
 // For the current sample, with its own χ among the sums,
 //
 //	D m̂ = E[1 - Cˢτ_k] = E[1 - Cˢτ] + E[Cˢ A],
 //
-// A being what was inherited. Given all χ the averages over s₀ and the one
-// Gaussian of s₀B depend on the number of samples and on K and F alone:
+// where A is the precision inherited from earlier samples. Given all χ, the averages
+// over s₀ and over the Gaussian s₀B depend on the number of samples and on K and F
+// alone:
 //
 //	U(K,F) = E[1 - Cˢτ],   G(K,F) = E[Cˢ/s₀²],   S(K,F) = E[Cˢ].
 //
@@ -36,8 +37,8 @@ import (
 // OnlineOptions say how online state evolution is to be run. The zero value is
 // the default.
 type OnlineOptions struct {
-	// Tol is when a sample counts as converged: the relative distance to its
-	// fixed point. Default 1e-6.
+	// Tol is the relative distance to its fixed point below which a sample counts as
+	// converged. The default is 1e-6.
 	Tol float64
 	// Iterations is the most a sample may take; default 200.
 	Iterations int
@@ -47,8 +48,8 @@ type OnlineOptions struct {
 	Members, Replicates int
 	Seed                uint64
 
-	// Exactly makes Iterations iterations of every sample, even when it has
-	// converged before.
+	// Exactly makes exactly Iterations iterations of every sample, also after it has
+	// converged.
 	Exactly bool
 
 	// Progress, when set, is called after every iteration: sample and iteration
@@ -90,7 +91,7 @@ func (o *OnlineOptions) validate() error {
 
 // Sample is the state evolution of one sample of a stream.
 type Sample struct {
-	Steps     []Step // errors are standard errors over the replicates, plus the interpolation's
+	Steps     []Step // errors are standard errors over the replicates, with that of the interpolation added
 	Converged bool
 }
 
@@ -150,7 +151,7 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 		done := make([]bool, n)
 		parallel(n, func(r int) {
 			if r > 0 && k == 1 {
-				return // no past, nothing random
+				return // without a past nothing is random: one replicate is enough
 			}
 			steps[r] = o.stepGiven(law, o.stream[r], v[r])
 			last := change[r]
@@ -173,8 +174,8 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 			break
 		}
 	}
-	// What is left to the next sample is the posterior of the last iteration,
-	// made with the estimates before it.
+	// The next sample inherits the posterior of the last iteration, which was computed
+	// from the estimates before that iteration.
 	for r, p := range o.stream {
 		p.absorb((o.q0 - used[r]) / (used[r] + o.NoiseVar))
 	}
@@ -205,7 +206,7 @@ func summary(steps []Step) Step {
 			v[i] = f(s).Value
 		}
 		n := meanOf(v)
-		// All of them share the errors of quadrature and interpolation.
+		// The errors of quadrature and interpolation are common to all replicates.
 		n.Err += f(steps[0]).Err
 		return n
 	}
@@ -230,7 +231,8 @@ func meanOf(v []float64) Number {
 	return Number{mean, math.Sqrt(square / (n * (n - 1)))}
 }
 
-// population is a sample of the sums (K, F) over what was absorbed.
+// population is a set of sensors, each with its sums (K, F) over the samples absorbed
+// so far.
 type population struct {
 	k, f  []float64
 	order []int
@@ -245,9 +247,9 @@ func newPopulation(n int, seed, replicate uint64) *population {
 	return p
 }
 
-// absorb adds a sample with information m/D: members in the order of F get
-// χ = Φ⁻¹ of the points of a two-dimensional net, van der Corput's sequence with
-// a random digital shift.
+// absorb adds a sample with information m/D to every member. In the order of their F
+// the members get χ = Φ⁻¹(u) with u from van der Corput's sequence with a random
+// digital shift: together with the order the points fill a square evenly.
 func (p *population) absorb(information float64) {
 	slices.SortFunc(p.order, func(i, j int) int {
 		switch {

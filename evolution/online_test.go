@@ -63,9 +63,9 @@ func TestOnlineLimits(t *testing.T) {
 	}
 }
 
-// The averages over the population's law are those of another quadrature: at
-// sample 2 from a past with information F = χ²m/D, the offline P = 2 average is
-// recovered when both samples have the same information.
+// The tabulated averages agree with another quadrature: when both samples of a
+// stream have the same information, those of sample 2 are the offline averages for
+// P = 2.
 func TestOnlineAveragesAgainstOffline(t *testing.T) {
 	const delta = 1e-3
 	m := paperModel(0.2, 0.6, 0, 1)
@@ -76,7 +76,7 @@ func TestOnlineAveragesAgainstOffline(t *testing.T) {
 	o := &online{evolution: e, OnlineOptions: (&OnlineOptions{Members: 4096}).withDefaults(), stream: []*population{newPopulation(4096, 1, 0)}}
 	info := (1 - delta) / delta
 	o.stream[0].absorb(info)
-	o.NoiseVar = delta * o.q0 // bounds the table's range
+	o.NoiseVar = delta * o.q0 // keeps the table small
 	law := o.law(2)
 	shrink, mseS := law.average(o.stream[0], info)
 	want := matchedAverages(2, m.Gain, delta, 1e-10)
@@ -86,7 +86,8 @@ func TestOnlineAveragesAgainstOffline(t *testing.T) {
 	}
 }
 
-// Matched, the sampled stream is the reduced one within standard errors.
+// With a student who has the true model, the sampled stream agrees with [Online]
+// within standard errors.
 func TestOnlineMismatchedMatched(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -103,7 +104,7 @@ func TestOnlineMismatchedMatched(t *testing.T) {
 	for k := range want {
 		w, g := want[k].Last(), got[k][len(got[k])-1]
 		for _, c := range [][2]Number{{w.MSEX, g.MSEX}, {w.MSES, g.MSES}, {w.MHat, g.MHat}, {w.MHat, g.QHat}, {w.MHat, g.ChiHat}} {
-			// Student's t with 7 degrees of freedom: 4 is one in 200.
+			// The error has 7 degrees of freedom: Student's t exceeds 4 once in 200 times.
 			if d := math.Abs(c[0].Value - c[1].Value); d > 4.5*c[1].Err+3*c[0].Err {
 				t.Errorf("sample %d: %v, sampled %v", k+1, c[0], c[1])
 			}
@@ -157,8 +158,8 @@ func TestOnlineExactly(t *testing.T) {
 	}
 }
 
-// More than a hundred samples: the errors go on falling, x's to that with known
-// gains, and s's like 1/(k-8): the first samples teach little.
+// More than a hundred samples: the error of x keeps falling towards that with known
+// gains, and that of s like 1/(k-8), since the first samples teach little.
 func TestLongOnlineManySamples(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "sample", "MSE x", "standard error", "above known gains", "MSE s", "standard error")

@@ -10,24 +10,23 @@ import (
 // The output side of state evolution: averages over a sensor's readings of what
 // the gain channel makes of them.
 //
-// Let T₀ = q₀+Δ₀ be the variance of z̃ = z+ε = s₀y, and T₀-scaled units be used
-// throughout. Given z̃, ω ~ N(c z̃, κ) in every one of the P components, with
-// c = m/T₀, κ = q - m²/T₀. Channel and prior are invariant under rotations of
-// R^P, so that only y = |z̃|/s₀ and the component w of ω along z̃ matter; the P-1
-// others enter E|g|² through their variance κ alone. All that the student knows
-// of s is τ = y²/D and t = B/τ = w/y. The joint density of (y, t) is an integral
-// over s₀,
+// T₀ = q₀+Δ₀ is the variance of z̃ = z+ε = s₀y; here it is the unit, T₀ = 1. Given
+// z̃, ω ~ N(c z̃, κ) in each of the P components, with c = m/T₀ and κ = q - m²/T₀.
+// Channel and prior are invariant under rotations of R^P, so only y = |z̃|/s₀ and the
+// component w of ω along z̃ matter; the P-1 others enter E|g|² through their variance
+// κ alone. All that the student knows of s is τ = y²/D and t = B/τ = w/y. The joint
+// density of (y, t) is an integral over s₀,
 //
 //	p(y,t) = N_P y^P (2πκ)^-½ e^{-y²t²/2q} ∫ p(s₀) s₀^P e^{-τ₀(s₀-t₀)²/2} ds₀,
 //	N_P = 2^{1-P/2}/Γ(P/2),  τ₀ = y² q/κ,  t₀ = t m/q,
 //
-// a density of the student's own form: with it come the teacher's posterior mean
-// and variance of s₀ given the readings. When student and teacher agree, τ₀ = τ
-// and t₀ = t: the same integral serves both, and what is left of the average is
+// over a density of the same form as the student's posterior of s. Its mean and
+// variance are those of s₀ given the readings. When student and teacher agree, τ₀ = τ
+// and t₀ = t: one integral serves both, and the rest of the average is
 // two-dimensional.
 
-// sensorLaw is the joint law of a sensor's reading and of its estimate, and the
-// student who looks at it, in units where T₀ = 1.
+// sensorLaw is the joint law of a sensor's reading and of its estimate, with what the
+// student believes of them, in units where T₀ = 1.
 type sensorLaw struct {
 	p                int
 	teacher, student channel.GainPrior
@@ -49,7 +48,8 @@ func matchedLaw(p int, gain channel.GainPrior, delta float64) sensorLaw {
 	}
 }
 
-// bayesAverages are the averages of matchedLaw, by the best way there is.
+// bayesAverages are the averages of matchedLaw: in closed form for known gains, by
+// fixed rules for a uniform prior of s, by adaptive panels otherwise.
 func bayesAverages(p int, g channel.GainPrior, delta, tol float64) averages {
 	switch {
 	case g.Lo == g.Hi:
@@ -94,7 +94,8 @@ func (l *sensorLaw) integrate(tol float64) averages {
 	}
 	outer := quadrature.NewIntegrator(tol / 2)
 	inner := quadrature.NewIntegrator(tol / 4)
-	// What is added to each afterwards, or is nothing next to it.
+	// Errors are judged against what assemble adds to each integral, or against values
+	// below which it does not matter.
 	others := float64(l.p - 1)
 	outer.Floor[atShrink], outer.Floor[atResponse] = others, others
 	outer.Floor[atResidual] = others * l.kappa
@@ -119,13 +120,14 @@ func (l *sensorLaw) integrate(tol float64) averages {
 	return l.assemble(r)
 }
 
-// assemble turns the integrals into averages, and the perpendicular components
-// of g into theirs.
+// assemble turns the integrals into averages, and adds what the P-1 components of g
+// perpendicular to z̃ contribute.
 func (l *sensorLaw) assemble(r quadrature.Result) averages {
 	p := float64(l.p)
 	lack := math.Abs(r.Value[atMass] - 1)
 	at := func(k int) Number {
-		// The mass must be one. What it lacks, the others lack as well.
+		// The density's mass must be one. What it lacks, the other integrals may lack as
+		// well, and it counts as their error.
 		return Number{r.Value[k], r.Err[k] + lack*math.Abs(r.Value[k])}
 	}
 	shrink, residual, response := at(atShrink), at(atResidual), at(atResponse)
@@ -146,7 +148,7 @@ func (l *sensorLaw) atReading(y, t, logNorm float64, acc quadrature.Accuracy) (v
 	p := float64(l.p)
 	var truth gainPosterior
 	logDensity := logNorm + p*math.Log(y)
-	if l.q == 0 { // no estimate yet: only |z̃| speaks of s₀
+	if l.q == 0 { // no estimate yet: only the size of the readings says something of s₀
 		logDensity -= math.Log(y)
 		truth = posterior(l.teacher, p, y*y, 0, acc)
 	} else {
@@ -179,8 +181,9 @@ func (l *sensorLaw) atReading(y, t, logNorm float64, acc quadrature.Accuracy) (v
 	return v
 }
 
-// tCuts places panels in t at given y: layers of the student's width √D/y at
-// the ends of its range, and of ω's spread √κ/y at the images of the teacher's.
+// tCuts places panels in t at given y. The integrand changes within the width √D/y of
+// the student's posterior at the ends of the student's range, and within the spread
+// √κ/y of ω at c times the ends of the teacher's.
 func (l *sensorLaw) tCuts(buf []float64, y float64) []float64 {
 	spread := math.Sqrt(l.kappa) / y
 	width := math.Sqrt(l.d) / y
@@ -195,8 +198,8 @@ func (l *sensorLaw) tCuts(buf []float64, y float64) []float64 {
 		quadrature.Layer{Edge: l.c * l.teacher.Lo, Width: spread}, quadrature.Layer{Edge: l.c * l.teacher.Hi, Width: spread})
 }
 
-// yCuts places panels in y: geometric from where the readings begin to say
-// something of s up to the bulk of |z̃|/s₀, and a unit apart there.
+// yCuts places panels in y: in steps of order one over the bulk of |z̃|/s₀, and below it in
+// geometric steps, down to readings too small to say anything of s.
 func (l *sensorLaw) yCuts() []float64 {
 	rootP := math.Sqrt(float64(l.p))
 	end := (rootP + 8.7) / l.teacher.Lo
@@ -206,8 +209,8 @@ func (l *sensorLaw) yCuts() []float64 {
 	if width > 0 {
 		first = min(bulk, math.Sqrt(min(l.d, l.kappa+l.d*l.d))/width)
 	}
-	// Below, the probability is y^P/Γ(P/2+1): drop what cannot be seen even in
-	// the mean square error of s, of order D.
+	// The probability of smaller readings is y^P/Γ(P/2+1): leave out what would not
+	// show even in the mean square error of s, which is of order D.
 	const least = 1e-18
 	negligible := math.Pow(least*l.d, 1/float64(l.p)) / l.teacher.Hi
 	first = max(first, negligible)
@@ -254,9 +257,9 @@ func logMass(g channel.GainPrior) float64 {
 	return posterior(g, 0, 0, g.Center, quadrature.Full).LogMass
 }
 
-// shrink is 1 - Cˢτ, the fraction of the readings' information on ω that is not
-// spent on s. Integrating the derivative of (s-ŝ)q(s) by parts makes it a sum of
-// positive terms,
+// shrink is 1 - Cˢτ, the fraction of the readings' information that is left for the
+// signals after s has been estimated from it. Integrating the derivative of (s-ŝ)q(s)
+// by parts makes it a sum of positive terms,
 //
 //	1 - Cˢτ = (b-ŝ) q(b) + (ŝ-a) q(a) + n E[(s-ŝ)²/(sŝ)] + Cˢ·(the prior's precision).
 func (q *gainPosterior) shrink(n, tau float64) float64 {
@@ -267,9 +270,10 @@ func (q *gainPosterior) shrink(n, tau float64) float64 {
 	return (g.Hi-q.Mean)*q.AtHi + (q.Mean-g.Lo)*q.AtLo + n*q.Spread + g.Precision*q.Var
 }
 
-// response is D Σ_k ∂g_k/∂y_k, the answer of g to the readings. What dŝ adds,
-// -τ Cov(s, s²) + B Cˢ, is removed by integrating the derivative of s(s-ŝ)q(s)
-// by parts. With λ the precision and c the center of a Gaussian prior,
+// response is D Σ_k ∂g_k/∂y_k: how g changes with the readings. The part that comes
+// from the change of ŝ, -τ Cov(s, s²) + B Cˢ, would cancel against the rest; integrating
+// the derivative of s(s-ŝ)q(s) by parts replaces it. With λ the precision and c the
+// center of a Gaussian prior the result is
 //
 //	(P-1) ŝ + b(b-ŝ) q(b) + a(ŝ-a) q(a) + λ (Cov(s, s²) - c Cˢ),
 //

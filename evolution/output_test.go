@@ -7,9 +7,9 @@ import (
 	"github.com/calamp/calamp/channel"
 )
 
-// Two integrators that share neither nodes nor form agree: adaptive panels over
-// (y, t) with an integral over s at every point, and the fixed rules that share
-// their nodes. The density's mass, which neither is told, is one.
+// Two independent ways to integrate agree: adaptive panels over (y, t) with an
+// integral over s at every point, and fixed rules whose nodes in s serve many t. Both
+// find that the density has mass one.
 func TestFixedRulesAgainstAdaptive(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

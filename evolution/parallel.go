@@ -11,8 +11,8 @@ import (
 	"github.com/calamp/calamp/internal/crash"
 )
 
-// parallel calls f(0) … f(n-1) on all processors; results must not depend on the
-// order. When one of them panics, parallel panics after the others.
+// parallel calls f(0) … f(n-1) on all processors, in no particular order. When one of
+// them panics, parallel panics after the others.
 func parallel(n int, f func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

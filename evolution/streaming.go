@@ -6,10 +6,10 @@ import (
 )
 
 // Streaming follows the streaming reconstructor, mini-AMP (paper, "Streaming AMP
-// for online reconstruction in the GLM"): the signals stay, and batches of
-// sensors arrive, each with gains of its own. m.Alpha is the measurement rate of
-// one batch. A batch starts from the posterior of x that the batches before left
-// and runs to its fixed point, after which its field is kept: fields add up,
+// for online reconstruction in the GLM"): the signals stay the same, and batches of
+// new sensors arrive, each sensor with a gain of its own. m.Alpha is the measurement
+// rate M/N of one batch. A batch starts from the posterior of x that the earlier
+// batches left and runs to its fixed point. Then its field is kept; fields add up,
 //
 //	A_k = A_{k-1} + α m̂_k,   V = mmse(1/A_k).
 //
@@ -33,8 +33,8 @@ func Streaming(ctx context.Context, m Model, batches int, opt *Options) ([]Point
 		}
 		before := e.field
 		e.field += m.Alpha * p.MHat.Value
-		// The field's error is that of its terms; V's follows it at most one
-		// to one.
+		// The field's error is that of its terms, and the relative error of V at most as
+		// large.
 		inherited = (inherited*before + m.Alpha*p.MHat.Err) / e.field
 		p.MSEX.Err += inherited * p.MSEX.Value
 		out = append(out, *p)

@@ -8,8 +8,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// With a Gaussian prior and all the information of earlier batches kept, every
-// batch is a Gaussian problem of smaller prior variance, in closed form.
+// With a Gaussian prior nothing of earlier batches is lost: every batch is a Gaussian
+// problem with a smaller prior variance, which has a closed form.
 func TestStreaming(t *testing.T) {
 	const noise, alpha = 0.05, 0.4
 	got, err := Streaming(context.Background(), Calibrated(prior.Gaussian(0, 1), noise, alpha), 6, &Options{Tol: 1e-11})
@@ -23,7 +23,7 @@ func TestStreaming(t *testing.T) {
 			t.Errorf("batch %d: %v, closed form %.12g", k+1, p.MSEX, variance)
 		}
 	}
-	// Signals that batches one at a time recover worse than all at once.
+	// A problem in which batches one at a time do worse than all rows at once.
 	m := paperModel(0.2, 0.2, 1e-4, 3)
 	batches, err := Streaming(context.Background(), m, 3, nil)
 	if err != nil {

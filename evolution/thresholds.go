@@ -13,8 +13,8 @@ import (
 
 // ThresholdOptions say what a threshold is and how well it is wanted.
 type ThresholdOptions struct {
-	// Target is the mean square error, in units of the signals' variance v, at
-	// or below which reconstruction counts as a success. Default 1e-5.
+	// Target is the mean square error, in units of the variance v of non-zero entries,
+	// at or below which reconstruction counts as a success. The default is 1e-5.
 	Target float64
 	// Tol is the error allowed on α. Default 1e-4.
 	Tol float64
@@ -38,11 +38,11 @@ func (o *ThresholdOptions) tol() float64 {
 // which state evolution from no information reaches the target. It is +Inf when
 // no α does.
 //
-// V → V′ increases in V and decreases in α, so that V stops above the target
-// exactly if it has a fixed point there. The α that makes V = mmse(Σ) a fixed
-// point is 1/(Σ m̂(V)); the threshold is the largest of these over V between the
-// target and the prior's variance. No iteration is run. With gains known and no
-// noise it is recovery.AlphaCS.
+// The map V → V′ increases in V and decreases in α, so the iteration stops above the
+// target exactly if there is a fixed point above it. The α for which V = mmse(Σ) is a
+// fixed point is 1/(Σ m̂(V)); the threshold is the largest of these over all V between
+// the target and the prior's variance. No iteration is run. With known gains and
+// without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
 	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
 	if err != nil {
@@ -76,8 +76,8 @@ func (e *evolution) maximalAlpha(x float64) float64 {
 	return 1 / (sigma * e.output(v).chiHat.Value)
 }
 
-// peak refines the maximum near x by golden sections. Near its top a function is
-// flat: the bracket's ends differ from the top by the error.
+// peak refines the maximum near x by golden sections. The error stated is the
+// difference between the top and the ends of the last bracket.
 func (e *evolution) peak(x, top, least, step, tol float64) Number {
 	g := search.NewGolden(e.maximalAlpha, max(least, x-step), x+step)
 	for {

@@ -35,7 +35,7 @@ func TestAlphaCal(t *testing.T) {
 	}
 }
 
-// A curve of 20 points at P = 3, to 1e-3.
+// The benchmark is a curve of 20 densities at P = 3, to 1e-3 in α.
 func BenchmarkThresholdCurve(b *testing.B) {
 	for b.Loop() {
 		for i := range 20 {

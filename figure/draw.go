@@ -21,7 +21,7 @@ const (
 	axisWidth = 0.6
 	tickMark  = 3.5
 
-	sampleWidth = 17 // of a line in the legend
+	sampleWidth = 17 // of the piece of line in the legend
 	sampleGap   = 5
 	entryGap    = 9
 )
@@ -59,7 +59,7 @@ func (f Figure) draw(c draw.Canvas, theme Theme, background bool) {
 	}
 }
 
-// plotters are what is inside the axes, from the bottom up.
+// plotters are the parts inside the axes, in the order in which they are drawn.
 func (f Figure) plotters(layers []*layer, col *colors) []plot.Plotter {
 	var out []plot.Plotter
 	if f.Heat != nil {
@@ -74,8 +74,8 @@ func (f Figure) plotters(layers []*layer, col *colors) []plot.Plotter {
 	return out
 }
 
-// cropLabels leaves room for the axes' labels. They are not left to gonum, which
-// misplaces them on log axes, and then shrinks the axis to fit.
+// cropLabels makes room for the axes' labels, which are not drawn by gonum: it misplaces
+// them on log axes, and then shrinks the axis to make them fit.
 func cropLabels(c draw.Canvas, p *plot.Plot, x, y string) draw.Canvas {
 	inner, height := c, textStyle(labelSize, color.Black).Height("x")
 	for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
@@ -130,7 +130,7 @@ func (a Axis) apply(to *plot.Axis, data extent, zero bool, n int, col *colors) {
 	line := draw.LineStyle{Color: col.axis, Width: axisWidth}
 	to.LineStyle = line
 	to.Padding = 0
-	to.Label.TextStyle = textStyle(tickSize, col.text) // gonum measures a gap with it
+	to.Label.TextStyle = textStyle(tickSize, col.text) // gonum uses its size for the gap beside the axis
 	to.Tick.Label.Font = font.From(sans, tickSize)
 	to.Tick.Label.Color = col.text
 	to.Tick.Label.Handler = handler
@@ -158,8 +158,8 @@ func (e *extent) add(v float64) {
 
 const margin = 0.04 // between the data and the ends of an axis, as a fraction of it
 
-// span is the range of an axis: the fixed one, or that of the data with a
-// margin. Where bars or stems stand on zero there is none on that side.
+// span is the range of an axis: the fixed one, or that of the data with a margin.
+// There is no margin on the side where bars or stems stand on zero.
 func (a Axis) span(data extent, zero bool) (lo, hi float64) {
 	if a.Min < a.Max && (!a.Log || a.Min > 0) {
 		return a.Min, a.Max
@@ -187,8 +187,8 @@ func (a Axis) span(data extent, zero bool) (lo, hi float64) {
 	return lo, hi
 }
 
-// tooNarrow is how much to widen a range that few digits could not label, on
-// both sides; or 0.
+// tooNarrow is by how much to widen a range on both sides if it is so narrow that its
+// marks would need too many digits; otherwise 0.
 func tooNarrow(lo, hi float64) float64 {
 	largest := math.Max(math.Abs(lo), math.Abs(hi))
 	switch {
@@ -226,7 +226,7 @@ func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawTitle returns what it leaves of the canvas.
+// drawTitle writes the title, and returns the rest of the canvas.
 func drawTitle(c draw.Canvas, title string, left vg.Length, col *colors) draw.Canvas {
 	if title == "" {
 		return c
@@ -243,7 +243,8 @@ func drawTitle(c draw.Canvas, title string, left vg.Length, col *colors) draw.Ca
 	return c
 }
 
-// widthOf allows for fonts wider than ours.
+// widthOf is the width of a line, with some room for readers whose font is wider than
+// the one measured with.
 func widthOf(sty text.Style, line string) vg.Length { return 1.18 * sty.Width(line) }
 
 // wrapped breaks text at spaces into lines not wider than width.
@@ -264,8 +265,8 @@ func wrapped(txt string, sty text.Style, width vg.Length) []string {
 	return append(lines, line)
 }
 
-// drawLegend writes the names in rows, each after a sample of its series, and
-// returns what it leaves of the canvas.
+// drawLegend writes the names in rows, each after a sample of its series, and returns
+// the rest of the canvas.
 func drawLegend(c draw.Canvas, layers []*layer, left vg.Length, col *colors) draw.Canvas {
 	sty := textStyle(tickSize, col.text)
 	sty.YAlign = draw.YCenter

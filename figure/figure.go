@@ -1,7 +1,7 @@
-// Package figure draws plots for reports and papers from a short description:
-// lines with bands, points with error bars, stems, bars and heat maps, on linear
-// or log axes, alone or as small multiples, as SVG, PNG or PDF. It takes numbers
-// and knows no algorithm.
+// Package figure draws plots for reports and papers: it knows numbers and labels, and
+// nothing of where they come from. From a short description it draws lines with bands,
+// points with error bars, stems, bars and heat maps, on linear or log axes, alone or as
+// small multiples, as SVG, PNG or PDF.
 //
 //	fig := figure.Figure{
 //		X:      figure.Axis{Label: "iteration"},
@@ -10,8 +10,8 @@
 //	}
 //	err := fig.Write(file, "pdf")
 //
-// Values that cannot be drawn, NaN, infinities, and on a log axis what is not
-// positive, are left out: a figure of nothing is a pair of empty axes.
+// Values that cannot be drawn are left out: NaN, infinities, and on a log axis all that
+// is not positive. A figure without any value is a pair of empty axes.
 //
 // Text may hold exponents and indices, as in "10^{-8}" and "s_{0}".
 package figure
@@ -20,12 +20,11 @@ import (
 	"io"
 )
 
-// Figure describes one plot. It is drawn on a small canvas, with text of a
-// readable size on it, so that a phone's screen or a paper's column shows it
-// unshrunk.
+// Figure describes one plot. The canvas is small and its text large, so that it can be
+// read on a phone or in a column of a paper without being scaled down.
 type Figure struct {
 	Title string // above the plot; none by default
-	Alt   string // what the picture shows, for those who cannot see it; Title by default
+	Alt   string // describes the picture for those who cannot see it; Title by default
 
 	X, Y   Axis
 	Heat   *Heat    // beneath the series, with a colour bar; or nil
@@ -40,8 +39,8 @@ type Axis struct {
 	Log   bool
 	Whole bool // only integers are marked: counts, indices, iterations
 
-	// Min and Max fix the range when Min < Max; what is outside is cut off.
-	// By default the range is that of the data.
+	// Min and Max fix the range when Min < Max; data outside are cut off. By default
+	// the range is that of the data.
 	Min, Max float64
 }
 

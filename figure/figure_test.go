@@ -18,7 +18,7 @@ import (
 
 var keep = flag.String("keep", "", "a folder to keep the test's figures in, for looking at them")
 
-// samples are figures of every style, and of what goes wrong in practice.
+// samples are figures of every style, and of data that cause trouble in practice.
 func samples() map[string]Figure {
 	n := 80
 	it, fall, rise, lo, hi := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)

@@ -9,14 +9,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Heat is a map of colours: each value fills the cell around its place, and
-// nothing is interpolated.
+// Heat is a map of colours: each value colours the whole cell around its place, without
+// interpolation.
 type Heat struct {
 	X, Y []float64   // centres of the cells, increasing
 	Z    [][]float64 // Z[j][i] is the value at (X[i], Y[j]); NaN leaves the cell grey
 
 	Label string // of the colour bar
-	Log   bool   // colours follow the logarithm; what is not positive has the lowest
+	Log   bool   // colours follow the logarithm; values that are not positive have the first colour
 	// Min and Max fix the values of the first and last colour when Min < Max;
 	// values outside have these colours. By default they are those of the data.
 	Min, Max float64
@@ -70,7 +70,8 @@ func (h *Heat) place(v, lo, hi float64) float64 {
 	return (v - lo) / (hi - lo)
 }
 
-// edges are halfway between centres, on the axis as it is drawn.
+// edges are the ends of the cells: halfway between the centres, on a log axis in the
+// logarithm.
 func edges(centers []float64, log bool) []float64 {
 	n := len(centers)
 	if n == 0 {
@@ -106,9 +107,9 @@ type heatMap struct {
 	missing    color.Color
 }
 
-// Plot implements plot.Plotter. Cells that touch would show seams, since every
-// viewer blends the edges of each with the background. So each is drawn on a
-// little beneath its right and upper neighbours, which are drawn after it.
+// Plot implements plot.Plotter. Cells that only touch would show seams, since viewers
+// blend the edges of each cell with the background. So each cell is drawn a little
+// larger to the right and to the top, and its neighbours there are drawn over it.
 func (h *heatMap) Plot(c draw.Canvas, p *plot.Plot) {
 	at := place{c, p}
 	x, y := edges(h.X, h.logX), edges(h.Y, h.logY)
@@ -149,7 +150,7 @@ func (h *heatMap) cell(at place, left, right, bottom, top float64, fill color.Co
 	}
 }
 
-// frame is the axis range that just holds the cells.
+// frame is the axis with a range that just holds the cells, unless it is fixed.
 func (h *Heat) frame(a Axis, centers []float64) Axis {
 	if e := edges(centers, a.Log); !(a.Min < a.Max) && len(e) > 0 {
 		a.Min, a.Max = e[0], e[len(e)-1]

@@ -4,8 +4,8 @@ import "math"
 
 // Histogram counts the values in bins of equal width between lo and hi, as a
 // series of bars. Values outside are counted in the first and last bin, so that
-// no outlier is lost from sight; NaN is not counted. It returns how many were
-// counted, and how many of them lay outside.
+// outliers stay visible; NaN is not counted. It returns how many values were counted,
+// and how many of them lay outside.
 func Histogram(values []float64, lo, hi float64, bins int) (s Series, counted, outside int) {
 	bins = max(bins, 1)
 	if !(hi > lo) {

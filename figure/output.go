@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 )
 
-// picture is what can be written: a Figure, or Panels.
+// picture is anything that can be written: a Figure, or Panels.
 type picture interface {
 	size() (width, height float64)
 	alt() string

@@ -15,11 +15,11 @@ type Panels struct {
 	Title string
 	Alt   string // as in Figure
 
-	// X and Y are the axes of all panels; their own are not looked at.
+	// X and Y are the axes of all panels; those of the figures are not used.
 	X, Y Axis
 
-	// OwnAxes gives each panel the axes, the legend and the colours of its
-	// figure instead: different things side by side.
+	// OwnAxes gives each panel the axes, the legend and the colours of its figure
+	// instead, for figures that show different things.
 	OwnAxes bool
 
 	Rows [][]Figure // rows can have different lengths; a panel's title is above it
@@ -101,7 +101,7 @@ func (p Panels) drawOwn(c draw.Canvas, theme Theme, col *colors) {
 	})
 }
 
-// eachCell parts the canvas.
+// eachCell divides the canvas into cells, and calls do for each.
 func (p Panels) eachCell(c draw.Canvas, gap vg.Length, do func(cell draw.Canvas, row, column int)) {
 	width := (c.Size().X + gap) / vg.Length(p.columns())
 	height := (c.Size().Y + gap) / vg.Length(len(p.Rows))
@@ -115,7 +115,7 @@ func (p Panels) eachCell(c draw.Canvas, gap vg.Length, do func(cell draw.Canvas,
 	}
 }
 
-// common is what panels share.
+// common holds what the panels share.
 type common struct {
 	x, y Axis
 	heat *Heat // of the colour bar
@@ -154,7 +154,7 @@ func (p Panels) shared() common {
 	return s
 }
 
-// legend lists every name once.
+// legend is one layer for each name that occurs in the panels.
 func (p Panels) legend(col *colors) []*layer {
 	var out []*layer
 	seen := make(map[string]bool)

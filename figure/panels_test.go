@@ -38,7 +38,7 @@ func overlaid() []Series {
 	}
 }
 
-// goldens are pictures whose looks are kept.
+// goldens are the pictures that TestGolden compares with files in testdata.
 func goldens() map[string]picture {
 	x, y := Axis{Label: "density ρ"}, Axis{Label: "measurements α = M/N"}
 	many := Panels{Title: "Recovery of the signals", X: x, Y: y}
@@ -68,8 +68,8 @@ func goldens() map[string]picture {
 	}
 }
 
-// TestGolden compares pictures with those that somebody has looked at. Pixels
-// may differ a little, as between processors they do; pictures may not.
+// TestGolden compares pictures with files that somebody has looked at. Single pixels
+// may differ a little, as they do between processors.
 func TestGolden(t *testing.T) {
 	if testing.Short() {
 		t.Skip("drawing takes long under -race")
@@ -95,7 +95,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// difference is the mean of the pixels' largest difference, from 0 to 1.
+// difference is the mean over all pixels of the largest difference of a colour channel,
+// from 0 to 1.
 func difference(t *testing.T, a, b []byte) float64 {
 	t.Helper()
 	one, other := decoded(t, a), decoded(t, b)
@@ -146,7 +147,7 @@ func TestPanelsInEveryFormat(t *testing.T) {
 	}
 }
 
-// Every cell has one colour all over, up to its edges: no seams, no smearing.
+// Every cell of a heat map has a single colour up to its edges, without seams.
 func TestHeatHasNoSeams(t *testing.T) {
 	h := &Heat{X: []float64{1, 2, 3, 4, 5, 6, 7}, Y: []float64{1, 2, 3}, Min: 0, Max: 1}
 	for range h.Y {

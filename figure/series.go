@@ -23,7 +23,7 @@ type layer struct {
 
 const (
 	huge       = 1e300 // larger values could overflow the arithmetic of an axis
-	maxLine    = 1000  // a line's points; more than a screen has pixels helps nobody
+	maxLine    = 1000  // points of a line; more could not be told apart on a screen
 	bandShade  = 0.22
 	errorShade = 0.55
 )
@@ -74,8 +74,8 @@ func fits(v float64, log bool) bool {
 	return math.Abs(v) <= huge && (!log || v >= 1/huge) // false for NaN
 }
 
-// thinned keeps the lowest and the highest of each of n groups of neighbours, so
-// that no peak of a long line is lost.
+// thinned keeps the lowest and the highest point of each of n groups of neighbours, so
+// that no peak of a long line disappears.
 func thinned(points []point, n int) []point {
 	out := make([]point, 0, 2*n)
 	for g := range n {
@@ -171,7 +171,7 @@ func (at place) inside(y float64) vg.Length {
 	return min(max(at.y(y), at.c.Min.Y), at.c.Max.Y)
 }
 
-// base is where bars and stems stand: zero, or the end of an axis without it.
+// base is where bars and stems stand: at zero, or at the end of an axis without zero.
 func (at place) base() vg.Length { return at.inside(0) }
 
 func (l *layer) lineStyle() draw.LineStyle {
@@ -190,7 +190,7 @@ func (l *layer) line(at place) {
 	for i, p := range l.points {
 		path[i] = at.point(p.x, p.y)
 	}
-	if len(path) == 1 { // a line of one point would not be seen
+	if len(path) == 1 { // a line with one point would be invisible
 		l.dots(at)
 		return
 	}
@@ -275,7 +275,7 @@ func (l *layer) paint(c draw.Canvas, path vg.Path) {
 	c.Fill(path)
 }
 
-// radius of a dot, smaller where there are many.
+// radius is that of a dot, smaller where there are many.
 func (l *layer) radius() vg.Length {
 	n := len(l.points)
 	switch {
@@ -313,7 +313,8 @@ func (l *layer) bars(at place) {
 	at.c.Fill(path)
 }
 
-// bar leaves a sliver between neighbours that have room for it.
+// bar is the outline of a bar. It leaves a narrow gap to its neighbours if it is wide
+// enough for that.
 func bar(lo, hi, base, top vg.Length) vg.Path {
 	if hi-lo > 3 {
 		lo, hi = lo+0.3, hi-0.3
@@ -321,7 +322,7 @@ func bar(lo, hi, base, top vg.Length) vg.Path {
 	return vg.Rectangle{Min: vg.Point{X: lo, Y: base}, Max: vg.Point{X: hi, Y: top}}.Path()
 }
 
-// sample draws what stands for the layer in the legend, from pt to the right.
+// sample draws the layer's symbol in the legend, from pt to the right.
 func (l *layer) sample(c draw.Canvas, pt vg.Point) {
 	middle := vg.Point{X: pt.X + sampleWidth/2, Y: pt.Y}
 	switch l.Style {

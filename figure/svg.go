@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// fontFamily lists faces of the same widths as the one that texts are measured with.
+// fontFamily lists typefaces with the same widths as the one used to measure texts.
 const fontFamily = "'Liberation Sans', Arimo, Helvetica, Arial, sans-serif"
 
 // SVG draws the figure for use inside an HTML page: one svg element with a
@@ -56,9 +56,9 @@ func svgBody(p picture, theme Theme, background bool) string {
 	return canvas.out.String()
 }
 
-// svgCanvas is a vg.Canvas. gonum has one too, but without alignment of text:
-// where the reader's font is not ours, labels part from their marks and
-// exponents fall onto their base.
+// svgCanvas is a vg.Canvas that writes SVG. gonum has one too, but without alignment of
+// text: with a reader's font of other widths, its labels would move away from their
+// marks, and exponents onto their base.
 type svgCanvas struct {
 	width, height vg.Length
 	stack         []svgState
@@ -77,7 +77,7 @@ type affine struct{ a, b, c, d, e, f float64 }
 
 var identity = affine{a: 1, d: 1}
 
-// then is the map that does n first, and m after it.
+// then is the map that applies n first and then m.
 func (m affine) then(n affine) affine {
 	return affine{
 		a: m.a*n.a + m.c*n.b, b: m.b*n.a + m.d*n.b,
@@ -235,7 +235,7 @@ func (c *svgCanvas) FillString(face font.Face, pt vg.Point, txt string) {
 	c.text(txt, pt, text.Style{Font: face.Font, Color: c.top().color})
 }
 
-// text sets a line with its exponents and indices, aligned by whoever shows it.
+// text writes a line with its exponents and indices. The viewer aligns it.
 func (c *svgCanvas) text(line string, pt vg.Point, sty text.Style) {
 	x, y := c.at(pt)
 	fmt.Fprintf(&c.out, `<text x="%s" y="%s" font-size="%s"%s`,

@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The sans of Liberation has the widths of Arial and Helvetica, so that an SVG,
-// which names fonts instead of holding them, mostly comes out as measured here.
+// Liberation Sans has the same widths as Arial and Helvetica. An SVG names fonts instead
+// of embedding them, so its texts mostly have the widths measured here.
 var (
 	sans    = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	handler = markup{text.Plain{Fonts: font.NewCache(liberation.Collection())}}
@@ -39,7 +39,7 @@ type run struct {
 	size  float64 // as a fraction of the text's size
 }
 
-// runs takes a line apart. Braces that do not close stay as they are.
+// runs divides a line into its runs. Braces that are not closed stay as they are.
 func runs(line string) []run {
 	var out []run
 	for line != "" {
@@ -108,7 +108,7 @@ func (m markup) Draw(c vg.Canvas, line string, sty text.Style, pt vg.Point) {
 	}
 }
 
-// unwrapped is the canvas inside those that crop it.
+// unwrapped is the canvas itself, without the draw.Canvas values that crop it.
 func unwrapped(c vg.Canvas) vg.Canvas {
 	for {
 		switch cropped := c.(type) {
@@ -122,15 +122,14 @@ func unwrapped(c vg.Canvas) vg.Canvas {
 	}
 }
 
-// pdfCanvas mends three things of gonum's PDF canvas: its text is limited to
-// the code page 1252, which has no Greek and no minus sign; it fails on bold
-// text; and it darkens translucent colours.
+// pdfCanvas corrects three faults of gonum's PDF canvas: its text is limited to the
+// code page 1252, which has no Greek and no minus sign; it fails on bold text; and it
+// darkens translucent colours.
 type pdfCanvas struct {
 	vg.CanvasSizer
 }
 
-// FillString draws what is not ASCII, or bold, which it does not find again, as
-// outlines: vectors still.
+// FillString draws text that is bold or not ASCII as outlines, which are vectors, too.
 func (c pdfCanvas) FillString(face font.Face, pt vg.Point, txt string) {
 	if len(txt) == utf8.RuneCountInString(txt) && face.Font.Weight == stdfont.WeightNormal {
 		c.CanvasSizer.FillString(face, pt, txt)
@@ -139,7 +138,7 @@ func (c pdfCanvas) FillString(face font.Face, pt vg.Point, txt string) {
 	c.Fill(outline(face, pt, txt))
 }
 
-// SetColor hands on a colour whose channels are not multiplied with its alpha.
+// SetColor passes on a colour whose channels are not multiplied by its alpha.
 func (c pdfCanvas) SetColor(clr color.Color) {
 	if clr == nil {
 		clr = color.Black

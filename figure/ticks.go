@@ -15,7 +15,7 @@ func linearTicks(lo, hi float64, n int, whole bool) []plot.Tick {
 		step = math.Max(step, 1)
 	}
 	var values []float64
-	// The slack lets a mark on the end of the range survive rounding.
+	// The 1e-9 keeps a mark at the end of the range in spite of rounding errors.
 	for i := math.Ceil(lo/step - 1e-9); i*step <= hi+1e-9*step; i++ {
 		values = append(values, i*step)
 	}
@@ -65,7 +65,7 @@ func scaled(v float64, exponent, decimals int) string {
 	return text
 }
 
-// grouped parts the thousands of a number with more than four digits.
+// grouped separates the thousands of a number with more than four digits.
 func grouped(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
@@ -117,7 +117,8 @@ func decadeStride(decades, n int) int {
 	return 100
 }
 
-// decade labels 10^e; as a plain number where all decades of the axis are short.
+// decade is the mark at 10^e. Its label is a plain number if those of all decades of the
+// axis are short.
 func decade(e int, label bool, first, last int) plot.Tick {
 	tick := plot.Tick{Value: math.Pow(10, float64(e))}
 	switch {
@@ -166,8 +167,8 @@ func shortLogTicks(lo, hi float64, n int) []plot.Tick {
 	return ticks
 }
 
-// logScale is plot.LogScale, without its panic: what is not positive is at
-// the lower end.
+// logScale is plot.LogScale without its panic: values that are not positive are at the
+// lower end.
 type logScale struct{}
 
 func (logScale) Normalize(lo, hi, x float64) float64 {

@@ -347,8 +347,9 @@ func TestLongTrustFalseAlarms(t *testing.T) {
 			}
 		}
 	})
+	table := tables.New(t, "", "seed", "samples with an alarm", "changes", "not learned from", "sensors flagged", "largest sum")
 	for seed, o := range out {
-		fmt.Printf("| %d | %d | %d | %d | %d | %.1f |\n", seed, o.alarms, o.changes, o.rejected, o.flagged, o.sums)
+		table.Row("| %d | %d | %d | %d | %d | %.1f |", seed, o.alarms, o.changes, o.rejected, o.flagged, o.sums)
 		if o.alarms > 0 || o.changes > 0 {
 			t.Errorf("seed %d: %d samples with an alarm, %d changes", seed, o.alarms, o.changes)
 		}

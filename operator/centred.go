@@ -8,24 +8,24 @@ import (
 	"github.com/calamp/calamp/internal/kernel"
 )
 
-// Centred is a matrix W without its row means γ and column means c, with which
-// AMP would diverge, bordered by what restores them exactly (Vila, Schniter,
-// Rangan, Krzakala, Zdeborová, "Adaptive damping and mean removal for the
+// Centred is a matrix W without its row means γ and column means c, with which AMP
+// would diverge, and with further rows and columns that restore them exactly (Vila,
+// Schniter, Rangan, Krzakala, Zdeborová, "Adaptive damping and mean removal for the
 // generalized approximate message passing algorithm", 2015):
 //
 //	W x = (W - γ1ᵀ - 1cᵀ) x + γ t + 1 u,   t = 1ᵀx,   u = cᵀx.
 //
-// t and u are further entries of the signals, of which nothing else is known;
-// their definitions are further rows, which read zero without noise. Both are
-// scaled so that the borders' columns and rows are as large as the others.
-// Columns and rows of W that are zero stay zero.
+// t and u are further entries of the signals, with a flat prior. Their definitions
+// are further rows, with readings that are exactly zero. Both are scaled so that the
+// further columns and rows are as large as the others. Columns and rows of W that are
+// zero stay zero.
 //
 // The signals' side of its sweeps is not that of other matrices: x and r hold the
 // N entries of W of all p signals, p×N, followed by the further entries of all
-// signals, p×Extra, and so do c and h with q. So an iteration keeps its arrays
-// over W, and the further entries in one piece behind them. For one signal that
-// is the same. The sensors' side is the usual one: M rows of W, then Extra further
-// rows.
+// signals, p×Extra, and so do c and h with q. So an iteration can keep its arrays of N
+// entries a signal, and have the further entries in one piece behind them. For one
+// signal both layouts are the same. The sensors' side is the usual one: M rows of W,
+// then Extra further rows.
 type Centred struct {
 	Matrix // (M+Extra)×(N+Extra)
 
@@ -50,8 +50,8 @@ func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
 // HasSquares implements [Squares].
 func (c *Centred) HasSquares() bool { return HasSquares(c.Matrix) }
 
-// centredSweep brings the further entries of each signal behind its others, and
-// back.
+// centredSweep moves the further entries of each signal behind its others for the
+// sweep, and back afterwards.
 type centredSweep struct {
 	whole      Sweep
 	n, extra   int
@@ -91,9 +91,9 @@ func (s *centredSweep) spread(dst, src []float64) {
 	}
 }
 
-// MeanExcess is the mean square of the rows' (columns') means of w, relative to
-// that of independent entries of mean zero, and whether it is more than chance
-// makes it.
+// MeanExcess is the mean square of the row means of w, relative to what it would be
+// for independent entries of mean zero, and the same for the column means; and for
+// each whether that is larger than chance explains.
 func MeanExcess(w interface {
 	Operator
 	Means() Means
@@ -106,17 +106,19 @@ func MeanExcess(w interface {
 	return rows, columns, exceeds(rows, m), exceeds(columns, n)
 }
 
-// exceeds says whether an excess of count means is more than chance makes it.
+// exceeds reports whether an excess of count means is larger than chance explains.
+// With independent entries it has mean 1 and standard deviation √(2/count): the limit
+// is six of these above 1, and at least 2.
 func exceeds(excess float64, count int) bool {
 	return excess > max(2, 1+6*math.Sqrt(2/float64(count)))
 }
 
-// RemoveMeans returns an operator's matrix without its means; nil when they are
-// no larger than those of independent entries of mean zero, or when the entries
-// cannot be seen. A matrix in memory is copied, in double precision, where that
-// takes no more than half of memory, in bytes, which is what the machine has (0:
-// no limit); otherwise its rows are made anew in every sweep. The bits of sweeps
-// are the same either way. A [Streamed] matrix stays where it is.
+// RemoveMeans returns an operator's matrix without its means. It returns nil when the
+// means are no larger than those of independent entries of mean zero, or when the
+// entries cannot be seen. memory, in bytes, is what the machine has; 0 is no limit. A
+// matrix in memory is copied, in double precision, if the copy takes at most half of
+// that; otherwise every sweep computes its rows again. The bits of sweeps are the same
+// either way. A [Streamed] matrix stays where it is.
 func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	w, ok := op.(Matrix)
 	if !ok {
@@ -143,10 +145,11 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	return c, nil
 }
 
-// streamBudget is the memory for reading, when a copy of W has no room.
+// streamBudget is the memory, in bytes, for the buffers of sweeps when there is no room
+// for a copy of W.
 const streamBudget = 256 << 20
 
-// streamed makes the rows anew in every sweep.
+// streamed is the bordered matrix whose rows every sweep computes again.
 func (b *border) streamed(budget int64) (Matrix, error) {
 	return openUnchanging(b, b.m+b.extra(), b.n+b.extra(), budget)
 }
@@ -170,7 +173,7 @@ func (b *border) dense() (Matrix, error) {
 	return d, err
 }
 
-// border knows the rows of a [Centred] matrix.
+// border computes the rows of a [Centred] matrix.
 type border struct {
 	w       Matrix
 	m, n    int
@@ -182,7 +185,7 @@ type border struct {
 	size       float64 // root mean square of W - γ1ᵀ - 1cᵀ
 	rowsUnit   float64 // t/rowsUnit is the further entry
 	columnUnit float64 // u/columnUnit
-	columnRow  float64 // size of the further row of u relative to c
+	columnRow  float64 // the further row that defines u is c times this
 }
 
 func newBorder(w Matrix) (*border, error) {
@@ -208,8 +211,8 @@ func newBorder(w Matrix) (*border, error) {
 	return b, b.measure()
 }
 
-// divide turns the sums over rows and columns into γ and c, and drops those that
-// chance explains.
+// divide turns the sums over rows and columns into γ and c. It drops γ or c where
+// chance explains them.
 func (b *border) divide() {
 	width, height := 0.0, 0.0
 	for _, one := range b.ones {
@@ -241,11 +244,12 @@ func (b *border) divide() {
 	}
 }
 
-// nothingLeft is the size of what is left of W without its means, relative to
-// W, that is rounding errors.
+// nothingLeft is a size of W without its means, relative to W: what is no larger
+// consists of rounding errors, and the means are then left where they are.
 const nothingLeft = 1e-9
 
-// measure sets the scale of the borders, from the entries that are left.
+// measure computes the scales of the further rows and columns, from the entries of W
+// without its means.
 func (b *border) measure() error {
 	total, row := 0.0, make([]float64, b.n)
 	for mu := range b.m {
@@ -351,14 +355,15 @@ func (b *border) rowInto(row []float64, mu int) error {
 	return nil
 }
 
-// ReadAt makes the bordered matrix a file for [openUnchanging], which reads whole rows.
+// ReadAt lets [openUnchanging] read the bordered matrix as if it were a file. It reads
+// whole rows.
 func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
 	row := make([]float64, b.n+b.extra())
 	size := 8 * int64(len(row))
 	for at := int64(0); at < int64(len(raw)); at += size {
 		if err := b.rowInto(row, int((offset+at)/size)); err != nil {
 			if failed, ok := errors.AsType[*ReadError](err); ok {
-				err = failed.Err // whoever reads this says so again
+				err = failed.Err // the reader of this wraps it in a ReadError again
 			}
 			return int(at), err
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// masks has entries 0 and 1, a zero row and a zero column.
+// masks is a matrix of zeros and ones, with a zero row and a zero column.
 func masks(m, n int, rng *rand.Rand) []float64 {
 	w := make([]float64, m*n)
 	for mu := range m {
@@ -22,8 +22,8 @@ func masks(m, n int, rng *rand.Rand) []float64 {
 	return w
 }
 
-// The bordered matrix applied to a signal and its combinations is W applied to
-// the signal, and zero.
+// The bordered matrix, applied to a signal with its further entries, gives W applied to
+// the signal, and zero in the further rows.
 func TestBorderRestoresTheMeans(t *testing.T) {
 	const m, n = 60, 80
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -123,8 +123,8 @@ func TestIndependentEntriesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Whatever is left of small and degenerate matrices, the border is finite, or
-// there is none.
+// For small and degenerate matrices, too, the further rows and columns are finite, or
+// there are none.
 func TestBorderOfDegenerateMatrices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	for _, m := range []int{1, 2, 30, 90} {
@@ -146,7 +146,7 @@ func TestBorderOfDegenerateMatrices(t *testing.T) {
 				}
 				w, err := NewDense(m, n, values)
 				if err != nil {
-					continue // all zero
+					continue // no entry is left
 				}
 				if _, err := RemoveMeans(w, 0); err != nil {
 					t.Errorf("%d×%d: %v", m, n, err)
@@ -185,8 +185,8 @@ func (f *failAfter) ReadAt(p []byte, off int64) (int, error) {
 	return f.Reader.ReadAt(p, off)
 }
 
-// Rows of norm 1, the first count of them orthonormal and the others their
-// copies, at any scale.
+// Singular values are known for orthogonal rows of any scale, of which the first is
+// repeated.
 func TestSpectrum(t *testing.T) {
 	const n = 70
 	for _, c := range []struct{ count, copies int }{{40, 1}, {3, 1}, {1, 1}, {30, 4}} {
@@ -216,8 +216,8 @@ func TestSpectrum(t *testing.T) {
 	}
 }
 
-// A sweep over a centred matrix has the further entries of all signals behind
-// their others, and otherwise the bits of the whole matrix.
+// A sweep over a centred matrix keeps the further entries of all signals behind all
+// others, and gives the same bits as a sweep over the whole matrix.
 func TestSweepOfACentredMatrix(t *testing.T) {
 	const m, n, p, q = 60, 80, 3, 6
 	rng := rand.New(rand.NewPCG(4, 1))
@@ -251,7 +251,7 @@ func TestSweepOfACentredMatrix(t *testing.T) {
 		}
 		return v
 	}
-	// behind moves the further entries of every signal behind the others of all.
+	// behind moves the further entries of every signal behind the others of all signals.
 	behind := func(v []float64) []float64 {
 		var entries, further []float64
 		for len(v) > 0 {
@@ -268,7 +268,7 @@ func TestSweepOfACentredMatrix(t *testing.T) {
 	}
 }
 
-// Where a copy has no room the rows are made anew in every sweep.
+// Where there is no room for a copy, every sweep computes the rows again.
 func TestRemoveMeansInLittleMemory(t *testing.T) {
 	const m, n = 60, 80
 	w, err := NewDense(m, n, masks(m, n, rand.New(rand.NewPCG(1, 1))))

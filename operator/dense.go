@@ -16,9 +16,8 @@ type Dense struct {
 	summary
 }
 
-// NewDense copies the M×N row-major matrix w, which the caller is free to drop:
-// nothing refers to it any more. The error names the first entry that is not
-// finite, counting from 0.
+// NewDense copies the M×N row-major matrix w; the caller may change or drop it
+// afterwards. The error names the first entry that is not finite, counting from 0.
 func NewDense(m, n int, w []float64) (*Dense, error) {
 	d := &Dense{m: m, n: n}
 	if err := measure(d, w); err != nil {
@@ -38,7 +37,7 @@ func NewDense32(m, n int, w []float32) (*Dense, error) {
 	return d, nil
 }
 
-// measure checks the entries of w and sets what d tells of them.
+// measure checks the entries of w, and sets the averages over them.
 func measure[T kernel.Entry](d *Dense, w []T) error {
 	if _, err := simd.Active(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is the definition of the sweep, one loop an operation.
+// naive is the definition of the sweep, with one loop for each operation.
 func naive(w []float64, m, n, p, q int, x, c []float64, rows RowFunc) (r, h []float64) {
 	r, h = make([]float64, p*n), make([]float64, q*n)
 	for mu := range m {
@@ -54,7 +54,7 @@ func TestSweepIsItsDefinition(t *testing.T) {
 		for i := range c {
 			c[i] = rng.Float64()
 		}
-		// Any function of a row's own z and v, and of its number, will do.
+		// The test needs some function of a row's own z and v, and of its number.
 		rows := func(first int, z, v, g, d []float64) {
 			for j := range z {
 				g[j] = math.Sin(z[j]) + float64(first+j/p)

@@ -15,13 +15,13 @@ import (
 	"github.com/calamp/calamp/internal/simd"
 )
 
-// Disk is a matrix that stays in its file and is read once a sweep, in order and
-// ahead of its use: for a W larger than memory. Results have the bits that those
-// of a [Dense] of the same entries have.
+// Disk is a matrix that stays in its file, for a W larger than memory. Every sweep
+// reads it once, in order and ahead of its use. The results have the same bits as
+// those of a [Dense] with the same entries.
 //
-// It reads rather than maps the file: what is resident is bounded by the budget
-// and not by the kernel's mood, and a disk that fails is an error and not a
-// fault.
+// The file is read and not mapped into memory. So the memory in use is bounded by the
+// budget, whatever the operating system decides to keep, and a disk that fails causes
+// an error and not a crash.
 type Disk struct {
 	kernel.Shape
 	from   io.ReaderAt
@@ -44,12 +44,12 @@ func (e *ReadError) Error() string { return "reading W: " + e.Err.Error() }
 func (e *ReadError) Unwrap() error { return e.Err }
 
 // OpenDisk reads the M×N row-major matrix of little-endian float32 (single) or
-// float64 values in from once, to check and measure it, and keeps from for the
-// sweeps. The budget, in bytes, bounds the memory of a sweep's buffers.
+// float64 values in from once, to check its entries and average over them, and keeps
+// from for the sweeps. The budget, in bytes, bounds the memory of a sweep's buffers.
 //
-// Every row is checked whenever it is read again, by its checksum: a file's size and
-// time say nothing of a change that keeps them, and cry wolf where only they change.
-// From a changed file rows and sweeps return [ErrChanged].
+// Every row is checked whenever it is read again, by its checksum, since a file's size
+// and time stay the same in some changes and change where its contents do not. From a
+// changed file rows and sweeps return [ErrChanged].
 func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, error) {
 	d, err := openDisk(from, m, n, single, budget)
 	if err != nil {
@@ -166,11 +166,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum[T kernel.Entry](row []T) uint32 { return crc32.Checksum(bytesOf(row), castagnoli) }
 
-// littleEndian is whether this machine keeps numbers as the file does.
+// littleEndian is whether this machine has the byte order of the file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// bytesOf is the memory of v: a file is read straight into numbers, since
-// decoding them one by one takes longer than the sweep.
+// bytesOf is the memory of v as bytes. A file is read straight into it: decoding the
+// numbers one by one would take longer than the sweep.
 func bytesOf[T kernel.Entry](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
 }
@@ -182,8 +182,8 @@ func swap(raw []byte, size int) {
 	}
 }
 
-// measure sets what d tells of its entries, and the checksums of its rows unless
-// sums is nil.
+// measure checks the entries, sets the averages over them, and fills sums, unless it
+// is nil, with the checksums of the rows.
 func (d *Disk) measure(sums []uint32) error {
 	if d.single {
 		return measureRows[float32](d, sums)
@@ -214,22 +214,22 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 	return err
 }
 
-// slabBytes is how much of the file is read at a time, if the budget allows:
-// enough for a disk to be as fast as it can.
+// slabBytes is how much of the file is read at a time, if the budget allows. It was
+// chosen by measurement: see "A W larger than memory" in docs/performance.md.
 const slabBytes = 2 << 20
 
-// buffers is how many slabs sweeps on so many threads use: each has one being
-// used, one read ahead, and the raw bytes of another.
+// buffers is how many slabs a sweep on so many threads needs. Each thread has one that
+// is being used, one that is read ahead, and one with rows as they are in the file.
 func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
 
 // diskSource reads panels ahead of their use.
 type diskSource[T kernel.Entry] struct {
 	*Disk
 	slab int        // panels in a slab, a multiple of a block
-	free chan []T   // slabs not in use, two a thread
-	rows chan []T   // the same rows as in the file, one a thread
+	free chan []T   // packed slabs that are not in use; there are two a thread
+	rows chan []T   // slabs for rows as they are in the file, not in use; one a thread
 	fail sync.Mutex // guards err
-	err  error      // the first of a run
+	err  error      // the first error of a run
 }
 
 type diskSweep[T kernel.Entry] struct {
@@ -262,7 +262,7 @@ func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 	return s.source.err
 }
 
-// slabOf is a part of a chunk: panels from first on.
+// slabOf is a part of a chunk: the panels from first to end.
 type slabOf[T kernel.Entry] struct {
 	first, end int
 	w          []T
@@ -307,7 +307,7 @@ func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	}
 }
 
-// read fills a slab, by way of rows.
+// read fills a slab: it reads the rows into the slab rows, and packs them from there.
 func (d *diskSource[T]) read(s *slabOf[T], rows []T) error {
 	first, last := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
 	rows = rows[:(last-first)*d.N]
@@ -315,7 +315,7 @@ func (d *diskSource[T]) read(s *slabOf[T], rows []T) error {
 		return err
 	}
 	if s.end*kernel.Rows > last {
-		clear(s.w) // the last panel may have rows that are not there
+		clear(s.w) // the last panel may be padded with rows that W does not have
 	}
 	for mu := range last - first {
 		kernel.PackRow(d.Shape, s.w, mu, rows[mu*d.N:(mu+1)*d.N])

@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/internal/crash"
 )
 
-// fileOf is the matrix w as it lies in a file.
+// fileOf is the matrix w as a file holds it.
 func fileOf(w []float64, single bool) []byte {
 	var b []byte
 	for _, v := range w {
@@ -46,7 +46,7 @@ func TestDiskHasTheBitsOfDense(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// The least that will do, and then some.
+					// The smallest budget that is enough, and larger ones.
 					least := int64(3 * 4 * 8 * n)
 					for _, budget := range []int64{least, 20 * least, 1 << 30} {
 						disk, err := OpenDisk(bytes.NewReader(fileOf(w, single)), m, n, single, budget)
@@ -85,7 +85,7 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // buffers are used again
+		for range 2 { // the second run uses the same buffers
 			if err := s.Run(r, h, x, c, rows); err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ type Means struct {
 	Rows, Columns []float64 // M and N
 }
 
-// summary is what a matrix tells of its entries.
+// summary holds the averages over the entries of a matrix.
 type summary struct {
 	meanSquare float64
 	means      Means
@@ -37,7 +37,8 @@ func newMeasurement(m, n int) *measurement {
 
 func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
 	columns := m.means.Columns[:len(row)]
-	// Four sums, since one would wait for itself at every entry.
+	// Four sums side by side: with a single one every addition would have to wait for
+	// the one before.
 	var sum, squares [4]float64
 	for i, v := range row {
 		x := float64(v)
@@ -58,7 +59,7 @@ func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
 	return nil
 }
 
-// summary is for after the last row.
+// summary returns the averages, after the last row.
 func (m *measurement) summary() (summary, error) {
 	rows, columns := len(m.means.Rows), len(m.means.Columns)
 	for i := range m.means.Columns {

@@ -1,10 +1,12 @@
-// Package operator holds measurement matrices W (M×N), and the one thing the
-// solvers ask of them: a sweep, which does the linear algebra of one iteration.
+// Package operator holds measurement matrices W (M×N): it knows how to multiply with
+// them, their entries, means and spectrum, and nothing of priors, channels and
+// iterations. Solvers ask one thing of every matrix: a sweep, which does the linear
+// algebra of one iteration in one pass.
 //
-// What else a matrix can do is an interface of its own, which a caller asks for:
-// [Squares], [Matrix], [Rounder], [Streamed]. A new kind of matrix, such as a fast
+// Everything else that a matrix can do is an interface of its own, which a caller asks
+// for: [Squares], [Matrix], [Rounder], [Streamed]. A new kind of matrix, such as a fast
 // transform or rows on several machines, is one type with the three methods of
-// [Operator] and one for its [Sweep], and with those abilities that it has.
+// [Operator], one for its [Sweep], and the abilities that it has.
 package operator
 
 import (
@@ -30,8 +32,8 @@ type Operator interface {
 	NewSweep(p, q, threads int) (Sweep, error)
 }
 
-// Squares is an Operator that can know its squared entries, which exact variances
-// need: when HasSquares returns true, NewSweep takes quadratic columns.
+// Squares is an Operator that may know its squared entries, which exact variances
+// need. When HasSquares returns true, NewSweep accepts quadratic columns.
 type Squares interface {
 	Operator
 	HasSquares() bool
@@ -61,31 +63,31 @@ func NoSquares(w Operator) error {
 type Matrix interface {
 	Operator
 
-	// RowInto copies row mu into dst, of length N. An error is that of a row
-	// which could not be read; dst then means nothing.
+	// RowInto copies row mu into dst, of length N. It returns an error when the row
+	// cannot be read; what dst holds then has no meaning.
 	RowInto(dst []float64, mu int) error
 	Means() Means
 	Storage() string // "f64" or "f32"
 }
 
-// Rounder is a Matrix that can be had with its entries rounded to single
-// precision; [Dense] is.
+// Rounder is a Matrix of which there can be a copy with the entries rounded to single
+// precision, as of [Dense].
 type Rounder interface {
 	Matrix
 
-	// Rounded returns the rounded matrix, and the mean square of what rounding
-	// took off an entry. It returns the matrix itself where that is stored in
-	// single precision already, and nil where an entry is too large for it.
+	// Rounded returns the rounded matrix, and the mean square of the rounding errors of
+	// its entries. It returns the matrix itself if that is stored in single precision
+	// already, and nil if an entry is too large for single precision.
 	Rounded() (single Matrix, lost float64)
 }
 
-// Streamed is a Matrix that does not lie in memory: every sweep reads it anew.
-// [Disk] is.
+// Streamed is a Matrix that is not kept in memory: every sweep reads it again, as
+// that of a [Disk] does.
 type Streamed interface {
 	Matrix
 
-	// Budget is how much memory, in bytes, a sweep's buffers may take. What is
-	// derived from the matrix keeps to it, too.
+	// Budget is how much memory, in bytes, a sweep's buffers may take. It holds for
+	// matrices that are derived from this one, too.
 	Budget() int64
 }
 
@@ -96,13 +98,13 @@ type Streamed interface {
 //	rows(first, z, v, g, d)  fills g and d from z and v
 //	r += Wᵀ g   h += (W²)ᵀ d
 //
-// so that a block's rows are used forward and backward while they are in cache.
-// An operator that gains nothing from blocks takes all rows for one.
+// so that a block's rows are used forward and backward while they are in cache. For
+// an operator that gains nothing from blocks, such as a transform, all rows are one.
 type Sweep interface {
 	// Run overwrites r and h. The signals' side is stored signal by signal: x
 	// and r are p×N, c and h are q×N. The sensors' side is stored sensor by
-	// sensor: in a block, z and g are rows×p, v and d are rows×q. An error is
-	// that of a W which could not be read; r and h then mean nothing.
+	// sensor: in a block, z and g are rows×p, v and d are rows×q. It returns an error
+	// when W cannot be read; what r and h hold then has no meaning.
 	Run(r, h, x, c []float64, rows RowFunc) error
 }
 

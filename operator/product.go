@@ -6,9 +6,9 @@ import (
 )
 
 // Mul sets dst to W x for P signals. x is P×N, signal by signal, and dst is M×P,
-// sensor by sensor, as in a [Sweep] of w. It works for any operator; an error is
-// that of a W which could not be read, and dst then means nothing. It panics when
-// the lengths of dst and x do not belong to one P.
+// sensor by sensor, as in a [Sweep] of w. It works for any operator. It returns an
+// error when W cannot be read; what dst holds then has no meaning. It panics when the
+// lengths of dst and x are not those of the same number of signals.
 func Mul(dst []float64, w Operator, x []float64) error {
 	p := signals("Mul", w, dst, x)
 	sweep, err := w.NewSweep(p, 0, runtime.GOMAXPROCS(0))
@@ -22,7 +22,7 @@ func Mul(dst []float64, w Operator, x []float64) error {
 }
 
 // MulTrans sets dst to Wᵀ g for P signals: g is M×P, sensor by sensor, and dst is
-// P×N, signal by signal. Otherwise it is as [Mul].
+// P×N, signal by signal. In all else it is like [Mul].
 func MulTrans(dst []float64, w Operator, g []float64) error {
 	p := signals("MulTrans", w, g, dst)
 	sweep, err := w.NewSweep(p, 0, runtime.GOMAXPROCS(0))

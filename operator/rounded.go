@@ -2,8 +2,8 @@ package operator
 
 import "github.com/calamp/calamp/internal/kernel"
 
-// Rounded implements [Rounder]. What it returns takes half the memory, and half
-// the time of reading it.
+// Rounded implements [Rounder]. The rounded matrix takes half the memory, and half the
+// time to read.
 func (d *Dense) Rounded() (single Matrix, lost float64) {
 	if d.f32 != nil {
 		return d, 0
@@ -16,7 +16,7 @@ func (d *Dense) Rounded() (single Matrix, lost float64) {
 		lost += off * off
 	}
 	lost /= float64(d.m) * float64(d.n)
-	if !(lost < d.meanSquare) { // an entry became infinite, or all zero
+	if !(lost < d.meanSquare) { // an entry became infinite, or all became zero
 		return nil, lost
 	}
 	return &Dense{m: d.m, n: d.n, f32: to, summary: d.summary}, lost

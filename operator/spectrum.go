@@ -8,19 +8,21 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// spectrumSteps is enough for the largest singular value to be right to a
-// percent, and for the smallest to be told from one ten times as large.
+// spectrumSteps is the number of Lanczos steps. It is meant to be enough for the
+// largest singular value to be right to a percent, and for the smallest to be told
+// from one that is ten times as large.
 const spectrumSteps = 60
 
 // Spectrum estimates the largest and the smallest non-zero singular value of w
 // with its rows scaled to norm 1, which for independent entries are 1 ± √(M/N).
 // It is Lanczos' method on WᵀW (Golub and Van Loan, "Matrix Computations",
-// 10.1; every vector is orthogonalised against all before). Both come from the
-// inside: the condition number is at least largest/smallest. Rows of an operator
-// that does not know its squared entries are all taken for as large as the mean.
+// 10.1; every vector is orthogonalised against all earlier ones). Both estimates lie
+// between the true values, so the condition number is at least largest/smallest. For an
+// operator that does not know its squared entries, all rows are taken to have the mean
+// norm.
 //
-// An error is that of a W which could not be read, or whose rows differ in size by
-// more than double precision holds.
+// It returns an error when W cannot be read, or when the sizes of its rows differ by
+// more than double precision can hold.
 func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	m, n := w.Dims()
 	inverse, err := inverseNorms(w, threads)
@@ -32,7 +34,8 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 		return 0, 0, err
 	}
 	v := make([]float64, n)
-	// From the range of Wᵀ: what W does not see has no place in it.
+	// The start is in the range of Wᵀ: a part that W maps to zero would give the
+	// singular value zero.
 	rng := rand.New(rand.NewPCG(1, 0))
 	start := make([]float64, m)
 	for mu := range start {
@@ -54,7 +57,7 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	var diagonal, off []float64
 	for range min(spectrumSteps, m, n) {
 		if norm == 0 || len(off) > 0 && norm <= 1e-12*diagonal[0] {
-			off = off[:len(off)-1] // the space is exhausted
+			off = off[:len(off)-1] // the vectors so far span all that there is
 			break
 		}
 		unit := make([]float64, n)
@@ -66,7 +69,7 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 			return 0, 0, err
 		}
 		diagonal = append(diagonal, dot(unit, v))
-		for range 2 { // once leaves rounding errors that grow
+		for range 2 { // after doing it once, rounding errors would grow
 			for _, b := range basis {
 				along := dot(b, v)
 				for i, x := range b {
@@ -89,7 +92,7 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 		}
 	}
 	var eigen mat.EigenSym
-	if !eigen.Factorize(t, false) { // so with numbers that are not finite
+	if !eigen.Factorize(t, false) { // which happens with numbers that are not finite
 		return 0, 0, errNoSpectrum
 	}
 	values := eigen.Values(nil)

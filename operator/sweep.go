@@ -9,26 +9,27 @@ import (
 )
 
 const (
-	// Rows are divided into this many chunks, which sum their own r and h and
-	// are then added in order: the result's bits depend on this number, never
-	// on how many goroutines did the work. Few for a small problem, where
-	// adding them up costs as much as they do.
+	// Rows are divided into this many chunks. Each has its own sums r and h, which
+	// are then added in order: the result's bits depend on the number of chunks, never
+	// on how many goroutines did the work. A small problem has fewer, since adding the
+	// sums takes time, too.
 	chunks      = 8
 	fewChunks   = 4
 	oneChunk    = 1
 	smallWork   = 1 << 17 // entries times columns
 	averageWork = 1 << 22
 
-	// blockBytes is the size of a block of rows that is used forward and
-	// backward while it stays in a core's own cache, and mostRows its limit in
-	// rows. With several columns a block has at least leastRows: its sums go
+	// blockBytes is the size of a block of rows, which is used forward and backward
+	// while it stays in a core's own cache, and mostRows its largest number of rows.
+	// With several columns a block has at least leastRows, since each block passes
 	// through all of r and h.
 	blockBytes = 256 << 10
 	mostRows   = 64
 	leastRows  = 16
 
-	// tile is how many blocks of columns the kernels for several signals take
-	// at a time: the signals' part of a tile stays in the innermost cache.
+	// tile is how many blocks of columns the kernels for several signals take at a
+	// time. A signal's part of it is 2 KiB, so that those of several signals stay in
+	// the innermost cache.
 	tile = 16
 )
 
@@ -56,7 +57,7 @@ type source[T kernel.Entry] interface {
 	chunk(first, end, size int, visit func(first int, w []T))
 }
 
-// inMemory is the source that needs no reading.
+// inMemory is the source of a matrix in memory.
 type inMemory[T kernel.Entry] struct{ *kernel.Matrix[T] }
 
 func (m inMemory[T]) chunk(first, end, size int, visit func(first int, w []T)) {
@@ -132,7 +133,7 @@ func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 	return nil
 }
 
-// pack copies count signals from signal by signal to block by block.
+// pack copies count signals, stored signal by signal in src, to dst, block by block.
 func (s *denseSweep[T]) pack(dst, src []float64, count int) {
 	for k := range count {
 		signal := src[k*s.w.N : (k+1)*s.w.N]
@@ -159,7 +160,7 @@ func (s *denseSweep[T]) sweepBlock(part *densePart[T], first int, w []T) {
 	} else {
 		s.forward(part, w, panels)
 	}
-	// The last panel may have rows that are not there.
+	// The last panel may be padded with rows that W does not have.
 	clear(part.g[count*s.p : padded*s.p])
 	clear(part.d[count*s.q : padded*s.q])
 	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
@@ -221,7 +222,8 @@ func (s *denseSweep[T]) groupSize(left int) int {
 	return (left + groups - 1) / groups
 }
 
-// byRow copies sums that lie panel by panel, and in a panel signal by signal.
+// byRow copies sums stored panel by panel, and in a panel signal by signal, to the
+// order row by row.
 func byRow(dst, src []float64, panels, count int) {
 	for a := range panels {
 		for k := range count {
@@ -256,7 +258,7 @@ const sumBlocks = 64
 
 func (s *denseSweep[T]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1) / sumBlocks }
 
-// sum adds what the chunks found for a range of columns into r and h.
+// sum adds the chunks' sums for one range of columns into r and h.
 func (s *denseSweep[T]) sum(i int) {
 	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
 	for a := range s.parts {
@@ -265,7 +267,7 @@ func (s *denseSweep[T]) sum(i int) {
 	}
 }
 
-// unpack sets dst to blocks from … to of src, or adds them.
+// unpack copies the blocks from … to of src to dst if set, and adds them otherwise.
 func (s *denseSweep[T]) unpack(dst, src []float64, count, from, to int, set bool) {
 	n := s.w.N
 	for k := range count {

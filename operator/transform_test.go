@@ -12,9 +12,9 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// hadamard is the matrix of the given rows of the Walsh–Hadamard transform of
-// size 2^k, divided by its root, which is never stored: all that an operator needs,
-// without squared entries.
+// hadamard has the given rows of the Walsh–Hadamard transform of size n = 2^k, divided
+// by √n. It is never stored as a matrix. It shows what an operator needs at least; it
+// does not know its squared entries.
 type hadamard struct {
 	rows []int
 	size int
@@ -76,8 +76,8 @@ func transform(v []float64) {
 	}
 }
 
-// A transform is one type: products and spectrum come with its sweeps, and what
-// needs squared entries is refused by name.
+// A transform can be added as one type: products and spectrum work with its sweeps, and
+// what needs squared entries is refused with an error that names it.
 func TestATransformIsAnOperator(t *testing.T) {
 	h := hadamard{rows: []int{1, 3, 4, 6, 7, 9, 10, 15}, size: 16}
 	m, n := h.Dims()

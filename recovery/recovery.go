@@ -1,7 +1,7 @@
 // Package recovery knows how many measurements exact recovery of noiseless signals
-// takes, as a multiple α = M/N of the signals' length: with known gains, and at the
-// very least with unknown ones. It knows nothing of noise and of the gains' law,
-// which package evolution takes into account.
+// takes, and nothing of noise and of how gains are distributed, which package evolution
+// takes into account. The number is given as α = M/N, a multiple of the signals' length:
+// for known gains, and as a lower bound for unknown ones.
 package recovery
 
 import (
@@ -29,7 +29,8 @@ func AlphaMin(density float64, p int) float64 {
 // (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8. It
 // depends only on the density and on x̄/√v; values once computed are remembered.
 func AlphaCS(g prior.GaussBernoulli) float64 {
-	// Beyond 10⁴ standard deviations the support is plain to see: α_CS is ρ.
+	// With a mean of more than 10⁴ standard deviations, zero and non-zero entries are
+	// told apart without error, and α_CS is ρ.
 	ratio := min(math.Abs(g.SignalMean)/math.Sqrt(g.SignalVar), 1e4)
 	g = prior.GaussBernoulli{Density: g.Density, SignalMean: ratio, SignalVar: 1}
 	if known, ok := alphaCS.Load(g); ok {
@@ -48,8 +49,8 @@ func supremumRatio(g prior.GaussBernoulli) float64 {
 		sigma := math.Exp(logSigma)
 		return mmse(g, sigma) / sigma
 	}
-	// Σ → 0 gives ρ, and for large Σ the ratio falls like 1/Σ. In between it
-	// has one maximum; a scan finds its neighbourhood, a ternary search the top.
+	// The ratio goes to ρ as Σ → 0, and falls like 1/Σ for large Σ. In between it has
+	// one maximum: a scan finds its neighbourhood, and a ternary search its top.
 	top := math.Log(g.SignalVar) + 8
 	const step = 0.25
 	best := top

@@ -7,7 +7,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Values computed independently, by quadrature in another language.
+// The reference values were computed independently, by quadrature in another language.
 func TestAlphaCS(t *testing.T) {
 	for _, c := range []struct{ rho, want float64 }{
 		{0.1, 0.20756}, {0.3, 0.48021}, {0.5, 0.68570}, {0.7, 0.84631}, {0.9, 0.96439},
@@ -16,7 +16,7 @@ func TestAlphaCS(t *testing.T) {
 		if math.Abs(got-c.want) > 1e-5 {
 			t.Errorf("α_CS(%g) = %.6f, want %.5f", c.rho, got, c.want)
 		}
-		// The scale of the signals cannot matter.
+		// The scale of the signals has no influence.
 		if scaled := AlphaCS(prior.GaussBernoulli{Density: c.rho, SignalVar: 50}); math.Abs(scaled-got) > 1e-8 {
 			t.Errorf("α_CS(%g) = %.10f at variance 50, %.10f at 1", c.rho, scaled, got)
 		}

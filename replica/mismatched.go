@@ -14,8 +14,8 @@ type Point struct {
 	QHat, MHat, Q12Hat float64
 }
 
-// Mismatched is the potential of a student who believes something else than the
-// teacher (paper, "Replica free energy"), for each of the N rows of X:
+// Mismatched is the potential of a student whose model is not the teacher's (paper,
+// "Replica free energy"), for each of the N rows of X:
 //
 //	φ = P[-m m̂ + ½ q q̂ + ½ q₁₂ q̂₁₂ + I_x(q̂, m̂, q̂₁₂)] + α I_z(q, m, q₁₂).
 //
@@ -29,16 +29,15 @@ type Mismatched struct {
 
 func (p Mismatched) options() *evolution.Options { return &evolution.Options{Tol: p.Tol} }
 
-// IX is I_x(q̂, m̂, q̂₁₂) of an entry and, in the place of the overlaps, its
-// gradient's: ∂I_x/∂m̂ = m, ∂I_x/∂q̂ = -½q, ∂I_x/∂q̂₁₂ = -½q₁₂.
+// IX is I_x(q̂, m̂, q̂₁₂) of an entry, and the overlaps that its gradient gives:
+// ∂I_x/∂m̂ = m, ∂I_x/∂q̂ = -½q, ∂I_x/∂q̂₁₂ = -½q₁₂.
 func (p Mismatched) IX(at Point) (value evolution.Number, overlaps Point) {
 	e := p.Model.Entry(at.Q12Hat, at.MHat, at.QHat+at.Q12Hat, p.options())
 	return e.LogNorm, Point{Q: e.Q.Value + e.V.Value, M: e.M.Value, Q12: e.Q.Value}
 }
 
-// IZ is I_z(q, m, q₁₂) of a sensor and, in the place of the conjugates, its
-// gradient's: ∂I_z/∂m = P m̂, ∂I_z/∂q = -½P q̂, ∂I_z/∂q₁₂ = -½P q̂₁₂ (without the
-// factor α).
+// IZ is I_z(q, m, q₁₂) of a sensor, and the conjugates that its gradient gives, without
+// the factor α: ∂I_z/∂m = P m̂, ∂I_z/∂q = -½P q̂, ∂I_z/∂q₁₂ = -½P q̂₁₂.
 func (p Mismatched) IZ(at Point) (value evolution.Number, hats Point, err error) {
 	s, err := p.Model.Sensor(at.Q12, at.M, at.Q-at.Q12, p.options())
 	if err != nil {
@@ -47,8 +46,8 @@ func (p Mismatched) IZ(at Point) (value evolution.Number, hats Point, err error)
 	return s.Evidence, Point{QHat: s.ChiHat.Value - s.QHat.Value, MHat: s.MHat.Value, Q12Hat: s.QHat.Value}, nil
 }
 
-// Phi is the potential and its gradient, in the order and under the names of
-// Point's fields.
+// Phi is the potential and its gradient: each field of gradient is the derivative with
+// respect to the field of that name.
 func (p Mismatched) Phi(at Point) (phi evolution.Number, gradient Point, err error) {
 	iz, hats, err := p.IZ(at)
 	if err != nil {
@@ -67,8 +66,8 @@ func (p Mismatched) Phi(at Point) (phi evolution.Number, gradient Point, err err
 	return phi, gradient, nil
 }
 
-// At is the point that belongs to overlaps of state evolution: with α times the
-// hats of its output side.
+// At is the point with the overlaps of a step of state evolution; its conjugates are α
+// times those of the output side.
 func (p Mismatched) At(o evolution.Overlaps) Point {
 	a := p.Model.Alpha
 	return Point{

@@ -18,9 +18,9 @@ func mismatch() evolution.Mismatch {
 	}
 }
 
-// The gradient that Phi reports, made of state evolution's averages, is that of
-// its value, by central differences of fourth order; at a fixed point of the
-// mismatched state evolution it vanishes.
+// The gradient that Phi reports, which it computes from state evolution's averages,
+// agrees with differences of its value (central, fourth order), and vanishes at a
+// fixed point of the mismatched state evolution.
 func TestMismatchedGradient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -46,7 +46,7 @@ func TestMismatchedGradient(t *testing.T) {
 	if !*long {
 		return
 	}
-	// Anywhere else, in each direction.
+	// At a point that is not stationary, in each direction.
 	at := Point{Q: 0.5, M: 0.2, Q12: 0.25, QHat: 0.3, MHat: 1.5, Q12Hat: 1.2}
 	_, gradient, err = p.Phi(at)
 	if err != nil {

@@ -1,5 +1,7 @@
-// Package replica computes what anyone could do: the replica-symmetric free
-// energy of blind calibration, its stationary points and what follows from them.
+// Package replica computes what any method could reach: it knows the free energy of
+// blind calibration, which it makes of averages of package evolution, and no algorithm.
+// From the replica-symmetric free energy follow its stationary points, the information
+// in the readings and the information-theoretic threshold.
 package replica
 
 import (
@@ -16,8 +18,9 @@ import (
 //
 //	φ(m) = -(P/2) m Â + P I_x(Â) + α I_z(m),   Â = α m̂(m),
 //
-// with m̂ that of state evolution (the paper calls Â m̂). We use the error
-// V = q₀-m for m, and the information I between an entry and its field,
+// where m̂ is that of state evolution (the paper writes m̂ for our Â). In place of m we
+// use the error V = q₀-m, and in place of I_x the mutual information I of an entry and
+// its field,
 //
 //	P I_x(Â) - (P/2) m Â = (P/2) V Â - P I(Â),
 //
@@ -68,7 +71,7 @@ func (p *Potential) At(v float64) (Value, error) {
 	a := evolution.Number{Value: m.Alpha * sensor.MHat.Value, Err: m.Alpha * sensor.MHat.Err}
 	entry := evolution.Entry(m.Signal, 1/a.Value, &p.opt)
 	signals := float64(m.P)
-	// Errors of Â do not matter to first order where φ is stationary in Â.
+	// φ is stationary in Â, so an error of Â does not change it to first order.
 	phi := evolution.Number{
 		Value: signals*(0.5*v*a.Value-entry.Information.Value) + m.Alpha*sensor.Evidence.Value,
 		Err:   signals*(0.5*math.Abs(v-entry.MMSE.Value)*a.Err+entry.Information.Err) + m.Alpha*sensor.Evidence.Err,
@@ -82,7 +85,7 @@ func (p *Potential) At(v float64) (Value, error) {
 	}, nil
 }
 
-// IX is I_x at any Â > 0, for an entry.
+// IX is I_x(Â) of an entry, at any Â > 0.
 func (p *Potential) IX(a float64) evolution.Number {
 	entry := evolution.Entry(p.model.Signal, 1/a, &p.opt)
 	return evolution.Number{Value: 0.5*p.q0*a - entry.Information.Value, Err: entry.Information.Err}
@@ -96,16 +99,16 @@ func (p *Potential) Overlap(a float64) float64 {
 // Stationary is a stationary point of φ, a fixed point of state evolution.
 type Stationary struct {
 	Value
-	Stable bool // under iteration of state evolution
+	Stable bool // state evolution that starts near the point ends there
 }
 
 // StationaryPoints returns all stationary points, from the smallest error to the
-// largest: a scan of log V′/V over a grid in log V, its near misses looked into,
-// and refinement to 1e-12 in log V.
+// largest. It scans log V′/V over a grid in log V, looks closer where the values come
+// near zero between grid points, and refines each zero to 1e-12 in log V.
 func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) {
 	const step = 0.2
-	// Nothing is known better than by an oracle with s and the support known,
-	// nor worse than before any reading.
+	// No error is smaller than that of an oracle who knows s and the support, and none
+	// larger than that before any reading. The lower bound has some room to spare.
 	lo, hi := math.Log(1e-4*p.model.NoiseVar*p.q0/(p.q0+p.model.NoiseVar)), math.Log(p.model.Signal.Variance())
 	lo = min(lo, math.Log(1e-3*p.model.NoiseVar/p.model.Alpha*p.model.Signal.Density))
 	n := int(math.Ceil((hi - lo) / step))
@@ -126,7 +129,7 @@ func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) 
 			roots = append(roots, p.root(x[i-1], x[i], g[i-1], g[i]))
 		}
 		if i < n && g[i-1]*g[i] > 0 && g[i]*g[i+1] > 0 && math.Abs(g[i]) < math.Abs(g[i-1]) && math.Abs(g[i]) <= math.Abs(g[i+1]) {
-			// The grid may have stepped over two of them.
+			// There may be two zeros between these grid points.
 			if y, gy := p.closest(x[i-1], x[i+1], g[i]); gy*g[i] < 0 {
 				roots = append(roots, p.root(x[i-1], y, g[i-1], gy), p.root(y, x[i+1], gy, g[i+1]))
 			}
@@ -178,8 +181,8 @@ func (p *Potential) root(a, b, ga, gb float64) float64 {
 	return b
 }
 
-// closest looks between a and b for where an excess of the given sign is nearest to
-// zero, and stops as soon as it changes sign.
+// closest looks between a and b for the place where the excess, which has the given
+// sign at the ends, is nearest to zero, and stops as soon as it finds the other sign.
 func (p *Potential) closest(a, b, sign float64) (x, g float64) {
 	sign = math.Copysign(1, sign)
 	s := search.NewGolden(func(x float64) float64 {
@@ -203,9 +206,9 @@ func (p *Potential) closest(a, b, sign float64) (x, g float64) {
 type Energy struct {
 	F evolution.Number // f = -max φ over the stationary points
 
-	// Dominant is the point of largest φ: its error is the least that anyone
-	// can reach. Algorithmic is the stable one of largest error, where cal-AMP
-	// ends; the two differ in the hard phase.
+	// Dominant is the point of largest φ: its error is the least that any method
+	// can reach. Algorithmic is the stable point of largest error, where cal-AMP
+	// ends. The two differ in the hard phase.
 	Dominant, Algorithmic Stationary
 
 	// Information of the readings on the signals, I(X; Y | W)/N, and on signals
@@ -213,7 +216,7 @@ type Energy struct {
 	Signals, Both evolution.Number
 }
 
-// FreeEnergy computes them.
+// FreeEnergy finds all stationary points, and what the largest φ among them says.
 func (p *Potential) FreeEnergy(ctx context.Context) (*Energy, error) {
 	points, err := p.StationaryPoints(ctx)
 	if err != nil {
@@ -234,8 +237,8 @@ func (p *Potential) FreeEnergy(ctx context.Context) (*Energy, error) {
 	phi := e.Dominant.Phi
 	e.F = evolution.Number{Value: -phi.Value, Err: phi.Err}
 
-	// What Y has of entropy beyond H(Y|z) comes from the signals: -H(y|z) is
-	// I_z at V = 0.
+	// The information on the signals is H(Y) - H(Y|z), and -H(y|z) of a sensor is
+	// I_z at V = 0, where z is known.
 	told, err := p.model.Sensor(0, &p.opt)
 	if err != nil {
 		return nil, err

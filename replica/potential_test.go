@@ -41,12 +41,12 @@ func TestGradientIdentities(t *testing.T) {
 		}
 		for _, a := range []float64{1e-2, 1, 30, 1e5, 1e9} {
 			h := 2e-3
-			// The mutual information q₀Â/2 - I_x, in log Â: its derivative is VÂ/2.
+			// The derivative of the mutual information q₀Â/2 - I_x along log Â is VÂ/2.
 			got := four(func(x float64) float64 {
 				return evolution.Entry(m.Signal, 1/(a*math.Exp(x)), &evolution.Options{Tol: 1e-12}).Information.Value
 			}, h)
 			want := 0.5 * a * (p.q0 - p.Overlap(a))
-			if a <= 1 { // the same, on I_x itself
+			if a <= 1 { // where it does not cancel, the same for I_x itself
 				got = four(func(x float64) float64 { return p.IX(a * math.Exp(x)).Value }, h)
 				want = 0.5 * a * p.Overlap(a)
 			}
@@ -108,7 +108,7 @@ func TestStationaryPointsAreFixedPoints(t *testing.T) {
 				t.Logf("V = %.12g: relative difference %.1e", pts[i].MSE, e)
 			}
 		}
-		// φ itself, by differences, is flat there and nowhere between.
+		// The differences of φ itself vanish at these points, and nowhere between them.
 		for i, s := range pts {
 			const h = 1e-3
 			up, _ := p.At(s.MSE * math.Exp(h))

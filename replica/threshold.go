@@ -11,17 +11,17 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// ErrNoTransition says that the error falls continuously as α grows: nothing
-// separates what can be reached from what cannot.
+// ErrNoTransition says that the smallest error falls continuously as α grows, so
+// there is no threshold.
 var ErrNoTransition = errors.New("no first-order transition: the smallest error reachable is a continuous function of α")
 
 // Transition is a first-order transition along α.
 type Transition struct {
-	// Informed is the spinodal below which no fixed point of small error
-	// exists; Information the α where the free energies of the two states
-	// cross, the information-theoretic threshold; Algorithmic the spinodal
-	// above which cal-AMP finds the state of small error. Between Information
-	// and Algorithmic the problem is hard.
+	// Informed is the α below which there is no fixed point of small error.
+	// Information, the information-theoretic threshold, is the α where the free
+	// energies of the two states are equal. Algorithmic is the α above which cal-AMP
+	// finds the state of small error. Between Information and Algorithmic the problem
+	// is hard: solvable, but not by cal-AMP.
 	Informed, Information, Algorithmic evolution.Number
 
 	Low, High float64 // the two errors at Information
@@ -31,10 +31,10 @@ type Transition struct {
 // noise Δ > 0, to an accuracy tol on α (0 is 1e-6). Without noise the
 // information-theoretic line is the counting bound recovery.AlphaMin.
 //
-// Along the curve of fixed points, α(V) = Â(V)/m̂(V) with mmse(1/Â(V)) = V, the
-// spinodals are the extrema of α(V). Between them the difference of the two
-// potentials grows with α at the rate of the difference of the I_z, so that a
-// bracketed secant finds its zero in a few steps.
+// The fixed points form a curve, α(V) = Â(V)/m̂(V) with mmse(1/Â(V)) = V. Its local
+// extrema are the spinodals, the α at which one of the two states ends to exist.
+// Between them the difference of the two potentials grows with α at the rate of the
+// difference of the I_z, so that a bracketed secant finds its zero in a few steps.
 func InformationThreshold(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, tol float64) (*Transition, error) {
 	if tol == 0 {
 		tol = 1e-6
@@ -83,8 +83,8 @@ func (t *transition) spinodals(ctx context.Context, tol float64) (*Transition, e
 			return nil, err
 		}
 	}
-	// The largest rise from an earlier minimum. (The curve falls from +Inf at
-	// small Σ, and to 0 at large.)
+	// Find the largest rise from a minimum to a later maximum. (The curve comes down
+	// from +Inf at small Σ, and goes to 0 at large Σ.)
 	least, from, to, rise := 0, -1, -1, 0.0
 	for i := range a {
 		if a[i] < a[least] {
@@ -123,7 +123,7 @@ func (t *transition) extremum(a, b, sign, tol float64) (evolution.Number, error)
 // cross finds where the potentials of the two states are equal.
 func (t *transition) cross(ctx context.Context, out *Transition, tol float64) error {
 	lo, hi := out.Informed.Value, out.Algorithmic.Value
-	// Off the spinodals themselves, where a state is only just there.
+	// Keep a little away from the spinodals, where one of the states is about to end.
 	width := hi - lo
 	bracket := search.Bracket{Lo: lo + 1e-3*width, Hi: hi - 1e-3*width}
 	alpha := 0.5 * (bracket.Lo + bracket.Hi)
@@ -142,8 +142,9 @@ func (t *transition) cross(ctx context.Context, out *Transition, tol float64) er
 	return errors.New("the crossing of the free energies was not found")
 }
 
-// difference is φ of the state of small error less that of the other, and its
-// derivative in α: φ is stationary, so only its explicit dependence counts.
+// difference is φ of the state of small error minus that of the other, with its
+// derivative with respect to α. Since φ is stationary, only its explicit dependence on
+// α counts in that.
 func (t *transition) difference(ctx context.Context, alpha float64, out *Transition) (d, slope float64, err error) {
 	m := t.model
 	m.Alpha = alpha

@@ -9,7 +9,7 @@ import (
 	"github.com/calamp/calamp/figure"
 )
 
-// plot is a figure drawn for both themes.
+// plot is a figure, drawn once for the light and once for the dark theme.
 type plot struct {
 	Heading     string
 	Caption     string
@@ -101,7 +101,7 @@ func normalCurve(n int, binWidth float64) figure.Series {
 	return s
 }
 
-const bins = 41 // odd: zero lies in the middle of one
+const bins = 41 // an odd number, so that zero is in the middle of a bin
 
 // standardised is a histogram of values that should be N(0, 1), with that curve.
 func standardised(heading, caption, label, unit string, values []float64) plot {
@@ -116,7 +116,7 @@ func standardised(heading, caption, label, unit string, values []float64) plot {
 	y := figure.Axis{Label: unit, Whole: true}
 	_, most := span(h.Y)
 	if _, peak := span(curve.Y); peak > 2*most && most > 0 {
-		y.Max = 1.5 * most // let the bars be seen
+		y.Max = 1.5 * most // a higher curve is cut off, so that the bars stay visible
 		caption += " The curve is cut off at the top."
 	}
 	if outside > 0 {
@@ -127,7 +127,7 @@ func standardised(heading, caption, label, unit string, values []float64) plot {
 	})
 }
 
-// positive is a histogram of values from zero up, outliers gathered in the last bar.
+// positive is a histogram of values from zero on, with the outliers in the last bar.
 func positive(heading, caption, label string, values []float64, mark float64) plot {
 	low, high := span(values)
 	if far := 1.5 * quantile(values, 0.99); high > far {

@@ -1,6 +1,7 @@
-// Package report writes what a run found as one HTML file: a verdict in a
-// sentence, the warnings, the signals as pictures or stems, how the run
-// converged, the calibration with its error bars, and the sensors to look at.
+// Package report writes what a run found as one HTML file: it knows results, and
+// nothing of how they were computed. The page has a verdict in a sentence, the warnings,
+// the signals as pictures or stems, how the run converged, the calibration with its
+// error bars, the sensors to look at, and what the run did and left out.
 //
 // The file holds everything it shows, needs no script and asks for nothing from
 // anywhere. It follows the reader's light or dark theme, and can be printed.
@@ -19,7 +20,7 @@ import (
 	"github.com/calamp/calamp"
 )
 
-// Report is what is written. Only Result is required: sections without data are
+// Report holds the data of the page. Only Result is required: sections without data are
 // left out.
 type Report struct {
 	Title   string  // "Blind calibration" by default
@@ -33,9 +34,10 @@ type Report struct {
 	Metrics   []Field    // of the result, against the truth
 	Baselines []Baseline // other answers to the same readings, shown beside the result
 
-	// ImageShape is the rows and columns of a signal that is a picture, stored
-	// row by row. By default signals are pictures when N is the square of at
-	// least 8. A shape with one row, or one that N does not have, draws stems.
+	// ImageShape is the number of rows and columns of signals that are pictures, stored
+	// row by row. By default signals are pictures when N is a square, of at least 8×8. A
+	// shape with one row, or whose product is not N, means that they are no pictures, and
+	// draws stems.
 	ImageShape [2]int
 
 	Version string // of the program
@@ -45,7 +47,7 @@ type Report struct {
 // Problem is the size of a problem, and how W is stored.
 type Problem struct {
 	M, N, P int
-	Missing int    // readings
+	Missing int    // how many readings are missing
 	Storage string // "float64, dense", say
 }
 
@@ -68,7 +70,7 @@ var style string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// view is what the template shows, section by section in its order.
+// view holds the page's sections in the order in which the template shows them.
 type view struct {
 	Style    template.CSS
 	Title    string
@@ -94,7 +96,7 @@ type facts struct {
 	Fields  []Field
 }
 
-// plots is a section of figures, with a remark where one has nothing to show.
+// plots is a section of figures, with a remark where there is nothing to draw.
 type plots struct {
 	Figures []plot
 	Note    string
@@ -140,7 +142,7 @@ func Write(w io.Writer, r Report) error {
 	return buffered.Flush()
 }
 
-// complete fills in what the result itself says.
+// complete fills in what was not given and follows from the result.
 func (r *Report) complete() {
 	if r.Title == "" {
 		r.Title = "Blind calibration"

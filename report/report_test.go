@@ -124,7 +124,7 @@ func demo() Report {
 		{"gains ignored", ignored, []Field{{"MSE of x", "0.12"}, {"MSE of x, scale fitted", "0.11"}, {"1 − correlation of x", "0.14"}}},
 		{"gains known", known, []Field{{"MSE of x", "2.4e-5"}, {"MSE of x, scale fitted", "2.4e-5"}, {"1 − correlation of x", "1.2e-5"}}},
 	}
-	for _, i := range []int{17, 404} { // two sensors off the model
+	for _, i := range []int{17, 404} { // two sensors that the model does not explain
 		for k := range 20 {
 			r.Result.Residual.Set(i, k, 4*r.Result.Residual.At(i, k))
 		}
@@ -236,7 +236,8 @@ func TestEveryCase(t *testing.T) {
 	}
 }
 
-// withoutImages leaves out the base64 of pictures, which may spell anything.
+// withoutImages removes the base64 text of pictures, in which any word may occur by
+// chance.
 func withoutImages(text string) string {
 	var out strings.Builder
 	for {

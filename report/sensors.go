@@ -18,7 +18,7 @@ import (
 const (
 	maxDots = 1500 // sensors drawn one by one; more would only make the file large
 	maxBars = 400  // sensors drawn with error bars
-	worst   = 8    // rows of a table of sensors
+	worst   = 8    // rows of a table of the worst sensors
 
 	mostBroken = 50 // rows of the table of broken ones
 )
@@ -64,8 +64,8 @@ func shown(all, n int) []int {
 	return out
 }
 
-// dots are the values y at the places x of some sensors, with bars of ± 2 sd
-// where they are few enough to be told from each other.
+// dots are the values y of some sensors over x, with error bars of ±2 sd when there are
+// few enough sensors to tell the bars apart.
 func (r *Report) dots(sensors []int, x, y, sd func(int) float64) figure.Series {
 	s := figure.Series{Style: figure.Points, Color: figure.Blue}
 	bars := len(sensors) <= maxBars && !r.gainsKnown()
@@ -131,8 +131,8 @@ func (r *Report) againstTruth() plot {
 
 func (r *Report) truth(sensor int) float64 { return r.Truth.S[sensor] }
 
-// relativeErrors is againstTruth under the magnifying glass. Fewer sensors are
-// drawn, so that the error bars of each can be seen.
+// relativeErrors draws the relative errors of ŝ, which againstTruth is too coarse to
+// show, with error bars. Fewer sensors are drawn, so that the bars can be told apart.
 func (r *Report) relativeErrors() plot {
 	sensors := shown(len(r.Result.S), maxBars/2)
 	low, high := span(r.Truth.S)
@@ -206,8 +206,8 @@ func (r *Report) broken(sensor int) bool {
 	return slices.ContainsFunc(r.Result.BrokenSensors, func(b channel.BrokenSensor) bool { return b.Sensor == sensor })
 }
 
-// present are the residuals of the readings that are there, and used: a missing
-// one is 0.
+// present are the residuals of the readings that were used. Those of missing readings
+// are 0, and left out.
 func (r *Report) present() []float64 {
 	var out []float64
 	rows, _ := dims(r.Result.Residual)
@@ -242,8 +242,8 @@ func finite(values []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
-// worstSensors are the tables of those the model explains least, and of those
-// known least.
+// worstSensors are two tables: the sensors that the model explains least, and those
+// whose s is known least.
 func (r *Report) worstSensors() []table {
 	if len(r.Result.S) == 0 {
 		return nil
@@ -264,7 +264,8 @@ func (r *Report) worstSensors() []table {
 	return tables
 }
 
-// brokenSensors is the table of those left out, most surely broken first.
+// brokenSensors is the table of the sensors that were left out, the most probably
+// broken ones first.
 func (r *Report) brokenSensors() []table {
 	list := slices.Clone(r.Result.BrokenSensors)
 	if len(list) == 0 {
@@ -319,7 +320,7 @@ func (r *Report) gain(sensor int) float64 {
 	return 1 / r.Result.S[sensor]
 }
 
-// remarks are what the warnings say of single sensors.
+// remarks are what the warnings say about single sensors, by sensor.
 func (r *Report) remarks() map[int]string {
 	words := map[calamp.WarningCode]string{
 		calamp.SensorAtEdge: "at edge", calamp.SilentSensor: "silent", calamp.NothingLearned: "nothing learned",

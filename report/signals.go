@@ -22,7 +22,7 @@ const (
 	maxStems    = 6   // signals shown as stems
 	maxEntries  = 500 // stems of one signal
 	fewEntries  = 50  // of a signal whose zeros are drawn too
-	leastSquare = 8   // pixels a side: below, a square N is a coincidence
+	leastSquare = 8   // pixels a side; with fewer, N is taken to be a square by coincidence
 	maxRows     = 30  // of the table of signals
 )
 
@@ -34,7 +34,7 @@ type signals struct {
 	Stems plots
 }
 
-// pictures are one signal from different sources, on the same grey scale.
+// pictures show one signal as different sources have it, on the same grey scale.
 type pictures struct {
 	Label string
 	Cells []picture
@@ -45,10 +45,10 @@ type picture struct {
 	Alt    string
 }
 
-// Columns is the number of sources, with the label.
+// Columns is the number of columns: one for the label, and one for each source.
 func (s signals) Columns() int { return len(s.Heads) + 1 }
 
-// Lines is the number of signals, with the heading.
+// Lines is the number of lines: one for the heading, and one for each signal.
 func (s signals) Lines() int { return len(s.Rows) + 1 }
 
 // source is one set of signals: the truth, the result or a baseline.
@@ -137,8 +137,8 @@ func firstOf(shown, all int) string {
 	}
 }
 
-// greyRange starts at zero for pictures without negative values to speak of, and
-// is symmetric for others.
+// greyRange is the range of values from black to white. It starts at zero for pictures
+// without noteworthy negative values, and is symmetric about zero for others.
 func greyRange(values []float64) (low, high float64) {
 	low, high = span(values)
 	if !(math.Max(high, -low) > 0) {
@@ -151,7 +151,7 @@ func greyRange(values []float64) (low, high float64) {
 	return -high, high
 }
 
-// stems draws the signals entry by entry, the truth as rings around them.
+// stems draws the signals entry by entry, with the truth as rings.
 func (r *Report) stems(p int) signals {
 	shown := min(p, maxStems)
 	s := signals{Note: firstOf(shown, p)}
@@ -178,8 +178,8 @@ func (r *Report) stems(p int) signals {
 	return s
 }
 
-// stemSeries keeps the largest entry of each stretch of a long signal, and of
-// many entries only those that could be told from zero.
+// stemSeries keeps only the largest entry of each stretch of a long signal, and leaves
+// out entries that could not be told from zero in the picture when there are many.
 func stemSeries(values []float64) figure.Series {
 	s := figure.Series{Style: figure.Stems}
 	low, high := span(values)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dash stands for a value that is not there.
+// dash stands for a value that is missing.
 const dash = "–"
 
 // number writes v with four significant digits, and a power of ten where it
@@ -59,7 +59,7 @@ func column(values []float64, n int) []string {
 	return out
 }
 
-// columnOf is the column of a value of some sensors or signals.
+// columnOf is the column of one value for each of some sensors or signals.
 func columnOf(indices []int, value func(int) float64, n int) []string {
 	values := make([]float64, len(indices))
 	for i, index := range indices {
@@ -76,7 +76,7 @@ func percent(v float64) string {
 	return "±\u202f" + digits(100*v, 2) + "\u202f%"
 }
 
-// count writes n with its thousands apart.
+// count writes n with its thousands separated.
 func count(n int) string {
 	text := strconv.Itoa(n)
 	if len(text) <= 4 {

@@ -13,12 +13,12 @@ import (
 // verdict is the result in one sentence.
 type verdict struct {
 	Level  string // good, doubtful or bad: the colour
-	Badge  string // the level in words, for those who do not see the colour
+	Badge  string // the level in words, for readers who cannot see the colour
 	Text   string
 	Detail string // the solver's own reason, and the time it took
 }
 
-// Mark goes before the badge.
+// Mark is the symbol before the badge.
 func (v verdict) Mark() string {
 	switch v.Level {
 	case good:
@@ -36,7 +36,7 @@ const (
 	bad      = "bad"
 )
 
-// suspect are the warnings that put the whole result in doubt, not one sensor.
+// suspect are the warnings that put the whole result in doubt, and not just a sensor.
 var suspect = []calamp.WarningCode{
 	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
 	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
@@ -84,7 +84,7 @@ func (r *Report) judge() verdict {
 	}
 }
 
-// stillMoving says how much was missing to convergence.
+// stillMoving says how far from convergence the run ended.
 func (r *Report) stillMoving() string {
 	open, largest := 0, 0.0
 	for k, done := range r.Result.Converged {
@@ -129,7 +129,7 @@ func (r *Report) judgeConverged(iterations string) verdict {
 	return v
 }
 
-// accuracy of the gains and of their common scale.
+// accuracy says how well the gains and their common scale are known.
 func (r *Report) accuracy() string {
 	sds := r.relativeSD()
 	text := ""
@@ -157,7 +157,8 @@ func (r *Report) sd(sensor int) float64 {
 	return math.Sqrt(r.Result.SVar[sensor])
 }
 
-// gainsKnown tells a channel that does not calibrate: nothing about s is uncertain.
+// gainsKnown reports whether the channel does not calibrate: then nothing about s is
+// uncertain.
 func (r *Report) gainsKnown() bool {
 	return r.Result.ScaleSD == 0 && !slices.ContainsFunc(r.Result.SVar, func(v float64) bool { return v != 0 })
 }
@@ -177,7 +178,8 @@ func (r *Report) doubted() bool {
 	return slices.ContainsFunc(suspect, r.warned)
 }
 
-// warning is one of the solver's, with what it concerns in words.
+// warning is one of the solver's warnings, with the sensors or signals that it is about
+// in words.
 type warning struct {
 	Level string
 	Code  string

@@ -17,10 +17,10 @@ import (
 // all of them the mean square of the entries is 1/N.
 type Ensemble struct {
 	Kind  string
-	Value float64 // what the kind's parameter is, see Ensembles
+	Value float64 // the kind's parameter, see Ensembles
 }
 
-// kind draws an ensemble's entries, up to a common factor.
+// kind is a kind of ensemble. It draws entries up to a common factor.
 type kind struct {
 	name      string
 	parameter string // what Value is; "" when there is none
@@ -43,7 +43,7 @@ var kinds = []kind{
 	{"zero-columns", "the part of the columns that are zero", 0, 0.999, zeroColumns},
 }
 
-// Ensembles lists the kinds of matrix, with what their value is.
+// Ensembles lists the kinds of matrix, with the meaning of their values.
 func Ensembles() string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {
@@ -160,7 +160,7 @@ func withMean(rng *rand.Rand, m, n int, value float64) ([]float64, error) {
 	return w, nil
 }
 
-// binary is a mask that is open with probability one half.
+// binary is a mask: each entry is 1 or 0 with probability one half.
 func binary(rng *rand.Rand, m, n int, _ float64) ([]float64, error) {
 	w := make([]float64, m*n)
 	for i := range w {
@@ -177,8 +177,8 @@ func sign(rng *rand.Rand, m, n int, _ float64) ([]float64, error) {
 	return w, nil
 }
 
-// hadamard takes M random rows and the first N columns of the smallest
-// Hadamard matrix of Sylvester's that has as many.
+// hadamard takes M random rows and the first N columns of the smallest Hadamard matrix
+// (Sylvester's construction) that is large enough.
 func hadamard(rng *rand.Rand, m, n int, _ float64) ([]float64, error) {
 	size := 1 << bits.Len(uint(max(m, n)-1))
 	w := make([]float64, 0, m*n)
@@ -207,7 +207,8 @@ func dct(rng *rand.Rand, m, n int, _ float64) ([]float64, error) {
 	return w, nil
 }
 
-// correlated has rows that are autoregressive processes of first order.
+// correlated has rows that are autoregressive processes of first order, so that
+// neighbouring columns are correlated.
 func correlated(rng *rand.Rand, m, n int, value float64) ([]float64, error) {
 	w := gaussian(rng, m, n)
 	for i := range w {
@@ -253,7 +254,7 @@ func sparse(rng *rand.Rand, m, n int, value float64) ([]float64, error) {
 	return w, nil
 }
 
-// duplicated repeats rows, at random places.
+// duplicated replaces some rows, at random places, by copies of others.
 func duplicated(rng *rand.Rand, m, n int, value float64) ([]float64, error) {
 	w := gaussian(rng, m, n)
 	order := rng.Perm(m)

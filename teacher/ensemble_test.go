@@ -38,7 +38,7 @@ func TestEnsembles(t *testing.T) {
 	}
 }
 
-// The parameters are what they say.
+// The parameters of the ensembles have the effect that they are named after.
 func TestEnsembleParameters(t *testing.T) {
 	const m, n = 80, 100
 	draw := func(text string) *mat.Dense {

@@ -1,4 +1,5 @@
-// Package teacher makes synthetic problems with known truth.
+// Package teacher makes synthetic problems with their truth: it knows how to draw
+// matrices, signals, gains and noise, and nothing of how a problem is solved.
 package teacher
 
 import (
@@ -24,15 +25,14 @@ type Teacher struct {
 	Gain     channel.GainPrior
 	NoiseVar float64
 
-	// Entries, when set, is what the entries of signals are drawn from, in place
-	// of Signal.
+	// Entries, when set, is the distribution of the signals' entries, in place of
+	// Signal.
 	Entries prior.Sampler
 
-	// Matrix is the ensemble of W; the default is the one above.
+	// Matrix is the ensemble of W; the default is independent N(0, 1/N) entries.
 	Matrix Ensemble
 
-	// X, when set, is used in place of random signals (N×P); then Signal is
-	// not drawn from.
+	// X (N×P), when set, is used in place of random signals.
 	X *mat.Dense
 }
 
@@ -43,7 +43,7 @@ type Instance struct {
 	Truth calamp.Truth
 }
 
-// Problem is the instance with the teacher's own model: matched inference.
+// Problem is the instance as a problem with the true model.
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
 		W: in.W, Y: in.Y, Prior: t.prior(),
@@ -51,7 +51,7 @@ func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	}
 }
 
-// prior is what entries are drawn from.
+// prior is the distribution of the signals' entries.
 func (t Teacher) prior() prior.Sampler {
 	if t.Entries != nil {
 		return t.Entries
@@ -79,8 +79,8 @@ func (t Teacher) Validate() error {
 	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
 }
 
-// Draw makes the instance of a seed. W, X, s and the noise come from streams of
-// their own, so that changing P or Δ, say, leaves W and s as they were.
+// Draw makes the instance of a seed. W, X, s and the noise each come from a random
+// stream of their own, so that changing P or Δ, say, leaves W and s as they were.
 func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (t Teacher) drawGain(rng *rand.Rand) float64 {
 	}
 }
 
-// stream is the random stream of one ingredient of a seed's instance.
+// stream is the random stream for one part of a seed's instance: W, X, s or noise.
 func stream(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name))

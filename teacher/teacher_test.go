@@ -40,7 +40,7 @@ func TestInstanceHasTheModelsMoments(t *testing.T) {
 	if got := in.W.MeanSquare() * float64(te.N); math.Abs(got-1) > 0.02 {
 		t.Errorf("N times the mean square of W is %g, want 1", got)
 	}
-	// What is left of the corrected readings is the noise.
+	// The corrected readings without the signals are the noise.
 	w := mat.NewDense(te.M, te.N, nil)
 	for mu := range te.M {
 		in.W.RowInto(w.RawRowView(mu), mu)

@@ -1,13 +1,14 @@
-// Package cholesky solves small symmetric positive definite systems in the
-// caller's memory: an iteration with full covariances does so for every sensor
-// and for every support of every entry, and must not allocate.
+// Package cholesky solves small symmetric positive definite systems in the caller's
+// memory: it knows matrices as slices of numbers, and nothing of where they come from.
+// It never allocates, since an iteration with full covariances solves such a system for
+// every sensor, and for every support of every entry.
 package cholesky
 
 import "math"
 
-// Factor replaces the lower triangle of the n×n row-major matrix a, of which
-// it reads no more, by L with A = LLᵀ. It reports whether A is positive
-// definite in double precision.
+// Factor replaces the lower triangle of the n×n row-major matrix a by L with A = LLᵀ;
+// the upper triangle is not read. It reports whether A is positive definite in double
+// precision.
 func Factor(a []float64, n int) bool {
 	for j := range n {
 		pivot := a[j*n : j*n+j+1]

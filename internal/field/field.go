@@ -1,6 +1,7 @@
-// Package field averages over a signal's entry and the field in which an estimator
-// sees it: the input side of state evolution (paper, "Closing the equations"). It
-// knows the Gauss–Bernoulli prior, and nothing of sensors.
+// Package field computes averages over an entry of a signal and the Gaussian field
+// through which an estimator sees it: it knows the Gauss–Bernoulli prior, and nothing of
+// sensors. These averages are the input side of state evolution (paper, "Closing the
+// equations").
 package field
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Law is the law of an entry x₀ and its field N(x; λ, Σ), and an estimator's (the
-// student's) view of it,
+// Law is the joint law of an entry x₀ and its field N(x; λ, Σ), and what an estimator
+// (the student) believes of it,
 //
 //	λ = γ x₀ + N(0, ς²).
 //
@@ -55,7 +56,7 @@ type Averages struct {
 func (f *Law) Integrate(tol float64) Averages {
 	q := quadrature.NewIntegrator(tol)
 	q.Floor[atLogNorm] = 1
-	// x₀(x₀-x̂) may average to anything; what it must be small against is E x₀².
+	// The average of x₀(x₀-x̂) can be zero, so its error is compared with E x₀².
 	square := f.Teacher.Density * (f.Teacher.SignalVar + f.Teacher.SignalMean*f.Teacher.SignalMean)
 	q.Floor[atLoss] = 1e-3 * square
 	density := f.Teacher.Density
@@ -65,7 +66,7 @@ func (f *Law) Integrate(tol float64) Averages {
 	return Averages{at(atVariance), at(atSquare), at(atError), at(atLoss), at(atLogNorm)}
 }
 
-// over averages v over λ ~ N(mean, sd²), with a weight.
+// over integrates v over λ ~ N(mean, sd²), times a weight.
 func (f *Law) over(q quadrature.Integrator, sd, mean float64, v func(lambda float64) quadrature.Vec, weight float64) quadrature.Result {
 	if weight == 0 {
 		return quadrature.Result{}
@@ -86,8 +87,8 @@ func (f *Law) over(q quadrature.Integrator, sd, mean float64, v func(lambda floa
 	return q.Integrate(integrand, f.cuts(sd, mean, symmetric))
 }
 
-// cuts places panels over λ: the Gaussian's own, and those of the student's
-// posterior, which turns from zero to the slab some √Σ away from zero.
+// cuts places the ends of panels over λ: some for the Gaussian, and some for the
+// student's posterior, which goes over from zero to the slab some √Σ away from zero.
 func (f *Law) cuts(sd, mean float64, symmetric bool) []float64 {
 	const reach = 9
 	lo, hi := mean-reach*sd, mean+reach*sd
@@ -99,7 +100,8 @@ func (f *Law) cuts(sd, mean float64, symmetric bool) []float64 {
 		marks = append(marks, mean+t*sd)
 	}
 	if f.Student.Density < 1 {
-		// Where the odds are even: λ²v/(Σ(v+Σ)) = 2 log((1-ρ)/ρ) + log(1+v/Σ), at x̄ = 0.
+		// It goes over where zero and the slab are equally likely, for x̄ = 0 at
+		// λ²v/(Σ(v+Σ)) = 2 log((1-ρ)/ρ) + log(1+v/Σ).
 		ratio := f.Student.SignalVar / f.Sigma
 		even := max(0.5, 2*(math.Log1p(-f.Student.Density)-math.Log(f.Student.Density))+math.Log1p(ratio))
 		turn := math.Sqrt(even * f.Sigma * (1 + 1/ratio))
@@ -123,9 +125,9 @@ func (f *Law) atSpike(lambda float64) (v quadrature.Vec) {
 	return v
 }
 
-// atSlab is the integrand where it is Gaussian given λ, of mean µ and variance
-// ν. Both µ-λ and x̂-λ are formed without subtracting: near the truth the
-// estimate and µ agree to many digits.
+// atSlab is the integrand where the entry is drawn from the slab: given λ it is
+// Gaussian, of mean µ and variance ν. Both µ-λ and x̂-λ are computed without
+// subtraction, since x̂ and µ agree to many digits where the errors are small.
 func (f *Law) atSlab(lambda float64) (v quadrature.Vec) {
 	t := f.Teacher
 	total := f.Noise + f.Gamma*f.Gamma*t.SignalVar
@@ -143,8 +145,8 @@ func (f *Law) atSlab(lambda float64) (v quadrature.Vec) {
 	return v
 }
 
-// entryView is what prior.GaussBernoulli makes of a field, with the small
-// differences that its methods do not give.
+// entryView is the posterior that prior.GaussBernoulli gives for a field, with small
+// differences such as mean-λ to full precision, which its methods do not give.
 type entryView struct {
 	on, off      float64 // posterior probabilities of the slab and of zero
 	mean, spread float64 // of the slab: mean, variance

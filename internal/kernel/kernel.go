@@ -1,13 +1,13 @@
-// Package kernel holds the inner loops over the entries of W: generated
-// assembly for AVX-512 and for AVX2 with FMA, and the same in plain Go for
-// other machines, for the noasm build tag, and as what the others are tested
-// against.
+// Package kernel holds the inner loops over the entries of W: it knows how a matrix is
+// packed and multiplied, and nothing of what the products mean. There is generated
+// assembly for AVX-512 and for AVX2 with FMA, and the same in plain Go for other
+// machines, for the noasm build tag, and to test the assembly against.
 //
 // W is packed in panels of four rows, a panel in blocks of sixteen columns,
-// padded with zeros: the kernels read one stream and have no ragged ends. Sums
-// are in float64 whatever the storage. The kernels of different instruction
-// sets add in different orders, so their results differ in the last digits;
-// one kernel always gives the same bits.
+// padded with zeros: so the kernels read memory in order, and need no special cases
+// for the ends of rows. Sums are in float64 whatever the storage. The kernels of
+// different instruction sets add in different orders, so their results differ in the
+// last digits; one kernel always gives the same bits.
 package kernel
 
 //go:generate sh -c "cd ../simd/gen && go run . -out ../../kernel/kernels_amd64.s -stubs ../../kernel/kernels_amd64.go -pkg kernel"
@@ -46,8 +46,9 @@ type Set[T Entry] struct {
 	BackwardOne       func(w []T, blocks int, r, h, g, d []float64)
 	BackwardOneLinear func(w []T, blocks int, r, g []float64)
 
-	// Dot and Axpy are the two halves for as many signals as their index, over
-	// a tile of blocks of several panels; the Squares take the squares of w.
+	// Dot and Axpy are the forward and the backward half for several signals: entry i
+	// is for i signals. They work on a tile, some blocks of several panels. DotSquares
+	// and AxpySquares do the same with the squares of w.
 	Dot, DotSquares   []Dot[T]
 	Axpy, AxpySquares []Axpy[T]
 }
@@ -83,8 +84,8 @@ func set[T Entry](l simd.Level) *Set[T] {
 	return any(sets64[l]).(*Set[T])
 }
 
-// Read combines the bits of w, at the speed of memory where the kernels are
-// assembly: what the time of a sweep is compared with.
+// Read combines the bits of w, as fast as memory allows where the kernels are
+// assembly. Benchmarks compare the time of a sweep with it.
 func Read(w []float32) uint64 {
 	if active != simd.Go {
 		return readVector(w)

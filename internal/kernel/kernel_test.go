@@ -115,8 +115,8 @@ func compare[T Entry](t *testing.T, l simd.Level, seed uint64, panels, blocks in
 	}
 }
 
-// near asks for agreement to 1e-12 of the largest value: sums of products of
-// values of order one, in another order.
+// near asks for agreement to 1e-12 of the largest value. The two are sums of the same
+// products, of order one, in different orders.
 func near(t *testing.T, what string, got, want []float64) {
 	t.Helper()
 	scale := 0.0

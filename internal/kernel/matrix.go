@@ -20,7 +20,8 @@ func (s Shape) offset(mu, i int) int {
 	return (mu/Rows*s.Blocks+i/Columns)*blockSize + mu%Rows*Columns + i%Columns
 }
 
-// PackRow copies row µ of the panels that dst holds, whose padding it leaves alone.
+// PackRow copies a row into the panels dst, as their row µ. It does not touch the
+// padding.
 func PackRow[T Entry](s Shape, dst []T, mu int, row []T) {
 	for at := s.offset(mu, 0); len(row) > 0; at += blockSize {
 		row = row[copy(dst[at:at+Columns], row):]

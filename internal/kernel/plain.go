@@ -1,10 +1,11 @@
 package kernel
 
-// The kernels in plain Go. Blocks are taken as pointers to arrays, which spares
-// the bounds checks. Products are converted explicitly, which keeps them from
-// being fused: same bits on every architecture.
+// The kernels in plain Go. Blocks are taken as pointers to arrays, which avoids bounds
+// checks. The explicit conversion of products keeps the compiler from fusing them with
+// additions: the bits are the same on every architecture.
 
-// plainGroup is small: registers are few, and the compiler spills.
+// plainGroup is the largest number of signals at a time. With more, the compiler runs
+// out of registers.
 const plainGroup = 1
 
 func plain[T Entry]() *Set[T] {

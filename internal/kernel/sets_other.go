@@ -2,5 +2,5 @@
 
 package kernel
 
-// With plain Go the only choice, this is never called.
+// This build has plain Go only, and this function is never called.
 func readVector([]float32) uint64 { panic("calamp: no vector kernels in this build") }

@@ -1,7 +1,8 @@
-// Package parallel runs the parts of one iteration on several cores. Handing
-// work to a parked goroutine takes tens of microseconds, as long as a whole
-// iteration of a small problem, so helpers stay awake for a while after each
-// job, and nobody waits for one that has not come: the caller starts at once.
+// Package parallel runs the parts of one iteration on several cores: it knows how many
+// parts there are, and nothing of what they compute. Handing work to a parked goroutine
+// takes tens of microseconds, as long as a whole iteration of a small problem. So helpers
+// stay awake for a while after each job, and the caller starts at once, without waiting
+// for helpers that have not joined yet (docs/performance.md).
 package parallel
 
 import (
@@ -14,18 +15,18 @@ import (
 )
 
 const (
-	// awake is how long a helper looks for the next job before it parks: longer
-	// than what an iteration does between its parallel parts.
+	// awake is how long a helper looks for the next job before it parks. It is longer
+	// than an iteration takes from one parallel part to the next.
 	awake = 100 * time.Microsecond
 
-	// patience is how often a helper looks before it lets another goroutine run
-	// and reads the clock.
+	// patience is how many times a helper looks for a job before it lets another
+	// goroutine run and reads the clock.
 	patience = 200
 )
 
-// team is the process's helpers. It does one job at a time: a job that comes
-// while another runs is done by its caller alone, which is as it should be when
-// many problems are solved side by side.
+// team is the process's helpers. It does one job at a time. A job that comes while
+// another one runs is done by its caller alone: when many problems are solved side by
+// side, each then has one core.
 type team struct {
 	busy sync.Mutex // held during a job
 
@@ -33,8 +34,8 @@ type team struct {
 	// that comes late, even for an earlier job, finds either nothing or a part
 	// of the present one.
 	part  func(i int)
-	left  atomic.Int64 // parts not handed out, if positive
-	seats atomic.Int64 // helpers that may still join
+	left  atomic.Int64 // parts not handed out yet; 0 or less when there are none
+	seats atomic.Int64 // how many helpers may still join
 	done  atomic.Int64
 
 	failed atomic.Pointer[crash.Error] // the first panic of a part
@@ -107,7 +108,8 @@ func (t *team) do(i int) {
 	t.part(i)
 }
 
-// help is the life of a helper, which has seen jobs up to number seen.
+// help is the loop of a helper: it looks for a job newer than number seen, takes part
+// in it, and parks when none comes for a while.
 func (t *team) help(seen uint64) {
 	idle := time.Now()
 	for spins := 1; ; spins++ {

@@ -10,7 +10,7 @@ import (
 
 func TestEveryPartRunsOnce(t *testing.T) {
 	var callers sync.WaitGroup
-	for caller := range 3 { // side by side: two of them find the team busy
+	for caller := range 3 { // at the same time: two of them find the team busy
 		callers.Go(func() {
 			counts := make([]atomic.Int32, 100)
 			for round := range 2000 {

@@ -10,28 +10,29 @@ import (
 // batch is how many sensors are integrated at a time.
 const batch = 64
 
-// workspace is what a batch needs.
+// workspace is the memory for one batch.
 type workspace struct {
 	n, tau, b [batch]float64 // with the calibration prior's part
 	shapes    [batch * vector.ShapeFields]float64
-	task      [batch]int8            // by what each sensor is integrated, or one of the below
-	sizes     [2 * rulesAtMost]uint8 // sensors of every task
-	members   [batch]uint8           // of all tasks, task by task
+	task      [batch]int8            // how each sensor is integrated, see below
+	sizes     [2 * rulesAtMost]uint8 // how many sensors each task has
+	members   [batch]uint8           // the sensors, task by task
 	modes     [batch]float64         // and their logarithms
 	mass      [batch]float64         // and its logarithm
 	integrals
 }
 
-// A task is a rule, for the sensors whose n is small and whole, and plus rulesAtMost
-// for the others. Or it is none:
+// A task is the number of a rule: for sensors whose n is a small whole number the
+// number itself, for others with rulesAtMost added. Sensors that need no rule have one
+// of these in its place:
 const (
-	pointMass = -1 // so steep that double precision sees a point mass
+	pointMass = -1 // so steep that in double precision it is a point mass
 	narrow    = -2 // integrated by a series
 
 	rulesAtMost = 16
 )
 
-// integrals is what the kernel needs.
+// integrals is the memory that [vector.GainIntegrals] needs.
 type integrals struct {
 	d       [batch * vector.GainFields]float64
 	out     [batch * vector.GainResults]float64
@@ -41,9 +42,9 @@ type integrals struct {
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // GainMomentsBatch is [GainMoments] for a block of sensors, whose statistics
-// and results have one length; extraTau and extraB, a calibration prior's, are
-// added to every τ and B. It allocates nothing. A sensor's result does not
-// depend on the others.
+// and results are slices of one length. extraTau and extraB are added to every τ and
+// B; they are those of the calibration's prior. It allocates nothing. A sensor's
+// result does not depend on the other sensors.
 func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, extraB, lo, hi float64) {
 	s := workspaces.Get().(*workspace)
 	for first := 0; first < len(tau); first += batch {
@@ -63,7 +64,8 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 // padding is count, rounded up to whole groups.
 func padding(count int) int { return (count + vector.Lanes - 1) / vector.Lanes * vector.Lanes }
 
-// load copies a batch, and fills up its last group.
+// load copies the statistics of a batch, and fills its last group with sensors that
+// do no harm.
 func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 	copy(s.n[:], n)
 	for i, t := range tau {
@@ -79,8 +81,8 @@ func (s *workspace) group(i int) *shapes {
 	return (*shapes)(s.shapes[i/vector.Lanes*vector.Lanes*vector.ShapeFields:])
 }
 
-// finishNarrow finds the moments of sensors that need no rule, and reports whether
-// these are all. For the others it proposes one, as chooseInside does.
+// finishNarrow computes the moments of sensors that need no rule, and reports whether
+// that was all of them. For the others it stores the task that chooseInside proposes.
 func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
 	all = true
 	for i := range mean {
@@ -104,7 +106,7 @@ func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
 // choose decides by which rule each of the other sensors is integrated.
 func (s *workspace) choose(count int, lo, hi float64) {
 	clear(s.sizes[:])
-	var open [batch / vector.Lanes]bool // groups with one that is neither narrow nor Gaussian
+	var open [batch / vector.Lanes]bool // groups with a sensor that needs a Legendre rule
 	for i, task := range s.task[:count] {
 		if task == hermiteRules {
 			open[i/vector.Lanes] = true
@@ -134,7 +136,9 @@ func (s *workspace) choose(count int, lo, hi float64) {
 // shapes are those of a group.
 type shapes = [vector.Lanes * vector.ShapeFields]float64
 
-// chooseInside returns hermiteRules if the posterior is not one inside its range.
+// chooseInside chooses the task of a posterior well inside its range. For any other,
+// and where no Hermite rule is accurate enough, it returns hermiteRules, the number of
+// the first Legendre rule.
 func (s *workspace) chooseInside(i int, g *shapes) int8 {
 	lane := i % vector.Lanes
 	s.modes[i], s.mass[i] = g[vector.ShapeMode*vector.Lanes+lane], 1
@@ -165,7 +169,7 @@ func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
 	r := hermiteRules
 	for _, limit := range legendreLimits {
 		if steepness >= limit {
-			r++ // no branch: it would be guessed wrong
+			r++ // compiled without a branch, which would be predicted badly
 		}
 	}
 	middle, half := s.modes[i]+0.5*(left+right), 0.5*(right-left)
@@ -175,7 +179,7 @@ func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
 	return int8(r)
 }
 
-// integrate finds the moments of the sensors that choose has left, task by task.
+// integrate computes the moments of the sensors that have a rule, task by task.
 func (s *workspace) integrate(mean, variance []float64, lo, hi float64) {
 	var next [2 * rulesAtMost]uint8
 	for task := 1; task < len(next); task++ {
@@ -207,7 +211,8 @@ func (s *workspace) integrate(mean, variance []float64, lo, hi float64) {
 	}
 }
 
-// sortByCount sorts members, nearly always of one n, by insertion.
+// sortByCount sorts members by their n. Nearly always all have the same, so insertion
+// is fast.
 func (s *workspace) sortByCount(members []uint8) {
 	for at, i := range members {
 		for ; at > 0 && s.n[members[at-1]] > s.n[i]; at-- {
@@ -217,8 +222,8 @@ func (s *workspace) sortByCount(members []uint8) {
 	}
 }
 
-// integrateRule finds the moments of sensors of one rule, whose n is power unless
-// that is negative. The last group is filled up with copies of its last sensor.
+// integrateRule computes the moments of the sensors of one rule. All have n = power,
+// unless that is negative. The last group is filled with copies of its last sensor.
 func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance []float64, lo, hi float64) {
 	padded := padding(len(members))
 	for at := range padded {
@@ -226,8 +231,9 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 		shapes := s.group(i)[i%vector.Lanes:]
 		halfTau, left, right := 0.5*s.tau[i], shapes[vector.ShapeLeft*vector.Lanes], shapes[vector.ShapeRight*vector.Lanes]
 		if r < hermiteRules {
-			// The Gaussian takes all of the quadratic term, and the quadratic
-			// part of the logarithm, which the kernel does not know.
+			// The Gaussian of the Hermite rule stands for the whole quadratic part of the
+			// exponent. GainIntegrals still adds the quadratic part of the logarithm,
+			// which therefore is taken off here.
 			halfTau, right = -0.5*shapes[vector.ShapeCurvature*vector.Lanes], shapes[vector.ShapeWidth*vector.Lanes]
 			left = -right
 		}

@@ -19,12 +19,12 @@ type Factored struct {
 	LogMass float64   // log of the integral
 }
 
-// Turn is a place where a factor goes from flat to steep.
+// Turn is a place where a factor goes from flat to steep, within about Width.
 type Turn struct{ At, Width float64 }
 
 const (
 	factoredNodes = 20 // of a panel
-	factoredDepth = 42 // as for gain posteriors, see vector.Tail
+	factoredDepth = 42 // how far below its peak the log-density is cut: a little deeper than vector.Tail
 
 	// sharp is the width of a turn, relative to the range of integration, below
 	// which it needs panels of its own.
@@ -33,8 +33,8 @@ const (
 
 var factoredRule = newLineRule(factoredNodes, factoredDepth)
 
-// NewFactored integrates. logFactor returns log f and its derivative, ≤ 0;
-// turns are where f changes its course, and within what distance.
+// NewFactored computes nodes, weights and the integral. logFactor returns log f and its
+// derivative, which is ≤ 0; turns tells where f turns from flat to steep.
 func NewFactored(n, tau, b, lo, hi float64, logFactor func(s float64) (value, slope float64), turns []Turn) Factored {
 	base := min(max(GainMode(n, tau, b), lo), hi)
 	d := offsetDensity{n: n, tau: tau, mode: base}
@@ -52,7 +52,7 @@ func NewFactored(n, tau, b, lo, hi float64, logFactor func(s float64) (value, sl
 	left, right := cuts[0], cuts[2]
 	for _, t := range turns {
 		if t.Width > sharp*(right-left) {
-			continue // the nodes resolve it
+			continue // wide enough for the nodes as they are
 		}
 		for _, u := range [...]float64{-4, 0, 4} {
 			if u = t.At - base + u*t.Width; u > left && u < right {
@@ -77,7 +77,7 @@ func NewFactored(n, tau, b, lo, hi float64, logFactor func(s float64) (value, sl
 			total += w
 		}
 	}
-	if total == 0 { // steeper than double precision resolves: a point mass
+	if total == 0 { // so steep that in double precision it is a point mass
 		f.Offset, f.Weight, total = []float64{mode}, []float64{1}, math.SmallestNonzeroFloat64
 		f.LogMass = -factoredDepth
 	} else {
@@ -90,8 +90,9 @@ func NewFactored(n, tau, b, lo, hi float64, logFactor func(s float64) (value, sl
 	return f
 }
 
-// zeroOfSlope returns a point of [least, 0] where a concave function is within
-// a tenth of its maximum there; steps from 0 start at width.
+// zeroOfSlope returns a point of [least, 0] where a concave function is at most 0.1
+// below its maximum on that interval. It searches from 0, with steps that start at
+// width.
 func zeroOfSlope(f func(float64) (value, slope float64), least, width float64) float64 {
 	hi := 0.0
 	if _, s := f(hi); s >= 0 {
@@ -120,8 +121,9 @@ func zeroOfSlope(f func(float64) (value, slope float64), least, width float64) f
 	return lo
 }
 
-// fall goes from the mode of a concave function towards end until it is below
-// level: steps double, and the last one is bisected to a tenth of the way.
+// fall goes from the mode of a concave function towards end until the function is
+// below level, and returns that point, or end. Steps double, and the last one is
+// bisected to a tenth of the distance.
 func fall(f func(float64) (value, slope float64), mode, end, level, step float64) float64 {
 	beyond := func(u float64) bool { return (u-end)*step >= 0 }
 	inside, outside := mode, mode+step

@@ -1,5 +1,6 @@
-// Package quadrature integrates the one-dimensional densities of the gain
-// channel to double precision, whatever their width.
+// Package quadrature integrates one-dimensional densities, first of all the posterior
+// of a gain, to double precision whatever their width: it knows their formulas, and
+// nothing of priors, channels and iterations.
 package quadrature
 
 import (
@@ -8,8 +9,8 @@ import (
 	"github.com/calamp/calamp/internal/vector"
 )
 
-// smallStep is the relative offset u/s* below which log1p(v)-v is summed as a
-// power series: exact to 1e-19 with the terms below, and faster.
+// smallStep is the relative offset v = u/s* below which log1p(v)-v is computed as a
+// power series. With the terms used below that is faster, and exact to 1e-19.
 const smallStep = 1.0 / 128
 
 // GainMoments returns the log-normaliser, the mean and the centred variance of
@@ -31,7 +32,7 @@ func GainMoments(n, tau, b, lo, hi float64) (logNorm, mean, variance float64) {
 	return l[0], m[0], v[0]
 }
 
-// GainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0.
+// GainMode is where n log s - τs²/2 + Bs has its maximum over all s > 0.
 func GainMode(n, tau, b float64) float64 { return vector.GainMode(n, tau, b) }
 
 // offsetDensity is the log-density relative to its value at the (clipped) mode,
@@ -65,8 +66,8 @@ func log1pCubic(v float64) float64 {
 	return math.Log1p(v) - v + 0.5*v*v
 }
 
-// clamp is min(max(v, lo), hi) without their care for NaN and signed zeros, which
-// takes longer than the rest.
+// clamp is min(max(v, lo), hi) for numbers that are not NaN. The built-in functions
+// also treat NaN and signed zeros correctly, which takes longer than all the rest.
 func clamp(v, lo, hi float64) float64 {
 	if v < lo {
 		return lo

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Values of 25 digits, computed with 80 to 120.
+// Reference values of 25 digits, computed with 80 to 120 digits.
 var truncatedNormals = []struct {
 	u                       float64
 	logMass, mean, variance string

@@ -20,12 +20,13 @@ type Result struct {
 }
 
 // Integrator integrates vectors over an interval by Gauss–Legendre rules on
-// panels, bisecting where the rule has not converged. The error of a panel is
-// told from the decay of the integrand's Legendre coefficients, which the nodes
-// give for free: when coefficient k falls like r^-k, a rule of n nodes (exact
-// to degree 2n-1) errs by r^-2n, the square of the last coefficient it sees. For
-// entire integrands, as ours are, coefficients fall ever faster; (10 c)^5/2 is
-// still safe by two digits on all averages tried.
+// panels, and bisects panels where the rule has not converged. The error of a panel
+// is estimated from the integrand's Legendre coefficients, which the values at the
+// nodes give at no cost. When coefficient k decreases like r^-k, a rule of n nodes
+// (exact to degree 2n-1) has an error of r^-2n, the square of the last coefficient c
+// that it sees. Our integrands are entire functions, whose coefficients decrease ever
+// faster. The estimate is (10c)^(5/2), which was too large by at least two digits on
+// all averages tried.
 type Integrator struct {
 	// Tol is the error allowed in a component relative to its integral (or to
 	// Floor, where that is larger).
@@ -77,12 +78,12 @@ func legendrePolynomial(n int, x float64) float64 {
 type panel struct {
 	lo, hi float64
 	depth  int
-	own    Vec // error of the rule, without that of the integrand
+	own    Vec // error of the rule; Result.Err has that of the integrand as well
 	Result
 }
 
-// Integrate returns ∫ f over [cuts[0], cuts[last]]; cuts, increasing, are the
-// first panels' ends. f returns the integrand and the error it is known to.
+// Integrate returns ∫ f over [cuts[0], cuts[last]]. The cuts, in increasing order, are
+// the ends of the first panels. f returns the integrand and its own error.
 func (q Integrator) Integrate(f func(x float64) (value, err Vec), cuts []float64) Result {
 	var buffer [48]panel
 	todo := buffer[:0]
@@ -115,8 +116,8 @@ func (q Integrator) Integrate(f func(x float64) (value, err Vec), cuts []float64
 	return total
 }
 
-// accepts tells whether the error of the panel's rule (that of f is not its
-// fault) is within its share of what is allowed.
+// accepts reports whether the error of the panel's rule is within its share of the
+// tolerance. The error of f is not looked at, since bisection would not reduce it.
 func (q Integrator) accepts(total *Result, p *panel, count float64) bool {
 	for k, e := range p.own {
 		if e == 0 {
@@ -174,8 +175,8 @@ func (r *Result) subtract(o Result) {
 // Layer is a place where an integrand changes over the given width.
 type Layer struct{ Edge, Width float64 }
 
-// layerMarks are the panels' ends around a layer, in its widths: it is over
-// beyond nine of them.
+// layerMarks are the ends of panels around a layer, in units of its width. Nine
+// widths away a Gaussian layer has fallen to 3e-18.
 var layerMarks = [...]float64{-9, -4, 0, 4, 9}
 
 // Grade writes to cuts the ends of panels of [lo, hi] that resolve the layers,
@@ -195,8 +196,9 @@ func Grade(cuts []float64, lo, hi float64, layers ...Layer) []float64 {
 	return Panels(lo, hi, narrow/3, cuts[1:])
 }
 
-// Panels returns the ends of panels of [lo, hi]: its ends and the marks inside,
-// less those closer than gap to another. It reorders and may reuse marks.
+// Panels returns the ends of panels of [lo, hi]: lo, hi, and the marks between them,
+// without those that are closer than gap to another one. It sorts marks, and may
+// reuse their memory.
 func Panels(lo, hi, gap float64, marks []float64) []float64 {
 	slices.Sort(marks)
 	cuts := make([]float64, 1, len(marks)+2)

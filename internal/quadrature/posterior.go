@@ -10,10 +10,10 @@ import (
 //
 //	q(s) ∝ s^n exp(-τ(s-t)²/2)   on [lo, hi], 0 < lo ≤ hi,
 //
-// the posterior of a calibration variable whose most likely value, were the
-// power absent, is t = B/τ. Positions are offsets from t, which keeps their
-// digits when the posterior is 1e-8 wide; the averages below are sums of
-// positive terms, so that 1-τVar can be formed without subtracting.
+// the posterior of a calibration variable; without the power s^n its maximum would be
+// at t = B/τ. Positions are offsets from t, which keeps their digits when the
+// posterior is 1e-8 wide. The averages below are sums of positive terms, so that
+// 1-τVar can be computed from them without a subtraction.
 type GainPosterior struct {
 	LogMass   float64 // log ∫ s^n exp(-τ(s-t)²/2) ds
 	Mean      float64 // ŝ
@@ -35,8 +35,8 @@ const (
 	Fast                 // 1e-10 relative, two thirds of the time
 )
 
-// lineRule is a Gauss–Legendre rule on [-1, 1] with the depth of density at
-// which an integral is cut before the rule is applied.
+// lineRule is a Gauss–Legendre rule on [-1, 1]. Before it is applied, the integral is
+// cut where the log-density is depth below its maximum.
 type lineRule struct {
 	x, w  []float64
 	depth float64
@@ -68,8 +68,8 @@ func newHermiteRule(n int) hermiteRule {
 	return r
 }
 
-// NewGainPosterior integrates the density. τ ≥ 0; t may lie anywhere, and at
-// τ = 0 means nothing.
+// NewGainPosterior integrates the density, for τ ≥ 0 and any t; at τ = 0 t has no
+// effect.
 func NewGainPosterior(n, tau, t, lo, hi float64, acc Accuracy) GainPosterior {
 	if hi <= lo {
 		x := lo - t
@@ -99,7 +99,7 @@ func NewGainPosterior(n, tau, t, lo, hi float64, acc Accuracy) GainPosterior {
 		right := descent(d.slope, tau+n/(hi*hi), rule.depth, hi-mode)
 		g = d.moments(rule, left, right)
 		mass := math.Exp(g.LogMass)
-		// Where the integral was cut short of an end, the density there is nil.
+		// At an end that the integral does not reach, the density counts as zero.
 		if -left >= mode-lo {
 			g.AtLo = math.Exp(d.at(lo-mode)) / mass
 		}
@@ -107,14 +107,15 @@ func NewGainPosterior(n, tau, t, lo, hi float64, acc Accuracy) GainPosterior {
 			g.AtHi = math.Exp(d.at(hi-mode)) / mass
 		}
 	}
-	// So far relative to the mode.
+	// Up to here LogMass and Offset were relative to the mode.
 	g.LogMass += peak
 	g.Offset += offset
 	return g
 }
 
-// gainModeOffset is the maximum of n log s - τ(s-t)²/2 on [lo, hi], and its
-// offset from t. Inside, n/s = τ(s-t) gives the offset without a subtraction.
+// gainModeOffset is the maximum of n log s - τ(s-t)²/2 on [lo, hi], its offset from t,
+// and whether it is inside the range. There n/s = τ(s-t), which gives the offset
+// without a subtraction.
 func gainModeOffset(n, tau, t, lo, hi float64) (mode, offset float64, inside bool) {
 	mode = GainMode(n, tau, tau*t)
 	switch {
@@ -126,9 +127,9 @@ func gainModeOffset(n, tau, t, lo, hi float64) (mode, offset float64, inside boo
 	return mode, n / (tau * mode), true
 }
 
-// descent bounds from above, and by limit, the distance over which a concave
-// function of the given slope (towards the distance) and least curvature falls
-// by depth: the positive root of slope·u - curvature·u²/2 = -depth.
+// descent is an upper bound, but at most limit, of the distance in which a concave
+// function falls by depth: the positive root of slope·u - curvature·u²/2 = -depth. slope
+// is the function's, in the direction of u, and its curvature is at least the one given.
 func descent(slope, curvature, depth, limit float64) float64 {
 	root := math.Hypot(slope, math.Sqrt(2*depth*curvature))
 	if slope < 0 {

@@ -4,8 +4,8 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// Best returns the best instruction set that this build and machine have, proven or
-// not.
+// Best returns the best instruction set that this build and machine have, also when it
+// is not proven.
 func Best() Level {
 	x := &cpu.X86
 	switch {

@@ -1,7 +1,7 @@
-// Package simd decides in which instruction set the inner loops run that are
-// written for several: those over W (package kernel) and those over sensors and
-// entries (package vector). Its folder gen holds the generator of their assembly,
-// a module of its own.
+// Package simd chooses the instruction set for inner loops: it knows processors, and
+// nothing of what the loops compute. The loops that exist in several instruction sets are
+// those over W (package kernel) and those over sensors and entries (package vector). The
+// folder gen holds the generator of their assembly, a module of its own.
 package simd
 
 import (
@@ -29,9 +29,9 @@ func (l Level) String() string { return levelNames[l] }
 // "go", "avx2" or "avx512".
 const Variable = "CALAMP_KERNEL"
 
-// proven is the best instruction set that is used without being asked for. The
-// AVX-512 kernels assemble and pass vet, but no machine that has it has run
-// their tests yet: go test ./internal/kernel ./operator there, then raise this.
+// proven is the best instruction set that is used unless another one is asked for. The
+// AVX-512 kernels assemble and pass vet, but their tests have not been run on a machine
+// that has it. Once go test ./internal/kernel ./operator passes on one, raise this.
 const proven = AVX2
 
 var active, activeErr = choose(os.Getenv(Variable), Best())

@@ -2,8 +2,9 @@
 
 package vector
 
-// What an instruction set other than plain Go offers in this build. Calls are
-// direct, so that arguments may stay on the stack.
+// The functions that there are in assembly, for instruction sets other than plain Go.
+// They are called directly, not through variables, so that arguments can stay on the
+// stack.
 
 func logarithms(v []float64) { logAVX2(v) }
 

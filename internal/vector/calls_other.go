@@ -2,7 +2,7 @@
 
 package vector
 
-// With plain Go the only choice, these are never called.
+// This build has plain Go only, and these functions are never called.
 
 const noVectors = "calamp: no vector functions in this build"
 

@@ -8,13 +8,13 @@ import (
 
 // Layout of a group of [GainShapes]: for every field its Lanes values.
 const (
-	ShapeMode      = iota // within the range
-	ShapeSlope            // of the log-density there
+	ShapeMode      = iota // the density's maximum on the range
+	ShapeSlope            // of the log-density at the mode; 0 inside the range, up to rounding
 	ShapeInverse          // 1/mode
 	ShapeCurvature        // n/mode², the logarithm's part of the curvature
-	ShapeWidth            // standard deviation of the Gaussian that touches at the mode
+	ShapeWidth            // standard deviation of the Gaussian with the same curvature at the mode
 	ShapeSkew             // n (width/mode)³
-	ShapeRoom             // from the mode to the nearer end of the range
+	ShapeRoom             // distance from the mode to the nearer end of the range
 
 	// Moments of a narrow posterior by the series in ShapeWidth/ShapeMode: its
 	// mass relative to the density at the mode, its mean as an offset from
@@ -23,20 +23,21 @@ const (
 	ShapeSeriesMean
 	ShapeSeriesVariance
 
-	// What follows is the business of [GainEnds].
-	ShapeLeft      // ends of what must be integrated, as offsets
-	ShapeRight     // from the mode
+	// The following are written by [GainEnds] only.
+	ShapeLeft      // ends of the interval to be integrated,
+	ShapeRight     // as offsets from the mode
 	ShapeSteepness // larger slope at these ends, times half their distance
 	ShapeFields
 )
 
-// Tail is the depth below the mode's log-density at which integrals are cut.
-// The density is log-concave, so at worst it decays exponentially and what lies
-// outside carries a fraction Tail² e^-Tail ≈ 1e-13 of the variance.
+// Tail is how far below its maximum the log-density may fall before an integral is
+// cut. The density is log-concave: at worst it decays exponentially, and what lies
+// beyond the cut has a fraction Tail² e^-Tail ≈ 1e-13 of the variance.
 const Tail = 37
 
-// GainShapes finds where on [lo, hi] the densities s^n e^{-τs²/2+Bs} are, for a
-// multiple of Lanes sensors. [GainEnds] adds the rest where it is needed.
+// GainShapes finds place and width of the densities s^n e^{-τs²/2+Bs} on [lo, hi], and
+// the moments of narrow ones, for a number of sensors that is a multiple of Lanes.
+// [GainEnds] adds what must be integrated of the others.
 func GainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	n, b, out = n[:len(tau)], b[:len(tau)], out[:len(tau)*ShapeFields]
 	if active != simd.Go {
@@ -70,8 +71,8 @@ func plainGainShape(n, tau, b, lo, hi float64, out []float64) {
 //
 //	exp(-z²/2 + e z + s (z³/3 - t z⁴/4 + t² z⁵/5 - t³ z⁶/6 + …)),
 //
-// a posterior far from the ends of its range, for small s = n t³ and t: e is
-// what rounding the mode left of the slope.
+// a posterior far from the ends of its range, for small t and s = n t³. e is the slope
+// at the mode, which is not quite zero since the mode is rounded.
 func gainSeries(e, t, s float64) (mass, mean, variance float64) {
 	mass = math.Sqrt(2*math.Pi) * (1 + 0.5*e*e + s*(e+5.0/6*s) - s*t*(0.75+2.5*t*t))
 	mean = e + s*(1+3*t*t)
@@ -79,8 +80,8 @@ func gainSeries(e, t, s float64) (mass, mean, variance float64) {
 	return mass, mean, variance
 }
 
-// GainEnds adds to the shapes of one group of Lanes sensors what of them must be
-// integrated.
+// GainEnds adds the intervals to be integrated to the shapes of one group of Lanes
+// sensors.
 func GainEnds(n, tau, b []float64, lo, hi float64, out []float64) {
 	n, tau, b, out = n[:Lanes], tau[:Lanes], b[:Lanes], out[:Lanes*ShapeFields]
 	if active != simd.Go {
@@ -104,7 +105,8 @@ func plainGainEnds(tau, lo, hi float64, out []float64) {
 	out[ShapeSteepness*Lanes] = 0.5 * (right - left) * max(d.steepness(left), d.steepness(right))
 }
 
-// tooLarge reports whether squares are out of range in the vector versions.
+// tooLarge reports whether a product of squares could overflow in the vector versions,
+// which do not scale their numbers.
 func tooLarge(n, tau, b float64) bool {
 	return !(math.Abs(b) < 1e120 && tau < 1e120 && n < 1e120)
 }
@@ -122,8 +124,8 @@ func GainMode(n, tau, b float64) float64 {
 	return n / (0.5 * (root - b))
 }
 
-// gainSlope is n/s - τs + B, its terms summed exactly: near an interior mode
-// they cancel, and what is left still shifts the mean when τ is large.
+// gainSlope is n/s - τs + B, with the terms summed without rounding errors: near a mode
+// inside the range they cancel, and the small rest shifts the mean when τ is large.
 func gainSlope(n, tau, b, s float64) float64 {
 	p := tau * s
 	pErr := math.FMA(tau, s, -p)
@@ -145,12 +147,13 @@ func twoSum(a, b float64) (sum, err float64) {
 // slope·u - τu²/2 + n (log1p(u/mode) - u/mode).
 type gainDensity struct{ tau, slope, inverse, curvature float64 }
 
-// reach returns how far from the mode, towards side ±1 and at most limit, the
-// density stays above e^-Tail of its peak, or a little farther: there the
-// logarithm's part is bounded by a parabola, and the quadratic is solved.
-// Towards 0 that parabola is the logarithm's own at the mode. Away from 0,
-// log1p(v)-v ≤ -v²/(2+4v/3), whose denominator is largest at the end of what is
-// looked at; so the first bound gives a closer one.
+// reach returns a distance from the mode, towards side ±1 and at most limit, beyond
+// which the density is below e^-Tail of its peak; it may be a little too large. It
+// bounds the logarithm's part of the exponent from above by a parabola, and solves the
+// quadratic equation. Towards 0 that parabola has the logarithm's curvature at the
+// mode. Away from 0, log1p(v)-v ≤ -v²/(2+4v/3), and the denominator is largest at the
+// far end: so a first distance gives a better parabola, and with it a second, smaller
+// distance.
 func (d *gainDensity) reach(limit, side float64) float64 {
 	if side < 0 {
 		return min(limit, parabolaReach(-d.slope, d.tau+d.curvature))
@@ -162,7 +165,7 @@ func (d *gainDensity) reach(limit, side float64) float64 {
 	return u
 }
 
-// parabolaReach is where slope·u - curvature·u²/2 has fallen to -Tail.
+// parabolaReach is the u at which slope·u - curvature·u²/2 has fallen to -Tail.
 func parabolaReach(slope, curvature float64) float64 {
 	if slope >= 0 && curvature == 0 {
 		return math.Inf(1)

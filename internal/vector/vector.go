@@ -1,9 +1,8 @@
-// Package vector evaluates what an iteration needs of every sensor and of every
-// entry, four at a time: logarithms and exponentials, where the posterior of a gain
-// lies and its integrals, and the posterior of a Gauss–Bernoulli entry. There is
-// generated assembly for AVX2 with FMA, and the same in plain Go for other machines,
-// for the noasm build tag, and as what the assembly is tested against. It knows the
-// formulas, and nothing of priors, channels and matrices.
+// Package vector computes functions of one sensor or entry for four of them at a time:
+// it knows formulas, and nothing of priors, channels and matrices. There are logarithms
+// and exponentials, place and integrals of the posterior of a gain, and the posterior of
+// a Gauss–Bernoulli entry; in generated assembly for AVX2 with FMA, and in plain Go for
+// other machines, for the noasm build tag, and to test the assembly against.
 package vector
 
 //go:generate sh -c "cd ../simd/gen && go run . -out ../../vector/functions_amd64.s -stubs ../../vector/functions_amd64.go -pkg vector"
@@ -45,9 +44,9 @@ const (
 // and finds the mean and variance of x under it, for groups of Lanes sensors.
 // The number of nodes is a multiple of four. The parameters of a group are
 // d[g*GainFields*Lanes:], its results out[g*GainResults*Lanes:]; scratch has
-// 2*Lanes values a node. The exponent is
-// good to a few units in its last place, and so is its exponential. A sensor's
-// result does not depend on its company.
+// 2*Lanes values a node. The exponent is good to a few units in its last place, and so
+// is its exponential. A sensor's result does not depend on the other sensors of its
+// group.
 func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	if active == simd.Go {
 		plainGainIntegrals(x, w, groups, d, scratch, out)
@@ -56,16 +55,17 @@ func GainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	gainIntegrals(x, w[:len(x)], groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
 }
 
-// MostPower is the largest n that [GainPowers] takes: with more, the rounding
-// of 1 + u/mode would be seen in the results.
+// MostPower is the largest n that [GainPowers] takes: with a larger one the rounding
+// error of 1 + u/mode, to the power n, would show in the results.
 const MostPower = 64
 
-// MostRatio is the largest ratio of the ends of the range that [GainPowers]
-// takes: its factors must not leave the range of float64.
+// MostRatio is the largest ratio of the ends of the range that [GainPowers] takes: to
+// the power MostPower it is still within the range of float64.
 const MostRatio = 1e4
 
-// GainPowers is [GainIntegrals] where n is the same small whole number for all
-// sensors. What is in the place of GainSlope is the slope minus n/mode.
+// GainPowers is [GainIntegrals] for sensors that all have the same small whole number
+// n; it multiplies where that takes logarithms. In the place of GainSlope it expects
+// the slope minus n/mode.
 func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
 	if active == simd.Go {
 		plainGainPowers(x, w, n, groups, d, scratch, out)
@@ -74,7 +74,7 @@ func GainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
 	gainPowers(x, w[:len(x)], n, groups, d[:groups*GainFields*Lanes], scratch[:2*len(x)*Lanes], out[:groups*GainResults*Lanes])
 }
 
-// plainGainPowers takes the logarithm all the same.
+// plainGainPowers is the version in plain Go, which takes logarithms nevertheless.
 func plainGainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
 	for at := range groups * Lanes {
 		p := gainParameters(d, at)
@@ -91,7 +91,7 @@ func plainGainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	}
 }
 
-// gainParameters returns those of one sensor.
+// gainParameters returns the parameters of one sensor.
 func gainParameters(d []float64, at int) (p [GainFields]float64) {
 	for i := range p {
 		p[i] = d[(at/Lanes*GainFields+i)*Lanes+at%Lanes]
@@ -163,9 +163,8 @@ func Exp(v []float64) {
 // zero or, with logarithmic odds logOdds, drawn from N(signalMean, signalVar),
 // seen through the fields N(λ, Σ); Σ may be +Inf.
 //
-// With the slab's posterior mean m and variance u, and its probability π, the
-// mean is π m and the variance π u + π(1-π) m² (no difference of second
-// moments: it would cancel).
+// With the slab's posterior mean m and variance u, and its probability π, the mean is
+// π m and the variance π u + π(1-π) m². (A difference of second moments would cancel.)
 func GaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64) {
 	if active == simd.Go {
 		plainGaussBernoulli(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
@@ -200,8 +199,8 @@ func plainGaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signa
 
 // Slab returns the posterior mean and variance of an entry drawn from
 // N(signalMean, signalVar) and seen through the field N(λ, Σ), and
-// log N(λ; signalMean, signalVar+Σ) - log N(λ; 0, Σ), what the field adds to
-// the log-odds of its not being zero. Everything is finite at Σ = +Inf.
+// log N(λ; signalMean, signalVar+Σ) - log N(λ; 0, Σ), which the field adds to the
+// log-odds that an entry is not zero. Everything is finite at Σ = +Inf.
 func Slab(lambda, sigma, signalMean, signalVar float64) (mean, variance, logRatio float64) {
 	ratio := signalVar / sigma
 	if ratio > 1 { // Σ below the prior's variance: divide by the larger one
@@ -212,8 +211,8 @@ func Slab(lambda, sigma, signalMean, signalVar float64) (mean, variance, logRati
 		variance = signalVar / (1 + ratio)
 		mean = (float64(lambda*ratio) + signalMean) / (1 + ratio)
 	}
-	// λ²/Σ - (λ-x̄)²/(v+Σ) over a common denominator, so that the two squares,
-	// nearly equal for small v, are never subtracted.
+	// λ²/Σ - (λ-x̄)²/(v+Σ) over a common denominator: for small v the two terms are
+	// nearly equal, and must not be subtracted.
 	quadratic := (float64(lambda*lambda*ratio) + float64(2*lambda*signalMean) - float64(signalMean*signalMean)) / (signalVar + sigma)
 	return mean, variance, 0.5 * (quadratic - math.Log1p(ratio))
 }

@@ -9,19 +9,19 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Functions of four float64 lanes in AVX2, which serve AVX-512 machines too:
-// with the kernels as fast as memory, they are no longer what costs.
+// Functions of four float64 lanes in AVX2. Machines with AVX-512 use them as well:
+// there the time goes into the loops over W, and these functions take little of it.
 
-// expSeries is (e^r-1)/r on |r| ≤ ½ log 2, relative error 1e-17: interpolation
-// at Chebyshev's points.
+// expSeries is a polynomial for (e^r-1)/r on |r| ≤ ½ log 2, by interpolation at
+// Chebyshev's points. Its relative error is 1e-17.
 var expSeries = []float64{1.0, 0.5000000000000006, 0.1666666666666667, 0.04166666666657239, 0.008333333333326084, 0.0013888888932751, 0.0001984126987500228, 2.4801504014426906e-05, 2.755725517000089e-06, 2.7626495546432196e-07, 2.5105312729622103e-08}
 
-// atanhSeries is (atanh(s)/s - 1)/s² in s² on √½ ≤ (1+s)/(1-s) ≤ √2, relative
-// error 5e-16; it is multiplied by s², at most 0.03.
+// atanhSeries is a polynomial in s² for (atanh(s)/s - 1)/s² on √½ ≤ (1+s)/(1-s) ≤ √2.
+// Its relative error is 5e-16; it is multiplied by s², which is at most 0.03.
 var atanhSeries = []float64{0.3333333333333335, 0.19999999999949444, 0.14285714313126918, 0.11111105544689748, 0.09091446216268435, 0.07665805861027504, 0.07308903576708663}
 
-// magic added to a number of moderate size leaves its nearest integer in the
-// low bits; logMagic and exponentOffset turn an exponent into a float64.
+// magic, when added to a number of moderate size, leaves the nearest integer in the low
+// bits of the sum. logMagic and exponentOffset turn a binary exponent into a float64.
 const (
 	magic          = 1.5 * (1 << 52)
 	exponentOffset = 1024
@@ -44,8 +44,9 @@ func bits(b uint64) Mem {
 
 func value(v float64) Mem { return bits(math.Float64bits(v)) }
 
-// polynomial returns the polynomial with these coefficients, lowest first, in
-// x, by Estrin's scheme: these functions wait for results, not for units.
+// polynomial returns the polynomial with these coefficients, lowest first, in x. It uses
+// Estrin's scheme, whose operations depend less on each other than Horner's: the time of
+// these functions is that of waiting for earlier results.
 func polynomial(c []float64, x Register) Register {
 	terms := make([]Register, 0, len(c))
 	for i := 0; i < len(c); i += 2 {
@@ -74,9 +75,10 @@ func polynomial(c []float64, x Register) Register {
 	return terms[0]
 }
 
-// exp replaces every x by e^x, relative error below 3e-16; below -708 it is
-// e^-708. One alone waits for results, so its polynomial is by Estrin's scheme;
-// several go in step, by Horner's, which has fewer operations.
+// exp replaces every x by e^x, with a relative error below 3e-16; below -708 it is
+// e^-708. For a single x the polynomial is evaluated by Estrin's scheme, see polynomial.
+// Several x are treated in turn, one operation at a time, so that none has to wait, by
+// Horner's scheme, which has fewer operations.
 func exp(x ...Register) {
 	k, r := make([]Register, len(x)), make([]Register, len(x))
 	for i, x := range x {
@@ -158,8 +160,8 @@ func log1pTail(v Register) Register {
 	return p
 }
 
-// log1p returns log(1+v), and that minus v, to full relative precision for
-// v > -1. What 1+v loses of v is put back.
+// log1p returns log(1+v), and that minus v, to full relative precision for v > -1. The
+// rounding error of 1+v is corrected for.
 func log1p(v Register, minusV bool) Register {
 	one, a, lost, scale := YMM(), YMM(), YMM(), YMM()
 	VMOVUPD(value(1), one)
@@ -227,7 +229,7 @@ func exponentials() {
 	RET()
 }
 
-// Layout of what gainIntegrals is given and returns, in groups of four.
+// Layout of the parameters and results of gainIntegrals, in groups of four.
 const (
 	gainFields  = 6 // slope, τ/2, n, 1/mode, middle, half-width
 	gainResults = 3
@@ -263,9 +265,9 @@ func gainIntegrals() {
 	})
 }
 
-// gainPowers is gainIntegrals where all sensors have one small whole n: a power
-// takes a tenth of the operations of a logarithm. Four nodes at a time, so that
-// the loop over the bits of n is walked less often.
+// gainPowers is gainIntegrals for sensors that all have the same small whole number n: a
+// power takes a tenth of the operations of a logarithm. It treats four nodes at a time,
+// so that it goes less often through the loop over the bits of n.
 func gainPowers() {
 	TEXT("gainPowersAVX2", NOSPLIT, "func(x, w []float64, n, groups int, d, scratch, out []float64)")
 	Pragma("noescape")
@@ -324,8 +326,8 @@ type gainGroup struct{ nodes, d, scratch, out Register }
 
 func (g gainGroup) field(i int) Mem { return Mem{Base: g.d, Disp: 32 * i} }
 
-// gainGroups writes the body of a function that integrates groups, after what
-// finds the exponents and factors of one.
+// gainGroups writes the body of a function that integrates groups. exponents writes the
+// part that computes the exponents and factors of one group.
 func gainGroups(exponents func(gainGroup)) {
 	groups := number("groups")
 	g := gainGroup{nodes: Load(Param("x").Len(), GP64()), d: base("d"), scratch: base("scratch"), out: base("out")}
@@ -410,10 +412,11 @@ func (g gainGroup) spread(sum, first Register) {
 	VMOVUPD(second[0], Mem{Base: g.out, Disp: 64})
 }
 
-// gaussBernoulli is the denoiser; see the Go version for the formulas. Four
-// groups of four entries at a time, in two steps: what comes before the last
-// exponential for one after the other, the rest for all together. One long chain of
-// operations for each would leave the units waiting.
+// gaussBernoulli is the denoiser; see the Go version for the formulas. It treats four
+// groups of four entries at a time, in two steps: first everything before the last
+// exponential, for one group after the other, and then the rest for all four together.
+// In one long chain of operations for each group, every operation would have to wait for
+// the one before.
 func gaussBernoulli() {
 	TEXT("gaussBernoulliAVX2", NOSPLIT, "func(mean, variance, lambda, sigma []float64, logOdds, signalMean, signalVar float64)")
 	Pragma("noescape")
@@ -436,8 +439,8 @@ func gaussBernoulli() {
 			ratio := YMM() // v/Σ
 			VDIVPD(s, power, ratio)
 			VMINPD(value(1e300), ratio, ratio)
-			// t is the smaller of v and Σ divided by the larger; the larger one's
-			// inverse takes no further division, and scale is 1/(1+t).
+			// t is the smaller of v and Σ divided by the larger, and scale is 1/(1+t). The
+			// inverse of the larger one follows without a further division.
 			big, low, t, larger := YMM(), YMM(), YMM(), YMM()
 			VCMPPD(U8(0x1e), s, power, big) // v > Σ
 			VMINPD(s, power, low)
@@ -509,7 +512,7 @@ func gaussBernoulli() {
 	RET()
 }
 
-// Layout of what gainShapes returns, in groups of four; as in package kernel.
+// Layout of the results of gainShapes, in groups of four, as in package vector.
 const (
 	shapeMode = iota
 	shapeSlope
@@ -527,10 +530,10 @@ const (
 	shapeFields
 )
 
-// tail is that of package kernel.
+// tail is vector.Tail.
 const tail = 37
 
-// gainShapes finds where four gain posteriors are; see the Go version.
+// gainShapes finds place and width of four gain posteriors; see the Go version.
 func gainShapes() {
 	TEXT("gainShapesAVX2", NOSPLIT, "func(n, tau, b []float64, lo, hi float64, out []float64)")
 	Pragma("noescape")
@@ -718,12 +721,12 @@ func gainMode(n, tau, b Mem) Register {
 	return top
 }
 
-// gainSlope returns n/s - τs + B, its terms summed exactly.
+// gainSlope returns n/s - τs + B, with the terms summed without rounding errors.
 func gainSlope(n, tau, b Mem, s, inverse Register) Register {
 	product, lost, ratio, rest := YMM(), YMM(), YMM(), YMM()
 	VMULPD(tau, s, product)
 	VMOVUPD(product, lost)
-	VFMSUB231PD(tau, s, lost) // τs - product, what rounding took
+	VFMSUB231PD(tau, s, lost) // τs - product, the rounding error
 	VMULPD(n, inverse, ratio)
 	VMOVUPD(n, rest)
 	VFNMADD231PD(ratio, s, rest)
@@ -737,7 +740,7 @@ func gainSlope(n, tau, b Mem, s, inverse Register) Register {
 	return sum
 }
 
-// twoSum returns a+b and adds what rounding took to rest.
+// twoSum returns a+b, and adds its rounding error to rest.
 func twoSum(a, b, rest Register) Register {
 	sum, bb, t := YMM(), YMM(), YMM()
 	VADDPD(b, a, sum)
@@ -750,7 +753,7 @@ func twoSum(a, b, rest Register) Register {
 	return sum
 }
 
-// parabolaReach replaces curvature by where slope·u - curvature·u²/2 has fallen
+// parabolaReach replaces curvature by the u at which slope·u - curvature·u²/2 has fallen
 // to -tail.
 func parabolaReach(slope, curvature Register) {
 	root, top, bottom := YMM(), YMM(), YMM()

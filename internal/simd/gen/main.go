@@ -1,6 +1,5 @@
-// Command gen writes the assembly of one of the packages kernel and vector, which
-// -pkg names, with avo. It is a module of its own, so that avo is no dependency of
-// calamp:
+// Command gen writes the assembly of the package kernel or vector, whichever -pkg names,
+// with avo. It is a module of its own, so that calamp does not depend on avo:
 //
 //	go run . -out ../../kernel/kernels_amd64.s -stubs ../../kernel/kernels_amd64.go -pkg kernel
 package main
@@ -13,7 +12,7 @@ import (
 )
 
 func main() {
-	flag.Parse() // these flags are avo's
+	flag.Parse() // -out, -stubs and -pkg are defined by avo
 	ConstraintExpr("!noasm")
 	switch name := flag.Lookup("pkg").Value.String(); name {
 	case "kernel":
@@ -26,7 +25,7 @@ func main() {
 	Generate()
 }
 
-// loops are those over W.
+// loops writes the loops over W, for package kernel.
 func loops() {
 	for _, v := range []isa{{name: "AVX2", lanes: 4, group: 3}, {name: "AVX512", lanes: 8, group: 5}} {
 		for _, e := range []entry{{"F32", "float32", 4}, {"F64", "float64", 8}} {
@@ -46,7 +45,7 @@ func loops() {
 	read()
 }
 
-// functions are those of sensors and entries.
+// functions writes the functions of sensors and entries, for package vector.
 func functions() {
 	logarithms()
 	exponentials()

@@ -5,8 +5,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// read touches every cache line of w, as fast as a core can: what a sweep is
-// measured against.
+// read touches every cache line of w, as fast as a core can. Benchmarks compare the time
+// of a sweep with it.
 func read() {
 	TEXT("readAVX2", NOSPLIT, "func(w []float32) uint64")
 	Doc("readAVX2 combines the bits of w, whose length is cut to a multiple of 64.")

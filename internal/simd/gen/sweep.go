@@ -14,9 +14,9 @@ const (
 	blockCols = 16
 )
 
-// ahead is how far before its use the forward kernel asks for memory. The
-// hardware's own prefetcher stops at pages; without this a core draws half of
-// what it could.
+// ahead is how many bytes before their use the forward kernel asks for entries of W. The
+// hardware's own prefetcher stops at the end of a page; without this a core reads memory
+// at half the speed.
 const ahead = 8 << 10
 
 // isa is an instruction set: its float64 lanes, and how many signals the
@@ -87,7 +87,7 @@ func (k kernels) column(x Register, s, j int) Mem {
 	return Mem{Base: x, Disp: 8 * (s*blockCols + j*k.lanes)}
 }
 
-// function opens a kernel named from its parts.
+// function begins a kernel; its name is made from name, entry type and instruction set.
 func (k kernels) function(name, signature, doc string) {
 	full := name + k.entry.name + k.isa.name
 	TEXT(full, NOSPLIT, "func("+fmt.Sprintf(signature, k.goType)+")")
@@ -98,7 +98,7 @@ func base(name string) Register { return Load(Param(name).Base(), GP64()) }
 
 func number(name string) Register { return Load(Param(name), GP64()) }
 
-// strides loads a number of values as a number of bytes.
+// stride loads a parameter that counts values, and turns it into a number of bytes.
 func stride(name string, size int) Register {
 	r := number(name)
 	IMUL3Q(U32(uint32(size)), r, r)
@@ -115,7 +115,7 @@ func loop(name string, counter Register, body func()) {
 
 func add(r Register, bytes int) { ADDQ(U32(uint32(bytes)), r) }
 
-// fetch asks for count cache lines at p+disp.
+// fetch asks memory for count cache lines at p+disp.
 func fetch(p Register, disp, count int) {
 	for i := range count {
 		PREFETCHT0(Mem{Base: p, Disp: disp + 64*i})
@@ -165,7 +165,7 @@ func (k kernels) forward1(quadratic bool) {
 	}
 	w, blocks, x := base("w"), number("blocks"), base("x")
 	var c Register
-	sets := 2 // chains of additions enough to hide their latency
+	sets := 2 // independent sums, enough to hide the latency of additions
 	if quadratic {
 		c, sets = base("c"), 1
 	}
@@ -215,8 +215,8 @@ func (k kernels) forward1(quadratic bool) {
 	RET()
 }
 
-// backward1 is the backward half. It asks for half of the next panel, which
-// comes from memory while this one comes from cache.
+// backward1 is the backward half. This panel is in cache, so meanwhile it asks memory for
+// half of the next one.
 func (k kernels) backward1(quadratic bool) {
 	if quadratic {
 		k.function("backwardOne", "w []%s, blocks int, r, h, g, d []float64", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
@@ -285,8 +285,8 @@ func blockedName(name string, signals int, squares bool) string {
 	return fmt.Sprintf("%s%d", name, signals)
 }
 
-// dot is the forward half for several signals: a tile of blocks of several
-// panels, whose sums are added to z.
+// dot is the forward half for several signals, over a tile, some blocks of several
+// panels. The sums are added to z.
 func (k kernels) dot(signals int, squares bool) {
 	k.function(blockedName("dot", signals, squares), "w []%s, panels, panelStep, blocks int, x []float64, xStep int, z []float64, zStep int", "is dot for a fixed number of signals.")
 	w, panels, panelStep := base("w"), number("panels"), stride("panelStep", k.size)
@@ -294,7 +294,7 @@ func (k kernels) dot(signals int, squares bool) {
 	z, zStep := base("z"), stride("zStep", 8)
 	sets := 1
 	if signals == 1 {
-		sets = 2 // chains of additions enough to hide their latency
+		sets = 2 // independent sums, enough to hide the latency of additions
 	}
 	loop("panel", panels, func() {
 		acc := make([][]Register, sets*signals)
