@@ -46,7 +46,9 @@ func CalibrationOf(c Channel) Calibration {
 // readings, a distribution, and what becomes of it given statistics: the few
 // numbers a sensor to which a channel condenses its readings. [GainPrior] is one,
 // and a user's own channel can use it. Arguments named stats are the statistics of
-// one sensor, of length Width; of several, one after the other, where so said.
+// one sensor, of length Width; of several, one after the other, where so said. The
+// statistics of two lots of readings together are the sums of theirs, as those of
+// an exponential family are; a stream mixes and weighs them so.
 type Calibration interface {
 	// Validate reports a parameter that describes no distribution.
 	Validate() error

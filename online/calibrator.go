@@ -25,13 +25,18 @@ type Calibrator struct {
 	state State // changed by commit alone
 
 	learner *learner // nil when the model is known
+	bank    *bank    // nil when drifts are not followed
+	apart   *apart   // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
 	masked    []bool    // M, readings set aside because they do not fit
 	noise     float64   // noise variance that readings are judged by, as learned before
+	past      amp.Past  // what the sample inherits
 	retention float64   // what is left of the past, in (0, 1]
 	shortened int       // iteration at which the past was last tempered
+	tempering bool      // the past may be weakened, whatever the memory
+	change    *Change   // found in this sample
 	outcome   amp.Outcome
 	pastS     []float64 // M, mean of s given its past, at scale pastScale
 	pastSVar  []float64
@@ -41,6 +46,11 @@ type Calibrator struct {
 	sizes     []float64 // M, workspace
 	stats     []float64 // M×Width, workspace
 	none      []float64 // Width, statistics of nothing
+	means     []float64 // M, workspace
+	variances []float64
+	scene     []float64 // M, of the sample; see [Scene]
+	basis     []float64 // mostScenes×M, workspace
+	weight    float64   // for how much the sample counts
 	estimate  Estimate
 }
 
@@ -77,12 +87,18 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.sample = c.solver.State
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
+	if full.follows() {
+		c.bank = newBank(m, width)
+		c.state.Drift = newDrift(&c.state)
+	}
 	if learner != nil {
 		learner.attach(c)
 	}
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
+	c.means, c.variances = make([]float64, m), make([]float64, m)
+	c.scene, c.basis = make([]float64, m), make([]float64, mostScenes*m)
 	c.masked = make([]bool, m)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
@@ -136,13 +152,18 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if err := c.take(y); err != nil {
 		return nil, err
 	}
-	err := c.solve(ctx)
-	reject := c.judge()
-	if reject == Accepted {
-		if c.opt.Freeze {
-			reject = Frozen
-		} else {
-			c.commit()
+	reject, err := c.attempt(ctx)
+	switch {
+	case reject == Accepted && c.opt.Freeze:
+		reject = Frozen
+	case reject == Accepted:
+		c.commit()
+	case reject.contradicts() && c.forks():
+		c.report(reject)
+		c.estimate.setAside()
+		if reject, err = c.reconsider(ctx, reject); reject != Accepted {
+			c.estimate.Reject = reject
+			return &c.estimate, err
 		}
 	}
 	c.report(reject)
@@ -159,9 +180,19 @@ func (c *Calibrator) take(y []float64) error {
 		}
 	}
 	copy(c.y, y)
+	c.change = nil
+	c.begin()
+	return nil
+}
+
+// begin prepares for solving the sample from the present state.
+func (c *Calibrator) begin() {
 	clear(c.masked)
 	c.retention, c.shortened = c.state.Retention, 0
-	return nil
+	if c.apart != nil {
+		c.apart.active = false
+	}
+	c.inheritance()
 }
 
 // solve runs the iteration on the sample.
@@ -201,14 +232,14 @@ func (c *Calibrator) inherit() {
 			p.Y[mu] = math.NaN()
 		}
 	}
-	copy(p.Past.Stats, s.Stats)
+	copy(p.Past.Stats, c.past.Stats)
 	p.Calibration().Carry(p.Past.Stats, c.retention, 1)
 	for mu, flag := range s.Flag {
 		if flag != Healthy {
 			clear(p.Of(p.Past.Stats, mu)) // calibrated on the side: no part of the reconstruction
 		}
 	}
-	p.Past.Quadratic, p.Past.Volume = c.retention*s.Quadratic, c.retention*s.Volume
+	p.Past.Quadratic, p.Past.Volume = c.retention*c.past.Quadratic, c.retention*c.past.Volume
 }
 
 // uses reports whether sensor mu's reading takes part in the reconstruction.
@@ -267,29 +298,78 @@ func (c *Calibrator) unfinished() bool {
 func (c *Calibrator) commit() {
 	p, s := c.sample, &c.state
 	known, scale := p.Calibration(), c.solver.SweepScale
-	copy(c.stats, s.Stats)
+	copy(c.stats, c.past.Stats)
 	known.Carry(c.stats, c.retention, scale)
 	for mu, flag := range s.Flag {
 		if flag != Healthy {
 			clear(p.Of(c.stats, mu))
 		}
 	}
-	quadratic, volume := p.Sums(c.stats)
-	s.Quadratic = c.retention*scale*scale*s.Quadratic + quadratic
-	s.Volume = c.retention*s.Volume + volume
-	for mu, flag := range s.Flag {
-		own := p.Of(s.Stats, mu)
-		if flag == Healthy {
-			copy(own, p.Of(p.Stats, mu))
-			continue
-		}
-		known.Carry(own, c.retention, scale)
+	c.weight = 1
+	if c.opt.Commit == Sane {
+		c.weight = c.weigh()
 	}
+	quadratic, volume := p.Sums(c.stats)
+	quadratic *= c.weight
+	volume *= c.weight
+	for mu, flag := range s.Flag {
+		if flag == Healthy {
+			added, total := p.Of(c.stats, mu), p.Of(p.Stats, mu)
+			for j, past := range added {
+				added[j] = c.weight * (total[j] - past)
+			}
+		}
+	}
+	c.accumulate(scale, quadratic, volume)
 	s.Samples++
 	s.Model = c.learned()
+	s.Forks = nil
+	s.Alert.Left = max(0, s.Alert.Left-1)
+	if s.Drift != nil {
+		copy(c.bank.before, s.Flag)
+		c.follow(c.stats, scale, quadratic, volume)
+	}
 	if c.opt.Commit == Sane {
 		c.tuneMemory()
 		c.examineSensors()
+	}
+	if s.Drift != nil {
+		c.mix()
+	}
+}
+
+// accumulate adds the sample, whose part of the statistics is in c.stats, to the
+// sums of the past. Where gains have changed, sensors without a change keep all of their past
+// and the others none; what the past said of the scale is then taken to be
+// stationary where it is.
+func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
+	p, s, past := c.sample, &c.state, c.past
+	apart := c.apart != nil && c.apart.active
+	if apart {
+		past = c.apart.whole
+	}
+	for mu, flag := range s.Flag {
+		own := p.Of(s.Stats, mu)
+		switch {
+		case flag != Healthy:
+			p.Calibration().Carry(own, c.retention, scale)
+		case !apart && c.weight == 1:
+			copy(own, p.Of(p.Stats, mu))
+		default:
+			copy(own, p.Of(past.Stats, mu))
+			if c.changed(mu) {
+				clear(own)
+			}
+			p.Calibration().Carry(own, c.retention, scale)
+			for j, v := range p.Of(c.stats, mu) {
+				own[j] += v
+			}
+		}
+	}
+	s.Quadratic = c.retention*scale*scale*past.Quadratic + quadratic
+	s.Volume = c.retention*past.Volume + volume
+	if apart {
+		s.Quadratic = s.Volume + c.pulls(s.Stats)
 	}
 }
 

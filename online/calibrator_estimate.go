@@ -3,6 +3,7 @@ package online
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/amp"
@@ -29,7 +30,29 @@ type Estimate struct {
 	Scale     float64 // product of the sample's scale steps
 	Retention float64 // what was left of the past, 1 without forgetting
 
+	// Drift is the standard deviation of the relative step that gains make from one
+	// sample to the next, while they are found to drift; 0 while they stay, and where
+	// that is not looked for.
+	Drift float64
+
+	// Change is what was found to have changed some samples ago, when the stream goes
+	// on with it from this sample; nil otherwise.
+	Change *Change
+
 	calibrator *Calibrator
+	aside      *aside // of a sample from which the calibrator has gone on
+}
+
+// aside is what an estimate would compute on call.
+type aside struct {
+	scaleSD float64
+	reason  string
+}
+
+// setAside makes the estimate independent of the calibrator.
+func (e *Estimate) setAside() {
+	reason, sd := e.Reason(), e.ScaleSD()
+	e.X, e.XVar, e.aside = slices.Clone(e.X), slices.Clone(e.XVar), &aside{sd, reason}
 }
 
 // Residual is the standardised residual of one sensor; see [Sanity].
@@ -50,6 +73,9 @@ const (
 	Frozen              // sane, but learning is off
 	Interrupted         // the context was cancelled
 )
+
+// contradicts reports whether the sample contradicts what was learned.
+func (r Reject) contradicts() bool { return r == Diverged || r == NotConverged || r == Unexplained }
 
 // String is the code as written in JSON; empty for Accepted.
 func (r Reject) String() string {
@@ -79,6 +105,8 @@ const worstSensors = 5
 // report fills the estimate.
 func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
+	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
+	est.Drift, est.Change = c.state.drift(), c.change
 	est.Status = statusOf(c.outcome)
 	est.Iterations = c.solver.Iterations
 	est.Scale = c.solver.Scale
@@ -137,6 +165,9 @@ func statusOf(o amp.Outcome) calamp.Status {
 // a few iterations.
 func (e *Estimate) ScaleSD() float64 {
 	c := e.calibrator
+	if e.aside != nil {
+		return e.aside.scaleSD
+	}
 	if found, _, sd := c.within(); found != nil {
 		return sd
 	}
@@ -148,6 +179,9 @@ func (e *Estimate) ScaleSD() float64 {
 
 // Reason is the status, and why the sample was not committed, in a sentence.
 func (e *Estimate) Reason() string {
+	if e.aside != nil {
+		return e.aside.reason
+	}
 	c := e.calibrator
 	status := fmt.Sprintf("%s after %d iterations", e.Status, e.Iterations)
 	switch e.Reject {

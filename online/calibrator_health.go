@@ -73,7 +73,7 @@ const (
 // predict computes what the past says of every s, with all signals so far
 // multiplied by scale.
 func (c *Calibrator) predict(scale float64) {
-	copy(c.stats, c.state.Stats)
+	copy(c.stats, c.past.Stats)
 	known := c.sample.Calibration()
 	known.Carry(c.stats, c.retention, scale)
 	known.Posteriors(c.pastS, c.pastSVar, c.stats)
@@ -235,7 +235,7 @@ func (c *Calibrator) mask() bool {
 // by as much makes up for it. A run that does not settle is too sure of
 // something: then half of the past goes even so. It reports whether it did.
 func (c *Calibrator) shortenMemory() bool {
-	if c.opt.Memory == 0 || c.state.Samples == 0 || c.retention <= leastRetention {
+	if c.opt.Memory == 0 && !c.tempering || c.state.Samples == 0 || c.retention <= leastRetention {
 		return false
 	}
 	square, waited := c.spread*c.spread, c.solver.Iterations-c.shortened
@@ -342,7 +342,7 @@ func (c *Calibrator) diagnose(mu int) Flag {
 // evidence with it, which leaves the evidence stationary where it was.
 func (c *Calibrator) flag(mu int, why Flag) {
 	s := &c.state
-	s.Quadratic = max(0, s.Quadratic-c.share(mu))
+	s.Quadratic = max(0, s.Quadratic-c.share(c.statsOf(mu)))
 	s.Flag[mu] = why
 	c.restart(mu)
 }
@@ -350,10 +350,10 @@ func (c *Calibrator) flag(mu int, why Flag) {
 // statsOf are the statistics of one sensor.
 func (c *Calibrator) statsOf(mu int) []float64 { return c.sample.Of(c.state.Stats, mu) }
 
-// share is what one sensor adds to the slope of the scale's evidence: Bŝ for a gain.
-func (c *Calibrator) share(mu int) float64 {
+// share is what a sensor with these statistics adds to the slope of the scale's evidence: Bŝ for a gain.
+func (c *Calibrator) share(stats []float64) float64 {
 	var mean, variance [1]float64
-	known, stats := c.sample.Calibration(), c.statsOf(mu)
+	known := c.sample.Calibration()
 	known.Posteriors(mean[:], variance[:], stats)
 	return known.Pull(stats, c.none, mean[0])
 }
@@ -393,7 +393,7 @@ func (c *Calibrator) recalibrate(mu int) {
 	narrow := known.Information(stats)*wide > 4
 	if s.Health[mu] <= 0 && narrow || s.Health[mu] <= -uninformed*limit {
 		s.Flag[mu], s.Health[mu] = Healthy, 0
-		s.Quadratic += c.share(mu)
+		s.Quadratic += c.share(c.statsOf(mu))
 	}
 }
 

@@ -27,6 +27,19 @@ type State struct {
 	Samples   uint64  // committed so far
 
 	Model *Model // as learned so far; nil when it is given, and before the first sample
+
+	// Drift is what is known of how s walks; nil where drifts are not followed. Stats,
+	// Quadratic and Volume are then what its members say together.
+	Drift *Drift
+
+	// Scenes are what the latest samples have looked like, so that those that look
+	// alike count for less.
+	Scenes []Scene
+
+	// Forks explain the latest samples, which contradict the state; none while it is
+	// not contradicted. Alert is what is left of the watchfulness after a change.
+	Forks []Fork
+	Alert Alert
 }
 
 func newState(m, width int, retention float64) State {
@@ -37,12 +50,29 @@ func newState(m, width int, retention float64) State {
 }
 
 // Snapshot returns a copy of the state.
-func (c *Calibrator) Snapshot() *State {
-	s := c.state
-	s.Stats = slices.Clone(s.Stats)
-	s.Health, s.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
-	s.Model = s.Model.clone()
-	return &s
+func (c *Calibrator) Snapshot() *State { return c.state.clone() }
+
+func (s *State) clone() *State {
+	c := *s
+	c.Stats = slices.Clone(s.Stats)
+	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
+	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
+	c.Scenes = nil
+	for i := range s.Scenes {
+		c.Scenes = append(c.Scenes, s.Scenes[i].clone())
+	}
+	for i := range s.Forks {
+		c.Forks = append(c.Forks, s.Forks[i].clone())
+	}
+	return &c
+}
+
+// drift is what is told of one.
+func (s *State) drift() float64 {
+	if s.Drift == nil || s.Drift.Since == 0 {
+		return 0
+	}
+	return s.Drift.Rate()
 }
 
 // Sensors is M.
@@ -78,6 +108,17 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
 	c.state.Model = model
+	rest := s.clone()
+	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
+	if c.opt.Commit == Sane {
+		c.state.Forks, c.state.Alert, c.state.Scenes = rest.Forks, rest.Alert, rest.Scenes
+	}
+	if c.bank != nil {
+		c.state.Drift = s.Drift.clone()
+		if s.Drift == nil { // of a run that did not look for drifts
+			c.state.Drift = newDrift(&c.state)
+		}
+	}
 	c.state.Retention = min(s.Retention, c.opt.nominalRetention())
 	if c.opt.Memory == 0 || c.opt.Commit == Always {
 		c.state.Retention = c.opt.nominalRetention()
@@ -103,6 +144,27 @@ func (s *State) Validate() error {
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
 	}
+	for i := range s.Scenes {
+		if err := s.Scenes[i].validate(m); err != nil {
+			return err
+		}
+	}
+	if len(s.Scenes) > mostScenes {
+		return fmt.Errorf("state: %d scenes, expected at most %d", len(s.Scenes), mostScenes)
+	}
+	if s.Alert.Left < 0 || s.Alert.Left > alertSamples {
+		return fmt.Errorf("state: an alert of %d samples", s.Alert.Left)
+	}
+	for i := range s.Forks {
+		if err := s.Forks[i].validate(m, width); err != nil {
+			return err
+		}
+	}
+	if s.Drift != nil {
+		if err := s.Drift.validate(len(s.Stats), m); err != nil {
+			return err
+		}
+	}
 	if s.Model != nil {
 		if err := s.Model.Validate(); err != nil {
 			return fmt.Errorf("state: learned model: %w", err)
@@ -119,6 +181,10 @@ type Posterior struct {
 	Count   []float64 // M, readings absorbed; a weight when there is forgetting
 	ScaleSD float64   // relative standard deviation of the global scale, common to all of S
 	Samples uint64    // committed
+
+	// Drift is the standard deviation of the relative step of the gains a sample while
+	// they are found to drift; 0 otherwise (see [Drift]).
+	Drift float64
 
 	// Model is that of signals and noise as learned; nil when it was given, and
 	// before the first sample.
@@ -148,6 +214,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
 		Count: make([]float64, c.m), Samples: s.Samples, Model: s.Model.clone(),
 	}
+	p.Drift = s.drift()
 	known := c.sample.Calibration()
 	found, learned, scaleSD := c.within()
 	if found != nil {

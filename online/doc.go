@@ -16,12 +16,14 @@
 // the next sample's past. That and a few scalars are the whole state, however
 // long the stream.
 //
-// Three things are not in the paper. The global scale, which the readings do not
+// Some things are not in the paper. The global scale, which the readings do not
 // fix, is rescaled jointly over all samples absorbed so far; the plain recursion
 // carries the scale error of its first samples for ever. Sensors whose readings
 // do not fit are masked, flagged and recalibrated on the side (see [Sanity]).
-// And the past can be forgotten exponentially, to follow gains that drift (see
-// Options.Memory).
+// Gains that drift are followed by a bank of random walks (see [Drift]), or the past is
+// forgotten exponentially (see Options.Memory). Where samples contradict what was
+// learned, it is found out what has changed (see [Fork] and [Change]). And samples that
+// look alike count for less (see [Scene]).
 //
 // [Reconstructor] is the converse, the paper's "Streaming AMP for online
 // reconstruction in the GLM" (mini-AMP of A. Manoel, F. Krzakala, E. Tramel and

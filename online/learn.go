@@ -29,6 +29,13 @@ func (m *Model) GaussBernoulli() (g prior.GaussBernoulli, ok bool) {
 	return prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}, true
 }
 
+// Power is the mean square of an entry of the signals, where the prior is of that
+// family.
+func (m *Model) Power() (power float64, ok bool) {
+	g, ok := m.GaussBernoulli()
+	return g.Variance() + g.Mean()*g.Mean(), ok
+}
+
 // Validate reports what is no model, whatever the prior.
 func (m *Model) Validate() error {
 	if !allFinite(m.Values) {
@@ -131,8 +138,13 @@ func (c *Calibrator) startModel() error {
 	if err := c.setModel(m); err != nil {
 		return err
 	}
-	l.Off = c.opt.Freeze
+	a := c.state.Alert
+	l.Off = c.opt.Freeze || a.Left > 0 && !a.Model // it is the gains that have changed
+	l.Information = 0
 	l.Step = max(2/float64(c.state.Samples+2), 1-c.opt.nominalRetention())
+	if a.Left > 0 {
+		l.Step = max(l.Step, 2/float64(alertSamples+2-a.Left))
+	}
 	return nil
 }
 
@@ -178,7 +190,7 @@ func (c *Calibrator) learned() *Model {
 		m.Values = p.Values()
 	}
 	if c.learner.Noise {
-		m.NoiseInformation = c.learner.PastInformation + c.learner.Information
+		m.NoiseInformation = c.learner.PastInformation + c.weight*c.learner.Information
 	}
 	return m
 }

@@ -111,7 +111,7 @@ func TestLearnedModelResumes(t *testing.T) {
 	if string(a) != string(b) {
 		t.Error("the state after interruptions is another one")
 	}
-	if len(a) != 48+40+33*te.M+4 || a[4] != 2 {
+	if len(a) != 48+8+8*5+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}
 }
@@ -177,7 +177,7 @@ func TestMixtureIsLearnedAndResumes(t *testing.T) {
 	if string(a) != string(b) {
 		t.Error("the state after interruptions is another one")
 	}
-	if len(a) != 48+8+8*8+33*te.M+4 || a[4] != 3 {
+	if len(a) != 48+8+8*8+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}
 	m := all.Posterior().Model
@@ -217,4 +217,10 @@ func TestIdentityOfALearnedModel(t *testing.T) {
 			t.Errorf("%q has no %q", id.Model, want)
 		}
 	}
+}
+
+// watchedBytes is what version 4 of a state of m sensors has more, without forks.
+func watchedBytes(m int) int {
+	const members = 11
+	return 4 + 8 + 2*8 + 2*8*members + members*(3+1)*8*m + 4 + 4*(16+8*m) + 4 + 4
 }

@@ -24,7 +24,7 @@ type Options struct {
 	// the scalars alike multiplied by exp(-1/Memory), so that the likelihood of
 	// a sample j samples old counts with the power exp(-j/Memory). Gains that
 	// drift are followed at that pace. The default, 0, forgets nothing, as in
-	// the paper.
+	// the paper, unless the gains are found to drift (see Still).
 	//
 	// With the Sane rule, Memory is the longest memory: when most sensors'
 	// readings contradict the inherited posterior, it is shortened until they
@@ -32,6 +32,11 @@ type Options struct {
 	// Fortescue, Kershenbaum and Ydstie, Automatica 17, 1981). A drift then
 	// needs no tuning.
 	Memory float64
+
+	// Still says that gains do not drift. Without it, with the Sane rule and Memory 0,
+	// the stream is watched for drifts, and follows one (see [Drift]). It is not in the
+	// fingerprint: a state can go on either way.
+	Still bool
 
 	// LearnNoise learns the noise variance along the stream, as a
 	// [prior.LearnedGaussBernoulli] is learned, whatever this says. Learning
@@ -133,6 +138,9 @@ type Sanity struct {
 }
 
 const defaultMaxIter = 500
+
+// follows reports whether drifts are looked for.
+func (o *Options) follows() bool { return o.Commit == Sane && o.Memory == 0 && !o.Still }
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {

@@ -27,12 +27,16 @@ import (
 // statistics of a sensor, uint32, the number of parameters, uint32 (2³²-1: there is no
 // learned model), and then these, noise variance and NoiseInformation where there is a model,
 // and goes on in the same way, statistic by statistic.
+//
+// Version 4 is version 3 with more between Flag and the checksum: what is known of a
+// drift, scenes, the alert, and forks (see [State.appendWatch]).
 const (
 	stateMagic = "calS"
 
 	versionKnown   = 1 // nothing learned of the model
 	versionLearned = 2 // a Gauss–Bernoulli prior
 	versionGeneral = 3
+	versionWatched = 4 // drifts or changes are looked for
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -45,6 +49,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
+		return versionWatched
 	case s.Width() != gainWidth:
 	case m == nil:
 		return versionKnown
@@ -63,7 +69,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	b = le.AppendUint64(b, uint64(s.Sensors()))
 	b = le.AppendUint64(b, s.Samples)
 	b = appendFloats(b, []float64{s.Quadratic, s.Volume, s.Retention})
-	if s.version() == versionGeneral {
+	if s.version() >= versionGeneral {
 		values := uint32(noModel)
 		if s.Model != nil {
 			values = uint32(len(s.Model.Values))
@@ -75,15 +81,16 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		b = appendFloats(b, m.Values)
 		b = appendFloats(b, []float64{m.NoiseVar, m.NoiseInformation})
 	}
-	width := s.Width()
-	for j := range width {
-		for at := j; at < len(s.Stats); at += width {
-			b = le.AppendUint64(b, math.Float64bits(s.Stats[at]))
-		}
-	}
+	b = appendStats(b, s.Stats, s.Width())
 	b = appendFloats(b, s.Health)
 	for _, f := range s.Flag {
 		b = append(b, byte(f))
+	}
+	if s.version() == versionWatched {
+		var err error
+		if b, err = s.appendWatch(b); err != nil {
+			return nil, err
+		}
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -91,7 +98,78 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary implements encoding.BinaryMarshaler: little endian, versioned,
 // with a checksum.
 func (s *State) MarshalBinary() ([]byte, error) {
-	return s.AppendBinary(make([]byte, 0, 2*stateHeader+8*len(s.Stats)+9*s.Sensors()))
+	return s.AppendBinary(nil)
+}
+
+// appendWatch appends what version 4 has more:
+//
+//	4   members of the drift, uint32; 0: drifts are not looked for
+//	    of a drift: Since, uint64; Quadratic, Volume; Parts and Sums, one a member; Stats,
+//	    member by member and there as above; Scores, member by member: float64
+//	4   number of scenes, uint32; of each: Samples, float64; Last, uint64; Pattern, M float64
+//	4   Alert: samples left, uint16; model, gains, uint8
+//	4   number of forks, uint32; of each: model, gains, uint8; Accepted, uint64; Evidence,
+//	    float64; Changed, M times uint8; bytes of its state, uint64, and the state
+func (s *State) appendWatch(b []byte) ([]byte, error) {
+	le := binary.LittleEndian
+	if d := s.Drift; d == nil {
+		b = le.AppendUint32(b, 0)
+	} else {
+		b = le.AppendUint32(b, uint32(len(d.Stats)))
+		b = le.AppendUint64(b, d.Since)
+		b = appendFloats(b, []float64{d.Quadratic, d.Volume})
+		b = appendFloats(appendFloats(b, d.Parts), d.Sums)
+		for _, stats := range d.Stats {
+			b = appendStats(b, stats, s.Width())
+		}
+		for _, scores := range d.Scores {
+			b = appendFloats(b, scores)
+		}
+	}
+	b = le.AppendUint32(b, uint32(len(s.Scenes)))
+	for _, scene := range s.Scenes {
+		b = appendFloats(b, []float64{scene.Samples})
+		b = le.AppendUint64(b, scene.Last)
+		b = appendFloats(b, scene.Pattern)
+	}
+	b = le.AppendUint16(b, uint16(s.Alert.Left))
+	b = appendHypothesis(b, s.Alert.Hypothesis)
+	b = le.AppendUint32(b, uint32(len(s.Forks)))
+	for _, f := range s.Forks {
+		b = appendHypothesis(b, f.Hypothesis)
+		b = le.AppendUint64(b, uint64(f.Accepted))
+		b = appendFloats(b, []float64{f.Evidence})
+		for _, changed := range f.Changed {
+			b = append(b, bit(changed))
+		}
+		at := len(b)
+		b = le.AppendUint64(b, 0) // the state's length, below
+		var err error
+		if b, err = f.State.AppendBinary(b); err != nil {
+			return nil, err
+		}
+		le.PutUint64(b[at:], uint64(len(b)-at-8))
+	}
+	return b, nil
+}
+
+// appendStats appends statistics, statistic by statistic.
+func appendStats(b []byte, stats []float64, width int) []byte {
+	for j := range width {
+		for at := j; at < len(stats); at += width {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(stats[at]))
+		}
+	}
+	return b
+}
+
+func appendHypothesis(b []byte, h Hypothesis) []byte { return append(b, bit(h.Model), bit(h.Gains)) }
+
+func bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 // UnmarshalBinary implements encoding.BinaryUnmarshaler. It refuses what is
@@ -102,62 +180,143 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		return errors.New("state: this is no calibration state")
 	}
 	version := le.Uint32(b[4:])
-	if version < versionKnown || version > versionGeneral {
-		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionGeneral)
-	}
-	width, values, rest := uint64(gainWidth), uint64(gaussValues), b[stateHeader:len(b)-4]
-	switch version {
-	case versionKnown:
-		values = noModel
-	case versionGeneral:
-		if len(rest) < 8 {
-			return errors.New("state: the file is truncated")
-		}
-		width, values, rest = uint64(le.Uint32(rest)), uint64(le.Uint32(rest[4:])), rest[8:]
-	}
-	model := uint64(0)
-	if values != noModel {
-		model = 8 * (values + 2)
-	}
-	m, size := le.Uint64(b[8:]), uint64(len(rest))
-	if m > size || width > size || model > size || size != model+(8*width+9)*m {
-		return fmt.Errorf("state: %d bytes cannot hold %d sensors: the file is truncated or damaged", len(b), m)
+	if version < versionKnown || version > versionWatched {
+		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionWatched)
 	}
 	body := b[:len(b)-4]
-	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
-		return errors.New("state: the checksum does not match: the file is damaged")
-	}
-	read := newState(int(m), int(width), 1)
-	read.Samples = le.Uint64(b[16:])
-	read.Quadratic, read.Volume, read.Retention = floatAt(b[24:]), floatAt(b[32:]), floatAt(b[40:])
-	next := func() float64 {
-		v := floatAt(rest)
-		rest = rest[8:]
-		return v
+	intact := crc32.Checksum(body, castagnoli) == le.Uint32(b[len(body):])
+	r := &reader{rest: body[8:]}
+	m := r.count(r.uint64(), 1)
+	read := State{Samples: r.uint64()}
+	read.Quadratic, read.Volume, read.Retention = r.float(), r.float(), r.float()
+	width, values := gainWidth, uint32(gaussValues)
+	switch {
+	case version == versionKnown:
+		values = noModel
+	case version >= versionGeneral:
+		width, values = r.count(uint64(r.uint32()), 1), r.uint32()
 	}
 	if values != noModel {
-		read.Model = &Model{Values: make([]float64, values)}
-		for i := range read.Model.Values {
-			read.Model.Values[i] = next()
-		}
-		read.Model.NoiseVar, read.Model.NoiseInformation = next(), next()
+		read.Model = &Model{Values: r.floats(r.count(uint64(values), 8))}
+		read.Model.NoiseVar, read.Model.NoiseInformation = r.float(), r.float()
 	}
-	for j := range int(width) {
-		for at := j; at < len(read.Stats); at += int(width) {
-			read.Stats[at] = next()
-		}
+	read.Stats = r.stats(m, width)
+	read.Health = r.floats(m)
+	for range m {
+		read.Flag = append(read.Flag, Flag(r.byte()))
 	}
-	for mu := range read.Health {
-		read.Health[mu] = next()
+	if version == versionWatched {
+		r.watch(&read, m, width)
 	}
-	for mu := range read.Flag {
-		read.Flag[mu] = Flag(rest[mu])
+	switch {
+	case r.short || len(r.rest) > 0:
+		return fmt.Errorf("state: %d bytes cannot hold %d sensors: the file is truncated or damaged", len(b), le.Uint64(b[8:]))
+	case !intact:
+		return errors.New("state: the checksum does not match: the file is damaged")
+	case r.err != nil:
+		return r.err
 	}
 	if err := read.Validate(); err != nil {
 		return err
 	}
 	*s = read
 	return nil
+}
+
+// reader takes numbers off the front of a state. Where there are too few bytes it
+// says so in short, and returns zeros.
+type reader struct {
+	rest  []byte
+	short bool
+	err   error // of a state within
+}
+
+// take returns the next n bytes.
+func (r *reader) take(n int) []byte {
+	if r.short || len(r.rest) < n {
+		r.short = true
+		return make([]byte, min(n, 8))
+	}
+	next := r.rest[:n]
+	r.rest = r.rest[n:]
+	return next
+}
+
+func (r *reader) byte() byte     { return r.take(1)[0] }
+func (r *reader) uint16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *reader) uint32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *reader) uint64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+func (r *reader) float() float64 { return floatAt(r.take(8)) }
+
+// count is a number of things of at least so many bytes each, or 0 where that many
+// do not fit in what is left.
+func (r *reader) count(n uint64, bytes int) int {
+	if n > uint64(len(r.rest)/bytes) {
+		r.short = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) floats(n int) []float64 {
+	out := make([]float64, r.count(uint64(n), 8))
+	for i := range out {
+		out[i] = r.float()
+	}
+	return out
+}
+
+// stats reads what appendStats appends.
+func (r *reader) stats(m, width int) []float64 {
+	if width > 0 && m > len(r.rest)/8/width {
+		r.short = true
+		return nil
+	}
+	out := make([]float64, m*width)
+	for j := range width {
+		for at := j; at < len(out); at += width {
+			out[at] = r.float()
+		}
+	}
+	return out
+}
+
+func (r *reader) hypothesis() Hypothesis {
+	return Hypothesis{Model: r.byte() != 0, Gains: r.byte() != 0}
+}
+
+// watch reads what appendWatch appends.
+func (r *reader) watch(s *State, m, width int) {
+	if members := r.count(uint64(r.uint32()), 8); members > 0 {
+		d := &Drift{Since: r.uint64(), Quadratic: r.float(), Volume: r.float()}
+		d.Parts, d.Sums = r.floats(members), r.floats(members)
+		for range members {
+			d.Stats = append(d.Stats, r.stats(m, width))
+		}
+		for range members {
+			d.Scores = append(d.Scores, r.floats(m))
+		}
+		s.Drift = d
+	}
+	for range r.count(uint64(r.uint32()), 8) {
+		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m)})
+	}
+	s.Alert = Alert{Left: int(r.uint16())}
+	s.Alert.Hypothesis = r.hypothesis()
+	for range r.count(uint64(r.uint32()), stateHeader) {
+		f := Fork{Hypothesis: r.hypothesis(), Accepted: int(r.uint64()), Evidence: r.float(), State: new(State)}
+		for _, v := range r.take(m) {
+			f.Changed = append(f.Changed, v != 0)
+		}
+		body := r.take(r.count(r.uint64(), 1))
+		if r.short {
+			return
+		}
+		if err := f.State.UnmarshalBinary(body); err != nil && r.err == nil {
+			r.err = err
+		}
+		s.Forks = append(s.Forks, f)
+	}
 }
 
 func floatAt(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }

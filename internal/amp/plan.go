@@ -56,6 +56,7 @@ var table = []struct {
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
+	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
 }
@@ -418,6 +419,24 @@ func (b *planner) makeCooling(s *Solver) (Part, error) {
 	}
 	return c, nil
 }
+
+func (b *planner) widening() (on bool, why string, err error) {
+	switch {
+	case b.stream() || b.Batch:
+		return false, "not possible: readings come one by one", nil
+	case b.P < 2:
+		return false, "not needed: there is one signal", nil
+	case !b.calibrates():
+		return false, noCalibration, nil
+	case b.NoScaleStep:
+		return false, "asked: without scale steps the recursion is left alone", nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeWidening(*Solver) (Part, error) { return &widening{factor: 1}, nil }
 
 func (b *planner) learning() (on bool, why string, err error) {
 	working := channel.InOrder(b.Model.Channel)

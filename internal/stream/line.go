@@ -30,7 +30,33 @@ type Line struct {
 	Flagged    []int       `json:"flagged"`
 	ScaleStep  *float64    `json:"scale_step,omitempty"`
 	ScaleSD    *float64    `json:"scale_sd,omitempty"`
+	Drift      float64     `json:"drift,omitempty"`
+	Change     *Change     `json:"change,omitempty"`
 	X          []float64   `json:"x,omitempty"`
+}
+
+// Change is what was found to have changed.
+type Change struct {
+	What    []string    `json:"what"` // noise, signals, gains
+	Sensors []int       `json:"sensors,omitempty"`
+	Noise   *[2]float64 `json:"noise_var,omitempty"`    // before and after
+	Power   *[2]float64 `json:"signal_power,omitempty"` // mean squares of the entries
+	Samples int         `json:"samples"`
+}
+
+func changeOf(c *online.Change) *Change {
+	if c == nil {
+		return nil
+	}
+	out := &Change{What: c.What(), Sensors: c.Sensors, Samples: c.Samples}
+	if c.Model && c.Before != nil {
+		out.Noise = &[2]float64{c.Before.NoiseVar, c.After.NoiseVar}
+		before, known := c.Before.Power()
+		if after, ok := c.After.Power(); known && ok {
+			out.Power = &[2]float64{before, after}
+		}
+	}
+	return out
 }
 
 // SensorChi is the standardised residual of one sensor.
@@ -69,6 +95,7 @@ func lineOf(sequence int64, e *online.Estimate) *Line {
 		Masked: e.Masked, Flagged: append([]int{}, e.Flagged...),
 		ScaleStep: finite(e.Scale), ScaleSD: finite(e.ScaleSD()),
 	}
+	l.Drift, l.Change = e.Drift, changeOf(e.Change)
 	if !e.Committed {
 		l.Reason = e.Reason()
 	}
@@ -149,6 +176,9 @@ func (w Watch) Put(e *Event) error {
 		step := 1.0
 		if v := finite(e.Estimate.Scale); v != nil {
 			step = *v
+		}
+		if e.Estimate.Change != nil {
+			w.Server.Changed(e.Sequence, e.Estimate.Change.What())
 		}
 		w.Server.Sample(watch.Sample{
 			Committed: e.Estimate.Committed, Reject: e.Estimate.Reject.String(), Iterations: e.Estimate.Iterations,

@@ -11,6 +11,7 @@ type Tally struct {
 
 	Samples, Committed  int
 	Rejected            map[string]int // by reason
+	Changes             int            // found in what is measured
 	Refused             int            // were no samples
 	Duplicates, Skipped int
 	NotConverged        int
@@ -39,6 +40,9 @@ func (t *Tally) sample(e *Event) {
 	t.Iterations += e.Estimate.Iterations
 	t.solving.add(e.Solving)
 	t.saving.add(e.Saving)
+	if e.Estimate.Change != nil {
+		t.Changes++
+	}
 	if e.Estimate.Committed {
 		t.Committed++
 	} else {

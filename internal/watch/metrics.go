@@ -69,6 +69,7 @@ type viewCollector struct{ s *Server }
 var (
 	spreadDesc   = prometheus.NewDesc("calamp_s_sd", "Posterior standard deviation of s among the sensors in use.", []string{"sensor"}, nil)
 	scaleSDDesc  = prometheus.NewDesc("calamp_scale_sd", "Relative standard deviation of the scale common to all sensors.", nil, nil)
+	driftDesc    = prometheus.NewDesc("calamp_drift", "Standard deviation of the gains' relative step a sample while they drift, 0 while they stay.", nil, nil)
 	flaggedDesc  = prometheus.NewDesc("calamp_sensors_flagged", "Sensors taken out of use.", nil, nil)
 	learnedDesc  = prometheus.NewDesc("calamp_learned_samples", "Samples in the posterior, of earlier runs too.", nil, nil)
 	sequenceDesc = prometheus.NewDesc("calamp_last_sequence", "Number of the last sample taken in.", nil, nil)
@@ -76,7 +77,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (viewCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{spreadDesc, scaleSDDesc, flaggedDesc, learnedDesc, sequenceDesc} {
+	for _, d := range []*prometheus.Desc{spreadDesc, scaleSDDesc, driftDesc, flaggedDesc, learnedDesc, sequenceDesc} {
 		out <- d
 	}
 }
@@ -94,6 +95,7 @@ func (c viewCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(spreadDesc, median, "median")
 	gauge(spreadDesc, worst, "worst")
 	gauge(scaleSDDesc, v.Posterior.ScaleSD)
+	gauge(driftDesc, v.Posterior.Drift)
 	gauge(flaggedDesc, float64(len(v.Posterior.Flagged)))
 	gauge(learnedDesc, float64(v.Posterior.Samples))
 	gauge(sequenceDesc, float64(v.Sequence))

@@ -25,6 +25,8 @@ type health struct {
 	rejected   int // in a row
 	duplicates int // in a row
 	reason     string
+	changed    int64    // number of the sample with which the latest change was found
+	change     []string // what it was
 }
 
 func (h *health) sample(ok bool, reason string) {
@@ -47,6 +49,16 @@ func (h *health) duplicate() {
 	h.duplicates++
 }
 
+// Changed tells what was found to have changed with a sample.
+func (s *Server) Changed(sequence int64, what []string) {
+	if s == nil {
+		return
+	}
+	s.health.Lock()
+	defer s.health.Unlock()
+	s.health.changed, s.health.change = sequence, what
+}
+
 // healthJSON is what /healthz says.
 type healthJSON struct {
 	Status        string   `json:"status"` // ok, or unhealthy
@@ -56,6 +68,9 @@ type healthJSON struct {
 	LastSeq       *int64   `json:"last_seq,omitempty"`
 	Learned       uint64   `json:"learned_samples"`
 	Flagged       int      `json:"sensors_flagged"`
+	Drift         float64  `json:"drift,omitempty"`       // relative step of the gains a sample, while they drift
+	Changed       []string `json:"changed,omitempty"`     // noise, signals, gains: the latest change
+	ChangedSeq    *int64   `json:"changed_seq,omitempty"` // the sample with which it was found
 	UptimeS       float64  `json:"uptime_s"`
 	SinceSampleS  *float64 `json:"since_last_sample_s,omitempty"`
 	UnhealthyFrom int      `json:"unhealthy_from"`
@@ -72,9 +87,14 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 		since := time.Since(h.lastSample).Seconds()
 		j.SinceSampleS = &since
 	}
+	if h.change != nil {
+		seq := h.changed
+		j.Changed, j.ChangedSeq = h.change, &seq
+	}
 	h.Unlock()
 	if v := s.view.Load(); v != nil {
 		j.Learned, j.Flagged = v.Posterior.Samples, len(v.Posterior.Flagged)
+		j.Drift = v.Posterior.Drift
 		if v.Sequence >= 0 {
 			j.LastSeq = &v.Sequence
 		}

@@ -50,8 +50,17 @@ type savedFacts struct {
 	GainSD    *float64              `json:"gain_sd,omitempty"` // median, relative
 	SRange    *[2]float64           `json:"s_range,omitempty"` // of the estimates
 	Signal    *learnedModel         `json:"learned_model,omitempty"`
-	Retention float64               `json:"retention"` // what forgetting leaves of the past at a sample
+	Retention float64               `json:"retention"`         // what forgetting leaves of the past at a sample
+	Drift     *driftFacts           `json:"drift,omitempty"`   // none where it is not looked for
+	Doubted   int                   `json:"doubted,omitempty"` // samples in a row that contradict the state and are explained by a change
 	Flagged   []facts.FlaggedSensor `json:"flagged"`
+}
+
+// driftFacts is what is known of a drift of the gains.
+type driftFacts struct {
+	Rate  float64 `json:"rate"`            // standard deviation of the relative step a sample
+	Part  float64 `json:"part"`            // of the sensors that walk
+	Since uint64  `json:"since,omitempty"` // samples learned from at the alarm; none while the gains stay
 }
 
 // learnedModel is what a stream has taught of signals and noise.
@@ -132,6 +141,12 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 			f.Signal = &learnedModel{g.Density, g.SignalMean, g.SignalVar, m.NoiseVar}
 		}
 	}
+	if d := s.Drift; d != nil {
+		f.Drift = &driftFacts{Rate: d.Rate(), Part: 1 - d.Parts[0], Since: d.Since}
+	}
+	for _, fork := range s.Forks {
+		f.Doubted = max(f.Doubted, fork.Accepted)
+	}
 	for mu, flag := range s.Flag {
 		if flag != online.Healthy {
 			f.Flagged = append(f.Flagged, facts.FlaggedSensor{Sensor: mu, Reason: flag.String()})
@@ -180,6 +195,12 @@ func (f *savedFacts) describe(text *console.Summary) {
 	if m := f.Signal; m != nil {
 		text.Line("learned", "density %s, non-zero entries of mean %s and variance %s, noise variance %s",
 			console.Short(m.Density), console.Short(m.SignalMean), console.Short(m.SignalVar), console.Short(m.NoiseVar))
+	}
+	if d := f.Drift; d != nil && d.Since > 0 {
+		text.Line("drift", "the gains walk by %s a sample (alarm after sample %d)", console.Percent(d.Rate), d.Since)
+	}
+	if f.Doubted > 0 {
+		text.Line("doubt", "the last %s contradict what was learned; what changed is being found out", console.Plural(f.Doubted, "sample"))
 	}
 	for _, s := range f.Flagged {
 		text.Line("", "sensor %d is not used: %s", s.Sensor, s.Reason)

@@ -3,8 +3,10 @@
 package online
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,46 @@ import (
 	"github.com/calamp/calamp/online"
 )
 
+// forgetting is --memory: over how many samples the past is forgotten, 0 for never, or
+// auto, where a drift is followed when there is one.
+type forgetting struct {
+	auto    bool
+	samples float64
+}
+
+func (m *forgetting) String() string {
+	if m.auto {
+		return "auto"
+	}
+	return strconv.FormatFloat(m.samples, 'g', -1, 64)
+}
+
+func (m *forgetting) Type() string { return "K|auto" }
+
+// Words is the value that is a word.
+func (m *forgetting) Words() []string { return []string{"auto"} }
+
+func (m *forgetting) Set(text string) error {
+	if text == "auto" {
+		*m = forgetting{auto: true}
+		return nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 1) {
+		return errors.New("expected auto, or a number of samples, at least 0")
+	}
+	*m = forgetting{samples: v}
+	return nil
+}
+
+// MarshalJSON is a number of samples, or "auto".
+func (m *forgetting) MarshalJSON() ([]byte, error) {
+	if m.auto {
+		return []byte(`"auto"`), nil
+	}
+	return json.Marshal(m.samples)
+}
+
 // calibration is one call of calamp online.
 type calibration struct {
 	*console.Console
@@ -26,7 +68,7 @@ type calibration struct {
 
 	commit online.Commit
 	sanity online.Sanity
-	memory float64
+	memory forgetting
 	freeze bool
 
 	state      string
@@ -149,6 +191,12 @@ whether the sample was learned from: one that the model does not explain is not,
 and one that did not converge is not either, unless it ended within a small part
 of its error bar. --commit always learns from both. A frame cut short ends the run.
 
+Gains that drift are followed, and told: "drift" in the lines. When samples
+begin to contradict what was learned, because noise, signals or the gains of some
+sensors have changed, the stream finds out which within some ten samples, says so
+("change" in a line), and goes on from there; readings that no model explains
+teach nothing.
+
 Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 130.
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
@@ -191,8 +239,8 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
-	flags.Var(option.Number(&c.memory, option.NotNegative),
-		"memory", "forget exponentially, over this many samples, to follow gains that drift; 0 forgets nothing")
+	c.memory.auto = true
+	flags.Var(&c.memory, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
 	c.sanity = online.Sanity{ChiSquare: 2, Sensor: 6, Faulty: 0.2}
 	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
 	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
@@ -296,7 +344,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

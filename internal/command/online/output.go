@@ -146,7 +146,9 @@ type runJSON struct {
 	Model      option.Model          `json:"model"`
 	Options    option.OptionsJSON    `json:"options"`
 	Commit     string                `json:"commit"`
-	Memory     float64               `json:"memory"`
+	Memory     *forgetting           `json:"memory"`
+	Drift      float64               `json:"drift,omitempty"`
+	Changes    int                   `json:"changes,omitempty"`
 	ScaleSD    *float64              `json:"scale_sd,omitempty"`
 	GainSD     *float64              `json:"gain_sd,omitempty"` // median, relative
 	Flagged    []facts.FlaggedSensor `json:"flagged"`
@@ -180,7 +182,7 @@ func (r *onlineRun) summarise(status string) error {
 		Refused: t.Refused, Duplicates: t.Duplicates, Skipped: t.Skipped,
 		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
-		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: r.memory,
+		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(warningsOf(p)),
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
@@ -230,6 +232,9 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
 	}
 	r.Note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", console.Percent(gainSD), console.Percent(p.ScaleSD), console.Plural(len(p.Flagged), "sensor"))
+	if p.Drift > 0 {
+		r.Warn("the gains drift, by %s a sample: they are followed; --memory K forgets over K samples", console.Percent(p.Drift))
+	}
 	for _, w := range warningsOf(p) {
 		r.Warn("%s: %s", w.Code, w.Message)
 	}

@@ -1,0 +1,154 @@
+package calamp_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+// frames makes the signals of an instance alike: all have the support of the first,
+// and each of its entries varies by the part level of its size; level 0 makes them the
+// same, and above 1 leaves them independent. The readings follow.
+func frames(te teacher.Teacher, in *teacher.Instance, level float64, rng *rand.Rand) {
+	if level > 1 {
+		return
+	}
+	x := in.Truth.X
+	for i := range te.N {
+		common := x.At(i, 0)
+		for k := range te.P {
+			if common != 0 {
+				x.Set(i, k, (common+level*rng.NormFloat64())/math.Sqrt(1+level*level))
+				continue
+			}
+			x.Set(i, k, 0)
+		}
+	}
+	row := make([]float64, te.N)
+	for mu := range te.M {
+		if err := in.W.RowInto(row, mu); err != nil {
+			panic(err)
+		}
+		for k := range te.P {
+			z := math.Sqrt(te.NoiseVar) * rng.NormFloat64()
+			for i, w := range row {
+				z += w * x.At(i, k)
+			}
+			in.Y.Set(mu, k, z/in.Truth.S[mu])
+		}
+	}
+}
+
+// coverage95 is the part of the sensors whose 95 % interval holds the truth at the
+// best common scale.
+func coverage95(r *calamp.Result, truth calamp.Truth) float64 {
+	var dot, square float64
+	for mu, s := range r.S {
+		dot += s * truth.S[mu]
+		square += s * s
+	}
+	scale := dot / square
+	lo, hi := r.SInterval(0.95)
+	in := 0
+	for mu, s := range truth.S {
+		if s /= scale; lo[mu] <= s && s <= hi[mu] {
+			in++
+		}
+	}
+	return float64(in) / float64(len(truth.S))
+}
+
+// alike solves signals that are alike to a degree, the range of s known and the rest
+// learned.
+func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calamp.Result, *teacher.Instance) {
+	t.Helper()
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames(te, in, level, rand.New(rand.NewPCG(seed, 7)))
+	signal := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density | prior.SignalVar}
+	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
+	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, in
+}
+
+// Intervals of s hold for signals that look alike, the user is told, and where the
+// signals are independent nothing is done.
+func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
+	te := teacher.Teacher{
+		N: 250, M: 200, P: 8, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
+		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5,
+	}
+	for _, level := range []float64{2, 0.3, 0.05} {
+		res, in := alike(t, te, level, 3)
+		covered := coverage95(res, in.Truth)
+		told := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
+		t.Logf("level %g: %.0f %% covered, %v", level, 100*covered, res.Warnings)
+		if covered < 0.88 {
+			t.Errorf("level %g: %.0f %% within 95 %% intervals", level, 100*covered)
+		}
+		if told != (level < 1) {
+			t.Errorf("level %g: warnings %v", level, res.Warnings)
+		}
+	}
+}
+
+// TestLongTrustAlike measures the intervals of s, and the squared errors of x in
+// stated variances, of signals that are alike to a degree.
+func TestLongTrustAlike(t *testing.T) {
+	longOnly(t)
+	count := seedCount(4)
+	table := tables.New(t, "", "alike to", "P", "95 % intervals of s cover", "at worst", "error²/variance of x", "not converged")
+	for _, level := range []float64{2, 0.5, 0.3, 0.2, 0.1, 0.05, 0} {
+		for _, p := range []int{8, 16, 40} {
+			te := teacher.Teacher{
+				N: 400, M: 320, P: p, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
+				Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5,
+			}
+			covered, square, worst, failed := 0.0, 0.0, 1.0, 0
+			for seed := range count {
+				res, in := alike(t, te, level, uint64(seed))
+				c := coverage95(res, in.Truth)
+				covered += c / float64(count)
+				square += ratioOfErrors(res, in.Truth) / float64(count)
+				worst = min(worst, c)
+				if res.Status != calamp.Converged {
+					failed++
+				}
+			}
+			name := fmt.Sprintf("%g %%", 100*level)
+			if level > 1 {
+				name = "independent"
+			}
+			table.Row("| %s | %d | %.0f %% | %.0f %% | %.2g | %d |", name, p, 100*covered, 100*worst, square, failed)
+			if covered < 0.88 || worst < 0.75 {
+				t.Errorf("%s, P = %d: 95 %% intervals cover %.0f %%, at worst %.0f %%", name, p, 100*covered, 100*worst)
+			}
+		}
+	}
+}
+
+// ratioOfErrors is the mean squared error of x at the best scale, in stated variances.
+func ratioOfErrors(r *calamp.Result, truth calamp.Truth) float64 {
+	m := calamp.Score(r.X, r.S, truth)
+	total := 0.0
+	for _, v := range mat.DenseCopyOf(r.XVar).RawMatrix().Data {
+		total += v
+	}
+	n, p := r.XVar.Dims()
+	return m.XMSEScaled / (total / float64(n*p))
+}

@@ -1,0 +1,164 @@
+package amp
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+)
+
+// widening mends the error bars of signals that look alike. AMP takes what P signals
+// say of a gain for independent. Where they share a support, it errs on the same
+// entries in all of them, and these errors do not average over the signals. No
+// system of equations around the fixed point knows of entries that were never found, so
+// the correction is empirical. The P×P correlation of the calibrated readings has a
+// leading eigenvalue with the share ℓ of the trace; independent signals reach
+// ℓ₀ = (1+√(P/M))²/P (Marchenko and Pastur), and with h the mean of V/(V+Δ)
+//
+//	z = h (ℓ-ℓ₀)/(1-ℓ),   κ = 1 + z/2 + 0.004 P z² + (z/8)⁶.
+//
+// What readings say of s counts 1/κ. It was fitted to Gauss–Bernoulli signals with a
+// common support (docs/validation.md). To a signal the errors of the gains are noise of
+// variance Cˢy² beside V+Δ, and its variances grow as the sum of both does.
+type widening struct {
+	Idle
+	share  float64 // ℓ
+	factor float64 // κ
+}
+
+const (
+	// leastWidening is the κ below which error bars are left as they are: by chance
+	// independent signals reach 1.005.
+	leastWidening = 1.02
+
+	// mostShare is the ℓ above which nothing tells gains and signals apart: the
+	// gains are known no better than beforehand.
+	mostShare = 0.98
+)
+
+// Widening is what was done to error bars because signals look alike: their
+// variances were multiplied by factor, +Inf where nothing is known beyond the prior;
+// share is the part of the calibrated readings' power in their leading common pattern.
+func (s *Solver) Widening() (share, factor float64) {
+	if w, ok := PartOf[*widening](s); ok {
+		return w.share, w.factor
+	}
+	return 0, 1
+}
+
+// Begin implements [Part].
+func (w *widening) Begin(*Solver) { w.share, w.factor = 0, 1 }
+
+// Report implements [Part].
+func (w *widening) Report(s *Solver) {
+	e := s.State
+	z := make([]float64, len(e.Y))
+	e.NovelReadings(z)
+	w.share = leadingShare(z, e.P)
+	w.factor = widthOf(w.share, float64(e.P), float64(e.M), e.unexplained())
+	if !(w.factor > leastWidening) {
+		w.factor = 1
+		return
+	}
+	before := e.meanSquareOf(e.SVar)
+	_, most := e.calibration.Moments()
+	for mu, v := range e.SVar {
+		if v < most {
+			e.SVar[mu] = 1 / (1/most + (1/v-1/most)/w.factor)
+			e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
+		}
+	}
+	noise := e.meanNoise()
+	factor := (noise + e.meanSquareOf(e.SVar)) / (noise + before)
+	most = e.model.Prior.Variance()
+	for i, c := range e.C {
+		e.C[i] = max(c, min(c*factor, most))
+	}
+}
+
+// widthOf is κ.
+func widthOf(share, p, m, unexplained float64) float64 {
+	if share > mostShare {
+		return math.Inf(1)
+	}
+	chance := 1 + math.Sqrt(p/m)
+	z := unexplained * max(0, share-chance*chance/p) / (1 - share)
+	return 1 + z/2 + 0.004*p*z*z + math.Pow(z/8, 6)
+}
+
+// meanNoise is the mean of V+Δ over all readings, and meanSquareOf that of vy² for a
+// number v of every sensor.
+func (s *State) meanNoise() float64 {
+	noise := channel.NoiseOf(s.model.Channel)
+	return s.meanOf(func(j int) float64 { return s.V[j] + noise })
+}
+
+func (s *State) meanSquareOf(v []float64) float64 {
+	return s.meanOf(func(j int) float64 { return v[j/s.P] * s.Y[j] * s.Y[j] })
+}
+
+// meanOf is the mean over the readings j that are present, of sensors in order.
+func (s *State) meanOf(value func(j int) float64) float64 {
+	total, count := 0.0, 0.0
+	for j, y := range s.Y {
+		if !math.IsNaN(y) && s.Broken[j/s.P] <= 0.5 {
+			total += value(j)
+			count++
+		}
+	}
+	return total / max(1, count)
+}
+
+// unexplained is the mean of V/(V+Δ): the part of the residuals that is the
+// signals' error.
+func (s *State) unexplained() float64 {
+	noise := channel.NoiseOf(s.model.Channel)
+	return s.meanOf(func(j int) float64 { return s.V[j] / max(s.V[j]+noise, math.SmallestNonzeroFloat64) })
+}
+
+// NovelReadings writes the calibrated readings ŝy without W times the prior's mean,
+// which is known: M×P, 0 where there is no reading of a sensor in order.
+func (s *State) NovelReadings(z []float64) {
+	mean := s.model.Prior.Mean() * float64(s.N)
+	var rows []float64
+	if w, ok := s.W.(operator.Matrix); ok && mean != 0 {
+		rows = w.Means().Rows
+	}
+	for j, y := range s.Y {
+		mu := j / s.P
+		z[j] = 0
+		if math.IsNaN(y) || s.Broken[mu] > 0.5 {
+			continue
+		}
+		z[j] = s.S[mu] * y
+		if rows != nil {
+			z[j] -= rows[mu] * mean
+		}
+	}
+}
+
+// leadingShare is the part of the trace that the largest eigenvalue has of the
+// correlation of the p columns of z.
+func leadingShare(z []float64, p int) float64 {
+	correlation := blas64.Symmetric{N: p, Stride: p, Uplo: blas.Upper, Data: make([]float64, p*p)}
+	blas64.Syrk(blas.Trans, 1, blas64.General{Rows: len(z) / p, Cols: p, Stride: p, Data: z}, 0, correlation)
+	dense, trace := mat.NewSymDense(p, nil), 0.0
+	for k := range p {
+		for l := k; l < p; l++ {
+			if d := correlation.Data[k*p+k] * correlation.Data[l*p+l]; d > 0 {
+				dense.SetSym(k, l, correlation.Data[k*p+l]/math.Sqrt(d))
+			}
+		}
+		trace += dense.At(k, k)
+	}
+	var eigen mat.EigenSym
+	if !(trace > 0) || !eigen.Factorize(dense, false) {
+		return 0
+	}
+	return slices.Max(eigen.Values(nil)) / trace
+}

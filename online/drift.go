@@ -1,0 +1,360 @@
+package online
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// Drift follows gains that drift, with a bank of random walks: for each member the
+// statistics of all sensors under the assumption that s walks by so much a
+// sample. Before a sample every member's posterior is widened by one step of its walk;
+// after it, each is scored by how well it had predicted the readings. Every sensor's
+// past is the members' statistics with weights that follow from their scores and
+// from how many sensors each member describes.
+//
+// A drift of a tenth of what a single reading tells of s cannot be seen in any sample's
+// residuals: it shows only in the sum over sensors and time, which the scores are.
+type Drift struct {
+	Stats  [][]float64 // of each member: M×Width statistics, as State.Stats
+	Scores [][]float64 // of each member: M sums of log-likelihoods, forgotten over scoreMemory samples
+	Parts  []float64   // part of the sensors that each member describes
+
+	// Of the first member, which does not walk: what State has of the scale's evidence.
+	Quadratic, Volume float64
+
+	// Sums are each member's cumulative sums of log-likelihood ratios to the first
+	// one, at least 0 (E. S. Page, 1954). Since is how many samples were committed when
+	// one of them reached the alarm; 0 when the gains stay.
+	Sums  []float64
+	Since uint64
+}
+
+// walks are the members: standard deviations of the relative steps of s a sample.
+var walks = [...]float64{0, 3e-5, 1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3, 3.2e-3, 6.4e-3, 1.3e-2, 5e-2}
+
+const (
+	// scoreMemory is over how many samples scores are forgotten, and leastScore
+	// the least that a reading adds: one outlier proves no drift.
+	scoreMemory = 100
+	leastScore  = -30
+
+	// walkingPart is the part of the sensors that each walking member starts
+	// with, leastPart what it keeps; below stillPart of sensors that do not walk the
+	// members are mixed.
+	walkingPart = 0.02
+	leastPart   = 1e-6
+	stillPart   = 0.999
+
+	// driftAlarm is the cumulative sum at which a drift is told, from sample
+	// alarmFrom on: while gains are hardly known, sums are large by chance. Without
+	// drift e^driftAlarm/10 samples go by before a false alarm (G. Lorden, 1971).
+	driftAlarm = 25
+	alarmFrom  = 20
+)
+
+func newDrift(s *State) *Drift {
+	d := &Drift{
+		Parts: make([]float64, len(walks)), Sums: make([]float64, len(walks)),
+		Quadratic: s.Quadratic, Volume: s.Volume,
+	}
+	for l := range walks {
+		d.Stats = append(d.Stats, slices.Clone(s.Stats))
+		d.Scores = append(d.Scores, make([]float64, s.Sensors()))
+		d.Parts[l] = walkingPart
+	}
+	d.Parts[0] = 1 - walkingPart*float64(len(walks)-1)
+	return d
+}
+
+func (d *Drift) clone() *Drift {
+	if d == nil {
+		return nil
+	}
+	c := *d
+	c.Stats, c.Scores = cloneAll(d.Stats), cloneAll(d.Scores)
+	c.Parts, c.Sums = slices.Clone(d.Parts), slices.Clone(d.Sums)
+	return &c
+}
+
+func cloneAll(lists [][]float64) [][]float64 {
+	out := make([][]float64, len(lists))
+	for i, v := range lists {
+		out[i] = slices.Clone(v)
+	}
+	return out
+}
+
+// Rate is the standard deviation of the relative step of s a sample that the
+// readings so far make likely, root mean square over the sensors.
+func (d *Drift) Rate() float64 {
+	total := 0.0
+	for l, part := range d.Parts {
+		total += part * walks[l] * walks[l]
+	}
+	return math.Sqrt(total)
+}
+
+// Validate reports what no stream leaves behind, for so many numbers of statistics and
+// of sensors.
+func (d *Drift) validate(stats, sensors int) error {
+	if len(d.Stats) != len(walks) || len(d.Scores) != len(walks) || len(d.Parts) != len(walks) || len(d.Sums) != len(walks) {
+		return fmt.Errorf("state: a drift of %d members, expected %d", len(d.Stats), len(walks))
+	}
+	for l := range walks {
+		if len(d.Stats[l]) != stats || len(d.Scores[l]) != sensors || !allFinite(d.Stats[l]) || !allFinite(d.Scores[l]) {
+			return fmt.Errorf("state: drift: member %d has impossible statistics", l)
+		}
+		if !(d.Parts[l] > 0 && d.Parts[l] <= 1) || !(d.Sums[l] >= 0) || math.IsInf(d.Sums[l], 1) {
+			return fmt.Errorf("state: drift: member %d describes the part %g, with the sum %g", l, d.Parts[l], d.Sums[l])
+		}
+	}
+	if !allFinite([]float64{d.Quadratic, d.Volume}) {
+		return fmt.Errorf("state: drift: scale sums %g and %g", d.Quadratic, d.Volume)
+	}
+	return nil
+}
+
+// bank is the workspace of a calibrator that follows drifts.
+type bank struct {
+	ahead          [][]float64 // the members' statistics, one step of their walks later
+	mean, variance [][]float64 // M for each member, at the state's scale: after that step
+	pooled         []float64   // what the sample inherits
+	still          float64     // the first member's log-likelihood of the sample
+	weights, parts []float64   // of one sensor, and their means
+	before         []Flag      // M, of the sensors before the sample
+}
+
+func newBank(m, width int) *bank {
+	b := &bank{
+		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), parts: make([]float64, len(walks)), before: make([]Flag, m),
+	}
+	for range walks {
+		b.ahead = append(b.ahead, make([]float64, m*width))
+		b.mean, b.variance = append(b.mean, make([]float64, m)), append(b.variance, make([]float64, m))
+	}
+	return b
+}
+
+// inheritance says what the next sample inherits.
+func (c *Calibrator) inheritance() {
+	s := &c.state
+	c.past = amp.Past{Stats: s.Stats, Quadratic: s.Quadratic, Volume: s.Volume}
+	if s.Drift == nil {
+		return
+	}
+	c.walk()
+	copy(c.bank.pooled, s.Stats) // of flagged sensors
+	c.past = c.pool(c.bank.ahead, c.bank.pooled)
+}
+
+// walk widens every member's posterior by a step. With what the readings say of s as
+// an inverse variance I, the likelihood to the power 1/(1+qI) has the variance
+// 1/I + q when it is Gaussian.
+func (c *Calibrator) walk() {
+	b, d, known := c.bank, c.state.Drift, c.sample.Calibration()
+	_, prior := known.Moments()
+	for l, step := range walks {
+		copy(b.ahead[l], d.Stats[l])
+		mean, variance := b.mean[l], b.variance[l]
+		known.Posteriors(mean, variance, d.Stats[l])
+		if step == 0 {
+			continue
+		}
+		for mu, v := range variance {
+			information := max(0, 1/v-1/prior)
+			keep := 1 / (1 + step*step*mean[mu]*mean[mu]*information)
+			known.Carry(c.sample.Of(b.ahead[l], mu), keep, 1)
+			variance[mu] = 1 / (keep*information + 1/prior)
+		}
+	}
+}
+
+// pool mixes the members' statistics into to, for all sensors in use.
+func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
+	b, d, known := c.bank, c.state.Drift, c.sample.Calibration()
+	past := amp.Past{Stats: to, Quadratic: d.Quadratic, Volume: d.Volume}
+	still := d.still(c.state.Samples)
+	var kept, all float64
+	for mu, flag := range c.state.Flag {
+		if flag != Healthy {
+			continue
+		}
+		own := c.sample.Of(to, mu)
+		if still {
+			copy(own, c.sample.Of(members[0], mu))
+			continue
+		}
+		clear(own)
+		d.weigh(b.weights, mu)
+		for l, w := range b.weights {
+			for j, v := range c.sample.Of(members[l], mu) {
+				own[j] += w * v
+			}
+		}
+		kept += known.Readings(own)
+		all += known.Readings(c.sample.Of(members[0], mu))
+	}
+	if still || all == 0 {
+		return past
+	}
+	past.Volume *= kept / all
+	past.Quadratic = past.Volume + c.pulls(to)
+	return past
+}
+
+// still reports whether the gains are taken to stay, after so many samples: while
+// gains are hardly known, unless most sensors speak against it.
+func (d *Drift) still(samples uint64) bool {
+	return d.Parts[0] >= stillPart || samples < alarmFrom && d.Parts[0] > 0.5
+}
+
+// pulls is Σ ŝB over the sensors in use. With κ added it is the Q+S that leaves the
+// evidence along the scale stationary where it is: members that forget at different
+// paces have sums of their own that contradict each other.
+func (c *Calibrator) pulls(stats []float64) (total float64) {
+	known := c.sample.Calibration()
+	known.Posteriors(c.means, c.variances, stats)
+	for mu, flag := range c.state.Flag {
+		if flag == Healthy {
+			total += known.Pull(c.sample.Of(stats, mu), c.none, c.means[mu])
+		}
+	}
+	return total
+}
+
+// weigh fills the members' weights for a sensor.
+func (d *Drift) weigh(weights []float64, mu int) {
+	top, sum := math.Inf(-1), 0.0
+	for l, part := range d.Parts {
+		weights[l] = math.Log(part) + d.Scores[l][mu]
+		top = max(top, weights[l])
+	}
+	for l, w := range weights {
+		weights[l] = math.Exp(w - top)
+		sum += weights[l]
+	}
+	for l := range weights {
+		weights[l] /= sum
+	}
+}
+
+// follow scores the members on the sample and lets them learn from it: added is
+// what it adds to statistics (M×Width).
+func (c *Calibrator) follow(added []float64, scale, quadratic, volume float64) {
+	b, d := c.bank, c.state.Drift
+	for l := range walks {
+		for mu := range d.Scores[l] {
+			if c.changed(mu) { // and begins anew
+				d.Scores[l][mu] = 0
+				clear(c.sample.Of(b.ahead[l], mu))
+			}
+		}
+		total := c.score(l, scale)
+		if l > 0 && c.state.Samples >= alarmFrom {
+			d.Sums[l] = max(0, d.Sums[l]+total-b.still)
+		} else if l == 0 {
+			b.still = total
+		}
+		c.sample.Calibration().Carry(b.ahead[l], 1, scale)
+		for j, v := range added {
+			d.Stats[l][j] = b.ahead[l][j] + v
+		}
+	}
+	d.Quadratic = scale*scale*d.Quadratic + quadratic
+	d.Volume += volume
+	if c.apart != nil && c.apart.active {
+		d.Quadratic = d.Volume + c.pulls(d.Stats[0])
+	}
+	d.describe(b.weights, b.parts)
+	c.watchDrift()
+}
+
+// score adds to a member's scores how likely it was to predict the readings, and
+// returns the sum. Residuals are taken in units of their own spread: else noise that is
+// not what the model says would be taken for drift.
+func (c *Calibrator) score(l int, scale float64) (total float64) {
+	b, e, scores := c.bank, c.sample, c.state.Drift.Scores[l]
+	noise := channel.NoiseOf(e.Model().Channel)
+	residual := func(mu int) (x, v, d float64) {
+		y := c.y[mu]
+		d = e.V[mu] + noise
+		return scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
+	}
+	spread, count := 0.0, 0.0
+	for mu := range scores {
+		if c.uses(mu) && !c.changed(mu) {
+			x, v, _ := residual(mu)
+			spread += x * x / v
+			count++
+		}
+	}
+	spread = max(spread/max(1, count), 1e-3)
+	for mu := range scores {
+		if c.uses(mu) && !c.changed(mu) {
+			x, v, d := residual(mu)
+			p := math.Log(b.mean[l][mu]) - 0.5*math.Log(v*spread/d) - 0.5*x*x/(v*spread)
+			total += c.weight * p
+			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + c.weight*max(p, leastScore)
+		}
+	}
+	return total
+}
+
+// describe finds which part of the sensors each member describes.
+func (d *Drift) describe(weights, next []float64) {
+	clear(next)
+	sensors := float64(len(d.Scores[0]))
+	for mu := range d.Scores[0] {
+		d.weigh(weights, mu)
+		for l, w := range weights {
+			next[l] += w / sensors
+		}
+	}
+	for l, part := range next {
+		d.Parts[l] = max(leastPart, part)
+	}
+}
+
+// watchDrift raises the alarm, and ends it.
+func (c *Calibrator) watchDrift() {
+	d := c.state.Drift
+	if d.Since > 0 && d.Parts[0] >= stillPart {
+		d.Since = 0
+	}
+	if slices.Max(d.Sums) >= driftAlarm {
+		clear(d.Sums)
+		if d.Since == 0 {
+			d.Since = c.state.Samples
+		}
+	}
+}
+
+// mix makes the state what the members say together, after sensors were examined.
+func (c *Calibrator) mix() {
+	s, d := &c.state, c.state.Drift
+	for mu, flag := range s.Flag {
+		if flag == Healthy && c.bank.before[mu] == Healthy {
+			continue
+		}
+		if c.bank.before[mu] == Healthy {
+			d.Quadratic = max(0, d.Quadratic-c.share(c.sample.Of(d.Stats[0], mu)))
+		}
+		for l := range walks {
+			d.Scores[l][mu] = 0
+			own := c.sample.Of(d.Stats[l], mu)
+			clear(own)
+			if flag == Healthy {
+				copy(own, c.statsOf(mu))
+			}
+		}
+		if flag == Healthy {
+			d.Quadratic += c.share(c.statsOf(mu))
+		}
+	}
+	past := c.pool(d.Stats, s.Stats)
+	s.Quadratic, s.Volume = past.Quadratic, past.Volume
+}

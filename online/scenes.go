@@ -1,0 +1,139 @@
+package online
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Scene is a pattern that the calibrated readings ŝy of several samples had in common.
+type Scene struct {
+	Pattern []float64 // M, of length 1; the mean of the samples that it was nearest to
+	Samples float64   // how many these were
+	Last    uint64    // how many had been committed when the latest came
+}
+
+const (
+	mostScenes = 4
+
+	// sameScene is the part of a sample's power in a scene's pattern from which on
+	// the sample is one of the scene.
+	sameScene = 0.5
+
+	// byChance is how many standard deviations of what unrelated patterns have in
+	// common a sample must have in common with the scenes, to count for less.
+	byChance = 3
+)
+
+func (s *Scene) clone() Scene {
+	c := *s
+	c.Pattern = slices.Clone(s.Pattern)
+	return c
+}
+
+func (s *Scene) validate(m int) error {
+	if len(s.Pattern) != m || !allFinite(s.Pattern) || !(s.Samples >= 1) || math.IsInf(s.Samples, 1) {
+		return fmt.Errorf("state: a scene of %d samples with a pattern of %d readings", int(s.Samples), len(s.Pattern))
+	}
+	return nil
+}
+
+// weigh says for how much the sample counts: less than 1 where earlier samples have
+// taught the same. Errors that samples of one scene share, the entries that are found in none of
+// them above all, do not average over the samples. With the part R² of its power in
+// the patterns of earlier scenes, what is due to chance taken off, a sample
+// counts (1-R²)/(1+R²). That is empirical, see docs/validation.md.
+func (c *Calibrator) weigh() float64 {
+	z := c.scene
+	c.sample.NovelReadings(z)
+	if length := norm(z); length > 0 {
+		scale(z, 1/length)
+	} else {
+		return 1
+	}
+	scenes := c.state.Scenes
+	rest, rank := 1-c.explained(scenes), float64(len(scenes))
+	m := float64(c.used())
+	novel := min(1, rest*m/max(1, m-rank))
+	if 1-novel < byChance*math.Sqrt(2*max(1, rank))/m {
+		novel = 1
+	}
+	c.remember(z)
+	return novel / (2 - novel)
+}
+
+// explained is the part of the power of c.scene in the span of the scenes' patterns.
+func (c *Calibrator) explained(scenes []Scene) (power float64) {
+	for i, s := range scenes {
+		q := c.basis[i*c.m : (i+1)*c.m]
+		copy(q, s.Pattern)
+		for j := range i {
+			before := c.basis[j*c.m : (j+1)*c.m]
+			addTo(q, -dot(q, before), before)
+		}
+		length := norm(q)
+		if length < 1e-3 {
+			clear(q)
+			continue
+		}
+		scale(q, 1/length)
+		d := dot(q, c.scene)
+		power += d * d
+	}
+	return power
+}
+
+// remember puts a pattern to the scene that it is one of, or in the place of the one
+// that was seen last longest ago.
+func (c *Calibrator) remember(z []float64) {
+	s := &c.state
+	best, most := -1, sameScene
+	for i, scene := range s.Scenes {
+		if d := dot(scene.Pattern, z); d*d > most {
+			best, most = i, d*d
+		}
+	}
+	if best >= 0 {
+		scene := &s.Scenes[best]
+		scene.Samples++
+		scene.Last = s.Samples
+		addTo(scene.Pattern, math.Copysign(1/scene.Samples, dot(scene.Pattern, z)), z)
+		scale(scene.Pattern, 1/norm(scene.Pattern))
+		return
+	}
+	if len(s.Scenes) < mostScenes {
+		s.Scenes = append(s.Scenes, Scene{Pattern: slices.Clone(z), Samples: 1, Last: s.Samples})
+		return
+	}
+	oldest := 0
+	for i, scene := range s.Scenes {
+		if scene.Last < s.Scenes[oldest].Last {
+			oldest = i
+		}
+	}
+	scene := &s.Scenes[oldest]
+	copy(scene.Pattern, z)
+	scene.Samples, scene.Last = 1, s.Samples
+}
+
+func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
+
+func dot(a, b []float64) (total float64) {
+	for i, x := range a {
+		total += x * b[i]
+	}
+	return total
+}
+
+// addTo adds c times v.
+func addTo(to []float64, c float64, v []float64) {
+	for i, x := range v {
+		to[i] += c * x
+	}
+}
+
+func scale(v []float64, c float64) {
+	for i := range v {
+		v[i] *= c
+	}
+}

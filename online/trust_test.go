@@ -1,0 +1,212 @@
+package online_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/calamp/calamp/online"
+)
+
+// smallWorld is a world that is solved in milliseconds a sample, with a calibrator
+// that has learned from 25 samples of it.
+func smallWorld(t *testing.T, seed uint64) (*world, *online.Calibrator) {
+	t.Helper()
+	w := newWorld(t, 160, 200, seed)
+	c := w.calibrator(t, online.Options{})
+	for range 25 {
+		absorb(t, c, w.draw())
+	}
+	return w, c
+}
+
+// Gains that walk are followed, told, and within their intervals; those that stay
+// raise no alarm.
+func TestDriftIsFollowedAndTold(t *testing.T) {
+	w, c := smallWorld(t, 1)
+	for range 60 {
+		w.walk(0.003, 1)
+		absorb(t, c, w.draw())
+	}
+	p := c.Posterior()
+	rms, covered := w.calibration(c)
+	t.Logf("error %.2g, %.0f %% within intervals, drift %.2g", rms, 100*covered, p.Drift)
+	if !(covered > 0.85) || !(rms < 0.02) {
+		t.Errorf("error %.2g, %.0f %% within 95 %% intervals", rms, 100*covered)
+	}
+	if !(p.Drift > 0.001 && p.Drift < 0.01) {
+		t.Errorf("a drift of %g, expected about 0.003", p.Drift)
+	}
+	w, c = smallWorld(t, 2)
+	for range 60 {
+		if e := absorb(t, c, w.draw()); e.Drift != 0 {
+			t.Fatalf("a drift of %g, but the gains stay", e.Drift)
+		}
+	}
+}
+
+// After a change every sample would contradict what was learned: it is found out
+// what has changed, within ten samples.
+func TestStreamRecoversFromChanges(t *testing.T) {
+	for name, v := range map[string]struct {
+		do   func(w *world)
+		what string
+		nmse float64 // afterwards
+	}{
+		"noise":      {func(w *world) { w.noise *= 26 }, "noise", 2e-2},
+		"brightness": {func(w *world) { w.power *= 400 }, "signals", 1e-5},
+		"gains":      {jump(0.3, 0.1), "gains", 2e-3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c := smallWorld(t, 5)
+			s := slices.Clone(w.s)
+			v.do(w)
+			var found *online.Change
+			after := 0.0
+			for k := range 14 {
+				e := absorb(t, c, w.draw())
+				if e.Change != nil && found == nil {
+					found = e.Change
+				}
+				if k >= 10 {
+					after += w.nmse(e.X) / 4
+				}
+			}
+			if found == nil || !slices.Contains(found.What(), v.what) {
+				t.Fatalf("found %+v, expected %s", found, v.what)
+			}
+			t.Logf("%v after %d samples, %d sensors, error %.2g", found.What(), found.Samples, len(found.Sensors), after)
+			if !(after < v.nmse) {
+				t.Errorf("error %.2g afterwards", after)
+			}
+			right := 0
+			for _, mu := range found.Sensors {
+				if w.s[mu] != s[mu] {
+					right++
+				}
+			}
+			if 10*right < 8*len(found.Sensors) {
+				t.Errorf("of %d sensors said to have changed %d have", len(found.Sensors), right)
+			}
+		})
+	}
+}
+
+// What no model explains teaches nothing, three times running or not.
+func TestGarbageTeachesNothing(t *testing.T) {
+	w, c := smallWorld(t, 6)
+	garbage := map[string]func(y []float64){
+		"huge":   func(y []float64) { each(y, func(float64) float64 { return 1e30 * w.rng.NormFloat64() }) },
+		"zeros":  func(y []float64) { clear(y) },
+		"noise":  func(y []float64) { each(y, func(float64) float64 { return w.rng.NormFloat64() }) },
+		"louder": func(y []float64) { each(y, func(float64) float64 { return 1e6 * w.rng.NormFloat64() }) },
+		"permuted": func(y []float64) {
+			w.rng.Shuffle(len(y), func(i, j int) { y[i], y[j] = y[j], y[i] })
+		},
+	}
+	for name, spoil := range garbage {
+		t.Run(name, func(t *testing.T) {
+			before := c.Snapshot()
+			for range 3 {
+				y := w.draw()
+				spoil(y)
+				if e := absorb(t, c, y); e.Committed {
+					t.Fatalf("learned from it: %+v", e.Change)
+				}
+			}
+			e := absorb(t, c, w.draw())
+			if !e.Committed || e.Change != nil {
+				t.Fatalf("a good sample afterwards: %s, change %+v", e.Reason(), e.Change)
+			}
+			after := c.Snapshot()
+			if after.Samples != before.Samples+1 || len(after.Forks) > 0 || after.Alert.Left > 0 {
+				t.Errorf("%d samples, before %d; %d forks", after.Samples, before.Samples, len(after.Forks))
+			}
+		})
+	}
+}
+
+func each(y []float64, f func(float64) float64) {
+	for mu, v := range y {
+		y[mu] = f(v)
+	}
+}
+
+// A run that is interrupted while it finds out what has changed goes on with the same
+// bits.
+func TestForksResume(t *testing.T) {
+	w, through := smallWorld(t, 7)
+	broken := w.calibrator(t, online.Options{})
+	if err := broken.Restore(through.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	w.noise *= 26
+	forks, changes := 0, 0
+	for k := range 14 {
+		y := w.draw()
+		e := absorb(t, through, y)
+		var state online.State
+		if err := state.UnmarshalBinary([]byte(bits(t, broken))); err != nil {
+			t.Fatal(err)
+		}
+		forks += len(state.Forks)
+		broken = w.calibrator(t, online.Options{})
+		if err := broken.Restore(&state); err != nil {
+			t.Fatal(err)
+		}
+		if e.Change != nil {
+			changes++
+		}
+		absorb(t, broken, y)
+		if bits(t, through) != bits(t, broken) {
+			t.Fatalf("sample %d differs after an interruption", k+1)
+		}
+	}
+	if forks == 0 || changes == 0 {
+		t.Errorf("%d forks and %d changes: nothing was tested", forks, changes)
+	}
+}
+
+// A stream of one static scene says as much of the gains as a few samples.
+func TestStaticSceneTeachesLittle(t *testing.T) {
+	for _, level := range []float64{0.3, 0} {
+		t.Run(fmt.Sprint(level), func(t *testing.T) {
+			w := newWorld(t, 160, 200, 8)
+			c := w.calibrator(t, online.Options{})
+			w.level = level
+			for range 30 {
+				absorb(t, c, w.draw())
+			}
+			_, covered := w.calibration(c)
+			if !(covered > 0.8) {
+				t.Errorf("%.0f %% within 95 %% intervals", 100*covered)
+			}
+		})
+	}
+}
+
+// A state that was kept without looking for drifts goes on with it, and the other way
+// round.
+func TestDriftOfOlderStates(t *testing.T) {
+	w, c := smallWorld(t, 9)
+	still := w.calibrator(t, online.Options{Still: true})
+	if err := still.Restore(c.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if s := still.Snapshot(); s.Drift != nil || !slices.Equal(s.Stats, c.Snapshot().Stats) {
+		t.Error("what was learned is another thing without the bank")
+	}
+	again := w.calibrator(t, online.Options{})
+	if err := again.Restore(still.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	if e := absorb(t, again, w.draw()); !e.Committed || again.Snapshot().Drift == nil {
+		t.Error(e.Reason())
+	}
+	state := c.Snapshot()
+	state.Drift.Parts[3] = math.NaN()
+	if again.Restore(state) == nil {
+		t.Error("a drift with a NaN was accepted")
+	}
+}
