@@ -150,4 +150,6 @@ const (
 	RangeNotLearned     WarningCode = diagnosis.RangeNotLearned     // the readings do not tell the spread of s
 	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
 	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
+	UnrecoveredOrNoise  WarningCode = diagnosis.UnrecoveredOrNoise  // learned noise may stand for signals that were not recovered
+	SignalsUnlikePrior  WarningCode = diagnosis.SignalsUnlikePrior  // entries not zero or Gaussian: XVar was widened
 )

@@ -75,6 +75,12 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 
 // cause looks for what keeps AMP from converging.
 func (r *Run) cause() string {
+	if text := r.extreme(); text != "" {
+		return text
+	}
+	if text := r.unfinished(); text != "" {
+		return text
+	}
 	if text := r.meanExcess(); text != "" {
 		return text + " those of independent entries of mean zero, and they were not removed"
 	}
@@ -84,10 +90,13 @@ func (r *Run) cause() string {
 	if alike := r.alike(); alike > amp.Alike {
 		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
 	}
+	if text := r.clipping(); text != "" {
+		return text
+	}
 	if fit := r.state.Misfit(); fit > misfitExcess {
 		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
 	}
-	if slices.Max(r.Solver.Change) < swinging {
+	if r.Outcome == amp.AtLimit && slices.Max(r.Solver.Change) < swinging {
 		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
 	}
 	return ""

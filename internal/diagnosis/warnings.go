@@ -44,6 +44,8 @@ func (r *Run) Warnings() []Warning {
 		r.warnRounded(),
 		r.warnScale(),
 		r.warnOnlyNoise(),
+		r.warnUnrecovered(),
+		r.warnUnlike(),
 	} {
 		if w != nil {
 			all = append(all, *w)
