@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/amp"
 )
 
 const (
@@ -86,20 +85,6 @@ func (r *Run) clipping() string {
 func stuck(row []float64) bool {
 	present := slices.DeleteFunc(slices.Clone(row), math.IsNaN)
 	return len(present) > 1 && slices.Min(present) == slices.Max(present)
-}
-
-// unfinished tells of a run that was ended on its way.
-func (r *Run) unfinished() string {
-	if r.Outcome != amp.AtLimit {
-		return ""
-	}
-	if r.Limit < fewIterations {
-		return fmt.Sprintf("only %d iterations were allowed (--max-iter)", r.Limit)
-	}
-	if from, to, n := r.falling(); n > 0 {
-		return fmt.Sprintf("it was still on its way: the change fell from %.2g to %.2g in the last %d iterations; allow more (--max-iter)", from, to, n)
-	}
-	return ""
 }
 
 // falling compares the changes in the last quarter of a run with those of the quarter before:

@@ -13,7 +13,7 @@ import (
 const (
 	// wellKnown is the part of the signals' own variance below which their posterior
 	// variance leaves no doubt that they were recovered.
-	wellKnown = 0.01
+	wellKnown = 0.015
 
 	// trapped is how many times the error that theory predicts the posterior variance
 	// must be for the iteration to have stopped somewhere else. Where signals were
@@ -48,22 +48,29 @@ func (r *Run) warnUnrecovered() *Warning {
 	if !ok {
 		return nil
 	}
-	cause := ""
+	var cause string
 	if predicted /= own; left > trapped*predicted {
 		cause = fmt.Sprintf("theory expects %.2g %% of the model that was learned, so the iteration stopped short of it", 100*predicted)
-	} else {
-		m.Alpha *= fewerSensors
-		m.NoiseVar *= lessNoise
-		if clean, ok := predict(m); !ok || clean < wellKnown*own {
-			return nil // the noise is what there is
-		}
-		cause = fmt.Sprintf("α = %.3g is so near the least at which theory recovers signals of density %.3g that failure looks like noise", m.Alpha/fewerSensors, m.Signal.Density)
+	} else if cause = nearThreshold(m); cause == "" {
+		return nil // the noise is what there is
 	}
 	text := fmt.Sprintf("the signals are known to %.2g %% of their power only: ", 100*left)
 	if r.LearnNoise {
 		text = fmt.Sprintf("the signals are known to %.2g %% of their power only, and the noise variance was learned as %.3g: that is noise, or signals that were not recovered; ", 100*left, r.noise())
 	}
 	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would tell, or a noise variance that is known (--noise-var)"}
+}
+
+// nearThreshold tells of a problem that theory could not solve with somewhat fewer sensors, not
+// even without noise.
+func nearThreshold(m evolution.Model) string {
+	alpha := m.Alpha
+	m.Alpha *= fewerSensors
+	m.NoiseVar *= lessNoise
+	if left, ok := predict(m); !ok || left < wellKnown*m.Signal.Variance() {
+		return ""
+	}
+	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Signal.Density)
 }
 
 // learns says whether anything of the model is learned.
