@@ -40,6 +40,7 @@ const (
 var suspect = []calamp.WarningCode{
 	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
 	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
+	calamp.UnrecoveredOrNoise,
 }
 
 func (r *Report) verdict() verdict {

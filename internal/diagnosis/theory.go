@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -26,8 +25,9 @@ const (
 	fewerSensors = 0.8
 	lessNoise    = 1e-3
 
-	theoryTol   = 1e-2
+	theoryTol   = 1e-4
 	theorySteps = 200
+	atRest      = 1e-3 // relative change of an error that has come to rest
 )
 
 // warnUnrecovered is about learned models in which noise may stand for signals that
@@ -44,15 +44,11 @@ func (r *Run) warnUnrecovered() *Warning {
 		return nil
 	}
 	m := r.theory()
-	predicted, ok := predict(m)
-	if !ok {
-		return nil
-	}
-	var cause string
-	if predicted /= own; left > trapped*predicted {
-		cause = fmt.Sprintf("theory expects %.2g %% of the model that was learned, so the iteration stopped short of it", 100*predicted)
-	} else if cause = nearThreshold(m); cause == "" {
-		return nil // the noise is what there is
+	cause := "theory expects less than half of that error from the model that was learned, so the iteration stopped short of it"
+	if !reaches(m, left*own/trapped) {
+		if cause = nearThreshold(m); cause == "" {
+			return nil // the noise is what there is
+		}
 	}
 	text := fmt.Sprintf("the signals are known to %.2g %% of their power only: ", 100*left)
 	if r.LearnNoise {
@@ -67,7 +63,7 @@ func nearThreshold(m evolution.Model) string {
 	alpha := m.Alpha
 	m.Alpha *= fewerSensors
 	m.NoiseVar *= lessNoise
-	if left, ok := predict(m); !ok || left < wellKnown*m.Signal.Variance() {
+	if reaches(m, wellKnown*m.Signal.Variance()) {
 		return ""
 	}
 	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Signal.Density)
@@ -119,12 +115,24 @@ func gaussBernoulli(p prior.Prior) prior.GaussBernoulli {
 	}
 }
 
-// predict is the error on an entry that state evolution reaches from no information; ok
-// is false where it has no answer.
-func predict(m evolution.Model) (mse float64, ok bool) {
-	point, err := evolution.FixedPoint(context.Background(), m, &evolution.Options{Tol: theoryTol, Iterations: theorySteps})
-	if err != nil || math.IsNaN(point.MSEX.Value) {
-		return 0, false
+// reaches says whether state evolution falls below an error on an entry, from no information. It is
+// iterated no further than that: small errors are expensive to average over.
+func reaches(m evolution.Model, target float64) bool {
+	opt := &evolution.Options{Tol: theoryTol}
+	v := m.Signal.Variance()
+	for range theorySteps {
+		sensor, err := m.Sensor(v, opt)
+		if err != nil {
+			return true // nothing to be said against it
+		}
+		next := evolution.Entry(m.Signal, 1/(m.Alpha*sensor.MHat.Value), opt).MMSE.Value
+		if !(next > target) {
+			return true
+		}
+		if next > v*(1-atRest) {
+			return false
+		}
+		v = next
 	}
-	return point.MSEX.Value, true
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -17,6 +18,10 @@ const (
 
 	// unlikeError is how many times their stated variance the errors must be.
 	unlikeError = 1.2
+
+	// orthogonalRows is the largest singular value, relative to that of independent entries, below
+	// which rows are nearly orthogonal: noise then reaches the fields in another way.
+	orthogonalRows = 0.6
 
 	mostEntries    = 4096 // of the signals, that are looked at
 	quickSteps     = 10   // of expectation–maximisation, after which a gain shows
@@ -114,11 +119,18 @@ func (e entries) excess(m prior.Mixture) float64 {
 func (r *Run) Excess() float64 {
 	if r.excess == 0 {
 		r.excess = 1
-		if gain, excess := r.unlike(); gain > unlikeGain && excess > unlikeError && r.illConditioned() == "" {
+		if gain, excess := r.unlike(); gain > unlikeGain && excess > unlikeError && r.illConditioned() == "" && !r.orthogonal() {
 			r.excess = excess
 		}
 	}
 	return r.excess
+}
+
+// orthogonal says whether the rows of W are, as those of a cosine transform: there the
+// fields' variances are not what AMP takes them for, which looks like another prior.
+func (r *Run) orthogonal() bool {
+	largest, _, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
+	return err != nil || largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
 }
 
 func (r *Run) warnUnlike() *Warning {
