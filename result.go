@@ -155,4 +155,6 @@ const (
 	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
 	RangeNotFilled      WarningCode = diagnosis.RangeNotFilled      // the told range is not that of the gains: they were learned within it
 	ScaleContradicted   WarningCode = diagnosis.ScaleContradicted   // signals' variance and range of s want different scales
+	UnrecoveredOrNoise  WarningCode = diagnosis.UnrecoveredOrNoise  // learned noise may stand for signals that were not recovered
+	SignalsUnlikePrior  WarningCode = diagnosis.SignalsUnlikePrior  // entries not zero or Gaussian: XVar was widened
 )

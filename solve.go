@@ -120,7 +120,7 @@ func (r *run) end(outcome amp.Outcome) *Result {
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.set(),
 		GivenNoise: channel.NoiseOf(r.problem.Channel), Rounding: r.rounding,
-		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome,
+		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})
 	var reason string
 	d.Doubtful, reason = d.Judge(outcome)
@@ -134,6 +134,7 @@ func (r *run) end(outcome amp.Outcome) *Result {
 	if text := d.NothingRecovered(); text != "" {
 		res.Status, res.Reason = NothingRecovered, text
 	}
+	res.XVar.Scale(d.Excess(), res.XVar)
 	for _, w := range d.Warnings() {
 		res.Warnings = append(res.Warnings, Warning{WarningCode(w.Code), w.Message, w.Sensors, w.Signals})
 	}
@@ -141,6 +142,15 @@ func (r *run) end(outcome amp.Outcome) *Result {
 		res.Warnings = append(res.Warnings, *w)
 	}
 	return res
+}
+
+// changes are those of the trace.
+func (r *run) changes() []float64 {
+	list := make([]float64, len(r.trace))
+	for i, it := range r.trace {
+		list[i] = it.Change
+	}
+	return list
 }
 
 func statusOf(outcome amp.Outcome, doubtful bool) Status {

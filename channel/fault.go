@@ -11,6 +11,7 @@ const (
 	OutOfRange         // wants a calibration outside the range of s
 	Inconsistent       // its readings contradict each other, or have nothing to do with the signals
 	Stuck              // reads the same whatever the signal
+	Outlying           // single readings are wrong, and all others agree
 )
 
 // String describes the fault in a few words.
@@ -24,6 +25,8 @@ func (f Fault) String() string {
 		return "out of range"
 	case Stuck:
 		return "stuck"
+	case Outlying:
+		return "outlying readings"
 	default:
 		return "inconsistent"
 	}
@@ -37,13 +40,17 @@ type BrokenSensor struct {
 	Sensor      int     // row of W, from 0
 	Probability float64 // of being broken, above 1/2
 	Fault       Fault   // what is wrong with it, as far as its readings tell
-	S           float64 // where Fault is OutOfRange: the calibration they want; otherwise 0
+	S           float64 // where Fault is OutOfRange: the calibration they want; Outlying: the one that the others want; otherwise 0
+	Readings    []int   // where Fault is Outlying: the signals, from 0, whose readings are wrong
 }
 
 // String is such as "sensor 3 (out of range: its readings want s = 2.01)".
 func (b BrokenSensor) String() string {
 	if b.Fault == OutOfRange {
 		return fmt.Sprintf("sensor %d (%v: its readings want s = %.4g)", b.Sensor, b.Fault, b.S)
+	}
+	if b.Fault == Outlying {
+		return fmt.Sprintf("sensor %d (%v, of signals %v)", b.Sensor, b.Fault, b.Readings)
 	}
 	return fmt.Sprintf("sensor %d (%v)", b.Sensor, b.Fault)
 }

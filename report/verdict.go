@@ -41,6 +41,7 @@ var suspect = []calamp.WarningCode{
 	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
 	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
 	calamp.ScaleContradicted,
+	calamp.UnrecoveredOrNoise,
 }
 
 func (r *Report) verdict() verdict {

@@ -108,6 +108,23 @@ func (r *Run) NothingRecovered() string {
 
 // cause looks for what keeps AMP from converging.
 func (r *Run) cause() string {
+	if text := r.extreme(); text != "" {
+		return text
+	}
+	if r.Outcome == amp.AtLimit && r.Limit < fewIterations {
+		return fmt.Sprintf("only %d iterations were allowed (--max-iter)", r.Limit)
+	}
+	if text := r.wrongInput(); text != "" {
+		return text
+	}
+	if r.Outcome == amp.AtLimit {
+		return r.slowness()
+	}
+	return ""
+}
+
+// wrongInput looks for a cause in W and in the readings.
+func (r *Run) wrongInput() string {
 	if text := r.meanExcess(); text != "" {
 		return text + " those of independent entries of mean zero, and they were not removed"
 	}
@@ -117,8 +134,24 @@ func (r *Run) cause() string {
 	if alike := r.alike(); alike > amp.Alike {
 		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
 	}
+	if text := r.clipping(); text != "" {
+		return text
+	}
 	if fit := r.state.Misfit(); fit > misfitExcess {
 		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
+	}
+	return ""
+}
+
+// slowness looks for what keeps a run on its way that nothing disturbs.
+func (r *Run) slowness() string {
+	if mean(r.state.C) > wellKnown*r.model().Prior.Variance() {
+		if text := nearThreshold(r.theory()); text != "" {
+			return text + "; more sensors or signals would help"
+		}
+	}
+	if from, to, n := r.falling(); n > 0 {
+		return fmt.Sprintf("it was still on its way: the change fell from %.2g to %.2g in the last %d iterations; allow more (--max-iter)", from, to, n)
 	}
 	if slices.Max(r.Solver.Change) < swinging {
 		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"

@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/calamp/calamp/channel"
@@ -30,6 +29,11 @@ func (r *Run) BrokenSensors() []channel.BrokenSensor {
 		if r.isBroken(mu) {
 			b := channel.BrokenSensor{Sensor: mu, Probability: r.state.Broken[mu]}
 			b.Fault, b.S = r.diagnose(mu)
+			if b.Fault == channel.Inconsistent {
+				if signals, s := r.outlying(mu); signals != nil {
+					b.Fault, b.S, b.Readings = channel.Outlying, s, signals
+				}
+			}
 			list = append(list, b)
 		}
 	}
@@ -41,8 +45,7 @@ func (r *Run) BrokenSensors() []channel.BrokenSensor {
 func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 	st := r.state
 	y := st.Y[mu*st.P : (mu+1)*st.P]
-	present := slices.DeleteFunc(slices.Clone(y), math.IsNaN)
-	if len(present) > 1 && slices.Min(present) == slices.Max(present) {
+	if stuck(y) {
 		return channel.Stuck, 0
 	}
 	if !r.blind() {
@@ -51,7 +54,7 @@ func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 	s = r.calibration().Fit(r.stats(mu))
 	chi := st.ChiSquare(mu, s)
 	lo, hi := r.bounds()
-	if s > 0 && (s < lo || s > hi) && chi <= consistent*float64(len(present)) {
+	if s > 0 && (s < lo || s > hi) && chi <= consistent*r.calibration().Readings(r.stats(mu)) {
 		return channel.OutOfRange, s
 	}
 	return channel.Inconsistent, 0
@@ -84,11 +87,14 @@ func (r *Run) warnBroken() *Warning {
 		return nil
 	}
 	w := Warning{Code: SensorBroken}
-	outside := 0
+	outside, outlying := 0, 0
 	for _, b := range list {
 		w.Sensors = append(w.Sensors, b.Sensor)
 		if b.Fault == channel.OutOfRange {
 			outside++
+		}
+		if b.Fault == channel.Outlying {
+			outlying++
 		}
 	}
 	verb := "are broken, and were"
@@ -96,6 +102,9 @@ func (r *Run) warnBroken() *Warning {
 		verb = "is broken, and was"
 	}
 	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
+	if outlying > 0 {
+		w.Message += fmt.Sprintf("; at %d of them only one or two readings are wrong, and the others agree: with these marked as missing (NaN) the sensor counts again", outlying)
+	}
 	if float64(len(w.Sensors)) <= manyBroken*float64(r.state.M) {
 		return &w
 	}

@@ -26,10 +26,12 @@ type Run struct {
 	Zero   []int // of these, the ones whose readings are all exactly zero
 
 	Outcome   amp.Outcome
-	Converged bool // and believed
-	Doubtful  bool // came to rest at estimates that disagree with their variances
+	Changes   []float64 // largest relative change of a signal in each iteration
+	Converged bool      // and believed
+	Doubtful  bool      // came to rest at estimates that disagree with their variances
 
-	state *amp.State
+	state  *amp.State
+	excess float64 // what Excess found; 0 where it has not looked
 }
 
 // Of prepares the diagnosis of a run.
@@ -117,4 +119,6 @@ const (
 	OnlyNoise           = "only-noise"
 	RangeNotFilled      = "range-not-filled"
 	ScaleContradicted   = "scale-contradicted"
+	UnrecoveredOrNoise  = "unrecovered-or-noise"
+	SignalsUnlikePrior  = "signals-unlike-prior"
 )

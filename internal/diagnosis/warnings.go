@@ -50,6 +50,8 @@ func (r *Run) Warnings() []Warning {
 		r.warnRange(),
 		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
+		r.warnUnrecovered(),
+		r.warnUnlike(),
 	} {
 		if w != nil {
 			all = append(all, *w)

@@ -96,7 +96,8 @@ type brokenSensor struct {
 	Sensor      int           `json:"sensor"`
 	Probability float64       `json:"probability"`
 	Fault       channel.Fault `json:"fault"`
-	S           *float64      `json:"s,omitempty"` // that its readings want, out of the range
+	S           *float64      `json:"s,omitempty"`        // that its readings want, out of the range; or all but a few of them
+	Readings    []int         `json:"readings,omitempty"` // the signals, from 0, whose readings are wrong while the others agree
 }
 
 // JSON is the flags, and what was found, for output.
@@ -109,8 +110,8 @@ func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
 		j.FaultRate = console.Known(res.FaultRate)
 	}
 	for _, b := range res.BrokenSensors {
-		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault}
-		if b.Fault == channel.OutOfRange {
+		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault, Readings: b.Readings}
+		if b.Fault == channel.OutOfRange || b.Fault == channel.Outlying {
 			sensor.S = console.Known(b.S)
 		}
 		j.BrokenSensors = append(j.BrokenSensors, sensor)

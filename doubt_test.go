@@ -1,0 +1,178 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// nothingTold solves an instance as the command does when nothing is said of the model.
+func nothingTold(t *testing.T, in *teacher.Instance) *calamp.Result {
+	t.Helper()
+	nan := math.NaN()
+	g, c, err := calamp.Guess(in.W, in.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return solve(t, &calamp.Problem{
+		W: in.W, Y: in.Y,
+		Prior:   prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters},
+		Channel: channel.Faulty{Working: c},
+	}, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
+}
+
+// Near the threshold a noise that is learned can take the place of signals that were not
+// recovered, in a run that comes to rest. Noise of the same size with more sensors is noise.
+func TestFailureIsNotTakenForNoise(t *testing.T) {
+	for _, c := range []struct {
+		density, half, noise float64
+		m, p                 int
+		seed                 uint64
+		failure              bool
+	}{
+		{0.2, 0.5, 0, 133, 2, 63, true},
+		{0.3, 0.2, 0, 163, 3, 1016, true},
+		{0.2, 0.1, 1e-2, 240, 3, 1, false},
+		{0.2, 0.5, 1e-2, 240, 10, 2, false},
+	} {
+		te := teacher.Teacher{N: 300, M: c.m, P: c.p, Signal: prior.GaussBernoulli{Density: c.density, SignalVar: 1}, Gain: channel.Uniform(1-c.half, 1+c.half), NoiseVar: c.noise}
+		in, err := te.Draw(c.seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := nothingTold(t, in)
+		score := calamp.Score(res.X, res.S, in.Truth)
+		w := find(res, calamp.UnrecoveredOrNoise)
+		if res.Status != calamp.Converged || score.XOneMinusNCC < 0.01 {
+			t.Fatalf("%+v: %v, 1-ncc %.2g: no case in point", c, res.Status, score.XOneMinusNCC)
+		}
+		if (w != nil) != c.failure {
+			t.Errorf("%+v: 1-ncc %.2g, warnings %+v", c, score.XOneMinusNCC, res.Warnings)
+		}
+	}
+}
+
+// The errors of compressible signals are larger than the prior says; how much larger, the
+// fields tell.
+func TestCompressibleSignals(t *testing.T) {
+	const n, p = 400, 6
+	te := teacher.Teacher{N: n, M: 320, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
+	for _, decay := range []float64{0, 1, 1.5} {
+		te.X = nil
+		if decay > 0 {
+			te.X = powerLaw(n, p, decay)
+		}
+		in, err := te.Draw(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := nothingTold(t, in)
+		score := calamp.Score(res.X, res.S, in.Truth)
+		if res.Status != calamp.Converged {
+			t.Fatal(res.Reason)
+		}
+		if w := find(res, calamp.SignalsUnlikePrior); (w != nil) != (decay > 0) {
+			t.Errorf("decay %g: warnings %+v", decay, res.Warnings)
+		}
+		// What is common to all signals has its error bar in ScaleSD.
+		ratio := score.XMSEScaled / (score.Scale * score.Scale) / (mat.Sum(res.XVar) / float64(n*p))
+		if ratio > 1.5 || ratio < 0.6 {
+			t.Errorf("decay %g: the errors are %.2g times the variances stated", decay, ratio)
+		}
+	}
+}
+
+// powerLaw draws signals whose entries, in order of size, fall as a power of their rank.
+func powerLaw(n, p int, decay float64) *mat.Dense {
+	rng := rand.New(rand.NewPCG(1, 7))
+	x := mat.NewDense(n, p, nil)
+	for k := range p {
+		for i, rank := range rng.Perm(n) {
+			x.Set(i, k, math.Pow(float64(rank+1), -decay)*float64(1-2*rng.IntN(2)))
+		}
+	}
+	x.Scale(math.Sqrt(0.2*float64(n*p))/mat.Norm(x, 2), x)
+	return x
+}
+
+// What is said to keep a run from converging is what was done to it.
+func TestCauseOfNotConverging(t *testing.T) {
+	te := small()
+	clip := func(limit float64) func(y float64) float64 {
+		return func(y float64) float64 { return min(max(y, -limit), limit) }
+	}
+	for _, c := range []struct {
+		name  string
+		spoil func(y float64) float64
+		opt   calamp.Options
+		want  string
+	}{
+		{"few iterations", func(y float64) float64 { return y }, calamp.Options{Settings: solver.Settings{MaxIter: 4}}, "only 4 iterations"},
+		{"on its way", func(y float64) float64 { return y }, calamp.Options{Settings: solver.Settings{MaxIter: 100, Damping: solver.FixedDamping(0.5)}}, "still on its way"},
+		{"overflow", func(y float64) float64 { return 1e200 * y }, calamp.Options{}, "no squares"},
+		{"clipping", clip(0.15), calamp.Options{}, "they clip there (--saturation 0.15)"},
+	} {
+		p, _ := draw(t, te, 1)
+		p.Y.Apply(func(_, _ int, y float64) float64 { return c.spoil(y) }, p.Y)
+		res, err := calamp.Solve(context.Background(), p, &c.opt)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if res.Status == calamp.Converged || !strings.Contains(res.Reason, c.want) {
+			t.Errorf("%s: %v: %s", c.name, res.Status, res.Reason)
+		}
+	}
+}
+
+// A sensor of which single readings are wrong is left out; they are named.
+func TestOutlyingReadingsAreNamed(t *testing.T) {
+	te := teacher.Teacher{N: 200, M: 160, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
+	in, err := te.Draw(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := map[int][]int{4: {2}, 17: {0, 5}, 60: {1}, 99: {3}}
+	for mu, signals := range wrong {
+		for _, k := range signals {
+			in.Y.Set(mu, k, in.Y.At(mu, k)+3)
+		}
+	}
+	for k := range te.P { // and one that is broken
+		in.Y.Set(120, k, 0.3*float64(k)-0.7)
+	}
+	p := te.Problem(in)
+	p.Channel = channel.Faulty{Working: p.Channel}
+	res := solve(t, p, nil)
+	if len(res.BrokenSensors) != len(wrong)+1 {
+		t.Fatalf("broken: %v", res.BrokenSensors)
+	}
+	for _, b := range res.BrokenSensors {
+		if b.Sensor == 120 {
+			if b.Fault != channel.Inconsistent {
+				t.Errorf("%v is broken altogether", b)
+			}
+			continue
+		}
+		if b.Fault != channel.Outlying || !slices.Equal(b.Readings, wrong[b.Sensor]) {
+			t.Errorf("%v, want readings %v", b, wrong[b.Sensor])
+		}
+		if truth := in.Truth.S[b.Sensor]; math.Abs(b.S/truth-1) > 0.01 {
+			t.Errorf("%v: the others want s = %g, the truth is %g", b, b.S, truth)
+		}
+	}
+	w := find(res, calamp.SensorBroken)
+	if w == nil || !strings.Contains(w.Message, "sensor 17 (outlying readings, of signals [0 5])") || !strings.Contains(w.Message, "NaN") {
+		t.Errorf("%+v", w)
+	}
+}

@@ -1,0 +1,138 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/prior"
+)
+
+const (
+	// wellKnown is the part of the signals' own variance below which their posterior
+	// variance leaves no doubt that they were recovered.
+	wellKnown = 0.015
+
+	// trapped is how many times the error that theory predicts the posterior variance
+	// must be for the iteration to have stopped somewhere else. Where signals were
+	// recovered it was 1.4 at most, at 300 entries.
+	trapped = 2
+
+	// fewerSensors and lessNoise describe the problem that theory must be able to solve
+	// for a learned noise to be believed: this one with a fifth of its sensors taken
+	// away, and next to no noise. Failures of finite problems lie within that margin.
+	fewerSensors = 0.8
+	lessNoise    = 1e-3
+
+	theoryTol   = 1e-4
+	theorySteps = 200
+	atRest      = 1e-3 // relative change of an error that has come to rest
+)
+
+// warnUnrecovered is about learned models in which noise may stand for signals that
+// were not recovered. Near the threshold both look alike: the iteration rests, its
+// error bars are large, and the noise learned is what the residuals are. State
+// evolution of the model learned tells where that cannot be ruled out.
+func (r *Run) warnUnrecovered() *Warning {
+	if !r.Converged || r.Solver.Iterations == 0 || !r.learns() || r.warnOnlyNoise() != nil {
+		return nil
+	}
+	own := r.model().Prior.Variance()
+	left := mean(r.state.C) / own
+	if !(left > wellKnown) {
+		return nil
+	}
+	m := r.theory()
+	cause := "theory expects less than half of that error from the model that was learned, so the iteration stopped short of it"
+	if !reaches(m, left*own/trapped) {
+		if cause = nearThreshold(m); cause == "" {
+			return nil // the noise is what there is
+		}
+	}
+	text := fmt.Sprintf("the signals are known to %.2g %% of their power only: ", 100*left)
+	if r.LearnNoise {
+		text = fmt.Sprintf("the signals are known to %.2g %% of their power only, and the noise variance was learned as %.3g: that is noise, or signals that were not recovered; ", 100*left, r.noise())
+	}
+	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would tell, or a noise variance that is known (--noise-var)"}
+}
+
+// nearThreshold tells of a problem that theory could not solve with somewhat fewer sensors, not
+// even without noise.
+func nearThreshold(m evolution.Model) string {
+	alpha := m.Alpha
+	m.Alpha *= fewerSensors
+	m.NoiseVar *= lessNoise
+	if reaches(m, wellKnown*m.Signal.Variance()) {
+		return ""
+	}
+	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Signal.Density)
+}
+
+// learns says whether anything of the model is learned.
+func (r *Run) learns() bool {
+	_, learner := r.model().Prior.(prior.Learner)
+	return learner || r.LearnNoise || r.LearnCalibration
+}
+
+// theory is the model of state evolution that is nearest to the run's: signals of the same
+// density, mean and variance, s uniform with the same mean and variance, W with independent entries.
+func (r *Run) theory() evolution.Model {
+	s := r.state
+	readings := 0
+	for j, y := range s.Y {
+		if !math.IsNaN(y) && !r.isBroken(j/s.P) {
+			readings++
+		}
+	}
+	m := evolution.Model{
+		Signal: gaussBernoulli(r.model().Prior), Gain: evolution.Known(1),
+		NoiseVar: r.noise() / (s.W.MeanSquare() * float64(s.N)),
+		Alpha:    float64(readings) / float64(s.N*s.P), P: s.P,
+	}
+	if r.blind() {
+		const leastEnd = 0.02 // of a range, relative to its middle
+		middle, variance := r.calibration().Moments()
+		half := min(math.Sqrt(3*variance), (1-leastEnd)*middle)
+		m.Gain = channel.Uniform(middle-half, middle+half)
+	}
+	return m
+}
+
+// gaussBernoulli has the density, mean and variance of p.
+func gaussBernoulli(p prior.Prior) prior.GaussBernoulli {
+	if g, ok := p.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
+		return g.GaussBernoulliPrior()
+	}
+	density := 1.0
+	if sparse, ok := p.(prior.Sparse); ok {
+		density = sparse.NonZero()
+	}
+	center := p.Mean() / density
+	return prior.GaussBernoulli{
+		Density: density, SignalMean: center,
+		SignalVar: max(p.Variance()/density-(1-density)*center*center, 1e-6*p.Variance()),
+	}
+}
+
+// reaches says whether state evolution falls below an error on an entry, from no information. It is
+// iterated no further than that: small errors are expensive to average over.
+func reaches(m evolution.Model, target float64) bool {
+	opt := &evolution.Options{Tol: theoryTol}
+	v := m.Signal.Variance()
+	for range theorySteps {
+		sensor, err := m.Sensor(v, opt)
+		if err != nil {
+			return true // nothing to be said against it
+		}
+		next := evolution.Entry(m.Signal, 1/(m.Alpha*sensor.MHat.Value), opt).MMSE.Value
+		if !(next > target) {
+			return true
+		}
+		if next > v*(1-atRest) {
+			return false
+		}
+		v = next
+	}
+	return false
+}
