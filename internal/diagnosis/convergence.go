@@ -145,8 +145,8 @@ func (r *Run) wrongInput() string {
 
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
-	if mean(r.state.C) > wellKnown*r.model().Prior.Variance() {
-		if text := nearThreshold(r.theory()); text != "" {
+	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown {
+		if text := nearThreshold(r.theory(), left); text != "" {
 			return text + "; more sensors or signals would help"
 		}
 	}

@@ -21,8 +21,12 @@ const (
 
 	// fewerSensors and lessNoise describe the problem that theory must be able to solve
 	// for a learned noise to be believed: this one with a fifth of its sensors taken
-	// away, and next to no noise. Failures of finite problems lie within that margin.
+	// away, and next to no noise. Failures of finite problems lie within that margin;
+	// where more than poorlyKnown is left the density learned may be too small as well,
+	// and the margin is that of farFewer.
 	fewerSensors = 0.8
+	poorlyKnown  = 0.15
+	farFewer     = 0.65
 	lessNoise    = 1e-3
 
 	theoryTol   = 1e-4
@@ -46,7 +50,7 @@ func (r *Run) warnUnrecovered() *Warning {
 	m := r.theory()
 	cause := "theory expects less than half of that error from the model that was learned, so the iteration stopped short of it"
 	if !reaches(m, left*own/trapped) {
-		if cause = nearThreshold(m); cause == "" {
+		if cause = nearThreshold(m, left); cause == "" {
 			return nil // the noise is what there is
 		}
 	}
@@ -58,10 +62,14 @@ func (r *Run) warnUnrecovered() *Warning {
 }
 
 // nearThreshold tells of a problem that theory could not solve with somewhat fewer sensors, not
-// even without noise.
-func nearThreshold(m evolution.Model) string {
+// even without noise; left is the posterior variance relative to the signals' own.
+func nearThreshold(m evolution.Model, left float64) string {
 	alpha := m.Alpha
-	m.Alpha *= fewerSensors
+	if left > poorlyKnown {
+		m.Alpha *= farFewer
+	} else {
+		m.Alpha *= fewerSensors
+	}
 	m.NoiseVar *= lessNoise
 	if reaches(m, wellKnown*m.Signal.Variance()) {
 		return ""
