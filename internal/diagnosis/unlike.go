@@ -85,7 +85,7 @@ func (e entries) fitOne(g prior.GaussBernoulli) prior.GaussBernoulli {
 	for range steps {
 		l, _ = l.Refit(e.lambda, e.sigma, 1)
 	}
-	return l.(prior.LearnedGaussBernoulli).GaussBernoulli
+	return l.(prior.LearnedGaussBernoulli).GaussBernoulli // whose Refit returns its own kind
 }
 
 // inParts is where the fit of a mixture starts: the Gaussian of g in parts that are
