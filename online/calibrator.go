@@ -306,7 +306,7 @@ func (c *Calibrator) commit() {
 		}
 	}
 	c.weight = 1
-	if c.opt.Commit == Sane {
+	if c.opt.Commit == Sane && !c.opt.Still {
 		c.weight = c.weigh()
 	}
 	quadratic, volume := p.Sums(c.stats)

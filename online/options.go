@@ -33,9 +33,11 @@ type Options struct {
 	// needs no tuning.
 	Memory float64
 
-	// Still says that gains do not drift. Without it, with the Sane rule and Memory 0,
-	// the stream is watched for drifts, and follows one (see [Drift]). It is not in the
-	// fingerprint: a state can go on either way.
+	// Still says that samples are as the model has them: gains do not drift, and signals
+	// do not depend on each other. Without it, with the Sane rule, samples that look
+	// like earlier ones count for less, and with Memory 0 the stream is watched for
+	// drifts, and follows one (see [Drift]). It is not in the fingerprint: a state can
+	// go on either way.
 	Still bool
 
 	// LearnNoise learns the noise variance along the stream, as a

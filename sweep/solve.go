@@ -109,7 +109,8 @@ type onlineRun struct {
 func (r *onlineRun) options(threads int) *online.Options {
 	opt := &online.Options{Settings: r.Solver.Settings, Commit: r.Solver.Commit}
 	opt.Threads = threads
-	opt.SPrior, opt.ScaleAtPeak = solver.UniformS, true // as offline
+	// The paper's model, as offline: gains that stay, uniform, and the scale where it is likeliest.
+	opt.Still, opt.SPrior, opt.ScaleAtPeak = true, solver.UniformS, true
 	if r.Record.Trajectory {
 		opt.Observe = func(iteration int, x, s []float64) {
 			if r.records(r.present) {

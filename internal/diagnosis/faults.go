@@ -103,7 +103,7 @@ func (r *Run) warnBroken() *Warning {
 	}
 	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
 	if outlying > 0 {
-		w.Message += fmt.Sprintf("; at %d of them only one or two readings are wrong, and the others agree: with these marked as missing (NaN) the sensor counts again", outlying)
+		w.Message += fmt.Sprintf("; at %d of them only one or two readings are wrong, and the others agree: with these marked as missing the sensor counts again", outlying)
 	}
 	if float64(len(w.Sensors)) <= manyBroken*float64(r.state.M) {
 		return &w
