@@ -172,7 +172,7 @@ func TestOutlyingReadingsAreNamed(t *testing.T) {
 		}
 	}
 	w := find(res, calamp.SensorBroken)
-	if w == nil || !strings.Contains(w.Message, "sensor 17 (outlying readings, of signals [0 5])") || !strings.Contains(w.Message, "NaN") {
+	if w == nil || !strings.Contains(w.Message, "sensor 17 (outlying readings, of signals [0 5])") || !strings.Contains(w.Message, "marked as missing") {
 		t.Errorf("%+v", w)
 	}
 }
