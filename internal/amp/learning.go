@@ -186,10 +186,7 @@ func middle(c channel.Calibration) float64 {
 //
 // whose slope is about twice the number of entries that are not zero, Σ C/Σ.
 func (s *State) scaleOfPrior() float64 {
-	active := 0.0
-	for i, c := range s.C {
-		active += c / s.Sigma[i]
-	}
+	active, _ := s.signalScale()
 	if !(active > 0) {
 		return 1
 	}
