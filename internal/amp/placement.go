@@ -30,9 +30,22 @@ func (s *Solver) placeScale() (mean, sd float64) {
 	if s.State.calibration == nil {
 		return 0, 0
 	}
-	if test, ok := PartOf[*RangeTest](s); ok && test.Rejected {
+	test, ok := PartOf[*RangeTest](s)
+	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)
 	}
+	mean, sd = s.scaleAsTold()
+	if ok && test.tested {
+		other, otherSD := s.State.learnedScale(test.Told)
+		doubt, apart := test.doubt(s.State), other-mean
+		mean += doubt * apart
+		sd = math.Sqrt((1-doubt)*sd*sd + doubt*otherSD*otherSD + doubt*(1-doubt)*apart*apart)
+	}
+	return mean, sd
+}
+
+// scaleAsTold is placeScale with the model that was told.
+func (s *Solver) scaleAsTold() (mean, sd float64) {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
