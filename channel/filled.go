@@ -95,6 +95,18 @@ func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
 	return learnedNormal(all.normal(all.typical()))
 }
 
+// Beyond is where learning starts for sensors that do not lie in the range: a normal
+// distribution about its middle, with its width as the standard deviation.
+func (p GainPrior) Beyond() GainPrior {
+	width := p.Hi - p.Lo
+	return learnedNormal(0.5*(p.Lo+p.Hi), width*width)
+}
+
+// Spread is this normal distribution with a variance that is larger by so much.
+func (p GainPrior) Spread(variance float64) GainPrior {
+	return learnedNormal(p.Center, 1/p.Precision+variance)
+}
+
 // Bounding implements [Bounded].
 func (p GainPrior) Bounding(c Calibration) Calibration {
 	if g, ok := c.(GainPrior); ok {

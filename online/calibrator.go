@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
@@ -13,7 +14,8 @@ import (
 )
 
 // Calibrator is online cal-AMP on one set of sensors. Its memory does not grow,
-// and after the first sample absorbing allocates nothing (with one thread). It
+// and after the first sample absorbing allocates nothing (with one thread), but where the
+// range of s is tested, ever more seldom. It
 // serves one caller at a time.
 type Calibrator struct {
 	opt    Options
@@ -24,9 +26,13 @@ type Calibrator struct {
 
 	state State // changed by commit alone
 
-	learner *learner // nil when the model is known
-	bank    *bank    // nil when drifts are not followed
-	apart   *apart   // nil until gains are suspected to have changed
+	told    *channel.GainPrior // range of s that is tested; nil where none is
+	learner *learner           // nil when the model is known
+	anchor  calamp.Anchor
+	held    calamp.Anchored // scale of the present sample
+
+	bank  *bank  // nil when drifts are not followed
+	apart *apart // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
@@ -85,6 +91,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, err
 	}
 	c.sample = c.solver.State
+	if err := c.SetAnchor(full.Anchor); err != nil {
+		return nil, err
+	}
+	c.told = testedRange(&full, c.sample.Calibration())
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
 	if full.follows() {
@@ -158,6 +168,9 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 		reject = Frozen
 	case reject == Accepted:
 		c.commit()
+		if c.examineRange() {
+			reject, err = c.startOver(ctx)
+		}
 	case reject.contradicts() && c.forks():
 		c.report(reject)
 		c.estimate.setAside()
@@ -165,6 +178,9 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 			c.estimate.Reject = reject
 			return &c.estimate, err
 		}
+	}
+	if reject.contradicts() {
+		c.loosen()
 	}
 	c.report(reject)
 	return &c.estimate, err
@@ -368,6 +384,11 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 	}
 	s.Quadratic = c.retention*scale*scale*past.Quadratic + quadratic
 	s.Volume = c.retention*past.Volume + volume
+	if c.told != nil && !c.scaleLearned() {
+		now := p.SignalSums()
+		s.Signals.Active = c.retention*s.Signals.Active + c.weight*now.Active
+		s.Signals.Pull = c.retention*scale*scale*s.Signals.Pull + c.weight*now.Pull
+	}
 	if apart {
 		s.Quadratic = s.Volume + c.pulls(s.Stats)
 	}

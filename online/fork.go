@@ -14,6 +14,7 @@ import (
 type Hypothesis struct {
 	Model bool // the signals' prior and the noise are others
 	Gains bool // so are the gains of some sensors
+	Range bool // the range of s that was told is too narrow, and nothing of the past holds
 }
 
 // Fork is a stream as it would have gone on under a [Hypothesis] since the first of
@@ -97,7 +98,7 @@ type Change struct {
 // changedBy is the factor by which noise or power must have changed to be named.
 const changedBy = 1.5
 
-// What names it: "noise", "signals", "gains".
+// What names it: "noise", "signals", "gains", "range".
 func (c *Change) What() (names []string) {
 	other := func(a, b float64) bool { return max(a, b) > changedBy*min(a, b) }
 	if c.Model && c.Before != nil && c.After != nil {
@@ -116,12 +117,15 @@ func (c *Change) What() (names []string) {
 	if len(c.Sensors) > 0 {
 		names = append(names, "gains")
 	}
+	if c.Range {
+		names = append(names, "range")
+	}
 	return names
 }
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && c.state.Samples > 0
+	return c.opt.Commit == Sane && !c.opt.Freeze && (c.state.Samples > 0 || c.doubted())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -172,13 +176,13 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	}
 	if len(alive) == 0 {
 		var err error
-		for _, h := range []Hypothesis{{Model: true}, {Gains: true}, {Model: true, Gains: true}} {
-			if h.Model && c.learner == nil {
-				continue
-			}
+		for _, h := range c.hypotheses() {
+			c.goBack(base)
 			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
 			f.State.Forks, f.State.Alert = nil, Alert{h, alertSamples}
-			if h.Model {
+			if h.Range {
+				*f.State = c.anew(LearnedRange{Prior: c.told.Beyond(), TooNarrow: true})
+			} else if h.Model {
 				if f.State.Model, err = c.modelAnew(base.Model, h.Gains); err != nil {
 					continue // a sample that no model describes
 				}
@@ -197,6 +201,23 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	c.goBack(base)
 	c.state.Forks = alive
 	return first, nil
+}
+
+// hypotheses are those that a sample which contradicts the state may bear out.
+func (c *Calibrator) hypotheses() (list []Hypothesis) {
+	if c.state.Samples > 0 {
+		if c.learner != nil {
+			list = append(list, Hypothesis{Model: true})
+		}
+		list = append(list, Hypothesis{Gains: true})
+		if c.learner != nil {
+			list = append(list, Hypothesis{Model: true, Gains: true})
+		}
+	}
+	if c.doubted() {
+		list = append(list, Hypothesis{Range: true})
+	}
+	return list
 }
 
 // modelAnew is where learning starts anew, on the sample. With gains that may be any,
@@ -219,6 +240,7 @@ func (c *Calibrator) goBack(s State) {
 	if s.Model != nil && c.learner != nil {
 		c.setModel(s.Model) // it was set before
 	}
+	c.adoptRange()
 }
 
 // few is the part of the sensors below which a fork that looks for changed gains has
@@ -246,7 +268,7 @@ func leading(forks []Fork) int {
 		return -1
 	}
 	for _, f := range forks {
-		disagrees := f.gains() != forks[best].gains() && f.Evidence > forks[best].Evidence-forkLead
+		disagrees := (f.gains() != forks[best].gains() || f.Range != forks[best].Range) && f.Evidence > forks[best].Evidence-forkLead
 		if disagrees && forks[best].Accepted < mostForkSamples {
 			return -1
 		}
@@ -275,6 +297,9 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 		f.Changed[mu] = f.Changed[mu] || c.changed(mu)
 	}
 	c.commit()
+	if c.state.Range != nil {
+		c.refitRange()
+	}
 	f.Accepted++
 	*f.State = c.state
 	return true, nil
@@ -282,7 +307,9 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 
 // promote makes the state that of a fork, and says what has changed.
 func (c *Calibrator) promote(base *State, f *Fork) {
-	c.state.Alert = Alert{f.Hypothesis, alertSamples}
+	if !f.Range { // else all begins anew
+		c.state.Alert = Alert{f.Hypothesis, alertSamples}
+	}
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()

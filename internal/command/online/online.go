@@ -59,6 +59,29 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m.samples)
 }
 
+// anchoring is --anchor: as for solve, or off, which takes that of the state away.
+type anchoring struct {
+	value calamp.Anchor
+	off   bool
+}
+
+func (a *anchoring) String() string { return "" }
+
+func (a *anchoring) Type() string { return option.Anchor(&a.value).Type() + "|off" }
+
+// Words are how values begin, and the word.
+func (a *anchoring) Words() []string { return []string{"mean=", "sensor=", "off"} }
+
+func (a *anchoring) Set(text string) error {
+	if a.off || text == "off" && a.value.Set() {
+		return errors.New("off stands alone")
+	}
+	if a.off = text == "off"; a.off {
+		return nil
+	}
+	return option.Anchor(&a.value).Set(text)
+}
+
 // calibration is one call of calamp online.
 type calibration struct {
 	*console.Console
@@ -69,6 +92,7 @@ type calibration struct {
 	commit online.Commit
 	sanity online.Sanity
 	memory forgetting
+	anchor anchoring
 	freeze bool
 
 	state      string
@@ -245,6 +269,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
 	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
 	flags.Var(option.Number(&c.sanity.Faulty, option.Fraction), "max-faulty", "reject a sample in which more than this fraction of readings would be left out")
+	flags.Var(&c.anchor, "anchor", "fix the common scale, as for solve: mean=V, or sensor=ROW:V, which can be given for several\nsensors. The state keeps it, and goes on with it where none is given; off takes it away")
 	flags.BoolVar(&c.freeze, "freeze", false, "reconstruct every sample with what was learned, and learn nothing; the state is only read")
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
@@ -344,7 +369,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.value, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that
