@@ -266,7 +266,8 @@ func (c *Calibrator) Posterior() *Posterior {
 		p.Range = &RangeNotFilled{Told: *c.told, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
-	known.Posteriors(p.S, p.SVar, s.Stats)
+	c.blend(p.Calibration.Stats)
+	known.Posteriors(p.S, p.SVar, p.Calibration.Stats)
 	for mu := range c.m {
 		p.Count[mu] = known.Readings(c.statsOf(mu))
 		p.Gain[mu] = 1 / p.S[mu]
