@@ -18,18 +18,20 @@ import (
 // range of s is tested, ever more seldom. It
 // serves one caller at a time.
 type Calibrator struct {
-	opt    Options
-	solver *amp.Solver
-	plan   *solver.Plan
-	sample *amp.State // the solver's: of the sample being absorbed, and what it inherits
-	m, n   int
+	opt  Options
+	m, n int
+
+	*engine              // what samples are solved with at present
+	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
+	asTold    *engine    // of the model as it was told
+	freed     *engine    // which learns a noise variance that was told; nil until that is doubted
+	newEngine func(learnNoise bool) (*engine, error)
 
 	state State // changed by commit alone
 
-	told    *channel.GainPrior // range of s that is tested; nil where none is
-	learner *learner           // nil when the model is known
-	anchor  calamp.Anchor
-	held    calamp.Anchored // scale of the present sample
+	told   *channel.GainPrior // range of s that is tested; nil where none is
+	anchor calamp.Anchor
+	held   calamp.Anchored // scale of the present sample
 
 	bank  *bank  // nil when drifts are not followed
 	apart *apart // nil until gains are suspected to have changed
@@ -69,13 +71,6 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		panic("calamp: NewCalibrator needs W, the signals' prior and the channel")
 	}
 	full := opt.withDefaults()
-	learner, model, err := newLearner(amp.Model{Prior: p, Channel: g}, &full)
-	if err != nil {
-		return nil, err
-	}
-	if err := validModel(&full, model); err != nil {
-		return nil, err
-	}
 	if channel.LimitOf(g) > 0 {
 		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
 	}
@@ -83,14 +78,16 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}
 	m, n := w.Dims()
-	c := &Calibrator{opt: full, m: m, n: n, learner: learner}
-	c.solver, c.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
-	}, full.Settings)
+	c := &Calibrator{opt: full, m: m, n: n}
+	c.newEngine = func(learnNoise bool) (*engine, error) {
+		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
+	}
+	told, err := c.newEngine(full.LearnNoise)
 	if err != nil {
 		return nil, err
 	}
-	c.sample = c.solver.State
+	c.asTold = told
+	c.run(told)
 	if err := c.SetAnchor(full.Anchor); err != nil {
 		return nil, err
 	}
@@ -100,9 +97,6 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if full.follows() {
 		c.bank = newBank(m, width)
 		c.state.Drift = newDrift(&c.state)
-	}
-	if learner != nil {
-		learner.attach(c)
 	}
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
@@ -119,8 +113,41 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	return c, nil
 }
 
+// engine solves samples, and learns of the model what is to be learned.
+type engine struct {
+	solver  *amp.Solver
+	plan    *solver.Plan
+	learner *learner // nil when the model is known
+}
+
+func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool) (*engine, error) {
+	opt := c.opt
+	opt.LearnNoise = learnNoise
+	learner, model, err := newLearner(m, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := validModel(&opt, model); err != nil {
+		return nil, err
+	}
+	e := &engine{learner: learner}
+	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
+		W: w, Model: model, P: 1, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+	}, opt.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if learner != nil {
+		learner.attach(e.solver)
+	}
+	return e, nil
+}
+
+// run solves samples with e from now on.
+func (c *Calibrator) run(e *engine) { c.engine, c.sample = e, e.solver.State }
+
 // Plan is what samples are solved with, and why not with the rest.
-func (c *Calibrator) Plan() *solver.Plan { return c.plan }
+func (c *Calibrator) Plan() *solver.Plan { return c.asTold.plan }
 
 // validModel checks the options and the model.
 func validModel(opt *Options, m amp.Model) error {

@@ -114,6 +114,7 @@ func (c *Calibrator) Restore(s *State) error {
 		return fmt.Errorf("the state has %d statistics a sensor, and this channel keeps %d", s.Width(), c.state.Width())
 	}
 	var model *Model
+	c.choose(c.frees(s))
 	if s.Model != nil && c.learner != nil {
 		model = s.Model.clone()
 		if err := c.setModel(model); err != nil {
@@ -278,6 +279,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	if c.anchor.Set() {
 		c.hold(p)
 	}
+	c.doubtsNoise(p)
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}

@@ -14,6 +14,7 @@ import (
 type Hypothesis struct {
 	Model bool // the signals' prior and the noise are others
 	Gains bool // so are the gains of some sensors
+	Noise bool // Model, and the noise variance that was told no longer holds
 	Range bool // the range of s that was told is too narrow, and nothing of the past holds
 }
 
@@ -125,7 +126,7 @@ func (c *Change) What() (names []string) {
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && (c.state.Samples > 0 || c.doubted())
+	return c.opt.Commit == Sane && !c.opt.Freeze && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -205,14 +206,18 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 
 // hypotheses are those that a sample which contradicts the state may bear out.
 func (c *Calibrator) hypotheses() (list []Hypothesis) {
-	if c.state.Samples > 0 {
-		if c.learner != nil {
-			list = append(list, Hypothesis{Model: true})
-		}
+	begun := c.state.Samples > 0
+	if begun && c.asTold.learner != nil {
+		list = append(list, Hypothesis{Model: true})
+	}
+	if c.mayFree() {
+		list = append(list, Hypothesis{Model: true, Noise: true})
+	}
+	if begun {
 		list = append(list, Hypothesis{Gains: true})
-		if c.learner != nil {
-			list = append(list, Hypothesis{Model: true, Gains: true})
-		}
+	}
+	if begun && c.learner != nil {
+		list = append(list, Hypothesis{Model: true, Gains: true})
 	}
 	if c.doubted() {
 		list = append(list, Hypothesis{Range: true})
@@ -237,8 +242,14 @@ func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
 // goBack makes s the state again.
 func (c *Calibrator) goBack(s State) {
 	c.state = s
-	if s.Model != nil && c.learner != nil {
-		c.setModel(s.Model) // it was set before
+	c.choose(c.frees(&s))
+	c.goOn()
+}
+
+// goOn takes up the model and the range of the state.
+func (c *Calibrator) goOn() {
+	if m := c.state.Model; m != nil && c.learner != nil {
+		c.setModel(m) // it was set before
 	}
 	c.adoptRange()
 }
@@ -280,6 +291,10 @@ func leading(forks []Fork) int {
 // explains it. It leaves the calibrator with the fork's state.
 func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 	c.goBack(*f.State)
+	if f.Noise {
+		c.choose(true)
+		c.goOn()
+	}
 	c.begin()
 	if f.Gains {
 		err = c.solveApart(ctx)
@@ -300,6 +315,9 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 	if c.state.Range != nil {
 		c.refitRange()
 	}
+	if f.Noise && !c.grown() {
+		return false, nil
+	}
 	f.Accepted++
 	*f.State = c.state
 	return true, nil
@@ -313,6 +331,9 @@ func (c *Calibrator) promote(base *State, f *Fork) {
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()
+		if base.Model == nil {
+			c.change.Before = c.toldModel()
+		}
 	}
 	if !f.Gains {
 		return

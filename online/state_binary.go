@@ -58,7 +58,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
-	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.doubtsRange():
+	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsTold():
 		return versionPlaced
 	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
 		return versionWatched
@@ -167,9 +167,9 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// doubtsRange reports whether a fork says that the range of s is too narrow.
-func (s *State) doubtsRange() bool {
-	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range })
+// doubtsTold reports whether a fork says that the range or the noise that was told does not hold.
+func (s *State) doubtsTold() bool {
+	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
 }
 
 // appendScale appends what version 5 has more:
@@ -180,7 +180,8 @@ func (s *State) doubtsRange() bool {
 //	12  the anchored mean of s, float64, 0 for none; number of anchored sensors, uint32;
 //	    of each: row, uint64; s, float64
 //
-// In version 5 the first byte of a hypothesis is 1 for another model, 2 for another range.
+// In version 5 the first byte of a hypothesis has 1 for another model, 2 for another
+// range, 4 for noise other than was told.
 func (s *State) appendScale(b []byte) []byte {
 	le := binary.LittleEndian
 	b = appendFloats(b, []float64{s.Signals.Active, s.Signals.Pull})
@@ -210,7 +211,7 @@ func appendStats(b []byte, stats []float64, width int) []byte {
 }
 
 func appendHypothesis(b []byte, h Hypothesis) []byte {
-	return append(b, bit(h.Model)+2*bit(h.Range), bit(h.Gains))
+	return append(b, bit(h.Model)+2*bit(h.Range)+4*bit(h.Noise), bit(h.Gains))
 }
 
 func bit(v bool) byte {
@@ -334,7 +335,7 @@ func (r *reader) stats(m, width int) []float64 {
 
 func (r *reader) hypothesis() Hypothesis {
 	first := r.byte()
-	return Hypothesis{Model: first&1 != 0, Range: first&2 != 0, Gains: r.byte() != 0}
+	return Hypothesis{Model: first&1 != 0, Range: first&2 != 0, Noise: first&4 != 0, Gains: r.byte() != 0}
 }
 
 // scale reads what appendScale appends.
