@@ -59,29 +59,6 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m.samples)
 }
 
-// anchoring is --anchor: as for solve, or off, which takes that of the state away.
-type anchoring struct {
-	value calamp.Anchor
-	off   bool
-}
-
-func (a *anchoring) String() string { return "" }
-
-func (a *anchoring) Type() string { return option.Anchor(&a.value).Type() + "|off" }
-
-// Words are how values begin, and the word.
-func (a *anchoring) Words() []string { return []string{"mean=", "sensor=", "off"} }
-
-func (a *anchoring) Set(text string) error {
-	if a.off || text == "off" && a.value.Set() {
-		return errors.New("off stands alone")
-	}
-	if a.off = text == "off"; a.off {
-		return nil
-	}
-	return option.Anchor(&a.value).Set(text)
-}
-
 // calibration is one call of calamp online.
 type calibration struct {
 	*console.Console
@@ -92,7 +69,7 @@ type calibration struct {
 	commit online.Commit
 	sanity online.Sanity
 	memory forgetting
-	anchor anchoring
+	anchor option.Anchor
 	freeze bool
 
 	state      string
@@ -369,7 +346,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.value, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

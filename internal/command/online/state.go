@@ -121,9 +121,9 @@ func (r *onlineRun) openState() error {
 
 // takeAnchor says where the scale is not held as it was, or as the command line says.
 func (r *onlineRun) takeAnchor(before calamp.Anchor) error {
-	now, c := r.anchor.value, r.loop.Calibrator
+	now, c := r.anchor.Anchor, r.loop.Calibrator
 	switch {
-	case r.anchor.off:
+	case r.anchor.Off:
 		if before.Set() {
 			r.Note("%s: the scale was held by %v, and is that of the model now", r.state, before)
 		}
