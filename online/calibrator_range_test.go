@@ -131,7 +131,7 @@ func again(t *testing.T, c, fresh *online.Calibrator) *online.Calibrator {
 func TestStreamFollowsItsAnchor(t *testing.T) {
 	te := small(6)
 	s := newStream(t, te, 4)
-	free := s.calibrator(t, nil)
+	var free *online.Calibrator
 	for name, a := range map[string]calamp.Anchor{"mean": {Mean: 2}, "sensors": {Sensors: map[int]float64{3: 2 * s.Truth.S[3], 90: 2 * s.Truth.S[90]}}} {
 		free = s.calibrator(t, nil)
 		held := s.calibrator(t, &online.Options{Anchor: a})
