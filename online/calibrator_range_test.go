@@ -131,9 +131,8 @@ func again(t *testing.T, c, fresh *online.Calibrator) *online.Calibrator {
 func TestStreamFollowsItsAnchor(t *testing.T) {
 	te := small(6)
 	s := newStream(t, te, 4)
-	var free *online.Calibrator
 	for name, a := range map[string]calamp.Anchor{"mean": {Mean: 2}, "sensors": {Sensors: map[int]float64{3: 2 * s.Truth.S[3], 90: 2 * s.Truth.S[90]}}} {
-		free = s.calibrator(t, nil)
+		free := s.calibrator(t, nil)
 		held := s.calibrator(t, &online.Options{Anchor: a})
 		var x, twice []float64
 		for k := range te.P {
