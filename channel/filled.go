@@ -45,8 +45,8 @@ func (p GainPrior) Fills() error {
 }
 
 // Contradiction is the logarithm of how much likelier the sensors' statistics are
-// under the best uniform or normal distribution than under this uniform one:
-// the maximum over l, h and m, σ of
+// under the best uniform or normal distribution, or the best of two kinds (see
+// [peaks.ofTwoKinds]), than under this uniform one: the maximum over l, h and m, σ of
 //
 //	Σ_µ log ∫_l^h q̃_µ(s) ds/(h-l)   and   Σ_µ log ∫ q̃_µ(s) N(s; m, σ²) ds
 //
@@ -64,7 +64,7 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 	told := all.floored(p.Lo, p.Hi, p.leastLog())
 	_, best := p.best(all)
 	mean, variance := all.normal(all.typical())
-	return max(told, best, all.underNormal(mean, variance, p.leastLog())) - told
+	return max(told, best, all.underNormal(mean, variance, p.leastLog()), all.ofTwoKinds(mean, variance, p.leastLog())) - told
 }
 
 // Odds is the logarithm of how much likelier the sensors' statistics are on average over
@@ -161,6 +161,18 @@ func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
 	return learnedNormal(all.normal(all.typical()))
 }
 
+// Beyond is where learning starts for sensors that do not lie in the range: a normal
+// distribution about its middle, with its width as the standard deviation.
+func (p GainPrior) Beyond() GainPrior {
+	width := p.Hi - p.Lo
+	return learnedNormal(0.5*(p.Lo+p.Hi), width*width)
+}
+
+// Spread is this normal distribution with a variance that is larger by so much.
+func (p GainPrior) Spread(variance float64) GainPrior {
+	return learnedNormal(p.Center, 1/p.Precision+variance)
+}
+
 // Bounding implements [Bounded].
 func (p GainPrior) Bounding(c Calibration) Calibration {
 	if g, ok := c.(GainPrior); ok {
@@ -224,6 +236,50 @@ func (p peaks) underNormal(mean, variance, least float64) float64 {
 		total += max(-0.5*(math.Log(2*math.Pi*v)+d*(d/v)), least)
 	}
 	return total
+}
+
+// ofTwoKinds is the evidence of the best mixture of two normal distributions of one
+// variance, half and half, as from two production runs; the mean and variance of all are given.
+// Expectation–maximisation, with s as what is missing.
+func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
+	const steps, ratio = 40, 0.1
+	at := [2]float64{mean - math.Sqrt(variance), mean + math.Sqrt(variance)}
+	v := ratio * variance
+	for range steps {
+		evidence = 0
+		var weight, first [2]float64
+		square := 0.0
+		for _, s := range p {
+			own := s.variance()
+			var log [2]float64
+			for j, m := range at {
+				d := s.mode - m
+				log[j] = -0.5 * (d*(d/(v+own)) + math.Log(2*math.Pi*(v+own)))
+			}
+			top := max(log[0], log[1])
+			total := math.Exp(log[0]-top) + math.Exp(log[1]-top)
+			here := top + math.Log(0.5*total)
+			if !(here > least) {
+				evidence += least
+				continue
+			}
+			evidence += here
+			for j, m := range at {
+				r, gain := math.Exp(log[j]-top)/total, v/(v+own)
+				d := gain * (s.mode - m)
+				weight[j] += r
+				first[j] += r * d
+				square += r * (d*d + gain*own)
+			}
+		}
+		for j := range at {
+			if weight[j] > 0 {
+				at[j] += first[j] / weight[j]
+			}
+		}
+		v = max(square/(weight[0]+weight[1]), pointlike*mean*mean)
+	}
+	return evidence
 }
 
 func (s peak) variance() float64 { return 1 / (s.inverseSD * s.inverseSD) }

@@ -187,7 +187,7 @@ func middle(c channel.Calibration) float64 {
 //
 // whose slope is about twice the number of entries that are not zero, Σ C/Σ.
 func (s *State) scaleOfPrior() float64 {
-	active, _ := s.signalScale()
+	active := s.active()
 	if !(active > 0) {
 		return 1
 	}

@@ -22,9 +22,9 @@ const (
 	Contradicted = 10
 
 	// leastDoubt is the least probability that a range which was told merely contains the
-	// gains: blurred gains of two kinds, say, cannot be told from gains that fill it. Where
+	// gains: blurred gains that are spread in some way may look as if they filled it. Where
 	// each is known well the bounds hold the scale as well as their distribution does.
-	leastDoubt = 0.1
+	leastDoubt = 0.02
 
 	// nearRange is how far outside the range, relative to its width, gains may be for the
 	// range to be too narrow, rather than the sensors broken.
