@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -12,7 +11,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// SaveResult writes r to the .npz at path, or to standard output when path is
+// SaveResult writes r to the .npz or, where its name says so, the .mat at path, or to standard output when path is
 // "-":
 //
 //	x, x_var         N×P   posterior means and variances of the signals
@@ -53,7 +52,7 @@ func SaveResult(path string, r *calamp.Result) error {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
-	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+	return writeArrays(path, arrays)
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {
@@ -151,7 +150,7 @@ func (l *resultLoader) matrix(name string) *mat.Dense {
 
 func (l *resultLoader) vector(name string) []float64 {
 	a := l.read(name)
-	if l.err == nil && len(a.Shape) > 1 {
+	if l.err == nil && len(a.Shape) > 0 && !a.isVector() {
 		l.err = a.fault("%s is %s, expected a vector", name, a.dims())
 	}
 	if l.err != nil {

@@ -58,7 +58,7 @@ func Command(a *console.Console) *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
+		Short: "Show what a problem, a result, a state or any .npz, .npy or .mat holds",
 		Example: `  calamp inspect P.npz
   calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -67,7 +67,7 @@ func Command(a *console.Console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz", "npy", "calamp"),
+		ValidArgsFunction: option.CompleteFiles("npz", "npy", "mat", "calamp"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit := int64(mostRead)
 			if all {

@@ -225,7 +225,7 @@ func Command(a *console.Console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz"),
+		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
 	}
 	c.register(cmd.Flags())
@@ -234,8 +234,8 @@ func Command(a *console.Console) *cobra.Command {
 
 func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.state, "state", "", "keep what is learned in this file, which is created where there is none")
-	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz; - for standard output, in place of the lines")
-	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
+	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
+	c.parts.Register(flags, "the matrix W (.npy, or .npz or .mat with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")

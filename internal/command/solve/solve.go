@@ -48,11 +48,11 @@ func Command(a *console.Console) *cobra.Command {
 		Short: "Recover signals and calibration from readings",
 		Long: `Recover signals and calibration from the readings of a problem file.
 
-A problem is a .npz with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
+A problem is a .npz or .mat with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
 is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
 reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
-The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
+The result, a .npz or .mat, has x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
@@ -75,12 +75,12 @@ exactly t iterations of it.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz"),
+		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Flags(), args) },
 	}
 	flags := cmd.Flags()
-	option.Output(flags, &s.out, "write the result to this .npz; - for standard output")
-	s.parts.Register(flags, "the matrix W (.npy), in place of P.npz")
+	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
+	s.parts.Register(flags, "the matrix W (.npy or .mat), in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	flags.Var(option.Anchor(&s.anchor), "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
