@@ -476,7 +476,7 @@ func TestWritingIsDeterministic(t *testing.T) {
 	folder := t.TempDir()
 	a, b := filepath.Join(folder, "a.npz"), filepath.Join(folder, "b.npz")
 	for _, path := range []string{a, b} {
-		if err := SaveResult(path, smallResult()); err != nil {
+		if err := SaveResult(path, smallResult(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -499,7 +499,7 @@ func TestResults(t *testing.T) {
 	in := smallResult()
 	for _, residual := range []*mat.Dense{in.Residual, nil} {
 		in.Residual = residual
-		if err := SaveResult(path, in); err != nil {
+		if err := SaveResult(path, in, nil); err != nil {
 			t.Fatal(err)
 		}
 		out, err := LoadResult(path)
@@ -514,7 +514,7 @@ func TestResults(t *testing.T) {
 		}
 	}
 	in.Converged[1] = true
-	if err := SaveResult(path, in); err != nil {
+	if err := SaveResult(path, in, nil); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := LoadResult(path); err != nil || out.Status != calamp.Converged {
@@ -541,7 +541,7 @@ func TestResultFaults(t *testing.T) {
 	for _, c := range cases {
 		r := smallResult()
 		c.change(r)
-		if err := SaveResult(path, r); err == nil || err.Error() != path+": "+c.want {
+		if err := SaveResult(path, r, nil); err == nil || err.Error() != path+": "+c.want {
 			t.Errorf("got %v, expected %s", err, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +63,14 @@ func writeArrays(path string, arrays []output) error {
 // variable brings the values into MATLAB's order, column by column.
 func (o output) variable() (matfile.Array, error) {
 	v := matfile.Array{Name: o.name, Dtype: o.dtype, Shape: o.shape}
+	if strings.HasPrefix(o.dtype, "<U") {
+		raw, err := o.appendRow(nil, 0)
+		v.Dtype = ""
+		for ; len(raw) >= 4; raw = raw[4:] {
+			v.Text += string(rune(binary.LittleEndian.Uint32(raw)))
+		}
+		return v, err
+	}
 	if len(o.shape) < 2 {
 		var err error
 		v.Data, err = o.appendRow(nil, 0)

@@ -32,7 +32,7 @@ func TestMatIsRead(t *testing.T) {
 		t.Errorf("row 1 of W is %v: %v", row, err)
 	}
 	path = filepath.Join(folder, "R.MAT")
-	if err := SaveResult(path, smallResult()); err != nil {
+	if err := SaveResult(path, smallResult(), nil); err != nil {
 		t.Fatal(err)
 	}
 	r, err := LoadResult(path)

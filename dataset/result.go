@@ -29,8 +29,10 @@ import (
 // a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
 // is of another kind, is left out.
 //
+// With from, the array provenance says where the result came from, as JSON.
+//
 // It writes nothing, and says where, when a value is not finite.
-func SaveResult(path string, r *calamp.Result) error {
+func SaveResult(path string, r *calamp.Result, from *Provenance) error {
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -52,6 +54,13 @@ func SaveResult(path string, r *calamp.Result) error {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
+	if from != nil {
+		provenance, err := from.output()
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", path, provenanceName, err)
+		}
+		arrays = append(arrays, provenance)
+	}
 	return writeArrays(path, arrays)
 }
 

@@ -56,6 +56,11 @@ func kernelInUse() string {
 
 // String is the version in a line.
 func (v Build) String() string {
+	return fmt.Sprintf("%s, %s, %s/%s, kernel %s", v.Source(), v.Go, v.OS, v.Arch, v.Kernel)
+}
+
+// Source is the version, and the revision where it is known.
+func (v Build) Source() string {
 	text := v.Version
 	if v.Revision != "" {
 		text += " (" + v.Revision[:min(len(v.Revision), 12)]
@@ -64,5 +69,5 @@ func (v Build) String() string {
 		}
 		text += ")"
 	}
-	return fmt.Sprintf("%s, %s, %s/%s, kernel %s", text, v.Go, v.OS, v.Arch, v.Kernel)
+	return text
 }

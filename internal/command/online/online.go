@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
@@ -92,6 +93,7 @@ type calibration struct {
 	token string
 
 	sourceKind
+	told []string // the flags that a result depends on
 }
 
 // numbering is --offset: what to add to the numbers of a source's samples, or
@@ -269,6 +271,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	c.model.CompleteLearnable(flags, true)
+	c.told = facts.Told(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}

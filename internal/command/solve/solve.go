@@ -38,7 +38,13 @@ type solve struct {
 	json   bool
 	others bool        // --compare
 	memory memory.Size // for W
+	told   []string    // the flags that the result depends on
+
+	progress string
 }
+
+// jsonProgress is --progress json.
+const jsonProgress = "json"
 
 // Command is calamp solve.
 func Command(a *console.Console) *cobra.Command {
@@ -90,6 +96,8 @@ exactly t iterations of it.`,
 	s.memory = memory.Total() / 2
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
 	flags.Lookup("memory").DefValue = "0"
+	s.progress = "bar"
+	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	option.Report(flags, &s.report, "write a report to this .html")
 	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
@@ -117,6 +125,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	defer data.Close()
+	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
 	_, p := data.Y.Dims()
 	if err := s.model.CheckRange(flags, p); err != nil {
 		return err
@@ -135,6 +144,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
 	opt := s.solver.Options()
 	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor
+	if s.progress == jsonProgress {
+		tellIterations(s.Stderr, opt)
+	}
 	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
@@ -215,7 +227,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		path  string
 		write func() error
 	}{
-		{s.out, func() error { return dataset.SaveResult(s.out, res) }},
+		{s.out, func() error { return s.saveResult(data, res) }},
 		{s.trace, func() error {
 			return s.Write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
@@ -234,6 +246,21 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		}
 	}
 	return written, err
+}
+
+// elsewhere are the flags on which the arrays of a result do not depend.
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings"}
+
+func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
+	model := struct {
+		option.SignalPrior
+		option.Model
+	}{s.prior, s.model}
+	from, err := facts.Provenance("solve", s.told, data.W, data.Y, model)
+	if err != nil {
+		return fmt.Errorf("%s: provenance: %w", s.out, err)
+	}
+	return dataset.SaveResult(s.out, res, from)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
