@@ -86,6 +86,7 @@ func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
 	if a.Info, r, err = e.open(); err != nil {
 		return nil, nil, c.fault(e.name, "%w", err)
 	}
+	a.Name = e.name // a .npy has none of its own
 	return a, r, nil
 }
 
