@@ -22,11 +22,19 @@ type Build struct {
 	Kernel string `json:"kernel"` // the instruction set of the loops over W: go, avx2 or avx512
 }
 
+// What a release was built from; internal/release sets it, since it builds outside of git as well.
+var release, revision, revisionTime string
+
 // BuildVersion reads what this binary was built from.
 func BuildVersion() Build {
 	v := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelInUse()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
+		return v
+	}
+	if release != "" {
+		v.Version, v.Revision = release, revision
+		v.RevisionTime, _ = time.Parse(time.RFC3339, revisionTime)
 		return v
 	}
 	if info.Main.Version != "" {
