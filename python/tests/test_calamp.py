@@ -260,3 +260,37 @@ def test_theory():
 def test_version():
     v = json.loads(command("version", "--json").stdout)
     assert calamp.version() == v
+
+
+def test_notebook():
+    """The cells of the example, one after the other, without Jupyter; what they show must be fit for it."""
+    path = os.path.join(os.path.dirname(__file__), "..", "examples", "first.ipynb")
+    with open(path) as f:
+        cells = json.load(f)["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            *before, last = "".join(cell["source"]).splitlines()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec("\n".join(before), names)
+                shown = eval(last, names)
+            assert shown is not None
+            if hasattr(shown, "_repr_html_"):
+                assert "<svg" in shown._repr_html_()
+
+
+def test_documentation(monkeypatch, tmp_path):
+    """The first pieces of docs/python.md, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "python.md")
+    if not os.path.exists(path):
+        pytest.skip("the wheel alone")
+    with open(path) as f:
+        pieces = f.read().split("```python\n")[1:4]
+    names = {}
+    for piece in pieces:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(piece.split("```")[0], names)
+    assert os.path.exists("R.html") and names["r"].status == "converged"
