@@ -111,6 +111,26 @@ def file_of(a: Any) -> Optional[str]:
     return os.fspath(a.filename)
 
 
+def passable(fd: int) -> int:
+    """A descriptor above those of the standard streams, which the command has its own of: where a process has closed
+    them, as joblib's workers do, new files get their numbers."""
+    if fd > 2:
+        return fd
+    import fcntl
+
+    above = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return above
+
+
+def in_memory(name: str, a: np.ndarray) -> int:
+    """A file in memory with an array in it."""
+    fd = passable(os.memfd_create(name))
+    with open(fd, "wb", closefd=False) as f:
+        np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
+    return fd
+
+
 class Inputs:
     """Arrays on their way to the command: as open files in memory where the system has these (Linux), as files where
     they are files already, else as a problem on standard input."""
@@ -133,11 +153,8 @@ class Inputs:
             raise
 
     def _in_memory(self, name: str, a: np.ndarray) -> str:
-        fd = os.memfd_create(name)
-        self.fds.append(fd)
-        with open(fd, "wb", closefd=False) as f:
-            np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
-        return f"/dev/fd/{fd}"
+        self.fds.append(in_memory(name, a))
+        return f"/dev/fd/{self.fds[-1]}"
 
     def feed(self, pipe: Any) -> None:
         """Writes the problem, for a thread: the command may end before it has read all."""
@@ -244,7 +261,7 @@ def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = Fa
         target = tempfile.TemporaryDirectory()
         words += ["-o", os.path.join(target.name, "R.npz")]
     elif output:
-        read, write = os.pipe()
+        read, write = map(passable, os.pipe())
         fds.append(write)
         words += ["-o", f"/dev/fd/{write}"]
     feeding = inputs is not None and inputs.stdin is not None

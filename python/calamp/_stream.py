@@ -64,11 +64,8 @@ class Calibrator:
             f.write(self._token)
         path, fds = _command.file_of(W), []
         if path is None and hasattr(os, "memfd_create"):
-            fd = os.memfd_create("W")
-            fds.append(fd)
-            path = f"/dev/fd/{fd}"
-            with open(fd, "wb", closefd=False) as f:
-                np.lib.format.write_array(f, np.asarray(W), allow_pickle=False)
+            fds.append(_command.in_memory("W", W))
+            path = f"/dev/fd/{fds[0]}"
         elif path is None:
             path = os.path.join(self._folder.name, "W.npy")
             np.save(path, np.asarray(W))

@@ -193,6 +193,23 @@ def test_processes(method):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.skipif(not POSIX, reason="needs file descriptors")
+def test_closed_standard_streams():
+    """New files get the numbers of standard streams where these are closed."""
+    code = """if True:
+        import os
+        for fd in 0, 1, 2:
+            os.close(fd)
+        import calamp
+        q = calamp.simulate(n=40, alpha=1, p=3, seed=1)
+        s = calamp.solve(q.W, q.Y, density=0.2, s_range=(0.95, 1.05), noise_var=1e-6).s
+        with calamp.Calibrator(q.W, density=0.2, noise_var=1e-6) as c:
+            c.absorb(q.Y[:, 0])
+        os._exit(17 if len(s) == 40 else 1)"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment).returncode == 17
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
 def test_nothing_stays_open(p):
     one(1)
