@@ -107,16 +107,18 @@ class Result:
         if model:
             rows.append(("model", ", ".join(model)))
         rows += [(w.code, w.message) for w in self.warnings]
-        table = "".join(f'<tr><th style="text-align:left">{html.escape(k)}</th><td style="text-align:left">{html.escape(v)}</td></tr>' for k, v in rows)
+        table = "".join(f'<tr><th style="text-align:left;white-space:nowrap">{html.escape(k)}</th><td style="text-align:left">{html.escape(v)}</td></tr>' for k, v in rows)
         return f'<div style="max-width:60em">{self._figure()}<table>{table}</table></div>'
 
     def _figure(self) -> str:
-        """Sensors in the order of their gains, with 95 % intervals, and how the run converged."""
+        """Sensors in the order of their gains, with their 95 % intervals at a fixed common scale, whose own
+        would hide them, and how the run converged."""
         width, height, pad = 400, 170, 34
         order = np.argsort(self.gain)
-        lo, hi = (1 / self.s_hi, 1 / self.s_lo) if self.s_lo is not None and self.s_hi is not None else (self.gain, self.gain)
-        chosen = order[np.unique(np.linspace(0, len(order) - 1, 200).astype(int))]
+        lo, hi = (1 / self.s_rel_hi, 1 / self.s_rel_lo) if self.s_rel_lo is not None and self.s_rel_hi is not None else (self.gain, self.gain)
         broken = self.broken if self.broken is not None else np.zeros(len(self.s))
+        shown = np.union1d(np.linspace(0, len(order) - 1, 200).astype(int), np.flatnonzero(broken[order] > 0.5)[:200])
+        chosen = order[shown]
         low, high = float(np.min(lo)), float(np.max(hi))
         y = _scale(low, high, height - pad, 12)
         x = _scale(0, max(len(chosen) - 1, 1), pad + 14, width - 8)
@@ -125,7 +127,7 @@ class Result:
             f'<circle cx="{x(k):.1f}" cy="{y(self.gain[i]):.1f}" r="1.3" fill="{"#c33" if broken[i] > 0.5 else "#136"}"/>'
             for k, i in enumerate(chosen)
         )
-        gains = _panel(width, height, pad, marks, f"{low:.3g}", f"{high:.3g}", f"{len(self.s)} sensors, by gain 1/s, with 95 % intervals")
+        gains = _panel(width, height, pad, marks, f"{low:.3g}", f"{high:.3g}", f"{len(self.s)} sensors, by gain 1/s; 95 % intervals beside the common scale")
         change = np.asarray(self.trace.get("change", ()), float)
         change = np.where(change > 0, change, np.nan)
         if np.isfinite(change).sum() < 2:

@@ -25,7 +25,8 @@ def simulate(n: Optional[int] = None, *, alpha: Optional[float] = None, m: Optio
     other flag of ``calamp simulate`` with _ for -."""
     words = ["simulate", "--quiet", *_command.flags(dict(n=n, alpha=alpha, m=m, p=p, seed=seed, **options)), "-o", "-"]
     a = _command.arrays_of(_command.run(words).check().stdout)
-    return Problem(a["W"], a["Y"], a.get("X0"), a.get("s0"))
+    # One's own to change, as results are not: to break a sensor, say.
+    return Problem(*(np.array(a[k]) if k in a else None for k in ("W", "Y", "X0", "s0")))
 
 
 def se_offline(alpha: float, p: int, **model: Any) -> dict[str, np.ndarray]:

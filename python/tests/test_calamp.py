@@ -274,6 +274,14 @@ def test_theory():
     assert set(calamp.se_online(0.6, 2, iterations=3)["sample"]) == {1, 2}
 
 
+def test_simulated_problems_can_be_changed():
+    q = calamp.simulate(n=40, alpha=1, p=3, seed=1)
+    q.Y[3] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert "silent-sensor" in [w.code for w in calamp.solve(q.W, q.Y, **MODEL).warnings]
+
+
 def test_version():
     v = json.loads(command("version", "--json").stdout)
     assert calamp.version() == v
