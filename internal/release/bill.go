@@ -10,7 +10,7 @@ import (
 
 // bill writes what the command is made of (SBOM), as CycloneDX 1.5: the modules that Go has noted
 // in the command itself.
-func (b *builder) bill() error {
+func (b *builder) bill(built []platform) error {
 	seen := map[string]bool{}
 	components := []map[string]any{}
 	add := func(kind, name, version, sum string) {
@@ -25,7 +25,7 @@ func (b *builder) bill() error {
 		components = append(components, c)
 	}
 	add("library", "std", strings.TrimPrefix(runtime.Version(), "go"), "")
-	for _, p := range platforms { // some need modules that others do not
+	for _, p := range built { // some need modules that others do not
 		command, err := b.command(p, "")
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func release(out string, onlyWheels, onlyHost bool, version string) error {
 				return fmt.Errorf("archive for %v: %w", p, err)
 			}
 		}
-		if err := b.bill(); err != nil {
+		if err := b.bill(chosen); err != nil {
 			return err
 		}
 	}
