@@ -25,8 +25,8 @@ type Array struct {
 	data32 []float32 // in place of Data, for an f4 array that stays in single precision
 }
 
-// LoadArray reads one array of the .npz at path, or the array of a .npy, as
-// float64; integers beyond 2⁵³ are rounded. For a .npz with only one array the name may
+// LoadArray reads one array of the .npz or .mat at path, or the array of a .npy, as
+// float64; integers beyond 2⁵³ are rounded. For a file with only one array the name may
 // be empty; for a .npy it is only used in messages.
 func LoadArray(path, name string) (*Array, error) {
 	return loadArray(path, name, false)
@@ -41,7 +41,7 @@ func loadArray(path, name string, keepSingle bool) (*Array, error) {
 	return c.read(name, keepSingle)
 }
 
-// Inspect lists the arrays of the .npz or .npy at path, of whatever type,
+// Inspect lists the arrays of the .npz, .npy or .mat at path, of whatever type,
 // without reading their values.
 func Inspect(path string) ([]Info, error) {
 	c, err := open(path)
@@ -51,15 +51,11 @@ func Inspect(path string) ([]Info, error) {
 	defer c.close()
 	infos := make([]Info, 0, len(c.entries))
 	for _, e := range c.entries {
-		r, err := e.open()
-		if err != nil {
-			return nil, c.fault(e.name, "damaged: %w", err)
-		}
-		info, err := readHeader(r, e)
-		r.Close()
+		info, r, err := e.open()
 		if err != nil {
 			return nil, c.fault(e.name, "%w", err)
 		}
+		r.Close()
 		infos = append(infos, info)
 	}
 	return infos, nil
@@ -86,14 +82,11 @@ func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if r, err = e.open(); err != nil {
-		return nil, nil, c.fault(e.name, "damaged: %w", err)
-	}
 	a = &Array{path: c.path}
-	if a.Info, err = readHeader(r, e); err != nil {
-		r.Close()
+	if a.Info, r, err = e.open(); err != nil {
 		return nil, nil, c.fault(e.name, "%w", err)
 	}
+	a.Name = e.name // a .npy has none of its own
 	return a, r, nil
 }
 

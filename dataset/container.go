@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/calamp/calamp/internal/matfile"
 )
 
-// container is a file with arrays: an archive of several, or a single one.
+// container is a file with arrays: numpy's archive of several or single one, or MATLAB's.
 type container struct {
 	path    string
 	file    io.ReaderAt
@@ -30,13 +32,15 @@ const (
 	foreignFormat format = iota
 	npyFormat
 	npzFormat
+	matFormat
 )
 
 // entry is one array of a container, not yet read.
 type entry struct {
 	name string
-	size int64 // header and values, uncompressed
-	open func() (io.ReadCloser, error)
+	// open reads the header. The values can then be read from r, which the caller closes:
+	// in the header's type and order.
+	open func() (info Info, r io.ReadCloser, err error)
 }
 
 const headSize = 1024
@@ -118,19 +122,18 @@ func (c *container) list() error {
 	case bytes.HasPrefix(c.head, []byte("\x93NUMPY")):
 		c.format = npyFormat
 		name := strings.TrimSuffix(filepath.Base(c.path), ".npy")
-		c.entries = []entry{{name: name, size: c.size, open: func() (io.ReadCloser, error) {
+		c.entries = []entry{npyEntry(name, c.size, func() (io.ReadCloser, error) {
 			return io.NopCloser(io.NewSectionReader(c.file, 0, c.size)), nil
-		}}}
+		})}
 	case bytes.HasPrefix(c.head, []byte("PK\x03\x04")), bytes.HasPrefix(c.head, []byte("PK\x05\x06")):
 		c.format = npzFormat
 		return c.listArchive()
+	case matfile.Version(c.head) == 5:
+		c.format = matFormat
+		return c.listVariables()
 	}
 	return nil
 }
-
-// maxDeflate bounds the ratio of unpacked to packed bytes. Deflate stores at best 258
-// bytes in two bits, which is 1032.
-const maxDeflate = 1032
 
 func (c *container) listArchive() error {
 	archive, err := zip.NewReader(c.file, c.size)
@@ -150,10 +153,10 @@ func (c *container) listArchive() error {
 		// Memory is allocated by the sizes in the archive's directory, which anyone can
 		// write there: refuse sizes that the file cannot contain.
 		packed, unpacked := f.CompressedSize64, f.UncompressedSize64
-		if packed > uint64(c.size) || unpacked > maxDeflate*packed+maxDeflate {
+		if packed > uint64(c.size) || unpacked > matfile.MaxDeflate*packed+matfile.MaxDeflate {
 			return c.fault(name, "damaged archive: %d bytes said to be packed into %d, in a file of %d", unpacked, packed, c.size)
 		}
-		c.entries = append(c.entries, entry{name: name, size: int64(unpacked), open: f.Open})
+		c.entries = append(c.entries, npyEntry(name, int64(unpacked), f.Open))
 	}
 	if len(c.entries) == 0 && len(others) > 0 {
 		return c.fault("", "this zip archive holds no numpy arrays, only %s, expected a .npz as numpy.savez writes", shorten(others))
@@ -201,10 +204,8 @@ var signatures = []struct {
 	magic, text string
 }{
 	{0, "\x89HDF\r\n\x1a\n", "this is an HDF5 file" + convertHDF5},
-	{0, "MATLAB 7.3 MAT-file", "this is a MATLAB 7.3 file" + convertHDF5},
 	{512, "\x89HDF\r\n\x1a\n", "this is an HDF5 file" + convertHDF5},
-	{0, "MATLAB 5.0 MAT-file", "this is a MATLAB file; convert it in Python: " +
-		"m = scipy.io.loadmat(file); numpy.savez('problem.npz', W=m['W'], Y=m['Y'])"},
+	{0, "MATLAB 5.0 MAT-file", "this is a MATLAB file, cut short"},
 	{0, "\x89PNG", "this is a PNG image"},
 	{0, "\xff\xd8\xff", "this is a JPEG image"},
 	{0, "%PDF", "this is a PDF document"},
@@ -225,7 +226,14 @@ const (
 
 // foreign says, by its first bytes, what kind of file one without arrays is.
 func foreign(head []byte) string {
-	const expected = ", expected numpy's .npz or .npy"
+	const expected = ", expected numpy's .npz or .npy, or MATLAB's .mat"
+	switch matfile.Version(head) {
+	case 4:
+		return "this is a MATLAB file of version 4; write it anew in MATLAB or Octave, load('old.mat'), save('-v7', 'new.mat')" + expected
+	case 7.3:
+		return "this is a MATLAB file of version 7.3, which is HDF5; write it anew in MATLAB, load('old.mat'), save('new.mat', '-v7')" +
+			", or in Python: f = h5py.File(file); numpy.savez('problem.npz', W=f['W'][()].T, Y=f['Y'][()].T)" + expected
+	}
 	for _, s := range signatures {
 		if len(head) > s.offset && bytes.HasPrefix(head[s.offset:], []byte(s.magic)) {
 			return s.text + expected

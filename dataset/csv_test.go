@@ -75,8 +75,8 @@ func TestParts(t *testing.T) {
 	expectFault(t, err, y+": Y is 2×3 and W is 3×2: one of the two looks transposed, expected Y M×P and W M×N with M sensors")
 	writeTest(t, y, []byte("\x89PNG"))
 	_, err = LoadParts(w, y)
-	expectFault(t, err, y+": this is a PNG image, expected numpy's .npz or .npy, or readings as text (CSV)")
+	expectFault(t, err, y+": this is a PNG image, expected numpy's .npz or .npy, or MATLAB's .mat, or readings as text (CSV)")
 	writeTest(t, y, []byte("1,2\n"))
 	_, err = LoadParts(y, y)
-	expectFault(t, err, y+": this is text, expected numpy's .npz or .npy")
+	expectFault(t, err, y+": this is text, expected numpy's .npz or .npy, or MATLAB's .mat")
 }

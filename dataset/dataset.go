@@ -1,7 +1,7 @@
-// Package dataset reads and writes problems and results, in numpy's .npz and .npy and
-// readings also in CSV: it knows files and shapes, and nothing of solving.
+// Package dataset reads and writes problems and results, in numpy's .npz and .npy,
+// MATLAB's .mat (version 5 to 7), and readings also in CSV: it knows files and shapes, and nothing of solving.
 //
-// A problem is a .npz with
+// A problem is a .npz or .mat with
 //
 //	W    M×N         measurement matrix
 //	Y    M×P, or M   readings; NaN where one is missing
@@ -42,7 +42,7 @@ func (p *Problem) Close() {
 	}
 }
 
-// Load reads a problem from the .npz at path.
+// Load reads a problem from the .npz or .mat at path.
 func Load(path string) (*Problem, error) {
 	c, err := open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func Load(path string) (*Problem, error) {
 	return c.problem()
 }
 
-// Read reads a problem in .npz format from r. It first reads all of r into memory,
+// Read reads a problem in .npz or .mat format from r. It first reads all of r into memory,
 // since a zip archive is read from its end. In errors, r is called name.
 func Read(r io.Reader, name string) (*Problem, error) {
 	c, err := buffer(r, name)
@@ -140,7 +140,7 @@ func (c *container) problemOnDisk(w, y *Array, budget int64) (*Problem, error) {
 	return &Problem{W: d, Y: readings, open: c}, nil
 }
 
-// Save writes p to the .npz at path, or to standard output when path is "-": W
+// Save writes p to the .npz or, where its name says so, the .mat at path, or to standard output when path is "-": W
 // in the precision it is stored in, Y, and X0 and s0 where they are known. It
 // refuses a problem that [Load] would not read back.
 func Save(path string, p *Problem) error {
@@ -154,7 +154,7 @@ func Save(path string, p *Problem) error {
 	if p.Truth.S != nil {
 		arrays = append(arrays, vectorOutput("s0", p.Truth.S))
 	}
-	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+	return writeArrays(path, arrays)
 }
 
 // problem reads the arrays of a problem from an archive.

@@ -165,15 +165,14 @@ func expectFault(t *testing.T, err error, want string) {
 
 func TestForeignFiles(t *testing.T) {
 	cases := []struct{ head, want string }{
-		{"", "this file is empty, expected numpy's .npz or .npy"},
-		{"\x89PNG\r\n\x1a\n", "this is a PNG image, expected numpy's .npz or .npy"},
-		{"W,Y\n1,2\n", "this is text, expected numpy's .npz or .npy"},
+		{"", "this file is empty, expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"\x89PNG\r\n\x1a\n", "this is a PNG image, expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"W,Y\n1,2\n", "this is text, expected numpy's .npz or .npy, or MATLAB's .mat"},
 		{"\x89HDF\r\n\x1a\n\x00", "this is an HDF5 file; convert it in Python: f = h5py.File(file); " +
-			"numpy.savez('problem.npz', W=f['W'][()], Y=f['Y'][()]), both transposed (.T) if MATLAB wrote them, expected numpy's .npz or .npy"},
-		{"MATLAB 5.0 MAT-file, Platform: GLNXA64", "this is a MATLAB file; convert it in Python: m = scipy.io.loadmat(file); " +
-			"numpy.savez('problem.npz', W=m['W'], Y=m['Y']), expected numpy's .npz or .npy"},
-		{"\x80\x04\x95pickle", "this is a Python pickle; convert it in Python: numpy.savez('problem.npz', W=W, Y=Y), expected numpy's .npz or .npy"},
-		{"\x00\x01\x02", "unknown kind of file, beginning with 00 01 02, expected numpy's .npz or .npy"},
+			"numpy.savez('problem.npz', W=f['W'][()], Y=f['Y'][()]), both transposed (.T) if MATLAB wrote them, expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"MATLAB 5.0 MAT-file, Platform: GLNXA64", "this is a MATLAB file, cut short, expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"\x80\x04\x95pickle", "this is a Python pickle; convert it in Python: numpy.savez('problem.npz', W=W, Y=Y), expected numpy's .npz or .npy, or MATLAB's .mat"},
+		{"\x00\x01\x02", "unknown kind of file, beginning with 00 01 02, expected numpy's .npz or .npy, or MATLAB's .mat"},
 		{string(matrixFile(2, 2)), "this is a single array (.npy), expected a .npz with W and Y (numpy.savez), or the matrix and the readings in two files"},
 	}
 	folder := t.TempDir()
@@ -185,9 +184,9 @@ func TestForeignFiles(t *testing.T) {
 		_, err = Load(path)
 		expectFault(t, err, path+": "+c.want)
 	}
-	matlab73 := append([]byte("MATLAB 7.3 MAT-file"), make([]byte, 600)...)
+	matlab73 := append([]byte(fmt.Sprintf("%-124s\x00\x02IM", "MATLAB 7.3 MAT-file")), make([]byte, 600)...)
 	_, err := Read(bytes.NewReader(matlab73), "f")
-	if err == nil || !strings.Contains(err.Error(), "this is a MATLAB 7.3 file") {
+	if err == nil || !strings.Contains(err.Error(), "this is a MATLAB file of version 7.3, which is HDF5; write it anew") {
 		t.Error(err)
 	}
 	_, err = Load(folder)
@@ -477,7 +476,7 @@ func TestWritingIsDeterministic(t *testing.T) {
 	folder := t.TempDir()
 	a, b := filepath.Join(folder, "a.npz"), filepath.Join(folder, "b.npz")
 	for _, path := range []string{a, b} {
-		if err := SaveResult(path, smallResult()); err != nil {
+		if err := SaveResult(path, smallResult(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -500,7 +499,7 @@ func TestResults(t *testing.T) {
 	in := smallResult()
 	for _, residual := range []*mat.Dense{in.Residual, nil} {
 		in.Residual = residual
-		if err := SaveResult(path, in); err != nil {
+		if err := SaveResult(path, in, nil); err != nil {
 			t.Fatal(err)
 		}
 		out, err := LoadResult(path)
@@ -515,7 +514,7 @@ func TestResults(t *testing.T) {
 		}
 	}
 	in.Converged[1] = true
-	if err := SaveResult(path, in); err != nil {
+	if err := SaveResult(path, in, nil); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := LoadResult(path); err != nil || out.Status != calamp.Converged {
@@ -542,7 +541,7 @@ func TestResultFaults(t *testing.T) {
 	for _, c := range cases {
 		r := smallResult()
 		c.change(r)
-		if err := SaveResult(path, r); err == nil || err.Error() != path+": "+c.want {
+		if err := SaveResult(path, r, nil); err == nil || err.Error() != path+": "+c.want {
 			t.Errorf("got %v, expected %s", err, c.want)
 		}
 	}

@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,6 +26,15 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(stored.Bytes())
+	path := filepath.Join(f.TempDir(), "P.mat")
+	if err := Save(path, smallProblem(f)); err != nil {
+		f.Fatal(err)
+	}
+	matlab, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(matlab)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := readBytes(data)
 		if err != nil {

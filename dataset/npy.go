@@ -16,9 +16,25 @@ import (
 // bytes, those of tables with many columns some thousands.
 const maxHeader = 1 << 20
 
-// readHeader reads the header of e, and compares the shape with the size.
-func readHeader(r io.Reader, e entry) (Info, error) {
-	raw, err := rawHeader(r, e.size)
+// npyEntry is an array in .npy format, of size bytes with its header, which open opens.
+func npyEntry(name string, size int64, open func() (io.ReadCloser, error)) entry {
+	return entry{name: name, open: func() (Info, io.ReadCloser, error) {
+		r, err := open()
+		if err != nil {
+			return Info{}, nil, fmt.Errorf("damaged: %w", err)
+		}
+		info, err := readHeader(r, name, size)
+		if err != nil {
+			r.Close()
+			return Info{}, nil, err
+		}
+		return info, r, nil
+	}}
+}
+
+// readHeader reads the header of an array, and compares the shape with the size.
+func readHeader(r io.Reader, name string, size int64) (Info, error) {
+	raw, err := rawHeader(r, size)
 	if err != nil {
 		return Info{}, err
 	}
@@ -26,7 +42,7 @@ func readHeader(r io.Reader, e entry) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("unreadable .npy header: %w", err)
 	}
-	info := Info{Name: e.name, Dtype: h.Descr.Type, Order: "C", Shape: slices.Clone(h.Descr.Shape), Bytes: e.size - int64(len(raw))}
+	info := Info{Name: name, Dtype: h.Descr.Type, Order: "C", Shape: slices.Clone(h.Descr.Shape), Bytes: size - int64(len(raw))}
 	if info.Shape == nil {
 		info.Shape = []int{} // [] in JSON
 	}
@@ -133,6 +149,9 @@ func describeDtype(text, kind string) string {
 	}
 	names := map[string]string{
 		"c8": "complex64", "c16": "complex128", "O": "object", "f16": "longdouble", "f12": "longdouble",
+	}
+	if slices.Contains(matlabKinds, text) {
+		return text + " of MATLAB"
 	}
 	name, known := names[kind]
 	if !known && kind != "" {

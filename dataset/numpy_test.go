@@ -251,7 +251,7 @@ func TestNumpyReadsProblems(t *testing.T) {
 
 func TestNumpyReadsResults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.npz")
-	if err := SaveResult(path, smallResult()); err != nil {
+	if err := SaveResult(path, smallResult(), nil); err != nil {
 		t.Fatal(err)
 	}
 	views := viewInNumpy(t, path)

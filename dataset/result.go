@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -12,7 +11,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// SaveResult writes r to the .npz at path, or to standard output when path is
+// SaveResult writes r to the .npz or, where its name says so, the .mat at path, or to standard output when path is
 // "-":
 //
 //	x, x_var         N×P   posterior means and variances of the signals
@@ -30,8 +29,10 @@ import (
 // a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
 // is of another kind, is left out.
 //
+// With from, the array provenance says where the result came from, as JSON.
+//
 // It writes nothing, and says where, when a value is not finite.
-func SaveResult(path string, r *calamp.Result) error {
+func SaveResult(path string, r *calamp.Result, from *Provenance) error {
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,7 +54,14 @@ func SaveResult(path string, r *calamp.Result) error {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
-	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+	if from != nil {
+		provenance, err := from.output()
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", path, provenanceName, err)
+		}
+		arrays = append(arrays, provenance)
+	}
+	return writeArrays(path, arrays)
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {
@@ -151,7 +159,7 @@ func (l *resultLoader) matrix(name string) *mat.Dense {
 
 func (l *resultLoader) vector(name string) []float64 {
 	a := l.read(name)
-	if l.err == nil && len(a.Shape) > 1 {
+	if l.err == nil && len(a.Shape) > 0 && !a.isVector() {
 		l.err = a.fault("%s is %s, expected a vector", name, a.dims())
 	}
 	if l.err != nil {

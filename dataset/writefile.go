@@ -15,14 +15,18 @@ import (
 // WriteFile writes what write writes to the file at path, all or nothing: first to a
 // temporary file in the same folder, which is synced and renamed when write has
 // succeeded, and removed when anything fails. A link is followed, and an existing
-// file's permissions are kept. Path "-" is standard output. Standard output, devices
-// and pipes are written to directly.
+// file's permissions are kept. Path "-" is standard output. Standard output, devices,
+// pipes and what /dev/fd leads to are written to directly.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return inFile("standard output", writeBuffered(os.Stdout, write))
 	}
 	target, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) { // a new file
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path); err == nil { // a link of /dev/fd, as shells make for >(…): it leads to no name
+			return inFile(path, writeDirect(path, write))
+		}
+		// a new file
 		return inFile(path, replace(path, nil, write))
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp/internal/command/apply"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/inspect"
@@ -71,7 +72,7 @@ func root(a *console.Console) *cobra.Command {
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
-		simulate.CheckCommand(a), inspect.Command(a), versionCommand(a))
+		simulate.CheckCommand(a), apply.Command(a), inspect.Command(a), versionCommand(a))
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}

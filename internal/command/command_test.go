@@ -114,13 +114,13 @@ func TestCompletion(t *testing.T) {
 		"simulate --density ":      ":4\n",
 		"solve --faulty ":          "auto\noff\n:4\n",
 		"solve --anchor ":          "mean=\nsensor=\noff\n:6\n",
-		"solve --matrix ":          "npy\nnpz\n:8\n",
+		"solve --matrix ":          "npy\nnpz\nmat\n:8\n",
 		"online --commit ":         "sane\nalways\n:4\n",
 		"online --input ":          "jsonl\nf4\nf8\n:4\n",
 		"simulate --matrix-kind s": "sign\nsparse:\n:6\n",
 		"se offline --plot ":       "svg\npng\npdf\n:8\n",
 		"solve --output ":          ":0\n",
-		"inspect ":                 "npz\nnpy\ncalamp\n:8\n",
+		"inspect ":                 "npz\nnpy\nmat\ncalamp\n:8\n",
 	} {
 		var out, errs bytes.Buffer
 		code := Run(append([]string{"__complete"}, strings.Split(args, " ")...), strings.NewReader(""), &out, &errs)

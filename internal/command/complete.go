@@ -14,8 +14,8 @@ type worded interface{ Words() []string }
 // fileKinds are the extensions of the files that flags name. Flags that name a
 // file of any kind, or a folder, are left to the shell.
 var fileKinds = map[string][]string{
-	"matrix": {"npy", "npz"}, "readings": {"npy", "csv"}, "signals": {"npy"}, "truth": {"npz"},
-	"overlay": {"csv", "npz"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
+	"matrix": {"npy", "npz", "mat"}, "readings": {"npy", "mat", "csv"}, "signals": {"npy", "mat"}, "truth": {"npz", "mat"},
+	"overlay": {"csv", "npz", "mat"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
 }
 
 // anyFile are the flags whose value the shell completes as it likes.

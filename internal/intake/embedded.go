@@ -1,3 +1,5 @@
+//go:build !nonats
+
 package intake
 
 import (
@@ -31,47 +33,8 @@ type Embedded struct {
 	tokenFile string
 }
 
-// EmbeddedOptions say how an embedded server is run.
-type EmbeddedOptions struct {
-	// Folder keeps the streams, and the token where none is given.
-	Folder string
-
-	// Address is host:port, where port 0 is any free one. The host must be this
-	// machine itself.
-	Address string
-
-	// Token is what clients must show, of MinToken characters or more. Where it
-	// is empty it is that of the file TokenFile in the folder, which is made
-	// where it is not there.
-	Token string
-
-	// Disk is how many bytes all streams together may take, default DefaultDisk.
-	Disk int64
-
-	// Shared lets clients change and empty streams, too, as those do that share
-	// a queue. Without it they publish and read.
-	Shared bool
-}
-
-const (
-	// MostPayload is the largest message an embedded server takes: a million
-	// sensors.
-	MostPayload = 8 << 20
-
-	// DefaultDisk is 10 GiB.
-	DefaultDisk = 10 << 30
-
-	// TokenFile is the name of the file with an embedded server's token.
-	TokenFile = "token"
-
-	// MinToken is how long a token is at least, in bytes.
-	MinToken = 16
-
-	mostConnections = 256
-)
-
-// ErrToken is the error of a token that can be guessed.
-var ErrToken = errors.New("not a good token")
+// mostConnections of clients to an embedded server.
+const mostConnections = 256
 
 // checkToken refuses a token that is too short.
 func checkToken(token string) error {
@@ -236,17 +199,6 @@ func (e *Embedded) Close() error {
 	e.server.Shutdown()
 	e.server.WaitForShutdown()
 	return err
-}
-
-// StreamLimits bound a stream. Zero is no bound.
-type StreamLimits struct {
-	// Messages is how many it keeps, the newest: for results, which are printed
-	// as well. Without it nothing is dropped to make room, and a stream that is
-	// full refuses what is published to it.
-	Messages int64
-
-	// Bytes is how much of the disk it takes.
-	Bytes int64
 }
 
 // EnsureStream creates a stream for a subject, kept on the disk, if there is

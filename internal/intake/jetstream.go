@@ -1,3 +1,5 @@
+//go:build !nonats
+
 package intake
 
 import (
@@ -15,32 +17,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamOptions say which messages of which JetStream to take, and how to read
-// them.
-type StreamOptions struct {
-	Stream  string
-	Durable string // name of the consumer
-	Filter  string // subject; empty for all of the stream's
-
-	// SequenceHeader names a header with the sample's number. Where it is empty
-	// the stream's own sequence is the number.
-	SequenceHeader string
-
-	Sensors int
-	Width   int // bytes a number, 4 or 8, of raw frames; 0 for JSON objects
-
-	// Numbering has the last number that was taken in. Its MaxGap is for
-	// numbers from a header: a stream's own are the broker's.
-	Numbering
-
-	// Drain ends the source when the stream has no more messages, in place of
-	// waiting for new ones.
-	Drain bool
-
-	// Frozen leaves the consumer where it is, whatever After says.
-	Frozen bool
-}
-
 // ackWait is how long the broker waits before it delivers a message again. While
 // a sample is being solved the broker is told so every third of it.
 const ackWait = 30 * time.Second
@@ -50,9 +26,6 @@ type Broker struct {
 	nc *nats.Conn
 	js jetstream.JetStream
 }
-
-// Access is how to get into a NATS server: a .creds file, a token, or neither.
-type Access struct{ Credentials, Token string }
 
 // Connect connects to a NATS server. A lost connection is taken up again for as
 // long as it takes.
@@ -92,39 +65,6 @@ func newBroker(nc *nats.Conn) (*Broker, error) {
 
 // JetStream is the connection for streams that hold no samples.
 func (b *Broker) JetStream() jetstream.JetStream { return b.js }
-
-// Redact takes what is secret out of addresses, before they are shown: a
-// password, or a token in place of a user and a password. An address of which
-// no more can be said than that it holds an @ loses all before the last one.
-func Redact(addresses string) string {
-	all := strings.Split(addresses, ",")
-	for i, a := range all {
-		u, err := url.Parse(strings.TrimSpace(a))
-		switch {
-		case err != nil, u.Host == "" && strings.Contains(a, "@"):
-			return redactUnparsed(addresses)
-		case u.User == nil:
-			continue
-		}
-		if _, secret := u.User.Password(); !secret {
-			u.User = url.User("xxxxx")
-		}
-		all[i] = u.Redacted()
-	}
-	return strings.Join(all, ",")
-}
-
-func redactUnparsed(address string) string {
-	at := strings.LastIndex(address, "@")
-	if at < 0 {
-		return address
-	}
-	scheme, _, ok := strings.Cut(address[:at], "://")
-	if !ok {
-		return "xxxxx" + address[at:]
-	}
-	return scheme + "://xxxxx" + address[at:]
-}
 
 // Close sends what is still to be sent, acknowledgements above all.
 func (b *Broker) Close() error {

@@ -1,3 +1,5 @@
+//go:build !nonats
+
 // Package queue runs the points of a sweep on many machines, by way of two work
 // queues of a NATS JetStream: tasks, which workers take, and rows, which the one
 // who asked collects. Workers come and go as they like. A task is acknowledged

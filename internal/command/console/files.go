@@ -147,9 +147,12 @@ func (c *Console) PrintBeside(text string) error {
 }
 
 // CommandLine is what was typed, without the folders that are nobody's business.
-func (c *Console) CommandLine() string {
+func (c *Console) CommandLine() string { return Line(c.Args) }
+
+// Line is arguments of calamp as they would be typed in a shell, without folders.
+func Line(args []string) string {
 	words := []string{"calamp"}
-	for _, word := range c.Args {
+	for _, word := range args {
 		if strings.ContainsRune(word, filepath.Separator) {
 			word = filepath.Base(word)
 		}

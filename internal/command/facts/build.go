@@ -22,11 +22,19 @@ type Build struct {
 	Kernel string `json:"kernel"` // the instruction set of the loops over W: go, avx2 or avx512
 }
 
+// What a release was built from; internal/release sets it, since it builds outside of git as well.
+var release, revision, revisionTime string
+
 // BuildVersion reads what this binary was built from.
 func BuildVersion() Build {
 	v := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelInUse()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
+		return v
+	}
+	if release != "" {
+		v.Version, v.Revision = release, revision
+		v.RevisionTime, _ = time.Parse(time.RFC3339, revisionTime)
 		return v
 	}
 	if info.Main.Version != "" {
@@ -56,6 +64,11 @@ func kernelInUse() string {
 
 // String is the version in a line.
 func (v Build) String() string {
+	return fmt.Sprintf("%s, %s, %s/%s, kernel %s", v.Source(), v.Go, v.OS, v.Arch, v.Kernel)
+}
+
+// Source is the version, and the revision where it is known.
+func (v Build) Source() string {
 	text := v.Version
 	if v.Revision != "" {
 		text += " (" + v.Revision[:min(len(v.Revision), 12)]
@@ -64,5 +77,5 @@ func (v Build) String() string {
 		}
 		text += ")"
 	}
-	return fmt.Sprintf("%s, %s, %s/%s, kernel %s", text, v.Go, v.OS, v.Arch, v.Kernel)
+	return text
 }

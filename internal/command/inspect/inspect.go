@@ -17,7 +17,6 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
-	"github.com/calamp/calamp/internal/command/option"
 )
 
 // inspection is what is known of a file; JSON shows it as it is.
@@ -27,7 +26,10 @@ type inspection struct {
 	Arrays  []dataset.Info `json:"arrays"`
 	Problem *problemFacts  `json:"problem,omitempty"`
 	Result  *resultFacts   `json:"result,omitempty"`
-	Unread  string         `json:"not_read,omitempty"` // why the values were left out
+
+	Provenance *dataset.Provenance `json:"provenance,omitempty"`
+
+	Unread string `json:"not_read,omitempty"` // why the values were left out
 }
 
 type problemFacts struct {
@@ -57,21 +59,32 @@ type resultFacts struct {
 func Command(a *console.Console) *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Show what a problem, a result, a state or any .npz or .npy holds",
+		Use:   "inspect FILE [FILE]",
+		Short: "Show what a problem, a result, a state or any .npz, .npy or .mat holds",
+		Long: `Show what a problem, a result, a state or any .npz, .npy or .mat holds.
+
+Of two results it says which sensors have moved, by how many standard deviations
+of the difference, beside the scale that is common to all, which readings do not
+determine; and which sensors broke.`,
 		Example: `  calamp inspect P.npz
+  calamp inspect monday.npz friday.npz
   calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("inspect takes one file, found %d", len(args))
+			if len(args) != 1 && len(args) != 2 {
+				return fmt.Errorf("inspect takes one file, or two results, found %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz", "npy", "calamp"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"npz", "npy", "mat", "calamp"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			limit := int64(mostRead)
 			if all {
 				limit = math.MaxInt64
+			}
+			if len(args) == 2 {
+				return compareResults(a, [2]string(args), asJSON)
 			}
 			return inspect(a, args[0], asJSON, limit)
 		},
@@ -109,6 +122,9 @@ func inspect(a *console.Console, path string, asJSON bool, limit int64) error {
 		in.Problem, broken = inspectProblem(path)
 	case in.Kind == "result":
 		in.Result, broken = inspectResult(path)
+		if broken == nil {
+			in.Provenance, broken = dataset.LoadProvenance(path)
+		}
 	}
 	if asJSON {
 		err = a.PrintJSON(in)
@@ -238,6 +254,10 @@ func (in *inspection) text() string {
 	}
 	if p := in.Problem; p != nil {
 		p.describe(&text)
+	}
+	if p := in.Provenance; p != nil {
+		text.Line("made by", "calamp %s: %s", p.Version, p.Command)
+		text.Line("", "W %.12s, Y %.12s (SHA-256)", p.W, p.Y)
 	}
 	if r := in.Result; r != nil {
 		text.Line("result", "%s with %s, %s", console.Plural(r.P, "signal"), console.Plural(r.N, "entry"), console.Plural(r.M, "sensor"))

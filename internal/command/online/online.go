@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
@@ -93,6 +94,7 @@ type calibration struct {
 	token string
 
 	sourceKind
+	given []string // the flags that a result depends on
 }
 
 // numbering is --offset: what to add to the numbers of a source's samples, or
@@ -226,7 +228,7 @@ func Command(a *console.Console) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz"),
+		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
 	}
 	c.register(cmd.Flags())
@@ -235,8 +237,8 @@ func Command(a *console.Console) *cobra.Command {
 
 func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.state, "state", "", "keep what is learned in this file, which is created where there is none")
-	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz; - for standard output, in place of the lines")
-	c.parts.Register(flags, "the matrix W (.npy, or .npz with W)")
+	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
+	c.parts.Register(flags, "the matrix W (.npy, or .npz or .mat with W)")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
@@ -271,6 +273,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	c.model.CompleteLearnable(flags, true)
+	c.given = facts.Told(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
@@ -105,7 +106,21 @@ func (r *onlineRun) writeResults() error {
 		r.Warn("no sample was taken in by this run, so %s was not written", r.out)
 		return nil
 	}
-	return dataset.SaveResult(r.out, res)
+	from, err := facts.Provenance("online", r.given, r.in.w, r.in.y, r.model)
+	if err != nil {
+		return fmt.Errorf("%s: provenance: %w", r.out, err)
+	}
+	return dataset.SaveResult(r.out, res, from)
+}
+
+// bearing says whether a flag is one that the arrays of a result depend on.
+func bearing(name string) bool {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c := calibration{}
+	c.model.RegisterLearnable(flags)
+	c.solver.Register(flags)
+	return name != "threads" && flags.Lookup(name) != nil ||
+		slices.Contains([]string{"anchor", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.

@@ -104,7 +104,7 @@ type Parts struct{ Matrix, Readings string }
 // Register adds --matrix and --readings.
 func (p *Parts) Register(flags *pflag.FlagSet, matrixUsage string) {
 	flags.StringVar(&p.Matrix, "matrix", "", matrixUsage)
-	flags.StringVar(&p.Readings, "readings", "", "the readings Y (.npy or .csv), in place of P.npz")
+	flags.StringVar(&p.Readings, "readings", "", "the readings Y (.npy, .mat or .csv), in place of P.npz")
 }
 
 // NATS says which server to use.

@@ -53,7 +53,7 @@ too. The same seed makes the same file, byte for byte.`,
 	option.Seed(flags, &s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
-	option.Output(flags, &s.out, "write the problem to this .npz; - for standard output")
+	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
 	s.model.Register(flags)
 	s.prior.Register(flags, option.GaussBernoulli)
 	option.JSON(flags, &s.json, "the summary")

@@ -2,7 +2,9 @@ package solve
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/calamp/calamp"
@@ -10,9 +12,12 @@ import (
 	"github.com/calamp/calamp/internal/crash"
 )
 
-// runSolver runs the solver with a progress bar.
+// runSolver runs the solver with a progress bar, unless opt shows progress already.
 func runSolver(ctx context.Context, a *console.Console, what string, p *calamp.Problem, opt *calamp.Options) (res *calamp.Result, err error) {
 	defer crash.Catch(&err)
+	if opt.Progress != nil {
+		return calamp.Solve(ctx, p, opt)
+	}
 	bar := a.Progress()
 	defer bar.Done()
 	showIterations(bar, opt, what)
@@ -43,6 +48,35 @@ func fractionDone(it calamp.Iteration, opt *calamp.Options) float64 {
 		done = max(done, math.Log(it.Change)/math.Log(target))
 	}
 	return done
+}
+
+// progressLine is a line of --progress json: an iteration, with the columns of --trace.
+type progressLine struct {
+	Iteration   int      `json:"iteration"`
+	Fraction    float64  `json:"fraction"` // done, as the bar shows it
+	Change      *float64 `json:"change"`
+	MeanXVar    *float64 `json:"mean_x_var"`
+	MeanSVar    *float64 `json:"mean_s_var"`
+	MeanV       *float64 `json:"mean_v"`
+	OffV        *float64 `json:"off_v"`
+	Scale       *float64 `json:"scale"`
+	Damping     *float64 `json:"damping"`
+	LogEvidence *float64 `json:"log_evidence"`
+}
+
+// tellIterations writes a line an iteration. A reader who has gone does not end the run.
+func tellIterations(w io.Writer, opt *calamp.Options) {
+	best := 0.0
+	opt.Progress = func(it calamp.Iteration) {
+		best = max(best, min(fractionDone(it, opt), 1))
+		line, err := json.Marshal(progressLine{
+			it.Index, best, console.Known(it.Change), console.Known(it.MeanXVar), console.Known(it.MeanSVar), console.Known(it.MeanV),
+			console.Known(it.OffV), console.Known(it.Scale), console.Known(it.Damping), console.Known(it.LogEvidence),
+		})
+		if err == nil {
+			w.Write(append(line, '\n'))
+		}
+	}
 }
 
 // usualChange is where runs with the default tolerance mostly end.

@@ -38,7 +38,13 @@ type solve struct {
 	json   bool
 	others bool        // --compare
 	memory memory.Size // for W
+	told   []string    // the flags that the result depends on
+
+	progress string
 }
+
+// jsonProgress is --progress json.
+const jsonProgress = "json"
 
 // Command is calamp solve.
 func Command(a *console.Console) *cobra.Command {
@@ -48,11 +54,11 @@ func Command(a *console.Console) *cobra.Command {
 		Short: "Recover signals and calibration from readings",
 		Long: `Recover signals and calibration from the readings of a problem file.
 
-A problem is a .npz with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
+A problem is a .npz or .mat with W (M×N) and Y (M×P, or M), one row a sensor; a NaN in Y
 is a missing reading. With the truth in it too, X0 (N×P) and s0 (M), errors are
 reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
-The result is a .npz with x, x_var (N×P), s, s_var, gain (M), converged (P),
+The result, a .npz or .mat, has x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
@@ -75,12 +81,12 @@ exactly t iterations of it.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: option.CompleteFiles("npz"),
+		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Flags(), args) },
 	}
 	flags := cmd.Flags()
-	option.Output(flags, &s.out, "write the result to this .npz; - for standard output")
-	s.parts.Register(flags, "the matrix W (.npy), in place of P.npz")
+	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
+	s.parts.Register(flags, "the matrix W (.npy or .mat), in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
@@ -90,6 +96,8 @@ exactly t iterations of it.`,
 	s.memory = memory.Total() / 2
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
 	flags.Lookup("memory").DefValue = "0"
+	s.progress = "bar"
+	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	option.Report(flags, &s.report, "write a report to this .html")
 	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
@@ -117,6 +125,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	defer data.Close()
+	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
 	_, p := data.Y.Dims()
 	if err := s.model.CheckRange(flags, p); err != nil {
 		return err
@@ -135,6 +144,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
 	opt := s.solver.Options()
 	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor.Anchor
+	if s.progress == jsonProgress {
+		tellIterations(s.Stderr, opt)
+	}
 	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
@@ -215,7 +227,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		path  string
 		write func() error
 	}{
-		{s.out, func() error { return dataset.SaveResult(s.out, res) }},
+		{s.out, func() error { return s.saveResult(data, res) }},
 		{s.trace, func() error {
 			return s.Write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
@@ -234,6 +246,21 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		}
 	}
 	return written, err
+}
+
+// elsewhere are the flags on which the arrays of a result do not depend.
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings"}
+
+func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
+	model := struct {
+		option.SignalPrior
+		option.Model
+	}{s.prior, s.model}
+	from, err := facts.Provenance("solve", s.told, data.W, data.Y, model)
+	if err != nil {
+		return fmt.Errorf("%s: provenance: %w", s.out, err)
+	}
+	return dataset.SaveResult(s.out, res, from)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {

@@ -51,7 +51,7 @@ func (s *se) loadOverlay() (*overlay, error) {
 			return nil, console.Usage("--truth is for an overlaid .npz; %s holds errors already", s.overlay)
 		}
 		return s.overlayTable()
-	case ".npz":
+	case ".npz", ".mat":
 		return s.overlayResult()
 	}
 	return nil, console.Usage("--overlay %s: expected a .csv (calamp solve --trace) or a .npz (calamp solve -o)", s.overlay)

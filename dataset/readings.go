@@ -1,0 +1,87 @@
+package dataset
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// LoadReadings reads the readings Y, M×P or M, from a .npy, from the array Y of a .npz or
+// .mat, or from text. NaN is a missing reading.
+func LoadReadings(path string) (*Array, error) {
+	y, err := loadReadings(path)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := y.columns("M×P")
+	if err != nil {
+		return nil, err
+	}
+	return y, checkFinite(columns, true)
+}
+
+// LoadOptional reads an array that the .npz or .mat at path may have; nil where it has not.
+func LoadOptional(path, name string) (*Array, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	return c.readOptional(name)
+}
+
+// ArrayFiles are the ends of the names that SaveArray knows.
+var ArrayFiles = []string{".npy", ".npz", ".mat", ".csv"}
+
+// Writable says whether SaveArray knows the kind of file.
+func Writable(path string) bool { return slices.Contains(ArrayFiles, extension(path)) }
+
+func extension(path string) string { return strings.ToLower(filepath.Ext(path)) }
+
+// SaveArray writes an array with at most two dimensions as the kind of file that its
+// name says, under the given name where files have names for arrays.
+func SaveArray(path, name string, a *Array) error {
+	columns := 1
+	if len(a.Shape) == 2 {
+		columns = a.Shape[1]
+	}
+	rows := len(a.Data) / columns
+	o := output{name, "<f8", a.Shape, rows, func(dst []byte, row int) ([]byte, error) {
+		return appendFloats(dst, a.Data[row*columns:(row+1)*columns]), nil
+	}}
+	switch extension(path) {
+	case ".npy":
+		return WriteFile(path, o.write)
+	case ".csv":
+		return WriteFile(path, func(w io.Writer) error { return writeCSV(w, a.Data, columns) })
+	case ".npz", ".mat":
+		if len(a.Shape) < 2 {
+			o = vectorOutput(name, a.Data)
+		}
+		return writeArrays(path, []output{o})
+	}
+	return fmt.Errorf("%s: expected a name that ends in %s", path, strings.Join(ArrayFiles, ", "))
+}
+
+// writeCSV writes a line for each row; NaN is left empty.
+func writeCSV(w io.Writer, values []float64, columns int) error {
+	c := csv.NewWriter(w)
+	for row := range slices.Chunk(values, columns) {
+		cells := make([]string, columns)
+		for k, v := range row {
+			if !math.IsNaN(v) {
+				cells[k] = strconv.FormatFloat(v, 'g', -1, 64)
+			} else if columns == 1 {
+				cells[k] = "nan" // an empty line would be left out by many readers
+			}
+		}
+		c.Write(cells)
+	}
+	c.Flush() // keeps the first error of the writes before
+	return c.Error()
+}

@@ -1,0 +1,126 @@
+// Package apply is calamp apply: readings corrected by a calibration that is known.
+package apply
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+)
+
+// Command is calamp apply.
+func Command(a *console.Console) *cobra.Command {
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "apply R.npz Y.npy",
+		Short: "Correct readings by a calibration that was found",
+		Long: `Correct readings by the calibration in a result of calamp solve or calamp online:
+z = s y, which is what sensors with gain one would have read, with their noise.
+Where the result has offsets, z = s (y - offset).
+
+Y (M×P or M) has one row a sensor, in the order of the rows of W: .npy, .npz or
+.mat with Y, or CSV. -o is of the same shape; its name says which of .npy, .npz,
+.mat (with Z) and .csv it is. Readings of broken sensors become NaN, and missing
+ones stay so.`,
+		Example: `  calamp apply R.npz Y.npy -o Z.npy
+  calamp apply R.npz today.csv -o calibrated.csv`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("apply takes a result and readings, found %s", console.Plural(len(args), "argument"))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return map[int][]string{0: {"npz", "mat"}, 1: {"npy", "npz", "mat", "csv"}}[len(args)], cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return apply(a, args[0], args[1], out, asJSON) },
+	}
+	option.Output(cmd.Flags(), &out, "write the corrected readings to this file")
+	option.JSON(cmd.Flags(), &asJSON, "the summary")
+	return cmd
+}
+
+// brokenAbove is the probability from which on a sensor counts as broken, as in inspect and in the report.
+const brokenAbove = 0.5
+
+// applied is what is told of it.
+type applied struct {
+	M       int    `json:"m"`
+	P       int    `json:"p"`
+	Broken  []int  `json:"broken"`           // sensors whose readings are NaN now
+	Missing int    `json:"missing_readings"` // of the others
+	Offsets bool   `json:"offsets"`
+	Written string `json:"written"`
+}
+
+func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool) error {
+	if out == "" {
+		return console.Usage("no file to write the corrected readings to").WithHint("add -o Z.npy")
+	}
+	if !dataset.Writable(out) {
+		return console.Usage("-o %s: expected a name that ends in %s", out, strings.Join(dataset.ArrayFiles, ", "))
+	}
+	if err := (console.Outputs{console.File("-o", out)}).Check(asJSON, resultPath, readingsPath); err != nil {
+		return err
+	}
+	result, err := dataset.LoadResult(resultPath)
+	if err != nil {
+		return err
+	}
+	offset, err := dataset.LoadOptional(resultPath, "offset")
+	if err != nil {
+		return err
+	}
+	y, err := dataset.LoadReadings(readingsPath)
+	if err != nil {
+		return err
+	}
+	m := len(result.S)
+	if y.Shape[0] != m {
+		hint := ""
+		if len(y.Shape) == 2 && y.Shape[1] == m {
+			hint = ": Y looks transposed"
+		}
+		return console.Usage("%s has %s and %s is of %d sensors%s", readingsPath, console.Plural(y.Shape[0], "row"), resultPath, m, hint)
+	}
+	if offset != nil && len(offset.Data) != m {
+		return console.Usage("%s: offset has %d values, expected %d", resultPath, len(offset.Data), m)
+	}
+	done := applied{M: m, P: len(y.Data) / m, Broken: []int{}, Offsets: offset != nil, Written: out}
+	for sensor, s := range result.S {
+		readings := y.Data[sensor*done.P : (sensor+1)*done.P]
+		if result.Broken != nil && result.Broken[sensor] > brokenAbove {
+			done.Broken = append(done.Broken, sensor)
+			s = math.NaN()
+		}
+		o := 0.0
+		if offset != nil {
+			o = offset.Data[sensor]
+		}
+		for k, reading := range readings {
+			if math.IsNaN(reading) && !math.IsNaN(s) {
+				done.Missing++
+			}
+			readings[k] = s * (reading - o)
+		}
+	}
+	if err := dataset.SaveArray(out, "Z", y); err != nil {
+		return err
+	}
+	if asJSON {
+		return a.PrintJSON(done)
+	}
+	var text console.Summary
+	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(m, "sensor"))
+	if len(done.Broken) > 0 {
+		text.Line("broken", "%s: their readings are NaN", console.Plural(len(done.Broken), "sensor"))
+	}
+	text.Line("written", "%s", out)
+	return a.Print(text.String())
+}

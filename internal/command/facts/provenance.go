@@ -1,0 +1,66 @@
+package facts
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/operator"
+)
+
+// Provenance is where a result comes from: a command with those of its flags that the
+// result depends on, its matrix and readings (nil for those of a stream), and its model, which JSON shows.
+func Provenance(command string, told []string, w operator.Matrix, y *mat.Dense, model any) (*dataset.Provenance, error) {
+	p := &dataset.Provenance{Version: BuildVersion().Source(), Command: console.Line(append([]string{command}, told...))}
+	var err error
+	if p.Model, err = json.Marshal(model); err != nil {
+		return nil, err
+	}
+	if p.W, err = dataset.HashMatrix(w); err != nil {
+		return nil, err
+	}
+	if y != nil {
+		p.Y = dataset.HashReadings(y)
+	}
+	return p, nil
+}
+
+// Told are the flags that were given, as they were typed, in the order of their names. The arguments are those of a command line that was understood.
+func Told(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []string {
+	var told [][]string
+	for ; len(args) > 0; args = args[1:] {
+		name, value, joined := strings.Cut(args[0], "=")
+		var f *pflag.Flag
+		switch {
+		case name == "--":
+			args = args[:1]
+		case strings.HasPrefix(name, "--"):
+			f = flags.Lookup(name[2:])
+		case len(name) > 1 && name[0] == '-':
+			f = flags.ShorthandLookup(name[1:2])
+			if !joined && len(name) > 2 { // -oR.npz
+				value, joined = name[2:], true
+			}
+		}
+		if f == nil {
+			continue
+		}
+		words := []string{"--" + f.Name}
+		if f.NoOptDefVal == "" && !joined && len(args) > 1 {
+			args, value, joined = args[1:], args[1], true
+		}
+		if joined {
+			words = append(words, value)
+		}
+		if wanted(f.Name) {
+			told = append(told, words)
+		}
+	}
+	slices.SortStableFunc(told, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	return slices.Concat(told...)
+}

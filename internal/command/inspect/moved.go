@@ -1,0 +1,181 @@
+package inspect
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+// comparison is what has changed from one result to another.
+type comparison struct {
+	Files   [2]string    `json:"files"`
+	Sensors int          `json:"m"`
+	SameW   *bool        `json:"same_w,omitempty"` // absent where the files do not say
+	SameY   *bool        `json:"same_y,omitempty"`
+	Scale   scaleChange  `json:"scale"`
+	Moved   []movedGauge `json:"moved"` // by more than movedBeyond, the furthest first
+	Broke   []int        `json:"broke"` // sensors that are broken in the second result only
+	Mended  []int        `json:"mended"`
+	RMS     float64      `json:"rms_sd"` // of all sensors' moves in units of their standard deviations: 1 where nothing has changed
+}
+
+type scaleChange struct {
+	Ratio float64  `json:"ratio"` // of the second's s to the first's, common to all sensors
+	SD    *float64 `json:"sd"`    // by how many standard deviations it differs from 1
+}
+
+type movedGauge struct {
+	Sensor int        `json:"sensor"`
+	S      [2]float64 `json:"s"`
+	Change float64    `json:"change"` // relative, beside the common scale
+	SD     float64    `json:"sd"`     // in standard deviations of the difference
+}
+
+// movedBeyond is the number of standard deviations from which on a sensor counts as moved:
+// one in 16 000 sensors that have not is beyond it.
+const movedBeyond = 4
+
+// compareResults says which sensors have moved.
+func compareResults(a *console.Console, paths [2]string, asJSON bool) error {
+	var results [2]*calamp.Result
+	var from [2]*dataset.Provenance
+	for k, path := range paths {
+		var err error
+		if results[k], err = dataset.LoadResult(path); err != nil {
+			return err
+		}
+		if from[k], err = dataset.LoadProvenance(path); err != nil {
+			return err
+		}
+	}
+	if m, n := len(results[0].S), len(results[1].S); m != n {
+		return console.Usage("%s is of %d sensors and %s of %d", paths[0], m, paths[1], n)
+	}
+	c := compareS(results[0], results[1])
+	c.Files = paths
+	if from[0] != nil && from[1] != nil {
+		sameW := from[0].W == from[1].W
+		c.SameW = &sameW
+		if from[0].Y != "" && from[1].Y != "" {
+			sameY := from[0].Y == from[1].Y
+			c.SameY = &sameY
+		}
+	}
+	if asJSON {
+		return a.PrintJSON(c)
+	}
+	return a.Print(c.text())
+}
+
+// compareS compares log s: of y = z/s only ratios of s mean something, since the common
+// scale comes from the priors. That of two results is the median of the ratios, which
+// sensors that have moved do not move. Errors of the two count as independent.
+func compareS(a, b *calamp.Result) *comparison {
+	c := &comparison{Sensors: len(a.S), Moved: []movedGauge{}, Broke: []int{}, Mended: []int{}}
+	var working []int
+	var ratios []float64
+	for sensor := range a.S {
+		was, is := isBroken(a, sensor), isBroken(b, sensor)
+		switch {
+		case !was && is:
+			c.Broke = append(c.Broke, sensor)
+		case was && !is:
+			c.Mended = append(c.Mended, sensor)
+		case !was && a.S[sensor] > 0 && b.S[sensor] > 0:
+			working = append(working, sensor)
+			ratios = append(ratios, math.Log(b.S[sensor]/a.S[sensor]))
+		}
+	}
+	common := median(ratios)
+	c.Scale.Ratio = math.Exp(common)
+	c.Scale.SD = console.Known(math.Abs(common) / math.Hypot(a.ScaleSD, b.ScaleSD))
+	total := 0.0
+	for k, sensor := range working {
+		change := ratios[k] - common
+		sd := math.Abs(change) / math.Sqrt(a.SVar[sensor]/(a.S[sensor]*a.S[sensor])+b.SVar[sensor]/(b.S[sensor]*b.S[sensor]))
+		if math.IsNaN(sd) { // neither moved nor uncertain
+			sd = 0
+		}
+		sd = min(sd, math.MaxFloat32)
+		total += sd * sd
+		if sd > movedBeyond {
+			c.Moved = append(c.Moved, movedGauge{sensor, [2]float64{a.S[sensor], b.S[sensor]}, math.Expm1(change), sd})
+		}
+	}
+	if len(working) > 0 {
+		c.RMS = math.Sqrt(total / float64(len(working)))
+	}
+	slices.SortStableFunc(c.Moved, func(x, y movedGauge) int {
+		switch {
+		case x.SD > y.SD:
+			return -1
+		case x.SD < y.SD:
+			return 1
+		}
+		return 0
+	})
+	return c
+}
+
+func isBroken(r *calamp.Result, sensor int) bool { return r.Broken != nil && r.Broken[sensor] > 0.5 }
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// mostListed is how many sensors are shown to people; --json has all.
+const mostListed = 20
+
+func (c *comparison) text() string {
+	var text console.Summary
+	text.Line("results", "%s and %s, of %s", c.Files[0], c.Files[1], console.Plural(c.Sensors, "sensor"))
+	if c.SameW != nil {
+		words := "of the same W"
+		if !*c.SameW {
+			words = "of different W: their sensors may be others"
+		}
+		if c.SameY != nil && *c.SameY {
+			words += " and the same Y: their errors are not independent"
+		}
+		text.Line("", "%s", words)
+	}
+	sd := ""
+	if c.Scale.SD != nil {
+		sd = fmt.Sprintf(", %s standard deviations from 1", console.Brief(*c.Scale.SD))
+	}
+	text.Line("scale", "common factor of s %.6g%s", c.Scale.Ratio, sd)
+	text.Line("s", "beside it, %s moved by more than %d standard deviations; all: %s (root mean square, 1 where nothing has changed)",
+		console.Plural(len(c.Moved), "sensor"), movedBeyond, console.Brief(c.RMS))
+	for _, list := range []struct {
+		name    string
+		sensors []int
+	}{{"broke", c.Broke}, {"mended", c.Mended}} {
+		if len(list.sensors) > 0 {
+			text.Line(list.name, "%s", strings.Trim(fmt.Sprint(list.sensors), "[]"))
+		}
+	}
+	if len(c.Moved) > 0 {
+		fmt.Fprintf(&text, "\n%8s %12s %12s %10s %8s\n", "sensor", "s before", "s after", "change", "sd")
+	}
+	for k, m := range c.Moved {
+		if k == mostListed {
+			fmt.Fprintf(&text, "and %d more; --json has all\n", len(c.Moved)-mostListed)
+			break
+		}
+		fmt.Fprintf(&text, "%8d %12.6g %12.6g %+9.3g%% %8.3g\n", m.Sensor, m.S[0], m.S[1], 100*m.Change, m.SD)
+	}
+	return text.String()
+}

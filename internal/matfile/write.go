@@ -1,0 +1,94 @@
+package matfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf16"
+)
+
+// Array is an array to be written.
+type Array struct {
+	Name  string
+	Dtype string // "<f8", "<f4", "|b1"
+	Shape []int
+	Data  []byte // in Dtype, the first index fastest
+	Text  string // in place of all but the name, where Dtype is empty
+}
+
+// text is what a file begins with. There is no date in it: the same arrays make the same bytes.
+const text = "MATLAB 5.0 MAT-file, written by calamp"
+
+// written are what Write knows: a class, and the type that its numbers are stored in.
+var written = map[string]struct{ class, element uint32 }{
+	"<f8": {6, 9}, "<f4": {7, 7}, "|b1": {uint8Class, 2},
+}
+
+// Write writes a file of version 5, without compression, which every version of MATLAB
+// and Octave reads.
+func Write(w io.Writer, arrays []Array) error {
+	header := []byte(text + strings.Repeat(" ", headerSize-12-len(text)) + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01IM")
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	for _, a := range arrays {
+		if err := a.write(w); err != nil {
+			return fmt.Errorf("write %s: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+func (a *Array) write(w io.Writer) error {
+	flags, element, shape, data := uint32(charClass), uint32(4), a.Shape, a.Data
+	if a.Dtype == "" {
+		units := utf16.Encode([]rune(a.Text))
+		for _, u := range units {
+			data = binary.LittleEndian.AppendUint16(data, u)
+		}
+		shape = []int{1, len(units)}
+	} else {
+		kind, ok := written[a.Dtype]
+		if !ok {
+			return fmt.Errorf("dtype %s cannot be written", a.Dtype)
+		}
+		flags, element = kind.class, kind.element
+		if a.Dtype == "|b1" {
+			flags |= 0x200
+		}
+	}
+	for len(shape) < 2 { // a vector is a column, a number a matrix with one entry
+		shape = append(shape[:len(shape):len(shape)], 1)
+	}
+	var dims []byte
+	for _, d := range shape {
+		dims = binary.LittleEndian.AppendUint32(dims, uint32(d))
+	}
+	inside := appendElement(nil, 6, binary.LittleEndian.AppendUint64(nil, uint64(flags)))
+	inside = appendElement(inside, 5, dims)
+	inside = appendElement(inside, 1, []byte(a.Name))
+	padding := -len(data) & 7
+	size := int64(len(inside)) + 8 + int64(len(data)) + int64(padding)
+	if size > math.MaxInt32 {
+		return fmt.Errorf("%d bytes are more than a variable of a .mat can have (2 GiB); write a .npz", len(data))
+	}
+	head := appendTag(nil, matrixType, int(size))
+	head = appendTag(append(head, inside...), element, len(data))
+	for _, part := range [][]byte{head, data, make([]byte, padding)} {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendElement(dst []byte, kind uint32, data []byte) []byte {
+	dst = append(appendTag(dst, kind, len(data)), data...)
+	return append(dst, make([]byte, -len(data)&7)...)
+}
+
+func appendTag(dst []byte, kind uint32, size int) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(dst, kind), uint32(size))
+}

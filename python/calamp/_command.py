@@ -1,0 +1,396 @@
+"""The command as a function: where it is, its arguments, its streams, its errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
+
+import numpy as np
+
+WINDOWS = sys.platform == "win32"
+
+
+class CalampError(RuntimeError):
+    """The command failed, not for its input: a full disk, say."""
+
+
+class CalampWarning(UserWarning):
+    """What to know before trusting a result; ``Result.warnings`` has the same."""
+
+
+class NotConvergedWarning(CalampWarning):
+    """A run ended without convergence; its result is marked."""
+
+
+def executable() -> str:
+    """The command: that of the environment variable CALAMP, or the one in this package."""
+    given = os.environ.get("CALAMP")
+    if given:
+        return given
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "calamp.exe" if WINDOWS else "calamp")
+    if not os.path.exists(path):
+        raise CalampError(f"there is no command at {path}: this is not an installed wheel; set CALAMP to where it is")
+    return path
+
+
+def flags(options: Mapping[str, Any]) -> list[str]:
+    """Keyword arguments as flags: s_range=(0.9, 1.1) is --s-range 0.9,1.1."""
+    words: list[str] = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+            continue
+        repeated = value if name in ("anchor", "component") and isinstance(value, (list, tuple)) and not _is_numbers(value) else [value]
+        for v in repeated:
+            words += [flag, _word(name, v)]
+    return words
+
+
+def _is_numbers(value: Sequence[Any]) -> bool:
+    return all(isinstance(v, (int, float, np.number)) for v in value)
+
+
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)  # type: ignore[return-value]
+    try:
+        return ",".join(repr(float(v)) if not _whole(v) else str(int(v)) for v in np.atleast_1d(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}, expected a number, numbers or text") from None
+
+
+def _whole(v: Any) -> bool:
+    return isinstance(v, (int, np.integer))
+
+
+def check_matrix(W: Any) -> Any:
+    """W as something that can be handed on: a path, or an array of real numbers."""
+    if isinstance(W, (str, os.PathLike)):
+        return os.fspath(W)
+    if hasattr(W, "tocsr"):
+        raise TypeError("W is a sparse matrix of scipy, which this version of calamp does not take; W.toarray() makes it dense")
+    return check_array("W", W, 2)
+
+
+def check_array(name: str, a: Any, *dimensions: int) -> np.ndarray:
+    a = np.asanyarray(a)
+    if a.dtype.kind == "c":
+        raise ValueError(f"{name} is complex ({a.dtype}), expected real numbers")
+    if a.dtype.kind not in "fiub" or a.dtype.itemsize > 8:
+        raise ValueError(f"{name} is of dtype {a.dtype}, expected floats, integers or bools")
+    if a.ndim not in dimensions:
+        raise ValueError(f"{name} has {a.ndim} dimensions, expected {' or '.join(map(str, dimensions))}")
+    return a
+
+
+def file_of(a: Any) -> Optional[str]:
+    """The .npy that a memory map is all of, so that it need not be copied."""
+    if isinstance(a, str):
+        return a
+    if not isinstance(a, np.memmap) or a.filename is None or a.mode == "c":
+        return None
+    try:
+        whole = np.lib.format.open_memmap(a.filename, mode="r")
+    except (ValueError, OSError):
+        return None
+    same = whole.shape == a.shape and whole.dtype == a.dtype and whole.strides == a.strides and whole.offset == a.offset
+    if not same:
+        return None
+    a.flush()
+    return os.fspath(a.filename)
+
+
+def passable(fd: int) -> int:
+    """A descriptor above those of the standard streams, which the command has its own of: where a process has closed
+    them, as joblib's workers do, new files get their numbers."""
+    if fd > 2:
+        return fd
+    import fcntl
+
+    above = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return above
+
+
+def in_memory(name: str, a: np.ndarray) -> int:
+    """A file in memory with an array in it."""
+    fd = passable(os.memfd_create(name))
+    with open(fd, "wb", closefd=False) as f:
+        np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
+    return fd
+
+
+class Inputs:
+    """Arrays on their way to the command: as open files in memory where the system has these (Linux), as files where
+    they are files already, else as a problem on standard input."""
+
+    def __init__(self, arrays: Mapping[str, Any]):
+        self.arrays = dict(arrays)
+        self.fds: list[int] = []
+        self.words: list[str] = []
+        self.stdin: Optional[dict[str, Any]] = None
+        paths = {name: file_of(a) for name, a in arrays.items()}
+        parts = set(arrays) == {"W", "Y"}
+        try:
+            if parts and (hasattr(os, "memfd_create") or all(paths.values())):
+                for name, flag in (("W", "--matrix"), ("Y", "--readings")):
+                    self.words += [flag, paths[name] or self._in_memory(name, self.arrays[name])]
+            else:
+                self.words, self.stdin = ["-"], {n: np.load(a, mmap_mode="r") if isinstance(a, str) else a for n, a in arrays.items()}
+        except BaseException:
+            self.close()
+            raise
+
+    def _in_memory(self, name: str, a: np.ndarray) -> str:
+        self.fds.append(in_memory(name, a))
+        return f"/dev/fd/{self.fds[-1]}"
+
+    def feed(self, pipe: Any) -> None:
+        """Writes the problem, for a thread: the command may end before it has read all."""
+        try:
+            with pipe:
+                np.savez(pipe, **self.stdin)  # type: ignore[arg-type]
+        except (BrokenPipeError, OSError):
+            pass
+
+    def close(self) -> None:
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+    def __enter__(self) -> "Inputs":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def start(words: Sequence[str], fds: Iterable[int] = (), **streams: Any) -> subprocess.Popen:
+    """Starts the command, out of reach of the terminal's Ctrl-C: it is told once, by us."""
+    apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {"start_new_session": True, "pass_fds": tuple(fds)}  # type: ignore[attr-defined]
+    try:
+        return subprocess.Popen([executable(), *words], **apart, **streams)
+    except OSError as e:
+        raise CalampError(f"the command cannot be started: {e}") from e
+
+
+def interrupt(process: subprocess.Popen) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.CTRL_BREAK_EVENT if WINDOWS else signal.SIGINT)  # type: ignore[attr-defined]
+
+
+class Reader(threading.Thread):
+    """Reads a stream to its end, beside everything else."""
+
+    def __init__(self, stream: Any, line: Optional[Callable[[bytes], None]] = None):
+        super().__init__(daemon=True)
+        self.stream, self.line, self.data = stream, line, b""
+        self.start()
+
+    def run(self) -> None:
+        with self.stream:
+            if self.line is None:
+                self.data = self.stream.read()
+            else:
+                for line in self.stream:
+                    self.line(line)
+
+
+# Paths in messages that the caller has not given.
+_PASSED = re.compile(r"(?:/dev/fd/\d+(?:, )?)+: |^-: |^standard input: ")
+
+
+def words_of(text: str) -> str:
+    """The command's errors without its name, and without the files that we have made."""
+    lines = [line[len("calamp: ") :] if line.startswith("calamp: ") else line for line in text.strip().splitlines()]
+    lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ")]
+    return "\n".join(lines) or "no reason was given"
+
+
+class Finished:
+    """What a run of the command has left."""
+
+    def __init__(self, code: int, stdout: bytes, stderr: str, output: bytes, events: list[dict[str, Any]]):
+        self.code, self.stdout, self.stderr, self.output, self.events = code, stdout, stderr, output, events
+
+    def check(self) -> "Finished":
+        """Raises what the exit code says; 3 and 130 are the caller's matter where there is a result."""
+        if self.code == 2:
+            raise ValueError(words_of(self.stderr))
+        if self.code not in (0, 3, 130) or self.code != 0 and not self.stdout and not self.output:
+            if self.code == 130:
+                raise KeyboardInterrupt
+            raise CalampError(words_of(self.stderr))
+        return self
+
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.stdout)
+
+
+def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = False, show: Optional[Callable[[dict[str, Any]], None]] = None) -> Finished:
+    """Runs the command to its end. With output, what -o gives is read. show is called with each event of --progress
+    json, in this thread. Ctrl-C ends the command in good order, and what it has then is what comes back; a second one
+    ends it at once."""
+    words = [*words, *(inputs.words if inputs else [])]
+    fds = list(inputs.fds) if inputs else []
+    readers: list[Reader] = []
+    events: list[dict[str, Any]] = []
+    noise: list[str] = []
+
+    def line(raw: bytes) -> None:
+        if raw.startswith(b'{"iteration"'):
+            events.append(json.loads(raw))
+        else:
+            noise.append(raw.decode("utf-8", "replace"))
+
+    target = None
+    if output and WINDOWS:
+        import tempfile
+
+        target = tempfile.TemporaryDirectory()
+        words += ["-o", os.path.join(target.name, "R.npz")]
+    elif output:
+        read, write = map(passable, os.pipe())
+        fds.append(write)
+        words += ["-o", f"/dev/fd/{write}"]
+    feeding = inputs is not None and inputs.stdin is not None
+    try:
+        process = start(words, fds, stdin=subprocess.PIPE if feeding else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except BaseException:
+        if output and not WINDOWS:
+            os.close(read)
+        raise
+    finally:
+        if output and not WINDOWS:
+            os.close(write)
+    if feeding:
+        threading.Thread(target=inputs.feed, args=(process.stdin,), daemon=True).start()  # type: ignore[union-attr]
+    readers = [Reader(process.stdout), Reader(process.stderr, line)]
+    result = Reader(open(read, "rb", buffering=0)) if output and not WINDOWS else None
+    if result:
+        readers.append(result)
+    shown, told = 0, False
+    try:
+        while True:
+            try:
+                for reader in readers:
+                    while reader.is_alive():
+                        reader.join(0.1)
+                        while show and shown < len(events):
+                            shown += 1
+                            show(events[shown - 1])
+                process.wait()
+                break
+            except KeyboardInterrupt:
+                if told:
+                    raise
+                told = True
+                interrupt(process)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    if target is not None:
+        with target:
+            try:
+                with open(words[-1], "rb") as f:
+                    data = f.read()
+            except FileNotFoundError:
+                data = b""
+    else:
+        data = result.data if result else b""
+    while show and shown < len(events):
+        shown += 1
+        show(events[shown - 1])
+    return Finished(process.returncode, readers[0].data, "".join(noise), data, events)
+
+
+def arrays_of(npz: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an archive that is stored, not deflated: read-only, and without a copy."""
+    import zipfile
+
+    arrays = {}
+    with zipfile.ZipFile(io.BytesIO(npz)) as archive:
+        for entry in archive.infolist():
+            # Local header: 30 bytes, then name and extra field, whose lengths are at 26 and 28.
+            at = entry.header_offset
+            at += 30 + int.from_bytes(npz[at + 26 : at + 28], "little") + int.from_bytes(npz[at + 28 : at + 30], "little")
+            head = io.BytesIO(npz[at : at + 4096])
+            np.lib.format.read_magic(head)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+            count = int(np.prod(shape, dtype=np.int64))
+            flat = np.frombuffer(npz, dtype, count, at + head.tell()) if count else np.zeros(0, dtype)
+            arrays[entry.filename[: -len(".npy")]] = flat.reshape(shape, order="F" if fortran else "C")
+    return arrays
+
+
+class Progress:
+    """A line about a run that takes longer than a second: in a notebook, or where standard error is a terminal."""
+
+    def __init__(self, forced: bool):
+        self.begin = self.last = time.monotonic()
+        self.forced, self.handle, self.drawn = forced, None, False
+        self.notebook = _in_notebook()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if now - self.last < 0.1 or not self.forced and now - self.begin < 1:
+            return
+        self.last = now
+        change = event.get("change")
+        text = f"iteration {event['iteration']}, change {change:.0e}" if change else f"iteration {event['iteration']}"
+        if self.notebook:
+            from IPython.display import HTML, display
+
+            bar = HTML(f'<progress value="{event["fraction"]:.3f}" style="width:24em"></progress> {text}')
+            if self.handle is None:
+                self.handle = display(bar, display_id=True)
+            else:
+                self.handle.update(bar)
+        else:
+            done = int(24 * event["fraction"])
+            sys.stderr.write(f"\r[{'#' * done}{'.' * (24 - done)}] {text:<36}")
+            sys.stderr.flush()
+        self.drawn = True
+
+    def close(self) -> None:
+        if not self.drawn:
+            return
+        if self.notebook:
+            from IPython.display import HTML
+
+            if self.handle is not None:
+                self.handle.update(HTML(""))
+        else:
+            sys.stderr.write("\r" + " " * 64 + "\r")
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+def shown(progress: Any) -> tuple[Optional[Callable[[dict[str, Any]], None]], Callable[[], None]]:
+    """How progress is shown, and how that ends."""
+    if callable(progress):
+        return progress, lambda: None
+    if progress is False or progress is None and not (_in_notebook() or sys.stderr is not None and sys.stderr.isatty()):
+        return None, lambda: None
+    bar = Progress(forced=progress is True)
+    return bar, bar.close
+
+
+def version() -> dict[str, Any]:
+    """The command's version, what it was built with, and the instruction set that its loops use."""
+    return run(["version", "--json"]).check().json()

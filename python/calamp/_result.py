@@ -1,0 +1,184 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Union
+
+import numpy as np
+
+from . import _command
+
+
+@dataclass(frozen=True)
+class Warning:
+    """Something to know before trusting a result. docs/trust.md explains every code."""
+
+    code: str
+    message: str
+    sensors: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Signals and calibration, with error bars. Arrays cannot be written to; copy them first.
+
+    x, x_var (N×P) are posterior means and variances of the signals; s, s_var, gain (M) those of the calibration
+    (y = z/s), and 1/s. s lies between s_lo and s_hi with probability 0.95, the common scale's uncertainty included, and between
+    s_rel_lo and s_rel_hi at a fixed scale; scale_sd is the relative standard deviation of that. residual (M×P)
+    is of order one where the model explains a reading, broken (M) the probability that a sensor is broken.
+
+    arrays has all that the command wrote, by its names; summary what it printed; trace a line an iteration.
+    """
+
+    x: np.ndarray
+    x_var: np.ndarray
+    s: np.ndarray
+    s_var: np.ndarray
+    gain: np.ndarray
+    converged: np.ndarray
+    scale_sd: float
+    s_lo: Optional[np.ndarray]
+    s_hi: Optional[np.ndarray]
+    s_rel_lo: Optional[np.ndarray]
+    s_rel_hi: Optional[np.ndarray]
+    residual: Optional[np.ndarray]
+    broken: Optional[np.ndarray]
+    density: Optional[float]
+    signal_mean: Optional[float]
+    signal_var: Optional[float]
+    noise_var: Optional[float]
+    s_range: Optional[tuple[float, float]]
+    status: str
+    reason: str
+    iterations: int
+    warnings: tuple[Warning, ...]
+    metrics: Mapping[str, float]
+    summary: Mapping[str, Any] = field(repr=False)
+    provenance: Mapping[str, Any] = field(repr=False)
+    trace: Mapping[str, np.ndarray] = field(repr=False)
+    arrays: Mapping[str, np.ndarray] = field(repr=False)
+    _npz: bytes = field(repr=False)
+    _inputs: Any = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        n, p = self.x.shape
+        text = f"<calamp.Result: {self.status}; {p} signals of {n} entries, {len(self.s)} sensors, {self.iterations} iterations"
+        return text + (f"; {len(self.warnings)} warnings>" if self.warnings else ">")
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the .npz that the command would have written, the same bytes."""
+        with open(path, "wb") as f:
+            f.write(self._npz)
+
+    def report(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the report, an HTML page. It solves again, which gives the same; solve(…, report=path) does both at once."""
+        if self._inputs is None:
+            raise ValueError("this result comes from another process, without W and Y: solve(…, report=path) writes the report there")
+        arrays, told = self._inputs
+        words = ["solve", "--quiet", "--json", *_command.flags({**told, "report": path})]
+        with _command.Inputs(arrays) as inputs:
+            _command.run(words, inputs).check()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without W and Y, which may be large; the arrays are in the archive."""
+        return {"npz": self._npz, "summary": self.summary, "trace": self.trace}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        other = _result(state["npz"], state["summary"], state["trace"], None)
+        for name, value in other.__dict__.items():
+            object.__setattr__(self, name, value)
+
+    def _repr_html_(self) -> str:
+        n, p = self.x.shape
+        spread = np.median(np.sqrt(self.s_var) / self.s)
+        rows = [
+            ("status", f"{self.status}: {self.reason}"),
+            ("problem", f"{p} signals with {n} entries, {len(self.s)} sensors (α = {len(self.s) / n:.3g})"),
+            ("gains", f"typical uncertainty ±{100 * spread:.2g} %; common scale ±{100 * self.scale_sd:.2g} %"),
+        ]
+        model = [f"{k} {v:.4g}" for k in ("density", "signal_mean", "signal_var", "noise_var") if (v := getattr(self, k)) is not None]
+        if self.s_range is not None:
+            model.append(f"s in [{self.s_range[0]:.4g}, {self.s_range[1]:.4g}]")
+        if model:
+            rows.append(("model", ", ".join(model)))
+        rows += [(w.code, w.message) for w in self.warnings]
+        table = "".join(f'<tr><th style="text-align:left;white-space:nowrap">{html.escape(k)}</th><td style="text-align:left">{html.escape(v)}</td></tr>' for k, v in rows)
+        return f'<div style="max-width:60em">{self._figure()}<table>{table}</table></div>'
+
+    def _figure(self) -> str:
+        """Sensors in the order of their gains, with their 95 % intervals at a fixed common scale, whose own
+        would hide them, and how the run converged."""
+        width, height, pad = 400, 170, 34
+        order = np.argsort(self.gain)
+        lo, hi = (1 / self.s_rel_hi, 1 / self.s_rel_lo) if self.s_rel_lo is not None and self.s_rel_hi is not None else (self.gain, self.gain)
+        broken = self.broken if self.broken is not None else np.zeros(len(self.s))
+        shown = np.union1d(np.linspace(0, len(order) - 1, 200).astype(int), np.flatnonzero(broken[order] > 0.5)[:200])
+        chosen = order[shown]
+        low, high = float(np.min(lo)), float(np.max(hi))
+        y = _scale(low, high, height - pad, 12)
+        x = _scale(0, max(len(chosen) - 1, 1), pad + 14, width - 8)
+        marks = "".join(
+            f'<path d="M{x(k):.1f} {y(lo[i]):.1f}V{y(hi[i]):.1f}" stroke="{"#c33" if broken[i] > 0.5 else "#48a"}" stroke-opacity=".45"/>'
+            f'<circle cx="{x(k):.1f}" cy="{y(self.gain[i]):.1f}" r="1.3" fill="{"#c33" if broken[i] > 0.5 else "#136"}"/>'
+            for k, i in enumerate(chosen)
+        )
+        gains = _panel(width, height, pad, marks, f"{low:.3g}", f"{high:.3g}", f"{len(self.s)} sensors, by gain 1/s; 95 % intervals beside the common scale")
+        change = np.asarray(self.trace.get("change", ()), float)
+        change = np.where(change > 0, change, np.nan)
+        if np.isfinite(change).sum() < 2:
+            return gains
+        logs = np.log10(change)
+        low, high = float(np.nanmin(logs)), float(np.nanmax(logs))
+        y, x = _scale(low, high, height - pad, 12), _scale(0, len(logs) - 1, pad + 14, width - 8)
+        keep = np.unique(np.linspace(0, len(logs) - 1, 400).astype(int))
+        points = " ".join(f"{x(k):.1f},{y(logs[k]):.1f}" for k in keep if np.isfinite(logs[k]))
+        line = f'<polyline points="{points}" fill="none" stroke="#136" stroke-width="1.3"/>'
+        return gains + _panel(width, height, pad, line, f"1e{low:.0f}", f"1e{high:.0f}", f"change of the signals, {len(logs)} iterations")
+
+
+def _scale(low: float, high: float, at_low: float, at_high: float) -> Any:
+    span = high - low or 1.0
+    return lambda v: at_low + (v - low) / span * (at_high - at_low)
+
+
+def _panel(width: int, height: int, pad: int, inside: str, low: str, high: str, title: str) -> str:
+    text = 'font-family="sans-serif" font-size="11" fill="#555"'
+    return (
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" style="background:#fff">'
+        f'<path d="M{pad + 8} 8V{height - pad + 4}H{width - 4}" stroke="#999" fill="none"/>{inside}'
+        f'<text x="{pad + 4}" y="{height - pad}" text-anchor="end" {text}>{low}</text><text x="{pad + 4}" y="16" text-anchor="end" {text}>{high}</text>'
+        f'<text x="{width / 2}" y="{height - 8}" text-anchor="middle" {text}>{title}</text></svg>'
+    )
+
+
+def result_of(done: _command.Finished, inputs: Any) -> Result:
+    names = [k for k in (done.events[0] if done.events else {}) if k != "fraction"]
+    trace = {k: np.array([np.nan if e.get(k) is None else e[k] for e in done.events]) for k in names}
+    return _result(done.output, done.json(), trace, inputs)
+
+
+def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray], inputs: Any) -> Result:
+    a = _command.arrays_of(npz)
+
+    def number(name: str) -> Optional[float]:
+        return float(a[name]) if name in a and a[name].ndim == 0 else None
+
+    s_range = a.get("s_range")
+    found = tuple(
+        Warning(w["code"], w["message"], tuple(w.get("sensors", ())), tuple(w.get("signals", ()))) for w in summary["warnings"]
+    )
+    return Result(
+        **{k: a[k] for k in ("x", "x_var", "s", "s_var", "gain", "converged")},
+        **{k: a.get(k) for k in ("s_lo", "s_hi", "s_rel_lo", "s_rel_hi", "residual", "broken")},
+        **{k: number(k) for k in ("density", "signal_mean", "signal_var", "noise_var")},
+        scale_sd=float(a["scale_sd"]),
+        s_range=None if s_range is None else (float(s_range[0]), float(s_range[1])),
+        status=summary["status"], reason=summary["reason"], iterations=summary["iterations"], warnings=found,
+        metrics=summary.get("metrics", {}), summary=summary, provenance=json.loads(str(a["provenance"])) if "provenance" in a else {},
+        trace=trace, arrays=a, _npz=npz, _inputs=inputs,
+    )  # fmt: skip

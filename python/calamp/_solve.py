@@ -1,0 +1,100 @@
+"""Signals and calibration from readings, all at once."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, Callable, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _command
+from ._result import Result, result_of
+
+Number = Union[float, str]
+Path = Union[str, "os.PathLike[str]"]
+
+
+def solve(
+    W: Any,
+    Y: Any,
+    *,
+    density: Optional[Number] = None,
+    signal_mean: Optional[Number] = None,
+    signal_var: Optional[Number] = None,
+    s_range: Union[Sequence[float], str, None] = None,
+    noise_var: Optional[Number] = None,
+    s_prior: Optional[str] = None,
+    prior: Optional[str] = None,
+    component: Any = None,
+    anchor: Any = None,
+    faulty: Optional[Number] = None,
+    saturation: Optional[float] = None,
+    max_iter: Optional[int] = None,
+    tol: Optional[float] = None,
+    damping: Optional[Number] = None,
+    covariance: Optional[str] = None,
+    variance: Optional[str] = None,
+    precision: Optional[str] = None,
+    threads: Optional[int] = None,
+    X0: Any = None,
+    s0: Any = None,
+    report: Optional[Path] = None,
+    progress: Union[bool, Callable[[dict[str, Any]], None], None] = None,
+    **options: Any,
+) -> Result:
+    """Recovers the signals and the calibration of the sensors from readings Y = (W X + noise) / s.
+
+    W (M×N) is an array (f4 stays f4), a memory map, or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
+    a signal in each column; NaN is a missing reading. What is said of the model is believed, "auto" is learned; when
+    nothing is said all of it is learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
+    without a value: ``no_scale_step=True``. anchor and component can be lists.
+
+    With the truth, X0 (N×P) and s0 (M), ``Result.metrics`` has the errors. report is the path of an HTML page.
+
+    progress: None shows a bar for runs of more than a second in a notebook or terminal, False none, a function is
+    called with a dict an iteration (iteration, fraction, change, …).
+
+    Errors of the input raise ValueError, in the command's words. A run that ends without convergence warns with
+    NotConvergedWarning and returns what there is; so does Ctrl-C, with ``status`` "cancelled".
+    """
+    told = dict(
+        density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
+        s_prior=s_prior, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
+        max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
+        threads=threads, report=report, **options,
+    )  # fmt: skip
+    arrays = {"W": _command.check_matrix(W), "Y": _command.check_array("Y", Y, 1, 2)}
+    if X0 is not None:
+        arrays["X0"] = _command.check_array("X0", X0, 1, 2)
+    if s0 is not None:
+        arrays["s0"] = _command.check_array("s0", s0, 1, 2)
+    words = ["solve", "--quiet", "--json", "--progress", "json", *_command.flags(told)]
+    show, close = _command.shown(progress)
+    try:
+        with _command.Inputs(arrays) as inputs:
+            done = _command.run(words, inputs, output=True, show=show).check()
+    finally:
+        close()
+    result = result_of(done, (arrays, told))
+    for w in result.warnings:
+        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
+    if done.code != 0:
+        warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=2)
+    return result
+
+
+def apply(result: Result, Y: Any) -> np.ndarray:
+    """Readings Y (M×P or M) corrected by a calibration: s y, and NaN for sensors that are broken."""
+    y = _command.check_array("Y", Y, 1, 2).astype(float)
+    m = len(result.s)
+    if y.shape[0] != m:
+        hint = ": Y looks transposed" if y.ndim == 2 and y.shape[1] == m else ""
+        raise ValueError(f"Y has {y.shape[0]} rows and the result is of {m} sensors{hint}")
+    column = (slice(None),) + (None,) * (y.ndim - 1)
+    if "offset" in result.arrays:
+        y = y - result.arrays["offset"][column]
+    z = result.s[column] * y
+    if result.broken is not None:
+        z[result.broken > 0.5] = np.nan
+    return z

@@ -1,0 +1,198 @@
+"""Calibration from a stream of samples, one at a time, that is kept on the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _command
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is known of the sensors: s, s_var, gain (M), count, how many samples each has learned from, and flagged: not 0 where
+    one is not used. samples is how many samples were learned from, last the number of the last one."""
+
+    s: np.ndarray
+    s_var: np.ndarray
+    gain: np.ndarray
+    count: np.ndarray
+    flagged: np.ndarray
+    scale_sd: float
+    samples: int
+    last: int
+
+
+class Calibrator:
+    """Takes in samples one at a time; each is solved at once, improves the calibration, and is forgotten.
+
+    W (M×N) is a matrix as in :func:`calamp.solve`. With state, a path, what was learned is in that file before absorb
+    returns, and the next Calibrator with the same W, model and state goes on from it. Keywords are the flags of
+    ``calamp online`` with _ for -. ::
+
+        with calamp.Calibrator(W, state="rig.calamp", s_range=(0.8, 1.2), noise_var=1e-4) as c:
+            for y in readings:
+                line = c.absorb(y)     # line["x"], line["committed"], line["chi2"], …
+            c.posterior().gain
+    """
+
+    def __init__(self, W: Any, state: Union[str, "os.PathLike[str]", None] = None, **options: Any):
+        W = _command.check_matrix(W)
+        self._process: Optional[subprocess.Popen] = None
+        self._owner = os.getpid()
+        self._sensors = None if isinstance(W, str) else W.shape[0]
+        self._folder = tempfile.TemporaryDirectory(prefix="calamp-")
+        try:
+            self._start(W, state, options)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def _start(self, W: Any, state: Any, options: dict[str, Any]) -> None:
+        self._token = secrets.token_urlsafe(24)
+        token = os.path.join(self._folder.name, "token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(self._token)
+        path, fds = _command.file_of(W), []
+        if path is None and hasattr(os, "memfd_create"):
+            fds.append(_command.in_memory("W", W))
+            path = f"/dev/fd/{fds[0]}"
+        elif path is None:
+            path = os.path.join(self._folder.name, "W.npy")
+            np.save(path, np.asarray(W))
+        words = ["online", "--matrix", path, "--input", "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
+        if state is not None:
+            words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--offset", "last"])
+        words += _command.flags(options)
+        try:
+            self._process = p = _command.start(words, fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._said: list[str] = []
+        # The address comes when the state was read, before the first sample.
+        for raw in p.stderr:  # type: ignore[union-attr]
+            line = raw.decode("utf-8", "replace")
+            self._said.append(line)
+            address = re.match(r"calamp: http://(\S+?)/healthz", line)
+            if address:
+                self._address = address[1]
+                break
+        self._reader = _command.Reader(p.stderr, lambda raw: self._hear(raw.decode("utf-8", "replace")))
+        if not hasattr(self, "_address"):
+            self._fail()
+
+    def _hear(self, line: str) -> None:
+        self._said = self._said[-50:] + [line]
+
+    def _fail(self) -> None:
+        """The command has ended: says why."""
+        p = self._process
+        assert p is not None
+        code = p.wait()
+        self._reader.join()
+        self._end()
+        text = _command.words_of("\n".join(s.rstrip() for s in self._said if not s.startswith("calamp: assumed")))
+        raise (ValueError if code == 2 else _command.CalampError)(text)
+
+    def absorb(self, y: Any) -> dict[str, Any]:
+        """Takes in the readings of one sample (M; NaN where one is missing), and says what became of it: the fields of
+        docs/online-json.md, with x (N), the signal, as an array. What it taught is safe when this returns."""
+        p = self._open()
+        y = _command.check_array("y", y, 1)
+        if self._sensors is not None and len(y) != self._sensors:
+            raise ValueError(f"y has {len(y)} readings, expected {self._sensors}, one for each sensor")
+        try:
+            p.stdin.write(np.ascontiguousarray(y, "<f8").tobytes())  # type: ignore[union-attr]
+            p.stdin.flush()  # type: ignore[union-attr]
+        except (BrokenPipeError, OSError):
+            self._fail()
+        # An interrupt must not leave this sample's line for the next one.
+        line = self._line()
+        if not line:
+            self._fail()
+        found = json.loads(line)
+        if "x" in found:
+            found["x"] = np.array(found["x"], float)
+        return found
+
+    def _line(self) -> bytes:
+        p = self._process
+        assert p is not None
+        interrupted = None
+        reader: list[bytes] = []
+        import threading
+
+        t = threading.Thread(target=lambda: reader.append(p.stdout.readline()), daemon=True)  # type: ignore[union-attr]
+        t.start()
+        while t.is_alive():
+            try:
+                t.join(1)
+            except KeyboardInterrupt as e:
+                interrupted = e
+        if interrupted:
+            raise interrupted
+        return reader[0]
+
+    def posterior(self) -> Posterior:
+        """What is known of the sensors after the last sample."""
+        self._open()
+        request = urllib.request.Request(f"http://{self._address}/posterior", headers={"Authorization": f"Bearer {self._token}", "Accept": "application/x-npz"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
+        with opener.open(request, timeout=60) as answer:
+            a = _command.arrays_of(answer.read())
+        return Posterior(
+            **{k: a[k] for k in ("s", "s_var", "gain", "count", "flagged")},
+            scale_sd=float(a["scale_sd"]), samples=int(a["learned_samples"]), last=int(a["last_seq"]),
+        )  # fmt: skip
+
+    def _open(self) -> subprocess.Popen:
+        if self._process is None:
+            raise ValueError("this Calibrator is closed")
+        if os.getpid() != self._owner:
+            raise RuntimeError("a Calibrator belongs to the process that made it: make one after the fork")
+        return self._process
+
+    def close(self) -> None:
+        """Ends the stream; the state is on the disk already."""
+        p = self._process
+        if p is None or os.getpid() != self._owner:
+            return
+        try:
+            p.stdin.close()  # type: ignore[union-attr]
+        except (BrokenPipeError, OSError):
+            pass
+        p.wait()
+        self._end()
+
+    def _end(self) -> None:
+        p, self._process = self._process, None
+        if p is not None:
+            for stream in (p.stdin, p.stdout):
+                try:
+                    stream.close()  # type: ignore[union-attr]
+                except (BrokenPipeError, OSError):
+                    pass
+            self._reader.join()
+        self._folder.cleanup()
+
+    def __enter__(self) -> "Calibrator":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # the interpreter may be ending
+            pass

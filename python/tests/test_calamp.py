@@ -1,0 +1,321 @@
+"""Tests of the package: pytest python/tests, with the command in CALAMP or in the installed wheel."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import calamp
+import numpy as np
+import pytest
+from calamp import _command
+
+MODEL = dict(density=0.2, signal_mean=0, signal_var=1, s_range=(0.95, 1.05), noise_var=1e-6)
+POSIX = sys.platform != "win32"
+
+
+@pytest.fixture(scope="module")
+def p():
+    return calamp.simulate(n=100, alpha=0.9, p=6, seed=3)
+
+
+@pytest.fixture(scope="module")
+def r(p):
+    return calamp.solve(p.W, p.Y, **MODEL)
+
+
+def command(*words, **kw):
+    return subprocess.run([_command.executable(), *map(str, words)], capture_output=True, **kw)
+
+
+def test_solve(p, r):
+    assert r.status == "converged" and r.converged.all() and r.x.shape == (100, 6) and r.s.shape == (90,)
+    assert np.linalg.norm(r.x - p.X0) < 0.02 * np.linalg.norm(p.X0)
+    assert np.mean((r.s_lo < p.s0) & (p.s0 < r.s_hi)) > 0.85
+    np.testing.assert_allclose(r.gain, 1 / r.s, rtol=1e-15)
+    assert len(r.trace["change"]) == r.iterations == r.trace["iteration"][-1]
+    assert r.provenance["command"] == "calamp solve --density 0.2 --noise-var 1e-06 --s-range 0.95,1.05 --signal-mean 0 --signal-var 1"
+    assert "converged" in repr(r)
+    with pytest.raises(ValueError):
+        r.x[0, 0] = 1
+    with pytest.raises(AttributeError):
+        r.x = 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_same_bytes_as_the_command(tmp_path, seed):
+    kinds = [dict(), dict(density=0.1), dict(s_range=(0.8, 1.2)), dict(noise_var=1e-3), dict(matrix_kind="sign")]
+    q = calamp.simulate(n=40 + seed, alpha=1, p=3, seed=seed, **kinds[seed % 5])
+    W = [q.W, q.W.astype("f4"), np.asfortranarray(q.W), q.W.astype(">f8")][seed % 4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        r = calamp.solve(W, q.Y, **(MODEL if seed % 2 else {}))
+    np.savez(tmp_path / "P.npz", W=W, Y=q.Y)
+    done = command("solve", tmp_path / "P.npz", "-o", tmp_path / "R.npz", *_command.flags(MODEL if seed % 2 else {}))
+    assert done.returncode in (0, 3), done.stderr
+    r.save(tmp_path / "A.npz")
+    assert (tmp_path / "A.npz").read_bytes() == (tmp_path / "R.npz").read_bytes()
+    with np.load(tmp_path / "R.npz") as z:
+        for name in z:
+            np.testing.assert_array_equal(z[name], r.arrays[name])
+
+
+def test_on_standard_input(p, r, monkeypatch):
+    """As on systems without files in memory."""
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    assert calamp.solve(p.W, p.Y, **MODEL)._npz == r._npz
+
+
+def test_truth(p):
+    r = calamp.solve(p.W, p.Y, X0=p.X0, s0=p.s0, **MODEL)
+    assert 0 < r.metrics["x_mse"] < 1e-4
+
+
+def test_bad_input(p):
+    cases = [
+        (lambda: calamp.solve(p.W, p.Y[:7]), "Y is 7×6 but W has 90 rows (sensors): expected 90×P"),
+        (lambda: calamp.solve(p.W, p.Y.T), "Y looks transposed"),
+        (lambda: calamp.solve(p.W * np.nan, p.Y), "W: row 0, column 0 is NaN"),
+        (lambda: calamp.solve(p.W, p.Y, density=2), '--density "2": expected a number in (0, 1]'),
+        (lambda: calamp.solve(p.W, p.Y, nonsense=1), "unknown flag: --nonsense"),
+        (lambda: calamp.solve(1j * p.W, p.Y), "W is complex (complex128), expected real numbers"),
+        (lambda: calamp.solve(p.W, [["a"]]), "Y is of dtype <U1"),
+        (lambda: calamp.solve(p.W[None], p.Y), "W has 3 dimensions, expected 2"),
+        (lambda: calamp.solve("nowhere.npy", p.Y), "nowhere.npy: no such file"),
+        (lambda: calamp.simulate(n=10, p=2), "--alpha"),
+        (lambda: calamp.threshold(0.2, -1), "--p"),
+        (lambda: calamp.apply(calamp.solve(p.W, p.Y, **MODEL), p.Y.T), "Y looks transposed"),
+    ]
+    for call, words in cases:
+        with pytest.raises(ValueError) as e:
+            call()
+        assert words in str(e.value), str(e.value)
+        assert "/dev/fd" not in str(e.value)
+    with pytest.raises(TypeError):
+        calamp.solve(p.W, p.Y, density=object())
+
+
+def test_scipy_sparse(p):
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="toarray"):
+        calamp.solve(sparse.csr_matrix(p.W), p.Y)
+
+
+def test_warnings(p):
+    with pytest.warns(calamp.NotConvergedWarning, match="iteration limit 3"):
+        r = calamp.solve(p.W, p.Y, max_iter=3, **MODEL)
+    assert r.status == "not converged" and "signal-not-converged" in [w.code for w in r.warnings]
+    with pytest.warns(calamp.CalampWarning, match="scale-from-gains"):
+        calamp.solve(p.W, p.Y)
+
+
+def test_matrix_on_the_disk(p, r, tmp_path):
+    """A path and a memory map are handed on; parts of one are copied."""
+    np.save(tmp_path / "W.npy", p.W)
+    assert calamp.solve(tmp_path / "W.npy", p.Y, **MODEL)._npz == r._npz
+    W = np.load(tmp_path / "W.npy", mmap_mode="r")
+    assert _command.file_of(W) == str(tmp_path / "W.npy")
+    for part in (W[1:], W[:, ::-1], W.T, W[:45]):
+        assert _command.file_of(part) is None
+    assert calamp.solve(W, p.Y, **MODEL)._npz == r._npz
+    assert calamp.solve(W[:60], p.Y[:60], **MODEL)._npz == calamp.solve(p.W[:60], p.Y[:60], **MODEL)._npz
+
+
+def test_progress(p):
+    seen = []
+    r = calamp.solve(p.W, p.Y, progress=seen.append, **MODEL)
+    assert [e["iteration"] for e in seen] == list(range(1, r.iterations + 1)) and seen[-1]["fraction"] > 0.9
+
+    def stop(event):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        calamp.solve(p.W, p.Y, progress=stop, **MODEL)
+
+
+def test_bar(p, capsys, monkeypatch):
+    calamp.solve(p.W, p.Y, progress=True, max_iter=3000, tol=0, **MODEL)
+    assert "iteration" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not POSIX, reason="signals cannot be sent there")
+def test_interrupt(p):
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    with pytest.warns(calamp.NotConvergedWarning, match="cancelled"):
+        r = calamp.solve(p.W, p.Y, tol=0, max_iter=10**8, **MODEL)
+    assert r.status == "cancelled" and r.x.shape == (100, 6) and time.monotonic() - begin < 20
+    assert np.linalg.norm(r.x - p.X0) < 0.02 * np.linalg.norm(p.X0)
+
+
+def test_report(r, tmp_path):
+    r.report(tmp_path / "R.html")
+    assert b"<html" in (tmp_path / "R.html").read_bytes()
+    page = r._repr_html_()
+    assert "<svg" in page and "converged" in page
+
+
+def test_pickle(r, tmp_path):
+    q = pickle.loads(pickle.dumps(r))
+    assert q._npz == r._npz and q.status == r.status and q.warnings == r.warnings
+    np.testing.assert_array_equal(q.x, r.x)
+    with pytest.raises(ValueError, match="another process"):
+        q.report(tmp_path / "R.html")
+
+
+def test_apply(p, r, tmp_path):
+    np.save(tmp_path / "Y.npy", p.Y)
+    r.save(tmp_path / "R.npz")
+    assert command("apply", tmp_path / "R.npz", tmp_path / "Y.npy", "-o", tmp_path / "Z.npy").returncode == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "Z.npy"), calamp.apply(r, p.Y))
+    assert calamp.apply(r, p.Y[:, 0]).shape == (90,)
+
+
+def one(seed):
+    q = calamp.simulate(n=40, alpha=1, p=3, seed=seed)
+    return calamp.solve(q.W, q.Y, threads=1, **MODEL).s
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip("not on this system")
+    here = [one(seed) for seed in range(8)]
+    with multiprocessing.get_context(method).Pool(8) as pool:
+        for a, b in zip(here, pool.map_async(one, range(8)).get(300)):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.skipif(not POSIX, reason="needs file descriptors")
+def test_closed_standard_streams():
+    """New files get the numbers of standard streams where these are closed."""
+    code = """if True:
+        import os
+        for fd in 0, 1, 2:
+            os.close(fd)
+        import calamp
+        q = calamp.simulate(n=40, alpha=1, p=3, seed=1)
+        s = calamp.solve(q.W, q.Y, density=0.2, s_range=(0.95, 1.05), noise_var=1e-6).s
+        with calamp.Calibrator(q.W, density=0.2, noise_var=1e-6) as c:
+            c.absorb(q.Y[:, 0])
+        os._exit(17 if len(s) == 40 else 1)"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment).returncode == 17
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_nothing_stays_open(p):
+    one(1)
+    before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for _ in range(5):
+        one(1)
+        with pytest.raises(ValueError):
+            calamp.solve(p.W, p.Y[:3])
+        with calamp.Calibrator(p.W, **MODEL) as c:
+            c.absorb(p.Y[:, 0])
+    assert len(os.listdir("/proc/self/fd")) == before and threading.active_count() == threads
+
+
+def test_stream(p, tmp_path):
+    state = tmp_path / "S.calamp"
+    with calamp.Calibrator(p.W, state=state, **MODEL) as c:
+        for k in range(3):
+            line = c.absorb(p.Y[:, k])
+            assert line["seq"] == k + 1 and line["x"].shape == (100,)
+        assert c.posterior().samples == 3
+        with pytest.raises(ValueError, match="expected 90"):
+            c.absorb(p.Y[:5, 0])
+        with pytest.raises(_command.CalampError, match="in use"):
+            calamp.Calibrator(p.W, state=state, **MODEL)
+    with calamp.Calibrator(p.W, state=state, **MODEL) as c:
+        for k in range(3, 6):
+            assert c.absorb(p.Y[:, k])["committed"]
+        q = c.posterior()
+        assert q.samples == q.last == 6 and np.std(q.s / p.s0) < np.std(p.s0)
+    with pytest.raises(ValueError, match="closed"):
+        c.absorb(p.Y[:, 0])
+    with pytest.raises(ValueError, match="another|other|differ"):
+        calamp.Calibrator(2 * p.W, state=state, **MODEL)
+
+
+def test_stream_that_dies(p):
+    c = calamp.Calibrator(p.W, **MODEL)
+    c._process.kill()
+    with pytest.raises(_command.CalampError):
+        c.absorb(p.Y[:, 0])
+
+
+def test_blind_calibrator(p, r):
+    b = calamp.BlindCalibrator(p.W, **MODEL)
+    assert b.fit(p.Y.T) is b and b.converged_ and b.signals_.shape == (6, 100)
+    np.testing.assert_array_equal(b.s_, r.s)
+    np.testing.assert_array_equal(b.transform(p.Y.T), calamp.apply(r, p.Y).T)
+    with pytest.raises(ValueError, match="a row is a sample"):
+        b.fit(p.Y)
+    with pytest.raises(ValueError, match="not fitted"):
+        calamp.BlindCalibrator(p.W).transform(p.Y.T)
+    again = type(b)(**b.get_params()).set_params(density=0.3)
+    assert again.get_params()["density"] == 0.3 and b.get_params()["density"] == 0.2
+
+
+def test_theory():
+    t = calamp.threshold(0.2, 5)
+    assert t["alpha_min"] == 0.25 and 0.35 < t["alpha_cal"] < 0.36
+    assert calamp.threshold([0.1, 0.2], 5)["alpha_min"].tolist() == [0.125, 0.25]
+    se = calamp.se_offline(0.6, 2, density=0.2, iterations=5)
+    assert list(se) == ["iteration", "mse_x", "m_hat", "mse_s"] and se["iteration"].tolist() == [1, 2, 3, 4, 5]
+    assert set(calamp.se_online(0.6, 2, iterations=3)["sample"]) == {1, 2}
+
+
+def test_simulated_problems_can_be_changed():
+    q = calamp.simulate(n=40, alpha=1, p=3, seed=1)
+    q.Y[3] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert "silent-sensor" in [w.code for w in calamp.solve(q.W, q.Y, **MODEL).warnings]
+
+
+def test_version():
+    v = json.loads(command("version", "--json").stdout)
+    assert calamp.version() == v
+
+
+def test_notebook():
+    """The cells of the example, one after the other, without Jupyter; what they show must be fit for it."""
+    path = os.path.join(os.path.dirname(__file__), "..", "examples", "first.ipynb")
+    with open(path) as f:
+        cells = json.load(f)["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            *before, last = "".join(cell["source"]).splitlines()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec("\n".join(before), names)
+                shown = eval(last, names)
+            assert shown is not None
+            if hasattr(shown, "_repr_html_"):
+                assert "<svg" in shown._repr_html_()
+
+
+def test_documentation(monkeypatch, tmp_path):
+    """The first pieces of docs/python.md, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "python.md")
+    if not os.path.exists(path):
+        pytest.skip("the wheel alone")
+    with open(path) as f:
+        pieces = f.read().split("```python\n")[1:4]
+    names = {}
+    for piece in pieces:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(piece.split("```")[0], names)
+    assert os.path.exists("R.html") and names["r"].status == "converged"
