@@ -30,8 +30,9 @@ import (
 // a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
 // is of another kind, is left out.
 //
-// It writes nothing, and says where, when a value is not finite.
-func SaveResult(path string, r *calamp.Result) error {
+// Further matrices are written as they are. It writes nothing, and says where, when a
+// value is not finite.
+func SaveResult(path string, r *calamp.Result, further ...Extra) error {
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -53,7 +54,19 @@ func SaveResult(path string, r *calamp.Result) error {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
+	for _, e := range further {
+		if err := notInput(checkFinite(fromMatrix(e.Name, e.Matrix), false)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		arrays = append(arrays, matrixOutput(e.Name, e.Matrix))
+	}
 	return WriteFile(path, func(w io.Writer) error { return writeArchive(w, arrays) })
+}
+
+// Extra is a matrix beside a result, such as the signals of coefficients in a basis.
+type Extra struct {
+	Name   string
+	Matrix *mat.Dense
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {

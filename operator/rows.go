@@ -169,3 +169,18 @@ func sumOf(v []float64, n, step int) float64 {
 	}
 	return total
 }
+
+// Rows is what the operator was made of.
+func (s *selection) Rows() Rows {
+	r := Rows{N: s.n, Rows: make([]int, len(s.rows))}
+	for mu, row := range s.rows {
+		r.Rows[mu] = int(row)
+	}
+	for _, at := range s.place {
+		r.Permutation = append(r.Permutation, int(at))
+	}
+	for _, sign := range s.signs {
+		r.Signs = append(r.Signs, float64(sign))
+	}
+	return r
+}

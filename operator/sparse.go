@@ -346,3 +346,42 @@ func (s *sparseSweep[T]) add(out []float64, group, width, lane, from, to int) {
 		}
 	}
 }
+
+// TransposeCSR returns the transpose of c, which is c read as CSC.
+func TransposeCSR(c CSR) (CSR, error) {
+	s := &Sparse{m: c.M, n: c.N, start: c.Start, column: c.Columns, f64: c.Values, f32: c.Values32}
+	if err := s.check(); err != nil {
+		return CSR{}, err
+	}
+	t := CSR{M: c.N, N: c.M, Start: make([]int64, c.N+1), Columns: make([]int32, len(c.Columns))}
+	for _, column := range c.Columns {
+		t.Start[column+1]++
+	}
+	for i := range c.N {
+		t.Start[i+1] += t.Start[i]
+	}
+	next := append([]int64(nil), t.Start[:c.N]...)
+	if c.Values32 != nil {
+		t.Values32 = make([]float32, len(c.Values32))
+	} else {
+		t.Values = make([]float64, len(c.Values))
+	}
+	for mu := range c.M {
+		for j := c.Start[mu]; j < c.Start[mu+1]; j++ {
+			at := next[c.Columns[j]]
+			next[c.Columns[j]]++
+			t.Columns[at] = int32(mu)
+			if t.Values32 != nil {
+				t.Values32[at] = c.Values32[j]
+			} else {
+				t.Values[at] = c.Values[j]
+			}
+		}
+	}
+	return t, nil
+}
+
+// CSR is what the operator was made of, which the caller must not change.
+func (s *Sparse) CSR() CSR {
+	return CSR{M: s.m, N: s.n, Start: s.start, Columns: s.column, Values: s.f64, Values32: s.f32}
+}

@@ -100,7 +100,11 @@ func (r *onlineRun) writeResults() error {
 		r.Warn("no sample was taken in by this run, so %s was not written", r.out)
 		return nil
 	}
-	return dataset.SaveResult(r.out, res)
+	further, err := r.parts.Basis.Extra(res.X)
+	if err != nil {
+		return err
+	}
+	return dataset.SaveResult(r.out, res, further...)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -123,6 +127,10 @@ func (r *onlineRun) metrics() *facts.Metrics {
 		return nil
 	}
 	res.Iterations = r.tally.Iterations
+	var err error
+	if res.X, err = r.parts.Basis.Signals(res.X); err != nil {
+		return nil
+	}
 	return facts.MetricsOf(res, r.truth())
 }
 

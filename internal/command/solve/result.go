@@ -46,7 +46,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Storage: res.Storage,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
-			Metrics: facts.MetricsOf(res, data.Truth), Compare: others, Written: console.OrEmpty(written),
+			Metrics: s.metricsOf(data, res), Compare: others, Written: console.OrEmpty(written),
 		})
 	}
 	var text console.Summary
@@ -60,7 +60,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	}
 	calibrationLines(&text, res, s.model)
 	facts.BrokenLines(&text, res)
-	facts.TruthLines(&text, facts.MetricsOf(res, data.Truth))
+	facts.TruthLines(&text, s.metricsOf(data, res))
 	others.table(&text)
 	if len(written) > 0 {
 		text.Line("written", "%s", strings.Join(written, ", "))

@@ -80,7 +80,7 @@ exactly t iterations of it.`,
 	}
 	flags := cmd.Flags()
 	option.Output(flags, &s.out, "write the result to this .npz; - for standard output")
-	s.parts.Register(flags, "the matrix W (.npy), in place of P.npz")
+	s.parts.Register(flags, "the matrix W, in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	flags.Var(option.Anchor(&s.anchor), "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
@@ -109,7 +109,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
-	if err := s.outputs().Check(s.json, append(args, s.parts.Matrix, s.parts.Readings)...); err != nil {
+	if err := s.outputs().Check(s.json, append(args, s.parts.Files()...)...); err != nil {
 		return err
 	}
 	data, err := s.load(args)
@@ -117,6 +117,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	defer data.Close()
+	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
+		return err
+	}
 	_, p := data.Y.Dims()
 	if err := s.model.CheckRange(flags, p); err != nil {
 		return err
@@ -127,6 +130,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	ctx, stop := console.Interruptible()
 	defer stop()
 	if text := s.model.Intention(flags); text != "" {
+		s.Note("%s", text)
+	}
+	if text := s.solver.Suit(flags, data.W); text != "" {
 		s.Note("%s", text)
 	}
 	if err := s.model.Guess(data.W, data.Y); err != nil {
@@ -215,7 +221,13 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		path  string
 		write func() error
 	}{
-		{s.out, func() error { return dataset.SaveResult(s.out, res) }},
+		{s.out, func() error {
+			further, err := s.parts.Basis.Extra(res.X)
+			if err != nil {
+				return err
+			}
+			return dataset.SaveResult(s.out, res, further...)
+		}},
 		{s.trace, func() error {
 			return s.Write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
@@ -239,13 +251,33 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := facts.SizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.StorageName(res.Storage)},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage)},
 		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
-		Result: res, Truth: data.Truth,
-		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
+		Result: res, Truth: s.truthOf(data),
+		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: others.baselines(),
 		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
+}
+
+// metricsOf compares the signals with the truth, whatever basis they were solved in.
+func (s *solve) metricsOf(data *dataset.Problem, res *calamp.Result) *facts.Metrics {
+	x, err := s.parts.Basis.Signals(res.X)
+	if err != nil {
+		return nil
+	}
+	signals := *res
+	signals.X = x
+	return facts.MetricsOf(&signals, data.Truth)
+}
+
+// truthOf is what the estimates can be drawn beside: not the signals where the estimates
+// are coefficients.
+func (s *solve) truthOf(data *dataset.Problem) calamp.Truth {
+	if s.parts.Basis.Spec != "" {
+		return calamp.Truth{S: data.Truth.S}
+	}
+	return data.Truth
 }
 
 // guarded makes a panic an error: one file that fails does not keep the others
