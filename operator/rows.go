@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/calamp/calamp/internal/parallel"
 )
@@ -21,8 +20,9 @@ type Rows struct {
 	Permutation []int     // N, each of 0 … N-1 once; nil for the identity
 }
 
-// most is the largest size of a transform: indices are kept in 32 bits.
-const most = math.MaxInt32
+// most is the largest size of a transform, and number of columns of a sparse matrix:
+// indices are kept in 32 bits, and with more the arrays of one signal take gigabytes.
+const most = 1 << 27
 
 // check reports what describes no choice of rows: which array, where, and what was
 // expected.
