@@ -65,9 +65,9 @@ type Composed struct {
 }
 
 func (c *Composed) measure() (err error) {
-	if kappa, ok := c.RowOrthogonal(); ok { // the sum of the squares of a row is κ
-		_, k := c.psi.Dims()
-		c.meanSquare = kappa / float64(k)
+	if kappa, ok := Orthogonal(c.psi); ok { // Σ (Φ Ψ)² is the trace of Φ Ψ Ψᵀ Φᵀ = κ Φ Φᵀ
+		n, k := c.psi.Dims()
+		c.meanSquare = kappa * c.phi.MeanSquare() * float64(n) / float64(k)
 		return nil
 	}
 	c.meanSquare, err = probedMeanSquare(c)
@@ -82,7 +82,7 @@ func (c *Composed) Dims() (m, n int) {
 }
 
 // MeanSquare implements [Operator]; it is estimated, to a percent or so, unless the rows
-// of both are orthogonal.
+// of the basis are orthogonal.
 func (c *Composed) MeanSquare() float64 { return c.meanSquare }
 
 // RowOrthogonal implements [RowOrthogonal]: Φ Ψ Ψᵀ Φᵀ = κ_ψ Φ Φᵀ.
