@@ -30,14 +30,32 @@ func (s *Solver) placeScale() (mean, sd float64) {
 	if s.State.calibration == nil {
 		return 0, 0
 	}
-	if test, ok := PartOf[*RangeTest](s); ok && test.Rejected {
+	test, ok := PartOf[*RangeTest](s)
+	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)
 	}
+	mean, sd = s.scaleAsTold()
+	if ok && test.tested {
+		other, otherSD := s.State.learnedScale(test.Told)
+		doubt, apart := test.doubt(s.State), other-mean
+		mean += doubt * apart
+		sd = math.Sqrt((1-doubt)*sd*sd + doubt*otherSD*otherSD + doubt*(1-doubt)*apart*apart)
+	}
+	return mean, sd
+}
+
+// scaleAsTold is placeScale with the model that was told.
+func (s *Solver) scaleAsTold() (mean, sd float64) {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
 	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak && s.atRest() {
-		if mean, sd = s.scaleEvidence().moments(); sd < unknown { // false for a NaN
+		if told, ok := s.State.calibration.(channel.Bounded); ok && step.leastNoise && told.Fills() == nil {
+			return s.State.noiselessScale(told)
+		}
+		e := s.scaleEvidence()
+		e.settle()
+		if mean, sd = e.moments(); sd < unknown { // false for a NaN
 			return mean, sd
 		}
 	}
@@ -67,12 +85,31 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 // Where the signals' scale was learned as well only the bounds are left. Bounds that
 // some sensors contradict wherever the scale is are left out.
 func (s *State) learnedScale(told channel.Bounded) (mean, sd float64) {
+	d := s.densityWithin(told)
+	return d.moments()
+}
+
+func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 	d := learnedDensity{told: told, s: s.S, sVar: s.SVar, omit: s.outOfOrder()}
 	for mu := range d.omit {
 		d.omit[mu] = d.omit[mu] || s.calibration.Readings(s.Of(s.Stats, mu)) == 0
 	}
 	if !s.ScaleLearned {
 		d.active, d.centre = s.signalScale()
+	}
+	return d
+}
+
+// noiselessScale is the same where the noise is nothing and the calibrations are uniform
+// between the told bounds: along the one line of signals and s that the readings leave,
+// the volume of the s grows as e^{Mt}, with M sensors that read something. What noise says
+// of the scale, by its size, is left out: how small it is nobody told.
+func (s *State) noiselessScale(told channel.Bounded) (mean, sd float64) {
+	d := s.densityWithin(told)
+	for _, omit := range d.omit {
+		if !omit {
+			d.sensors++
+		}
 	}
 	return d.moments()
 }
@@ -110,6 +147,7 @@ type learnedDensity struct {
 	s, sVar        []float64       // M
 	omit           []bool          // M
 	active, centre float64         // K, and where the signals want the scale
+	sensors        float64         // M where s is uniform between the bounds, 0 where that is learned
 }
 
 func (d *learnedDensity) moments() (mean, sd float64) {
@@ -128,7 +166,7 @@ func (d *learnedDensity) moments() (mean, sd float64) {
 // at its peak.
 func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 	lo, hi := -scaleReach, scaleReach
-	if d.active > 0 {
+	if d.active > 0 && d.sensors == 0 {
 		width := 6 / math.Sqrt(2*d.active)
 		lo, hi = max(d.centre-width, -3*scaleReach), min(d.centre+width, 3*scaleReach)
 	}
@@ -163,6 +201,7 @@ func (d *learnedDensity) at(t float64) (phi float64, outside int) {
 	if d.told == nil {
 		return phi, 0
 	}
+	phi += d.sensors * t
 	c := math.Exp(t)
 	for mu, omit := range d.omit {
 		if omit {
