@@ -42,8 +42,7 @@ func SaveResult(path string, r *calamp.Result, further ...Extra) error {
 		boolOutput("converged", r.Converged),
 		scalarOutput("scale_sd", r.ScaleSD),
 	}
-	if lo, hi := r.SIntervalRaw(intervalLevel); lo != nil {
-		relLo, relHi := r.SInterval(intervalLevel)
+	if lo, hi, relLo, relHi := r.SIntervals(intervalLevel); lo != nil {
 		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi),
 			vectorOutput("s_rel_lo", relLo), vectorOutput("s_rel_hi", relHi))
 	}

@@ -31,6 +31,9 @@ func (h *Hadamard) String() string {
 	return fmt.Sprintf("choice of %d rows of the Walsh–Hadamard transform of size %d", len(h.rows), h.n)
 }
 
+// SquaresEqual says that the squared entries are all 1/N; see the function of this name.
+func (h *Hadamard) SquaresEqual() bool { return true }
+
 // Identify implements [Structured].
 func (h *Hadamard) Identify(to io.Writer) error { return h.identify(to, "hadamard") }
 

@@ -33,6 +33,9 @@ func (w *Kronecker) MeanSquare() float64 { return w.a.MeanSquare() * w.b.MeanSqu
 // HasSquares implements [Squares]: those of A ⊗ B are A² ⊗ B².
 func (w *Kronecker) HasSquares() bool { return HasSquares(w.a) && HasSquares(w.b) }
 
+// SquaresEqual says that the squared entries are all the same; see the function of this name.
+func (w *Kronecker) SquaresEqual() bool { return SquaresEqual(w.a) && SquaresEqual(w.b) }
+
 // RowOrthogonal implements [RowOrthogonal].
 func (w *Kronecker) RowOrthogonal() (kappa float64, ok bool) {
 	a, first := Orthogonal(w.a)
