@@ -3,6 +3,7 @@ package calamp
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -25,13 +26,21 @@ func (r *Result) SInterval(level float64) (lo, hi []float64) {
 // scale, as independent errors add: s as it is lies between these. They are s_lo and
 // s_hi in a result file, and those of SInterval s_rel_lo and s_rel_hi.
 func (r *Result) SIntervalRaw(level float64) (lo, hi []float64) {
-	lo, hi = r.SInterval(level)
+	lo, hi, _, _ = r.SIntervals(level)
+	return lo, hi
+}
+
+// SIntervals are the bounds of SIntervalRaw and of SInterval, which take as long as one of
+// them.
+func (r *Result) SIntervals(level float64) (lo, hi, relLo, relHi []float64) {
+	relLo, relHi = r.SInterval(level)
+	lo, hi = slices.Clone(relLo), slices.Clone(relHi)
 	for mu := range lo {
 		common := quadrature.NormalBound(level) * r.ScaleSD * r.S[mu]
 		lo[mu] = max(0, r.S[mu]-math.Hypot(r.S[mu]-lo[mu], common))
 		hi[mu] = r.S[mu] + math.Hypot(hi[mu]-r.S[mu], common)
 	}
-	return lo, hi
+	return lo, hi, relLo, relHi
 }
 
 // Ranks returns where the truth lies in its posterior: the probability of a

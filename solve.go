@@ -116,6 +116,7 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 
 // end makes the result of a run that has ended.
 func (r *run) end(outcome amp.Outcome) *Result {
+	r.state().Forget() // the result takes its place
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.Set(),

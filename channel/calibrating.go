@@ -1,5 +1,11 @@
 package channel
 
+import (
+	"runtime"
+
+	"github.com/calamp/calamp/internal/parallel"
+)
+
 // Calibrating is a channel that estimates a calibration variable s of every
 // sensor. The readings do not change when all signals and all s are multiplied by
 // the same number, so a solver looks at the evidence along this common scale:
@@ -174,9 +180,12 @@ func (p *Posteriors) Of(mu int) []float64 {
 func (p *Posteriors) Interval(level float64) (lo, hi []float64) {
 	m := len(p.Stats) / p.Prior.Width()
 	lo, hi = make([]float64, m), make([]float64, m)
-	for mu := range m {
-		lo[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1-level))
-		hi[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1+level))
-	}
+	const each = 256 // a quantile takes some ten microseconds
+	parallel.Run((m+each-1)/each, runtime.GOMAXPROCS(0), func(i int) {
+		for mu := i * each; mu < min((i+1)*each, m); mu++ {
+			lo[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1-level))
+			hi[mu] = p.Prior.Quantile(p.Of(mu), 0.5*(1+level))
+		}
+	})
 	return lo, hi
 }

@@ -140,6 +140,11 @@ func (a *Array) readValues(r io.Reader, keepSingle bool) error {
 	if err != nil {
 		return err
 	}
+	return atEnd(r)
+}
+
+// atEnd reports what follows the last value.
+func atEnd(r io.Reader) error {
 	var extra [1]byte
 	switch n, err := io.ReadFull(r, extra[:]); {
 	case n > 0:

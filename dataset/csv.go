@@ -14,24 +14,33 @@ import (
 // csvOrder marks an array that was read from text, in Info.Order.
 const csvOrder = "CSV"
 
-// loadReadings reads Y from a .npy, a .npz or text, whichever it is.
-func loadReadings(path string) (*Array, error) {
+// loadReadings reads Y from a .npy, .npz, .mat or text, whichever it is, and from a .npz or .mat the
+// truth as well, if it is there.
+func loadReadings(path string) (y, x0, s0 *Array, err error) {
 	c, err := openAny(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	defer c.close()
 	if c.format != foreignFormat {
-		return c.read("Y", false)
+		if y, err = c.read("Y", false); err != nil || c.format == npyFormat {
+			return y, nil, nil, err
+		}
+		if x0, err = c.readOptional("X0"); err != nil {
+			return nil, nil, nil, err
+		}
+		s0, err = c.readOptional("s0")
+		return y, x0, s0, err
 	}
 	if len(c.head) == 0 || !isText(c.head) {
-		return nil, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
+		return nil, nil, nil, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
 	}
 	text, err := io.ReadAll(io.NewSectionReader(c.file, 0, c.size))
 	if err != nil {
-		return nil, c.fault("", "%w", withoutPath(err))
+		return nil, nil, nil, c.fault("", "%w", withoutPath(err))
 	}
-	return parseReadings(path, text)
+	y, err = parseReadings(path, text)
+	return y, nil, nil, err
 }
 
 // parseReadings reads comma separated readings, one sensor a line.

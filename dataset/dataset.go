@@ -19,6 +19,7 @@ package dataset
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -28,17 +29,17 @@ import (
 
 // Problem is what a problem file holds.
 type Problem struct {
-	W     operator.Matrix // M×N; single precision where the file has f4
-	Y     *mat.Dense      // M×P; NaN is a missing reading
-	Truth calamp.Truth    // X N×P or nil, S of length M or nil: the arrays X0 and s0
+	W     operator.Operator // M×N; of a table single precision where the file has f4
+	Y     *mat.Dense        // M×P; NaN is a missing reading
+	Truth calamp.Truth      // X N×P or nil, S of length M or nil: the arrays X0 and s0
 
-	open *container // the file that W stays in; nil when W is in memory
+	file io.Closer // that W stays in; nil when W is in memory
 }
 
 // Close closes the file of a W that was left there.
 func (p *Problem) Close() {
-	if p.open != nil {
-		p.open.close()
+	if p.file != nil {
+		p.file.Close() // it was only read: an error here loses nothing
 	}
 }
 
@@ -62,47 +63,41 @@ func Read(r io.Reader, name string) (*Problem, error) {
 	return c.problem()
 }
 
-// LoadParts reads a problem from a file with W (.npy) and one with Y (.npy or
-// CSV: a line for each sensor, an optional header line, and nothing or nan
-// where a reading is missing). A .npz with the array W or Y will do as well.
-func LoadParts(matrixPath, readingsPath string) (*Problem, error) {
-	w, err := loadArray(matrixPath, "W", true)
-	if err != nil {
-		return nil, err
-	}
-	y, err := loadReadings(readingsPath)
-	if err != nil {
-		return nil, err
-	}
-	return assemble(w, y, nil, nil)
+// LoadParts reads a problem from the matrix that spec names ([OpenMatrix]: a file with W,
+// or a kind and files) and a file with Y (.npy or CSV: a line for each sensor, an
+// optional header line, and nothing or nan where a reading is missing). A .npz with the
+// array Y will do as well, and then its X0 and s0 are the truth.
+func LoadParts(spec, readingsPath string) (*Problem, error) {
+	return OpenParts(spec, readingsPath, math.MaxInt64)
 }
 
-// OpenParts is LoadParts for a W that may be larger than memory: beyond budget
-// bytes it stays in its file, if that is a .npy of little-endian f4 or f8 in C
+// OpenParts is LoadParts for a W that may be larger than memory: a table beyond budget
+// bytes stays in its file, if that is a .npy of little-endian f4 or f8 in C
 // order, and is read in every iteration. Another file that large is an error.
 // Close the problem when done.
-func OpenParts(matrixPath, readingsPath string, budget int64) (*Problem, error) {
-	c, err := open(matrixPath)
+func OpenParts(spec, readingsPath string, budget int64) (*Problem, error) {
+	w, file, err := OpenMatrix(spec, budget)
 	if err != nil {
 		return nil, err
 	}
-	w, err := c.leave(budget)
-	if err != nil || w == nil {
-		c.close()
-		if err == nil {
-			return LoadParts(matrixPath, readingsPath)
-		}
+	p := &Problem{W: w, file: file}
+	if err := p.addReadings(spec, readingsPath); err != nil {
+		p.Close()
 		return nil, err
 	}
-	y, err := loadReadings(readingsPath)
-	if err == nil {
-		var p *Problem
-		if p, err = c.problemOnDisk(w, y, budget); err == nil {
-			return p, nil
-		}
+	return p, nil
+}
+
+// addReadings reads Y and the truth for the matrix that spec names.
+func (p *Problem) addReadings(spec, path string) error {
+	y, x0, s0, err := loadReadings(path)
+	if err != nil {
+		return err
 	}
-	c.close()
-	return nil, err
+	m, n := p.W.Dims()
+	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}, path: spec}
+	p.Y, p.Truth, err = check(w, y, x0, s0)
+	return err
 }
 
 // leave returns the description of W, without its values, when W is to stay in its
@@ -126,28 +121,15 @@ func (c *container) leave(budget int64) (*Array, error) {
 	return w, nil
 }
 
-// problemOnDisk makes a problem of the readings y and the matrix w, which stays in c.
-func (c *container) problemOnDisk(w, y *Array, budget int64) (*Problem, error) {
-	readings, _, err := check(w, y, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	values := io.NewSectionReader(c.file, c.size-w.Bytes, w.Bytes)
-	d, err := operator.OpenDisk(values, w.Shape[0], w.Shape[1], w.Dtype == "<f4", budget)
-	if err != nil {
-		return nil, w.fault("%w", err)
-	}
-	return &Problem{W: d, Y: readings, open: c}, nil
-}
-
 // Save writes p to the .npz or, where its name says so, the .mat at path, or to standard output when path is "-": W
 // in the precision it is stored in, Y, and X0 and s0 where they are known. It
-// refuses a problem that [Load] would not read back.
+// refuses a problem that [Load] would not read back. Of a W that is no table it writes
+// what [OpenMatrix] needs to read it from the same file, and nothing where it cannot.
 func Save(path string, p *Problem) error {
 	if err := p.check(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	arrays := []output{denseOutput("W", p.W), matrixOutput("Y", p.Y)}
+	arrays := append(matrixOutputs(p.W), matrixOutput("Y", p.Y))
 	if p.Truth.X != nil {
 		arrays = append(arrays, matrixOutput("X0", p.Truth.X))
 	}

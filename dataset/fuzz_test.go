@@ -22,7 +22,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(archiveFile(f, member{"W.npy", npyFile(descr, true, "(2, 2)", make([]byte, 32))}, member{"Y.npy", y}))
 	}
 	var stored bytes.Buffer // not compressed: a changed value does not break the stream
-	if err := writeArchive(&stored, []output{denseOutput("W", smallProblem(f).W), matrixOutput("Y", smallProblem(f).Y)}); err != nil {
+	if err := writeArchive(&stored, []output{denseOutput("W", tableOf(smallProblem(f))), matrixOutput("Y", smallProblem(f).Y)}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(stored.Bytes())

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/calamp/calamp/operator"
+
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -28,7 +30,7 @@ func TestMatIsRead(t *testing.T) {
 		t.Errorf("%d×%d, %v", m, n, out.Truth)
 	}
 	row := make([]float64, 2)
-	if err := out.W.RowInto(row, 1); err != nil || !equal(row, []float64{0.5, 4}) {
+	if err := out.W.(operator.Matrix).RowInto(row, 1); err != nil || !equal(row, []float64{0.5, 4}) {
 		t.Errorf("row 1 of W is %v: %v", row, err)
 	}
 	path = filepath.Join(folder, "R.MAT")
@@ -74,7 +76,7 @@ func TestOctave(t *testing.T) {
 			continue
 		}
 		row := make([]float64, 2)
-		if err := p.W.RowInto(row, 2); err != nil || !equal(row, []float64{0, 6}) || !equal(p.Y.RawMatrix().Data, smallProblem(t).Y.RawMatrix().Data) || !equal(p.Truth.S, []float64{1, 1.25, 0.75}) {
+		if err := p.W.(operator.Matrix).RowInto(row, 2); err != nil || !equal(row, []float64{0, 6}) || !equal(p.Y.RawMatrix().Data, smallProblem(t).Y.RawMatrix().Data) || !equal(p.Truth.S, []float64{1, 1.25, 0.75}) {
 			t.Errorf("%s: %v, %v, %v", file, row, p.Y, p.Truth)
 		}
 	}

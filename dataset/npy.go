@@ -262,7 +262,7 @@ const chunk = 1 << 14
 // decode reads the values of a, and brings them from the file's order to C order.
 // npyio is not used for that: it returns Fortran arrays in the order of the file, does
 // not know half precision, and stops before an archive's checksum.
-func decode[T float32 | float64](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
+func decode[T float32 | float64 | int32 | int64](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
 	values := make([]T, a.count())
 	raw := make([]byte, min(len(values), chunk)*t.size)
 	var part []T

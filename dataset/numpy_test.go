@@ -160,12 +160,12 @@ func TestProblemsOfNumpy(t *testing.T) {
 
 func expectProblem(t *testing.T, p *Problem, storage string) {
 	t.Helper()
-	if m, n := p.W.Dims(); m != 5 || n != 4 || p.W.Storage() != storage {
-		t.Fatalf("W is %d×%d %s, expected 5×4 %s", m, n, p.W.Storage(), storage)
+	if m, n := p.W.Dims(); m != 5 || n != 4 || tableOf(p).Storage() != storage {
+		t.Fatalf("W is %d×%d %s, expected 5×4 %s", m, n, tableOf(p).Storage(), storage)
 	}
 	row := make([]float64, 4)
 	for mu := range 5 {
-		p.W.RowInto(row, mu)
+		tableOf(p).RowInto(row, mu)
 		for i, w := range row {
 			if want := float64(4*mu+i-7) / 8; w != want {
 				t.Fatalf("W[%d, %d] = %g, expected %g", mu, i, w, want)
@@ -297,6 +297,6 @@ func TestDamagedFilesOfNumpy(t *testing.T) {
 func entryOf(p *Problem, mu, i int) float64 {
 	_, n := p.W.Dims()
 	row := make([]float64, n)
-	p.W.RowInto(row, mu)
+	tableOf(p).RowInto(row, mu)
 	return row[i]
 }

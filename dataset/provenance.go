@@ -30,10 +30,16 @@ const provenanceName = "provenance"
 
 // HashMatrix is the SHA-256 of the rows and columns, as 64-bit whole numbers, and the entries
 // as float64, row by row, all little-endian: of the numbers, however they are stored. Of -0
-// and 0 it is that of 0.
-func HashMatrix(w operator.Matrix) (string, error) {
-	m, n := w.Dims()
-	return hashRows(m, n, w.RowInto)
+// and 0 it is that of 0. Of a matrix that is no table it is that of what it is made of
+// ([operator.Identify]).
+func HashMatrix(w operator.Operator) (string, error) {
+	if table, ok := w.(operator.Matrix); ok {
+		m, n := w.Dims()
+		return hashRows(m, n, table.RowInto)
+	}
+	h := sha256.New()
+	err := operator.Identify(h, w)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // HashReadings is the same for readings; every NaN counts as the same.

@@ -29,10 +29,10 @@ import (
 // a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
 // is of another kind, is left out.
 //
-// With from, the array provenance says where the result came from, as JSON.
-//
-// It writes nothing, and says where, when a value is not finite.
-func SaveResult(path string, r *calamp.Result, from *Provenance) error {
+// With from, the array provenance says where the result came from, as JSON. Further
+// matrices are written as they are. It writes nothing, and says where, when a value is not
+// finite.
+func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extra) error {
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -42,8 +42,7 @@ func SaveResult(path string, r *calamp.Result, from *Provenance) error {
 		boolOutput("converged", r.Converged),
 		scalarOutput("scale_sd", r.ScaleSD),
 	}
-	if lo, hi := r.SIntervalRaw(intervalLevel); lo != nil {
-		relLo, relHi := r.SInterval(intervalLevel)
+	if lo, hi, relLo, relHi := r.SIntervals(intervalLevel); lo != nil {
 		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi),
 			vectorOutput("s_rel_lo", relLo), vectorOutput("s_rel_hi", relHi))
 	}
@@ -61,7 +60,19 @@ func SaveResult(path string, r *calamp.Result, from *Provenance) error {
 		}
 		arrays = append(arrays, provenance)
 	}
+	for _, e := range further {
+		if err := notInput(checkFinite(fromMatrix(e.Name, e.Matrix), false)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		arrays = append(arrays, matrixOutput(e.Name, e.Matrix))
+	}
 	return writeArrays(path, arrays)
+}
+
+// Extra is a matrix beside a result, such as the signals of coefficients in a basis.
+type Extra struct {
+	Name   string
+	Matrix *mat.Dense
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {

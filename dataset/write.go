@@ -77,6 +77,68 @@ func denseOutput(name string, d operator.Matrix) output {
 	}}
 }
 
+// matrixOutputs is what [OpenMatrix] reads w from, without the name of its kind: nothing
+// of a matrix that is made of others.
+func matrixOutputs(w operator.Operator) []output {
+	switch w := w.(type) {
+	case operator.Matrix:
+		return []output{denseOutput("W", w)}
+	case interface{ Rows() operator.Rows }:
+		r := w.Rows()
+		outputs := []output{integersOutput("n", nil, []int{r.N}), integersOutput("rows", []int{len(r.Rows)}, r.Rows)}
+		if r.Signs != nil {
+			outputs = append(outputs, vectorOutput("signs", r.Signs))
+		}
+		if r.Permutation != nil {
+			outputs = append(outputs, integersOutput("permutation", []int{r.N}, r.Permutation))
+		}
+		return outputs
+	case *operator.Sparse:
+		return sparseOutputs(w.CSR())
+	}
+	return nil
+}
+
+// sparseOutputs is what scipy.sparse.save_npz writes of a csr_matrix.
+func sparseOutputs(c operator.CSR) []output {
+	outputs := []output{
+		{"format", "|S3", nil, 1, func(dst []byte, _ int) ([]byte, error) { return append(dst, "csr"...), nil }},
+		integersOutput("shape", []int{2}, []int{c.M, c.N}),
+		integersOutput("indptr", []int{len(c.Start)}, c.Start),
+		{"indices", "<i4", []int{len(c.Columns)}, pieces(len(c.Columns)), func(dst []byte, row int) ([]byte, error) {
+			for _, v := range piece(c.Columns, row) {
+				dst = binary.LittleEndian.AppendUint32(dst, uint32(v))
+			}
+			return dst, nil
+		}},
+	}
+	if c.Values32 != nil {
+		return append(outputs, output{"data", "<f4", []int{len(c.Values32)}, pieces(len(c.Values32)), func(dst []byte, row int) ([]byte, error) {
+			for _, v := range piece(c.Values32, row) {
+				dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+			}
+			return dst, nil
+		}})
+	}
+	return append(outputs, output{"data", "<f8", []int{len(c.Values)}, pieces(len(c.Values)), func(dst []byte, row int) ([]byte, error) {
+		return appendFloats(dst, piece(c.Values, row)), nil
+	}})
+}
+
+func integersOutput[T int | int64](name string, shape []int, v []T) output {
+	return output{name, "<i8", shape, pieces(len(v)), func(dst []byte, row int) ([]byte, error) {
+		for _, x := range piece(v, row) {
+			dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
+		}
+		return dst, nil
+	}}
+}
+
+// pieces is in how many pieces a long vector is written, and piece one of them.
+func pieces(n int) int { return (n + chunk - 1) / chunk }
+
+func piece[T any](v []T, i int) []T { return v[i*chunk : min((i+1)*chunk, len(v))] }
+
 func appendFloats(dst []byte, values []float64) []byte {
 	for _, x := range values {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))

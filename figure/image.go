@@ -8,11 +8,11 @@ import (
 )
 
 // maxPixels is how wide or high a picture becomes at most.
-const maxPixels = 160
+const maxPixels = 256
 
 // GreyPNG makes a picture of rows×cols values, row by row from the top left, black at
 // lo and white at hi. Each value is one pixel, to be shown enlarged with the CSS
-// image-rendering: pixelated. More than 160 values a side are averaged in blocks. NaN
+// image-rendering: pixelated. More than 256 values a side are averaged in blocks. NaN
 // is black.
 func GreyPNG(values []float64, rows, cols int, lo, hi float64) []byte {
 	block := max(1, (max(rows, cols)+maxPixels-1)/maxPixels)

@@ -3,15 +3,13 @@ package online
 import (
 	"crypto/sha256"
 	"encoding"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -29,12 +27,6 @@ type Fingerprint [sha256.Size]byte
 // String is in hexadecimal digits.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// Rows is a matrix that shows its entries; [operator.Dense] is one.
-type Rows interface {
-	Dims() (m, n int)
-	RowInto(dst []float64, mu int) error
-}
-
 // Identify takes the fingerprint of the matrix w, whatever precision it is
 // stored in, the prior, the channel and those options that change the recursion:
 // Threads and Freeze do not, and neither do MaxIter, Tol and Damping, unless
@@ -42,8 +34,9 @@ type Rows interface {
 // rounded for good.
 //
 // A prior must be a [prior.Named] or an encoding.TextMarshaler, and so must a
-// channel ([channel.Named]). Other errors are those of rows of W that could not be read.
-func Identify(w Rows, p prior.Prior, g channel.Calibrating, opt *Options) (Identity, error) {
+// channel ([channel.Named]). A W must show its entries ([operator.Matrix]) or say what it is
+// made of ([operator.Structured]). Other errors are those of rows of W that could not be read.
+func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Options) (Identity, error) {
 	signal, err := describePrior(p)
 	if err != nil {
 		return Identity{}, err
@@ -55,7 +48,7 @@ func Identify(w Rows, p prior.Prior, g channel.Calibrating, opt *Options) (Ident
 	m, n := w.Dims()
 	o := opt.withDefaults()
 	lines := []string{
-		fmt.Sprintf("matrix sensors=%d entries=%d", m, n),
+		fmt.Sprintf("matrix sensors=%d entries=%d%s", m, n, describeMatrix(w)),
 		"signal " + signal,
 		"calibration " + g.Calibration().Name(),
 		describeNoise(channel.NoiseOf(g), o.LearnNoise),
@@ -77,6 +70,14 @@ func Identify(w Rows, p prior.Prior, g channel.Calibrating, opt *Options) (Ident
 	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
 	id.Fingerprint, err = fingerprint(id.Model, w)
 	return id, err
+}
+
+// describeMatrix tells a matrix that is no table from others; empty for a table.
+func describeMatrix(w operator.Operator) string {
+	if s, ok := w.(operator.Structured); ok {
+		return fmt.Sprintf(" structure=%q", s)
+	}
+	return ""
 }
 
 func describeNoise(variance float64, learned bool) string {
@@ -128,33 +129,15 @@ func describe(line string, pairs ...any) string {
 const fingerprintMagic = "calamp state fingerprint 1\n"
 
 // fingerprint is the SHA-256 of the model's lines and of the entries of W, row by
-// row, as float64, little endian.
-func fingerprint(model string, w Rows) (f Fingerprint, err error) {
+// row, as float64, little endian; or of what it is made of.
+func fingerprint(model string, w operator.Operator) (f Fingerprint, err error) {
 	h := sha256.New()
 	h.Write([]byte(fingerprintMagic + model))
-	if err := hashRows(h, w); err != nil {
+	if err := operator.Identify(h, w); err != nil {
 		return f, err
 	}
 	h.Sum(f[:0])
 	return f, nil
-}
-
-func hashRows(h hash.Hash, w Rows) error {
-	m, n := w.Dims()
-	row, raw := make([]float64, n), make([]byte, 8*n)
-	for mu := range m {
-		if err := w.RowInto(row, mu); err != nil {
-			return err
-		}
-		for i, v := range row {
-			if v == 0 {
-				v = 0 // of -0 and 0 the second
-			}
-			binary.LittleEndian.PutUint64(raw[8*i:], math.Float64bits(v))
-		}
-		h.Write(raw)
-	}
-	return nil
 }
 
 // difference is the first line in which two models differ, and both of them when

@@ -94,13 +94,8 @@ func (s *centredSweep) spread(dst, src []float64) {
 // MeanExcess is the mean square of the row means of w, relative to what it would be
 // for independent entries of mean zero, and the same for the column means; and for
 // each whether that is larger than chance explains.
-func MeanExcess(w interface {
-	Operator
-	Means() Means
-},
-) (rows, columns float64, rowsExceed, columnsExceed bool) {
+func MeanExcess(w Operator, means Means) (rows, columns float64, rowsExceed, columnsExceed bool) {
 	m, n := w.Dims()
-	means := w.Means()
 	rows = meanSquare(means.Rows) * float64(n) / w.MeanSquare()
 	columns = meanSquare(means.Columns) * float64(m) / w.MeanSquare()
 	return rows, columns, exceeds(rows, m), exceeds(columns, n)
@@ -124,7 +119,7 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	if !ok {
 		return nil, nil
 	}
-	if _, _, rows, columns := MeanExcess(w); !rows && !columns {
+	if _, _, rows, columns := MeanExcess(w, w.Means()); !rows && !columns {
 		return nil, nil
 	}
 	b, err := newBorder(w)

@@ -45,6 +45,13 @@ func HasSquares(w Operator) bool {
 	return ok && s.HasSquares()
 }
 
+// SquaresEqual reports whether w knows that all its squared entries are the same, so that
+// exact variances are scalar ones.
+func SquaresEqual(w Operator) bool {
+	e, ok := w.(interface{ SquaresEqual() bool })
+	return ok && e.SquaresEqual()
+}
+
 // ErrNoSquares is the cause of the error of a sweep that asks for more squared
 // entries than the operator has.
 var ErrNoSquares = errors.New("its squared entries are not known")

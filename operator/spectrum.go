@@ -13,18 +13,29 @@ import (
 // from one that is ten times as large.
 const spectrumSteps = 60
 
+// mostBasis bounds the memory for the vectors of these steps, in values (256 MiB), as long
+// as there are leastSteps, which tell the largest singular value to a few percent.
+const (
+	mostBasis  = 1 << 25
+	leastSteps = 10
+)
+
 // Spectrum estimates the largest and the smallest non-zero singular value of w
 // with its rows scaled to norm 1, which for independent entries are 1 ± √(M/N).
 // It is Lanczos' method on WᵀW (Golub and Van Loan, "Matrix Computations",
 // 10.1; every vector is orthogonalised against all earlier ones). Both estimates lie
 // between the true values, so the condition number is at least largest/smallest. For an
 // operator that does not know its squared entries, all rows are taken to have the mean
-// norm.
+// norm. Of rows that are known to be orthogonal ([RowOrthogonal]) all singular values are 1,
+// and nothing is computed.
 //
 // It returns an error when W cannot be read, or when the sizes of its rows differ by
 // more than double precision can hold.
 func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	m, n := w.Dims()
+	if _, ok := Orthogonal(w); ok {
+		return 1, 1, nil
+	}
 	inverse, err := inverseNorms(w, threads)
 	if err != nil {
 		return 0, 0, err
@@ -55,7 +66,7 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	norm := math.Sqrt(sumSquares(v))
 	var basis [][]float64
 	var diagonal, off []float64
-	for range min(spectrumSteps, m, n) {
+	for range min(max(leastSteps, min(spectrumSteps, mostBasis/n)), m, n) {
 		if norm == 0 || len(off) > 0 && norm <= 1e-12*diagonal[0] {
 			off = off[:len(off)-1] // the vectors so far span all that there is
 			break
@@ -103,33 +114,73 @@ var errNoSpectrum = errors.New("the singular values of W are beyond double preci
 
 // inverseNorms are one over the norms of the rows, 0 for a row of zeros.
 func inverseNorms(w Operator, threads int) ([]float64, error) {
+	inverse, err := RowSquares(w, threads)
+	for mu, square := range inverse {
+		if square > 0 {
+			inverse[mu] = 1 / math.Sqrt(square)
+		} else {
+			inverse[mu] = 0
+		}
+	}
+	return inverse, err
+}
+
+// RowSquares are the squared norms of the rows: by a sweep, where the operator knows its
+// squared entries. Otherwise all are the mean.
+func RowSquares(w Operator, threads int) ([]float64, error) {
 	m, n := w.Dims()
-	inverse, ones := make([]float64, m), make([]float64, n)
-	for i := range ones {
-		ones[i] = 1
+	norms := make([]float64, m)
+	if kappa, ok := Orthogonal(w); ok {
+		for mu := range norms {
+			norms[mu] = kappa
+		}
+		return norms, nil
 	}
 	if !HasSquares(w) {
-		norm := math.Sqrt(w.MeanSquare() * float64(n))
-		for mu := range inverse {
-			inverse[mu] = 1 / norm
+		for mu := range norms {
+			norms[mu] = w.MeanSquare() * float64(n)
 		}
-		return inverse, nil
+		return norms, nil
 	}
 	sweep, err := w.NewSweep(1, 1, threads)
 	if err != nil {
 		return nil, err
 	}
-	r, h := make([]float64, n), make([]float64, n)
+	ones, r, h := ones(n), make([]float64, n), make([]float64, n)
 	err = sweep.Run(r, h, ones, ones, func(first int, _, v, g, d []float64) {
-		for row, square := range v {
-			if square > 0 {
-				inverse[first+row] = 1 / math.Sqrt(square)
-			}
-		}
+		copy(norms[first:], v)
 		clear(g)
 		clear(d)
 	})
-	return inverse, err
+	return norms, err
+}
+
+// MeansOf are the row and column means of any operator: a table's own, and those of
+// another by a sweep.
+func MeansOf(w Operator, threads int) (Means, error) {
+	if table, ok := w.(Matrix); ok {
+		return table.Means(), nil
+	}
+	m, n := w.Dims()
+	means := Means{Rows: make([]float64, m), Columns: make([]float64, n)}
+	sweep, err := w.NewSweep(1, 0, threads)
+	if err != nil {
+		return means, err
+	}
+	err = sweep.Run(means.Columns, nil, ones(n), nil, func(first int, z, _, g, _ []float64) {
+		for row, sum := range z {
+			means.Rows[first+row], g[row] = sum/float64(n), 1/float64(m)
+		}
+	})
+	return means, err
+}
+
+func ones(n int) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = 1
+	}
+	return v
 }
 
 func dot(a, b []float64) float64 {

@@ -31,6 +31,7 @@ type signals struct {
 	Note  string
 	Heads []string // names of the columns of pictures
 	Rows  []pictures
+	Large bool // pictures of many pixels, which are shown larger
 	Stems plots
 }
 
@@ -100,7 +101,7 @@ func (r *Report) imageShape(n int) (rows, cols int) {
 func (r *Report) pictures(rows, cols, p int) signals {
 	all := r.sources()
 	shown := min(p, maxPictures)
-	s := signals{Note: fmt.Sprintf("%s as %d×%d pictures", firstOf(shown, p), rows, cols)}
+	s := signals{Note: fmt.Sprintf("%s as %d×%d pictures", firstOf(shown, p), rows, cols), Large: max(rows, cols) > 112}
 	for _, src := range all {
 		s.Heads = append(s.Heads, src.name)
 	}

@@ -101,11 +101,7 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 
 	var y mat.Dense
 	y.Mul(mat.NewDense(t.M, t.N, w), x)
-	noise := stream(seed, "noise")
-	sd := math.Sqrt(t.NoiseVar)
-	y.Apply(func(mu, _ int, z float64) float64 {
-		return (z + sd*noise.NormFloat64()) / s[mu]
-	}, &y)
+	t.disturb(&y, s, seed)
 	return &Instance{W: dense, Y: &y, Truth: calamp.Truth{X: x, S: s}}, nil
 }
 

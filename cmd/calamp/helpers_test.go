@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -42,6 +43,7 @@ func TestScript(t *testing.T) {
 			"json":      cmdJSON,
 			"mkproblem": cmdMkproblem,
 			"mkpng":     cmdMkpng,
+			"mkarrays":  cmdMkarrays,
 			"cut":       cmdCut,
 		},
 		Condition: func(cond string) (bool, error) {
@@ -331,4 +333,24 @@ func archiveOf(ts *testscript.TestScript, arrays []*array) []byte {
 	}
 	ts.Check(z.Close())
 	return b.Bytes()
+}
+
+// cmdMkarrays is "mkarrays FILE NAME=1,2,3…": a .npz with these vectors; NAME:=1 is a
+// single number.
+func cmdMkarrays(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: mkarrays FILE NAME=1,2,3…")
+	}
+	var vectors []dataset.Vector
+	for _, arg := range args[1:] {
+		name, list, _ := strings.Cut(arg, "=")
+		v := dataset.Vector{Name: strings.TrimSuffix(name, ":"), Scalar: strings.HasSuffix(name, ":")}
+		for _, text := range strings.Split(list, ",") {
+			x, err := strconv.ParseFloat(text, 64)
+			ts.Check(err)
+			v.Values = append(v.Values, x)
+		}
+		vectors = append(vectors, v)
+	}
+	ts.Check(dataset.WriteFile(ts.MkAbs(args[0]), func(w io.Writer) error { return dataset.WriteVectors(w, vectors...) }))
 }

@@ -206,6 +206,9 @@ func (b *planner) exactVariances() (on bool, why string, err error) {
 		return false, asked, nil
 	case !operator.HasSquares(b.W):
 		return false, "", operator.NoSquares(b.W)
+	case operator.SquaresEqual(b.W) && !b.full():
+		b.Variance = solver.Scalar // which is the same, with half of the sums
+		return false, "not needed: the squared entries of W are all the same", nil
 	}
 	return true, "the squared entries of W", nil
 }

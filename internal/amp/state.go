@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/calamp/calamp/channel"
@@ -331,6 +332,22 @@ func (s *State) Save() {
 	}
 	s.savedPull = [2]float64{s.fieldPull, s.nextPull}
 }
+
+// Forget gives up what the latest [State.Save] kept: it is for a run that has ended. The
+// memory of large problems is given back at once, since what is made of the state needs
+// some, and the garbage collector would wait until twice as much is in use.
+func (s *State) Forget() {
+	size := 0
+	for _, v := range s.saved {
+		size += 8 * len(v)
+	}
+	s.saved = nil
+	if size > worthCollecting {
+		runtime.GC()
+	}
+}
+
+const worthCollecting = 64 << 20 // bytes
 
 // Restore returns to the state of the latest [State.Save].
 func (s *State) Restore() {

@@ -126,8 +126,10 @@ func (s *State) unexplained() float64 {
 func (s *State) NovelReadings(z []float64) {
 	mean := s.model.Prior.Mean() * float64(s.N)
 	var rows []float64
-	if w, ok := s.W.(operator.Matrix); ok && mean != 0 {
-		rows = w.Means().Rows
+	if mean != 0 {
+		if means, err := operator.MeansOf(s.W, s.Threads); err == nil { // else the products fail
+			rows = means.Rows
+		}
 	}
 	for j, y := range s.Y {
 		mu := j / s.P

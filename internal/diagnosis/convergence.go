@@ -172,11 +172,19 @@ func (r *Run) illConditioned() string {
 
 // meanExcess describes means of W that were left where they are.
 func (r *Run) meanExcess() string {
-	w, ok := r.state.W.(operator.Matrix)
-	if !ok || r.Plan.Has("mean removal") {
+	w := r.state.W
+	// Rows that are orthogonal have no large singular value, whatever their means are.
+	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.Plan.Has("mean removal") {
 		return ""
 	}
-	rows, columns, rowsExceed, columnsExceed := operator.MeanExcess(w)
+	means, err := operator.MeansOf(w, r.state.Threads)
+	if err != nil {
+		return ""
+	}
+	return meanExcess(operator.MeanExcess(w, means))
+}
+
+func meanExcess(rows, columns float64, rowsExceed, columnsExceed bool) string {
 	switch {
 	case rowsExceed && columnsExceed:
 		return fmt.Sprintf("row and column means of W are %.2g and %.2g times", math.Sqrt(rows), math.Sqrt(columns))

@@ -244,5 +244,38 @@ func dotSquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, x 
 // axpySquares5F64AVX512 is axpy for a fixed number of signals.
 func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
+// butterflies2AVX2 replaces neighbouring runs a, b of x by a+b, a-b.
+func butterflies2AVX2(x []float64, run int)
+
+// butterflies4AVX2 replaces neighbouring runs a, b, c, d of x by a+b+c+d, a-b+c-d, a+b-c-d, a-b-c+d.
+func butterflies4AVX2(x []float64, run int)
+
+// fourier4AVX2 is Fourier4 for runs of a multiple of four values.
+func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64)
+
+// sparseDotF32AVX2 sets z to the product of a sparse row with the lines of x.
+func sparseDotF32AVX2(w []float32, columns []int32, x []float64, z *[4]float64)
+
+// sparseAxpyF32AVX2 adds a sparse row times by to the lines of r.
+func sparseAxpyF32AVX2(w []float32, columns []int32, r []float64, by *[4]float64)
+
+// sparseDotBothF32AVX2 sets z to the product of a sparse row with the lines of x.
+func sparseDotBothF32AVX2(w []float32, columns []int32, x []float64, z *[8]float64)
+
+// sparseAxpyBothF32AVX2 adds a sparse row times by to the lines of r.
+func sparseAxpyBothF32AVX2(w []float32, columns []int32, r []float64, by *[8]float64)
+
+// sparseDotF64AVX2 sets z to the product of a sparse row with the lines of x.
+func sparseDotF64AVX2(w []float64, columns []int32, x []float64, z *[4]float64)
+
+// sparseAxpyF64AVX2 adds a sparse row times by to the lines of r.
+func sparseAxpyF64AVX2(w []float64, columns []int32, r []float64, by *[4]float64)
+
+// sparseDotBothF64AVX2 sets z to the product of a sparse row with the lines of x.
+func sparseDotBothF64AVX2(w []float64, columns []int32, x []float64, z *[8]float64)
+
+// sparseAxpyBothF64AVX2 adds a sparse row times by to the lines of r.
+func sparseAxpyBothF64AVX2(w []float64, columns []int32, r []float64, by *[8]float64)
+
 // readAVX2 combines the bits of w, whose length is cut to a multiple of 64.
 func readAVX2(w []float32) uint64

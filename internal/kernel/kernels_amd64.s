@@ -9212,6 +9212,758 @@ panel:
 	VZEROUPPER
 	RET
 
+// func butterflies2AVX2(x []float64, run int)
+// Requires: AVX
+TEXT ·butterflies2AVX2(SB), NOSPLIT, $0-32
+	MOVQ   x_base+0(FP), AX
+	MOVQ   x_len+8(FP), CX
+	MOVQ   run+24(FP), DX
+	IMUL3Q $0x00000008, DX, DX
+	SHLQ   $0x03, CX
+
+group:
+	MOVQ AX, BX
+	ADDQ DX, BX
+	MOVQ DX, SI
+	SHRQ $0x05, SI
+
+quad:
+	VMOVUPD (AX), Y0
+	VMOVUPD (BX), Y1
+	VSUBPD  Y1, Y0, Y2
+	VADDPD  Y1, Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    $0x00000020, AX
+	VMOVUPD Y2, (BX)
+	ADDQ    $0x00000020, BX
+	DECQ    SI
+	JNZ     quad
+	MOVQ    BX, AX
+	SUBQ    DX, CX
+	SUBQ    DX, CX
+	JA      group
+	VZEROUPPER
+	RET
+
+// func butterflies4AVX2(x []float64, run int)
+// Requires: AVX
+TEXT ·butterflies4AVX2(SB), NOSPLIT, $0-32
+	MOVQ   x_base+0(FP), AX
+	MOVQ   x_len+8(FP), CX
+	MOVQ   run+24(FP), DX
+	IMUL3Q $0x00000008, DX, DX
+	SHLQ   $0x03, CX
+
+group:
+	MOVQ AX, BX
+	ADDQ DX, BX
+	MOVQ BX, SI
+	ADDQ DX, SI
+	MOVQ SI, DI
+	ADDQ DX, DI
+	MOVQ DX, R8
+	SHRQ $0x05, R8
+
+quad:
+	VMOVUPD (AX), Y0
+	VMOVUPD (BX), Y1
+	VMOVUPD (SI), Y2
+	VMOVUPD (DI), Y3
+	VSUBPD  Y1, Y0, Y4
+	VADDPD  Y1, Y0, Y0
+	VSUBPD  Y3, Y2, Y1
+	VADDPD  Y3, Y2, Y2
+	VSUBPD  Y2, Y0, Y3
+	VADDPD  Y2, Y0, Y0
+	VSUBPD  Y1, Y4, Y2
+	VADDPD  Y1, Y4, Y4
+	VMOVUPD Y0, (AX)
+	ADDQ    $0x00000020, AX
+	VMOVUPD Y4, (BX)
+	ADDQ    $0x00000020, BX
+	VMOVUPD Y3, (SI)
+	ADDQ    $0x00000020, SI
+	VMOVUPD Y2, (DI)
+	ADDQ    $0x00000020, DI
+	DECQ    R8
+	JNZ     quad
+	MOVQ    DI, AX
+	SUBQ    DX, CX
+	SUBQ    DX, CX
+	SUBQ    DX, CX
+	SUBQ    DX, CX
+	JA      group
+	VZEROUPPER
+	RET
+
+// func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64)
+// Requires: AVX, FMA3
+TEXT ·fourier4AVX2(SB), NOSPLIT, $0-88
+	MOVQ   re_base+0(FP), AX
+	MOVQ   im_base+24(FP), CX
+	MOVQ   rest+48(FP), DX
+	MOVQ   run+56(FP), BX
+	IMUL3Q $0x00000008, BX, BX
+	MOVQ   twiddles_base+64(FP), SI
+	MOVQ   DX, DI
+	IMULQ  BX, DI
+	LEAQ   (DI)(DI*2), R8
+
+row:
+	MOVQ BX, R9
+	SHRQ $0x05, R9
+
+quad:
+	VMOVUPD      (AX), Y0
+	VMOVUPD      (AX)(DI*2), Y1
+	VSUBPD       Y1, Y0, Y2
+	VADDPD       Y1, Y0, Y0
+	VMOVUPD      (CX), Y1
+	VMOVUPD      (CX)(DI*2), Y3
+	VSUBPD       Y3, Y1, Y4
+	VADDPD       Y3, Y1, Y1
+	VMOVUPD      (AX)(DI*1), Y3
+	VMOVUPD      (AX)(R8*1), Y5
+	VSUBPD       Y5, Y3, Y6
+	VADDPD       Y5, Y3, Y3
+	VMOVUPD      (CX)(DI*1), Y5
+	VMOVUPD      (CX)(R8*1), Y7
+	VSUBPD       Y7, Y5, Y8
+	VADDPD       Y7, Y5, Y5
+	VADDPD       Y3, Y0, Y7
+	VMOVUPD      Y7, (AX)
+	VADDPD       Y5, Y1, Y7
+	VMOVUPD      Y7, (CX)
+	VSUBPD       Y3, Y0, Y0
+	VSUBPD       Y5, Y1, Y1
+	VBROADCASTSD 16(SI), Y3
+	VBROADCASTSD 24(SI), Y5
+	VMULPD       Y1, Y5, Y7
+	VFMADD231PD  Y0, Y3, Y7
+	VMOVUPD      Y7, (AX)(DI*2)
+	VMULPD       Y0, Y5, Y5
+	VFMSUB231PD  Y1, Y3, Y5
+	VMOVUPD      Y5, (CX)(DI*2)
+	VADDPD       Y8, Y2, Y0
+	VSUBPD       Y6, Y4, Y1
+	VBROADCASTSD (SI), Y3
+	VBROADCASTSD 8(SI), Y5
+	VMULPD       Y1, Y5, Y7
+	VFMADD231PD  Y0, Y3, Y7
+	VMOVUPD      Y7, (AX)(DI*1)
+	VMULPD       Y0, Y5, Y5
+	VFMSUB231PD  Y1, Y3, Y5
+	VMOVUPD      Y5, (CX)(DI*1)
+	VSUBPD       Y8, Y2, Y2
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 32(SI), Y0
+	VBROADCASTSD 40(SI), Y1
+	VMULPD       Y4, Y1, Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (AX)(R8*1)
+	VMULPD       Y2, Y1, Y1
+	VFMSUB231PD  Y4, Y0, Y1
+	VMOVUPD      Y1, (CX)(R8*1)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	DECQ         R9
+	JNZ          quad
+	ADDQ         $0x00000030, SI
+	DECQ         DX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func sparseDotF32AVX2(w []float32, columns []int32, x []float64, z *[4]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseDotF32AVX2(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   w_len+8(FP), CX
+	MOVQ   columns_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	MOVQ   CX, SI
+	SHRQ   $0x02, SI
+	JZ     single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS (AX), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y0
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 4(AX), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y1
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 8(AX), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y2
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 12(AX), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y3
+	ADDQ         $0x00000010, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x05, SI
+	VBROADCASTSS (AX), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  (BX)(SI*1), Y4, Y0
+	ADDQ         $0x00000004, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	MOVQ    z+72(FP), AX
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func sparseAxpyF32AVX2(w []float32, columns []int32, r []float64, by *[4]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseAxpyF32AVX2(SB), NOSPLIT, $0-80
+	MOVQ    w_base+0(FP), AX
+	MOVQ    w_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    r_base+48(FP), BX
+	MOVQ    by+72(FP), SI
+	VMOVUPD (SI), Y0
+	MOVQ    CX, SI
+	SHRQ    $0x02, SI
+	JZ      single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS (AX), X1
+	VCVTPS2PD    X1, Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 4(AX), X1
+	VCVTPS2PD    X1, Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 8(AX), X1
+	VCVTPS2PD    X1, Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSS 12(AX), X1
+	VCVTPS2PD    X1, Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	ADDQ         $0x00000010, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x05, SI
+	VBROADCASTSS (AX), X1
+	VCVTPS2PD    X1, Y1
+	VMOVUPD      (BX)(SI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(SI*1)
+	ADDQ         $0x00000004, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	VZEROUPPER
+	RET
+
+// func sparseDotBothF32AVX2(w []float32, columns []int32, x []float64, z *[8]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseDotBothF32AVX2(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   w_len+8(FP), CX
+	MOVQ   columns_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   CX, SI
+	SHRQ   $0x02, SI
+	JZ     single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS (AX), X8
+	VCVTPS2PD    X8, Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y0
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y4
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 4(AX), X8
+	VCVTPS2PD    X8, Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y1
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y5
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 8(AX), X8
+	VCVTPS2PD    X8, Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y2
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y6
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 12(AX), X8
+	VCVTPS2PD    X8, Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y3
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y7
+	ADDQ         $0x00000010, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x06, SI
+	VBROADCASTSS (AX), X8
+	VCVTPS2PD    X8, Y8
+	VFMADD231PD  (BX)(SI*1), Y8, Y0
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(SI*1), Y8, Y4
+	ADDQ         $0x00000004, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	MOVQ    z+72(FP), AX
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VADDPD  Y5, Y4, Y4
+	VADDPD  Y7, Y6, Y6
+	VADDPD  Y6, Y4, Y4
+	VMOVUPD Y4, 32(AX)
+	VZEROUPPER
+	RET
+
+// func sparseAxpyBothF32AVX2(w []float32, columns []int32, r []float64, by *[8]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseAxpyBothF32AVX2(SB), NOSPLIT, $0-80
+	MOVQ    w_base+0(FP), AX
+	MOVQ    w_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    r_base+48(FP), BX
+	MOVQ    by+72(FP), SI
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	MOVQ    CX, SI
+	SHRQ    $0x02, SI
+	JZ      single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 4(AX), X2
+	VCVTPS2PD    X2, Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 8(AX), X2
+	VCVTPS2PD    X2, Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSS 12(AX), X2
+	VCVTPS2PD    X2, Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	ADDQ         $0x00000010, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x06, SI
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VMOVUPD      (BX)(SI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(SI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(SI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(SI*1)
+	ADDQ         $0x00000004, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	VZEROUPPER
+	RET
+
+// func sparseDotF64AVX2(w []float64, columns []int32, x []float64, z *[4]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseDotF64AVX2(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   w_len+8(FP), CX
+	MOVQ   columns_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	MOVQ   CX, SI
+	SHRQ   $0x02, SI
+	JZ     single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD (AX), Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y0
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 8(AX), Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y1
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 16(AX), Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y2
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 24(AX), Y4
+	VFMADD231PD  (BX)(DI*1), Y4, Y3
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x05, SI
+	VBROADCASTSD (AX), Y4
+	VFMADD231PD  (BX)(SI*1), Y4, Y0
+	ADDQ         $0x00000008, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	MOVQ    z+72(FP), AX
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func sparseAxpyF64AVX2(w []float64, columns []int32, r []float64, by *[4]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseAxpyF64AVX2(SB), NOSPLIT, $0-80
+	MOVQ    w_base+0(FP), AX
+	MOVQ    w_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    r_base+48(FP), BX
+	MOVQ    by+72(FP), SI
+	VMOVUPD (SI), Y0
+	MOVQ    CX, SI
+	SHRQ    $0x02, SI
+	JZ      single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD (AX), Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 8(AX), Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 16(AX), Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x05, DI
+	VBROADCASTSD 24(AX), Y1
+	VMOVUPD      (BX)(DI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(DI*1)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x05, SI
+	VBROADCASTSD (AX), Y1
+	VMOVUPD      (BX)(SI*1), Y2
+	VFMADD231PD  Y1, Y0, Y2
+	VMOVUPD      Y2, (BX)(SI*1)
+	ADDQ         $0x00000008, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	VZEROUPPER
+	RET
+
+// func sparseDotBothF64AVX2(w []float64, columns []int32, x []float64, z *[8]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseDotBothF64AVX2(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   w_len+8(FP), CX
+	MOVQ   columns_base+24(FP), DX
+	MOVQ   x_base+48(FP), BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	MOVQ   CX, SI
+	SHRQ   $0x02, SI
+	JZ     single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD (AX), Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y0
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y4
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 8(AX), Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y1
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y5
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 16(AX), Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y2
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y6
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 24(AX), Y8
+	VFMADD231PD  (BX)(DI*1), Y8, Y3
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(DI*1), Y8, Y7
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x06, SI
+	VBROADCASTSD (AX), Y8
+	VFMADD231PD  (BX)(SI*1), Y8, Y0
+	VMULPD       Y8, Y8, Y8
+	VFMADD231PD  32(BX)(SI*1), Y8, Y4
+	ADDQ         $0x00000008, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	MOVQ    z+72(FP), AX
+	VADDPD  Y1, Y0, Y0
+	VADDPD  Y3, Y2, Y2
+	VADDPD  Y2, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VADDPD  Y5, Y4, Y4
+	VADDPD  Y7, Y6, Y6
+	VADDPD  Y6, Y4, Y4
+	VMOVUPD Y4, 32(AX)
+	VZEROUPPER
+	RET
+
+// func sparseAxpyBothF64AVX2(w []float64, columns []int32, r []float64, by *[8]float64)
+// Requires: AVX, FMA3
+TEXT ·sparseAxpyBothF64AVX2(SB), NOSPLIT, $0-80
+	MOVQ    w_base+0(FP), AX
+	MOVQ    w_len+8(FP), CX
+	MOVQ    columns_base+24(FP), DX
+	MOVQ    r_base+48(FP), BX
+	MOVQ    by+72(FP), SI
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	MOVQ    CX, SI
+	SHRQ    $0x02, SI
+	JZ      single
+
+four:
+	MOVLQSX      (DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD (AX), Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      4(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 8(AX), Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      8(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 16(AX), Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	MOVLQSX      12(DX), DI
+	SHLQ         $0x06, DI
+	VBROADCASTSD 24(AX), Y2
+	VMOVUPD      (BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(DI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(DI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(DI*1)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000010, DX
+	DECQ         SI
+	JNZ          four
+
+single:
+	ANDQ $0x03, CX
+	JZ   end
+
+one:
+	MOVLQSX      (DX), SI
+	SHLQ         $0x06, SI
+	VBROADCASTSD (AX), Y2
+	VMOVUPD      (BX)(SI*1), Y3
+	VFMADD231PD  Y2, Y0, Y3
+	VMOVUPD      Y3, (BX)(SI*1)
+	VMULPD       Y2, Y2, Y2
+	VMOVUPD      32(BX)(SI*1), Y3
+	VFMADD231PD  Y2, Y1, Y3
+	VMOVUPD      Y3, 32(BX)(SI*1)
+	ADDQ         $0x00000008, AX
+	ADDQ         $0x00000004, DX
+	DECQ         CX
+	JNZ          one
+
+end:
+	VZEROUPPER
+	RET
+
 // func readAVX2(w []float32) uint64
 // Requires: AVX, AVX2
 TEXT ·readAVX2(SB), NOSPLIT, $0-32

@@ -6,6 +6,50 @@ import "github.com/calamp/calamp/internal/simd"
 
 func readVector(w []float32) uint64 { return readAVX2(w) }
 
+func butterflies2(x []float64, run int) { butterflies2AVX2(x, run) }
+
+func butterflies4(x []float64, run int) { butterflies4AVX2(x, run) }
+
+func fourier4(re, im []float64, rest, run int, twiddles []float64) {
+	fourier4AVX2(re, im, rest, run, twiddles)
+}
+
+func sparseDot[T Entry](w []T, columns []int32, x []float64, z *[4]float64) {
+	switch w := any(w).(type) {
+	case []float32:
+		sparseDotF32AVX2(w, columns, x, z)
+	case []float64:
+		sparseDotF64AVX2(w, columns, x, z)
+	}
+}
+
+func sparseDotBoth[T Entry](w []T, columns []int32, x []float64, z *[8]float64) {
+	switch w := any(w).(type) {
+	case []float32:
+		sparseDotBothF32AVX2(w, columns, x, z)
+	case []float64:
+		sparseDotBothF64AVX2(w, columns, x, z)
+	}
+}
+
+func sparseAxpy[T Entry](w []T, columns []int32, r []float64, g *[4]float64) {
+	switch w := any(w).(type) {
+	case []float32:
+		sparseAxpyF32AVX2(w, columns, r, g)
+	case []float64:
+		sparseAxpyF64AVX2(w, columns, r, g)
+	}
+}
+
+func sparseAxpyBoth[T Entry](w []T, columns []int32, r []float64, g *[8]float64) {
+	switch w := any(w).(type) {
+	case []float32:
+		sparseAxpyBothF32AVX2(w, columns, r, g)
+	case []float64:
+		sparseAxpyBothF64AVX2(w, columns, r, g)
+	}
+}
+
 func init() {
 	sets32[simd.AVX2] = &Set[float32]{
 		Group:      3,

@@ -4,3 +4,27 @@ package kernel
 
 // This build has plain Go only, and this function is never called.
 func readVector([]float32) uint64 { panic("calamp: no vector kernels in this build") }
+
+func butterflies2([]float64, int) { panic("calamp: no vector kernels in this build") }
+
+func butterflies4([]float64, int) { panic("calamp: no vector kernels in this build") }
+
+func fourier4(_, _ []float64, _, _ int, _ []float64) {
+	panic("calamp: no vector kernels in this build")
+}
+
+func sparseDot[T Entry]([]T, []int32, []float64, *[4]float64) {
+	panic("calamp: no vector kernels in this build")
+}
+
+func sparseDotBoth[T Entry]([]T, []int32, []float64, *[8]float64) {
+	panic("calamp: no vector kernels in this build")
+}
+
+func sparseAxpy[T Entry]([]T, []int32, []float64, *[4]float64) {
+	panic("calamp: no vector kernels in this build")
+}
+
+func sparseAxpyBoth[T Entry]([]T, []int32, []float64, *[8]float64) {
+	panic("calamp: no vector kernels in this build")
+}

@@ -4,6 +4,7 @@ package moments
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/mathext"
@@ -48,15 +49,23 @@ type Powers struct {
 func Of(w operator.Operator, y []float64, signals int) (Powers, error) {
 	p := Powers{Level: 1}
 	m, n := w.Dims()
-	matrix, seen := w.(operator.Matrix)
-	row := make([]float64, n)
+	table, seen := w.(operator.Matrix)
+	row, norms := make([]float64, n), []float64(nil)
+	if !seen {
+		var err error
+		if norms, err = operator.RowSquares(w, runtime.GOMAXPROCS(0)); err != nil {
+			return p, err
+		}
+	}
 	for mu := range m {
-		norm := w.MeanSquare() * float64(n)
+		var norm float64
 		if seen {
-			if err := matrix.RowInto(row, mu); err != nil {
+			if err := table.RowInto(row, mu); err != nil {
 				return p, err
 			}
 			norm = meanSquare(row) * float64(n)
+		} else {
+			norm = norms[mu]
 		}
 		sum, count := 0.0, 0.0
 		for _, v := range y[mu*signals : (mu+1)*signals] {

@@ -15,6 +15,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/report"
 )
 
@@ -53,7 +54,24 @@ func (s Size) String() string {
 	return text
 }
 
-// StorageName says how W is stored, in words.
+// MatrixName says what W is, in words: how a table is stored, which a run may change, or
+// what else it is.
+func MatrixName(w operator.Operator, storage string) string {
+	if _, ok := w.(operator.Matrix); !ok {
+		return operator.Describe(w)
+	}
+	return StorageName(storage)
+}
+
+// StorageOf is how the entries of W are stored: empty where it has none.
+func StorageOf(w operator.Operator) string {
+	if table, ok := w.(operator.Matrix); ok {
+		return table.Storage()
+	}
+	return ""
+}
+
+// StorageName says how a table is stored, in words.
 func StorageName(storage string) string {
 	if storage == "f32+f64" {
 		return "float64, dense; float32 at first"

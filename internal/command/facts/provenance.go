@@ -15,7 +15,7 @@ import (
 
 // Provenance is where a result comes from: a command with those of its flags that the
 // result depends on, its matrix and readings (nil for those of a stream), and its model, which JSON shows.
-func Provenance(command string, told []string, w operator.Matrix, y *mat.Dense, model any) (*dataset.Provenance, error) {
+func Provenance(command string, told []string, w operator.Operator, y *mat.Dense, model any) (*dataset.Provenance, error) {
 	p := &dataset.Provenance{Version: BuildVersion().Source(), Command: console.Line(append([]string{command}, told...))}
 	var err error
 	if p.Model, err = json.Marshal(model); err != nil {

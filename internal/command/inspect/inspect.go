@@ -17,6 +17,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/operator"
 )
 
 // inspection is what is known of a file; JSON shows it as it is.
@@ -57,17 +58,23 @@ type resultFacts struct {
 
 // Command is calamp inspect.
 func Command(a *console.Console) *cobra.Command {
-	var asJSON, all bool
+	var asJSON, all, matrix bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE [FILE]",
-		Short: "Show what a problem, a result, a state or any .npz, .npy or .mat holds",
-		Long: `Show what a problem, a result, a state or any .npz, .npy or .mat holds.
+		Short: "Show what a problem, a result, a state, a matrix or any .npz, .npy or .mat holds",
+		Long: `Show what a file holds: a problem, a result, a state, or any .npz, .npy or .mat.
 
 Of two results it says which sensors have moved, by how many standard deviations
 of the difference, beside the scale that is common to all, which readings do not
-determine; and which sensors broke.`,
+determine; and which sensors broke.
+
+Of a matrix, named as for --matrix of calamp solve (hadamard:R.npz, sparse:W.npz), or a
+file with a table and --matrix, it shows the size, the memory, the measured time of
+both products, means, spectrum, and what AMP would make of it.`,
 		Example: `  calamp inspect P.npz
   calamp inspect monday.npz friday.npz
+  calamp inspect hadamard:R.npz
+  calamp inspect --matrix W.npy
   calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
@@ -86,11 +93,15 @@ determine; and which sensors broke.`,
 			if len(args) == 2 {
 				return compareResults(a, [2]string(args), asJSON)
 			}
+			if matrix || dataset.IsSpec(args[0]) {
+				return inspectMatrix(a, args[0], asJSON, limit)
+			}
 			return inspect(a, args[0], asJSON, limit)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&all, "all", false, "read the values of a file larger than 1 GiB, too")
+	cmd.Flags().BoolVar(&all, "all", false, "read the values of a file larger than 1 GiB, too, and compute a spectrum that takes\nlong")
+	cmd.Flags().BoolVar(&matrix, "matrix", false, "the file is a matrix W: what it costs, and what AMP would make of it")
 	return cmd
 }
 
@@ -173,8 +184,11 @@ func inspectProblem(path string) (*problemFacts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &problemFacts{Size: facts.SizeOf(p), Storage: p.W.Storage(), MeanSquare: p.W.MeanSquare(), Truth: []string{}}
-	means := p.W.Means()
+	f := &problemFacts{Size: facts.SizeOf(p), Storage: facts.StorageOf(p.W), MeanSquare: p.W.MeanSquare(), Truth: []string{}}
+	means, err := operator.MeansOf(p.W, 1)
+	if err != nil {
+		return nil, err
+	}
 	f.RowMean = excess(means.Rows, f.N, f.MeanSquare)
 	f.ColumnMean = excess(means.Columns, f.M, f.MeanSquare)
 	f.SilentSensors = emptyRows(p.Y)

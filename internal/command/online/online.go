@@ -238,7 +238,7 @@ func Command(a *console.Console) *cobra.Command {
 func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.state, "state", "", "keep what is learned in this file, which is created where there is none")
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
-	c.parts.Register(flags, "the matrix W (.npy, or .npz or .mat with W)")
+	c.parts.Register(flags, "the matrix W")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.solver.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
@@ -280,7 +280,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}
-	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(args, c.parts.Matrix, c.parts.Readings, c.state)...); err != nil {
+	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(append(args, c.parts.Files()...), c.state)...); err != nil {
 		return err
 	}
 	in, err := c.load(args)
@@ -288,6 +288,9 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	if text := c.model.Intention(flags); text != "" {
+		c.Note("%s", text)
+	}
+	if text := c.solver.Suit(flags, in.w); text != "" {
 		c.Note("%s", text)
 	}
 	r, err := c.newRun(in)

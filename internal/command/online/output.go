@@ -110,7 +110,11 @@ func (r *onlineRun) writeResults() error {
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", r.out, err)
 	}
-	return dataset.SaveResult(r.out, res, from)
+	further, err := r.parts.Basis.Extra(res.X)
+	if err != nil {
+		return err
+	}
+	return dataset.SaveResult(r.out, res, from, further...)
 }
 
 // bearing says whether a flag is one that the arrays of a result depend on.
@@ -120,7 +124,7 @@ func bearing(name string) bool {
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
+		slices.Contains([]string{"anchor", "basis", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -143,6 +147,10 @@ func (r *onlineRun) metrics() *facts.Metrics {
 		return nil
 	}
 	res.Iterations = r.tally.Iterations
+	var err error
+	if res.X, err = r.parts.Basis.Signals(res.X); err != nil {
+		return nil
+	}
 	return facts.MetricsOf(res, r.truth())
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
@@ -132,7 +133,7 @@ func (n *natsFlags) check(flags *pflag.FlagSet) error {
 // material is what is given beforehand: the matrix, and where samples come from a
 // file, those and the truth.
 type material struct {
-	w     operator.Matrix
+	w     operator.Operator
 	y     *mat.Dense
 	truth calamp.Truth
 }
@@ -146,14 +147,19 @@ func (c *calibration) load(args []string) (*material, error) {
 		if path == "" {
 			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
 		}
-		w, err := dataset.LoadMatrix(path)
+		w, _, err := dataset.OpenMatrix(path, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		w, err = c.parts.Basis.Compose(w)
 		return &material{w: w}, err
 	}
 	p, err := c.loadProblem(args)
 	if err != nil {
 		return nil, err
 	}
-	return &material{w: p.W, y: p.Y, truth: p.Truth}, nil
+	w, err := c.parts.Basis.Compose(p.W)
+	return &material{w: w, y: p.Y, truth: p.Truth}, err
 }
 
 func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {
@@ -281,7 +287,7 @@ func closeAll(closers []io.Closer) error {
 }
 
 // fingerprintOf identifies what a state is good for.
-func (c *calibration) fingerprintOf(w operator.Matrix) (online.Identity, error) {
+func (c *calibration) fingerprintOf(w operator.Operator) (online.Identity, error) {
 	signal, gain := c.model.Known()
 	id, err := online.Identify(w, c.model.Signal(signal), gain, c.options())
 	if err != nil {

@@ -98,15 +98,6 @@ func matrixKinds() []string {
 	return words
 }
 
-// Parts is a problem in two files, in place of a .npz with both.
-type Parts struct{ Matrix, Readings string }
-
-// Register adds --matrix and --readings.
-func (p *Parts) Register(flags *pflag.FlagSet, matrixUsage string) {
-	flags.StringVar(&p.Matrix, "matrix", "", matrixUsage)
-	flags.StringVar(&p.Readings, "readings", "", "the readings Y (.npy, .mat or .csv), in place of P.npz")
-}
-
 // NATS says which server to use.
 type NATS struct {
 	Address     string // a URL, Embedded, or empty for none

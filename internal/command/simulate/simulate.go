@@ -3,7 +3,9 @@
 package simulate
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,6 +32,10 @@ type simulate struct {
 	single  bool
 	out     string
 	json    bool
+
+	given      string // --matrix: W, in place of a random one
+	structured bool   // a random W that is no table
+	basis      option.Basis
 }
 
 // Command is calamp simulate.
@@ -41,15 +47,27 @@ func Command(a *console.Console) *cobra.Command {
 		Long: `Make a problem: W with independent N(0, 1/N) entries, or another --matrix-kind
 with entries of mean square 1/N, signals and calibration drawn from the model,
 and their readings Y. The truth, X0 and s0, is in the file
-too. The same seed makes the same file, byte for byte.`,
+too. The same seed makes the same file, byte for byte.
+
+With --structured a transform or a sparse matrix is not written as a table, but as what
+--matrix hadamard:P.npz, dct:P.npz or sparse:P.npz of calamp solve reads from the same
+file; --readings P.npz reads the rest. Rows of transforms get random signs and a
+random permutation. With --matrix W is the one that is named there.
+With --basis coefficients are drawn from the model, and the signals X0 are the basis
+times these.`,
 		Example: `  calamp simulate --n 1000 --alpha 0.8 --p 4 --seed 1 -o P.npz
-  calamp simulate --signals X.npy --alpha 0.6 --s-range 0.5,1.5 -o P.npz`,
+  calamp simulate --signals X.npy --alpha 0.6 --s-range 0.5,1.5 -o P.npz
+  calamp simulate --matrix-kind hadamard --structured --n 65536 --alpha 0.5 --p 4 -o P.npz
+  calamp simulate --matrix sparse:W.npz --p 4 -o P.npz`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
 	s.registerSize(flags)
 	option.MatrixKind(flags, &s.matrix, "kind of W: "+teacher.Ensembles()+";\nv is a number, as in condition:10")
+	flags.BoolVar(&s.structured, "structured", false, "do not write W as a table; for the kinds "+teacher.StructuredEnsembles())
+	flags.StringVar(&s.given, "matrix", "", "take this W, in place of a random one: "+dataset.MatrixSpecs())
+	s.basis.Register(flags)
 	option.Seed(flags, &s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
@@ -75,7 +93,12 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if s.out == "" {
 		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
 	}
-	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, s.signals); err != nil {
+	inputs := append(dataset.SpecFiles(s.given), s.signals)
+	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, append(inputs, dataset.SpecFiles(s.basis.Spec)...)...); err != nil {
+		return err
+	}
+	w, err := s.openGiven(flags)
+	if err != nil {
 		return err
 	}
 	t, err := s.teacher(flags)
@@ -85,20 +108,89 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if text := s.model.Assumption(flags); text != "" {
 		s.Note("assumed %s", text)
 	}
-	instance, err := t.Draw(s.seed)
+	problem, err := s.draw(t, w)
 	if err != nil {
-		return &console.Exit{Code: console.WrongUsage, Err: err}
+		return err
 	}
-	if s.single {
-		if err := storeSingle(instance); err != nil {
-			return err
-		}
-	}
-	problem := &dataset.Problem{W: instance.W, Y: instance.Y, Truth: instance.Truth}
 	if err := dataset.Save(s.out, problem); err != nil {
 		return err
 	}
 	return s.print(problem)
+}
+
+// openGiven opens the matrix of --matrix, whose size is that of the problem; nil without.
+func (s *simulate) openGiven(flags *pflag.FlagSet) (operator.Operator, error) {
+	if s.given == "" {
+		return nil, nil
+	}
+	for _, name := range []string{"n", "m", "alpha", "matrix-kind", "structured", "f4"} {
+		if option.Given(flags, name) {
+			return nil, console.Usage("--matrix and --%s both say what W is, give one", name)
+		}
+	}
+	w, _, err := dataset.OpenMatrix(s.given, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	s.m, s.n = w.Dims()
+	return w, nil
+}
+
+// draw makes the problem, of the matrix w if there is one.
+func (s *simulate) draw(t teacher.Teacher, w operator.Operator) (*dataset.Problem, error) {
+	wrong := func(err error) error { return &console.Exit{Code: console.WrongUsage, Err: err} }
+	var err error
+	switch {
+	case s.structured && s.single:
+		return nil, console.Usage("--f4 is for tables: leave out --f4 or --structured")
+	case s.structured:
+		if w, err = t.Matrix.Structured(t.M, t.N, s.seed); err != nil {
+			return nil, wrong(err)
+		}
+	case w == nil: // a table
+		instance, err := t.Draw(s.seed)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		if s.single {
+			if err := storeSingle(instance); err != nil {
+				return nil, err
+			}
+		}
+		if s.basis.Spec == "" {
+			return &dataset.Problem{W: instance.W, Y: instance.Y, Truth: instance.Truth}, nil
+		}
+		w = instance.W
+	}
+	composed, err := s.basis.Compose(w)
+	if err != nil {
+		return nil, err
+	}
+	y, truth, err := t.Readings(composed, s.seed)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	truth.X, err = s.basis.Signals(truth.X)
+	return &dataset.Problem{W: w, Y: y, Truth: truth}, err
+}
+
+// solving is how the problem is solved, where W is not in the file as a table; empty
+// where it is.
+func (s *simulate) solving() string {
+	kind, _, _ := strings.Cut(s.matrix.String(), ":")
+	switch {
+	case s.given != "":
+		kind = s.given
+	case s.structured:
+		kind += ":" + s.out
+	default:
+		return ""
+	}
+	text := fmt.Sprintf("calamp solve --matrix %s --readings %s", kind, s.out)
+	if s.basis.Spec != "" {
+		text += " --basis " + s.basis.Spec
+	}
+	return text
 }
 
 // teacher is the ensemble that the flags describe.
@@ -123,10 +215,17 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 	case s.m > 0 && s.alpha > 0:
 		return t, console.Usage("--alpha and --m both say how many sensors there are, give one")
 	}
+	if s.structured || s.given != "" {
+		t.M = s.m
+		if s.m == 0 {
+			t.M = int(max(1, math.Round(min(s.alpha*float64(t.N), math.MaxInt32))))
+		}
+		return t, nil
+	}
 	return t, setSensors(&t, s.m, s.alpha)
 }
 
-// mostEntries bounds W: 32 GiB of it.
+// mostEntries bounds W as a table: 32 GiB of it.
 const mostEntries = 1 << 32
 
 // setSensors sets M, which is α N when not given.
@@ -214,7 +313,7 @@ func (s *simulate) print(p *dataset.Problem) error {
 			Model   option.Model `json:"model"`
 			Storage string       `json:"w_storage"`
 			Written []string     `json:"written"`
-		}{facts.SizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, p.W.Storage(), []string{s.out}})
+		}{facts.SizeOf(p), s.seed, s.matrix.String(), s.prior, s.model, facts.StorageOf(p.W), []string{s.out}})
 	}
 	if s.out == "-" {
 		return nil
@@ -222,5 +321,8 @@ func (s *simulate) print(p *dataset.Problem) error {
 	var text console.Summary
 	text.Line("problem", "%v", facts.SizeOf(p))
 	text.Line("written", "%s", s.out)
+	if how := s.solving(); how != "" {
+		text.Line("solve it by", "%s", how)
+	}
 	return s.Print(text.String())
 }

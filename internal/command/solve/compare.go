@@ -78,7 +78,7 @@ func (s *solve) compare(ctx context.Context, data *dataset.Problem, p *calamp.Pr
 			if err != nil {
 				return all, err
 			}
-			c.Misfit, c.Metrics = console.Known(misfit), facts.MetricsOf(res, data.Truth)
+			c.Misfit, c.Metrics = console.Known(misfit), s.metricsOf(data, res)
 		}
 		all = append(all, c)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
@@ -55,11 +56,13 @@ type demo struct {
 	seed   uint64
 	report string
 	json   bool
+	mosaic bool // --mosaic
+	side   int  // of an image, in pixels
 }
 
 // DemoCommand is calamp demo.
 func DemoCommand(a *console.Console) *cobra.Command {
-	d := &demo{Console: a, model: demoModel, solver: option.NewSolver(), p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html"}
+	d := &demo{Console: a, model: demoModel, solver: option.NewSolver(), p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html", side: sandalSide}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Recover real images from sensors with unknown gains",
@@ -68,15 +71,21 @@ from simulated sensors whose gains are unknown, and compare with two other
 answers to the same readings: gains ignored, and gains known. Writes a report
 with the images, and opens nothing.
 
+With --mosaic the images are of 256×256 pixels, 64 sandals each, and the sensors see
+them through Walsh–Hadamard masks with random signs, which are computed and never
+stored: as a table W would take 27 GB.
+
 The model flags are what the solver is told; --s-range and --noise-var also make
 the readings.`,
 		Example: `  calamp demo
-  calamp demo --p 5 --matrix-kind binary --report masks.html`,
+  calamp demo --p 5 --matrix-kind binary --report masks.html
+  calamp demo --mosaic`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
-	option.Signals(flags, &d.p, "images, at most 256")
+	option.Signals(flags, &d.p, "images, at most 256; of mosaics at most 4 (default there)")
+	flags.BoolVar(&d.mosaic, "mosaic", false, "images of 256×256 pixels behind Walsh–Hadamard masks that are no table")
 	option.Alpha(flags, &d.alpha, option.UpTo(10), "sensors for each pixel")
 	option.MatrixKind(flags, &d.matrix, "kind of W, as in simulate: binary for masks of 0 and 1")
 	option.Seed(flags, &d.seed, "seed of the matrix, the gains and the noise")
@@ -98,8 +107,8 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	if err := d.solver.Complete(flags); err != nil {
 		return err
 	}
-	if d.p > sandalCount {
-		return console.Usage("--p %d: there are %d images", d.p, sandalCount)
+	if err := d.chooseImages(flags); err != nil {
+		return err
 	}
 	if err := d.solver.Check(&d.model, d.p); err != nil {
 		return err
@@ -107,20 +116,21 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--report", d.report)}).Check(d.json); err != nil {
 		return err
 	}
-	images, err := loadSandals(d.p)
+	images, err := d.images()
 	if err != nil {
 		return err
 	}
+	n := d.side * d.side
 	t := teacher.Teacher{
-		N: sandalSize, M: max(1, int(math.Round(d.alpha*sandalSize))), P: d.p, X: images, Matrix: d.matrix,
+		N: n, M: max(1, int(math.Round(d.alpha*float64(n)))), P: d.p, X: images, Matrix: d.matrix,
 		Signal: d.model.Prior(), Gain: d.model.GainPrior(), NoiseVar: d.model.NoiseVar,
 	}
-	instance, err := t.Draw(d.seed)
+	instance, err := d.draw(t)
 	if err != nil {
 		return &console.Exit{Code: console.WrongUsage, Err: err}
 	}
 	d.Note("solving: %d images of %d×%d pixels from %d sensors with gains unknown within a factor of %.3g",
-		d.p, sandalSide, sandalSide, t.M, d.model.SRange[1]/d.model.SRange[0])
+		d.p, d.side, d.side, t.M, d.model.SRange[1]/d.model.SRange[0])
 
 	start := time.Now()
 	ctx, stop := console.Interruptible()
@@ -131,6 +141,71 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	}
 	found.wall = time.Since(start)
 	return d.finish(t, found, err)
+}
+
+const (
+	mosaicSide   = 256 // pixels
+	mosaicAcross = 8   // sandals
+	mosaicCount  = sandalCount / (mosaicAcross * mosaicAcross)
+)
+
+// chooseImages checks which images are asked for.
+func (d *demo) chooseImages(flags *pflag.FlagSet) error {
+	if !d.mosaic {
+		if d.p > sandalCount {
+			return console.Usage("--p %d: there are %d images", d.p, sandalCount)
+		}
+		return nil
+	}
+	if !option.Given(flags, "p") {
+		d.p = mosaicCount
+	}
+	switch {
+	case option.Given(flags, "matrix-kind"):
+		return console.Usage("--mosaic has masks of its own: leave out --matrix-kind")
+	case d.p > mosaicCount:
+		return console.Usage("--p %d: there are %d mosaics", d.p, mosaicCount)
+	}
+	d.side, d.matrix = mosaicSide, teacher.Ensemble{Kind: "hadamard"}
+	return nil
+}
+
+// images are the signals, one a column.
+func (d *demo) images() (*mat.Dense, error) {
+	if !d.mosaic {
+		return loadSandals(d.p)
+	}
+	sandals, err := loadSandals(sandalCount)
+	if err != nil {
+		return nil, err
+	}
+	x := mat.NewDense(mosaicSide*mosaicSide, d.p, nil)
+	const border = (mosaicSide - mosaicAcross*sandalSide) / 2
+	for k := range sandalCount * d.p / mosaicCount {
+		image, tile := k/(mosaicAcross*mosaicAcross), k%(mosaicAcross*mosaicAcross)
+		top, left := border+tile/mosaicAcross*sandalSide, border+tile%mosaicAcross*sandalSide
+		for i := range sandalSize {
+			x.Set((top+i/sandalSide)*mosaicSide+left+i%sandalSide, image, sandals.At(i, k))
+		}
+	}
+	return x, nil
+}
+
+// draw makes the readings.
+func (d *demo) draw(t teacher.Teacher) (*dataset.Problem, error) {
+	if !d.mosaic {
+		in, err := t.Draw(d.seed)
+		if err != nil {
+			return nil, err
+		}
+		return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth}, nil
+	}
+	w, err := t.Matrix.Structured(t.M, t.N, d.seed)
+	if err != nil {
+		return nil, err
+	}
+	y, truth, err := t.Readings(w, d.seed)
+	return &dataset.Problem{W: w, Y: y, Truth: truth}, err
 }
 
 // loadSandals returns the first p images as columns.
@@ -182,7 +257,7 @@ type answer struct {
 
 // findings are all answers; only the first is there when interrupted.
 type findings struct {
-	instance *teacher.Instance
+	instance *dataset.Problem
 	answers  []answer // blind, gains ignored, gains known
 	wall     time.Duration
 }
@@ -191,7 +266,7 @@ func (f *findings) blind() answer { return f.answers[0] }
 
 // solveAll solves blindly, then as if gains were all the same, then with the
 // true ones.
-func (d *demo) solveAll(ctx context.Context, in *teacher.Instance) (*findings, error) {
+func (d *demo) solveAll(ctx context.Context, in *dataset.Problem) (*findings, error) {
 	blind := &calamp.Problem{W: in.W, Y: in.Y, Prior: d.prior.Of(&d.model), Channel: d.model.Channel()}
 	ignored, err := baseline.Ignoring(blind)
 	if err != nil {
@@ -260,11 +335,11 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 	blind := f.blind()
 	r := report.Report{
 		Title:   "Sandals seen by sensors of unknown gain",
-		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.StorageName(f.instance.W.Storage())},
+		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.MatrixName(f.instance.W, facts.StorageOf(f.instance.W))},
 		Model:   slices.Concat(d.prior.Fields(), d.model.Fields()), Options: d.solver.Fields(),
 		Result: blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),
-		ImageShape: [2]int{sandalSide, sandalSide},
+		ImageShape: [2]int{d.side, d.side},
 		Version:    facts.BuildVersion().Version, Command: d.CommandLine(),
 	}
 	for _, a := range f.answers[1:] {
@@ -318,7 +393,7 @@ func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
 	res := f.blind().res
 	var text console.Summary
 	text.Line("images", "%d of %d×%d pixels, from %s (α = %.3g), s in [%g, %g], noise variance %g",
-		t.P, sandalSide, sandalSide, console.Plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
+		t.P, d.side, d.side, console.Plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
 	text.Line("told", "%s: not fitted to these images", d.prior.Words(&d.model))
 	text.Line("status", "%v: %s", res.Status, res.Reason)
 	d.table(&text, f)

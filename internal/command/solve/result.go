@@ -29,7 +29,8 @@ type resultJSON struct {
 	Plan               *solver.Plan       `json:"plan"`
 	ScaleSD            *float64           `json:"scale_sd,omitempty"`
 	LogEvidence        *float64           `json:"log_evidence,omitempty"`
-	Storage            string             `json:"w_storage"`
+	Matrix             string             `json:"matrix"`    // W in words
+	Storage            string             `json:"w_storage"` // of a table
 	Warnings           []calamp.Warning   `json:"warnings"`
 	ConvergedSignals   int                `json:"converged_signals"`
 	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
@@ -44,9 +45,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			Size: facts.SizeOf(data), SignalPrior: s.prior, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
-			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Storage: res.Storage,
+			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage), Storage: res.Storage,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
-			Metrics: facts.MetricsOf(res, data.Truth), Compare: others, Written: console.OrEmpty(written),
+			Metrics: s.metricsOf(data, res), Compare: others, Written: console.OrEmpty(written),
 		})
 	}
 	var text console.Summary
@@ -60,7 +61,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	}
 	calibrationLines(&text, res, s.model)
 	facts.BrokenLines(&text, res)
-	facts.TruthLines(&text, facts.MetricsOf(res, data.Truth))
+	facts.TruthLines(&text, s.metricsOf(data, res))
 	others.table(&text)
 	if len(written) > 0 {
 		text.Line("written", "%s", strings.Join(written, ", "))

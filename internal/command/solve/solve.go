@@ -86,7 +86,7 @@ exactly t iterations of it.`,
 	}
 	flags := cmd.Flags()
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
-	s.parts.Register(flags, "the matrix W (.npy or .mat), in place of P.npz")
+	s.parts.Register(flags, "the matrix W, in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
@@ -117,7 +117,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
-	if err := s.outputs().Check(s.json, append(args, s.parts.Matrix, s.parts.Readings)...); err != nil {
+	if err := s.outputs().Check(s.json, append(args, s.parts.Files()...)...); err != nil {
 		return err
 	}
 	data, err := s.load(args)
@@ -126,6 +126,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
+	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
+		return err
+	}
 	_, p := data.Y.Dims()
 	if err := s.model.CheckRange(flags, p); err != nil {
 		return err
@@ -136,6 +139,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	ctx, stop := console.Interruptible()
 	defer stop()
 	if text := s.model.Intention(flags); text != "" {
+		s.Note("%s", text)
+	}
+	if text := s.solver.Suit(flags, data.W); text != "" {
 		s.Note("%s", text)
 	}
 	if err := s.model.Guess(data.W, data.Y); err != nil {
@@ -260,19 +266,43 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", s.out, err)
 	}
-	return dataset.SaveResult(s.out, res, from)
+	further, err := s.parts.Basis.Extra(res.X)
+	if err != nil {
+		return err
+	}
+	return dataset.SaveResult(s.out, res, from, further...)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := facts.SizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.StorageName(res.Storage)},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage)},
 		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
-		Result: res, Truth: data.Truth,
-		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
+		Result: res, Truth: s.truthOf(data),
+		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: others.baselines(),
 		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
+}
+
+// metricsOf compares the signals with the truth, whatever basis they were solved in.
+func (s *solve) metricsOf(data *dataset.Problem, res *calamp.Result) *facts.Metrics {
+	x, err := s.parts.Basis.Signals(res.X)
+	if err != nil {
+		return nil
+	}
+	signals := *res
+	signals.X = x
+	return facts.MetricsOf(&signals, data.Truth)
+}
+
+// truthOf is what the estimates can be drawn beside: not the signals where the estimates
+// are coefficients.
+func (s *solve) truthOf(data *dataset.Problem) calamp.Truth {
+	if s.parts.Basis.Spec != "" {
+		return calamp.Truth{S: data.Truth.S}
+	}
+	return data.Truth
 }
 
 // guarded makes a panic an error: one file that fails does not keep the others

@@ -42,6 +42,9 @@ func loops() {
 			}
 		}
 	}
+	butterflies()
+	fourier4()
+	sparse()
 	read()
 }
 

@@ -1,0 +1,424 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/calamp/calamp/operator"
+)
+
+// matrixKind is a kind of matrix that is no table, and how it is read from what stands
+// behind its name and a colon.
+type matrixKind struct {
+	name  string
+	usage string
+	open  func(rest string) (operator.Operator, error)
+}
+
+var matrixKinds []matrixKind
+
+func init() { // kron reads other kinds
+	matrixKinds = []matrixKind{
+		{"sparse", "sparse:W.npz", openSparse},
+		{"hadamard", "hadamard:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewHadamard(r) })},
+		{"dct", "dct:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewDCT(r) })},
+		{"kron", "kron:A.npy,B.npy", openKronecker},
+		{"fft", "", func(string) (operator.Operator, error) {
+			return nil, fmt.Errorf("rows of the Fourier transform are complex, and complex problems are not solved yet; dct: has real rows")
+		}},
+	}
+}
+
+// MatrixSpecs are the ways to name a matrix, for help.
+func MatrixSpecs() string {
+	list := []string{"W.npy"}
+	for _, k := range matrixKinds {
+		if k.usage != "" {
+			list = append(list, k.usage)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// kindName is how the name of a kind looks, whether there is one or not.
+var kindName = regexp.MustCompile(`^[a-z][a-z0-9_-]+$`)
+
+// kindOf divides a spec into the kind and the rest; the kind is nil for a file with a
+// table.
+func kindOf(spec string) (kind *matrixKind, rest string, err error) {
+	name, rest, ok := strings.Cut(spec, ":")
+	if !ok {
+		return nil, spec, nil
+	}
+	if i := slices.IndexFunc(matrixKinds, func(k matrixKind) bool { return k.name == name }); i >= 0 {
+		return &matrixKinds[i], rest, nil
+	}
+	if _, err := os.Stat(spec); err != nil && kindName.MatchString(name) {
+		return nil, "", fault(spec, "", "there is no kind of matrix %q, expected %s", name, MatrixSpecs())
+	}
+	return nil, spec, nil
+}
+
+// IsSpec says whether a name is that of a kind of matrix with what stands behind it, or
+// looks like one, and not the name of a file.
+func IsSpec(spec string) bool {
+	kind, _, err := kindOf(spec)
+	return kind != nil || err != nil
+}
+
+// SpecFiles are the files that a spec names.
+func SpecFiles(spec string) []string {
+	kind, rest, err := kindOf(spec)
+	switch {
+	case err != nil || spec == "":
+		return nil
+	case kind != nil && kind.name == "kron":
+		a, b, _ := strings.Cut(rest, ",")
+		return append(SpecFiles(a), SpecFiles(b)...)
+	}
+	return []string{rest}
+}
+
+// OpenMatrix reads the matrix that spec names:
+//
+//	W.npy              a table, or the array W of a .npz
+//	sparse:W.npz       what scipy.sparse.save_npz writes, of format csr or csc
+//	hadamard:R.npz     rows of the Walsh–Hadamard transform (see operator.Rows): n, rows (M),
+//	                   and optionally signs (n) and permutation (n)
+//	dct:R.npz          the same of the cosine transform of type II
+//	kron:A.npy,B.npy   the Kronecker product; A and B can be other specs
+//
+// A table of more than budget bytes stays in its file, as [OpenParts] says; file is then
+// to be closed when done, and nil otherwise.
+func OpenMatrix(spec string, budget int64) (w operator.Operator, file io.Closer, err error) {
+	kind, rest, err := kindOf(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kind == nil {
+		return openTable(spec, budget)
+	}
+	if rest == "" {
+		return nil, nil, fault(spec, "", "expected a file behind the colon, as in %s", kind.usage)
+	}
+	w, err = kind.open(rest)
+	if err != nil {
+		if _, ok := err.(*InputError); !ok {
+			err = fault(strings.TrimPrefix(rest, kind.name+":"), "", "%w", err)
+		}
+		return nil, nil, err
+	}
+	return w, nil, nil
+}
+
+// OpenBasis reads the basis that spec names, for signals of n entries: dct:N, the cosine
+// basis of N entries, dct2:HxW, that of images of H×W pixels, row by row, or as
+// [OpenMatrix]. Signals are the basis times their coefficients.
+func OpenBasis(spec string, n int) (operator.Operator, error) {
+	b, err := openBasis(spec)
+	if err != nil {
+		return nil, err
+	}
+	if rows, columns := b.Dims(); rows != n {
+		return nil, fault(spec, "", "the basis is %d×%d, expected %d rows, one for each column of W", rows, columns, n)
+	}
+	return b, nil
+}
+
+func openBasis(spec string) (operator.Operator, error) {
+	name, size, _ := strings.Cut(spec, ":")
+	if n, err := strconv.Atoi(size); name == "dct" && err == nil {
+		return cosineBasis(spec, n)
+	}
+	if name != "dct2" {
+		w, _, err := OpenMatrix(spec, math.MaxInt64)
+		return w, err
+	}
+	h, w, ok := strings.Cut(size, "x")
+	height, errH := strconv.Atoi(h)
+	width, errW := strconv.Atoi(w)
+	if !ok || errH != nil || errW != nil {
+		return nil, fault(spec, "", "expected a height and a width, as in dct2:28x28")
+	}
+	down, err := cosineBasis(spec, height)
+	if err != nil {
+		return nil, err
+	}
+	across, err := cosineBasis(spec, width)
+	if err != nil {
+		return nil, err
+	}
+	return operator.NewKronecker(down, across), nil
+}
+
+// cosineBasis is the inverse of the whole cosine transform, which is its transpose.
+func cosineBasis(spec string, n int) (operator.Operator, error) {
+	if n < 1 || n > 1<<30 {
+		return nil, fault(spec, "", "a cosine basis of %d entries, expected 1 or more", n)
+	}
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	d, err := operator.NewDCT(operator.Rows{N: n, Rows: rows})
+	if err != nil {
+		return nil, fault(spec, "", "%w", err)
+	}
+	return operator.Transpose(d), nil
+}
+
+// openTable reads a table, or leaves it in its file.
+func openTable(path string, budget int64) (operator.Operator, io.Closer, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if hint := c.otherKind(); hint != "" {
+		c.close()
+		return nil, nil, c.fault("W", "W is missing; %s", hint)
+	}
+	array, err := c.leave(budget)
+	if err == nil && array != nil {
+		values := io.NewSectionReader(c.file, c.size-array.Bytes, array.Bytes)
+		d, err := operator.OpenDisk(values, array.Shape[0], array.Shape[1], array.Dtype == "<f4", budget)
+		if err == nil {
+			return d, c.closer, nil
+		}
+		c.close()
+		return nil, nil, array.fault("%w", err)
+	}
+	c.close()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := LoadMatrix(path)
+	return d, nil, err
+}
+
+// otherKind is what to say of a file with a matrix that is no table; empty for others.
+func (c *container) otherKind() string {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return c.find(name) == nil })
+	}
+	switch {
+	case c.format != npzFormat || has("W"):
+	case has("indptr", "indices", "data"):
+		return fmt.Sprintf("this is a sparse matrix: sparse:%s", c.path)
+	case has("n", "rows"):
+		return fmt.Sprintf("this looks like rows of a transform: hadamard:%s or dct:%[1]s", c.path)
+	}
+	return ""
+}
+
+// rowsOf opens a file with rows of a transform.
+func rowsOf(make func(operator.Rows) (operator.Operator, error)) func(path string) (operator.Operator, error) {
+	return func(path string) (operator.Operator, error) {
+		c, err := open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		if c.format == npyFormat {
+			return nil, c.fault("", "this is a single array (.npy), expected a .npz with n, rows, and optionally signs and permutation")
+		}
+		if c.find("rows") == nil {
+			return nil, c.fault("rows", "%w; expected n, rows, and optionally signs and permutation", c.missing("rows").(*InputError).Err)
+		}
+		var r operator.Rows
+		n, err := c.integers("n")
+		if err != nil {
+			return nil, err
+		}
+		if len(n) != 1 {
+			return nil, c.fault("n", "n has %d values, expected a single number, the size of the transform", len(n))
+		}
+		r.N = n[0]
+		if r.Rows, err = c.integers("rows"); err != nil {
+			return nil, err
+		}
+		if c.find("permutation") != nil {
+			if r.Permutation, err = c.integers("permutation"); err != nil {
+				return nil, err
+			}
+		}
+		if c.find("signs") != nil {
+			signs, err := c.read("signs", false)
+			if err != nil {
+				return nil, err
+			}
+			if !signs.isVector() {
+				return nil, signs.fault("signs is %s, expected a vector of n values", signs.dims())
+			}
+			r.Signs = signs.Data
+		}
+		w, err := make(r)
+		if err != nil {
+			return nil, c.fault("", "%w", err)
+		}
+		return w, nil
+	}
+}
+
+// integers reads an array of whole numbers with at most one dimension.
+func (c *container) integers(name string) ([]int, error) {
+	a, err := c.read(name, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.Shape) > 0 && !a.isVector() {
+		return nil, a.fault("%s is %s, expected a vector", name, a.dims())
+	}
+	values := make([]int, len(a.Data))
+	for i, v := range a.Data {
+		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
+			return nil, a.fault("%s %d (counting from 0) is %g, expected a whole number", name, i, v)
+		}
+		values[i] = int(v)
+	}
+	return values, nil
+}
+
+func openKronecker(spec string) (operator.Operator, error) {
+	first, second, ok := strings.Cut(spec, ",")
+	if !ok || first == "" || second == "" {
+		return nil, fmt.Errorf("expected two files with a comma between them, kron:A.npy,B.npy")
+	}
+	a, _, err := OpenMatrix(first, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := OpenMatrix(second, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	ma, na := a.Dims()
+	mb, nb := b.Dims()
+	if float64(ma)*float64(mb) > math.MaxInt32 || float64(na)*float64(nb) > math.MaxInt32 {
+		return nil, fmt.Errorf("the product of %d×%d and %d×%d has too many rows or columns", ma, na, mb, nb)
+	}
+	return operator.NewKronecker(a, b), nil
+}
+
+// openSparse reads what scipy.sparse.save_npz writes.
+func openSparse(path string) (operator.Operator, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if c.format == npyFormat {
+		return nil, c.fault("", "this is a single array (.npy), expected what scipy.sparse.save_npz writes")
+	}
+	for _, name := range []string{"format", "shape", "data"} {
+		if c.find(name) == nil {
+			return nil, c.fault(name, "%w; expected what scipy.sparse.save_npz writes", c.missing(name).(*InputError).Err)
+		}
+	}
+	format, err := c.text("format")
+	if err != nil {
+		return nil, err
+	}
+	if format != "csr" && format != "csc" {
+		return nil, c.fault("format", "format is %q, expected csr or csc: scipy.sparse.save_npz(file, W.tocsr())", format)
+	}
+	shape, err := c.integers("shape")
+	if err != nil {
+		return nil, err
+	}
+	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > math.MaxInt32 || shape[1] > math.MaxInt32 {
+		return nil, c.fault("shape", "shape is %v, expected M×N", shape)
+	}
+	m := operator.CSR{M: shape[0], N: shape[1]}
+	if format == "csc" {
+		m.M, m.N = m.N, m.M
+	}
+	if m.Start, err = readIndices[int64](c, "indptr"); err != nil {
+		return nil, err
+	}
+	if m.Columns, err = readIndices[int32](c, "indices"); err != nil {
+		return nil, err
+	}
+	data, err := c.read("data", true)
+	if err != nil {
+		return nil, err
+	}
+	m.Values, m.Values32 = data.Data, data.data32
+	if format == "csc" {
+		if m, err = operator.TransposeCSR(m); err != nil {
+			return nil, c.fault("", "%w", err)
+		}
+	}
+	w, err := operator.NewSparse(m)
+	if err != nil {
+		return nil, c.fault("", "%w", err)
+	}
+	return w, nil
+}
+
+// text reads a single string of ASCII, as bytes (S) or Unicode (U).
+func (c *container) text(name string) (string, error) {
+	a, r, err := c.start(name)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	const longest = 64
+	raw, err := io.ReadAll(io.LimitReader(r, longest))
+	if err != nil {
+		return "", c.fault(name, "damaged: %w", err)
+	}
+	if kind := strings.TrimLeft(a.Dtype, "<>|="); len(kind) == 0 || kind[0] != 'S' && kind[0] != 'U' && kind[0] != 'a' {
+		return "", c.fault(name, "dtype %s, expected text", a.Dtype)
+	}
+	return strings.ReplaceAll(string(raw), "\x00", ""), nil
+}
+
+// readIndices reads a vector of whole numbers without passing through float64. What does
+// not fit becomes -1, which is no index of anything.
+func readIndices[T int32 | int64](c *container, name string) ([]T, error) {
+	a, r, err := c.start(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	t, err := parseDtype(a.Dtype)
+	if err != nil {
+		return nil, c.fault(name, "%w", err)
+	}
+	if len(a.Shape) != 1 {
+		return nil, c.fault(name, "%s is %s, expected a vector", name, a.dims())
+	}
+	convert := map[string]func(dst []T, src []byte){
+		"i4": func(dst []T, src []byte) {
+			for i := range dst {
+				dst[i] = T(int32(binary.LittleEndian.Uint32(src[4*i:])))
+			}
+		},
+		"i8": func(dst []T, src []byte) {
+			for i := range dst {
+				v := int64(binary.LittleEndian.Uint64(src[8*i:]))
+				if dst[i] = T(v); int64(dst[i]) != v {
+					dst[i] = -1
+				}
+			}
+		},
+	}[t.kind]
+	if convert == nil {
+		return nil, c.fault(name, "dtype %s, expected i4 or i8", a.Dtype)
+	}
+	values, err := decode(r, a, t, convert)
+	if err == nil {
+		err = atEnd(r)
+	}
+	if err != nil {
+		return nil, c.fault(name, "%w", err)
+	}
+	return values, nil
+}

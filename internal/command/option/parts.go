@@ -1,0 +1,97 @@
+package option
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
+)
+
+// Parts is a problem in two files, in place of a .npz with both, and the basis in which
+// its signals are looked for.
+type Parts struct {
+	Matrix   string // as dataset.OpenMatrix reads it
+	Readings string
+	Basis    Basis
+}
+
+// Register adds --matrix, --readings and --basis.
+func (p *Parts) Register(flags *pflag.FlagSet, matrixUsage string) {
+	flags.StringVar(&p.Matrix, "matrix", "", matrixUsage+": "+dataset.MatrixSpecs())
+	flags.StringVar(&p.Readings, "readings", "", "the readings Y (.npy, .mat or .csv, or .npz with Y and the truth), in place of P.npz")
+	p.Basis.Register(flags)
+}
+
+// Files are the files that are read.
+func (p *Parts) Files() []string {
+	return append(append(dataset.SpecFiles(p.Matrix), dataset.SpecFiles(p.Basis.Spec)...), p.Readings)
+}
+
+// Basis is --basis: signals are a basis times what is solved for.
+type Basis struct {
+	Spec string // empty: there is none
+	op   operator.Operator
+}
+
+// Register adds the flag.
+func (b *Basis) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&b.Spec, "basis", "", "the signals are this basis times x, the coefficients that are solved for: dct:N (cosines),\ndct2:HxW (of images), or as --matrix")
+}
+
+// Compose opens the basis, and returns the matrix of coefficients: w times the basis, or
+// w where there is none.
+func (b *Basis) Compose(w operator.Operator) (operator.Operator, error) {
+	if b.Spec == "" {
+		return w, nil
+	}
+	_, n := w.Dims()
+	var err error
+	if b.op, err = dataset.OpenBasis(b.Spec, n); err != nil {
+		return nil, console.Usage("--basis %w", err)
+	}
+	composed, err := operator.Compose(w, b.op)
+	if err != nil {
+		return nil, console.Usage("--basis %s: %w", b.Spec, err)
+	}
+	return composed, nil
+}
+
+// Signals are the signals of the coefficients x (K×P): N×P; x itself where there is no
+// basis.
+func (b *Basis) Signals(x *mat.Dense) (*mat.Dense, error) {
+	if b.op == nil {
+		return x, nil
+	}
+	n, _ := b.op.Dims()
+	_, p := x.Dims()
+	entries := mat.DenseCopyOf(x.T())
+	signals := mat.NewDense(n, p, nil)
+	if err := operator.Mul(signals.RawMatrix().Data, b.op, entries.RawMatrix().Data); err != nil {
+		return nil, fmt.Errorf("the signals of the coefficients: %w", err)
+	}
+	return signals, nil
+}
+
+// Extra is what a result file holds beside the result: the signals.
+func (b *Basis) Extra(x *mat.Dense) ([]dataset.Extra, error) {
+	if b.op == nil {
+		return nil, nil
+	}
+	signals, err := b.Signals(x)
+	return []dataset.Extra{{Name: "signal", Matrix: signals}}, err
+}
+
+// Suit chooses scalar variances where nothing else is possible, and none were asked for.
+// It returns what to say of that.
+func (s *Solver) Suit(flags *pflag.FlagSet, w operator.Operator) (note string) {
+	if operator.HasSquares(w) || Given(flags, "variance") {
+		return ""
+	}
+	s.variance = solver.Scalar
+	return "scalar variances: the squared entries of W are not known"
+}

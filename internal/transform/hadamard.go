@@ -1,0 +1,99 @@
+// Package transform holds fast transforms of several signals at once: it knows
+// butterflies and the order in which they meet memory, and nothing of matrices. The
+// signals stand side by side, entry by entry, so that one step is the same for all of
+// them: they are the lanes of the kernels.
+//
+// Every value is computed by the same operations whatever the number of threads.
+package transform
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/calamp/calamp/internal/kernel"
+	"github.com/calamp/calamp/internal/parallel"
+)
+
+const (
+	// inCache is how many values a block holds that is transformed while it stays in a
+	// core's own cache (256 KiB), and innermost those of the innermost one (16 KiB).
+	inCache   = 1 << 15
+	innermost = 1 << 11
+
+	// narrow is the width of a tile of columns, in values: eight cache lines, so that
+	// reading it from many rows uses all of what memory sends.
+	narrow = 64
+)
+
+// Hadamard replaces x, n entries of p signals each, entry by entry, by
+// Σ_i (-1)^popcount(r&i) x_i at every entry r: the Walsh–Hadamard transform in
+// Sylvester's order, times √n. n is a power of two.
+//
+// The steps of this transform commute, and none has a factor, so their order is that
+// of memory. One that is too large for the cache is two: along the columns of a table
+// whose rows fit, tile by tile, and along the rows.
+func Hadamard(x []float64, n, p, threads int) {
+	if n <= 0 || n&(n-1) != 0 || len(x) != n*p {
+		panic(fmt.Sprintf("calamp: Walsh–Hadamard transform of %d values as %d×%d", len(x), n, p))
+	}
+	row := n // entries of a row of the table
+	for row*p > inCache && row > 1 {
+		row /= 2
+	}
+	if row < n {
+		hadamardColumns(x, n/row, row*p, threads)
+	}
+	parallel.Run(n/row, threads, func(i int) {
+		hadamardBlock(x[i*row*p:(i+1)*row*p], p)
+	})
+}
+
+// hadamardColumns transforms all columns of a table.
+func hadamardColumns(x []float64, rows, columns, threads int) {
+	tiles := (columns + narrow - 1) / narrow
+	each := (tiles + 4*threads - 1) / (4 * threads)
+	parallel.Run((tiles+each-1)/each, threads, func(part int) {
+		// A copy, since the rows of a table are a power of two apart, where a cache
+		// has room for few of them.
+		tile := make([]float64, rows*narrow)
+		for t := part * each; t < min((part+1)*each, tiles); t++ {
+			from, to := t*narrow, min((t+1)*narrow, columns)
+			width := to - from
+			for i := range rows {
+				copy(tile[i*width:(i+1)*width], x[i*columns+from:i*columns+to])
+			}
+			hadamardBlock(tile[:rows*width], width)
+			for i := range rows {
+				copy(x[i*columns+from:i*columns+to], tile[i*width:(i+1)*width])
+			}
+		}
+	})
+}
+
+// hadamardBlock transforms x, whose entries are run values each: from the longest
+// distance to the shortest, so that ever smaller parts stay in ever faster caches.
+func hadamardBlock(x []float64, run int) {
+	steps := bits.Len(uint(len(x)/run)) - 1
+	if steps%2 == 1 {
+		kernel.Butterflies2(x, len(x)/2)
+		hadamardFours(x[:len(x)/2], run)
+		hadamardFours(x[len(x)/2:], run)
+		return
+	}
+	hadamardFours(x, run)
+}
+
+// hadamardFours is hadamardBlock for a power of four.
+func hadamardFours(x []float64, run int) {
+	if len(x) > innermost && len(x) > run {
+		quarter := len(x) / 4
+		kernel.Butterflies4(x, quarter)
+		for i := range 4 {
+			hadamardFours(x[i*quarter:(i+1)*quarter], run)
+		}
+		return
+	}
+	for at := len(x) / 4; at >= run; at /= 4 {
+		kernel.Butterflies4(x, at)
+	}
+}
