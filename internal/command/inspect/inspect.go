@@ -3,6 +3,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -58,7 +59,8 @@ type resultFacts struct {
 
 // Command is calamp inspect.
 func Command(a *console.Console) *cobra.Command {
-	var asJSON, all, matrix bool
+	var asJSON, all bool
+	var matrix string
 	cmd := &cobra.Command{
 		Use:   "inspect FILE [FILE]",
 		Short: "Show what a problem, a result, a state, a matrix or any .npz, .npy or .mat holds",
@@ -68,8 +70,8 @@ Of two results it says which sensors have moved, by how many standard deviations
 of the difference, beside the scale that is common to all, which readings do not
 determine; and which sensors broke.
 
-Of a matrix, named as for --matrix of calamp solve (hadamard:R.npz, sparse:W.npz), or a
-file with a table and --matrix, it shows the size, the memory, the measured time of
+Of a matrix, given by --matrix as for calamp solve or named so (hadamard:R.npz,
+sparse:W.npz), it shows the size, the memory, the measured time of
 both products, means, spectrum, and what AMP would make of it.`,
 		Example: `  calamp inspect P.npz
   calamp inspect monday.npz friday.npz
@@ -77,7 +79,10 @@ both products, means, spectrum, and what AMP would make of it.`,
   calamp inspect --matrix W.npy
   calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
+			switch {
+			case matrix != "" && len(args) > 0:
+				return errors.New("inspect takes a file or --matrix, not both")
+			case matrix == "" && len(args) != 1 && len(args) != 2:
 				return fmt.Errorf("inspect takes one file, or two results, found %d", len(args))
 			}
 			return nil
@@ -93,15 +98,18 @@ both products, means, spectrum, and what AMP would make of it.`,
 			if len(args) == 2 {
 				return compareResults(a, [2]string(args), asJSON)
 			}
-			if matrix || dataset.IsSpec(args[0]) {
-				return inspectMatrix(a, args[0], asJSON, limit)
+			if matrix == "" && len(args) == 1 && dataset.IsSpec(args[0]) {
+				matrix = args[0]
+			}
+			if matrix != "" {
+				return inspectMatrix(a, matrix, asJSON, limit)
 			}
 			return inspect(a, args[0], asJSON, limit)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&all, "all", false, "read the values of a file larger than 1 GiB, too, and compute a spectrum that takes\nlong")
-	cmd.Flags().BoolVar(&matrix, "matrix", false, "the file is a matrix W: what it costs, and what AMP would make of it")
+	cmd.Flags().StringVar(&matrix, "matrix", "", "a matrix W, in place of a file: what it costs, and what AMP would make of it")
 	return cmd
 }
 
