@@ -28,6 +28,10 @@ type Iteration interface {
 	// scaleSums adds Q and κ of the evidence along the scale.
 	scaleSums(quadratic, volume float64) (q, v float64)
 
+	// prepare is called before a run: it does what takes long and is done once. The error
+	// is ctx's, or that of a W that cannot be read or decomposed.
+	prepare(ctx context.Context) error
+
 	// quadratic is how many quadratic columns the sweeps need that use goes on with.
 	quadratic() int
 	use(s operator.Sweep)
@@ -55,8 +59,8 @@ type Solver struct {
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
 
-	startDamping Damper // that a run begins with
-	damping      Damper
+	startDamping damper // that a run begins with
+	damping      damper
 	line         Line
 	began        int       // iteration at which the run last began anew
 	drift        float64   // of the global scale in the last step, taken back
@@ -86,6 +90,9 @@ const (
 // Run iterates until every signal has settled, at most limit times, from the
 // present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
+	if err := s.Iteration.prepare(ctx); err != nil {
+		return Cancelled, err
+	}
 	s.begin()
 	defer s.end()
 	for t := 1; t <= limit; t++ {
@@ -124,7 +131,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 }
 
 func (s *Solver) begin() {
-	s.damping = s.startDamping
+	s.damping = s.startDamping.fresh()
 	clear(s.Settled)
 	clear(s.Change)
 	clear(s.accepted)
