@@ -59,6 +59,7 @@ var table = []struct {
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
 }
 
@@ -134,7 +135,10 @@ func (b *planner) build() (*Solver, error) {
 	}
 	switch {
 	case b.vector():
-		s.Iteration = newVAMP(state, b.W)
+		v := newVAMP(state, b.W)
+		_, fixed := b.Damping.Fixed()
+		v.mixes = !fixed && b.Tol >= 0
+		s.Iteration = v
 		return s, b.makeParts(s)
 	case b.full():
 		s.Iteration = newFull(state)
@@ -245,7 +249,10 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if _, ok := b.W.(operator.Matrix); !ok {
 		return false, "not possible: the entries of W cannot be seen", nil
 	}
-	if b.centred, err = operator.RemoveMeans(b.W, b.RAM); err != nil || b.centred == nil {
+	if b.centred == nil { // not looked at, or without
+		b.centred, err = b.withoutMeans()
+	}
+	if err != nil || b.centred == nil {
 		return false, "not needed: the means of W are those of independent entries", err
 	}
 	return true, "further entries and rows restore them exactly", nil

@@ -32,13 +32,19 @@ type vamp struct {
 	products operator.Halves
 	linear   *lmmse
 	delta    float64
+	steps    int // since the start
 
 	norms []float64 // M, of the rows of W
 
 	// What the prior and the channel are told in the next iteration.
-	r1, p1       []float64 // P×N; M×P of W̃
-	gamma1, tau1 []float64 // P
-	given        []float64 // P, γ1 of this iteration; 0 in the first
+	r1, p1           []float64 // P×N; M×P of W̃
+	gamma1, tau1     []float64 // P
+	logGamma, logTau []float64 // P, their logarithms
+	given            []float64 // P, γ1 of this iteration; 0 in the first
+
+	next   [][]float64 // r1, p1, log γ1 and log τ1 before damping
+	mixes  bool        // where damping need not be as it was asked for
+	mixing *anderson   // made when it is needed
 
 	r2         []float64 // P×N
 	gamma2     []float64 // P
@@ -73,15 +79,21 @@ func newVAMP(s *State, w operator.Operator) *vamp {
 	for _, a := range []*[]float64{&v.p1, &v.p2, &v.narrowed, &v.z, &v.e} {
 		*a = make([]float64, readings)
 	}
-	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.given, &v.gamma2, &v.tau2, &v.quadratics, &v.off} {
+	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.gamma2, &v.tau2, &v.quadratics, &v.off} {
 		*a = make([]float64, s.P)
 	}
 	v.outputs, v.signal = v.outputChunk, v.denoise
 	v.blocks.New = func() any { return new(channel.Block) }
-	s.keep(v.r1, v.p1, v.gamma1, v.tau1, v.off)
+	s.keep(v.r1, v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.off)
+	for _, a := range v.parts() {
+		v.next = append(v.next, make([]float64, len(a)))
+	}
 	s.linear = append(s.linear, v.r1, v.p1)
 	return v
 }
+
+// parts are what one iteration hands to the next.
+func (v *vamp) parts() [][]float64 { return [][]float64{v.r1, v.p1, v.logGamma, v.logTau} }
 
 func (v *vamp) quadratic() int       { return 0 }
 func (v *vamp) use(s operator.Sweep) {}
@@ -106,11 +118,12 @@ func (v *vamp) prepare(ctx context.Context) error {
 // Step implements [Iteration].
 func (v *vamp) Step(delta float64) error {
 	v.delta = delta
+	v.steps++
 	if v.fresh {
 		if err := v.start(); err != nil {
 			return err
 		}
-		v.fresh = false
+		v.fresh, v.steps = false, 1
 	} else {
 		copy(v.given, v.gamma1)
 		parallel.Run(v.P, v.Threads, v.signal)
@@ -118,7 +131,11 @@ func (v *vamp) Step(delta float64) error {
 	}
 	v.fieldPull = v.nextPull
 	v.output()
-	return v.combine()
+	if err := v.combine(); err != nil {
+		return err
+	}
+	v.goOn()
+	return nil
 }
 
 // start is the first iteration's first part: nothing is known beyond the prior.
@@ -280,7 +297,7 @@ func (v *vamp) combine() error {
 // extract makes the linear mean and variance of signal k the next beliefs.
 func (v *vamp) extract(k int) {
 	l := v.linear
-	gamma2, tau2, keep := v.gamma2[k], v.tau2[k], v.delta
+	gamma2, tau2 := v.gamma2[k], v.tau2[k]
 	determined := max(float64(v.N)-l.free[k], leastKept)
 	a, aRest := determined/float64(v.N), l.free[k]/float64(v.N)
 	b, bRest := determined/l.counted[k], l.left[k]/l.counted[k]
@@ -288,28 +305,73 @@ func (v *vamp) extract(k int) {
 		b, bRest = leastKept, 1
 	}
 	gain, off := tau2/gamma2, 0.0
+	r1, p1 := v.next[0], v.next[1]
 	for i := k * v.N; i < (k+1)*v.N; i++ {
 		change := gain * v.back[i]
-		v.r1[i] += (1 - keep) * (v.r2[i] + change/a - v.r1[i])
+		r1[i] = v.r2[i] + change/a
 		miss := v.r2[i] + change - v.X[i]
 		off += miss * miss
 	}
 	v.off[k] = math.Sqrt(off)
-	for j := k; j < len(v.p1); j += v.P {
+	for j := k; j < len(p1); j += v.P {
 		h := l.h[j]
-		next := v.z[j] + v.e[j] - h - b/bRest*h
-		v.p1[j] += (1 - keep) * (next - v.p1[j])
+		p1[j] = v.z[j] + v.e[j] - h - b/bRest*h
 	}
-	gamma, tau := v.precision(gamma2*a/aRest), v.precision(tau2*bRest/b)
-	if keep > 0 {
-		gamma, tau = between(gamma, v.gamma1[k], keep), between(tau, v.tau1[k], keep)
-	}
-	v.gamma1[k], v.tau1[k] = gamma, tau
+	v.next[2][k] = math.Log(v.precision(gamma2 * a / aRest))
+	v.next[3][k] = math.Log(v.precision(tau2 * bRest / b))
 }
 
-// between is next, of which the fraction keep stays old in the logarithm.
-func between(next, old, keep float64) float64 {
-	return math.Exp(math.Log(next) + keep*(math.Log(old)-math.Log(next)))
+const (
+	// A run that goes on after mixingAfter iterations is helped by its earlier steps, once
+	// signals change by less than mixingBelow. Sooner, it would be caught at fixed points
+	// that the iteration itself leaves again.
+	mixingAfter = 100
+	mixingBelow = 0.03
+)
+
+// goOn moves what the next iteration is told towards what this one says: all the way in the
+// first, and otherwise linearly, precisions in their logarithm.
+func (v *vamp) goOn() {
+	change := 0.0
+	for k, moved := range v.Moved {
+		change = max(change, moved/max(v.Norm[k], math.SmallestNonzeroFloat64))
+	}
+	step := 1 - v.delta
+	if v.steps == 1 {
+		step = 1
+	}
+	if v.mixes && v.steps > mixingAfter && change < mixingBelow {
+		if v.mixing == nil {
+			v.mixing = newAnderson(v.parts()...)
+		}
+		v.mixing.step(v.next, step, v.product)
+	} else {
+		if v.mixing != nil {
+			v.mixing.forget()
+		}
+		for i, part := range v.parts() {
+			for j, to := range v.next[i] {
+				part[j] += step * (to - part[j])
+			}
+		}
+	}
+	for k := range v.P {
+		v.gamma1[k], v.tau1[k] = v.precision(math.Exp(v.logGamma[k])), v.precision(math.Exp(v.logTau[k]))
+	}
+}
+
+// product is that of two moves of what the next iteration is told, in units of their
+// variances; a move of a precision counts as one of everything that has it.
+func (v *vamp) product(a, b [][]float64) float64 {
+	total := 0.0
+	for k := range v.P {
+		total += v.gamma1[k] * dot(a[0][k*v.N:(k+1)*v.N], b[0][k*v.N:(k+1)*v.N])
+		total += float64(v.N)*a[2][k]*b[2][k] + float64(v.M)*a[3][k]*b[3][k]
+	}
+	for j, x := range a[1] {
+		total += v.tau1[j%v.P] * x * b[1][j]
+	}
+	return total
 }
 
 // LogEvidence implements [Iteration]: the free energy of which fixed points are
