@@ -10,7 +10,7 @@ import (
 // matter to message passing. Rows are scaled to norm 1 first: W̃.
 type Structure struct {
 	// Spread is the mean square of the eigenvalues of W̃W̃ᵀ (their mean is 1), relative to
-	// 1 + M/N, that of independent entries (Marchenko and Pastur): less for
+	// 1 + (M-1)/N, that of independent entries (Marchenko and Pastur): less for
 	// rows that are nearly orthogonal, more where W is ill-conditioned or correlated.
 	Spread float64
 
@@ -84,7 +84,7 @@ func StructureOf(w Operator, threads int) (s Structure, err error) {
 	}
 	count := float64(max(1, rows))
 	second := square / (count * float64(p)) // Σ K²/M
-	s.Spread = second / (1 + count/float64(n))
+	s.Spread = second / (1 + (count-1)/float64(n))
 	if math.IsNaN(s.Spread - s.Spread) {
 		return s, errNoSpectrum
 	}

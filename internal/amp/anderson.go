@@ -44,7 +44,8 @@ const (
 	// ridge keeps the equations solvable, relative to their size.
 	ridge = 1e-12
 
-	// farthest is the largest θ that is believed: the next point is outside what was seen.
+	// farthest is the largest θ that is believed: larger ones are scaled down to it. Where a
+	// map only creeps along some direction, it is that many steps at once.
 	farthest = 100
 )
 
@@ -140,10 +141,15 @@ func (a *anderson) mix(f [][]float64, dot func(x, y [][]float64) float64) []floa
 		return nil
 	}
 	lapack64.Potrs(factor, right)
+	largest := 0.0
 	for _, theta := range right.Data {
-		if !(math.Abs(theta) <= farthest) {
-			return nil
-		}
+		largest = max(largest, math.Abs(theta))
+	}
+	if math.IsNaN(largest) || math.IsInf(largest, 0) {
+		return nil
+	}
+	if largest > farthest {
+		blas64.Scal(farthest/largest, blas64.Vector{N: n, Inc: 1, Data: right.Data})
 	}
 	return right.Data
 }

@@ -172,6 +172,21 @@ func (s *Solver) Report() {
 	}
 }
 
+// Singular are the min(M, N) singular values of W, with its rows scaled to norm 1, where vector AMP
+// has found them; nil elsewhere.
+func (s *Solver) Singular() []float64 {
+	v, ok := s.Iteration.(*vamp)
+	if !ok || v.linear == nil {
+		return nil
+	}
+	values := v.linear.gram.Eigenvalues
+	var out []float64
+	for _, e := range values[max(0, v.M-v.N):] {
+		out = append(out, math.Sqrt(e))
+	}
+	return out
+}
+
 // Part returns the part of type T that goes along, if any.
 func PartOf[T Part](s *Solver) (part T, ok bool) {
 	i := slices.IndexFunc(s.Parts, func(p Part) bool { _, is := p.(T); return is })

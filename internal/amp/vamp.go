@@ -135,6 +135,9 @@ func (v *vamp) Step(delta float64) error {
 		return err
 	}
 	v.goOn()
+	if !allFinite(v.SVar) || !allFinite(v.r1) || !allFinite(v.p1) {
+		v.Moved[0] = math.NaN() // seen by the caller as a step to take back
+	}
 	return nil
 }
 
