@@ -3,6 +3,7 @@ package amp
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
@@ -27,6 +28,10 @@ const (
 	// more than mostTall times as many rows as columns far longer than the iterations.
 	mostRows = 6000
 	mostTall = 4
+
+	// mostMissing readings of one signal are a system of equations of their own in every
+	// iteration.
+	mostMissing = 600
 )
 
 // vectorAMP chooses between AMP and vector AMP, by what W is.
@@ -71,10 +76,27 @@ func (b *planner) amp() string {
 		return fmt.Sprintf("not possible: W has more than %d rows to decompose", mostRows)
 	case b.m > mostTall*b.n:
 		return fmt.Sprintf("not needed: W has more than %d times as many rows as columns", mostTall)
+	case b.missing() > mostMissing:
+		return fmt.Sprintf("not possible: a signal has more than %d missing readings", mostMissing)
 	case !b.Fits(24 * int64(b.m) * int64(b.m)):
 		return "not possible: too little memory"
 	}
 	return ""
+}
+
+// missing is the largest number of readings that a signal lacks.
+func (b *planner) missing() int {
+	most := 0
+	for k := range b.P {
+		count := 0
+		for j := k; j < len(b.Y); j += b.P {
+			if math.IsNaN(b.Y[j]) {
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
 }
 
 // vectorFits says whether vector AMP is for such a W, and why.

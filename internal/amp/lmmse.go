@@ -46,11 +46,12 @@ type lmmse struct {
 	signal  func(k int)
 }
 
-// counts is the least weight of a reading that is not left out, and whole the least
-// that counts as 1.
 const (
+	// counts is the least weight of a reading that is not left out. One of whole or more is
+	// taken for 1: at first all sensors are a little in doubt, and each that has a weight of its
+	// own takes its share of a system of equations. Fixed points hold for any weights.
 	counts = 1e-9
-	whole  = 1 - 1e-9
+	whole  = 0.9
 )
 
 func newLMMSE(g *operator.Gram, n, p, threads int) (*lmmse, error) {

@@ -238,10 +238,14 @@ func (v *vamp) output() {
 
 // weight is how much a reading counts.
 func (v *vamp) weight(mu, k int) float64 {
-	if w := 1 - v.Broken[mu]; w > counts && v.norms[mu] > 0 && !math.IsNaN(v.Y[mu*v.P+k]) {
-		return w
+	w := 1 - v.Broken[mu]
+	switch {
+	case !(w > counts) || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]):
+		return 0
+	case w >= whole:
+		return 1
 	}
-	return 0
+	return w
 }
 
 func (v *vamp) outputChunk(chunk int) {
