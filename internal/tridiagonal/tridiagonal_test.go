@@ -3,8 +3,10 @@ package tridiagonal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -65,5 +67,18 @@ func TestReduceCancelled(t *testing.T) {
 	cancel()
 	if _, err := Reduce(ctx, 100, symmetric(100, 100), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func BenchmarkReduce(b *testing.B) {
+	for _, n := range []int{300, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			a := symmetric(n, n)
+			for b.Loop() {
+				if _, err := Reduce(b.Context(), n, slices.Clone(a), 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -431,7 +431,7 @@ type seJSON struct {
 	Model      option.Model  `json:"model"`
 	Told       *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
-	Spectrum   string        `json:"spectrum,omitempty"` // offline
+	Spectrum   string        `json:"spectrum,omitempty"`   // offline
 	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
 	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
 	FixedPoint *fixedJSON    `json:"fixed_point,omitempty"`
