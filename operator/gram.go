@@ -40,6 +40,12 @@ var errNoRows = errors.New("its rows differ too much in size for double precisio
 // returns ctx's error, or that of a W which cannot be read or has no squares within
 // double precision. The result does not depend on threads.
 func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
+	if o, ok := w.(RowOrthogonal); ok {
+		if kappa, orthogonal := o.RowSquare(); orthogonal {
+			m, _ := w.Dims()
+			return identityGram(m, math.Sqrt(kappa)), nil
+		}
+	}
 	if r, ok := w.(interface{ remembered() *memory }); ok {
 		return r.remembered().gram(func() (*Gram, error) { return gramOf(ctx, w, threads) })
 	}
@@ -69,11 +75,6 @@ func (m *memory) gram(make func() (*Gram, error)) (*Gram, error) {
 
 func gramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 	m, _ := w.Dims()
-	if o, ok := w.(RowOrthogonal); ok {
-		if kappa, orthogonal := o.RowSquare(); orthogonal {
-			return identityGram(m, math.Sqrt(kappa)), nil
-		}
-	}
 	k, norms, err := products(ctx, w, threads)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ const (
 
 	// sampledRows are enough for a participation ratio.
 	sampledRows = 64
+	mostSampled = 1 << 24 // numbers that they may take
 
 	// projections are what repeated rows and columns are found by.
 	projections = 3
@@ -155,7 +156,7 @@ func repeated(x []float64, n, p int) int {
 // filled is the median participation ratio of some rows.
 func filled(w Operator, threads int) (float64, error) {
 	m, n := w.Dims()
-	count := min(m, sampledRows)
+	count := min(m, sampledRows, max(leastProbes, mostSampled/(m+n)))
 	rows, units := make([]float64, count*n), make([]float64, m*count)
 	for j := range count {
 		units[j*m/count*count+j] = 1

@@ -47,6 +47,10 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 	if why = b.amp(); why != "" {
 		return false, why, nil
 	}
+	if b.rowsOrthogonal() {
+		b.plan.Algorithm = solver.VAMP
+		return true, "the rows of W are orthogonal: nothing needs to be decomposed", nil
+	}
 	if b.centred, err = b.withoutMeans(); err != nil {
 		return false, "", err
 	}
@@ -63,14 +67,13 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 
 // amp is why AMP is to be used whatever W is; empty where that is open.
 func (b *planner) amp() string {
-	_, closed := b.W.(operator.RowOrthogonal)
 	if err := b.vectorPossible(); err != nil {
 		return "not possible: " + err.Error()
 	}
 	switch {
 	case b.NoScaleStep && b.Tol < 0:
 		return "not asked: the recursion is left alone"
-	case closed:
+	case b.rowsOrthogonal():
 		return ""
 	case b.m > mostRows:
 		return fmt.Sprintf("not possible: W has more than %d rows to decompose", mostRows)
@@ -82,6 +85,15 @@ func (b *planner) amp() string {
 		return "not possible: too little memory"
 	}
 	return ""
+}
+
+// rowsOrthogonal reports whether W says so of its rows.
+func (b *planner) rowsOrthogonal() bool {
+	w, ok := b.W.(operator.RowOrthogonal)
+	if ok {
+		_, ok = w.RowSquare()
+	}
+	return ok
 }
 
 // missing is the largest number of readings that a signal lacks.
