@@ -26,8 +26,8 @@ var stressMatrices = []string{
 	"sparse:0.05", "duplicated:0.2", "uneven:0.5", "zero-columns:0.05",
 }
 
-// Converged with an error within 3 times that of independent entries, or a
-// status that says that it is not.
+// Converged with an error within twice that of the same run told the gains, or a
+// status that says that it is not. What an ill-conditioned W hides, nobody can find.
 func TestLongStressMatrices(t *testing.T) {
 	longOnly(t)
 	names := stressMatrices
@@ -46,11 +46,19 @@ func TestLongStressMatrices(t *testing.T) {
 					t.Fatal(err)
 				}
 				runs := study(t, te, noise, seedCount(10), calamp.Options{})
+				known := studyWith(t, te, func(truth calamp.Truth) channel.Channel {
+					return channel.AWGN{NoiseVar: noise, S: truth.S}
+				}, seedCount(10), calamp.Options{})
 				if name == "iid" {
 					reference = medianOf(runs, measuredError)
 				}
 				converged := func(o outcome) bool { return o.Status == calamp.Converged }
-				good := countOf(runs, func(o outcome) bool { return converged(o) && measuredError(o) <= 3*reference })
+				good := 0
+				for i, o := range runs {
+					if converged(o) && measuredError(o) <= 2*measuredError(known[i]) {
+						good++
+					}
+				}
 				wrong := countOf(runs, converged) - good
 				worst, reason := 0.0, ""
 				for _, o := range runs {
@@ -62,7 +70,7 @@ func TestLongStressMatrices(t *testing.T) {
 					medianOf(runs, measuredError), medianOf(runs, measuredError)/reference, worst, medianOf(runs, statedError), medianOf(runs, misfit), reason)
 				cells[i] += fmt.Sprintf(" %d/%d, %.3g (%.3g), %.0f, %.2g |", good, len(runs), medianOf(runs, measuredError)/reference, worst, medianOf(runs, iterations), medianOf(runs, statedError))
 				if wrong > 0 {
-					t.Errorf("%s, Δ = %g, α = %g: %d of %d runs claim to have converged, with an error up to %.2g times that of independent entries", name, noise, alpha, wrong, len(runs), worst)
+					t.Errorf("%s, Δ = %g, α = %g: %d of %d runs claim to have converged, with an error more than twice that of known gains, up to %.2g times that of independent entries", name, noise, alpha, wrong, len(runs), worst)
 				}
 			}
 		}

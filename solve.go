@@ -35,8 +35,17 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	res := r.end(outcome)
-	res.Wall = time.Since(start)
+	res, falselySure := r.end(outcome)
+	if falselySure && opt.Algorithm == solver.AutoAlgorithm && err == nil {
+		again := *opt
+		again.Algorithm = solver.AMP
+		if res, err = Solve(ctx, p, &again); res != nil {
+			res.Plan.Parts[0].Why = "tried: it would be falsely sure of this W"
+		}
+	}
+	if res != nil {
+		res.Wall = time.Since(start)
+	}
 	return res, err
 }
 
@@ -114,8 +123,8 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	return amp.GoOn
 }
 
-// end makes the result of a run that has ended.
-func (r *run) end(outcome amp.Outcome) *Result {
+// end makes the result of a run that has ended, and says whether its algorithm was not for this W.
+func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	r.state().Forget() // the result takes its place
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
@@ -129,7 +138,7 @@ func (r *run) end(outcome amp.Outcome) *Result {
 	if len(r.trace) > 0 {
 		r.solver.Report()
 	}
-	res := r.result(d)
+	res = r.result(d)
 	r.place(res, d)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	if text := d.NothingRecovered(); text != "" {
@@ -142,7 +151,7 @@ func (r *run) end(outcome amp.Outcome) *Result {
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}
-	return res
+	return res, d.FalselySure
 }
 
 // changes are those of the trace.

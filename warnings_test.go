@@ -77,7 +77,7 @@ func TestWarnings(t *testing.T) {
 		te := small()
 		p, _ := draw(t, te, 1)
 		p = changed(t, te, p, func(_, _ int, w float64) float64 { return w + 0.5/math.Sqrt(float64(te.N)) })
-		w := find(solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: 5, NoMeanRemoval: true}}), calamp.MatrixMean)
+		w := find(solve(t, p, &calamp.Options{Settings: solver.Settings{MaxIter: 5, NoMeanRemoval: true, Algorithm: solver.AMP}}), calamp.MatrixMean)
 		if w == nil || !strings.Contains(w.Message, "row and column") {
 			t.Errorf("%+v", w)
 		}

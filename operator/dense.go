@@ -14,6 +14,7 @@ type Dense struct {
 	f64  *kernel.Matrix[float64] // exactly one of the two is set
 	f32  *kernel.Matrix[float32]
 	summary
+	memory
 }
 
 // NewDense copies the M×N row-major matrix w; the caller may change or drop it

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -260,6 +261,18 @@ func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 		return err
 	}
 	return s.source.err
+}
+
+// Forward implements [Linear].
+func (s *diskSweep[T]) Forward(z, x []float64) error {
+	s.source.err = nil
+	return cmp.Or(s.denseSweep.Forward(z, x), s.source.err)
+}
+
+// Backward implements [Linear].
+func (s *diskSweep[T]) Backward(r, g []float64) error {
+	s.source.err = nil
+	return cmp.Or(s.denseSweep.Backward(r, g), s.source.err)
 }
 
 // slabOf is a part of a chunk: the panels from first to end.

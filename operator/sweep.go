@@ -48,6 +48,10 @@ type denseSweep[T kernel.Entry] struct {
 	r, h     []float64 // of the present run
 	runPart  func(i int)
 	sumRange func(i int)
+
+	halfZ, halfG []float64 // of the present half, one of them nil
+	runHalf      func(i int)
+	sumHalf      func(i int)
 }
 
 // source holds the panels of W, in memory or elsewhere.
@@ -101,6 +105,8 @@ func newDenseSweep[T kernel.Entry](w kernel.Shape, from source[T], p, q, threads
 	}
 	s.runPart = func(i int) { s.run(s.parts[i]) }
 	s.sumRange = s.sum
+	s.runHalf = func(i int) { s.half(s.parts[i]) }
+	s.sumHalf = s.sumLinear
 	return s
 }
 
@@ -260,10 +266,18 @@ func (s *denseSweep[T]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1) / 
 
 // sum adds the chunks' sums for one range of columns into r and h.
 func (s *denseSweep[T]) sum(i int) {
+	s.sumLinear(i)
+	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
+	for a := range s.parts {
+		s.unpack(s.h, s.parts[a].h, s.q, from, to, a == 0)
+	}
+}
+
+// sumLinear does the same into r alone.
+func (s *denseSweep[T]) sumLinear(i int) {
 	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
 	for a := range s.parts {
 		s.unpack(s.r, s.parts[a].r, s.p, from, to, a == 0)
-		s.unpack(s.h, s.parts[a].h, s.q, from, to, a == 0)
 	}
 }
 

@@ -5,6 +5,7 @@ import "fmt"
 // Plan is what a run does: its iteration, and the parts that go along with it. Of
 // each part that is left out it says why.
 type Plan struct {
+	Algorithm Algorithm  `json:"algorithm"`
 	Iteration Covariance `json:"iteration"` // with variances, or with covariances
 	Variance  Variance   `json:"variance"`
 	Parts     []Choice   `json:"parts"`

@@ -61,6 +61,10 @@ type Settings struct {
 	// solving. A W that is in single precision stays so: nothing is lost.
 	Precision Precision `toml:"precision" json:"precision,omitzero"`
 
+	// Algorithm is what is iterated: AMP, which takes the entries of W for independent,
+	// or vector AMP, for any W. The default chooses by what W is.
+	Algorithm Algorithm `toml:"algorithm" json:"algorithm,omitzero"`
+
 	// Covariance keeps a variance for each signal (Diagonal, the default), or
 	// the P×P covariances of Algorithm 1 of the paper (Full), whose
 	// off-diagonals vanish as N grows. Streams are Diagonal.
@@ -88,6 +92,9 @@ func (s *Settings) Validate() error {
 	}
 	if d, fixed := s.Damping.Fixed(); fixed && !(d >= 0 && d < 1) {
 		errs = append(errs, fmt.Errorf("damping must be in [0, 1), found %g", d))
+	}
+	if int(s.Algorithm) >= len(algorithms) {
+		errs = append(errs, fmt.Errorf("unknown algorithm %d", s.Algorithm))
 	}
 	if int(s.Covariance) >= len(covariances) {
 		errs = append(errs, fmt.Errorf("unknown covariance %d", s.Covariance))
@@ -154,6 +161,36 @@ func (d *Damping) UnmarshalText(text []byte) error {
 
 // MarshalText implements encoding.TextMarshaler.
 func (d Damping) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Algorithm selects what is iterated.
+type Algorithm uint8
+
+const (
+	// AutoAlgorithm is VAMP where W is far from independent entries and can be
+	// decomposed, and AMP otherwise. The plan says why.
+	AutoAlgorithm Algorithm = iota
+
+	// AMP is cal-AMP, as in the paper: it needs a W whose entries are as good as
+	// independent, and two products with W an iteration.
+	AMP
+
+	// VAMP is vector AMP: it needs singular vectors of W that are as good as random,
+	// whatever the singular values are, and a decomposition of WWᵀ beforehand.
+	VAMP
+)
+
+var algorithms = []string{AutoAlgorithm: "auto", AMP: "amp", VAMP: "vamp"}
+
+// String is the name used by the command's --algorithm.
+func (a Algorithm) String() string { return nameOf(algorithms, a) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what String writes.
+func (a *Algorithm) UnmarshalText(text []byte) error {
+	return named(a, algorithms, "the algorithm", text)
+}
 
 // Covariance selects between variances and P×P covariances.
 type Covariance uint8

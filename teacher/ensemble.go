@@ -37,6 +37,7 @@ var kinds = []kind{
 	{"dct", "", 0, 0, dct},
 	{"correlated", "the correlation of adjacent columns", -0.999, 0.999, correlated},
 	{"condition", "the condition number", 1, 1e8, conditioned},
+	{"low-rank", "the rank, relative to the smaller side", 1e-3, 1, lowRank},
 	{"sparse", "the part of the entries that are not zero", 1e-6, 1, sparse},
 	{"duplicated", "the part of the rows that occur twice", 0, 1, duplicated},
 	{"uneven", "the standard deviation of the logarithm of the rows' norms", 0, 10, uneven},
@@ -242,6 +243,14 @@ func orthonormal(rng *rand.Rand, rows, columns int) *mat.Dense {
 	var q mat.Dense
 	qr.QTo(&q)
 	return mat.DenseCopyOf(q.Slice(0, rows, 0, columns))
+}
+
+// lowRank is a product of two matrices with independent entries.
+func lowRank(rng *rand.Rand, m, n int, value float64) ([]float64, error) {
+	rank := max(1, int(math.Round(value*float64(min(m, n)))))
+	var w mat.Dense
+	w.Mul(mat.NewDense(m, rank, gaussian(rng, m, rank)), mat.NewDense(rank, n, gaussian(rng, rank, n)))
+	return w.RawMatrix().Data, nil
 }
 
 func sparse(rng *rand.Rand, m, n int, value float64) ([]float64, error) {

@@ -2,6 +2,29 @@ package amp
 
 import "math"
 
+// damper chooses the damping of every iteration, and looks at how the run behaves.
+type damper interface {
+	// fresh is one as it was made, for another run.
+	fresh() damper
+
+	// delta is the damping of iteration t, from 1.
+	delta(t int) float64
+
+	// reject is told the change and the misfit of a step, and says whether to take
+	// it back.
+	reject(change, misfit float64) bool
+
+	// restart is for a run that begins anew, which needs more damping than the last
+	// time; false when enough was tried. mayRestart says so beforehand, and stay
+	// forbids it.
+	restart() bool
+	mayRestart() bool
+	stay()
+
+	// jumped is for when something else has moved the estimates.
+	jumped()
+}
+
 // Damper chooses the damping of every iteration. A fixed one always answers the
 // same and rejects nothing. The adaptive one starts undamped. It refuses a step
 // after which both the change of the estimates and the residuals are growing,
@@ -9,7 +32,7 @@ import "math"
 // slowly, and never returns to as little as it had.
 //
 // The residuals are compared with what AMP expects of them (see
-// [Engine.Misfit]), after Vila et al., "Adaptive damping and mean removal for
+// [State.Misfit]), after Vila et al., "Adaptive damping and mean removal for
 // the generalized approximate message passing algorithm" (2015); there the
 // Bethe free energy decides, which at small noise jumps by itself when a
 // single entry leaves zero.
@@ -67,12 +90,21 @@ const (
 	mostSwing   = 0.8
 )
 
+func (d *Damper) fresh() damper {
+	other := *d
+	return &other
+}
+
+func (d *Damper) mayRestart() bool { return d.restarts < mostRestarts }
+
+func (d *Damper) stay() { d.restarts = mostRestarts }
+
 // NewDamper is a fixed damping, or the adaptive one.
-func NewDamper(delta float64, fixed bool) Damper {
+func NewDamper(delta float64, fixed bool) *Damper {
 	if fixed {
-		return Damper{now: delta}
+		return &Damper{now: delta}
 	}
-	return Damper{adaptive: true, previous: math.Inf(1)}
+	return &Damper{adaptive: true, previous: math.Inf(1)}
 }
 
 // delta is the damping of iteration t, from 1. The first is never damped: there

@@ -1,6 +1,7 @@
 package amp
 
 import (
+	"context"
 	"math"
 	"sync"
 
@@ -51,6 +52,9 @@ func (d *diagonal) quadratic() int {
 	}
 	return d.P
 }
+
+// prepare implements [Iteration].
+func (d *diagonal) prepare(context.Context) error { return nil }
 
 func (d *diagonal) use(s operator.Sweep) { d.sweep = s }
 

@@ -2,6 +2,7 @@ package amp
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -84,6 +85,9 @@ func fullPossible(m Model, p int) error {
 }
 
 func (f *full) quadratic() int { return f.pairs }
+
+// prepare implements [Iteration].
+func (f *full) prepare(context.Context) error { return nil }
 
 func (f *full) use(s operator.Sweep) { f.sweep = s }
 

@@ -124,7 +124,7 @@ func (j *jointMoves) After(s *Solver, l *Line) Verdict {
 	cold := j.state.Added == 0
 	j.step(!j.state.Provisional && l.Change < shiftBelow && j.state.ModelMoved < 1)
 	if s.damping.jumped(); !cold {
-		s.damping = s.startDamping // what is hidden by added noise cannot swing
+		s.damping = s.startDamping.fresh() // what is hidden by added noise cannot swing
 	}
 	return GoOn
 }

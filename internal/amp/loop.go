@@ -28,6 +28,10 @@ type Iteration interface {
 	// scaleSums adds Q and κ of the evidence along the scale.
 	scaleSums(quadratic, volume float64) (q, v float64)
 
+	// prepare is called before a run: it does what takes long and is done once. The error
+	// is ctx's, or that of a W that cannot be read or decomposed.
+	prepare(ctx context.Context) error
+
 	// quadratic is how many quadratic columns the sweeps need that use goes on with.
 	quadratic() int
 	use(s operator.Sweep)
@@ -55,8 +59,8 @@ type Solver struct {
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
 
-	startDamping Damper // that a run begins with
-	damping      Damper
+	startDamping damper // that a run begins with
+	damping      damper
 	line         Line
 	began        int       // iteration at which the run last began anew
 	drift        float64   // of the global scale in the last step, taken back
@@ -86,6 +90,9 @@ const (
 // Run iterates until every signal has settled, at most limit times, from the
 // present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
+	if err := s.Iteration.prepare(ctx); err != nil {
+		return Cancelled, err
+	}
 	s.begin()
 	defer s.end()
 	for t := 1; t <= limit; t++ {
@@ -124,7 +131,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 }
 
 func (s *Solver) begin() {
-	s.damping = s.startDamping
+	s.damping = s.startDamping.fresh()
 	clear(s.Settled)
 	clear(s.Change)
 	clear(s.accepted)
@@ -163,6 +170,21 @@ func (s *Solver) Report() {
 	for _, p := range s.Parts {
 		p.Report(s)
 	}
+}
+
+// Singular are the min(M, N) singular values of W, with its rows scaled to norm 1, where vector AMP
+// has found them; nil elsewhere.
+func (s *Solver) Singular() []float64 {
+	v, ok := s.Iteration.(*vamp)
+	if !ok || v.linear == nil {
+		return nil
+	}
+	values := v.linear.gram.Eigenvalues
+	var out []float64
+	for _, e := range values[max(0, v.M-v.N):] {
+		out = append(out, math.Sqrt(e))
+	}
+	return out
 }
 
 // Part returns the part of type T that goes along, if any.

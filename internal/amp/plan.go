@@ -45,6 +45,7 @@ var table = []struct {
 	decide func(*planner) (on bool, why string, err error)
 	make   func(*planner, *Solver) (Part, error)
 }{
+	{"vector AMP", (*planner).vectorAMP, nil},
 	{"covariances", (*planner).covariances, nil},
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
@@ -60,6 +61,7 @@ var table = []struct {
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
 }
 
@@ -69,6 +71,7 @@ const (
 	noCalibration = "not needed: the channel does not calibrate"
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
+	vectorInstead = "not needed with vector AMP"
 )
 
 // planner decides what a run does, with what it found out on the way.
@@ -128,13 +131,20 @@ func (b *planner) build() (*Solver, error) {
 		Change: make([]float64, b.P), Settled: make([]int, b.P),
 		accepted: make([]float64, b.P), counted: make([]float64, b.P),
 	}
-	s.startDamping = NewDamper(b.Damping.Fixed())
+	s.startDamping = b.damper()
 	if !b.plan.Has("new start") {
-		s.startDamping.restarts = mostRestarts
+		s.startDamping.stay()
 	}
-	if b.Covariance == solver.Full {
+	switch {
+	case b.vector():
+		v := newVAMP(state, b.W)
+		_, fixed := b.Damping.Fixed()
+		v.mixes = !fixed && b.Tol >= 0
+		s.Iteration = v
+		return s, b.makeParts(s)
+	case b.full():
 		s.Iteration = newFull(state)
-	} else {
+	default:
 		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar)
 	}
 	var err error
@@ -142,17 +152,30 @@ func (b *planner) build() (*Solver, error) {
 		return nil, err
 	}
 	s.Iteration.use(b.sweep)
+	return s, b.makeParts(s)
+}
+
+// makeParts makes those that go along.
+func (b *planner) makeParts(s *Solver) error {
 	for i, line := range table {
 		if !b.plan.Parts[i].On || line.make == nil {
 			continue
 		}
 		part, err := line.make(b, s)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.Parts = append(s.Parts, part)
 	}
-	return s, nil
+	return nil
+}
+
+func (b *planner) damper() damper {
+	delta, fixed := b.Damping.Fixed()
+	if b.vector() && !fixed {
+		return newVectorDamper()
+	}
+	return NewDamper(delta, fixed)
 }
 
 // matrix is what sweeps read.
@@ -170,6 +193,8 @@ func (b *planner) round() {
 		b.Model.Channel = c.WithNoise(c.Noise() + b.rounding)
 	}
 }
+
+func (b *planner) vector() bool { return b.plan.Algorithm == solver.VAMP }
 
 func (b *planner) full() bool { return b.Covariance == solver.Full }
 
@@ -202,6 +227,8 @@ func (b *planner) covariances() (on bool, why string, err error) {
 
 func (b *planner) exactVariances() (on bool, why string, err error) {
 	switch {
+	case b.vector():
+		return false, "not needed: vector AMP has one precision a signal", nil
 	case b.Variance == solver.Scalar:
 		return false, asked, nil
 	case !operator.HasSquares(b.W):
@@ -215,6 +242,8 @@ func (b *planner) exactVariances() (on bool, why string, err error) {
 
 func (b *planner) meanRemoval() (on bool, why string, err error) {
 	switch {
+	case b.vector():
+		return false, vectorInstead, nil
 	case b.NoMeanRemoval:
 		return false, asked, nil
 	case b.full():
@@ -225,7 +254,10 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	if _, ok := b.W.(operator.Matrix); !ok {
 		return false, "not possible: the entries of W cannot be seen", nil
 	}
-	if b.centred, err = operator.RemoveMeans(b.W, b.RAM); err != nil || b.centred == nil {
+	if b.centred == nil { // not looked at, or without
+		b.centred, err = b.withoutMeans()
+	}
+	if err != nil || b.centred == nil {
 		return false, "not needed: the means of W are those of independent entries", err
 	}
 	return true, "further entries and rows restore them exactly", nil
@@ -415,6 +447,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 		return false, noCalibration, nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.vector():
+		return false, "not possible with vector AMP", nil
 	case b.NoScaleStep:
 		return false, "asked: without scale steps the recursion is left alone", nil
 	case b.Tol < 0:
@@ -514,6 +548,8 @@ func (b *planner) roundedW() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
+	case b.vector():
+		return false, "not possible with vector AMP: the decomposition is that of W", nil
 	case b.centred != nil:
 		return false, "not possible with means removed", nil
 	case !ok:

@@ -107,7 +107,7 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	p.learning = Learning{Calibration: true}
 	p.learning.Begin(s)
 	s.damping.jumped()
-	s.damping.restarts = mostRestarts // as for every model that is learned
+	s.damping.stay() // as for every model that is learned
 	return Disturbed
 }
 

@@ -24,7 +24,7 @@ const (
 // the residuals grow, and begins the run anew where the estimates are lost.
 func (s *Solver) examine(l *Line) examination {
 	switch {
-	case s.damping.restarts < mostRestarts && s.lost() && s.damping.restart():
+	case s.damping.mayRestart() && s.lost() && s.damping.restart():
 		s.State.Reset()
 		s.Scale, s.began = 1, l.Index
 		s.approach.forget()

@@ -73,6 +73,8 @@ type State struct {
 	sensors channel.Block     // all of them
 	rest    channel.Block     // the further rows
 	further *operator.Centred // further entries and rows; without any where W is as given
+	linear  [][]float64       // arrays that are as large as the signals: the scale step multiplies them
+	fresh   bool              // Reset, and not iterated since
 	field   *inheritedField   // of mini-batches; nil where there is none
 
 	// Sums of the evidence along the scale, from the last iteration.
@@ -136,6 +138,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
 		a.stats, a.s, a.sVar, a.logZ, a.brokenness, s.Norm, s.SumC,
 	}
+	s.linear = [][]float64{a.x, a.centre, a.g} // with g the next Onsager term belongs to the new x̂
 	s.Reset()
 	return s
 }
@@ -202,6 +205,7 @@ func (s *State) Reset() {
 	clear(s.all.dg)
 	clear(s.Broken)
 	s.fieldPull, s.nextPull = 0, 0
+	s.fresh = true
 }
 
 // StartCalibration sets s to what is known of it beforehand, which is the answer of a
@@ -241,9 +245,9 @@ func (s *State) posterior(mean, variance []float64, from int) {
 
 // rescale multiplies the signals' estimates by c, those of the past with them.
 func (s *State) rescale(c float64) {
-	scale(s.all.x, c)
-	scale(s.all.centre, c)
-	scale(s.all.g, c) // the next Onsager term belongs to the new x̂
+	for _, v := range s.linear {
+		scale(v, c)
+	}
 	s.nextPull *= c * c
 	if s.calibration != nil {
 		s.calibration.Carry(s.Past.Stats, 1, c)

@@ -26,6 +26,12 @@ const (
 	// rest.
 	swinging = 1e-2
 
+	// creeping is the relative change of a run of vector AMP that is on its last way, and stalled
+	// a mean square residual, relative to the noise, that no such run has: where it was stuck,
+	// it was 10⁴ and more.
+	creeping = 1e-3
+	stalled  = 10
+
 	// spread is the largest singular value of W, relative to that of
 	// independent entries, from which on it is a cause.
 	spread = 1.15
@@ -56,6 +62,10 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 	case amp.Diverged:
 		reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
 	case amp.Converged:
+		if ratio := r.flatness(); ratio > falselySure {
+			r.FalselySure = true
+			return true, fmt.Sprintf("the iteration came to rest after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
+		}
 		a := r.agreement()
 		if a >= min(believed, r.chance()) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
@@ -143,6 +153,23 @@ func (r *Run) wrongInput() string {
 	return ""
 }
 
+// residual is the mean square of ŝy - ω over the noise variance; 0 where there is none.
+func (r *Run) residual() float64 {
+	noise := r.noise()
+	if !(noise > 0) {
+		return 0
+	}
+	e, total, count := r.state, 0.0, 0.0
+	for j, g := range e.G {
+		if mu := j / e.P; !math.IsNaN(e.Y[j]) && !r.isBroken(mu) {
+			d := e.S[mu]*e.Y[j] - e.Omega[j] - e.V[j]*g // after the reading: ω + Vg
+			total += d * d
+			count++
+		}
+	}
+	return total / max(1, count) / noise
+}
+
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
 	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown {
@@ -150,8 +177,14 @@ func (r *Run) slowness() string {
 			return text + "; more sensors or signals would help"
 		}
 	}
+	if ratio := r.residual(); r.vector() && ratio > stalled {
+		return fmt.Sprintf("it is stuck: the residuals are %.2g times what the noise explains", math.Sqrt(ratio))
+	}
 	if from, to, n := r.falling(); n > 0 {
 		return fmt.Sprintf("it was still on its way: the change fell from %.2g to %.2g in the last %d iterations; allow more (--max-iter)", from, to, n)
+	}
+	if worst := slices.Max(r.Solver.Change); r.vector() && worst < creeping {
+		return "combinations of entries that hardly matter to any reading still move; the readings are explained, and the answer is as good as its error bars say"
 	}
 	if slices.Max(r.Solver.Change) < swinging {
 		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
@@ -160,8 +193,11 @@ func (r *Run) slowness() string {
 }
 
 // illConditioned describes a W whose spectrum is not that of independent
-// entries.
+// entries, which matters to AMP.
 func (r *Run) illConditioned() string {
+	if r.vector() {
+		return ""
+	}
 	largest, smallest, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
 	expected := 1 + math.Sqrt(float64(r.state.M)/float64(r.state.N))
 	if err != nil || !(largest > spread*expected) {
@@ -174,7 +210,7 @@ func (r *Run) illConditioned() string {
 func (r *Run) meanExcess() string {
 	w := r.state.W
 	// Rows that are orthogonal have no large singular value, whatever their means are.
-	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.Plan.Has("mean removal") {
+	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.vector() || r.Plan.Has("mean removal") {
 		return ""
 	}
 	means, err := operator.MeansOf(w, r.state.Threads)

@@ -30,6 +30,9 @@ type Run struct {
 	Converged bool      // and believed
 	Doubtful  bool      // came to rest at estimates that disagree with their variances
 
+	// FalselySure says that vector AMP came to rest where its error bars cannot be right.
+	FalselySure bool
+
 	state  *amp.State
 	excess float64 // what Excess found; 0 where it has not looked
 }
@@ -73,6 +76,9 @@ func (r *Run) bounds() (lo, hi float64) {
 	}
 	return r.calibration().Range()
 }
+
+// vector says whether the run was one of vector AMP, which is right for any spectrum of W.
+func (r *Run) vector() bool { return r.Plan.Algorithm == solver.VAMP }
 
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }

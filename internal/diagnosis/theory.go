@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -63,7 +64,7 @@ func (r *Run) warnUnrecovered() *Warning {
 
 // nearThreshold tells of a problem that theory could not solve with somewhat fewer sensors, not
 // even without noise; left is the posterior variance relative to the signals' own.
-func nearThreshold(m evolution.Model, left float64) string {
+func nearThreshold(m theory, left float64) string {
 	alpha := m.Alpha
 	if left > poorlyKnown {
 		m.Alpha *= farFewer
@@ -77,6 +78,12 @@ func nearThreshold(m evolution.Model, left float64) string {
 	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Signal.Density)
 }
 
+// theory is a problem that state evolution is asked about.
+type theory struct {
+	evolution.Model
+	spectrum *evolution.Spectrum // nil: independent entries, and AMP
+}
+
 // learns says whether anything of the model is learned.
 func (r *Run) learns() bool {
 	_, learner := r.model().Prior.(prior.Learner)
@@ -84,8 +91,9 @@ func (r *Run) learns() bool {
 }
 
 // theory is the model of state evolution that is nearest to the run's: signals of the same
-// density, mean and variance, s uniform with the same mean and variance, W with independent entries.
-func (r *Run) theory() evolution.Model {
+// density, mean and variance, s uniform with the same mean and variance, W with independent
+// entries, or for vector AMP with the same singular values.
+func (r *Run) theory() theory {
 	s := r.state
 	readings := 0
 	for j, y := range s.Y {
@@ -93,10 +101,15 @@ func (r *Run) theory() evolution.Model {
 			readings++
 		}
 	}
-	m := evolution.Model{
+	m := theory{Model: evolution.Model{
 		Signal: gaussBernoulli(r.model().Prior), Gain: evolution.Known(1),
 		NoiseVar: r.noise() / (s.W.MeanSquare() * float64(s.N)),
 		Alpha:    float64(readings) / float64(s.N*s.P), P: s.P,
+	}}
+	if singular := r.Solver.Singular(); singular != nil {
+		if spectrum, err := evolution.SpectrumOf(singular); err == nil {
+			m.spectrum = &spectrum
+		}
 	}
 	if r.blind() {
 		const leastEnd = 0.02 // of a range, relative to its middle
@@ -125,8 +138,13 @@ func gaussBernoulli(p prior.Prior) prior.GaussBernoulli {
 
 // reaches says whether state evolution falls below an error on an entry, from no information. It is
 // iterated no further than that: small errors are expensive to average over.
-func reaches(m evolution.Model, target float64) bool {
+func reaches(m theory, target float64) bool {
 	opt := &evolution.Options{Tol: theoryTol}
+	if m.spectrum != nil {
+		opt.Iterations = theorySteps
+		p, err := evolution.VectorFixedPoint(context.Background(), m.Model, *m.spectrum, opt)
+		return err != nil || !(p.MSEX.Value > target)
+	}
 	v := m.Signal.Variance()
 	for range theorySteps {
 		sensor, err := m.Sensor(v, opt)

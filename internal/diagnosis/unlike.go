@@ -136,6 +136,9 @@ func (r *Run) Excess() float64 {
 // orthogonal says whether the rows of W are, as those of a cosine transform: there the
 // fields' variances are not what AMP takes them for, which looks like another prior.
 func (r *Run) orthogonal() bool {
+	if r.vector() {
+		return false
+	}
 	largest, _, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
 	return err != nil || largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
 }

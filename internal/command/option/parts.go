@@ -89,8 +89,11 @@ func (b *Basis) Extra(x *mat.Dense) ([]dataset.Extra, error) {
 // Suit chooses scalar variances where nothing else is possible, and none were asked for.
 // It returns what to say of that.
 func (s *Solver) Suit(flags *pflag.FlagSet, w operator.Operator) (note string) {
-	if operator.HasSquares(w) || Given(flags, "variance") {
+	if operator.HasSquares(w) || Given(flags, "variance") || s.algorithm == solver.VAMP {
 		return ""
+	}
+	if _, ok := operator.Orthogonal(w); ok && s.algorithm == solver.AutoAlgorithm && !(s.noScaleStep && s.Exactly()) {
+		return "" // vector AMP needs none
 	}
 	s.variance = solver.Scalar
 	return "scalar variances: the squared entries of W are not known"

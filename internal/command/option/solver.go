@@ -23,6 +23,7 @@ type Solver struct {
 	noScaleStep bool
 	means       string
 	sPrior      solver.SPrior
+	algorithm   solver.Algorithm
 	covariance  solver.Covariance
 	variance    solver.Variance
 	precision   solver.Precision
@@ -42,6 +43,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and --variance exact, and is off for the published algorithm")
 	flags.Var(Text(&s.sPrior, OneOf(solver.AutoS, solver.UniformS, solver.NormalS)), "s-prior", "distribution of s within --s-range: uniform, normal with what is learned, or auto: uniform\nunless the readings contradict that")
+	flags.Var(Text(&s.algorithm, OneOf(solver.AutoAlgorithm, solver.AMP, solver.VAMP)), "algorithm", "amp, for a W like one of independent entries, vamp, for any spectrum, or auto: by what W is")
 	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full)), "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(Text(&s.variance, OneOf(solver.Exact, solver.Scalar)), "variance", "squared entries of W, or their mean")
 	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
@@ -84,7 +86,7 @@ func (s *Solver) published() bool {
 
 // Options are those of the library.
 func (s *Solver) Options() *calamp.Options {
-	o := &calamp.Options{Settings: solver.Settings{MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, SPrior: s.sPrior, Threads: s.threads, Covariance: s.covariance, Variance: s.variance, Precision: s.precision, NoMeanRemoval: s.means == "off" || s.published(), RAM: int64(memory.Total())}}
+	o := &calamp.Options{Settings: solver.Settings{MaxIter: s.MaxIter, Tol: s.tol, Damping: s.damping, NoScaleStep: s.noScaleStep, SPrior: s.sPrior, Threads: s.threads, Algorithm: s.algorithm, Covariance: s.covariance, Variance: s.variance, Precision: s.precision, NoMeanRemoval: s.means == "off" || s.published(), RAM: int64(memory.Total())}}
 	if s.Exactly() {
 		o.Tol = -1
 	}
@@ -99,6 +101,7 @@ type OptionsJSON struct {
 	ScaleStep  bool     `json:"scale_step"`
 	SPrior     string   `json:"s_prior"`
 	Means      string   `json:"mean_removal"`
+	Algorithm  string   `json:"algorithm"`
 	Covariance string   `json:"covariance"`
 	Variance   string   `json:"variance"`
 	Precision  string   `json:"precision"`
@@ -109,7 +112,7 @@ type OptionsJSON struct {
 func (s *Solver) JSON() OptionsJSON {
 	o := OptionsJSON{
 		MaxIter: s.MaxIter, Damping: s.damping.String(), ScaleStep: !s.noScaleStep, SPrior: s.sPrior.String(), Means: s.means,
-		Covariance: s.covariance.String(), Variance: s.variance.String(),
+		Algorithm: s.algorithm.String(), Covariance: s.covariance.String(), Variance: s.variance.String(),
 		Precision: s.precision.String(), Threads: s.threads,
 	}
 	if s.tolGiven {
@@ -136,6 +139,7 @@ func (s *Solver) Fields() []report.Field {
 		{Name: "Scale step", Value: scale},
 		{Name: "Distribution of s", Value: s.sPrior.String()},
 		{Name: "Removal of the means of W", Value: s.means},
+		{Name: "Algorithm", Value: s.algorithm.String()},
 		{Name: "Covariance", Value: s.covariance.String()},
 		{Name: "Variance", Value: s.variance.String()},
 		{Name: "Precision of W", Value: s.precision.String()},

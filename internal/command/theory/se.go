@@ -25,6 +25,8 @@ type se struct {
 	seed       uint64
 	overlay    string
 	overTruth  string
+	spectrum   string
+	vector     evolution.Spectrum // read from it
 }
 
 // SECommand is calamp se.
@@ -109,6 +111,7 @@ method: --json has standard errors.
 		option.Seed(flags, &s.seed, "seed of what is sampled")
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
+		flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
 	s.registerTold(flags)
@@ -127,6 +130,9 @@ func (s *se) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	if err := s.checkOutputs(s.overlay, s.overTruth); err != nil {
+		return err
+	}
+	if err := s.readSpectrum(); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()
@@ -192,8 +198,12 @@ func (s *se) predictOffline(ctx context.Context, res *prediction, bar *console.P
 	if s.mismatched {
 		steps, err = evolution.OfflineMismatched(ctx, s.mismatch(), opt)
 	} else {
+		predict := func() (*evolution.Trajectory, error) { return evolution.Offline(ctx, s.matched(), opt) }
+		if !s.vector.Independent() {
+			predict = func() (*evolution.Trajectory, error) { return evolution.Vector(ctx, s.matched(), s.vector, opt) }
+		}
 		var t *evolution.Trajectory
-		if t, err = evolution.Offline(ctx, s.matched(), opt); t != nil {
+		if t, err = predict(); t != nil {
 			steps = stepsOf(t.Steps)
 		}
 	}
@@ -215,7 +225,13 @@ func (s *se) predictEnd(ctx context.Context, res *prediction) error {
 		res.fixed = &predicted{[]evolution.Overlaps{o}, ok}
 		return err
 	}
-	p, err := evolution.FixedPoint(ctx, s.matched(), opt)
+	find := evolution.FixedPoint
+	if !s.vector.Independent() {
+		find = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Point, error) {
+			return evolution.VectorFixedPoint(ctx, m, s.vector, opt)
+		}
+	}
+	p, err := find(ctx, s.matched(), opt)
 	if p != nil {
 		res.fixed = &predicted{stepsOf([]evolution.Step{p.Step}), p.Converged}
 	}
@@ -415,6 +431,7 @@ type seJSON struct {
 	Model      option.Model  `json:"model"`
 	Told       *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
+	Spectrum   string        `json:"spectrum,omitempty"`   // offline
 	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
 	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
 	FixedPoint *fixedJSON    `json:"fixed_point,omitempty"`
@@ -424,7 +441,7 @@ type seJSON struct {
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
 		Kind: "offline", Alpha: s.alpha, P: s.p, Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains,
-		Written: s.written(),
+		Spectrum: s.spectrum, Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {
 		list := []stepJSON{}

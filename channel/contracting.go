@@ -1,0 +1,52 @@
+package channel
+
+import "math"
+
+// Contracting is a channel that can say to full relative precision how much a reading
+// narrows z: its posterior variance over V, which is 1 + V∂g and next to nothing where there is
+// next to no noise.
+type Contracting interface {
+	Channel
+
+	// Contraction writes that ratio for every reading of a block whose outputs are
+	// filled, of sensors in order: 1 where nothing was read.
+	Contraction(dst []float64, b *Block)
+}
+
+// ContractionOf is that of c, from ∂g where c does not know better, within [0, 1].
+func ContractionOf(c Channel, dst []float64, b *Block) {
+	if known, ok := c.(Contracting); ok {
+		known.Contraction(dst, b)
+	} else {
+		for j, v := range b.V {
+			dst[j] = 1 + v*b.DG[j]
+		}
+	}
+	for j, ratio := range dst {
+		if math.IsNaN(b.Y[j]) || b.V[j] == 0 {
+			ratio = 1
+		}
+		dst[j] = min(max(ratio, 0), 1)
+	}
+}
+
+// Contraction implements [Contracting]: Δ/(V+Δ).
+func (c AWGN) Contraction(dst []float64, b *Block) {
+	for j, v := range b.V {
+		dst[j] = c.NoiseVar / (v + c.NoiseVar)
+	}
+}
+
+// Contraction implements [Contracting]: [Δ + V Cˢ y²/(V+Δ)] / (V+Δ).
+func (c Gain) Contraction(dst []float64, b *Block) {
+	for j, v := range b.V {
+		d, y := v+c.NoiseVar, b.Y[j]
+		dst[j] = (c.NoiseVar + v*(b.SVar[j/b.P]*y*(y/d))) / d
+		if Clipped(y, c.Saturation) {
+			dst[j] = 1 + v*b.DG[j]
+		}
+	}
+}
+
+// Contraction implements [Contracting].
+func (f Faulty) Contraction(dst []float64, b *Block) { ContractionOf(f.Working, dst, b) }

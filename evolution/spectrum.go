@@ -1,0 +1,213 @@
+package evolution
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/calamp/calamp/internal/field"
+)
+
+// Spectrum is the limit of the singular values of W, with its rows scaled to norm 1 and
+// singular vectors that are as good as random. The zero value is independent entries.
+type Spectrum struct {
+	kind   string
+	kappa  float64
+	values []float64 // singular values, as given
+}
+
+// Names of the spectra.
+const (
+	independent = "iid"
+	orthogonal  = "orthogonal"
+	condition   = "condition"
+)
+
+// UnmarshalText reads "iid", "orthogonal" (rows, or with more rows than columns these) or
+// "condition:κ", singular values that are evenly spread in their logarithm over a factor κ.
+func (s *Spectrum) UnmarshalText(text []byte) error {
+	name, value, given := strings.Cut(string(text), ":")
+	switch {
+	case !given && (name == independent || name == orthogonal):
+		*s = Spectrum{kind: name}
+		return nil
+	case given && name == condition:
+		kappa, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(kappa >= 1) || math.IsInf(kappa, 1) {
+			return fmt.Errorf("the condition number is a number of at least 1, found %q", value)
+		}
+		*s = Spectrum{kind: name, kappa: kappa}
+		return nil
+	}
+	return fmt.Errorf("a spectrum is iid, orthogonal or condition:κ, found %q", text)
+}
+
+// String is what UnmarshalText reads.
+func (s Spectrum) String() string {
+	switch {
+	case s.kind == "":
+		return independent
+	case s.kind == condition:
+		return fmt.Sprintf("%s:%g", condition, s.kappa)
+	}
+	return s.kind
+}
+
+// Independent reports whether it is that of independent entries.
+func (s Spectrum) Independent() bool { return s.kind == "" || s.kind == independent }
+
+// SpectrumOf is that of given singular values, all min(M, N) of them, in any order and units.
+func SpectrumOf(singular []float64) (Spectrum, error) {
+	largest := 0.0
+	for i, v := range singular {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return Spectrum{}, fmt.Errorf("singular value %d must be finite and not negative, found %g", i, v)
+		}
+		largest = max(largest, v)
+	}
+	if largest == 0 {
+		return Spectrum{}, fmt.Errorf("all %d singular values are zero", len(singular))
+	}
+	scaled := make([]float64, len(singular))
+	for i, v := range singular {
+		scaled[i] = v / largest
+	}
+	return Spectrum{kind: "values", values: scaled}, nil
+}
+
+// nodesOf a continuous spectrum: the sums converge exponentially, or as the inverse square for
+// a spectrum with ends.
+const nodesOf = 2000
+
+// eigenvalues are those of W̃W̃ᵀ that belong to both rows and columns, with weights that add up
+// to min(1, 1/α); their mean over all rows is 1, the norm of a row.
+func (s Spectrum) eigenvalues(alpha float64) (lambda, weight []float64) {
+	share := min(1, 1/alpha)
+	add := func(l, w float64) { lambda, weight = append(lambda, l), append(weight, w) }
+	switch {
+	case s.Independent():
+		// Marchenko and Pastur: with λ = 1 + α + 2√α cos φ the density is (2/π) sin²φ/λ.
+		for i := range nodesOf {
+			sin, cos := math.Sincos((float64(i) + 0.5) * math.Pi / nodesOf)
+			l := 1 + alpha + 2*math.Sqrt(alpha)*cos
+			add(l, 2/(nodesOf*l)*sin*sin)
+		}
+	case s.kind == orthogonal:
+		add(1, share)
+	case s.kind == condition:
+		for i := range nodesOf {
+			add(math.Pow(s.kappa, -2*(float64(i)+0.5)/nodesOf), share/nodesOf)
+		}
+	default:
+		for _, v := range s.values {
+			add(v*v, share/float64(len(s.values)))
+		}
+	}
+	mean := 0.0
+	for i, l := range lambda {
+		mean += weight[i] * l
+	}
+	for i := range lambda {
+		lambda[i] /= mean
+	}
+	return lambda, weight
+}
+
+// Vector follows Bayes-optimal cal-VAMP iteration by iteration, for W with a given
+// spectrum. Its fixed points with independent entries are those of cal-AMP. A cancelled run
+// returns the steps made and ctx.Err().
+func Vector(ctx context.Context, m Model, s Spectrum, opt *Options) (*Trajectory, error) {
+	e, err := newVectorEvolution(m, s, opt)
+	if err != nil {
+		return nil, err
+	}
+	out := &Trajectory{}
+	for range opt.iterations(defaultSteps) {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		out.Steps = append(out.Steps, e.next())
+		opt.progress(len(out.Steps))
+	}
+	return out, nil
+}
+
+// VectorFixedPoint is where [Vector] ends.
+func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*Point, error) {
+	e, err := newVectorEvolution(m, s, opt)
+	if err != nil {
+		return nil, err
+	}
+	p := &Point{}
+	before, slow := math.Inf(1), math.Inf(1)
+	for p.Evaluations < opt.iterations(defaultLimit) {
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		p.Step = e.next()
+		p.Evaluations++
+		move := math.Abs(math.Log(p.MSEX.Value / before))
+		// Moves that shrink by q each leave m q/(1-q) to go.
+		if q := move / slow; move <= 0.1*e.tol*(1-min(q, 0.999)) {
+			p.Converged = true
+			break
+		}
+		before, slow = p.MSEX.Value, move
+	}
+	return p, nil
+}
+
+// vectorEvolution is the state of the recursion: the variance V of z̃ = W̃x that the channel
+// is told, and what the linear part is told of x.
+type vectorEvolution struct {
+	evolution
+	lambda, weight []float64
+	v, gamma2      float64
+	last           Number // the latest error on x
+}
+
+func newVectorEvolution(m Model, s Spectrum, opt *Options) (*vectorEvolution, error) {
+	e, err := newEvolution(m, opt)
+	if err != nil {
+		return nil, err
+	}
+	start := m.Signal.Variance()
+	v := &vectorEvolution{evolution: *e, v: start, gamma2: 1 / start, last: Number{Value: start}}
+	v.lambda, v.weight = s.eigenvalues(m.Alpha)
+	return v, nil
+}
+
+// next does one iteration: channel, linear part, prior. With m̂ = E g² = -E ∂g,
+//
+//	β = 1 - Vm̂ = [Δ + V(1 - (V+Δ)m̂)]/(V+Δ),   τ2 = (1-β)/(βV),
+//
+// and with f = θλ/(1+θλ), θ = τ2/γ2, and averages over the rows,
+//
+//	A = α E f,   b = E f,   γ1 = γ2 A/(1-A),   V = b/(τ2(1-b)).
+func (e *vectorEvolution) next() Step {
+	out := e.output(e.v)
+	d, mHat := e.v+e.NoiseVar, out.chiHat.Value
+	beta := (e.NoiseVar + e.v*max(0, 1-d*mHat)) / d
+	tau2 := mHat / beta // (1-β)/V = m̂
+	theta := tau2 / e.gamma2
+	determined, left := 0.0, 0.0
+	for i, l := range e.lambda {
+		determined += e.weight[i] * (theta * l / (1 + theta*l))
+		left += e.weight[i] / (1 + theta*l)
+	}
+	share := min(1, 1/e.Alpha) // of the rows that belong to columns, too
+	a, aRest := e.Alpha*determined, e.Alpha*left+(1-e.Alpha*share)
+	b, bRest := determined, left+(1-share)
+	gamma1 := e.gamma2 * a / aRest
+	e.v = b / (tau2 * bRest)
+	f := field.Matched(e.Signal, 1/gamma1)
+	in := f.Integrate(e.tol)
+	s := Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}
+	s = e.carry(e.last, s, gamma1*in.Square.Value/in.Variance.Value)
+	e.last = s.MSEX
+	// (1-Eγ1)/E, the precision that is left for the linear part.
+	e.gamma2 = max(1-s.MSEX.Value*gamma1, 1e-12) / s.MSEX.Value
+	return s
+}

@@ -1,0 +1,161 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
+)
+
+const (
+	// likeIndependent is how far from 1 the spread of eigenvalues may be for a W that
+	// AMP is right for: columns with a correlation of 0.3 have 1.1 and lose nothing,
+	// condition number 10 has 1.3 to 1.5, orthogonal rows have 0.65 and less.
+	likeIndependent = 0.2
+
+	// Below leastFilled a W is sparse, and above mostUneven its columns are: vector AMP
+	// takes all entries of a signal for equally well known, and is falsely sure of those
+	// that are not. Independent entries have a third and 1, sparse ones of 5 % 0.02 and 3.
+	leastFilled = 0.1
+	mostUneven  = 2.5
+
+	// mostRepeated is the part of the rows or columns that may be multiples of others.
+	mostRepeated = 0.02
+
+	// A decomposition takes M²(N+3M) multiplications or so: minutes at mostRows, and with
+	// more than mostTall times as many rows as columns far longer than the iterations.
+	mostRows = 6000
+	mostTall = 4
+
+	// mostMissing readings of one signal are a system of equations of their own in every
+	// iteration.
+	mostMissing = 600
+)
+
+// vectorAMP chooses between AMP and vector AMP, by what W is.
+func (b *planner) vectorAMP() (on bool, why string, err error) {
+	if b.Algorithm != solver.AutoAlgorithm {
+		b.plan.Algorithm = b.Algorithm
+		if b.vector() {
+			err = b.vectorPossible()
+		}
+		return b.vector(), asked, err
+	}
+	b.plan.Algorithm = solver.AMP
+	if why = b.amp(); why != "" {
+		return false, why, nil
+	}
+	if b.rowsOrthogonal() {
+		b.plan.Algorithm = solver.VAMP
+		return true, "the rows of W are orthogonal: nothing needs to be decomposed", nil
+	}
+	if b.centred, err = b.withoutMeans(); err != nil {
+		return false, "", err
+	}
+	structure, err := operator.StructureOf(b.withMeansRemoved(), Threads(b.Threads, b.m*b.n))
+	if err != nil {
+		return false, "not possible: " + err.Error(), nil
+	}
+	vector, why := b.vectorFits(structure)
+	if vector {
+		b.plan.Algorithm, b.centred = solver.VAMP, nil
+	}
+	return vector, why, nil
+}
+
+// amp is why AMP is to be used whatever W is; empty where that is open.
+func (b *planner) amp() string {
+	if err := b.vectorPossible(); err != nil {
+		return "not possible: " + err.Error()
+	}
+	switch {
+	case b.NoScaleStep && b.Tol < 0:
+		return "not asked: the recursion is left alone"
+	case b.rowsOrthogonal():
+		return ""
+	case b.m > mostRows:
+		return fmt.Sprintf("not possible: W has more than %d rows to decompose", mostRows)
+	case b.m > mostTall*b.n:
+		return fmt.Sprintf("not needed: W has more than %d times as many rows as columns", mostTall)
+	case b.missing() > mostMissing:
+		return fmt.Sprintf("not possible: a signal has more than %d missing readings", mostMissing)
+	case !b.Fits(24 * int64(b.m) * int64(b.m)):
+		return "not possible: too little memory"
+	}
+	return ""
+}
+
+// rowsOrthogonal reports whether W says so of its rows.
+func (b *planner) rowsOrthogonal() bool {
+	_, ok := operator.Orthogonal(b.W)
+	return ok
+}
+
+// missing is the largest number of readings that a signal lacks.
+func (b *planner) missing() int {
+	most := 0
+	for k := range b.P {
+		count := 0
+		for j := k; j < len(b.Y); j += b.P {
+			if math.IsNaN(b.Y[j]) {
+				count++
+			}
+		}
+		most = max(most, count)
+	}
+	return most
+}
+
+// vectorFits says whether vector AMP is for such a W, and why.
+func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
+	repeated := func(count, of int) bool { return float64(count) > mostRepeated*float64(of) }
+	switch {
+	case s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent:
+		return false, fmt.Sprintf("not needed: the singular values of W are those of independent entries (spread %.2g)", s.Spread)
+	case s.Filled < leastFilled:
+		return false, fmt.Sprintf("W is sparse (%.2g): it would be falsely sure", s.Filled)
+	case s.Uneven > mostUneven:
+		return false, fmt.Sprintf("columns of W differ in size (%.2g): it would be falsely sure", s.Uneven)
+	case repeated(s.RepeatedRows, b.m):
+		return false, fmt.Sprintf("%d rows of W are multiples of others: it would be falsely sure", s.RepeatedRows)
+	case repeated(s.RepeatedColumns, b.n):
+		return false, fmt.Sprintf("%d columns of W are multiples of others: it would be falsely sure", s.RepeatedColumns)
+	case s.Spread < 1:
+		return true, fmt.Sprintf("the rows of W are nearly orthogonal (spread of squared singular values %.2g, of independent entries 1)", s.Spread)
+	}
+	return true, fmt.Sprintf("W is ill-conditioned or correlated (spread of squared singular values %.2g, of independent entries 1)", s.Spread)
+}
+
+// vectorPossible says what excludes vector AMP, if anything does.
+func (b *planner) vectorPossible() error {
+	_, streamed := b.W.(operator.Streamed)
+	switch {
+	case b.full():
+		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
+	case b.Variance == solver.Scalar:
+		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
+	case b.Batch:
+		return errors.New("vector AMP would decompose every batch of rows: mini-batches need AMP")
+	case streamed:
+		return errors.New("vector AMP needs W in memory")
+	}
+	return nil
+}
+
+// withoutMeans is W without its means, as AMP would have it; nil where they stay.
+func (b *planner) withoutMeans() (*operator.Centred, error) {
+	if _, seen := b.W.(operator.Matrix); !seen || b.NoMeanRemoval {
+		return nil, nil
+	}
+	return operator.RemoveMeans(b.W, b.RAM)
+}
+
+// withMeansRemoved is what AMP's sweeps would read, in the usual layout.
+func (b *planner) withMeansRemoved() operator.Operator {
+	if b.centred != nil {
+		return b.centred.Matrix
+	}
+	return b.W
+}

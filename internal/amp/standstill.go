@@ -1,0 +1,91 @@
+package amp
+
+import "math"
+
+// standstill ends runs of vector AMP that move without getting anywhere: where W is
+// ill-conditioned and there is much noise, some combinations of entries hardly matter to any
+// reading, and creep, or turn in small circles. When the signals are, twice in a row, where
+// they were a while ago to within a small part of their own error, nobody could tell more from
+// going on. The linear part of the iteration must agree: its mean is then x̂, too.
+type standstill struct {
+	Idle
+	vector *vamp
+	from   []float64 // P×N, the estimates at the beginning of the window
+	steps  int
+	times  int // windows in a row
+}
+
+const (
+	// standsFor is the length of a window in iterations, and standsWithin how far signals may
+	// be from where they were, in their own posterior standard deviations.
+	standsFor    = 50
+	standsWithin = 5e-3
+
+	// linearWithin is how far the linear part's mean may be from x̂ when a run ends, in the
+	// same units; relative to the signal, linearRelative is near enough in any case.
+	linearWithin   = 0.02
+	linearRelative = 1e-6
+)
+
+func (b *planner) standstill() (on bool, why string, err error) {
+	switch {
+	case !b.vector():
+		return false, "not needed without vector AMP", nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	case b.Tol > 0:
+		return false, "asked: the tolerance is given", nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeStandstill(s *Solver) (Part, error) {
+	return &standstill{vector: s.Iteration.(*vamp), from: make([]float64, len(s.State.X))}, nil
+}
+
+// Begin implements [Part].
+func (p *standstill) Begin(*Solver) { p.steps, p.times = 0, 0 }
+
+// After implements [Part].
+func (p *standstill) After(s *Solver, _ *Line) Verdict {
+	e := s.State
+	if p.steps++; p.steps < standsFor {
+		return GoOn
+	}
+	still := true
+	for k := range e.P {
+		moved := distance(e.X[k*e.N:(k+1)*e.N], p.from[k*e.N:(k+1)*e.N])
+		still = still && moved <= standsWithin*math.Sqrt(e.SumC[k])
+	}
+	copy(p.from, e.X)
+	p.steps = 0
+	if p.times++; !still {
+		p.times = 0
+	}
+	for k := range e.Left {
+		e.Left[k] = math.Inf(1)
+		if p.times > 1 {
+			e.Left[k] = 0
+		}
+	}
+	return GoOn
+}
+
+// AtRest implements [Part].
+func (p *standstill) AtRest(s *Solver) Verdict {
+	e := s.State
+	for k, off := range p.vector.off {
+		if off > max(linearRelative*e.Norm[k], linearWithin*math.Sqrt(e.SumC[k])) {
+			return Unfinished
+		}
+	}
+	return GoOn
+}
+
+func distance(a, b []float64) float64 {
+	total := 0.0
+	for i, x := range a {
+		total += (x - b[i]) * (x - b[i])
+	}
+	return math.Sqrt(total)
+}

@@ -1,0 +1,437 @@
+package amp
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// vamp is vector AMP for generalised linear models (P. Schniter, S. Rangan, A. K.
+// Fletcher, "Vector approximate message passing for the generalized linear model", 2016)
+// with the channel as its output side: cal-VAMP. It needs no independent entries of W, only
+// that its singular vectors are as good as random.
+//
+// It works with W̃, the matrix with its rows scaled to norm 1, on z = W̃x, whose readings have
+// noise of variance Δ/n² at a row of norm n; channels see z and its variance in the units
+// of W. Three estimators exchange Gaussian beliefs, with one precision a signal:
+// the prior N(x; r1, 1/γ1) → x̂, C, the channel N(z; p1, 1/τ1) → ŝ, g, and between them the
+// linear equations N(x; r2, 1/γ2), N(z; p2, 1/τ2) (see [lmmse]). What one returns
+// goes on without what it was given.
+//
+// A reading that is missing sends no belief, and that of a sensor that is broken with
+// probability π counts as w = 1-π: averages over sensors are weighted so. Precisions
+// shared by all signals would stall.
+type vamp struct {
+	*State
+	operator operator.Operator // W
+	products operator.Linear
+	linear   *lmmse
+	delta    float64
+	steps    int // since the start
+
+	norms []float64 // M, of the rows of W
+
+	// What the prior and the channel are told in the next iteration.
+	r1, p1           []float64 // P×N; M×P of W̃
+	gamma1, tau1     []float64 // P
+	logGamma, logTau []float64 // P, their logarithms
+	given            []float64 // P, γ1 of this iteration; 0 in the first
+
+	next   [][]float64 // r1, p1, log γ1 and log τ1 before damping
+	mixes  bool        // where damping need not be as it was asked for
+	mixing *anderson   // made when it is needed
+
+	r2         []float64 // P×N
+	gamma2     []float64 // P
+	p2, tau2   []float64 // M×P, P
+	narrowed   []float64 // M×P, β of every reading
+	z, e       []float64 // M×P: W̃r2, and p2 - W̃r2
+	back       []float64 // P×N, W̃ᵀBe
+	newX, newC []float64
+	quadratics []float64 // P, eᵀBe
+	off        []float64 // P, how far the linear mean is from x̂
+
+	outputs, signal func(i int)
+	blocks          sync.Pool // of *channel.Block
+}
+
+const (
+	// Bounds of what a denoiser keeps of a variance, so that no precision is negative.
+	leastKept, mostKept = 1e-9, 1 - 1e-9
+	leastRead           = 1e-12
+
+	// Bounds of precisions, in units of one over the signals' own variance. With
+	// less room above, variances would be wrong where there is no noise to speak of.
+	leastPrecision, mostPrecision = 1e-11, 1e22
+)
+
+func newVAMP(s *State, w operator.Operator) *vamp {
+	v := &vamp{State: s, operator: w}
+	entries, readings := s.P*s.N, s.M*s.P
+	for _, a := range []*[]float64{&v.r1, &v.r2, &v.back, &v.newX, &v.newC} {
+		*a = make([]float64, entries)
+	}
+	for _, a := range []*[]float64{&v.p1, &v.p2, &v.narrowed, &v.z, &v.e} {
+		*a = make([]float64, readings)
+	}
+	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.gamma2, &v.tau2, &v.quadratics, &v.off} {
+		*a = make([]float64, s.P)
+	}
+	v.outputs, v.signal = v.outputChunk, v.denoise
+	v.blocks.New = func() any { return new(channel.Block) }
+	s.keep(v.r1, v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.off)
+	for _, a := range v.parts() {
+		v.next = append(v.next, make([]float64, len(a)))
+	}
+	s.linear = append(s.linear, v.r1, v.p1)
+	return v
+}
+
+// parts are what one iteration hands to the next.
+func (v *vamp) parts() [][]float64 { return [][]float64{v.r1, v.p1, v.logGamma, v.logTau} }
+
+func (v *vamp) quadratic() int       { return 0 }
+func (v *vamp) use(s operator.Sweep) {}
+
+// prepare implements [Iteration]: W is decomposed when the first run begins.
+func (v *vamp) prepare(ctx context.Context) error {
+	if v.linear != nil {
+		return nil
+	}
+	gram, err := operator.GramOf(ctx, v.operator, v.Threads)
+	if err != nil {
+		return err
+	}
+	if v.products, err = operator.NewLinear(v.operator, v.P, v.Threads); err != nil {
+		return err
+	}
+	v.norms = gram.Norms
+	v.linear, err = newLMMSE(gram, v.N, v.P, v.Threads)
+	return err
+}
+
+// Step implements [Iteration].
+func (v *vamp) Step(delta float64) error {
+	v.delta = delta
+	v.steps++
+	if v.fresh {
+		if err := v.start(); err != nil {
+			return err
+		}
+		v.fresh, v.steps = false, 1
+	} else {
+		copy(v.given, v.gamma1)
+		parallel.Run(v.P, v.Threads, v.signal)
+		v.sumPulls()
+	}
+	v.fieldPull = v.nextPull
+	v.output()
+	if err := v.combine(); err != nil {
+		return err
+	}
+	v.goOn()
+	if !allFinite(v.SVar) || !allFinite(v.r1) || !allFinite(v.p1) {
+		v.Moved[0] = math.NaN() // seen by the caller as a step to take back
+	}
+	return nil
+}
+
+// start is the first iteration's first part: nothing is known beyond the prior.
+func (v *vamp) start() error {
+	if err := v.forward(v.p1, v.X); err != nil {
+		return err
+	}
+	copy(v.r2, v.X)
+	for k := range v.P {
+		x, c := v.X[k*v.N:(k+1)*v.N], sum(v.C[k*v.N:(k+1)*v.N])
+		v.SumC[k], v.Norm[k] = c, math.Sqrt(dot(x, x))
+		v.Moved[k], v.Along[k], v.given[k] = 0, 0, 0
+		v.gamma2[k] = v.precision(float64(v.N) / c)
+		v.tau1[k] = v.gamma2[k]
+	}
+	return nil
+}
+
+// forward sets z to W̃x.
+func (v *vamp) forward(z, x []float64) error {
+	if err := v.products.Forward(z, x); err != nil {
+		return err
+	}
+	for j := range z {
+		if norm := v.norms[j/v.P]; norm > 0 {
+			z[j] /= norm
+		}
+	}
+	return nil
+}
+
+// precision keeps a precision within bounds.
+func (v *vamp) precision(p float64) float64 {
+	unit := 1 / v.model.Prior.Variance()
+	return min(max(p, leastPrecision*unit), mostPrecision*unit)
+}
+
+// denoise is the prior's part for signal k: with α = γ1 mean C,
+//
+//	γ2 = γ1(1-α)/α,   r2 = r1 + (x̂-r1)/(1-α).
+func (v *vamp) denoise(k int) {
+	from, to := k*v.N, (k+1)*v.N
+	x, c, r1, r2 := v.X[from:to], v.C[from:to], v.r1[from:to], v.r2[from:to]
+	newX, newC, gamma := v.newX[from:to], v.newC[from:to], v.given[k]
+	for i, r := range r1 {
+		v.Lambda[from+i], v.Sigma[from+i] = r, 1/gamma
+	}
+	v.posterior(newX, newC, from)
+	alpha := min(max(gamma*sum(newC)/float64(v.N), leastKept), mostKept)
+	v.gamma2[k] = v.precision(gamma * (1 - alpha) / alpha)
+	var moved, along, norm float64
+	for i, now := range newX {
+		step := now - x[i]
+		moved += step * step
+		along += step * now
+		norm += now * now
+		r2[i] = r1[i] + (now-r1[i])/(1-alpha)
+	}
+	copy(x, newX)
+	copy(c, newC)
+	v.Norm[k], v.SumC[k] = math.Sqrt(norm), sum(newC)
+	v.Moved[k] = math.Sqrt(moved) / (1 - v.delta)
+	v.Along[k] = along / max(v.Norm[k]*(1-v.delta), math.SmallestNonzeroFloat64)
+}
+
+// sensorChunk is how many sensors a goroutine takes at a time.
+const sensorChunk = 64
+
+// output is the channel's part: with β the mean contraction of z's variance,
+//
+//	τ2 = τ1(1-β)/β,   p2 = p1 + Vg/(1-β),
+//
+// and where a reading has the weight w, w τ2 (p2 - p1 - Vg) = g, which makes Wᵀg the
+// precision-weighted change of the signals, as at a fixed point of AMP.
+func (v *vamp) output() {
+	parallel.Run((v.M+sensorChunk-1)/sensorChunk, v.Threads, v.outputs)
+	for k := range v.P {
+		weight, kept := 0.0, 0.0
+		for mu := range v.M {
+			j := mu*v.P + k
+			v.linear.weight[j] = v.weight(mu, k)
+			weight += v.linear.weight[j]
+			kept += v.linear.weight[j] * v.narrowed[j]
+		}
+		beta := min(max(kept/max(weight, math.SmallestNonzeroFloat64), leastRead), 1-leastRead)
+		v.tau2[k] = v.precision(v.tau1[k] * (1 - beta) / beta)
+		for mu := range v.M {
+			j := mu*v.P + k
+			v.p2[j] = v.p1[j]
+			if w := v.linear.weight[j]; w > 0 {
+				g := v.norms[mu] * v.G[j] // of W̃
+				v.p2[j] += g / v.tau1[k] * (1 + beta/((1-beta)*w))
+			}
+		}
+	}
+}
+
+// weight is how much a reading counts.
+func (v *vamp) weight(mu, k int) float64 {
+	w := 1 - v.Broken[mu]
+	switch {
+	case !(w > counts) || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]):
+		return 0
+	case w >= whole:
+		return 1
+	}
+	return w
+}
+
+func (v *vamp) outputChunk(chunk int) {
+	from, to := chunk*sensorChunk, min((chunk+1)*sensorChunk, v.M)
+	b := v.blocks.Get().(*channel.Block)
+	defer v.blocks.Put(b)
+	*b = v.block(from, to)
+	for j := range b.Omega {
+		norm := v.norms[from+j/v.P]
+		b.Omega[j] = norm * v.p1[from*v.P+j]
+		b.V[j] = norm * norm / v.tau1[j%v.P]
+	}
+	v.model.Channel.Output(b)
+	channel.ContractionOf(v.model.Channel, v.narrowed[from*v.P:to*v.P], b)
+}
+
+// combine is the linear part, and damping: with F what z determines of x (see [lmmse]),
+// A = F/N, b = F/Σw and A' = 1-A, b' = 1-b,
+//
+//	r1 = r2 + (x-r2)/A,   γ1 = γ2A/A',   p1 = z - (b/b')(p2-z),   τ1 = τ2b'/b.
+func (v *vamp) combine() error {
+	if err := v.forward(v.z, v.r2); err != nil {
+		return err
+	}
+	for j, p := range v.p2 {
+		v.e[j] = p - v.z[j]
+	}
+	l := v.linear
+	copy(l.gamma, v.gamma2)
+	copy(l.tau, v.tau2)
+	if err := l.solve(v.e); err != nil {
+		return err
+	}
+	for j, h := range l.h {
+		if k := j % v.P; j < v.P {
+			v.quadratics[k] = 0
+		}
+		v.quadratics[j%v.P] += (v.e[j] - l.shift[j]) * h
+	}
+	scaled := v.narrowed // no longer needed
+	for j, h := range l.h {
+		scaled[j] = 0
+		if norm := v.norms[j/v.P]; norm > 0 {
+			scaled[j] = h / norm
+		}
+	}
+	if err := v.products.Backward(v.back, scaled); err != nil {
+		return err
+	}
+	for k := range v.P {
+		v.extract(k)
+	}
+	return nil
+}
+
+// extract makes the linear mean and variance of signal k the next beliefs.
+func (v *vamp) extract(k int) {
+	l := v.linear
+	gamma2, tau2 := v.gamma2[k], v.tau2[k]
+	determined := max(float64(v.N)-l.free[k], leastKept)
+	a, aRest := determined/float64(v.N), l.free[k]/float64(v.N)
+	b, bRest := determined/l.counted[k], l.left[k]/l.counted[k]
+	if !(l.counted[k] > 0) {
+		b, bRest = leastKept, 1
+	}
+	gain, off := tau2/gamma2, 0.0
+	r1, p1 := v.next[0], v.next[1]
+	for i := k * v.N; i < (k+1)*v.N; i++ {
+		change := gain * v.back[i]
+		r1[i] = v.r2[i] + change/a
+		miss := v.r2[i] + change - v.X[i]
+		off += miss * miss
+	}
+	v.off[k] = math.Sqrt(off)
+	for j := k; j < len(p1); j += v.P {
+		h := l.h[j]
+		p1[j] = v.z[j] + v.e[j] - h - b/bRest*h
+	}
+	v.next[2][k] = math.Log(v.precision(gamma2 * a / aRest))
+	v.next[3][k] = math.Log(v.precision(tau2 * bRest / b))
+}
+
+const (
+	// A run that goes on after mixingAfter iterations is helped by its earlier steps, once
+	// signals change by less than mixingBelow. Sooner, it would be caught at fixed points
+	// that the iteration itself leaves again.
+	mixingAfter = 100
+	mixingBelow = 0.03
+)
+
+// goOn moves what the next iteration is told towards what this one says: all the way in the
+// first, and otherwise linearly, precisions in their logarithm.
+func (v *vamp) goOn() {
+	change := 0.0
+	for k, moved := range v.Moved {
+		change = max(change, moved/max(v.Norm[k], math.SmallestNonzeroFloat64))
+	}
+	step := 1 - v.delta
+	if v.steps == 1 {
+		step = 1
+	}
+	if v.mixes && v.steps > mixingAfter && change < mixingBelow {
+		if v.mixing == nil {
+			v.mixing = newAnderson(v.parts()...)
+		}
+		v.mixing.step(v.next, step, v.product)
+	} else {
+		if v.mixing != nil {
+			v.mixing.forget()
+		}
+		for i, part := range v.parts() {
+			for j, to := range v.next[i] {
+				part[j] += step * (to - part[j])
+			}
+		}
+	}
+	for k := range v.P {
+		v.gamma1[k], v.tau1[k] = v.precision(math.Exp(v.logGamma[k])), v.precision(math.Exp(v.logTau[k]))
+	}
+}
+
+// product is that of two moves of what the next iteration is told, in units of their
+// variances; a move of a precision counts as one of everything that has it.
+func (v *vamp) product(a, b [][]float64) float64 {
+	total := 0.0
+	for k := range v.P {
+		total += v.gamma1[k] * dot(a[0][k*v.N:(k+1)*v.N], b[0][k*v.N:(k+1)*v.N])
+		total += float64(v.N)*a[2][k]*b[2][k] + float64(v.M)*a[3][k]*b[3][k]
+	}
+	for j, x := range a[1] {
+		total += v.tau1[j%v.P] * x * b[1][j]
+	}
+	return total
+}
+
+// LogEvidence implements [Iteration]: the free energy of which fixed points are
+// stationary,
+//
+//	log Z_x + log Z_z + log N(p2; W̃r2, K/γ2 + 1/(τ2w))
+//	- Σ log N(r1; r2, 1/γ1 + 1/γ2) - Σ log N(p1; p2, 1/τ1 + 1/(τ2w)).
+func (v *vamp) LogEvidence() float64 {
+	total := sum(v.LogZ)
+	for k := range v.P {
+		total += v.evidenceSignal(k)
+	}
+	return total
+}
+
+func (v *vamp) evidenceSignal(k int) float64 {
+	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.linear
+	total := 0.5 * (l.logDet[k] - tau2*v.quadratics[k])
+	if gamma1 > 0 {
+		from, to := k*v.N, (k+1)*v.N
+		total += prior.SumLogNorm(v.model.Prior, v.Lambda[from:to], v.Sigma[from:to])
+		square := 0.0
+		for i := from; i < to; i++ {
+			d := v.Lambda[i] - v.r2[i]
+			square += d * d
+		}
+		total += 0.5 * (float64(v.N)*math.Log1p(gamma1/gamma2) + square*(gamma1/(1+gamma1/gamma2)))
+	}
+	for mu := range v.M {
+		j := mu*v.P + k
+		if w := l.weight[j]; w > 0 {
+			variance := v.V[j] / (v.norms[mu] * v.norms[mu])
+			d := v.Omega[j]/v.norms[mu] - v.p2[j]
+			tau := w * tau2
+			total += 0.5 * (math.Log1p(tau*variance) - math.Log(w) + d*d*(tau/(1+tau*variance)))
+		}
+	}
+	return total
+}
+
+// scaleSums implements [Iteration].
+func (v *vamp) scaleSums(quadratic, volume float64) (q, k float64) {
+	c := v.model.Channel.(channel.Calibrating)
+	return c.ScaleQuadratic(quadratic, &v.sensors), v.addVolume(volume)
+}
+
+// MeanV implements [Iteration].
+func (v *vamp) MeanV() (mean, off float64) { return sum(v.V) / float64(len(v.V)), 0 }
+
+func dot(a, b []float64) float64 {
+	total := 0.0
+	for i, x := range a {
+		total += x * b[i]
+	}
+	return total
+}

@@ -1,0 +1,55 @@
+package theory
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/operator"
+)
+
+// readSpectrum understands --spectrum.
+func (s *se) readSpectrum() error {
+	if s.online {
+		return nil
+	}
+	err := s.vector.UnmarshalText([]byte(s.spectrum))
+	if ext := filepath.Ext(s.spectrum); ext == ".npy" || ext == ".npz" {
+		s.vector, err = spectrumOf(s.spectrum)
+	}
+	switch {
+	case err != nil:
+		return console.Usage("--spectrum: %w", err)
+	case s.mismatched && !s.vector.Independent():
+		return console.Usage("--spectrum %s: a solver that is told something else is predicted for iid only", s.spectrum)
+	}
+	return nil
+}
+
+// spectrumOf reads singular values, or a matrix and finds those of its rows scaled to norm 1.
+func spectrumOf(path string) (evolution.Spectrum, error) {
+	a, err := dataset.LoadArray(path, "W")
+	if err != nil {
+		return evolution.Spectrum{}, err
+	}
+	if len(a.Shape) != 2 {
+		return evolution.SpectrumOf(a.Data)
+	}
+	m, n := a.Shape[0], a.Shape[1]
+	w, err := operator.NewDense(m, n, a.Data)
+	if err != nil {
+		return evolution.Spectrum{}, err
+	}
+	gram, err := operator.GramOf(context.Background(), w, 0)
+	if err != nil {
+		return evolution.Spectrum{}, err
+	}
+	var singular []float64
+	for _, v := range gram.Eigenvalues[max(0, m-n):] {
+		singular = append(singular, math.Sqrt(v))
+	}
+	return evolution.SpectrumOf(singular)
+}

@@ -1,0 +1,175 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/calamp/calamp/internal/tridiagonal"
+)
+
+// Gram is what vector AMP needs of W: with W̃ the matrix with its rows scaled to norm 1,
+//
+//	W̃W̃ᵀ = Q T Qᵀ,   Q orthogonal, T tridiagonal.
+//
+// Eigenvectors are not needed: equations with γ + τT are solved in a time
+// proportional to M, and traces are sums over eigenvalues.
+type Gram struct {
+	Norms         []float64 // M, of the rows of W; 0 for a row of zeros, which W̃ has, too
+	Diagonal, Off []float64 // M and M-1 entries of T
+	Eigenvalues   []float64 // M, of T, ascending; none below 0
+	Rotation      *Dense    // Q; nil for the identity
+}
+
+// errNoRows is the cause of the error of a Gram matrix whose products leave double precision.
+var errNoRows = errors.New("its rows differ too much in size for double precision")
+
+// GramOf decomposes w, once: an operator that remembers it, as [Dense] does, gives it to
+// all runs. It takes of the order of M²(N+M) multiplications and M² numbers of memory. It
+// returns ctx's error, or that of a W which cannot be read or has no squares within
+// double precision. The result does not depend on threads.
+func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
+	if kappa, ok := Orthogonal(w); ok {
+		m, _ := w.Dims()
+		return identityGram(m, math.Sqrt(kappa)), nil
+	}
+	if r, ok := w.(interface{ remembered() *memory }); ok {
+		return r.remembered().gram(func() (*Gram, error) { return gramOf(ctx, w, threads) })
+	}
+	return gramOf(ctx, w, threads)
+}
+
+// memory keeps the Gram matrix of an operator that does not change.
+type memory struct {
+	mutex sync.Mutex
+	kept  *Gram
+}
+
+func (m *memory) remembered() *memory { return m }
+
+func (m *memory) gram(make func() (*Gram, error)) (*Gram, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.kept != nil {
+		return m.kept, nil
+	}
+	g, err := make()
+	if err == nil {
+		m.kept = g
+	}
+	return g, err
+}
+
+func gramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
+	m, _ := w.Dims()
+	k, norms, err := gramProducts(ctx, w, threads)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tridiagonal.Reduce(ctx, m, k, threads)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gram{Norms: norms, Diagonal: t.Diagonal, Off: t.Off, Eigenvalues: t.Eigenvalues()}
+	for i, v := range g.Eigenvalues {
+		g.Eigenvalues[i] = max(0, v)
+	}
+	if g.Rotation, err = NewDense(m, m, t.Rotation); err != nil {
+		return nil, fmt.Errorf("the decomposition of W: %w", err)
+	}
+	return g, nil
+}
+
+// identityGram is that of orthogonal rows of one norm.
+func identityGram(m int, norm float64) *Gram {
+	g := &Gram{Off: make([]float64, max(0, m-1))}
+	for _, v := range []*[]float64{&g.Norms, &g.Diagonal, &g.Eigenvalues} {
+		*v = make([]float64, m)
+	}
+	for mu := range m {
+		g.Norms[mu], g.Diagonal[mu], g.Eigenvalues[mu] = norm, 1, 1
+	}
+	return g
+}
+
+// gramRows is how many rows of W are multiplied with all others in one pass.
+const gramRows = 32
+
+// gramProducts returns W̃W̃ᵀ, M×M, and the norms of the rows of W. Passes take some rows as
+// signals, which any operator can multiply with: its rows are its products with unit vectors.
+func gramProducts(ctx context.Context, w Operator, threads int) (k, norms []float64, err error) {
+	m, n := w.Dims()
+	k, norms = make([]float64, m*m), make([]float64, m)
+	// Sizes are scaled away before anything is squared.
+	scale := 1 / math.Sqrt(w.MeanSquare())
+	for from := 0; from < m; from += gramRows {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		count := min(gramRows, m-from)
+		halves, err := NewLinear(w, count, threads)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows, z := make([]float64, count*n), make([]float64, m*count)
+		if err := rowsOf(w, halves, rows, from); err != nil {
+			return nil, nil, err
+		}
+		for i := range rows {
+			rows[i] *= scale
+		}
+		if err := halves.Forward(z, rows); err != nil {
+			return nil, nil, err
+		}
+		for mu := range m {
+			for j := range count {
+				k[mu*m+from+j] = z[mu*count+j] * scale
+			}
+		}
+	}
+	for mu := range m {
+		square := k[mu*m+mu]
+		if !(square >= 0) || math.IsInf(square, 1) {
+			return nil, nil, fmt.Errorf("W: row %d: %w", mu, errNoRows)
+		}
+		norms[mu] = math.Sqrt(square)
+	}
+	for mu, a := range norms {
+		for nu, b := range norms[:mu] {
+			v := 0.0
+			if a > 0 && b > 0 {
+				v = 0.5 * (k[mu*m+nu]/a/b + k[nu*m+mu]/a/b)
+			}
+			k[mu*m+nu], k[nu*m+mu] = v, v
+		}
+		k[mu*m+mu] = 0
+		if a > 0 {
+			k[mu*m+mu] = 1
+		}
+	}
+	for mu := range norms {
+		norms[mu] /= scale
+	}
+	return k, norms, nil
+}
+
+// rowsOf fills rows with those of w from one on.
+func rowsOf(w Operator, halves Linear, rows []float64, from int) error {
+	m, n := w.Dims()
+	count := len(rows) / n
+	if seen, ok := w.(Matrix); ok {
+		for j := range count {
+			if err := seen.RowInto(rows[j*n:(j+1)*n], from+j); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	units := make([]float64, m*count)
+	for j := range count {
+		units[(from+j)*count+j] = 1
+	}
+	return halves.Backward(rows, units)
+}

@@ -1,0 +1,118 @@
+package calamp_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// spectra are kinds of W from independent entries to ones of which cal-AMP makes nothing.
+var spectra = []string{
+	"iid", "condition:10", "condition:100", "condition:1e3", "condition:1e4", "dct", "hadamard",
+	"correlated:0.7", "correlated:0.95", "mean:1", "binary", "low-rank:0.8", "uneven:1",
+}
+
+// Blind runs by the default command beside the same ones told the gains.
+func TestLongSpectra(t *testing.T) {
+	longOnly(t)
+	table := tables.New(t, "", "W", "α", "P, s", "Δ", "converged", "error", "of known gains", "largest", "C/error", "s within 90 %", "iterations", "algorithm")
+	for _, name := range spectra {
+		if *matrix != "" && name != *matrix {
+			continue
+		}
+		for _, alpha := range []float64{0.6, 0.8} {
+			for _, c := range []struct {
+				p    int
+				gain channel.GainPrior
+			}{{4, channel.Uniform(0.5, 1.5)}, {10, channel.Uniform(0.95, 1.05)}} {
+				for _, noise := range []float64{1e-4, 1e-8} {
+					te := teacher.Teacher{N: 400, M: int(400 * alpha), P: c.p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: noise}
+					if err := te.Matrix.UnmarshalText([]byte(name)); err != nil {
+						t.Fatal(err)
+					}
+					blind := study(t, te, noise, seedCount(10), calamp.Options{})
+					known := studyWith(t, te, func(truth calamp.Truth) channel.Channel {
+						return channel.AWGN{NoiseVar: noise, S: truth.S}
+					}, seedCount(10), calamp.Options{})
+					ratios, worst := make([]float64, len(blind)), 0.0
+					for i, o := range blind {
+						ratios[i] = measuredError(o) / measuredError(known[i])
+						worst = max(worst, ratios[i])
+						if o.Status == calamp.Converged && ratios[i] > 10 && statedError(o) < 0.3 {
+							t.Errorf("%s, α = %g, P = %d, Δ = %g, seed %d: converged with an error %.2g times that of known gains, stated variance over error %.2g", name, alpha, c.p, noise, i, ratios[i], statedError(o))
+						}
+					}
+					converged := countOf(blind, func(o outcome) bool { return o.Status == calamp.Converged })
+					identity := func(v float64) float64 { return v }
+					table.Row("| %s | %g | %d, [%g, %g] | %.0e | %d/%d | %.2g | %.2f | %.3g | %.2f | %.2f | %.0f | %v |", name, alpha, c.p, c.gain.Lo, c.gain.Hi, noise,
+						converged, len(blind), medianOf(blind, measuredError), medianOf(ratios, identity), worst,
+						medianOf(blind, statedError), medianOf(blind, gainsWithin), medianOf(blind, iterations), blind[0].Plan.Algorithm)
+				}
+			}
+		}
+	}
+}
+
+// gainsWithin is the part of the gains within 1.645 of their standard deviations.
+func gainsWithin(o outcome) float64 {
+	inside := 0
+	for mu, s := range o.S {
+		sd := math.Sqrt(o.SVar[mu] + s*s*o.ScaleSD*o.ScaleSD)
+		if math.Abs(s-o.truth.S[mu]) <= 1.645*sd {
+			inside++
+		}
+	}
+	return float64(inside) / float64(len(o.S))
+}
+
+// State evolution of the spectrum against runs, at a size where both agree.
+func TestLongVectorEvolution(t *testing.T) {
+	longOnly(t)
+	table := tables.New(t, "", "W", "N", "α", "Δ", "theory x", "runs x", "standard errors apart", "theory s", "runs s")
+	for _, c := range []struct {
+		name  string
+		alpha float64
+		noise float64
+		gain  channel.GainPrior
+	}{
+		{"condition:100", 0.8, 1e-4, channel.Uniform(0.95, 1.05)},
+		{"condition:100", 0.6, 1e-8, channel.Uniform(0.5, 1.5)},
+		{"condition:10", 0.6, 1e-4, channel.Uniform(0.95, 1.05)},
+	} {
+		te := teacher.Teacher{N: 1000, M: int(1000 * c.alpha), P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: c.noise}
+		var s evolution.Spectrum
+		if err := te.Matrix.UnmarshalText([]byte(c.name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.UnmarshalText([]byte(c.name)); err != nil {
+			t.Fatal(err)
+		}
+		theory, err := evolution.VectorFixedPoint(t.Context(), evolution.Model{Signal: te.Signal, Gain: c.gain, NoiseVar: c.noise, Alpha: c.alpha, P: te.P}, s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := study(t, te, c.noise, seedCount(10), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+		mean, square := 0.0, 0.0
+		for _, o := range runs {
+			mean += measuredError(o) / float64(len(runs))
+		}
+		for _, o := range runs {
+			square += (measuredError(o) - mean) * (measuredError(o) - mean)
+		}
+		standard := math.Sqrt(square / float64(len(runs)*(len(runs)-1)))
+		apart := (mean - theory.MSEX.Value) / standard
+		table.Row("| %s | %d | %g | %.0e | %.3g | %.3g ± %.2g | %.1f | %.3g | %.3g |", c.name, te.N, c.alpha, c.noise, theory.MSEX.Value, mean, standard, apart,
+			theory.MSES.Value, medianOf(runs, func(o outcome) float64 { return o.SMSEScaled }))
+		if math.Abs(apart) > 3 {
+			t.Errorf("%s: %s", c.name, fmt.Sprintf("%.3g, theory %.3g, %.1f standard errors apart", mean, theory.MSEX.Value, apart))
+		}
+	}
+}

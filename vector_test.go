@@ -1,0 +1,107 @@
+package calamp_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// draw is an instance behind a matrix of a kind.
+func drawBehind(t *testing.T, kind string, te teacher.Teacher, seed uint64) *teacher.Instance {
+	t.Helper()
+	if err := te.Matrix.UnmarshalText([]byte(kind)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+var vectorTeacher = teacher.Teacher{
+	N: 300, M: 220, P: 5, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
+	Gain: channel.Uniform(0.7, 1.4), NoiseVar: 1e-6,
+}
+
+func TestAlgorithmByWhatWIs(t *testing.T) {
+	for kind, want := range map[string]solver.Algorithm{
+		"iid": solver.AMP, "mean:1": solver.AMP, "binary": solver.AMP, "sign": solver.AMP,
+		"sparse:0.05": solver.AMP, "duplicated:0.2": solver.AMP, "uneven:0.5": solver.AMP, "zero-columns:0.05": solver.AMP,
+		"correlated:0.3": solver.AMP, "correlated:0.7": solver.VAMP, "condition:10": solver.VAMP, "condition:100": solver.VAMP,
+		"dct": solver.VAMP, "hadamard": solver.VAMP,
+	} {
+		in := drawBehind(t, kind, vectorTeacher, 1)
+		res := solve(t, vectorTeacher.Problem(in), &calamp.Options{Settings: solver.Settings{MaxIter: 1}})
+		if res.Plan.Algorithm != want || res.Plan.Has("vector AMP") != (want == solver.VAMP) {
+			t.Errorf("%s: %v, want %v; %v", kind, res.Plan.Algorithm, want, res.Plan.Parts[0])
+		}
+	}
+}
+
+// TestVectorAMPWithHoles: readings that are missing, at random or of whole sensors, and broken
+// sensors cost no more than what they would have said.
+func TestVectorAMPWithHoles(t *testing.T) {
+	for name, spoil := range map[string]func(in *teacher.Instance){
+		"missing at random": func(in *teacher.Instance) {
+			for j := range 220 * 5 / 15 {
+				in.Y.Set(j*15%220, j%5, math.NaN())
+			}
+		},
+		"silent sensors": func(in *teacher.Instance) {
+			for mu := 0; mu < 220; mu += 20 {
+				for k := range 5 {
+					in.Y.Set(mu, k, math.NaN())
+				}
+			}
+		},
+		"broken sensors": func(in *teacher.Instance) {
+			for mu := 0; mu < 220; mu += 20 {
+				for k := range 5 {
+					in.Y.Set(mu, k, 0.5*math.Sin(float64(17*mu+5*k)))
+				}
+			}
+		},
+	} {
+		in := drawBehind(t, "condition:30", vectorTeacher, 3)
+		spoil(in)
+		p := vectorTeacher.Problem(in)
+		if strings.HasPrefix(name, "broken") {
+			p.Channel = channel.Faulty{Working: p.Channel}
+		}
+		res := solve(t, p, nil)
+		score := calamp.Score(res.X, res.S, in.Truth)
+		variance := mean(res.XVar.RawMatrix().Data)
+		t.Logf("%s: %v after %d iterations, error %.2g, stated %.2g", name, res.Status, res.Iterations, score.XMSEScaled, variance)
+		if res.Plan.Algorithm != solver.VAMP || res.Status != calamp.Converged || score.XMSEScaled > 1e-5 || variance < 0.5*score.XMSEScaled {
+			t.Errorf("%s: %v (%s), error %.2g, stated %.2g", name, res.Status, res.Reason, score.XMSEScaled, variance)
+		}
+		if strings.HasPrefix(name, "broken") {
+			for mu, broken := range res.Broken {
+				if (broken > 0.5) != (mu%20 == 0) {
+					t.Errorf("sensor %d is broken with probability %.2g", mu, broken)
+				}
+			}
+		}
+	}
+}
+
+func TestVectorAMPLearnsTheModel(t *testing.T) {
+	in := drawBehind(t, "condition:30", vectorTeacher, 5)
+	p := vectorTeacher.Problem(in)
+	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Learn: prior.Density}
+	p.Channel = channel.Gain{Prior: vectorTeacher.Gain, NoiseVar: 0}
+	res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	score := calamp.Score(res.X, res.S, in.Truth)
+	noise := channel.NoiseOf(res.Channel)
+	t.Logf("%v after %d iterations, error %.2g, noise %.2g", res.Status, res.Iterations, score.XMSEScaled, noise)
+	if res.Status != calamp.Converged || score.XMSEScaled > 1e-5 || noise < 0.5e-6 || noise > 2e-6 {
+		t.Errorf("%v (%s), error %.2g, noise %.2g", res.Status, res.Reason, score.XMSEScaled, noise)
+	}
+}
