@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
@@ -21,7 +22,20 @@ type Anchor struct {
 	Sensors map[int]float64 // s of known sensors, by row of W from 0
 }
 
-func (a *Anchor) set() bool { return a.Mean != 0 || len(a.Sensors) > 0 }
+// Set reports whether there is anything in it.
+func (a *Anchor) Set() bool { return a.Mean != 0 || len(a.Sensors) > 0 }
+
+// String is as the command's --anchor has it.
+func (a Anchor) String() string {
+	if a.Mean != 0 {
+		return fmt.Sprintf("mean=%g", a.Mean)
+	}
+	var words []string
+	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
+		words = append(words, fmt.Sprintf("sensor=%d:%g", mu, a.Sensors[mu]))
+	}
+	return strings.Join(words, " ")
+}
 
 // Validate reports what no calibration can be.
 func (a *Anchor) Validate() error {
@@ -39,16 +53,26 @@ func (a *Anchor) Validate() error {
 	return nil
 }
 
+// ValidateFor reports sensors that are none of so many.
+func (a *Anchor) ValidateFor(sensors int) error {
+	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
+		if mu < 0 || mu >= sensors {
+			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, sensors)
+		}
+	}
+	return nil
+}
+
 // checkAnchor reports an anchor that holds nothing.
 func (r *run) checkAnchor() error {
 	a := &r.opt.Anchor
-	if a.set() && r.state().Calibration() == nil {
+	if a.Set() && r.state().Calibration() == nil {
 		return fmt.Errorf("a %T calibrates nothing that could be anchored", r.problem.Channel)
 	}
+	if err := a.ValidateFor(r.state().M); err != nil {
+		return err
+	}
 	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
-		if mu < 0 || mu >= r.state().M {
-			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, r.state().M)
-		}
 		if slices.Contains(r.readings.silent, mu) {
 			return fmt.Errorf("anchored sensor %d has no usable reading", mu)
 		}
@@ -59,70 +83,104 @@ func (r *run) checkAnchor() error {
 // anchor brings a result to the scale of its anchor.
 func (r *run) anchor(res *Result) *Warning {
 	a := &r.opt.Anchor
-	if !a.set() || res.Iterations == 0 {
+	if !a.Set() || res.Iterations == 0 {
 		return nil
 	}
+	fit := a.Fit(res.S, res.SVar, func(mu int) bool {
+		st := r.state()
+		return st.Calibration().Readings(st.Of(st.Stats, mu)) > 0
+	})
 	before := res.ScaleSD
-	var factor, misfit float64
-	if a.Mean != 0 {
-		factor, res.ScaleSD = r.anchorMean(res)
-	} else {
-		factor, res.ScaleSD, misfit = r.anchorSensors(res)
+	if fit.Holds() {
+		res.ScaleSD = fit.SD
+		res.rescale(fit.Factor)
 	}
-	res.rescale(factor)
-	switch others := float64(len(a.Sensors) - 1); {
-	case misfit > others+anchorExcess*math.Sqrt(2*max(others, 1)):
-		return &Warning{
-			Code:    AnchorMismatch,
-			Message: fmt.Sprintf("the %d anchored sensors contradict each other: χ² = %.3g for %.0f degrees of freedom", len(a.Sensors), misfit, others),
-			Sensors: slices.Sorted(maps.Keys(a.Sensors)),
-		}
-	case !r.opt.Learn.Range && math.Abs(math.Log(factor)) > anchorExcess*math.Hypot(before, res.ScaleSD):
-		return &Warning{
-			Code:    AnchorMismatch,
-			Message: fmt.Sprintf("the anchor puts the common scale %.4g times where the model does (±%.2g): it is followed", factor, before),
-		}
+	if r.opt.Learn.Range {
+		before = math.Inf(1)
 	}
-	return nil
+	return fit.Warning(before)
 }
 
 // anchorExcess is how many standard deviations an anchor may be off.
 const anchorExcess = 5
 
-// anchorMean is the factor that makes the mean of s what it shall be, and how well it is known.
-func (r *run) anchorMean(res *Result) (factor, sd float64) {
+// Anchored is the common scale that an anchor asks for.
+type Anchored struct {
+	Factor float64 // by which signals and s are to be multiplied
+	SD     float64 // relative standard deviation of the scale that is then left
+	Misfit float64 // sum of the squares by which anchored sensors are off nevertheless, in standard deviations
+
+	anchor *Anchor
+}
+
+// Holds reports whether something is known of what is anchored.
+func (f Anchored) Holds() bool { return f.Factor > 0 && !math.IsInf(f.Factor, 1) }
+
+// Fit finds the scale for the M calibrations s with variances sVar, of which those count
+// that known says something is known of. Where that is none that is anchored, it
+// does not hold.
+func (a *Anchor) Fit(s, sVar []float64, known func(mu int) bool) Anchored {
+	if a.Mean != 0 {
+		return a.fitMean(s, sVar, known)
+	}
+	return a.fitSensors(s, sVar, known)
+}
+
+// fitMean is the factor that makes the mean of s what it shall be, and how well it is known.
+func (a *Anchor) fitMean(s, sVar []float64, known func(mu int) bool) Anchored {
 	var total, variance, count float64
-	for mu, s := range res.S {
-		if st := r.state(); st.Calibration().Readings(st.Of(st.Stats, mu)) > 0 {
-			total += s
-			variance += res.SVar[mu]
+	for mu, v := range s {
+		if known(mu) {
+			total += v
+			variance += sVar[mu]
 			count++
 		}
 	}
-	return r.opt.Anchor.Mean * count / total, math.Sqrt(variance) / total
+	return Anchored{Factor: a.Mean * count / total, SD: math.Sqrt(variance) / total, anchor: a}
 }
 
-// anchorSensors is the factor that fits the known sensors best, how well it is known, and
-// the sum of the squares by which they are off nevertheless, in standard deviations.
-func (r *run) anchorSensors(res *Result) (factor, sd, misfit float64) {
-	sensors := slices.Sorted(maps.Keys(r.opt.Anchor.Sensors))
-	var weights, total float64
+// fitSensors is the factor that fits the known sensors best, with weights that are the
+// inverse variances of log s.
+func (a *Anchor) fitSensors(s, sVar []float64, known func(mu int) bool) Anchored {
+	weight := func(mu int) float64 { return s[mu] * s[mu] / max(sVar[mu], math.SmallestNonzeroFloat64) }
+	sensors := slices.DeleteFunc(slices.Sorted(maps.Keys(a.Sensors)), func(mu int) bool { return !known(mu) })
+	var weights, total, misfit float64
 	for _, mu := range sensors {
-		w := weightOf(res, mu)
-		weights += w
-		total += w * math.Log(r.opt.Anchor.Sensors[mu]/res.S[mu])
+		weights += weight(mu)
+		total += weight(mu) * math.Log(a.Sensors[mu]/s[mu])
 	}
 	shift := total / weights
 	for _, mu := range sensors {
-		d := math.Log(r.opt.Anchor.Sensors[mu]/res.S[mu]) - shift
-		misfit += weightOf(res, mu) * d * d
+		d := math.Log(a.Sensors[mu]/s[mu]) - shift
+		misfit += weight(mu) * d * d
 	}
-	return math.Exp(shift), 1 / math.Sqrt(weights), misfit
+	return Anchored{Factor: math.Exp(shift), SD: 1 / math.Sqrt(weights), Misfit: misfit, anchor: a}
 }
 
-// weightOf is the inverse variance of log s.
-func weightOf(res *Result, mu int) float64 {
-	return res.S[mu] * res.S[mu] / max(res.SVar[mu], math.SmallestNonzeroFloat64)
+// Warning tells of anchored sensors that contradict each other, and of an anchor far from
+// where the model, which knows the scale with the relative standard deviation sd, has it.
+func (f Anchored) Warning(sd float64) *Warning {
+	sensors := slices.Sorted(maps.Keys(f.anchor.Sensors))
+	switch others := float64(len(sensors) - 1); {
+	case !f.Holds():
+		return &Warning{
+			Code:    AnchorMismatch,
+			Message: "nothing is known yet of the sensors that are anchored, or they are broken: the common scale is the model's",
+			Sensors: sensors,
+		}
+	case f.Misfit > others+anchorExcess*math.Sqrt(2*max(others, 1)):
+		return &Warning{
+			Code:    AnchorMismatch,
+			Message: fmt.Sprintf("the %d anchored sensors contradict each other: χ² = %.3g for %.0f degrees of freedom", len(sensors), f.Misfit, others),
+			Sensors: sensors,
+		}
+	case math.Abs(math.Log(f.Factor)) > anchorExcess*math.Hypot(sd, f.SD):
+		return &Warning{
+			Code:    AnchorMismatch,
+			Message: fmt.Sprintf("the anchor puts the common scale %.4g times where the model does (±%.2g): it is followed", f.Factor, sd),
+		}
+	}
+	return nil
 }
 
 // place brings a result to where its global scale belongs. What was told of signals and

@@ -151,6 +151,7 @@ const (
 	SingleSignal        WarningCode = diagnosis.SingleSignal        // P = 1: gains and signal hardly separate
 	ScaleFromGains      WarningCode = diagnosis.ScaleFromGains      // the signals' scale was learned: gains alone hold the common one
 	RangeNotLearned     WarningCode = diagnosis.RangeNotLearned     // the readings do not tell the spread of s
+	NoiseContradicted   WarningCode = "noise-contradicted"          // of a stream: the noise variance given explains no readings any more
 	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
 	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
 	RangeNotFilled      WarningCode = diagnosis.RangeNotFilled      // the told range is not that of the gains: they were learned within it

@@ -118,7 +118,7 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 func (r *run) end(outcome amp.Outcome) *Result {
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
-		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.set(),
+		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.Set(),
 		GivenNoise: channel.NoiseOf(r.problem.Channel), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})

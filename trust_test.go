@@ -69,6 +69,18 @@ func TestHealthySensorsAtTheEnds(t *testing.T) {
 	}
 }
 
+// Without noise every comparison is one of rounding errors: a third of the sensors was
+// called broken, the scale stated to 1e-38.
+func TestAlmostNoNoise(t *testing.T) {
+	for _, delta := range []float64{0, 1e-24, 1e-18, 1e-14, 1e-12} {
+		te := teacher.Teacher{N: 60, M: 90, P: 4, Gain: channel.Uniform(0.95, 1.05), NoiseVar: delta}
+		p, truth := drawn(t, te, 1, 0.05)
+		if r := trustOf(t, p, truth); r.wrong > 0 || r.warned || !r.settled || math.Abs(r.z) > 4 || r.mse > 1e-18+5*delta {
+			t.Errorf("Δ = %g: %d sensors called broken, warned %v, scale off by %.2g with a stated %.2g, MSE %g", delta, r.wrong, r.warned, r.t, r.sd, r.mse)
+		}
+	}
+}
+
 // At small noise the density along the scale is a ramp that ends where the largest gain
 // touches the range. Its peak is off to one side, its mean is not.
 func TestScaleIsReportedAtItsMean(t *testing.T) {

@@ -32,14 +32,14 @@ func (b *bench) functions() error {
 func (b *bench) moments(title string, least, most, ns float64) error {
 	const sensors, signals = 1024, 10
 	rng := rand.New(rand.NewPCG(1, 2))
-	var n, tau, shift, logNorm, mean, variance [sensors]float64
+	var n, tau, shift, logMass, mean, variance [sensors]float64
 	for mu := range sensors {
 		n[mu] = signals
 		tau[mu] = math.Pow(10, least+(most-least)*rng.Float64())
 		shift[mu] = tau[mu] * (lo + 0.05 + 0.9*(hi-lo)*rng.Float64())
 	}
 	run := func() {
-		quadrature.GainMomentsBatch(logNorm[:], mean[:], variance[:], n[:], tau[:], shift[:], 0, 0, lo, hi)
+		quadrature.GainMomentsBatch(logMass[:], mean[:], variance[:], n[:], tau[:], shift[:], 0, 0, lo, hi)
 	}
 	return b.function(title, ns, sensors, "moments", run, map[string][]float64{"tau": tau[:], "b": shift[:]}, func(numpy *child, directory string) error {
 		if _, err := numpy.time("check-moments", 1); err != nil {

@@ -141,6 +141,10 @@ type Bounded interface {
 	// for which omit, nil or one value a sensor, is true do not count.
 	Contradiction(stats []float64, omit []bool) float64
 
+	// Odds is the logarithm of how much likelier the statistics are on average over
+	// the distributions that this one may merely contain; -Inf where nothing tells.
+	Odds(stats []float64, omit []bool) float64
+
 	// Within is the distribution that is learned in its place.
 	Within(stats []float64, omit []bool) Learnable
 

@@ -128,12 +128,21 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 		s.Quadratic = cholesky.Dot(in.omega, in.dw)
 		logDet = in.logDet
 	}
-	logNorm, mean, variance := c.Prior.posterior(stats[readings], stats[precision], stats[field])
-	s.S, s.SVar = mean, variance
-	s.LogZ = logNorm - c.Prior.logMass() - 0.5*(s.Quadratic+logDet)
+	var logMass, mean, variance [1]float64
+	c.Prior.posteriors(logMass[:], mean[:], variance[:], s.Stats, 1)
+	s.S, s.SVar = mean[0], variance[0]
 	if ok {
-		in.derivatives(s, mean, variance)
+		in.derivatives(s, s.S, s.SVar)
 	}
+	s.LogZ = logMass[0] + c.Prior.logWeight(s.S) - c.Prior.logMass() - 0.5*(in.square(s)+logDet)
+}
+
+// square is (ŝy - ω)ᵀ D⁻¹ (ŝy - ω), from g.
+func (in *inner) square(s *Sensor) (sum float64) {
+	for i, k := range in.present {
+		sum += (s.S*in.y[i] - in.omega[i]) * s.G[k]
+	}
+	return sum
 }
 
 // derivatives fills g and ∂g from the posterior of s.

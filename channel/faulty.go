@@ -288,6 +288,13 @@ func (f Faulty) Learned(broken, y []float64, p int) Channel {
 	return f
 }
 
+// TypicalSquare is the mean square of a sensor's readings, the median of those that read
+// anything but zero; 1 if there is none. y are the M×P readings.
+func TypicalSquare(y []float64, p int) float64 {
+	squares, _ := meanSquares(y, p)
+	return medianPositive(squares)
+}
+
 // meanSquares are those of each sensor's readings, and their numbers.
 func meanSquares(y []float64, p int) (squares, readings []float64) {
 	squares, readings = make([]float64, len(y)/p), make([]float64, len(y)/p)

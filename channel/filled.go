@@ -17,8 +17,9 @@ const (
 	wallSlack = 3
 
 	// blurred is how well the typical s must be known, relative to the width of the range,
-	// to tell how s is distributed in it.
-	blurred = 0.25
+	// to tell how s is distributed in it. Hundreds of sensors tell it where each is known
+	// to the width alone.
+	blurred = 2
 
 	// leastFilled is how many sensors it takes to tell how s is distributed.
 	leastFilled = 10
@@ -44,8 +45,8 @@ func (p GainPrior) Fills() error {
 }
 
 // Contradiction is the logarithm of how much likelier the sensors' statistics are
-// under the best uniform or normal distribution than under this uniform one:
-// the maximum over l, h and m, σ of
+// under the best uniform or normal distribution, or the best of two kinds (see
+// [peaks.ofTwoKinds]), than under this uniform one: the maximum over l, h and m, σ of
 //
 //	Σ_µ log ∫_l^h q̃_µ(s) ds/(h-l)   and   Σ_µ log ∫ q̃_µ(s) N(s; m, σ²) ds
 //
@@ -56,9 +57,69 @@ func (p GainPrior) Fills() error {
 // enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
 // a sensor, is true do not count.
 func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
+	all := p.telling(stats, omit)
+	if all == nil {
+		return 0
+	}
+	told := all.floored(p.Lo, p.Hi, p.leastLog())
+	_, best := p.best(all)
+	mean, variance := all.normal(all.typical())
+	return max(told, best, all.underNormal(mean, variance, p.leastLog()), all.ofTwoKinds(mean, variance, p.leastLog())) - told
+}
+
+// Odds is the logarithm of how much likelier the sensors' statistics are on average over
+// the uniform ranges within this one, their ends anywhere in it, than under this one itself:
+//
+//	2/(Hi-Lo)² ∫∫ L(l, h) dl dh / L(Lo, Hi),
+//
+// with the double integral about the best l and h taken for the product of two single
+// ones. It is -Inf where nothing can be told. For M sharp s that do fill the range it is of
+// the order of -2 log M.
+func (p GainPrior) Odds(stats []float64, omit []bool) float64 {
+	all := p.telling(stats, omit)
+	if all == nil {
+		return math.Inf(-1)
+	}
+	r, best := p.best(all)
+	lo, hi := max(r[0], p.Lo), min(r[1], p.Hi)
+	if !(hi > lo) {
+		return math.Inf(-1)
+	}
+	least, width := p.leastLog(), p.Hi-p.Lo
+	best = all.floored(lo, hi, least)
+	lows := integral(func(l float64) float64 { return all.floored(l, hi, least) - best }, lo, p.Lo, hi)
+	highs := integral(func(h float64) float64 { return all.floored(lo, h, least) - best }, hi, lo, p.Hi)
+	return best - all.floored(p.Lo, p.Hi, least) + math.Log(2*lows*highs/(width*width))
+}
+
+// integral is that of e^log over [lo, hi], by steps that grow with the distance from at,
+// the maximum.
+func integral(log func(float64) float64, at, lo, hi float64) (sum float64) {
+	const first, growth = 1e-4, 1.4
+	for _, end := range []float64{lo, hi} {
+		before, weight := at, 1.0
+		for step := first * (end - at); before != end && weight > 1e-6; step *= growth {
+			x := before + step
+			if math.Abs(x-at) >= math.Abs(end-at) {
+				x = end
+			}
+			next := math.Exp(log(x))
+			sum += 0.5 * math.Abs(x-before) * (weight + next)
+			before, weight = x, next
+		}
+	}
+	return sum
+}
+
+// leastLog is what a sensor counts that nothing explains.
+func (p GainPrior) leastLog() float64 { return -math.Log(p.Hi-p.Lo) - outlierCost }
+
+// telling are the sensors in the order of their s, if they tell how s is distributed; nil if
+// they do not.
+func (p GainPrior) telling(stats []float64, omit []bool) peaks {
 	all, blur := GainPrior{}.peaks(stats, omit)
 	if len(all) < leastFilled || !(blur < blurred*(p.Hi-p.Lo)) {
-		return 0
+		return nil
 	}
 	slices.SortFunc(all, func(a, b peak) int {
 		if a.mode < b.mode {
@@ -68,21 +129,26 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 	})
 	margin := 0.5 * (p.Hi - p.Lo)
 	if middle := all[len(all)/2].mode; !(middle > p.Lo-margin && middle < p.Hi+margin) {
-		return 0 // it is the signals' power that is contradicted
+		return nil // it is the signals' power that is contradicted
 	}
-	least := -math.Log(p.Hi-p.Lo) - outlierCost
-	told := all.floored(p.Lo, p.Hi, least)
+	return all
+}
+
+// best is the uniform range under which the sensors are likeliest, and its evidence.
+func (p GainPrior) best(all peaks) (at [2]float64, evidence float64) {
 	mean, variance := all.normal(all.typical())
-	best := max(told, all.underNormal(mean, variance, least))
 	half := 1.8 * math.Sqrt(variance) // a uniform distribution of that variance
 	starts := [][2]float64{{p.Lo, p.Hi}, {mean - half, mean + half}}
 	for _, cut := range []int{0, len(all) / 100, len(all) / 20} {
 		starts = append(starts, [2]float64{all[cut].mode, all[len(all)-1-cut].mode})
 	}
+	evidence = math.Inf(-1)
 	for _, start := range starts {
-		best = max(best, all.bestUniform(start[0], start[1], least))
+		if r, e := all.bestUniform(start[0], start[1], p.leastLog()); e > evidence {
+			at, evidence = r, e
+		}
 	}
-	return best - told
+	return at, evidence
 }
 
 // Within is where learning starts for sensors that do not fill the range: the normal
@@ -93,6 +159,18 @@ func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
 		return p
 	}
 	return learnedNormal(all.normal(all.typical()))
+}
+
+// Beyond is where learning starts for sensors that do not lie in the range: a normal
+// distribution about its middle, with its width as the standard deviation.
+func (p GainPrior) Beyond() GainPrior {
+	width := p.Hi - p.Lo
+	return learnedNormal(0.5*(p.Lo+p.Hi), width*width)
+}
+
+// Spread is this normal distribution with a variance that is larger by so much.
+func (p GainPrior) Spread(variance float64) GainPrior {
+	return learnedNormal(p.Center, 1/p.Precision+variance)
 }
 
 // Bounding implements [Bounded].
@@ -133,19 +211,21 @@ func (p peaks) floored(lo, hi, least float64) float64 {
 	return total
 }
 
-// bestUniform is the largest evidence of a range near [lo, hi].
-func (p peaks) bestUniform(lo, hi, least float64) float64 {
+// bestUniform is the range near [lo, hi] with the largest evidence.
+func (p peaks) bestUniform(lo, hi, least float64) (at [2]float64, best float64) {
 	if !(hi > lo) {
-		return math.Inf(-1)
+		return at, math.Inf(-1)
 	}
-	best := p.floored(lo, hi, least)
+	at, best = [2]float64{lo, hi}, p.floored(lo, hi, least)
 	for range 3 {
 		reach := 0.3 * (hi - lo)
 		hi = maximum(func(hi float64) float64 { return p.floored(lo, hi, least) }, hi-reach, hi+reach)
 		lo = maximum(func(lo float64) float64 { return p.floored(lo, hi, least) }, lo-reach, lo+reach)
-		best = max(best, p.floored(lo, hi, least))
+		if e := p.floored(lo, hi, least); e > best {
+			at, best = [2]float64{lo, hi}, e
+		}
 	}
-	return best
+	return at, best
 }
 
 func (p peaks) underNormal(mean, variance, least float64) float64 {
@@ -156,6 +236,50 @@ func (p peaks) underNormal(mean, variance, least float64) float64 {
 		total += max(-0.5*(math.Log(2*math.Pi*v)+d*(d/v)), least)
 	}
 	return total
+}
+
+// ofTwoKinds is the evidence of the best mixture of two normal distributions of one
+// variance, half and half, as from two production runs; the mean and variance of all are given.
+// Expectation–maximisation, with s as what is missing.
+func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
+	const steps, ratio = 40, 0.1
+	at := [2]float64{mean - math.Sqrt(variance), mean + math.Sqrt(variance)}
+	v := ratio * variance
+	for range steps {
+		evidence = 0
+		var weight, first [2]float64
+		square := 0.0
+		for _, s := range p {
+			own := s.variance()
+			var log [2]float64
+			for j, m := range at {
+				d := s.mode - m
+				log[j] = -0.5 * (d*(d/(v+own)) + math.Log(2*math.Pi*(v+own)))
+			}
+			top := max(log[0], log[1])
+			total := math.Exp(log[0]-top) + math.Exp(log[1]-top)
+			here := top + math.Log(0.5*total)
+			if !(here > least) {
+				evidence += least
+				continue
+			}
+			evidence += here
+			for j, m := range at {
+				r, gain := math.Exp(log[j]-top)/total, v/(v+own)
+				d := gain * (s.mode - m)
+				weight[j] += r
+				first[j] += r * d
+				square += r * (d*d + gain*own)
+			}
+		}
+		for j := range at {
+			if weight[j] > 0 {
+				at[j] += first[j] / weight[j]
+			}
+		}
+		v = max(square/(weight[0]+weight[1]), pointlike*mean*mean)
+	}
+	return evidence
 }
 
 func (s peak) variance() float64 { return 1 / (s.inverseSD * s.inverseSD) }

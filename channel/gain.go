@@ -83,7 +83,8 @@ func (c Gain) output(b *Block) {
 	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
 	logMass := c.Prior.logMass()
 	for row := range b.Rows() {
-		b.LogZ[row] += c.derivatives(b, row) - logMass
+		s, past := b.S[row], gainStats(b.Past, row)
+		b.LogZ[row] += c.derivatives(b, row) + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
 	}
 }
 
@@ -105,9 +106,10 @@ func (c Gain) statistics(b *Block, row int) {
 }
 
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the
-// part of log Z_out outside the integral over s.
+// logarithm of its readings' density at ŝ: the residuals are squared as they are, since
+// y² and ω² in units of D leave no digits of them at small noise.
 func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
-	quadratic, logD := 0.0, logProduct{value: 1}
+	square, logD := 0.0, logProduct{value: 1}
 	s, sVar := b.S[row], b.SVar[row]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		y := b.Y[k]
@@ -118,12 +120,13 @@ func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
 		d, omega := b.V[k]+c.NoiseVar, b.Omega[k]
 		inverse := 1 / d
 		scaled := y * inverse
-		b.G[k] = (s*y - omega) * inverse
+		residual := s*y - omega
+		b.G[k] = residual * inverse
 		b.DG[k] = min(0, (sVar*y*scaled-1)*inverse)
-		quadratic += omega * (omega * inverse)
+		square += residual * b.G[k]
 		logD.multiply(2 * math.Pi * d)
 	}
-	return -0.5 * (quadratic + logD.log())
+	return -0.5 * (square + logD.log())
 }
 
 // logProduct is the logarithm of a product of many positive factors, taken as

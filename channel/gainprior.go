@@ -101,15 +101,17 @@ const batch = 64
 
 // Posteriors implements [Calibration].
 func (p GainPrior) Posteriors(mean, variance, stats []float64) {
-	var logNorm [batch]float64
+	var logMass [batch]float64
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
-		p.posteriors(logNorm[:to-from], mean[from:to], variance[from:to], stats[from*gainWidth:], 1)
+		p.posteriors(logMass[:to-from], mean[from:to], variance[from:to], stats[from*gainWidth:], 1)
 	}
 }
 
-// posteriors is posterior for len(mean) sensors, with every B multiplied by scale.
-func (p GainPrior) posteriors(logNorm, mean, variance, stats []float64, scale float64) {
+// posteriors is posterior for len(mean) sensors, with every B multiplied by scale, and
+// with the mass about the mean in place of logNorm (see [quadrature.GainMomentsBatch]):
+// the exponent of the prior's normal and of the readings at the mean is not in it.
+func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale float64) {
 	var n, tau, b [batch]float64
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
@@ -118,7 +120,7 @@ func (p GainPrior) posteriors(logNorm, mean, variance, stats []float64, scale fl
 			s := gainStats(stats, from+i)
 			n[i], tau[i], b[i] = s[readings], s[precision], scale*s[field]
 		}
-		quadrature.GainMomentsBatch(logNorm[from:to], mean[from:to], variance[from:to], n[:count], tau[:count], b[:count],
+		quadrature.GainMomentsBatch(logMass[from:to], mean[from:to], variance[from:to], n[:count], tau[:count], b[:count],
 			p.Precision, p.Precision*p.Center, p.Lo, p.Hi)
 	}
 }
@@ -138,11 +140,11 @@ func (p GainPrior) LogEvidence(stats []float64) float64 {
 // at c = scale, where π (broken) and the statistics are those of several sensors: the
 // posterior means give the first, the variances the second.
 func (p GainPrior) ScaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
-	var logNorm, s, sVar [batch]float64
+	var logMass, s, sVar [batch]float64
 	for from := 0; from < len(broken); from += batch {
 		to := min(from+batch, len(broken))
 		count := to - from
-		p.posteriors(logNorm[:count], s[:count], sVar[:count], stats[from*gainWidth:], scale)
+		p.posteriors(logMass[:count], s[:count], sVar[:count], stats[from*gainWidth:], scale)
 		for i, pi := range broken[from:to] {
 			working := 1 - pi
 			if working == 0 {
@@ -206,6 +208,10 @@ func (p GainPrior) Excess(stats []float64) float64 {
 	mode := quadrature.GainMode(stats[readings], tau, b)
 	return (mode - min(max(mode, p.Lo), p.Hi)) * math.Sqrt(tau)
 }
+
+// logWeight is the exponent of the prior's normal factor at s, without the constant
+// -Precision·Center²/2, which logMass is without, too.
+func (p GainPrior) logWeight(s float64) float64 { return p.Precision * s * (p.Center - 0.5*s) }
 
 // logMass is log ∫ of the unnormalised prior density over its range.
 func (p GainPrior) logMass() float64 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
@@ -13,20 +14,27 @@ import (
 )
 
 // Calibrator is online cal-AMP on one set of sensors. Its memory does not grow,
-// and after the first sample absorbing allocates nothing (with one thread). It
+// and after the first sample absorbing allocates nothing (with one thread), but where the
+// range of s is tested, ever more seldom. It
 // serves one caller at a time.
 type Calibrator struct {
-	opt    Options
-	solver *amp.Solver
-	plan   *solver.Plan
-	sample *amp.State // the solver's: of the sample being absorbed, and what it inherits
-	m, n   int
+	opt  Options
+	m, n int
+
+	*engine              // what samples are solved with at present
+	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
+	asTold    *engine    // of the model as it was told
+	freed     *engine    // which learns a noise variance that was told; nil until that is doubted
+	newEngine func(learnNoise bool) (*engine, error)
 
 	state State // changed by commit alone
 
-	learner *learner // nil when the model is known
-	bank    *bank    // nil when drifts are not followed
-	apart   *apart   // nil until gains are suspected to have changed
+	told   *channel.GainPrior // range of s that is tested; nil where none is
+	anchor calamp.Anchor
+	held   calamp.Anchored // scale of the present sample
+
+	bank  *bank  // nil when drifts are not followed
+	apart *apart // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
@@ -63,13 +71,6 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		panic("calamp: NewCalibrator needs W, the signals' prior and the channel")
 	}
 	full := opt.withDefaults()
-	learner, model, err := newLearner(amp.Model{Prior: p, Channel: g}, &full)
-	if err != nil {
-		return nil, err
-	}
-	if err := validModel(&full, model); err != nil {
-		return nil, err
-	}
 	if channel.LimitOf(g) > 0 {
 		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
 	}
@@ -77,22 +78,25 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}
 	m, n := w.Dims()
-	c := &Calibrator{opt: full, m: m, n: n, learner: learner}
-	c.solver, c.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, LearnNoise: full.LearnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
-	}, full.Settings)
+	c := &Calibrator{opt: full, m: m, n: n}
+	c.newEngine = func(learnNoise bool) (*engine, error) {
+		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
+	}
+	told, err := c.newEngine(full.LearnNoise)
 	if err != nil {
 		return nil, err
 	}
-	c.sample = c.solver.State
+	c.asTold = told
+	c.run(told)
+	if err := c.SetAnchor(full.Anchor); err != nil {
+		return nil, err
+	}
+	c.told = testedRange(&full, c.sample.Calibration())
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
 	if full.follows() {
 		c.bank = newBank(m, width)
 		c.state.Drift = newDrift(&c.state)
-	}
-	if learner != nil {
-		learner.attach(c)
 	}
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
@@ -109,8 +113,41 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	return c, nil
 }
 
+// engine solves samples, and learns of the model what is to be learned.
+type engine struct {
+	solver  *amp.Solver
+	plan    *solver.Plan
+	learner *learner // nil when the model is known
+}
+
+func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool) (*engine, error) {
+	opt := c.opt
+	opt.LearnNoise = learnNoise
+	learner, model, err := newLearner(m, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := validModel(&opt, model); err != nil {
+		return nil, err
+	}
+	e := &engine{learner: learner}
+	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
+		W: w, Model: model, P: 1, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+	}, opt.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if learner != nil {
+		learner.attach(e.solver)
+	}
+	return e, nil
+}
+
+// run solves samples with e from now on.
+func (c *Calibrator) run(e *engine) { c.engine, c.sample = e, e.solver.State }
+
 // Plan is what samples are solved with, and why not with the rest.
-func (c *Calibrator) Plan() *solver.Plan { return c.plan }
+func (c *Calibrator) Plan() *solver.Plan { return c.asTold.plan }
 
 // validModel checks the options and the model.
 func validModel(opt *Options, m amp.Model) error {
@@ -158,6 +195,9 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 		reject = Frozen
 	case reject == Accepted:
 		c.commit()
+		if c.examineRange() {
+			reject, err = c.startOver(ctx)
+		}
 	case reject.contradicts() && c.forks():
 		c.report(reject)
 		c.estimate.setAside()
@@ -165,6 +205,9 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 			c.estimate.Reject = reject
 			return &c.estimate, err
 		}
+	}
+	if reject.contradicts() {
+		c.loosen()
 	}
 	c.report(reject)
 	return &c.estimate, err
@@ -368,6 +411,11 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 	}
 	s.Quadratic = c.retention*scale*scale*past.Quadratic + quadratic
 	s.Volume = c.retention*past.Volume + volume
+	if c.told != nil && !c.scaleLearned() {
+		now := p.SignalSums()
+		s.Signals.Active = c.retention*s.Signals.Active + c.weight*now.Active
+		s.Signals.Pull = c.retention*scale*scale*s.Signals.Pull + c.weight*now.Pull
+	}
 	if apart {
 		s.Quadratic = s.Volume + c.pulls(s.Stats)
 	}

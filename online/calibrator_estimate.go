@@ -106,6 +106,7 @@ const worstSensors = 5
 func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
 	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
+	c.followAnchor()
 	est.Drift, est.Change = c.state.drift(), c.change
 	est.Status = statusOf(c.outcome)
 	est.Iterations = c.solver.Iterations
@@ -168,10 +169,10 @@ func (e *Estimate) ScaleSD() float64 {
 	if e.aside != nil {
 		return e.aside.scaleSD
 	}
-	if found, _, sd := c.within(); found != nil {
-		return sd
+	if c.held.Holds() {
+		return c.held.SD
 	}
-	if e.Iterations == 0 {
+	if e.Iterations == 0 || c.state.Range != nil {
 		return c.scaleSD()
 	}
 	return c.solver.ScaleSD()

@@ -1,63 +1,273 @@
 package online
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
-// RangeNotFilled says that the gains of a stream do not fill the range that was told, and
-// what was learned in its place. Then the range tells the common scale no better than that
-// it contains the gains: S is what it is in the middle of what this leaves open.
-type RangeNotFilled struct {
-	Told     channel.Bounded
-	LogRatio float64 // how much likelier the gains are under another distribution
+// LearnedRange is what a stream has learned of how the gains are spread, where they do
+// not fill the range that was told. Then the range tells the common scale no better than
+// that it contains the gains, and s and the signals are where they are in the middle of what
+// this, and the signals' power where it is known, leave open.
+type LearnedRange struct {
+	Prior     channel.GainPrior
+	LogRatio  float64 // how much likelier the gains were under another distribution, when that was found
+	TooNarrow bool    // gains lie outside the range that was told
+}
 
-	// Scale is what the stream's own s, and with them all signals, are multiplied by.
-	Scale float64
+func (r *LearnedRange) clone() *LearnedRange {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	return &c
+}
+
+// RangeNotFilled says so of a posterior.
+type RangeNotFilled struct {
+	Told channel.GainPrior
+	LearnedRange
+	ScaleSD float64 // relative
 }
 
 // String says it in a sentence.
 func (f *RangeNotFilled) String() string {
-	lo, hi := f.Told.Range()
-	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, and all that the range says of the common scale is that it contains the gains", lo, hi, f.LogRatio)
+	mean, sd, _ := channel.NormalOf(f.Prior)
+	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
+	if f.TooNarrow {
+		return fmt.Sprintf("the range [%g, %g] that was told is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Told.Lo, f.Told.Hi, learned)
+	}
+	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, %s", f.Told.Lo, f.Told.Hi, f.LogRatio, learned)
 }
 
-// within learns the distribution of s within the range that was told, where what the
-// sensors have taught so far contradicts it: nil where it does not. It is for posteriors that
-// are reported; the recursion goes on with what it was told.
-func (c *Calibrator) within() (found *RangeNotFilled, learned channel.Calibration, scaleSD float64) {
-	told, ok := c.sample.Calibration().(channel.Bounded)
-	o, s := &c.opt, &c.state
-	if !ok || told.Fills() != nil || o.SPrior == solver.UniformS || o.Commit == Always || o.NoScaleStep || o.Tol < 0 || s.Samples < 2 {
-		return nil, nil, 0
+const (
+	// rangeDoubted is for how many samples a stream begins anew where it turns out that the
+	// gains do not fill the range: what was learned rests on signals that the range has
+	// bent. Later on this is little, and sensors outside the range are broken ones.
+	rangeDoubted = alarmFrom
+
+	// outsideRange is the part of the sensors that lie outside, near the range, where
+	// it is too narrow, and not they broken; nearRange is how far, relative to its width.
+	outsideRange = 0.01
+	nearRange    = 0.5
+)
+
+// testedRange is what was told of s where that is tested; nil where it is no range, or is
+// insisted on.
+func testedRange(opt *Options, known channel.Calibration) *channel.GainPrior {
+	told, ok := known.(channel.GainPrior)
+	if !ok || told.Fills() != nil || opt.SPrior == solver.UniformS || opt.Commit == Always || opt.NoScaleStep || opt.Tol < 0 {
+		return nil
 	}
-	omit := make([]bool, c.m)
-	for mu, flag := range s.Flag {
-		omit[mu] = flag != Healthy || told.Readings(c.statsOf(mu)) == 0
+	return &told
+}
+
+// testNow reports whether the range is tested after so many samples: 2 to 9, 10, 20, …
+// 90, 100, 200, …: what the samples say of the gains changes ever more slowly.
+func testNow(samples uint64) bool {
+	power := uint64(1)
+	for power <= samples/10 {
+		power *= 10
 	}
-	ratio := told.Contradiction(s.Stats, omit)
-	if o.SPrior != solver.NormalS && !(ratio > amp.Contradicted) {
-		return nil, nil, 0
+	return samples > 1 && samples%power == 0
+}
+
+// examineRange tests, after a sample was learned from, whether the gains fill the range that
+// was told, and learns how they are spread where they do not. It reports whether the stream
+// is to begin anew with that.
+func (c *Calibrator) examineRange() (anew bool) {
+	s := &c.state
+	switch {
+	case c.told == nil:
+		return false
+	case s.Range != nil:
+		c.refitRange()
+		return false
 	}
-	learned = told.Within(s.Stats, omit)
+	if narrow := c.tooNarrow(); narrow {
+		s.Range = &LearnedRange{Prior: c.told.Beyond(), TooNarrow: true}
+		c.adoptRange()
+		return true
+	}
+	if !testNow(s.Samples) {
+		return false
+	}
+	omit := c.strangers()
+	ratio := c.told.Contradiction(s.Stats, omit)
+	if c.opt.SPrior != solver.NormalS && !(ratio > amp.Contradicted) {
+		return false
+	}
+	learned, ok := c.told.Within(s.Stats, omit).(channel.GainPrior)
+	if !ok || learned.Precision == 0 {
+		return false // too few sensors
+	}
+	s.Range = &LearnedRange{Prior: learned, LogRatio: ratio}
+	c.refitRange()
+	if s.Samples >= rangeDoubted {
+		return false
+	}
+	s.Range.Prior = s.Range.Prior.Spread(c.blur()) // the gains as bent signals show them
+	return true
+}
+
+// strangers tells which sensors say nothing of the others' gains.
+func (c *Calibrator) strangers() []bool {
+	known, omit := c.sample.Calibration(), make([]bool, c.m)
+	for mu, flag := range c.state.Flag {
+		omit[mu] = flag != Healthy || known.Readings(c.statsOf(mu)) == 0
+	}
+	return omit
+}
+
+// refitRange learns how the gains are spread, and brings all to where the scale belongs.
+func (c *Calibrator) refitRange() {
+	s, omit := &c.state, c.strangers()
+	if s.Samples > 1 {
+		if learned, ok := c.told.Within(s.Stats, omit).(channel.GainPrior); ok && learned.Precision > 0 {
+			s.Range.Prior = learned
+		}
+	}
+	logScale, _ := c.learnedScale(omit)
+	c.rescale(math.Exp(logScale))
+	c.adoptRange()
+}
+
+// learnedScale is where the scale belongs, seen from where it is, and how well that is known.
+func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
+	s := &c.state
 	mean, variance := make([]float64, c.m), make([]float64, c.m)
-	learned.Posteriors(mean, variance, s.Stats)
-	logScale, scaleSD := amp.ScaleWithin(told, mean, variance, omit)
-	return &RangeNotFilled{Told: told, LogRatio: ratio, Scale: math.Exp(logScale)}, learned, scaleSD
+	s.Range.Prior.Posteriors(mean, variance, s.Stats)
+	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals)
 }
 
-// place brings a posterior to where its scale belongs.
-func (p *Posterior) place(found *RangeNotFilled, scaleSD float64) {
-	p.Range, p.ScaleSD = found, scaleSD
-	for mu := range p.S {
-		p.S[mu] *= found.Scale
-		p.SVar[mu] *= found.Scale * found.Scale
-		p.Gain[mu] = 1 / p.S[mu]
+// blur is the mean posterior variance of s.
+func (c *Calibrator) blur() (mean float64) {
+	c.told.Posteriors(c.means, c.variances, c.state.Stats)
+	for _, v := range c.variances {
+		mean += v / float64(c.m)
 	}
-	p.Calibration.Prior.ScaleStats(p.Calibration.Stats, found.Scale)
-	p.Calibration.Prior = p.Calibration.Prior.Scaled(found.Scale)
+	return mean
+}
+
+// loosen is for a stream that begins anew and rejects its first sample: what was
+// learned of the gains is too narrow, or else it would reject all that follow.
+func (c *Calibrator) loosen() {
+	if r := c.state.Range; r != nil && c.state.Samples == 0 {
+		_, sd, _ := channel.NormalOf(r.Prior)
+		if most := c.told.Hi - c.told.Lo; sd < most {
+			r.Prior = r.Prior.Spread(min(3*sd*sd, most*most-sd*sd)) // sd twice as large
+		}
+	}
+}
+
+// rescale multiplies all signals and gains by f, those of the present sample as well.
+func (c *Calibrator) rescale(f float64) {
+	s, known := &c.state, c.sample.Calibration()
+	known.ScaleStats(s.Stats, f)
+	if s.Drift != nil {
+		for _, stats := range s.Drift.Stats {
+			known.ScaleStats(stats, f)
+		}
+	}
+	s.Signals.Pull *= f * f
+	c.rescaleModel(s.Model, f)
+	s.Range.Prior = s.Range.Prior.Scaled(f).(channel.GainPrior)
+	for i := range c.sample.X {
+		c.sample.X[i] *= f
+		c.sample.C[i] *= f * f
+	}
+}
+
+// rescaleModel brings what was learned of the model to signals f times as large. What was
+// told stays.
+func (c *Calibrator) rescaleModel(m *Model, f float64) {
+	if m == nil {
+		return
+	}
+	if c.learner.Noise {
+		m.NoiseVar *= f * f
+		m.NoiseInformation /= f * f * f * f
+	}
+	if signal, ok := c.sample.Model().Prior.(prior.Parametric); ok && c.scaleLearned() && len(m.Values) > 0 {
+		m.Values = scaled(signal, m.Values, f)
+	}
+}
+
+// scaleLearned reports whether the signals' own scale is learned: then they say nothing of
+// the common one.
+func (c *Calibrator) scaleLearned() bool {
+	p, ok := c.sample.Model().Prior.(prior.Learner)
+	return ok && p.LearnsScale()
+}
+
+// startOver begins anew with the present sample, with what is known of the range by now.
+func (c *Calibrator) startOver(ctx context.Context) (Reject, error) {
+	narrow := c.state.Range.TooNarrow
+	c.goBack(c.anew(*c.state.Range))
+	c.begin()
+	if narrow {
+		c.change = &Change{Hypothesis: Hypothesis{Range: true}, Samples: 1}
+	}
+	reject, err := c.attempt(ctx)
+	if reject == Accepted {
+		c.commit()
+		c.refitRange()
+	}
+	return reject, err
+}
+
+// anew is the state of a stream that begins.
+func (c *Calibrator) anew(r LearnedRange) State {
+	s := newState(c.m, c.state.Width(), c.opt.nominalRetention())
+	s.Range = &r
+	if c.bank != nil {
+		s.Drift = newDrift(&s)
+	}
+	return s
+}
+
+// doubted reports whether the range that was told may be too narrow.
+func (c *Calibrator) doubted() bool {
+	return c.told != nil && c.state.Range == nil && c.state.Samples < rangeDoubted
+}
+
+// tooNarrow reports whether sensors outside the range say that it is.
+func (c *Calibrator) tooNarrow() bool {
+	if !c.doubted() {
+		return false
+	}
+	count, margin := 0, nearRange*(c.told.Hi-c.told.Lo)
+	for mu, flag := range c.state.Flag {
+		if flag == OutOfRange {
+			own := c.statsOf(mu)
+			fit := c.told.Fit(own)
+			if c.told.Readings(own) == 0 || fit > c.told.Lo-margin && fit < c.told.Hi+margin {
+				count++
+			}
+		}
+	}
+	return float64(count) > max(1, outsideRange*float64(c.m))
+}
+
+// adoptRange takes up the distribution of s that the state has.
+func (c *Calibrator) adoptRange() {
+	if c.told == nil {
+		return
+	}
+	known := *c.told
+	if r := c.state.Range; r != nil {
+		known = r.Prior
+	}
+	if c.sample.Calibration() == channel.Calibration(known) {
+		return
+	}
+	m := c.sample.Model()
+	m.Channel = m.Channel.(channel.Calibrating).WithCalibration(known)
+	c.sample.Adopt(m)
 }

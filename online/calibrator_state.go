@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 )
@@ -22,6 +23,17 @@ type State struct {
 	// The scale's evidence over the samples absorbed, without flagged sensors:
 	// Σ ω²/D + Σ x̂(λ-x̂)/Σ and Σ V g².
 	Quadratic, Volume float64
+
+	// Signals are what the samples' known variance says of the scale, where the gains may
+	// turn out not to fill the range that was told.
+	Signals amp.SignalSums
+
+	// Range is how gains are spread that do not fill the range that was told; nil where they do.
+	Range *LearnedRange
+
+	// Anchor is what held the common scale of what was reported. All that is in the
+	// state is as without it.
+	Anchor calamp.Anchor
 
 	Retention float64 // factor that tempers the past at the next sample, in (0, 1]
 	Samples   uint64  // committed so far
@@ -50,13 +62,18 @@ func newState(m, width int, retention float64) State {
 }
 
 // Snapshot returns a copy of the state.
-func (c *Calibrator) Snapshot() *State { return c.state.clone() }
+func (c *Calibrator) Snapshot() *State {
+	s := c.state.clone()
+	s.Anchor = c.Anchor()
+	return s
+}
 
 func (s *State) clone() *State {
 	c := *s
 	c.Stats = slices.Clone(s.Stats)
 	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
 	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
+	c.Range = s.Range.clone()
 	c.Scenes = nil
 	for i := range s.Scenes {
 		c.Scenes = append(c.Scenes, s.Scenes[i].clone())
@@ -97,17 +114,28 @@ func (c *Calibrator) Restore(s *State) error {
 		return fmt.Errorf("the state has %d statistics a sensor, and this channel keeps %d", s.Width(), c.state.Width())
 	}
 	var model *Model
+	c.choose(c.frees(s))
 	if s.Model != nil && c.learner != nil {
 		model = s.Model.clone()
 		if err := c.setModel(model); err != nil {
 			return fmt.Errorf("state: learned model: %w", err)
 		}
 	}
+	if !c.opt.Anchor.Set() {
+		if err := c.SetAnchor(s.Anchor); err != nil {
+			return fmt.Errorf("state: %w", err)
+		}
+	}
 	copy(c.state.Stats, s.Stats)
 	copy(c.state.Health, s.Health)
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
+	c.state.Signals, c.state.Range = s.Signals, nil
+	if c.told != nil {
+		c.state.Range = s.Range.clone()
+	}
 	c.state.Model = model
+	c.adoptRange()
 	rest := s.clone()
 	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
 	if c.opt.Commit == Sane {
@@ -143,6 +171,20 @@ func (s *State) Validate() error {
 	}
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
+	}
+	if err := s.Anchor.Validate(); err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	if err := s.Anchor.ValidateFor(m); err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	if s.Range != nil {
+		if err := s.Range.Prior.Validate(); err != nil {
+			return fmt.Errorf("state: learned distribution of s: %w", err)
+		}
+	}
+	if g := s.Signals; !(g.Active >= 0) || !allFinite([]float64{g.Active, g.Pull}) {
+		return fmt.Errorf("state: the signals' sums of the scale are %g and %g", g.Active, g.Pull)
 	}
 	for i := range s.Scenes {
 		if err := s.Scenes[i].validate(m); err != nil {
@@ -181,6 +223,7 @@ type Posterior struct {
 	Count   []float64 // M, readings absorbed; a weight when there is forgetting
 	ScaleSD float64   // relative standard deviation of the global scale, common to all of S
 	Samples uint64    // committed
+	Factor  float64   // by which an anchor moved all that is at the scale of signals and s, 1 without one
 
 	// Drift is the standard deviation of the relative step of the gains a sample while
 	// they are found to drift; 0 otherwise (see [Drift]).
@@ -192,6 +235,9 @@ type Posterior struct {
 
 	// Range is there where the gains do not fill the range that was told.
 	Range *RangeNotFilled
+
+	// Warnings say so, and what else is to be known before trusting the scale.
+	Warnings []calamp.Warning
 
 	// Calibration is what S and SVar come from, and gives intervals.
 	Calibration *channel.Posteriors
@@ -212,18 +258,17 @@ func (c *Calibrator) Posterior() *Posterior {
 	s := &c.state
 	p := &Posterior{
 		S: make([]float64, c.m), SVar: make([]float64, c.m), Gain: make([]float64, c.m),
-		Count: make([]float64, c.m), Samples: s.Samples, Model: s.Model.clone(),
+		Count: make([]float64, c.m), Samples: s.Samples, Factor: 1, Model: s.Model.clone(),
 	}
 	p.Drift = s.drift()
 	known := c.sample.Calibration()
-	found, learned, scaleSD := c.within()
-	if found != nil {
-		known = learned
-	} else {
-		p.ScaleSD = c.scaleSD()
+	p.ScaleSD = c.scaleSD()
+	if s.Range != nil {
+		p.Range = &RangeNotFilled{Told: *c.told, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
-	known.Posteriors(p.S, p.SVar, s.Stats)
+	c.blend(p.Calibration.Stats)
+	known.Posteriors(p.S, p.SVar, p.Calibration.Stats)
 	for mu := range c.m {
 		p.Count[mu] = known.Readings(c.statsOf(mu))
 		p.Gain[mu] = 1 / p.S[mu]
@@ -231,8 +276,12 @@ func (c *Calibrator) Posterior() *Posterior {
 			p.Flagged = append(p.Flagged, FlaggedSensor{mu, s.Flag[mu]})
 		}
 	}
-	if found != nil {
-		p.place(found, scaleSD)
+	if c.anchor.Set() {
+		c.hold(p)
+	}
+	c.doubtsNoise(p)
+	if p.Range != nil {
+		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
 	return p
 }
@@ -241,6 +290,10 @@ func (c *Calibrator) Posterior() *Posterior {
 // absorbed and the sensors in use.
 func (c *Calibrator) scaleSD() float64 {
 	s := &c.state
+	if s.Range != nil {
+		_, sd := c.learnedScale(c.strangers())
+		return sd
+	}
 	stats := slices.Clone(s.Stats)
 	for mu, f := range s.Flag {
 		if f != Healthy {

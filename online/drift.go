@@ -49,6 +49,10 @@ const (
 	leastPart   = 1e-6
 	stillPart   = 0.999
 
+	// wellKnown is how many times more than the prior the readings must say of a sensor,
+	// as inverse variances, for its posterior to be about normal.
+	wellKnown = 10
+
 	// driftAlarm is the cumulative sum at which a drift is told, from sample
 	// alarmFrom on: while gains are hardly known, sums are large by chance. Without
 	// drift e^driftAlarm/10 samples go by before a false alarm (G. Lorden, 1971).
@@ -204,6 +208,36 @@ func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 	past.Volume *= kept / all
 	past.Quadratic = past.Volume + c.pulls(to)
 	return past
+}
+
+// blend makes the posteriors in stats, for a report, as wide as the members disagree: the
+// pool of their statistics is narrower than the mixture of their posteriors, most of all for
+// the sensors that walk where most do not.
+func (c *Calibrator) blend(stats []float64) {
+	d, known := c.state.Drift, c.sample.Calibration()
+	if d == nil || d.still(c.state.Samples) {
+		return
+	}
+	mean, variance := cloneAll(c.bank.mean), cloneAll(c.bank.variance)
+	for l := range walks {
+		known.Posteriors(mean[l], variance[l], d.Stats[l])
+	}
+	weights := make([]float64, len(walks))
+	_, wide := known.Moments()
+	for mu, flag := range c.state.Flag {
+		if flag != Healthy || known.Information(c.statsOf(mu))*wide < wellKnown {
+			continue // a normal distribution is none of what its range cuts
+		}
+		d.weigh(weights, mu)
+		var m, v float64
+		for l, w := range weights {
+			m += w * mean[l][mu]
+		}
+		for l, w := range weights {
+			v += w * (variance[l][mu] + (mean[l][mu]-m)*(mean[l][mu]-m))
+		}
+		known.SetNormal(c.sample.Of(stats, mu), m, v)
+	}
 }
 
 // still reports whether the gains are taken to stay, after so many samples: while

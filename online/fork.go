@@ -14,6 +14,8 @@ import (
 type Hypothesis struct {
 	Model bool // the signals' prior and the noise are others
 	Gains bool // so are the gains of some sensors
+	Noise bool // Model, and the noise variance that was told no longer holds
+	Range bool // the range of s that was told is too narrow, and nothing of the past holds
 }
 
 // Fork is a stream as it would have gone on under a [Hypothesis] since the first of
@@ -97,7 +99,7 @@ type Change struct {
 // changedBy is the factor by which noise or power must have changed to be named.
 const changedBy = 1.5
 
-// What names it: "noise", "signals", "gains".
+// What names it: "noise", "signals", "gains", "range".
 func (c *Change) What() (names []string) {
 	other := func(a, b float64) bool { return max(a, b) > changedBy*min(a, b) }
 	if c.Model && c.Before != nil && c.After != nil {
@@ -116,12 +118,15 @@ func (c *Change) What() (names []string) {
 	if len(c.Sensors) > 0 {
 		names = append(names, "gains")
 	}
+	if c.Range {
+		names = append(names, "range")
+	}
 	return names
 }
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && c.state.Samples > 0
+	return c.opt.Commit == Sane && !c.opt.Freeze && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -172,13 +177,13 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	}
 	if len(alive) == 0 {
 		var err error
-		for _, h := range []Hypothesis{{Model: true}, {Gains: true}, {Model: true, Gains: true}} {
-			if h.Model && c.learner == nil {
-				continue
-			}
+		for _, h := range c.hypotheses() {
+			c.goBack(base)
 			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
 			f.State.Forks, f.State.Alert = nil, Alert{h, alertSamples}
-			if h.Model {
+			if h.Range {
+				*f.State = c.anew(LearnedRange{Prior: c.told.Beyond(), TooNarrow: true})
+			} else if h.Model {
 				if f.State.Model, err = c.modelAnew(base.Model, h.Gains); err != nil {
 					continue // a sample that no model describes
 				}
@@ -199,6 +204,27 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 	return first, nil
 }
 
+// hypotheses are those that a sample which contradicts the state may bear out.
+func (c *Calibrator) hypotheses() (list []Hypothesis) {
+	begun := c.state.Samples > 0
+	if begun && c.asTold.learner != nil {
+		list = append(list, Hypothesis{Model: true})
+	}
+	if c.mayFree() {
+		list = append(list, Hypothesis{Model: true, Noise: true})
+	}
+	if begun {
+		list = append(list, Hypothesis{Gains: true})
+	}
+	if begun && c.learner != nil {
+		list = append(list, Hypothesis{Model: true, Gains: true})
+	}
+	if c.doubted() {
+		list = append(list, Hypothesis{Range: true})
+	}
+	return list
+}
+
 // modelAnew is where learning starts anew, on the sample. With gains that may be any,
 // a single sample's residuals vanish: then the noise stays what it was.
 func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
@@ -216,9 +242,16 @@ func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
 // goBack makes s the state again.
 func (c *Calibrator) goBack(s State) {
 	c.state = s
-	if s.Model != nil && c.learner != nil {
-		c.setModel(s.Model) // it was set before
+	c.choose(c.frees(&s))
+	c.goOn()
+}
+
+// goOn takes up the model and the range of the state.
+func (c *Calibrator) goOn() {
+	if m := c.state.Model; m != nil && c.learner != nil {
+		c.setModel(m) // it was set before
 	}
+	c.adoptRange()
 }
 
 // few is the part of the sensors below which a fork that looks for changed gains has
@@ -246,7 +279,7 @@ func leading(forks []Fork) int {
 		return -1
 	}
 	for _, f := range forks {
-		disagrees := f.gains() != forks[best].gains() && f.Evidence > forks[best].Evidence-forkLead
+		disagrees := (f.gains() != forks[best].gains() || f.Range != forks[best].Range) && f.Evidence > forks[best].Evidence-forkLead
 		if disagrees && forks[best].Accepted < mostForkSamples {
 			return -1
 		}
@@ -258,6 +291,10 @@ func leading(forks []Fork) int {
 // explains it. It leaves the calibrator with the fork's state.
 func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 	c.goBack(*f.State)
+	if f.Noise {
+		c.choose(true)
+		c.goOn()
+	}
 	c.begin()
 	if f.Gains {
 		err = c.solveApart(ctx)
@@ -275,6 +312,12 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 		f.Changed[mu] = f.Changed[mu] || c.changed(mu)
 	}
 	c.commit()
+	if c.state.Range != nil {
+		c.refitRange()
+	}
+	if f.Noise && !c.grown() {
+		return false, nil
+	}
 	f.Accepted++
 	*f.State = c.state
 	return true, nil
@@ -282,10 +325,15 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 
 // promote makes the state that of a fork, and says what has changed.
 func (c *Calibrator) promote(base *State, f *Fork) {
-	c.state.Alert = Alert{f.Hypothesis, alertSamples}
+	if !f.Range { // else all begins anew
+		c.state.Alert = Alert{f.Hypothesis, alertSamples}
+	}
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()
+		if base.Model == nil {
+			c.change.Before = c.toldModel()
+		}
 	}
 	if !f.Gains {
 		return

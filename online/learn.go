@@ -108,8 +108,8 @@ func newLearner(m amp.Model, opt *Options) (*learner, amp.Model, error) {
 }
 
 // attach finds the part that learns.
-func (l *learner) attach(c *Calibrator) {
-	part, ok := amp.PartOf[*amp.Learning](c.solver)
+func (l *learner) attach(s *amp.Solver) {
+	part, ok := amp.PartOf[*amp.Learning](s)
 	if !ok {
 		panic("calamp: a stream that learns without its part")
 	}

@@ -86,11 +86,12 @@ func TestLearnsTheModelAlongAStream(t *testing.T) {
 	}
 }
 
-// A learned model is part of the state, bit for bit.
-func TestLearnedModelResumes(t *testing.T) {
-	te, in := learningStream(t, 1e-4, 8)
-	all, part := knowingNothing(t, te, in, Options{}), knowingNothing(t, te, in, Options{})
-	for k := range te.P {
+// resumed absorbs an instance twice, once with an interruption after every sample, and
+// returns the calibrator and the bytes of both final states, which must be the same.
+func resumed(t *testing.T, in *teacher.Instance, samples int, calibrator func() *Calibrator) (*Calibrator, []byte) {
+	t.Helper()
+	all, part := calibrator(), calibrator()
+	for k := range samples {
 		absorb(t, all, in, k)
 		b, err := part.Snapshot().MarshalBinary()
 		if err != nil {
@@ -100,7 +101,7 @@ func TestLearnedModelResumes(t *testing.T) {
 		if err := s.UnmarshalBinary(b); err != nil {
 			t.Fatal(err)
 		}
-		part = knowingNothing(t, te, in, Options{})
+		part = calibrator()
 		if err := part.Restore(&s); err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +112,13 @@ func TestLearnedModelResumes(t *testing.T) {
 	if string(a) != string(b) {
 		t.Error("the state after interruptions is another one")
 	}
+	return all, a
+}
+
+// A learned model is part of the state, bit for bit.
+func TestLearnedModelResumes(t *testing.T) {
+	te, in := learningStream(t, 1e-4, 8)
+	_, a := resumed(t, in, te.P, func() *Calibrator { return knowingNothing(t, te, in, Options{}) })
 	if len(a) != 48+8+8*5+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}
@@ -148,35 +156,13 @@ func TestLearnsOnlyFromWhatIsCommitted(t *testing.T) {
 func TestMixtureIsLearnedAndResumes(t *testing.T) {
 	te, in := learningStream(t, 1e-4, 12)
 	start := prior.LearnedMixture{Mixture: prior.Mixture{Components: []prior.Component{{Weight: 0.3, Mean: 1, Var: 1}, {Weight: 0.1, Mean: -1, Var: 1}}}}
-	calibrator := func() *Calibrator {
+	all, a := resumed(t, in, te.P, func() *Calibrator {
 		c, err := NewCalibrator(in.W, start, channel.Gain{Prior: te.Gain, NoiseVar: math.NaN()}, &Options{LearnNoise: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
-	}
-	all, part := calibrator(), calibrator()
-	for k := range te.P {
-		absorb(t, all, in, k)
-		b, err := part.Snapshot().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s State
-		if err := s.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		part = calibrator()
-		if err := part.Restore(&s); err != nil {
-			t.Fatal(err)
-		}
-		absorb(t, part, in, k)
-	}
-	a, _ := all.Snapshot().MarshalBinary()
-	b, _ := part.Snapshot().MarshalBinary()
-	if string(a) != string(b) {
-		t.Error("the state after interruptions is another one")
-	}
+	})
 	if len(a) != 48+8+8*8+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}

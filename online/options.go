@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -39,6 +40,12 @@ type Options struct {
 	// drifts, and follows one (see [Drift]). It is not in the fingerprint: a state can
 	// go on either way.
 	Still bool
+
+	// Anchor fixes the common scale of signals and s by known calibrations: what samples
+	// and the posterior report is brought there. It is no part of the model, and
+	// changes nothing of what is learned. The zero value is no anchor, or, where a
+	// state is restored, that of the state.
+	Anchor calamp.Anchor
 
 	// LearnNoise learns the noise variance along the stream, as a
 	// [prior.LearnedGaussBernoulli] is learned, whatever this says. Learning
@@ -146,7 +153,7 @@ func (o *Options) follows() bool { return o.Commit == Sane && o.Memory == 0 && !
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	errs := []error{o.Settings.Validate()}
+	errs := []error{o.Settings.Validate(), o.Anchor.Validate()}
 	if o.Commit > Always {
 		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))
 	}

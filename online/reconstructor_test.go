@@ -99,7 +99,7 @@ func TestOneBatchIsTheOrdinarySolution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: y, Prior: sparse, Channel: ch}, &calamp.Options{Settings: solver.Settings{ScaleAtPeak: true}})
+		want, err := calamp.Solve(t.Context(), &calamp.Problem{W: w, Y: y, Prior: sparse, Channel: ch}, &calamp.Options{Settings: solver.Settings{ScaleAtPeak: true, SPrior: solver.UniformS}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 )
 
 // The binary form of a State, little endian, version 1:
@@ -30,6 +35,9 @@ import (
 //
 // Version 4 is version 3 with more between Flag and the checksum: what is known of a
 // drift, scenes, the alert, and forks (see [State.appendWatch]).
+//
+// Version 5 is version 4 with what says of the common scale behind that (see
+// [State.appendScale]).
 const (
 	stateMagic = "calS"
 
@@ -37,6 +45,7 @@ const (
 	versionLearned = 2 // a Gauss–Bernoulli prior
 	versionGeneral = 3
 	versionWatched = 4 // drifts or changes are looked for
+	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -49,6 +58,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsTold():
+		return versionPlaced
 	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
 		return versionWatched
 	case s.Width() != gainWidth:
@@ -86,11 +97,14 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	for _, f := range s.Flag {
 		b = append(b, byte(f))
 	}
-	if s.version() == versionWatched {
+	if s.version() >= versionWatched {
 		var err error
 		if b, err = s.appendWatch(b); err != nil {
 			return nil, err
 		}
+	}
+	if s.version() >= versionPlaced {
+		b = s.appendScale(b)
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -153,6 +167,39 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 	return b, nil
 }
 
+// doubtsTold reports whether a fork says that the range or the noise that was told does not hold.
+func (s *State) doubtsTold() bool {
+	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
+}
+
+// appendScale appends what version 5 has more:
+//
+//	16  Active, Pull of the signals' sums, float64
+//	4   1 where the distribution of s was learned, 3 where the range is too narrow,
+//	    else 0, uint32; then Lo, Hi, Center, Precision, LogRatio, float64
+//	12  the anchored mean of s, float64, 0 for none; number of anchored sensors, uint32;
+//	    of each: row, uint64; s, float64
+//
+// In version 5 the first byte of a hypothesis has 1 for another model, 2 for another
+// range, 4 for noise other than was told.
+func (s *State) appendScale(b []byte) []byte {
+	le := binary.LittleEndian
+	b = appendFloats(b, []float64{s.Signals.Active, s.Signals.Pull})
+	if r := s.Range; r == nil {
+		b = le.AppendUint32(b, 0)
+	} else {
+		b = le.AppendUint32(b, 1+2*uint32(bit(r.TooNarrow)))
+		b = appendFloats(b, []float64{r.Prior.Lo, r.Prior.Hi, r.Prior.Center, r.Prior.Precision, r.LogRatio})
+	}
+	b = appendFloats(b, []float64{s.Anchor.Mean})
+	b = le.AppendUint32(b, uint32(len(s.Anchor.Sensors)))
+	for _, mu := range slices.Sorted(maps.Keys(s.Anchor.Sensors)) {
+		b = le.AppendUint64(b, uint64(mu))
+		b = appendFloats(b, []float64{s.Anchor.Sensors[mu]})
+	}
+	return b
+}
+
 // appendStats appends statistics, statistic by statistic.
 func appendStats(b []byte, stats []float64, width int) []byte {
 	for j := range width {
@@ -163,7 +210,9 @@ func appendStats(b []byte, stats []float64, width int) []byte {
 	return b
 }
 
-func appendHypothesis(b []byte, h Hypothesis) []byte { return append(b, bit(h.Model), bit(h.Gains)) }
+func appendHypothesis(b []byte, h Hypothesis) []byte {
+	return append(b, bit(h.Model)+2*bit(h.Range)+4*bit(h.Noise), bit(h.Gains))
+}
 
 func bit(v bool) byte {
 	if v {
@@ -180,8 +229,8 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		return errors.New("state: this is no calibration state")
 	}
 	version := le.Uint32(b[4:])
-	if version < versionKnown || version > versionWatched {
-		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionWatched)
+	if version < versionKnown || version > versionPlaced {
+		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionPlaced)
 	}
 	body := b[:len(b)-4]
 	intact := crc32.Checksum(body, castagnoli) == le.Uint32(b[len(body):])
@@ -205,8 +254,11 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	for range m {
 		read.Flag = append(read.Flag, Flag(r.byte()))
 	}
-	if version == versionWatched {
+	if version >= versionWatched {
 		r.watch(&read, m, width)
+	}
+	if version >= versionPlaced {
+		r.scale(&read)
 	}
 	switch {
 	case r.short || len(r.rest) > 0:
@@ -282,7 +334,25 @@ func (r *reader) stats(m, width int) []float64 {
 }
 
 func (r *reader) hypothesis() Hypothesis {
-	return Hypothesis{Model: r.byte() != 0, Gains: r.byte() != 0}
+	first := r.byte()
+	return Hypothesis{Model: first&1 != 0, Range: first&2 != 0, Noise: first&4 != 0, Gains: r.byte() != 0}
+}
+
+// scale reads what appendScale appends.
+func (r *reader) scale(s *State) {
+	s.Signals = amp.SignalSums{Active: r.float(), Pull: r.float()}
+	if kind := r.uint32(); kind != 0 {
+		prior := channel.GainPrior{Lo: r.float(), Hi: r.float(), Center: r.float(), Precision: r.float()}
+		s.Range = &LearnedRange{Prior: prior, LogRatio: r.float(), TooNarrow: kind == 3}
+	}
+	s.Anchor.Mean = r.float()
+	if sensors := r.count(uint64(r.uint32()), 16); sensors > 0 {
+		s.Anchor.Sensors = make(map[int]float64, sensors)
+		for range sensors {
+			mu := r.uint64()
+			s.Anchor.Sensors[int(min(mu, math.MaxInt32))] = r.float()
+		}
+	}
 }
 
 // watch reads what appendWatch appends.

@@ -357,14 +357,17 @@ func TestLongTrustFalseAlarms(t *testing.T) {
 }
 
 // parallelSeeds calls f for every seed, on all processors.
-func parallelSeeds(f func(seed int)) {
+func parallelSeeds(f func(seed int)) { parallel(*seeds, f) }
+
+// parallel calls f for every i below count, on all processors.
+func parallel(count int, f func(i int)) {
 	var wg sync.WaitGroup
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for seed := range *seeds {
+	for i := range count {
 		wg.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			f(seed)
+			f(i)
 		})
 	}
 	wg.Wait()

@@ -210,3 +210,33 @@ func TestDriftOfOlderStates(t *testing.T) {
 		t.Error("a drift with a NaN was accepted")
 	}
 }
+
+// Where most sensors stay and some walk, the intervals of these hold, too.
+func TestSensorsThatWalkAreCovered(t *testing.T) {
+	w := newWorld(t, 160, 200, 1)
+	c := w.calibrator(t, online.Options{})
+	const walking, samples, last = 32, 150, 20
+	covered := 0.0
+	for k := range samples {
+		w.walk(0.005, 0.2)
+		absorb(t, c, w.draw())
+		if k < samples-last {
+			continue
+		}
+		p := c.Posterior()
+		var dot, square float64
+		for mu, s := range p.S {
+			dot += s * w.s[mu]
+			square += s * s
+		}
+		lo, hi := p.Calibration.Interval(0.95)
+		for mu, s := range w.s[:walking] {
+			if s *= square / dot; lo[mu] <= s && s <= hi[mu] {
+				covered += 1.0 / (walking * last)
+			}
+		}
+	}
+	if covered < 0.88 {
+		t.Errorf("95 %% intervals of the sensors that walk cover %.0f %%", 100*covered)
+	}
+}

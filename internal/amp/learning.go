@@ -38,9 +38,10 @@ const (
 	// follows it only some iterations later.
 	noiseReach = 4
 
-	// leastNoise is the least noise variance learned, relative to the mean
-	// square of the corrected readings: below, rounding is what is left of the residuals.
-	leastNoise = 1e-15
+	// leastNoise is the least noise variance learned or computed with, relative to the mean
+	// square of the corrected readings: below, rounding is what is left of the residuals,
+	// and of what they say of the scale.
+	leastNoise = 1e-14
 
 	// mostPower is how many times the readings' power a learned prior may expect.
 	mostPower = 4
@@ -186,7 +187,7 @@ func middle(c channel.Calibration) float64 {
 //
 // whose slope is about twice the number of entries that are not zero, Σ C/Σ.
 func (s *State) scaleOfPrior() float64 {
-	active, _ := s.signalScale()
+	active := s.active()
 	if !(active > 0) {
 		return 1
 	}

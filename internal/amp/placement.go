@@ -30,14 +30,32 @@ func (s *Solver) placeScale() (mean, sd float64) {
 	if s.State.calibration == nil {
 		return 0, 0
 	}
-	if test, ok := PartOf[*RangeTest](s); ok && test.Rejected {
+	test, ok := PartOf[*RangeTest](s)
+	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)
 	}
+	mean, sd = s.scaleAsTold()
+	if ok && test.tested {
+		other, otherSD := s.State.learnedScale(test.Told)
+		doubt, apart := test.doubt(s.State), other-mean
+		mean += doubt * apart
+		sd = math.Sqrt((1-doubt)*sd*sd + doubt*otherSD*otherSD + doubt*(1-doubt)*apart*apart)
+	}
+	return mean, sd
+}
+
+// scaleAsTold is placeScale with the model that was told.
+func (s *Solver) scaleAsTold() (mean, sd float64) {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
 	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak && s.atRest() {
-		if mean, sd = s.scaleEvidence().moments(); sd < unknown { // false for a NaN
+		if told, ok := s.State.calibration.(channel.Bounded); ok && step.leastNoise && told.Fills() == nil {
+			return s.State.noiselessScale(told)
+		}
+		e := s.scaleEvidence()
+		e.settle()
+		if mean, sd = e.moments(); sd < unknown { // false for a NaN
 			return mean, sd
 		}
 	}
@@ -67,49 +85,85 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 // Where the signals' scale was learned as well only the bounds are left. Bounds that
 // some sensors contradict wherever the scale is are left out.
 func (s *State) learnedScale(told channel.Bounded) (mean, sd float64) {
+	d := s.densityWithin(told)
+	return d.moments()
+}
+
+func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 	d := learnedDensity{told: told, s: s.S, sVar: s.SVar, omit: s.outOfOrder()}
 	for mu := range d.omit {
 		d.omit[mu] = d.omit[mu] || s.calibration.Readings(s.Of(s.Stats, mu)) == 0
 	}
-	if !s.ScaleLearned {
-		d.active, d.centre = s.signalScale()
+	d.signals = s.SignalSums()
+	return d
+}
+
+// noiselessScale is the same where the noise is nothing and the calibrations are uniform
+// between the told bounds: along the one line of signals and s that the readings leave,
+// the volume of the s grows as e^{Mt}, with M sensors that read something. What noise says
+// of the scale, by its size, is left out: how small it is nobody told.
+func (s *State) noiselessScale(told channel.Bounded) (mean, sd float64) {
+	d := s.densityWithin(told)
+	for _, omit := range d.omit {
+		if !omit {
+			d.sensors++
+		}
 	}
 	return d.moments()
 }
 
 // ScaleWithin is where the global scale belongs when all that is known of it is that most
-// s, with these means and variances, lie within the told bounds. Sensors for which omit is
-// true do not count.
-func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool) (mean, sd float64) {
-	d := learnedDensity{told: told, s: s, sVar: sVar, omit: omit}
+// s, with these means and variances, lie within the told bounds, and what the signals say.
+// Sensors for which omit is true do not count.
+func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
+	d := learnedDensity{told: told, s: s, sVar: sVar, omit: omit, signals: signals}
 	return d.moments()
 }
 
-// signalScale is what the signals' variance says of the scale (see [State.learnedScale]):
-// K, which is about the number of entries that are not zero, and the logarithm of the
-// factor at which K t - ½ S e^{2t} has its maximum.
-func (s *State) signalScale() (active, centre float64) {
+// SignalSums are what signals of known variance say of the global scale (see
+// [State.learnedScale]). Those of several samples of a stream add up.
+type SignalSums struct {
+	Active float64 // K: about the number of entries that are not zero
+	Pull   float64 // S
+}
+
+// SignalSums are those of the present estimate; zero where the signals' scale was learned.
+func (s *State) SignalSums() (sums SignalSums) {
+	if s.ScaleLearned {
+		return sums
+	}
+	return SignalSums{Active: s.active(), Pull: s.nextPull}
+}
+
+// active is K (see [SignalSums]).
+func (s *State) active() (active float64) {
 	for i, c := range s.C {
 		active += c / s.Sigma[i]
 	}
-	if active > 0 && s.nextPull > 0 {
-		centre = 0.5 * math.Log(active/s.nextPull)
+	return active
+}
+
+// centre is the logarithm of the factor at which K t - ½ S e^{2t} has its maximum.
+func (s SignalSums) centre() float64 {
+	if s.Active > 0 && s.Pull > 0 {
+		return 0.5 * math.Log(s.Active/s.Pull)
 	}
-	return active, centre
+	return 0
 }
 
 // SignalScale is the logarithm of the factor by which the signals' known variance wants
 // signals and s to be multiplied, and its standard deviation.
 func (s *State) SignalScale() (log, sd float64) {
-	active, centre := s.signalScale()
-	return centre, 1 / math.Sqrt(2*active)
+	sums := SignalSums{Active: s.active(), Pull: s.nextPull}
+	return sums.centre(), 1 / math.Sqrt(2*sums.Active)
 }
 
 type learnedDensity struct {
-	told           channel.Bounded // nil for none
-	s, sVar        []float64       // M
-	omit           []bool          // M
-	active, centre float64         // K, and where the signals want the scale
+	told    channel.Bounded // nil for none
+	s, sVar []float64       // M
+	omit    []bool          // M
+	signals SignalSums
+	sensors float64 // M where s is uniform between the bounds, 0 where that is learned
 }
 
 func (d *learnedDensity) moments() (mean, sd float64) {
@@ -128,9 +182,9 @@ func (d *learnedDensity) moments() (mean, sd float64) {
 // at its peak.
 func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 	lo, hi := -scaleReach, scaleReach
-	if d.active > 0 {
-		width := 6 / math.Sqrt(2*d.active)
-		lo, hi = max(d.centre-width, -3*scaleReach), min(d.centre+width, 3*scaleReach)
+	if active, centre := d.signals.Active, d.signals.centre(); active > 0 && d.sensors == 0 {
+		width := 6 / math.Sqrt(2*active)
+		lo, hi = max(centre-width, -3*scaleReach), min(centre+width, 3*scaleReach)
 	}
 	for range 3 {
 		g, outside = d.on(lo, hi)
@@ -157,12 +211,13 @@ func (d *learnedDensity) on(lo, hi float64) (g *scaleGrid, outside int) {
 
 // at is the logarithm of the density, and how many sensors are then outside the bounds.
 func (d *learnedDensity) at(t float64) (phi float64, outside int) {
-	if d.active > 0 {
-		phi = d.active * ((t - d.centre) - 0.5*math.Expm1(2*(t-d.centre)))
+	if active, away := d.signals.Active, t-d.signals.centre(); active > 0 && d.sensors == 0 {
+		phi = active * (away - 0.5*math.Expm1(2*away))
 	}
 	if d.told == nil {
 		return phi, 0
 	}
+	phi += d.sensors * t
 	c := math.Exp(t)
 	for mu, omit := range d.omit {
 		if omit {

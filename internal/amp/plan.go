@@ -3,6 +3,7 @@ package amp
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
@@ -48,6 +49,7 @@ var table = []struct {
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
+	{"least noise", (*planner).leastNoise, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
 	{"faults", (*planner).faults, (*planner).makeFaults},
@@ -243,6 +245,39 @@ func (b *planner) newStart() (on bool, why string, err error) {
 	return true, "with more damping, should the estimates blow up", nil
 }
 
+// leastNoise takes noise that is too small to compute with for as much as can be: what
+// readings say of the common scale, and of sensors that may be broken, is then a
+// difference of numbers of the size of power/noise.
+func (b *planner) leastNoise() (on bool, why string, err error) {
+	noisy, ok := channel.InOrder(b.Model.Channel).(channel.Noisy)
+	switch {
+	case !ok || !b.calibrates():
+		return false, noCalibration, nil
+	case b.NoScaleStep || b.Tol < 0:
+		return false, "asked: the recursion as it is", nil
+	}
+	least := leastNoise * b.power()
+	switch {
+	case noisy.Noise() >= least:
+		return false, "not needed: there is more", nil
+	case math.IsInf(least, 1):
+		return false, "not possible: the readings have no squares in double precision", nil
+	}
+	b.Model.Channel = b.Model.Channel.(channel.Noisy).WithNoise(least)
+	return true, fmt.Sprintf("%.2g, for double precision", least), nil
+}
+
+// power is the typical mean square of corrected readings; on a stream, what the model
+// expects of it.
+func (b *planner) power() float64 {
+	if b.stream() {
+		p := b.Model.Prior
+		return b.W.MeanSquare() * float64(b.n) * (p.Variance() + p.Mean()*p.Mean())
+	}
+	middle, _ := channel.CalibrationOf(b.Model.Channel).Moments()
+	return middle * middle * channel.TypicalSquare(b.Y, b.P)
+}
+
 func (b *planner) freeScale() (on bool, why string, err error) {
 	if !b.LearnCalibration {
 		return false, "not needed: the model holds the scale", nil
@@ -267,7 +302,7 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 }
 
 func (b *planner) makeScaleStep(*Solver) (Part, error) {
-	return &scaleStep{atPeak: b.ScaleAtPeak || b.Tol < 0}, nil
+	return &scaleStep{atPeak: b.ScaleAtPeak || b.Tol < 0, leastNoise: b.plan.Has("least noise")}, nil
 }
 
 func (b *planner) faults() (on bool, why string, err error) {

@@ -1,6 +1,8 @@
 package amp
 
 import (
+	"math"
+
 	"github.com/calamp/calamp/channel"
 )
 
@@ -18,6 +20,11 @@ const (
 	// believed. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
 	Contradicted = 10
+
+	// leastDoubt is the least probability that a range which was told merely contains the
+	// gains: blurred gains that are spread in some way may look as if they filled it. Where
+	// each is known well the bounds hold the scale as well as their distribution does.
+	leastDoubt = 0.02
 
 	// nearRange is how far outside the range, relative to its width, gains may be for the
 	// range to be too narrow, rather than the sensors broken.
@@ -102,6 +109,13 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	s.damping.jumped()
 	s.damping.restarts = mostRestarts // as for every model that is learned
 	return Disturbed
+}
+
+// doubt is the probability that a told range which was not rejected merely contains the gains,
+// where the one was beforehand as likely as the other. Then the bounds, and what the
+// signals say, are all that holds the scale.
+func (p *RangeTest) doubt(s *State) float64 {
+	return max(leastDoubt, 1/(1+math.Exp(-p.Told.Odds(s.Stats, s.strangers()))))
 }
 
 // strangers tells which sensors say nothing of the others' gains: broken ones. But one

@@ -46,6 +46,15 @@ func (s *scaleEvidence) slope(c float64) (first, second float64) {
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
+// settle takes the present scale for one at which the iteration rests: there Φ'(1) = 0,
+// which gives Q + S from κ and from what the sensors say. Their own sums are that only
+// to the relative size of the last change of x̂, and Q is as much larger than the slopes
+// that matter as the signals' power is than the noise.
+func (s *scaleEvidence) settle() {
+	s.quadratic = 0
+	s.quadratic, _ = s.slope(1)
+}
+
 // width is the standard deviation of log c that the curvature at c = 1 stands
 // for: right when Φ is quadratic, and a length scale in any case.
 func (s *scaleEvidence) width() float64 {

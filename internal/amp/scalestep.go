@@ -28,6 +28,8 @@ type scaleStep struct {
 	placed bool // is the global scale where it belongs?
 	off    bool // from some iteration on: the scale is free
 	atPeak bool // and stays there when the result is reported
+
+	leastNoise bool // is in the place of what was told, and residuals are none of it
 }
 
 func (p *scaleStep) Begin(*Solver) { p.next, p.placed, p.off = 0, false, false }

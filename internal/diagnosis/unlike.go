@@ -23,6 +23,11 @@ const (
 	// which rows are nearly orthogonal: noise then reaches the fields in another way.
 	orthogonalRows = 0.6
 
+	// leastField is the least variance of a field that is compared, relative to the signals':
+	// below, the log-densities of a mixture's parts, of size λ²/Σ, have no digits left in
+	// which they could differ.
+	leastField = 1e-12
+
 	mostEntries    = 4096 // of the signals, that are looked at
 	quickSteps     = 10   // of expectation–maximisation, after which a gain shows
 	unlikeSteps    = 40
@@ -37,7 +42,8 @@ const (
 // gain is the log-likelihood of the fields N(x; λ, Σ) under a mixture of three Gaussians
 // fitted to them, less that under the best prior of one. excess is the mean square error
 // that the mixture expects of the estimates, C' + (x̂-x̂')², relative to the posterior
-// variances stated: 1 where the prior is right. Fields are as wide as the residuals are.
+// variances stated: 1 where the prior is right. Fields are as wide as the residuals are,
+// if that is wider than the noise makes them.
 func (r *Run) unlike() (gain, excess float64) {
 	p, ok := r.model().Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })
 	if !ok || r.Settings.Covariance == solver.Full || !r.Converged || r.Solver.Iterations == 0 {
@@ -66,13 +72,14 @@ type entries struct{ lambda, sigma, x, c []float64 }
 func (r *Run) someEntries() entries {
 	s := r.state
 	chosen := rand.New(rand.NewPCG(0, 0)).Perm(len(s.X))
-	misfit := s.Misfit()
+	misfit := max(1, s.Misfit()) // less noise than was told makes no error larger
+	least := leastField * r.model().Prior.Variance()
 	var e entries
 	for _, i := range chosen[:min(len(chosen), mostEntries)] {
 		if math.IsInf(s.Sigma[i], 1) {
 			continue
 		}
-		e.lambda, e.sigma = append(e.lambda, s.Lambda[i]), append(e.sigma, misfit*s.Sigma[i])
+		e.lambda, e.sigma = append(e.lambda, s.Lambda[i]), append(e.sigma, max(misfit*s.Sigma[i], least))
 		e.x, e.c = append(e.x, s.X[i]), append(e.c, s.C[i])
 	}
 	return e

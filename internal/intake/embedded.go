@@ -203,7 +203,9 @@ func (e *Embedded) Close() error {
 
 // EnsureStream creates a stream for a subject, kept on the disk, if there is
 // none of that name, and gives one that is there its limits. Single messages
-// cannot be deleted from it.
+// cannot be deleted from it, nor can one be purged that drops its oldest messages by
+// itself. What comes in is trimmed by a purge (see [Broker.Trim]), which only the guests'
+// permissions can refuse to others.
 func (b *Broker) EnsureStream(ctx context.Context, name, subject string, limits StreamLimits) error {
 	stream, err := b.js.Stream(ctx, name)
 	missing := errors.Is(err, jetstream.ErrStreamNotFound)
@@ -217,7 +219,7 @@ func (b *Broker) EnsureStream(ctx context.Context, name, subject string, limits 
 	config.DenyDelete, config.Discard = true, jetstream.DiscardNew
 	config.MaxBytes, config.MaxMsgs = cmp.Or(limits.Bytes, -1), cmp.Or(limits.Messages, -1)
 	if limits.Messages > 0 {
-		config.Discard = jetstream.DiscardOld
+		config.Discard, config.DenyPurge = jetstream.DiscardOld, true
 	}
 	switch {
 	case missing:

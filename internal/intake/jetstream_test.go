@@ -239,6 +239,26 @@ func TestEmbeddedAddresses(t *testing.T) {
 	}
 }
 
+// A stream of results, which drops its oldest by itself, refuses to be purged even by its
+// owner; one that comes in is trimmed by purging.
+func TestResultsCannotBePurged(t *testing.T) {
+	e := startServer(t, t.TempDir())
+	if err := e.EnsureStream(t.Context(), "R", "results", StreamLimits{Messages: 10}); err != nil {
+		t.Fatal(err)
+	}
+	results, err := e.js.Stream(t.Context(), "R")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := results.Purge(t.Context()); err == nil {
+		t.Error("results were purged")
+	}
+	publish(t, e.Broker, 1, 5)
+	if err := e.Trim(t.Context(), "S", 5, 2); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGuests: nobody comes in without the token, and who has it publishes and
 // reads, but takes nothing away.
 func TestGuests(t *testing.T) {

@@ -43,9 +43,14 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // GainMomentsBatch is [GainMoments] for a block of sensors, whose statistics
 // and results are slices of one length. extraTau and extraB are added to every τ and
-// B; they are those of the calibration's prior. It allocates nothing. A sensor's
+// B; they are those of the calibration's prior. In place of the log-normaliser there is
+//
+//	log ∫ s^n exp(-τ(s²-ŝ²)/2 + B(s-ŝ)) ds,
+//
+// without the exponent at the mean ŝ: that is as large as y²/D, the inverse of the
+// noise, and would leave no digits of the rest. It allocates nothing. A sensor's
 // result does not depend on the other sensors.
-func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, extraB, lo, hi float64) {
+func GainMomentsBatch(logMass, mean, variance, n, tau, b []float64, extraTau, extraB, lo, hi float64) {
 	s := workspaces.Get().(*workspace)
 	for first := 0; first < len(tau); first += batch {
 		end := min(first+batch, len(tau))
@@ -56,7 +61,7 @@ func GainMomentsBatch(logNorm, mean, variance, n, tau, b []float64, extraTau, ex
 			s.choose(end-first, lo, hi)
 			s.integrate(mean[first:end], variance[first:end], lo, hi)
 		}
-		s.logarithms(logNorm[first:end])
+		s.logarithms(logMass[first:end], mean[first:end])
 	}
 	workspaces.Put(s)
 }
@@ -265,19 +270,21 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 	}
 }
 
-// logarithms finishes the log-normalisers.
-func (s *workspace) logarithms(logNorm []float64) {
-	padded := padding(len(logNorm))
-	for i := len(logNorm); i < padded; i++ {
+// logarithms finishes the masses about the means.
+func (s *workspace) logarithms(logMass, mean []float64) {
+	padded := padding(len(logMass))
+	for i := len(logMass); i < padded; i++ {
 		s.modes[i], s.mass[i] = 1, 1
 	}
-	for i := range logNorm {
-		mode := s.modes[i]
-		logNorm[i] = mode * (s.b[i] - 0.5*s.tau[i]*mode)
+	for i := range logMass {
+		logMass[i] = 0
+		if mode := s.modes[i]; mode != mean[i] { // equal where numbers may be beyond double precision
+			logMass[i] = (mode - mean[i]) * (s.b[i] - 0.5*s.tau[i]*(mode+mean[i]))
+		}
 	}
 	vector.Log(s.modes[:padded])
 	vector.Log(s.mass[:padded])
-	for i := range logNorm {
-		logNorm[i] = clamp(logNorm[i]+s.n[i]*s.modes[i]+s.mass[i], -math.MaxFloat64, math.MaxFloat64)
+	for i := range logMass {
+		logMass[i] = clamp(logMass[i]+s.n[i]*s.modes[i]+s.mass[i], -math.MaxFloat64, math.MaxFloat64)
 	}
 }

@@ -29,7 +29,8 @@ const smallStep = 1.0 / 128
 func GainMoments(n, tau, b, lo, hi float64) (logNorm, mean, variance float64) {
 	var l, m, v [1]float64
 	GainMomentsBatch(l[:], m[:], v[:], []float64{n}, []float64{tau}, []float64{b}, 0, 0, lo, hi)
-	return l[0], m[0], v[0]
+	atMean := clamp(m[0]*(b-0.5*tau*m[0]), -math.MaxFloat64, math.MaxFloat64)
+	return clamp(l[0]+atMean, -math.MaxFloat64, math.MaxFloat64), m[0], v[0]
 }
 
 // GainMode is where n log s - τs²/2 + Bs has its maximum over all s > 0.

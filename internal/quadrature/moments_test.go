@@ -190,17 +190,17 @@ func TestGainMomentsClosedForms(t *testing.T) {
 
 func TestGainMomentsBatch(t *testing.T) {
 	n, tau, b := []float64{0, 3, 10}, []float64{0, 1e3, 1e12}, []float64{0, 1.1e3, 0.9e12}
-	logNorm, mean, variance := make([]float64, 3), make([]float64, 3), make([]float64, 3)
+	logMass, mean, variance := make([]float64, 3), make([]float64, 3), make([]float64, 3)
 	allocs := testing.AllocsPerRun(10, func() {
-		GainMomentsBatch(logNorm, mean, variance, n, tau, b, 4, 4, 0.5, 1.5)
+		GainMomentsBatch(logMass, mean, variance, n, tau, b, 4, 4, 0.5, 1.5)
 	})
 	if allocs != 0 {
 		t.Errorf("%g allocations", allocs)
 	}
 	for mu := range n {
 		l, m, v := GainMoments(n[mu], tau[mu]+4, b[mu]+4, 0.5, 1.5)
-		if logNorm[mu] != l || mean[mu] != m || variance[mu] != v {
-			t.Errorf("sensor %d: %g, %g, %g in a batch, %g, %g, %g alone", mu, logNorm[mu], mean[mu], variance[mu], l, m, v)
+		if logNorm := logMass[mu] + m*(b[mu]+4-0.5*(tau[mu]+4)*m); logNorm != l || mean[mu] != m || variance[mu] != v {
+			t.Errorf("sensor %d: %g, %g, %g in a batch, %g, %g, %g alone", mu, logNorm, mean[mu], variance[mu], l, m, v)
 		}
 	}
 }
@@ -210,18 +210,18 @@ func TestGainMomentsBatch(t *testing.T) {
 func TestSensorsDoNotDependOnTheirCompany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const m = 200
-	var n, tau, b, logNorm, mean, variance [m]float64
+	var n, tau, b, logMass, mean, variance [m]float64
 	for mu := range m {
 		n[mu] = []float64{10, 10, 10, 9, 8, 0.5, 0, 200}[rng.IntN(8)]
 		tau[mu] = math.Pow(10, 14*rng.Float64())
 		b[mu] = tau[mu] * (0.4 + 1.2*rng.Float64())
 	}
-	GainMomentsBatch(logNorm[:], mean[:], variance[:], n[:], tau[:], b[:], 0, 0, 0.5, 1.5)
+	GainMomentsBatch(logMass[:], mean[:], variance[:], n[:], tau[:], b[:], 0, 0, 0.5, 1.5)
 	for mu := range m {
 		l, e, v := GainMoments(n[mu], tau[mu], b[mu], 0.5, 1.5)
-		if logNorm[mu] != l || mean[mu] != e || variance[mu] != v {
+		if logNorm := logMass[mu] + e*(b[mu]-0.5*tau[mu]*e); logNorm != l || mean[mu] != e || variance[mu] != v {
 			t.Errorf("sensor %d (n=%g τ=%g B=%g): %g, %g, %g among others, %g, %g, %g alone",
-				mu, n[mu], tau[mu], b[mu], logNorm[mu], mean[mu], variance[mu], l, e, v)
+				mu, n[mu], tau[mu], b[mu], logMass[mu], mean[mu], variance[mu], l, e, v)
 		}
 	}
 }

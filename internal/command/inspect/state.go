@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,8 +48,10 @@ type savedFacts struct {
 	Committed time.Time             `json:"committed"`
 	Learned   uint64                `json:"learned_samples"`
 	Sensors   int                   `json:"sensors"`
-	GainSD    *float64              `json:"gain_sd,omitempty"` // median, relative
-	SRange    *[2]float64           `json:"s_range,omitempty"` // of the estimates
+	GainSD    *float64              `json:"gain_sd,omitempty"`  // median, relative
+	SRange    *[2]float64           `json:"s_range,omitempty"`  // of the estimates
+	Spread    *[2]float64           `json:"s_normal,omitempty"` // mean and standard deviation, where they do not fill the range; without the anchor
+	Anchor    string                `json:"anchor,omitempty"`   // what holds the scale
 	Signal    *learnedModel         `json:"learned_model,omitempty"`
 	Retention float64               `json:"retention"`         // what forgetting leaves of the past at a sample
 	Drift     *driftFacts           `json:"drift,omitempty"`   // none where it is not looked for
@@ -160,9 +163,26 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 
 func (f *savedFacts) posterior(s *online.State, gain channel.GainPrior) {
 	r := &calamp.Result{S: make([]float64, f.Sensors), SVar: make([]float64, f.Sensors)}
-	span := [2]float64{gain.Hi, gain.Lo}
+	if s.Range != nil {
+		gain = s.Range.Prior
+		mean, sd, _ := channel.NormalOf(gain)
+		f.Spread = &[2]float64{mean, sd}
+	}
 	gain.Posteriors(r.S, r.SVar, s.Stats)
+	f.Anchor = s.Anchor.String()
+	factor := 1.0
+	if s.Anchor.Set() {
+		known := func(mu int) bool {
+			return s.Flag[mu] == online.Healthy && gain.Readings(s.Stats[mu*gain.Width():(mu+1)*gain.Width()]) > 0
+		}
+		if fit := s.Anchor.Fit(r.S, r.SVar, known); fit.Holds() {
+			factor = fit.Factor
+		}
+	}
+	span := [2]float64{math.Inf(1), 0}
 	for mu := range f.Sensors {
+		r.S[mu] *= factor
+		r.SVar[mu] *= factor * factor
 		span[0], span[1] = min(span[0], r.S[mu]), max(span[1], r.S[mu])
 	}
 	f.GainSD, f.SRange = console.Known(facts.TypicalGainSD(r)), &span
@@ -191,6 +211,12 @@ func (f *savedFacts) describe(text *console.Summary) {
 	text.Line("sensors", "%d, %d of them flagged", f.Sensors, len(f.Flagged))
 	if f.GainSD != nil {
 		text.Line("s", "from %.4g to %.4g; typical uncertainty of s and of the gain 1/s ±%s", f.SRange[0], f.SRange[1], console.Percent(*f.GainSD))
+	}
+	if n := f.Spread; n != nil {
+		text.Line("", "not spread evenly over the range of the model: normal, %.4g ± %.2g", n[0], n[1])
+	}
+	if f.Anchor != "" {
+		text.Line("scale", "held by %s", f.Anchor)
 	}
 	if m := f.Signal; m != nil {
 		text.Line("learned", "density %s, non-zero entries of mean %s and variance %s, noise variance %s",

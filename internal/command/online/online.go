@@ -70,6 +70,7 @@ type calibration struct {
 	commit online.Commit
 	sanity online.Sanity
 	memory forgetting
+	anchor option.Anchor
 	freeze bool
 
 	state      string
@@ -93,7 +94,7 @@ type calibration struct {
 	token string
 
 	sourceKind
-	told []string // the flags that a result depends on
+	given []string // the flags that a result depends on
 }
 
 // numbering is --offset: what to add to the numbers of a source's samples, or
@@ -247,6 +248,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
 	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
 	flags.Var(option.Number(&c.sanity.Faulty, option.Fraction), "max-faulty", "reject a sample in which more than this fraction of readings would be left out")
+	flags.Var(&c.anchor, "anchor", "fix the common scale, as for solve: mean=V, or sensor=ROW:V, which can be given for several\nsensors. The state keeps it, and goes on with it where none is given; off takes it away")
 	flags.BoolVar(&c.freeze, "freeze", false, "reconstruct every sample with what was learned, and learn nothing; the state is only read")
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
@@ -271,7 +273,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	c.model.CompleteLearnable(flags, true)
-	c.told = facts.Told(flags, c.Args, bearing)
+	c.given = facts.Told(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}
@@ -347,7 +349,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

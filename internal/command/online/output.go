@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
@@ -60,28 +61,32 @@ func (r *onlineRun) result() *calamp.Result {
 	}
 	p := r.loop.Calibrator.Posterior()
 	r.takeModel(p)
-	x, xVar := columnsOf(r.results.x), columnsOf(r.results.xVar)
-	if p.Range != nil {
-		x.Scale(p.Range.Scale, x)
-		xVar.Scale(p.Range.Scale*p.Range.Scale, xVar)
-	}
 	return &calamp.Result{
 		Prior: r.model.Prior(), Channel: r.model.Channel(),
-		X: x, XVar: xVar,
+		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
 	}
 }
 
-// takeModel takes what was learned of signals and noise.
+// takeModel takes what was learned of signals, noise and the distribution of s, and brings
+// what was told to the scale of an anchor.
 func (r *onlineRun) takeModel(p *online.Posterior) {
+	if p.Model == nil && p.Range == nil && p.Factor == 1 {
+		return
+	}
+	g, c, f := r.told.Prior(), r.told.Channel(), p.Factor
+	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Scaled(f).(channel.GainPrior)
 	if learned := p.Model; learned != nil {
-		c := r.model.Channel()
 		c.NoiseVar = learned.NoiseVar
-		if g, ok := learned.GaussBernoulli(); ok {
-			r.model.Take(g, c)
+		if signal, ok := learned.GaussBernoulli(); ok {
+			g = signal
 		}
 	}
+	if p.Range != nil {
+		c.Prior = c.Prior.Bounding(p.Range.Prior).(channel.GainPrior)
+	}
+	r.model.Take(g, c)
 }
 
 func columnsOf(signals [][]float64) *mat.Dense {
@@ -101,7 +106,7 @@ func (r *onlineRun) writeResults() error {
 		r.Warn("no sample was taken in by this run, so %s was not written", r.out)
 		return nil
 	}
-	from, err := facts.Provenance("online", r.told, r.in.w, r.in.y, r.model)
+	from, err := facts.Provenance("online", r.given, r.in.w, r.in.y, r.model)
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", r.out, err)
 	}
@@ -115,7 +120,7 @@ func bearing(name string) bool {
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
+		slices.Contains([]string{"anchor", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -198,7 +203,7 @@ func (r *onlineRun) summarise(status string) error {
 		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
-		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(warningsOf(p)),
+		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
 	if r.loop.Last != online.NoSequence {
@@ -208,14 +213,6 @@ func (r *onlineRun) summarise(status string) error {
 		j.Written = append(j.Written, r.out)
 	}
 	return r.PrintJSON(j)
-}
-
-// warningsOf are those of the posterior, not of single samples.
-func warningsOf(p *online.Posterior) []calamp.Warning {
-	if p.Range == nil {
-		return nil
-	}
-	return []calamp.Warning{{Code: calamp.RangeNotFilled, Message: p.Range.String()}}
 }
 
 func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
@@ -250,7 +247,7 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	if p.Drift > 0 {
 		r.Warn("the gains drift, by %s a sample: they are followed; --memory K forgets over K samples", console.Percent(p.Drift))
 	}
-	for _, w := range warningsOf(p) {
+	for _, w := range p.Warnings {
 		r.Warn("%s: %s", w.Code, w.Message)
 	}
 	for _, f := range p.Flagged {

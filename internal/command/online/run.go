@@ -21,6 +21,7 @@ import (
 type onlineRun struct {
 	*calibration
 	in      *material
+	told    option.Model // before anything was learned
 	loop    stream.Loop
 	store   *online.Store  // nil without --state
 	broker  *intake.Broker // nil without --nats
@@ -43,7 +44,7 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
-	r := &onlineRun{calibration: c, in: in, start: time.Now()}
+	r := &onlineRun{calibration: c, in: in, told: c.model, start: time.Now()}
 	r.loop = stream.Loop{Calibrator: calibrator, Last: online.NoSequence, From: c.from, Limit: c.limit, Frozen: c.freeze}
 	r.tally.Unconverged = c.fell
 	r.results.limit = c.keep

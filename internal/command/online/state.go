@@ -1,6 +1,9 @@
 package online
 
 import (
+	"reflect"
+
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/stream"
@@ -105,10 +108,32 @@ func (r *onlineRun) openState() error {
 	if saved.State == nil {
 		return nil
 	}
+	if err := r.takeAnchor(saved.State.Anchor); err != nil {
+		return err
+	}
 	if r.freeze {
 		return nil // every sample is reconstructed, whatever was taken in
 	}
 	r.loop.Last = saved.Sequence
 	r.Note("%s: going on after sample %d; %s learned from so far", r.state, saved.Sequence, console.Plural(int(saved.State.Samples), "sample"))
+	return nil
+}
+
+// takeAnchor says where the scale is not held as it was, or as the command line says.
+func (r *onlineRun) takeAnchor(before calamp.Anchor) error {
+	now, c := r.anchor.Anchor, r.loop.Calibrator
+	switch {
+	case r.anchor.Off:
+		if before.Set() {
+			r.Note("%s: the scale was held by %v, and is that of the model now", r.state, before)
+		}
+		return c.SetAnchor(calamp.Anchor{})
+	case before.Set() && !now.Set():
+		r.Note("%s: the scale is held by %v, as before; --anchor off lets go of it", r.state, before)
+	case before.Set() && !reflect.DeepEqual(before, now):
+		r.Warn("%s: the scale was held by %v, and is by %v now: x and s are on another scale than before", r.state, before, now)
+	case !before.Set() && now.Set():
+		r.Warn("%s: the scale was that of the model, and is held by %v now: x and s are on another scale than before", r.state, now)
+	}
 	return nil
 }

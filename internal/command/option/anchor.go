@@ -7,27 +7,36 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/calamp/calamp"
 )
 
 // Anchor is --anchor: mean=VALUE or sensor=ROW:VALUE, which can be repeated for
-// several sensors.
-func Anchor(value *calamp.Anchor) pflag.Value { return anchor{value} }
+// several sensors, or off, for none.
+type Anchor struct {
+	calamp.Anchor
+	Off bool
+}
 
-type anchor struct{ *calamp.Anchor }
+// String is empty, as is the default.
+func (a *Anchor) String() string { return "" }
 
-func (a anchor) String() string { return "" }
-
-func (a anchor) Type() string { return "mean=V|sensor=ROW:V" }
+// Type is what help shows.
+func (a *Anchor) Type() string { return "mean=V|sensor=ROW:V|off" }
 
 // Words are how values begin.
-func (a anchor) Words() []string { return []string{"mean=", "sensor="} }
+func (a *Anchor) Words() []string { return []string{"mean=", "sensor=", "off"} }
 
-func (a anchor) Set(text string) error {
+// Set takes one of the flag's values.
+func (a *Anchor) Set(text string) error {
+	if a.Off || text == "off" && a.Anchor.Set() {
+		return errors.New("off stands alone")
+	}
 	kind, rest, _ := strings.Cut(text, "=")
 	switch kind {
+	case "off":
+		if a.Off = text == "off"; !a.Off {
+			return errors.New("expected off alone")
+		}
 	case "mean":
 		v, err := strconv.ParseFloat(rest, 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 1) {
@@ -52,7 +61,7 @@ func (a anchor) Set(text string) error {
 		}
 		a.Sensors[mu] = v
 	default:
-		return errors.New("expected mean=VALUE or sensor=ROW:VALUE")
+		return errors.New("expected mean=VALUE, sensor=ROW:VALUE or off")
 	}
 	return a.Validate()
 }

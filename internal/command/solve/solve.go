@@ -29,7 +29,7 @@ type solve struct {
 	model  option.Model
 	prior  option.SignalPrior
 	solver option.Solver
-	anchor calamp.Anchor
+	anchor option.Anchor
 	faults option.Faults
 	parts  option.Parts
 	out    string
@@ -88,7 +88,7 @@ exactly t iterations of it.`,
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
 	s.parts.Register(flags, "the matrix W (.npy or .mat), in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
-	flags.Var(option.Anchor(&s.anchor), "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
+	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
 	s.solver.Register(flags)
@@ -143,7 +143,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
 	opt := s.solver.Options()
-	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor
+	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor.Anchor
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}

@@ -1,0 +1,103 @@
+package online
+
+import (
+	"maps"
+	"math"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// SetAnchor holds the common scale by known calibrations from now on; the zero value
+// lets go of it. An anchor that no calibration can have, or of sensors that are not
+// there, is an error and changes nothing.
+func (c *Calibrator) SetAnchor(a calamp.Anchor) error {
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	if err := a.ValidateFor(c.m); err != nil {
+		return err
+	}
+	c.anchor = calamp.Anchor{Mean: a.Mean, Sensors: maps.Clone(a.Sensors)}
+	return nil
+}
+
+// Anchor is what holds the common scale: that of the options, or of the state that
+// was restored.
+func (c *Calibrator) Anchor() calamp.Anchor {
+	return calamp.Anchor{Mean: c.anchor.Mean, Sensors: maps.Clone(c.anchor.Sensors)}
+}
+
+// anchored is the scale that the anchor asks for, given posteriors of s. Sensors that are
+// flagged have no say.
+func (c *Calibrator) anchored(s, sVar []float64) calamp.Anchored {
+	known := c.sample.Calibration()
+	return c.anchor.Fit(s, sVar, func(mu int) bool {
+		return c.state.Flag[mu] == Healthy && known.Readings(c.statsOf(mu)) > 0
+	})
+}
+
+// followAnchor brings the sample's estimate to the anchor's scale.
+func (c *Calibrator) followAnchor() {
+	c.held = calamp.Anchored{Factor: math.NaN()}
+	if !c.anchor.Set() {
+		return
+	}
+	c.sample.Calibration().Posteriors(c.means, c.variances, c.state.Stats)
+	c.held = c.anchored(c.means, c.variances)
+	if c.held.Holds() {
+		f := c.held.Factor
+		for i := range c.sample.X {
+			c.sample.X[i] *= f
+			c.sample.C[i] *= f * f
+		}
+	}
+}
+
+// hold brings a posterior to the anchor's scale.
+func (c *Calibrator) hold(p *Posterior) {
+	fit := c.anchored(p.S, p.SVar)
+	if w := fit.Warning(p.ScaleSD); w != nil {
+		p.Warnings = append(p.Warnings, *w)
+	}
+	if !fit.Holds() {
+		return
+	}
+	p.ScaleSD = fit.SD
+	f := fit.Factor
+	for mu := range p.S {
+		p.S[mu] *= f
+		p.SVar[mu] *= f * f
+		p.Gain[mu] = 1 / p.S[mu]
+	}
+	p.Calibration.Prior.ScaleStats(p.Calibration.Stats, f)
+	p.Calibration.Prior = p.Calibration.Prior.Scaled(f)
+	p.Factor = f
+	if p.Range != nil {
+		p.Range.Prior = p.Range.Prior.Scaled(f).(channel.GainPrior)
+		p.Range.ScaleSD = p.ScaleSD
+	}
+	if p.Model != nil {
+		p.Model.NoiseVar *= f * f
+		p.Model.NoiseInformation /= f * f * f * f
+		if signal, ok := c.sample.Model().Prior.(prior.Parametric); ok && len(p.Model.Values) > 0 {
+			p.Model.Values = scaled(signal, p.Model.Values, f)
+		}
+	}
+}
+
+// scaled are the parameters of a prior of signals f times as large; the same ones where it
+// has none.
+func scaled(p prior.Parametric, values []float64, f float64) []float64 {
+	now, err := p.WithValues(values)
+	if err != nil {
+		return values
+	}
+	if s, ok := now.(prior.Scalable); ok {
+		if larger, ok := s.Scaled(f).(prior.Parametric); ok {
+			return larger.Values()
+		}
+	}
+	return values
+}
