@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -127,4 +128,26 @@ func TestWriteFileToStandardOutput(t *testing.T) {
 		t.Fatal(err, closing)
 	}
 	expectText(t, path, "text")
+}
+
+// TestWriteToDescriptor writes to what shells make of >(…): a link that leads to no name.
+func TestWriteToDescriptor(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/dev/fd/%d", w.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no /dev/fd")
+	}
+	err = WriteFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "all of it")
+		return err
+	})
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != "all of it" {
+		t.Errorf("%q, %v", got, err)
+	}
 }

@@ -176,6 +176,15 @@ def test_apply(p, r, tmp_path):
     assert command("apply", tmp_path / "R.npz", tmp_path / "Y.npy", "-o", tmp_path / "Z.npy").returncode == 0
     np.testing.assert_array_equal(np.load(tmp_path / "Z.npy"), calamp.apply(r, p.Y))
     assert calamp.apply(r, p.Y[:, 0]).shape == (90,)
+    # Offsets, broken sensors and missing readings.
+    broken, offset, Y = np.zeros(90), np.linspace(-1, 1, 90), p.Y.copy()
+    broken[3], Y[5, 1] = 0.9, np.nan
+    np.save(tmp_path / "Y.npy", Y)
+    np.savez(tmp_path / "R.npz", **{**r.arrays, "broken": broken, "offset": offset})
+    assert command("apply", tmp_path / "R.npz", tmp_path / "Y.npy", "-o", tmp_path / "Z.npy").returncode == 0
+    want = r.s[:, None] * (Y - offset[:, None])
+    want[3] = np.nan
+    np.testing.assert_array_equal(np.load(tmp_path / "Z.npy"), want)
 
 
 def one(seed):
