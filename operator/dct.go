@@ -84,16 +84,16 @@ func (s *dctSweep) forward(z, v, x, c []float64) error {
 
 func (s *dctSweep) backward(r, h, g, d []float64) error {
 	if s.p > 0 {
-		s.series(r, s.p, linear, func(k int, out []float64) {
-			mu := int(s.row[k])
-			if mu < 0 {
-				clear(out)
-				return
+		zero, others := s.factor(0), s.factor(1)
+		s.series(r, s.p, linear, func(h, k int) float64 {
+			mu := int(s.row[h])
+			switch {
+			case mu < 0:
+				return 0
+			case h == 0:
+				return zero * g[mu*s.p+k]
 			}
-			factor := s.factor(k)
-			for i, value := range g[mu*s.p : (mu+1)*s.p] {
-				out[i] = factor * value
-			}
+			return others * g[mu*s.p+k]
 		})
 	}
 	if s.q > 0 {
@@ -141,22 +141,19 @@ func (s *dctSweep) forwardSquares(v, c []float64) {
 }
 
 func (s *dctSweep) backwardSquares(h, d []float64) {
-	s.series(h, s.q, squares, func(k int, out []float64) {
-		clear(out)
-		if k%2 == 1 {
-			return
+	each := 1 / float64(s.n)
+	s.series(h, s.q, squares, func(h, k int) float64 {
+		if h%2 == 1 || h == 0 {
+			return 0
 		}
-		for _, row := range []int{k / 2, s.n - k/2} { // those whose half angle is k
-			if row == 0 || row >= s.n {
-				continue
-			}
-			if mu := int(s.row[row]); mu >= 0 && 2*row != s.n {
-				_, amplitude := s.half(row)
-				for i, value := range d[mu*s.q : (mu+1)*s.q] {
-					out[i] += amplitude * value
-				}
-			}
+		total := 0.0
+		if mu := int(s.row[h/2]); mu >= 0 { // the rows whose squares have half the angle h
+			total += each * d[mu*s.q+k]
 		}
+		if mu := int(s.row[s.n-h/2]); mu >= 0 {
+			total -= each * d[mu*s.q+k]
+		}
+		return total
 	})
 	inPieces(s.q*s.n, s.threads, func(from, to int) {
 		for i := from; i < to; {
@@ -211,34 +208,32 @@ func (s *dctSweep) cosine(out []float64, h int, factor float64) {
 	}
 }
 
-// series sets r to Σ_h a_h cos(π h (2i+1)/2N) at every entry, where amplitudes tells a_h
-// of all signals; and applies signs and permutation.
-func (s *dctSweep) series(r []float64, count int, kind power, amplitudes func(h int, out []float64)) {
+// series sets r to Σ_h a_h cos(π h (2i+1)/2N) at every entry, where amplitude tells a_h
+// of a signal; and applies signs and permutation.
+func (s *dctSweep) series(r []float64, count int, kind power, amplitude func(h, k int) float64) {
 	work, width := s.space(count)
 	n := s.n
 	s.plan.Into(work, width, s.threads, func(h int, re, im []float64) {
-		var stack [64]float64
-		a := stack[:]
-		if 2*count > len(a) {
-			a = make([]float64, 2*count)
-		}
-		there, mirror := a[:count], a[count:2*count]
-		amplitudes(h, there)
-		cos, sin := 1.0, 0.0
-		clear(mirror)
-		if h > 0 {
-			amplitudes(n-h, mirror)
-			cos, sin = 0.5*s.cos[h], 0.5*s.sin[h]
+		cos, sin, mirror := 0.5*s.cos[h], 0.5*s.sin[h], n-h
+		if h == 0 { // its own mirror image
+			for k := range width {
+				im[k], re[k] = amplitude(0, k), 0
+				if width+k < count {
+					re[k] = amplitude(0, width+k)
+				}
+			}
+			return
 		}
 		// The inverse transform has real and imaginary parts exchanged. A signal is the
 		// transform of ½(a_h + a_(N-h) e^(-πi/2)) e^(πih/2N), its partner i times that.
 		for k := range width {
-			ar, ai := there[k]*cos+mirror[k]*sin, there[k]*sin-mirror[k]*cos
+			a, c := amplitude(h, k), amplitude(mirror, k)
 			br, bi := 0.0, 0.0
 			if width+k < count {
-				br, bi = there[width+k]*cos+mirror[width+k]*sin, there[width+k]*sin-mirror[width+k]*cos
+				b, d := amplitude(h, width+k), amplitude(mirror, width+k)
+				br, bi = b*cos+d*sin, b*sin-d*cos
 			}
-			im[k], re[k] = ar-bi, ai+br
+			im[k], re[k] = a*cos+c*sin-bi, a*sin-c*cos+br
 		}
 	})
 	inPieces(n, s.threads, func(from, to int) {

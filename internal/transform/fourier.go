@@ -105,23 +105,35 @@ func (f *Fourier) Into(dst []float64, width, threads int, load Load) {
 	tiles(n1, func(t *tile, from, to int) { // along j₂, from places n₁j₂+k₁ to k₁+n₁k₂
 		run := (to - from) * width
 		for j2 := range n2 {
-			in := dst[2*width*(j2*n1+from):]
-			for c := range to - from {
-				at := j2*run + c*width
-				copy(t.re[at:at+width], in[2*width*c:])
-				copy(t.im[at:at+width], in[2*width*c+width:])
-			}
+			split(t.re[j2*run:][:run], t.im[j2*run:][:run], dst[2*width*(j2*n1+from):], width)
 		}
 		f.second.transform(t, run)
 		for k2 := range n2 {
-			out := dst[2*width*(k2*n1+from):]
-			for c := range to - from {
-				at := f.second.place[k2]*run + c*width
-				copy(out[2*width*c:2*width*c+width], t.re[at:])
-				copy(out[2*width*c+width:2*width*(c+1)], t.im[at:])
-			}
+			at := f.second.place[k2] * run
+			join(dst[2*width*(k2*n1+from):], t.re[at:][:run], t.im[at:][:run], width)
 		}
 	})
+}
+
+// split divides values into real and imaginary parts, which alternate in runs of width.
+// Runs are a few values, for which a call of copy would take longer.
+func split(re, im, from []float64, width int) {
+	for at := 0; at < len(re); at += width {
+		a, b, c := re[at:][:width], im[at:][:width], from[2*at:][:2*width]
+		for k := range a {
+			a[k], b[k] = c[k], c[width+k]
+		}
+	}
+}
+
+// join is the reverse.
+func join(to, re, im []float64, width int) {
+	for at := 0; at < len(re); at += width {
+		a, b, c := re[at:][:width], im[at:][:width], to[2*at:][:2*width]
+		for k := range a {
+			c[k], c[width+k] = a[k], b[k]
+		}
+	}
 }
 
 // lanesOfTile is how many values stand side by side in a tile: with 1024 rows a tile is
