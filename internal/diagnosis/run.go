@@ -34,6 +34,7 @@ type Run struct {
 	FalselySure bool
 
 	state  *amp.State
+	oracle []float64 // P, what [Run.flatness] found for each signal; nil where it has not looked
 	excess float64 // what Excess found; 0 where it has not looked
 }
 
