@@ -105,3 +105,19 @@ func TestVectorAMPLearnsTheModel(t *testing.T) {
 		t.Errorf("%v (%s), error %.2g, noise %.2g", res.Status, res.Reason, score.XMSEScaled, noise)
 	}
 }
+
+// TestVectorAMPFalselySure: rows of a truncated Hadamard matrix have sparse vectors in their null
+// space, and the signal of one of these is not the truth. The error bars do not know; linear algebra does.
+func TestVectorAMPFalselySure(t *testing.T) {
+	te := small()
+	in := drawBehind(t, "hadamard", te, 1)
+	insisted := solve(t, te.Problem(in), &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+	if insisted.Status == calamp.Converged || !strings.Contains(insisted.Reason, "falsely sure") {
+		t.Errorf("%v: %s", insisted.Status, insisted.Reason)
+	}
+	chosen := solve(t, te.Problem(in), nil)
+	score := calamp.Score(chosen.X, chosen.S, in.Truth)
+	if chosen.Status != calamp.Converged || chosen.Plan.Algorithm != solver.AMP || score.XMSEScaled > 2e-6 || !strings.HasPrefix(chosen.Plan.Parts[0].Why, "tried") {
+		t.Errorf("%v by %v (%s), error %.2g", chosen.Status, chosen.Plan.Algorithm, chosen.Plan.Parts[0].Why, score.XMSEScaled)
+	}
+}

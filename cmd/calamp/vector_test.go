@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/sbinet/npyio"
+	"github.com/sbinet/npyio/npz"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/dataset"
@@ -18,18 +17,15 @@ import (
 func TestBareVectorAMP(t *testing.T) {
 	golden := filepath.Join("..", "..", "testdata", "trace_vamp.npz")
 	for _, name := range []string{"cond100", "damped", "uneven"} {
-		dir := t.TempDir()
-		for _, array := range []string{"W", "Y"} {
-			writeNpy(t, filepath.Join(dir, array+".npy"), golden, name+"_"+array)
-		}
+		problem, out := filepath.Join(t.TempDir(), "P.npz"), filepath.Join(t.TempDir(), "R.npz")
+		writeProblem(t, problem, golden, name)
 		params, err := dataset.LoadArray(golden, name+"_params")
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := params.Data
 		for _, iterations := range []int{2, 3, 5, 8} {
-			out := filepath.Join(dir, "R.npz")
-			code, _, stderr := calampRun(t, "solve", "--matrix", filepath.Join(dir, "W.npy"), "--readings", filepath.Join(dir, "Y.npy"), "-o", out,
+			code, _, stderr := calampRun(t, "solve", problem, "-o", out,
 				"--algorithm", "vamp", "--damping", fmt.Sprint(p[4]), "--no-scale-step", "--tol", "0", "--max-iter", fmt.Sprint(iterations),
 				"--density", fmt.Sprint(p[0]), "--s-range", fmt.Sprintf("%v,%v", p[1], p[2]), "--noise-var", fmt.Sprint(p[3]))
 			if code != 0 {
@@ -45,18 +41,21 @@ func TestBareVectorAMP(t *testing.T) {
 	}
 }
 
-func writeNpy(t *testing.T, path, from, name string) {
+// writeProblem writes the arrays W and Y of a case as a problem.
+func writeProblem(t *testing.T, path, golden, name string) {
 	t.Helper()
-	a, err := dataset.LoadArray(from, name)
+	f, err := npz.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := npyio.Write(f, mat.NewDense(a.Shape[0], a.Shape[1], a.Data)); err != nil {
-		t.Fatal(err)
+	for _, array := range []string{"W", "Y"} {
+		a, err := dataset.LoadArray(golden, name+"_"+array)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Write(array+".npy", mat.NewDense(a.Shape[0], a.Shape[1], a.Data)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

@@ -59,6 +59,7 @@ func (r *Run) flatness() float64 {
 			total[k] += t / flatProbes
 		}
 	}
+	r.oracle = total
 	worst := 0.0
 	for k, t := range total {
 		worst = max(worst, t/max(r.state.SumC[k], math.SmallestNonzeroFloat64))

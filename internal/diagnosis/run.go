@@ -34,7 +34,8 @@ type Run struct {
 	FalselySure bool
 
 	state  *amp.State
-	excess float64 // what Excess found; 0 where it has not looked
+	oracle []float64 // P, what [Run.flatness] found for each signal; nil where it has not looked
+	excess float64   // what Excess found; 0 where it has not looked
 }
 
 // Of prepares the diagnosis of a run.

@@ -208,7 +208,7 @@ func (r *Run) warnNothingLearned() *Warning {
 
 // warnUnexplained compares the posterior variances with what noise alone would
 // cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
-// V = w̄NC and C = ρΣ.
+// V = w̄NC and C = ρΣ. For vector AMP it is linear algebra that says so (see [Run.flatness]).
 func (r *Run) warnUnexplained() *Warning {
 	sparse, ok := r.model().Prior.(prior.Sparse)
 	if !ok || r.Solver.Iterations == 0 {
@@ -217,11 +217,13 @@ func (r *Run) warnUnexplained() *Warning {
 	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()
 	spare := max(active-density*float64(r.state.N), 0.01*active)
 	explained := density * r.noise() / (r.state.W.MeanSquare() * spare)
-	limit := max(unexplained*explained, recovered*own)
 	w := Warning{Code: UnexplainedVariance}
 	worst := 0.0
 	for k := range r.state.P {
-		if c := r.state.SumC[k] / float64(r.state.N); c > limit {
+		if r.oracle != nil {
+			explained = r.oracle[k] / float64(r.state.N)
+		}
+		if c := r.state.SumC[k] / float64(r.state.N); c > max(unexplained*explained, recovered*own) {
 			w.Signals = append(w.Signals, k)
 			worst = max(worst, c)
 		}
