@@ -40,11 +40,25 @@ func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.around(whole, p, q), nil
+}
+
+// NewSweeps implements [Sharer].
+func (c *Centred) NewSweeps(p, threads int) (Sweeps, error) {
+	whole, err := NewSweeps(c.Matrix, p, threads)
+	if err != nil {
+		return whole, err
+	}
+	return Sweeps{Exact: c.around(whole.Exact, p, p), Linear: c.around(whole.Linear, p, 0)}, nil
+}
+
+// around is a sweep that lays out the signals' side for one over the whole matrix.
+func (c *Centred) around(whole Sweep, p, q int) *centredSweep {
 	_, n := c.Dims()
 	s := &centredSweep{whole: whole, n: n - c.Extra, extra: c.Extra}
 	s.x, s.r = make([]float64, p*n), make([]float64, p*n)
 	s.c, s.h = make([]float64, q*n), make([]float64, q*n)
-	return s, nil
+	return s
 }
 
 // HasSquares implements [Squares].

@@ -106,6 +106,14 @@ func (d *Disk) NewSweep(p, q, threads int) (Sweep, error) {
 	return newDiskSweep[float64](d, p, q, threads), nil
 }
 
+// NewSweeps implements [Sharer].
+func (d *Disk) NewSweeps(p, threads int) (Sweeps, error) {
+	if d.single {
+		return newDiskSweeps[float32](d, p, threads), nil
+	}
+	return newDiskSweeps[float64](d, p, threads), nil
+}
+
 // HasSquares implements [Squares].
 func (d *Disk) HasSquares() bool { return true }
 
@@ -251,6 +259,13 @@ func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
 		source.free <- make([]T, source.slab*d.PanelSize())
 	}
 	return s
+}
+
+// newDiskSweeps share one source, and so its slabs.
+func newDiskSweeps[T kernel.Entry](d *Disk, p, threads int) Sweeps {
+	exact := newDiskSweep[T](d, p, p, threads)
+	linear := newDenseSweep[T](d.Shape, exact.source, p, 0, threads)
+	return Sweeps{Exact: exact, Linear: &diskSweep[T]{linear, exact.source}}
 }
 
 // Run implements [Sweep].

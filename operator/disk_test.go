@@ -85,6 +85,14 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if both := sweepsOver(t, op, p, threads); q == p {
+			s = both.Exact
+		} else if q == 0 {
+			s = both.Linear
+			if err := both.Exact.Run(make([]float64, p*n), make([]float64, p*n), x, x, rows); err != nil { // which they share buffers with
+				t.Fatal(err)
+			}
+		}
 		for range 2 { // the second run uses the same buffers
 			if err := s.Run(r, h, x, c, rows); err != nil {
 				t.Fatal(err)
@@ -99,6 +107,15 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 			t.Errorf("%d threads: other bits", threads)
 		}
 	}
+}
+
+func sweepsOver(t *testing.T, op Operator, p, threads int) Sweeps {
+	t.Helper()
+	s, err := NewSweeps(op, p, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // failing is a disk that breaks after a number of bytes have been read.

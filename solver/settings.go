@@ -44,9 +44,13 @@ type Settings struct {
 	// exactly MaxIter iterations (Tol < 0) is reported as it is.
 	ScaleAtPeak bool `toml:"-" json:"-"`
 
-	// Variance uses the squared entries of W (Exact, the default), or their
-	// mean (Scalar): half the work, for W with independent entries of
-	// one variance.
+	// Variance uses the squared entries of W, or their mean (Scalar), for W with
+	// independent entries of one variance. Exact multiplies with the squares in every
+	// iteration, which is half of its work or more. OnDemand, the default, does so every
+	// few iterations and in the last ones; in the others the variances of z and of the
+	// fields have the ratios of the latest such iteration, and their present mean. It
+	// comes to rest where Exact does. Runs of exactly MaxIter iterations, those
+	// without scale steps and those with full covariances are Exact all the same.
 	Variance Variance `toml:"variance" json:"variance,omitzero"`
 
 	// NoMeanRemoval leaves the means of the rows and columns of W where they are.
@@ -176,15 +180,17 @@ func (c *Covariance) UnmarshalText(text []byte) error {
 	return named(c, covariances, "covariance", text)
 }
 
-// Variance selects between squared entries of W and their mean.
+// Variance selects between squared entries of W, in some iterations or in all, and their
+// mean.
 type Variance uint8
 
 const (
-	Exact  Variance = iota // squared entries
-	Scalar                 // their mean
+	OnDemand Variance = iota // squared entries in some iterations, and in the last
+	Exact                    // in every iteration
+	Scalar                   // their mean
 )
 
-var variances = []string{Exact: "exact", Scalar: "scalar"}
+var variances = []string{OnDemand: "on-demand", Exact: "exact", Scalar: "scalar"}
 
 // String is the name used by the command's --variance.
 func (v Variance) String() string { return nameOf(variances, v) }

@@ -28,9 +28,9 @@ type Iteration interface {
 	// scaleSums adds Q and κ of the evidence along the scale.
 	scaleSums(quadratic, volume float64) (q, v float64)
 
-	// quadratic is how many quadratic columns the sweeps need that use goes on with.
-	quadratic() int
-	use(s operator.Sweep)
+	// sweepsOver makes the sweeps over w that it needs, and use goes on with them.
+	sweepsOver(w operator.Operator) (operator.Sweeps, error)
+	use(s operator.Sweeps)
 
 	state() *State
 }
@@ -55,6 +55,7 @@ type Solver struct {
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
 
+	limit        int    // of iterations
 	startDamping Damper // that a run begins with
 	damping      Damper
 	line         Line
@@ -86,6 +87,7 @@ const (
 // Run iterates until every signal has settled, at most limit times, from the
 // present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
+	s.limit = limit
 	s.begin()
 	defer s.end()
 	for t := 1; t <= limit; t++ {

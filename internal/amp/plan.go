@@ -58,6 +58,7 @@ var table = []struct {
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
 	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
 }
 
@@ -67,6 +68,7 @@ const (
 	noCalibration = "not needed: the channel does not calibrate"
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
+	leftAlone     = "asked: without scale steps the recursion is left alone"
 )
 
 // planner decides what a run does, with what it found out on the way.
@@ -80,7 +82,8 @@ type planner struct {
 	alike    float64
 	rounding float64 // noise that stands for what rounding took, as asked
 
-	sweep  operator.Sweep  // over W as it is
+	sweeps operator.Sweeps // over W as it is
+	demand *onDemand       // nil where all sweeps are exact, or scalar
 	single operator.Matrix // W, rounded, for the first iterations
 	lost   float64         // mean square of what that took
 }
@@ -130,16 +133,21 @@ func (b *planner) build() (*Solver, error) {
 	if !b.plan.Has("new start") {
 		s.startDamping.restarts = mostRestarts
 	}
+	var err error
 	if b.Covariance == solver.Full {
 		s.Iteration = newFull(state)
 	} else {
-		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar)
+		if b.plan.Has("variances on demand") {
+			if b.demand, err = newOnDemand(state, s.Matrix); err != nil {
+				return nil, err
+			}
+		}
+		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar, b.demand)
 	}
-	var err error
-	if b.sweep, err = s.Matrix.NewSweep(b.P, s.Iteration.quadratic(), state.Threads); err != nil {
+	if b.sweeps, err = s.Iteration.sweepsOver(s.Matrix); err != nil {
 		return nil, err
 	}
-	s.Iteration.use(b.sweep)
+	s.Iteration.use(b.sweeps)
 	for i, line := range table {
 		if !b.plan.Parts[i].On || line.make == nil {
 			continue
@@ -328,7 +336,7 @@ func (b *planner) cannotTest() (why string) {
 	case b.LearnCalibration:
 		return "not needed: the range is learned"
 	case b.NoScaleStep:
-		return "asked: without scale steps the recursion is left alone"
+		return leftAlone
 	case b.Tol < 0:
 		return noConvergence
 	case b.full():
@@ -378,7 +386,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.NoScaleStep:
-		return false, "asked: without scale steps the recursion is left alone", nil
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -429,7 +437,7 @@ func (b *planner) widening() (on bool, why string, err error) {
 	case !b.calibrates():
 		return false, noCalibration, nil
 	case b.NoScaleStep:
-		return false, "asked: without scale steps the recursion is left alone", nil
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -467,6 +475,26 @@ func (b *planner) makeLearning(s *Solver) (Part, error) {
 	return &Learning{Noise: b.LearnNoise, Calibration: b.LearnCalibration}, nil
 }
 
+// variancesOnDemand follows the other parts, which change what the variances depend on.
+func (b *planner) variancesOnDemand() (on bool, why string, err error) {
+	switch {
+	case b.Variance != solver.OnDemand:
+		return false, asked, nil
+	case b.full():
+		why = fullInstead
+	case b.NoScaleStep:
+		why = leftAlone
+	case b.Tol < 0:
+		why = noConvergence
+	default:
+		return true, "the squares of W every few iterations, and in the last", nil
+	}
+	b.plan.Variance = solver.Exact
+	return false, why, nil
+}
+
+func (b *planner) makeOnDemand(*Solver) (Part, error) { return b.demand, nil }
+
 func (b *planner) roundedW() (on bool, why string, err error) {
 	w, ok := b.W.(operator.Rounder)
 	switch {
@@ -494,5 +522,5 @@ func (b *planner) roundedW() (on bool, why string, err error) {
 }
 
 func (b *planner) makeRoundedW(s *Solver) (Part, error) {
-	return newPrecision(s.Iteration, b.sweep, b.single, b.lost)
+	return newPrecision(s.Iteration, b.sweeps, b.single, b.lost)
 }

@@ -27,16 +27,15 @@ const (
 // are multiplied with, and all sums, are double-precision in any case.
 type precision struct {
 	Idle
-	single, double operator.Sweep // over the one and the other
-	lost           float64        // mean square of what rounding took, relative to that of W
-	rounded        bool           // at present
+	single, double operator.Sweeps // over the one and the other
+	lost           float64         // mean square of what rounding took, relative to that of W
+	rounded        bool            // at present
 }
 
 // newPrecision is for W and its rounded copy.
-func newPrecision(it Iteration, double operator.Sweep, single operator.Matrix, lost float64) (*precision, error) {
-	s := it.state()
-	sweep, err := single.NewSweep(s.P, it.quadratic(), s.Threads)
-	return &precision{single: sweep, double: double, lost: lost / s.W.MeanSquare()}, err
+func newPrecision(it Iteration, double operator.Sweeps, single operator.Matrix, lost float64) (*precision, error) {
+	over, err := it.sweepsOver(single)
+	return &precision{single: over, double: double, lost: lost / it.state().W.MeanSquare()}, err
 }
 
 func (p *precision) Begin(s *Solver) {
