@@ -58,9 +58,10 @@ type Result struct {
 	// LogEvidence is the Bethe approximation of log p(Y|W) at the last iteration.
 	LogEvidence float64
 
-	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64",
-	// rounded to single precision at first; "" where the operator has none.
-	Storage string
+	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64", rounded to
+	// single precision in the iterations that allow it; "" where the operator has none.
+	// Arithmetic is the precision of the products with them, in the same words.
+	Storage, Arithmetic string
 
 	Trace    []Iteration
 	Warnings []Warning

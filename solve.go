@@ -175,7 +175,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		S: slices.Clone(s.S), SVar: slices.Clone(s.SVar), Gain: make([]float64, s.M),
 		Residual:  mat.NewDense(s.M, s.P, nil),
 		Converged: make([]bool, s.P), Change: r.solver.Change,
-		Trace: r.trace, Storage: r.solver.Storage(),
+		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
 		Calibration: d.Calibration(),
 	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {

@@ -61,8 +61,8 @@ type Settings struct {
 	// and a W whose entries can be seen.
 	NoMeanRemoval bool `toml:"no_mean_removal" json:"no_mean_removal,omitempty"`
 
-	// Precision is how the entries of a double-precision W are stored while
-	// solving. A W that is in single precision stays so: nothing is lost.
+	// Precision is how the entries of W are stored and multiplied while solving. A W
+	// that is in single precision is stored so: nothing is lost.
 	Precision Precision `toml:"precision" json:"precision,omitzero"`
 
 	// Covariance keeps a variance for each signal (Diagonal, the default), or
@@ -223,17 +223,19 @@ func (p *SPrior) UnmarshalText(text []byte) error {
 	return named(p, sPriors, "the distribution of s", text)
 }
 
-// Precision selects the storage of the entries of a double-precision W; sums are
-// in double precision in any case.
+// Precision selects the storage of the entries of a double-precision W, and the arithmetic.
 type Precision uint8
 
 const (
-	// AutoPrecision begins with the entries rounded to single precision, which
-	// a large W is read faster in, and finishes with the entries as they are, so
-	// that the result is that of DoublePrecision to the tolerance. A negative
-	// Tol, a W that is small or not in memory, or too little memory for the
-	// second copy make it DoublePrecision.
+	// AutoPrecision has most iterations in single-precision arithmetic, over entries
+	// rounded to single precision, as differences to the latest iteration in double
+	// precision; those where rounding could be seen, and the last, are in double
+	// precision, so that the result is that of DoublePrecision to the tolerance. A
+	// negative Tol, no scale steps, full covariances, a W that is small, or too little
+	// memory for the second copy make it DoublePrecision. So does a W of f8 that is
+	// not in memory.
 	AutoPrecision Precision = iota
+	// DoublePrecision neither rounds entries of W nor has single-precision arithmetic.
 	DoublePrecision
 	// SinglePrecision rounds, and adds to the noise variance what that is worth
 	// for signals as the prior has them, about 1e-16 for entries N(0, 1/N):

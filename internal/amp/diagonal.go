@@ -22,10 +22,11 @@ type diagonal struct {
 
 	// With scalar variances W² is its mean w̄: a signal's V is the same at all sensors.
 	// With variances on demand both have the shape that demand knows, in most iterations.
-	scalar bool
-	demand *onDemand // nil where every sweep is exact, or scalar
-	sumC   []float64 // P, w̄ Σ C
-	newDG  []float64 // M×P, the ∂g of a sweep without squares
+	scalar    bool
+	demand    *onDemand  // nil where every sweep is exact, or scalar
+	precision *precision // nil where all are in double precision
+	sumC      []float64  // P, w̄ Σ C
+	newDG     []float64  // M×P, the ∂g of a sweep without squares
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -80,14 +81,15 @@ func (d *diagonal) Step(delta float64) error {
 		d.demand.begin(d.State)
 	}
 	var err error
-	if d.exact() {
-		err = d.sweeps.Exact.Run(d.all.r, d.h, d.all.x, d.all.c, d.rows)
+	if exact, linear, x := d.precision.sweepsOf(d.sweeps, d.all.x); d.exact() {
+		err = exact.Run(d.all.r, d.h, x, d.all.c, d.rows)
 	} else {
-		err = d.sweeps.Linear.Run(d.all.r, nil, d.all.x, nil, d.rows)
+		err = linear.Run(d.all.r, nil, x, nil, d.rows)
 	}
 	if err != nil {
 		return err
 	}
+	d.precision.end(d.all.x)
 	d.input()
 	return nil
 }
@@ -97,6 +99,7 @@ func (d *diagonal) Step(delta float64) error {
 func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 	rows := len(z) / d.P
 	sensors := min(max(d.M-first, 0), rows)
+	d.precision.products(z, first*d.P)
 	if len(v) == 0 { // the sweep has no quadratic columns
 		from, to := first*d.P, (first+rows)*d.P
 		v, dg = d.all.v[from:to], d.newDG[from:to]

@@ -59,7 +59,7 @@ var table = []struct {
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
-	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
+	{"single precision", (*planner).singlePrecision, (*planner).makeSinglePrecision},
 }
 
 // Reasons for which a part is left out that several have.
@@ -84,8 +84,7 @@ type planner struct {
 
 	sweeps operator.Sweeps // over W as it is
 	demand *onDemand       // nil where all sweeps are exact, or scalar
-	single operator.Matrix // W, rounded, for the first iterations
-	lost   float64         // mean square of what that took
+	single operator.Matrix // W in single precision; nil where all sweeps are in double precision
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -495,32 +494,54 @@ func (b *planner) variancesOnDemand() (on bool, why string, err error) {
 
 func (b *planner) makeOnDemand(*Solver) (Part, error) { return b.demand, nil }
 
-func (b *planner) roundedW() (on bool, why string, err error) {
-	w, ok := b.W.(operator.Rounder)
+func (b *planner) singlePrecision() (on bool, why string, err error) {
+	w, ok := b.matrix().(operator.Matrix)
+	power := b.Model.Prior.Variance() + b.Model.Prior.Mean()*b.Model.Prior.Mean()
 	switch {
-	case b.Precision == solver.SinglePrecision && b.rounding > 0:
-		return false, "asked: W is rounded throughout", nil
-	case b.Precision != solver.AutoPrecision:
+	case b.Precision == solver.DoublePrecision:
 		return false, asked, nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.NoScaleStep:
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
-	case b.centred != nil:
-		return false, "not possible with means removed", nil
+	case !ok:
+		return false, "not possible: the entries of W cannot be seen", nil
+	case b.m*b.n < leastSingle:
+		return false, "not needed: W is small", nil
+	case !withinSingle(w.MeanSquare()) || !withinSingle(power):
+		return false, "not possible: W or the signals are too large or too small for single precision", nil
+	case operator.HasSingle(w):
+		b.single = w
+		return true, "W is in single precision: so is the arithmetic, but for what that could change", nil
+	}
+	rounder, ok := w.(operator.Rounder)
+	switch {
 	case !ok:
 		return false, "not possible: W cannot be rounded", nil
-	case w.Storage() != "f64":
-		return false, "not needed: W is in single precision", nil
-	case b.m*b.n < leastRounded:
-		return false, "not needed: W is small", nil
 	case !b.Fits(12 * int64(b.m) * int64(b.n)):
 		return false, "not possible: too little memory", nil
 	}
-	if b.single, b.lost = w.Rounded(); b.single == nil {
+	if b.single, _ = rounder.Rounded(); b.single == nil || !operator.HasSingle(b.single) {
 		return false, "not possible: an entry of W is too large for single precision", nil
 	}
-	return true, "until that could be seen in the result", nil
+	return true, "W and the arithmetic, but for what that could change", nil
 }
 
-func (b *planner) makeRoundedW(s *Solver) (Part, error) {
-	return newPrecision(s.Iteration, b.sweeps, b.single, b.lost)
+func withinSingle(meanSquare float64) bool {
+	return meanSquare >= 1/singleRange && meanSquare <= singleRange
+}
+
+func (b *planner) makeSinglePrecision(s *Solver) (Part, error) {
+	lent := b.sweeps
+	if b.single != b.matrix() || lent.Single.Exact == nil {
+		var err error
+		if lent, err = operator.NewSweeps(b.single, b.P, s.State.Threads); err != nil {
+			return nil, err
+		}
+	}
+	p := newPrecision(s.State, lent, b.single.Storage())
+	s.Iteration.(*diagonal).precision = p
+	return p, nil
 }

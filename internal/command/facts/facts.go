@@ -53,11 +53,19 @@ func (s Size) String() string {
 	return text
 }
 
+// MatrixName says how W was stored, and in which arithmetic it was used, in words.
+func MatrixName(storage, arithmetic string) string {
+	switch {
+	case storage == "f32+f64":
+		return "float64, dense; float32, and in float32 arithmetic, where that is enough"
+	case arithmetic == "f32+f64":
+		return StorageName(storage) + "; in float32 arithmetic where that is enough"
+	}
+	return StorageName(storage)
+}
+
 // StorageName says how W is stored, in words.
 func StorageName(storage string) string {
-	if storage == "f32+f64" {
-		return "float64, dense; float32 at first"
-	}
 	return strings.Replace(storage, "f", "float", 1) + ", dense"
 }
 

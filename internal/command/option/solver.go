@@ -44,7 +44,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.sPrior, OneOf(solver.AutoS, solver.UniformS, solver.NormalS)), "s-prior", "distribution of s within --s-range: uniform, normal with what is learned, or auto: uniform\nunless the readings contradict that")
 	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full)), "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(Text(&s.variance, OneOf(solver.OnDemand, solver.Exact, solver.Scalar)), "variance", "squared entries of W in every iteration (exact) or where the result needs them (on-demand),\nor their mean")
-	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how a W of f8 is stored: auto begins in single precision where that saves time,\nand finishes in double precision; f4 stays f4")
+	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how W is stored and multiplied: auto in single precision where that saves time and cannot\nbe seen in the result, f64 never, f32 rounds a W of f8 for good")
 	flags.Var(Count(&s.threads, 0), "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
 }
 

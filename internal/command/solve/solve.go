@@ -239,7 +239,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := facts.SizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.StorageName(res.Storage)},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(res.Storage, res.Arithmetic)},
 		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
 		Result: res, Truth: data.Truth,
 		Metrics:   facts.MetricsOf(res, data.Truth).Fields(),
