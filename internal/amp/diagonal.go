@@ -89,7 +89,7 @@ func (d *diagonal) Step(delta float64) error {
 	if err != nil {
 		return err
 	}
-	d.precision.end(d.all.x)
+	d.precision.end(d.all.r, d.all.x)
 	d.input()
 	return nil
 }
@@ -112,6 +112,7 @@ func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 	if sensors < rows {
 		d.output(exactZero{}, first+sensors, z[at:], v[at:], g[at:], dg[at:])
 	}
+	d.precision.factors(g, first*d.P)
 }
 
 // variances sets V without the squares of W, for the readings from first on.

@@ -541,7 +541,7 @@ func (b *planner) makeSinglePrecision(s *Solver) (Part, error) {
 			return nil, err
 		}
 	}
-	p := newPrecision(s.State, lent, b.single.Storage())
+	p := newPrecision(s.State, b.demand, lent, b.single.Storage())
 	s.Iteration.(*diagonal).precision = p
 	return p, nil
 }

@@ -12,9 +12,13 @@ const (
 	// for their precision to matter.
 	leastSingle = 1 << 15
 
-	// singleMargin is by how much single precision must be finer than what it is to
-	// resolve: the error of z, the variance of z (the square of this), and the latest step.
-	singleMargin = 100
+	// singleMargin is by how much the latest step must exceed the errors that single
+	// precision makes in it. An iteration that converges slowly amplifies them a
+	// hundred times, and rests, or not, on what it then takes for its steps.
+	singleMargin = 1e4
+
+	// squaresMargin is the same for the errors of V and Σ, which stay in one direction.
+	squaresMargin = 1e2
 
 	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes
 	// with the inverse of z, and squares with their squares.
@@ -23,19 +27,20 @@ const (
 
 // precision has most sweeps in single-precision arithmetic, over a W of single-precision
 // entries. Products are linear, so that only the difference to the latest sweep in double
-// precision, of x̂₀, is computed so:
+// precision, of x̂₀ and g₀, is computed so:
 //
-//	z = (W x̂₀) + W (x̂ - x̂₀).
+//	W x̂ = W x̂₀ + W (x̂ - x̂₀),    Wᵀg = Wᵀg₀ + Wᵀ(g - g₀).
 //
-// Errors are relative to the difference, and vanish as the iteration converges. Those of
-// r = Wᵀg are relative to the fields' distance from x̂, which is some posterior standard
-// deviations, and those of V and Σ to these. A sweep is in double precision where
-// the difference has become too large beside the variance of z, or the step to the next
-// x̂ too small beside either error, and in the last iterations of a run.
+// Errors are relative to the difference, and vanish as the iteration converges; those of V
+// and Σ, where a sweep multiplies with squares, are relative to these. A sweep is in double
+// precision where the difference has become too large beside the latest step or the variance
+// of z, and in the last iterations of a run.
 type precision struct {
 	Idle
 	lent    operator.Sweeps // over the W of single-precision entries
-	x, z    []float64       // x̂₀ as the entries, W x̂₀ as the readings
+	demand  *onDemand       // nil where all sweeps multiply with squares, or none
+	x, r    []float64       // x̂₀ and Wᵀg₀, as the entries
+	z, g    []float64       // W x̂₀ and g₀, as the readings
 	away    []float64       // x̂ - x̂₀
 	now     bool            // whether the present sweep is in single precision
 	off     bool            // for the rest of the run
@@ -45,17 +50,22 @@ type precision struct {
 	doubles int             // and in double precision
 }
 
-func newPrecision(s *State, lent operator.Sweeps, stored string) *precision {
-	return &precision{
-		lent: lent, stored: stored, x: make([]float64, len(s.all.x)), z: make([]float64, len(s.all.v)),
-		away: make([]float64, len(s.all.x)),
+func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string) *precision {
+	p := &precision{lent: lent, stored: stored, demand: demand}
+	for _, v := range []*[]float64{&p.x, &p.r, &p.away} {
+		*v = make([]float64, len(s.all.x))
 	}
+	for _, v := range []*[]float64{&p.z, &p.g} {
+		*v = make([]float64, len(s.all.g))
+	}
+	return p
 }
 
 // Begin implements [Part].
 func (p *precision) Begin(*Solver) {
-	clear(p.x)
-	clear(p.z)
+	for _, v := range [][]float64{p.x, p.r, p.z, p.g} {
+		clear(v)
+	}
 	p.now, p.off, p.last, p.singles, p.doubles = false, false, 0, 0, 0
 }
 
@@ -104,9 +114,12 @@ func (p *precision) resolves(s *State, first bool) bool {
 		for _, d := range p.away[k*s.N : (k+1)*s.N] {
 			away += d * d
 		}
-		const least = singleMargin * operator.SingleError
-		ofZ, sd := least*math.Sqrt(away), math.Sqrt(s.SumC[k])
-		if !(ofZ <= sd) || !(ofZ+least*sd <= s.Moved[k]) {
+		off, sd := operator.SingleError*math.Sqrt(away), math.Sqrt(s.SumC[k])
+		least := singleMargin * off
+		if !p.demand.spares() {
+			least += squaresMargin * operator.SingleError * sd
+		}
+		if !(least <= s.Moved[k]) || !(squaresMargin*off <= sd) {
 			return false
 		}
 	}
@@ -138,10 +151,31 @@ func (p *precision) products(z []float64, first int) {
 	}
 }
 
-// end follows a sweep over x.
-func (p *precision) end(x []float64) {
-	if p != nil && !p.now {
+// factors turns g of the readings from first on into what the sweep is to multiply, and
+// keeps that of one in double precision.
+func (p *precision) factors(g []float64, first int) {
+	switch {
+	case p == nil:
+	case !p.now:
+		copy(p.g[first:], g)
+	default:
+		for j, g0 := range p.g[first : first+len(g)] {
+			g[j] -= g0
+		}
+	}
+}
+
+// end follows a sweep over x, which found r.
+func (p *precision) end(r, x []float64) {
+	switch {
+	case p == nil:
+	case !p.now:
 		copy(p.x, x)
+		copy(p.r, r)
+	default:
+		for i, r0 := range p.r {
+			r[i] += r0
+		}
 	}
 }
 
