@@ -71,7 +71,8 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 		return 0 // it is the signals' power that is contradicted
 	}
 	least := -math.Log(p.Hi-p.Lo) - outlierCost
-	told := all.floored(p.Lo, p.Hi, least)
+	in := newFilling(all, least)
+	told := in.between(p.Lo, p.Hi)
 	mean, variance := all.normal(all.typical())
 	best := max(told, all.underNormal(mean, variance, least))
 	half := 1.8 * math.Sqrt(variance) // a uniform distribution of that variance
@@ -80,7 +81,7 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 		starts = append(starts, [2]float64{all[cut].mode, all[len(all)-1-cut].mode})
 	}
 	for _, start := range starts {
-		best = max(best, all.bestUniform(start[0], start[1], least))
+		best = max(best, in.bestNear(start[0], start[1]))
 	}
 	return best - told
 }
@@ -115,35 +116,93 @@ func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
 	return log, log < -0.9*outlierCost
 }
 
-// floored is the evidence of a range (see [peaks.evidence]) in which no sensor counts
-// for less than least.
-func (p peaks) floored(lo, hi, least float64) float64 {
-	total, width := 0.0, math.Log(hi-lo)
-	for _, s := range p {
-		log := -width
-		a, b := (lo-s.mode)*s.inverseSD, (hi-s.mode)*s.inverseSD
-		if a > -inside || b < inside {
-			log += logNormalMass(a, b)
-		}
-		if !(log > least) { // so for a NaN
-			log = least
-		}
-		total += log
-	}
-	return total
+// filling is the evidence of a range (see [peaks.evidence]) in which no sensor counts for
+// less than least. What lies below either end is kept: one end is moved at a time.
+type filling struct {
+	sensors          peaks
+	least            float64
+	belowLo, belowHi []float64 // the mass of each sensor's s below lo, and below hi
+	lo, hi           float64
 }
 
-// bestUniform is the largest evidence of a range near [lo, hi].
-func (p peaks) bestUniform(lo, hi, least float64) float64 {
+func newFilling(sensors peaks, least float64) *filling {
+	return &filling{sensors: sensors, least: least, belowLo: make([]float64, len(sensors)), belowHi: make([]float64, len(sensors))}
+}
+
+func (f *filling) setLo(lo float64) {
+	f.lo = lo
+	f.sensors.below(f.belowLo, lo)
+}
+
+func (f *filling) setHi(hi float64) {
+	f.hi = hi
+	f.sensors.below(f.belowHi, hi)
+}
+
+// below sets each sensor's mass below the end. A sensor cannot count for less than e^-9
+// of one that is inside, so that differences of masses have digits enough.
+func (p peaks) below(mass []float64, end float64) {
+	for i, s := range p {
+		switch x := (end - s.mode) * s.inverseSD; {
+		case x > inside:
+			mass[i] = 1
+		case x < -inside:
+			mass[i] = 0
+		default:
+			mass[i] = 0.5 * math.Erfc(-x/math.Sqrt2)
+		}
+	}
+}
+
+// evidence is that of the present range. Logarithms are taken of products.
+func (f *filling) evidence() float64 {
+	if !(f.hi > f.lo) {
+		return float64(len(f.sensors)) * f.least
+	}
+	least, density := math.Exp(f.least), 1/(f.hi-f.lo)
+	total, product := 0.0, 1.0
+	for i, below := range f.belowHi {
+		product *= max((below-f.belowLo[i])*density, least)
+		if product < 1e-200 || product > 1e200 {
+			total += math.Log(product)
+			product = 1
+		}
+	}
+	return total + math.Log(product)
+}
+
+func (f *filling) between(lo, hi float64) float64 {
+	f.setLo(lo)
+	f.setHi(hi)
+	return f.evidence()
+}
+
+// enough is a gain of evidence that nobody asks for.
+const enough = 1e-3
+
+// bestNear is the largest evidence of a range near [lo, hi].
+func (f *filling) bestNear(lo, hi float64) float64 {
 	if !(hi > lo) {
 		return math.Inf(-1)
 	}
-	best := p.floored(lo, hi, least)
+	best := f.between(lo, hi)
 	for range 3 {
 		reach := 0.3 * (hi - lo)
-		hi = maximum(func(hi float64) float64 { return p.floored(lo, hi, least) }, hi-reach, hi+reach)
-		lo = maximum(func(lo float64) float64 { return p.floored(lo, hi, least) }, lo-reach, lo+reach)
-		best = max(best, p.floored(lo, hi, least))
+		ofHi := func(hi float64) float64 {
+			f.setHi(hi)
+			return f.evidence()
+		}
+		hi = maximum(ofHi, hi-reach, hi+reach)
+		f.setHi(hi)
+		ofLo := func(lo float64) float64 {
+			f.setLo(lo)
+			return f.evidence()
+		}
+		lo = maximum(ofLo, lo-reach, lo+reach)
+		before := best
+		if best = max(best, f.between(lo, hi)); best < before+enough {
+			break
+		}
 	}
 	return best
 }

@@ -102,23 +102,45 @@ func (s *scaleEvidence) fall(side float64) float64 {
 // scaleGrid holds e^Φ on equal steps of t = log c.
 type scaleGrid struct {
 	lo, step float64
+	slope    []float64 // dΦ/dt
 	weight   []float64
 }
 
 func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
-	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
-	phi, slope, top := 0.0, s.slopeLog(lo), 0.0
-	for i := 1; i <= cells; i++ {
-		next := s.slopeLog(lo + float64(i)*g.step)
-		phi += 0.5 * g.step * (slope + next)
-		slope = next
+	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), slope: make([]float64, cells+1)}
+	for i := range g.slope {
+		g.slope[i] = s.slopeLog(lo + float64(i)*g.step)
+	}
+	g.integrate()
+	return g
+}
+
+// halved is the grid with half the steps.
+func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
+	h := &scaleGrid{lo: g.lo, step: 0.5 * g.step, slope: make([]float64, 2*len(g.slope)-1)}
+	for i := range h.slope {
+		if i%2 == 0 {
+			h.slope[i] = g.slope[i/2]
+		} else {
+			h.slope[i] = s.slopeLog(h.lo + float64(i)*h.step)
+		}
+	}
+	h.integrate()
+	return h
+}
+
+// integrate turns slopes into weights.
+func (g *scaleGrid) integrate() {
+	phi, top := 0.0, 0.0
+	g.weight = make([]float64, len(g.slope))
+	for i := 1; i < len(g.slope); i++ {
+		phi += 0.5 * g.step * (g.slope[i-1] + g.slope[i])
 		g.weight[i] = phi
 		top = max(top, phi)
 	}
 	for i, phi := range g.weight {
 		g.weight[i] = math.Exp(phi - top)
 	}
-	return g
 }
 
 // support is the part of the grid that carries mass, one cell wider.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -129,8 +128,8 @@ func (r *Run) Excess() float64 {
 // orthogonal says whether the rows of W are, as those of a cosine transform: there the
 // fields' variances are not what AMP takes them for, which looks like another prior.
 func (r *Run) orthogonal() bool {
-	largest, _, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
-	return err != nil || largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
+	w := r.spectrum()
+	return w.err != nil || w.largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
 }
 
 func (r *Run) warnUnlike() *Warning {
