@@ -129,12 +129,18 @@ func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
 	return h
 }
 
-// integrate turns slopes into weights.
+// integrate turns slopes into weights. Over a cell it takes the cubic through the slopes at
+// its ends and at their neighbours: ∫ = h/24 (13(f₁+f₂) - (f₀+f₃)); the first and the last
+// cell have the trapezoid.
 func (g *scaleGrid) integrate() {
-	phi, top := 0.0, 0.0
-	g.weight = make([]float64, len(g.slope))
-	for i := 1; i < len(g.slope); i++ {
-		phi += 0.5 * g.step * (g.slope[i-1] + g.slope[i])
+	phi, top, f := 0.0, 0.0, g.slope
+	g.weight = make([]float64, len(f))
+	for i := 1; i < len(f); i++ {
+		cell := 0.5 * (f[i-1] + f[i])
+		if i > 1 && i < len(f)-1 {
+			cell = (13*(f[i-1]+f[i]) - (f[i-2] + f[i+1])) / 24
+		}
+		phi += g.step * cell
 		g.weight[i] = phi
 		top = max(top, phi)
 	}
