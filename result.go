@@ -121,7 +121,7 @@ type Iteration struct {
 	OffV        float64 // mean |off-diagonal| of V; 0 with diagonal covariances
 	Scale       float64 // factor of the scale step; 1 when none was taken
 	Damping     float64 // δ of this iteration
-	LogEvidence float64 // Bethe approximation; exact meaning only at convergence
+	LogEvidence float64 // Bethe approximation; exact meaning only at convergence; NaN where nobody looks ([Options.Evidence])
 }
 
 // Warning is something a user should know before trusting a result.

@@ -102,8 +102,11 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	it.MeanXVar = mean(s.State.C)
 	it.MeanSVar = mean(s.State.SVar)
 	it.MeanV, it.OffV = s.Iteration.MeanV()
-	it.LogEvidence = s.Iteration.LogEvidence()
 	r := p.run
+	it.LogEvidence = math.NaN()
+	if r.opt.Evidence || r.opt.Progress != nil || r.opt.Observe != nil {
+		it.LogEvidence = s.Iteration.LogEvidence()
+	}
 	r.trace = append(r.trace, it)
 	if r.opt.Progress != nil {
 		r.opt.Progress(it)
@@ -116,6 +119,9 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 
 // end makes the result of a run that has ended.
 func (r *run) end(outcome amp.Outcome) *Result {
+	if n := len(r.trace); n > 0 && math.IsNaN(r.trace[n-1].LogEvidence) {
+		r.trace[n-1].LogEvidence = r.solver.Iteration.LogEvidence()
+	}
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.set(),

@@ -137,7 +137,11 @@ func (b *planner) build() (*Solver, error) {
 		s.Iteration = newFull(state)
 	} else {
 		if b.plan.Has("variances on demand") {
-			if b.demand, err = newOnDemand(state, s.Matrix); err != nil {
+			w := s.Matrix
+			if b.single != nil {
+				w = b.single // to tell rows and columns apart that is enough
+			}
+			if b.demand, err = newOnDemand(state, w); err != nil {
 				return nil, err
 			}
 		}

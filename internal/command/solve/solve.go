@@ -134,7 +134,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
 	opt := s.solver.Options()
-	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor
+	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor, s.trace != ""
 	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
