@@ -79,10 +79,10 @@ func (r *Run) someEntries() entries {
 
 // fitOne is the likeliest prior of one Gaussian.
 func (e entries) fitOne(g prior.GaussBernoulli) prior.GaussBernoulli {
-	const steps = 10
+	const steps, settled = 10, 0.01 // in standard errors: the likelihood then stays as it is
 	var l prior.Learner = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
-	for range steps {
-		l, _ = l.Refit(e.lambda, e.sigma, 1)
+	for change, step := 1.0, 0; step < steps && !(change < settled); step++ {
+		l, change = l.Refit(e.lambda, e.sigma, 1)
 	}
 	return l.(prior.LearnedGaussBernoulli).GaussBernoulli // whose Refit returns its own kind
 }
