@@ -56,7 +56,7 @@ func (s *Solver) atRest() bool {
 func (s *scaleEvidence) moments() (mean, sd float64) {
 	lo, hi := -s.fall(-1), s.fall(+1)
 	for range 2 {
-		lo, hi = newScaleGrid(s, lo, hi, scaleCells/2).support()
+		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
 	}
 	g := newScaleGrid(s, lo, hi, placedCells/8)
 	mean, sd = g.moments()

@@ -129,18 +129,22 @@ func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
 	return h
 }
 
-// integrate turns slopes into weights. Over a cell it takes the cubic through the slopes at
-// its ends and at their neighbours: ∫ = h/24 (13(f₁+f₂) - (f₀+f₃)); the first and the last
-// cell have the trapezoid.
+// smooth is by how much the cubic through four slopes may change the integral over a cell.
+// Where it is more there is a cliff, beyond which slopes are of any size.
+const smooth = 0.01
+
+// integrate turns slopes into weights. Over a cell it takes the trapezoid, and with the
+// neighbouring slopes, where Φ is smooth, the cubic: ∫ = h/24 (13(f₁+f₂) - (f₀+f₃)).
 func (g *scaleGrid) integrate() {
 	phi, top, f := 0.0, 0.0, g.slope
 	g.weight = make([]float64, len(f))
 	for i := 1; i < len(f); i++ {
-		cell := 0.5 * (f[i-1] + f[i])
+		phi += 0.5 * g.step * (f[i-1] + f[i])
 		if i > 1 && i < len(f)-1 {
-			cell = (13*(f[i-1]+f[i]) - (f[i-2] + f[i+1])) / 24
+			if bend := g.step / 24 * (f[i-1] + f[i] - (f[i-2] + f[i+1])); math.Abs(bend) <= smooth {
+				phi += bend
+			}
 		}
-		phi += g.step * cell
 		g.weight[i] = phi
 		top = max(top, phi)
 	}
