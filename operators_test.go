@@ -202,7 +202,7 @@ func TestWhatOperatorsCannot(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem.W = masks
-	res, err := calamp.Solve(context.Background(), problem, nil)
+	res, err := calamp.Solve(context.Background(), problem, &calamp.Options{Settings: solver.Settings{Algorithm: solver.AMP}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,11 @@ type Options struct {
 	// to the priors.
 	Anchor Anchor
 
+	// Evidence computes the evidence of every iteration for the trace, which takes a
+	// twentieth of a run; otherwise it is that of the last one, and NaN before. Progress and
+	// Observe are told it in any case.
+	Evidence bool
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration)
 

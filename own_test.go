@@ -36,7 +36,7 @@ func TestOwnChannelIsSolvedAsOurs(t *testing.T) {
 	}
 	gain := channel.Gain{Prior: own.prior, NoiseVar: mean * own.level}
 	equal := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: gain}, nil)
-	for _, part := range []string{"scale step", "learning", "new start", "free scale", "rounded W"} {
+	for _, part := range []string{"scale step", "learning", "new start", "free scale", "single precision"} {
 		if a, b := res.Plan.Has(part), equal.Plan.Has(part); a != b {
 			t.Errorf("%s: %t, for a gain %t", part, a, b)
 		}

@@ -34,6 +34,9 @@ func TestPrecisionDoesNotShowInTheResult(t *testing.T) {
 		if auto.Storage != "f32+f64" || double.Storage != "f64" {
 			t.Errorf("stored as %s and %s", auto.Storage, double.Storage)
 		}
+		if auto.Arithmetic != "f32+f64" || double.Arithmetic != "f64" {
+			t.Errorf("multiplied as %s and %s", auto.Arithmetic, double.Arithmetic)
+		}
 		t.Logf("noise %g: %d iterations, error %.2g; in double precision %d, %.2g", noise, auto.Iterations,
 			calamp.Score(auto.X, auto.S, truth).XMSE, double.Iterations, calamp.Score(double.X, double.S, truth).XMSE)
 		if auto.Status != calamp.Converged || auto.Iterations > double.Iterations+6 {
@@ -66,7 +69,7 @@ func TestRoundingIsNoise(t *testing.T) {
 func TestGivenIterationsAreInDoublePrecision(t *testing.T) {
 	p, _ := sharp(t, 1e-6)
 	res := solve(t, p, calamp.Published(5))
-	if res.Storage != "f64" {
-		t.Errorf("stored as %s", res.Storage)
+	if res.Storage != "f64" || res.Arithmetic != "f64" {
+		t.Errorf("stored as %s, multiplied as %s", res.Storage, res.Arithmetic)
 	}
 }

@@ -58,9 +58,10 @@ type Result struct {
 	// LogEvidence is the Bethe approximation of log p(Y|W) at the last iteration.
 	LogEvidence float64
 
-	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64",
-	// rounded to single precision at first; "" where the operator has none.
-	Storage string
+	// Storage is how the entries of W were stored: "f32", "f64", or "f32+f64", rounded to
+	// single precision in the iterations that allow it; "" where the operator has none.
+	// Arithmetic is the precision of the products with them, in the same words.
+	Storage, Arithmetic string
 
 	Trace    []Iteration
 	Warnings []Warning
@@ -120,7 +121,7 @@ type Iteration struct {
 	OffV        float64 // mean |off-diagonal| of V; 0 with diagonal covariances
 	Scale       float64 // factor of the scale step; 1 when none was taken
 	Damping     float64 // δ of this iteration
-	LogEvidence float64 // Bethe approximation; exact meaning only at convergence
+	LogEvidence float64 // Bethe approximation; exact meaning only at convergence; NaN where nobody looks ([Options.Evidence])
 }
 
 // Warning is something a user should know before trusting a result.

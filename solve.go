@@ -111,8 +111,11 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	it.MeanXVar = mean(s.State.C)
 	it.MeanSVar = mean(s.State.SVar)
 	it.MeanV, it.OffV = s.Iteration.MeanV()
-	it.LogEvidence = s.Iteration.LogEvidence()
 	r := p.run
+	it.LogEvidence = math.NaN()
+	if r.opt.Evidence || r.opt.Progress != nil || r.opt.Observe != nil {
+		it.LogEvidence = s.Iteration.LogEvidence()
+	}
 	r.trace = append(r.trace, it)
 	if r.opt.Progress != nil {
 		r.opt.Progress(it)
@@ -126,6 +129,9 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 // end makes the result of a run that has ended, and says whether its algorithm was not for this W.
 func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	r.state().Forget() // the result takes its place
+	if n := len(r.trace); n > 0 && math.IsNaN(r.trace[n-1].LogEvidence) {
+		r.trace[n-1].LogEvidence = r.solver.Iteration.LogEvidence()
+	}
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.Set(),
@@ -185,7 +191,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		S: slices.Clone(s.S), SVar: slices.Clone(s.SVar), Gain: make([]float64, s.M),
 		Residual:  mat.NewDense(s.M, s.P, nil),
 		Converged: make([]bool, s.P), Change: r.solver.Change,
-		Trace: r.trace, Storage: r.solver.Storage(),
+		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
 		Calibration: d.Calibration(),
 	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {

@@ -61,8 +61,9 @@ func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
 	if all == nil {
 		return 0
 	}
-	told := all.floored(p.Lo, p.Hi, p.leastLog())
-	_, best := p.best(all)
+	in := newFilling(all, p.leastLog())
+	told := in.between(p.Lo, p.Hi)
+	_, best := in.best(p)
 	mean, variance := all.normal(all.typical())
 	return max(told, best, all.underNormal(mean, variance, p.leastLog()), all.ofTwoKinds(mean, variance, p.leastLog())) - told
 }
@@ -80,16 +81,23 @@ func (p GainPrior) Odds(stats []float64, omit []bool) float64 {
 	if all == nil {
 		return math.Inf(-1)
 	}
-	r, best := p.best(all)
+	in := newFilling(all, p.leastLog())
+	r, _ := in.best(p)
 	lo, hi := max(r[0], p.Lo), min(r[1], p.Hi)
 	if !(hi > lo) {
 		return math.Inf(-1)
 	}
-	least, width := p.leastLog(), p.Hi-p.Lo
-	best = all.floored(lo, hi, least)
-	lows := integral(func(l float64) float64 { return all.floored(l, hi, least) - best }, lo, p.Lo, hi)
-	highs := integral(func(h float64) float64 { return all.floored(lo, h, least) - best }, hi, lo, p.Hi)
-	return best - all.floored(p.Lo, p.Hi, least) + math.Log(2*lows*highs/(width*width))
+	width, told, best := p.Hi-p.Lo, in.between(p.Lo, p.Hi), in.between(lo, hi)
+	lows := integral(func(l float64) float64 {
+		in.setLo(l)
+		return in.evidence() - best
+	}, lo, p.Lo, hi)
+	in.setLo(lo)
+	highs := integral(func(h float64) float64 {
+		in.setHi(h)
+		return in.evidence() - best
+	}, hi, lo, p.Hi)
+	return best - told + math.Log(2*lows*highs/(width*width))
 }
 
 // integral is that of e^log over [lo, hi], by steps that grow with the distance from at,
@@ -135,7 +143,8 @@ func (p GainPrior) telling(stats []float64, omit []bool) peaks {
 }
 
 // best is the uniform range under which the sensors are likeliest, and its evidence.
-func (p GainPrior) best(all peaks) (at [2]float64, evidence float64) {
+func (f *filling) best(p GainPrior) (at [2]float64, evidence float64) {
+	all := f.sensors
 	mean, variance := all.normal(all.typical())
 	half := 1.8 * math.Sqrt(variance) // a uniform distribution of that variance
 	starts := [][2]float64{{p.Lo, p.Hi}, {mean - half, mean + half}}
@@ -144,7 +153,7 @@ func (p GainPrior) best(all peaks) (at [2]float64, evidence float64) {
 	}
 	evidence = math.Inf(-1)
 	for _, start := range starts {
-		if r, e := all.bestUniform(start[0], start[1], p.leastLog()); e > evidence {
+		if r, e := f.bestNear(start[0], start[1]); e > evidence {
 			at, evidence = r, e
 		}
 	}
@@ -193,36 +202,95 @@ func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
 	return log, log < -0.9*outlierCost
 }
 
-// floored is the evidence of a range (see [peaks.evidence]) in which no sensor counts
-// for less than least.
-func (p peaks) floored(lo, hi, least float64) float64 {
-	total, width := 0.0, math.Log(hi-lo)
-	for _, s := range p {
-		log := -width
-		a, b := (lo-s.mode)*s.inverseSD, (hi-s.mode)*s.inverseSD
-		if a > -inside || b < inside {
-			log += logNormalMass(a, b)
-		}
-		if !(log > least) { // so for a NaN
-			log = least
-		}
-		total += log
-	}
-	return total
+// filling is the evidence of a range (see [peaks.evidence]) in which no sensor counts for
+// less than least. What lies below either end is kept: one end is moved at a time.
+type filling struct {
+	sensors          peaks
+	least            float64
+	belowLo, belowHi []float64 // the mass of each sensor's s below lo, and below hi
+	lo, hi           float64
 }
 
-// bestUniform is the range near [lo, hi] with the largest evidence.
-func (p peaks) bestUniform(lo, hi, least float64) (at [2]float64, best float64) {
+func newFilling(sensors peaks, least float64) *filling {
+	return &filling{sensors: sensors, least: least, belowLo: make([]float64, len(sensors)), belowHi: make([]float64, len(sensors))}
+}
+
+func (f *filling) setLo(lo float64) {
+	f.lo = lo
+	f.sensors.below(f.belowLo, lo)
+}
+
+func (f *filling) setHi(hi float64) {
+	f.hi = hi
+	f.sensors.below(f.belowHi, hi)
+}
+
+// below sets each sensor's mass below the end. A sensor cannot count for less than e^-9
+// of one that is inside, so that differences of masses have digits enough.
+func (p peaks) below(mass []float64, end float64) {
+	for i, s := range p {
+		switch x := (end - s.mode) * s.inverseSD; {
+		case x > inside:
+			mass[i] = 1
+		case x < -inside:
+			mass[i] = 0
+		default:
+			mass[i] = 0.5 * math.Erfc(-x/math.Sqrt2)
+		}
+	}
+}
+
+// evidence is that of the present range. Logarithms are taken of products.
+func (f *filling) evidence() float64 {
+	if !(f.hi > f.lo) {
+		return float64(len(f.sensors)) * f.least
+	}
+	least, density := math.Exp(f.least), 1/(f.hi-f.lo)
+	total, product := 0.0, 1.0
+	for i, below := range f.belowHi {
+		product *= max((below-f.belowLo[i])*density, least)
+		if product < 1e-200 || product > 1e200 {
+			total += math.Log(product)
+			product = 1
+		}
+	}
+	return total + math.Log(product)
+}
+
+func (f *filling) between(lo, hi float64) float64 {
+	f.setLo(lo)
+	f.setHi(hi)
+	return f.evidence()
+}
+
+// enough is a gain of evidence that nobody asks for.
+const enough = 1e-3
+
+// bestNear is the range near [lo, hi] with the largest evidence.
+func (f *filling) bestNear(lo, hi float64) (at [2]float64, best float64) {
 	if !(hi > lo) {
 		return at, math.Inf(-1)
 	}
-	at, best = [2]float64{lo, hi}, p.floored(lo, hi, least)
+	at, best = [2]float64{lo, hi}, f.between(lo, hi)
 	for range 3 {
 		reach := 0.3 * (hi - lo)
-		hi = maximum(func(hi float64) float64 { return p.floored(lo, hi, least) }, hi-reach, hi+reach)
-		lo = maximum(func(lo float64) float64 { return p.floored(lo, hi, least) }, lo-reach, lo+reach)
-		if e := p.floored(lo, hi, least); e > best {
+		ofHi := func(hi float64) float64 {
+			f.setHi(hi)
+			return f.evidence()
+		}
+		hi = maximum(ofHi, hi-reach, hi+reach)
+		f.setHi(hi)
+		ofLo := func(lo float64) float64 {
+			f.setLo(lo)
+			return f.evidence()
+		}
+		lo = maximum(ofLo, lo-reach, lo+reach)
+		before := best
+		if e := f.between(lo, hi); e > best {
 			at, best = [2]float64{lo, hi}, e
+		}
+		if best < before+enough {
+			break
 		}
 	}
 	return at, best

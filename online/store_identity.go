@@ -52,7 +52,7 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 		"signal " + signal,
 		"calibration " + g.Calibration().Name(),
 		describeNoise(channel.NoiseOf(g), o.LearnNoise),
-		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%v", o.Commit, !o.NoScaleStep, o.Variance), "memory", o.Memory),
+		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, squares(o.Variance)), "memory", o.Memory),
 	}
 	if sensor != "" {
 		lines = append(lines, "channel "+sensor)
@@ -150,4 +150,12 @@ func difference(there, here string) string {
 		}
 	}
 	return "the model is the same, but the entries of W are not"
+}
+
+// squares is which variances a stream comes to rest with: those on demand are the exact ones.
+func squares(v solver.Variance) solver.Variance {
+	if v == solver.OnDemand {
+		return solver.Exact
+	}
+	return v
 }

@@ -40,12 +40,45 @@ func (c *Centred) NewSweep(p, q, threads int) (Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.around(whole, p, q), nil
+}
+
+// NewSweeps implements [Sharer].
+func (c *Centred) NewSweeps(p, threads int) (Sweeps, error) {
+	whole, err := NewSweeps(c.Matrix, p, threads)
+	if err != nil {
+		return whole, err
+	}
+	s := Sweeps{Exact: c.around(whole.Exact, p, p), Linear: c.around(whole.Linear, p, 0)}
+	if whole.Single.Exact != nil {
+		s.Single.Exact, s.Single.Linear = c.around(whole.Single.Exact, p, p), c.around(whole.Single.Linear, p, 0)
+	}
+	return s, nil
+}
+
+// around is a sweep that lays out the signals' side for one over the whole matrix.
+func (c *Centred) around(whole Sweep, p, q int) *centredSweep {
 	_, n := c.Dims()
 	s := &centredSweep{whole: whole, n: n - c.Extra, extra: c.Extra}
 	s.x, s.r = make([]float64, p*n), make([]float64, p*n)
 	s.c, s.h = make([]float64, q*n), make([]float64, q*n)
-	return s, nil
+	return s
 }
+
+// Rounded implements [Rounder], where there can be such a matrix.
+func (c *Centred) Rounded() (single Matrix, lost float64) {
+	r, ok := c.Matrix.(Rounder)
+	if !ok {
+		return nil, 0
+	}
+	if single, lost = r.Rounded(); single != nil {
+		single = &Centred{Matrix: single, Extra: c.Extra, Combinations: c.Combinations, Pivots: c.Pivots}
+	}
+	return single, lost
+}
+
+// HasSingle implements [Single].
+func (c *Centred) HasSingle() bool { return HasSingle(c.Matrix) }
 
 // HasSquares implements [Squares].
 func (c *Centred) HasSquares() bool { return HasSquares(c.Matrix) }

@@ -89,10 +89,29 @@ func (d *Dense) RowInto(dst []float64, mu int) error {
 // HasSquares implements [Squares].
 func (d *Dense) HasSquares() bool { return true }
 
+// HasSingle implements [Single].
+func (d *Dense) HasSingle() bool { return d.f32 != nil }
+
 // NewSweep implements [Operator]; it never fails.
 func (d *Dense) NewSweep(p, q, threads int) (Sweep, error) {
 	if d.f32 != nil {
-		return newDenseSweep(d.f32.Shape, inMemory[float32]{d.f32}, p, q, threads), nil
+		return sweepOver[float32, float64](d.f32, p, q, threads), nil
 	}
-	return newDenseSweep(d.f64.Shape, inMemory[float64]{d.f64}, p, q, threads), nil
+	return sweepOver[float64, float64](d.f64, p, q, threads), nil
+}
+
+// NewSweeps implements [Sharer]; it never fails.
+func (d *Dense) NewSweeps(p, threads int) (s Sweeps, err error) {
+	if d.f32 == nil {
+		double := sweepOver[float64, float64](d.f64, p, p, threads)
+		s.Exact, s.Linear = double, double.linear()
+		return s, nil
+	}
+	double, single := sweepOver[float32, float64](d.f32, p, p, threads), sweepOver[float32, float32](d.f32, p, p, threads)
+	s.Exact, s.Linear, s.Single.Exact, s.Single.Linear = double, double.linear(), single, single.linear()
+	return s, nil
+}
+
+func sweepOver[T kernel.Entry, V kernel.Value](w *kernel.Matrix[T], p, q, threads int) *denseSweep[T, V] {
+	return newDenseSweep[T, V](w.Shape, inMemory[T]{w}, p, q, threads)
 }

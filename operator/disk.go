@@ -102,13 +102,29 @@ func (d *Disk) Storage() string {
 // NewSweep implements [Operator].
 func (d *Disk) NewSweep(p, q, threads int) (Sweep, error) {
 	if d.single {
-		return newDiskSweep[float32](d, p, q, threads), nil
+		return newDiskSweep[float32, float64](d, p, q, threads), nil
 	}
-	return newDiskSweep[float64](d, p, q, threads), nil
+	return newDiskSweep[float64, float64](d, p, q, threads), nil
+}
+
+// NewSweeps implements [Sharer]. All have one source, and so its slabs.
+func (d *Disk) NewSweeps(p, threads int) (s Sweeps, err error) {
+	if !d.single {
+		exact := newDiskSweep[float64, float64](d, p, p, threads)
+		s.Exact, s.Linear = exact, exact.linear()
+		return s, nil
+	}
+	exact := newDiskSweep[float32, float64](d, p, p, threads)
+	single := &diskSweep[float32, float32]{newDenseSweep[float32, float32](d.Shape, exact.source, p, p, threads), exact.source}
+	s.Exact, s.Linear, s.Single.Exact, s.Single.Linear = exact, exact.linear(), single, single.linear()
+	return s, nil
 }
 
 // HasSquares implements [Squares].
 func (d *Disk) HasSquares() bool { return true }
+
+// HasSingle implements [Single].
+func (d *Disk) HasSingle() bool { return d.single }
 
 // Budget implements [Streamed].
 func (d *Disk) Budget() int64 { return d.budget }
@@ -233,17 +249,16 @@ type diskSource[T kernel.Entry] struct {
 	err  error      // the first error of a run
 }
 
-type diskSweep[T kernel.Entry] struct {
-	*denseSweep[T]
+type diskSweep[T kernel.Entry, V kernel.Value] struct {
+	*denseSweep[T, V]
 	source *diskSource[T]
 }
 
-func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
+func newDiskSweep[T kernel.Entry, V kernel.Value](d *Disk, p, q, threads int) *diskSweep[T, V] {
 	source := &diskSource[T]{Disk: d}
-	s := &diskSweep[T]{newDenseSweep[T](d.Shape, source, p, q, threads), source}
+	s := &diskSweep[T, V]{newDenseSweep[T, V](d.Shape, source, p, q, threads), source}
 	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
-	longest := s.parts[0].end - s.parts[0].first
-	source.slab = min(max(1, int(slab)/s.block)*s.block, longest)
+	source.slab = min(max(1, int(slab)/s.block)*s.block, s.panelsPerChunk())
 	source.free, source.rows = make(chan []T, 2*s.threads), make(chan []T, s.threads)
 	for range s.threads {
 		source.rows <- make([]T, source.slab*kernel.Rows*d.N)
@@ -254,8 +269,13 @@ func newDiskSweep[T kernel.Entry](d *Disk, p, q, threads int) *diskSweep[T] {
 	return s
 }
 
+// linear is the sweep over the linear columns of s alone, with its workspace and source.
+func (s *diskSweep[T, V]) linear() *diskSweep[T, V] {
+	return &diskSweep[T, V]{s.denseSweep.linear(), s.source}
+}
+
 // Run implements [Sweep].
-func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
+func (s *diskSweep[T, V]) Run(r, h, x, c []float64, rows RowFunc) error {
 	s.source.err = nil
 	if err := s.denseSweep.Run(r, h, x, c, rows); err != nil {
 		return err
@@ -264,13 +284,13 @@ func (s *diskSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 }
 
 // Forward implements [Linear].
-func (s *diskSweep[T]) Forward(z, x []float64) error {
+func (s *diskSweep[T, V]) Forward(z, x []float64) error {
 	s.source.err = nil
 	return cmp.Or(s.denseSweep.Forward(z, x), s.source.err)
 }
 
 // Backward implements [Linear].
-func (s *diskSweep[T]) Backward(r, g []float64) error {
+func (s *diskSweep[T, V]) Backward(r, g []float64) error {
 	s.source.err = nil
 	return cmp.Or(s.denseSweep.Backward(r, g), s.source.err)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -85,6 +86,14 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if both := sweepsOver(t, op, p, threads); q == p {
+			s = both.Exact
+		} else if q == 0 {
+			s = both.Linear
+			if err := both.Exact.Run(make([]float64, p*n), make([]float64, p*n), x, x, rows); err != nil { // which they share buffers with
+				t.Fatal(err)
+			}
+		}
 		for range 2 { // the second run uses the same buffers
 			if err := s.Run(r, h, x, c, rows); err != nil {
 				t.Fatal(err)
@@ -99,6 +108,91 @@ func sameSweeps(t *testing.T, a, b Operator, p, q int) {
 			t.Errorf("%d threads: other bits", threads)
 		}
 	}
+}
+
+func sweepsOver(t *testing.T, op Operator, p, threads int) Sweeps {
+	t.Helper()
+	s, err := NewSweeps(op, p, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Sweeps in single precision are those in double precision, up to short sums, and have the
+// same bits for any number of threads, in memory and on the disk, in blocks of any size.
+func TestSingleSweeps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	for _, c := range []struct{ m, n, p int }{{5, 17, 1}, {333, 130, 1}, {1203, 64, 3}, {700, 300, 10}} {
+		w := make([]float32, c.m*c.n)
+		for i := range w {
+			w[i] = float32(rng.NormFloat64())
+		}
+		x, squares := make([]float64, c.p*c.n), make([]float64, c.p*c.n)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+			squares[i] = rng.Float64()
+		}
+		dense, err := NewDense32(c.m, c.n, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		double := make([]float64, len(w))
+		for i, v := range w {
+			double[i] = float64(v)
+		}
+		least := int64(3 * 4 * 4 * c.n)
+		sweep := func(s Sweep) (r, h []float64) {
+			r, h = make([]float64, c.p*c.n), make([]float64, c.p*c.n)
+			if err := s.Run(r, h, x, squares, func(_ int, z, v, g, d []float64) {
+				copy(g, z)
+				copy(d, v)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return r, h
+		}
+		want := sweepsOver(t, dense, c.p, 1)
+		r, h := sweep(want.Exact)
+		r1, h1 := sweep(want.Single.Exact)
+		r2 := make([]float64, c.p*c.n)
+		linear := func(s Sweep) []float64 {
+			if err := s.Run(r2, nil, x, nil, func(_ int, z, _, g, _ []float64) { copy(g, z) }); err != nil {
+				t.Fatal(err)
+			}
+			return slices.Clone(r2)
+		}
+		line := linear(want.Single.Linear)
+		for what, off := range map[string]float64{"r": distance(r1, r), "h": distance(h1, h), "r alone": distance(line, r)} {
+			if t.Logf("%v: %s off by %.2g", c, what, off); !(off > 0 && off < 2e-6) {
+				t.Errorf("%v: %s off by %.2g", c, what, off)
+			}
+		}
+		for _, threads := range []int{1, 2, 5} {
+			for _, budget := range []int64{0, int64(threads) * least, int64(threads) * 7 * least, 1 << 30} {
+				var op Operator = dense
+				if budget > 0 {
+					if op, err = OpenDisk(bytes.NewReader(fileOf(double, true)), c.m, c.n, true, budget); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := sweepsOver(t, op, c.p, threads)
+				gotR, gotH := sweep(s.Single.Exact)
+				if !slices.Equal(gotR, r1) || !slices.Equal(gotH, h1) || !slices.Equal(linear(s.Single.Linear), line) {
+					t.Errorf("%v: other bits with %d threads, budget %d", c, threads, budget)
+				}
+			}
+		}
+	}
+}
+
+func distance(got, want []float64) float64 {
+	off, size := 0.0, 0.0
+	for i, v := range want {
+		off += (got[i] - v) * (got[i] - v)
+		size += v * v
+	}
+	return math.Sqrt(off / size)
 }
 
 // failing is a disk that breaks after a number of bytes have been read.

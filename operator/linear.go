@@ -58,63 +58,36 @@ func (w *wholes) Backward(r, g []float64) error {
 }
 
 // Forward implements [Linear].
-func (s *denseSweep[T]) Forward(z, x []float64) error {
-	s.pack(s.x, x, s.p)
+func (s *denseSweep[T, V]) Forward(z, x []float64) error {
+	s.prepare()
+	pack(s.x, x, s.p, s.w.N)
 	s.halfZ, s.halfG = z, nil
 	parallel.Run(len(s.parts), s.threads, s.runHalf)
 	return nil
 }
 
 // Backward implements [Linear].
-func (s *denseSweep[T]) Backward(r, g []float64) error {
+func (s *denseSweep[T, V]) Backward(r, g []float64) error {
+	s.prepare()
 	s.r, s.h, s.halfZ, s.halfG = r, nil, nil, g
 	parallel.Run(len(s.parts), s.threads, s.runHalf)
-	parallel.Run(s.sumRanges(), s.threads, s.sumHalf)
+	parallel.Run(s.sumRanges(), s.threads, s.sumRange)
 	s.r = nil
 	return nil
 }
 
-// half does one product over one chunk of rows.
-func (s *denseSweep[T]) half(part *densePart[T]) {
-	clear(part.r)
+// half does one product over one chunk of rows, for a sweep without quadratic columns.
+func (s *denseSweep[T, V]) half(part *densePart[T, V]) {
+	part.clear(s.drains())
 	s.source.chunk(part.first, part.end, s.block, func(first int, w []T) {
-		panels := len(w) / s.w.PanelSize()
-		padded := panels * kernel.Rows
-		count := min(padded, s.w.M-first*kernel.Rows)
-		from, to := first*kernel.Rows*s.p, (first*kernel.Rows+count)*s.p
+		from := first * kernel.Rows * s.p
 		if s.halfG == nil {
-			s.forwardHalf(part, w, panels)
-			copy(s.halfZ[from:to], part.z)
+			count := s.forwardBlock(part, first, w)
+			copy(s.halfZ[from:], part.z[:count*s.p])
 			return
 		}
-		clear(part.g[count*s.p : padded*s.p])
-		copy(part.g, s.halfG[from:to])
-		s.backwardHalf(part, w, panels)
+		count := min(len(w)/s.w.PanelSize()*kernel.Rows, s.w.M-first*kernel.Rows)
+		copy(part.g[:count*s.p], s.halfG[from:])
+		s.backwardBlock(part, first, w, count)
 	})
-}
-
-func (s *denseSweep[T]) forwardHalf(part *densePart[T], w []T, panels int) {
-	if s.p == 1 {
-		for a := range panels {
-			s.k.ForwardOneLinear(w[a*s.w.PanelSize():], s.w.Blocks, s.x, part.z[a*kernel.Rows:])
-		}
-		return
-	}
-	clear(part.zt)
-	for b := 0; b < s.w.Blocks; b += tile {
-		s.dot(s.k.Dot, w, panels, b, min(tile, s.w.Blocks-b), s.x, s.p, part.zt)
-	}
-	byRow(part.z, part.zt, panels, s.p)
-}
-
-func (s *denseSweep[T]) backwardHalf(part *densePart[T], w []T, panels int) {
-	if s.p == 1 {
-		for a := range panels {
-			s.k.BackwardOneLinear(w[a*s.w.PanelSize():], s.w.Blocks, part.r, part.g[a*kernel.Rows:])
-		}
-		return
-	}
-	for b := 0; b < s.w.Blocks; b += tile {
-		s.axpy(s.k.Axpy, w, panels, b, min(tile, s.w.Blocks-b), part.g, s.p, part.r)
-	}
 }

@@ -31,27 +31,31 @@ const (
 	// time. A signal's part of it is 2 KiB, so that those of several signals stay in
 	// the innermost cache.
 	tile = 16
+
+	// runPanels is over how many panels sums in single precision go before they are added
+	// to those in double precision.
+	runPanels = 64
 )
 
-// denseSweep is a sweep over a packed matrix. It keeps the signals' side packed
-// too: by blocks of columns, all signals of a block together.
-type denseSweep[T kernel.Entry] struct {
+// denseSweep is a sweep over a packed matrix, of entries T and with arithmetic in V. It
+// keeps the signals' side packed too: by blocks of columns, all signals of a block together.
+type denseSweep[T kernel.Entry, V kernel.Value] struct {
 	w        kernel.Shape
 	source   source[T]
-	k        *kernel.Set[T]
+	k        *kernel.Set[T, V]
 	p, q     int
 	threads  int
-	block    int       // panels in a block of rows
-	x, c     []float64 // packed
-	parts    []*densePart[T]
-	rows     RowFunc   // of the present run
-	r, h     []float64 // of the present run
+	block    int // panels in a block of rows
+	x, c     []V // packed
+	parts    []*densePart[T, V]
+	lender   *denseSweep[T, V] // of the workspace, or nil
+	rows     RowFunc           // of the present run
+	r, h     []float64         // of the present run
 	runPart  func(i int)
 	sumRange func(i int)
 
 	halfZ, halfG []float64 // of the present half, one of them nil
 	runHalf      func(i int)
-	sumHalf      func(i int)
 }
 
 // source holds the panels of W, in memory or elsewhere.
@@ -71,43 +75,100 @@ func (m inMemory[T]) chunk(first, end, size int, visit func(first int, w []T)) {
 }
 
 // densePart is the workspace of one chunk of rows.
-type densePart[T kernel.Entry] struct {
-	first, end int       // panels
-	r, h       []float64 // packed
-	z, v, g, d []float64 // one block
-	zt, vt     []float64 // z and v as the kernels write them, panel by panel
-	visit      func(first int, w []T)
+type densePart[T kernel.Entry, V kernel.Value] struct {
+	first, end     int       // panels
+	r, h           []V       // packed
+	totalR, totalH []float64 // of r and h, in double precision: the same arrays if V is
+	z, v, g, d     []float64 // one block
+	zt, vt         []float64 // z and v as the kernels write them, panel by panel
+	gs, ds         []V       // g and d as the kernels read them: the same arrays, likewise
+	visit          func(first int, w []T)
 }
 
-func newDenseSweep[T kernel.Entry](w kernel.Shape, from source[T], p, q, threads int) *denseSweep[T] {
-	s := &denseSweep[T]{w: w, source: from, k: kernel.Of[T](), p: p, q: q, threads: max(1, threads)}
+// newDenseSweep prepares a sweep, but for its workspace, which is made by its first run.
+func newDenseSweep[T kernel.Entry, V kernel.Value](w kernel.Shape, from source[T], p, q, threads int) *denseSweep[T, V] {
+	s := &denseSweep[T, V]{w: w, source: from, k: kernel.Of[T, V](), p: p, q: q, threads: max(1, threads)}
 	var entry T
 	rows := blockBytes / (int(unsafe.Sizeof(entry)) * w.N)
 	if !s.single() {
 		rows = max(rows, leastRows)
 	}
 	s.block = max(1, min(rows, mostRows)/kernel.Rows)
-	padded := w.Blocks * kernel.Columns
-	s.x, s.c = make([]float64, p*padded), make([]float64, q*padded)
-	count := chunksFor(w.M * w.N * (p + q))
-	per := (w.Panels() + count - 1) / count
-	for first := 0; first < w.Panels(); first += per {
+	s.runPart = func(i int) { s.run(s.parts[i]) }
+	s.sumRange = s.sum
+	s.runHalf = func(i int) { s.half(s.parts[i]) }
+	return s
+}
+
+// linear is the sweep over the linear columns of s alone, with the workspace of s.
+func (s *denseSweep[T, V]) linear() *denseSweep[T, V] {
+	l := newDenseSweep[T, V](s.w, s.source, s.p, 0, s.threads)
+	l.block, l.lender = s.block, s
+	return l
+}
+
+// panelsPerChunk is how many panels a chunk has; the last may have fewer.
+func (s *denseSweep[T, V]) panelsPerChunk() int {
+	if s.lender != nil {
+		return s.lender.panelsPerChunk()
+	}
+	count := chunksFor(s.w.M * s.w.N * (s.p + s.q))
+	return (s.w.Panels() + count - 1) / count
+}
+
+// prepare makes the workspace, unless it is there.
+func (s *denseSweep[T, V]) prepare() {
+	switch {
+	case s.parts != nil:
+		return
+	case s.lender != nil:
+		s.lender.prepare()
+		s.x = s.lender.x
+		for _, from := range s.lender.parts {
+			part := &densePart[T, V]{
+				first: from.first, end: from.end,
+				r: from.r, totalR: from.totalR, z: from.z, g: from.g, gs: from.gs, zt: from.zt,
+			}
+			s.add(part)
+		}
+		return
+	}
+	p, q, padded, per := s.p, s.q, s.w.Blocks*kernel.Columns, s.panelsPerChunk()
+	s.x, s.c = make([]V, p*padded), make([]V, q*padded)
+	for first := 0; first < s.w.Panels(); first += per {
 		block := min(s.block, per) * kernel.Rows
-		part := &densePart[T]{
-			first: first, end: min(first+per, w.Panels()),
-			r: make([]float64, p*padded), h: make([]float64, q*padded),
+		part := &densePart[T, V]{
+			first: first, end: min(first+per, s.w.Panels()),
+			r: make([]V, p*padded), h: make([]V, q*padded),
 			z: make([]float64, block*p), g: make([]float64, block*p),
 			v: make([]float64, block*q), d: make([]float64, block*q),
 			zt: make([]float64, block*p), vt: make([]float64, block*q),
 		}
-		part.visit = func(first int, w []T) { s.sweepBlock(part, first, w) }
-		s.parts = append(s.parts, part)
+		part.totalR, part.totalH = doubleOf(part.r), doubleOf(part.h)
+		part.gs, part.ds = valuesFor[V](part.g), valuesFor[V](part.d)
+		s.add(part)
 	}
-	s.runPart = func(i int) { s.run(s.parts[i]) }
-	s.sumRange = s.sum
-	s.runHalf = func(i int) { s.half(s.parts[i]) }
-	s.sumHalf = s.sumLinear
-	return s
+}
+
+func (s *denseSweep[T, V]) add(part *densePart[T, V]) {
+	part.visit = func(first int, w []T) { s.sweepBlock(part, first, w) }
+	s.parts = append(s.parts, part)
+}
+
+// doubleOf is v in double precision: v itself if it is, or an array of its own.
+func doubleOf[V kernel.Value](v []V) []float64 {
+	if v, same := any(v).([]float64); same {
+		return v
+	}
+	return make([]float64, len(v))
+}
+
+// valuesFor is an array for the values of v: v itself if it is of their kind.
+func valuesFor[V kernel.Value](v []float64) []V {
+	if v, same := any(v).([]V); same {
+		return v
+	}
+	return make([]V, len(v))
 }
 
 func chunksFor(work int) int {
@@ -122,16 +183,17 @@ func chunksFor(work int) int {
 
 // single reports whether there is one signal, for which the kernels do both
 // products in one pass.
-func (s *denseSweep[T]) single() bool { return s.p == 1 && s.q <= 1 }
+func (s *denseSweep[T, V]) single() bool { return s.p == 1 && s.q <= 1 }
 
 // Run implements [Sweep].
-func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
+func (s *denseSweep[T, V]) Run(r, h, x, c []float64, rows RowFunc) error {
 	n := s.w.N
 	if len(r) != s.p*n || len(x) != s.p*n || len(h) != s.q*n || len(c) != s.q*n {
 		panic(fmt.Sprintf("calamp: sweep over %d+%d columns of length %d called with slices of %d, %d, %d, %d", s.p, s.q, n, len(r), len(h), len(x), len(c)))
 	}
-	s.pack(s.x, x, s.p)
-	s.pack(s.c, c, s.q)
+	s.prepare()
+	pack(s.x, x, s.p, n)
+	pack(s.c, c, s.q, n)
 	s.rows, s.r, s.h = rows, r, h
 	parallel.Run(len(s.parts), s.threads, s.runPart)
 	parallel.Run(s.sumRanges(), s.threads, s.sumRange)
@@ -139,45 +201,114 @@ func (s *denseSweep[T]) Run(r, h, x, c []float64, rows RowFunc) error {
 	return nil
 }
 
-// pack copies count signals, stored signal by signal in src, to dst, block by block.
-func (s *denseSweep[T]) pack(dst, src []float64, count int) {
+// pack copies count signals of n entries, stored signal by signal in src, to dst, block by
+// block.
+func pack[V kernel.Value](dst []V, src []float64, count, n int) {
 	for k := range count {
-		signal := src[k*s.w.N : (k+1)*s.w.N]
+		signal := src[k*n : (k+1)*n]
 		for at := k * kernel.Columns; len(signal) > 0; at += count * kernel.Columns {
-			signal = signal[copy(dst[at:at+kernel.Columns], signal):]
+			here := min(kernel.Columns, len(signal))
+			convert(dst[at:at+here], signal)
+			signal = signal[here:]
 		}
 	}
 }
 
+// convert copies as many values as dst has.
+func convert[V kernel.Value](dst []V, src []float64) {
+	if dst, same := any(dst).([]float64); same {
+		copy(dst, src)
+		return
+	}
+	for i := range dst {
+		dst[i] = V(src[i])
+	}
+}
+
 // run sweeps over one chunk of rows.
-func (s *denseSweep[T]) run(part *densePart[T]) {
-	clear(part.r)
-	clear(part.h)
+func (s *denseSweep[T, V]) run(part *densePart[T, V]) {
+	part.clear(s.drains())
 	s.source.chunk(part.first, part.end, s.block, part.visit)
 }
 
+// clear begins sums anew, and their totals where they have some.
+func (part *densePart[T, V]) clear(totals bool) {
+	clear(part.r)
+	clear(part.h)
+	if totals {
+		clear(part.totalR)
+		clear(part.totalH)
+	}
+}
+
+// drains reports whether sums are in single precision.
+func (s *denseSweep[T, V]) drains() bool {
+	_, double := any(s.x).([]float64)
+	return !double
+}
+
 // sweepBlock uses a block of rows forward and backward.
-func (s *denseSweep[T]) sweepBlock(part *densePart[T], first int, w []T) {
+func (s *denseSweep[T, V]) sweepBlock(part *densePart[T, V], first int, w []T) {
+	count := s.forwardBlock(part, first, w)
+	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
+	s.backwardBlock(part, first, w, count)
+}
+
+// forwardBlock sets z and v of a block of rows, and returns how many there are.
+func (s *denseSweep[T, V]) forwardBlock(part *densePart[T, V], first int, w []T) (count int) {
 	panels := len(w) / s.w.PanelSize()
-	padded := panels * kernel.Rows
-	count := min(padded, s.w.M-first*kernel.Rows)
 	if s.single() {
 		s.forwardOne(part, w, panels)
 	} else {
 		s.forward(part, w, panels)
 	}
+	return min(panels*kernel.Rows, s.w.M-first*kernel.Rows)
+}
+
+// backwardBlock uses g and d of a block of count rows.
+func (s *denseSweep[T, V]) backwardBlock(part *densePart[T, V], first int, w []T, count int) {
+	panels := len(w) / s.w.PanelSize()
+	padded := panels * kernel.Rows
 	// The last panel may be padded with rows that W does not have.
 	clear(part.g[count*s.p : padded*s.p])
 	clear(part.d[count*s.q : padded*s.q])
-	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
-	if s.single() {
-		s.backwardOne(part, w, panels)
-	} else {
-		s.backward(part, w, panels)
+	if !s.drains() {
+		s.back(part, w, 0, panels)
+		return
+	}
+	convert(part.gs[:padded*s.p], part.g)
+	convert(part.ds[:padded*s.q], part.d)
+	// Runs end at the same panels wherever blocks do.
+	for a := 0; a < panels; {
+		done := first + a - part.first
+		end := min(panels, a+runPanels-done%runPanels)
+		s.back(part, w[a*s.w.PanelSize():], a, end-a)
+		if done += end - a; done%runPanels == 0 || first+end == part.end {
+			drain(part.totalR, part.r)
+			drain(part.totalH, part.h)
+		}
+		a = end
 	}
 }
 
-func (s *denseSweep[T]) forwardOne(part *densePart[T], w []T, panels int) {
+// drain adds sums in single precision to their totals.
+func drain[V kernel.Value](total []float64, sums []V) {
+	if sums, ok := any(sums).([]float32); ok {
+		kernel.Drain(total, sums)
+	}
+}
+
+// back uses panels of a block backward, of which the first is at w.
+func (s *denseSweep[T, V]) back(part *densePart[T, V], w []T, first, panels int) {
+	g, d := part.gs[first*kernel.Rows*s.p:], part.ds[first*kernel.Rows*s.q:]
+	if s.single() {
+		s.backwardOne(part, w, panels, g, d)
+	} else {
+		s.backward(part, w, panels, g, d)
+	}
+}
+
+func (s *denseSweep[T, V]) forwardOne(part *densePart[T, V], w []T, panels int) {
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
@@ -188,19 +319,19 @@ func (s *denseSweep[T]) forwardOne(part *densePart[T], w []T, panels int) {
 	}
 }
 
-func (s *denseSweep[T]) backwardOne(part *densePart[T], w []T, panels int) {
+func (s *denseSweep[T, V]) backwardOne(part *densePart[T, V], w []T, panels int, g, d []V) {
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
-			s.k.BackwardOneLinear(panel, s.w.Blocks, part.r, part.g[at:])
+			s.k.BackwardOneLinear(panel, s.w.Blocks, part.r, g[at:])
 		} else {
-			s.k.BackwardOne(panel, s.w.Blocks, part.r, part.h, part.g[at:], part.d[at:])
+			s.k.BackwardOne(panel, s.w.Blocks, part.r, part.h, g[at:], d[at:])
 		}
 	}
 }
 
 // forward computes z = W x and v = W² c for a block of rows, tile by tile.
-func (s *denseSweep[T]) forward(part *densePart[T], w []T, panels int) {
+func (s *denseSweep[T, V]) forward(part *densePart[T, V], w []T, panels int) {
 	clear(part.zt)
 	clear(part.vt)
 	for b := 0; b < s.w.Blocks; b += tile {
@@ -213,18 +344,18 @@ func (s *denseSweep[T]) forward(part *densePart[T], w []T, panels int) {
 }
 
 // dot adds the products of a tile with all count signals, a group at a time.
-func (s *denseSweep[T]) dot(kernels []kernel.Dot[T], w []T, panels, b, blocks int, x []float64, count int, z []float64) {
+func (s *denseSweep[T, V]) dot(kernels []kernel.Dot[T, V], w []T, panels, b, blocks int, x []V, count int, z []float64) {
 	step := count * kernel.Columns
 	for k, size := 0, 0; k < count; k += size {
-		size = s.groupSize(count - k)
+		size = groupSize(count-k, len(kernels)-1)
 		kernels[size](w[b*kernel.Rows*kernel.Columns:], panels, s.w.PanelSize(), blocks,
 			x[b*step+k*kernel.Columns:], step, z[k*kernel.Rows:], count*kernel.Rows)
 	}
 }
 
 // groupSize divides the signals that are left into groups of nearly one size.
-func (s *denseSweep[T]) groupSize(left int) int {
-	groups := (left + s.k.Group - 1) / s.k.Group
+func groupSize(left, most int) int {
+	groups := (left + most - 1) / most
 	return (left + groups - 1) / groups
 }
 
@@ -242,18 +373,18 @@ func byRow(dst, src []float64, panels, count int) {
 }
 
 // backward adds Wᵀg to r and (W²)ᵀd to h for a block of rows.
-func (s *denseSweep[T]) backward(part *densePart[T], w []T, panels int) {
+func (s *denseSweep[T, V]) backward(part *densePart[T, V], w []T, panels int, g, d []V) {
 	for b := 0; b < s.w.Blocks; b += tile {
 		blocks := min(tile, s.w.Blocks-b)
-		s.axpy(s.k.Axpy, w, panels, b, blocks, part.g, s.p, part.r)
-		s.axpy(s.k.AxpySquares, w, panels, b, blocks, part.d, s.q, part.h)
+		s.axpy(s.k.Axpy, w, panels, b, blocks, g, s.p, part.r)
+		s.axpy(s.k.AxpySquares, w, panels, b, blocks, d, s.q, part.h)
 	}
 }
 
-func (s *denseSweep[T]) axpy(kernels []kernel.Axpy[T], w []T, panels, b, blocks int, g []float64, count int, r []float64) {
+func (s *denseSweep[T, V]) axpy(kernels []kernel.Axpy[T, V], w []T, panels, b, blocks int, g []V, count int, r []V) {
 	step := count * kernel.Columns
 	for k, size := 0, 0; k < count; k += size {
-		size = s.groupSize(count - k)
+		size = groupSize(count-k, len(kernels)-1)
 		kernels[size](w[b*kernel.Rows*kernel.Columns:], panels, s.w.PanelSize(), blocks,
 			g[k:], count, r[b*step+k*kernel.Columns:], step)
 	}
@@ -262,27 +393,19 @@ func (s *denseSweep[T]) axpy(kernels []kernel.Axpy[T], w []T, panels, b, blocks 
 // sumBlocks is how many blocks of columns are summed over the chunks at a time.
 const sumBlocks = 64
 
-func (s *denseSweep[T]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1) / sumBlocks }
+func (s *denseSweep[T, V]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1) / sumBlocks }
 
 // sum adds the chunks' sums for one range of columns into r and h.
-func (s *denseSweep[T]) sum(i int) {
-	s.sumLinear(i)
+func (s *denseSweep[T, V]) sum(i int) {
 	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
 	for a := range s.parts {
-		s.unpack(s.h, s.parts[a].h, s.q, from, to, a == 0)
-	}
-}
-
-// sumLinear does the same into r alone.
-func (s *denseSweep[T]) sumLinear(i int) {
-	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
-	for a := range s.parts {
-		s.unpack(s.r, s.parts[a].r, s.p, from, to, a == 0)
+		s.unpack(s.r, s.parts[a].totalR, s.p, from, to, a == 0)
+		s.unpack(s.h, s.parts[a].totalH, s.q, from, to, a == 0)
 	}
 }
 
 // unpack copies the blocks from … to of src to dst if set, and adds them otherwise.
-func (s *denseSweep[T]) unpack(dst, src []float64, count, from, to int, set bool) {
+func (s *denseSweep[T, V]) unpack(dst, src []float64, count, from, to int, set bool) {
 	n := s.w.N
 	for k := range count {
 		for b := from; b < to; b++ {

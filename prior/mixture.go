@@ -168,29 +168,35 @@ func (m Mixture) Sample(rng *rand.Rand) float64 {
 // variance stays above rounding: neither would come back from there. Without an
 // atom at zero the update has none.
 func (m Mixture) Update(lambda, sigma []float64) Mixture {
-	sums := make([]componentSums, len(m.Components))
-	n := 0.0
+	own, count, n := m.own(), len(m.Components), 0.0
+	shares := make([]part, 0, count*len(lambda)) // of each entry, the components' πᵢⱼ, mᵢⱼ and uᵢⱼ
+	sums := make([]componentSums, count)
 	var buffer [8]part
-	for pass := range 2 { // the variances need the means
-		n = 0
-		for i, l := range lambda {
-			if math.IsInf(sigma[i], 1) {
-				continue
-			}
-			n++
-			parts := m.parts(buffer[:0], l, sigma[i])
-			combine(parts)
-			total := 0.0
-			for _, p := range parts {
-				total += p.log
-			}
-			for j, p := range parts[1:] {
-				sums[j].add(p.log/total, p.mean, p.variance, pass)
-			}
+	for i, l := range lambda {
+		if math.IsInf(sigma[i], 1) {
+			continue
 		}
-		for j := range sums {
-			sums[j].close(m.Components[j], pass)
+		n++
+		parts := append(buffer[:0], own[0])
+		for j, c := range m.Components {
+			mean, variance, odds := vector.Slab(l, sigma[i], c.Mean, c.Var)
+			parts = append(parts, part{own[1+j].log + odds, mean, variance})
 		}
+		_, total := weigh(parts)
+		for j, p := range parts[1:] {
+			p.log /= total
+			sums[j].addMean(p.log, p.mean)
+			shares = append(shares, p)
+		}
+	}
+	for j := range sums {
+		sums[j].closeMean(m.Components[j])
+	}
+	for at, p := range shares { // the variances need the means
+		sums[at%count].addVariance(p.log, p.mean, p.variance)
+	}
+	for j := range sums {
+		sums[j].closeVariance(m.Components[j])
 	}
 	if n == 0 {
 		return m
@@ -212,28 +218,30 @@ const (
 	leastVariance = 1e-12 // relative to the component's mean square
 )
 
-// componentSums gather a component's statistics, the mean in the first pass and
-// the variance around it in the second.
+// componentSums gather a component's statistics, the mean first, and then the variance
+// around it.
 type componentSums struct{ weight, first, spread, mean, variance float64 }
 
-func (s *componentSums) add(weight, mean, variance float64, pass int) {
-	if pass == 0 {
-		s.weight += weight
-		s.first += weight * mean
-		return
+func (s *componentSums) addMean(weight, mean float64) {
+	s.weight += weight
+	s.first += weight * mean
+}
+
+func (s *componentSums) closeMean(before Component) {
+	s.mean = before.Mean
+	if s.weight > 0 {
+		s.mean = s.first / s.weight
 	}
+}
+
+func (s *componentSums) addVariance(weight, mean, variance float64) {
 	d := mean - s.mean
 	s.spread += weight * (variance + d*d)
 }
 
-// close ends a pass.
-func (s *componentSums) close(before Component, pass int) {
-	switch {
-	case !(s.weight > 0):
-		s.mean, s.variance = before.Mean, before.Var
-	case pass == 0:
-		s.mean = s.first / s.weight
-	default:
+func (s *componentSums) closeVariance(before Component) {
+	s.variance = before.Var
+	if s.weight > 0 {
 		s.variance = max(s.spread/s.weight, leastVariance*(before.Var+s.mean*s.mean))
 	}
 }

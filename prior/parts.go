@@ -18,15 +18,7 @@ type part struct {
 //
 //	Σ π v + Σ_{i<j} πᵢ πⱼ (mᵢ-mⱼ)².
 func combine(parts []part) (log, mean, variance float64) {
-	top := math.Inf(-1)
-	for _, p := range parts {
-		top = max(top, p.log)
-	}
-	total := 0.0
-	for i := range parts {
-		parts[i].log = math.Exp(parts[i].log - top)
-		total += parts[i].log
-	}
+	top, total := weigh(parts)
 	for i, p := range parts {
 		weight := p.log / total
 		mean += weight * p.mean
@@ -37,6 +29,20 @@ func combine(parts []part) (log, mean, variance float64) {
 		}
 	}
 	return top + math.Log(total), mean, variance
+}
+
+// weigh turns logarithms of weights into weights, the largest 1, and returns its logarithm
+// and their sum.
+func weigh(parts []part) (top, total float64) {
+	top = math.Inf(-1)
+	for _, p := range parts {
+		top = max(top, p.log)
+	}
+	for i := range parts {
+		parts[i].log = math.Exp(parts[i].log - top)
+		total += parts[i].log
+	}
+	return top, total
 }
 
 // spike is the atom at zero, which every field leaves its weight: the reference

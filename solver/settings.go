@@ -44,9 +44,13 @@ type Settings struct {
 	// exactly MaxIter iterations (Tol < 0) is reported as it is.
 	ScaleAtPeak bool `toml:"-" json:"-"`
 
-	// Variance uses the squared entries of W (Exact, the default), or their
-	// mean (Scalar): half the work, for W with independent entries of
-	// one variance.
+	// Variance uses the squared entries of W, or their mean (Scalar), for W with
+	// independent entries of one variance. Exact multiplies with the squares in every
+	// iteration, which is half of its work or more. OnDemand, the default, does so every
+	// few iterations and in the last ones; in the others the variances of z and of the
+	// fields have the ratios of the latest such iteration, and their present mean. It
+	// comes to rest where Exact does. Runs of exactly MaxIter iterations, those
+	// without scale steps and those with full covariances are Exact all the same.
 	Variance Variance `toml:"variance" json:"variance,omitzero"`
 
 	// NoMeanRemoval leaves the means of the rows and columns of W where they are.
@@ -57,8 +61,8 @@ type Settings struct {
 	// and a W whose entries can be seen.
 	NoMeanRemoval bool `toml:"no_mean_removal" json:"no_mean_removal,omitempty"`
 
-	// Precision is how the entries of a double-precision W are stored while
-	// solving. A W that is in single precision stays so: nothing is lost.
+	// Precision is how the entries of W are stored and multiplied while solving. A W
+	// that is in single precision is stored so: nothing is lost.
 	Precision Precision `toml:"precision" json:"precision,omitzero"`
 
 	// Algorithm is what is iterated: AMP, which takes the entries of W for independent,
@@ -213,15 +217,17 @@ func (c *Covariance) UnmarshalText(text []byte) error {
 	return named(c, covariances, "covariance", text)
 }
 
-// Variance selects between squared entries of W and their mean.
+// Variance selects between squared entries of W, in some iterations or in all, and their
+// mean.
 type Variance uint8
 
 const (
-	Exact  Variance = iota // squared entries
-	Scalar                 // their mean
+	OnDemand Variance = iota // squared entries in some iterations, and in the last
+	Exact                    // in every iteration
+	Scalar                   // their mean
 )
 
-var variances = []string{Exact: "exact", Scalar: "scalar"}
+var variances = []string{OnDemand: "on-demand", Exact: "exact", Scalar: "scalar"}
 
 // String is the name used by the command's --variance.
 func (v Variance) String() string { return nameOf(variances, v) }
@@ -254,17 +260,19 @@ func (p *SPrior) UnmarshalText(text []byte) error {
 	return named(p, sPriors, "the distribution of s", text)
 }
 
-// Precision selects the storage of the entries of a double-precision W; sums are
-// in double precision in any case.
+// Precision selects the storage of the entries of a double-precision W, and the arithmetic.
 type Precision uint8
 
 const (
-	// AutoPrecision begins with the entries rounded to single precision, which
-	// a large W is read faster in, and finishes with the entries as they are, so
-	// that the result is that of DoublePrecision to the tolerance. A negative
-	// Tol, a W that is small or not in memory, or too little memory for the
-	// second copy make it DoublePrecision.
+	// AutoPrecision has most iterations in single-precision arithmetic, over entries
+	// rounded to single precision, as differences to the latest iteration in double
+	// precision; those where rounding could be seen, and the last, are in double
+	// precision, so that the result is that of DoublePrecision to the tolerance. A
+	// negative Tol, no scale steps, full covariances, a W that is small, or too little
+	// memory for the second copy make it DoublePrecision. So does a W of f8 that is
+	// not in memory.
 	AutoPrecision Precision = iota
+	// DoublePrecision neither rounds entries of W nor has single-precision arithmetic.
 	DoublePrecision
 	// SinglePrecision rounds, and adds to the noise variance what that is worth
 	// for signals as the prior has them, about 1e-16 for entries N(0, 1/N):

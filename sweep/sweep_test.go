@@ -304,7 +304,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-const goldenKey = "f73f1991ef0e72f4c94f7bc738973c2c"
+const goldenKey = "d2356e94a5efca037ba9130873725f4a"
 
 func TestPrediction(t *testing.T) {
 	points := parsed(t, small).Points()

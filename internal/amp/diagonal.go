@@ -15,16 +15,19 @@ import (
 // "Cal-AMP as a special case of GAMP", with the diagonal ansatz).
 type diagonal struct {
 	*State
-	sweep operator.Sweep
-	delta float64
+	sweeps operator.Sweeps
+	delta  float64
 
 	h          []float64 // (W²)ᵀ∂g, as the entries; empty with scalar variances
 	newX, newC []float64 // as the entries
 
 	// With scalar variances W² is its mean w̄: a signal's V is the same at all sensors.
-	scalar bool
-	sumC   []float64 // P, w̄ Σ C
-	newDG  []float64 // M×P, ∂g before damping
+	// With variances on demand both have the shape that demand knows, in most iterations.
+	scalar    bool
+	demand    *onDemand  // nil where every sweep is exact, or scalar
+	precision *precision // nil where all are in double precision
+	sumC      []float64  // P, w̄ Σ C
+	newDG     []float64  // M×P, the ∂g of a sweep without squares
 
 	// Made once, so that an iteration allocates nothing.
 	rows   operator.RowFunc
@@ -32,46 +35,65 @@ type diagonal struct {
 	blocks sync.Pool // of *channel.Block
 }
 
-func newDiagonal(s *State, scalar bool) *diagonal {
-	d := &diagonal{State: s, scalar: scalar}
+// newDiagonal is the iteration with scalar variances, or with those of demand; nil for
+// exact ones throughout.
+func newDiagonal(s *State, scalar bool, demand *onDemand) *diagonal {
+	d := &diagonal{State: s, scalar: scalar, demand: demand}
 	d.newX, d.newC = make([]float64, len(s.all.x)), make([]float64, len(s.all.x))
 	if scalar {
-		d.sumC, d.newDG = make([]float64, s.P), make([]float64, len(s.all.dg))
+		d.sumC = make([]float64, s.P)
 	} else {
 		d.h = make([]float64, len(s.all.x))
+	}
+	if scalar || demand != nil {
+		d.newDG = make([]float64, len(s.all.dg))
 	}
 	d.rows, d.signal = d.outputRows, d.inputSignal
 	d.blocks.New = func() any { return new(channel.Block) }
 	return d
 }
 
-// quadratic is the number of columns of a sweep that are multiplied by W².
-func (d *diagonal) quadratic() int {
-	if d.scalar {
-		return 0
+// sweepsOver implements [Iteration].
+func (d *diagonal) sweepsOver(w operator.Operator) (s operator.Sweeps, err error) {
+	switch {
+	case d.scalar:
+		s.Linear, err = w.NewSweep(d.P, 0, d.Threads)
+	case d.demand == nil:
+		s.Exact, err = w.NewSweep(d.P, d.P, d.Threads)
+	default:
+		return operator.NewSweeps(w, d.P, d.Threads)
 	}
-	return d.P
+	return s, err
 }
 
 // prepare implements [Iteration].
 func (d *diagonal) prepare(context.Context) error { return nil }
 
-func (d *diagonal) use(s operator.Sweep) { d.sweep = s }
+func (d *diagonal) use(s operator.Sweeps) { d.sweeps = s }
+
+// exact reports whether the present sweep multiplies with the squares of W.
+func (d *diagonal) exact() bool { return !d.scalar && !d.demand.spares() }
 
 // Step implements [Iteration].
 func (d *diagonal) Step(delta float64) error {
 	d.delta = delta
 	d.fieldPull = d.nextPull
-	c := d.all.c
-	if d.scalar {
-		c = nil
-		for k := range d.P {
-			d.sumC[k] = d.W.MeanSquare() * sum(d.C[k*d.N:(k+1)*d.N])
-		}
+	for k := range d.sumC {
+		d.sumC[k] = d.W.MeanSquare() * sum(d.C[k*d.N:(k+1)*d.N])
 	}
-	if err := d.sweep.Run(d.all.r, d.h, d.all.x, c, d.rows); err != nil {
+	if d.demand != nil {
+		d.demand.begin(d.State)
+	}
+	var err error
+	if exact, linear, x := d.precision.sweepsOf(d.sweeps, d.all.x); d.exact() {
+		err = exact.Run(d.all.r, d.h, x, d.all.c, d.rows)
+	} else {
+		err = linear.Run(d.all.r, nil, x, nil, d.rows)
+	}
+	if err != nil {
 		return err
 	}
+	d.precision.end(d.all.r, d.all.x)
 	d.input()
 	return nil
 }
@@ -81,15 +103,30 @@ func (d *diagonal) Step(delta float64) error {
 func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 	rows := len(z) / d.P
 	sensors := min(max(d.M-first, 0), rows)
-	if d.scalar { // the sweep has no quadratic columns
-		v, dg = nil, d.newDG[first*d.P:(first+rows)*d.P]
+	d.precision.products(z, first*d.P)
+	if len(v) == 0 { // the sweep has no quadratic columns
+		from, to := first*d.P, (first+rows)*d.P
+		v, dg = d.all.v[from:to], d.newDG[from:to]
+		d.variances(v, from)
 	}
 	at := sensors * d.P
 	if sensors > 0 {
-		d.output(d.model.Channel, first, z[:at], v, g[:at], dg[:at])
+		d.output(d.model.Channel, first, z[:at], v[:at], g[:at], dg[:at])
 	}
 	if sensors < rows {
 		d.output(exactZero{}, first+sensors, z[at:], v[at:], g[at:], dg[at:])
+	}
+	d.precision.factors(g, first*d.P)
+}
+
+// variances sets V without the squares of W, for the readings from first on.
+func (d *diagonal) variances(v []float64, first int) {
+	if d.demand != nil {
+		d.demand.variances(v, first)
+		return
+	}
+	for j := range v {
+		v[j] = d.sumC[j%d.P]
 	}
 }
 
@@ -98,13 +135,7 @@ func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 	b := d.blocks.Get().(*channel.Block)
 	*b = d.block(first, first+len(z)/d.P)
 	omega, variance, oldG, oldDG := b.Omega, b.V, b.G, b.DG
-	if d.scalar {
-		for j := range variance {
-			variance[j] = d.sumC[j%d.P]
-		}
-	} else {
-		copy(variance, v)
-	}
+	copy(variance, v)
 	for j := range omega {
 		omega[j] = z[j] - variance[j]*oldG[j]
 	}
@@ -126,6 +157,9 @@ func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 func (d *diagonal) input() {
 	if d.scalar {
 		d.scalarPrecision()
+	}
+	if d.demand != nil {
+		d.demand.end(d.State, d.h)
 	}
 	for i, h := range d.h {
 		// Where sensors are in doubt the evidence may be convex: no field has

@@ -84,12 +84,16 @@ func fullPossible(m Model, p int) error {
 	return cmp.Or(channel.Correlates(m.Channel), vector.Correlates(p))
 }
 
-func (f *full) quadratic() int { return f.pairs }
+// sweepsOver implements [Iteration].
+func (f *full) sweepsOver(w operator.Operator) (s operator.Sweeps, err error) {
+	s.Exact, err = w.NewSweep(f.P, f.pairs, f.Threads)
+	return s, err
+}
 
 // prepare implements [Iteration].
 func (f *full) prepare(context.Context) error { return nil }
 
-func (f *full) use(s operator.Sweep) { f.sweep = s }
+func (f *full) use(s operator.Sweeps) { f.sweep = s.Exact }
 
 // pair is the place of entry (k, l), k ≤ l, among the upper entries.
 func (f *full) pair(k, l int) int { return k*f.P - k*(k-1)/2 + l - k }

@@ -32,9 +32,9 @@ type Iteration interface {
 	// is ctx's, or that of a W that cannot be read or decomposed.
 	prepare(ctx context.Context) error
 
-	// quadratic is how many quadratic columns the sweeps need that use goes on with.
-	quadratic() int
-	use(s operator.Sweep)
+	// sweepsOver makes the sweeps over w that it needs, and use goes on with them.
+	sweepsOver(w operator.Operator) (operator.Sweeps, error)
+	use(s operator.Sweeps)
 
 	state() *State
 }
@@ -59,6 +59,7 @@ type Solver struct {
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
 
+	limit        int    // of iterations
 	startDamping damper // that a run begins with
 	damping      damper
 	line         Line
@@ -90,6 +91,7 @@ const (
 // Run iterates until every signal has settled, at most limit times, from the
 // present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
+	s.limit = limit
 	if err := s.Iteration.prepare(ctx); err != nil {
 		return Cancelled, err
 	}

@@ -62,7 +62,8 @@ var table = []struct {
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"standstill", (*planner).standstill, (*planner).makeStandstill},
-	{"rounded W", (*planner).roundedW, (*planner).makeRoundedW},
+	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
+	{"single precision", (*planner).singlePrecision, (*planner).makeSinglePrecision},
 }
 
 // Reasons for which a part is left out that several have.
@@ -72,6 +73,7 @@ const (
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
 	vectorInstead = "not needed with vector AMP"
+	leftAlone     = "asked: without scale steps the recursion is left alone"
 )
 
 // planner decides what a run does, with what it found out on the way.
@@ -85,9 +87,9 @@ type planner struct {
 	alike    float64
 	rounding float64 // noise that stands for what rounding took, as asked
 
-	sweep  operator.Sweep  // over W as it is
-	single operator.Matrix // W, rounded, for the first iterations
-	lost   float64         // mean square of what that took
+	sweeps operator.Sweeps // over W as it is
+	demand *onDemand       // nil where all sweeps are exact, or scalar
+	single operator.Matrix // W in single precision; nil where all sweeps are in double precision
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -135,6 +137,7 @@ func (b *planner) build() (*Solver, error) {
 	if !b.plan.Has("new start") {
 		s.startDamping.stay()
 	}
+	var err error
 	switch {
 	case b.vector():
 		v := newVAMP(state, b.W)
@@ -145,13 +148,21 @@ func (b *planner) build() (*Solver, error) {
 	case b.full():
 		s.Iteration = newFull(state)
 	default:
-		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar)
+		if b.plan.Has("variances on demand") {
+			w := s.Matrix
+			if b.single != nil {
+				w = b.single // to tell rows and columns apart that is enough
+			}
+			if b.demand, err = newOnDemand(state, w); err != nil {
+				return nil, err
+			}
+		}
+		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar, b.demand)
 	}
-	var err error
-	if b.sweep, err = s.Matrix.NewSweep(b.P, s.Iteration.quadratic(), state.Threads); err != nil {
+	if b.sweeps, err = s.Iteration.sweepsOver(s.Matrix); err != nil {
 		return nil, err
 	}
-	s.Iteration.use(b.sweep)
+	s.Iteration.use(b.sweeps)
 	return s, b.makeParts(s)
 }
 
@@ -398,7 +409,7 @@ func (b *planner) cannotTest() (why string) {
 	case b.LearnCalibration:
 		return "not needed: the range is learned"
 	case b.NoScaleStep:
-		return "asked: without scale steps the recursion is left alone"
+		return leftAlone
 	case b.Tol < 0:
 		return noConvergence
 	case b.full():
@@ -450,7 +461,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case b.vector():
 		return false, "not possible with vector AMP", nil
 	case b.NoScaleStep:
-		return false, "asked: without scale steps the recursion is left alone", nil
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -501,7 +512,7 @@ func (b *planner) widening() (on bool, why string, err error) {
 	case !b.calibrates():
 		return false, noCalibration, nil
 	case b.NoScaleStep:
-		return false, "asked: without scale steps the recursion is left alone", nil
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -539,34 +550,78 @@ func (b *planner) makeLearning(s *Solver) (Part, error) {
 	return &Learning{Noise: b.LearnNoise, Calibration: b.LearnCalibration}, nil
 }
 
-func (b *planner) roundedW() (on bool, why string, err error) {
-	w, ok := b.W.(operator.Rounder)
+// variancesOnDemand follows the other parts, which change what the variances depend on.
+func (b *planner) variancesOnDemand() (on bool, why string, err error) {
 	switch {
-	case b.Precision == solver.SinglePrecision && b.rounding > 0:
-		return false, "asked: W is rounded throughout", nil
-	case b.Precision != solver.AutoPrecision:
+	case b.vector():
+		return false, vectorInstead, nil
+	case b.Variance != solver.OnDemand:
 		return false, asked, nil
+	case b.full():
+		why = fullInstead
+	case b.NoScaleStep:
+		why = leftAlone
+	case b.Tol < 0:
+		why = noConvergence
+	default:
+		return true, "the squares of W every few iterations, and in the last", nil
+	}
+	b.plan.Variance = solver.Exact
+	return false, why, nil
+}
+
+func (b *planner) makeOnDemand(*Solver) (Part, error) { return b.demand, nil }
+
+func (b *planner) singlePrecision() (on bool, why string, err error) {
+	w, ok := b.matrix().(operator.Matrix)
+	power := b.Model.Prior.Variance() + b.Model.Prior.Mean()*b.Model.Prior.Mean()
+	switch {
+	case b.Precision == solver.DoublePrecision:
+		return false, asked, nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.NoScaleStep:
+		return false, leftAlone, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	case b.vector():
 		return false, "not possible with vector AMP: the decomposition is that of W", nil
-	case b.centred != nil:
-		return false, "not possible with means removed", nil
+	case !ok:
+		return false, "not possible: the entries of W cannot be seen", nil
+	case b.m*b.n < leastSingle:
+		return false, "not needed: W is small", nil
+	case !withinSingle(w.MeanSquare()) || !withinSingle(power):
+		return false, "not possible: W or the signals are too large or too small for single precision", nil
+	case operator.HasSingle(w):
+		b.single = w
+		return true, "W is in single precision: so is the arithmetic, but for what that could change", nil
+	}
+	rounder, ok := w.(operator.Rounder)
+	switch {
 	case !ok:
 		return false, "not possible: W cannot be rounded", nil
-	case w.Storage() != "f64":
-		return false, "not needed: W is in single precision", nil
-	case b.m*b.n < leastRounded:
-		return false, "not needed: W is small", nil
 	case !b.Fits(12 * int64(b.m) * int64(b.n)):
 		return false, "not possible: too little memory", nil
 	}
-	if b.single, b.lost = w.Rounded(); b.single == nil {
+	if b.single, _ = rounder.Rounded(); b.single == nil || !operator.HasSingle(b.single) {
 		return false, "not possible: an entry of W is too large for single precision", nil
 	}
-	return true, "until that could be seen in the result", nil
+	return true, "W and the arithmetic, but for what that could change", nil
 }
 
-func (b *planner) makeRoundedW(s *Solver) (Part, error) {
-	return newPrecision(s.Iteration, b.sweep, b.single, b.lost)
+func withinSingle(meanSquare float64) bool {
+	return meanSquare >= 1/singleRange && meanSquare <= singleRange
+}
+
+func (b *planner) makeSinglePrecision(s *Solver) (Part, error) {
+	lent := b.sweeps
+	if b.single != b.matrix() || lent.Single.Exact == nil {
+		var err error
+		if lent, err = operator.NewSweeps(b.single, b.P, s.State.Threads); err != nil {
+			return nil, err
+		}
+	}
+	p := newPrecision(s.State, b.demand, lent, b.single.Storage())
+	s.Iteration.(*diagonal).precision = p
+	return p, nil
 }

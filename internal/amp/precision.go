@@ -8,87 +8,206 @@ import (
 )
 
 const (
-	// leastRounded is the number of entries below which rounding gains nothing:
-	// in either precision they stay in the processor's cache.
-	leastRounded = 1 << 19
+	// leastSingle is the number of entries of W below which sweeps take too little time
+	// for their precision to matter.
+	leastSingle = 1 << 15
 
-	// roundedChange is the relative change at which a run is finished in double
-	// precision: rounding moves signals by 3e-8.
-	roundedChange = 1e-6
+	// singleMargin is by how much the latest step must exceed the errors that single
+	// precision makes in it. An iteration that converges slowly amplifies them a
+	// hundred times, and rests, or not, on what it then takes for its steps.
+	singleMargin = 1e4
 
-	// roundedMargin is how far above what rounding is worth a signal's variance
-	// must be. Below it, rounding acts as noise that the iteration does not know
-	// of, and makes it unstable.
-	roundedMargin = 1e4
+	// squaresMargin is the same for the errors of V and Σ, which stay in one direction.
+	squaresMargin = 1e2
+
+	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes
+	// with the inverse of z, and squares with their squares.
+	singleRange = 1e8
 )
 
-// precision begins a run with the entries of W rounded to single precision, which
-// are read in half the time, and finishes it with the entries as they are. What they
-// are multiplied with, and all sums, are double-precision in any case.
+// precision has most sweeps in single-precision arithmetic, over a W of single-precision
+// entries. Products are linear, so that only the difference to the latest sweep in double
+// precision, of x̂₀ and g₀, is computed so:
+//
+//	W x̂ = W x̂₀ + W (x̂ - x̂₀),    Wᵀg = Wᵀg₀ + Wᵀ(g - g₀).
+//
+// Errors are relative to the difference, and vanish as the iteration converges; those of V
+// and Σ, where a sweep multiplies with squares, are relative to these. A sweep is in double
+// precision where the difference has become too large beside the latest step or the variance
+// of z, and in the last iterations of a run.
 type precision struct {
 	Idle
-	single, double operator.Sweep // over the one and the other
-	lost           float64        // mean square of what rounding took, relative to that of W
-	rounded        bool           // at present
+	lent    operator.Sweeps // over the W of single-precision entries
+	demand  *onDemand       // nil where all sweeps multiply with squares, or none
+	x, r    []float64       // x̂₀ and Wᵀg₀, as the entries
+	z, g    []float64       // W x̂₀ and g₀, as the readings
+	away    []float64       // x̂ - x̂₀
+	now     bool            // whether the present sweep is in single precision
+	off     bool            // for the rest of the run
+	last    int             // iteration that was accepted last
+	stored  string          // how W is stored
+	singles int             // sweeps of the latest run in single precision
+	doubles int             // and in double precision
 }
 
-// newPrecision is for W and its rounded copy.
-func newPrecision(it Iteration, double operator.Sweep, single operator.Matrix, lost float64) (*precision, error) {
-	s := it.state()
-	sweep, err := single.NewSweep(s.P, it.quadratic(), s.Threads)
-	return &precision{single: sweep, double: double, lost: lost / s.W.MeanSquare()}, err
+func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string) *precision {
+	p := &precision{lent: lent, stored: stored, demand: demand}
+	for _, v := range []*[]float64{&p.x, &p.r, &p.away} {
+		*v = make([]float64, len(s.all.x))
+	}
+	for _, v := range []*[]float64{&p.z, &p.g} {
+		*v = make([]float64, len(s.all.g))
+	}
+	return p
 }
 
-func (p *precision) Begin(s *Solver) {
-	p.rounded = true
-	s.Iteration.use(p.single)
+// Begin implements [Part].
+func (p *precision) Begin(*Solver) {
+	for _, v := range [][]float64{p.x, p.r, p.z, p.g} {
+		clear(v)
+	}
+	p.now, p.off, p.last, p.singles, p.doubles = false, false, 0, 0, 0
 }
 
-func (p *precision) After(s *Solver, l *Line) Verdict {
-	if p.rounded && p.matters(s.State, l.Change) {
-		return p.finish(s)
+// End implements [Part].
+func (p *precision) End(*Solver) { p.now = false }
+
+// Before implements [Part].
+func (p *precision) Before(s *Solver) {
+	refused := p.last != s.Iterations-1
+	if change := s.line.Change; refused && p.now && math.IsNaN(change-change) {
+		p.off = true // numbers may have left the range of single precision
+	}
+	p.now = !p.off && !refused && !s.nearEnd() && p.resolves(s.State, s.Iterations == 1)
+	if p.now {
+		p.singles++
+	} else {
+		p.doubles++
+	}
+}
+
+// After implements [Part].
+func (p *precision) After(_ *Solver, l *Line) Verdict {
+	p.last = l.Index
+	return GoOn
+}
+
+// AtRest implements [Part].
+func (p *precision) AtRest(*Solver) Verdict {
+	if p.now {
+		return Anew
 	}
 	return GoOn
 }
 
-func (p *precision) AtRest(s *Solver) Verdict {
-	if p.rounded {
-		return p.finish(s)
+// resolves sets x̂ - x̂₀, and reports whether it is so small that single precision
+// resolves what a sweep is to find.
+func (p *precision) resolves(s *State, first bool) bool {
+	for i, x := range s.all.x {
+		p.away[i] = x - p.x[i]
 	}
-	return GoOn
-}
-
-// finish goes on with W as it is.
-func (p *precision) finish(s *Solver) Verdict {
-	p.rounded = false
-	s.Iteration.use(p.double)
-	return Anew
-}
-
-// matters reports whether a run with relative change so small, or variances, must go
-// on in double precision.
-func (p *precision) matters(s *State, change float64) bool {
-	for k, norm := range s.Norm {
-		if s.SumC[k] < roundedMargin*p.lost*norm*norm {
-			return true
+	if first {
+		return true
+	}
+	for k := range s.P {
+		away := 0.0
+		for _, d := range p.away[k*s.N : (k+1)*s.N] {
+			away += d * d
+		}
+		off, sd := operator.SingleError*math.Sqrt(away), math.Sqrt(s.SumC[k])
+		least := singleMargin * off
+		if !p.demand.spares() {
+			least += squaresMargin * operator.SingleError * sd
+		}
+		if !(least <= s.Moved[k]) || !(squaresMargin*off <= sd) {
+			return false
 		}
 	}
-	return change <= roundedChange || math.IsNaN(change)
+	return true
 }
 
-// Storage is what the latest run read W as: "f32", "f64", or "f32+f64" for one after the
-// other; empty for an operator that has no entries.
+// single reports whether the present sweep is in single precision.
+func (p *precision) single() bool { return p != nil && p.now }
+
+// sweepsOf chooses the sweeps, and what they multiply.
+func (p *precision) sweepsOf(double operator.Sweeps, x []float64) (exact, linear operator.Sweep, of []float64) {
+	if p.single() {
+		return p.lent.Single.Exact, p.lent.Single.Linear, p.away
+	}
+	return double.Exact, double.Linear, x
+}
+
+// products turns what a sweep found for the readings from first on into z, and keeps that of
+// one in double precision.
+func (p *precision) products(z []float64, first int) {
+	switch {
+	case p == nil:
+	case !p.now:
+		copy(p.z[first:], z)
+	default:
+		for j, z0 := range p.z[first : first+len(z)] {
+			z[j] += z0
+		}
+	}
+}
+
+// factors turns g of the readings from first on into what the sweep is to multiply, and
+// keeps that of one in double precision.
+func (p *precision) factors(g []float64, first int) {
+	switch {
+	case p == nil:
+	case !p.now:
+		copy(p.g[first:], g)
+	default:
+		for j, g0 := range p.g[first : first+len(g)] {
+			g[j] -= g0
+		}
+	}
+}
+
+// end follows a sweep over x, which found r.
+func (p *precision) end(r, x []float64) {
+	switch {
+	case p == nil:
+	case !p.now:
+		copy(p.x, x)
+		copy(p.r, r)
+	default:
+		for i, r0 := range p.r {
+			r[i] += r0
+		}
+	}
+}
+
+// Storage is what the latest run read W as: "f32", "f64", or "f32+f64" for both; empty for
+// an operator that has no entries.
 func (s *Solver) Storage() string {
-	if p, ok := PartOf[*precision](s); ok {
-		if p.rounded {
-			return "f32"
-		}
-		return "f32+f64"
-	}
-	if w, ok := s.State.W.(operator.Matrix); ok {
+	p, ok := PartOf[*precision](s)
+	if w, isMatrix := s.State.W.(operator.Matrix); isMatrix && (!ok || p.singles == 0 || p.stored == w.Storage()) {
 		return w.Storage()
 	}
-	return ""
+	if !ok {
+		return ""
+	}
+	return between(p.singles, p.doubles)
+}
+
+// Arithmetic is the precision of the latest run's products with W, in the same words.
+func (s *Solver) Arithmetic() string {
+	if p, ok := PartOf[*precision](s); ok {
+		return between(p.singles, p.doubles)
+	}
+	return "f64"
+}
+
+func between(singles, doubles int) string {
+	switch {
+	case singles == 0:
+		return "f64"
+	case doubles == 0:
+		return "f32"
+	}
+	return "f32+f64"
 }
 
 // rounded returns w rounded to single precision, and the variance of the noise in

@@ -111,23 +111,55 @@ func (s *scaleEvidence) fall(side float64) float64 {
 // scaleGrid holds e^Φ on equal steps of t = log c.
 type scaleGrid struct {
 	lo, step float64
+	slope    []float64 // dΦ/dt
 	weight   []float64
 }
 
 func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
-	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
-	phi, slope, top := 0.0, s.slopeLog(lo), 0.0
-	for i := 1; i <= cells; i++ {
-		next := s.slopeLog(lo + float64(i)*g.step)
-		phi += 0.5 * g.step * (slope + next)
-		slope = next
+	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), slope: make([]float64, cells+1)}
+	for i := range g.slope {
+		g.slope[i] = s.slopeLog(lo + float64(i)*g.step)
+	}
+	g.integrate()
+	return g
+}
+
+// halved is the grid with half the steps.
+func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
+	h := &scaleGrid{lo: g.lo, step: 0.5 * g.step, slope: make([]float64, 2*len(g.slope)-1)}
+	for i := range h.slope {
+		if i%2 == 0 {
+			h.slope[i] = g.slope[i/2]
+		} else {
+			h.slope[i] = s.slopeLog(h.lo + float64(i)*h.step)
+		}
+	}
+	h.integrate()
+	return h
+}
+
+// smooth is by how much the cubic through four slopes may change the integral over a cell.
+// Where it is more there is a cliff, beyond which slopes are of any size.
+const smooth = 0.01
+
+// integrate turns slopes into weights. Over a cell it takes the trapezoid, and with the
+// neighbouring slopes, where Φ is smooth, the cubic: ∫ = h/24 (13(f₁+f₂) - (f₀+f₃)).
+func (g *scaleGrid) integrate() {
+	phi, top, f := 0.0, 0.0, g.slope
+	g.weight = make([]float64, len(f))
+	for i := 1; i < len(f); i++ {
+		phi += 0.5 * g.step * (f[i-1] + f[i])
+		if i > 1 && i < len(f)-1 {
+			if bend := g.step / 24 * (f[i-1] + f[i] - (f[i-2] + f[i+1])); math.Abs(bend) <= smooth {
+				phi += bend
+			}
+		}
 		g.weight[i] = phi
 		top = max(top, phi)
 	}
 	for i, phi := range g.weight {
 		g.weight[i] = math.Exp(phi - top)
 	}
-	return g
 }
 
 // support is the part of the grid that carries mass, one cell wider.

@@ -95,8 +95,10 @@ func newVAMP(s *State, w operator.Operator) *vamp {
 // parts are what one iteration hands to the next.
 func (v *vamp) parts() [][]float64 { return [][]float64{v.r1, v.p1, v.logGamma, v.logTau} }
 
-func (v *vamp) quadratic() int       { return 0 }
-func (v *vamp) use(s operator.Sweep) {}
+// sweepsOver implements [Iteration]: there are none.
+func (v *vamp) sweepsOver(operator.Operator) (s operator.Sweeps, err error) { return s, nil }
+
+func (v *vamp) use(operator.Sweeps) {}
 
 // prepare implements [Iteration]: W is decomposed when the first run begins.
 func (v *vamp) prepare(ctx context.Context) error {

@@ -198,12 +198,12 @@ func (r *Run) illConditioned() string {
 	if r.vector() {
 		return ""
 	}
-	largest, smallest, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
+	w := r.spectrum()
 	expected := 1 + math.Sqrt(float64(r.state.M)/float64(r.state.N))
-	if err != nil || !(largest > spread*expected) {
+	if w.err != nil || !(w.largest > spread*expected) {
 		return ""
 	}
-	return fmt.Sprintf("W is ill-conditioned or its rows or columns are correlated: its largest singular value is %.2g times that of independent entries, its condition number at least %.2g", largest/expected, largest/smallest)
+	return fmt.Sprintf("W is ill-conditioned or its rows or columns are correlated: its largest singular value is %.2g times that of independent entries, its condition number at least %.2g", w.largest/expected, w.largest/w.smallest)
 }
 
 // meanExcess describes means of W that were left where they are.

@@ -23,7 +23,9 @@ const (
 func (r *Run) isBroken(mu int) bool { return r.state.Broken[mu] > brokenAbove }
 
 // BrokenSensors lists them in order.
-func (r *Run) BrokenSensors() []channel.BrokenSensor {
+func (r *Run) BrokenSensors() []channel.BrokenSensor { return r.broken() }
+
+func (r *Run) findBroken() []channel.BrokenSensor {
 	var list []channel.BrokenSensor
 	for mu := range r.state.M {
 		if r.isBroken(mu) {

@@ -4,8 +4,11 @@
 package diagnosis
 
 import (
+	"sync"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -36,12 +39,35 @@ type Run struct {
 	state  *amp.State
 	oracle []float64 // P, what [Run.flatness] found for each signal; nil where it has not looked
 	excess float64   // what Excess found; 0 where it has not looked
+
+	// What several ask for is computed once.
+	spectrum func() spectrum
+	broken   func() []channel.BrokenSensor
+	inCommon func() float64 // part of the readings' power in common proportions
+}
+
+// spectrum is the largest and the smallest singular value of W, see [operator.Spectrum].
+type spectrum struct {
+	largest, smallest float64
+	err               error
+}
+
+func (r *Run) spectrumOfW() (s spectrum) {
+	s.largest, s.smallest, s.err = operator.Spectrum(r.Solver.Matrix, r.state.Threads)
+	return s
 }
 
 // Of prepares the diagnosis of a run.
 func Of(r Run) *Run {
 	r.state = r.Solver.State
-	return &r
+	d := &r
+	d.spectrum = sync.OnceValue(d.spectrumOfW)
+	d.broken = sync.OnceValue(d.findBroken)
+	d.inCommon = sync.OnceValue(func() float64 {
+		_, alike := amp.Proportions(d.state.Y, d.state.P)
+		return alike
+	})
+	return d
 }
 
 // SignalConverged reports whether signal k met its tolerance.
@@ -93,8 +119,7 @@ func (r *Run) alike() float64 {
 	if !r.blind() || r.state.P < 2 {
 		return 0
 	}
-	_, alike := amp.Proportions(r.state.Y, r.state.P)
-	return alike
+	return r.inCommon()
 }
 
 // Warning is something a user should know before trusting a result.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -87,10 +86,10 @@ func (r *Run) someEntries() entries {
 
 // fitOne is the likeliest prior of one Gaussian.
 func (e entries) fitOne(g prior.GaussBernoulli) prior.GaussBernoulli {
-	const steps = 10
+	const steps, settled = 10, 0.01 // in standard errors: the likelihood then stays as it is
 	var l prior.Learner = prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
-	for range steps {
-		l, _ = l.Refit(e.lambda, e.sigma, 1)
+	for change, step := 1.0, 0; step < steps && !(change < settled); step++ {
+		l, change = l.Refit(e.lambda, e.sigma, 1)
 	}
 	return l.(prior.LearnedGaussBernoulli).GaussBernoulli // whose Refit returns its own kind
 }
@@ -139,8 +138,8 @@ func (r *Run) orthogonal() bool {
 	if r.vector() {
 		return false
 	}
-	largest, _, err := operator.Spectrum(r.Solver.Matrix, r.state.Threads)
-	return err != nil || largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
+	w := r.spectrum()
+	return w.err != nil || w.largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
 }
 
 func (r *Run) warnUnlike() *Warning {

@@ -21,6 +21,11 @@ import (
 // Entry is how an entry of W is stored.
 type Entry interface{ float32 | float64 }
 
+// Value is how signals, g and the sums over them are kept. Sums in float32 are short: z and
+// v are added up in float64 every few blocks of columns, and r and h are to be drained
+// every few panels (see [Drain]).
+type Value interface{ float32 | float64 }
+
 const (
 	// Rows is the number of rows in a panel.
 	Rows = 4
@@ -30,58 +35,67 @@ const (
 	blockSize = Rows * Columns
 )
 
-// Set is the kernels of one instruction set for one kind of entry. In all of
+// Set is the kernels of one instruction set for one kind of entry and of value. In all of
 // them w starts at a block, and blocks counts blocks of the panel from there.
-type Set[T Entry] struct {
-	// Group is the largest number of signals that Dot and Axpy take.
-	Group int
-
+type Set[T Entry, V Value] struct {
 	// ForwardOne sets z and v (Rows each) to the products of a panel with x,
 	// and of its squares with c. ForwardOneLinear leaves out the squares.
-	ForwardOne       func(w []T, blocks int, x, c, z, v []float64)
-	ForwardOneLinear func(w []T, blocks int, x, z []float64)
+	ForwardOne       func(w []T, blocks int, x, c []V, z, v []float64)
+	ForwardOneLinear func(w []T, blocks int, x []V, z []float64)
 
 	// BackwardOne adds the products of a panel's transpose with g (Rows) to r,
 	// and of its squares with d to h.
-	BackwardOne       func(w []T, blocks int, r, h, g, d []float64)
-	BackwardOneLinear func(w []T, blocks int, r, g []float64)
+	BackwardOne       func(w []T, blocks int, r, h, g, d []V)
+	BackwardOneLinear func(w []T, blocks int, r, g []V)
 
 	// Dot and Axpy are the forward and the backward half for several signals: entry i
 	// is for i signals. They work on a tile, some blocks of several panels. DotSquares
 	// and AxpySquares do the same with the squares of w.
-	Dot, DotSquares   []Dot[T]
-	Axpy, AxpySquares []Axpy[T]
+	Dot, DotSquares   []Dot[T, V]
+	Axpy, AxpySquares []Axpy[T, V]
 }
 
 // Dot adds the products of a tile's rows with several signals to z. Panels are
 // panelStep entries apart. Block b of signal s is the Columns values at
 // x[b*xStep+s*Columns]; the sums of panel a and signal s, the Rows values at
 // z[a*zStep+s*Rows].
-type Dot[T Entry] func(w []T, panels, panelStep, blocks int, x []float64, xStep int, z []float64, zStep int)
+type Dot[T Entry, V Value] func(w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int)
 
 // Axpy adds the products of a tile's transpose to r, which is laid out as x is
 // in [Dot]. The factor of row µ (counted through all panels) and signal s is
 // g[µ*gStep+s].
-type Axpy[T Entry] func(w []T, panels, panelStep, blocks int, g []float64, gStep int, r []float64, rStep int)
+type Axpy[T Entry, V Value] func(w []T, panels, panelStep, blocks int, g []V, gStep int, r []V, rStep int)
 
 // The kernels of the instruction sets that this build has.
 var (
-	sets32 = [simd.Levels]*Set[float32]{simd.Go: plain[float32]()}
-	sets64 = [simd.Levels]*Set[float64]{simd.Go: plain[float64]()}
+	sets32     = [simd.Levels]*Set[float32, float64]{simd.Go: plain[float32, float64]()}
+	sets64     = [simd.Levels]*Set[float64, float64]{simd.Go: plain[float64, float64]()}
+	setsSingle = [simd.Levels]*Set[float32, float32]{simd.Go: plain[float32, float32]()}
+	drains     = [simd.Levels]func(total []float64, sums []float32){simd.Go: drain}
 )
 
 var active, _ = simd.Active()
 
 // Of returns the kernels that this process uses.
-func Of[T Entry]() *Set[T] { return set[T](active) }
+func Of[T Entry, V Value]() *Set[T, V] { return set[T, V](active) }
 
-// set returns the kernels of an instruction set that this machine has.
-func set[T Entry](l simd.Level) *Set[T] {
-	var entry T
-	if _, single := any(entry).(float32); single {
-		return any(sets32[l]).(*Set[T])
+// set returns the kernels of an instruction set that this machine has. There are none for
+// entries in double precision and values in single precision.
+func set[T Entry, V Value](l simd.Level) *Set[T, V] {
+	for _, s := range []any{sets32[l], sets64[l], setsSingle[l]} {
+		if s, ok := s.(*Set[T, V]); ok {
+			return s
+		}
 	}
-	return any(sets64[l]).(*Set[T])
+	return nil
+}
+
+// Drain adds sums in single precision, a multiple of Columns of them, to their totals, and
+// clears them.
+func Drain(total []float64, sums []float32) {
+	if len(sums) > 0 {
+		drains[active](total, sums)
+	}
 }
 
 // Read combines the bits of w, as fast as memory allows where the kernels are

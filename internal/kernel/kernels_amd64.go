@@ -19,35 +19,35 @@ func backwardOneLinearF32AVX2(w []float32, blocks int, r []float64, g []float64)
 // dot1F32AVX2 is dot for a fixed number of signals.
 func dot1F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy1F32AVX2 is axpy for a fixed number of signals.
-func axpy1F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares1F32AVX2 is dot for a fixed number of signals.
-func dotSquares1F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares1F32AVX2 is axpy for a fixed number of signals.
-func axpySquares1F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot2F32AVX2 is dot for a fixed number of signals.
 func dot2F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy2F32AVX2 is axpy for a fixed number of signals.
-func axpy2F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares2F32AVX2 is dot for a fixed number of signals.
-func dotSquares2F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares2F32AVX2 is axpy for a fixed number of signals.
-func axpySquares2F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot3F32AVX2 is dot for a fixed number of signals.
 func dot3F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpy1F32AVX2 is axpy for a fixed number of signals.
+func axpy1F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2F32AVX2 is axpy for a fixed number of signals.
+func axpy2F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpy3F32AVX2 is axpy for a fixed number of signals.
 func axpy3F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
+// dotSquares1F32AVX2 is dot for a fixed number of signals.
+func dotSquares1F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2F32AVX2 is dot for a fixed number of signals.
+func dotSquares2F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
 // dotSquares3F32AVX2 is dot for a fixed number of signals.
 func dotSquares3F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1F32AVX2 is axpy for a fixed number of signals.
+func axpySquares1F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2F32AVX2 is axpy for a fixed number of signals.
+func axpySquares2F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // axpySquares3F32AVX2 is axpy for a fixed number of signals.
 func axpySquares3F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
@@ -67,38 +67,101 @@ func backwardOneLinearF64AVX2(w []float64, blocks int, r []float64, g []float64)
 // dot1F64AVX2 is dot for a fixed number of signals.
 func dot1F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy1F64AVX2 is axpy for a fixed number of signals.
-func axpy1F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares1F64AVX2 is dot for a fixed number of signals.
-func dotSquares1F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares1F64AVX2 is axpy for a fixed number of signals.
-func axpySquares1F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot2F64AVX2 is dot for a fixed number of signals.
 func dot2F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy2F64AVX2 is axpy for a fixed number of signals.
-func axpy2F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares2F64AVX2 is dot for a fixed number of signals.
-func dotSquares2F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares2F64AVX2 is axpy for a fixed number of signals.
-func axpySquares2F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot3F64AVX2 is dot for a fixed number of signals.
 func dot3F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpy1F64AVX2 is axpy for a fixed number of signals.
+func axpy1F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2F64AVX2 is axpy for a fixed number of signals.
+func axpy2F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpy3F64AVX2 is axpy for a fixed number of signals.
 func axpy3F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1F64AVX2 is dot for a fixed number of signals.
+func dotSquares1F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2F64AVX2 is dot for a fixed number of signals.
+func dotSquares2F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
 // dotSquares3F64AVX2 is dot for a fixed number of signals.
 func dotSquares3F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpySquares1F64AVX2 is axpy for a fixed number of signals.
+func axpySquares1F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2F64AVX2 is axpy for a fixed number of signals.
+func axpySquares2F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpySquares3F64AVX2 is axpy for a fixed number of signals.
 func axpySquares3F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneSingleAVX2 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneSingleAVX2(w []float32, blocks int, x []float32, c []float32, z []float64, v []float64)
+
+// backwardOneSingleAVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneSingleAVX2(w []float32, blocks int, r []float32, h []float32, g []float32, d []float32)
+
+// forwardOneLinearSingleAVX2 sets z to the product of a panel with x.
+func forwardOneLinearSingleAVX2(w []float32, blocks int, x []float32, z []float64)
+
+// backwardOneLinearSingleAVX2 adds the products of a panel's transpose with g to r.
+func backwardOneLinearSingleAVX2(w []float32, blocks int, r []float32, g []float32)
+
+// dot1SingleAVX2 is dot for a fixed number of signals.
+func dot1SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2SingleAVX2 is dot for a fixed number of signals.
+func dot2SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3SingleAVX2 is dot for a fixed number of signals.
+func dot3SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1SingleAVX2 is axpy for a fixed number of signals.
+func axpy1SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2SingleAVX2 is axpy for a fixed number of signals.
+func axpy2SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3SingleAVX2 is axpy for a fixed number of signals.
+func axpy3SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4SingleAVX2 is axpy for a fixed number of signals.
+func axpy4SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5SingleAVX2 is axpy for a fixed number of signals.
+func axpy5SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// dotSquares1SingleAVX2 is dot for a fixed number of signals.
+func dotSquares1SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares2SingleAVX2 is dot for a fixed number of signals.
+func dotSquares2SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares3SingleAVX2 is dot for a fixed number of signals.
+func dotSquares3SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpySquares1SingleAVX2 is axpy for a fixed number of signals.
+func axpySquares1SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares2SingleAVX2 is axpy for a fixed number of signals.
+func axpySquares2SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares3SingleAVX2 is axpy for a fixed number of signals.
+func axpySquares3SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares4SingleAVX2 is axpy for a fixed number of signals.
+func axpySquares4SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares5SingleAVX2 is axpy for a fixed number of signals.
+func axpySquares5SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// drainAVX2 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
+func drainAVX2(total []float64, sums []float32)
 
 // forwardOneF32AVX512 sets z and v to the products of a panel with x, and of its squares with c.
 func forwardOneF32AVX512(w []float32, blocks int, x []float64, c []float64, z []float64, v []float64)
@@ -115,59 +178,59 @@ func backwardOneLinearF32AVX512(w []float32, blocks int, r []float64, g []float6
 // dot1F32AVX512 is dot for a fixed number of signals.
 func dot1F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy1F32AVX512 is axpy for a fixed number of signals.
-func axpy1F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares1F32AVX512 is dot for a fixed number of signals.
-func dotSquares1F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares1F32AVX512 is axpy for a fixed number of signals.
-func axpySquares1F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot2F32AVX512 is dot for a fixed number of signals.
 func dot2F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy2F32AVX512 is axpy for a fixed number of signals.
-func axpy2F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares2F32AVX512 is dot for a fixed number of signals.
-func dotSquares2F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares2F32AVX512 is axpy for a fixed number of signals.
-func axpySquares2F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot3F32AVX512 is dot for a fixed number of signals.
 func dot3F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy3F32AVX512 is axpy for a fixed number of signals.
-func axpy3F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares3F32AVX512 is dot for a fixed number of signals.
-func dotSquares3F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares3F32AVX512 is axpy for a fixed number of signals.
-func axpySquares3F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot4F32AVX512 is dot for a fixed number of signals.
 func dot4F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy4F32AVX512 is axpy for a fixed number of signals.
-func axpy4F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares4F32AVX512 is dot for a fixed number of signals.
-func dotSquares4F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares4F32AVX512 is axpy for a fixed number of signals.
-func axpySquares4F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot5F32AVX512 is dot for a fixed number of signals.
 func dot5F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpy1F32AVX512 is axpy for a fixed number of signals.
+func axpy1F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2F32AVX512 is axpy for a fixed number of signals.
+func axpy2F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3F32AVX512 is axpy for a fixed number of signals.
+func axpy3F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy4F32AVX512 is axpy for a fixed number of signals.
+func axpy4F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpy5F32AVX512 is axpy for a fixed number of signals.
 func axpy5F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
+// dotSquares1F32AVX512 is dot for a fixed number of signals.
+func dotSquares1F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2F32AVX512 is dot for a fixed number of signals.
+func dotSquares2F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3F32AVX512 is dot for a fixed number of signals.
+func dotSquares3F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares4F32AVX512 is dot for a fixed number of signals.
+func dotSquares4F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
 // dotSquares5F32AVX512 is dot for a fixed number of signals.
 func dotSquares5F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1F32AVX512 is axpy for a fixed number of signals.
+func axpySquares1F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2F32AVX512 is axpy for a fixed number of signals.
+func axpySquares2F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3F32AVX512 is axpy for a fixed number of signals.
+func axpySquares3F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares4F32AVX512 is axpy for a fixed number of signals.
+func axpySquares4F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // axpySquares5F32AVX512 is axpy for a fixed number of signals.
 func axpySquares5F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
@@ -187,62 +250,137 @@ func backwardOneLinearF64AVX512(w []float64, blocks int, r []float64, g []float6
 // dot1F64AVX512 is dot for a fixed number of signals.
 func dot1F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy1F64AVX512 is axpy for a fixed number of signals.
-func axpy1F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares1F64AVX512 is dot for a fixed number of signals.
-func dotSquares1F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares1F64AVX512 is axpy for a fixed number of signals.
-func axpySquares1F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot2F64AVX512 is dot for a fixed number of signals.
 func dot2F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy2F64AVX512 is axpy for a fixed number of signals.
-func axpy2F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares2F64AVX512 is dot for a fixed number of signals.
-func dotSquares2F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares2F64AVX512 is axpy for a fixed number of signals.
-func axpySquares2F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot3F64AVX512 is dot for a fixed number of signals.
 func dot3F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
-// axpy3F64AVX512 is axpy for a fixed number of signals.
-func axpy3F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares3F64AVX512 is dot for a fixed number of signals.
-func dotSquares3F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares3F64AVX512 is axpy for a fixed number of signals.
-func axpySquares3F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
 // dot4F64AVX512 is dot for a fixed number of signals.
 func dot4F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpy4F64AVX512 is axpy for a fixed number of signals.
-func axpy4F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
-
-// dotSquares4F64AVX512 is dot for a fixed number of signals.
-func dotSquares4F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
-
-// axpySquares4F64AVX512 is axpy for a fixed number of signals.
-func axpySquares4F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // dot5F64AVX512 is dot for a fixed number of signals.
 func dot5F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpy1F64AVX512 is axpy for a fixed number of signals.
+func axpy1F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2F64AVX512 is axpy for a fixed number of signals.
+func axpy2F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3F64AVX512 is axpy for a fixed number of signals.
+func axpy3F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy4F64AVX512 is axpy for a fixed number of signals.
+func axpy4F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpy5F64AVX512 is axpy for a fixed number of signals.
 func axpy5F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1F64AVX512 is dot for a fixed number of signals.
+func dotSquares1F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2F64AVX512 is dot for a fixed number of signals.
+func dotSquares2F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3F64AVX512 is dot for a fixed number of signals.
+func dotSquares3F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares4F64AVX512 is dot for a fixed number of signals.
+func dotSquares4F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
 // dotSquares5F64AVX512 is dot for a fixed number of signals.
 func dotSquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
 
+// axpySquares1F64AVX512 is axpy for a fixed number of signals.
+func axpySquares1F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2F64AVX512 is axpy for a fixed number of signals.
+func axpySquares2F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3F64AVX512 is axpy for a fixed number of signals.
+func axpySquares3F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares4F64AVX512 is axpy for a fixed number of signals.
+func axpySquares4F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
 // axpySquares5F64AVX512 is axpy for a fixed number of signals.
 func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneSingleAVX512 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneSingleAVX512(w []float32, blocks int, x []float32, c []float32, z []float64, v []float64)
+
+// backwardOneSingleAVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneSingleAVX512(w []float32, blocks int, r []float32, h []float32, g []float32, d []float32)
+
+// forwardOneLinearSingleAVX512 sets z to the product of a panel with x.
+func forwardOneLinearSingleAVX512(w []float32, blocks int, x []float32, z []float64)
+
+// backwardOneLinearSingleAVX512 adds the products of a panel's transpose with g to r.
+func backwardOneLinearSingleAVX512(w []float32, blocks int, r []float32, g []float32)
+
+// dot1SingleAVX512 is dot for a fixed number of signals.
+func dot1SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2SingleAVX512 is dot for a fixed number of signals.
+func dot2SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3SingleAVX512 is dot for a fixed number of signals.
+func dot3SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot4SingleAVX512 is dot for a fixed number of signals.
+func dot4SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot5SingleAVX512 is dot for a fixed number of signals.
+func dot5SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1SingleAVX512 is axpy for a fixed number of signals.
+func axpy1SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2SingleAVX512 is axpy for a fixed number of signals.
+func axpy2SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3SingleAVX512 is axpy for a fixed number of signals.
+func axpy3SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4SingleAVX512 is axpy for a fixed number of signals.
+func axpy4SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5SingleAVX512 is axpy for a fixed number of signals.
+func axpy5SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// dotSquares1SingleAVX512 is dot for a fixed number of signals.
+func dotSquares1SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares2SingleAVX512 is dot for a fixed number of signals.
+func dotSquares2SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares3SingleAVX512 is dot for a fixed number of signals.
+func dotSquares3SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares4SingleAVX512 is dot for a fixed number of signals.
+func dotSquares4SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares5SingleAVX512 is dot for a fixed number of signals.
+func dotSquares5SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpySquares1SingleAVX512 is axpy for a fixed number of signals.
+func axpySquares1SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares2SingleAVX512 is axpy for a fixed number of signals.
+func axpySquares2SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares3SingleAVX512 is axpy for a fixed number of signals.
+func axpySquares3SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares4SingleAVX512 is axpy for a fixed number of signals.
+func axpySquares4SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares5SingleAVX512 is axpy for a fixed number of signals.
+func axpySquares5SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// drainAVX512 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
+func drainAVX512(total []float64, sums []float32)
 
 // butterflies2AVX2 replaces neighbouring runs a, b of x by a+b, a-b.
 func butterflies2AVX2(x []float64, run int)

@@ -51,40 +51,53 @@ func sparseAxpyBoth[T Entry](w []T, columns []int32, r []float64, g *[8]float64)
 }
 
 func init() {
-	sets32[simd.AVX2] = &Set[float32]{
-		Group:      3,
+	drains[simd.AVX2], drains[simd.AVX512] = drainAVX2, drainAVX512
+	sets32[simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX2, ForwardOneLinear: forwardOneLinearF32AVX2,
 		BackwardOne: backwardOneF32AVX2, BackwardOneLinear: backwardOneLinearF32AVX2,
-		Dot:         []Dot[float32]{nil, dot1F32AVX2, dot2F32AVX2, dot3F32AVX2},
-		DotSquares:  []Dot[float32]{nil, dotSquares1F32AVX2, dotSquares2F32AVX2, dotSquares3F32AVX2},
-		Axpy:        []Axpy[float32]{nil, axpy1F32AVX2, axpy2F32AVX2, axpy3F32AVX2},
-		AxpySquares: []Axpy[float32]{nil, axpySquares1F32AVX2, axpySquares2F32AVX2, axpySquares3F32AVX2},
+		Dot:         []Dot[float32, float64]{nil, dot1F32AVX2, dot2F32AVX2, dot3F32AVX2},
+		DotSquares:  []Dot[float32, float64]{nil, dotSquares1F32AVX2, dotSquares2F32AVX2, dotSquares3F32AVX2},
+		Axpy:        []Axpy[float32, float64]{nil, axpy1F32AVX2, axpy2F32AVX2, axpy3F32AVX2},
+		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1F32AVX2, axpySquares2F32AVX2, axpySquares3F32AVX2},
 	}
-	sets64[simd.AVX2] = &Set[float64]{
-		Group:      3,
+	sets64[simd.AVX2] = &Set[float64, float64]{
 		ForwardOne: forwardOneF64AVX2, ForwardOneLinear: forwardOneLinearF64AVX2,
 		BackwardOne: backwardOneF64AVX2, BackwardOneLinear: backwardOneLinearF64AVX2,
-		Dot:         []Dot[float64]{nil, dot1F64AVX2, dot2F64AVX2, dot3F64AVX2},
-		DotSquares:  []Dot[float64]{nil, dotSquares1F64AVX2, dotSquares2F64AVX2, dotSquares3F64AVX2},
-		Axpy:        []Axpy[float64]{nil, axpy1F64AVX2, axpy2F64AVX2, axpy3F64AVX2},
-		AxpySquares: []Axpy[float64]{nil, axpySquares1F64AVX2, axpySquares2F64AVX2, axpySquares3F64AVX2},
+		Dot:         []Dot[float64, float64]{nil, dot1F64AVX2, dot2F64AVX2, dot3F64AVX2},
+		DotSquares:  []Dot[float64, float64]{nil, dotSquares1F64AVX2, dotSquares2F64AVX2, dotSquares3F64AVX2},
+		Axpy:        []Axpy[float64, float64]{nil, axpy1F64AVX2, axpy2F64AVX2, axpy3F64AVX2},
+		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1F64AVX2, axpySquares2F64AVX2, axpySquares3F64AVX2},
 	}
-	sets32[simd.AVX512] = &Set[float32]{
-		Group:      5,
+	setsSingle[simd.AVX2] = &Set[float32, float32]{
+		ForwardOne: forwardOneSingleAVX2, ForwardOneLinear: forwardOneLinearSingleAVX2,
+		BackwardOne: backwardOneSingleAVX2, BackwardOneLinear: backwardOneLinearSingleAVX2,
+		Dot:         []Dot[float32, float32]{nil, dot1SingleAVX2, dot2SingleAVX2, dot3SingleAVX2},
+		DotSquares:  []Dot[float32, float32]{nil, dotSquares1SingleAVX2, dotSquares2SingleAVX2, dotSquares3SingleAVX2},
+		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX2, axpy2SingleAVX2, axpy3SingleAVX2, axpy4SingleAVX2, axpy5SingleAVX2},
+		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX2, axpySquares2SingleAVX2, axpySquares3SingleAVX2, axpySquares4SingleAVX2, axpySquares5SingleAVX2},
+	}
+	sets32[simd.AVX512] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX512, ForwardOneLinear: forwardOneLinearF32AVX512,
 		BackwardOne: backwardOneF32AVX512, BackwardOneLinear: backwardOneLinearF32AVX512,
-		Dot:         []Dot[float32]{nil, dot1F32AVX512, dot2F32AVX512, dot3F32AVX512, dot4F32AVX512, dot5F32AVX512},
-		DotSquares:  []Dot[float32]{nil, dotSquares1F32AVX512, dotSquares2F32AVX512, dotSquares3F32AVX512, dotSquares4F32AVX512, dotSquares5F32AVX512},
-		Axpy:        []Axpy[float32]{nil, axpy1F32AVX512, axpy2F32AVX512, axpy3F32AVX512, axpy4F32AVX512, axpy5F32AVX512},
-		AxpySquares: []Axpy[float32]{nil, axpySquares1F32AVX512, axpySquares2F32AVX512, axpySquares3F32AVX512, axpySquares4F32AVX512, axpySquares5F32AVX512},
+		Dot:         []Dot[float32, float64]{nil, dot1F32AVX512, dot2F32AVX512, dot3F32AVX512, dot4F32AVX512, dot5F32AVX512},
+		DotSquares:  []Dot[float32, float64]{nil, dotSquares1F32AVX512, dotSquares2F32AVX512, dotSquares3F32AVX512, dotSquares4F32AVX512, dotSquares5F32AVX512},
+		Axpy:        []Axpy[float32, float64]{nil, axpy1F32AVX512, axpy2F32AVX512, axpy3F32AVX512, axpy4F32AVX512, axpy5F32AVX512},
+		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1F32AVX512, axpySquares2F32AVX512, axpySquares3F32AVX512, axpySquares4F32AVX512, axpySquares5F32AVX512},
 	}
-	sets64[simd.AVX512] = &Set[float64]{
-		Group:      5,
+	sets64[simd.AVX512] = &Set[float64, float64]{
 		ForwardOne: forwardOneF64AVX512, ForwardOneLinear: forwardOneLinearF64AVX512,
 		BackwardOne: backwardOneF64AVX512, BackwardOneLinear: backwardOneLinearF64AVX512,
-		Dot:         []Dot[float64]{nil, dot1F64AVX512, dot2F64AVX512, dot3F64AVX512, dot4F64AVX512, dot5F64AVX512},
-		DotSquares:  []Dot[float64]{nil, dotSquares1F64AVX512, dotSquares2F64AVX512, dotSquares3F64AVX512, dotSquares4F64AVX512, dotSquares5F64AVX512},
-		Axpy:        []Axpy[float64]{nil, axpy1F64AVX512, axpy2F64AVX512, axpy3F64AVX512, axpy4F64AVX512, axpy5F64AVX512},
-		AxpySquares: []Axpy[float64]{nil, axpySquares1F64AVX512, axpySquares2F64AVX512, axpySquares3F64AVX512, axpySquares4F64AVX512, axpySquares5F64AVX512},
+		Dot:         []Dot[float64, float64]{nil, dot1F64AVX512, dot2F64AVX512, dot3F64AVX512, dot4F64AVX512, dot5F64AVX512},
+		DotSquares:  []Dot[float64, float64]{nil, dotSquares1F64AVX512, dotSquares2F64AVX512, dotSquares3F64AVX512, dotSquares4F64AVX512, dotSquares5F64AVX512},
+		Axpy:        []Axpy[float64, float64]{nil, axpy1F64AVX512, axpy2F64AVX512, axpy3F64AVX512, axpy4F64AVX512, axpy5F64AVX512},
+		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1F64AVX512, axpySquares2F64AVX512, axpySquares3F64AVX512, axpySquares4F64AVX512, axpySquares5F64AVX512},
+	}
+	setsSingle[simd.AVX512] = &Set[float32, float32]{
+		ForwardOne: forwardOneSingleAVX512, ForwardOneLinear: forwardOneLinearSingleAVX512,
+		BackwardOne: backwardOneSingleAVX512, BackwardOneLinear: backwardOneLinearSingleAVX512,
+		Dot:         []Dot[float32, float32]{nil, dot1SingleAVX512, dot2SingleAVX512, dot3SingleAVX512, dot4SingleAVX512, dot5SingleAVX512},
+		DotSquares:  []Dot[float32, float32]{nil, dotSquares1SingleAVX512, dotSquares2SingleAVX512, dotSquares3SingleAVX512, dotSquares4SingleAVX512, dotSquares5SingleAVX512},
+		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX512, axpy2SingleAVX512, axpy3SingleAVX512, axpy4SingleAVX512, axpy5SingleAVX512},
+		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX512, axpySquares2SingleAVX512, axpySquares3SingleAVX512, axpySquares4SingleAVX512, axpySquares5SingleAVX512},
 	}
 }

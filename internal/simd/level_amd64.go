@@ -4,8 +4,7 @@ package simd
 
 import "golang.org/x/sys/cpu"
 
-// Best returns the best instruction set that this build and machine have, also when it
-// is not proven.
+// Best returns the best instruction set that this build and machine have.
 func Best() Level {
 	x := &cpu.X86
 	switch {

@@ -29,31 +29,25 @@ func (l Level) String() string { return levelNames[l] }
 // "go", "avx2" or "avx512".
 const Variable = "CALAMP_KERNEL"
 
-// proven is the best instruction set that is used unless another one is asked for. The
-// AVX-512 kernels assemble and pass vet, but their tests have not been run on a machine
-// that has it. Once go test ./internal/kernel ./operator passes on one, raise this.
-const proven = AVX2
-
 var active, activeErr = choose(os.Getenv(Variable), Best())
 
 // Active returns the instruction set in use. The error is that of a wrong
 // [Variable].
 func Active() (Level, error) { return active, activeErr }
 
-// choose returns the level with this name, or the best proven one when there is
-// no name.
+// choose returns the level with this name, or the best one when there is no name.
 func choose(name string, best Level) (Level, error) {
 	if name == "" {
-		return min(best, proven), nil
+		return best, nil
 	}
 	for l, known := range levelNames {
 		if known != name {
 			continue
 		}
 		if Level(l) > best {
-			return min(best, proven), fmt.Errorf("%s=%s: this build or machine has no more than %s", Variable, name, best)
+			return best, fmt.Errorf("%s=%s: this build or machine has no more than %s", Variable, name, best)
 		}
 		return Level(l), nil
 	}
-	return min(best, proven), fmt.Errorf("%s=%s: expected go, avx2 or avx512", Variable, name)
+	return best, fmt.Errorf("%s=%s: expected go, avx2 or avx512", Variable, name)
 }

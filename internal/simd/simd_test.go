@@ -10,7 +10,7 @@ func TestChoose(t *testing.T) {
 		ok   bool
 	}{
 		{"", AVX2, AVX2, true},
-		{"", AVX512, AVX2, true}, // not proven
+		{"", AVX512, AVX512, true},
 		{"avx512", AVX512, AVX512, true},
 		{"go", AVX512, Go, true},
 		{"avx2", AVX512, AVX2, true},

@@ -54,11 +54,17 @@ func (s Size) String() string {
 	return text
 }
 
-// MatrixName says what W is, in words: how a table is stored, which a run may change, or
-// what else it is.
-func MatrixName(w operator.Operator, storage string) string {
-	if _, ok := w.(operator.Matrix); !ok {
+// MatrixName says what W is, in words: how a table was stored and in which arithmetic it
+// was used, or what else it is.
+func MatrixName(w operator.Operator, storage, arithmetic string) string {
+	_, table := w.(operator.Matrix)
+	switch {
+	case !table:
 		return operator.Describe(w)
+	case storage == "f32+f64":
+		return "float64, dense; float32, and in float32 arithmetic, where that is enough"
+	case arithmetic == "f32+f64":
+		return StorageName(storage) + "; in float32 arithmetic where that is enough"
 	}
 	return StorageName(storage)
 }
@@ -73,9 +79,6 @@ func StorageOf(w operator.Operator) string {
 
 // StorageName says how a table is stored, in words.
 func StorageName(storage string) string {
-	if storage == "f32+f64" {
-		return "float64, dense; float32 at first"
-	}
 	return strings.Replace(storage, "f", "float", 1) + ", dense"
 }
 

@@ -335,7 +335,7 @@ func (d *demo) reportOf(t teacher.Teacher, f *findings) report.Report {
 	blind := f.blind()
 	r := report.Report{
 		Title:   "Sandals seen by sensors of unknown gain",
-		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.MatrixName(f.instance.W, facts.StorageOf(f.instance.W))},
+		Problem: report.Problem{M: t.M, N: t.N, P: t.P, Storage: facts.MatrixName(f.instance.W, blind.res.Storage, blind.res.Arithmetic)},
 		Model:   slices.Concat(d.prior.Fields(), d.model.Fields()), Options: d.solver.Fields(),
 		Result: blind.res, Truth: f.instance.Truth,
 		Metrics:    blind.fields(true),

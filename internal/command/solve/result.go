@@ -31,6 +31,7 @@ type resultJSON struct {
 	LogEvidence        *float64           `json:"log_evidence,omitempty"`
 	Matrix             string             `json:"matrix"`    // W in words
 	Storage            string             `json:"w_storage"` // of a table
+	Arithmetic         string             `json:"w_arithmetic"`
 	Warnings           []calamp.Warning   `json:"warnings"`
 	ConvergedSignals   int                `json:"converged_signals"`
 	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
@@ -45,7 +46,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
 			Size: facts.SizeOf(data), SignalPrior: s.prior, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
-			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage), Storage: res.Storage,
+			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
 			Metrics: s.metricsOf(data, res), Compare: others, Written: console.OrEmpty(written),
 		})

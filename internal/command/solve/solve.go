@@ -149,7 +149,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
 	opt := s.solver.Options()
-	opt.Learn, opt.Anchor = s.model.Learning(), s.anchor.Anchor
+	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
@@ -276,7 +276,7 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := facts.SizeOf(data)
 	return report.Report{
-		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage)},
+		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
 		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
 		Result: res, Truth: s.truthOf(data),
 		Metrics:   s.metricsOf(data, res).Fields(),

@@ -27,20 +27,23 @@ func main() {
 
 // loops writes the loops over W, for package kernel.
 func loops() {
+	f32, f64 := entry{"F32", "float32", 4}, entry{"F64", "float64", 8}
 	for _, v := range []isa{{name: "AVX2", lanes: 4, group: 3}, {name: "AVX512", lanes: 8, group: 5}} {
-		for _, e := range []entry{{"F32", "float32", 4}, {"F64", "float64", 8}} {
-			k := kernels{isa: v, entry: e}
+		for _, k := range []kernels{{v, f32, false}, {v, f64, false}, {v, f32, true}} {
 			for _, quadratic := range []bool{true, false} {
 				k.forward1(quadratic)
 				k.backward1(quadratic)
 			}
-			for signals := 1; signals <= v.group; signals++ {
-				for _, squares := range []bool{false, true} {
+			for _, squares := range []bool{false, true} {
+				for signals := 1; signals <= v.group; signals++ {
 					k.dot(signals, squares)
+				}
+				for signals := 1; signals <= k.axpyGroup(); signals++ {
 					k.axpy(signals, squares)
 				}
 			}
 		}
+		kernels{isa: v}.drain()
 	}
 	butterflies()
 	fourier4()

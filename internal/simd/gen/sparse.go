@@ -73,7 +73,7 @@ func (k kernels) sparseDot(both bool) {
 	if both {
 		name, size = "sparseDotBoth", "8"
 	}
-	k.function(name, "w []%s, columns []int32, x []float64, z *["+size+"]float64", "sets z to the product of a sparse row with the lines of x.")
+	k.function(name, "w []%s, columns []int32, x []%s, z *["+size+"]float64", "sets z to the product of a sparse row with the lines of x.")
 	w, n := base("w"), Load(Param("w").Len(), GP64())
 	columns, x := base("columns"), base("x")
 	sums, squares := k.zeroed(4), []Register(nil)
@@ -109,7 +109,7 @@ func (k kernels) sparseAxpy(both bool) {
 	if both {
 		name, size = "sparseAxpyBoth", "8"
 	}
-	k.function(name, "w []%s, columns []int32, r []float64, by *["+size+"]float64", "adds a sparse row times by to the lines of r.")
+	k.function(name, "w []%s, columns []int32, r []%s, by *["+size+"]float64", "adds a sparse row times by to the lines of r.")
 	w, n := base("w"), Load(Param("w").Len(), GP64())
 	columns, r := base("columns"), base("r")
 	from := Load(Param("by"), GP64())

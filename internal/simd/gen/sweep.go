@@ -32,9 +32,84 @@ type entry struct {
 	size         int
 }
 
+// kernels are those of an instruction set for one way to store the matrix. Signals, and
+// the products with them, are float64; where single is set, float32, with sums over a short
+// run of columns, or of panels, that others add up in float64.
 type kernels struct {
 	isa
 	entry
+	single bool
+}
+
+// axpyGroup is how many signals axpy holds: with fewer registers a row, it can take more.
+func (k kernels) axpyGroup() int {
+	if k.single {
+		return 5
+	}
+	return k.group
+}
+
+// width is how many values a register holds, and valueSize the size of one.
+func (k kernels) width() int { return k.lanes * 8 / k.valueSize() }
+
+func (k kernels) valueSize() int {
+	if k.single {
+		return 4
+	}
+	return 8
+}
+
+// load copies values from memory to a register, and store back.
+func (k kernels) load(from Mem, to Register) {
+	if k.single {
+		VMOVUPS(from, to)
+	} else {
+		VMOVUPD(from, to)
+	}
+}
+
+func (k kernels) store(from Register, to Mem) {
+	if k.single {
+		VMOVUPS(from, to)
+	} else {
+		VMOVUPD(from, to)
+	}
+}
+
+// fma adds a·b to sum.
+func (k kernels) fma(a Op, b, sum Register) {
+	if k.single {
+		VFMADD231PS(a, b, sum)
+	} else {
+		VFMADD231PD(a, b, sum)
+	}
+}
+
+func (k kernels) square(v Register) {
+	if k.single {
+		VMULPS(v, v, v)
+	} else {
+		VMULPD(v, v, v)
+	}
+}
+
+// sum adds more to total.
+func (k kernels) sum(more, total Register) {
+	if k.single {
+		VADDPS(more, total, total)
+	} else {
+		VADDPD(more, total, total)
+	}
+}
+
+// broadcast fills a register with value i of an array at from.
+func (k kernels) broadcast(from Register, i int, to Register) {
+	at := Mem{Base: from, Disp: k.valueSize() * i}
+	if k.single {
+		VBROADCASTSS(at, to)
+	} else {
+		VBROADCASTSD(at, to)
+	}
 }
 
 func (k kernels) reg() Register {
@@ -65,32 +140,51 @@ func (k kernels) zeroed(n int) []Register {
 }
 
 // vectors is how many registers hold one row of a block.
-func (k kernels) vectors() int { return blockCols / k.lanes }
+func (k kernels) vectors() int { return blockCols / k.width() }
 
 // blockBytes is the size of a block: panelRows rows of blockCols entries.
 func (k kernels) blockBytes() int { return panelRows * blockCols * k.size }
 
-// entries loads lanes entries of row and column group j of the block at w.
+// entries loads the entries of row and column group j of the block at w.
 func (k kernels) entries(w Register, row, j int) Register {
 	v := k.reg()
-	at := Mem{Base: w, Disp: (row*blockCols + j*k.lanes) * k.size}
-	if k.size == 4 {
+	switch at := k.at(w, row, j); {
+	case k.single:
+		VMOVUPS(at, v)
+	case k.size == 4:
 		VCVTPS2PD(at, v)
-	} else {
+	default:
 		VMOVUPD(at, v)
 	}
 	return v
 }
 
-// column loads lanes values of column group j of signal s of the block at x.
+func (k kernels) at(w Register, row, j int) Mem {
+	return Mem{Base: w, Disp: (row*blockCols + j*k.width()) * k.size}
+}
+
+// entriesOnce is entries that are used once: they stay in memory where they need no
+// conversion.
+func (k kernels) entriesOnce(w Register, row, j int) Op {
+	if k.single {
+		return k.at(w, row, j)
+	}
+	return k.entries(w, row, j)
+}
+
+// column loads values of column group j of signal s of the block at x.
 func (k kernels) column(x Register, s, j int) Mem {
-	return Mem{Base: x, Disp: 8 * (s*blockCols + j*k.lanes)}
+	return Mem{Base: x, Disp: k.valueSize() * (s*blockCols + j*k.width())}
 }
 
 // function begins a kernel; its name is made from name, entry type and instruction set.
 func (k kernels) function(name, signature, doc string) {
-	full := name + k.entry.name + k.isa.name
-	TEXT(full, NOSPLIT, "func("+fmt.Sprintf(signature, k.goType)+")")
+	value, suffix := "float64", k.entry.name
+	if k.single {
+		value, suffix = "float32", "Single"
+	}
+	full := name + suffix + k.isa.name
+	TEXT(full, NOSPLIT, "func("+fmt.Sprintf(signature, k.goType, value)+")")
 	Doc(full + " " + doc)
 }
 
@@ -122,10 +216,13 @@ func fetch(p Register, disp, count int) {
 	}
 }
 
-// rowSums returns one register with the sums of four others' lanes.
+// rowSums returns one register with the sums of four others' lanes, as float64.
 func (k kernels) rowSums(a []Register) VecVirtual {
 	rows := make([]Register, panelRows)
 	for i, v := range a {
+		if k.single {
+			v = k.widened(v)
+		}
 		rows[i] = v
 		if k.lanes == 8 {
 			high := YMM()
@@ -155,19 +252,77 @@ func (k kernels) rowSums(a []Register) VecVirtual {
 	return low
 }
 
+// widened is a register of half as many float64, each the sum of two float32 of v.
+func (k kernels) widened(v Register) Register {
+	low, high := k.reg(), k.reg()
+	if k.lanes == 4 {
+		half := XMM()
+		VEXTRACTF128(U8(1), v, half)
+		VCVTPS2PD(half, high)
+		VCVTPS2PD(lowHalf(v), low)
+	} else {
+		half := YMM()
+		VEXTRACTF32X8(U8(1), v, half)
+		VCVTPS2PD(half, high)
+		VCVTPS2PD(v.(VecVirtual).AsY(), low)
+	}
+	VADDPD(high, low, low)
+	return low
+}
+
+// run is how many blocks of columns are summed in single precision at a time.
+const run = 32
+
 // forward1 is the forward half of the one-pass sweep over a panel, for one
 // signal.
 func (k kernels) forward1(quadratic bool) {
 	if quadratic {
-		k.function("forwardOne", "w []%s, blocks int, x, c, z, v []float64", "sets z and v to the products of a panel with x, and of its squares with c.")
+		k.function("forwardOne", "w []%[1]s, blocks int, x, c []%[2]s, z, v []float64", "sets z and v to the products of a panel with x, and of its squares with c.")
 	} else {
-		k.function("forwardOneLinear", "w []%s, blocks int, x, z []float64", "sets z to the product of a panel with x.")
+		k.function("forwardOneLinear", "w []%[1]s, blocks int, x []%[2]s, z []float64", "sets z to the product of a panel with x.")
 	}
 	w, blocks, x := base("w"), number("blocks"), base("x")
 	var c Register
+	if quadratic {
+		c = base("c")
+	}
+	if !k.single {
+		z, v := k.forwardRun(quadratic, w, blocks, x, c)
+		VMOVUPD(k.rowSums(z), Mem{Base: base("z")})
+		if quadratic {
+			VMOVUPD(k.rowSums(v), Mem{Base: base("v")})
+		}
+		VZEROUPPER()
+		RET()
+		return
+	}
+	totals := kernels{isa: isa{lanes: 4}}.zeroed(2)
+	Label("run")
+	count := GP64()
+	MOVQ(U64(run), count)
+	CMPQ(blocks, count)
+	CMOVQLT(blocks, count)
+	SUBQ(count, blocks)
+	z, v := k.forwardRun(quadratic, w, count, x, c)
+	VADDPD(k.rowSums(z), totals[0], totals[0])
+	if quadratic {
+		VADDPD(k.rowSums(v), totals[1], totals[1])
+	}
+	TESTQ(blocks, blocks)
+	JNZ(LabelRef("run"))
+	VMOVUPD(totals[0], Mem{Base: base("z")})
+	if quadratic {
+		VMOVUPD(totals[1], Mem{Base: base("v")})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// forwardRun sums over blocks of columns, at least one, and moves w, x and c behind them.
+func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSum []Register) {
 	sets := 2 // independent sums, enough to hide the latency of additions
 	if quadratic {
-		c, sets = base("c"), 1
+		sets = 1
 	}
 	z := make([][]Register, sets)
 	for i := range z {
@@ -181,47 +336,44 @@ func (k kernels) forward1(quadratic bool) {
 		fetch(w, ahead, k.blockBytes()/64)
 		for j := range k.vectors() {
 			xs := k.reg()
-			VMOVUPD(k.column(x, 0, j), xs)
+			k.load(k.column(x, 0, j), xs)
 			var cs Register
 			if quadratic {
 				cs = k.reg()
-				VMOVUPD(k.column(c, 0, j), cs)
+				k.load(k.column(c, 0, j), cs)
 			}
 			for row := range panelRows {
-				e := k.entries(w, row, j)
-				VFMADD231PD(e, xs, z[j%sets][row])
-				if quadratic {
-					VMULPD(e, e, e)
-					VFMADD231PD(e, cs, v[row])
+				if !quadratic {
+					k.fma(k.entriesOnce(w, row, j), xs, z[j%sets][row])
+					continue
 				}
+				e := k.entries(w, row, j)
+				k.fma(e, xs, z[j%sets][row])
+				k.square(e)
+				k.fma(e, cs, v[row])
 			}
 		}
 		add(w, k.blockBytes())
-		add(x, 8*blockCols)
+		add(x, k.valueSize()*blockCols)
 		if quadratic {
-			add(c, 8*blockCols)
+			add(c, k.valueSize()*blockCols)
 		}
 	})
 	for _, more := range z[1:] {
 		for row := range panelRows {
-			VADDPD(more[row], z[0][row], z[0][row])
+			k.sum(more[row], z[0][row])
 		}
 	}
-	VMOVUPD(k.rowSums(z[0]), Mem{Base: base("z")})
-	if quadratic {
-		VMOVUPD(k.rowSums(v), Mem{Base: base("v")})
-	}
-	VZEROUPPER()
-	RET()
+	return z[0], v
 }
 
 // backward1 is the backward half. This panel is in cache, so meanwhile it asks memory for
 // half of the next one.
 func (k kernels) backward1(quadratic bool) {
 	if quadratic {
-		k.function("backwardOne", "w []%s, blocks int, r, h, g, d []float64", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
+		k.function("backwardOne", "w []%[1]s, blocks int, r, h, g, d []%[2]s", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
 	} else {
-		k.function("backwardOneLinear", "w []%s, blocks int, r, g []float64", "adds the products of a panel's transpose with g to r.")
+		k.function("backwardOneLinear", "w []%[1]s, blocks int, r, g []%[2]s", "adds the products of a panel's transpose with g to r.")
 	}
 	w, blocks, r := base("w"), number("blocks"), base("r")
 	var h Register
@@ -231,7 +383,7 @@ func (k kernels) backward1(quadratic bool) {
 	broadcast := func(name string) []Register {
 		from, v := base(name), k.regs(panelRows)
 		for row := range v {
-			VBROADCASTSD(Mem{Base: from, Disp: 8 * row}, v[row])
+			k.broadcast(from, row, v[row])
 		}
 		return v
 	}
@@ -249,29 +401,31 @@ func (k kernels) backward1(quadratic bool) {
 		add(next, k.blockBytes()/2)
 		for j := range k.vectors() {
 			rs := k.reg()
-			VMOVUPD(k.column(r, 0, j), rs)
+			k.load(k.column(r, 0, j), rs)
 			var hs Register
 			if quadratic {
 				hs = k.reg()
-				VMOVUPD(k.column(h, 0, j), hs)
+				k.load(k.column(h, 0, j), hs)
 			}
 			for row := range panelRows {
-				e := k.entries(w, row, j)
-				VFMADD231PD(e, gs[row], rs)
-				if quadratic {
-					VMULPD(e, e, e)
-					VFMADD231PD(e, ds[row], hs)
+				if !quadratic {
+					k.fma(k.entriesOnce(w, row, j), gs[row], rs)
+					continue
 				}
+				e := k.entries(w, row, j)
+				k.fma(e, gs[row], rs)
+				k.square(e)
+				k.fma(e, ds[row], hs)
 			}
-			VMOVUPD(rs, k.column(r, 0, j))
+			k.store(rs, k.column(r, 0, j))
 			if quadratic {
-				VMOVUPD(hs, k.column(h, 0, j))
+				k.store(hs, k.column(h, 0, j))
 			}
 		}
 		add(w, k.blockBytes())
-		add(r, 8*blockCols)
+		add(r, k.valueSize()*blockCols)
 		if quadratic {
-			add(h, 8*blockCols)
+			add(h, k.valueSize()*blockCols)
 		}
 	})
 	VZEROUPPER()
@@ -288,9 +442,9 @@ func blockedName(name string, signals int, squares bool) string {
 // dot is the forward half for several signals, over a tile, some blocks of several
 // panels. The sums are added to z.
 func (k kernels) dot(signals int, squares bool) {
-	k.function(blockedName("dot", signals, squares), "w []%s, panels, panelStep, blocks int, x []float64, xStep int, z []float64, zStep int", "is dot for a fixed number of signals.")
+	k.function(blockedName("dot", signals, squares), "w []%[1]s, panels, panelStep, blocks int, x []%[2]s, xStep int, z []float64, zStep int", "is dot for a fixed number of signals.")
 	w, panels, panelStep := base("w"), number("panels"), stride("panelStep", k.size)
-	x, xStep := base("x"), stride("xStep", 8)
+	x, xStep := base("x"), stride("xStep", k.valueSize())
 	z, zStep := base("z"), stride("zStep", 8)
 	sets := 1
 	if signals == 1 {
@@ -313,15 +467,15 @@ func (k kernels) dot(signals int, squares bool) {
 			for j := range k.vectors() {
 				xs := k.regs(signals)
 				for s := range xs {
-					VMOVUPD(k.column(xp, s, j), xs[s])
+					k.load(k.column(xp, s, j), xs[s])
 				}
 				for row := range panelRows {
 					e := k.entries(wp, row, j)
 					if squares {
-						VMULPD(e, e, e)
+						k.square(e)
 					}
 					for s := range xs {
-						VFMADD231PD(e, xs[s], acc[j%sets*signals+s][row])
+						k.fma(e, xs[s], acc[j%sets*signals+s][row])
 					}
 				}
 			}
@@ -330,7 +484,7 @@ func (k kernels) dot(signals int, squares bool) {
 		})
 		for _, row := range []int{0, 1, 2, 3} {
 			if sets == 2 {
-				VADDPD(acc[1][row], acc[0][row], acc[0][row])
+				k.sum(acc[1][row], acc[0][row])
 			}
 		}
 		for s := range signals {
@@ -347,16 +501,16 @@ func (k kernels) dot(signals int, squares bool) {
 
 // axpy is the backward half for several signals.
 func (k kernels) axpy(signals int, squares bool) {
-	k.function(blockedName("axpy", signals, squares), "w []%s, panels, panelStep, blocks int, g []float64, gStep int, r []float64, rStep int", "is axpy for a fixed number of signals.")
+	k.function(blockedName("axpy", signals, squares), "w []%[1]s, panels, panelStep, blocks int, g []%[2]s, gStep int, r []%[2]s, rStep int", "is axpy for a fixed number of signals.")
 	w, panelStep, blocks := base("w"), stride("panelStep", k.size), number("blocks")
-	g, gStep := base("g"), stride("gStep", 8)
-	r, rStep := base("r"), stride("rStep", 8)
+	g, gStep := base("g"), stride("gStep", k.valueSize())
+	r, rStep := base("r"), stride("rStep", k.valueSize())
 	loop("block", blocks, func() {
 		acc := make([][]Register, signals)
 		for s := range acc {
 			acc[s] = k.regs(k.vectors())
 			for j, v := range acc[s] {
-				VMOVUPD(k.column(r, s, j), v)
+				k.load(k.column(r, s, j), v)
 			}
 		}
 		wp, gp, panels := GP64(), GP64(), number("panels")
@@ -366,16 +520,16 @@ func (k kernels) axpy(signals int, squares bool) {
 			for row := range panelRows {
 				gs := k.regs(signals)
 				for s := range gs {
-					VBROADCASTSD(Mem{Base: gp, Disp: 8 * s}, gs[s])
+					k.broadcast(gp, s, gs[s])
 				}
 				ADDQ(gStep, gp)
 				for j := range k.vectors() {
 					e := k.entries(wp, row, j)
 					if squares {
-						VMULPD(e, e, e)
+						k.square(e)
 					}
 					for s := range gs {
-						VFMADD231PD(e, gs[s], acc[s][j])
+						k.fma(e, gs[s], acc[s][j])
 					}
 				}
 			}
@@ -383,11 +537,35 @@ func (k kernels) axpy(signals int, squares bool) {
 		})
 		for s := range acc {
 			for j, v := range acc[s] {
-				VMOVUPD(v, k.column(r, s, j))
+				k.store(v, k.column(r, s, j))
 			}
 		}
 		add(w, k.blockBytes())
 		ADDQ(rStep, r)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// drain adds sums in single precision to their totals, and clears them.
+func (k kernels) drain() {
+	TEXT("drain"+k.isa.name, NOSPLIT, "func(total []float64, sums []float32)")
+	Doc("drain" + k.isa.name + " adds sums to total, and clears them; their length is a multiple of 16, and not 0.")
+	total, sums, left := base("total"), base("sums"), Load(Param("sums").Len(), GP64())
+	zero := k.zeroed(1)[0]
+	SHRQ(U8(4), left)
+	loop("block", left, func() {
+		for j := range blockCols / k.lanes {
+			v, at := k.reg(), Mem{Base: total, Disp: 8 * j * k.lanes}
+			VCVTPS2PD(Mem{Base: sums, Disp: 4 * j * k.lanes}, v)
+			VADDPD(at, v, v)
+			VMOVUPD(v, at)
+		}
+		for j := range blockCols / (2 * k.lanes) {
+			VMOVUPS(zero, Mem{Base: sums, Disp: 8 * j * k.lanes})
+		}
+		add(total, 8*blockCols)
+		add(sums, 4*blockCols)
 	})
 	VZEROUPPER()
 	RET()

@@ -1,0 +1,38 @@
+package amp
+
+import (
+	"math"
+	"testing"
+)
+
+// The density along the scale is placed where it is, also when it is a ramp that ends in a
+// cliff, as without noise, with walls of any steepness.
+func TestScaleMoments(t *testing.T) {
+	const width = 1e-3
+	for _, c := range []struct {
+		name     string
+		slope    func(t float64) float64 // dΦ/dt
+		mean, sd float64
+		within   float64 // of sd
+	}{
+		{"normal", func(t float64) float64 { return -(t - 0.3*width) / (width * width) }, 0.3 * width, width, 1e-4},
+		{"wide normal", func(t float64) float64 { return -t / (0.1 * 0.1) }, 0, 0.1, 1e-4},
+		{"skew", func(t float64) float64 { // Φ = 4 log u - 4u, with u = 1 + t/width: a gamma distribution of shape 5
+			return (4/max(1+t/width, 1e-9) - 4) / width
+		}, 0.25 * width, width * math.Sqrt(5) / 4, 1e-2},
+		{"ramp and cliff", cliff(1/width, 1e12), -width, width, 0.05},
+		{"higher cliff", cliff(1/width, 1e18), -width, width, 0.05},
+		{"falling ramp", func(t float64) float64 { return -cliff(1/width, 1e15)(-t) }, width, width, 0.05},
+	} {
+		e := &scaleEvidence{tangent: func(s float64) (first, second float64) { return c.slope(math.Log(s)) / s, -1 / (width * width) }}
+		mean, sd := e.moments()
+		if t.Logf("%s: %g ± %g", c.name, mean, sd); math.Abs(mean-c.mean) > c.within*c.sd || math.Abs(sd-c.sd) > c.within*c.sd {
+			t.Errorf("%s: %g ± %g, expected %g ± %g", c.name, mean, sd, c.mean, c.sd)
+		}
+	}
+}
+
+// cliff is the slope of a ramp up to 0, and of a wall beyond.
+func cliff(ramp, wall float64) func(t float64) float64 {
+	return func(t float64) float64 { return ramp - wall*max(0, t) }
+}
