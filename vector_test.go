@@ -121,3 +121,21 @@ func TestVectorAMPFalselySure(t *testing.T) {
 		t.Errorf("%v by %v (%s), error %.2g", chosen.Status, chosen.Plan.Algorithm, chosen.Plan.Parts[0].Why, score.XMSEScaled)
 	}
 }
+
+// TestVectorAMPLooksForBrokenSensors: at first every sensor is a little in doubt, and that must
+// not blow up what none of them deserves.
+func TestVectorAMPLooksForBrokenSensors(t *testing.T) {
+	te := vectorTeacher
+	te.Gain = channel.Uniform(0.9, 1.1)
+	for _, kind := range []string{"dct", "correlated:0.7"} {
+		for seed := range uint64(3) {
+			in := drawBehind(t, kind, te, seed)
+			p := te.Problem(in)
+			p.Channel = channel.Faulty{Working: p.Channel}
+			res := solve(t, p, nil)
+			if e := calamp.Score(res.X, res.S, in.Truth).XMSEScaled; res.Status != calamp.Converged || e > 1e-5 || len(res.BrokenSensors) > 0 {
+				t.Errorf("%s, seed %d: %v (%s), error %.2g, %d broken", kind, seed, res.Status, res.Reason, e, len(res.BrokenSensors))
+			}
+		}
+	}
+}

@@ -47,9 +47,8 @@ type lmmse struct {
 }
 
 const (
-	// counts is the least weight of a reading that is not left out. One of whole or more is
-	// taken for 1: at first all sensors are a little in doubt, and each that has a weight of its
-	// own takes its share of a system of equations. Fixed points hold for any weights.
+	// counts is the least weight of a reading that is not left out, and one of whole or more is
+	// taken for 1.
 	counts = 1e-9
 	whole  = 0.9
 )

@@ -23,9 +23,9 @@ import (
 // linear equations N(x; r2, 1/γ2), N(z; p2, 1/τ2) (see [lmmse]). What one returns
 // goes on without what it was given.
 //
-// A reading that is missing sends no belief, and that of a sensor that is broken with
-// probability π counts as w = 1-π: averages over sensors are weighted so. Precisions
-// shared by all signals would stall.
+// A reading that is missing sends no belief, nor does that of a sensor that is more likely broken
+// than not: averages are over the others. One in doubt sends what its channel says, which is
+// less. Precisions shared by all signals would stall.
 type vamp struct {
 	*State
 	operator operator.Operator // W
@@ -238,16 +238,13 @@ func (v *vamp) output() {
 	}
 }
 
-// weight is how much a reading counts.
+// weight is whether a reading counts. Weights between would be beliefs of several precisions, of
+// which the one that is left for the channel is no average: it can be negative.
 func (v *vamp) weight(mu, k int) float64 {
-	w := 1 - v.Broken[mu]
-	switch {
-	case !(w > counts) || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]):
+	if v.Broken[mu] > 0.5 || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
 		return 0
-	case w >= whole:
-		return 1
 	}
-	return w
+	return 1
 }
 
 func (v *vamp) outputChunk(chunk int) {
