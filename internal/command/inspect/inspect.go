@@ -63,11 +63,11 @@ func Command(a *console.Console) *cobra.Command {
 		Long: `Show what a file holds: a problem, a result, a state, or any .npz or .npy.
 
 Of a matrix, named as for --matrix of calamp solve (hadamard:R.npz, sparse:W.npz), or a
-file with a table and --matrix, it shows the size, the memory, the measured time of
+file with a table and --as-matrix, it shows the size, the memory, the measured time of
 both products, means, spectrum, and what AMP would make of it.`,
 		Example: `  calamp inspect P.npz
   calamp inspect hadamard:R.npz
-  calamp inspect --matrix W.npy
+  calamp inspect --as-matrix W.npy
   calamp inspect S.calamp --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -89,7 +89,7 @@ both products, means, spectrum, and what AMP would make of it.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&all, "all", false, "read the values of a file larger than 1 GiB, too, and compute a spectrum that takes\nlong")
-	cmd.Flags().BoolVar(&matrix, "matrix", false, "the file is a matrix W: what it costs, and what AMP would make of it")
+	cmd.Flags().BoolVar(&matrix, "as-matrix", false, "the file is a matrix W: what it costs, and what AMP would make of it")
 	return cmd
 }
 
