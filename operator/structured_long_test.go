@@ -17,6 +17,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
+// longOnly skips a measurement unless -long asks for it.
+func longOnly(t *testing.T) {
+	if !*tables.Long {
+		t.Skip("a long measurement, see -long")
+	}
+}
+
 // processorTime is that of this process: other processes slow a run down, but do not add to it.
 func processorTime() time.Duration {
 	var u syscall.Rusage
@@ -85,9 +92,7 @@ print(json.dumps({
 // Both products of rows of transforms with four signals, against scipy's transforms and
 // against plain Go, one signal after the other. Processor time on one thread.
 func TestLongTransforms(t *testing.T) {
-	if !*tables.Long {
-		t.Skip("-long measures")
-	}
+	longOnly(t)
 	const n, p = 1 << 20, 4
 	scipy := scipyTimes(t, transformProgram)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -131,9 +136,7 @@ print(json.dumps({"both": least(lambda: (w @ x, w.T @ g)), "forward": least(lamb
 // A sparse matrix of 60 million entries: memory, and both products with four signals
 // against scipy.sparse.
 func TestLongSparse(t *testing.T) {
-	if !*tables.Long {
-		t.Skip("-long measures")
-	}
+	longOnly(t)
 	const m, n = 60_000, 100_000
 	rng := rand.New(rand.NewPCG(1, 1))
 	c := operator.CSR{M: m, N: n, Start: []int64{0}}
