@@ -4,8 +4,8 @@ import "math"
 
 // damper chooses the damping of every iteration, and looks at how the run behaves.
 type damper interface {
-	// fresh is one as it was made, for another run.
-	fresh() damper
+	// begin makes it what another one was made as, for a new run.
+	begin(as damper)
 
 	// delta is the damping of iteration t, from 1.
 	delta(t int) float64
@@ -90,10 +90,7 @@ const (
 	mostSwing   = 0.8
 )
 
-func (d *Damper) fresh() damper {
-	other := *d
-	return &other
-}
+func (d *Damper) begin(as damper) { *d = *as.(*Damper) }
 
 func (d *Damper) mayRestart() bool { return d.restarts < mostRestarts }
 

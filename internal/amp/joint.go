@@ -36,7 +36,6 @@ import (
 // errors are the same. Not in the paper.
 type jointMoves struct {
 	Idle
-	alike float64 // part of the readings' power in common proportions
 
 	state  *State
 	w      *mat.Dense // M×N
@@ -77,11 +76,10 @@ const (
 	jointNoise = 1e-3
 )
 
-// newJointMoves is for signals with common proportions, of which alike is the part of the
-// readings' power.
-func newJointMoves(s *State, w operator.Matrix, common []float64, alike float64) (*jointMoves, error) {
+// newJointMoves is for signals with common proportions.
+func newJointMoves(s *State, w operator.Matrix, common []float64) (*jointMoves, error) {
 	j := &jointMoves{
-		alike: alike, state: s, common: common, w: mat.NewDense(s.M, s.N, nil),
+		state: s, common: common, w: mat.NewDense(s.M, s.N, nil),
 		tau: make([]float64, s.M), ds: make([]float64, s.M),
 		gains:   blas64.Symmetric{N: s.M, Stride: s.M, Data: make([]float64, s.M*s.M), Uplo: blas.Upper},
 		signals: make([]jointSignal, s.P), shifts: make([]int, s.N),
@@ -124,7 +122,7 @@ func (j *jointMoves) After(s *Solver, l *Line) Verdict {
 	cold := j.state.Added == 0
 	j.step(!j.state.Provisional && l.Change < shiftBelow && j.state.ModelMoved < 1)
 	if s.damping.jumped(); !cold {
-		s.damping = s.startDamping.fresh() // what is hidden by added noise cannot swing
+		s.damping.begin(s.startDamping) // what is hidden by added noise cannot swing
 	}
 	return GoOn
 }

@@ -21,8 +21,8 @@ func TestJointStepAtAFixedPoint(t *testing.T) {
 	if outcome, err := s.Run(context.Background(), 20000); outcome != Converged || err != nil {
 		t.Fatal(outcome, err, s.Change)
 	}
-	common, alike := Proportions(e.Y, e.P)
-	j, err := newJointMoves(e, e.W.(operator.Matrix), common, alike)
+	common, _ := Proportions(e.Y, e.P)
+	j, err := newJointMoves(e, e.W.(operator.Matrix), common)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 }
 
 func (s *Solver) begin() {
-	s.damping = s.startDamping.fresh()
+	s.damping.begin(s.startDamping)
 	clear(s.Settled)
 	clear(s.Change)
 	clear(s.accepted)

@@ -133,7 +133,7 @@ func (b *planner) build() (*Solver, error) {
 		Change: make([]float64, b.P), Settled: make([]int, b.P),
 		accepted: make([]float64, b.P), counted: make([]float64, b.P),
 	}
-	s.startDamping = b.damper()
+	s.startDamping, s.damping = b.damper(), b.damper()
 	if !b.plan.Has("new start") {
 		s.startDamping.stay()
 	}
@@ -484,7 +484,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 }
 
 func (b *planner) makeJointMoves(s *Solver) (Part, error) {
-	return newJointMoves(s.State, b.W.(operator.Matrix), b.common, b.alike)
+	return newJointMoves(s.State, b.W.(operator.Matrix), b.common)
 }
 
 func (b *planner) cooling() (on bool, why string, err error) {

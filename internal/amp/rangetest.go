@@ -126,7 +126,7 @@ func (s *State) strangers() []bool {
 	margin := nearRange * (hi - lo)
 	omit := s.outOfOrder()
 	for mu, broken := range omit {
-		if broken && s.consistent(mu) {
+		if broken && s.Consistent(mu) {
 			fit := s.calibration.Fit(s.Of(s.Stats, mu))
 			omit[mu] = fit < lo-margin || fit > hi+margin
 		}

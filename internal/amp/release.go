@@ -82,7 +82,7 @@ func (s *State) releasing() []float64 {
 	var factors []float64
 	for mu, broken := range s.Broken {
 		stats := s.Of(s.Stats, mu)
-		if !(broken > 0.5) || !s.consistent(mu) {
+		if !(broken > 0.5) || !s.Consistent(mu) {
 			continue
 		}
 		c, fit := 1.0, s.calibration.Fit(stats)
@@ -124,16 +124,16 @@ func (p *release) mixture(s *State, c float64) float64 {
 	return sum(b.LogZ) - 0.5*c*c*s.fieldPull + s.addVolume(0)*math.Log(c)
 }
 
-// consistentWith is the largest mean χ² of a broken sensor's readings at a calibration
+// ConsistentWith is the largest mean χ² of a broken sensor's readings at a calibration
 // of its own, for which that calibration is believed.
-const consistentWith = 36
+const ConsistentWith = 36
 
-// consistent reports whether some calibration explains a sensor's readings.
-func (s *State) consistent(mu int) bool {
+// Consistent reports whether some calibration explains a sensor's readings.
+func (s *State) Consistent(mu int) bool {
 	stats := s.Of(s.Stats, mu)
 	n := s.calibration.Readings(stats)
 	fit := s.calibration.Fit(stats)
-	return n > 0 && fit > 0 && s.ChiSquare(mu, fit) <= consistentWith*n
+	return n > 0 && fit > 0 && s.ChiSquare(mu, fit) <= ConsistentWith*n
 }
 
 // ChiSquare compares the readings of sensor mu with what the signals predict, for a

@@ -28,10 +28,8 @@ func newVectorDamper() *vectorDamper {
 	return &vectorDamper{now: vectorDamping, previous: math.Inf(1)}
 }
 
-func (d *vectorDamper) fresh() damper {
-	other := newVectorDamper()
-	other.restarts = d.restarts
-	return other
+func (d *vectorDamper) begin(as damper) {
+	*d = vectorDamper{now: vectorDamping, previous: math.Inf(1), restarts: as.(*vectorDamper).restarts}
 }
 
 func (d *vectorDamper) delta(t int) float64 {

@@ -11,10 +11,6 @@ const (
 	// brokenAbove is the probability above which a sensor is listed as broken.
 	brokenAbove = 0.5
 
-	// consistent is the largest mean χ² of a broken sensor's readings at a
-	// calibration of its own, for which that calibration is believed.
-	consistent = 36
-
 	// manyBroken is the part of the sensors that may be broken before the model
 	// is to blame: the same limit as online, where it is the sample.
 	manyBroken = 0.2
@@ -54,9 +50,7 @@ func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 		return channel.Inconsistent, 0
 	}
 	s = r.calibration().Fit(r.stats(mu))
-	chi := st.ChiSquare(mu, s)
-	lo, hi := r.bounds()
-	if s > 0 && (s < lo || s > hi) && chi <= consistent*r.calibration().Readings(r.stats(mu)) {
+	if lo, hi := r.bounds(); (s < lo || s > hi) && st.Consistent(mu) {
 		return channel.OutOfRange, s
 	}
 	return channel.Inconsistent, 0

@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"math"
 	"slices"
+
+	"github.com/calamp/calamp/internal/amp"
 )
 
 // mostOutlying is how many readings of a sensor may be wrong for the others to count.
@@ -71,7 +73,7 @@ func (r *Run) agreeing(mu int, signals []int, s float64) []int {
 	for _, k := range signals {
 		j := mu*st.P + k
 		d := s*st.Y[j] - st.Omega[j]
-		if d*(d/(st.V[j]+r.noise())) <= consistent {
+		if d*(d/(st.V[j]+r.noise())) <= amp.ConsistentWith {
 			list = append(list, k)
 		}
 	}
