@@ -154,6 +154,9 @@ func TestLearnsOnlyFromWhatIsCommitted(t *testing.T) {
 
 // A stream learns any prior whose parameters can be kept, and goes on with the same bits.
 func TestMixtureIsLearnedAndResumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole stream: leave out -short")
+	}
 	te, in := learningStream(t, 1e-4, 12)
 	start := prior.LearnedMixture{Mixture: prior.Mixture{Components: []prior.Component{{Weight: 0.3, Mean: 1, Var: 1}, {Weight: 0.1, Mean: -1, Var: 1}}}}
 	all, a := resumed(t, in, te.P, func() *Calibrator {

@@ -14,6 +14,7 @@ import (
 // Noise that was told, and is not what it was, or never was: the stream finds out, says so,
 // and goes on, and an interruption changes nothing. Where it holds, it is believed.
 func TestToldNoiseThatDoesNotHold(t *testing.T) {
+	notInShort(t)
 	for _, c := range []struct {
 		name    string
 		from    int // sample from which noise is 26 times larger
