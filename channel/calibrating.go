@@ -143,13 +143,11 @@ type Bounded interface {
 	Fills() error
 
 	// Contradiction is the logarithm of how much likelier the statistics of several
-	// sensors are under another distribution than under this one, 0 or more. Sensors
-	// for which omit, nil or one value a sensor, is true do not count.
-	Contradiction(stats []float64, omit []bool) float64
-
-	// Odds is the logarithm of how much likelier the statistics are on average over
-	// the distributions that this one may merely contain; -Inf where nothing tells.
-	Odds(stats []float64, omit []bool) float64
+	// sensors are under another distribution than under this one: most under the best
+	// one, 0 or more, and mean on average over those that this one may merely contain, -Inf
+	// where nothing tells. Sensors for which omit, nil or one value a sensor, is true do
+	// not count.
+	Contradiction(stats []float64, omit []bool) (most, mean float64)
 
 	// Within is the distribution that is learned in its place.
 	Within(stats []float64, omit []bool) Learnable

@@ -56,46 +56,43 @@ func (p GainPrior) Fills() error {
 // (1+x)e^{-x}, whatever M; blur makes it smaller. Where the typical s is not known well
 // enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
 // a sensor, is true do not count.
-func (p GainPrior) Contradiction(stats []float64, omit []bool) float64 {
+//
+// Its second result is how much likelier they are on average over the uniform ranges
+// within this one, their ends anywhere in it (see [filling.odds]); -Inf where nothing can
+// be told.
+func (p GainPrior) Contradiction(stats []float64, omit []bool) (most, mean float64) {
 	all := p.telling(stats, omit)
 	if all == nil {
-		return 0
+		return 0, math.Inf(-1)
 	}
 	in := newFilling(all, p.leastLog())
 	told := in.between(p.Lo, p.Hi)
-	_, best := in.best(p)
-	mean, variance := all.normal(all.typical())
-	return max(told, best, all.underNormal(mean, variance, p.leastLog()), all.ofTwoKinds(mean, variance, p.leastLog())) - told
+	at, best := in.best(p)
+	center, variance := all.normal(all.typical())
+	most = max(told, best, all.underNormal(center, variance, p.leastLog()), all.ofTwoKinds(center, variance, p.leastLog())) - told
+	return most, in.odds(p, at)
 }
 
-// Odds is the logarithm of how much likelier the sensors' statistics are on average over
-// the uniform ranges within this one, their ends anywhere in it, than under this one itself:
+// odds is the logarithm of
 //
 //	2/(Hi-Lo)² ∫∫ L(l, h) dl dh / L(Lo, Hi),
 //
 // with the double integral about the best l and h taken for the product of two single
-// ones. It is -Inf where nothing can be told. For M sharp s that do fill the range it is of
-// the order of -2 log M.
-func (p GainPrior) Odds(stats []float64, omit []bool) float64 {
-	all := p.telling(stats, omit)
-	if all == nil {
-		return math.Inf(-1)
-	}
-	in := newFilling(all, p.leastLog())
-	r, _ := in.best(p)
-	lo, hi := max(r[0], p.Lo), min(r[1], p.Hi)
+// ones. For M sharp s that do fill the range it is of the order of -2 log M.
+func (f *filling) odds(p GainPrior, at [2]float64) float64 {
+	lo, hi := max(at[0], p.Lo), min(at[1], p.Hi)
 	if !(hi > lo) {
 		return math.Inf(-1)
 	}
-	width, told, best := p.Hi-p.Lo, in.between(p.Lo, p.Hi), in.between(lo, hi)
+	width, told, best := p.Hi-p.Lo, f.between(p.Lo, p.Hi), f.between(lo, hi)
 	lows := integral(func(l float64) float64 {
-		in.setLo(l)
-		return in.evidence() - best
+		f.setLo(l)
+		return f.evidence() - best
 	}, lo, p.Lo, hi)
-	in.setLo(lo)
+	f.setLo(lo)
 	highs := integral(func(h float64) float64 {
-		in.setHi(h)
-		return in.evidence() - best
+		f.setHi(h)
+		return f.evidence() - best
 	}, hi, lo, p.Hi)
 	return best - told + math.Log(2*lows*highs/(width*width))
 }

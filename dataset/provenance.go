@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
 	"math"
 	"strings"
@@ -33,46 +34,37 @@ const provenanceName = "provenance"
 // and 0 it is that of 0. Of a matrix that is no table it is that of what it is made of
 // ([operator.Identify]).
 func HashMatrix(w operator.Operator) (string, error) {
-	if table, ok := w.(operator.Matrix); ok {
-		m, n := w.Dims()
-		return hashRows(m, n, table.RowInto)
-	}
 	h := sha256.New()
+	if _, table := w.(operator.Matrix); table {
+		hashSize(h, w)
+	}
 	err := operator.Identify(h, w)
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // HashReadings is the same for readings; every NaN counts as the same.
 func HashReadings(y *mat.Dense) string {
-	m, p := y.Dims()
-	text, _ := hashRows(m, p, func(dst []float64, row int) error {
-		copy(dst, y.RawRowView(row))
-		return nil
-	})
-	return text
-}
-
-func hashRows(m, n int, rowInto func(dst []float64, row int) error) (string, error) {
 	h := sha256.New()
-	row, raw := make([]float64, n), make([]byte, 8*max(n, 2))
-	binary.LittleEndian.PutUint64(raw, uint64(m))
-	binary.LittleEndian.PutUint64(raw[8:], uint64(n))
-	h.Write(raw[:16])
-	nan := math.Float64bits(math.NaN())
-	for mu := range m {
-		if err := rowInto(row, mu); err != nil {
-			return "", err
-		}
-		for i, v := range row {
+	hashSize(h, y)
+	rows, columns := y.Dims()
+	nan, raw := math.Float64bits(math.NaN()), make([]byte, 0, 8*columns)
+	for row := range rows {
+		raw = raw[:0]
+		for _, v := range y.RawRowView(row) {
 			bits := math.Float64bits(v + 0) // -0 + 0 is 0
 			if v != v {
 				bits = nan
 			}
-			binary.LittleEndian.PutUint64(raw[8*i:], bits)
+			raw = binary.LittleEndian.AppendUint64(raw, bits)
 		}
-		h.Write(raw[:8*n])
+		h.Write(raw)
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func hashSize(h hash.Hash, of interface{ Dims() (rows, columns int) }) {
+	rows, columns := of.Dims()
+	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(rows)), uint64(columns)))
 }
 
 func (p *Provenance) output() (output, error) {

@@ -47,11 +47,7 @@ func (c *Calibrator) followAnchor() {
 	c.sample.Calibration().Posteriors(c.means, c.variances, c.state.Stats)
 	c.held = c.anchored(c.means, c.variances)
 	if c.held.Holds() {
-		f := c.held.Factor
-		for i := range c.sample.X {
-			c.sample.X[i] *= f
-			c.sample.C[i] *= f * f
-		}
+		c.rescaleSample(c.held.Factor)
 	}
 }
 
@@ -79,11 +75,21 @@ func (c *Calibrator) hold(p *Posterior) {
 		p.Range.ScaleSD = p.ScaleSD
 	}
 	if p.Model != nil {
-		p.Model.NoiseVar *= f * f
-		p.Model.NoiseInformation /= f * f * f * f
-		if signal, ok := c.sample.Model().Prior.(prior.Parametric); ok && len(p.Model.Values) > 0 {
-			p.Model.Values = scaled(signal, p.Model.Values, f)
-		}
+		p.Model.rescaleNoise(f)
+		p.Model.rescaleSignals(c.sample.Model().Prior, f)
+	}
+}
+
+// rescaleNoise brings the noise to signals f times as large.
+func (m *Model) rescaleNoise(f float64) {
+	m.NoiseVar *= f * f
+	m.NoiseInformation /= f * f * f * f
+}
+
+// rescaleSignals does the same for what is learned of a prior p.
+func (m *Model) rescaleSignals(p prior.Prior, f float64) {
+	if signal, ok := p.(prior.Parametric); ok && len(m.Values) > 0 {
+		m.Values = scaled(signal, m.Values, f)
 	}
 }
 

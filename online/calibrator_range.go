@@ -53,9 +53,8 @@ const (
 	rangeDoubted = alarmFrom
 
 	// outsideRange is the part of the sensors that lie outside, near the range, where
-	// it is too narrow, and not they broken; nearRange is how far, relative to its width.
+	// it is too narrow, and not they broken.
 	outsideRange = 0.01
-	nearRange    = 0.5
 )
 
 // testedRange is what was told of s where that is tested; nil where it is no range, or is
@@ -99,7 +98,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 		return false
 	}
 	omit := c.strangers()
-	ratio := c.told.Contradiction(s.Stats, omit)
+	ratio, _ := c.told.Contradiction(s.Stats, omit)
 	if c.opt.SPrior != solver.NormalS && !(ratio > amp.Contradicted) {
 		return false
 	}
@@ -178,6 +177,11 @@ func (c *Calibrator) rescale(f float64) {
 	s.Signals.Pull *= f * f
 	c.rescaleModel(s.Model, f)
 	s.Range.Prior = s.Range.Prior.Scaled(f).(channel.GainPrior)
+	c.rescaleSample(f)
+}
+
+// rescaleSample does so for the estimate of the present sample alone.
+func (c *Calibrator) rescaleSample(f float64) {
 	for i := range c.sample.X {
 		c.sample.X[i] *= f
 		c.sample.C[i] *= f * f
@@ -191,11 +195,10 @@ func (c *Calibrator) rescaleModel(m *Model, f float64) {
 		return
 	}
 	if c.learner.Noise {
-		m.NoiseVar *= f * f
-		m.NoiseInformation /= f * f * f * f
+		m.rescaleNoise(f)
 	}
-	if signal, ok := c.sample.Model().Prior.(prior.Parametric); ok && c.scaleLearned() && len(m.Values) > 0 {
-		m.Values = scaled(signal, m.Values, f)
+	if c.scaleLearned() {
+		m.rescaleSignals(c.sample.Model().Prior, f)
 	}
 }
 
@@ -242,7 +245,7 @@ func (c *Calibrator) tooNarrow() bool {
 	if !c.doubted() {
 		return false
 	}
-	count, margin := 0, nearRange*(c.told.Hi-c.told.Lo)
+	count, margin := 0, amp.NearRange*(c.told.Hi-c.told.Lo)
 	for mu, flag := range c.state.Flag {
 		if flag == OutOfRange {
 			own := c.statsOf(mu)

@@ -29,7 +29,7 @@ func Compose(phi, psi Operator) (Operator, error) {
 // multiplied is how many rows of a table are multiplied at a time.
 const multiplied = 64
 
-// multiplyOut computes the rows Ψᵀφ of Φ Ψ, in the precision of Φ.
+// multiplyOut computes the rows Ψᵀφ of Φ Ψ.
 func multiplyOut(phi *Dense, psi Operator) (Operator, error) {
 	m, n := phi.Dims()
 	_, k := psi.Dims()
@@ -86,11 +86,7 @@ func (c *Composed) Dims() (m, n int) {
 func (c *Composed) MeanSquare() float64 { return c.meanSquare }
 
 // RowOrthogonal implements [RowOrthogonal]: Φ Ψ Ψᵀ Φᵀ = κ_ψ Φ Φᵀ.
-func (c *Composed) RowOrthogonal() (kappa float64, ok bool) {
-	a, first := Orthogonal(c.phi)
-	b, second := Orthogonal(c.psi)
-	return a * b, first && second
-}
+func (c *Composed) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(c.phi, c.psi) }
 
 // String says what it is.
 func (c *Composed) String() string {

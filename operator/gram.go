@@ -114,7 +114,7 @@ func gramProducts(ctx context.Context, w Operator, threads int) (k, norms []floa
 			return nil, nil, err
 		}
 		rows, z := make([]float64, count*n), make([]float64, m*count)
-		if err := rowsOf(w, halves, rows, from); err != nil {
+		if err := rowsOf(w, halves, rows, func(j int) int { return from + j }); err != nil {
 			return nil, nil, err
 		}
 		for i := range rows {
@@ -155,13 +155,14 @@ func gramProducts(ctx context.Context, w Operator, threads int) (k, norms []floa
 	return k, norms, nil
 }
 
-// rowsOf fills rows with those of w from one on.
-func rowsOf(w Operator, halves Linear, rows []float64, from int) error {
+// rowsOf fills rows with those rows of w that which names. An operator whose entries
+// cannot be seen is multiplied with unit vectors by halves, as many as there are rows.
+func rowsOf(w Operator, halves Linear, rows []float64, which func(j int) int) error {
 	m, n := w.Dims()
 	count := len(rows) / n
 	if seen, ok := w.(Matrix); ok {
 		for j := range count {
-			if err := seen.RowInto(rows[j*n:(j+1)*n], from+j); err != nil {
+			if err := seen.RowInto(rows[j*n:(j+1)*n], which(j)); err != nil {
 				return err
 			}
 		}
@@ -169,7 +170,7 @@ func rowsOf(w Operator, halves Linear, rows []float64, from int) error {
 	}
 	units := make([]float64, m*count)
 	for j := range count {
-		units[(from+j)*count+j] = 1
+		units[which(j)*count+j] = 1
 	}
 	return halves.Backward(rows, units)
 }

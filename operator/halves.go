@@ -39,6 +39,14 @@ func Orthogonal(w Operator) (kappa float64, ok bool) {
 	return o.RowOrthogonal()
 }
 
+// bothOrthogonal is the κ of a product of two operators, of which either kind (A ⊗ B, and
+// Φ Ψ) has orthogonal rows where both have.
+func bothOrthogonal(a, b Operator) (kappa float64, ok bool) {
+	first, one := Orthogonal(a)
+	second, other := Orthogonal(b)
+	return first * second, one && other
+}
+
 // Structured is an Operator that is no table: it is told from others by what it is made
 // of, and not by its entries.
 type Structured interface {

@@ -37,11 +37,7 @@ func (w *Kronecker) HasSquares() bool { return HasSquares(w.a) && HasSquares(w.b
 func (w *Kronecker) SquaresEqual() bool { return SquaresEqual(w.a) && SquaresEqual(w.b) }
 
 // RowOrthogonal implements [RowOrthogonal].
-func (w *Kronecker) RowOrthogonal() (kappa float64, ok bool) {
-	a, first := Orthogonal(w.a)
-	b, second := Orthogonal(w.b)
-	return a * b, first && second
-}
+func (w *Kronecker) RowOrthogonal() (kappa float64, ok bool) { return bothOrthogonal(w.a, w.b) }
 
 // String says what it is.
 func (w *Kronecker) String() string {

@@ -157,15 +157,12 @@ func repeated(x []float64, n, p int) int {
 func filled(w Operator, threads int) (float64, error) {
 	m, n := w.Dims()
 	count := min(m, sampledRows, max(leastProbes, mostSampled/(m+n)))
-	rows, units := make([]float64, count*n), make([]float64, m*count)
-	for j := range count {
-		units[j*m/count*count+j] = 1
-	}
+	rows := make([]float64, count*n)
 	halves, err := NewLinear(w, count, threads)
 	if err != nil {
 		return 0, err
 	}
-	if err := halves.Backward(rows, units); err != nil {
+	if err := rowsOf(w, halves, rows, func(j int) int { return j * m / count }); err != nil {
 		return 0, err
 	}
 	ratios := make([]float64, count)

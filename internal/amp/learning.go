@@ -198,11 +198,14 @@ func (s *State) scaleOfPrior() float64 {
 // outOfOrder tells which sensors are more likely broken than not.
 func (s *State) outOfOrder() []bool {
 	omit := make([]bool, s.M)
-	for mu, broken := range s.Broken {
-		omit[mu] = broken > 0.5
+	for mu := range omit {
+		omit[mu] = s.OutOfOrder(mu)
 	}
 	return omit
 }
+
+// OutOfOrder tells whether a sensor is more likely broken than not.
+func (s *State) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
 
 // startLearning brings what is to be learned to where learning can start: a noise no
 // smaller than a hundredth of the readings' power, and a prior that expects that power

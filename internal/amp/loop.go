@@ -60,6 +60,7 @@ type Solver struct {
 	SweepScale float64   // product of those that the last sweep had seen
 
 	limit        int    // of iterations
+	latest       int    // iteration that was accepted last
 	startDamping damper // that a run begins with
 	damping      damper
 	line         Line
@@ -138,7 +139,7 @@ func (s *Solver) begin() {
 	clear(s.Change)
 	clear(s.accepted)
 	s.approach.forget()
-	s.Scale, s.SweepScale, s.Iterations, s.began, s.drift = 1, 1, 0, 0, 0
+	s.Scale, s.SweepScale, s.Iterations, s.latest, s.began, s.drift = 1, 1, 0, 0, 0, 0
 	for k := range s.State.Left {
 		s.State.Left[k] = math.Inf(1)
 	}
@@ -155,7 +156,7 @@ func (s *Solver) end() {
 
 // after lets all parts act on an accepted step.
 func (s *Solver) after(l *Line) Verdict {
-	s.SweepScale = s.Scale
+	s.SweepScale, s.latest = s.Scale, l.Index
 	verdict := GoOn
 	for _, p := range s.Parts {
 		verdict = max(verdict, p.After(s, l))

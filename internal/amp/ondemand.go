@@ -28,7 +28,6 @@ type onDemand struct {
 	sizeV, sizeH  []float64 // P, Σ qC and Σ p∂g at present
 	holds         bool      // whether the ratios are those of the latest exact sweep of this run
 	latest        latestExact
-	last          int // iteration that was accepted last
 }
 
 // latestExact is what else the shapes depend on, as the latest exact sweep found it.
@@ -76,7 +75,7 @@ func newOnDemand(s *State, w operator.Operator) (*onDemand, error) {
 func (p *onDemand) spares() bool { return p != nil && p.spare }
 
 // Begin implements [Part]. What an earlier run left is another problem's.
-func (p *onDemand) Begin(*Solver) { p.spare, p.holds, p.last = false, false, 0 }
+func (p *onDemand) Begin(*Solver) { p.spare, p.holds = false, false }
 
 // End implements [Part].
 func (p *onDemand) End(*Solver) { p.spare = false }
@@ -84,7 +83,7 @@ func (p *onDemand) End(*Solver) { p.spare = false }
 // Before implements [Part].
 func (p *onDemand) Before(s *Solver) {
 	now := latestExact{channel.NoiseOf(s.State.model.Channel), s.Scale, s.began}
-	p.spare = p.holds && p.last == s.Iterations-1 && !scheduled(s.Iterations-s.began) &&
+	p.spare = p.holds && s.latest == s.Iterations-1 && !scheduled(s.Iterations-s.began) &&
 		p.latest.serves(now) && !s.nearEnd()
 	if !p.spare {
 		p.latest = now
@@ -111,12 +110,6 @@ func (s *Solver) nearEnd() bool {
 		}
 	}
 	return true
-}
-
-// After implements [Part].
-func (p *onDemand) After(_ *Solver, l *Line) Verdict {
-	p.last = l.Index
-	return GoOn
 }
 
 // AtRest implements [Part].

@@ -40,7 +40,7 @@ func (s *Solver) placeScale() (mean, sd float64) {
 	mean, sd = s.scaleAsTold()
 	if ok && test.tested {
 		other, otherSD := s.State.learnedScale(test.Told)
-		doubt, apart := test.doubt(s.State), other-mean
+		doubt, apart := test.doubt(), other-mean
 		mean += doubt * apart
 		sd = math.Sqrt((1-doubt)*sd*sd + doubt*otherSD*otherSD + doubt*(1-doubt)*apart*apart)
 	}
@@ -163,10 +163,10 @@ func (s SignalSums) centre() float64 {
 	return 0
 }
 
-// SignalScale is the logarithm of the factor by which the signals' known variance wants
+// SignalScale is the logarithm of the factor by which the signals' variance, where it is known, wants
 // signals and s to be multiplied, and its standard deviation.
 func (s *State) SignalScale() (log, sd float64) {
-	sums := SignalSums{Active: s.active(), Pull: s.nextPull}
+	sums := s.SignalSums()
 	return sums.centre(), 1 / math.Sqrt(2*sums.Active)
 }
 
@@ -223,7 +223,7 @@ func (d *learnedDensity) on(lo, hi float64) (g *scaleGrid, outside int) {
 
 // at is the logarithm of the density, and how many sensors are then outside the bounds.
 func (d *learnedDensity) at(t float64) (phi float64, outside int) {
-	if active, away := d.signals.Active, t-d.signals.centre(); active > 0 && d.sensors == 0 {
+	if active, away := d.signals.Active, t-d.signals.centre(); active > 0 {
 		phi = active * (away - 0.5*math.Expm1(2*away))
 	}
 	if d.told == nil {

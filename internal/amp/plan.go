@@ -390,7 +390,7 @@ func (b *planner) rangeTest() (on bool, why string, err error) {
 	case b.SPrior == solver.UniformS:
 		return false, asked, nil
 	case b.stream():
-		return false, "not needed: a stream is tested when its posterior is asked for", nil
+		return false, "not needed: a stream is tested by its own means, as it goes on", nil
 	}
 	why = b.cannotTest()
 	if why != "" && b.SPrior == solver.NormalS {

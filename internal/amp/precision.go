@@ -44,7 +44,6 @@ type precision struct {
 	away    []float64       // x̂ - x̂₀
 	now     bool            // whether the present sweep is in single precision
 	off     bool            // for the rest of the run
-	last    int             // iteration that was accepted last
 	stored  string          // how W is stored
 	singles int             // sweeps of the latest run in single precision
 	doubles int             // and in double precision
@@ -66,7 +65,7 @@ func (p *precision) Begin(*Solver) {
 	for _, v := range [][]float64{p.x, p.r, p.z, p.g} {
 		clear(v)
 	}
-	p.now, p.off, p.last, p.singles, p.doubles = false, false, 0, 0, 0
+	p.now, p.off, p.singles, p.doubles = false, false, 0, 0
 }
 
 // End implements [Part].
@@ -74,7 +73,7 @@ func (p *precision) End(*Solver) { p.now = false }
 
 // Before implements [Part].
 func (p *precision) Before(s *Solver) {
-	refused := p.last != s.Iterations-1
+	refused := s.latest != s.Iterations-1
 	if change := s.line.Change; refused && p.now && math.IsNaN(change-change) {
 		p.off = true // numbers may have left the range of single precision
 	}
@@ -84,12 +83,6 @@ func (p *precision) Before(s *Solver) {
 	} else {
 		p.doubles++
 	}
-}
-
-// After implements [Part].
-func (p *precision) After(_ *Solver, l *Line) Verdict {
-	p.last = l.Index
-	return GoOn
 }
 
 // AtRest implements [Part].

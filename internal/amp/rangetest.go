@@ -26,9 +26,9 @@ const (
 	// each is known well the bounds hold the scale as well as their distribution does.
 	leastDoubt = 0.02
 
-	// nearRange is how far outside the range, relative to its width, gains may be for the
+	// NearRange is how far outside the range, relative to its width, gains may be for the
 	// range to be too narrow, rather than the sensors broken.
-	nearRange = 0.5
+	NearRange = 0.5
 )
 
 // RangeTest looks, when a run first comes to rest, whether the gains fill the range that
@@ -40,6 +40,7 @@ type RangeTest struct {
 	Told     channel.Bounded
 	Rejected bool    // the distribution of s is learned
 	LogRatio float64 // how much likelier another distribution is, once tested
+	odds     float64 // and others on average, both logarithms
 
 	since    int  // iteration at which it was rejected
 	learned  bool // and is no longer learned
@@ -96,7 +97,7 @@ func (p *RangeTest) AtRest(s *Solver) Verdict {
 func (p *RangeTest) test(s *Solver) Verdict {
 	e := s.State
 	strange := e.strangers()
-	if p.LogRatio = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
+	if p.LogRatio, p.odds = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
 		return GoOn
 	}
 	p.Rejected, p.since = true, s.Iterations
@@ -114,16 +115,14 @@ func (p *RangeTest) test(s *Solver) Verdict {
 // doubt is the probability that a told range which was not rejected merely contains the gains,
 // where the one was beforehand as likely as the other. Then the bounds, and what the
 // signals say, are all that holds the scale.
-func (p *RangeTest) doubt(s *State) float64 {
-	return max(leastDoubt, 1/(1+math.Exp(-p.Told.Odds(s.Stats, s.strangers()))))
-}
+func (p *RangeTest) doubt() float64 { return max(leastDoubt, 1/(1+math.Exp(-p.odds))) }
 
 // strangers tells which sensors say nothing of the others' gains: broken ones. But one
 // whose readings some gain near the range explains may have been called broken because
 // the range is too narrow.
 func (s *State) strangers() []bool {
 	lo, hi := s.calibration.Range()
-	margin := nearRange * (hi - lo)
+	margin := NearRange * (hi - lo)
 	omit := s.outOfOrder()
 	for mu, broken := range omit {
 		if broken && s.Consistent(mu) {

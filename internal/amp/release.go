@@ -80,9 +80,9 @@ func (p *release) try(s *Solver) bool {
 func (s *State) releasing() []float64 {
 	lo, hi := s.calibration.Range()
 	var factors []float64
-	for mu, broken := range s.Broken {
+	for mu := range s.Broken {
 		stats := s.Of(s.Stats, mu)
-		if !(broken > 0.5) || !s.Consistent(mu) {
+		if !s.OutOfOrder(mu) || !s.Consistent(mu) {
 			continue
 		}
 		c, fit := 1.0, s.calibration.Fit(stats)

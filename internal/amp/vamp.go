@@ -241,7 +241,7 @@ func (v *vamp) output() {
 // weight is whether a reading counts. Weights between would be beliefs of several precisions, of
 // which the one that is left for the channel is no average: it can be negative.
 func (v *vamp) weight(mu, k int) float64 {
-	if v.Broken[mu] > 0.5 || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
+	if v.OutOfOrder(mu) || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
 		return 0
 	}
 	return 1

@@ -134,7 +134,7 @@ func (s *State) NovelReadings(z []float64) {
 	for j, y := range s.Y {
 		mu := j / s.P
 		z[j] = 0
-		if math.IsNaN(y) || s.Broken[mu] > 0.5 {
+		if math.IsNaN(y) || s.OutOfOrder(mu) {
 			continue
 		}
 		z[j] = s.S[mu] * y

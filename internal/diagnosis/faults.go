@@ -8,15 +8,12 @@ import (
 )
 
 const (
-	// brokenAbove is the probability above which a sensor is listed as broken.
-	brokenAbove = 0.5
-
 	// manyBroken is the part of the sensors that may be broken before the model
 	// is to blame: the same limit as online, where it is the sample.
 	manyBroken = 0.2
 )
 
-func (r *Run) isBroken(mu int) bool { return r.state.Broken[mu] > brokenAbove }
+func (r *Run) isBroken(mu int) bool { return r.state.OutOfOrder(mu) }
 
 // BrokenSensors lists them in order.
 func (r *Run) BrokenSensors() []channel.BrokenSensor { return r.broken() }

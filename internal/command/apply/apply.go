@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 )
 
@@ -45,9 +46,6 @@ ones stay so.`,
 	option.JSON(cmd.Flags(), &asJSON, "the summary")
 	return cmd
 }
-
-// brokenAbove is the probability from which on a sensor counts as broken, as in inspect and in the report.
-const brokenAbove = 0.5
 
 // applied is what is told of it.
 type applied struct {
@@ -95,7 +93,7 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	done := applied{M: m, P: len(y.Data) / m, Broken: []int{}, Offsets: offset != nil, Written: out}
 	for sensor, s := range result.S {
 		readings := y.Data[sensor*done.P : (sensor+1)*done.P]
-		if result.Broken != nil && result.Broken[sensor] > brokenAbove {
+		if facts.IsBroken(result, sensor) {
 			done.Broken = append(done.Broken, sensor)
 			s = math.NaN()
 		}

@@ -164,6 +164,11 @@ func Converged(res *calamp.Result) int {
 	return total
 }
 
+// IsBroken tells whether a result that was read has a sensor as more likely broken than not.
+func IsBroken(res *calamp.Result, sensor int) bool {
+	return res.Broken != nil && res.Broken[sensor] > 0.5
+}
+
 // BrokenLines says which sensors were left out.
 func BrokenLines(s *console.Summary, res *calamp.Result) {
 	const shown = 8

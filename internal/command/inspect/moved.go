@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/facts"
 )
 
 // comparison is what has changed from one result to another.
@@ -80,7 +81,7 @@ func compareS(a, b *calamp.Result) *comparison {
 	var working []int
 	var ratios []float64
 	for sensor := range a.S {
-		was, is := isBroken(a, sensor), isBroken(b, sensor)
+		was, is := facts.IsBroken(a, sensor), facts.IsBroken(b, sensor)
 		switch {
 		case !was && is:
 			c.Broke = append(c.Broke, sensor)
@@ -121,8 +122,6 @@ func compareS(a, b *calamp.Result) *comparison {
 	})
 	return c
 }
-
-func isBroken(r *calamp.Result, sensor int) bool { return r.Broken != nil && r.Broken[sensor] > 0.5 }
 
 func median(values []float64) float64 {
 	if len(values) == 0 {
