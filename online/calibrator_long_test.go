@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -100,21 +99,14 @@ func score(s stream, c *online.Calibrator, est *online.Estimate, k int, s0 []flo
 func runs(t *testing.T, te teacher.Teacher, opt online.Options) [][]outcome {
 	t.Helper()
 	opt.Threads = 1
-	out := make([][]outcome, *seeds)
-	var wg sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for seed := range out {
-		wg.Go(func() {
-			free <- struct{}{}
-			defer func() { <-free }()
-			s := newStream(t, te, uint64(seed))
-			c := s.calibrator(t, &opt)
-			for k := range te.P {
-				out[seed] = append(out[seed], score(s, c, absorb(t, c, s.sample(k)), k, s.Truth.S))
-			}
-		})
-	}
-	wg.Wait()
+	out := make([][]outcome, seedCount(5))
+	parallel(len(out), func(seed int) {
+		s := newStream(t, te, uint64(seed))
+		c := s.calibrator(t, &opt)
+		for k := range te.P {
+			out[seed] = append(out[seed], score(s, c, absorb(t, c, s.sample(k)), k, s.Truth.S))
+		}
+	})
 	return out
 }
 
@@ -124,9 +116,7 @@ func medianAt(runs [][]outcome, k int, value func(outcome) float64) float64 {
 	for i, r := range runs {
 		v[i] = value(r[k])
 	}
-	slices.Sort(v)
-	n := len(v)
-	return 0.5 * (v[(n-1)/2] + v[n/2])
+	return median(v)
 }
 
 func xScaled(o outcome) float64    { return o.XMSEScaled }

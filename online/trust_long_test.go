@@ -226,8 +226,8 @@ func TestLongTrustStreams(t *testing.T) {
 	table := tables.New(t, "", "what happens", "error of s", "95 % intervals cover", "at worst",
 		"nmse of x before", "1st", "4th", "10th after 60", "end", "told", "not learned from")
 	for _, ch := range changes {
-		runs := make([]trial, *seeds)
-		parallelSeeds(func(seed int) { runs[seed] = tryOut(t, ch, uint64(seed)) })
+		runs := make([]trial, seedCount(5))
+		parallel(len(runs), func(seed int) { runs[seed] = tryOut(t, ch, uint64(seed)) })
 		at := func(value func(trial) float64) float64 {
 			v := make([]float64, len(runs))
 			for i, r := range runs {
@@ -325,8 +325,8 @@ func TestLongTrustFalseAlarms(t *testing.T) {
 		alarms, changes, rejected, flagged int
 		sums                               float64
 	}
-	out := make([]seen, *seeds)
-	parallelSeeds(func(seed int) {
+	out := make([]seen, seedCount(4))
+	parallel(len(out), func(seed int) {
 		w := newWorld(t, 160, 200, uint64(seed))
 		c := w.calibrator(t, online.Options{})
 		o := &out[seed]
@@ -355,9 +355,6 @@ func TestLongTrustFalseAlarms(t *testing.T) {
 		}
 	}
 }
-
-// parallelSeeds calls f for every seed, on all processors.
-func parallelSeeds(f func(seed int)) { parallel(*seeds, f) }
 
 // parallel calls f for every i below count, on all processors.
 func parallel(count int, f func(i int)) {
