@@ -190,7 +190,7 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 	if s.ScaleMean == 0 {
 		return
 	}
-	signals, sensors := res.Prior, res.Channel
+	signals, sensors, noise := res.Prior, res.Channel, slices.Clone(res.NoiseVar)
 	keep := r.untouched(res, d)
 	res.rescale(math.Exp(s.ScaleMean))
 	keep()
@@ -198,7 +198,7 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 		res.Prior = signals
 	}
 	if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise {
-		res.Channel = noisy.WithNoise(channel.NoiseOf(sensors))
+		res.Channel, res.NoiseVar = noisy.WithNoise(channel.NoiseOf(sensors)), noise
 	}
 	known, ok := res.Channel.(channel.Calibrating)
 	switch told := d.Told(); {
@@ -242,6 +242,9 @@ func (r *Result) rescale(c float64) {
 		r.S[mu] *= c
 		r.SVar[mu] *= c * c
 		r.Gain[mu] /= c
+	}
+	for mu := range r.NoiseVar {
+		r.NoiseVar[mu] *= c * c
 	}
 	r.field.prior = nil // of signals of another scale
 	if p, ok := r.Prior.(prior.Scalable); ok {

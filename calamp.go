@@ -39,10 +39,19 @@ type Problem struct {
 	Y       *mat.Dense        // M×P; NaN is a missing reading
 	Prior   prior.Prior       // of a signal's entry
 	Channel channel.Channel   // from z = Wx to readings
+
+	// NoiseVar is the noise variance of every sensor (M), or of every reading (M×P, sensor
+	// by sensor), in place of the channel's, which must be a [channel.Noisy]. The default,
+	// nil, is that of the channel for all.
+	NoiseVar []float64
 }
 
 // Truth is what a synthetic problem was made from, where it is known.
 type Truth struct {
 	X *mat.Dense // N×P, or nil
 	S []float64  // M, or nil
+
+	// NoiseVar (M, or M×P) is the noise variance of every sensor, or of every reading; nil where
+	// all have the same.
+	NoiseVar []float64
 }

@@ -46,6 +46,11 @@ type Result struct {
 	Prior   prior.Prior
 	Channel channel.Channel
 
+	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
+	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
+	// where all readings have the channel's.
+	NoiseVar []float64
+
 	// Plan is what the run did, and why it left out what it did not do.
 	Plan *solver.Plan
 

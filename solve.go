@@ -81,7 +81,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	_, signals := p.Y.Dims()
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
-		LearnNoise: opt.Learn.Noise, LearnCalibration: opt.Learn.Range,
+		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnCalibration: opt.Learn.Range,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.Set(),
-		GivenNoise: channel.NoiseOf(r.problem.Channel), Rounding: r.rounding,
+		GivenNoise: r.leastNoise(), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})
 	var reason string
@@ -158,6 +158,14 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 		res.Warnings = append(res.Warnings, *w)
 	}
 	return res, d.FalselySure
+}
+
+// leastNoise is the least noise variance that was given.
+func (r *run) leastNoise() float64 {
+	if each := r.problem.NoiseVar; each != nil {
+		return amp.Least(each)
+	}
+	return channel.NoiseOf(r.problem.Channel)
 }
 
 // changes are those of the trace.
@@ -206,6 +214,10 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if r.opt.Learn != (Learn{}) || d.LearnsCalibration() {
 		res.Channel = model.Channel
 	}
+	if s.Unequal() {
+		res.NoiseVar = s.SensorNoise()
+		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
+	}
 	if p, ok := model.Prior.(prior.Distribution); ok && r.opt.Covariance == solver.Diagonal {
 		res.field = field{p, s.Lambda, s.Sigma}
 	}
@@ -232,7 +244,7 @@ func residual(s *amp.State, mu, k int) float64 {
 	if math.IsNaN(y) || channel.Clipped(y, channel.LimitOf(c)) && d*y < 0 {
 		return 0
 	}
-	return d / math.Sqrt(max(s.V[j]+channel.NoiseOf(c), math.SmallestNonzeroFloat64))
+	return d / math.Sqrt(max(s.Doubt(j), math.SmallestNonzeroFloat64))
 }
 
 func mean(v []float64) float64 {

@@ -33,7 +33,7 @@ func Ignoring(p *calamp.Problem) (*calamp.Problem, error) {
 	for mu := range s {
 		s[mu] = mean
 	}
-	return calibrated(p, s, gain.noise+variance*meanSquare(p.Y)), nil
+	return calibrated(p, s, gain.noise, variance*meanSquare(p.Y)), nil
 }
 
 // Knowing is the problem as it is for those who know the calibration s.
@@ -42,7 +42,7 @@ func Knowing(p *calamp.Problem, s []float64) (*calamp.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return calibrated(p, s, gain.noise), nil
+	return calibrated(p, s, gain.noise, 0), nil
 }
 
 // gain is what the baselines need to know of the sensors.
@@ -59,8 +59,13 @@ func gainOf(p *calamp.Problem) (gain, error) {
 	return gain{c, channel.NoiseOf(p.Channel)}, nil
 }
 
-func calibrated(p *calamp.Problem, s []float64, noise float64) *calamp.Problem {
-	return &calamp.Problem{W: p.W, Y: p.Y, Prior: p.Prior, Channel: channel.AWGN{NoiseVar: noise, S: s}}
+// calibrated is the problem with known calibrations, and more noise.
+func calibrated(p *calamp.Problem, s []float64, noise, more float64) *calamp.Problem {
+	each := slices.Clone(p.NoiseVar)
+	for j := range each {
+		each[j] += more
+	}
+	return &calamp.Problem{W: p.W, Y: p.Y, Prior: p.Prior, Channel: channel.AWGN{NoiseVar: noise + more, S: s}, NoiseVar: each}
 }
 
 // meanSquare is the mean square of the readings that are not missing.
@@ -112,7 +117,7 @@ func Alternating(ctx context.Context, p *calamp.Problem, opt *calamp.Options) (*
 		s := fit(p.Y, z, gain)
 		lo, hi := gain.Range()
 		moved := farthest(s, assumed) / (hi - lo)
-		held, assumed = calibrated(p, s, gain.noise+leftOver(p.Y, z, s)), s
+		held, assumed = calibrated(p, s, gain.noise, leftOver(p.Y, z, s)), s
 		res.S, res.Iterations = s, round
 		if moved <= settledGain {
 			res.Status, res.Reason = calamp.Converged, fmt.Sprintf("the calibration settled after %d rounds", round)

@@ -34,7 +34,8 @@ type Block struct {
 	First, P int
 
 	// In. A NaN in Y is a missing reading: it carries no information, and the
-	// channel must set its G and DG to zero.
+	// channel must set its G and DG to zero. V is the variance of z, and of what noise
+	// a reading has beyond the channel's own.
 	Y, Omega, V []float64
 
 	// In: the statistics of earlier samples (paper, "Online cal-AMP"), which the
@@ -159,6 +160,15 @@ func NoiseOf(c Channel) float64 {
 		return c.Noise()
 	}
 	return 0
+}
+
+// MeanNoise is the mean of several noise variances.
+func MeanNoise(variances []float64) float64 {
+	total := 0.0
+	for _, v := range variances {
+		total += v
+	}
+	return total / float64(len(variances))
 }
 
 // Quadratic returns Σ (1-π) ω²/(V+Δ) over the readings of a block that are

@@ -122,7 +122,7 @@ func (c *container) leave(budget int64) (*Array, error) {
 }
 
 // Save writes p to the .npz or, where its name says so, the .mat at path, or to standard output when path is "-": W
-// in the precision it is stored in, Y, and X0 and s0 where they are known. It
+// in the precision it is stored in, Y, and X0, s0 and noise_var0 where they are known. It
 // refuses a problem that [Load] would not read back. Of a W that is no table it writes
 // what [OpenMatrix] needs to read it from the same file, and nothing where it cannot.
 func Save(path string, p *Problem) error {
@@ -135,6 +135,11 @@ func Save(path string, p *Problem) error {
 	}
 	if p.Truth.S != nil {
 		arrays = append(arrays, vectorOutput("s0", p.Truth.S))
+	}
+	if m, signals := p.Y.Dims(); len(p.Truth.NoiseVar) == m*signals && signals > 1 {
+		arrays = append(arrays, matrixOutput("noise_var0", mat.NewDense(m, signals, p.Truth.NoiseVar)))
+	} else if p.Truth.NoiseVar != nil {
+		arrays = append(arrays, vectorOutput("noise_var0", p.Truth.NoiseVar))
 	}
 	return writeArrays(path, arrays)
 }

@@ -25,7 +25,7 @@ import (
 //	broken           M     probability that a sensor is broken; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
-// signal_mean, signal_var and noise_var, one number each, and s_range, two; where s has
+// signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
 // a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
 // is of another kind, is left out.
 //
@@ -81,7 +81,11 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}
 	if c, ok := channel.InOrder(r.Channel).(channel.Noisy); ok {
-		arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
+		if r.NoiseVar != nil {
+			arrays = append(arrays, vectorOutput("noise_var", r.NoiseVar))
+		} else {
+			arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
+		}
 	}
 	if c := channel.CalibrationOf(r.Channel); c != nil {
 		lo, hi := c.Range()
@@ -229,6 +233,11 @@ func checkResult(r *calamp.Result) error {
 	}{{"s", r.S, len(r.S)}, {"s_var", r.SVar, len(r.S)}, {"gain", r.Gain, len(r.S)}, {"scale_sd", []float64{r.ScaleSD}, 1}}
 	for _, a := range vectors {
 		if err := checkVector(a.name, a.v, a.want); err != nil {
+			return err
+		}
+	}
+	if r.NoiseVar != nil {
+		if err := checkVector("noise_var", r.NoiseVar, len(r.S)); err != nil {
 			return err
 		}
 	}

@@ -123,6 +123,12 @@ type engine struct {
 func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool) (*engine, error) {
 	opt := c.opt
 	opt.LearnNoise = learnNoise
+	if opt.NoiseVar != nil {
+		if err := amp.CheckNoise(opt.NoiseVar, c.m, 1, m.Channel); err != nil {
+			return nil, err
+		}
+		m.Channel = m.Channel.(channel.Noisy).WithNoise(amp.Least(opt.NoiseVar))
+	}
 	learner, model, err := newLearner(m, &opt)
 	if err != nil {
 		return nil, err
@@ -132,7 +138,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	}
 	e := &engine{learner: learner}
 	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+		W: w, Model: model, P: 1, Noise: opt.NoiseVar, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err

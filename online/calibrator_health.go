@@ -91,7 +91,7 @@ func (c *Calibrator) residuals() {
 			c.chi[mu] = y
 			continue
 		}
-		d := e.V[mu] + c.noise + c.pastSVar[mu]*y*y
+		d := e.U[mu] + c.noise + c.pastSVar[mu]*y*y
 		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 		if c.candidate(mu) {
 			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
@@ -331,7 +331,7 @@ func (c *Calibrator) diagnose(mu int) Flag {
 	}
 	lo, hi := c.sample.Calibration().Range()
 	nearest := min(max(omega/y, lo), hi)
-	sd := math.Sqrt(c.sample.V[mu] + c.noise)
+	sd := math.Sqrt(c.sample.U[mu] + c.noise)
 	if math.Abs(nearest*y-omega) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
 		return OutOfRange
 	}
@@ -402,7 +402,7 @@ func (c *Calibrator) recalibrate(mu int) {
 func (c *Calibrator) absorbAside(mu int) {
 	one := func() []float64 { return make([]float64, 1) }
 	b := channel.Block{
-		First: mu, P: 1, Y: c.y[mu : mu+1], Omega: c.sample.Omega[mu : mu+1], V: c.sample.V[mu : mu+1],
+		First: mu, P: 1, Y: c.y[mu : mu+1], Omega: c.sample.Omega[mu : mu+1], V: c.sample.U[mu : mu+1],
 		Past: c.statsOf(mu), Stats: make([]float64, len(c.none)),
 		G: one(), DG: one(), S: one(), SVar: one(), LogZ: one(), Broken: one(),
 	}

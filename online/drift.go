@@ -315,7 +315,7 @@ func (c *Calibrator) score(l int, scale float64) (total float64) {
 	noise := channel.NoiseOf(e.Model().Channel)
 	residual := func(mu int) (x, v, d float64) {
 		y := c.y[mu]
-		d = e.V[mu] + noise
+		d = e.U[mu] + noise
 		return scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
 	}
 	spread, count := 0.0, 0.0

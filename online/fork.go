@@ -467,7 +467,7 @@ func (c *Calibrator) rateOfChange(count float64) {
 // (nil for none) and the signal as solved, to that of each sensor.
 func (c *Calibrator) logZ(sum, y, past []float64, sign float64) {
 	b := &c.apart.block
-	b.Y, b.Omega, b.V, b.Past = y, c.sample.Omega, c.sample.V, past
+	b.Y, b.Omega, b.V, b.Past = y, c.sample.Omega, c.sample.U, past
 	if past == nil {
 		b.Past = c.apart.nothing
 	}

@@ -17,7 +17,7 @@ import (
 func (c *Calibrator) mayFree() bool {
 	g := c.asTold.solver.State.Model().Channel
 	_, noisy := g.(channel.Noisy)
-	return noisy && !c.opt.LearnNoise
+	return noisy && !c.opt.LearnNoise && c.opt.NoiseVar == nil
 }
 
 // frees reports whether the noise of a state was told, and is learned all the same.

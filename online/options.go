@@ -53,6 +53,10 @@ type Options struct {
 	// the first sample.
 	LearnNoise bool
 
+	// NoiseVar is the noise variance of every sensor (M), in place of the channel's. The
+	// default, nil, is that of the channel for all.
+	NoiseVar []float64
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool

@@ -51,7 +51,7 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 		fmt.Sprintf("matrix sensors=%d entries=%d%s", m, n, describeMatrix(w)),
 		"signal " + signal,
 		"calibration " + g.Calibration().Name(),
-		describeNoise(channel.NoiseOf(g), o.LearnNoise),
+		describeNoise(channel.NoiseOf(g), &o),
 		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, squares(o.Variance)), "memory", o.Memory),
 	}
 	if sensor != "" {
@@ -80,9 +80,12 @@ func describeMatrix(w operator.Operator) string {
 	return ""
 }
 
-func describeNoise(variance float64, learned bool) string {
-	if learned {
+func describeNoise(variance float64, o *Options) string {
+	switch {
+	case o.LearnNoise:
 		return "noise variance=learned"
+	case o.NoiseVar != nil:
+		return fmt.Sprintf("noise variances=%x", sha256.Sum256(appendFloats(nil, o.NoiseVar)))
 	}
 	return describe("noise", "variance", variance)
 }

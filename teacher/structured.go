@@ -89,7 +89,7 @@ func (t Teacher) Readings(w operator.Operator, seed uint64) (*mat.Dense, calamp.
 	if err := t.Validate(); err != nil {
 		return nil, calamp.Truth{}, err
 	}
-	truth := calamp.Truth{X: t.X, S: t.calibration(stream(seed, "s"))}
+	truth := calamp.Truth{X: t.X, S: t.calibration(stream(seed, "s")), NoiseVar: t.Noise}
 	if truth.X == nil {
 		truth.X = t.signals(stream(seed, "X"))
 	}
@@ -106,7 +106,31 @@ func (t Teacher) Readings(w operator.Operator, seed uint64) (*mat.Dense, calamp.
 func (t Teacher) disturb(y *mat.Dense, s []float64, seed uint64) {
 	noise := stream(seed, "noise")
 	sd := math.Sqrt(t.NoiseVar)
-	y.Apply(func(mu, _ int, z float64) float64 { return (z + sd*noise.NormFloat64()) / s[mu] }, y)
+	y.Apply(func(mu, k int, z float64) float64 {
+		if t.Noise != nil {
+			sd = math.Sqrt(t.noiseOf(mu, k))
+		}
+		return (z + sd*noise.NormFloat64()) / s[mu]
+	}, y)
+}
+
+// noiseOf is the noise variance of a reading where they differ.
+func (t Teacher) noiseOf(mu, k int) float64 {
+	if len(t.Noise) == t.M {
+		return t.Noise[mu]
+	}
+	return t.Noise[mu*t.P+k]
+}
+
+// SpreadNoise draws noise variances of sensors, log-uniform over so many decades, with
+// the median NoiseVar.
+func (t Teacher) SpreadNoise(decades float64, seed uint64) []float64 {
+	rng := stream(seed, "noise variances")
+	variances := make([]float64, t.M)
+	for mu := range variances {
+		variances[mu] = t.NoiseVar * math.Pow(10, decades*(rng.Float64()-0.5))
+	}
+	return variances
 }
 
 // StructuredEnsembles lists the kinds that [Ensemble.Structured] draws.

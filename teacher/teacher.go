@@ -25,6 +25,10 @@ type Teacher struct {
 	Gain     channel.GainPrior
 	NoiseVar float64
 
+	// Noise is the noise variance of every sensor (M), or of every reading (M×P, sensor by
+	// sensor), in place of NoiseVar; nil where all have that.
+	Noise []float64
+
 	// Entries, when set, is the distribution of the signals' entries, in place of
 	// Signal.
 	Entries prior.Sampler
@@ -47,7 +51,7 @@ type Instance struct {
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
 		W: in.W, Y: in.Y, Prior: t.prior(),
-		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar},
+		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, NoiseVar: t.Noise,
 	}
 }
 
@@ -66,6 +70,9 @@ func (t Teacher) Validate() error {
 	}
 	if err := t.Matrix.Validate(); err != nil {
 		return err
+	}
+	if count := len(t.Noise); count > 0 && count != t.M && count != t.M*t.P {
+		return fmt.Errorf("%d noise variances for %d sensors and %d signals: expected one a sensor, or one a reading", count, t.M, t.P)
 	}
 	if t.X != nil {
 		if n, p := t.X.Dims(); n != t.N || p != t.P {
@@ -102,7 +109,7 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	var y mat.Dense
 	y.Mul(mat.NewDense(t.M, t.N, w), x)
 	t.disturb(&y, s, seed)
-	return &Instance{W: dense, Y: &y, Truth: calamp.Truth{X: x, S: s}}, nil
+	return &Instance{W: dense, Y: &y, Truth: calamp.Truth{X: x, S: s, NoiseVar: t.Noise}}, nil
 }
 
 func (t Teacher) signals(rng *rand.Rand) *mat.Dense {

@@ -134,11 +134,12 @@ func (d *diagonal) variances(v []float64, first int) {
 func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 	b := d.blocks.Get().(*channel.Block)
 	*b = d.block(first, first+len(z)/d.P)
-	omega, variance, oldG, oldDG := b.Omega, b.V, b.G, b.DG
+	omega, variance, oldG, oldDG := b.Omega, d.all.v[first*d.P:][:len(v)], b.G, b.DG
 	copy(variance, v)
 	for j := range omega {
 		omega[j] = z[j] - variance[j]*oldG[j]
 	}
+	d.seen(first, len(omega))
 	b.G, b.DG = g, dg
 	c.Output(b)
 	d.blocks.Put(b)
@@ -276,13 +277,15 @@ func (d *diagonal) scaleSums(quadratic, volume float64) (q, v float64) {
 
 // addVolume adds κ = Σ V g² over all readings.
 func (s *State) addVolume(volume float64) float64 {
-	return volumeOf(volume, &s.sensors) + volumeOf(0, &s.rest)
+	sensors := s.M * s.P
+	return s.volumeOf(volume, 0, sensors) + s.volumeOf(0, sensors, len(s.all.y))
 }
 
-func volumeOf(sum float64, b *channel.Block) float64 {
-	for j, y := range b.Y {
+func (s *State) volumeOf(sum float64, from, to int) float64 {
+	v, g := s.all.v[from:to], s.all.g[from:to]
+	for j, y := range s.all.y[from:to] {
 		if !math.IsNaN(y) {
-			sum += b.V[j] * b.G[j] * b.G[j]
+			sum += v[j] * g[j] * g[j]
 		}
 	}
 	return sum

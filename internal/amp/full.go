@@ -136,6 +136,13 @@ func (f *full) outputRows(first int, z, v, g, d []float64) {
 		}
 		copy(s.Y, f.Y[mu*p:(mu+1)*p])
 		s.Index = mu
+		for k := range p {
+			f.V[mu*p+k] = s.V[k*p+k]
+		}
+		f.seen(mu, p)
+		for k := range p {
+			s.V[k*p+k] = f.U[mu*p+k]
+		}
 		f.model.Channel.(channel.Correlated).OutputCorrelated(s)
 
 		copy(f.Of(f.Stats, mu), s.Stats)
@@ -143,7 +150,7 @@ func (f *full) outputRows(first int, z, v, g, d []float64) {
 		f.Broken[mu] = s.Broken
 		copy(f.Omega[mu*p:], s.Omega)
 		for k := range p {
-			f.V[mu*p+k] = s.V[k*p+k]
+			s.V[k*p+k] = f.V[mu*p+k]
 			f.G[mu*p+k] = s.G[k] + f.delta*(f.G[mu*p+k]-s.G[k])
 			f.DG[mu*p+k] = s.DG[k*p+k]
 			for l := k; l < p; l++ {

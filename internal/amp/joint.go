@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
@@ -166,11 +165,9 @@ func (j *jointMoves) step(shift bool) {
 // assemble sets up the system.
 func (j *jointMoves) assemble() bool {
 	e := j.state
-	noise := channel.NoiseOf(e.model.Channel)
-	v := sum(e.V) / float64(len(e.V))
-	least := max(noise, jointNoise*v)
+	least := jointNoise * (sum(e.V) / float64(len(e.V)))
 	parallel.Run(e.P, e.Threads, func(k int) {
-		j.read(k, noise, least)
+		j.read(k, least)
 		j.choose(k)
 		j.signals[k].eliminate(j.w)
 	})
@@ -204,8 +201,9 @@ func (j *jointMoves) solvable() (ok bool) {
 	return ok
 }
 
-// read fills in the readings of signal k and what is left of them.
-func (j *jointMoves) read(k int, noise, least float64) {
+// read fills in the readings of signal k and what is left of them, with noise of no less than
+// least.
+func (j *jointMoves) read(k int, least float64) {
 	e, s := j.state, &j.signals[k]
 	blas64.Gemv(blas.NoTrans, -1, j.w.RawMatrix(), vector(e.X[k*e.N:(k+1)*e.N]), 0, vector(s.rest))
 	for mu := range e.M {
@@ -213,8 +211,9 @@ func (j *jointMoves) read(k int, noise, least float64) {
 		if y := e.Y[at]; math.IsNaN(y) {
 			s.y[mu], s.weight[mu], s.rest[mu] = 0, 0, 0
 		} else {
+			noise := e.Noise(at)
 			s.y[mu] = y
-			s.weight[mu] = (1 - e.Broken[mu]) / least
+			s.weight[mu] = (1 - e.Broken[mu]) / max(noise, least)
 			s.rest[mu] += e.S[mu]*y - noise*e.G[at]
 		}
 	}

@@ -207,6 +207,14 @@ func (s *State) outOfOrder() []bool {
 // OutOfOrder tells whether a sensor is more likely broken than not.
 func (s *State) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
 
+// meanNoise is that of all readings, as far as it is told.
+func (b *planner) meanNoise() float64 {
+	if b.Noise != nil {
+		return channel.MeanNoise(b.Noise)
+	}
+	return channel.NoiseOf(b.Model.Channel)
+}
+
 // startLearning brings what is to be learned to where learning can start: a noise no
 // smaller than a hundredth of the readings' power, and a prior that expects that power
 // to within a factor of two. AMP that is too sure of a wrong model blows up before
@@ -227,7 +235,7 @@ func (b *planner) startLearning() error {
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}
 	if p, ok := b.Model.Prior.(prior.Learner); ok {
-		b.Model.Prior = p.Balanced(moments.Signal(power, channel.NoiseOf(b.Model.Channel)) / row)
+		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / row)
 	}
 	return nil
 }

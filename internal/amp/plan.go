@@ -22,6 +22,10 @@ type Problem struct {
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
 
+	// Noise is the noise variance of every sensor (M), or of every reading (M×P), in
+	// place of the channel's; nil where all have that.
+	Noise []float64
+
 	// Batch says that the rows of W are a batch of measurements of signals that stay;
 	// then the Gaussian field that earlier batches left on the signals (see
 	// [State.InheritField]), nil for the first.
@@ -50,6 +54,7 @@ var table = []struct {
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
+	{"unequal noise", (*planner).unequalNoise, nil},
 	{"least noise", (*planner).leastNoise, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
@@ -98,6 +103,9 @@ type planner struct {
 func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Plan, rounding float64, err error) {
 	b := &planner{Problem: &p, Settings: &settings}
 	b.m, b.n = p.W.Dims()
+	if err := b.startNoise(); err != nil {
+		return nil, nil, 0, err
+	}
 	b.plan.Iteration, b.plan.Variance = settings.Covariance, settings.Variance
 	if settings.Precision == solver.SinglePrecision {
 		b.round()
@@ -122,7 +130,10 @@ func (b *planner) build() (*Solver, error) {
 			return nil, err
 		}
 	}
-	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P))
+	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
+	if b.Noise != nil {
+		state.setExcess(b.Noise, Least(b.Noise))
+	}
 	state.StartCalibration()
 	copy(state.Y, b.Y)
 	if b.InheritedField != nil {
@@ -289,6 +300,31 @@ func (b *planner) newStart() (on bool, why string, err error) {
 		return false, "not possible with a past", nil
 	}
 	return true, "with more damping, should the estimates blow up", nil
+}
+
+// startNoise makes the channel's noise the least of what was told.
+func (b *planner) startNoise() error {
+	switch {
+	case b.Noise == nil:
+		return nil
+	case b.LearnNoise:
+		return errors.New("noise variances that were told are not learned: leave one of them out")
+	}
+	if err := CheckNoise(b.Noise, b.m, b.P, b.Model.Channel); err != nil {
+		return err
+	}
+	b.Model.Channel = b.Model.Channel.(channel.Noisy).WithNoise(Least(b.Noise))
+	return nil
+}
+
+func (b *planner) unequalNoise() (on bool, why string, err error) {
+	switch {
+	case b.Noise == nil:
+		return false, "not needed: all readings have noise of one variance", nil
+	case len(b.Noise) == b.m:
+		return true, "told for every sensor", nil
+	}
+	return true, "told for every reading", nil
 }
 
 // leastNoise takes noise that is too small to compute with for as much as can be: what

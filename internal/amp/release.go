@@ -139,11 +139,11 @@ func (s *State) Consistent(mu int) bool {
 // ChiSquare compares the readings of sensor mu with what the signals predict, for a
 // calibration of s.
 func (s *State) ChiSquare(mu int, calibration float64) float64 {
-	chi, noise := 0.0, channel.NoiseOf(s.model.Channel)
+	chi := 0.0
 	for j := mu * s.P; j < (mu+1)*s.P; j++ {
 		if y := s.Y[j]; !math.IsNaN(y) {
 			d := calibration*y - s.Omega[j]
-			chi += d * (d / (s.V[j] + noise))
+			chi += d * (d / s.Doubt(j))
 		}
 	}
 	return chi

@@ -34,6 +34,7 @@ type State struct {
 	X, C           []float64 // P×N posterior mean, and variance, damped
 	Lambda, Sigma  []float64 // P×N the field they were computed from
 	Omega, V       []float64 // M×P mean and variance of z before its reading
+	U              []float64 // M×P what channels see of V: with the noise of [State.SetNoise]; V itself without
 	G, DG          []float64 // M×P output functions, damped
 	Stats          []float64 // M×Width statistics of s
 	S, SVar, LogZ  []float64 // M posterior of s, log Z_out
@@ -65,6 +66,7 @@ type State struct {
 	// common to all of them. Both are set by [Solver.Report].
 	ScaleMean, ScaleSD float64
 
+	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
 	model       Model
 	calibration channel.Calibration // the model's; nil where there is none
 	width       int                 // of the statistics of a sensor
@@ -89,7 +91,7 @@ type State struct {
 // arrays are those of [State] with the further entries and rows behind the others.
 type arrays struct {
 	x, c, centre, lambda, sigma, r         []float64
-	y, omega, v, g, dg                     []float64
+	y, omega, v, u, g, dg                  []float64
 	stats, past, s, sVar, logZ, brokenness []float64
 }
 
@@ -101,8 +103,8 @@ type Past struct {
 }
 
 // newState allocates the state of p signals for sweeps over w, which is that of
-// further where there is one.
-func newState(w operator.Operator, further *operator.Centred, model Model, p, threads int) *State {
+// further where there is one. With unequal noise [State.SetNoise] can be called.
+func newState(w operator.Operator, further *operator.Centred, model Model, p, threads int, unequal bool) *State {
 	m, n := w.Dims()
 	s := &State{M: m, N: n, P: p, Threads: threads, W: w, further: further}
 	if further == nil {
@@ -121,6 +123,10 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	for _, v := range []*[]float64{&a.y, &a.omega, &a.v, &a.g, &a.dg} {
 		*v = make([]float64, readings)
 	}
+	a.u = a.v
+	if unequal {
+		a.u, s.excess = make([]float64, readings), make([]float64, m*p)
+	}
 	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness} {
 		*v = make([]float64, rows)
 	}
@@ -130,7 +136,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	}
 	pn, mp := p*n, m*p
 	s.X, s.C, s.Centre, s.Lambda, s.Sigma, s.Onward = a.x[:pn], a.c[:pn], a.centre[:pn], a.lambda[:pn], a.sigma[:pn], a.r[:pn]
-	s.Y, s.Omega, s.V, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.g[:mp], a.dg[:mp]
+	s.Y, s.Omega, s.V, s.U, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.u[:mp], a.g[:mp], a.dg[:mp]
 	s.S, s.SVar, s.LogZ, s.Broken = a.s[:m], a.sVar[:m], a.logZ[:m], a.brokenness[:m]
 	s.Stats, s.Past.Stats = a.stats[:m*s.width], a.past[:m*s.width]
 	s.sensors, s.rest = s.block(0, m), s.block(m, rows)
@@ -138,17 +144,20 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
 		a.stats, a.s, a.sVar, a.logZ, a.brokenness, s.Norm, s.SumC,
 	}
+	if unequal {
+		s.list = append(s.list, a.u, s.excess)
+	}
 	s.linear = [][]float64{a.x, a.centre, a.g} // with g the next Onsager term belongs to the new x̂
 	s.Reset()
 	return s
 }
 
-// block is the view of the rows from … to.
+// block is the view of the rows from … to, as channels see it.
 func (s *State) block(from, to int) channel.Block {
 	a, p, width := &s.all, s.P, s.width
 	return channel.Block{
 		First: from, P: p,
-		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.v[from*p : to*p],
+		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.u[from*p : to*p],
 		Past: a.past[from*width : to*width],
 		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], SVar: a.sVar[from:to],

@@ -255,10 +255,13 @@ func (v *vamp) outputChunk(chunk int) {
 	for j := range b.Omega {
 		norm := v.norms[from+j/v.P]
 		b.Omega[j] = norm * v.p1[from*v.P+j]
-		b.V[j] = norm * norm / v.tau1[j%v.P]
+		v.V[from*v.P+j] = norm * norm / v.tau1[j%v.P]
 	}
+	v.seen(from, len(b.Omega))
 	v.model.Channel.Output(b)
-	channel.ContractionOf(v.model.Channel, v.narrowed[from*v.P:to*v.P], b)
+	narrowed := v.narrowed[from*v.P : to*v.P]
+	channel.ContractionOf(v.model.Channel, narrowed, b)
+	v.contract(narrowed, from)
 }
 
 // combine is the linear part, and damping: with F what z determines of x (see [lmmse]),

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -94,8 +93,7 @@ func widthOf(share, p, m, unexplained float64) float64 {
 // meanNoise is the mean of V+Δ over all readings, and meanSquareOf that of vy² for a
 // number v of every sensor.
 func (s *State) meanNoise() float64 {
-	noise := channel.NoiseOf(s.model.Channel)
-	return s.meanOf(func(j int) float64 { return s.V[j] + noise })
+	return s.meanOf(s.Doubt)
 }
 
 func (s *State) meanSquareOf(v []float64) float64 {
@@ -117,8 +115,7 @@ func (s *State) meanOf(value func(j int) float64) float64 {
 // unexplained is the mean of V/(V+Δ): the part of the residuals that is the
 // signals' error.
 func (s *State) unexplained() float64 {
-	noise := channel.NoiseOf(s.model.Channel)
-	return s.meanOf(func(j int) float64 { return s.V[j] / max(s.V[j]+noise, math.SmallestNonzeroFloat64) })
+	return s.meanOf(func(j int) float64 { return s.V[j] / max(s.Doubt(j), math.SmallestNonzeroFloat64) })
 }
 
 // NovelReadings writes the calibrated readings ŝy without W times the prior's mean,

@@ -163,7 +163,7 @@ func (r *Run) residual() float64 {
 	for j, g := range e.G {
 		if mu := j / e.P; !math.IsNaN(e.Y[j]) && !r.isBroken(mu) {
 			d := e.S[mu]*e.Y[j] - e.Omega[j] - e.V[j]*g // after the reading: ω + Vg
-			total += d * d
+			total += d * d * (noise / e.Noise(j))
 			count++
 		}
 	}

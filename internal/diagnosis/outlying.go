@@ -58,7 +58,7 @@ func (r *Run) fit(mu int, signals ...int) float64 {
 	above, below := 0.0, 0.0
 	for _, k := range signals {
 		j := mu*st.P + k
-		sd := math.Sqrt(st.V[j] + r.noise())
+		sd := math.Sqrt(st.Doubt(j))
 		y := st.Y[j] / sd
 		above += y * (st.Omega[j] / sd)
 		below += y * y
@@ -73,7 +73,7 @@ func (r *Run) agreeing(mu int, signals []int, s float64) []int {
 	for _, k := range signals {
 		j := mu*st.P + k
 		d := s*st.Y[j] - st.Omega[j]
-		if d*(d/(st.V[j]+r.noise())) <= amp.ConsistentWith {
+		if d*(d/st.Doubt(j)) <= amp.ConsistentWith {
 			list = append(list, k)
 		}
 	}

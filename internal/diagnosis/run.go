@@ -110,7 +110,7 @@ func (r *Run) vector() bool { return r.Plan.Algorithm == solver.VAMP }
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
 func (r *Run) blind() bool                      { return r.calibration() != nil }
-func (r *Run) noise() float64                   { return channel.NoiseOf(r.model().Channel) }
+func (r *Run) noise() float64                   { return r.state.TypicalNoise() }
 func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stats, mu) }
 
 // alike is the part of the readings' power that is in proportions common to all

@@ -280,11 +280,15 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}
-	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(append(args, c.parts.Files()...), c.state)...); err != nil {
+	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(append(args, c.parts.Files()...), c.state, c.model.Noise.File)...); err != nil {
 		return err
 	}
 	in, err := c.load(args)
 	if err != nil {
+		return err
+	}
+	sensors, _ := in.w.Dims()
+	if err := c.model.LoadNoise(sensors, 1); err != nil {
 		return err
 	}
 	if text := c.model.Intention(flags); text != "" {
@@ -352,7 +356,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var")}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -21,7 +21,7 @@ var SignalFlags = []string{"density", "signal-mean", "signal-var", "noise-var"}
 
 // RegisterLearnable adds the model flags; those of names also take auto.
 func (m *Model) RegisterLearnable(flags *pflag.FlagSet, names ...string) {
-	m.Register(flags)
+	m.RegisterWithNoise(flags)
 	for _, name := range names {
 		f := flags.Lookup(name)
 		f.Value = &auto{Value: f.Value}
@@ -142,6 +142,9 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		}
 		m.Take(g.GaussBernoulli, gain)
 	}
+	if each := res.NoiseVar; each != nil {
+		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)
+	}
 }
 
 // Signal is the prior p, with what is to be learned of it.
@@ -174,5 +177,5 @@ func (m *Model) String() string {
 
 // ChannelWords says what is known of the sensors.
 func (m *Model) ChannelWords() string {
-	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.normalWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), console.Short(m.NoiseVar))
+	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.normalWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), m.noiseWords())
 }

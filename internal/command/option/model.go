@@ -22,6 +22,9 @@ type Model struct {
 	SRange     [2]float64 `json:"s_range"`
 	NoiseVar   float64    `json:"noise_var"`
 
+	// Noise that differs between sensors or readings: then NoiseVar is its mean.
+	Noise Noise `json:"noise,omitzero"`
+
 	// What was learned of s within its range, where the readings contradict the uniform
 	// distribution: the mean and standard deviation of a normal one; 0 where they do not.
 	SMean float64 `json:"s_mean,omitempty"`
@@ -113,6 +116,6 @@ func (m *Model) Fields() []report.Field {
 		{Name: "Mean of non-zero entries", Value: console.Short(m.SignalMean) + note("signal-mean")},
 		{Name: "Variance of non-zero entries", Value: console.Short(m.SignalVar) + note("signal-var")},
 		{Name: "Range of s", Value: m.normalWords() + fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
-		{Name: "Noise variance Δ", Value: console.Short(m.NoiseVar) + note("noise-var")},
+		{Name: "Noise variance Δ", Value: m.noiseWords() + note("noise-var")},
 	}
 }

@@ -5,6 +5,7 @@ package simulate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,8 @@ type simulate struct {
 	single  bool
 	out     string
 	json    bool
+
+	spread float64 // of the noise variances, in decades
 
 	given      string // --matrix: W, in place of a random one
 	structured bool   // a random W that is no table
@@ -72,7 +75,8 @@ times these.`,
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
-	s.model.Register(flags)
+	s.model.RegisterWithNoise(flags)
+	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
@@ -93,7 +97,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if s.out == "" {
 		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
 	}
-	inputs := append(dataset.SpecFiles(s.given), s.signals)
+	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File)
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, append(inputs, dataset.SpecFiles(s.basis.Spec)...)...); err != nil {
 		return err
 	}
@@ -220,9 +224,27 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		if s.m == 0 {
 			t.M = int(max(1, math.Round(min(s.alpha*float64(t.N), math.MaxInt32))))
 		}
-		return t, nil
+	} else if err := setSensors(&t, s.m, s.alpha); err != nil {
+		return t, err
 	}
-	return t, setSensors(&t, s.m, s.alpha)
+	return t, s.spreadNoise(&t)
+}
+
+// spreadNoise gives sensors noise of their own, where that is asked for.
+func (s *simulate) spreadNoise(t *teacher.Teacher) error {
+	if err := s.model.LoadNoise(t.M, t.P); err != nil {
+		return err
+	}
+	t.Noise = s.model.Noise.Each
+	if s.spread == 0 {
+		return nil
+	}
+	if t.Noise != nil {
+		return console.Usage("--noise-spread and --noise-var %s both say how noise differs between sensors, give one", s.model.Noise.File)
+	}
+	t.Noise = t.SpreadNoise(s.spread, s.seed)
+	s.model.Noise.Lo, s.model.Noise.Hi = slices.Min(t.Noise), slices.Max(t.Noise)
+	return nil
 }
 
 // mostEntries bounds W as a table: 32 GiB of it.

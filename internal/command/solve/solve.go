@@ -117,7 +117,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
-	if err := s.outputs().Check(s.json, append(args, s.parts.Files()...)...); err != nil {
+	if err := s.outputs().Check(s.json, append(append(args, s.model.Noise.File), s.parts.Files()...)...); err != nil {
 		return err
 	}
 	data, err := s.load(args)
@@ -136,6 +136,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}
+	if err := s.model.LoadNoise(len(data.Y.RawMatrix().Data)/p, p); err != nil {
+		return err
+	}
 	ctx, stop := console.Interruptible()
 	defer stop()
 	if text := s.model.Intention(flags); text != "" {
@@ -147,7 +150,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.Guess(data.W, data.Y); err != nil {
 		return fmt.Errorf("%s: %w", s.source(args), err)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel())}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel()), NoiseVar: s.model.Noise.Each}
 	opt := s.solver.Options()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	if s.progress == jsonProgress {
@@ -165,7 +168,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	showWarnings(s.Console, res)
 	var others comparisons
 	if s.others && err == nil {
-		problem.Prior, problem.Channel = s.prior.Of(&s.model), s.model.Channel() // as learned
+		problem.Prior, problem.Channel, problem.NoiseVar = s.prior.Of(&s.model), s.model.Channel(), res.NoiseVar // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(data, res, others)

@@ -1,0 +1,146 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// told is a problem whose noise is told sensor by sensor, and the same with a channel of a
+// user's own that knows of it.
+func told(seed uint64) (ours, own *calamp.Problem) {
+	in, c := unequalInstance(120, 90, 4, 1e-3, seed)
+	signal := prior.GaussBernoulli{Density: 0.1, SignalVar: 3}
+	each := make([]float64, len(c.ratios))
+	for mu, r := range c.ratios {
+		each[mu] = c.level * r
+	}
+	ours = &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: c.prior, NoiseVar: 1}, NoiseVar: each}
+	return ours, &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: c}
+}
+
+// Noise that is told sensor by sensor is what a channel that divides by each sensor's own
+// V + Δ makes of it, to rounding, in every iteration there is.
+func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
+	for _, iterations := range []int{1, 2, 3, 5, 8} {
+		for name, change := range map[string]func(*calamp.Options){
+			"exact":  func(*calamp.Options) {},
+			"scalar": func(o *calamp.Options) { o.Variance = solver.Scalar },
+			"vector": func(o *calamp.Options) { o.Algorithm, o.Damping = solver.VAMP, solver.FixedDamping(0.3) },
+			"step":   func(o *calamp.Options) { o.NoScaleStep = false },
+		} {
+			opt := calamp.Published(iterations)
+			change(opt)
+			a, b := told(uint64(iterations))
+			if opt.Algorithm == solver.VAMP {
+				// Averages of contractions are of z: a channel that knows only ∂g has fewer digits of them.
+				a.NoiseVar, b.Channel = scaledNoise(a.NoiseVar, b.Channel.(unequal), 100)
+			}
+			compareResults(t, name, solveOwn(t, a, opt), solveOwn(t, b, opt), 1e-10)
+		}
+	}
+}
+
+func scaledNoise(each []float64, c unequal, by float64) ([]float64, channel.Channel) {
+	for mu := range each {
+		each[mu] *= by
+	}
+	c.level *= by
+	return each, c
+}
+
+func compareResults(t *testing.T, name string, a, b *calamp.Result, within float64) {
+	t.Helper()
+	largest := 0.0
+	for j, x := range a.X.RawMatrix().Data {
+		largest = max(largest, math.Abs(x-b.X.RawMatrix().Data[j]))
+	}
+	for mu, s := range a.S {
+		largest = max(largest, math.Abs(s-b.S[mu])/s)
+	}
+	if !(largest < within) {
+		t.Errorf("%s, %d iterations: off by %.2g", name, a.Iterations, largest)
+	}
+}
+
+// Readings that all have the same noise are those of the channel's own, to the bit, however they are told.
+func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
+	te := teacher.Teacher{N: 100, M: 80, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-5}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := te.Problem(in)
+	a := solveOwn(t, p, nil)
+	for _, count := range []int{80, 240} {
+		p.NoiseVar = make([]float64, count)
+		for j := range p.NoiseVar {
+			p.NoiseVar[j] = 1e-5
+		}
+		compareResults(t, "told", a, solveOwn(t, p, nil), math.SmallestNonzeroFloat64)
+	}
+}
+
+// Told noise of every reading: signals of a noisy sample, and full covariances.
+func TestToldNoiseOfReadings(t *testing.T) {
+	te := teacher.Teacher{N: 60, M: 60, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1)}
+	te.Noise = make([]float64, te.M*te.P)
+	for j := range te.Noise {
+		te.Noise[j] = []float64{1e-6, 1e-5, 1e-1}[j%3]
+	}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := te.Problem(in)
+	for _, c := range []solver.Covariance{solver.Diagonal, solver.Full} {
+		res := solveOwn(t, p, &calamp.Options{Settings: solver.Settings{Covariance: c}})
+		square := make([]float64, 3)
+		for j, r := range res.Residual.RawMatrix().Data {
+			square[j%3] += r * r / float64(te.M)
+		}
+		for k, v := range square {
+			if v < 0.2 || v > 1.8 {
+				t.Errorf("covariances %v, signal %d: mean square of the residuals %.3g", c, k, v)
+			}
+		}
+		m := calamp.Score(res.X, res.S, in.Truth)
+		if !(m.SMSEScaled < 1e-3) || res.Status != calamp.Converged {
+			t.Errorf("covariances %v: %s, error of s %.3g", c, res.Reason, m.SMSEScaled)
+		}
+		if len(res.NoiseVar) != te.M || math.Abs(res.NoiseVar[7]-0.100011/3) > 1e-9 {
+			t.Errorf("noise of the sensors: %v", res.NoiseVar)
+		}
+	}
+}
+
+func TestToldNoiseIsChecked(t *testing.T) {
+	for want, edit := range map[string]func(p *calamp.Problem){
+		"89 noise variances for 90 sensors and 4 signals": func(p *calamp.Problem) { p.NoiseVar = p.NoiseVar[1:] },
+		"noise variance of sensor 3 must be finite":       func(p *calamp.Problem) { p.NoiseVar[3] = -1 },
+		"no noise that could differ":                      func(p *calamp.Problem) { p.Channel = noiseless{} },
+	} {
+		p, _ := told(1)
+		edit(p)
+		if _, err := calamp.Solve(context.Background(), p, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, expected %q", err, want)
+		}
+	}
+	p, _ := told(1)
+	if _, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Noise: true}}); err == nil {
+		t.Error("told noise was to be learned")
+	}
+}
+
+// noiseless is a channel without noise.
+type noiseless struct{}
+
+func (noiseless) Validate() error         { return nil }
+func (noiseless) Output(b *channel.Block) {}
