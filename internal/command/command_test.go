@@ -89,8 +89,9 @@ func TestExamples(t *testing.T) {
 // is, but for those whose names are fixed and mean different things.
 func TestOneDefinition(t *testing.T) {
 	different := map[string]string{
-		"memory": "of solve is for W, of online is how many samples are remembered",
-		"output": "of figure can be given more than once",
+		"memory":    "of solve is for W, of online is how many samples are remembered",
+		"output":    "of figure can be given more than once",
+		"noise-var": "of problems and their solution may be a file, of theory is a number",
 	}
 	kinds := map[string]string{}
 	each(freshTree(), func(cmd *cobra.Command) {
