@@ -50,6 +50,7 @@ type Problem struct {
 type Truth struct {
 	X *mat.Dense // N×P, or nil
 	S []float64  // M, or nil
+	O []float64  // M, the sensors' offsets (y = z/s + o), or nil
 
 	// NoiseVar (M, or M×P) is the noise variance of every sensor, or of every reading; nil where
 	// all have the same.

@@ -164,4 +164,5 @@ const (
 	ScaleContradicted   WarningCode = diagnosis.ScaleContradicted   // signals' variance and range of s want different scales
 	UnrecoveredOrNoise  WarningCode = diagnosis.UnrecoveredOrNoise  // learned noise may stand for signals that were not recovered
 	SignalsUnlikePrior  WarningCode = diagnosis.SignalsUnlikePrior  // entries not zero or Gaussian: XVar was widened
+	Offsets             WarningCode = diagnosis.Offsets             // the means of sensors' residuals are not zero: offsets, which nobody modelled
 )

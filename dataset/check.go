@@ -10,9 +10,9 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// assemble makes a problem from its arrays; x0 and s0 may be nil.
-func assemble(w, y, x0, s0 *Array) (*Problem, error) {
-	readings, truth, err := check(w, y, x0, s0)
+// assemble makes a problem from its arrays.
+func assemble(w, y *Array, t truths) (*Problem, error) {
+	readings, truth, err := check(w, y, t)
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +30,17 @@ func (p *Problem) check() error {
 	}
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}}
-	var x0, s0 *Array
+	var t truths
 	if p.Truth.X != nil {
-		x0 = fromMatrix("X0", p.Truth.X)
+		t.x0 = fromMatrix("X0", p.Truth.X)
 	}
 	if p.Truth.S != nil {
-		s0 = fromVector("s0", p.Truth.S)
+		t.s0 = fromVector("s0", p.Truth.S)
 	}
-	_, _, err := check(w, fromMatrix("Y", p.Y), x0, s0)
+	if p.Truth.O != nil {
+		t.o0 = fromVector("o0", p.Truth.O)
+	}
+	_, _, err := check(w, fromMatrix("Y", p.Y), t)
 	return notInput(err)
 }
 
@@ -69,7 +72,7 @@ func fromVector(name string, v []float64) *Array {
 }
 
 // check compares the arrays of a problem with each other, all but the values of w.
-func check(w, y, x0, s0 *Array) (readings *mat.Dense, truth calamp.Truth, err error) {
+func check(w, y *Array, t truths) (readings *mat.Dense, truth calamp.Truth, err error) {
 	if len(w.Shape) != 2 {
 		return nil, truth, w.fault("W is %s, expected a matrix M×N", w.dims())
 	}
@@ -80,7 +83,7 @@ func check(w, y, x0, s0 *Array) (readings *mat.Dense, truth calamp.Truth, err er
 		return nil, truth, err
 	}
 	m, n, p := w.Shape[0], w.Shape[1], y.Shape[1]
-	if x0 != nil {
+	if x0 := t.x0; x0 != nil {
 		if x0, err = x0.columns("N×P"); err != nil {
 			return nil, truth, err
 		}
@@ -89,11 +92,17 @@ func check(w, y, x0, s0 *Array) (readings *mat.Dense, truth calamp.Truth, err er
 		}
 		truth.X = x0.matrix()
 	}
-	if s0 != nil {
-		if err := checkCalibration(s0, m, n); err != nil {
+	if t.s0 != nil {
+		if err := checkCalibration(t.s0, m, n); err != nil {
 			return nil, truth, err
 		}
-		truth.S = s0.Data
+		truth.S = t.s0.Data
+	}
+	if t.o0 != nil {
+		if err := checkOffsets(t.o0, m); err != nil {
+			return nil, truth, err
+		}
+		truth.O = t.o0.Data
 	}
 	return y.matrix(), truth, nil
 }
@@ -191,6 +200,18 @@ func checkCalibration(s *Array, m, n int) error {
 	for i, v := range s.Data {
 		if !(v > 0) || math.IsInf(v, 1) {
 			return s.fault("s0 of sensor %d is %g, expected a positive finite number", i, v)
+		}
+	}
+	return nil
+}
+
+func checkOffsets(o *Array, m int) error {
+	if !o.isVector() || o.count() != m {
+		return o.fault("o0 is %s, expected %d values, one for each row of W", o.dims(), m)
+	}
+	for i, v := range o.Data {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return o.fault("o0 of sensor %d is %g, expected a finite number", i, v)
 		}
 	}
 	return nil

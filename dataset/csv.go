@@ -16,31 +16,28 @@ const csvOrder = "CSV"
 
 // loadReadings reads Y from a .npy, .npz, .mat or text, whichever it is, and from a .npz or .mat the
 // truth as well, if it is there.
-func loadReadings(path string) (y, x0, s0 *Array, err error) {
+func loadReadings(path string) (y *Array, truth truths, err error) {
 	c, err := openAny(path)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, truth, err
 	}
 	defer c.close()
 	if c.format != foreignFormat {
 		if y, err = c.read("Y", false); err != nil || c.format == npyFormat {
-			return y, nil, nil, err
+			return y, truth, err
 		}
-		if x0, err = c.readOptional("X0"); err != nil {
-			return nil, nil, nil, err
-		}
-		s0, err = c.readOptional("s0")
-		return y, x0, s0, err
+		truth, err = c.truth()
+		return y, truth, err
 	}
 	if len(c.head) == 0 || !isText(c.head) {
-		return nil, nil, nil, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
+		return nil, truth, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
 	}
 	text, err := io.ReadAll(io.NewSectionReader(c.file, 0, c.size))
 	if err != nil {
-		return nil, nil, nil, c.fault("", "%w", withoutPath(err))
+		return nil, truth, c.fault("", "%w", withoutPath(err))
 	}
 	y, err = parseReadings(path, text)
-	return y, nil, nil, err
+	return y, truth, err
 }
 
 // parseReadings reads comma separated readings, one sensor a line.

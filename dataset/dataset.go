@@ -7,6 +7,7 @@
 //	Y    M×P, or M   readings; NaN where one is missing
 //	X0   N×P, or N   true signals, optional
 //	s0   M           true calibration, positive, optional (y = z/s)
+//	o0   M           true offsets, optional (y = z/s + o)
 //
 // or W and Y as two files. Arrays can be of any float, integer or bool type, in
 // C or Fortran order and either byte order, stored or deflated.
@@ -31,7 +32,7 @@ import (
 type Problem struct {
 	W     operator.Operator // M×N; of a table single precision where the file has f4
 	Y     *mat.Dense        // M×P; NaN is a missing reading
-	Truth calamp.Truth      // X N×P or nil, S of length M or nil: the arrays X0 and s0
+	Truth calamp.Truth      // X N×P or nil, S and O of length M or nil: the arrays X0, s0 and o0
 
 	file io.Closer // that W stays in; nil when W is in memory
 }
@@ -66,7 +67,7 @@ func Read(r io.Reader, name string) (*Problem, error) {
 // LoadParts reads a problem from the matrix that spec names ([OpenMatrix]: a file with W,
 // or a kind and files) and a file with Y (.npy or CSV: a line for each sensor, an
 // optional header line, and nothing or nan where a reading is missing). A .npz with the
-// array Y will do as well, and then its X0 and s0 are the truth.
+// array Y will do as well, and then its X0, s0 and o0 are the truth.
 func LoadParts(spec, readingsPath string) (*Problem, error) {
 	return OpenParts(spec, readingsPath, math.MaxInt64)
 }
@@ -90,13 +91,13 @@ func OpenParts(spec, readingsPath string, budget int64) (*Problem, error) {
 
 // addReadings reads Y and the truth for the matrix that spec names.
 func (p *Problem) addReadings(spec, path string) error {
-	y, x0, s0, err := loadReadings(path)
+	y, truth, err := loadReadings(path)
 	if err != nil {
 		return err
 	}
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}, path: spec}
-	p.Y, p.Truth, err = check(w, y, x0, s0)
+	p.Y, p.Truth, err = check(w, y, truth)
 	return err
 }
 
@@ -122,7 +123,7 @@ func (c *container) leave(budget int64) (*Array, error) {
 }
 
 // Save writes p to the .npz or, where its name says so, the .mat at path, or to standard output when path is "-": W
-// in the precision it is stored in, Y, and X0, s0 and noise_var0 where they are known. It
+// in the precision it is stored in, Y, and X0, s0, o0 and noise_var0 where they are known. It
 // refuses a problem that [Load] would not read back. Of a W that is no table it writes
 // what [OpenMatrix] needs to read it from the same file, and nothing where it cannot.
 func Save(path string, p *Problem) error {
@@ -135,6 +136,9 @@ func Save(path string, p *Problem) error {
 	}
 	if p.Truth.S != nil {
 		arrays = append(arrays, vectorOutput("s0", p.Truth.S))
+	}
+	if p.Truth.O != nil {
+		arrays = append(arrays, vectorOutput("o0", p.Truth.O))
 	}
 	if m, signals := p.Y.Dims(); len(p.Truth.NoiseVar) == m*signals && signals > 1 {
 		arrays = append(arrays, matrixOutput("noise_var0", mat.NewDense(m, signals, p.Truth.NoiseVar)))
@@ -158,13 +162,23 @@ func (c *container) problem() (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	x0, err := c.readOptional("X0")
+	truth, err := c.truth()
 	if err != nil {
 		return nil, err
 	}
-	s0, err := c.readOptional("s0")
-	if err != nil {
-		return nil, err
+	return assemble(w, y, truth)
+}
+
+// truths are the arrays that say what a problem was made from; nil where there are none.
+type truths struct{ x0, s0, o0 *Array }
+
+func (c *container) truth() (t truths, err error) {
+	if t.x0, err = c.readOptional("X0"); err != nil {
+		return t, err
 	}
-	return assemble(w, y, x0, s0)
+	if t.s0, err = c.readOptional("s0"); err != nil {
+		return t, err
+	}
+	t.o0, err = c.readOptional("o0")
+	return t, err
 }

@@ -14,7 +14,7 @@ import (
 // LoadReadings reads the readings Y, M×P or M, from a .npy, from the array Y of a .npz or
 // .mat, or from text. NaN is a missing reading.
 func LoadReadings(path string) (*Array, error) {
-	y, _, _, err := loadReadings(path)
+	y, _, err := loadReadings(path)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (t Teacher) Readings(w operator.Operator, seed uint64) (*mat.Dense, calamp.
 	if err := t.Validate(); err != nil {
 		return nil, calamp.Truth{}, err
 	}
-	truth := calamp.Truth{X: t.X, S: t.calibration(stream(seed, "s")), NoiseVar: t.Noise}
+	truth := calamp.Truth{X: t.X, S: t.calibration(stream(seed, "s")), O: t.offsets(stream(seed, "o")), NoiseVar: t.Noise}
 	if truth.X == nil {
 		truth.X = t.signals(stream(seed, "X"))
 	}
@@ -98,20 +98,23 @@ func (t Teacher) Readings(w operator.Operator, seed uint64) (*mat.Dense, calamp.
 	if err := operator.Mul(y.RawMatrix().Data, w, entries.RawMatrix().Data); err != nil {
 		return nil, truth, err
 	}
-	t.disturb(y, truth.S, seed)
+	t.disturb(y, &truth, seed)
 	return y, truth, nil
 }
 
-// disturb turns Wx into readings: noise, then the sensors' gains.
-func (t Teacher) disturb(y *mat.Dense, s []float64, seed uint64) {
+// disturb turns Wx into readings: noise, then the sensors' gains, then their offsets.
+func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
 	noise := stream(seed, "noise")
 	sd := math.Sqrt(t.NoiseVar)
 	y.Apply(func(mu, k int, z float64) float64 {
 		if t.Noise != nil {
 			sd = math.Sqrt(t.noiseOf(mu, k))
 		}
-		return (z + sd*noise.NormFloat64()) / s[mu]
+		return (z + sd*noise.NormFloat64()) / truth.S[mu]
 	}, y)
+	if truth.O != nil {
+		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu] }, y)
+	}
 }
 
 // noiseOf is the noise variance of a reading where they differ.

@@ -29,6 +29,10 @@ type Teacher struct {
 	// sensor), in place of NoiseVar; nil where all have that.
 	Noise []float64
 
+	// Offset is the standard deviation of the sensors' offsets, y = z/s + o; without any
+	// the truth has none.
+	Offset float64
+
 	// Entries, when set, is the distribution of the signals' entries, in place of
 	// Signal.
 	Entries prior.Sampler
@@ -83,6 +87,9 @@ func (t Teacher) Validate() error {
 			return err
 		}
 	}
+	if !(t.Offset >= 0) || math.IsInf(t.Offset, 1) {
+		return fmt.Errorf("the standard deviation of offsets must be finite and not negative, found %g", t.Offset)
+	}
 	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
 }
 
@@ -104,12 +111,12 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	if x == nil {
 		x = t.signals(stream(seed, "X"))
 	}
-	s := t.calibration(stream(seed, "s"))
+	truth := calamp.Truth{X: x, S: t.calibration(stream(seed, "s")), O: t.offsets(stream(seed, "o")), NoiseVar: t.Noise}
 
 	var y mat.Dense
 	y.Mul(mat.NewDense(t.M, t.N, w), x)
-	t.disturb(&y, s, seed)
-	return &Instance{W: dense, Y: &y, Truth: calamp.Truth{X: x, S: s, NoiseVar: t.Noise}}, nil
+	t.disturb(&y, &truth, seed)
+	return &Instance{W: dense, Y: &y, Truth: truth}, nil
 }
 
 func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
@@ -129,6 +136,18 @@ func (t Teacher) calibration(rng *rand.Rand) []float64 {
 		s[mu] = t.drawGain(rng)
 	}
 	return s
+}
+
+// offsets are nil where there are none.
+func (t Teacher) offsets(rng *rand.Rand) []float64 {
+	if t.Offset == 0 {
+		return nil
+	}
+	o := make([]float64, t.M)
+	for mu := range o {
+		o[mu] = t.Offset * rng.NormFloat64()
+	}
+	return o
 }
 
 // drawGain samples the (truncated normal) calibration prior by rejection from

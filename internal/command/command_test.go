@@ -92,6 +92,7 @@ func TestOneDefinition(t *testing.T) {
 		"memory":    "of solve is for W, of online is how many samples are remembered",
 		"output":    "of figure can be given more than once",
 		"noise-var": "of problems and their solution may be a file, of theory is a number",
+		"offset":    "of online is a place in the stream, elsewhere that of sensors",
 	}
 	kinds := map[string]string{}
 	each(freshTree(), func(cmd *cobra.Command) {

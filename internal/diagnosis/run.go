@@ -153,4 +153,5 @@ const (
 	ScaleContradicted   = "scale-contradicted"
 	UnrecoveredOrNoise  = "unrecovered-or-noise"
 	SignalsUnlikePrior  = "signals-unlike-prior"
+	Offsets             = "offsets"
 )

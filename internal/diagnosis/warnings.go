@@ -52,6 +52,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnOnlyNoise(),
 		r.warnUnrecovered(),
 		r.warnUnlike(),
+		r.warnOffsets(),
 	} {
 		if w != nil {
 			all = append(all, *w)

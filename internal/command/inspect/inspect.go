@@ -207,6 +207,9 @@ func inspectProblem(path string) (*problemFacts, error) {
 	if p.Truth.S != nil {
 		f.Truth = append(f.Truth, "s0")
 	}
+	if p.Truth.O != nil {
+		f.Truth = append(f.Truth, "o0")
+	}
 	return f, nil
 }
 

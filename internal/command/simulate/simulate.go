@@ -27,6 +27,7 @@ type simulate struct {
 	prior   option.SignalPrior
 	n, m, p int
 	alpha   float64
+	offset  float64
 	matrix  teacher.Ensemble
 	seed    uint64
 	signals string
@@ -49,8 +50,8 @@ func Command(a *console.Console) *cobra.Command {
 		Short: "Make a problem with known truth",
 		Long: `Make a problem: W with independent N(0, 1/N) entries, or another --matrix-kind
 with entries of mean square 1/N, signals and calibration drawn from the model,
-and their readings Y. The truth, X0 and s0, is in the file
-too. The same seed makes the same file, byte for byte.
+and their readings Y. The truth, X0, s0 and with --offset o0, is in
+the file too. The same seed makes the same file, byte for byte.
 
 With --structured a transform or a sparse matrix is not written as a table, but as what
 --matrix hadamard:P.npz, dct:P.npz or sparse:P.npz of calamp solve reads from the same
@@ -74,6 +75,7 @@ times these.`,
 	option.Seed(flags, &s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
+	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
 	s.model.RegisterWithNoise(flags)
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
@@ -199,7 +201,7 @@ func (s *simulate) solving() string {
 
 // teacher is the ensemble that the flags describe.
 func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
-	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.Prior(), Gain: s.model.GainPrior(), NoiseVar: s.model.NoiseVar}
+	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.Prior(), Gain: s.model.GainPrior(), NoiseVar: s.model.NoiseVar, Offset: s.offset}
 	if s.prior.Family != "" {
 		t.Entries = s.prior.Of(&s.model)
 	}
