@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/prior"
 )
@@ -92,7 +93,7 @@ func (r *run) anchor(res *Result) *Warning {
 	})
 	before := res.ScaleSD
 	if fit.Holds() {
-		res.ScaleSD = fit.SD
+		res.ScaleSD, res.placement = fit.SD, amp.Placement{SD: fit.SD}
 		res.rescale(fit.Factor)
 	}
 	if r.opt.Learn.Range {
@@ -187,12 +188,12 @@ func (f Anchored) Warning(sd float64) *Warning {
 // sensors stays as it was told.
 func (r *run) place(res *Result, d *diagnosis.Run) {
 	s := r.state()
-	if s.ScaleMean == 0 {
+	if s.Placement.Mean == 0 {
 		return
 	}
 	signals, sensors, noise := res.Prior, res.Channel, slices.Clone(res.NoiseVar)
 	keep := r.untouched(res, d)
-	res.rescale(math.Exp(s.ScaleMean))
+	res.rescale(math.Exp(s.Placement.Mean))
 	keep()
 	if !s.ScaleLearned || reflect.TypeOf(res.Prior) != reflect.TypeOf(signals) { // a type of the user's own stays
 		res.Prior = signals

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
@@ -275,8 +276,9 @@ func TestLongUncertainties(t *testing.T) {
 				runs := study(t, te, noise, seedCount(30), calamp.Options{})
 				var z2, c, mse, inside, total float64
 				for _, o := range runs {
-					// x̂ carries the error of the scale: log c ± ScaleSD.
-					z := math.Log(o.Scale) / o.ScaleSD
+					// The density of the scale is a ramp with a cliff, and a mixture: z is what its
+					// rank would be of a normal one.
+					z := quadrature.NormalBound(2*o.ScaleRank(o.Scale) - 1)
 					z2 += z * z
 					c += o.Trace[len(o.Trace)-1].MeanXVar
 					mse += o.XMSEScaled

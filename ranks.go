@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -35,13 +34,25 @@ func (r *Result) SIntervalRaw(level float64) (lo, hi []float64) {
 func (r *Result) SIntervals(level float64) (lo, hi, relLo, relHi []float64) {
 	relLo, relHi = r.SInterval(level)
 	lo, hi = slices.Clone(relLo), slices.Clone(relHi)
-	for mu := range lo {
-		common := quadrature.NormalBound(level) * r.ScaleSD * r.S[mu]
-		lo[mu] = max(0, r.S[mu]-math.Hypot(r.S[mu]-lo[mu], common))
-		hi[mu] = r.S[mu] + math.Hypot(hi[mu]-r.S[mu], common)
+	least, most := r.ScaleInterval(level)
+	for mu, s := range r.S[:len(lo)] {
+		lo[mu] = max(0, s-math.Hypot(s-lo[mu], s-s*least))
+		hi[mu] = s + math.Hypot(hi[mu]-s, s*most-s)
 	}
 	return lo, hi, relLo, relHi
 }
+
+// ScaleInterval returns the factors between which, with probability level, lies the one by
+// which X and S would have to be multiplied for the global scale to be right. They need not
+// lie evenly about 1: at small noise the scale is held on one side by the largest gain.
+func (r *Result) ScaleInterval(level float64) (lo, hi float64) {
+	rest := 0.5 * (1 - level)
+	return math.Exp(r.placement.Quantile(rest)), math.Exp(r.placement.Quantile(1 - rest))
+}
+
+// ScaleRank is where a true global scale, relative to that of X and S (see [Metrics]), lies in its
+// posterior: the probability of a smaller one.
+func (r *Result) ScaleRank(scale float64) float64 { return r.placement.CDF(math.Log(scale)) }
 
 // Ranks returns where the truth lies in its posterior: the probability of a
 // smaller value, for each entry of X (signal by signal, P×N) and each sensor,

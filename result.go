@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -72,7 +73,8 @@ type Result struct {
 	Warnings []Warning
 	Wall     time.Duration
 
-	field field // for Ranks
+	field     field         // for Ranks
+	placement amp.Placement // for ScaleInterval; that of ScaleSD in a result from a file
 }
 
 // Status says how a run ended.

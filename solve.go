@@ -230,7 +230,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if len(r.trace) > 0 {
 		last := r.trace[len(r.trace)-1]
 		res.Iterations, res.LogEvidence = last.Index, last.LogEvidence
-		res.ScaleSD = s.ScaleSD
+		res.ScaleSD, res.placement = s.Placement.SD, s.Placement
 	}
 	return res
 }

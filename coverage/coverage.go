@@ -16,7 +16,6 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/crash"
-	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -172,7 +171,7 @@ func (t *tally) count(res *calamp.Result, truth calamp.Truth, rng *rand.Rand) {
 		l := Level{Level: level}
 		l.X.Value, l.S.Value = central(x, level), central(s, level)
 		l.SRaw.Value = float64(raw) / float64(len(truth.S))
-		if math.Abs(math.Log(scale)) <= quadrature.NormalBound(level)*res.ScaleSD {
+		if least, most := res.ScaleInterval(level); least <= scale && scale <= most {
 			l.Scale.Value = 1
 		}
 		t.levels = append(t.levels, l)

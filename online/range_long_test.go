@@ -74,7 +74,7 @@ func TestLongTrustStreamRange(t *testing.T) {
 	table := tables.New(t, "", "gains", "told", "learned", "z²", "largest z", "rms t", "median sd", "coverage of s", "after 2", "6", "10", "40", "error of s after 40", "flagged", "not learned from")
 	for _, kind := range gainkind.All {
 		for _, wide := range []float64{1, 1.2, 2, 10, 0.7} {
-			streams := make([][]told, len(deltas)*seedCount(5))
+			streams := make([][]told, len(deltas)*seedCount(10))
 			parallel(len(streams), func(i int) {
 				streams[i] = statedAfter(t, kind, wide, deltas[i%len(deltas)], uint64(i/len(deltas)), counts)
 			})

@@ -165,11 +165,10 @@ func (s *Solver) after(l *Line) Verdict {
 	return verdict
 }
 
-// Report makes error bars those that are reported: [State.ScaleMean] and
-// [State.ScaleSD] are set, and parts mend what they know to be wrong. Nothing can be run
+// Report makes error bars those that are reported: [State.Placement] is set, and parts mend what they know to be wrong. Nothing can be run
 // from this state.
 func (s *Solver) Report() {
-	s.State.ScaleMean, s.State.ScaleSD = s.placeScale()
+	s.State.Placement = s.placeScale()
 	for _, p := range s.Parts {
 		p.Report(s)
 	}

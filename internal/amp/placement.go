@@ -24,31 +24,27 @@ const (
 	falseBounds = 2
 )
 
-// placeScale is where the global scale belongs, seen from where it is: the mean and the
-// standard deviation of the logarithm of the factor that signals and s are to be
-// multiplied by. The mean, and not the peak where the iteration has put it: at small
-// noise the density is a ramp up to the end of the range, and its peak is off by half
-// a standard deviation.
-func (s *Solver) placeScale() (mean, sd float64) {
+// placeScale is where the global scale belongs, seen from where it is: what is known of the
+// logarithm of the factor that signals and s are to be multiplied by. They go to its mean, and
+// not to the peak where the iteration has put them: at small noise the density is a ramp
+// up to the end of the range, and its peak is off by half a standard deviation.
+func (s *Solver) placeScale() Placement {
 	if s.State.calibration == nil {
-		return 0, 0
+		return Placement{}
 	}
 	test, ok := PartOf[*RangeTest](s)
 	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)
 	}
-	mean, sd = s.scaleAsTold()
+	told := s.scaleAsTold()
 	if ok && test.tested {
-		other, otherSD := s.State.learnedScale(test.Told)
-		doubt, apart := test.doubt(), other-mean
-		mean += doubt * apart
-		sd = math.Sqrt((1-doubt)*sd*sd + doubt*otherSD*otherSD + doubt*(1-doubt)*apart*apart)
+		return told.or(s.State.learnedScale(test.Told), test.doubt())
 	}
-	return mean, sd
+	return told
 }
 
 // scaleAsTold is placeScale with the model that was told.
-func (s *Solver) scaleAsTold() (mean, sd float64) {
+func (s *Solver) scaleAsTold() Placement {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
@@ -58,11 +54,11 @@ func (s *Solver) scaleAsTold() (mean, sd float64) {
 		}
 		e := s.scaleEvidence()
 		e.settle()
-		if mean, sd = e.moments(); sd < unknown { // false for a NaN
-			return mean, sd
+		if p := e.placement(); p.SD < unknown { // false for a NaN
+			return p
 		}
 	}
-	return 0, s.ScaleSD()
+	return Placement{SD: s.ScaleSD()}
 }
 
 // atRest reports whether the latest run ended with every signal settled.
@@ -70,14 +66,14 @@ func (s *Solver) atRest() bool {
 	return !slices.ContainsFunc(s.Settled, func(n int) bool { return n < SettledFor })
 }
 
-// moments are the mean and standard deviation of t under e^Φ (see [scaleEvidence.spread]).
-func (s *scaleEvidence) moments() (mean, sd float64) {
+// placement is what e^Φ says of t (see [scaleEvidence.spread]).
+func (s *scaleEvidence) placement() Placement {
 	lo, hi := -s.fall(-1), s.fall(+1)
 	for range 2 {
 		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
 	}
 	g := newScaleGrid(s, lo, hi, placedCells/8)
-	mean, sd = g.moments()
+	mean, sd := g.moments()
 	for range 3 {
 		was, wasSD := mean, sd
 		g = g.halved(s)
@@ -85,7 +81,7 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 			break
 		}
 	}
-	return mean, sd
+	return Placement{Mean: mean, SD: sd, parts: []placed{{1, g}}}
 }
 
 // learnedScale is the same where the distribution of s was learned. Then its ends hold
@@ -96,9 +92,9 @@ func (s *scaleEvidence) moments() (mean, sd float64) {
 //
 // Where the signals' scale was learned as well only the bounds are left. Bounds that
 // some sensors contradict wherever the scale is are left out.
-func (s *State) learnedScale(told channel.Bounded) (mean, sd float64) {
+func (s *State) learnedScale(told channel.Bounded) Placement {
 	d := s.densityWithin(told)
-	return d.moments()
+	return d.placement()
 }
 
 func (s *State) densityWithin(told channel.Bounded) learnedDensity {
@@ -114,14 +110,14 @@ func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 // between the told bounds: along the one line of signals and s that the readings leave,
 // the volume of the s grows as e^{Mt}, with M sensors that read something. What noise says
 // of the scale, by its size, is left out: how small it is nobody told.
-func (s *State) noiselessScale(told channel.Bounded) (mean, sd float64) {
+func (s *State) noiselessScale(told channel.Bounded) Placement {
 	d := s.densityWithin(told)
 	for _, omit := range d.omit {
 		if !omit {
 			d.sensors++
 		}
 	}
-	return d.moments()
+	return d.placement()
 }
 
 // ScaleWithin is where the global scale belongs when all that is known of it is that most
@@ -129,7 +125,8 @@ func (s *State) noiselessScale(told channel.Bounded) (mean, sd float64) {
 // Sensors for which omit is true do not count.
 func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
 	d := learnedDensity{told: told, s: s, sVar: sVar, omit: omit, signals: signals}
-	return d.moments()
+	p := d.placement()
+	return p.Mean, p.SD
 }
 
 // SignalSums are what signals of known variance say of the global scale (see
@@ -178,16 +175,17 @@ type learnedDensity struct {
 	sensors float64 // M where s is uniform between the bounds, 0 where that is learned
 }
 
-func (d *learnedDensity) moments() (mean, sd float64) {
+func (d *learnedDensity) placement() Placement {
 	grid, outside := d.grid()
 	if outside >= falseBounds {
 		d.told = nil
 		grid, _ = d.grid()
 	}
-	if mean, sd = grid.moments(); math.IsNaN(mean) || math.IsNaN(sd) {
-		return 0, scaleReach // the numbers are beyond double precision: nothing is known
+	mean, sd := grid.moments()
+	if math.IsNaN(mean) || math.IsNaN(sd) {
+		return Placement{SD: scaleReach} // the numbers are beyond double precision: nothing is known
 	}
-	return mean, sd
+	return Placement{Mean: mean, SD: sd, parts: []placed{{1, grid}}}
 }
 
 // grid holds the density where its mass is, and how many sensors are outside the bounds

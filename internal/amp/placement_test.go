@@ -25,7 +25,8 @@ func TestScaleMoments(t *testing.T) {
 		{"falling ramp", func(t float64) float64 { return -cliff(1/width, 1e15)(-t) }, width, width, 0.05},
 	} {
 		e := &scaleEvidence{tangent: func(s float64) (first, second float64) { return c.slope(math.Log(s)) / s, -1 / (width * width) }}
-		mean, sd := e.moments()
+		p := e.placement()
+		mean, sd := p.Mean, p.SD
 		if t.Logf("%s: %g ± %g", c.name, mean, sd); math.Abs(mean-c.mean) > c.within*c.sd || math.Abs(sd-c.sd) > c.within*c.sd {
 			t.Errorf("%s: %g ± %g, expected %g ± %g", c.name, mean, sd, c.mean, c.sd)
 		}

@@ -61,10 +61,9 @@ type State struct {
 	ModelMoved   float64
 	ScaleLearned bool
 
-	// ScaleMean is the mean of the logarithm of the factor by which X and S are to be
-	// multiplied when they are reported, and ScaleSD its standard deviation, an error
-	// common to all of them. Both are set by [Solver.Report].
-	ScaleMean, ScaleSD float64
+	// Placement is what is known of the logarithm of the factor by which X and S are to be
+	// multiplied, and with it is the uncertainty of the scale (see [Solver.Report]).
+	Placement Placement
 
 	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
 	model       Model

@@ -20,10 +20,10 @@ func (r *Run) warnRange() *Warning {
 	}
 	lo, hi := test.Told.Range()
 	mean, variance := r.calibration().Moments()
-	c := math.Exp(r.state.ScaleMean)
+	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
 	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, mean %.4g and standard deviation %.2g; so the range says little of the common scale, which is known to ±%.2g %%",
-		lo, hi, test.LogRatio, c*mean, c*math.Sqrt(variance), 100*r.state.ScaleSD)
+		lo, hi, test.LogRatio, c*mean, c*math.Sqrt(variance), 100*r.state.Placement.SD)
 	if w.Sensors = r.outside(); len(w.Sensors) > 0 {
 		w.Message += fmt.Sprintf("; %d of %d sensors lie outside it all the same: it is too narrow", len(w.Sensors), r.state.M)
 	}
@@ -33,7 +33,7 @@ func (r *Run) warnRange() *Warning {
 // outside lists the sensors that a told range cannot hold, wherever the scale is.
 func (r *Run) outside() (list []int) {
 	test, _ := r.rangeTest()
-	c := math.Exp(r.state.ScaleMean)
+	c := math.Exp(r.state.Placement.Mean)
 	for mu, s := range r.state.S {
 		if r.isBroken(mu) || r.calibration().Readings(r.stats(mu)) == 0 {
 			continue
@@ -56,8 +56,8 @@ func (r *Run) warnScaleContradicted() *Warning {
 		return nil
 	}
 	wanted, sd := r.state.SignalScale()
-	wanted -= r.state.ScaleMean
-	if !(math.Abs(wanted) > contradictory*math.Hypot(sd, r.state.ScaleSD)) {
+	wanted -= r.state.Placement.Mean
+	if !(math.Abs(wanted) > contradictory*math.Hypot(sd, r.state.Placement.SD)) {
 		return nil
 	}
 	return &Warning{Code: ScaleContradicted, Message: fmt.Sprintf(
