@@ -25,7 +25,7 @@ import (
 var (
 	long            = tables.Long
 	density         = flag.Float64("density", 0, "only this density of the robustness grid")
-	plainIterations = flag.Int("plain-iterations", 5000, "plain iterations that the scale step is compared with")
+	plainIterations = flag.Int("plain-iterations", 10000, "plain iterations that the scale step is compared with")
 	seeds           = flag.Int("seeds", 0, "seeds of a long measurement; 0 is the number on record")
 )
 
@@ -229,7 +229,7 @@ func TestLongScaleStepKeepsFixedPoints(t *testing.T) {
 		for _, noise := range []float64{1e-2, 1e-4, 1e-6} {
 			te := teacher.Teacher{N: 500, M: 400, P: 4, Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: gain, NoiseVar: noise}
 			plain := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{MaxIter: *plainIterations, Tol: -1, Damping: solver.FixedDamping(0.3), NoScaleStep: true}})
-			stepped := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{MaxIter: 300}})
+			stepped := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{MaxIter: 300, SPrior: solver.UniformS, ScaleAtPeak: true}})
 			for i := range plain {
 				a, b := plain[i], stepped[i]
 				x, s := largestDifference(a, b)

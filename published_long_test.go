@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/solver"
@@ -39,7 +40,9 @@ func newPublished(p *calamp.Problem, density float64, seed uint64) *published {
 	a := &published{y: p.Y, signal: p.Prior, channel: p.Channel, damping: 0.8}
 	a.w, a.w2 = mat.NewDense(m, n, nil), mat.NewDense(m, n, nil)
 	for mu := range m {
-		p.W.(interface{ RowInto([]float64, int) }).RowInto(a.w.RawRowView(mu), mu)
+		if err := p.W.(operator.Matrix).RowInto(a.w.RawRowView(mu), mu); err != nil {
+			panic(err) // of a matrix in memory
+		}
 	}
 	a.w2.MulElem(a.w, a.w)
 	rng := rand.New(rand.NewPCG(seed, 3))

@@ -123,9 +123,17 @@ func xScaled(o outcome) float64    { return o.XMSEScaled }
 func xRaw(o outcome) float64       { return o.XMSE }
 func sScaled(o outcome) float64    { return o.SMSEScaled }
 func sRaw(o outcome) float64       { return o.SMSE }
-func covered(o outcome) float64    { return o.covered }
 func iterations(o outcome) float64 { return float64(o.iterations) }
 func common(o outcome) float64     { return o.scaleSD }
+
+// meanCovered is the mean over seeds, since the scale's error is common to all sensors: in
+// a run where it happens to be small, which are most, all intervals are wider than they need be.
+func meanCovered(runs [][]outcome, k int) (mean float64) {
+	for _, r := range runs {
+		mean += r[k].covered / float64(len(runs))
+	}
+	return mean
+}
 
 func TestLongReferenceErrorsAndScale(t *testing.T) {
 	longOnly(t)
@@ -156,14 +164,14 @@ func TestLongReferenceErrorsAndScale(t *testing.T) {
 		}
 		table.Row("| %d | %.3g%s | %.3g | %.3g%s | %.3g | %.1f %% | %.2g | %.0f | %d | %.3g | %.3g |", k+1,
 			medianAt(ours, k, xScaled), offX, medianAt(ours, k, xRaw), medianAt(ours, k, sScaled), offS, medianAt(ours, k, sRaw),
-			100*medianAt(ours, k, covered), medianAt(ours, k, common), medianAt(ours, k, iterations), rejected,
+			100*meanCovered(ours, k), medianAt(ours, k, common), medianAt(ours, k, iterations), rejected,
 			medianAt(plain, k, xRaw), medianAt(plain, k, sRaw))
 	}
 	last := te.P - 1
 	if raw, scaled := medianAt(ours, last, sRaw), medianAt(ours, last, sScaled); raw > 3*scaled || raw >= medianAt(ours, last-20, sRaw) {
 		t.Errorf("raw MSE of s %g, scale-corrected %g; 20 samples earlier raw %g", raw, scaled, medianAt(ours, last-20, sRaw))
 	}
-	if c := medianAt(ours, last, covered); c < 0.90 || c > 0.99 {
+	if c := meanCovered(ours, last); c < 0.90 || c > 0.99 {
 		t.Errorf("95 %% intervals cover %.1f %%", 100*c)
 	}
 }

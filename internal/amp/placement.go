@@ -37,7 +37,7 @@ func (s *Solver) placeScale() Placement {
 		return s.State.learnedScale(test.Told)
 	}
 	told := s.scaleAsTold()
-	if ok && test.tested {
+	if ok && test.tested && told.parts != nil { // not where it is to stay at the peak
 		return told.or(s.State.learnedScale(test.Told), test.doubt())
 	}
 	return told
