@@ -89,6 +89,20 @@ func OpenParts(spec, readingsPath string, budget int64) (*Problem, error) {
 	return p, nil
 }
 
+// OpenPartsShared is OpenParts with the rows of the table divided over the ranks of a group ([OpenShared]).
+func OpenPartsShared(path, readingsPath string, budget int64, group operator.Group, reproducible bool) (*Problem, error) {
+	w, file, err := OpenShared(path, budget, group, reproducible)
+	if err != nil {
+		return nil, err
+	}
+	p := &Problem{W: w, file: file}
+	if err := p.addReadings(path, readingsPath); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
 // addReadings reads Y and the truth for the matrix that spec names.
 func (p *Problem) addReadings(spec, path string) error {
 	y, truth, err := loadReadings(path)
@@ -109,17 +123,25 @@ func (c *container) leave(budget int64) (*Array, error) {
 		return nil, err
 	}
 	r.Close()
-	if w.Bytes <= budget {
-		return nil, nil
-	}
-	if len(w.Shape) != 2 || w.count() == 0 {
+	if w.Bytes > budget && (len(w.Shape) != 2 || w.count() == 0) {
 		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
 	}
-	if c.format != npyFormat || c.closer == nil || w.Order != "C" || w.Dtype != "<f4" && w.Dtype != "<f8" {
-		return nil, w.fault("W takes %d bytes, over the memory allowed for it (%d), and is not in a form that can be read piece by piece: expected a .npy of <f4 or <f8 in C order, "+
-			"numpy.save('W.npy', numpy.ascontiguousarray(W, '<f4'))", w.Bytes, budget)
+	if stays, err := c.stays(w, budget); !stays {
+		return nil, err
 	}
 	return w, nil
+}
+
+// stays says whether W, or what is needed of it, is to stay in its file.
+func (c *container) stays(w *Array, budget int64) (bool, error) {
+	if w.Bytes <= budget {
+		return false, nil
+	}
+	if c.format != npyFormat || c.closer == nil || w.Order != "C" || w.Dtype != "<f4" && w.Dtype != "<f8" {
+		return false, w.fault("W takes %d bytes, over the memory allowed for it (%d), and is not in a form that can be read piece by piece: expected a .npy of <f4 or <f8 in C order, "+
+			"numpy.save('W.npy', numpy.ascontiguousarray(W, '<f4'))", w.Bytes, budget)
+	}
+	return true, nil
 }
 
 // Save writes p to the .npz or, where its name says so, the .mat at path, or to standard output when path is "-": W
@@ -148,11 +170,19 @@ func Save(path string, p *Problem) error {
 	return writeArrays(path, arrays)
 }
 
+// needsSeveral refuses a file with one array where a problem is expected.
+func (c *container) needsSeveral() error {
+	if c.format != npyFormat {
+		return nil
+	}
+	return c.fault("", "this is a single array (.npy), expected a .npz with W and Y "+
+		"(numpy.savez), or the matrix and the readings in two files")
+}
+
 // problem reads the arrays of a problem from an archive.
 func (c *container) problem() (*Problem, error) {
-	if c.format == npyFormat {
-		return nil, c.fault("", "this is a single array (.npy), expected a .npz with W and Y "+
-			"(numpy.savez), or the matrix and the readings in two files")
+	if err := c.needsSeveral(); err != nil {
+		return nil, err
 	}
 	w, err := c.read("W", true)
 	if err != nil {

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -200,6 +201,74 @@ func openTable(path string, budget int64) (operator.Operator, io.Closer, error) 
 	}
 	d, err := LoadMatrix(path)
 	return d, nil, err
+}
+
+// OpenShared reads the rows of the table at path that this rank of the group has, and is the whole matrix,
+// of which other ranks have the others. All have a file of the same name, with the same contents. A share of more
+// than budget bytes, on any rank, stays in its file, as [OpenParts] says. With reproducible
+// the result has the same bits for any number of ranks.
+func OpenShared(path string, budget int64, group operator.Group, reproducible bool) (operator.Operator, io.Closer, error) {
+	if kind, _, err := kindOf(path); err != nil || kind != nil {
+		return nil, nil, cmp.Or(err, fault(path, "", "only a table can be divided over ranks; this takes little memory: leave out --mpi"))
+	}
+	c, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, onDisk, err := c.share(budget, group, reproducible)
+	if err != nil || !onDisk {
+		c.close()
+		return w, nil, err
+	}
+	return w, c.closer, nil
+}
+
+// share is [OpenShared] for an open file.
+func (c *container) share(budget int64, group operator.Group, reproducible bool) (w operator.Operator, onDisk bool, err error) {
+	if hint := c.otherKind(); hint != "" {
+		return nil, false, c.fault("W", "W is missing; %s", hint)
+	}
+	a, r, err := c.start("W")
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.Close()
+	if len(a.Shape) != 2 || a.count() == 0 {
+		return nil, false, a.fault("W is %s, expected a matrix M×N", a.dims())
+	}
+	print, err := c.fingerprint()
+	if err != nil {
+		return nil, false, c.fault("W", "%w", err)
+	}
+	if err := group.Meet(c.path, print); err != nil {
+		return nil, false, err
+	}
+	m := a.Shape[0]
+	rank, size := group.Rank()
+	s, err := operator.ShareOf(m, size, reproducible)
+	if err != nil {
+		return nil, false, a.fault("%w", err)
+	}
+	first, end := s.Rows(rank)
+	largest := *a
+	largest.Bytes = a.Bytes / int64(m) * int64(s.Largest())
+	if onDisk, err = c.stays(&largest, budget); err != nil {
+		return nil, false, err
+	}
+	var own []operator.Chunk
+	chunks := s.Chunks[s.Ranks[rank] : s.Ranks[rank+1]+1]
+	if !onDisk {
+		own, err = a.rows(r, first, end, chunks)
+	} else {
+		own, err = c.rowsOnDisk(a, chunks, budget)
+	}
+	if err != nil {
+		return nil, false, a.fault("%w", err)
+	}
+	if w, err = operator.NewDistributed(group, s, own); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", c.path, err)
+	}
+	return w, onDisk, nil
 }
 
 // otherKind is what to say of a file with a matrix that is no table; empty for others.

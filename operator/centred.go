@@ -160,12 +160,13 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 		return nil, err
 	}
 	c := &Centred{Extra: b.extra(), Combinations: b.combinations(), Pivots: b.pivots()}
-	if s, ok := w.(Streamed); ok {
-		c.Matrix, err = b.streamed(s.Budget())
-	} else if memory > 0 && int64(b.m)*int64(b.n)*8 > memory/2 {
-		c.Matrix, err = b.streamed(streamBudget)
+	if far := distributed(w); far != nil {
+		c.Matrix, err = b.distributed(far, memory)
 	} else {
-		c.Matrix, err = b.dense()
+		var whole Chunk
+		if whole, err = b.chunk(w, memory, 0, b.m+b.extra()); err == nil {
+			c.Matrix, err = whole, whole.(interface{ check() error }).check()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -173,22 +174,34 @@ func RemoveMeans(op Operator, memory int64) (*Centred, error) {
 	return c, nil
 }
 
+// chunk are the rows from … end-1 of the bordered matrix: a copy, where there is memory for it, or as every
+// sweep computes them again. A w that stays in its file stays there.
+func (b *border) chunk(w Matrix, memory int64, from, end int) (Chunk, error) {
+	if s, ok := w.(Streamed); ok {
+		return b.streamed(s.Budget(), from, end)
+	}
+	if memory > 0 && int64(min(end, b.m)-from)*int64(b.n)*8 > memory/2 {
+		return b.streamed(streamBudget, from, end)
+	}
+	return b.dense(from, end)
+}
+
 // streamBudget is the memory, in bytes, for the buffers of sweeps when there is no room
 // for a copy of W.
 const streamBudget = 256 << 20
 
 // streamed is the bordered matrix whose rows every sweep computes again.
-func (b *border) streamed(budget int64) (Matrix, error) {
-	return openUnchanging(b, b.m+b.extra(), b.n+b.extra(), budget)
+func (b *border) streamed(budget int64, from, end int) (*Disk, error) {
+	return openUnchanging(borderRows{b, from}, end-from, b.n+b.extra(), budget)
 }
 
-func (b *border) dense() (Matrix, error) {
-	m, n := b.m+b.extra(), b.n+b.extra()
+func (b *border) dense(from, end int) (*Dense, error) {
+	m, n := end-from, b.n+b.extra()
 	d := &Dense{m: m, n: n, f64: &kernel.Matrix[float64]{Shape: kernel.ShapeOf(m, n)}}
 	d.f64.Data = make([]float64, d.f64.Panels()*d.f64.PanelSize())
 	measured, row := newMeasurement(m, n), make([]float64, n)
 	for mu := range m {
-		if err := b.rowInto(row, mu); err != nil {
+		if err := b.rowInto(row, from+mu); err != nil {
 			return nil, err
 		}
 		if err := addRow(measured, mu, row); err != nil {
@@ -196,14 +209,14 @@ func (b *border) dense() (Matrix, error) {
 		}
 		kernel.PackRow(d.f64.Shape, d.f64.Data, mu, row)
 	}
-	var err error
-	d.summary, err = measured.summary()
-	return d, err
+	d.summary = measured.summary()
+	return d, nil
 }
 
 // border computes the rows of a [Centred] matrix.
 type border struct {
-	w       Matrix
+	w       Matrix // the rows from first on, or all
+	first   int
 	m, n    int
 	rows    []float64 // γ, or nil when row means stay
 	columns []float64 // c, or nil
@@ -222,21 +235,35 @@ func newBorder(w Matrix) (*border, error) {
 		w: w, m: m, n: n, rows: make([]float64, m), columns: make([]float64, n),
 		ones: make([]float64, n), live: make([]bool, m),
 	}
-	row := make([]float64, n)
-	for mu := range m {
-		if err := b.w.RowInto(row, mu); err != nil {
-			return nil, err
+	if d := distributed(w); d != nil {
+		return b, b.measureDistributed(d)
+	}
+	if err := b.add(b.columns); err != nil {
+		return nil, err
+	}
+	b.divide()
+	total, err := b.squares()
+	b.scale(total)
+	return b, err
+}
+
+// add adds the rows of b.w to the sums over columns, and has their own.
+func (b *border) add(columns []float64) error {
+	row := make([]float64, b.n)
+	count, _ := b.w.Dims()
+	for mu := b.first; mu < b.first+count; mu++ {
+		if err := b.w.RowInto(row, mu-b.first); err != nil {
+			return err
 		}
 		for i, v := range row {
 			if v != 0 {
 				b.ones[i], b.live[mu] = 1, true
 				b.rows[mu] += v
-				b.columns[i] += v
+				columns[i] += v
 			}
 		}
 	}
-	b.divide()
-	return b, b.measure()
+	return nil
 }
 
 // divide turns the sums over rows and columns into γ and c. It drops γ or c where
@@ -276,16 +303,22 @@ func (b *border) divide() {
 // consists of rounding errors, and the means are then left where they are.
 const nothingLeft = 1e-9
 
-// measure computes the scales of the further rows and columns, from the entries of W
-// without its means.
-func (b *border) measure() error {
-	total, row := 0.0, make([]float64, b.n)
-	for mu := range b.m {
+// squares adds up those of the entries without the means, of the rows of b.w.
+func (b *border) squares() (total float64, err error) {
+	row := make([]float64, b.n)
+	count, _ := b.w.Dims()
+	for mu := b.first; mu < b.first+count; mu++ {
 		if err := b.centred(row, mu); err != nil {
-			return err
+			return total, err
 		}
 		total += sumSquares(row)
 	}
+	return total, nil
+}
+
+// scale computes the scales of the further rows and columns, from the sum of squares of W
+// without its means.
+func (b *border) scale(total float64) {
 	b.size = math.Sqrt(total / (float64(b.m) * float64(b.n)))
 	if !(b.size > nothingLeft*math.Sqrt(b.w.MeanSquare())) {
 		b.rows, b.columns = nil, nil
@@ -297,7 +330,6 @@ func (b *border) measure() error {
 		b.columnUnit = b.size
 		b.columnRow = b.size * math.Sqrt(float64(b.n)/sumSquares(b.columns))
 	}
-	return nil
 }
 
 func (b *border) extra() int {
@@ -340,7 +372,7 @@ func (b *border) pivots() (all []float64) {
 
 // centred is row µ < M of W - γ1ᵀ - 1cᵀ.
 func (b *border) centred(row []float64, mu int) error {
-	if err := b.w.RowInto(row, mu); err != nil || !b.live[mu] {
+	if err := b.w.RowInto(row, mu-b.first); err != nil || !b.live[mu] {
 		return err
 	}
 	for i, one := range b.ones {
@@ -383,13 +415,19 @@ func (b *border) rowInto(row []float64, mu int) error {
 	return nil
 }
 
-// ReadAt lets [openUnchanging] read the bordered matrix as if it were a file. It reads
-// whole rows.
-func (b *border) ReadAt(raw []byte, offset int64) (int, error) {
+// borderRows lets [openUnchanging] read the bordered matrix, from a row on, as if it were a
+// file. It reads whole rows.
+type borderRows struct {
+	*border
+	from int
+}
+
+// ReadAt implements [io.ReaderAt].
+func (b borderRows) ReadAt(raw []byte, offset int64) (int, error) {
 	row := make([]float64, b.n+b.extra())
 	size := 8 * int64(len(row))
 	for at := int64(0); at < int64(len(raw)); at += size {
-		if err := b.rowInto(row, int((offset+at)/size)); err != nil {
+		if err := b.rowInto(row, b.from+int((offset+at)/size)); err != nil {
 			if failed, ok := errors.AsType[*ReadError](err); ok {
 				err = failed.Err // the reader of this wraps it in a ReadError again
 			}

@@ -73,7 +73,7 @@ func TestBorderRestoresTheMeans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		streamed, err := b.streamed(1 << 20)
+		streamed, err := b.streamed(1<<20, 0, b.m+b.extra())
 		if err != nil {
 			t.Fatal(err)
 		}

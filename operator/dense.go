@@ -20,26 +20,40 @@ type Dense struct {
 // NewDense copies the M×N row-major matrix w; the caller may change or drop it
 // afterwards. The error names the first entry that is not finite, counting from 0.
 func NewDense(m, n int, w []float64) (*Dense, error) {
-	d := &Dense{m: m, n: n}
-	if err := measure(d, w); err != nil {
+	d, err := NewDenseRows(0, m, n, w)
+	if err != nil {
 		return nil, err
 	}
-	d.f64 = kernel.Pack(m, n, w)
-	return d, nil
+	return d, d.check()
 }
 
 // NewDense32 is NewDense for single-precision storage.
 func NewDense32(m, n int, w []float32) (*Dense, error) {
-	d := &Dense{m: m, n: n}
-	if err := measure(d, w); err != nil {
+	d, err := NewDenseRows(0, m, n, w)
+	if err != nil {
 		return nil, err
 	}
-	d.f32 = kernel.Pack(m, n, w)
+	return d, d.check()
+}
+
+// NewDenseRows is the same, in the precision of w, for m rows of a larger matrix, from row
+// first on: all of them may be zero.
+func NewDenseRows[T float32 | float64](first, m, n int, w []T) (*Dense, error) {
+	d := &Dense{m: m, n: n}
+	if err := measure(d, w, first); err != nil {
+		return nil, err
+	}
+	switch w := any(w).(type) {
+	case []float32:
+		d.f32 = kernel.Pack(m, n, w)
+	case []float64:
+		d.f64 = kernel.Pack(m, n, w)
+	}
 	return d, nil
 }
 
 // measure checks the entries of w, and sets the averages over them.
-func measure[T kernel.Entry](d *Dense, w []T) error {
+func measure[T kernel.Entry](d *Dense, w []T, first int) error {
 	if _, err := simd.Active(); err != nil {
 		return err
 	}
@@ -47,14 +61,14 @@ func measure[T kernel.Entry](d *Dense, w []T) error {
 		return fmt.Errorf("%d values do not make a %d×%d matrix", len(w), d.m, d.n)
 	}
 	m := newMeasurement(d.m, d.n)
+	m.above = first
 	for mu := range d.m {
 		if err := addRow(m, mu, w[mu*d.n:(mu+1)*d.n]); err != nil {
 			return err
 		}
 	}
-	var err error
-	d.summary, err = m.summary()
-	return err
+	d.summary = m.summary()
+	return nil
 }
 
 // Dims implements [Operator].

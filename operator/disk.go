@@ -28,6 +28,7 @@ type Disk struct {
 	from   io.ReaderAt
 	single bool
 	budget int64
+	above  int      // the number of its first row in messages
 	sums   []uint32 // of each row, when it was first read; nil where rows cannot change
 	summary
 }
@@ -52,10 +53,21 @@ func (e *ReadError) Unwrap() error { return e.Err }
 // and time stay the same in some changes and change where its contents do not. From a
 // changed file rows and sweeps return [ErrChanged].
 func OpenDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, error) {
+	d, err := OpenDiskRows(from, 0, m, n, single, budget)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.check()
+}
+
+// OpenDiskRows is the same for m rows of a larger matrix, from row first on: all of them may be
+// zero.
+func OpenDiskRows(from io.ReaderAt, first, m, n int, single bool, budget int64) (*Disk, error) {
 	d, err := openDisk(from, m, n, single, budget)
 	if err != nil {
 		return nil, err
 	}
+	d.above = first
 	sums := make([]uint32, m)
 	if err := d.measure(sums); err != nil {
 		return nil, err
@@ -158,7 +170,7 @@ func readRows[T kernel.Entry](d *Disk, rows []T, first int) error {
 	raw := bytesOf(rows)
 	if n, err := d.from.ReadAt(raw, int64(first)*d.rowBytes()); n < len(raw) {
 		if err == nil || err == io.EOF {
-			err = fmt.Errorf("row %d: %w", first, io.ErrUnexpectedEOF)
+			err = fmt.Errorf("row %d: %w", d.above+first, io.ErrUnexpectedEOF)
 			if d.sums != nil { // it has been read before
 				err = fmt.Errorf("%w: %w", ErrChanged, err)
 			}
@@ -173,7 +185,7 @@ func readRows[T kernel.Entry](d *Disk, rows []T, first int) error {
 	}
 	for i := 0; i < len(rows); i += d.N {
 		if mu := first + i/d.N; checksum(rows[i:i+d.N]) != d.sums[mu] {
-			return &ReadError{fmt.Errorf("row %d: %w", mu, ErrChanged)}
+			return &ReadError{fmt.Errorf("row %d: %w", d.above+mu, ErrChanged)}
 		}
 	}
 	return nil
@@ -211,6 +223,7 @@ func (d *Disk) measure(sums []uint32) error {
 func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 	count := int(max(1, min(slabBytes, d.budget)/d.rowBytes()))
 	rows, m := make([]T, count*d.N), newMeasurement(d.M, d.N)
+	m.above = d.above
 	for first := 0; first < d.M; first += count {
 		rows = rows[:min(count, d.M-first)*d.N]
 		if err := readRows(d, rows, first); err != nil {
@@ -226,9 +239,8 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 			}
 		}
 	}
-	var err error
-	d.summary, err = m.summary()
-	return err
+	d.summary = m.summary()
+	return nil
 }
 
 // slabBytes is how much of the file is read at a time, if the budget allows. It was

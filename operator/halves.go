@@ -192,6 +192,8 @@ func Identify(to io.Writer, w Operator) error {
 	switch w := w.(type) {
 	case Structured:
 		return w.Identify(to)
+	case interface{ identify(to io.Writer) error }:
+		return w.identify(to)
 	case interface {
 		RowInto(dst []float64, mu int) error
 	}:

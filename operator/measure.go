@@ -27,6 +27,7 @@ func (s *summary) MeanSquare() float64 { return s.meanSquare }
 
 // measurement reads a matrix row by row, and refuses what is not finite.
 type measurement struct {
+	above int // the number of its first row in messages
 	means Means
 	total float64
 }
@@ -50,7 +51,7 @@ func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
 	if math.IsNaN(total) || math.IsInf(total, 0) {
 		for i, v := range row {
 			if x := float64(v); math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("row %d, column %d is %g, expected a finite number", mu, i, x)
+				return fmt.Errorf("row %d, column %d is %g, expected a finite number", m.above+mu, i, x)
 			}
 		}
 	}
@@ -60,14 +61,18 @@ func addRow[T kernel.Entry](m *measurement, mu int, row []T) error {
 }
 
 // summary returns the averages, after the last row.
-func (m *measurement) summary() (summary, error) {
+func (m *measurement) summary() summary {
 	rows, columns := len(m.means.Rows), len(m.means.Columns)
 	for i := range m.means.Columns {
 		m.means.Columns[i] /= float64(rows)
 	}
-	s := summary{meanSquare: m.total / (float64(rows) * float64(columns)), means: m.means}
+	return summary{meanSquare: m.total / (float64(rows) * float64(columns)), means: m.means}
+}
+
+// check refuses a matrix without entries, and one of entries too large.
+func (s *summary) check() error {
 	if s.meanSquare == 0 || math.IsInf(s.meanSquare, 1) {
-		return s, fmt.Errorf("the mean square of the entries is %g, expected a positive finite number", s.meanSquare)
+		return fmt.Errorf("the mean square of the entries is %g, expected a positive finite number", s.meanSquare)
 	}
-	return s, nil
+	return nil
 }

@@ -8,16 +8,22 @@ func (d *Dense) Rounded() (single Matrix, lost float64) {
 	if d.f32 != nil {
 		return d, 0
 	}
+	rounded, lost := d.rounded()
+	lost /= float64(d.m) * float64(d.n)
+	if !(lost < d.meanSquare) { // an entry became infinite, or all became zero
+		return nil, lost
+	}
+	return rounded, lost
+}
+
+// rounded is d with its entries rounded, and the sum of the squares of the errors.
+func (d *Dense) rounded() (single *Dense, lost float64) {
 	from := d.f64.Data // padding is rounded to itself
 	to := &kernel.Matrix[float32]{Shape: d.f64.Shape, Data: make([]float32, len(from))}
 	for i, v := range from {
 		to.Data[i] = float32(v)
 		off := float64(to.Data[i]) - v
 		lost += off * off
-	}
-	lost /= float64(d.m) * float64(d.n)
-	if !(lost < d.meanSquare) { // an entry became infinite, or all became zero
-		return nil, lost
 	}
 	return &Dense{m: d.m, n: d.n, f32: to, summary: d.summary}, lost
 }

@@ -50,6 +50,7 @@ func Of(w operator.Operator, y []float64, signals int) (Powers, error) {
 	p := Powers{Level: 1}
 	m, n := w.Dims()
 	table, seen := w.(operator.Matrix)
+	seen = seen && !operator.FarRows(w)
 	row, norms := make([]float64, n), []float64(nil)
 	if !seen {
 		var err error

@@ -32,6 +32,7 @@ type solve struct {
 	anchor option.Anchor
 	faults option.Faults
 	parts  option.Parts
+	ranks  option.Ranks
 	out    string
 	trace  string
 	report string
@@ -82,7 +83,7 @@ exactly t iterations of it.`,
 			return nil
 		},
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return s.run(cmd.Flags(), args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return s.together(cmd.Flags(), args) },
 	}
 	flags := cmd.Flags()
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
@@ -94,8 +95,9 @@ exactly t iterations of it.`,
 	s.solver.Register(flags)
 	s.faults.Register(flags)
 	s.memory = memory.Total() / 2
-	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has)")
+	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks)")
 	flags.Lookup("memory").DefValue = "0"
+	s.ranks.Register(flags)
 	s.progress = "bar"
 	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
@@ -109,6 +111,16 @@ func (s *solve) outputs() console.Outputs {
 	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report)}
 }
 
+// together is run, on all ranks of --mpi.
+func (s *solve) together(flags *pflag.FlagSet, args []string) error {
+	return s.ranks.Together(s.Console, facts.BuildVersion().Source(), func() error {
+		if s.ranks.On() && !option.Given(flags, "memory") {
+			s.memory = s.ranks.Memory() / 2
+		}
+		return s.run(flags, args)
+	})
+}
+
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain())
 	if err := errors.Join(s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
@@ -117,7 +129,10 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
-	if err := s.outputs().Check(s.json, append(append(args, s.model.Noise.File), s.parts.Files()...)...); err != nil {
+	err := s.ranks.OfFirst(func() error {
+		return s.outputs().Check(s.json, append(append(args, s.model.Noise.File), s.parts.Files()...)...)
+	})
+	if err != nil {
 		return err
 	}
 	data, err := s.load(args)
@@ -141,6 +156,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	ctx, stop := console.Interruptible()
 	defer stop()
+	ctx = s.ranks.Context(ctx)
 	if text := s.model.Intention(flags); text != "" {
 		s.Note("%s", text)
 	}
@@ -152,6 +168,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel()), NoiseVar: s.model.Noise.Each}
 	opt := s.solver.Options()
+	s.ranks.Settle(&opt.Settings)
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
@@ -200,6 +217,10 @@ func (s *solve) checkInputs(args []string) error {
 		return console.Usage("--matrix needs --readings with it")
 	case parts && s.parts.Matrix == "":
 		return console.Usage("--readings needs --matrix with it")
+	case s.ranks.On() && len(args) == 1 && args[0] == "-":
+		return console.Usage("--mpi reads the problem on every rank, standard input is only the first's: give a file")
+	case s.ranks.On() && s.others:
+		return console.Usage("--compare is for one process: leave out --mpi")
 	case len(args) == 0 && !parts:
 		return console.Usage("no problem to solve").WithHint("calamp solve P.npz, or calamp solve --matrix W.npy --readings Y.csv; calamp simulate makes problems")
 	}
@@ -220,6 +241,9 @@ func (s *solve) source(args []string) string {
 const stdinName = "standard input"
 
 func (s *solve) load(args []string) (*dataset.Problem, error) {
+	if s.ranks.On() {
+		return s.loadShared(args)
+	}
 	switch {
 	case len(args) == 0:
 		return dataset.OpenParts(s.parts.Matrix, s.parts.Readings, int64(s.memory))
@@ -227,6 +251,19 @@ func (s *solve) load(args []string) (*dataset.Problem, error) {
 		return dataset.Read(s.Stdin, stdinName)
 	}
 	return dataset.Load(args[0])
+}
+
+// loadShared reads this rank's rows of W, and all readings, which are to be the same on all ranks.
+func (s *solve) loadShared(args []string) (data *dataset.Problem, err error) {
+	if len(args) == 0 {
+		data, err = dataset.OpenPartsShared(s.parts.Matrix, s.parts.Readings, int64(s.memory), s.ranks, s.ranks.Reproducible)
+	} else {
+		data, err = dataset.LoadShared(args[0], s.ranks, s.ranks.Reproducible)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, s.ranks.Agree("the readings", dataset.HashReadings(data.Y))
 }
 
 // writeAll writes the files that were asked for, and returns their names. One
@@ -245,7 +282,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		}},
 	}
 	for _, f := range files {
-		if f.path == "" {
+		if f.path == "" || !s.ranks.Only() && f.path != s.out {
 			continue
 		}
 		if e := guarded(f.write); e != nil {
@@ -258,7 +295,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {
@@ -268,6 +305,9 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	from, err := facts.Provenance("solve", s.told, data.W, data.Y, model)
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", s.out, err)
+	}
+	if !s.ranks.Only() { // the hash of W took all ranks
+		return nil
 	}
 	further, err := s.parts.Basis.Extra(res.X)
 	if err != nil {
