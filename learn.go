@@ -17,6 +17,10 @@ type Learn struct {
 	// Noise learns the noise variance of a [channel.Noisy].
 	Noise bool
 
+	// SensorNoise learns that of every sensor, each with a pull towards those of the
+	// others. It takes some ten signals to be of use.
+	SensorNoise bool
+
 	// Range learns the distribution of s: the ends of the range of a uniform
 	// [channel.Gain], or what another [channel.Learnable] learns. The
 	// global scale is then that of the signals' prior; where that is learned as

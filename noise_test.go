@@ -144,3 +144,36 @@ type noiseless struct{}
 
 func (noiseless) Validate() error         { return nil }
 func (noiseless) Output(b *channel.Block) {}
+
+// Noise over two decades that nobody tells: learned sensor by sensor the errors are smaller than
+// with one variance for all, the error bars hold, and a noisy sensor is not called broken; a broken one is.
+func TestSensorNoiseIsLearned(t *testing.T) {
+	te := teacher.Teacher{N: 150, M: 110, P: 12, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
+	te.Noise = te.SpreadNoise(2, 1)
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := breakSensors(in.Y, in.Truth.S, 3, 1, fault{"gain", gainFault(0.5)}, fault{"random", randomFault(0.5)}, fault{"gain", gainFault(2)})
+	solve := func(each []float64, learn calamp.Learn) (*calamp.Result, calamp.Metrics) {
+		p := te.Problem(in)
+		p.Channel, p.NoiseVar = channel.Faulty{Working: p.Channel}, each
+		res := solveOwn(t, p, &calamp.Options{Learn: learn})
+		if right, wrong := found(res, broken); right != 3 || wrong != 0 || res.Status != calamp.Converged {
+			t.Errorf("%+v: %d of 3 broken sensors found, %d others; %s", learn, right, wrong, res.Reason)
+		}
+		return res, calamp.Score(res.X, res.S, in.Truth)
+	}
+	_, told := solve(te.Noise, calamp.Learn{})
+	_, common := solve(nil, calamp.Learn{Noise: true})
+	res, own := solve(nil, calamp.Learn{SensorNoise: true})
+	if !(own.XMSEScaled < 0.7*common.XMSEScaled && own.XMSEScaled < 1.8*told.XMSEScaled) {
+		t.Errorf("error %.3g, told %.3g, one for all %.3g", own.XMSEScaled, told.XMSEScaled, common.XMSEScaled)
+	}
+	if ratio := own.XMSEScaled / meanOf(res.XVar.RawMatrix().Data); ratio < 0.7 || ratio > 1.4 {
+		t.Errorf("the error is %.2f times its variance", ratio)
+	}
+	if inside := shareInside(res, in.Truth.S); inside < 0.88 {
+		t.Errorf("%.3g of s are in their intervals of 95 %%", inside)
+	}
+}

@@ -55,6 +55,11 @@ type Block struct {
 	// Out: log Z_out of each sensor.
 	LogZ []float64
 
+	// In: the logarithm of how probable beforehand is what was learned of the sensor alone,
+	// relative to what is typical: noise of its own. Empty where nothing was. [Faulty]
+	// counts it to the evidence of a sensor in order.
+	LogPrior []float64
+
 	// The probability that a sensor is broken. Out for [Faulty], which alone
 	// writes it; in for what looks along the global scale, where a sensor has
 	// the weight 1-Broken.

@@ -109,6 +109,9 @@ func (f Faulty) Output(b *Block) {
 			clear(stats) // beyond double precision
 			b.LogZ[row] = math.Inf(-1)
 		}
+		if len(b.LogPrior) > 0 {
+			b.LogZ[row] += b.LogPrior[row]
+		}
 		broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+b.LogZ[row])
 		b.Broken[row], b.LogZ[row] = broken, logZ
 		switch {

@@ -142,6 +142,7 @@ func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 	d.seen(first, len(omega))
 	b.G, b.DG = g, dg
 	c.Output(b)
+	d.temper(b)
 	d.blocks.Put(b)
 	if d.delta > 0 {
 		for j := range g {

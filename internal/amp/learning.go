@@ -16,6 +16,7 @@ type Learning struct {
 	Idle
 
 	Noise       bool // the channel's noise variance; the channel must be [channel.Noisy]
+	SensorNoise bool // that of every sensor, with Noise
 	Calibration bool // the calibration's distribution; it must be [channel.Learnable]
 
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
@@ -26,8 +27,9 @@ type Learning struct {
 	Step                         float64
 	PastInformation, Information float64
 
-	fromPrior prior.Learner
-	fromNoise float64
+	fromPrior    prior.Learner
+	fromNoise    float64
+	sensorsMoved float64
 }
 
 const (
@@ -61,7 +63,8 @@ const (
 
 // Begin notes where a run starts.
 func (l *Learning) Begin(s *Solver) {
-	s.State.ModelMoved = math.Inf(1)
+	s.State.ModelMoved, s.State.learnedEach = math.Inf(1), false
+	clear(s.State.logPrior)
 	l.fromPrior, _ = s.State.model.Prior.(prior.Learner)
 	l.fromNoise = channel.NoiseOf(s.State.model.Channel)
 }
@@ -69,10 +72,15 @@ func (l *Learning) Begin(s *Solver) {
 // After re-fits the model when it is time. While noise is added to the channel, it is
 // not the model's own.
 func (l *Learning) After(s *Solver, line *Line) Verdict {
-	if l.Off || line.Index < firstRefit || line.Index%refitEvery != 0 || s.State.Added > 0 {
+	if l.Off || line.Index < firstRefit || s.State.Added > 0 {
 		return GoOn
 	}
-	s.State.ModelMoved = l.refit(s.State, line.Index)
+	if l.SensorNoise && line.Index >= firstSensorRefit {
+		l.sensorsMoved = s.State.refitSensorNoise()
+	}
+	if line.Index%refitEvery == 0 {
+		s.State.ModelMoved = max(l.refit(s.State, line.Index), l.sensorsMoved)
+	}
 	if s.State.ModelMoved > modelTolerance {
 		return Disturbed
 	}
@@ -84,7 +92,7 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	if l.Calibration {
 		change = l.refitCalibration(s, t)
 	}
-	if l.Noise {
+	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
 	}
 	if p, ok := s.model.Prior.(prior.Learner); ok {

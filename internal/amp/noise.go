@@ -39,6 +39,138 @@ func Least(variances []float64) float64 {
 	return least
 }
 
+const (
+	// firstSensorRefit is the iteration from which the noise of every sensor is learned.
+	firstSensorRefit = 8
+
+	// noiseShrinkage is how many readings the other sensors count for, and sensorReach
+	// bounds the factor of one update.
+	noiseShrinkage = 4
+	sensorReach    = 3
+
+	// outsideBy is by how many standard deviations the s that a sensor wants is outside its
+	// range before that counts as no noise.
+	outsideBy = 3
+)
+
+// refitSensorNoise moves the noise variance of every sensor towards the stationarity of the
+// Bethe free energy under a prior that draws it to the harmonic mean Δ̄ of all, as ν₀ readings
+// would,
+//
+//	Δ_µ ← Δ_µ (Δ_µ Σ g² + ν₀ Δ̄/Δ_µ) / (Δ_µ Σ -∂g + ν₀),
+//
+// and returns the root mean square of how far they moved, in standard errors.
+func (s *State) refitSensorNoise() (moved float64) {
+	most, _ := s.Power()
+	if !(most > 0) {
+		return 0
+	}
+	typical, noise := s.TypicalNoise(), s.SensorNoise()
+	count := 0.0
+	for mu, now := range noise {
+		squares, slopes, n := s.explained(mu)
+		if n == 0 {
+			noise[mu] = typical
+			continue
+		}
+		ratio := (now*squares + noiseShrinkage*typical/now) / (now*slopes + noiseShrinkage)
+		next := now * min(max(ratio, 1.0/sensorReach), sensorReach)
+		noise[mu] = min(max(next, leastNoise*most), most)
+		s.logPrior[mu] = logPriorOf(noise[mu] / typical)
+		change := math.Log(noise[mu] / now)
+		moved += 0.5 * n * change * change
+		count++
+	}
+	s.SetNoise(noise)
+	s.learnedEach = true
+	return math.Sqrt(moved / max(1, count))
+}
+
+// logPriorOf is the logarithm of the density of Δ/Δ̄ under the prior of [State.refitSensorNoise],
+// relative to that at 1.
+func logPriorOf(ratio float64) float64 {
+	return -0.5 * noiseShrinkage * (math.Log(ratio) + 1/ratio - 1)
+}
+
+// explained are Σ g² and Σ -∂g of sensor mu, and how many readings it has. Those of a sensor that
+// is called broken, or wants an s outside its range, are as if it were in order with the s that it
+// wants: a wrong s is no noise, and noise may be all that is wrong.
+func (s *State) explained(mu int) (squares, slopes, n float64) {
+	n = s.present(mu)
+	calibration, own := s.wanted(mu)
+	for j := mu * s.P; j < (mu+1)*s.P; j++ {
+		switch {
+		case math.IsNaN(s.Y[j]):
+		case own:
+			d := s.Doubt(j)
+			g := (calibration*s.Y[j] - s.Omega[j]) / d
+			squares += g * g
+			slopes += (1 - 1/n) / d
+		default:
+			squares += s.G[j] * s.G[j]
+			slopes -= s.DG[j] / (1 - s.yielding(j, n))
+		}
+	}
+	return squares, slopes, n
+}
+
+// wanted is the s that the readings of a sensor want where its g does not tell: up to outsideBy of
+// its own standard deviations outside the range that is the end of the range.
+func (s *State) wanted(mu int) (calibration float64, own bool) {
+	if _, may := s.model.Channel.(channel.Contaminated); !may {
+		return 0, false
+	}
+	if s.calibration == nil {
+		return s.S[mu], s.OutOfOrder(mu)
+	}
+	stats := s.Of(s.Stats, mu)
+	excess := math.Abs(s.calibration.Excess(stats))
+	if !s.OutOfOrder(mu) && excess <= outsideBy {
+		return 0, false
+	}
+	lo, hi := s.calibration.Range()
+	fit := s.calibration.Fit(stats)
+	end := min(max(fit, lo), hi)
+	return end + (fit-end)*max(0, 1-outsideBy/max(excess, outsideBy)), !math.IsNaN(fit)
+}
+
+// temper makes ∂g that of readings whose noise is learned from their own residuals: Δ̂ gives way
+// to a residual, and g falls less than 1/D. With Σ g² + ν₀Δ̄/Δ² = Σ -∂g + ν₀/Δ at the estimate,
+//
+//	∂Δ̂/∂ω_j = -2 g_j D / (n/D + ν₀ D/Δ²),   ∂g_j = -(1-f)/D,   f = 2/(n + ν₀ (D/Δ)²),
+//
+// where g_j² stands for its mean 1/D.
+func (s *State) temper(b *channel.Block) {
+	if !s.learnedEach || b.First >= s.M {
+		return
+	}
+	for row := range b.Rows() {
+		n := s.present(b.First + row)
+		for k := row * b.P; k < (row+1)*b.P; k++ {
+			b.DG[k] *= 1 - s.yielding(b.First*b.P+k, n)
+		}
+	}
+}
+
+// yielding is f of reading j, of a sensor with n readings.
+func (s *State) yielding(j int, n float64) float64 {
+	if !s.learnedEach || n == 0 {
+		return 0
+	}
+	share := s.Doubt(j) / s.Noise(j)
+	return 2 / (n + noiseShrinkage*share*share)
+}
+
+// present is how many readings sensor mu has.
+func (s *State) present(mu int) (n float64) {
+	for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+		if !math.IsNaN(y) {
+			n++
+		}
+	}
+	return n
+}
+
 // seen sets U of count readings, from those of the row first on. Further rows have no noise.
 func (s *State) seen(first, count int) {
 	if s.excess == nil {

@@ -21,6 +21,7 @@ type Problem struct {
 	// What is learned of the channel: its noise variance, and the distribution of
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
+	LearnSensorNoise             bool // that of every sensor, in place of one for all
 
 	// Noise is the noise variance of every sensor (M), or of every reading (M×P), in
 	// place of the channel's; nil where all have that.
@@ -226,7 +227,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnCalibration)
+	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration)
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
@@ -304,10 +305,11 @@ func (b *planner) newStart() (on bool, why string, err error) {
 
 // startNoise makes the channel's noise the least of what was told.
 func (b *planner) startNoise() error {
+	b.LearnNoise = b.LearnNoise || b.LearnSensorNoise
 	switch {
 	case b.Noise == nil:
 		return nil
-	case b.LearnNoise:
+	case b.LearnNoise || b.LearnSensorNoise:
 		return errors.New("noise variances that were told are not learned: leave one of them out")
 	}
 	if err := CheckNoise(b.Noise, b.m, b.P, b.Model.Channel); err != nil {
@@ -319,6 +321,8 @@ func (b *planner) startNoise() error {
 
 func (b *planner) unequalNoise() (on bool, why string, err error) {
 	switch {
+	case b.LearnSensorNoise:
+		return true, "learned for every sensor", nil
 	case b.Noise == nil:
 		return false, "not needed: all readings have noise of one variance", nil
 	case len(b.Noise) == b.m:
@@ -583,7 +587,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 func (b *planner) makeLearning(s *Solver) (Part, error) {
 	learner, ok := b.Model.Prior.(prior.Learner)
 	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
-	return &Learning{Noise: b.LearnNoise, Calibration: b.LearnCalibration}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.

@@ -112,7 +112,7 @@ func (s *State) releasing() []float64 {
 func (p *release) mixture(s *State, c float64) float64 {
 	b, from := &p.block, &s.sensors
 	*b = channel.Block{
-		P: from.P, Y: from.Y, V: from.V, Past: from.Past,
+		P: from.P, Y: from.Y, V: from.V, Past: from.Past, LogPrior: from.LogPrior,
 		Omega: append(b.Omega[:0], from.Omega...),
 		G:     append(b.G[:0], from.G...), DG: append(b.DG[:0], from.DG...),
 		Stats: append(b.Stats[:0], from.Stats...),

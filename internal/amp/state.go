@@ -65,6 +65,8 @@ type State struct {
 	// multiplied, and with it is the uncertainty of the scale (see [Solver.Report]).
 	Placement Placement
 
+	logPrior    []float64 // M, of the noise that was learned of every sensor; nil where none was
+	learnedEach bool      // the noise of every sensor was learned from its own residuals
 	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
 	model       Model
 	calibration channel.Calibration // the model's; nil where there is none
@@ -125,6 +127,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	a.u = a.v
 	if unequal {
 		a.u, s.excess = make([]float64, readings), make([]float64, m*p)
+		s.logPrior = make([]float64, m)
 	}
 	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness} {
 		*v = make([]float64, rows)
@@ -154,7 +157,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 // block is the view of the rows from … to, as channels see it.
 func (s *State) block(from, to int) channel.Block {
 	a, p, width := &s.all, s.P, s.width
-	return channel.Block{
+	b := channel.Block{
 		First: from, P: p,
 		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.u[from*p : to*p],
 		Past: a.past[from*width : to*width],
@@ -162,6 +165,10 @@ func (s *State) block(from, to int) channel.Block {
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], SVar: a.sVar[from:to],
 		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
 	}
+	if s.logPrior != nil && from < s.M {
+		b.LogPrior = s.logPrior[from:to]
+	}
+	return b
 }
 
 // Model is the present one.

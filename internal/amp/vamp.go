@@ -259,6 +259,7 @@ func (v *vamp) outputChunk(chunk int) {
 	}
 	v.seen(from, len(b.Omega))
 	v.model.Channel.Output(b)
+	v.temper(b)
 	narrowed := v.narrowed[from*v.P : to*v.P]
 	channel.ContractionOf(v.model.Channel, narrowed, b)
 	v.contract(narrowed, from)

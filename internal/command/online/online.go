@@ -277,6 +277,10 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}
+	if c.model.Noise.PerSensor {
+		return console.Usage("--noise-var per-sensor is for calamp solve: a stream learns one variance for all").
+			WithHint("tell each sensor's: --noise-var R.npz, the result of calamp solve --noise-var per-sensor")
+	}
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}

@@ -52,7 +52,7 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) {
 		}
 	}
 	for _, name := range ModelFlags {
-		if a := isAuto(name); a != nil && a.on {
+		if a := isAuto(name); a != nil && (a.on || name == "noise-var" && m.Noise.PerSensor) {
 			m.Learned = append(m.Learned, name)
 		}
 	}
@@ -167,7 +167,7 @@ func (m *Model) Signal(p prior.Prior) prior.Prior {
 
 // Learning is what the solver is to learn of the channel.
 func (m *Model) Learning() calamp.Learn {
-	return calamp.Learn{Noise: m.Learns("noise-var"), Range: m.Learns("s-range")}
+	return calamp.Learn{Noise: m.Learns("noise-var"), SensorNoise: m.Noise.PerSensor, Range: m.Learns("s-range")}
 }
 
 // String is the model in a line, for the log of a test.

@@ -18,6 +18,8 @@ import (
 // Noise is what --noise-var says beyond a number: noise that differs between sensors, or
 // readings.
 type Noise struct {
+	PerSensor bool // learned for every sensor
+
 	File   string    // with the noise variances; empty where there is none
 	Each   []float64 // what is in it: of every sensor (M), or of every reading (M×P)
 	Lo, Hi float64   // what they range over; 0 where all readings have the same
@@ -26,27 +28,36 @@ type Noise struct {
 // noiseSource is the value of --noise-var where it may be a file.
 type noiseSource struct {
 	pflag.Value // the number
-	file        *string
+	noise       *Noise
 }
 
+// PerSensorWord is --noise-var where every sensor's is to be learned.
+const PerSensorWord = "per-sensor"
+
 func (v noiseSource) String() string {
-	if *v.file != "" {
-		return *v.file
+	switch {
+	case v.noise.PerSensor:
+		return PerSensorWord
+	case v.noise.File != "":
+		return v.noise.File
 	}
 	return v.Value.String()
 }
 
-func (v noiseSource) Type() string { return v.Value.Type() + "|FILE" }
+func (v noiseSource) Type() string { return v.Value.Type() + "|FILE|" + PerSensorWord }
 
 func (v noiseSource) Set(text string) error {
-	*v.file = ""
+	*v.noise = Noise{PerSensor: text == PerSensorWord}
+	if v.noise.PerSensor {
+		return nil
+	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
 		return v.Value.Set(text)
 	}
 	if !slices.Contains([]string{".npy", ".npz", ".mat"}, strings.ToLower(filepath.Ext(text))) {
 		return fmt.Errorf("expected a finite number, not below 0, auto, or a file (.npy, .npz, .mat) with one of every sensor or reading")
 	}
-	*v.file = text
+	v.noise.File = text
 	return nil
 }
 
@@ -54,7 +65,7 @@ func (v noiseSource) Set(text string) error {
 // have been registered, and before auto is added to them.
 func (m *Model) takeNoiseFile(flags *pflag.FlagSet) {
 	f := flags.Lookup("noise-var")
-	f.Value = noiseSource{f.Value, &m.Noise.File}
+	f.Value = noiseSource{f.Value, &m.Noise}
 	f.Usage += "; or a .npy with those of\nevery sensor (M) or reading (M×P), or a result that has them"
 }
 
@@ -87,14 +98,15 @@ func (m *Model) noiseWords() string {
 
 // noiseJSON is a Noise in JSON.
 type noiseJSON struct {
-	File  string     `json:"file,omitempty"`
-	Range [2]float64 `json:"range"`
+	PerSensor bool       `json:"per_sensor,omitempty"`
+	File      string     `json:"file,omitempty"`
+	Range     [2]float64 `json:"range"`
 }
 
 // IsZero says whether all readings have the same noise.
-func (n Noise) IsZero() bool { return n.File == "" && n.Lo == n.Hi }
+func (n Noise) IsZero() bool { return !n.PerSensor && n.File == "" && n.Lo == n.Hi }
 
 // MarshalJSON leaves out the values.
 func (n Noise) MarshalJSON() ([]byte, error) {
-	return json.Marshal(noiseJSON{n.File, [2]float64{n.Lo, n.Hi}})
+	return json.Marshal(noiseJSON{n.PerSensor, n.File, [2]float64{n.Lo, n.Hi}})
 }
