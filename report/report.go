@@ -65,8 +65,10 @@ type Baseline struct {
 //go:embed page.html
 var pageText string
 
+// Style is the style sheet of reports, for pages that are to look like them.
+//
 //go:embed style.css
-var style string
+var Style string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
@@ -119,7 +121,7 @@ func Write(w io.Writer, r Report) error {
 	r.complete()
 	worst := r.worstSensors()
 	v := view{
-		Style:     template.CSS(style),
+		Style:     template.CSS(Style),
 		Title:     r.Title,
 		Verdict:   r.verdict(),
 		Warnings:  r.warnings(),

@@ -91,6 +91,12 @@ func (r *Report) imageShape(n int) (rows, cols int) {
 		}
 		return shape[0], shape[1]
 	}
+	return ImageShape(n)
+}
+
+// ImageShape is the shape of signals with n entries where they are taken for pictures,
+// 0×0 elsewhere.
+func ImageShape(n int) (rows, cols int) {
 	side := int(math.Round(math.Sqrt(float64(n))))
 	if side < leastSquare || side*side != n {
 		return 0, 0

@@ -181,6 +181,7 @@ func (w Watch) Put(e *Event) error {
 			w.Server.Changed(e.Sequence, e.Estimate.Change.What())
 		}
 		w.Server.Sample(watch.Sample{
+			Sequence: e.Sequence, X: e.Estimate.X, Worst: e.Estimate.Worst, ChiSquare: e.Estimate.ChiSquare,
 			Committed: e.Estimate.Committed, Reject: e.Estimate.Reject.String(), Iterations: e.Estimate.Iterations,
 			ScaleStep: step, Solving: e.Solving, Saving: e.Saving,
 		})

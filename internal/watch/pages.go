@@ -2,7 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"net/http"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/page"
 )
 
 // unhealthyAfter is how many samples in a row must be rejected, or dropped as
@@ -106,18 +106,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if max(j.Rejected, j.Duplicates) >= unhealthyAfter {
 		j.Status, code = "unhealthy", http.StatusServiceUnavailable
 	}
-	writeJSON(w, code, j)
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	w.Write(append(b, '\n'))
+	page.JSON(w, code, j)
 }
 
 // posteriorJSON is what /posterior says. Arrays have one entry a sensor.
@@ -151,7 +140,7 @@ func (s *Server) servePosterior(w http.ResponseWriter, r *http.Request) {
 	case "npz":
 		v.writeNPZ(w)
 	case "", "json":
-		writeJSON(w, http.StatusOK, v.json())
+		page.JSON(w, http.StatusOK, v.json())
 	default:
 		http.Error(w, "format is json or npz", http.StatusBadRequest)
 	}

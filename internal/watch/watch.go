@@ -3,20 +3,14 @@
 package watch
 
 import (
-	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/calamp/calamp/internal/page"
+	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/online"
 )
 
@@ -28,6 +22,10 @@ type View struct {
 
 // Sample is what there is to say of one sample.
 type Sample struct {
+	Sequence        int64
+	X               []float64 // the signal, N; not kept
+	Worst           []online.Residual
+	ChiSquare       float64
 	Committed       bool
 	Reject          string // why not
 	Iterations      int
@@ -37,103 +35,43 @@ type Sample struct {
 
 // Server serves
 //
+//	/           a page that shows the stream live
 //	/healthz    200 or 503, and JSON
 //	/metrics    in Prometheus' format
 //	/posterior  JSON, or .npz with ?format=npz or Accept: application/x-npz
 //
 // All its methods can be called on nil, where they do nothing.
 type Server struct {
-	token    string
-	listener net.Listener
-	http     http.Server
-	view     atomic.Pointer[View]
-	health   health
-	metrics  *metrics
+	web     *web.Server
+	view    atomic.Pointer[View]
+	health  health
+	metrics *metrics
+	live    *live
 }
 
-// ErrAddress is the error of an address that is never served, ErrToken that of a
-// token that can be guessed.
-var (
-	ErrAddress = errors.New("not a good address")
-	ErrToken   = errors.New("not a good token")
-)
-
-const (
-	// MinToken is how long a token is at least, in bytes.
-	MinToken = 16
-
-	// mostConnections is far more than monitors need; others wait.
-	mostConnections = 64
-
-	readTime, idleTime = 10 * time.Second, 30 * time.Second
-)
-
-// Listen serves on address, host:port. Without a token the host must be this
-// machine itself: the posterior is nobody else's business. With one, of MinToken
-// bytes or more, every request must carry it as a bearer token.
+// Listen serves on address to those whom [web.Listen] lets in.
 func Listen(address, token string) (*Server, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w, expected 127.0.0.1:PORT", address, ErrAddress)
-	}
-	if token != "" && len(token) < MinToken {
-		return nil, fmt.Errorf("%w: it has %d characters, expected %d or more", ErrToken, len(token), MinToken)
-	}
-	if token == "" && !isLoopback(host) {
-		return nil, fmt.Errorf("%s: %w: it can be reached from other machines, which needs a token", address, ErrAddress)
-	}
-	listener, err := net.Listen("tcp", address)
+	listening, err := web.Listen(address, token)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{token: token, listener: listener}
+	s := &Server{web: listening, live: newLive()}
 	s.health.started = time.Now()
 	s.metrics = newMetrics(s)
-	s.http = http.Server{
-		Handler: s.handler(), MaxHeaderBytes: 1 << 14,
-		ReadHeaderTimeout: readTime / 2, ReadTimeout: readTime, WriteTimeout: time.Minute, IdleTimeout: idleTime,
-	}
-	go s.http.Serve(limit(listener, mostConnections))
+	listening.Serve(s.handler())
 	return s, nil
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// Token is a token given as such, or as @FILE with it.
-func Token(text string) (string, error) {
-	path, isFile := strings.CutPrefix(text, "@")
-	if !isFile {
-		return text, nil
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(content))
-	if token == "" {
-		return "", fmt.Errorf("%s is empty", path)
-	}
-	return token, nil
-}
-
 // Address is where the server listens.
-func (s *Server) Address() string { return s.listener.Addr().String() }
+func (s *Server) Address() string { return s.web.Address() }
 
 // Close ends the server, requests under way within a second.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	err := s.http.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return s.http.Close()
-	}
-	return err
+	s.live.board.Close()
+	return s.web.Close()
 }
 
 // Show replaces what there is to see; the view must not change afterwards.
@@ -148,6 +86,7 @@ func (s *Server) Sample(x Sample) {
 	if s != nil {
 		s.health.sample(x.Committed || x.Reject == online.Frozen.String(), x.Reject)
 		s.metrics.sample(x)
+		s.live.sample(x, s.view.Load())
 	}
 }
 
@@ -172,41 +111,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.serveHealth)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /posterior", s.servePosterior)
-	return s.guard(mux)
-}
-
-// guard lets in who may come in. A page of the web that this machine's browser
-// shows could make it ask 127.0.0.1 under another name (DNS rebinding): where
-// there is no token, the name must be this machine's.
-func (s *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		switch {
-		case s.token != "" && !s.authorised(r):
-			w.Header().Set("WWW-Authenticate", `Bearer realm="calamp"`)
-			http.Error(w, "a bearer token is needed", http.StatusUnauthorized)
-		case s.token == "" && !isLoopback(hostOf(r.Host)):
-			http.Error(w, "ask for 127.0.0.1 or localhost", http.StatusForbidden)
-		default:
-			next.ServeHTTP(w, r)
-		}
-	})
-}
-
-func hostOf(hostPort string) string {
-	if host, _, err := net.SplitHostPort(hostPort); err == nil {
-		return host
-	}
-	return strings.Trim(hostPort, "[]")
-}
-
-// authorised compares in a time that tells nothing of the token, not even its
-// length. The name of the scheme is the same in any case of letters (RFC 9110,
-// section 11.1).
-func (s *Server) authorised(r *http.Request) bool {
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given = strings.TrimLeft(given, " ")
-	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+	page.Handle(mux, page.About{Kind: page.Stream})
+	mux.HandleFunc("GET /api/events", s.live.serve)
+	return mux
 }

@@ -2,10 +2,8 @@ package watch
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -166,106 +164,11 @@ func TestPosterior(t *testing.T) {
 	if code, _, _ := get(t, s, "/posterior?format=xml", nil); code != 400 {
 		t.Error(code)
 	}
-	if code, _, _ := get(t, s, "/", nil); code != 404 {
+	if code, kind, body := get(t, s, "/", nil); code != 200 || !strings.HasPrefix(kind, "text/html") || !strings.Contains(body, "page.js") {
+		t.Error(code, kind)
+	}
+	if code, _, _ := get(t, s, "/healthy", nil); code != 404 {
 		t.Error(code)
-	}
-}
-
-func TestWhoMayAsk(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "nonsense"} {
-		if s, err := Listen(address, ""); err == nil {
-			s.Close()
-			t.Errorf("%s without a token", address)
-		}
-	}
-	s := listen(t, "")
-	rebound := func(r *http.Request) { r.Host = "evil.example:80" }
-	if code, _, _ := get(t, s, "/healthz", rebound); code != 403 {
-		t.Errorf("another name: %d", code)
-	}
-	local := func(r *http.Request) { r.Host = "localhost:80" }
-	if code, _, _ := get(t, s, "/healthz", local); code != 200 {
-		t.Errorf("localhost: %d", code)
-	}
-
-	const secret = "0123456789abcdef"
-	s = listen(t, secret)
-	bearer := func(value string) func(*http.Request) {
-		return func(r *http.Request) { r.Header.Set("Authorization", value) }
-	}
-	for value, want := range map[string]int{
-		"": 401, "Bearer ": 401, "Bearer " + secret[1:]: 401, secret: 401, "Basic " + secret: 401, "Bearer" + secret: 401,
-		"Bearer " + secret: 200, "bearer " + secret: 200, "BEARER  " + secret: 200,
-	} {
-		for _, path := range []string{"/healthz", "/metrics"} {
-			if code, _, _ := get(t, s, path, bearer(value)); code != want {
-				t.Errorf("%q: %d, expected %d", value, code, want)
-			}
-		}
-	}
-	if s, err := Listen("127.0.0.1:0", secret[1:]); !errors.Is(err, ErrToken) {
-		s.Close()
-		t.Errorf("a short token: %v", err)
-	}
-}
-
-// TestMostConnections: a connection more than the limit is served when another
-// one has gone, and closing does not wait for either.
-func TestMostConnections(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := limit(inner, 2)
-	accepted := make(chan net.Conn)
-	ended := make(chan error)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				ended <- err
-				return
-			}
-			accepted <- c
-		}
-	}()
-	for range 4 {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-	}
-	first, second := <-accepted, <-accepted
-	select {
-	case <-accepted:
-		t.Error("a third connection beside two")
-	case <-time.After(50 * time.Millisecond):
-	}
-	first.Close()
-	first.Close() // frees its slot once
-	third := <-accepted
-	l.Close()
-	if err := <-ended; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-	second.Close()
-	third.Close()
-}
-
-func TestToken(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(" abc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if token, err := Token("@" + file); err != nil || token != "abc" {
-		t.Error(token, err)
-	}
-	if token, err := Token("plain"); err != nil || token != "plain" {
-		t.Error(token, err)
-	}
-	if _, err := Token("@" + file + "x"); err == nil {
-		t.Error("no file")
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
+	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/online"
 )
 
@@ -278,15 +279,15 @@ func (r *onlineRun) openWatch() error {
 		}
 		return nil
 	}
-	token, err := watch.Token(r.token)
+	token, err := web.Token(r.token)
 	if err != nil {
 		return console.Usage("--http-token: %w", err)
 	}
 	server, err := watch.Listen(r.http, token)
 	switch {
-	case errors.Is(err, watch.ErrAddress):
+	case errors.Is(err, web.ErrAddress):
 		return console.Usage("--http %w", err)
-	case errors.Is(err, watch.ErrToken):
+	case errors.Is(err, web.ErrToken):
 		return console.Usage("--http-token: %w", err)
 	case err != nil:
 		return fmt.Errorf("--http: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/intake"
-	"github.com/calamp/calamp/internal/watch"
+	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -118,7 +118,7 @@ func (n *NATS) Register(flags *pflag.FlagSet, usage string) {
 
 // Access is what --nats-creds and --nats-token say.
 func (n *NATS) Access() (intake.Access, error) {
-	token, err := watch.Token(n.Token)
+	token, err := web.Token(n.Token)
 	if err != nil {
 		return intake.Access{}, console.Usage("--nats-token: %w", err)
 	}
