@@ -15,11 +15,11 @@ type worded interface{ Words() []string }
 // file of any kind, or a folder, are left to the shell.
 var fileKinds = map[string][]string{
 	"matrix": {"npy", "npz", "mat"}, "readings": {"npy", "mat", "csv"}, "signals": {"npy", "mat"}, "truth": {"npz", "mat"},
-	"overlay": {"csv", "npz", "mat"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
+	"overlay": {"csv", "npz", "mat"}, "sweep": {"toml"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
 }
 
 // anyFile are the flags whose value the shell completes as it likes.
-var anyFile = []string{"output", "data", "http-token", "nats-creds"}
+var anyFile = []string{"output", "data", "http-token", "token", "nats-creds"}
 
 // completeFlags tells shells what the flags of a command and of all below it can
 // be: words, files of a kind, or nothing that could be known.

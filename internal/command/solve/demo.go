@@ -170,6 +170,30 @@ func (d *demo) chooseImages(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// DemoProblem is the readings of calamp demo with p images, and the flags of calamp
+// solve that are told what the demo is told.
+func DemoProblem(p int) (*dataset.Problem, []string, error) {
+	images, err := loadSandals(min(p, sandalCount))
+	if err != nil {
+		return nil, nil, err
+	}
+	_, p = images.Dims()
+	t := teacher.Teacher{
+		N: sandalSize, M: sandalSize * 4 / 5, P: p, X: images,
+		Signal: demoModel.Prior(), Gain: demoModel.GainPrior(), NoiseVar: demoModel.NoiseVar,
+	}
+	in, err := t.Draw(1)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := demoModel
+	told := []string{
+		"--prior", option.NonNegative, "--density", console.Short(m.Density), "--signal-mean", console.Short(m.SignalMean), "--signal-var", console.Short(m.SignalVar),
+		"--s-range", console.Short(m.SRange[0]) + "," + console.Short(m.SRange[1]), "--noise-var", console.Short(m.NoiseVar),
+	}
+	return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth}, told, nil
+}
+
 // images are the signals, one a column.
 func (d *demo) images() (*mat.Dense, error) {
 	if !d.mosaic {

@@ -3,6 +3,7 @@
 package solve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,14 +43,22 @@ type solve struct {
 	told   []string    // the flags that the result depends on
 
 	progress string
+
+	live   *Live           // who watches from the same process, or nil
+	within context.Context // of who called Run, or nil
 }
 
 // jsonProgress is --progress json.
 const jsonProgress = "json"
 
 // Command is calamp solve.
-func Command(a *console.Console) *cobra.Command {
-	s := &solve{Console: a, model: option.DefaultModel, solver: option.NewSolver()}
+func Command(a *console.Console) *cobra.Command { return newSolve(a).command() }
+
+func newSolve(a *console.Console) *solve {
+	return &solve{Console: a, model: option.DefaultModel, solver: option.NewSolver()}
+}
+
+func (s *solve) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "solve P.npz",
 		Short: "Recover signals and calibration from readings",
@@ -154,7 +163,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.LoadNoise(len(data.Y.RawMatrix().Data)/p, p); err != nil {
 		return err
 	}
-	ctx, stop := console.Interruptible()
+	ctx, stop := s.context()
 	defer stop()
 	ctx = s.ranks.Context(ctx)
 	if text := s.model.Intention(flags); text != "" {
@@ -173,6 +182,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
+	s.begin(data, opt)
 	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
@@ -182,6 +192,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	s.model.TakeResult(res)
 	s.prior.TakeResult(res.Prior)
+	s.end(res)
 	showWarnings(s.Console, res)
 	var others comparisons
 	if s.others && err == nil {

@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/page"
+)
+
+// solveLive is calamp solve with these arguments, shown on a board.
+func solveLive(ctx context.Context, a *console.Console, args []string, board *page.Board) error {
+	l := &live{board: board}
+	return solve.Run(ctx, a, args, &solve.Live{Begin: l.begin, Iteration: l.iteration, End: l.end})
+}
+
+// live shows a run on a board.
+type live struct {
+	board *page.Board
+	view  page.View
+	truth calamp.Truth
+	m, p  int
+	last  int // iterations so far
+
+	x            *mat.Dense    // N×P, the estimate that is compared with the truth
+	scored, rest time.Duration // what comparing took, and everything else
+	until        time.Time     // when the latest comparison ended
+}
+
+// columns are those of the board's rows: the errors are mean squares, after the best
+// common factor.
+var columns = []string{"iteration", "change", "x_var", "s_var", "scale", "damping", "fraction", "x_mse", "s_mse"}
+
+func (l *live) begin(data *dataset.Problem) {
+	m, n := data.W.Dims()
+	_, l.p = data.Y.Dims()
+	l.m, l.view, l.truth, l.until = m, page.NewView(n), data.Truth, time.Now()
+	if x := l.truth.X; x != nil {
+		if rows, _ := x.Dims(); rows != n { // a basis: the estimates are coefficients
+			l.truth.X = nil
+		}
+	}
+	head := page.Head{M: m, N: n, P: l.p, Columns: columns, S: l.truth.S}
+	head.Rows, head.Cols = l.view.Pictures()
+	if l.truth.X != nil {
+		head.Signals = l.view.Signals(l.p, l.truth.X.At)
+		l.x = mat.NewDense(n, l.p, nil)
+	}
+	l.board.Head(head)
+}
+
+func (l *live) iteration(it calamp.Iteration, fraction float64, x, s []float64) {
+	l.last = it.Index
+	xErr, sErr := l.errors(x, s)
+	l.board.Row(float64(it.Index), it.Change, it.MeanXVar, it.MeanSVar, it.Scale, it.Damping, fraction, xErr, sErr)
+	if !l.board.Wanted() {
+		return
+	}
+	n := len(x) / l.p
+	l.board.Frame(page.Frame{
+		At: it.Index, S: s, Flagged: []page.Flag{},
+		Signals: l.view.Signals(l.p, func(i, k int) float64 { return x[k*n+i] }),
+	})
+}
+
+// errors compares with the truth, where it is known and comparing costs little: a
+// fifth of the run, and a second.
+func (l *live) errors(x, s []float64) (xErr, sErr float64) {
+	xErr, sErr = math.NaN(), math.NaN()
+	start := time.Now()
+	l.rest += start.Sub(l.until)
+	defer func() { l.until = time.Now() }()
+	if l.x == nil && l.truth.S == nil || 5*l.scored > l.rest+5*time.Second {
+		return xErr, sErr
+	}
+	var estimate *mat.Dense
+	if l.x != nil {
+		n := len(x) / l.p
+		for i := range n {
+			row := l.x.RawRowView(i)
+			for k := range row {
+				row[k] = x[k*n+i]
+			}
+		}
+		estimate = l.x
+	}
+	m := calamp.Score(estimate, s, l.truth)
+	l.scored += time.Since(start)
+	return m.XMSEScaled, m.SMSEScaled
+}
+
+// end shows the result, with its error bars.
+func (l *live) end(res *calamp.Result) {
+	_, _, lo, hi := res.SIntervals(0.95)
+	f := page.Frame{
+		At: res.Iterations, S: res.S, SD: make([]float64, l.m), Lo: lo, Hi: hi, Broken: res.Broken,
+		Z: make([]float64, l.m), Count: make([]float64, l.m), Flagged: []page.Flag{},
+		Signals: l.view.Signals(l.p, res.X.At),
+	}
+	for mu, v := range res.SVar {
+		f.SD[mu] = math.Sqrt(v)
+		f.Z[mu], f.Count[mu] = offness(res.Residual.RawRowView(mu))
+	}
+	for _, b := range res.BrokenSensors {
+		f.Flagged = append(f.Flagged, page.Flag{Sensor: b.Sensor, Reason: "broken"})
+	}
+	l.board.Frame(f)
+}
+
+// offness is the root mean square of a sensor's residuals, and how many there are; one
+// that is exactly 0 has no reading.
+func offness(residuals []float64) (rms, count float64) {
+	for _, r := range residuals {
+		if r != 0 {
+			rms += r * r
+			count++
+		}
+	}
+	return math.Sqrt(rms / math.Max(count, 1)), count
+}
