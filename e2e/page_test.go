@@ -1,0 +1,395 @@
+// Package e2e looks at the page of calamp serve and of calamp online --http in a headless browser.
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var (
+	shots = flag.String("shots", "", "keep the screenshots in this folder")
+	long  = flag.Bool("long", false, "also what takes minutes")
+)
+
+var build = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "calamp-e2e-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "calamp")
+	out, err := exec.Command("go", "build", "-C", "..", "-o", path, "./cmd/calamp").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if path, err := build(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// command is calamp with these arguments.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(path, args...)
+}
+
+// simulate makes a problem.
+func simulate(t *testing.T, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "P.npz")
+	if out, err := command(t, append(append([]string{"simulate"}, args...), "-o", path)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// server starts calamp, and returns the address that it prints.
+func server(t *testing.T, args ...string) (address string, process *os.Process) {
+	t.Helper()
+	c := command(t, args...)
+	said, err := c.StdoutPipe()
+	if args[0] == "online" {
+		said, err = c.StderrPipe()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Process.Signal(os.Interrupt)
+		c.Wait()
+	})
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "http://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			go func() { // so that it can go on to speak
+				for lines.Scan() {
+				}
+			}()
+			return "http://" + host + "/", c.Process
+		}
+	}
+	t.Fatal("it printed no address")
+	return "", nil
+}
+
+// browser is a tab.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	troubles []string // what the page's console says
+}
+
+// open starts a browser, of a width and a theme.
+func open(t *testing.T, width int64, theme string) *browser {
+	t.Helper()
+	found := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			found = path
+			break
+		}
+	}
+	if found == "" {
+		t.Skip("no chromium, chromium-browser or google-chrome in PATH")
+	}
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	b := &browser{t: t}
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(found))...)
+	t.Cleanup(end)
+	ctx, leave := chromedp.NewContext(allocator, chromedp.WithListener(b.hear))
+	t.Cleanup(leave)
+	b.ctx = ctx
+	theming := func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		})
+		return chromedp.Void{}, err
+	}
+	b.do(chromedp.Navigate("about:blank"), chromedp.EmulateViewport(width, 900), theming)
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, text := range b.troubles {
+			t.Errorf("the page says: %s", text)
+		}
+	})
+	return b
+}
+
+func (b *browser) hear(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.troubles = append(b.troubles, fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *runtime.EventConsoleAPICalled:
+		for _, a := range e.Args {
+			b.troubles = append(b.troubles, fmt.Sprint(e.Type, " ", string(a.Value), a.Description))
+		}
+	}
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// is evaluates an expression of the page.
+func is[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for an expression to be true.
+func (b *browser) until(limit time.Duration, expression string) (took time.Duration) {
+	b.t.Helper()
+	start := time.Now()
+	for time.Since(start) < limit {
+		if is[bool](b, expression) {
+			return time.Since(start)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.t.Fatalf("not within %v: %s\n%s", limit, expression, is[string](b, `document.querySelector("main").innerText.slice(0, 2000)`))
+	return 0
+}
+
+// look takes a picture of the page, and checks that it has colours, the theme, and nothing
+// that is wider than the page.
+func (b *browser) look(name, theme string) {
+	b.t.Helper()
+	if over := is[float64](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+		b.t.Errorf("%s: %g pixels wider than the page", name, over)
+	}
+	time.Sleep(300 * time.Millisecond)
+	shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if *shots != "" {
+		os.WriteFile(filepath.Join(*shots, name+".png"), shot, 0o666)
+	}
+	img, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	colours, dark := colours(img)
+	if colours < 100 || dark != (theme == "dark") {
+		b.t.Errorf("%s: %d colours, dark: %v", name, colours, dark)
+	}
+}
+
+func colours(img image.Image) (n int, dark bool) {
+	seen := make(map[[3]uint32]bool)
+	box := img.Bounds()
+	for y := box.Min.Y; y < box.Max.Y; y += 2 {
+		for x := box.Min.X; x < box.Max.X; x += 2 {
+			r, g, b, _ := img.At(x, y).RGBA()
+			seen[[3]uint32{r >> 8, g >> 8, b >> 8}] = true
+		}
+	}
+	r, g, b, _ := img.At(box.Min.X+2, box.Max.Y-3).RGBA()
+	return len(seen), r+g+b < 3*0x4000
+}
+
+const (
+	solved  = `/job=/.test(location.hash) && document.getElementById("run-state").textContent === "done" && !document.getElementById("sensors").hidden`
+	reports = `(document.getElementById("report-frame").contentDocument?.querySelector("h1")?.textContent || "") !== ""`
+)
+
+// each theme on a wide page and on a phone's.
+func each(t *testing.T, f func(t *testing.T, width int64, theme string)) {
+	for _, width := range []int64{375, 1280} {
+		for _, theme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprintf("%d-%s", width, theme), func(t *testing.T) { f(t, width, theme) })
+		}
+	}
+}
+
+// TestSolve: the sandals are solved on the page, a sensor is chosen by a click and by keys, the address
+// keeps it, and the report is there.
+func TestSolve(t *testing.T) {
+	address, _ := server(t, "serve")
+	each(t, func(t *testing.T, width int64, theme string) {
+		b := open(t, width, theme)
+		b.do(chromedp.Navigate(address), chromedp.Click("#demo"))
+		b.until(time.Minute, solved)
+		b.until(10*time.Second, reports)
+		if n := is[int](b, `document.querySelectorAll("#pictures canvas").length`); n != 20 {
+			t.Errorf("%d pictures", n)
+		}
+		b.do(chromedp.Click("#strip"), chromedp.KeyEvent("s"), chromedp.KeyEvent("s"))
+		b.until(5*time.Second, `/Sensor \d+/.test(document.getElementById("sensor").textContent)`)
+		if at := is[string](b, "location.hash"); !strings.Contains(at, "sensor=") || !strings.Contains(at, "sort=") || !strings.Contains(at, "job=") {
+			t.Error(at)
+		}
+		before := is[string](b, `document.getElementById("sensor").textContent`)
+		b.do(chromedp.Reload())
+		b.until(10*time.Second, solved)
+		b.until(5*time.Second, `/Sensor \d+/.test(document.getElementById("sensor").textContent)`)
+		if after := is[string](b, `document.getElementById("sensor").textContent`); after != before {
+			t.Errorf("%s\nbefore: %s", after, before)
+		}
+		b.until(10*time.Second, reports)
+		b.look(fmt.Sprintf("solve-%d-%s", width, theme), theme)
+	})
+}
+
+// TestDropped: a file that is chosen is solved with what is said of it; one that is none says so.
+func TestDropped(t *testing.T) {
+	problem := simulate(t, "--n", "150", "--alpha", "0.8", "--p", "4", "--seed", "1")
+	bad := filepath.Join(t.TempDir(), "<b>bad<b>.npz")
+	if err := os.WriteFile(bad, []byte("no archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := server(t, "serve")
+	b := open(t, 1280, "light")
+	b.do(chromedp.Navigate(address), chromedp.Click("summary"), chromedp.SendKeys("[name=density]", "0.2"), chromedp.SendKeys("[name=max-iter]", "999"), chromedp.SetUploadFiles("#file", []string{problem}))
+	b.until(time.Minute, solved)
+	b.until(10*time.Second, `/--density=0.2 --max-iter=999/.test(document.getElementById("report-frame").contentDocument.body.textContent)`)
+	if n := is[int](b, `document.querySelectorAll("#pictures figure").length`); n != 4 {
+		t.Errorf("%d signals as stems", n)
+	}
+	b.do(chromedp.SetUploadFiles("#file", []string{bad}))
+	b.until(10*time.Second, `document.getElementById("run-state").textContent === "failed" && /expected/.test(document.getElementById("run-text").textContent)`)
+	if is[bool](b, `document.querySelector("main b") !== null`) {
+		t.Error("a file's name became markup")
+	}
+	b.look("failed", "light")
+}
+
+// TestTheory: the trajectory follows the slider, and a click into the diagram runs an instance.
+func TestTheory(t *testing.T) {
+	address, _ := server(t, "serve")
+	each(t, func(t *testing.T, width int64, theme string) {
+		b := open(t, width, theme)
+		b.do(chromedp.Navigate(address + "#theory"))
+		cells := `+(/\((\d+) of 400/.exec(document.querySelector("#theory-plots figure:nth-child(2) .caption")?.textContent ?? "(0 of 400")?.[1] ?? 400)`
+		took := b.until(time.Minute, cells+" === 400")
+		t.Logf("400 cells within %v", took)
+		b.do(chromedp.Click("canvas.map"))
+		b.until(20*time.Second, `document.querySelectorAll("#theory-plots figure:nth-child(1) .u-series").length === 5`)
+		time.Sleep(2 * time.Second)
+		b.look(fmt.Sprintf("theory-%d-%s", width, theme), theme)
+	})
+	b := open(t, 1280, "light")
+	b.do(chromedp.Navigate(address + "#theory&p=3"))
+	b.until(20*time.Second, `document.querySelectorAll("#limits dd").length === 6`)
+	is[bool](b, `(window.asked = 0, window.answered = 0, (f => window.fetch = (...a) => { const trajectory = /trajectory/.test(a[0]); asked += trajectory; return f(...a).then(r => { answered += trajectory; return r; }); })(window.fetch), true)`)
+	// Dragging: forty values in two seconds.
+	is[bool](b, `(async () => { const s = document.querySelector("#sliders input"); for (let k = 0; k < 40; k++) { s.value = 0.05 + k / 100; s.dispatchEvent(new Event("input")); await new Promise(f => setTimeout(f, 50)); } window.dragged = true; })(), true`)
+	b.until(20*time.Second, "window.dragged === true && asked === answered")
+	if n := is[int](b, "answered"); n < 5 { // on a machine that does nothing else it is forty
+		t.Errorf("the trajectory was drawn %d times in two seconds", n)
+	} else {
+		t.Logf("the trajectory was drawn %d times in two seconds", n)
+	}
+	b.until(5*time.Second, `/density=0.44/.test(location.hash)`)
+}
+
+// TestSweep: what is done, by whom, and the map.
+func TestSweep(t *testing.T) {
+	folder := t.TempDir()
+	spec := filepath.Join(folder, "phase.toml")
+	text := "name = \"phase\"\n[[grid]]\nalgorithm = \"offline\"\nn = 40\np = 3\ndensity = {from = 0.1, to = 0.9, count = 9}\nalpha = {from = 0.2, to = 2.0, count = 10}\nnoise_var = 1e-6\ns_range = [0.9, 1.1]\nseeds = 1\n[solver]\nmax_iter = 100\n"
+	if err := os.WriteFile(spec, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command(t, "sweep", "run", spec, "--shard", "1/2").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	address, _ := server(t, "serve", "--sweep", spec)
+	each(t, func(t *testing.T, width int64, theme string) {
+		b := open(t, width, theme)
+		b.do(chromedp.Navigate(address + "#sweep"))
+		b.until(20*time.Second, `/45 of 90 points/.test(document.getElementById("sweep-text").textContent)`)
+		b.look(fmt.Sprintf("sweep-%d-%s", width, theme), theme)
+	})
+}
+
+// TestStream: a running stream.
+func TestStream(t *testing.T) {
+	problem := simulate(t, "--n", "300", "--alpha", "0.8", "--p", "3000", "--seed", "1")
+	each(t, func(t *testing.T, width int64, theme string) {
+		address, _ := server(t, "online", problem, "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.9,1.1", "-o", filepath.Join(t.TempDir(), "R.npz"))
+		b := open(t, width, theme)
+		b.do(chromedp.Navigate(address + "#solve&sensor=5&sort=sd"))
+		b.until(20*time.Second, `+(/sample (\d+)/.exec(document.getElementById("run-text").textContent)?.[1]) > 20`)
+		b.look(fmt.Sprintf("stream-%d-%s", width, theme), theme)
+	})
+}
+
+// TestLongRun: ten thousand iterations. The page draws at most once a frame, and neither it nor the server
+// grows; the first paint comes at once.
+func TestLongRun(t *testing.T) {
+	if !*long {
+		t.Skip("takes minutes; -long runs it")
+	}
+	problem := simulate(t, "--n", "1000", "--alpha", "0.6", "--p", "10", "--seed", "1")
+	address, process := server(t, "serve")
+	b := open(t, 1280, "light")
+	b.do(chromedp.Navigate(address))
+	t.Logf("first paint after %.0f ms", is[float64](b, `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`))
+	is[bool](b, `[["tol", "0"], ["max-iter", "10000"]].forEach(([name, value]) => { let e = document.querySelector("[name=" + name + "]"); if (!e) { e = document.createElement("input"); e.name = name; document.getElementById("model").append(e); } e.value = value; }), true`)
+	b.do(chromedp.SetUploadFiles("#file", []string{problem}))
+	b.until(time.Minute, `/iteration \d+/.test(document.getElementById("run-text").textContent)`)
+	is[bool](b, `(window.frames60 = 0, (function f() { frames60++; requestAnimationFrame(f); })(), true)`)
+	for done := 0; done < 10000; {
+		start, frames := time.Now(), is[int](b, "frames60")
+		time.Sleep(10 * time.Second)
+		rate := float64(is[int](b, "frames60")-frames) / time.Since(start).Seconds()
+		done = is[int](b, `+(/iteration (\d+)/.exec(document.getElementById("run-text").textContent)?.[1] ?? 10000)`)
+		t.Logf("iteration %d: %.0f frames a second, page %.1f MB, server %s", done, rate, is[float64](b, "performance.memory.usedJSHeapSize/1e6"), resident(process.Pid))
+	}
+}
+
+// resident is the memory of a process, in Linux's words.
+func resident(pid int) string {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return "?"
+}
