@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,11 +109,19 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// closeTo is the command that was probably meant.
+// closeTo is the command that was probably meant: first of all one with the same
+// letters in another order.
 func closeTo(root *cobra.Command, name string) string {
 	root.SuggestionsMinimumDistance = 2
-	if names := root.SuggestionsFor(name); len(names) > 0 {
+	names := root.SuggestionsFor(name)
+	if k := slices.IndexFunc(names, func(n string) bool { return letters(n) == letters(name) }); k >= 0 {
+		return names[k]
+	}
+	if len(names) > 0 {
 		return names[0]
 	}
 	return ""
 }
+
+// letters are those of a word, in order.
+func letters(word string) string { return string(slices.Sorted(slices.Values([]byte(word)))) }
