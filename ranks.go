@@ -82,6 +82,7 @@ func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
 // field is what the readings said of the signals: N(x; λ, Σ), P×N.
 type field struct {
 	prior         prior.Distribution // nil when there is no such
+	amplitude     []float64          // P; nil where all signals are alike
 	lambda, sigma []float64
 }
 
@@ -89,7 +90,12 @@ func (f *field) ranks(truth *mat.Dense, scale float64, rng *rand.Rand) []float64
 	n, _ := truth.Dims()
 	out := make([]float64, len(f.lambda))
 	for j := range out {
-		below, upTo := f.prior.CDF(truth.At(j%n, j/n)/scale, f.lambda[j], f.sigma[j])
+		p := prior.At(f.prior, j%n).(prior.Distribution) // which those of a varied one are
+		c := 1.0
+		if f.amplitude != nil {
+			c = f.amplitude[j/n]
+		}
+		below, upTo := p.CDF(truth.At(j%n, j/n)/scale/c, f.lambda[j]/c, f.sigma[j]/(c*c))
 		out[j] = below + rng.Float64()*(upTo-below)
 	}
 	return out

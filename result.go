@@ -44,8 +44,13 @@ type Result struct {
 	Residual *mat.Dense
 
 	// The model that the result rests on: the problem's, with what was learned.
-	Prior   prior.Prior
-	Channel channel.Channel
+	Prior prior.Prior
+
+	// Amplitude (P) is how large each signal was found to be: signal k is Amplitude[k] times one
+	// of Prior. Their mean square is 1. It is nil where signals are taken to be alike: it is
+	// learned together with a prior that differs by entry ([prior.Varied]).
+	Amplitude []float64
+	Channel   channel.Channel
 
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
 	// they differ, told or learned: then that of Channel is their harmonic mean. Nil

@@ -67,7 +67,8 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
 	}
-	if err := p.Prior.Validate(); err != nil {
+	_, n := p.W.Dims()
+	if err := prior.ValidateFor(p.Prior, n); err != nil {
 		return nil, fmt.Errorf("the signal prior: %w", err)
 	}
 	if err := p.Channel.Validate(); err != nil {
@@ -200,7 +201,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Residual:  mat.NewDense(s.M, s.P, nil),
 		Converged: make([]bool, s.P), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
-		Calibration: d.Calibration(),
+		Calibration: d.Calibration(), Amplitude: slices.Clone(s.Amplitude),
 	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {
 		res.Broken = append(res.Broken, s.Broken...)
@@ -219,7 +220,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}
 	if p, ok := model.Prior.(prior.Distribution); ok && r.opt.Covariance == solver.Diagonal {
-		res.field = field{p, s.Lambda, s.Sigma}
+		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration

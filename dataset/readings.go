@@ -85,3 +85,15 @@ func writeCSV(w io.Writer, values []float64, columns int) error {
 	c.Flush() // keeps the first error of the writes before
 	return c.Error()
 }
+
+// SaveIntegers writes a vector of whole numbers as a .npy, or as an array of that name in a .npz or .mat.
+func SaveIntegers(path, name string, v []int) error {
+	o := integersOutput(name, []int{len(v)}, v)
+	switch extension(path) {
+	case ".npy":
+		return WriteFile(path, o.write)
+	case ".npz", ".mat":
+		return writeArrays(path, []output{o})
+	}
+	return fmt.Errorf("%s: expected a name that ends in .npy, .npz or .mat", path)
+}

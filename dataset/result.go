@@ -23,6 +23,7 @@ import (
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
 //	broken           M     probability that a sensor is broken; left out when r has none
+//	amplitude        P     how large each signal is, relative to the others; left out when they are alike
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
@@ -52,6 +53,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	if r.Broken != nil {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
+	if r.Amplitude != nil {
+		arrays = append(arrays, vectorOutput("amplitude", r.Amplitude))
+	}
 	arrays = append(arrays, modelOutputs(r)...)
 	if from != nil {
 		provenance, err := from.output()
@@ -61,6 +65,10 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 		arrays = append(arrays, provenance)
 	}
 	for _, e := range further {
+		if e.Matrix == nil {
+			arrays = append(arrays, vectorOutput(e.Name, e.Vector))
+			continue
+		}
 		if err := notInput(checkFinite(fromMatrix(e.Name, e.Matrix), false)); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -69,10 +77,11 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	return writeArrays(path, arrays)
 }
 
-// Extra is a matrix beside a result, such as the signals of coefficients in a basis.
+// Extra is a matrix, or a vector, beside a result, such as the signals of coefficients in a basis.
 type Extra struct {
 	Name   string
 	Matrix *mat.Dense
+	Vector []float64 // where Matrix is nil
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {

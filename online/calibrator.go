@@ -133,7 +133,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	if err != nil {
 		return nil, err
 	}
-	if err := validModel(&opt, model); err != nil {
+	if err := validModel(&opt, model, w); err != nil {
 		return nil, err
 	}
 	e := &engine{learner: learner}
@@ -156,11 +156,12 @@ func (c *Calibrator) run(e *engine) { c.engine, c.sample = e, e.solver.State }
 func (c *Calibrator) Plan() *solver.Plan { return c.asTold.plan }
 
 // validModel checks the options and the model.
-func validModel(opt *Options, m amp.Model) error {
+func validModel(opt *Options, m amp.Model, w operator.Operator) error {
 	if err := opt.Validate(); err != nil {
 		return err
 	}
-	if err := m.Prior.Validate(); err != nil {
+	_, n := w.Dims()
+	if err := prior.ValidateFor(m.Prior, n); err != nil {
 		return fmt.Errorf("the signal prior: %w", err)
 	}
 	if err := m.Channel.Validate(); err != nil {

@@ -153,11 +153,22 @@ func (l *learner) guess(c *Calibrator) (*Model, error) {
 	m := l.start.clone()
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
-	if !family {
+	groups, grouped := c.sample.Model().Prior.(prior.LearnedGroups)
+	switch {
+	case grouped:
+		signal = groups.Average(m.Values)
+	case !family:
 		signal = prior.Gaussian(0, 1) // plays no part in the noise
 	}
 	signal, gain, err := calamp.Guess(c.sample.W, mat.NewDense(c.m, 1, c.y), signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
-	if family {
+	switch {
+	case grouped:
+		for j, v := range m.Values {
+			if math.IsNaN(v) {
+				m.Values[j] = signal.Values()[j%len(signal.Values())]
+			}
+		}
+	case family:
 		m.Values = signal.Values()
 	}
 	m.NoiseVar = gain.NoiseVar

@@ -53,7 +53,7 @@ func NewReconstructor(n int, p prior.Prior, opt *Options) (*Reconstructor, error
 	if err := full.Validate(); err != nil {
 		return nil, err
 	}
-	if err := p.Validate(); err != nil {
+	if err := prior.ValidateFor(p, n); err != nil {
 		return nil, fmt.Errorf("the signal prior: %w", err)
 	}
 	return &Reconstructor{opt: full, prior: p, n: n, state: FieldState{N: n}}, nil
@@ -119,7 +119,7 @@ func (r *Reconstructor) check(w operator.Operator, ch channel.Channel, y *mat.De
 			}
 		}
 	}
-	return validModel(&r.opt, amp.Model{Prior: r.prior, Channel: ch})
+	return validModel(&r.opt, amp.Model{Prior: r.prior, Channel: ch}, w)
 }
 
 // prepare makes the solver of a batch. After the first batch the scale is held by the

@@ -45,6 +45,11 @@ func (g GaussBernoulli) Variance() float64 {
 	return g.Density * (g.SignalVar + (1-g.Density)*g.SignalMean*g.SignalMean)
 }
 
+// square is E x², ρ(v + x̄²).
+func (g GaussBernoulli) square() float64 {
+	return g.Density * (g.SignalVar + g.SignalMean*g.SignalMean)
+}
+
 // Name implements [Named].
 func (g GaussBernoulli) Name() string {
 	return fmt.Sprintf("gauss-bernoulli density=%g mean=%g variance=%g", g.Density, g.SignalMean, g.SignalVar)

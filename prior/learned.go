@@ -3,8 +3,6 @@ package prior
 import (
 	"fmt"
 	"math"
-
-	"github.com/calamp/calamp/internal/vector"
 )
 
 // Learner is a prior with parameters that the solvers learn from the readings.
@@ -112,16 +110,22 @@ const (
 
 // Refit implements [Learner].
 func (g LearnedGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	fit := g.GaussBernoulli
-	on, mean := make([]float64, len(lambda)), make([]float64, len(lambda))
+	fit := []sample{newSample(g.GaussBernoulli, lambda, sigma)}
 	for range refitSteps {
-		fit = fit.maximise(g.Learn, on, mean, lambda, sigma)
+		maximise(g.Learn, 0, fit)
 	}
+	to := g
+	to.GaussBernoulli = g.towards(fit[0].g, step)
+	return to, to.distance(g.GaussBernoulli, float64(len(lambda)))
+}
+
+// towards is g moved by the fraction step of the way to fit.
+func (g GaussBernoulli) towards(fit GaussBernoulli, step float64) GaussBernoulli {
 	to := g
 	to.Density += step * (fit.Density - g.Density)
 	to.SignalMean += step * (fit.SignalMean - g.SignalMean)
 	to.SignalVar *= math.Pow(fit.SignalVar/g.SignalVar, step)
-	return to, to.distance(g.GaussBernoulli, float64(len(lambda)))
+	return to
 }
 
 // maximise is one step of expectation–maximisation (J. P. Vila and P. Schniter,
@@ -132,47 +136,68 @@ func (g LearnedGaussBernoulli) Refit(lambda, sigma []float64, step float64) (nex
 //
 //	ρ = Σ πᵢ / n,   x̄ = Σ πᵢ mᵢ / Σ πᵢ,   v = Σ πᵢ (uᵢ + (mᵢ-x̄)²) / Σ πᵢ.
 //
-// on and mean are workspace.
-func (g GaussBernoulli) maximise(learn Parameters, on, mean, lambda, sigma []float64) GaussBernoulli {
-	logOdds := math.Log(g.Density) - math.Log1p(-g.Density)
-	var n, total, first, spread float64
-	for i, l := range lambda {
-		on[i] = 0
-		if math.IsInf(sigma[i], 1) {
-			continue
-		}
-		m, u, odds := vector.Slab(l, sigma[i], g.SignalMean, g.SignalVar)
-		on[i], mean[i] = 1/(1+math.Exp(-(logOdds+odds))), m
-		n++
-		total += on[i]
-		first += on[i] * m
-		spread += on[i] * u
+// The samples share the parameters that are learned. Where they differ in those that are
+// told, entries count for x̄ by 1/v of theirs, and have their own x̄ in v. Before them come
+// ballast entries that are not zero, and as the present parameters expect them.
+func maximise(learn Parameters, ballast float64, samples []sample) {
+	var n, total, all, first, spread float64
+	if ballast > 0 {
+		g := samples[0].g
+		n, total, all, first, spread = ballast/g.Density, ballast, ballast, ballast*g.SignalMean, ballast*g.SignalVar
 	}
-	next := g
-	if !(total > leastDensity*n) {
+	for j := range samples {
+		s := &samples[j]
+		count, on, mean, variance := s.expect()
+		weight := samples[0].g.SignalVar / s.g.SignalVar
+		n, all = n+count, all+on
+		total, first, spread = total+weight*on, first+weight*mean, spread+variance
+	}
+	shared := samples[0].g
+	if !(all > leastDensity*n) { // what is not there has neither mean nor variance
 		if learn&Density != 0 && n > 0 {
-			next.Density = leastDensity
+			shared.Density = leastDensity
 		}
-		return next // what is not there has neither mean nor variance
+		share(learn&Density, shared, samples)
+		return
 	}
 	if learn&Density != 0 {
-		next.Density = min(max(total/n, leastDensity), 1-leastDensity)
+		shared.Density = min(max(all/n, leastDensity), 1-leastDensity)
 	}
 	if learn&SignalMean != 0 {
-		next.SignalMean = first / total
+		shared.SignalMean = first / total
 	}
+	share(learn&(Density|SignalMean), shared, samples)
 	if learn&SignalVar != 0 {
 		square := 0.0
-		for i, p := range on {
-			d := mean[i] - next.SignalMean
-			spread += p * d * d
-			square += p * mean[i] * mean[i]
+		for j := range samples {
+			s := &samples[j]
+			for i, p := range s.on {
+				d := s.mean[i] - s.g.SignalMean
+				spread += p * d * d
+				square += p * s.mean[i] * s.mean[i]
+			}
 		}
-		if v := max(spread, leastSquare*square) / total; v > 0 && !math.IsInf(v, 1) {
-			next.SignalVar = v
+		if v := max(spread, leastSquare*square) / all; v > 0 && !math.IsInf(v, 1) {
+			shared.SignalVar = v
+		}
+		share(SignalVar, shared, samples)
+	}
+}
+
+// share gives samples the parameters of g.
+func share(which Parameters, g GaussBernoulli, samples []sample) {
+	for j := range samples {
+		to := &samples[j].g
+		if which&Density != 0 {
+			to.Density = g.Density
+		}
+		if which&SignalMean != 0 {
+			to.SignalMean = g.SignalMean
+		}
+		if which&SignalVar != 0 {
+			to.SignalVar = g.SignalVar
 		}
 	}
-	return next
 }
 
 // distance is how far g is from other, in standard errors of estimates from n

@@ -124,7 +124,7 @@ func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 	draw := t.prior()
 	for k := range t.P {
 		for i := range t.N {
-			x.Set(i, k, draw.Sample(rng))
+			x.Set(i, k, prior.At(draw, i).(prior.Sampler).Sample(rng)) // which those of a varied one are
 		}
 	}
 	return x

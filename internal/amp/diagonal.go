@@ -262,7 +262,7 @@ func (d *diagonal) LogEvidence() float64 {
 		total += float64(d.P) * math.Log(math.Abs(pivot))
 	}
 	signals := d.P * d.N
-	return total + prior.SumLogNorm(d.model.Prior, d.Lambda, d.Sigma) +
+	return total + d.sumLogNorms() +
 		prior.SumLogNorm(prior.Flat{}, a.lambda[signals:], a.sigma[signals:])
 }
 

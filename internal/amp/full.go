@@ -1,7 +1,6 @@
 package amp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -19,9 +18,9 @@ import (
 // so that the sweep is that of the diagonal engine with more quadratic columns.
 type full struct {
 	*State
-	vector prior.Vector
-	sweep  operator.Sweep
-	delta  float64
+	vectors []prior.Vector // N, the priors of the entries
+	sweep   operator.Sweep
+	delta   float64
 
 	pairs  int       // P(P+1)/2
 	h      []float64 // pairs×N, (W²)ᵀ∂g
@@ -49,7 +48,10 @@ type entryField struct{ precision, covariance, field, mean []float64 }
 // [channel.Correlated], see [fullPossible].
 func newFull(state *State) *full {
 	p := state.P
-	f := &full{State: state, vector: state.model.Prior.(prior.Vector), pairs: p * (p + 1) / 2}
+	f := &full{State: state, pairs: p * (p + 1) / 2}
+	for i := range f.N {
+		f.vectors = append(f.vectors, prior.At(state.model.Prior, i).(prior.Vector))
+	}
 	f.newX = make([]float64, p*f.N)
 	for _, v := range []*[]float64{&f.h, &f.cov, &f.newCov} {
 		*v = make([]float64, f.pairs*f.N)
@@ -76,12 +78,17 @@ func newFull(state *State) *full {
 }
 
 // fullPossible says why a model of p signals has no covariances, if it has none.
-func fullPossible(m Model, p int) error {
-	vector, ok := m.Prior.(prior.Vector)
-	if !ok {
-		return fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", m.Prior)
+func fullPossible(m Model, n, p int) error {
+	for i := range n {
+		vector, ok := prior.At(m.Prior, i).(prior.Vector)
+		if !ok {
+			return fmt.Errorf("full covariances need a prior with a vector posterior, and %T has none", m.Prior)
+		}
+		if err := vector.Correlates(p); err != nil {
+			return err
+		}
 	}
-	return cmp.Or(channel.Correlates(m.Channel), vector.Correlates(p))
+	return channel.Correlates(m.Channel)
 }
 
 // sweepsOver implements [Iteration].
@@ -221,7 +228,7 @@ func (f *full) inputEntry(i int) error {
 			field[k] += a[k*p+l] * f.Centre[l*n+i]
 		}
 	}
-	logNorm, err := f.vector.PosteriorVector(mean, covariance, field, a)
+	logNorm, err := f.vectors[i].PosteriorVector(mean, covariance, field, a)
 	if err != nil {
 		return err
 	}

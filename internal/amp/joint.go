@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 )
 
 // jointMoves helps an iteration on signals that look alike through W: when all
@@ -223,9 +224,8 @@ func (j *jointMoves) read(k int, least float64) {
 func (j *jointMoves) choose(k int) {
 	e, s := j.state, &j.signals[k]
 	s.active, s.inverse, s.pull = s.active[:0], s.inverse[:0], s.pull[:0]
-	most := e.model.Prior.Variance()
 	for i := range e.N {
-		at := k*e.N + i
+		at, most := k*e.N+i, prior.At(e.model.Prior, i).Variance()
 		c, sigma := e.C[at], e.Sigma[at]
 		if math.IsInf(sigma, 1) {
 			continue

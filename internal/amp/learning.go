@@ -81,7 +81,7 @@ func (l *Learning) After(s *Solver, line *Line) Verdict {
 	if line.Index%refitEvery == 0 {
 		s.State.ModelMoved = max(l.refit(s.State, line.Index), l.sensorsMoved)
 	}
-	if s.State.ModelMoved > modelTolerance {
+	if s.State.ModelMoved > modelTolerance && !s.State.Standing {
 		return Disturbed
 	}
 	return GoOn
@@ -106,16 +106,18 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 // would spoil the prior of all.
 func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	from, step := p, 1.0
-	if l.Step > 0 && l.Step < 1 {
-		from, step = l.fromPrior, l.Step
+	_, varied := p.(prior.Varied)
+	if l.Step > 0 && (l.Step < 1 || varied) { // groups may have no more than one entry
+		from, step = l.fromPrior, min(l.Step, 1)
 	}
-	next, change := from.Refit(s.Lambda, s.Sigma, step)
-	expected := s.W.MeanSquare() * float64(s.N) * (next.Variance() + next.Mean()*next.Mean())
+	lambda, sigma := s.equalFields()
+	next, change := from.Refit(lambda, sigma, step)
+	expected := s.W.MeanSquare() * float64(s.N) * prior.Square(next)
 	if power, _ := s.Power(); !(expected <= mostPower*power) {
 		return change
 	}
 	s.Adopt(Model{next, s.model.Channel})
-	if step < 1 {
+	if step < 1 || varied && l.Step > 0 {
 		return 0 // the fields tell whether they have settled; change is that from the start
 	}
 	return change

@@ -66,6 +66,7 @@ var table = []struct {
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
+	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
@@ -243,7 +244,7 @@ func (b *planner) covariances() (on bool, why string, err error) {
 	case b.learns():
 		err = errors.New("full covariances: learning the model needs diagonal ones")
 	default:
-		err = fullPossible(b.Model, b.P)
+		err = fullPossible(b.Model, b.n, b.P)
 	}
 	return err == nil, "asked", err
 }
@@ -357,8 +358,7 @@ func (b *planner) leastNoise() (on bool, why string, err error) {
 // expects of it.
 func (b *planner) power() float64 {
 	if b.stream() {
-		p := b.Model.Prior
-		return b.W.MeanSquare() * float64(b.n) * (p.Variance() + p.Mean()*p.Mean())
+		return b.W.MeanSquare() * float64(b.n) * prior.Square(b.Model.Prior)
 	}
 	middle, _ := channel.CalibrationOf(b.Model.Channel).Moments()
 	return middle * middle * channel.TypicalSquare(b.Y, b.P)
@@ -614,7 +614,7 @@ func (b *planner) makeOnDemand(*Solver) (Part, error) { return b.demand, nil }
 
 func (b *planner) singlePrecision() (on bool, why string, err error) {
 	w, ok := b.matrix().(operator.Matrix)
-	power := b.Model.Prior.Variance() + b.Model.Prior.Mean()*b.Model.Prior.Mean()
+	power := prior.Square(b.Model.Prior)
 	switch {
 	case b.Precision == solver.DoublePrecision:
 		return false, asked, nil

@@ -1,5 +1,7 @@
 package amp
 
+import "github.com/calamp/calamp/prior"
+
 const (
 	// lostPower is the power of the estimates, relative to what the model
 	// expects, that no run comes back from.
@@ -45,6 +47,5 @@ func (s *Solver) lost() bool {
 	for _, norm := range s.State.Norm {
 		power += norm * norm
 	}
-	p := s.State.model.Prior
-	return power > lostPower*float64(len(s.State.X))*(p.Variance()+p.Mean()*p.Mean())
+	return power > lostPower*float64(len(s.State.X))*prior.Square(s.State.model.Prior)
 }

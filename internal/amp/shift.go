@@ -4,6 +4,8 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -45,7 +47,7 @@ func (j *jointMoves) shift() (any bool) {
 		for k := range e.P {
 			lambda[k], sigma[k] = e.Lambda[k*e.N+i], e.Sigma[k*e.N+i]
 		}
-		m := j.bestShift(lambda, sigma, v)
+		m := j.bestShift(prior.At(e.model.Prior, i), lambda, sigma, v)
 		if m == 0 {
 			continue
 		}
@@ -54,7 +56,7 @@ func (j *jointMoves) shift() (any bool) {
 		for k, t := range j.common {
 			at := k*e.N + i
 			e.Lambda[at] += m * t
-			e.model.Prior.Posterior(e.X[at:at+1], e.C[at:at+1], e.Lambda[at:at+1], e.Sigma[at:at+1])
+			prior.At(e.model.Prior, i).Posterior(e.X[at:at+1], e.C[at:at+1], e.Lambda[at:at+1], e.Sigma[at:at+1])
 			e.Centre[at] = e.X[at]
 		}
 	}
@@ -62,10 +64,10 @@ func (j *jointMoves) shift() (any bool) {
 }
 
 // bestShift tries all shifts of an entry that make it zero in one of the signals.
-func (j *jointMoves) bestShift(lambda, sigma []float64, variance float64) (best float64) {
-	prior, now, most := j.state.model.Prior, 0.0, float64(shiftGain)
+func (j *jointMoves) bestShift(entry prior.Prior, lambda, sigma []float64, variance float64) (best float64) {
+	now, most := 0.0, float64(shiftGain)
 	for k, l := range lambda {
-		now += prior.LogNorm(l, sigma[k])
+		now += entry.LogNorm(l, sigma[k])
 	}
 	for k, l := range lambda {
 		m := -l / j.common[k]
@@ -74,7 +76,7 @@ func (j *jointMoves) bestShift(lambda, sigma []float64, variance float64) (best 
 		}
 		gain := -now - 0.5*m*m/variance
 		for k, l := range lambda {
-			gain += prior.LogNorm(l+m*j.common[k], sigma[k])
+			gain += entry.LogNorm(l+m*j.common[k], sigma[k])
 		}
 		if gain > most {
 			best, most = m, gain

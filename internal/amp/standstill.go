@@ -2,14 +2,17 @@ package amp
 
 import "math"
 
-// standstill ends runs of vector AMP that move without getting anywhere: where W is
+// standstill ends runs that move without getting anywhere. In vector AMP, where W is
 // ill-conditioned and there is much noise, some combinations of entries hardly matter to any
-// reading, and creep, or turn in small circles. When the signals are, twice in a row, where
+// reading, and creep, or turn in small circles. With amplitudes and priors by group that are
+// learned, parameters creep that readings hardly tell of, such as the variance of entries
+// below the noise. When the signals are, twice in a row, where
 // they were a while ago to within a small part of their own error, nobody could tell more from
-// going on. The linear part of the iteration must agree: its mean is then x̂, too.
+// going on. The linear part of vector AMP must agree: its mean is then x̂, too.
 type standstill struct {
 	Idle
-	vector *vamp
+	vector *vamp     // nil for AMP
+	model  bool      // a model that creeps is at rest when the signals are
 	from   []float64 // P×N, the estimates at the beginning of the window
 	steps  int
 	times  int // windows in a row
@@ -29,7 +32,7 @@ const (
 
 func (b *planner) standstill() (on bool, why string, err error) {
 	switch {
-	case !b.vector():
+	case !b.vector() && !b.plan.Has("amplitudes"):
 		return false, "not needed without vector AMP", nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
@@ -40,11 +43,13 @@ func (b *planner) standstill() (on bool, why string, err error) {
 }
 
 func (b *planner) makeStandstill(s *Solver) (Part, error) {
-	return &standstill{vector: s.Iteration.(*vamp), from: make([]float64, len(s.State.X))}, nil
+	p := &standstill{model: b.plan.Has("amplitudes"), from: make([]float64, len(s.State.X))}
+	p.vector, _ = s.Iteration.(*vamp)
+	return p, nil
 }
 
 // Begin implements [Part].
-func (p *standstill) Begin(*Solver) { p.steps, p.times = 0, 0 }
+func (p *standstill) Begin(s *Solver) { p.steps, p.times, s.State.Standing = 0, 0, false }
 
 // After implements [Part].
 func (p *standstill) After(s *Solver, _ *Line) Verdict {
@@ -68,12 +73,16 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 			e.Left[k] = 0
 		}
 	}
+	e.Standing = p.model && p.times > 1
 	return GoOn
 }
 
 // AtRest implements [Part].
 func (p *standstill) AtRest(s *Solver) Verdict {
 	e := s.State
+	if p.vector == nil {
+		return GoOn
+	}
 	for k, off := range p.vector.off {
 		if off > max(linearRelative*e.Norm[k], linearWithin*math.Sqrt(e.SumC[k])) {
 			return Unfinished

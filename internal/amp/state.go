@@ -59,6 +59,7 @@ type State struct {
 	Added        float64
 	Provisional  bool
 	ModelMoved   float64
+	Standing     bool // the signals stand still, however the model may creep
 	ScaleLearned bool
 
 	// Placement is what is known of the logarithm of the factor by which X and S are to be
@@ -68,6 +69,11 @@ type State struct {
 	logPrior    []float64 // M, of the noise that was learned of every sensor; nil where none was
 	learnedEach bool      // the noise of every sensor was learned from its own residuals
 	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
+
+	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
+	// all are alike.
+	Amplitude []float64
+
 	model       Model
 	calibration channel.Calibration // the model's; nil where there is none
 	width       int                 // of the statistics of a sensor
@@ -207,9 +213,12 @@ func (s *State) Of(stats []float64, mu int) []float64 {
 // Reset starts over: x̂ and C are those of the prior (and of what earlier
 // batches of measurements said of the signals), g = 0.
 func (s *State) Reset() {
-	mean, variance := s.model.Prior.Mean(), s.model.Prior.Variance()
-	for i := range s.X {
-		s.X[i], s.C[i] = mean, variance
+	for i := range s.N {
+		p := prior.At(s.model.Prior, i)
+		mean, variance := p.Mean(), p.Variance()
+		for j := i; j < len(s.X); j += s.N {
+			s.X[j], s.C[j] = mean, variance
+		}
 	}
 	for i := range s.all.sigma {
 		s.all.sigma[i] = math.Inf(1)
@@ -255,7 +264,7 @@ func (s *State) startFurther() {
 func (s *State) posterior(mean, variance []float64, from int) {
 	to := from + len(mean)
 	lambda, sigma := s.field.with(s.Lambda[from:to], s.Sigma[from:to], from)
-	s.model.Prior.Posterior(mean, variance, lambda, sigma)
+	s.PriorOf(from/s.N).Posterior(mean, variance, lambda, sigma)
 }
 
 // rescale multiplies the signals' estimates by c, those of the past with them.

@@ -8,7 +8,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/prior"
 )
 
 // vamp is vector AMP for generalised linear models (P. Schniter, S. Rangan, A. K.
@@ -402,7 +401,7 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	total := 0.5 * (l.logDet[k] - tau2*v.quadratics[k])
 	if gamma1 > 0 {
 		from, to := k*v.N, (k+1)*v.N
-		total += prior.SumLogNorm(v.model.Prior, v.Lambda[from:to], v.Sigma[from:to])
+		total += v.sumLogNorm(k)
 		square := 0.0
 		for i := from; i < to; i++ {
 			d := v.Lambda[i] - v.r2[i]

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 )
 
 // widening mends the error bars of signals that look alike. AMP takes what P signals
@@ -74,9 +75,12 @@ func (w *widening) Report(s *Solver) {
 	}
 	noise := e.meanNoise()
 	factor := (noise + e.meanSquareOf(e.SVar)) / (noise + before)
-	most = e.model.Prior.Variance()
-	for i, c := range e.C {
-		e.C[i] = max(c, min(c*factor, most))
+	for k := range e.P {
+		own := e.PriorOf(k)
+		for i := range e.N {
+			c := &e.C[k*e.N+i]
+			*c = max(*c, min(*c*factor, prior.At(own, i).Variance()))
+		}
 	}
 }
 
@@ -121,13 +125,7 @@ func (s *State) unexplained() float64 {
 // NovelReadings writes the calibrated readings ŝy without W times the prior's mean,
 // which is known: M×P, 0 where there is no reading of a sensor in order.
 func (s *State) NovelReadings(z []float64) {
-	mean := s.model.Prior.Mean() * float64(s.N)
-	var rows []float64
-	if mean != 0 {
-		if means, err := operator.MeansOf(s.W, s.Threads); err == nil { // else the products fail
-			rows = means.Rows
-		}
-	}
+	expected := s.expected()
 	for j, y := range s.Y {
 		mu := j / s.P
 		z[j] = 0
@@ -135,10 +133,37 @@ func (s *State) NovelReadings(z []float64) {
 			continue
 		}
 		z[j] = s.S[mu] * y
-		if rows != nil {
-			z[j] -= rows[mu] * mean
+		if expected != nil {
+			z[j] -= expected[mu]
 		}
 	}
+}
+
+// expected is W times the prior's mean (M); nil where that is zero, or cannot be had.
+func (s *State) expected() []float64 {
+	if v, ok := s.model.Prior.(prior.Varied); ok {
+		means, z := make([]float64, s.N), make([]float64, s.M)
+		for i := range means {
+			means[i] = v.At(i).Mean()
+		}
+		if operator.Mul(z, s.W, means) != nil { // the products of iterations fail, too
+			return nil
+		}
+		return z
+	}
+	mean := s.model.Prior.Mean() * float64(s.N)
+	if mean == 0 {
+		return nil
+	}
+	means, err := operator.MeansOf(s.W, s.Threads)
+	if err != nil { // as above
+		return nil
+	}
+	z := make([]float64, s.M)
+	for mu, row := range means.Rows {
+		z[mu] = row * mean
+	}
+	return z
 }
 
 // leadingShare is the part of the trace that the largest eigenvalue has of the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,7 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 type calibration struct {
 	*console.Console
 	model  option.Model
+	groups option.Groups
 	solver option.Solver
 	parts  option.Parts
 
@@ -240,6 +242,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
 	c.parts.Register(flags, "the matrix W")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
+	c.groups.Register(flags)
 	c.solver.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
@@ -284,15 +287,15 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}
-	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(append(args, c.parts.Files()...), c.state, c.model.Noise.File)...); err != nil {
+	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File)...); err != nil {
 		return err
 	}
 	in, err := c.load(args)
 	if err != nil {
 		return err
 	}
-	sensors, _ := in.w.Dims()
-	if err := c.model.LoadNoise(sensors, 1); err != nil {
+	sensors, n := in.w.Dims()
+	if err := errors.Join(c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, n)); err != nil {
 		return err
 	}
 	if text := c.model.Intention(flags); text != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/prior"
 )
 
 // results are the last samples' signals, for -o and for comparing with a truth.
@@ -63,7 +64,7 @@ func (r *onlineRun) result() *calamp.Result {
 	p := r.loop.Calibrator.Posterior()
 	r.takeModel(p)
 	return &calamp.Result{
-		Prior: r.model.Prior(), Channel: r.model.Channel(),
+		Prior: r.signal, Channel: r.model.Channel(),
 		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
@@ -73,9 +74,13 @@ func (r *onlineRun) result() *calamp.Result {
 // takeModel takes what was learned of signals, noise and the distribution of s, and brings
 // what was told to the scale of an anchor.
 func (r *onlineRun) takeModel(p *online.Posterior) {
-	if p.Model == nil && p.Range == nil && p.Factor == 1 {
-		return
+	if p.Model != nil || p.Range != nil || p.Factor != 1 {
+		r.takeLearned(p)
 	}
+	r.takeSignal(p)
+}
+
+func (r *onlineRun) takeLearned(p *online.Posterior) {
 	g, c, f := r.told.Prior(), r.told.Channel(), p.Factor
 	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Scaled(f).(channel.GainPrior)
 	if learned := p.Model; learned != nil {
@@ -88,6 +93,25 @@ func (r *onlineRun) takeModel(p *online.Posterior) {
 		c.Prior = c.Prior.Bounding(p.Range.Prior).(channel.GainPrior)
 	}
 	r.model.Take(g, c)
+}
+
+// takeSignal takes what was learned of the signals' prior.
+func (r *onlineRun) takeSignal(p *online.Posterior) {
+	told, grouped := r.toldSignal.(interface {
+		prior.Scalable
+		prior.Parametric
+		prior.Varied
+	})
+	switch {
+	case !grouped:
+		r.signal = r.model.Prior()
+		return
+	case p.Model == nil:
+		r.signal = told.Scaled(p.Factor)
+	default:
+		r.signal, _ = told.WithValues(p.Model.Values) // which the calibrator has, so they are valid
+	}
+	r.groups.TakeResult(&r.model, r.signal)
 }
 
 func columnsOf(signals [][]float64) *mat.Dense {
@@ -115,7 +139,7 @@ func (r *onlineRun) writeResults() error {
 	if err != nil {
 		return err
 	}
-	return dataset.SaveResult(r.out, res, from, further...)
+	return dataset.SaveResult(r.out, res, from, append(further, r.groups.Extra()...)...)
 }
 
 // bearing says whether a flag is one that the arrays of a result depend on.
@@ -125,7 +149,7 @@ func bearing(name string) bool {
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
+		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -173,6 +197,7 @@ type runJSON struct {
 	M          int                   `json:"m"`
 	N          int                   `json:"n"`
 	Model      option.Model          `json:"model"`
+	Groups     []option.Group        `json:"groups,omitempty"`
 	Options    option.OptionsJSON    `json:"options"`
 	Commit     string                `json:"commit"`
 	Memory     *forgetting           `json:"memory"`
@@ -211,7 +236,7 @@ func (r *onlineRun) summarise(status string) error {
 		Refused: t.Refused, Duplicates: t.Duplicates, Skipped: t.Skipped,
 		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
-		M: m, N: n, Model: r.model, Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
+		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}

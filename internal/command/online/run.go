@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
@@ -15,19 +16,23 @@ import (
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/prior"
 )
 
 // onlineRun is a stream being taken in.
 type onlineRun struct {
 	*calibration
-	in      *material
-	told    option.Model // before anything was learned
-	loop    stream.Loop
-	store   *online.Store  // nil without --state
-	broker  *intake.Broker // nil without --nats
-	watch   *watch.Server  // nil without --http
-	closers []io.Closer
-	bar     *console.Progress
+	in     *material
+	told   option.Model // before anything was learned
+	signal prior.Prior  // with what was learned
+
+	toldSignal prior.Prior
+	loop       stream.Loop
+	store      *online.Store  // nil without --state
+	broker     *intake.Broker // nil without --nats
+	watch      *watch.Server  // nil without --http
+	closers    []io.Closer
+	bar        *console.Progress
 
 	firstColumn int64 // number of the first column
 	results     results
@@ -35,16 +40,26 @@ type onlineRun struct {
 	start       time.Time
 }
 
+// known is the model as it is told: NaN where something is to be learned.
+func (c *calibration) known() (prior.Prior, channel.Gain, error) {
+	g, gain := c.model.Known()
+	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))
+	return signal, gain, err
+}
+
 func (c *calibration) newRun(in *material) (*onlineRun, error) {
-	signal, gain := c.model.Known()
-	calibrator, err := online.NewCalibrator(in.w, c.model.Signal(signal), gain, c.options())
+	signal, gain, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	calibrator, err := online.NewCalibrator(in.w, signal, gain, c.options())
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
 	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
-	r := &onlineRun{calibration: c, in: in, told: c.model, start: time.Now()}
+	r := &onlineRun{calibration: c, in: in, told: c.model, toldSignal: signal, start: time.Now()}
 	r.loop = stream.Loop{Calibrator: calibrator, Last: online.NoSequence, From: c.from, Limit: c.limit, Frozen: c.freeze}
 	r.tally.Unconverged = c.fell
 	r.results.limit = c.keep

@@ -288,8 +288,11 @@ func closeAll(closers []io.Closer) error {
 
 // fingerprintOf identifies what a state is good for.
 func (c *calibration) fingerprintOf(w operator.Operator) (online.Identity, error) {
-	signal, gain := c.model.Known()
-	id, err := online.Identify(w, c.model.Signal(signal), gain, c.options())
+	signal, gain, err := c.known()
+	if err != nil {
+		return online.Identity{}, err
+	}
+	id, err := online.Identify(w, signal, gain, c.options())
 	if err != nil {
 		return id, fmt.Errorf("fingerprint: %w", err)
 	}

@@ -153,16 +153,21 @@ func (m *Model) Signal(p prior.Prior) prior.Prior {
 	if !ok {
 		return p
 	}
-	free := prior.LearnedGaussBernoulli{GaussBernoulli: g}
-	for name, p := range map[string]prior.Parameters{"density": prior.Density, "signal-mean": prior.SignalMean, "signal-var": prior.SignalVar} {
-		if m.Learns(name) {
-			free.Learn |= p
-		}
-	}
+	free := prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: m.free()}
 	if free.Learn == 0 {
 		return g
 	}
 	return free
+}
+
+// free is which parameters of the signals are to be learned.
+func (m *Model) free() (learn prior.Parameters) {
+	for name, p := range map[string]prior.Parameters{"density": prior.Density, "signal-mean": prior.SignalMean, "signal-var": prior.SignalVar} {
+		if m.Learns(name) {
+			learn |= p
+		}
+	}
+	return learn
 }
 
 // Learning is what the solver is to learn of the channel.

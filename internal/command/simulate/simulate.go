@@ -25,6 +25,7 @@ type simulate struct {
 	*console.Console
 	model   option.Model
 	prior   option.SignalPrior
+	groups  option.Groups
 	n, m, p int
 	alpha   float64
 	offset  float64
@@ -80,6 +81,7 @@ times these.`,
 	s.model.RegisterWithNoise(flags)
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
+	s.groups.Register(flags)
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
 }
@@ -100,7 +102,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
 	}
 	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File)
-	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, append(inputs, dataset.SpecFiles(s.basis.Spec)...)...); err != nil {
+	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
 	w, err := s.openGiven(flags)
@@ -210,6 +212,19 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 			return t, err
 		}
 		t.N, t.P = t.X.Dims()
+	}
+	if s.groups.On() {
+		if !s.prior.Plain() {
+			return t, option.GroupsArePlain()
+		}
+		if err := s.groups.Load(&s.model, t.N); err != nil {
+			return t, err
+		}
+		groups, err := s.groups.Known(&s.model)
+		if err != nil {
+			return t, err
+		}
+		t.Entries = groups
 	}
 	switch {
 	case t.N == 0:

@@ -22,6 +22,8 @@ type resultJSON struct {
 	WallS              float64            `json:"wall_s"`
 	facts.Size                            // m, n, p, alpha, missing_readings
 	option.SignalPrior                    // prior, components
+	Groups             []option.Group     `json:"groups,omitempty"`
+	Amplitude          []float64          `json:"amplitude,omitempty"`
 	Model              option.Model       `json:"model"`
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
@@ -44,7 +46,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -56,6 +58,12 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	text.Line("status", "%v: %s; %v", res.Status, res.Reason, res.Wall.Round(time.Millisecond))
 	if learned := slices.Concat(s.prior.LearnedNames(), s.model.Learned); len(learned) > 0 {
 		text.Line("model", "%s, %s; %s learned", s.prior.Words(&s.model), s.model.ChannelWords(), strings.Join(learned, ", "))
+	}
+	for _, line := range s.groups.Words() {
+		text.Line("group", "%s", line)
+	}
+	if res.Amplitude != nil {
+		text.Line("signals", "from %s to %s times as large as their root mean square", console.Short(slices.Min(res.Amplitude)), console.Short(slices.Max(res.Amplitude)))
 	}
 	if res.Plan.Has("mean removal") {
 		text.Line("matrix", "%s", facts.MeansRemoved)

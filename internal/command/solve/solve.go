@@ -29,6 +29,7 @@ type solve struct {
 	*console.Console
 	model  option.Model
 	prior  option.SignalPrior
+	groups option.Groups
 	solver option.Solver
 	anchor option.Anchor
 	faults option.Faults
@@ -98,6 +99,7 @@ exactly t iterations of it.`,
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
 	s.parts.Register(flags, "the matrix W, in place of P.npz")
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
+	s.groups.Register(flags)
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
@@ -135,11 +137,14 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := errors.Join(s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
 		return err
 	}
+	if s.groups.On() && !s.prior.Plain() {
+		return option.GroupsArePlain()
+	}
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(append(args, s.model.Noise.File), s.parts.Files()...)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File)...)
 	})
 	if err != nil {
 		return err
@@ -151,6 +156,10 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	defer data.Close()
 	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
+		return err
+	}
+	_, n := data.W.Dims()
+	if err := s.groups.Load(&s.model, n); err != nil {
 		return err
 	}
 	_, p := data.Y.Dims()
@@ -175,7 +184,11 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.Guess(data.W, data.Y); err != nil {
 		return fmt.Errorf("%s: %w", s.source(args), err)
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))), Channel: s.faults.Channel(s.model.Channel()), NoiseVar: s.model.Noise.Each}
+	signals, err := s.groups.Signal(&s.model, s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))))
+	if err != nil {
+		return err
+	}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.model.Channel()), NoiseVar: s.model.Noise.Each}
 	opt := s.solver.Options()
 	s.ranks.Settle(&opt.Settings)
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
@@ -192,11 +205,12 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	s.model.TakeResult(res)
 	s.prior.TakeResult(res.Prior)
+	s.groups.TakeResult(&s.model, res.Prior)
 	s.end(res)
 	showWarnings(s.Console, res)
 	var others comparisons
 	if s.others && err == nil {
-		problem.Prior, problem.Channel, problem.NoiseVar = s.prior.Of(&s.model), s.model.Channel(), res.NoiseVar // as learned
+		problem.Prior, problem.Channel, problem.NoiseVar = s.groups.Learned(res.Prior, s.prior.Of(&s.model)), s.model.Channel(), res.NoiseVar // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(data, res, others)
@@ -324,14 +338,14 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	if err != nil {
 		return err
 	}
-	return dataset.SaveResult(s.out, res, from, further...)
+	return dataset.SaveResult(s.out, res, from, append(further, s.groups.Extra()...)...)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
 		Result: res, Truth: s.truthOf(data),
 		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: others.baselines(),

@@ -1,0 +1,454 @@
+package prior
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/calamp/calamp/internal/vector"
+)
+
+// Varied is a prior under which entries of a signal are not all alike. Slices that its methods
+// take, of one or several signals one after the other, then hold whole signals, entry i of N in
+// the place i; LogNorm, Mean and Variance are those of an entry drawn at random.
+type Varied interface {
+	Prior
+	Entries() int   // N
+	At(i int) Prior // of entry i
+}
+
+// At is the prior of entry i.
+func At(p Prior, i int) Prior {
+	if v, ok := p.(Varied); ok {
+		return v.At(i)
+	}
+	return p
+}
+
+// ValidateFor is p.Validate for signals of n entries.
+func ValidateFor(p Prior, n int) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	if v, ok := p.(Varied); ok && v.Entries() != n {
+		return fmt.Errorf("it is for %d entries, and signals have %d", v.Entries(), n)
+	}
+	return nil
+}
+
+// Square is E x², of an entry drawn at random.
+func Square(p Prior) float64 {
+	if g, ok := p.(interface{ Square() float64 }); ok {
+		return g.Square()
+	}
+	return p.Variance() + p.Mean()*p.Mean()
+}
+
+// Groups is a [GaussBernoulli] prior with parameters that differ by group of entries, as
+// images have in a basis of cosines or wavelets: entry i is of the distribution of group Of(i).
+// Make it with [ByGroup].
+type Groups struct {
+	kinds  []GaussBernoulli // of the groups
+	layout *layout
+}
+
+// layout is which entries are of which group. Copies of a prior share it.
+type layout struct {
+	of      []int   // N, the group of every entry
+	members [][]int // of every group, its entries in ascending order
+	works   sync.Pool
+}
+
+// fields is room for fields and posterior of the entries of a group, in one signal.
+type fields struct{ lambda, sigma, mean, variance []float64 }
+
+// ByGroup returns the prior under which entry i is of the group of[i], counted from 0, and
+// entries of group g are distributed as kinds[g].
+func ByGroup(of []int, kinds []GaussBernoulli) (Groups, error) {
+	l := &layout{of: slices.Clone(of), members: make([][]int, len(kinds))}
+	for i, g := range of {
+		if g < 0 || g >= len(kinds) {
+			return Groups{}, fmt.Errorf("entry %d is of group %d, expected a group from 0 to %d", i, g, len(kinds)-1)
+		}
+		l.members[g] = append(l.members[g], i)
+	}
+	most := 0
+	for g, members := range l.members {
+		if len(members) == 0 {
+			return Groups{}, fmt.Errorf("group %d has no entries", g)
+		}
+		most = max(most, len(members))
+	}
+	l.works.New = func() any {
+		return &fields{make([]float64, most), make([]float64, most), make([]float64, most), make([]float64, most)}
+	}
+	return Groups{slices.Clone(kinds), l}, nil
+}
+
+// Of returns the group of every entry (N). It is the prior's own: do not change it.
+func (g Groups) Of() []int { return g.layout.of }
+
+// Kinds returns the distribution of the entries of every group.
+func (g Groups) Kinds() []GaussBernoulli { return slices.Clone(g.kinds) }
+
+// Fraction is the part of all entries that are of group j.
+func (g Groups) Fraction(j int) float64 {
+	return float64(len(g.layout.members[j])) / float64(len(g.layout.of))
+}
+
+// GroupsPrior is the prior itself. [LearnedGroups] has the method, too: it tells whether a
+// prior is of this family.
+func (g Groups) GroupsPrior() Groups { return g }
+
+// Entries implements [Varied].
+func (g Groups) Entries() int { return len(g.layout.of) }
+
+// At implements [Varied].
+func (g Groups) At(i int) Prior { return g.kinds[g.layout.of[i]] }
+
+// Validate reports the group of which a parameter describes no distribution.
+func (g Groups) Validate() error {
+	if g.layout == nil {
+		return fmt.Errorf("groups are made by prior.ByGroup")
+	}
+	for j, kind := range g.kinds {
+		if err := kind.Validate(); err != nil {
+			return fmt.Errorf("group %d: %w", j, err)
+		}
+	}
+	return nil
+}
+
+// over is the mean of a function over all entries.
+func (g Groups) over(f func(GaussBernoulli) float64) float64 {
+	total := 0.0
+	for j, kind := range g.kinds {
+		total += g.Fraction(j) * f(kind)
+	}
+	return total
+}
+
+// Mean implements [Prior].
+func (g Groups) Mean() float64 { return g.over(GaussBernoulli.Mean) }
+
+// Variance implements [Prior]. It is the mean of the variances within the groups: what is
+// not known of an entry is not how its group's mean differs from others'.
+func (g Groups) Variance() float64 { return g.over(GaussBernoulli.Variance) }
+
+// NonZero implements [Sparse].
+func (g Groups) NonZero() float64 { return g.over(GaussBernoulli.NonZero) }
+
+// Square is the mean of E x² over all entries.
+func (g Groups) Square() float64 { return g.over(GaussBernoulli.square) }
+
+// Name implements [Named].
+func (g Groups) Name() string {
+	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s values=%x", len(g.kinds), g.layout.name(), sumOf(g.Values()))
+}
+
+// name tells layouts apart.
+func (l *layout) name() string {
+	h := sha256.New()
+	for _, j := range l.of {
+		_ = binary.Write(h, binary.LittleEndian, int64(j)) // a hash takes all
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+}
+
+func sumOf(values []float64) []byte {
+	h := sha256.New()
+	_ = binary.Write(h, binary.LittleEndian, values)
+	return h.Sum(nil)[:16]
+}
+
+// Values implements [Parametric]: density, mean and variance of every group.
+func (g Groups) Values() (v []float64) {
+	for _, kind := range g.kinds {
+		v = append(v, kind.Values()...)
+	}
+	return v
+}
+
+// WithValues implements [Parametric].
+func (g Groups) WithValues(v []float64) (Prior, error) {
+	to, err := g.withValues(v)
+	return to, err
+}
+
+func (g Groups) withValues(v []float64) (Groups, error) {
+	if len(v) != 3*len(g.kinds) {
+		return g, fmt.Errorf("%d values for the parameters of %d groups, three each", len(v), len(g.kinds))
+	}
+	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	for j := range to.kinds {
+		to.kinds[j] = GaussBernoulli{v[3*j], v[3*j+1], v[3*j+2]}
+	}
+	return to, to.Validate()
+}
+
+// Scaled implements [Scalable].
+func (g Groups) Scaled(c float64) Prior { return g.Times(c) }
+
+// Times returns the distribution of c·x.
+func (g Groups) Times(c float64) Groups {
+	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	for j, kind := range g.kinds {
+		to.kinds[j] = kind.Times(c)
+	}
+	return to
+}
+
+// Posterior implements [Prior], group by group, since a group has one set of parameters.
+func (g Groups) Posterior(mean, variance, lambda, sigma []float64) {
+	n := g.Entries()
+	g.checkWhole(lambda)
+	for from := 0; from < len(lambda); from += n {
+		g.posteriorSignal(mean[from:from+n], variance[from:from+n], lambda[from:from+n], sigma[from:from+n])
+	}
+}
+
+func (g Groups) posteriorSignal(mean, variance, lambda, sigma []float64) {
+	w := g.layout.works.Get().(*fields)
+	defer g.layout.works.Put(w)
+	for j, members := range g.layout.members {
+		size := len(members)
+		for a, i := range members {
+			w.lambda[a], w.sigma[a] = lambda[i], sigma[i]
+		}
+		g.kinds[j].Posterior(w.mean[:size], w.variance[:size], w.lambda[:size], w.sigma[:size])
+		for a, i := range members {
+			mean[i], variance[i] = w.mean[a], w.variance[a]
+		}
+	}
+}
+
+func (g Groups) checkWhole(lambda []float64) {
+	if len(lambda)%g.Entries() != 0 {
+		panic(fmt.Sprintf("calamp: a prior of %d entries was given %d", g.Entries(), len(lambda)))
+	}
+}
+
+// LogNorm implements [Prior], of an entry drawn at random.
+func (g Groups) LogNorm(lambda, sigma float64) float64 {
+	total := math.Inf(-1)
+	for j, kind := range g.kinds {
+		total = logAddExp(total, math.Log(g.Fraction(j))+kind.LogNorm(lambda, sigma))
+	}
+	return total
+}
+
+// SumLogNorm implements [Summer], over whole signals.
+func (g Groups) SumLogNorm(lambda, sigma []float64) float64 {
+	g.checkWhole(lambda)
+	total := 0.0
+	for j := range g.kinds {
+		f := g.gather(j, lambda, sigma)
+		total += g.kinds[j].SumLogNorm(f.lambda, f.sigma)
+	}
+	return total
+}
+
+// gather returns the fields of the entries of group j in all signals.
+func (g Groups) gather(j int, lambda, sigma []float64) (f fields) {
+	n, members := g.Entries(), g.layout.members[j]
+	size := len(lambda) / n * len(members)
+	f.lambda, f.sigma = make([]float64, 0, size), make([]float64, 0, size)
+	for from := 0; from < len(lambda); from += n {
+		for _, i := range members {
+			f.lambda, f.sigma = append(f.lambda, lambda[from+i]), append(f.sigma, sigma[from+i])
+		}
+	}
+	return f
+}
+
+// CDF implements [Distribution], of an entry drawn at random; [At] gives that of an entry.
+func (g Groups) CDF(x, lambda, sigma float64) (below, upTo float64) {
+	norm := g.LogNorm(lambda, sigma)
+	for j, kind := range g.kinds {
+		weight := g.Fraction(j) * math.Exp(kind.LogNorm(lambda, sigma)-norm)
+		b, u := kind.CDF(x, lambda, sigma)
+		below, upTo = below+weight*b, upTo+weight*u
+	}
+	return below, upTo
+}
+
+// Sample implements [Sampler], of an entry drawn at random; [At] gives that of an entry.
+func (g Groups) Sample(rng *rand.Rand) float64 {
+	return g.At(rng.IntN(g.Entries())).(Sampler).Sample(rng)
+}
+
+// LearnedGroups is a [Groups] prior of which the parameters Learn of every group are learned.
+// Its values are those that learning starts from.
+type LearnedGroups struct {
+	Groups
+	Learn Parameters
+
+	// Shared, if it is not nil, makes groups share what is learned: those with the same
+	// number in it. They differ in what is told, such as a variance that is known for
+	// each entry.
+	Shared []int
+}
+
+// Name implements [Named]. Where learning starts is forgotten soon, and not in it.
+func (g LearnedGroups) Name() string {
+	told := g.Values()
+	for j := range told {
+		if g.Learn&(1<<(j%3)) != 0 {
+			told[j] = 0
+		}
+	}
+	shared := make([]float64, len(g.Shared))
+	for j, s := range g.Shared {
+		shared[j] = float64(s)
+	}
+	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s learned=%d values=%x", len(g.kinds), g.layout.name(), g.Learn, sumOf(append(told, shared...)))
+}
+
+// LearnsScale implements [Learner].
+func (g LearnedGroups) LearnsScale() bool { return g.Learn&SignalVar != 0 }
+
+// Scaled implements [Scalable].
+func (g LearnedGroups) Scaled(c float64) Prior {
+	g.Groups = g.Times(c)
+	return g
+}
+
+// WithValues implements [Parametric].
+func (g LearnedGroups) WithValues(v []float64) (Prior, error) {
+	to, err := g.withValues(v)
+	g.Groups = to
+	return g, err
+}
+
+// Balanced implements [Learner]: every group is mended by the factor that all together need.
+func (g LearnedGroups) Balanced(square float64) Learner {
+	ratio := square / g.Square()
+	to := Groups{make([]GaussBernoulli, len(g.kinds)), g.layout}
+	for j, kind := range g.kinds {
+		own := LearnedGaussBernoulli{kind, g.Learn}.Balanced(ratio * kind.square())
+		to.kinds[j] = own.(LearnedGaussBernoulli).GaussBernoulli // whose Balanced returns its own kind
+	}
+	g.Groups = to
+	return g
+}
+
+// Average is the mean of parameters such as [Groups.Values] returns, over all entries; NaN where
+// one is not known.
+func (g Groups) Average(values []float64) (mean GaussBernoulli) {
+	for j := range g.kinds {
+		part := g.Fraction(j)
+		mean.Density += part * values[3*j]
+		mean.SignalMean += part * values[3*j+1]
+		mean.SignalVar += part * values[3*j+2]
+	}
+	return mean
+}
+
+// families lists the groups that share what is learned.
+func (g LearnedGroups) families() (list [][]int) {
+	if g.Shared == nil {
+		for j := range g.kinds {
+			list = append(list, []int{j})
+		}
+		return list
+	}
+	place := map[int]int{}
+	for j, s := range g.Shared {
+		at, ok := place[s]
+		if !ok {
+			at = len(list)
+			place[s], list = at, append(list, nil)
+		}
+		list[at] = append(list[at], j)
+	}
+	return list
+}
+
+// groupBallast is how many entries the present parameters of a group count for. A fixed point
+// stays where it is, but one entry in one sample of a stream does not make a
+// distribution without a width.
+const groupBallast = 1
+
+// Refit implements [Learner] by expectation–maximisation in every group.
+func (g LearnedGroups) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	g.checkWhole(lambda)
+	to := Groups{slices.Clone(g.kinds), g.layout}
+	for _, family := range g.families() {
+		var alike []sample
+		for _, j := range family {
+			f := g.gather(j, lambda, sigma)
+			alike = append(alike, newSample(g.kinds[j], f.lambda, f.sigma))
+		}
+		for range refitSteps {
+			maximise(g.Learn, groupBallast, alike)
+		}
+		for a, j := range family {
+			to.kinds[j] = g.kinds[j].towards(alike[a].g, step)
+		}
+		change = max(change, movedBy(alike, g.kinds, to.kinds, family))
+	}
+	g.Groups = to
+	return g, change
+}
+
+// movedBy is how far a family moved, in standard errors of what its fields can say of the
+// parameters. Where a group's variance is below that of the fields it is known to that
+// only, and its logarithm goes on for ever.
+func movedBy(alike []sample, from, to []GaussBernoulli, family []int) float64 {
+	var n, on, ofMean, ofVariance float64
+	for a, j := range family {
+		v := to[j].SignalVar
+		for i, sigma := range alike[a].sigma {
+			if math.IsInf(sigma, 1) {
+				continue
+			}
+			n++
+			p := alike[a].on[i]
+			on += p
+			ofMean += p / (v + sigma)
+			ofVariance += 0.5 * p * (v / (v + sigma)) * (v / (v + sigma))
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	before, now := from[family[0]], to[family[0]]
+	density := math.Abs(now.Density-before.Density) / math.Sqrt(now.Density*(1-now.Density)/n+1/(n*n))
+	mean := math.Abs(now.SignalMean-before.SignalMean) * math.Sqrt(ofMean)
+	variance := math.Abs(math.Log(now.SignalVar/before.SignalVar)) * math.Sqrt(ofVariance)
+	return max(density, mean, variance)
+}
+
+// sample is the fields of entries that are of one distribution.
+type sample struct {
+	g             GaussBernoulli
+	lambda, sigma []float64
+	on, mean      []float64 // the probability of not being zero, and the mean if it is not
+}
+
+func newSample(g GaussBernoulli, lambda, sigma []float64) sample {
+	return sample{g, lambda, sigma, make([]float64, len(lambda)), make([]float64, len(lambda))}
+}
+
+// expect computes on and mean, and returns Σπ, Σπm, Σπu and the number of known entries.
+func (s *sample) expect() (n, total, first, spread float64) {
+	g := s.g
+	logOdds := math.Log(g.Density) - math.Log1p(-g.Density)
+	for i, l := range s.lambda {
+		s.on[i] = 0
+		if math.IsInf(s.sigma[i], 1) {
+			continue
+		}
+		m, u, odds := vector.Slab(l, s.sigma[i], g.SignalMean, g.SignalVar)
+		s.on[i], s.mean[i] = 1/(1+math.Exp(-(logOdds+odds))), m
+		n++
+		total += s.on[i]
+		first += s.on[i] * m
+		spread += s.on[i] * u
+	}
+	return n, total, first, spread
+}
