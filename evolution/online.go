@@ -48,6 +48,9 @@ type OnlineOptions struct {
 	Members, Replicates int
 	Seed                uint64
 
+	// Spectrum of W. With other than independent entries it is cal-VAMP that is followed.
+	Spectrum Spectrum
+
 	// Exactly makes exactly Iterations iterations of every sample, also after it has
 	// converged.
 	Exactly bool
@@ -115,6 +118,12 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 	for r := range on.stream {
 		on.stream[r] = newPopulation(o.Members, o.Seed, uint64(r))
 	}
+	if !o.Spectrum.Independent() {
+		lambda, weight := o.Spectrum.eigenvalues(m.Alpha)
+		for range on.stream {
+			on.vectors = append(on.vectors, &vectorEvolution{evolution: *e, lambda: lambda, weight: weight})
+		}
+	}
 	var out []Sample
 	for k := 1; k <= m.P; k++ {
 		s, err := on.sample(ctx, k)
@@ -131,7 +140,8 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 type online struct {
 	*evolution
 	OnlineOptions
-	stream []*population
+	stream  []*population
+	vectors []*vectorEvolution // of every replicate; nil for cal-AMP
 }
 
 // sample iterates sample k to its fixed point, in all replicates, and absorbs it.
@@ -139,6 +149,9 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 	var out Sample
 	law := o.law(k)
 	n := len(o.stream)
+	for _, e := range o.vectors {
+		e.restart()
+	}
 	v, steps := make([]float64, n), make([]Step, n)
 	change, used := make([]float64, n), make([]float64, n)
 	for r := range v {
@@ -153,9 +166,12 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 			if r > 0 && k == 1 {
 				return // without a past nothing is random: one replicate is enough
 			}
-			steps[r] = o.stepGiven(law, o.stream[r], v[r])
-			last := change[r]
 			used[r] = v[r]
+			if o.vectors != nil {
+				used[r] = o.vectors[r].v
+			}
+			steps[r] = o.stepGiven(law, r, v[r])
+			last := change[r]
 			change[r] = math.Abs(math.Log(steps[r].MSEX.Value / v[r]))
 			done[r] = settled(change[r], last, o.Tol)
 			v[r] = steps[r].MSEX.Value
@@ -182,20 +198,32 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 	return out, nil
 }
 
-// stepGiven is one iteration given the past of one replicate.
-func (o *online) stepGiven(law *inherited, p *population, v float64) Step {
+// stepGiven is one iteration given the past of replicate r.
+func (o *online) stepGiven(law *inherited, r int, v float64) Step {
+	if o.vectors != nil {
+		e := o.vectors[r]
+		if law == nil {
+			return e.next()
+		}
+		return e.follow(o.sensorsGiven(law, o.stream[r], e.v))
+	}
 	if law == nil {
 		s, _ := o.at(v)
 		return s
 	}
-	d := v + o.NoiseVar
-	shrink, mseS := law.average(p, (o.q0-v)/d)
-	mHat := shrink / d
-	f := field.Matched(o.Signal, 1/(o.field+o.Alpha*mHat))
+	mHat, mseS := o.sensorsGiven(law, o.stream[r], v)
+	f := field.Matched(o.Signal, 1/(o.field+o.Alpha*mHat.Value))
 	in := f.Integrate(o.evolution.tol)
-	s := Step{MSEX: Number(in.Variance), MHat: Number{mHat, law.miss * mHat}, MSES: Number{mseS, law.miss * mseS}}
+	s := Step{MSEX: Number(in.Variance), MHat: mHat, MSES: mseS}
 	s.MSEX.Err += law.miss * s.MSEX.Value
 	return s
+}
+
+// sensorsGiven is the channel's side: m̂, and the error on s.
+func (o *online) sensorsGiven(law *inherited, p *population, v float64) (mHat, mseS Number) {
+	d := v + o.NoiseVar
+	shrink, errS := law.average(p, (o.q0-v)/d)
+	return Number{shrink / d, law.miss * (shrink / d)}, Number{errS, law.miss * errS}
 }
 
 // summary is the mean over the replicates and its standard error.

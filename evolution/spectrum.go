@@ -173,22 +173,33 @@ func newVectorEvolution(m Model, s Spectrum, opt *Options) (*vectorEvolution, er
 	if err != nil {
 		return nil, err
 	}
-	start := m.Signal.Variance()
-	v := &vectorEvolution{evolution: *e, v: start, gamma2: 1 / start, last: Number{Value: start}}
+	v := &vectorEvolution{evolution: *e}
 	v.lambda, v.weight = s.eigenvalues(m.Alpha)
+	v.restart()
 	return v, nil
 }
 
-// next does one iteration: channel, linear part, prior. With m̂ = E g² = -E ∂g,
+// next does one iteration: channel, linear part, prior.
+func (e *vectorEvolution) next() Step {
+	out := e.output(e.v)
+	return e.follow(out.chiHat, out.mseS)
+}
+
+// restart forgets all that is known of x.
+func (e *vectorEvolution) restart() {
+	start := e.Signal.Variance()
+	e.v, e.gamma2, e.last = start, 1/start, Number{Value: start}
+}
+
+// follow does the linear part and the prior, after what a channel made of V. With m̂ = E g² = -E ∂g,
 //
 //	β = 1 - Vm̂ = [Δ + V(1 - (V+Δ)m̂)]/(V+Δ),   τ2 = (1-β)/(βV),
 //
 // and with f = θλ/(1+θλ), θ = τ2/γ2, and averages over the rows,
 //
 //	A = α E f,   b = E f,   γ1 = γ2 A/(1-A),   V = b/(τ2(1-b)).
-func (e *vectorEvolution) next() Step {
-	out := e.output(e.v)
-	d, mHat := e.v+e.NoiseVar, out.chiHat.Value
+func (e *vectorEvolution) follow(output, mseS Number) Step {
+	d, mHat := e.v+e.NoiseVar, output.Value
 	beta := (e.NoiseVar + e.v*max(0, 1-d*mHat)) / d
 	tau2 := mHat / beta // (1-β)/V = m̂
 	theta := tau2 / e.gamma2
@@ -204,7 +215,7 @@ func (e *vectorEvolution) next() Step {
 	e.v = b / (tau2 * bRest)
 	f := field.Matched(e.Signal, 1/gamma1)
 	in := f.Integrate(e.tol)
-	s := Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}
+	s := Step{MSEX: Number(in.Variance), MHat: output, MSES: mseS}
 	s = e.carry(e.last, s, gamma1*in.Square.Value/in.Variance.Value)
 	e.last = s.MSEX
 	// (1-Eγ1)/E, the precision that is left for the linear part.

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
@@ -56,6 +58,51 @@ func TestVectorEvolutionReference(t *testing.T) {
 		if math.Abs(p.MSEX.Value/c.x-1) > 0.02 || c.s > 0 && math.Abs(p.MSES.Value/c.s-1) > 0.02 {
 			t.Errorf("α = %g: x %v, s %v, want %g and %g", c.model.Alpha, p.MSEX, p.MSES, c.x, c.s)
 		}
+	}
+}
+
+// TestOnlineVectorEvolution: with independent singular values streams end where those of cal-AMP do, and the
+// first sample is offline with one signal.
+func TestOnlineVectorEvolution(t *testing.T) {
+	m := paperModel(0.2, 0.6, 1e-6, 2)
+	opt := OnlineOptions{Members: 16, Replicates: 2, Tol: 1e-7}
+	amp, err := Online(t.Context(), m, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Quantiles of independent singular values, told as values so that it is vector AMP that is followed.
+	lambda, weight := Spectrum{}.eigenvalues(m.Alpha)
+	opt.Spectrum = Spectrum{kind: "values"}
+	share, below := floats.Sum(weight), 0.0
+	for i, l := range lambda {
+		for below += weight[i] / share; float64(len(opt.Spectrum.values))+0.5 < 4000*below; {
+			opt.Spectrum.values = append(opt.Spectrum.values, math.Sqrt(l))
+		}
+	}
+	vamp, err := Online(t.Context(), m, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range amp {
+		a, v := amp[k].Last(), vamp[k].Last()
+		if math.Abs(math.Log(v.MSEX.Value/a.MSEX.Value)) > 1e-3 || math.Abs(math.Log(v.MSES.Value/a.MSES.Value)) > 1e-3 || !vamp[k].Converged {
+			t.Errorf("sample %d: %v and %v with vector AMP, %v and %v with AMP", k+1, v.MSEX, v.MSES, a.MSEX, a.MSES)
+		}
+	}
+	if err := opt.Spectrum.UnmarshalText([]byte("condition:10")); err != nil {
+		t.Fatal(err)
+	}
+	m.P = 1
+	on, err := Online(t.Context(), m, &opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	off, err := VectorFixedPoint(t.Context(), m, opt.Spectrum, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := math.Abs(math.Log(on[0].Last().MSEX.Value / off.MSEX.Value)); d > 1e-5 {
+		t.Errorf("first sample %v, offline %v", on[0].Last().MSEX, off.MSEX)
 	}
 }
 

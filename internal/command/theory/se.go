@@ -111,9 +111,9 @@ method: --json has standard errors.
 		option.Seed(flags, &s.seed, "seed of what is sampled")
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
-		flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
+	flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
 	s.registerTold(flags)
 	s.registerOutputs(flags)
 	flags.StringVar(&s.overlay, "overlay", "", "draw AMP over the prediction: a trace or table .csv, or a result .npz")
@@ -246,7 +246,7 @@ func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Pr
 		return s.sampleOnline(ctx, res, progress)
 	}
 	samples, err := evolution.Online(ctx, s.matched(), &evolution.OnlineOptions{
-		Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Progress: progress,
+		Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Spectrum: s.vector, Progress: progress,
 	})
 	for _, sample := range samples {
 		res.samples = append(res.samples, predicted{stepsOf(sample.Steps), sample.Converged})
@@ -431,7 +431,7 @@ type seJSON struct {
 	Model      option.Model  `json:"model"`
 	Told       *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
-	Spectrum   string        `json:"spectrum,omitempty"`   // offline
+	Spectrum   string        `json:"spectrum,omitempty"`
 	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
 	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
 	FixedPoint *fixedJSON    `json:"fixed_point,omitempty"`

@@ -13,9 +13,6 @@ import (
 
 // readSpectrum understands --spectrum.
 func (s *se) readSpectrum() error {
-	if s.online {
-		return nil
-	}
 	err := s.vector.UnmarshalText([]byte(s.spectrum))
 	if ext := filepath.Ext(s.spectrum); ext == ".npy" || ext == ".npz" {
 		s.vector, err = spectrumOf(s.spectrum)
