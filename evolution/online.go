@@ -173,6 +173,9 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 			steps[r] = o.stepGiven(law, r, v[r])
 			last := change[r]
 			change[r] = math.Abs(math.Log(steps[r].MSEX.Value / v[r]))
+			if o.vectors != nil {
+				change[r] = o.vectors[r].move
+			}
 			done[r] = settled(change[r], last, o.Tol)
 			v[r] = steps[r].MSEX.Value
 		})

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/field"
+	"github.com/calamp/calamp/prior"
 )
 
 // Spectrum is the limit of the singular values of W, with its rows scaled to norm 1 and
@@ -141,20 +143,19 @@ func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*
 		return nil, err
 	}
 	p := &Point{}
-	before, slow := math.Inf(1), math.Inf(1)
+	slow := math.Inf(1)
 	for p.Evaluations < opt.iterations(defaultLimit) {
 		if err := ctx.Err(); err != nil {
 			return p, err
 		}
 		p.Step = e.next()
 		p.Evaluations++
-		move := math.Abs(math.Log(p.MSEX.Value / before))
 		// Moves that shrink by q each leave m q/(1-q) to go.
-		if q := move / slow; move <= 0.1*e.tol*(1-min(q, 0.999)) {
+		if q := e.move / slow; e.move <= 0.1*e.tol*(1-min(q, 0.999)) {
 			p.Converged = true
 			break
 		}
-		before, slow = p.MSEX.Value, move
+		slow = e.move
 	}
 	return p, nil
 }
@@ -166,6 +167,10 @@ type vectorEvolution struct {
 	lambda, weight []float64
 	v, gamma2      float64
 	last           Number // the latest error on x
+
+	// move is by how much the latest iteration changed the logarithm of the error on x, or of
+	// V: with square orthogonal W they take turns.
+	move float64
 }
 
 func newVectorEvolution(m Model, s Spectrum, opt *Options) (*vectorEvolution, error) {
@@ -199,8 +204,9 @@ func (e *vectorEvolution) restart() {
 //
 //	A = α E f,   b = E f,   γ1 = γ2 A/(1-A),   V = b/(τ2(1-b)).
 func (e *vectorEvolution) follow(output, mseS Number) Step {
-	d, mHat := e.v+e.NoiseVar, output.Value
-	beta := (e.NoiseVar + e.v*max(0, 1-d*mHat)) / d
+	noise, mHat := max(e.NoiseVar, e.truth()), output.Value // without any, τ2 would be infinite
+	d := e.v + noise
+	beta := (noise + e.v*max(0, 1-d*mHat)) / d
 	tau2 := mHat / beta // (1-β)/V = m̂
 	theta := tau2 / e.gamma2
 	determined, left := 0.0, 0.0
@@ -212,13 +218,70 @@ func (e *vectorEvolution) follow(output, mseS Number) Step {
 	a, aRest := e.Alpha*determined, e.Alpha*left+(1-e.Alpha*share)
 	b, bRest := determined, left+(1-share)
 	gamma1 := e.gamma2 * a / aRest
-	e.v = b / (tau2 * bRest)
+	v := b / (tau2 * bRest)
+	e.move = math.Abs(math.Log(v / e.v))
+	e.v = v
 	f := field.Matched(e.Signal, 1/gamma1)
 	in := f.Integrate(e.tol)
 	s := Step{MSEX: Number(in.Variance), MHat: output, MSES: mseS}
 	s = e.carry(e.last, s, gamma1*in.Square.Value/in.Variance.Value)
+	e.move = max(e.move, math.Abs(math.Log(s.MSEX.Value/e.last.Value)))
 	e.last = s.MSEX
 	// (1-Eγ1)/E, the precision that is left for the linear part.
 	e.gamma2 = max(1-s.MSEX.Value*gamma1, 1e-12) / s.MSEX.Value
 	return s
+}
+
+// VectorAlphaCal is the algorithmic threshold of offline cal-VAMP: the smallest α at which its
+// state evolution, for a W with this spectrum at every α, reaches the target; +Inf when no α
+// up to 64 does. It bisects: the error stated is half of the last bracket.
+func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, s Spectrum, opt *ThresholdOptions) (Number, error) {
+	target := opt.target() * g.SignalVar
+	reached := func(alpha float64) (bool, error) {
+		e, err := newVectorEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p}, s, &Options{Tol: 1e-6})
+		if err != nil {
+			return false, err
+		}
+		// The slowest that an α one tolerance above the threshold may be: it passes the narrowest
+		// place in some 1/√tol iterations, with moves of about tol.
+		slowest := 0.01 * opt.tol()
+		for range defaultLimit {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			mse := e.next().MSEX.Value
+			if mse <= target || e.move < slowest {
+				return mse <= target, nil
+			}
+		}
+		return false, nil
+	}
+	const most = 64
+	lo, hi := 0.0, 1.0
+	for ; ; lo, hi = hi, 2*hi {
+		ok, err := reached(hi)
+		switch {
+		case err != nil:
+			return Number{}, err
+		case ok:
+		case hi == most:
+			return Number{Value: math.Inf(1)}, nil
+		default:
+			continue
+		}
+		break
+	}
+	for hi-lo > opt.tol() {
+		middle := 0.5 * (lo + hi)
+		ok, err := reached(middle)
+		switch {
+		case err != nil:
+			return Number{}, err
+		case ok:
+			hi = middle
+		default:
+			lo = middle
+		}
+	}
+	return Number{Value: 0.5 * (lo + hi), Err: 0.5 * (hi - lo)}, nil
 }

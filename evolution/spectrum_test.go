@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/recovery"
 )
 
 // TestVectorEvolutionOfIndependentEntries: VAMP and AMP have the same fixed points there, though
@@ -103,6 +104,46 @@ func TestOnlineVectorEvolution(t *testing.T) {
 	}
 	if d := math.Abs(math.Log(on[0].Last().MSEX.Value / off.MSEX.Value)); d > 1e-5 {
 		t.Errorf("first sample %v, offline %v", on[0].Last().MSEX, off.MSEX)
+	}
+}
+
+// TestVectorAlphaCal: independent singular values have the threshold of cal-AMP; with known gains, without
+// noise, all spectra have one.
+func TestVectorAlphaCal(t *testing.T) {
+	g := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}
+	cs, tol := recovery.AlphaCS(g), 2e-3
+	for _, c := range []struct {
+		spectrum string
+		gain     channel.GainPrior
+		want     float64
+	}{
+		{"iid", channel.Uniform(0.95, 1.05), 0.358}, {"orthogonal", Known(1), cs}, {"condition:10", Known(1), cs},
+	} {
+		var s Spectrum
+		if err := s.UnmarshalText([]byte(c.spectrum)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := VectorAlphaCal(t.Context(), g, c.gain, 0, 3, s, &ThresholdOptions{Tol: tol})
+		if err != nil || math.Abs(got.Value-c.want) > tol {
+			t.Errorf("%s: %v, want %g (%v)", c.spectrum, got, c.want, err)
+		}
+	}
+}
+
+// TestVectorTakesTurns: with square orthogonal W every second iteration leaves the error on x as it is.
+func TestVectorTakesTurns(t *testing.T) {
+	m := paperModel(0.2, 1, 1e-8, 3)
+	square, err := VectorFixedPoint(t.Context(), m, Spectrum{kind: orthogonal}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Alpha = 0.999
+	nearly, err := VectorFixedPoint(t.Context(), m, Spectrum{kind: orthogonal}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := math.Abs(math.Log(square.MSEX.Value / nearly.MSEX.Value)); !square.Converged || d > 0.01 {
+		t.Errorf("α = 1: %v after %d evaluations, α = 0.999: %v", square.MSEX, square.Evaluations, nearly.MSEX)
 	}
 }
 

@@ -25,8 +25,6 @@ type se struct {
 	seed       uint64
 	overlay    string
 	overTruth  string
-	spectrum   string
-	vector     evolution.Spectrum // read from it
 }
 
 // SECommand is calamp se.
@@ -113,7 +111,7 @@ method: --json has standard errors.
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
-	flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
+	s.registerSpectrum(flags)
 	s.registerTold(flags)
 	s.registerOutputs(flags)
 	flags.StringVar(&s.overlay, "overlay", "", "draw AMP over the prediction: a trace or table .csv, or a result .npz")

@@ -27,6 +27,10 @@ type theory struct {
 	mismatched bool
 	knownGains bool
 
+	// spectrum is what is said of W's singular values, and vector what was read from it.
+	spectrum string
+	vector   evolution.Spectrum
+
 	alpha     float64
 	p         int
 	csv, json bool

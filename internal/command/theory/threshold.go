@@ -88,10 +88,15 @@ change for large random matrices:
   alpha_it        with noise: from here on the state of small error is the better one
   alpha_informed  with noise: from here on there is such a state
 
+With another --spectrum than iid alpha_cal is that of vector AMP, to 1e-3 unless --tol says
+otherwise, and alpha_it and alpha_informed are left open. What known gains allow without noise
+does not depend on the spectrum.
+
 Between alpha_it and alpha_cal the signals could be recovered, but not by cal-AMP.
 Where the error falls continuously with α, there is no alpha_it. With narrow gains
 a loose target is met below alpha_min.`,
 		Example: `  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
+  calamp threshold --density 0.2 --p 3 --noise-var 1e-8 --spectrum condition:100
   calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Flags()) },
@@ -99,6 +104,7 @@ a loose target is met below alpha_min.`,
 	flags := cmd.Flags()
 	option.Signals(flags, &t.p, "signals, P")
 	t.truth.Register(flags)
+	t.registerSpectrum(flags)
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
 	flags.Var(option.Number(&t.target, option.Inside01),
 		"target", "error that counts as recovery, in units of --signal-var")
@@ -122,6 +128,12 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	}
 	if err := t.checkOutputs(); err != nil {
 		return err
+	}
+	if err := t.readSpectrum(); err != nil {
+		return err
+	}
+	if !t.vector.Independent() && !option.Given(flags, "tol") {
+		t.tol = 1e-3 // it is found by bisection, which takes seconds
 	}
 	ctx, stop := console.Interruptible()
 	defer stop()
@@ -174,6 +186,10 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
 	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none}
+	if !t.vector.Independent() {
+		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+		return l, err // the replica formula is that of independent entries
+	}
 	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 	if err != nil || t.truth.NoiseVar == 0 {
 		return l, err
@@ -240,16 +256,17 @@ func (t *threshold) limitsJSON(l limits) limitsJSON {
 
 // thresholdJSON is what threshold prints with --json; a curve has points.
 type thresholdJSON struct {
-	P      int          `json:"p"`
-	Model  option.Model `json:"model"`
-	Target float64      `json:"target"`
+	P        int          `json:"p"`
+	Model    option.Model `json:"model"`
+	Spectrum string       `json:"spectrum"`
+	Target   float64      `json:"target"`
 	*limitsJSON
 	Points  []limitsJSON `json:"points,omitempty"`
 	Written []string     `json:"written"`
 }
 
 func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Model: t.truth, Target: t.target, Written: t.written()}
+	j := thresholdJSON{P: t.p, Model: t.truth, Spectrum: t.spectrum, Target: t.target, Written: t.written()}
 	if t.densities.n == 0 {
 		only := t.limitsJSON(list[0])
 		j.limitsJSON = &only

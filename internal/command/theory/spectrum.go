@@ -5,14 +5,20 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/spf13/pflag"
+
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/operator"
 )
 
+func (s *theory) registerSpectrum(flags *pflag.FlagSet) {
+	flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
+}
+
 // readSpectrum understands --spectrum.
-func (s *se) readSpectrum() error {
+func (s *theory) readSpectrum() error {
 	err := s.vector.UnmarshalText([]byte(s.spectrum))
 	if ext := filepath.Ext(s.spectrum); ext == ".npy" || ext == ".npz" {
 		s.vector, err = spectrumOf(s.spectrum)
