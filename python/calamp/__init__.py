@@ -11,6 +11,7 @@ threads and interrupts are nobody's trouble. Arrays go to it through memory.
 """
 
 from ._command import CalampError, CalampWarning, NotConvergedWarning, version
+from ._matrix import Matrix, dct, hadamard
 from ._result import Result, Warning
 from ._solve import apply, solve
 from ._sklearn import BlindCalibrator
@@ -18,6 +19,6 @@ from ._stream import Calibrator, Posterior
 from ._theory import Problem, se_offline, se_online, simulate, threshold
 
 __all__ = [
-    "solve", "apply", "Result", "Warning", "Calibrator", "Posterior", "BlindCalibrator", "simulate", "Problem",
+    "solve", "apply", "Result", "Warning", "Calibrator", "Posterior", "BlindCalibrator", "Matrix", "hadamard", "dct", "simulate", "Problem",
     "se_offline", "se_online", "threshold", "version", "CalampError", "CalampWarning", "NotConvergedWarning",
 ]  # fmt: skip

@@ -15,6 +15,8 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 
+from ._matrix import Matrix, structured
+
 WINDOWS = sys.platform == "win32"
 
 
@@ -75,12 +77,15 @@ def _whole(v: Any) -> bool:
 
 
 def check_matrix(W: Any) -> Any:
-    """W as something that can be handed on: a path, or an array of real numbers."""
+    """W as something that can be handed on: a path, a matrix that is no table, or an array of real numbers."""
     if isinstance(W, (str, os.PathLike)):
         return os.fspath(W)
-    if hasattr(W, "tocsr"):
-        raise TypeError("W is a sparse matrix of scipy, which this version of calamp does not take; W.toarray() makes it dense")
-    return check_array("W", W, 2)
+    return structured(W) or check_array("W", W, 2)
+
+
+def sensors(W: Any) -> Optional[int]:
+    """M, unless W is the path of a file."""
+    return None if isinstance(W, (str, os.PathLike)) else W.shape[0] if hasattr(W, "shape") else np.shape(W)[0]
 
 
 def check_array(name: str, a: Any, *dimensions: int) -> np.ndarray:
@@ -123,12 +128,22 @@ def passable(fd: int) -> int:
     return above
 
 
-def in_memory(name: str, a: np.ndarray) -> int:
-    """A file in memory with an array in it."""
+def in_memory(name: str, a: Any) -> int:
+    """A file in memory with an array in it, or with several under their names."""
     fd = passable(os.memfd_create(name))
-    with open(fd, "wb", closefd=False) as f:
-        np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
+    with open(fd, "w+b", closefd=False) as f:
+        write(f, a)
     return fd
+
+
+def write(f: Any, a: Any) -> None:
+    """An array as a .npy, several under their names as a .npz."""
+    if isinstance(a, Matrix):
+        a.save(f)
+    elif isinstance(a, dict):
+        np.savez(f, **a)
+    else:
+        np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
 
 
 class Inputs:
@@ -140,10 +155,14 @@ class Inputs:
         self.fds: list[int] = []
         self.words: list[str] = []
         self.stdin: Optional[dict[str, Any]] = None
+        self.folder: Any = None  # of files, where there are none in memory
         paths = {name: file_of(a) for name, a in arrays.items()}
         parts = set(arrays) == {"W", "Y"}
         try:
-            if parts and (hasattr(os, "memfd_create") or all(paths.values())):
+            if isinstance(W := self.arrays["W"], Matrix):
+                readings = {name: a for name, a in self.arrays.items() if name != "W"}
+                self.words = ["--matrix", f"{W.kind}:{self._file('W', W)}", "--readings", self._file("Y", readings)]
+            elif parts and (hasattr(os, "memfd_create") or all(paths.values())):
                 for name, flag in (("W", "--matrix"), ("Y", "--readings")):
                     self.words += [flag, paths[name] or self._in_memory(name, self.arrays[name])]
             else:
@@ -152,7 +171,18 @@ class Inputs:
             self.close()
             raise
 
-    def _in_memory(self, name: str, a: np.ndarray) -> str:
+    def _file(self, name: str, a: Any) -> str:
+        if hasattr(os, "memfd_create"):
+            return self._in_memory(name, a)
+        import tempfile
+
+        self.folder = self.folder or tempfile.TemporaryDirectory(prefix="calamp-")
+        path = os.path.join(self.folder.name, name + ".npz")
+        with open(path, "wb") as f:
+            write(f, a)
+        return path
+
+    def _in_memory(self, name: str, a: Any) -> str:
         self.fds.append(in_memory(name, a))
         return f"/dev/fd/{self.fds[-1]}"
 
@@ -168,6 +198,9 @@ class Inputs:
         for fd in self.fds:
             os.close(fd)
         self.fds = []
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
 
     def __enter__(self) -> "Inputs":
         return self
@@ -208,7 +241,7 @@ class Reader(threading.Thread):
 
 
 # Paths in messages that the caller has not given.
-_PASSED = re.compile(r"(?:/dev/fd/\d+(?:, )?)+: |^-: |^standard input: ")
+_PASSED = re.compile(r"(?:(?:[a-z]+:)?/dev/fd/\d+(?:, )?)+: |^-: |^standard input: ")
 
 
 def words_of(text: str) -> str:

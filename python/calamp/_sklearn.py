@@ -36,9 +36,10 @@ class BlindCalibrator:
         if self.W is None:
             raise ValueError("no matrix: BlindCalibrator(W)")
         readings = _command.check_array("Y", Y, 2)
-        if not isinstance(self.W, str) and np.shape(self.W)[0] not in readings.shape[1:]:
-            hint = "; a row is a sample here: Y.T" if readings.shape[0] == np.shape(self.W)[0] else ""
-            raise ValueError(f"Y has {readings.shape[1]} columns and W {np.shape(self.W)[0]} rows, one for each sensor{hint}")
+        m = _command.sensors(self.W)
+        if m not in (None, readings.shape[1]):
+            hint = "; a row is a sample here: Y.T" if readings.shape[0] == m else ""
+            raise ValueError(f"Y has {readings.shape[1]} columns and W {m} rows, one for each sensor{hint}")
         self.result_ = r = solve(self.W, readings.T, **self.model)
         self.gain_, self.s_, self.s_sd_ = r.gain, r.s, np.sqrt(r.s_var)
         self.broken_ = np.zeros(len(r.s), bool) if r.broken is None else r.broken > 0.5

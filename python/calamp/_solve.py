@@ -45,7 +45,8 @@ def solve(
 ) -> Result:
     """Recovers the signals and the calibration of the sensors from readings Y = (W X + noise) / s.
 
-    W (M×N) is an array (f4 stays f4), a memory map, or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
+    W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, rows of a transform (:func:`calamp.hadamard`,
+    :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
     a signal in each column; NaN is a missing reading. What is said of the model is believed, "auto" is learned; when
     nothing is said all of it is learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.

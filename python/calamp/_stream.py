@@ -49,7 +49,7 @@ class Calibrator:
         W = _command.check_matrix(W)
         self._process: Optional[subprocess.Popen] = None
         self._owner = os.getpid()
-        self._sensors = None if isinstance(W, str) else W.shape[0]
+        self._sensors = _command.sensors(W)
         self._folder = tempfile.TemporaryDirectory(prefix="calamp-")
         try:
             self._start(W, state, options)
@@ -67,8 +67,11 @@ class Calibrator:
             fds.append(_command.in_memory("W", W))
             path = f"/dev/fd/{fds[0]}"
         elif path is None:
-            path = os.path.join(self._folder.name, "W.npy")
-            np.save(path, np.asarray(W))
+            path = os.path.join(self._folder.name, "W")
+            with open(path, "wb") as f:
+                _command.write(f, W)
+        if isinstance(W, _command.Matrix):
+            path = f"{W.kind}:{path}"
         words = ["online", "--matrix", path, "--input", "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
         if state is not None:
             words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--offset", "last"])

@@ -103,8 +103,52 @@ def test_bad_input(p):
 
 def test_scipy_sparse(p):
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match="toarray"):
-        calamp.solve(sparse.csr_matrix(p.W), p.Y)
+    W = np.where(np.random.default_rng(1).random(p.W.shape) < 0.3, p.W, 0)
+    y = W @ p.X0 / p.s0[:, None]
+    dense = calamp.solve(W, y, **MODEL)
+    for a in (sparse.csr_matrix(W), sparse.csc_array(W), sparse.coo_matrix(W)):
+        r = calamp.solve(a, y, **MODEL)
+        assert r.summary["matrix"].startswith("sparse") and np.max(np.abs(r.x - dense.x)) < 1e-6 * np.max(np.abs(dense.x))
+    with pytest.raises(ValueError, match="complex"):
+        calamp.solve(sparse.csr_matrix(W + 1j), y)
+
+
+def test_rows_of_a_transform(tmp_path, monkeypatch):
+    """They are those of the command's files, and of the table that they stand for."""
+    rng = np.random.default_rng(2)
+    n, m = 128, 100
+    rows, signs, permutation = rng.choice(n, m, replace=False), rng.choice([-1, 1], n), rng.permutation(n)
+    w = calamp.hadamard(rows, n, signs=signs, permutation=permutation)
+    table = np.array([[1.0]])
+    while len(table) < n:
+        table = np.kron([[1, 1], [1, -1]], table)
+    table = table[np.ix_(rows, permutation)] / np.sqrt(n) * signs
+    x = np.where(rng.random((n, 5)) < 0.2, rng.standard_normal((n, 5)), 0)
+    s = rng.uniform(0.95, 1.05, m)
+    y = table @ x / s[:, None]
+    r = calamp.solve(w, y, X0=x, s0=s, **MODEL)
+    assert r.status == "converged" and r.metrics["x_mse"] < 1e-4 and w.shape == (m, n)
+    w.save(tmp_path / "R.npz")
+    np.save(tmp_path / "Y.npy", y)
+    done = command("solve", "--matrix", f"hadamard:{tmp_path}/R.npz", "--readings", tmp_path / "Y.npy", "-o", tmp_path / "S.npz", *_command.flags(MODEL))
+    assert done.returncode == 0 and (tmp_path / "S.npz").read_bytes() == calamp.solve(w, y, **MODEL)._npz
+    assert calamp.BlindCalibrator(w, **MODEL).fit(y.T).converged_
+    with calamp.Calibrator(w, **MODEL) as c:
+        assert c.absorb(y[:, 0])["x"].shape == (n,)
+    c = calamp.dct([0, 3, 5], 6)
+    assert c.shape == (3, 6) and "dct" in repr(c)
+    for call, words in (
+        (lambda: calamp.hadamard(rows, 100), "power of 2"),
+        (lambda: calamp.hadamard([0, n], n), "rows: expected numbers from 0 to 127"),
+        (lambda: calamp.dct([0.5], 4), "whole numbers"),
+        (lambda: calamp.dct([0], 4, signs=[1, 0, 1, 1]), "1 or -1"),
+        (lambda: calamp.dct([0], 4, permutation=[0, 1, 1, 2]), "once"),
+        (lambda: calamp.solve(w, y[1:]), "99"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    monkeypatch.delattr(os, "memfd_create", raising=False)  # as on systems without files in memory
+    assert calamp.solve(w, y, X0=x, s0=s, **MODEL)._npz == r._npz
 
 
 def test_warnings(p):
