@@ -117,7 +117,8 @@ func TestLongLearnsEverything(t *testing.T) {
 				done, doneTold := countOf(found, converged), countOf(told, converged)
 				width := worst(found, func(o outcome) float64 {
 					_, c := learnedModel(o)
-					return math.Abs((c.Prior.Hi-c.Prior.Lo)/(gain.Hi-gain.Lo) - 1)
+					_, variance := c.Prior.Moments() // where the spread is hidden, that of a normal distribution
+					return math.Abs(math.Sqrt(12*variance)/(gain.Hi-gain.Lo) - 1)
 				})
 				ratio := largestRatio(told, found)
 				table.Row("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |", gain.Lo, gain.Hi, p, noise, medianOf(told, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneTold, medianOf(found, iterations), medianOf(told, iterations))

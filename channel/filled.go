@@ -126,17 +126,23 @@ func (p GainPrior) telling(stats []float64, omit []bool) peaks {
 	if len(all) < leastFilled || !(blur < blurred*(p.Hi-p.Lo)) {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b peak) int {
-		if a.mode < b.mode {
-			return -1
-		}
-		return 1
-	})
+	all = all.sorted()
 	margin := 0.5 * (p.Hi - p.Lo)
 	if middle := all[len(all)/2].mode; !(middle > p.Lo-margin && middle < p.Hi+margin) {
 		return nil // it is the signals' power that is contradicted
 	}
 	return all
+}
+
+// sorted puts them in the order of their s.
+func (p peaks) sorted() peaks {
+	slices.SortFunc(p, func(a, b peak) int {
+		if a.mode < b.mode {
+			return -1
+		}
+		return 1
+	})
+	return p
 }
 
 // best is the uniform range under which the sensors are likeliest, and its evidence.
@@ -176,6 +182,9 @@ func (p GainPrior) Beyond() GainPrior {
 
 // Spread is this normal distribution with a variance that is larger by so much.
 func (p GainPrior) Spread(variance float64) GainPrior {
+	if p.Log {
+		return learnedLogNormal(p.Center, 1/p.Precision+variance/(p.Center*p.Center))
+	}
 	return learnedNormal(p.Center, 1/p.Precision+variance)
 }
 
@@ -189,7 +198,7 @@ func (p GainPrior) Bounding(c Calibration) Calibration {
 }
 
 func learnedNormal(mean, variance float64) GainPrior {
-	return TruncatedNormal(mean, math.Sqrt(variance), lowestCut*mean, highestCut*mean)
+	return NormalAbout(mean, math.Sqrt(variance))
 }
 
 // LogInside is the logarithm of the probability that an s of N(mean, sd²) lies in the
@@ -395,11 +404,14 @@ func (p peaks) normal(mean, variance float64) (m, v float64) {
 	return m, v
 }
 
-// refitNormal is Refit for a truncated normal: its walls play no part.
+// refitNormal is Refit for a truncated normal or log-normal: its walls play no part.
 func (p GainPrior) refitNormal(stats []float64, omit []bool) (next GainPrior, change float64) {
 	all, _ := GainPrior{}.peaks(stats, omit)
 	if len(all) < 2 {
 		return p, 0
+	}
+	if p.Log {
+		return p.refitLogNormal(all)
 	}
 	before := 1 / p.Precision
 	mean, variance := all.normal(p.Center, before)
@@ -408,5 +420,7 @@ func (p GainPrior) refitNormal(stats []float64, omit []bool) (next GainPrior, ch
 		weights += 1 / (variance + s.variance())
 	}
 	moved := max(math.Abs(mean-p.Center), math.Abs(math.Sqrt(variance)-math.Sqrt(before)))
-	return learnedNormal(mean, variance), moved * math.Sqrt(weights)
+	next = learnedNormal(mean, variance)
+	next.Tail = p.Tail
+	return next, moved * math.Sqrt(weights)
 }

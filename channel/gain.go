@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -62,6 +63,9 @@ func (c Gain) Validate() error {
 	}
 	if !(c.Saturation >= 0) || math.IsInf(c.Saturation, 1) {
 		return fmt.Errorf("the reading at which sensors saturate must be positive and finite, found %g", c.Saturation)
+	}
+	if c.Saturation > 0 && !c.Prior.normal() {
+		return errors.New("clipped readings need a uniform or normal distribution of s")
 	}
 	return validNoise(c.NoiseVar)
 }

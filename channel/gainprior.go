@@ -14,6 +14,14 @@ type GainPrior struct {
 	// A Gaussian factor exp(-Precision·(s-Center)²/2) on the range: the
 	// truncated normal. Precision 0 is the uniform prior.
 	Center, Precision float64
+
+	// Log takes the Gaussian for one of log s: exp(-Precision·log²(s/Center)/2)/s, the log-normal
+	// distribution with the median Center, cut to the range.
+	Log bool
+
+	// Tail is the probability of a sensor like no other: with s anywhere in the range, whatever the
+	// Gaussian says. 0 where all are of the one distribution.
+	Tail float64
 }
 
 // Uniform is the calibration prior of the paper, flat on [lo, hi].
@@ -24,14 +32,59 @@ func TruncatedNormal(center, sd, lo, hi float64) GainPrior {
 	return GainPrior{Lo: lo, Hi: hi, Center: center, Precision: 1 / (sd * sd)}
 }
 
+// LogNormal is exp(N(log median, sd²)) restricted to [lo, hi].
+func LogNormal(median, sd, lo, hi float64) GainPrior {
+	return GainPrior{Lo: lo, Hi: hi, Center: median, Precision: 1 / (sd * sd), Log: true}
+}
+
+// NormalAbout is the normal distribution of gains without a range: cut where no gain can be.
+func NormalAbout(mean, sd float64) GainPrior {
+	return TruncatedNormal(mean, sd, lowestCut*mean, highestCut*mean)
+}
+
+// LogNormalAbout is the log-normal one: cut there, too, or eight standard deviations out.
+func LogNormalAbout(median, sd float64) GainPrior {
+	cut := math.Exp(max(math.Log(highestCut), 8*sd))
+	return LogNormal(median, sd, median/cut, median*cut)
+}
+
+// Mass is the probability that the Gaussian leaves to the range; 1 without one.
+func (p GainPrior) Mass() float64 {
+	if p.Precision == 0 {
+		return 1
+	}
+	lo, hi, root := p.Lo-p.Center, p.Hi-p.Center, math.Sqrt(p.Precision)
+	if p.Log {
+		lo, hi = math.Log(p.Lo/p.Center), math.Log(p.Hi/p.Center)
+	}
+	return math.Exp(logNormalMass(root*lo, root*hi))
+}
+
 // NormalOf returns the mean and standard deviation of the normal factor of a calibration's
-// distribution, before it is cut to its range; ok is false where it has none.
+// distribution, before it is cut to its range, of a log-normal one its median and the standard
+// deviation of log s; ok is false where it has none.
 func NormalOf(c Calibration) (mean, sd float64, ok bool) {
 	p, ok := c.(GainPrior)
 	if !ok || p.Precision == 0 {
 		return 0, 0, false
 	}
 	return p.Center, 1 / math.Sqrt(p.Precision), true
+}
+
+// IsLog reports whether a calibration's distribution is a log-normal one.
+func IsLog(c Calibration) bool {
+	p, ok := c.(GainPrior)
+	return ok && p.Log
+}
+
+// Middle is what stands for a distribution where the scale of s is a convention: the mean of a
+// normal, the median of a log-normal, the middle of the range of any other.
+func Middle(c Calibration) float64 {
+	if center, _, ok := NormalOf(c); ok {
+		return center
+	}
+	lo, hi := c.Range()
+	return 0.5 * (lo + hi)
 }
 
 // The statistics of a sensor, in this order: all that readings on which s acts as
@@ -54,7 +107,14 @@ func gainStats(stats []float64, sensor int) *[gainWidth]float64 {
 
 // Name implements [Calibration].
 func (p GainPrior) Name() string {
-	return fmt.Sprintf("lo=%g hi=%g center=%g precision=%g", p.Lo, p.Hi, p.Center, p.Precision)
+	name := fmt.Sprintf("lo=%g hi=%g center=%g precision=%g", p.Lo, p.Hi, p.Center, p.Precision)
+	if p.Log {
+		name += " log"
+	}
+	if p.Tail > 0 {
+		name += fmt.Sprintf(" tail=%g", p.Tail)
+	}
+	return name
 }
 
 // Width implements [Calibration]: the statistics are τ, B and n.
@@ -68,7 +128,11 @@ func (p GainPrior) Scaled(c float64) Calibration { return p.Times(c) }
 
 // Times returns the distribution of c·s.
 func (p GainPrior) Times(c float64) GainPrior {
-	return GainPrior{Lo: c * p.Lo, Hi: c * p.Hi, Center: c * p.Center, Precision: p.Precision / (c * c)}
+	p.Lo, p.Hi, p.Center = c*p.Lo, c*p.Hi, c*p.Center
+	if !p.Log {
+		p.Precision /= c * c
+	}
+	return p
 }
 
 // Validate reports a parameter that describes no distribution.
@@ -80,15 +144,27 @@ func (p GainPrior) Validate() error {
 		return fmt.Errorf("the range of s must be [a, b] with a < b, found [%g, %g]", p.Lo, p.Hi)
 	case !(p.Precision >= 0) || math.IsInf(p.Precision, 1) || math.IsNaN(p.Center) || math.IsInf(p.Center, 0):
 		return fmt.Errorf("the calibration prior needs a finite center and a positive standard deviation, found center %g and precision %g", p.Center, p.Precision)
+	case p.Log && !(p.Center > 0 && p.Precision > 0):
+		return fmt.Errorf("a log-normal calibration prior needs a positive median and a positive standard deviation, found median %g and precision %g", p.Center, p.Precision)
+	case !(p.Tail >= 0 && p.Tail < 1):
+		return fmt.Errorf("the fraction of sensors whose gain is like no other's must be in [0, 1), found %g", p.Tail)
 	}
 	return nil
 }
 
 // Moments returns the prior's own mean and variance.
 func (p GainPrior) Moments() (mean, variance float64) {
-	_, mean, variance = p.posterior(0, 0, 0)
-	return mean, variance
+	if p.normal() {
+		_, mean, variance = p.posterior(0, 0, 0)
+		return mean, variance
+	}
+	var m, v [1]float64
+	p.Posteriors(m[:], v[:], make([]float64, gainWidth))
+	return m[0], v[0]
 }
+
+// normal reports whether the posterior is a power times a Gaussian, which is integrated by groups.
+func (p GainPrior) normal() bool { return !p.Log && p.Tail == 0 }
 
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
 // of that density; the prior only shifts τ and B, and adds its normaliser.
@@ -111,7 +187,14 @@ func (p GainPrior) Posteriors(mean, variance, stats []float64) {
 // posteriors is posterior for len(mean) sensors, with every B multiplied by scale, and
 // with the mass about the mean in place of logNorm (see [quadrature.GainMomentsBatch]):
 // the exponent of the prior's normal and of the readings at the mean is not in it.
+//
+// Of any other prior the mass is that of the whole prior, normalised, times the readings' part about
+// the mean: then logWeight and logMass add nothing.
 func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale float64) {
+	if !p.normal() {
+		p.mixed(logMass, mean, variance, stats, scale)
+		return
+	}
 	var n, tau, b [batch]float64
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
@@ -129,6 +212,11 @@ func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale fl
 // this prior, but for what does not depend on s.
 func (p GainPrior) LogEvidence(stats []float64) float64 {
 	s := gainStats(stats, 0)
+	if !p.normal() {
+		var l, mean, variance [1]float64
+		p.posteriors(l[:], mean[:], variance[:], stats, 1)
+		return l[0] + mean[0]*(s[field]-0.5*s[precision]*mean[0])
+	}
 	logNorm, _, _ := p.posterior(s[readings], s[precision], s[field])
 	return logNorm - p.logMass()
 }
@@ -171,6 +259,10 @@ func (p GainPrior) Fit(stats []float64) float64 {
 
 // SetNormal implements [Calibration].
 func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
+	if p.Log {
+		p.setLogNormal(stats, mean, variance)
+		return
+	}
 	*gainStats(stats, 0) = [gainWidth]float64{
 		precision: max(0, 1/variance-p.Precision),
 		field:     mean/variance - p.Precision*p.Center,
@@ -201,6 +293,12 @@ func (p GainPrior) ScaleStats(stats []float64, c float64) {
 
 // Excess implements [Calibration].
 func (p GainPrior) Excess(stats []float64) float64 {
+	switch {
+	case p.Tail > 0: // only the range itself forbids
+		return Uniform(p.Lo, p.Hi).Excess(stats)
+	case p.Log:
+		return p.logExcess(stats)
+	}
 	tau, b := stats[precision]+p.Precision, stats[field]+p.Precision*p.Center
 	if tau == 0 {
 		return 0
@@ -211,10 +309,18 @@ func (p GainPrior) Excess(stats []float64) float64 {
 
 // logWeight is the exponent of the prior's normal factor at s, without the constant
 // -Precision·Center²/2, which logMass is without, too.
-func (p GainPrior) logWeight(s float64) float64 { return p.Precision * s * (p.Center - 0.5*s) }
+func (p GainPrior) logWeight(s float64) float64 {
+	if !p.normal() {
+		return 0
+	}
+	return p.Precision * s * (p.Center - 0.5*s)
+}
 
 // logMass is log ∫ of the unnormalised prior density over its range.
 func (p GainPrior) logMass() float64 {
+	if !p.normal() {
+		return 0
+	}
 	if p.Precision == 0 {
 		return math.Log(p.Hi - p.Lo)
 	}

@@ -27,7 +27,8 @@ import (
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
-// a normal distribution within s_range also its s_mean and s_sd. What r does not tell, or
+// a normal distribution within s_range also its s_mean and s_sd, of a log-normal one its median and
+// the standard deviation of log s, with s_prior to tell which. What r does not tell, or
 // is of another kind, is left out.
 //
 // With from, the array provenance says where the result came from, as JSON. Further
@@ -100,7 +101,11 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 		lo, hi := c.Range()
 		arrays = append(arrays, vectorOutput("s_range", []float64{lo, hi}))
 		if mean, sd, ok := channel.NormalOf(c); ok {
-			arrays = append(arrays, scalarOutput("s_mean", mean), scalarOutput("s_sd", sd))
+			kind := "normal"
+			if channel.IsLog(c) {
+				kind = "lognormal"
+			}
+			arrays = append(arrays, textOutput("s_prior", kind), scalarOutput("s_mean", mean), scalarOutput("s_sd", sd))
 		}
 	}
 	return arrays

@@ -62,12 +62,12 @@ func MeanLog(g channel.GainPrior) float64 {
 	if g.Lo == g.Hi {
 		return math.Log(g.Lo)
 	}
+	g = trimmed(g)
 	q := quadrature.NewIntegrator(1e-13)
 	mass := logMass(g)
 	r := q.Integrate(func(s float64) (v, e quadrature.Vec) {
-		c := s - g.Center
-		v[0] = math.Log(s) * math.Exp(-0.5*g.Precision*c*c-mass)
+		v[0] = math.Log(s) * math.Exp(g.LogDensity(s)-mass)
 		return v, e
-	}, []float64{g.Lo, g.Hi})
+	}, gainPanels(g))
 	return r.Value[0]
 }

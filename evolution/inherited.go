@@ -34,7 +34,8 @@ func (o *online) law(k int) *inherited {
 		return nil
 	}
 	_, variance := o.Gain.Moments()
-	t := &inherited{gain: o.Gain, n: float64(k), scale: o.Gain.Lo * o.Gain.Lo / variance, step: fStep}
+	gain := trimmed(o.Gain)
+	t := &inherited{gain: gain, n: float64(k), scale: gain.Lo * gain.Lo / variance, step: fStep}
 	most := 0.0
 	for _, p := range o.stream {
 		for i := range p.f {
@@ -116,8 +117,7 @@ func (t *inherited) at(k, f float64) (v [3]float64) {
 		h := cuts[i] - cuts[i-1]
 		for j, x := range gainRule.x {
 			s0 := cuts[i-1] + h*x
-			c := s0 - g.Center
-			weight := h * gainRule.w[j] * math.Exp(-0.5*g.Precision*c*c-norm)
+			weight := h * gainRule.w[j] * math.Exp(g.LogDensity(s0)-norm)
 			tau := (k + f) / (s0 * s0)
 			for l, u := range shiftRule.x {
 				q := posterior(g, t.n, tau, s0*(f+math.Sqrt(f)*u)/(k+f), quadrature.Fast)
@@ -136,7 +136,8 @@ func (t *inherited) gainCuts(f float64) []float64 {
 	a, b := t.gain.Lo, t.gain.Hi
 	narrow := a / math.Sqrt(f+t.n)
 	if t.gain.Precision > 0 {
-		narrow = min(narrow, 1/math.Sqrt(t.gain.Precision))
+		_, variance := t.gain.Moments()
+		narrow = min(narrow, math.Sqrt(variance))
 	}
 	wide := narrow * b / a
 	if b-a < 15*(narrow+wide) || t.gain.Precision > 0 {

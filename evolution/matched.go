@@ -316,7 +316,7 @@ func (m *matchedAverage) zones(y float64) (v quadrature.Vec, evals int) {
 		for j, x := range m.middle.x {
 			t := lo + (float64(i)+x)*h
 			q := quadrature.NewGainPosterior(m.p, m.tau, t, m.a, m.b, m.acc)
-			g := gainPosterior{q, channel.Uniform(m.a, m.b)}
+			g := gainPosterior{GainPosterior: q, prior: channel.Uniform(m.a, m.b)}
 			density := h * m.middle.w[j] * math.Exp(m.logScale-0.5*m.invQ*t*t+q.LogMass-m.p*math.Log(m.b))
 			v[atMass] += density
 			v[atShrink] += density * g.shrink(m.p, m.tau)

@@ -187,7 +187,7 @@ func (e *mismatched) law() sensorLaw {
 		q, kappa = 0, 0
 	}
 	return sensorLaw{
-		p: e.P, teacher: e.Teacher.Gain, student: e.Student.Gain,
+		p: e.P, teacher: trimmed(e.Teacher.Gain), student: trimmed(e.Student.Gain),
 		c: (e.q0 - e.loss) / t0, cBias: (e.loss + noise) / t0,
 		kappa: kappa / t0, q: q / t0, qLessM: (e.mse - e.loss) / t0,
 		d: (e.v + e.Student.NoiseVar) / t0,

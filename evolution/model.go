@@ -55,6 +55,9 @@ func validGain(g channel.GainPrior) error {
 	if g.Lo == g.Hi && g.Lo > 0 && !math.IsInf(g.Lo, 1) {
 		return nil // known
 	}
+	if g.Tail > 0 {
+		return fmt.Errorf("state evolution is for sensors of one distribution: found a fraction %g like no other", g.Tail)
+	}
 	return g.Validate()
 }
 

@@ -33,17 +33,13 @@ func (b truth) Entry(rng *rand.Rand) float64 {
 	return b.Signal.SignalMean + math.Sqrt(b.Signal.SignalVar)*rng.NormFloat64()
 }
 
-// Gain implements [Truth]; the truncated normal is drawn by rejection.
+// Gain implements [Truth].
 func (b truth) Gain(rng *rand.Rand) float64 {
 	g := b.Belief.Gain
-	peak := min(max(g.Center, g.Lo), g.Hi) - g.Center
-	for {
-		s := g.Lo + (g.Hi-g.Lo)*rng.Float64()
-		c := s - g.Center
-		if g.Precision == 0 || rng.Float64() < math.Exp(-0.5*g.Precision*(c*c-peak*peak)) {
-			return s
-		}
+	if g.Precision == 0 {
+		return g.Lo + (g.Hi-g.Lo)*rng.Float64()
 	}
+	return g.Sample(rng)
 }
 
 // Reading implements [Truth]: (z + ε)/s.

@@ -58,7 +58,7 @@ func bayesAverages(p int, g channel.GainPrior, delta, tol float64) averages {
 	case g.Precision == 0:
 		return matchedAverages(p, g, delta, tol)
 	}
-	l := matchedLaw(p, g, delta)
+	l := matchedLaw(p, trimmed(g), delta)
 	return l.integrate(tol)
 }
 
@@ -189,6 +189,9 @@ func (l *sensorLaw) tCuts(buf []float64, y float64) []float64 {
 	width := math.Sqrt(l.d) / y
 	const reach = 8.5
 	lo, hi := l.c*l.teacher.Lo-reach*spread, l.c*l.teacher.Hi+reach*spread
+	if l.teacher.Precision > 0 || l.student.Precision > 0 {
+		return l.tCutsOf(buf, lo, hi, spread, width)
+	}
 	if l.matched {
 		return quadrature.Grade(buf, lo, hi,
 			quadrature.Layer{Edge: l.teacher.Lo, Width: width}, quadrature.Layer{Edge: l.teacher.Hi, Width: width})
@@ -196,6 +199,28 @@ func (l *sensorLaw) tCuts(buf []float64, y float64) []float64 {
 	return quadrature.Grade(buf, lo, hi,
 		quadrature.Layer{Edge: l.student.Lo, Width: width}, quadrature.Layer{Edge: l.student.Hi, Width: width},
 		quadrature.Layer{Edge: l.c * l.teacher.Lo, Width: spread}, quadrature.Layer{Edge: l.c * l.teacher.Hi, Width: spread})
+}
+
+// tCutsOf is tCuts where s is not uniform: most of the density may be far from both ends, about y^-1 times the
+// typical |z̃|, or where the priors have theirs.
+func (l *sensorLaw) tCutsOf(buf []float64, lo, hi, spread, width float64) []float64 {
+	marks := gainMarks(buf[:0], l.teacher, l.c)
+	if !l.matched {
+		marks = gainMarks(marks, l.student, 1)
+	}
+	for _, end := range [...]float64{l.c * l.teacher.Lo, l.c * l.teacher.Hi} {
+		marks = append(marks, end-4*spread, end+4*spread)
+	}
+	for x := max(spread, width, 1e-3*hi); x < hi; x *= 2 {
+		marks = append(marks, x)
+	}
+	inside := marks[:0]
+	for _, x := range marks {
+		if x > lo && x < hi {
+			inside = append(inside, x)
+		}
+	}
+	return quadrature.Panels(lo, hi, min(spread, width)/3, inside)
 }
 
 // yCuts places panels in y: in steps of order one over the bulk of |z̃|/s₀, and below it in
@@ -229,13 +254,20 @@ func (l *sensorLaw) yCuts() []float64 {
 type gainPosterior struct {
 	quadrature.GainPosterior
 	prior channel.GainPrior
+
+	// Of a log-normal prior: see [quadrature.LogNormalPosterior].
+	covLog, priorOf float64
 }
 
 // posterior is the density proportional to p(s) s^n e^{-τ(s-t)²/2}. LogMass is
 // that of the product without the prior's normaliser.
 func posterior(g channel.GainPrior, n, tau, t float64, acc quadrature.Accuracy) gainPosterior {
+	if g.Log && g.Lo < g.Hi {
+		q := quadrature.NewLogNormalPosterior(n, tau, t, g.Center, g.Precision, g.Lo, g.Hi)
+		return gainPosterior{GainPosterior: q.GainPosterior, prior: g, covLog: q.CovLog, priorOf: q.PriorOf}
+	}
 	if g.Precision == 0 || g.Lo == g.Hi {
-		return gainPosterior{quadrature.NewGainPosterior(n, tau, t, g.Lo, g.Hi, acc), g}
+		return gainPosterior{GainPosterior: quadrature.NewGainPosterior(n, tau, t, g.Lo, g.Hi, acc), prior: g}
 	}
 	// The product of two Gaussians, of precisions τ and Precision.
 	both := tau + g.Precision
@@ -243,7 +275,7 @@ func posterior(g channel.GainPrior, n, tau, t float64, acc quadrature.Accuracy) 
 	q := quadrature.NewGainPosterior(n, both, t+shift, g.Lo, g.Hi, acc)
 	q.Offset += shift
 	q.LogMass -= 0.5 * tau * shift * (g.Center - t)
-	return gainPosterior{q, g}
+	return gainPosterior{GainPosterior: q, prior: g}
 }
 
 // logMass is log of the prior's normaliser.
@@ -251,8 +283,11 @@ func logMass(g channel.GainPrior) float64 {
 	if g.Lo == g.Hi {
 		return 0
 	}
-	if g.Precision == 0 {
+	switch {
+	case g.Precision == 0:
 		return math.Log(g.Hi - g.Lo)
+	case g.Log:
+		return math.Log(g.Mass()) + 0.5*math.Log(2*math.Pi/g.Precision)
 	}
 	return posterior(g, 0, 0, g.Center, quadrature.Full).LogMass
 }
@@ -262,10 +297,17 @@ func logMass(g channel.GainPrior) float64 {
 // by parts makes it a sum of positive terms,
 //
 //	1 - Cˢτ = (b-ŝ) q(b) + (ŝ-a) q(a) + n E[(s-ŝ)²/(sŝ)] + Cˢ·(the prior's precision).
+//
+// Of a log-normal prior with density e^{-λ log²(s/m)/2}/s the last term is
+//
+//	λ E[(s-ŝ)(log(s/m)/s - log(ŝ/m)/ŝ)] - E[(s-ŝ)²/(sŝ)].
 func (q *gainPosterior) shrink(n, tau float64) float64 {
 	g := q.prior
-	if q.PointLike {
+	switch {
+	case q.PointLike:
 		return 1
+	case g.Log:
+		return (g.Hi-q.Mean)*q.AtHi + (q.Mean-g.Lo)*q.AtLo + (n-1)*q.Spread + g.Precision*q.priorOf
 	}
 	return (g.Hi-q.Mean)*q.AtHi + (q.Mean-g.Lo)*q.AtLo + n*q.Spread + g.Precision*q.Var
 }
@@ -277,14 +319,18 @@ func (q *gainPosterior) shrink(n, tau float64) float64 {
 //
 //	(P-1) ŝ + b(b-ŝ) q(b) + a(ŝ-a) q(a) + λ (Cov(s, s²) - c Cˢ),
 //
-// and Cov(s, s²) = 2ŝCˢ + the third central moment.
+// and Cov(s, s²) = 2ŝCˢ + the third central moment. With a log-normal prior the last term is
+// λ Cov(s, log s).
 func (q *gainPosterior) response(p float64) float64 {
 	g := q.prior
 	if q.PointLike {
 		return p * q.Mean
 	}
 	r := (p-1)*q.Mean + g.Hi*(g.Hi-q.Mean)*q.AtHi + g.Lo*(q.Mean-g.Lo)*q.AtLo
-	if g.Precision > 0 {
+	switch {
+	case g.Log:
+		r += g.Precision * q.covLog
+	case g.Precision > 0:
 		r += g.Precision * (q.Var*(2*q.Mean-g.Center) + q.Third)
 	}
 	return r

@@ -38,7 +38,8 @@ type RangeNotFilled struct {
 
 // String says it in a sentence.
 func (f *RangeNotFilled) String() string {
-	mean, sd, _ := channel.NormalOf(f.Prior)
+	mean, variance := f.Prior.Moments()
+	sd := math.Sqrt(variance)
 	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
 	if f.TooNarrow {
 		return fmt.Sprintf("the range [%g, %g] that was told is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Told.Lo, f.Told.Hi, learned)
@@ -99,10 +100,10 @@ func (c *Calibrator) examineRange() (anew bool) {
 	}
 	omit := c.strangers()
 	ratio, _ := c.told.Contradiction(s.Stats, omit)
-	if c.opt.SPrior != solver.NormalS && !(ratio > amp.Contradicted) {
+	if !asksFamily(c.opt.SPrior) && !(ratio > amp.Contradicted) {
 		return false
 	}
-	learned, ok := c.told.Within(s.Stats, omit).(channel.GainPrior)
+	learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior)
 	if !ok || learned.Precision == 0 {
 		return false // too few sensors
 	}
@@ -114,6 +115,9 @@ func (c *Calibrator) examineRange() (anew bool) {
 	s.Range.Prior = s.Range.Prior.Spread(c.blur()) // the gains as bent signals show them
 	return true
 }
+
+// asksFamily reports whether a kind of distribution is insisted on that is no range.
+func asksFamily(p solver.SPrior) bool { return p == solver.NormalS || p == solver.LogNormalS }
 
 // strangers tells which sensors say nothing of the others' gains.
 func (c *Calibrator) strangers() []bool {
@@ -128,7 +132,7 @@ func (c *Calibrator) strangers() []bool {
 func (c *Calibrator) refitRange() {
 	s, omit := &c.state, c.strangers()
 	if s.Samples > 1 {
-		if learned, ok := c.told.Within(s.Stats, omit).(channel.GainPrior); ok && learned.Precision > 0 {
+		if learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior); ok && learned.Precision > 0 {
 			s.Range.Prior = learned
 		}
 	}
@@ -158,7 +162,8 @@ func (c *Calibrator) blur() (mean float64) {
 // learned of the gains is too narrow, or else it would reject all that follow.
 func (c *Calibrator) loosen() {
 	if r := c.state.Range; r != nil && c.state.Samples == 0 {
-		_, sd, _ := channel.NormalOf(r.Prior)
+		_, variance := r.Prior.Moments()
+		sd := math.Sqrt(variance)
 		if most := c.told.Hi - c.told.Lo; sd < most {
 			r.Prior = r.Prior.Spread(min(3*sd*sd, most*most-sd*sd)) // sd twice as large
 		}

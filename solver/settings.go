@@ -242,12 +242,13 @@ func (v *Variance) UnmarshalText(text []byte) error { return named(v, variances,
 type SPrior uint8
 
 const (
-	AutoS    SPrior = iota // uniform, unless the readings contradict that
-	UniformS               // independent and uniform, as in the paper
-	NormalS                // normal, with a mean and a variance that are learned
+	AutoS      SPrior = iota // uniform, unless the readings contradict that
+	UniformS                 // independent and uniform, as in the paper
+	NormalS                  // normal, with a mean and a variance that are learned
+	LogNormalS               // log-normal, with a median and a variance of log s that are learned
 )
 
-var sPriors = []string{AutoS: "auto", UniformS: "uniform", NormalS: "normal"}
+var sPriors = []string{AutoS: "auto", UniformS: "uniform", NormalS: "normal", LogNormalS: "lognormal"}
 
 // String is the name used by the command's --s-prior.
 func (p SPrior) String() string { return nameOf(sPriors, p) }

@@ -133,7 +133,7 @@ func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 func (t Teacher) calibration(rng *rand.Rand) []float64 {
 	s := make([]float64, t.M)
 	for mu := range s {
-		s[mu] = t.drawGain(rng)
+		s[mu] = t.Gain.Sample(rng)
 	}
 	return s
 }
@@ -148,20 +148,6 @@ func (t Teacher) offsets(rng *rand.Rand) []float64 {
 		o[mu] = t.Offset * rng.NormFloat64()
 	}
 	return o
-}
-
-// drawGain samples the (truncated normal) calibration prior by rejection from
-// the uniform on its range.
-func (t Teacher) drawGain(rng *rand.Rand) float64 {
-	g := t.Gain
-	logDensity := func(s float64) float64 { return -0.5 * g.Precision * (s - g.Center) * (s - g.Center) }
-	peak := logDensity(min(max(g.Center, g.Lo), g.Hi))
-	for {
-		s := g.Lo + (g.Hi-g.Lo)*rng.Float64()
-		if rng.Float64() <= math.Exp(logDensity(s)-peak) {
-			return s
-		}
-	}
 }
 
 // stream is the random stream for one part of a seed's instance: W, X, s or noise.

@@ -177,16 +177,11 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	case !s.ScaleLearned:
 		c = s.scaleOfPrior()
 	case change > 0: // nothing determines the scale: the middle of the range stays where it is
-		c = middle(known) / middle(fit)
+		c = channel.Middle(known) / channel.Middle(fit)
 	}
 	s.rescale(c)
 	s.adoptCalibration(fit.Scaled(c))
 	return change
-}
-
-func middle(c channel.Calibration) float64 {
-	lo, hi := c.Range()
-	return lo + hi
 }
 
 // scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest

@@ -68,6 +68,7 @@ var table = []struct {
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"distribution of gains", (*planner).family, (*planner).makeFamily},
 	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
 	{"single precision", (*planner).singlePrecision, (*planner).makeSinglePrecision},
@@ -433,8 +434,8 @@ func (b *planner) rangeTest() (on bool, why string, err error) {
 		return false, "not needed: a stream is tested by its own means, as it goes on", nil
 	}
 	why = b.cannotTest()
-	if why != "" && b.SPrior == solver.NormalS {
-		return false, "", fmt.Errorf("a normal distribution of s cannot be learned here (%s)", why)
+	if why != "" && b.asksFamily() && !b.LearnCalibration {
+		return false, "", fmt.Errorf("a %v distribution of s cannot be learned here (%s)", b.SPrior, why)
 	}
 	return why == "", why, nil
 }
@@ -473,8 +474,42 @@ func (b *planner) cannotTest() (why string) {
 
 func (b *planner) makeRangeTest(*Solver) (Part, error) {
 	told := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
-	return &RangeTest{Told: told, insist: b.SPrior == solver.NormalS}, nil
+	return &RangeTest{Told: told, insist: b.asksFamily(), asked: b.SPrior}, nil
 }
+
+// asksFamily reports whether a kind of distribution is insisted on that is no range.
+func (b *planner) asksFamily() bool {
+	return b.SPrior == solver.NormalS || b.SPrior == solver.LogNormalS
+}
+
+// family is for a distribution of s that is learned from the start.
+func (b *planner) family() (on bool, why string, err error) {
+	_, ok := channel.CalibrationOf(b.Model.Channel).(channel.Families)
+	switch {
+	case !b.LearnCalibration:
+		return false, "not needed: the range of s is told", nil
+	case b.SPrior == solver.UniformS:
+		return false, asked, nil
+	case !ok:
+		why = fmt.Sprintf("not possible: a %T is of one kind", channel.CalibrationOf(b.Model.Channel))
+	case b.Tol < 0:
+		why = noConvergence
+	case b.stream():
+		why = "not possible: readings come one by one"
+	case channel.LimitOf(b.Model.Channel) > 0:
+		why = "not possible with clipped readings"
+	case b.asksFamily():
+		return true, asked, nil
+	default:
+		return true, "the likeliest of uniform, normal and log-normal", nil
+	}
+	if b.asksFamily() {
+		return false, "", fmt.Errorf("a %v distribution of s cannot be learned here (%s)", b.SPrior, why)
+	}
+	return false, why, nil
+}
+
+func (b *planner) makeFamily(*Solver) (Part, error) { return &family{asked: b.SPrior}, nil }
 
 func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {

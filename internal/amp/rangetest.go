@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/solver"
 )
 
 const (
@@ -45,6 +46,7 @@ type RangeTest struct {
 	since    int  // iteration at which it was rejected
 	learned  bool // and is no longer learned
 	insist   bool // on learning, whatever the test says
+	asked    solver.SPrior
 	tested   bool // at rest
 	learning Learning
 }
@@ -104,12 +106,29 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	if step, ok := PartOf[*scaleStep](s); ok {
 		step.off = true
 	}
-	e.adoptCalibration(p.Told.Within(e.Stats, strange))
+	e.adoptCalibration(Within(p.Told, p.asked, e.Stats, strange))
 	p.learning = Learning{Calibration: true}
 	p.learning.Begin(s)
 	s.damping.jumped()
 	s.damping.stay() // as for every model that is learned
 	return Disturbed
+}
+
+// Within is the distribution that is learned in the place of a told range: of the kind that is asked
+// for, or the likelier.
+func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []bool) channel.Learnable {
+	next := told.Within(stats, omit)
+	if kinds, ok := next.(channel.Families); ok && kinds.Family() != channel.UniformFamily {
+		switch asked {
+		case solver.LogNormalS:
+			next = kinds.As(channel.LogNormalFamily, stats, omit, 0)
+		case solver.AutoS:
+			if other := kinds.Likeliest(stats, omit, 0); other.Family() == channel.LogNormalFamily {
+				next = other
+			}
+		}
+	}
+	return next
 }
 
 // doubt is the probability that a told range which was not rejected merely contains the gains,

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -17,6 +18,9 @@ const outlierCost = 9.2
 // warnOutlying names the sensors that stretch a learned range: those without
 // which the rest would be the more likely a draw from a narrower one.
 func (r *Run) warnOutlying() *Warning {
+	if _, _, normal := channel.NormalOf(r.calibration()); normal {
+		return r.warnLikeNoOther()
+	}
 	var order []int
 	for mu := range r.state.M {
 		if r.calibration().Readings(r.stats(mu)) > 0 {
@@ -53,6 +57,32 @@ func (r *Run) warnOutlying() *Warning {
 // leastSensors is how many it takes to tell which one is apart.
 const leastSensors = 10
 
+// apart is how many standard deviations from the middle of all a sensor is like no other.
+const apart = 6
+
+// warnLikeNoOther names the sensors far from a normal or log-normal distribution that was learned: they
+// count, with the gain that their readings want.
+func (r *Run) warnLikeNoOther() *Warning {
+	center, sd, _ := channel.NormalOf(r.calibration())
+	var w Warning
+	for mu, s := range r.state.S {
+		d := s - center
+		if channel.IsLog(r.calibration()) {
+			d = math.Log(s / center)
+		}
+		if math.Abs(d) > apart*sd && !r.isBroken(mu) && r.calibration().Readings(r.stats(mu)) > 0 {
+			w.Sensors = append(w.Sensors, mu)
+		}
+	}
+	if w.Sensors == nil {
+		return nil
+	}
+	w.Code = SensorAtEdge
+	w.Message = fmt.Sprintf("%d of %d sensors have a calibration like no other's, more than %d standard deviations from the middle of all, and their readings agree with it; the first is sensor %d with %.4g",
+		len(w.Sensors), r.state.M, apart, w.Sensors[0], r.state.S[w.Sensors[0]])
+	return &w
+}
+
 // warnScale says what the common scale rests on when that of the signals was learned.
 func (r *Run) warnScale() *Warning {
 	p, learner := r.model().Prior.(prior.Learner)
@@ -61,9 +91,14 @@ func (r *Run) warnScale() *Warning {
 	}
 	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}
 	if r.LearnCalibration {
-		lo, hi := r.calibration().Range()
-		middle := 0.5 * (lo + hi)
-		w.Message = fmt.Sprintf("with the signals' scale and the range of s both learned nothing tells the common scale of signals and gains: the middle of the range is taken as %.4g; an anchor would fix it", middle)
+		what := "middle of the range"
+		if _, _, normal := channel.NormalOf(r.calibration()); normal {
+			what = "mean of s"
+			if channel.IsLog(r.calibration()) {
+				what = "median of s"
+			}
+		}
+		w.Message = fmt.Sprintf("with the signals' scale and the range of s both learned nothing tells the common scale of signals and gains: the %s is taken as %.4g; an anchor would fix it", what, channel.Middle(r.calibration()))
 	}
 	return &w
 }

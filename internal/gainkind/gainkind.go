@@ -31,6 +31,25 @@ var All = []Kind{
 	{"skewed", 0.95, 1.05, func(rng *rand.Rand) float64 { return 0.95 + 0.1*(1-math.Pow(rng.Float64(), 0.25)) }},
 }
 
+// Instruments are kinds of which nothing is told: what the gains of detectors are spread like.
+// Of the last, one sensor in a thousand has a gain that has nothing to do with the others'.
+var Instruments = []Kind{
+	{Name: "uniform ±0.5", Draw: func(rng *rand.Rand) float64 { return 0.5 + rng.Float64() }},
+	{Name: "normal 0.05", Draw: func(rng *rand.Rand) float64 { return 1 + 0.05*rng.NormFloat64() }},
+	{Name: "log-normal 0.1", Draw: func(rng *rand.Rand) float64 { return math.Exp(0.1 * rng.NormFloat64()) }},
+	{Name: "log-normal 0.5", Draw: func(rng *rand.Rand) float64 { return math.Exp(0.5 * rng.NormFloat64()) }},
+	{Name: "bimodal", Draw: func(rng *rand.Rand) float64 {
+		return 1 + 0.1*math.Copysign(1, rng.Float64()-0.5) + 0.01*rng.NormFloat64()
+	}},
+	{Name: "CCD-like, 0.1 % far out", Draw: func(rng *rand.Rand) float64 {
+		near, far := 1+0.01*rng.NormFloat64(), math.Exp(1.5*(2*rng.Float64()-1))
+		if rng.Float64() < 1e-3 {
+			return far
+		}
+		return near
+	}},
+}
+
 // within3 draws N(0, 1) cut at ±3.
 func within3(rng *rand.Rand) float64 {
 	for {

@@ -25,6 +25,8 @@ def solve(
     s_range: Union[Sequence[float], str, None] = None,
     noise_var: Optional[Number] = None,
     s_prior: Optional[str] = None,
+    s_mean: Optional[float] = None,
+    s_sd: Optional[float] = None,
     prior: Optional[str] = None,
     component: Any = None,
     anchor: Any = None,
@@ -61,7 +63,7 @@ def solve(
     """
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
-        s_prior=s_prior, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
+        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,
     )  # fmt: skip

@@ -126,6 +126,7 @@ func gainOf(lines []string) *channel.GainPrior {
 	for _, line := range lines {
 		var p channel.GainPrior
 		n, _ := fmt.Sscanf(line, "calibration lo=%g hi=%g center=%g precision=%g", &p.Lo, &p.Hi, &p.Center, &p.Precision)
+		p.Log = strings.HasSuffix(line, " log")
 		if n == 4 && p.Validate() == nil {
 			return &p
 		}

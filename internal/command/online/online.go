@@ -275,7 +275,9 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
-	c.model.CompleteLearnable(flags, true)
+	if err := c.model.CompleteLearnable(flags, true); err != nil {
+		return err
+	}
 	c.given = facts.Told(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
 		return err

@@ -33,8 +33,8 @@ func (m *Model) RegisterLearnable(flags *pflag.FlagSet, names ...string) {
 // CompleteLearnable notes which flags were not given, and what is to be learned: what is
 // auto. Who says nothing of signals and noise has them learned, and, who says nothing of
 // s either, its range, where that has auto, too; unless the algorithm cannot.
-func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) {
-	m.Complete(flags)
+func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
+	err := m.Complete(flags)
 	m.Learned = nil
 	isAuto := func(name string) *auto {
 		a, _ := flags.Lookup(name).Value.(*auto)
@@ -43,7 +43,7 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) {
 	silent := func(names []string) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return Given(flags, name) })
 	}
-	nothing := silent(ModelFlags)
+	nothing := silent(ModelFlags) && !m.ToldGains()
 	if can && silent(SignalFlags) {
 		for _, name := range ModelFlags {
 			if a := isAuto(name); a != nil && (name != "s-range" || nothing) {
@@ -57,6 +57,7 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) {
 		}
 	}
 	m.Assumed = slices.DeleteFunc(m.Assumed, m.Learns)
+	return err
 }
 
 // CheckRange leaves the range of s alone where it cannot be learned: one signal
@@ -124,8 +125,8 @@ func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 // Take makes the model what was guessed or learned.
 func (m *Model) Take(g prior.GaussBernoulli, c channel.Gain) {
 	m.Density, m.SignalMean, m.SignalVar = g.Density, g.SignalMean, g.SignalVar
-	m.SRange, m.NoiseVar = [2]float64{c.Prior.Lo, c.Prior.Hi}, c.NoiseVar
-	m.SMean, m.SSD, _ = channel.NormalOf(c.Prior)
+	m.NoiseVar = c.NoiseVar
+	m.takeGains(c.Prior)
 }
 
 // TakeResult takes what a run has learned.
@@ -135,12 +136,11 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		g.GaussBernoulli = m.Prior()
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
-		lo, hi := c.Range()
-		gain := channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: channel.NoiseOf(res.Channel)}
-		if mean, sd, ok := channel.NormalOf(c); ok {
-			gain.Prior = channel.TruncatedNormal(mean, sd, lo, hi)
+		gain, ok := c.(channel.GainPrior)
+		if !ok {
+			gain = channel.Uniform(c.Range())
 		}
-		m.Take(g.GaussBernoulli, gain)
+		m.Take(g.GaussBernoulli, channel.Gain{Prior: gain, NoiseVar: channel.NoiseOf(res.Channel)})
 	}
 	if each := res.NoiseVar; each != nil {
 		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)
@@ -182,5 +182,5 @@ func (m *Model) String() string {
 
 // ChannelWords says what is known of the sensors.
 func (m *Model) ChannelWords() string {
-	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.normalWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), m.noiseWords())
+	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.gainWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), m.noiseWords())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/solver"
 )
 
 // Model is what is known beforehand of signals, calibration and noise. All
@@ -25,10 +26,15 @@ type Model struct {
 	// Noise that differs between sensors or readings: then NoiseVar is its mean.
 	Noise Noise `json:"noise,omitzero"`
 
-	// What was learned of s within its range, where the readings contradict the uniform
-	// distribution: the mean and standard deviation of a normal one; 0 where they do not.
-	SMean float64 `json:"s_mean,omitempty"`
-	SSD   float64 `json:"s_sd,omitempty"`
+	// The distribution of s within its range, where that is told or was learned to be another than
+	// the uniform one: "normal", with its mean and standard deviation, or "lognormal", with the median
+	// and the standard deviation of log s.
+	SPrior string  `json:"s_prior,omitempty"`
+	SMean  float64 `json:"s_mean,omitempty"`
+	SSD    float64 `json:"s_sd,omitempty"`
+
+	asked      solver.SPrior
+	rangeGiven bool // or learned, beside a mean
 
 	Assumed []string `json:"assumed"`           // the flags that were not given
 	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
@@ -52,16 +58,18 @@ func (m *Model) Register(flags *pflag.FlagSet) {
 		"s-range", "range of the calibration s, y = z/s")
 	flags.Var(Number(&m.NoiseVar, NotNegative),
 		"noise-var", "noise variance Δ, before the division by s")
+	m.registerGains(flags)
 }
 
-// Complete notes which flags were not given.
-func (m *Model) Complete(flags *pflag.FlagSet) {
+// Complete notes which flags were not given, and checks those of the distribution of s.
+func (m *Model) Complete(flags *pflag.FlagSet) error {
 	m.Assumed = []string{}
 	for _, name := range ModelFlags {
-		if !Given(flags, name) {
+		if !Given(flags, name) && !(name == "s-range" && Given(flags, "s-mean")) {
 			m.Assumed = append(m.Assumed, name)
 		}
 	}
+	return m.completeGains(flags)
 }
 
 // Assumption is the part of the model that was not given, as flags; empty when
@@ -79,25 +87,9 @@ func (m *Model) Prior() prior.GaussBernoulli {
 	return prior.GaussBernoulli{Density: m.Density, SignalMean: m.SignalMean, SignalVar: m.SignalVar}
 }
 
-// GainPrior is what is known of a sensor's s.
-func (m *Model) GainPrior() channel.GainPrior {
-	if m.SSD > 0 {
-		return channel.TruncatedNormal(m.SMean, m.SSD, m.SRange[0], m.SRange[1])
-	}
-	return channel.Uniform(m.SRange[0], m.SRange[1])
-}
-
 // Channel is what turns signals into readings.
 func (m *Model) Channel() channel.Gain {
 	return channel.Gain{Prior: m.GainPrior(), NoiseVar: m.NoiseVar}
-}
-
-// normalWords is the distribution of s within its range where that was learned.
-func (m *Model) normalWords() string {
-	if m.SSD == 0 {
-		return ""
-	}
-	return fmt.Sprintf("normal, %s ± %s, within ", console.Short(m.SMean), console.Short(m.SSD))
 }
 
 // Fields is the model in words, for the report.
@@ -115,7 +107,7 @@ func (m *Model) Fields() []report.Field {
 		{Name: "Density ρ", Value: console.Short(m.Density) + note("density")},
 		{Name: "Mean of non-zero entries", Value: console.Short(m.SignalMean) + note("signal-mean")},
 		{Name: "Variance of non-zero entries", Value: console.Short(m.SignalVar) + note("signal-var")},
-		{Name: "Range of s", Value: m.normalWords() + fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
+		{Name: "Range of s", Value: m.gainWords() + fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])) + note("s-range")},
 		{Name: "Noise variance Δ", Value: m.noiseWords() + note("noise-var")},
 	}
 }

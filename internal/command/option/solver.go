@@ -42,7 +42,6 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and no scalar variances, and is off for the published algorithm")
-	flags.Var(Text(&s.sPrior, OneOf(solver.AutoS, solver.UniformS, solver.NormalS)), "s-prior", "distribution of s within --s-range: uniform, normal with what is learned, or auto: uniform\nunless the readings contradict that")
 	flags.Var(Text(&s.algorithm, OneOf(solver.AutoAlgorithm, solver.AMP, solver.VAMP)), "algorithm", "amp, for a W like one of independent entries, vamp, for any spectrum, or auto: by what W is")
 	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full)), "covariance", "one variance a signal, or P×P covariances")
 	flags.Var(Text(&s.variance, OneOf(solver.OnDemand, solver.Exact, solver.Scalar)), "variance", "squared entries of W in every iteration (exact) or where the result needs them (on-demand),\nor their mean")
@@ -53,6 +52,11 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 // Complete checks what concerns several flags.
 func (s *Solver) Complete(flags *pflag.FlagSet) error {
 	s.tolGiven = Given(flags, "tol")
+	if !Given(flags, "s-mean") { // told with its parameters: nothing is tested
+		if err := s.sPrior.UnmarshalText([]byte(flags.Lookup("s-prior").Value.String())); err != nil {
+			return err
+		}
+	}
 	if s.Full() && s.variance == solver.Scalar {
 		return console.Usage("--covariance full needs exact variances: scalar variances are for diagonal covariances")
 	}

@@ -63,8 +63,7 @@ over the problems. Runs that do not converge say so, and are left out.`,
 }
 
 func (c *checkCalibration) run(flags *pflag.FlagSet) error {
-	c.model.Complete(flags)
-	if err := errors.Join(c.solver.Complete(flags), c.faults.Complete(flags, &c.solver)); err != nil {
+	if err := errors.Join(c.model.Complete(flags), c.solver.Complete(flags), c.faults.Complete(flags, &c.solver)); err != nil {
 		return err
 	}
 	if err := option.CheckPlot("--plot", c.plot); err != nil {

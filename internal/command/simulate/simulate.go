@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -94,7 +95,9 @@ func (s *simulate) registerSize(flags *pflag.FlagSet) {
 }
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
-	s.model.Complete(flags)
+	if err := errors.Join(s.model.Complete(flags), s.model.CheckTold()); err != nil {
+		return err
+	}
 	if err := s.prior.Complete(flags, &s.model); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -98,7 +99,9 @@ the readings.`,
 }
 
 func (d *demo) run(flags *pflag.FlagSet) error {
-	d.model.Complete(flags)
+	if err := errors.Join(d.model.Complete(flags), d.model.CheckTold()); err != nil {
+		return err
+	}
 	// The readings are made with these two: they are known, not assumed.
 	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
 	if err := d.prior.Complete(flags, &d.model); err != nil {

@@ -133,8 +133,7 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain())
-	if err := errors.Join(s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
+	if err := errors.Join(s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain()), s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {

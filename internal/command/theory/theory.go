@@ -3,6 +3,7 @@
 package theory
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -73,7 +74,9 @@ func (t *theory) registerTold(flags *pflag.FlagSet) {
 // complete notes what was not given, and gives the solver the truth where it is
 // told nothing else.
 func (t *theory) complete(flags *pflag.FlagSet) error {
-	t.truth.Complete(flags)
+	if err := errors.Join(t.truth.Complete(flags), t.truth.CheckTold()); err != nil {
+		return err
+	}
 	for _, name := range option.ModelFlags {
 		told := flags.Lookup(assume + name)
 		switch {
@@ -86,6 +89,11 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 			}
 		}
 	}
+	changed, err := t.told.CompleteTold(&t.truth, flags, assume)
+	if err != nil {
+		return err
+	}
+	t.mismatched = t.mismatched || changed
 	if t.knownGains && (option.Given(flags, "s-range") || option.Given(flags, assume+"s-range")) {
 		return console.Usage("--known-gains says that s is known: it leaves no range to give")
 	}

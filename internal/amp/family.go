@@ -1,0 +1,70 @@
+package amp
+
+import (
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/solver"
+)
+
+const (
+	// likeNoOther is the probability of a sensor whose gain has nothing to do with the others': one
+	// pixel in a thousand of a detector. It need not be that of the instrument: one sensor's readings
+	// say far more of its gain than this does.
+	likeNoOther = 1e-3
+
+	// mostFamilies is how often a run may change its mind on how gains are distributed.
+	mostFamilies = 3
+)
+
+// family learns, where the distribution of s is learned, of which kind it is: it begins as a uniform one,
+// in which early estimates are held best, and when the run first comes to rest the sensors tell.
+type family struct {
+	Idle
+	asked solver.SPrior
+	count int // of changes
+	at    int // iteration of the latest look
+}
+
+// Begin implements [Part].
+func (p *family) Begin(*Solver) { p.count, p.at = 0, 0 }
+
+// After implements [Part]: a run that does not come to rest is looked at all the same.
+func (p *family) After(s *Solver, l *Line) Verdict {
+	if p.count > 0 || l.Index < testedAt || l.Index%testEvery != 0 {
+		return GoOn
+	}
+	return p.look(s)
+}
+
+// AtRest implements [Part].
+func (p *family) AtRest(s *Solver) Verdict { return p.look(s) }
+
+func (p *family) look(s *Solver) Verdict {
+	e := s.State
+	now := e.calibration.(channel.Families)
+	if p.count == mostFamilies || p.at == s.Iterations {
+		return GoOn
+	}
+	p.at = s.Iterations
+	var next channel.Families
+	switch omit := e.strangers(); p.asked {
+	case solver.NormalS:
+		next = now.As(channel.NormalFamily, e.Stats, omit, likeNoOther)
+	case solver.LogNormalS:
+		next = now.As(channel.LogNormalFamily, e.Stats, omit, likeNoOther)
+	default:
+		next = now.Likeliest(e.Stats, omit, likeNoOther)
+	}
+	if next.Family() == now.Family() {
+		return GoOn
+	}
+	p.count++
+	c := 1.0
+	if e.ScaleLearned { // what stands for the gains stays where it was
+		c = channel.Middle(now) / channel.Middle(next)
+	}
+	e.rescale(c)
+	e.adoptCalibration(next.Scaled(c))
+	s.damping.jumped()
+	s.damping.stay()
+	return Disturbed
+}

@@ -1,0 +1,124 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/solver"
+)
+
+// GainFlags are the flags that tell a distribution of gains with its parameters.
+var GainFlags = []string{"s-prior", "s-mean", "s-sd"}
+
+// registerGains adds the flags of the distribution of s.
+func (m *Model) registerGains(flags *pflag.FlagSet) {
+	flags.Var(Text(&m.asked, OneOf(solver.AutoS, solver.UniformS, solver.NormalS, solver.LogNormalS)), "s-prior", "distribution of s: uniform in --s-range; normal or lognormal, with --s-mean and --s-sd or with what is\nlearned; auto is the likeliest where nothing is told, and the uniform one of a --s-range unless\nreadings contradict that")
+	flags.Var(Number(&m.SMean, Positive), "s-mean", "mean of a normal distribution of s, median of a lognormal one")
+	flags.Var(Number(&m.SSD, Positive), "s-sd", "its standard deviation; of a lognormal one, that of log s")
+	for _, name := range GainFlags[1:] {
+		flags.Lookup(name).DefValue = "0" // they have no default
+	}
+}
+
+// CompleteTold is for a second model beside m's truth, whose flags have a prefix: it takes the truth's
+// distribution of s unless it was told one, and reports whether it was.
+func (m *Model) CompleteTold(truth *Model, flags *pflag.FlagSet, prefix string) (told bool, err error) {
+	given := func(name string) bool { f := flags.Lookup(prefix + name); return f != nil && f.Changed }
+	if told = slices.ContainsFunc(GainFlags, given); !told && !given("s-range") {
+		m.asked, m.SMean, m.SSD, m.SPrior = truth.asked, truth.SMean, truth.SSD, truth.SPrior
+	}
+	m.rangeGiven = given("s-range") || !told && truth.rangeGiven
+	return told, errors.Join(m.settleGains(), m.CheckTold())
+}
+
+// completeGains takes in what was said of the distribution of s.
+func (m *Model) completeGains(flags *pflag.FlagSet) error {
+	m.rangeGiven = Given(flags, "s-range")
+	if a, ok := flags.Lookup("s-range").Value.(*auto); ok && a.on && m.SMean > 0 {
+		return console.Usage("--s-mean and --s-sd tell the distribution of s, and --s-range auto learns it: give one")
+	}
+	return m.settleGains()
+}
+
+func (m *Model) settleGains() error {
+	switch {
+	case (m.SMean > 0) != (m.SSD > 0):
+		return console.Usage("--s-mean and --s-sd go together: both or none")
+	case m.SMean == 0:
+		return nil
+	case m.asked == solver.UniformS:
+		return console.Usage("--s-prior uniform has no mean and standard deviation: its range is --s-range")
+	case m.asked == solver.LogNormalS:
+		m.SPrior = solver.LogNormalS.String()
+	default:
+		m.SPrior = solver.NormalS.String()
+	}
+	p := m.GainPrior()
+	m.SRange = [2]float64{p.Lo, p.Hi}
+	if err := p.Validate(); err != nil {
+		return console.Usage("--s-mean, --s-sd: %w", err)
+	}
+	if mass := p.Mass(); !(mass > leastMass) {
+		return console.Usage("--s-range %g,%g leaves nothing of a distribution of s with --s-mean %g and --s-sd %g", p.Lo, p.Hi, m.SMean, m.SSD)
+	}
+	return nil
+}
+
+// leastMass is what a range may leave of a distribution that was told.
+const leastMass = 1e-6
+
+// ToldGains reports whether a distribution of s was told with its parameters.
+func (m *Model) ToldGains() bool { return m.SSD > 0 }
+
+// CheckTold refuses a kind of distribution without its parameters, for commands that learn nothing.
+func (m *Model) CheckTold() error {
+	if (m.asked == solver.NormalS || m.asked == solver.LogNormalS) && !m.ToldGains() {
+		return console.Usage("--s-prior %v needs --s-mean and --s-sd here", m.asked)
+	}
+	return nil
+}
+
+// GainPrior is what is known of a sensor's s.
+func (m *Model) GainPrior() channel.GainPrior {
+	if !m.ToldGains() {
+		return channel.Uniform(m.SRange[0], m.SRange[1])
+	}
+	p := channel.NormalAbout(m.SMean, m.SSD)
+	if m.SPrior == solver.LogNormalS.String() {
+		p = channel.LogNormalAbout(m.SMean, m.SSD)
+	}
+	if m.rangeGiven {
+		p.Lo, p.Hi = m.SRange[0], m.SRange[1]
+	}
+	return p
+}
+
+// takeGains makes the distribution of s what was learned.
+func (m *Model) takeGains(p channel.GainPrior) {
+	m.SRange, m.rangeGiven = [2]float64{p.Lo, p.Hi}, true
+	m.SMean, m.SSD, _ = channel.NormalOf(p)
+	switch p.Family() {
+	case channel.NormalFamily:
+		m.SPrior = solver.NormalS.String()
+	case channel.LogNormalFamily:
+		m.SPrior = solver.LogNormalS.String()
+	default:
+		m.SPrior = ""
+	}
+}
+
+// gainWords is the distribution of s within its range, where it is none that fills it.
+func (m *Model) gainWords() string {
+	switch {
+	case !m.ToldGains():
+		return ""
+	case m.SPrior == solver.LogNormalS.String():
+		return fmt.Sprintf("log-normal, %s ×/÷ exp %s, within ", console.Short(m.SMean), console.Short(m.SSD))
+	}
+	return fmt.Sprintf("normal, %s ± %s, within ", console.Short(m.SMean), console.Short(m.SSD))
+}
