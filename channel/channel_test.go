@@ -132,7 +132,7 @@ func TestScaleDerivatives(t *testing.T) {
 	evidence := func(scale float64) float64 {
 		total := 0.0
 		for mu := range 2 {
-			s := gainStats(stats, mu)
+			s := c.Prior.of(stats, mu)
 			l, _, _ := c.Prior.posterior(s[readings], s[precision], scale*s[field])
 			total += l
 		}

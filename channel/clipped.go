@@ -76,7 +76,7 @@ func (c Gain) outputClipped(b *Block) {
 		}
 		q := &clippedPosterior{gain: c, y: b.Y[from:to], omega: b.Omega[from:to], v: b.V[from:to]}
 		if far := b.S[row] + 10*math.Sqrt(b.SVar[row]); q.surprising(min(far, c.Prior.Hi)) {
-			q.integrate(gainStats(b.Stats, row), 1)
+			q.integrate(c.Prior.of(b.Stats, row), 1)
 			q.output(b, row)
 		}
 	}
@@ -201,7 +201,7 @@ func (c Gain) sensorScale(scale float64, b *Block, row int) (first, second float
 		scaled[k] = scale * w
 	}
 	q := &clippedPosterior{gain: c, y: b.Y[from:to], omega: scaled, v: b.V[from:to]}
-	q.integrate(gainStats(b.Stats, row), scale)
+	q.integrate(c.Prior.of(b.Stats, row), scale)
 	g, dg := make([]float64, len(q.Weight)), make([]float64, len(q.Weight))
 	for k, w := range omega {
 		for i, u := range q.Offset {

@@ -105,6 +105,9 @@ func (c Gain) Correlates() error {
 	if c.Saturation > 0 {
 		return errors.New("clipped readings need diagonal covariances")
 	}
+	if c.Prior.Each != nil {
+		return errors.New("sensors that are known by themselves need diagonal covariances")
+	}
 	return nil
 }
 
@@ -117,7 +120,7 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	clear(s.G)
 	clear(s.DG)
 	s.Quadratic = 0
-	stats := gainStats(s.Stats, 0)
+	stats := c.Prior.of(s.Stats, 0)
 	clear(stats[:])
 	ok := in.invert(s, c.NoiseVar, 1)
 	logDet := 0.0

@@ -45,7 +45,7 @@ func (p GainPrior) Family() Family {
 
 // As implements [Families].
 func (p GainPrior) As(kind Family, stats []float64, omit []bool, tail float64) Families {
-	all, _ := GainPrior{}.peaks(stats, omit)
+	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled || kind == UniformFamily {
 		return p
 	}
@@ -56,7 +56,7 @@ func (p GainPrior) As(kind Family, stats []float64, omit []bool, tail float64) F
 
 // Likeliest implements [Families].
 func (p GainPrior) Likeliest(stats []float64, omit []bool, tail float64) Families {
-	all, _ := GainPrior{}.peaks(stats, omit)
+	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled {
 		return p
 	}

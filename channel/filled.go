@@ -38,7 +38,10 @@ const (
 // Fills reports whether the sensors could be tested for filling the range: it is for
 // a uniform prior.
 func (p GainPrior) Fills() error {
-	if p.Precision != 0 {
+	switch {
+	case p.Each != nil:
+		return errors.New("every sensor is known by itself")
+	case p.Precision != 0:
 		return errors.New("the gains' distribution is no uniform one")
 	}
 	return nil
@@ -119,10 +122,13 @@ func integral(log func(float64) float64, at, lo, hi float64) (sum float64) {
 // leastLog is what a sensor counts that nothing explains.
 func (p GainPrior) leastLog() float64 { return -math.Log(p.Hi-p.Lo) - outlierCost }
 
+// flat says nothing of s: the peaks are those of the readings alone.
+func (p GainPrior) flat() GainPrior { return GainPrior{Each: p.Each} }
+
 // telling are the sensors in the order of their s, if they tell how s is distributed; nil if
 // they do not.
 func (p GainPrior) telling(stats []float64, omit []bool) peaks {
-	all, blur := GainPrior{}.peaks(stats, omit)
+	all, blur := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled || !(blur < blurred*(p.Hi-p.Lo)) {
 		return nil
 	}
@@ -166,7 +172,7 @@ func (f *filling) best(p GainPrior) (at [2]float64, evidence float64) {
 // Within is where learning starts for sensors that do not fill the range: the normal
 // distribution that fits them best.
 func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
-	all, _ := GainPrior{}.peaks(stats, omit)
+	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled {
 		return p
 	}
@@ -406,7 +412,7 @@ func (p peaks) normal(mean, variance float64) (m, v float64) {
 
 // refitNormal is Refit for a truncated normal or log-normal: its walls play no part.
 func (p GainPrior) refitNormal(stats []float64, omit []bool) (next GainPrior, change float64) {
-	all, _ := GainPrior{}.peaks(stats, omit)
+	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < 2 {
 		return p, 0
 	}

@@ -87,14 +87,14 @@ func (c Gain) output(b *Block) {
 	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
 	logMass := c.Prior.logMass()
 	for row := range b.Rows() {
-		s, past := b.S[row], gainStats(b.Past, row)
+		s, past := b.S[row], c.Prior.of(b.Past, row)
 		b.LogZ[row] += c.derivatives(b, row) + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
 	}
 }
 
 // statistics sums τ, B and n of one sensor, on top of what its past holds.
 func (c Gain) statistics(b *Block, row int) {
-	past := gainStats(b.Past, row)
+	past := c.Prior.of(b.Past, row)
 	tau, shift, n := past[precision], past[field], past[readings]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		y := b.Y[k]
@@ -106,7 +106,10 @@ func (c Gain) statistics(b *Block, row int) {
 		tau += y * scaled
 		shift += b.Omega[k] * scaled
 	}
-	*gainStats(b.Stats, row) = [gainWidth]float64{precision: tau, field: shift, readings: n}
+	*c.Prior.of(b.Stats, row) = [gainWidth]float64{precision: tau, field: shift, readings: n}
+	if c.Prior.Each != nil {
+		copy(b.statsOf(row)[ownPrecision:], b.Past[row*informedWidth+ownPrecision:(row+1)*informedWidth])
+	}
 }
 
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the

@@ -22,6 +22,9 @@ type GainPrior struct {
 	// Tail is the probability of a sensor like no other: with s anywhere in the range, whatever the
 	// Gaussian says. 0 where all are of the one distribution.
 	Tail float64
+
+	// Each is what is known of every sensor by itself, beside the distribution of all; nil for nothing.
+	Each *Knowledge
 }
 
 // Uniform is the calibration prior of the paper, flat on [lo, hi].
@@ -101,8 +104,9 @@ func GainStats(tau, b, n float64) []float64 {
 	return []float64{precision: tau, field: b, readings: n}
 }
 
-func gainStats(stats []float64, sensor int) *[gainWidth]float64 {
-	return (*[gainWidth]float64)(stats[sensor*gainWidth:])
+// of are those of a sensor; what is known of it by itself comes after them.
+func (p GainPrior) of(stats []float64, sensor int) *[gainWidth]float64 {
+	return (*[gainWidth]float64)(stats[sensor*p.Width():])
 }
 
 // Name implements [Calibration].
@@ -114,11 +118,20 @@ func (p GainPrior) Name() string {
 	if p.Tail > 0 {
 		name += fmt.Sprintf(" tail=%g", p.Tail)
 	}
+	if p.Each != nil {
+		name += fmt.Sprintf(" each=%016x", p.Each.hash())
+	}
 	return name
 }
 
-// Width implements [Calibration]: the statistics are τ, B and n.
-func (p GainPrior) Width() int { return gainWidth }
+// Width implements [Calibration]: the statistics are τ, B and n, and where it is told what is known of a sensor by
+// itself.
+func (p GainPrior) Width() int {
+	if p.Each != nil {
+		return informedWidth
+	}
+	return gainWidth
+}
 
 // Range implements [Calibration].
 func (p GainPrior) Range() (lo, hi float64) { return p.Lo, p.Hi }
@@ -148,6 +161,8 @@ func (p GainPrior) Validate() error {
 		return fmt.Errorf("a log-normal calibration prior needs a positive median and a positive standard deviation, found median %g and precision %g", p.Center, p.Precision)
 	case !(p.Tail >= 0 && p.Tail < 1):
 		return fmt.Errorf("the fraction of sensors whose gain is like no other's must be in [0, 1), found %g", p.Tail)
+	case p.Each != nil:
+		return p.Each.validate()
 	}
 	return nil
 }
@@ -158,13 +173,18 @@ func (p GainPrior) Moments() (mean, variance float64) {
 		_, mean, variance = p.posterior(0, 0, 0)
 		return mean, variance
 	}
+	if p.Each != nil {
+		if mean, variance, ok := p.Each.moments(); ok {
+			return mean, variance
+		}
+	}
 	var m, v [1]float64
-	p.Posteriors(m[:], v[:], make([]float64, gainWidth))
+	p.Posteriors(m[:], v[:], make([]float64, p.Width()))
 	return m[0], v[0]
 }
 
 // normal reports whether the posterior is a power times a Gaussian, which is integrated by groups.
-func (p GainPrior) normal() bool { return !p.Log && p.Tail == 0 }
+func (p GainPrior) normal() bool { return !p.Log && p.Tail == 0 && p.Each == nil }
 
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
 // of that density; the prior only shifts τ and B, and adds its normaliser.
@@ -180,7 +200,7 @@ func (p GainPrior) Posteriors(mean, variance, stats []float64) {
 	var logMass [batch]float64
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
-		p.posteriors(logMass[:to-from], mean[from:to], variance[from:to], stats[from*gainWidth:], 1)
+		p.posteriors(logMass[:to-from], mean[from:to], variance[from:to], stats[from*p.Width():], 1)
 	}
 }
 
@@ -200,7 +220,7 @@ func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale fl
 		to := min(from+batch, len(mean))
 		count := to - from
 		for i := range count {
-			s := gainStats(stats, from+i)
+			s := p.of(stats, from+i)
 			n[i], tau[i], b[i] = s[readings], s[precision], scale*s[field]
 		}
 		quadrature.GainMomentsBatch(logMass[from:to], mean[from:to], variance[from:to], n[:count], tau[:count], b[:count],
@@ -211,7 +231,7 @@ func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale fl
 // LogEvidence is log ∫ p(s) s^n e^{-τs²/2+Bs} ds: what the readings of a sensor say for
 // this prior, but for what does not depend on s.
 func (p GainPrior) LogEvidence(stats []float64) float64 {
-	s := gainStats(stats, 0)
+	s := p.of(stats, 0)
 	if !p.normal() {
 		var l, mean, variance [1]float64
 		p.posteriors(l[:], mean[:], variance[:], stats, 1)
@@ -232,13 +252,13 @@ func (p GainPrior) ScaleDerivatives(scale float64, broken, stats []float64) (fir
 	for from := 0; from < len(broken); from += batch {
 		to := min(from+batch, len(broken))
 		count := to - from
-		p.posteriors(logMass[:count], s[:count], sVar[:count], stats[from*gainWidth:], scale)
+		p.posteriors(logMass[:count], s[:count], sVar[:count], stats[from*p.Width():], scale)
 		for i, pi := range broken[from:to] {
 			working := 1 - pi
 			if working == 0 {
 				continue // its numbers may be beyond double precision
 			}
-			b := gainStats(stats, from+i)[field]
+			b := p.of(stats, from+i)[field]
 			first += working * (b * s[i])
 			second += working * (b * (b * sVar[i]))
 		}
@@ -259,11 +279,12 @@ func (p GainPrior) Fit(stats []float64) float64 {
 
 // SetNormal implements [Calibration].
 func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
+	clear(stats) // what was known of the sensor is in the normal
 	if p.Log {
 		p.setLogNormal(stats, mean, variance)
 		return
 	}
-	*gainStats(stats, 0) = [gainWidth]float64{
+	*p.of(stats, 0) = [gainWidth]float64{
 		precision: max(0, 1/variance-p.Precision),
 		field:     mean/variance - p.Precision*p.Center,
 	}
@@ -271,10 +292,14 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 
 // Carry implements [Calibration].
 func (p GainPrior) Carry(stats []float64, weight, c float64) {
-	for i := 0; i < len(stats); i += gainWidth {
+	for i := 0; i < len(stats); i += p.Width() {
 		stats[i+precision] *= weight
 		stats[i+field] *= weight * c
 		stats[i+readings] *= weight
+		if p.Each != nil { // nothing that signals could change
+			stats[i+ownPrecision] *= weight
+			stats[i+ownField] *= weight
+		}
 	}
 }
 
@@ -285,9 +310,13 @@ func (p GainPrior) Pull(stats, past []float64, s float64) float64 {
 
 // ScaleStats implements [Calibration].
 func (p GainPrior) ScaleStats(stats []float64, c float64) {
-	for i := 0; i < len(stats); i += gainWidth {
+	for i := 0; i < len(stats); i += p.Width() {
 		stats[i+precision] /= c * c
 		stats[i+field] /= c
+		if p.Each != nil {
+			stats[i+ownPrecision] /= c * c
+			stats[i+ownField] /= c
+		}
 	}
 }
 

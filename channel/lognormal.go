@@ -9,52 +9,89 @@ import (
 
 // What is no power times a Gaussian: log-normal distributions of s, and mixtures with a uniform one.
 
-// core is the distribution of all sensors but those like no other.
-func (p GainPrior) core() GainPrior {
-	p.Tail = 0
-	return p
+// mixed is posteriors for these: with weights (1-η)Z_c and ηZ_t of the core, which is all but the tail, and
+// of the tail, that of the mixture of both.
+func (p GainPrior) mixed(logMass, mean, variance, stats []float64, scale float64) {
+	for from := 0; from < len(mean); from += batch {
+		to := min(from+batch, len(mean))
+		p.mixBatch(logMass[from:to], mean[from:to], variance[from:to], nil, stats[from*p.Width():], scale)
+	}
 }
 
-// mixed is posteriors for these: with weights (1-η)Z_c and ηZ_t of the core and of the tail,
-// that of the mixture of both.
-func (p GainPrior) mixed(logMass, mean, variance, stats []float64, scale float64) {
-	p.core().normalised(logMass, mean, variance, stats, scale)
+// mixBatch also writes the probabilities of being in the tail, unless tails is nil.
+func (p GainPrior) mixBatch(logMass, mean, variance, tails, stats []float64, scale float64) {
+	var data, whole, tail integrals
+	for i := range mean {
+		s := p.of(stats, i)
+		known, toward := p.own(stats, i)
+		data.set(i, s[readings], s[precision], scale*s[field])
+		whole.set(i, s[readings], s[precision]+known, scale*s[field]+toward)
+	}
+	count := len(mean)
+	p.core(&whole, count)
+	copy(logMass, whole.logMass[:count])
+	copy(mean, whole.mean[:count])
+	copy(variance, whole.variance[:count])
+	if p.Each != nil {
+		p.normalise(logMass, mean, stats)
+	}
 	if p.Tail == 0 {
 		return
 	}
-	var tailMass, tailMean, tailVar [batch]float64
-	for from := 0; from < len(mean); from += batch {
-		to := min(from+batch, len(mean))
-		Uniform(p.Lo, p.Hi).normalised(tailMass[:], tailMean[:to-from], tailVar[:to-from], stats[from*gainWidth:], scale)
-		for i := range to - from {
-			s, at := gainStats(stats, from+i), from+i
-			// The exponent -τs²/2+Bs at one place, less that at another.
-			less := func(a, b float64) float64 { return (a - b) * (scale*s[field] - 0.5*s[precision]*(a+b)) }
-			core := mean[at]
-			inTail, inCore, log := mix(math.Log(p.Tail)+tailMass[i]+less(tailMean[i], core), math.Log1p(-p.Tail)+logMass[at])
-			apart := tailMean[i] - core
-			mean[at] = core + inTail*apart
-			variance[at] = inCore*variance[at] + inTail*(tailVar[i]+inCore*apart*apart)
-			logMass[at] = log + less(core, mean[at])
+	tail = data
+	Uniform(p.Lo, p.Hi).core(&tail, count)
+	for i := range count {
+		core := mean[i]
+		// The readings' exponent at one place, less that at another.
+		less := func(a, b float64) float64 { return (a - b) * (data.b[i] - 0.5*data.tau[i]*(a+b)) }
+		inTail, inCore, log := mix(math.Log(p.Tail)+tail.logMass[i]+less(tail.mean[i], core), math.Log1p(-p.Tail)+logMass[i])
+		if tails != nil {
+			tails[i] = inTail
 		}
+		apart := tail.mean[i] - core
+		mean[i] = core + inTail*apart
+		variance[i] = inCore*variance[i] + inTail*(tail.variance[i]+inCore*apart*apart)
+		logMass[i] = log + less(core, mean[i])
 	}
 }
 
-// normalised is posteriors with the mass of the normalised prior.
-func (p GainPrior) normalised(logMass, mean, variance, stats []float64, scale float64) {
-	if !p.Log {
-		p.posteriors(logMass[:len(mean)], mean, variance, stats, scale)
-		mass := p.logMass()
-		for i, m := range mean {
-			logMass[i] += p.logWeight(m) - mass
+// normalise takes off the mass of every sensor's own distribution, and adds its exponent at the mean.
+func (p GainPrior) normalise(logMass, mean, stats []float64) {
+	var before integrals
+	for i := range logMass {
+		own, field := p.own(stats, i)
+		before.set(i, 0, own, field)
+	}
+	p.core(&before, len(logMass))
+	for i := range logMass {
+		m, m0 := mean[i], before.mean[i]
+		logMass[i] += (m-m0)*(before.b[i]-0.5*before.tau[i]*(m+m0)) - before.logMass[i]
+	}
+}
+
+// integrals are those of a batch of sensors: of p(s) s^n e^{-τs²/2+Bs}, the logarithm of the mass about the mean.
+type integrals struct {
+	n, tau, b, logMass, mean, variance [batch]float64
+}
+
+func (q *integrals) set(i int, n, tau, b float64) { q.n[i], q.tau[i], q.b[i] = n, tau, b }
+
+// core integrates, with the mass of the normalised distribution that all sensors but those like no other have.
+func (p GainPrior) core(q *integrals, count int) {
+	if p.Log {
+		mass := p.logNormalMass()
+		for i := range count {
+			q.logMass[i], q.mean[i], q.variance[i] = quadrature.LogNormalMoments(q.n[i], q.tau[i], q.b[i], p.Center, p.Precision, p.Lo, p.Hi)
+			q.logMass[i] -= mass
 		}
 		return
 	}
-	mass := p.logNormalMass()
-	for i := range mean {
-		s := gainStats(stats, i)
-		logMass[i], mean[i], variance[i] = quadrature.LogNormalMoments(s[readings], s[precision], scale*s[field], p.Center, p.Precision, p.Lo, p.Hi)
-		logMass[i] -= mass
+	p.Tail, p.Each = 0, nil
+	quadrature.GainMomentsBatch(q.logMass[:count], q.mean[:count], q.variance[:count], q.n[:count], q.tau[:count], q.b[:count],
+		p.Precision, p.Precision*p.Center, p.Lo, p.Hi)
+	mass := p.logMass()
+	for i := range count {
+		q.logMass[i] += p.logWeight(q.mean[i]) - mass
 	}
 }
 
@@ -69,13 +106,13 @@ func (p GainPrior) logNormalMass() float64 {
 func (p GainPrior) setLogNormal(stats []float64, mean, variance float64) {
 	pull := 1 + p.Precision*math.Log(mean/p.Center) // minus s times the slope of log p(s)
 	tau := max(0, 1/variance-(p.Precision-pull)/(mean*mean))
-	*gainStats(stats, 0) = [gainWidth]float64{precision: tau, field: tau*mean + pull/mean}
+	*p.of(stats, 0) = [gainWidth]float64{precision: tau, field: tau*mean + pull/mean}
 }
 
 // logExcess is Excess of a log-normal.
 func (p GainPrior) logExcess(stats []float64) float64 {
 	const beyond = 1e3 // where no s is
-	s := gainStats(stats, 0)
+	s := p.of(stats, 0)
 	mode, curvature := quadrature.LogNormalMode(s[readings], s[precision], s[field], p.Center, p.Precision, p.Lo/beyond, p.Hi*beyond)
 	return (mode - min(max(mode, p.Lo), p.Hi)) * math.Sqrt(curvature)
 }

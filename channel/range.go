@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"math"
 
 	"github.com/calamp/calamp/internal/quadrature"
@@ -40,7 +41,12 @@ func (p GainPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
 }
 
 // Learns implements [Learnable].
-func (p GainPrior) Learns() error { return nil }
+func (p GainPrior) Learns() error {
+	if p.Each != nil {
+		return errors.New("the range of s cannot be learned where every sensor is known by itself")
+	}
+	return nil
+}
 
 func (p GainPrior) refit(stats []float64, omit []bool) (next GainPrior, change float64) {
 	peaks, blur := p.peaks(stats, omit)
@@ -68,8 +74,8 @@ type peaks []peak
 // peaks returns those of the sensors with readings that are not left out, and their
 // mean standard deviation.
 func (p GainPrior) peaks(stats []float64, omit []bool) (all peaks, blur float64) {
-	for mu := range len(stats) / gainWidth {
-		s := gainStats(stats, mu)
+	for mu := range len(stats) / p.Width() {
+		s := p.of(stats, mu)
 		n, t, b := s[readings], s[precision]+p.Precision, s[field]+p.Precision*p.Center
 		if n == 0 || !(t > 0) || omit != nil && omit[mu] {
 			continue

@@ -5,6 +5,7 @@
 package evolution
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -54,6 +55,9 @@ func (m Model) Validate() error {
 func validGain(g channel.GainPrior) error {
 	if g.Lo == g.Hi && g.Lo > 0 && !math.IsInf(g.Lo, 1) {
 		return nil // known
+	}
+	if g.Each != nil {
+		return errors.New("state evolution is for sensors of one distribution: found some that are known by themselves")
 	}
 	if g.Tail > 0 {
 		return fmt.Errorf("state evolution is for sensors of one distribution: found a fraction %g like no other", g.Tail)

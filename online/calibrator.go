@@ -94,6 +94,11 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.told = testedRange(&full, c.sample.Calibration())
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
+	if known, ok := c.sample.Calibration().(channel.Informed); ok {
+		if err := known.Inform(c.state.Stats); err != nil {
+			return nil, err
+		}
+	}
 	if full.follows() {
 		c.bank = newBank(m, width)
 		c.state.Drift = newDrift(&c.state)

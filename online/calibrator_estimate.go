@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 )
 
@@ -172,10 +173,13 @@ func (e *Estimate) ScaleSD() float64 {
 	if c.held.Holds() {
 		return c.held.SD
 	}
+	sd := 0.0
 	if e.Iterations == 0 || c.state.Range != nil {
-		return c.scaleSD()
+		sd = c.scaleSD()
+	} else {
+		sd = c.solver.ScaleSD()
 	}
-	return c.solver.ScaleSD()
+	return math.Hypot(sd, channel.CommonScaleSD(c.sample.Calibration()))
 }
 
 // Reason is the status, and why the sample was not committed, in a sentence.

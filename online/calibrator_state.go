@@ -2,6 +2,7 @@ package online
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/calamp/calamp"
@@ -262,7 +263,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	}
 	p.Drift = s.drift()
 	known := c.sample.Calibration()
-	p.ScaleSD = c.scaleSD()
+	p.ScaleSD = math.Hypot(c.scaleSD(), channel.CommonScaleSD(known))
 	if s.Range != nil {
 		p.Range = &RangeNotFilled{Told: *c.told, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}

@@ -5,15 +5,8 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-const (
-	// likeNoOther is the probability of a sensor whose gain has nothing to do with the others': one
-	// pixel in a thousand of a detector. It need not be that of the instrument: one sensor's readings
-	// say far more of its gain than this does.
-	likeNoOther = 1e-3
-
-	// mostFamilies is how often a run may change its mind on how gains are distributed.
-	mostFamilies = 3
-)
+// mostFamilies is how often a run may change its mind on how gains are distributed.
+const mostFamilies = 3
 
 // family learns, where the distribution of s is learned, of which kind it is: it begins as a uniform one,
 // in which early estimates are held best, and when the run first comes to rest the sensors tell.
@@ -48,11 +41,11 @@ func (p *family) look(s *Solver) Verdict {
 	var next channel.Families
 	switch omit := e.strangers(); p.asked {
 	case solver.NormalS:
-		next = now.As(channel.NormalFamily, e.Stats, omit, likeNoOther)
+		next = now.As(channel.NormalFamily, e.Stats, omit, channel.LikeNoOther)
 	case solver.LogNormalS:
-		next = now.As(channel.LogNormalFamily, e.Stats, omit, likeNoOther)
+		next = now.As(channel.LogNormalFamily, e.Stats, omit, channel.LikeNoOther)
 	default:
-		next = now.Likeliest(e.Stats, omit, likeNoOther)
+		next = now.Likeliest(e.Stats, omit, channel.LikeNoOther)
 	}
 	if next.Family() == now.Family() {
 		return GoOn

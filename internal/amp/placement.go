@@ -36,7 +36,7 @@ func (s *Solver) placeScale() Placement {
 	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)
 	}
-	told := s.scaleAsTold()
+	told := s.scaleAsTold().widened(channel.CommonScaleSD(s.State.calibration))
 	if ok && test.tested && told.parts != nil { // not where it is to stay at the peak
 		return told.or(s.State.learnedScale(test.Told), test.doubt())
 	}

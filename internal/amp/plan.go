@@ -134,6 +134,11 @@ func (b *planner) build() (*Solver, error) {
 		}
 	}
 	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
+	if known, ok := state.calibration.(channel.Informed); ok {
+		if err := known.Inform(state.Past.Stats); err != nil {
+			return nil, err
+		}
+	}
 	if b.Noise != nil {
 		state.setExcess(b.Noise, Least(b.Noise))
 	}

@@ -37,6 +37,14 @@ func (p Placement) or(other Placement, doubt float64) Placement {
 	return m
 }
 
+// widened is with an independent normal error of t besides.
+func (p Placement) widened(sd float64) Placement {
+	if sd == 0 {
+		return p
+	}
+	return Placement{Mean: p.Mean, SD: math.Hypot(p.SD, sd)}
+}
+
 // densities are the parts, of a normal distribution its density on a grid.
 func (p Placement) densities() []placed {
 	if p.parts != nil || p.SD == 0 {
