@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp"
@@ -48,6 +49,9 @@ func TestKnowledgeOfSensors(t *testing.T) {
 		if d := math.Abs(res.S[mu]/in.Truth.S[mu] - 1); d > 0.1 {
 			t.Errorf("sensor %d is %g, truth %g", mu, res.S[mu], in.Truth.S[mu])
 		}
+	}
+	if w := find(res, calamp.KnowledgeMismatch); w == nil || !slices.Contains(w.Sensors, 9) {
+		t.Errorf("no word of the sensor that has changed: %v", res.Warnings)
 	}
 	lo, hi := res.SIntervalRaw(0.95)
 	covered := 0

@@ -63,7 +63,7 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 		gain.Prior = channel.Uniform(1-h, 1+h).Times(middle)
 	}
 	// z = sy has mean square ‖w‖² ρ(v+x̄²) + Δ.
-	middle := 0.5 * (gain.Prior.Lo + gain.Prior.Hi)
+	middle := channel.Middle(gain.Prior)
 	power := powers.Power(row, middle)
 	if math.IsNaN(gain.NoiseVar) {
 		gain.NoiseVar = power / (1 + moments.SignalToNoise)

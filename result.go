@@ -167,6 +167,7 @@ const (
 	NoiseContradicted   WarningCode = "noise-contradicted"          // of a stream: the noise variance given explains no readings any more
 	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
 	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
+	KnowledgeMismatch   WarningCode = diagnosis.KnowledgeMismatch   // sensors are not what was known of them
 	RangeNotFilled      WarningCode = diagnosis.RangeNotFilled      // the told range is not that of the gains: they were learned within it
 	ScaleContradicted   WarningCode = diagnosis.ScaleContradicted   // signals' variance and range of s want different scales
 	UnrecoveredOrNoise  WarningCode = diagnosis.UnrecoveredOrNoise  // learned noise may stand for signals that were not recovered

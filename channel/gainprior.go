@@ -83,6 +83,10 @@ func IsLog(c Calibration) bool {
 // Middle is what stands for a distribution where the scale of s is a convention: the mean of a
 // normal, the median of a log-normal, the middle of the range of any other.
 func Middle(c Calibration) float64 {
+	if p, ok := c.(GainPrior); ok && p.Each != nil {
+		mean, _ := p.Moments()
+		return mean
+	}
 	if center, _, ok := NormalOf(c); ok {
 		return center
 	}

@@ -21,7 +21,7 @@ type Knowledge struct {
 func About(known *Knowledge) GainPrior {
 	var means []float64
 	for mu, m := range known.Mean {
-		if known.knows(mu) {
+		if known.Knows(mu) {
 			means = append(means, m)
 		}
 	}
@@ -43,7 +43,8 @@ func About(known *Knowledge) GainPrior {
 // more of its gain than this does.
 const LikeNoOther = 1e-3
 
-func (k *Knowledge) knows(mu int) bool {
+// Knows reports whether anything is known of sensor mu.
+func (k *Knowledge) Knows(mu int) bool {
 	return k.Mean[mu] > 0 && k.SD[mu] > 0 && !math.IsInf(k.SD[mu], 1)
 }
 
@@ -78,7 +79,7 @@ func (k *Knowledge) hash() uint64 {
 func (k *Knowledge) moments() (mean, variance float64, ok bool) {
 	count := 0.0
 	for mu, m := range k.Mean {
-		if k.knows(mu) {
+		if k.Knows(mu) {
 			count++
 			mean += m
 		}
@@ -88,11 +89,22 @@ func (k *Knowledge) moments() (mean, variance float64, ok bool) {
 	}
 	mean /= count
 	for mu, m := range k.Mean {
-		if k.knows(mu) {
+		if k.Knows(mu) {
 			variance += ((m-mean)*(m-mean) + k.SD[mu]*k.SD[mu]) / count
 		}
 	}
 	return mean, variance, true
+}
+
+// Surprise is by how many standard deviations what readings say of a sensor differs from what was known of it; ok is
+// false where nothing was, or nothing was read.
+func Surprise(c Calibration, stats []float64) (deviations float64, ok bool) {
+	p, known := c.(GainPrior)
+	if !known || p.Each == nil || !(stats[ownPrecision] > 0) || !(stats[precision] > 0) {
+		return 0, false
+	}
+	off := p.Fit(stats) - stats[ownField]/stats[ownPrecision]
+	return off / math.Sqrt(1/stats[ownPrecision]+1/stats[precision]), true
 }
 
 // CommonScaleSD is the relative standard deviation of an error that all that is known of single sensors has in common:
@@ -129,7 +141,7 @@ func (p GainPrior) Inform(stats []float64) error {
 		return fmt.Errorf("something is known of %d single sensors, and there are %d", len(p.Each.Mean), m)
 	}
 	for mu, mean := range p.Each.Mean {
-		if p.Each.knows(mu) {
+		if p.Each.Knows(mu) {
 			precision := 1 / (p.Each.SD[mu] * p.Each.SD[mu])
 			stats[mu*informedWidth+ownPrecision], stats[mu*informedWidth+ownField] = precision, precision*mean
 		}

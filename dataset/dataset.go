@@ -8,6 +8,7 @@
 //	X0   N×P, or N   true signals, optional
 //	s0   M           true calibration, positive, optional (y = z/s)
 //	o0   M           true offsets, optional (y = z/s + o)
+//	s_prior_mean, s_prior_sd   M   what is known of the s of each sensor, optional; NaN where nothing is
 //
 // or W and Y as two files. Arrays can be of any float, integer or bool type, in
 // C or Fortran order and either byte order, stored or deflated.
@@ -25,6 +26,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -33,6 +35,9 @@ type Problem struct {
 	W     operator.Operator // M×N; of a table single precision where the file has f4
 	Y     *mat.Dense        // M×P; NaN is a missing reading
 	Truth calamp.Truth      // X N×P or nil, S and O of length M or nil: the arrays X0, s0 and o0
+
+	// Known is what is known of single sensors: the arrays s_prior_mean and s_prior_sd; nil for nothing.
+	Known *channel.Knowledge
 
 	file io.Closer // that W stays in; nil when W is in memory
 }
@@ -111,7 +116,10 @@ func (p *Problem) addReadings(spec, path string) error {
 	}
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}, path: spec}
-	p.Y, p.Truth, err = check(w, y, truth)
+	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
+		return err
+	}
+	p.Known, err = knowledgeBeside(path, m)
 	return err
 }
 
@@ -167,6 +175,9 @@ func Save(path string, p *Problem) error {
 	} else if p.Truth.NoiseVar != nil {
 		arrays = append(arrays, vectorOutput("noise_var0", p.Truth.NoiseVar))
 	}
+	if p.Known != nil {
+		arrays = append(arrays, vectorOutput(knownMean, p.Known.Mean), vectorOutput(knownSD, p.Known.SD))
+	}
 	return writeArrays(path, arrays)
 }
 
@@ -196,7 +207,13 @@ func (c *container) problem() (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(w, y, truth)
+	p, err := assemble(w, y, truth)
+	if err != nil {
+		return nil, err
+	}
+	m, _ := p.Y.Dims()
+	p.Known, err = c.knowledge(m)
+	return p, err
 }
 
 // truths are the arrays that say what a problem was made from; nil where there are none.

@@ -138,6 +138,17 @@ func (t Teacher) calibration(rng *rand.Rand) []float64 {
 	return s
 }
 
+// Known is what a factory's calibration with so large a relative error says of sensors whose truth is s.
+func Known(s []float64, relative float64, seed uint64) *channel.Knowledge {
+	rng := stream(seed, "s known")
+	k := &channel.Knowledge{Mean: make([]float64, len(s)), SD: make([]float64, len(s))}
+	for mu, truth := range s {
+		k.Mean[mu] = truth * max(1e-3, 1+relative*rng.NormFloat64())
+		k.SD[mu] = relative * k.Mean[mu]
+	}
+	return k
+}
+
 // offsets are nil where there are none.
 func (t Teacher) offsets(rng *rand.Rand) []float64 {
 	if t.Offset == 0 {

@@ -90,6 +90,9 @@ func (r *Run) warnScale() *Warning {
 		return nil
 	}
 	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}
+	if r.known() {
+		w.Message = fmt.Sprintf("the signals' scale was learned, so the common scale of signals and gains rests on what was known of single sensors: it is known to ±%.2g %%", 100*r.state.Placement.SD)
+	}
 	if r.LearnCalibration {
 		what := "middle of the range"
 		if _, _, normal := channel.NormalOf(r.calibration()); normal {

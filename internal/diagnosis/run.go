@@ -149,6 +149,7 @@ const (
 	ScaleFromGains      = "scale-from-gains"
 	RangeNotLearned     = "range-not-learned"
 	OnlyNoise           = "only-noise"
+	KnowledgeMismatch   = "s-prior-mismatch"
 	RangeNotFilled      = "range-not-filled"
 	ScaleContradicted   = "scale-contradicted"
 	UnrecoveredOrNoise  = "unrecovered-or-noise"

@@ -48,6 +48,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnRounded(),
 		r.warnScale(),
 		r.warnRange(),
+		r.warnKnowledge(),
 		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
 		r.warnUnrecovered(),
@@ -187,6 +188,9 @@ func (r *Run) warnNothingLearned() *Warning {
 		return nil
 	}
 	_, before := r.calibration().Moments()
+	if r.known() {
+		return nil // it may be known better than readings can tell
+	}
 	after := mean(r.state.SVar)
 	if after < narrowed*before {
 		return nil

@@ -289,7 +289,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}
-	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File)...); err != nil {
+	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...); err != nil {
 		return err
 	}
 	in, err := c.load(args)
@@ -297,7 +297,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	sensors, n := in.w.Dims()
-	if err := errors.Join(c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, n)); err != nil {
+	if err := errors.Join(c.model.LoadKnowledge(flags, in.known, sensors), c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, n)); err != nil {
 		return err
 	}
 	if text := c.model.Intention(flags); text != "" {

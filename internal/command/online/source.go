@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
@@ -136,6 +137,7 @@ type material struct {
 	w     operator.Operator
 	y     *mat.Dense
 	truth calamp.Truth
+	known *channel.Knowledge // of single sensors
 }
 
 func (c *calibration) load(args []string) (*material, error) {
@@ -159,7 +161,7 @@ func (c *calibration) load(args []string) (*material, error) {
 		return nil, err
 	}
 	w, err := c.parts.Basis.Compose(p.W)
-	return &material{w: w, y: p.Y, truth: p.Truth}, err
+	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known}, err
 }
 
 func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {

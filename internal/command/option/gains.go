@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/solver"
 )
@@ -72,6 +73,46 @@ func (m *Model) settleGains() error {
 // leastMass is what a range may leave of a distribution that was told.
 const leastMass = 1e-6
 
+// KnowledgeFile is that of --s-from; empty for none.
+func (m *Model) KnowledgeFile() string { return m.from }
+
+// LoadKnowledge takes in what is known of each of so many sensors: what the problem holds, or the file of --s-from.
+// Then nothing is learned of the distribution of s.
+func (m *Model) LoadKnowledge(flags *pflag.FlagSet, known *channel.Knowledge, sensors int) (err error) {
+	if m.from != "" {
+		if known != nil {
+			return console.Usage("--s-from and the arrays s_prior_mean and s_prior_sd of the problem both say what is known of the sensors, give one")
+		}
+		if known, err = dataset.LoadKnowledge(m.from, sensors); err != nil {
+			return console.Usage("--s-from %w", err)
+		}
+	}
+	switch {
+	case known == nil:
+		return nil
+	case m.ToldGains():
+		return console.Usage("--s-mean and --s-sd tell s of all sensors, and the problem or --s-from that of each: give one")
+	case m.asked != solver.AutoS:
+		return console.Usage("--s-prior %v: every sensor is known by itself, by the problem or --s-from", m.asked)
+	case Given(flags, "s-range") && m.Learns("s-range"):
+		return console.Usage("--s-range auto: every sensor is known by itself, by the problem or --s-from")
+	}
+	for mu := range known.Mean {
+		if known.Knows(mu) {
+			m.KnownSensors++
+		}
+	}
+	m.known = known
+	if a, ok := flags.Lookup("s-range").Value.(*auto); ok {
+		a.on = false
+	}
+	drop := func(name string) bool { return name == "s-range" }
+	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, drop), slices.DeleteFunc(m.Assumed, drop)
+	p := m.GainPrior()
+	m.SRange = [2]float64{p.Lo, p.Hi}
+	return nil
+}
+
 // ToldGains reports whether a distribution of s was told with its parameters.
 func (m *Model) ToldGains() bool { return m.SSD > 0 }
 
@@ -85,6 +126,13 @@ func (m *Model) CheckTold() error {
 
 // GainPrior is what is known of a sensor's s.
 func (m *Model) GainPrior() channel.GainPrior {
+	if m.known != nil {
+		p := channel.About(m.known)
+		if m.rangeGiven {
+			p.Lo, p.Hi = m.SRange[0], m.SRange[1]
+		}
+		return p
+	}
 	if !m.ToldGains() {
 		return channel.Uniform(m.SRange[0], m.SRange[1])
 	}
@@ -115,6 +163,8 @@ func (m *Model) takeGains(p channel.GainPrior) {
 // gainWords is the distribution of s within its range, where it is none that fills it.
 func (m *Model) gainWords() string {
 	switch {
+	case m.known != nil:
+		return fmt.Sprintf("each of %d sensors known by itself, within ", m.KnownSensors)
 	case !m.ToldGains():
 		return ""
 	case m.SPrior == solver.LogNormalS.String():

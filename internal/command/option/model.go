@@ -33,6 +33,11 @@ type Model struct {
 	SMean  float64 `json:"s_mean,omitempty"`
 	SSD    float64 `json:"s_sd,omitempty"`
 
+	// KnownSensors is how many sensors are known by themselves.
+	KnownSensors int `json:"known_sensors,omitempty"`
+
+	known      *channel.Knowledge
+	from       string // the file of --s-from
 	asked      solver.SPrior
 	rangeGiven bool // or learned, beside a mean
 

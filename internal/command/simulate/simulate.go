@@ -38,6 +38,7 @@ type simulate struct {
 	json    bool
 
 	spread float64 // of the noise variances, in decades
+	known  float64 // relative error of what is known of every sensor's s; 0 for nothing
 
 	given      string // --matrix: W, in place of a random one
 	structured bool   // a random W that is no table
@@ -74,6 +75,8 @@ times these.`,
 	flags.BoolVar(&s.structured, "structured", false, "do not write W as a table; for the kinds "+teacher.StructuredEnsembles())
 	flags.StringVar(&s.given, "matrix", "", "take this W, in place of a random one: "+dataset.MatrixSpecs())
 	s.basis.Register(flags)
+	flags.Var(option.Number(&s.known, option.Positive), "s-known", "every sensor's s is known beforehand with this relative error: s_prior_mean and s_prior_sd")
+	flags.Lookup("s-known").DefValue = "0"
 	option.Seed(flags, &s.seed, "seed of all that is random")
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
@@ -122,6 +125,9 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	problem, err := s.draw(t, w)
 	if err != nil {
 		return err
+	}
+	if s.known > 0 {
+		problem.Known = teacher.Known(problem.Truth.S, s.known, s.seed)
 	}
 	if err := dataset.Save(s.out, problem); err != nil {
 		return err

@@ -161,14 +161,17 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.groups.Load(&s.model, n); err != nil {
 		return err
 	}
-	_, p := data.Y.Dims()
+	sensors, p := data.Y.Dims()
+	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
+		return err
+	}
 	if err := s.model.CheckRange(flags, p); err != nil {
 		return err
 	}
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}
-	if err := s.model.LoadNoise(len(data.Y.RawMatrix().Data)/p, p); err != nil {
+	if err := s.model.LoadNoise(sensors, p); err != nil {
 		return err
 	}
 	ctx, stop := s.context()

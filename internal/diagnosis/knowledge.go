@@ -1,0 +1,58 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+)
+
+const (
+	// changed is how many standard deviations from what was known of it a sensor has changed by.
+	changed = 6
+
+	// oversure is the ratio of the typical deviation to what is expected of it, above which all that was known is less
+	// sure than told.
+	oversure = 2
+
+	medianOfNormal = 0.6745 // of |N(0, 1)|
+)
+
+// known reports whether something was known of single sensors.
+func (r *Run) known() bool {
+	p, ok := r.calibration().(channel.GainPrior)
+	return ok && p.Each != nil
+}
+
+// warnKnowledge tells of sensors that are not what was known of them.
+func (r *Run) warnKnowledge() *Warning {
+	if !r.known() || r.Solver.Iterations == 0 {
+		return nil
+	}
+	w := Warning{Code: KnowledgeMismatch}
+	var sizes []float64
+	for mu := range r.state.M {
+		if z, ok := channel.Surprise(r.calibration(), r.stats(mu)); ok && !r.isBroken(mu) {
+			sizes = append(sizes, math.Abs(z))
+			if math.Abs(z) > changed {
+				w.Sensors = append(w.Sensors, mu)
+			}
+		}
+	}
+	if len(sizes) == 0 {
+		return nil
+	}
+	slices.Sort(sizes)
+	typical := sizes[len(sizes)/2] / medianOfNormal
+	switch {
+	case len(sizes) >= leastSensors && typical > oversure:
+		w.Message = fmt.Sprintf("the sensors differ from what was known of them by %.2g times what was told, typically: it is less sure than told, and error bars are too small; larger s_prior_sd, or none, would tell", typical)
+	case w.Sensors != nil:
+		w.Message = fmt.Sprintf("%d of %d sensors have changed: their readings differ from what was known of them by more than %d standard deviations, and count more; the first is sensor %d with s = %.4g",
+			len(w.Sensors), len(sizes), changed, w.Sensors[0], r.state.S[w.Sensors[0]])
+	default:
+		return nil
+	}
+	return &w
+}
