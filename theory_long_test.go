@@ -92,6 +92,13 @@ func drawSingle(t *testing.T, te teacher.Teacher, seed uint64) (*teacher.Instanc
 // step, and measures it after every step.
 func bareTrajectory(t *testing.T, te teacher.Teacher, student evolution.Belief, seed uint64, iterations int) trajectories {
 	t.Helper()
+	out, x := bareErrors(t, te, student, seed, iterations)
+	return trajectories{amp: out, predicted: realised(t, te, x, student, iterations)}
+}
+
+// bareErrors are those of the iteration, and the signals.
+func bareErrors(t *testing.T, te teacher.Teacher, student evolution.Belief, seed uint64, iterations int) (out []errorsAt, signals *mat.Dense) {
+	t.Helper()
 	in, w := drawSingle(t, te, seed)
 	s, _, _, err := amp.NewSolver(amp.Problem{
 		W: w, P: te.P, Y: in.Y.RawMatrix().Data, Model: amp.Model{Prior: student.Signal, Channel: student.Channel()},
@@ -100,15 +107,14 @@ func bareTrajectory(t *testing.T, te teacher.Teacher, student evolution.Belief, 
 		t.Fatal(err)
 	}
 	x0 := in.Truth.X.T()
-	out := trajectories{predicted: realised(t, te, in.Truth.X, student, iterations)}
 	for range iterations {
 		if err := s.Iteration.Step(0); err != nil {
 			t.Fatal(err)
 		}
 		x := mat.NewDense(te.P, te.N, s.State.X)
-		out.amp = append(out.amp, scaledErrors(x, x0, s.State.S, in.Truth.S))
+		out = append(out, scaledErrors(x, x0, s.State.S, in.Truth.S))
 	}
-	return out
+	return out, in.Truth.X
 }
 
 // realised is state evolution for the density and the power that an instance's
@@ -289,6 +295,42 @@ func TestLongEvolutionOffline(t *testing.T) {
 		name := fmt.Sprintf("offline-p%d", c.p)
 		save(t, name, list)
 		judge(t, tables.New(t, name, append(comparisonHeads("iteration"), "x, own", "s, own")...), "", c.iterations/10, list)
+	}
+}
+
+// The same for gains of each further distribution.
+func TestLongEvolutionGains(t *testing.T) {
+	longOnly(t)
+	const iterations = 16
+	for _, c := range []struct {
+		name string
+		gain channel.GainPrior
+	}{
+		{"normal", channel.NormalAbout(1, 0.05)},
+		{"cut-normal", channel.TruncatedNormal(1, 0.3, 0.5, 2)},
+		{"log-normal-0.1", channel.LogNormalAbout(1, 0.1)},
+		{"log-normal-0.5", channel.LogNormalAbout(1, 0.5)},
+	} {
+		n := entryCount(2000)
+		te := teacher.Teacher{N: n, M: 7 * n / 10, P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-4}
+		m := evolution.Model{Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar, Alpha: 0.7, P: te.P}
+		want, err := evolution.Offline(context.Background(), m, &evolution.Options{Iterations: iterations, Tol: 1e-6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := make([][]errorsAt, seedCount(10))
+		inParallel(len(runs), func(i int) {
+			runs[i], _ = bareErrors(t, te, evolution.Matched(m).Student, *first+uint64(i), iterations)
+		})
+		var list []comparison
+		for i, s := range want.Steps {
+			list = append(list, comparison{
+				iteration: i + 1, wantX: s.MSEX.Value, wantS: s.MSES.Value,
+				x: logMean(runs, func(r []errorsAt) float64 { return r[i].x }),
+				s: logMean(runs, func(r []errorsAt) float64 { return r[i].s }),
+			})
+		}
+		judge(t, tables.New(t, c.name, comparisonHeads("iteration")...), "", 4, list)
 	}
 }
 

@@ -30,8 +30,14 @@ type logNormalDensity struct {
 // LogNormalMoments is [NewLogNormalPosterior] for the moments alone. The mass is that about the
 // mean, as [GainMomentsBatch] has it: log ∫ s^(n-1) exp(-λ log²(s/m)/2 - τ(s²-ŝ²)/2 + B(s-ŝ)) ds.
 func LogNormalMoments(n, tau, b, median, lambda, lo, hi float64) (logMass, mean, variance float64) {
-	var buffer nodes
-	d, rel := logNormal(&buffer, n, tau, b, median, lambda, lo, hi)
+	h := logNormalExponent{n - 1, tau, b, median, lambda}
+	d, ok := h.single(lo, hi)
+	var rel relative
+	if width, series := d.narrow(lo, hi); ok && series {
+		rel = d.series(width)
+	} else {
+		d, rel = h.integral(lo, hi)
+	}
 	l := math.Log(d.mode / median)
 	mean = clamp(d.mode+d.mode*rel.mean, lo, hi)
 	logMass = rel.logMass + math.Log(d.mode) + (n-1)*math.Log(d.mode) - 0.5*lambda*l*l
@@ -45,8 +51,8 @@ func LogNormalMoments(n, tau, b, median, lambda, lo, hi float64) (logMass, mean,
 // s^(n-1) exp(-λ log²(s/m)/2 - τ(s-t)²/2).
 func NewLogNormalPosterior(n, tau, t, median, lambda, lo, hi float64) LogNormalPosterior {
 	var buffer nodes
-	b := tau * t
-	d, rel := logNormal(&buffer, n, tau, b, median, lambda, lo, hi)
+	h := logNormalExponent{n - 1, tau, tau * t, median, lambda}
+	d, rel := h.integrate(&buffer, lo, hi)
 	l := math.Log(d.mode / median)
 	offset := d.mode - t
 	if d.slope == 0 && tau > 0 {
@@ -100,12 +106,15 @@ const (
 	logNormalNodes = 40 // from the mode to where the density ends
 	logNormalDepth = 45 // of which the logarithm is so far below that at the mode
 
-	// pointLike is the relative width below which the density is a Gaussian but for its first
-	// corrections, and roundWidth that below which it is one but for a factor that 20 nodes resolve.
-	pointLike  = 1e-4
-	pointSkew  = 5e-8
-	roundSkew  = 0.02
-	roundReach = 9.5
+	// A density inside its range, by so many of its standard deviations, is a Gaussian but for its first
+	// corrections where both its relative width and its skewness are less than these; but for a factor that 8
+	// nodes resolve, or 20. Chosen so that the tests hold: 1e-12 in the variance.
+	pointLike    = 1e-3
+	pointSkew    = 5e-8
+	smallSkew    = 3e-4
+	roundSkew    = 0.02
+	roundReach   = 9.5
+	roundHalfway = 0.5 // of the way to s = 0
 )
 
 var logNormalRule = newLineRule(logNormalNodes, logNormalDepth)
@@ -113,28 +122,62 @@ var logNormalRule = newLineRule(logNormalNodes, logNormalDepth)
 // relative are moments in units of the mode.
 type relative struct{ logMass, mean, variance float64 }
 
-// logNormal finds the mode and integrates about it; buffer keeps the nodes.
-func logNormal(buffer *nodes, n, tau, b, median, lambda, lo, hi float64) (d logNormalDensity, rel relative) {
-	h := logNormalExponent{n - 1, tau, b, median, lambda}
+// integral is integrate, without the nodes.
+func (h *logNormalExponent) integral(lo, hi float64) (d logNormalDensity, rel relative) {
+	var buffer nodes
+	return h.integrate(&buffer, lo, hi)
+}
+
+// single finds the mode where it can be the only one, near B/τ; ok is false where that is not sure.
+func (h *logNormalExponent) single(lo, hi float64) (d logNormalDensity, ok bool) {
+	// Readings tell s better than the prior, and from λ/(T+…) < 1 times s on the exponent is concave in log s. Below, it
+	// rises: its slope there is more than n-1 + λ(1 - log(s/m)).
+	s := h.b / h.tau
+	if !(h.power >= 0) || !(h.tau > 0) || !(s > lo && s < hi) || !(h.b*s > 4*h.lambda) || !(s < 2*h.median) {
+		return d, false
+	}
+	for range 8 {
+		f, df := h.slope(s)
+		step := -f / df
+		s += s * step
+		if math.Abs(step) < 1e-9 { // the next would be its square
+			return h.about(s, lo, hi), s > lo && s < hi
+		}
+	}
+	return d, false
+}
+
+// narrow reports whether a density that is well inside its range is a Gaussian but for its first corrections, and
+// its relative width.
+func (d *logNormalDensity) narrow(lo, hi float64) (width float64, ok bool) {
+	width = 1 / math.Sqrt(d.a+d.lambda+d.tau)
+	skew := (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
+	return width, width < pointLike && skew < pointSkew && min(1-lo/d.mode, hi/d.mode-1) > roundReach*width
+}
+
+// integrate finds the mode and integrates about it; buffer keeps the nodes.
+func (h *logNormalExponent) integrate(buffer *nodes, lo, hi float64) (d logNormalDensity, rel relative) {
+	if d, ok := h.single(lo, hi); ok {
+		if width, ok := d.narrow(lo, hi); ok {
+			rel := d.series(width)
+			buffer.spread(rel)
+			return d, rel
+		}
+		if d.round(buffer, lo, hi) {
+			return d, buffer.moments()
+		}
+	}
 	pieces, count := h.pieces(lo, hi)
 	best := 0
 	if count == 2 && h.at(pieces[1].peak) > h.at(pieces[0].peak) {
 		best = 1
 	}
 	d = h.about(pieces[best].peak, lo, hi)
-	curvature := d.a + d.lambda + d.tau
-	width := 1 / math.Sqrt(curvature)
-	skew := (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
-	room := min(1-lo/d.mode, hi/d.mode-1)
-	switch {
-	case !(curvature > 0) || d.slope != 0 || count == 2 || !(room > roundReach*width) || !(roundReach*width < 0.5) || !(skew < roundSkew):
-		for _, p := range pieces[:count] {
-			d.integrate(buffer, p, lo, hi)
-		}
-	case width < pointLike && skew < pointSkew:
-		return d, d.series(buffer, width)
-	default:
-		d.round(buffer, width)
+	if count == 1 && d.round(buffer, lo, hi) {
+		return d, buffer.moments()
+	}
+	for _, p := range pieces[:count] {
+		d.integrate(buffer, p, lo, hi)
 	}
 	return d, buffer.moments()
 }
@@ -155,31 +198,45 @@ func (b *nodes) moments() (rel relative) {
 	return rel
 }
 
-// series are the moments of exp(-u²/2 + c₃u³ + c₄u⁴), u = x/width, to second order. Three nodes
-// with these first moments stand for it.
-func (d *logNormalDensity) series(buffer *nodes, width float64) relative {
+// series are the moments of exp(-u²/2 + c₃u³ + c₄u⁴), u = x/width, to second order.
+func (d *logNormalDensity) series(width float64) relative {
 	c3 := (d.a/3 + d.lambda/2) * width * width * width
 	c4 := -(d.a/4 + 11*d.lambda/24) * width * width * width * width
-	rel := relative{
+	return relative{
 		logMass:  math.Log(width) + 0.5*math.Log(2*math.Pi) + 3*c4 + 7.5*c3*c3,
 		mean:     width * 3 * c3,
 		variance: width * width * (1 + 12*c4 + 36*c3*c3),
 	}
-	sd := math.Sqrt(3 * rel.variance)
-	buffer.add(rel.mean-sd, 1.0/6)
-	buffer.add(rel.mean, 2.0/3)
-	buffer.add(rel.mean+sd, 1.0/6)
-	return rel
 }
 
-// round integrates what is a Gaussian of the given width times a factor near one.
-func (d *logNormalDensity) round(buffer *nodes, width float64) {
-	for i, u := range hermiteLarge.x {
+// spread are three nodes with these first moments.
+func (b *nodes) spread(rel relative) {
+	sd := math.Sqrt(3 * rel.variance)
+	b.add(rel.mean-sd, 1.0/6)
+	b.add(rel.mean, 2.0/3)
+	b.add(rel.mean+sd, 1.0/6)
+}
+
+// round integrates what is a Gaussian times a factor near one, well inside the range; it returns false of anything else.
+func (d *logNormalDensity) round(buffer *nodes, lo, hi float64) bool {
+	curvature := d.a + d.lambda + d.tau
+	width := 1 / math.Sqrt(curvature)
+	skew := (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
+	room := min(1-lo/d.mode, hi/d.mode-1, roundHalfway)
+	if !(curvature > 0) || d.slope != 0 || !(room > roundReach*width) || !(skew < roundSkew) {
+		return false
+	}
+	rule := &hermiteLarge
+	if skew < smallSkew {
+		rule = &hermiteSmall
+	}
+	for i, u := range rule.x {
 		x := width * u
 		l := math.Log1p(x)
 		factor := d.a*log1pCubic(x) - 0.5*d.lambda*(l-x)*(l+x)
-		buffer.add(x, width*math.Sqrt(2*math.Pi)*hermiteLarge.w[i]*math.Exp(factor))
+		buffer.add(x, width*math.Sqrt(2*math.Pi)*rule.w[i]*math.Exp(factor))
 	}
+	return true
 }
 
 // at is the log-density, relative to the mode's.
