@@ -26,6 +26,9 @@ type Learn struct {
 	// global scale is then that of the signals' prior; where that is learned as
 	// well, nothing determines it, and the middle of the range is kept.
 	Range bool
+
+	// Offset learns the standard deviation of the offsets of a [channel.Offset].
+	Offset bool
 }
 
 const (
@@ -73,4 +76,18 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 		signal.SignalVar = max(square-signal.SignalMean*signal.SignalMean, leastGuess*square)
 	}
 	return signal, gain, nil
+}
+
+// GuessOffset is the standard deviation of the sensors' offsets that the means of their readings y (M×P) suggest,
+// for learning to start from.
+func GuessOffset(y *mat.Dense) float64 {
+	_, signals := y.Dims()
+	return moments.OffsetSD(flat(y), signals)
+}
+
+// WithoutOffsets are readings (M×P) without the mean of each sensor's, and as large as they would be without
+// offsets: what [Guess] can learn from where sensors have any.
+func WithoutOffsets(y *mat.Dense) *mat.Dense {
+	m, signals := y.Dims()
+	return mat.NewDense(m, signals, moments.Centred(flat(y), signals))
 }

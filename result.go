@@ -23,6 +23,10 @@ type Result struct {
 	SVar []float64 // M, posterior variances, at a fixed global scale
 	Gain []float64 // M, the multiplicative gains 1/S
 
+	// Offset and OffsetVar (M) are the posterior means and variances of the sensors' offsets, y = z/s + o, in the
+	// units of the readings; nil unless the channel is a [channel.Offset].
+	Offset, OffsetVar []float64
+
 	// Broken (M) holds the probability of each sensor that its readings have
 	// nothing to do with the signals; BrokenSensors are those where it is above
 	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].
@@ -148,29 +152,31 @@ type Warning struct {
 type WarningCode string
 
 const (
-	TooFewMeasurements  WarningCode = diagnosis.TooFewMeasurements  // α below α_min or α_CS
-	NothingLearned      WarningCode = diagnosis.NothingLearned      // posterior of s as wide as its prior
-	UnexplainedVariance WarningCode = diagnosis.UnexplainedVariance // errors far above what the noise explains
-	MatrixMean          WarningCode = diagnosis.MatrixMean          // row or column means of W far from zero
-	MatrixSpectrum      WarningCode = diagnosis.MatrixSpectrum      // W ill-conditioned or correlated: variances too small
-	SignalsAlike        WarningCode = diagnosis.SignalsAlike        // gains can take the place of what signals have in common
-	SensorAtEdge        WarningCode = diagnosis.SensorAtEdge        // s pinned at an end of its range
-	SignalNotConverged  WarningCode = diagnosis.SignalNotConverged  // a signal above the tolerance
-	SilentSensor        WarningCode = diagnosis.SilentSensor        // all readings missing, or all exactly zero
-	SensorBroken        WarningCode = diagnosis.SensorBroken        // readings that have nothing to do with the signals, left out
-	ManyBroken          WarningCode = diagnosis.ManyBroken          // so many of them that the model is in doubt
-	UnmeasuredEntry     WarningCode = diagnosis.UnmeasuredEntry     // a zero column of W
-	RoundedMatrix       WarningCode = diagnosis.RoundedMatrix       // W in single precision, as asked, beside little noise
-	SingleSignal        WarningCode = diagnosis.SingleSignal        // P = 1: gains and signal hardly separate
-	ScaleFromGains      WarningCode = diagnosis.ScaleFromGains      // the signals' scale was learned: gains alone hold the common one
-	RangeNotLearned     WarningCode = diagnosis.RangeNotLearned     // the readings do not tell the spread of s
-	NoiseContradicted   WarningCode = "noise-contradicted"          // of a stream: the noise variance given explains no readings any more
-	AnchorMismatch      WarningCode = "anchor-mismatch"             // anchors contradict each other, or the model
-	OnlyNoise           WarningCode = diagnosis.OnlyNoise           // learned noise explains the readings without a signal
-	KnowledgeMismatch   WarningCode = diagnosis.KnowledgeMismatch   // sensors are not what was known of them
-	RangeNotFilled      WarningCode = diagnosis.RangeNotFilled      // the told range is not that of the gains: they were learned within it
-	ScaleContradicted   WarningCode = diagnosis.ScaleContradicted   // signals' variance and range of s want different scales
-	UnrecoveredOrNoise  WarningCode = diagnosis.UnrecoveredOrNoise  // learned noise may stand for signals that were not recovered
-	SignalsUnlikePrior  WarningCode = diagnosis.SignalsUnlikePrior  // entries not zero or Gaussian: XVar was widened
-	Offsets             WarningCode = diagnosis.Offsets             // the means of sensors' residuals are not zero: offsets, which nobody modelled
+	TooFewMeasurements   WarningCode = diagnosis.TooFewMeasurements   // α below α_min or α_CS
+	NothingLearned       WarningCode = diagnosis.NothingLearned       // posterior of s as wide as its prior
+	UnexplainedVariance  WarningCode = diagnosis.UnexplainedVariance  // errors far above what the noise explains
+	MatrixMean           WarningCode = diagnosis.MatrixMean           // row or column means of W far from zero
+	MatrixSpectrum       WarningCode = diagnosis.MatrixSpectrum       // W ill-conditioned or correlated: variances too small
+	SignalsAlike         WarningCode = diagnosis.SignalsAlike         // gains can take the place of what signals have in common
+	SensorAtEdge         WarningCode = diagnosis.SensorAtEdge         // s pinned at an end of its range
+	SignalNotConverged   WarningCode = diagnosis.SignalNotConverged   // a signal above the tolerance
+	SilentSensor         WarningCode = diagnosis.SilentSensor         // all readings missing, or all exactly zero
+	SensorBroken         WarningCode = diagnosis.SensorBroken         // readings that have nothing to do with the signals, left out
+	ManyBroken           WarningCode = diagnosis.ManyBroken           // so many of them that the model is in doubt
+	UnmeasuredEntry      WarningCode = diagnosis.UnmeasuredEntry      // a zero column of W
+	RoundedMatrix        WarningCode = diagnosis.RoundedMatrix        // W in single precision, as asked, beside little noise
+	SingleSignal         WarningCode = diagnosis.SingleSignal         // P = 1: gains and signal hardly separate
+	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
+	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
+	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
+	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
+	OnlyNoise            WarningCode = diagnosis.OnlyNoise            // learned noise explains the readings without a signal
+	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the told range is not that of the gains: they were learned within it
+	ScaleContradicted    WarningCode = diagnosis.ScaleContradicted    // signals' variance and range of s want different scales
+	UnrecoveredOrNoise   WarningCode = diagnosis.UnrecoveredOrNoise   // learned noise may stand for signals that were not recovered
+	SignalsUnlikePrior   WarningCode = diagnosis.SignalsUnlikePrior   // entries not zero or Gaussian: XVar was widened
+	Offsets              WarningCode = diagnosis.Offsets              // the means of sensors' residuals are not zero: offsets, which nobody modelled
+	OffsetsFewSignals    WarningCode = diagnosis.OffsetsFewSignals    // with offsets and fewer than 10 signals error bars do not hold
+	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to tell offsets from what they share
+	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them
 )

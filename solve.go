@@ -82,7 +82,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	_, signals := p.Y.Dims()
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
-		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range,
+		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -203,6 +203,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
 		Calibration: d.Calibration(), Amplitude: slices.Clone(s.Amplitude),
 	}
+	if s.Offsets() {
+		res.Offset, res.OffsetVar = slices.Clone(s.O), slices.Clone(s.OVar)
+	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {
 		res.Broken = append(res.Broken, s.Broken...)
 		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.FaultRate()
@@ -241,7 +244,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 func residual(s *amp.State, mu, k int) float64 {
 	c, j := s.Model().Channel, mu*s.P+k
 	y := s.Y[j]
-	d := s.S[mu]*y - s.Omega[j]
+	d := s.S[mu]*s.Reading(j) - s.Omega[j]
 	if math.IsNaN(y) || channel.Clipped(y, channel.LimitOf(c)) && d*y < 0 {
 		return 0
 	}

@@ -52,6 +52,10 @@ type Block struct {
 	// Others leave S = 1, SVar = 0.
 	Stats, S, SVar []float64
 
+	// Out, for channels whose calibration is [Offsetting]: the posterior mean and variance of
+	// the offsets. Others leave them as they are; both are empty where nobody asks.
+	Offset, OffsetVar []float64
+
 	// Out: log Z_out of each sensor.
 	LogZ []float64
 
@@ -74,6 +78,7 @@ func NewBlock(c Channel, rows, p int) *Block {
 		P: p, Y: of(rows * p), Omega: of(rows * p), V: of(rows * p), Past: of(rows * width),
 		G: of(rows * p), DG: of(rows * p),
 		Stats: of(rows * width), S: of(rows), SVar: of(rows), LogZ: of(rows), Broken: of(rows),
+		Offset: of(rows), OffsetVar: of(rows),
 	}
 }
 

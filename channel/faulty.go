@@ -122,6 +122,7 @@ func (f Faulty) Output(b *Block) {
 			if s, sVar := f.calibration(); sVar > 0 {
 				b.S[row], b.SVar[row] = s, sVar
 			}
+			f.blendOffset(b, row, broken)
 		default:
 			f.blend(b, row, broken, working)
 		}
@@ -137,6 +138,15 @@ func (f Faulty) blend(b *Block, row int, broken, working float64) {
 	}
 	if s, sVar := f.calibration(); sVar > 0 {
 		b.S[row], b.SVar[row] = mixMoments(broken, s, sVar, b.S[row], b.SVar[row])
+	}
+	f.blendOffset(b, row, broken)
+}
+
+// blendOffset is the same for a sensor's offset, of which nothing is known where it is broken.
+func (f Faulty) blendOffset(b *Block, row int, broken float64) {
+	if known, ok := CalibrationOf(f.Working).(Offsetting); ok && len(b.Offset) > 0 {
+		sd := known.OffsetSD()
+		b.Offset[row], b.OffsetVar[row] = mixMoments(broken, 0, sd*sd, b.Offset[row], b.OffsetVar[row])
 	}
 }
 

@@ -67,8 +67,12 @@ func (p GainPrior) Mass() float64 {
 // distribution, before it is cut to its range, of a log-normal one its median and the standard
 // deviation of log s; ok is false where it has none.
 func NormalOf(c Calibration) (mean, sd float64, ok bool) {
-	p, ok := c.(GainPrior)
-	if !ok || p.Precision == 0 {
+	known, ok := c.(Gains)
+	if !ok {
+		return 0, 0, false
+	}
+	p := known.Gains()
+	if p.Precision == 0 {
 		return 0, 0, false
 	}
 	return p.Center, 1 / math.Sqrt(p.Precision), true

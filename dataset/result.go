@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -22,6 +23,7 @@ import (
 //	converged        P     bool, signal by signal
 //	scale_sd               one number: relative standard deviation of the common scale
 //	residual         M×P   left out when r has none
+//	offset, offset_var M   the sensors' offsets (y = z/s + o); left out when r has none
 //	broken           M     probability that a sensor is broken; left out when r has none
 //	amplitude        P     how large each signal is, relative to the others; left out when they are alike
 //
@@ -50,6 +52,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.Residual != nil {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))
+	}
+	if r.Offset != nil {
+		arrays = append(arrays, vectorOutput("offset", r.Offset), vectorOutput("offset_var", r.OffsetVar))
 	}
 	if r.Broken != nil {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
@@ -135,6 +140,9 @@ func LoadResult(path string) (*calamp.Result, error) {
 	}
 	if c.find("residual") != nil {
 		r.Residual = l.matrix("residual")
+	}
+	if c.find("offset") != nil {
+		r.Offset, r.OffsetVar = l.vector("offset"), l.vector("offset_var")
 	}
 	if c.find("broken") != nil {
 		r.Broken = l.vector("broken")
@@ -252,6 +260,11 @@ func checkResult(r *calamp.Result) error {
 	}
 	if r.NoiseVar != nil {
 		if err := checkVector("noise_var", r.NoiseVar, len(r.S)); err != nil {
+			return err
+		}
+	}
+	if r.Offset != nil {
+		if err := errors.Join(checkVector("offset", r.Offset, len(r.S)), checkVector("offset_var", r.OffsetVar, len(r.S))); err != nil {
 			return err
 		}
 	}

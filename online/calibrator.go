@@ -77,6 +77,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if channel.CalibrationOf(g) == nil {
 		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}
+	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
+		return nil, fmt.Errorf("the channel: offsets are not found in a stream: take them off the readings")
+	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, m: m, n: n}
 	c.newEngine = func(learnNoise bool) (*engine, error) {

@@ -18,6 +18,7 @@ type Learning struct {
 	Noise       bool // the channel's noise variance; the channel must be [channel.Noisy]
 	SensorNoise bool // that of every sensor, with Noise
 	Calibration bool // the calibration's distribution; it must be [channel.Learnable]
+	Offsets     bool // the offsets' standard deviation; the calibration must be [channel.Offsetting]
 
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
 	// the prior from where it started, 0 for all the way, and PastInformation what
@@ -91,6 +92,9 @@ func (l *Learning) After(s *Solver, line *Line) Verdict {
 func (l *Learning) refit(s *State, t int) (change float64) {
 	if l.Calibration {
 		change = l.refitCalibration(s, t)
+	}
+	if l.Offsets {
+		change = max(change, refitOffsets(s))
 	}
 	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
@@ -184,6 +188,12 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	return change
 }
 
+func refitOffsets(s *State) float64 {
+	next, change := s.offsets().RefitOffsets(s.Stats, s.outOfOrder())
+	s.adoptCalibration(next)
+	return change
+}
+
 // scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest
 // under the prior: a Newton step to the zero of the derivative by log c of the evidence
 // for a prior that is stretched by c,
@@ -225,7 +235,11 @@ func (b *planner) meanNoise() float64 {
 // to within a factor of two. AMP that is too sure of a wrong model blows up before
 // anything is learned.
 func (b *planner) startLearning() error {
-	powers, err := moments.Of(b.W, b.Y, b.P)
+	y := b.Y
+	if b.offsetting() != nil {
+		y = moments.Centred(y, b.P)
+	}
+	powers, err := moments.Of(b.W, y, b.P)
 	if err != nil {
 		return err
 	}

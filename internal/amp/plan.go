@@ -23,6 +23,9 @@ type Problem struct {
 	LearnNoise, LearnCalibration bool
 	LearnSensorNoise             bool // that of every sensor, in place of one for all
 
+	// LearnOffsets says that the standard deviation of the sensors' offsets is learned.
+	LearnOffsets bool
+
 	// Noise is the noise variance of every sensor (M), or of every reading (M×P), in
 	// place of the channel's; nil where all have that.
 	Noise []float64
@@ -56,6 +59,7 @@ var table = []struct {
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
 	{"unequal noise", (*planner).unequalNoise, nil},
+	{"offsets", (*planner).offsets, nil},
 	{"least noise", (*planner).leastNoise, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
@@ -63,6 +67,7 @@ var table = []struct {
 	{"release", (*planner).release, (*planner).makeRelease},
 	{"watch", (*planner).watch, (*planner).makeWatch},
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
+	{"row shifts", (*planner).rowShifts, (*planner).makeRowShifts},
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
@@ -234,7 +239,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration)
+	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets)
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
@@ -336,6 +341,65 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 		return true, "told for every sensor", nil
 	}
 	return true, "told for every reading", nil
+}
+
+// leastForOffsets is the number of signals below which nothing tells gains and offsets from the signals: every
+// sensor has two numbers more.
+const leastForOffsets = 3
+
+// offsetting is what is known of the sensors' offsets; nil where the channel has none.
+func (b *planner) offsetting() channel.Offsetting {
+	known, _ := channel.CalibrationOf(b.Model.Channel).(channel.Offsetting)
+	return known
+}
+
+func (b *planner) offsets() (on bool, why string, err error) {
+	known := b.offsetting()
+	switch {
+	case known == nil:
+		return false, "not needed: the channel has none", nil
+	case b.Batch:
+		return false, "", errors.New("offsets: signals that stay while rows of W arrive need channels without")
+	case !b.stream() && b.P < leastForOffsets:
+		return false, "", fmt.Errorf("offsets: with %d signals nothing tells them from the gains and the signals, expected %d signals or more, better 10", b.P, leastForOffsets)
+	case math.IsInf(known.OffsetSD(), 1) && density(b.Model.Prior) > mostDenseFlat:
+		return false, "", errors.New("offsets of which nothing is known: where signals are not sparse, what all have in common is the same as offsets; give their standard deviation")
+	}
+	return true, fmt.Sprintf("standard deviation %.3g, in the units of the readings", known.OffsetSD()), nil
+}
+
+// mostDenseFlat is the density above which signals are not sparse enough for offsets of which nothing is known.
+const mostDenseFlat = 0.95
+
+// density is the part of a signal's entries that are not zero.
+func density(p prior.Prior) float64 {
+	if sparse, ok := p.(prior.Sparse); ok {
+		return sparse.NonZero()
+	}
+	return 1
+}
+
+// rowShifts are for offsets.
+func (b *planner) rowShifts() (on bool, why string, err error) {
+	switch {
+	case b.offsetting() == nil:
+		return false, "not needed without offsets", nil
+	case b.stream():
+		return false, "not possible: readings come one by one", nil
+	case b.P < leastShiftable:
+		return false, fmt.Sprintf("not possible: fewer than %d signals do not tell a common shift from signals that are like that", leastShiftable), nil
+	case b.full():
+		return false, fullInstead, nil
+	case b.NoScaleStep:
+		return false, leftAlone, nil
+	case b.Tol < 0:
+		return false, noConvergence, nil
+	}
+	return true, "every few iterations, where an entry is there in most signals", nil
+}
+
+func (b *planner) makeRowShifts(*Solver) (Part, error) {
+	return &rowShifts{by: make([]float64, b.P*b.n), lambda: make([]float64, b.P), sigma: make([]float64, b.P)}, nil
 }
 
 // leastNoise takes noise that is too small to compute with for as much as can be: what
@@ -545,6 +609,9 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
+	if b.offsetting() != nil {
+		return false, "not possible with offsets", nil
+	}
 	if b.common, b.alike = Proportions(b.Y, b.P); !(b.alike > Alike) {
 		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.alike), nil
 	}
@@ -615,6 +682,9 @@ func (b *planner) learning() (on bool, why string, err error) {
 			return false, "", err
 		}
 	}
+	if b.LearnOffsets && b.offsetting() == nil {
+		return false, "", fmt.Errorf("a %T has no offsets to be learned", working)
+	}
 	switch {
 	case b.Batch:
 		return false, "not possible: batches share one model, which is as given", nil
@@ -627,7 +697,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 func (b *planner) makeLearning(s *Solver) (Part, error) {
 	learner, ok := b.Model.Prior.(prior.Learner)
 	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
-	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.

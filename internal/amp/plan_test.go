@@ -59,6 +59,9 @@ func planChoices() []choice {
 		}},
 		{"a stream", func(p *Problem, _ *solver.Settings) { p.Y, p.P = nil, 1 }},
 		{"a batch", func(p *Problem, _ *solver.Settings) { p.Batch = true }},
+		{"offsets", channelOf(func(c channel.Gain) channel.Channel {
+			return channel.Offset{Prior: channel.OffsetPrior{Gain: c.Prior, SD: 0.3}, NoiseVar: c.NoiseVar}
+		})},
 		{"squares unknown", func(p *Problem, _ *solver.Settings) { p.W = opaque{p.W} }},
 	}
 }

@@ -118,6 +118,7 @@ func (p *release) mixture(s *State, c float64) float64 {
 		Stats: append(b.Stats[:0], from.Stats...),
 		S:     append(b.S[:0], from.S...), SVar: append(b.SVar[:0], from.SVar...),
 		LogZ: append(b.LogZ[:0], from.LogZ...), Broken: append(b.Broken[:0], from.Broken...),
+		Offset: append(b.Offset[:0], from.Offset...), OffsetVar: append(b.OffsetVar[:0], from.OffsetVar...),
 	}
 	scale(b.Omega, c)
 	s.model.Channel.Output(b)
@@ -140,11 +141,18 @@ func (s *State) Consistent(mu int) bool {
 // calibration of s.
 func (s *State) ChiSquare(mu int, calibration float64) float64 {
 	chi := 0.0
+	weights, mean := 0.0, 0.0
 	for j := mu * s.P; j < (mu+1)*s.P; j++ {
 		if y := s.Y[j]; !math.IsNaN(y) {
 			d := calibration*y - s.Omega[j]
 			chi += d * (d / s.Doubt(j))
+			weights += 1 / s.Doubt(j)
+			mean += d / s.Doubt(j)
 		}
+	}
+	if known := s.offsets(); known != nil && weights > 0 { // what the best offset explains
+		free := math.Pow(calibration*known.OffsetSD(), 2) * weights
+		chi -= mean * (mean / weights) * (free / (1 + free))
 	}
 	return chi
 }

@@ -38,6 +38,7 @@ type State struct {
 	G, DG          []float64 // M×P output functions, damped
 	Stats          []float64 // M×Width statistics of s
 	S, SVar, LogZ  []float64 // M posterior of s, log Z_out
+	O, OVar        []float64 // M posterior of the sensors' offsets; 0 where the channel has none
 	Broken         []float64 // M probability that a sensor is broken
 	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep
 
@@ -100,6 +101,7 @@ type arrays struct {
 	x, c, centre, lambda, sigma, r         []float64
 	y, omega, v, u, g, dg                  []float64
 	stats, past, s, sVar, logZ, brokenness []float64
+	o, oVar                                []float64
 }
 
 // Past is what earlier samples of a stream taught of the sensors; all zero where
@@ -135,7 +137,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 		a.u, s.excess = make([]float64, readings), make([]float64, m*p)
 		s.logPrior = make([]float64, m)
 	}
-	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness} {
+	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness, &a.o, &a.oVar} {
 		*v = make([]float64, rows)
 	}
 	a.stats, a.past = make([]float64, rows*s.width), make([]float64, rows*s.width)
@@ -145,12 +147,13 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	pn, mp := p*n, m*p
 	s.X, s.C, s.Centre, s.Lambda, s.Sigma, s.Onward = a.x[:pn], a.c[:pn], a.centre[:pn], a.lambda[:pn], a.sigma[:pn], a.r[:pn]
 	s.Y, s.Omega, s.V, s.U, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.u[:mp], a.g[:mp], a.dg[:mp]
+	s.O, s.OVar = a.o[:m], a.oVar[:m]
 	s.S, s.SVar, s.LogZ, s.Broken = a.s[:m], a.sVar[:m], a.logZ[:m], a.brokenness[:m]
 	s.Stats, s.Past.Stats = a.stats[:m*s.width], a.past[:m*s.width]
 	s.sensors, s.rest = s.block(0, m), s.block(m, rows)
 	s.list = [][]float64{
 		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
-		a.stats, a.s, a.sVar, a.logZ, a.brokenness, s.Norm, s.SumC,
+		a.stats, a.s, a.sVar, a.o, a.oVar, a.logZ, a.brokenness, s.Norm, s.SumC,
 	}
 	if unequal {
 		s.list = append(s.list, a.u, s.excess)
@@ -170,6 +173,7 @@ func (s *State) block(from, to int) channel.Block {
 		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], SVar: a.sVar[from:to],
 		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
+		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
 	}
 	if s.logPrior != nil && from < s.M {
 		b.LogPrior = s.logPrior[from:to]
@@ -241,6 +245,11 @@ func (s *State) StartCalibration() {
 	}
 	for mu := range s.S {
 		s.S[mu], s.SVar[mu] = mean, variance
+	}
+	if known := s.offsets(); known != nil {
+		for mu := range s.OVar {
+			s.O[mu], s.OVar[mu] = 0, known.OffsetSD()*known.OffsetSD()
+		}
 	}
 }
 
@@ -330,7 +339,7 @@ func (s *State) Power() (typical, count float64) {
 	for mu, calibration := range s.S {
 		total, n := 0.0, 0.0
 		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
-			if !math.IsNaN(y) {
+			if y -= s.O[mu]; !math.IsNaN(y) {
 				total += calibration * y * calibration * y
 				n++
 			}

@@ -67,8 +67,13 @@ func (w *widening) Report(s *Solver) {
 	}
 	before := e.meanSquareOf(e.SVar)
 	_, most := e.calibration.Moments()
+	if known := e.offsets(); known != nil {
+		known.Carry(e.Stats, 1/w.factor, 1) // what is said of offsets, too
+		known.Posteriors(e.S, e.SVar, e.Stats)
+		known.Offsets(e.O, e.OVar, e.Stats)
+	}
 	for mu, v := range e.SVar {
-		if v < most {
+		if v < most && !e.Offsets() {
 			e.SVar[mu] = 1 / (1/most + (1/v-1/most)/w.factor)
 			e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
 		}
@@ -101,7 +106,7 @@ func (s *State) meanNoise() float64 {
 }
 
 func (s *State) meanSquareOf(v []float64) float64 {
-	return s.meanOf(func(j int) float64 { return v[j/s.P] * s.Y[j] * s.Y[j] })
+	return s.meanOf(func(j int) float64 { return v[j/s.P] * s.Reading(j) * s.Reading(j) })
 }
 
 // meanOf is the mean over the readings j that are present, of sensors in order.
@@ -132,7 +137,7 @@ func (s *State) NovelReadings(z []float64) {
 		if math.IsNaN(y) || s.OutOfOrder(mu) {
 			continue
 		}
-		z[j] = s.S[mu] * y
+		z[j] = s.S[mu] * s.Reading(j)
 		if expected != nil {
 			z[j] -= expected[mu]
 		}

@@ -162,7 +162,7 @@ func (r *Run) residual() float64 {
 	e, total, count := r.state, 0.0, 0.0
 	for j, g := range e.G {
 		if mu := j / e.P; !math.IsNaN(e.Y[j]) && !r.isBroken(mu) {
-			d := e.S[mu]*e.Y[j] - e.Omega[j] - e.V[j]*g // after the reading: ω + Vg
+			d := e.S[mu]*e.Reading(j) - e.Omega[j] - e.V[j]*g // after the reading: ω + Vg
 			total += d * d * (noise / e.Noise(j))
 			count++
 		}

@@ -118,7 +118,7 @@ func (r *Run) warnOnlyNoise() *Warning {
 	power, count := 0.0, 0.0
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			z := e.S[j/e.P] * y
+			z := e.S[j/e.P] * e.Reading(j)
 			power += z * z
 			count++
 		}

@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/prior"
 )
 
 const (
@@ -19,6 +21,14 @@ const (
 	// leastOffsets the number of such sensors for a typical one.
 	leastForOffset = 3
 	leastOffsets   = 20
+
+	// offsetSignals is the number of signals from which on error bars hold beside offsets: below, what the offsets
+	// do to all signals alike makes them too small, by up to 700 times in the mean square with 4 signals.
+	offsetSignals = 10
+
+	// mostCommon is the expected number of entries that all signals but one have, or all, from which on it is told:
+	// a shift of such an entry in all signals leaves as many of them zero.
+	mostCommon = 0.1
 )
 
 // rowMeans compares the means of the sensors' residuals ŝy-ω with their spread: the median over
@@ -63,12 +73,37 @@ func (r *Run) residualsOf(mu int) (n, mean, spread float64) {
 
 // warnOffsets tells of offsets that nobody modelled.
 func (r *Run) warnOffsets() *Warning {
-	if r.Solver.Iterations == 0 {
+	if r.Solver.Iterations == 0 || r.state.Offsets() {
 		return nil
 	}
 	ratio, sensors := r.rowMeans()
 	if sensors < leastOffsets || !(ratio > offsetRatio+offsetChance*2.33/math.Sqrt(float64(sensors))) {
 		return nil
 	}
-	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all signals: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, and errors and error bars are those of a model without; take them off the readings", sensors, math.Sqrt(ratio))}
+	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all signals: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, which can be found with the gains: --offset auto", sensors, math.Sqrt(ratio))}
+}
+
+// warnFewForOffsets tells of error bars that do not hold beside offsets.
+func (r *Run) warnFewForOffsets() *Warning {
+	if !r.state.Offsets() || r.state.P >= offsetSignals {
+		return nil
+	}
+	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets do the same to all signals, and with %d of them the error bars leave that out: they are too small, by up to 25 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
+}
+
+// warnCommonEntries tells of signals that are not sparse enough for offsets.
+func (r *Run) warnCommonEntries() *Warning {
+	if !r.state.Offsets() {
+		return nil
+	}
+	density := 1.0
+	if p, ok := r.model().Prior.(prior.Sparse); ok {
+		density = p.NonZero()
+	}
+	p := float64(r.state.P)
+	expected := float64(r.state.N) * math.Pow(density, p-1) * (density + p*(1-density))
+	if !(expected > mostCommon) {
+		return nil
+	}
+	return &Warning{Code: OffsetsCommonEntries, Message: fmt.Sprintf("about %.2g of the %d entries are not zero in all signals, or in all but one: what these have in common and the offsets W times it cannot be told apart; more signals or sparser ones would tell", expected, r.state.N)}
 }

@@ -17,6 +17,9 @@ const mostOutlying = 2
 // Every reading proposes the calibration that it wants itself, so that a wrong one spoils
 // no other's proposal; the one that most readings agree with is then fitted to these.
 func (r *Run) outlying(mu int) (wrong []int, s float64) {
+	if r.state.Offsets() {
+		return nil, 0 // one reading does not propose a gain and an offset
+	}
 	var all, agree []int
 	for k, y := range r.state.Y[mu*r.state.P : (mu+1)*r.state.P] {
 		if !math.IsNaN(y) {

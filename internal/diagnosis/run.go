@@ -64,7 +64,7 @@ func Of(r Run) *Run {
 	d.spectrum = sync.OnceValue(d.spectrumOfW)
 	d.broken = sync.OnceValue(d.findBroken)
 	d.inCommon = sync.OnceValue(func() float64 {
-		_, alike := amp.Proportions(d.state.Y, d.state.P)
+		_, alike := amp.Proportions(d.state.Readings(), d.state.P)
 		return alike
 	})
 	return d
@@ -132,27 +132,29 @@ type Warning struct {
 
 // Codes of warnings, for programs.
 const (
-	TooFewMeasurements  = "too-few-measurements"
-	NothingLearned      = "nothing-learned"
-	UnexplainedVariance = "unexplained-variance"
-	MatrixMean          = "matrix-mean"
-	MatrixSpectrum      = "matrix-spectrum"
-	SignalsAlike        = "signals-alike"
-	SensorAtEdge        = "sensor-at-edge"
-	SignalNotConverged  = "signal-not-converged"
-	SilentSensor        = "silent-sensor"
-	SensorBroken        = "sensor-broken"
-	ManyBroken          = "many-broken"
-	UnmeasuredEntry     = "unmeasured-entry"
-	RoundedMatrix       = "rounded-matrix"
-	SingleSignal        = "single-signal"
-	ScaleFromGains      = "scale-from-gains"
-	RangeNotLearned     = "range-not-learned"
-	OnlyNoise           = "only-noise"
-	KnowledgeMismatch   = "s-prior-mismatch"
-	RangeNotFilled      = "range-not-filled"
-	ScaleContradicted   = "scale-contradicted"
-	UnrecoveredOrNoise  = "unrecovered-or-noise"
-	SignalsUnlikePrior  = "signals-unlike-prior"
-	Offsets             = "offsets"
+	TooFewMeasurements   = "too-few-measurements"
+	NothingLearned       = "nothing-learned"
+	UnexplainedVariance  = "unexplained-variance"
+	MatrixMean           = "matrix-mean"
+	MatrixSpectrum       = "matrix-spectrum"
+	SignalsAlike         = "signals-alike"
+	SensorAtEdge         = "sensor-at-edge"
+	SignalNotConverged   = "signal-not-converged"
+	SilentSensor         = "silent-sensor"
+	SensorBroken         = "sensor-broken"
+	ManyBroken           = "many-broken"
+	UnmeasuredEntry      = "unmeasured-entry"
+	RoundedMatrix        = "rounded-matrix"
+	SingleSignal         = "single-signal"
+	ScaleFromGains       = "scale-from-gains"
+	RangeNotLearned      = "range-not-learned"
+	OnlyNoise            = "only-noise"
+	RangeNotFilled       = "range-not-filled"
+	ScaleContradicted    = "scale-contradicted"
+	UnrecoveredOrNoise   = "unrecovered-or-noise"
+	SignalsUnlikePrior   = "signals-unlike-prior"
+	Offsets              = "offsets"
+	OffsetsFewSignals    = "offsets-few-signals"
+	OffsetsCommonEntries = "offsets-common-entries"
+	KnowledgeMismatch    = "s-prior-mismatch"
 )

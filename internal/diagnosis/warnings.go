@@ -54,6 +54,8 @@ func (r *Run) Warnings() []Warning {
 		r.warnUnrecovered(),
 		r.warnUnlike(),
 		r.warnOffsets(),
+		r.warnFewForOffsets(),
+		r.warnCommonEntries(),
 	} {
 		if w != nil {
 			all = append(all, *w)

@@ -117,3 +117,58 @@ func meanSquare(v []float64) float64 {
 	}
 	return total / float64(len(v))
 }
+
+// Centred are the readings (M×P) of sensors that may have offsets: without the mean of each sensor's, and as large as
+// they would be without an offset.
+func Centred(y []float64, p int) []float64 {
+	out := make([]float64, len(y))
+	for from := 0; from < len(y); from += p {
+		total, n := 0.0, 0.0
+		for _, v := range y[from : from+p] {
+			if !math.IsNaN(v) {
+				total += v
+				n++
+			}
+		}
+		grow := math.Sqrt(n / max(1, n-1))
+		for k, v := range y[from : from+p] {
+			out[from+k] = grow * (v - total/n)
+		}
+	}
+	return out
+}
+
+// OffsetSD is the standard deviation of the sensors' offsets that the means of their readings suggest, beyond what
+// chance makes of means of so many.
+func OffsetSD(y []float64, p int) float64 {
+	var excess, within []float64
+	for from := 0; from < len(y); from += p {
+		total, square, n := 0.0, 0.0, 0.0
+		for _, v := range y[from : from+p] {
+			if !math.IsNaN(v) {
+				total += v
+				square += v * v
+				n++
+			}
+		}
+		if n < 2 {
+			continue
+		}
+		mean := total / n
+		spread := (square - n*mean*mean) / (n - 1)
+		excess = append(excess, mean*mean)
+		within = append(within, spread/n)
+	}
+	if len(excess) == 0 {
+		return 1
+	}
+	slices.Sort(excess)
+	slices.Sort(within)
+	// The median of the square of a normal number is 0.455 of its variance.
+	chance := within[len(within)/2]
+	found := excess[len(excess)/2]/(MedianOfNormal*MedianOfNormal) - chance
+	return math.Sqrt(max(found, leastOffset*chance))
+}
+
+// leastOffset is the least variance of offsets where learning starts, relative to that of the sensors' means.
+const leastOffset = 0.1

@@ -91,6 +91,7 @@ type Metrics struct {
 	SMSEScaled    *float64 `json:"s_mse_scaled,omitempty"`
 	SOneMinusCNCC *float64 `json:"s_one_minus_cncc,omitempty"`
 	Scale         *float64 `json:"scale,omitempty"`
+	OMSE          *float64 `json:"o_mse,omitempty"` // of the offsets
 }
 
 // MetricsOf is nil without truth.
@@ -99,9 +100,14 @@ func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
 		return nil
 	}
 	m := calamp.Score(res.X, res.S, truth)
+	offsets := math.NaN()
+	if truth.O != nil && res.Offset != nil {
+		offsets = calamp.Score(nil, res.Offset, calamp.Truth{S: truth.O}).SMSE
+	}
 	return &Metrics{
 		console.Known(m.XMSE), console.Known(m.XMSEScaled), console.Known(m.XOneMinusNCC),
 		console.Known(m.SMSE), console.Known(m.SMSEScaled), console.Known(m.SOneMinusCNCC), console.Known(m.Scale),
+		console.Known(offsets),
 	}
 }
 
@@ -123,6 +129,7 @@ func (m *Metrics) Fields() []report.Field {
 	add("MSE of s, scale corrected", m.SMSEScaled)
 	add("1 − correlation of s, centred", m.SOneMinusCNCC)
 	add("Scale to the truth", m.Scale)
+	add("MSE of offsets", m.OMSE)
 	return all
 }
 
@@ -139,6 +146,9 @@ func TruthLines(s *console.Summary, m *Metrics) {
 	}
 	if m.SMSE != nil {
 		s.Line("s and truth", "MSE %.3g, scale corrected %.3g, 1-cncc %.3g", *m.SMSE, *m.SMSEScaled, *m.SOneMinusCNCC)
+	}
+	if m.OMSE != nil {
+		s.Line("offsets and truth", "MSE %.3g", *m.OMSE)
 	}
 }
 

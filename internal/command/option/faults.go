@@ -76,12 +76,15 @@ func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 }
 
 // Channel is that of sensors that may fail in these ways.
-func (f *Faults) Channel(g channel.Gain) channel.Channel {
-	g.Saturation = f.saturation
-	if f.rate.off {
-		return g
+func (f *Faults) Channel(c channel.Channel) channel.Channel {
+	if g, ok := c.(channel.Gain); ok {
+		g.Saturation = f.saturation
+		c = g
 	}
-	return channel.Faulty{Working: g, Rate: f.rate.rate}
+	if f.rate.off {
+		return c
+	}
+	return channel.Faulty{Working: c, Rate: f.rate.rate}
 }
 
 // FaultsJSON is the flags and what was found, in JSON.

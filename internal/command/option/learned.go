@@ -137,9 +137,9 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		g.GaussBernoulli = m.Prior()
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
-		gain, ok := c.(channel.GainPrior)
-		if !ok {
-			gain = channel.Uniform(c.Range())
+		gain := channel.Uniform(c.Range())
+		if known, ok := c.(channel.Gains); ok {
+			gain = known.Gains()
 		}
 		m.Take(g.GaussBernoulli, channel.Gain{Prior: gain, NoiseVar: channel.NoiseOf(res.Channel)})
 	}

@@ -27,6 +27,7 @@ type resultJSON struct {
 	Model              option.Model       `json:"model"`
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
+	option.OffsetJSON                     // offset, offset_sd
 	MeansRemoved       bool               `json:"means_removed"`
 	Plan               *solver.Plan       `json:"plan"`
 	ScaleSD            *float64           `json:"scale_sd,omitempty"`
@@ -46,7 +47,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -69,6 +70,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		text.Line("matrix", "%s", facts.MeansRemoved)
 	}
 	calibrationLines(&text, res, s.model)
+	s.offset.Line(&text, res)
 	facts.BrokenLines(&text, res)
 	facts.TruthLines(&text, s.metricsOf(data, res))
 	others.table(&text)

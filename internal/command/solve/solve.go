@@ -33,6 +33,7 @@ type solve struct {
 	solver option.Solver
 	anchor option.Anchor
 	faults option.Faults
+	offset option.Offset
 	parts  option.Parts
 	ranks  option.Ranks
 	out    string
@@ -71,6 +72,7 @@ reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
 The result, a .npz or .mat, has x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
+With --offset it has offset and offset_var (M), y = z/s + offset.
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
@@ -105,6 +107,7 @@ exactly t iterations of it.`,
 	s.prior.RegisterLearnable(flags)
 	s.solver.Register(flags)
 	s.faults.Register(flags)
+	s.offset.Register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks)")
 	flags.Lookup("memory").DefValue = "0"
@@ -133,7 +136,7 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := errors.Join(s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain()), s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver)); err != nil {
+	if err := errors.Join(s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain()), s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {
@@ -183,17 +186,18 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.solver.Suit(flags, data.W); text != "" {
 		s.Note("%s", text)
 	}
-	if err := s.model.Guess(data.W, data.Y); err != nil {
+	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
 		return fmt.Errorf("%s: %w", s.source(args), err)
 	}
 	signals, err := s.groups.Signal(&s.model, s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))))
 	if err != nil {
 		return err
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.model.Channel()), NoiseVar: s.model.Noise.Each}
+	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each}
 	opt := s.solver.Options()
 	s.ranks.Settle(&opt.Settings)
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
+	opt.Learn.Offset = s.offset.Learned()
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
@@ -208,6 +212,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.model.TakeResult(res)
 	s.prior.TakeResult(res.Prior)
 	s.groups.TakeResult(&s.model, res.Prior)
+	s.offset.TakeResult(res)
 	s.end(res)
 	showWarnings(s.Console, res)
 	var others comparisons
@@ -347,7 +352,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.faults.Fields()), Options: s.solver.Fields(),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.faults.Fields(), s.offset.Fields()), Options: s.solver.Fields(),
 		Result: res, Truth: s.truthOf(data),
 		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: others.baselines(),

@@ -1,0 +1,142 @@
+package option
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/report"
+)
+
+// Offset is --offset: off, or the standard deviation of the sensors' offsets, which is 0 while it is to be learned.
+type Offset struct {
+	on bool
+	sd float64
+
+	found float64 // what a run ended with
+}
+
+func (o *Offset) String() string {
+	switch {
+	case o == nil || !o.on:
+		return "off"
+	case o.sd == 0:
+		return AutoWord
+	}
+	return strconv.FormatFloat(o.sd, 'g', -1, 64)
+}
+
+// Type is what help says of the value.
+func (o *Offset) Type() string { return "off|auto|number" }
+
+// Words are the values that are words.
+func (o *Offset) Words() []string { return []string{"off", AutoWord} }
+
+// Set reads what String writes.
+func (o *Offset) Set(text string) error {
+	switch text {
+	case "off":
+		*o = Offset{}
+		return nil
+	case AutoWord:
+		*o = Offset{on: true}
+		return nil
+	}
+	sd, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(sd > 0) || math.IsInf(sd, 1) {
+		return errors.New("expected off, auto, or a finite number above 0")
+	}
+	*o = Offset{on: true, sd: sd}
+	return nil
+}
+
+// Register adds the flag.
+func (o *Offset) Register(flags *pflag.FlagSet) {
+	flags.Var(o, "offset", "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it")
+}
+
+// On reports whether there are offsets.
+func (o *Offset) On() bool { return o.on }
+
+// Learned reports whether their standard deviation is to be learned.
+func (o *Offset) Learned() bool { return o.on && o.sd == 0 }
+
+// Check refuses what offsets exclude.
+func (o *Offset) Check(f *Faults) error {
+	if o.on && f.saturation > 0 {
+		return console.Usage("--offset and --saturation exclude each other: readings that clip say nothing of an offset").
+			WithHint("give clipped readings as missing (NaN)")
+	}
+	return nil
+}
+
+// Readings are y as far as they say how large signals are: without the sensors' means where these may be offsets.
+func (o *Offset) Readings(y *mat.Dense) *mat.Dense {
+	if !o.on {
+		return y
+	}
+	return calamp.WithoutOffsets(y)
+}
+
+// Channel is that of sensors with a gain, and with an offset where there are any; y tells how large these are
+// where that is to be learned.
+func (o *Offset) Channel(g channel.Gain, y *mat.Dense) channel.Channel {
+	if !o.on {
+		return g
+	}
+	sd := o.sd
+	if sd == 0 {
+		sd = calamp.GuessOffset(y)
+	}
+	return channel.Offset{Prior: channel.OffsetPrior{Gain: g.Prior, SD: sd}, NoiseVar: g.NoiseVar}
+}
+
+// TakeResult takes what a run has learned.
+func (o *Offset) TakeResult(res *calamp.Result) {
+	if known, ok := channel.CalibrationOf(res.Channel).(channel.Offsetting); ok {
+		o.found = known.OffsetSD()
+	}
+}
+
+// OffsetJSON is the flag and what was found, in JSON.
+type OffsetJSON struct {
+	Offset   string   `json:"offset"` // the flag
+	OffsetSD *float64 `json:"offset_sd,omitempty"`
+}
+
+// JSON is the flag, and what was found, for output.
+func (o *Offset) JSON() OffsetJSON {
+	j := OffsetJSON{Offset: o.String()}
+	if o.on {
+		j.OffsetSD = console.Known(o.found)
+	}
+	return j
+}
+
+// Fields is the same in words, for the report.
+func (o *Offset) Fields() []report.Field {
+	if !o.on {
+		return nil
+	}
+	note := ""
+	if o.Learned() {
+		note = " (learned)"
+	}
+	return []report.Field{{Name: "Standard deviation of offsets", Value: console.Short(o.found) + note}}
+}
+
+// Line says how large the offsets are, and how well they are known; nothing where there are none.
+func (o *Offset) Line(s *console.Summary, res *calamp.Result) {
+	if res.Offset == nil {
+		return
+	}
+	typical := slices.Sorted(slices.Values(res.OffsetVar))
+	s.Line("offsets", "standard deviation %.3g, each known to ±%.2g", o.found, math.Sqrt(typical[len(typical)/2]))
+}
