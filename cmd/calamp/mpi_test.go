@@ -170,6 +170,66 @@ func TestMPISolves(t *testing.T) {
 	}
 }
 
+// TestMPIOnline: a stream over ranks, in two runs that share a state, leaves what one process does in
+// one; lines come from the first rank alone.
+func TestMPIOnline(t *testing.T) {
+	calamp, folder := built(t, "mpi"), t.TempDir()
+	in, err := teacher.Teacher{
+		N: 80, M: 64, P: 12, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
+		Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-4,
+	}.Draw(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) string { return filepath.Join(folder, name) }
+	if err := dataset.Save(file("P.npz"), &dataset.Problem{W: in.W, Y: in.Y}); err != nil {
+		t.Fatal(err)
+	}
+	run := func(before []string, more ...string) ended {
+		t.Helper()
+		words := slices.Concat(before, []string{calamp, "online", file("P.npz"), "--density", "0.15", "--s-range", "0.9,1.1", "--noise-var", "1e-4", "-q"}, more)
+		e := launch(t, words...)
+		if e.code != 0 {
+			t.Fatalf("%v: exit %d\n%s", words, e.code, e.stderr)
+		}
+		return e
+	}
+	array := func(out string) []float64 {
+		t.Helper()
+		a, err := dataset.LoadArray(file(out), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Data
+	}
+	run(nil, "-o", file("one.npz"))
+	var same []byte
+	everywhere(t, func(t *testing.T, mpirun []string) {
+		for _, ranks := range []string{"1", "3"} {
+			os.Remove(file("S.calamp"))
+			before := append(slices.Clone(mpirun), "-n", ranks)
+			first := run(before, "--mpi", "--state", file("S.calamp"), "--limit", "5")
+			second := run(before, "--mpi", "--state", file("S.calamp"), "-o", file("R.npz"))
+			if lines := strings.Count(first.stdout+second.stdout, "\n"); lines != 12 {
+				t.Errorf("%s ranks: %d lines", ranks, lines)
+			}
+			if far := furthest(array("R.npz"), array("one.npz")); far > 1e-10 { // samples end within their tolerance
+				t.Errorf("%s ranks: s differs by %.2g", ranks, far)
+			}
+			run(before, "--mpi", "--reproducible", "-o", file("R.npz"))
+			got, err := os.ReadFile(file("R.npz"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same == nil {
+				same = got
+			} else if !bytes.Equal(got, same) {
+				t.Errorf("%s ranks, --reproducible: other bytes", ranks)
+			}
+		}
+	})
+}
+
 func furthest(a, b []float64) float64 {
 	most := 0.0
 	for i, v := range a {

@@ -49,6 +49,16 @@ func (c *Console) Report(err error) int {
 	if err == nil {
 		return 0
 	}
+	e := ExitOf(err)
+	fmt.Fprintf(c.Stderr, "calamp: %s\n", printable.Text(err.Error()))
+	if e.Hint != "" {
+		fmt.Fprintf(c.Stderr, "hint: %s\n", printable.Text(e.Hint))
+	}
+	return e.Code
+}
+
+// ExitOf is the code and the hint of an error.
+func ExitOf(err error) *Exit {
 	code, hint := Failed, ""
 	if bug, ok := errors.AsType[*crash.Error](err); ok {
 		hint = "this is a fault of calamp: please report it, with this line and the command; what there was is written"
@@ -62,11 +72,7 @@ func (c *Console) Report(err error) int {
 	} else if errors.Is(err, context.Canceled) {
 		code = Interrupted
 	}
-	fmt.Fprintf(c.Stderr, "calamp: %s\n", printable.Text(err.Error()))
-	if hint != "" {
-		fmt.Fprintf(c.Stderr, "hint: %s\n", printable.Text(hint))
-	}
-	return code
+	return &Exit{Code: code, Err: err, Hint: hint}
 }
 
 // Warn prints what the user should know all the same.

@@ -68,6 +68,7 @@ type calibration struct {
 	groups option.Groups
 	solver option.Solver
 	parts  option.Parts
+	ranks  option.Ranks
 
 	commit online.Commit
 	sanity online.Sanity
@@ -231,7 +232,7 @@ func Command(a *console.Console) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.together(cmd.Flags(), args) },
 	}
 	c.register(cmd.Flags())
 	return cmd
@@ -244,6 +245,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.groups.Register(flags)
 	c.solver.Register(flags)
+	c.ranks.Register(flags)
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
 	flags.Var(&c.memory, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
@@ -274,6 +276,11 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.token, "http-token", "", "bearer token that every HTTP request must carry, of 16 characters or more,\nor @FILE with it; needed on addresses other than this machine's own")
 }
 
+// together is run, on all ranks of --mpi.
+func (c *calibration) together(flags *pflag.FlagSet, args []string) error {
+	return c.ranks.Together(c.Console, facts.BuildVersion().Source(), func() error { return c.run(flags, args) })
+}
+
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.model.CompleteLearnable(flags, true); err != nil {
 		return err
@@ -286,10 +293,16 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return console.Usage("--noise-var per-sensor is for calamp solve: a stream learns one variance for all").
 			WithHint("tell each sensor's: --noise-var R.npz, the result of calamp solve --noise-var per-sensor")
 	}
+	if err := c.checkRanks(args); err != nil {
+		return err
+	}
 	if c.sourceKind == noSource {
 		return c.maintain()
 	}
-	if err := (console.Outputs{console.File("-o", c.out)}).Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...); err != nil {
+	err := c.ranks.OfFirst(func() error {
+		return console.Outputs{console.File("-o", c.out)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
+	})
+	if err != nil {
 		return err
 	}
 	in, err := c.load(args)
@@ -365,6 +378,7 @@ func (c *calibration) checkState() error {
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
+	c.ranks.Settle(&o.Settings)
 	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each}
 }
 

@@ -77,7 +77,7 @@ func (r *onlineRun) all() (err error) {
 	if err := r.openState(); err != nil {
 		return err
 	}
-	if err := r.openWatch(); err != nil {
+	if err := r.ranks.OfFirst(r.openWatch); err != nil {
 		return err
 	}
 	if err := r.openSource(ctx); err != nil {

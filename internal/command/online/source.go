@@ -141,6 +141,9 @@ type material struct {
 }
 
 func (c *calibration) load(args []string) (*material, error) {
+	if c.ranks.On() && (len(args) == 1 || c.parts.Matrix != "") {
+		return c.loadShared(args)
+	}
 	if c.sourceKind != columnSource {
 		path := c.parts.Matrix
 		if len(args) == 1 {
@@ -190,6 +193,12 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 		}
 	}
 	r.firstColumn = offset + 1
+	if r.ranks.On() {
+		defer func() { r.loop.Source = sharedSource{&r.ranks, r.loop.Source} }()
+		if !r.ranks.First() {
+			return nil
+		}
+	}
 	switch {
 	case r.sourceKind == columnSource:
 		r.loop.Source = intake.Columns(r.in.y, offset)

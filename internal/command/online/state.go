@@ -89,10 +89,21 @@ func (r *onlineRun) openState() error {
 	if r.state == "" {
 		return nil
 	}
-	id, err := r.fingerprintOf(r.in.w)
+	id, err := r.fingerprintOf(r.in.w) // takes all ranks
 	if err != nil {
 		return err
 	}
+	if err := r.ranks.OfFirst(func() error { return r.openStore(id) }); err != nil || !r.ranks.On() {
+		return err
+	}
+	if !r.freeze {
+		r.loop.Store = sharedStore{&r.ranks, r.loop.Store}
+	}
+	return r.shareState()
+}
+
+// openStore opens the file itself.
+func (r *onlineRun) openStore(id online.Identity) error {
 	store, err := online.OpenStore(r.state, &id, &online.StoreOptions{ReadOnly: r.freeze})
 	if err != nil {
 		return facts.StateFault(err)

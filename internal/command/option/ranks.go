@@ -2,6 +2,7 @@ package option
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -162,18 +163,26 @@ func (r *Ranks) OfFirst(do func() error) error {
 	if !r.On() {
 		return do()
 	}
-	text := ""
+	var told struct {
+		Code       int
+		Text, Hint string
+	}
+	raw := []byte("{}")
 	if r.First() {
 		if err := do(); err != nil {
-			text = err.Error()
+			e := console.ExitOf(err)
+			told.Code, told.Text, told.Hint = e.Code, err.Error(), e.Hint
+			if raw, err = json.Marshal(told); err != nil {
+				return err
+			}
 		}
 	}
-	texts, err := r.All("the first rank's files", text)
+	texts, err := r.All("what the first rank does", string(raw))
 	if err != nil {
 		return err
 	}
-	if texts[0] != "" {
-		return console.Usage("%s", texts[0])
+	if err := json.Unmarshal([]byte(texts[0]), &told); err != nil || told.Code == 0 {
+		return err
 	}
-	return nil
+	return &console.Exit{Code: told.Code, Err: errors.New(told.Text), Hint: told.Hint}
 }
