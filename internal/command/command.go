@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/internal/command/groups"
 	"github.com/calamp/calamp/internal/command/inspect"
 	"github.com/calamp/calamp/internal/command/online"
+	"github.com/calamp/calamp/internal/command/plan"
 	"github.com/calamp/calamp/internal/command/serve"
 	"github.com/calamp/calamp/internal/command/simulate"
 	"github.com/calamp/calamp/internal/command/solve"
@@ -75,7 +76,7 @@ func root(a *console.Console) *cobra.Command {
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
-		serve.Command(a),
+		serve.Command(a), plan.Command(a),
 		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false

@@ -1,0 +1,251 @@
+// Package plan is calamp plan: what a problem takes, before it is run.
+package plan
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/cost"
+	"github.com/calamp/calamp/internal/memory"
+)
+
+// plan is one call of calamp plan.
+type plan struct {
+	*console.Console
+	m, n, p    int
+	single     bool
+	storage    string
+	parts      option.Parts
+	ranks      []int
+	threads    int
+	memory     memory.Size
+	disk       memory.Size
+	network    memory.Size
+	latency    time.Duration
+	iterations int
+	json       bool
+}
+
+// Command is calamp plan.
+func Command(a *console.Console) *cobra.Command {
+	c := &plan{
+		Console: a, storage: "f8", ranks: []int{1, 2, 4, 8, 16, 64, 256}, threads: runtime.NumCPU(), memory: memory.Total() / 2,
+		disk: 1e9, network: 5e9, latency: 20 * time.Microsecond, iterations: 60,
+	}
+	cmd := &cobra.Command{
+		Use:   "plan [P.npz]",
+		Short: "Say what a problem takes: memory, time an iteration, ranks",
+		Long: `Say what a problem with a table W takes, on one machine and divided over the ranks of
+--mpi: memory, time an iteration, bytes between ranks, and what limits it.
+
+The problem is a file, of which only the sizes are read, or --m, --n and --p. What this
+machine computes is measured, in a few seconds; disks and networks are told by
+flags, with defaults that are on the safe side.`,
+		Example: `  calamp plan P.npz
+  calamp plan --m 600000 --n 1000000 --p 10 --storage f4 --ranks 16,256 --memory 200GiB --network 12.5GB`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("plan takes one problem file, found %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: option.CompleteFiles("npz", "mat"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Flags(), args) },
+	}
+	flags := cmd.Flags()
+	flags.Var(option.Count(&c.m, 1), "m", "sensors")
+	flags.Var(option.Count(&c.n, 1), "n", "entries of a signal")
+	option.Signals(flags, &c.p, "signals")
+	flags.Var(option.Choice(&c.storage, "f4", "f8"), "storage", "entries of W, where there is no file")
+	flags.StringVar(&c.parts.Matrix, "matrix", "", "the matrix W.npy, in place of P.npz")
+	flags.StringVar(&c.parts.Readings, "readings", "", "the readings Y (.npy, .npz or .mat), with --matrix")
+	flags.IntSliceVar(&c.ranks, "ranks", c.ranks, "numbers of ranks")
+	flags.Var(option.Count(&c.threads, 1), "threads", "threads of a rank; more than this machine has cannot be measured")
+	sizes := option.Wording[memory.Size]{Kind: "size"}
+	flags.Var(option.Text(&c.memory, sizes), "memory", "memory for the rows of W of one rank (default half of what this machine has)")
+	flags.Lookup("memory").DefValue = "0"
+	flags.Var(option.Text(&c.disk, sizes), "disk", "what a rank reads from its disk in a second")
+	flags.Lookup("disk").DefValue = "1GB"
+	flags.Var(option.Text(&c.network, sizes), "network", "what a rank sends in a second")
+	flags.Lookup("network").DefValue = "5GB"
+	flags.DurationVar(&c.latency, "latency", c.latency, "of one message between ranks")
+	flags.Var(option.Count(&c.iterations, 1), "iterations", "iterations of a run, of which most take 45 to 80")
+	option.JSON(flags, &c.json, "the table")
+	return cmd
+}
+
+func (c *plan) run(flags *pflag.FlagSet, args []string) error {
+	if err := c.sizes(flags, args); err != nil {
+		return err
+	}
+	if len(c.ranks) == 0 || slices.Min(c.ranks) < 1 {
+		return console.Usage("--ranks: expected whole numbers, at least 1")
+	}
+	if c.latency < 0 {
+		return console.Usage("--latency %v: expected a time, at least 0", c.latency)
+	}
+	problem := cost.Problem{M: c.m, N: c.n, P: c.p, Single: c.single}
+	rates, err := cost.Measure(problem, c.threads)
+	if err != nil {
+		return err
+	}
+	rates.Disk, rates.Network, rates.Latency = float64(c.disk), float64(c.network), c.latency
+	var all []cost.Estimate
+	for _, ranks := range c.ranks {
+		if ranks <= (c.m+3)/4 { // others would have no rows
+			all = append(all, problem.On(cost.Setup{Ranks: ranks, Memory: int64(c.memory)}, rates))
+		}
+	}
+	return c.print(problem, rates, all)
+}
+
+// sizes finds them, in a file or in flags.
+func (c *plan) sizes(flags *pflag.FlagSet, args []string) error {
+	bySize := option.Given(flags, "m") || option.Given(flags, "n") || option.Given(flags, "p")
+	switch {
+	case bySize && (len(args) > 0 || c.parts.Matrix != ""):
+		return console.Usage("the sizes come from a file, or from --m, --n and --p, not from both")
+	case bySize && (c.m == 0 || c.n == 0 || c.p == 0):
+		return console.Usage("--m, --n and --p go together")
+	case bySize:
+		c.single = c.storage == "f4"
+		return nil
+	case len(args) == 1 && c.parts.Matrix == "" && c.parts.Readings == "":
+		return c.sizesOf(args[0], args[0])
+	case len(args) == 0 && c.parts.Matrix != "" && c.parts.Readings != "":
+		return c.sizesOf(c.parts.Matrix, c.parts.Readings)
+	}
+	return console.Usage("no problem to plan").WithHint("calamp plan P.npz, or --matrix W.npy --readings Y.npy, or --m, --n and --p")
+}
+
+// sizesOf reads the shapes of W and Y.
+func (c *plan) sizesOf(matrix, readings string) error {
+	w, err := find(matrix, "W")
+	if err != nil {
+		return err
+	}
+	y, err := find(readings, "Y")
+	if err != nil {
+		return err
+	}
+	if len(w.Shape) != 2 || len(y.Shape) < 1 || len(y.Shape) > 2 || y.Shape[0] != w.Shape[0] || slices.Min(w.Shape) < 1 || slices.Min(y.Shape) < 1 {
+		return console.Usage("W is %v and Y is %v, expected M×N and M×P, or M", w.Shape, y.Shape)
+	}
+	c.m, c.n, c.p = w.Shape[0], w.Shape[1], 1
+	if len(y.Shape) == 2 {
+		c.p = y.Shape[1]
+	}
+	c.single = strings.HasSuffix(w.Dtype, "f4")
+	return nil
+}
+
+// find describes the array of a name, or the only one.
+func find(path, name string) (dataset.Info, error) {
+	all, err := dataset.Inspect(path)
+	if err != nil {
+		return dataset.Info{}, err
+	}
+	if i := slices.IndexFunc(all, func(a dataset.Info) bool { return a.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return dataset.Info{}, console.Usage("%s: there is no array %s", path, name)
+}
+
+// planJSON is what plan prints with --json.
+type planJSON struct {
+	M       int        `json:"m"`
+	N       int        `json:"n"`
+	P       int        `json:"p"`
+	Storage string     `json:"storage"`
+	WBytes  int64      `json:"w_bytes"`
+	Threads int        `json:"threads"`
+	Least   int        `json:"least_ranks"` // that hold W in memory; 0 where none do
+	Rates   ratesJSON  `json:"rates"`
+	Ranks   []rankJSON `json:"ranks"`
+}
+
+type ratesJSON struct {
+	Single  float64 `json:"sweep_s_per_entry"`
+	Double  float64 `json:"exact_sweep_s_per_entry"`
+	Beside  float64 `json:"beside_s_per_number"`
+	Disk    float64 `json:"disk_bytes_per_s"`
+	Network float64 `json:"network_bytes_per_s"`
+	Latency float64 `json:"latency_s"`
+}
+
+type rankJSON struct {
+	Ranks     int     `json:"ranks"`
+	Memory    int64   `json:"memory_bytes"`
+	OnDisk    bool    `json:"on_disk"`
+	Sent      int64   `json:"sent_bytes"`
+	Sweep     float64 `json:"sweep_s"`
+	Disk      float64 `json:"disk_s"`
+	Beside    float64 `json:"beside_s"`
+	Network   float64 `json:"network_s"`
+	Waiting   float64 `json:"waiting_s"`
+	Iteration float64 `json:"iteration_s"`
+	Limit     string  `json:"limit"`
+}
+
+func (c *plan) print(p cost.Problem, r cost.Rates, all []cost.Estimate) error {
+	storage, entry := "f8", int64(8)
+	if p.Single {
+		storage, entry = "f4", 4
+	}
+	bytes, least := int64(p.M)*int64(p.N)*entry, p.Least(int64(c.memory), r)
+	if c.json {
+		j := planJSON{
+			M: p.M, N: p.N, P: p.P, Storage: storage, WBytes: bytes, Threads: c.threads, Least: least,
+			Rates: ratesJSON{r.Single, r.Double, r.Beside, r.Disk, r.Network, r.Latency.Seconds()},
+		}
+		for _, e := range all {
+			j.Ranks = append(j.Ranks, rankJSON{
+				e.Ranks, e.Resident, e.OnDisk, e.Sent, e.Sweep.Seconds(), e.Disk.Seconds(), e.Beside.Seconds(),
+				e.Network.Seconds(), e.Waiting.Seconds(), e.Iteration.Seconds(), string(e.Limit),
+			})
+		}
+		return c.PrintJSON(j)
+	}
+	var text console.Summary
+	text.Line("problem", "%s with %d entries, %s (α = %.3g)", console.Plural(p.P, "signal"), p.N, console.Plural(p.M, "sensor"), float64(p.M)/float64(p.N))
+	text.Line("W", "%v as %s; in memory of %v a rank from %s on", memory.Size(bytes), storage, c.memory, console.Plural(max(1, least), "rank"))
+	text.Line("machine", "measured here with %s: %s multiplications a second in a usual sweep, %s in an exact one", console.Plural(c.threads, "thread"),
+		console.Brief(2*float64(p.P)/r.Single), console.Brief(4*float64(p.P)/r.Double))
+	text.Line("told", "%v/s from a disk, %v/s between ranks, %v a message", c.disk, c.network, c.latency)
+	text.WriteString("\n")
+	row := func(cells ...any) { fmt.Fprintf(&text, "%6s %11s %10s %10s %10s %10s %10s %11s %9s  %s\n", cells...) }
+	row("ranks", "memory", "sweep", "disk", "beside", "network", "iteration", "sent", "run", "limit")
+	for _, e := range all {
+		row(fmt.Sprint(e.Ranks), memory.Size(e.Resident), short(e.Sweep), short(e.Disk), short(e.Beside), short(e.Network+e.Waiting),
+			short(e.Iteration), memory.Size(e.Sent), short(time.Duration(c.iterations)*e.Iteration), e.Limit)
+	}
+	fmt.Fprintf(&text, "(memory and bytes sent are of one rank; a run has %d iterations)\n", c.iterations)
+	return c.Print(text.String())
+}
+
+// short is a time in three digits.
+func short(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%.3g h", d.Hours())
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%.3g min", d.Minutes())
+	case d >= time.Second:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	}
+	return fmt.Sprintf("%.3g ms", 1e3*d.Seconds())
+}
