@@ -111,6 +111,37 @@ type Calibration interface {
 	ScaleStats(stats []float64, c float64)
 }
 
+// Merging is a [Calibration] whose statistics of two lots of readings together are not the sums of theirs.
+type Merging interface {
+	Calibration
+
+	// Merge makes the statistics of one sensor those of its readings and more, and Remove takes a lot back out.
+	Merge(stats, more []float64)
+	Remove(stats, less []float64)
+}
+
+// Merge makes statistics of one sensor those of its readings and of more.
+func Merge(c Calibration, stats, more []float64) {
+	if m, ok := c.(Merging); ok {
+		m.Merge(stats, more)
+		return
+	}
+	for j, v := range more {
+		stats[j] += v
+	}
+}
+
+// Remove takes a lot back out of the statistics of one sensor.
+func Remove(c Calibration, stats, less []float64) {
+	if m, ok := c.(Merging); ok {
+		m.Remove(stats, less)
+		return
+	}
+	for j, v := range less {
+		stats[j] -= v
+	}
+}
+
 // Named is a channel that can be told from all others by a line of text, which the
 // state file of a stream holds: a state is good for one model. The noise variance of
 // a [Noisy] is not in it, nor is the calibration, which has a line of its own.

@@ -24,6 +24,10 @@ type Offsetting interface {
 	// is its standard deviation beforehand; the mean is 0.
 	Offsets(mean, variance, stats []float64)
 	OffsetSD() float64
+	WithOffsetSD(sd float64) Calibration
+
+	// Corrected is the mean and the variance of s(y-o) given the statistics of a sensor.
+	Corrected(y float64, stats []float64) (mean, variance float64)
 
 	// RefitOffsets returns the same with the standard deviation that explains the sensors' statistics best, and by
 	// how many of its standard errors it moved. Sensors for which omit, nil or one value a sensor, is true do not count.
@@ -54,7 +58,12 @@ func (p OffsetPrior) Validate() error {
 }
 
 // Name implements [Calibration].
-func (p OffsetPrior) Name() string { return fmt.Sprintf("%s offset=%g", p.Gain.Name(), p.SD) }
+func (p OffsetPrior) Name() string {
+	if math.IsNaN(p.SD) {
+		return p.Gain.Name() + " offset=learned"
+	}
+	return fmt.Sprintf("%s offset=%g", p.Gain.Name(), p.SD)
+}
 
 // Width implements [Calibration].
 func (p OffsetPrior) Width() int { return offsetWidth }
@@ -67,6 +76,33 @@ func (p OffsetPrior) Range() (lo, hi float64) { return p.Gain.Range() }
 
 // OffsetSD implements [Offsetting].
 func (p OffsetPrior) OffsetSD() float64 { return p.SD }
+
+// WithOffsetSD implements [Offsetting].
+func (p OffsetPrior) WithOffsetSD(sd float64) Calibration {
+	p.SD = sd
+	return p
+}
+
+// Corrected implements [Offsetting]: given s it is N(s(y-ȳ) + ω̄ + ζ, ρ/T₀).
+func (p OffsetPrior) Corrected(y float64, stats []float64) (mean, variance float64) {
+	s := offsetStats(stats, 0)
+	q := p.posterior(&s)
+	if s.T0 == 0 {
+		square := q.SVar + q.S*q.S
+		return q.S * y, q.SVar*y*y + square*p.variance()
+	}
+	return q.S*(y-s.Y) + s.Omega + q.Zeta, spreadOfZ(y-s.Y, &s, &q)
+}
+
+// Merge implements [Merging].
+func (p OffsetPrior) Merge(stats, more []float64) {
+	offsetStats(stats, 0).Merged(offsetStats(more, 0)).put(stats, 0)
+}
+
+// Remove implements [Merging].
+func (p OffsetPrior) Remove(stats, less []float64) {
+	offsetStats(stats, 0).Without(offsetStats(less, 0)).put(stats, 0)
+}
 
 func (p OffsetPrior) flat() bool { return math.IsInf(p.SD, 1) }
 

@@ -53,7 +53,7 @@ type Calibrator struct {
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
 	sizes     []float64 // M, workspace
 	stats     []float64 // M×Width, workspace
-	none      []float64 // Width, statistics of nothing
+	none, one []float64 // Width, statistics of nothing, and of one sensor
 	means     []float64 // M, workspace
 	variances []float64
 	scene     []float64 // M, of the sample; see [Scene]
@@ -77,9 +77,13 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if channel.CalibrationOf(g) == nil {
 		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}
-	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
-		return nil, fmt.Errorf("the channel: offsets are not found in a stream: take them off the readings")
+	if err := checkWarmUp(&full, g); err != nil {
+		return nil, fmt.Errorf("the channel: %w", err)
 	}
+	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
+		full.Still = true // drifts and scenes are those of gains
+	}
+	g = startOffsets(&full, g)
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, m: m, n: n}
 	c.newEngine = func(learnNoise bool) (*engine, error) {
@@ -109,6 +113,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.y, c.chi = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
+	c.one = make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
 	c.scene, c.basis = make([]float64, m), make([]float64, mostScenes*m)
 	c.masked = make([]bool, m)
@@ -204,6 +209,10 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if err := c.take(y); err != nil {
 		return nil, err
 	}
+	if c.warming() {
+		return c.warmUp(ctx)
+	}
+	c.estimate.Together = nil
 	reject, err := c.attempt(ctx)
 	switch {
 	case reject == Accepted && c.opt.Freeze:
@@ -372,10 +381,11 @@ func (c *Calibrator) commit() {
 	volume *= c.weight
 	for mu, flag := range s.Flag {
 		if flag == Healthy {
-			added, total := p.Of(c.stats, mu), p.Of(p.Stats, mu)
-			for j, past := range added {
-				added[j] = c.weight * (total[j] - past)
-			}
+			added, past := p.Of(c.stats, mu), c.one
+			copy(past, added)
+			copy(added, p.Of(p.Stats, mu))
+			channel.Remove(known, added, past)
+			known.Carry(added, c.weight, 1)
 		}
 	}
 	c.accumulate(scale, quadratic, volume)
@@ -419,9 +429,7 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 				clear(own)
 			}
 			p.Calibration().Carry(own, c.retention, scale)
-			for j, v := range p.Of(c.stats, mu) {
-				own[j] += v
-			}
+			channel.Merge(p.Calibration(), own, p.Of(c.stats, mu))
 		}
 	}
 	s.Quadratic = c.retention*scale*scale*past.Quadratic + quadratic

@@ -40,6 +40,10 @@ type Estimate struct {
 	// on with it from this sample; nil otherwise.
 	Change *Change
 
+	// Together are all the samples with which a stream with offsets begins, when the last of them has come; nil
+	// otherwise (see [Options.WarmUp]).
+	Together *Together
+
 	calibrator *Calibrator
 	aside      *aside // of a sample from which the calibrator has gone on
 }
@@ -73,6 +77,7 @@ const (
 	Unexplained         // residuals too large for the model
 	Frozen              // sane, but learning is off
 	Interrupted         // the context was cancelled
+	WarmingUp           // kept, to be solved together with those that follow
 )
 
 // contradicts reports whether the sample contradicts what was learned.
@@ -93,6 +98,8 @@ func (r Reject) String() string {
 		return "unexplained"
 	case Frozen:
 		return "frozen"
+	case WarmingUp:
+		return "warming up"
 	default:
 		return "interrupted"
 	}

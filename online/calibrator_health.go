@@ -84,15 +84,19 @@ func (c *Calibrator) predict(scale float64) {
 // predicted by the other sensors alone, since their g is zero; for the readings
 // used the Onsager term of AMP has taken their own part out.
 func (c *Calibrator) residuals() {
-	e := c.sample
+	e, offsets := c.sample, c.offsets()
 	c.sizes = c.sizes[:0]
 	for mu, y := range c.y {
 		if math.IsNaN(y) {
 			c.chi[mu] = y
 			continue
 		}
-		d := e.U[mu] + c.noise + c.pastSVar[mu]*y*y
-		c.chi[mu] = (c.pastS[mu]*y - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+		z, doubt := c.pastS[mu]*y, c.pastSVar[mu]*y*y
+		if offsets != nil {
+			z, doubt = offsets.Corrected(y, e.Of(c.stats, mu))
+		}
+		d := e.U[mu] + c.noise + doubt
+		c.chi[mu] = (z - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 		if c.candidate(mu) {
 			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
 		}

@@ -49,6 +49,11 @@ type State struct {
 	// alike count for less.
 	Scenes []Scene
 
+	// Warm are the samples (each of M readings, NaN where missing) that are kept until there are enough to be solved
+	// together, and OffsetSD is what these have taught of the offsets; 0 where it is told.
+	Warm     [][]float64
+	OffsetSD float64
+
 	// Forks explain the latest samples, which contradict the state; none while it is
 	// not contradicted. Alert is what is left of the watchfulness after a change.
 	Forks []Fork
@@ -75,6 +80,9 @@ func (s *State) clone() *State {
 	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
 	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
 	c.Range = s.Range.clone()
+	if s.Warm != nil {
+		c.Warm = cloneAll(s.Warm)
+	}
 	c.Scenes = nil
 	for i := range s.Scenes {
 		c.Scenes = append(c.Scenes, s.Scenes[i].clone())
@@ -138,6 +146,8 @@ func (c *Calibrator) Restore(s *State) error {
 	c.state.Model = model
 	c.adoptRange()
 	rest := s.clone()
+	c.state.Warm, c.state.OffsetSD = rest.Warm, rest.OffsetSD
+	c.adoptOffsets()
 	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
 	if c.opt.Commit == Sane {
 		c.state.Forks, c.state.Alert, c.state.Scenes = rest.Forks, rest.Alert, rest.Scenes
@@ -178,6 +188,9 @@ func (s *State) Validate() error {
 	}
 	if err := s.Anchor.ValidateFor(m); err != nil {
 		return fmt.Errorf("state: %w", err)
+	}
+	if err := s.validateWarm(m); err != nil {
+		return err
 	}
 	if s.Range != nil {
 		if err := s.Range.Prior.Validate(); err != nil {
@@ -243,6 +256,11 @@ type Posterior struct {
 	// Calibration is what S and SVar come from, and gives intervals.
 	Calibration *channel.Posteriors
 
+	// Offset and OffsetVar (M) are the posterior means and variances of the sensors' offsets, y = z/s + o, in the units
+	// of the readings; nil unless the channel has them. OffsetSD is their standard deviation beforehand.
+	Offset, OffsetVar []float64
+	OffsetSD          float64
+
 	// Sensors that are not used at present. Their S is what they have been
 	// recalibrated to since they were flagged.
 	Flagged []FlaggedSensor
@@ -270,6 +288,13 @@ func (c *Calibrator) Posterior() *Posterior {
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	c.blend(p.Calibration.Stats)
 	known.Posteriors(p.S, p.SVar, p.Calibration.Stats)
+	if offsets := c.offsets(); offsets != nil {
+		p.Offset, p.OffsetVar, p.OffsetSD = make([]float64, c.m), make([]float64, c.m), offsets.OffsetSD()
+		offsets.Offsets(p.Offset, p.OffsetVar, p.Calibration.Stats)
+		if c.opt.Commit == Sane {
+			scale(p.OffsetVar, beyondStated)
+		}
+	}
 	for mu := range c.m {
 		p.Count[mu] = known.Readings(c.statsOf(mu))
 		p.Gain[mu] = 1 / p.S[mu]
@@ -302,4 +327,20 @@ func (c *Calibrator) scaleSD() float64 {
 		}
 	}
 	return c.sample.PastScaleSD(amp.Past{Stats: stats, Quadratic: s.Quadratic, Volume: s.Volume})
+}
+
+// validateWarm reports kept samples that no stream keeps.
+func (s *State) validateWarm(m int) error {
+	if len(s.Warm) > mostWarmUp || len(s.Warm) > 0 && s.Samples > 0 {
+		return fmt.Errorf("state: %d samples kept to be solved together, after %d", len(s.Warm), s.Samples)
+	}
+	for k, y := range s.Warm {
+		if len(y) != m || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
+			return fmt.Errorf("state: kept sample %d is none of %d sensors", k, m)
+		}
+	}
+	if !(s.OffsetSD >= 0) || math.IsInf(s.OffsetSD, 1) {
+		return fmt.Errorf("state: offsets with a standard deviation of %g", s.OffsetSD)
+	}
+	return nil
 }

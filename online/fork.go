@@ -126,7 +126,7 @@ func (c *Change) What() (names []string) {
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && (c.state.Samples > 0 || c.doubted() || c.mayFree())
+	return c.opt.Commit == Sane && !c.opt.Freeze && c.offsets() == nil && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -231,7 +231,7 @@ func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
 	if !keepNoise || was == nil {
 		return nil, nil
 	}
-	m, err := c.learner.guess(c)
+	m, err := c.learner.guess(c, c.present())
 	if err == nil {
 		m.NoiseVar, m.NoiseInformation = was.NoiseVar, was.NoiseInformation
 		err = m.Validate()

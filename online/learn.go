@@ -131,7 +131,7 @@ func (c *Calibrator) startModel() error {
 		l.PastInformation = c.opt.nominalRetention() * m.NoiseInformation
 	} else {
 		var err error
-		if m, err = l.guess(c); err != nil {
+		if m, err = l.guess(c, c.present()); err != nil {
 			return err
 		}
 	}
@@ -148,8 +148,11 @@ func (c *Calibrator) startModel() error {
 	return nil
 }
 
-// guess is where learning starts: what was given, or the moments of the sample.
-func (l *learner) guess(c *Calibrator) (*Model, error) {
+// present is the sample being absorbed, M×1.
+func (c *Calibrator) present() *mat.Dense { return mat.NewDense(c.m, 1, c.y) }
+
+// guess is where learning starts: what was given, or the moments of the samples y.
+func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	m := l.start.clone()
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
@@ -160,7 +163,7 @@ func (l *learner) guess(c *Calibrator) (*Model, error) {
 	case !family:
 		signal = prior.Gaussian(0, 1) // plays no part in the noise
 	}
-	signal, gain, err := calamp.Guess(c.sample.W, mat.NewDense(c.m, 1, c.y), signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
+	signal, gain, err := calamp.Guess(c.sample.W, y, signal, channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: m.NoiseVar})
 	switch {
 	case grouped:
 		for j, v := range m.Values {

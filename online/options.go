@@ -57,6 +57,13 @@ type Options struct {
 	// default, nil, is that of the channel for all.
 	NoiseVar []float64
 
+	// WarmUp is for channels with offsets ([channel.Offset]), which cannot be learned from single samples: so many are
+	// kept and then solved together, and the stream goes on from there. At least [LeastWarmUp]; 0 only for the bare
+	// recursion (Always). LearnOffsets learns the offsets' standard deviation from these samples. Drifts and changes are
+	// not looked for beside offsets.
+	WarmUp       int
+	LearnOffsets bool
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool

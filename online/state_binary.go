@@ -38,6 +38,9 @@ import (
 //
 // Version 5 is version 4 with what says of the common scale behind that (see
 // [State.appendScale]).
+//
+// Version 6 is version 5 with the samples that are kept to be solved together behind that: 8 OffsetSD, float64; 4 their
+// number, uint32; of each M float64.
 const (
 	stateMagic = "calS"
 
@@ -46,6 +49,7 @@ const (
 	versionGeneral = 3
 	versionWatched = 4 // drifts or changes are looked for
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
+	versionWarm    = 6 // samples kept to be solved together, or learned offsets
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -58,6 +62,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case len(s.Warm) > 0 || s.OffsetSD > 0:
+		return versionWarm
 	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsTold():
 		return versionPlaced
 	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
@@ -105,6 +111,13 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if s.version() >= versionPlaced {
 		b = s.appendScale(b)
+	}
+	if s.version() >= versionWarm {
+		b = appendFloats(b, []float64{s.OffsetSD})
+		b = le.AppendUint32(b, uint32(len(s.Warm)))
+		for _, y := range s.Warm {
+			b = appendFloats(b, y)
+		}
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -229,8 +242,8 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		return errors.New("state: this is no calibration state")
 	}
 	version := le.Uint32(b[4:])
-	if version < versionKnown || version > versionPlaced {
-		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionPlaced)
+	if version < versionKnown || version > versionWarm {
+		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionWarm)
 	}
 	body := b[:len(b)-4]
 	intact := crc32.Checksum(body, castagnoli) == le.Uint32(b[len(body):])
@@ -259,6 +272,12 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	}
 	if version >= versionPlaced {
 		r.scale(&read)
+	}
+	if version >= versionWarm {
+		read.OffsetSD = r.float()
+		for range r.count(uint64(r.uint32()), 8*m) {
+			read.Warm = append(read.Warm, r.floats(m))
+		}
 	}
 	switch {
 	case r.short || len(r.rest) > 0:

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,7 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 	lines := []string{
 		fmt.Sprintf("matrix sensors=%d entries=%d%s", m, n, describeMatrix(w)),
 		"signal " + signal,
-		"calibration " + g.Calibration().Name(),
+		"calibration " + describeCalibration(g, &o),
 		describeNoise(channel.NoiseOf(g), &o),
 		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, squares(o.Variance)), "memory", o.Memory),
 	}
@@ -78,6 +79,15 @@ func describeMatrix(w operator.Operator) string {
 		return fmt.Sprintf(" structure=%q", s)
 	}
 	return ""
+}
+
+// describeCalibration tells what is known of the sensors from anything else.
+func describeCalibration(g channel.Calibrating, o *Options) string {
+	known := g.Calibration()
+	if offsets, ok := known.(channel.Offsetting); ok && o.LearnOffsets {
+		known = offsets.WithOffsetSD(math.NaN()) // learned
+	}
+	return known.Name()
 }
 
 func describeNoise(variance float64, o *Options) string {

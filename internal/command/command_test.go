@@ -91,8 +91,8 @@ func TestOneDefinition(t *testing.T) {
 	different := map[string]string{
 		"memory":    "of solve is for W, of online is how many samples are remembered",
 		"output":    "of figure can be given more than once",
+		"offset":    "of solutions may be off or auto, of problems is a number",
 		"noise-var": "of problems and their solution may be a file, of theory is a number",
-		"offset":    "of online is a place in the stream, elsewhere that of sensors",
 	}
 	kinds := map[string]string{}
 	each(freshTree(), func(cmd *cobra.Command) {

@@ -74,7 +74,7 @@ class Calibrator:
             path = f"{W.kind}:{path}"
         words = ["online", "--matrix", path, "--input", "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
         if state is not None:
-            words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--offset", "last"])
+            words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--after", "last"])
         words += _command.flags(options)
         try:
             self._process = p = _command.start(words, fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -53,9 +53,11 @@ type savedFacts struct {
 	Spread    *[2]float64           `json:"s_normal,omitempty"` // mean and standard deviation, where they do not fill the range; without the anchor
 	Anchor    string                `json:"anchor,omitempty"`   // what holds the scale
 	Signal    *learnedModel         `json:"learned_model,omitempty"`
-	Retention float64               `json:"retention"`         // what forgetting leaves of the past at a sample
-	Drift     *driftFacts           `json:"drift,omitempty"`   // none where it is not looked for
-	Doubted   int                   `json:"doubted,omitempty"` // samples in a row that contradict the state and are explained by a change
+	Retention float64               `json:"retention"`              // what forgetting leaves of the past at a sample
+	Drift     *driftFacts           `json:"drift,omitempty"`        // none where it is not looked for
+	Doubted   int                   `json:"doubted,omitempty"`      // samples in a row that contradict the state and are explained by a change
+	Kept      int                   `json:"kept_samples,omitempty"` // until there are enough to be solved together
+	OffsetSD  float64               `json:"offset_sd,omitempty"`    // learned
 	Flagged   []facts.FlaggedSensor `json:"flagged"`
 }
 
@@ -139,6 +141,7 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 	f := &savedFacts{
 		LastSeq: saved.Sequence, Committed: saved.Time.UTC(), Learned: s.Samples,
 		Sensors: s.Sensors(), Retention: s.Retention, Flagged: []facts.FlaggedSensor{},
+		Kept: len(s.Warm), OffsetSD: s.OffsetSD,
 	}
 	if m := s.Model; m != nil {
 		if g, ok := m.GaussBernoulli(); ok {
@@ -225,6 +228,12 @@ func (f *savedFacts) describe(text *console.Summary) {
 	}
 	if d := f.Drift; d != nil && d.Since > 0 {
 		text.Line("drift", "the gains walk by %s a sample (alarm after sample %d)", console.Percent(d.Rate), d.Since)
+	}
+	if f.Kept > 0 {
+		text.Line("warm-up", "%s kept until there are enough to be solved together", console.Plural(f.Kept, "sample"))
+	}
+	if f.OffsetSD > 0 {
+		text.Line("offsets", "standard deviation %.3g, learned", f.OffsetSD)
 	}
 	if f.Doubted > 0 {
 		text.Line("doubt", "the last %s contradict what was learned; what changed is being found out", console.Plural(f.Doubted, "sample"))

@@ -70,6 +70,9 @@ type calibration struct {
 	parts  option.Parts
 	ranks  option.Ranks
 
+	shift  option.Offset // of sensors
+	warmUp int
+
 	commit online.Commit
 	sanity online.Sanity
 	memory forgetting
@@ -100,7 +103,7 @@ type calibration struct {
 	given []string // the flags that a result depends on
 }
 
-// numbering is --offset: what to add to the numbers of a source's samples, or
+// numbering is --after: what to add to the numbers of a source's samples, or
 // last, to number them after the last one taken in.
 type numbering struct {
 	last  bool
@@ -180,9 +183,9 @@ For every sample one JSON line goes to standard output.
 --state keeps what was learned, together with the number of the last sample
 taken in: a run that starts again, however the one before ended, goes on after
 it, and every sample counts once. Samples are numbered from 1, columns and
-frames in their order (after --offset), lines by their "seq", messages by the
+frames in their order (from --after on), lines by their "seq", messages by the
 stream. What is at or below the last number is dropped, so the same input can be
-given again; a second file needs --offset. An input of which everything is
+given again; a second file needs --after. An input of which everything is
 dropped ends with exit code 2. A state made with another W, model or rule of
 learning is refused.
 
@@ -221,7 +224,7 @@ func Command(a *console.Console) *cobra.Command {
 		Short: "Calibrate from a stream of samples, without losing any",
 		Long:  aboutOnline,
 		Example: `  calamp online P.npz --state S.calamp -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
-  instrument | calamp online --matrix W.npy --state S.calamp --offset last --input f4 --http 127.0.0.1:8080
+  instrument | calamp online --matrix W.npy --state S.calamp --after last --input f4 --http 127.0.0.1:8080
   calamp online --matrix W.npy --state S.calamp --nats embedded --stream readings
   calamp online --state S.calamp --rollback monday
   calamp inspect S.calamp`,
@@ -246,6 +249,9 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.groups.Register(flags)
 	c.solver.Register(flags)
 	c.ranks.Register(flags)
+	c.shift.Register(flags)
+	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets (default %d with --offset)", online.LeastWarmUp))
+	flags.Lookup("warm-up").DefValue = "0"
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
 	flags.Var(&c.memory, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
@@ -257,7 +263,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.freeze, "freeze", false, "reconstruct every sample with what was learned, and learn nothing; the state is only read")
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
-	flags.Var(&c.offset, "offset", "number columns or frames from K+1 on; last continues after the last one taken in")
+	flags.Var(&c.offset, "after", "number columns or frames from K+1 on; last continues after the last one taken in")
 	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 believes all")
 	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
 	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8"), "input", "form of samples on standard input or in messages")
@@ -284,6 +290,9 @@ func (c *calibration) together(flags *pflag.FlagSet, args []string) error {
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.model.CompleteLearnable(flags, true); err != nil {
 		return err
+	}
+	if c.shift.On() {
+		c.completeOffsets(flags)
 	}
 	c.given = facts.Told(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
@@ -368,25 +377,36 @@ func (c *calibration) checkState() error {
 	case c.sourceKind == natsSource && c.state == "":
 		return console.Usage("--nats needs a --state: a message is acknowledged when what was learned from it is safe")
 	case c.offset.last && c.state == "":
-		return console.Usage("--offset last needs the --state that knows the last number")
+		return console.Usage("--after last needs the --state that knows the last number")
 	case c.offset.last && c.freeze:
-		return console.Usage("--offset last and --freeze: nothing is taken in, so numbers would repeat; give --offset a number")
+		return console.Usage("--after last and --freeze: nothing is taken in, so numbers would repeat; give --after a number")
 	}
 	return nil
+}
+
+// completeOffsets sets what follows from --offset where nothing else is said: the samples of a warm-up, and that nothing is
+// forgotten. The bare recursion has no warm-up.
+func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
+	if !option.Given(flags, "warm-up") && (c.commit != online.Always || c.shift.Learned()) {
+		c.warmUp = online.LeastWarmUp
+	}
+	if !option.Given(flags, "memory") {
+		c.memory = forgetting{}
+	}
 }
 
 // options are those of the calibrator.
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned()}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that
 // the rule of learning was content with it does not, nor one without readings.
 func (c *calibration) fell(e *online.Estimate) bool {
 	switch {
-	case e.Status == calamp.Converged, e.Reject == online.NoReadings, e.Reject == online.Frozen:
+	case e.Status == calamp.Converged, e.Reject == online.NoReadings, e.Reject == online.Frozen, e.Reject == online.WarmingUp:
 		return false
 	case c.solver.Exactly():
 		return e.Status == calamp.Diverged

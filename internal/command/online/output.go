@@ -38,6 +38,7 @@ func (s *results) Put(event *stream.Event) error {
 		return nil
 	}
 	e := event.Estimate
+	defer s.putTogether(e)
 	var x, xVar []float64
 	if s.limit > 0 && len(s.x) == s.limit {
 		x, xVar = s.x[0], s.xVar[0]
@@ -48,6 +49,20 @@ func (s *results) Put(event *stream.Event) error {
 	s.x, s.xVar = append(s.x, append(x[:0], e.X...)), append(s.xVar, append(xVar[:0], e.XVar...))
 	s.converged = append(s.converged, e.Status == calamp.Converged)
 	return nil
+}
+
+// putTogether puts the samples that were kept to be solved together in their places, which are the last.
+func (s *results) putTogether(e *online.Estimate) {
+	if e.Together == nil {
+		return
+	}
+	_, p := e.Together.X.Dims()
+	first := len(s.x) - p
+	for k := max(0, -first); k < p; k++ {
+		mat.Col(s.x[first+k], k, e.Together.X)
+		mat.Col(s.xVar[first+k], k, e.Together.XVar)
+		s.converged[first+k] = true
+	}
 }
 
 // shift drops the first element, in place.
@@ -68,6 +83,7 @@ func (r *onlineRun) result() *calamp.Result {
 		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
+		Offset:    p.Offset, OffsetVar: p.OffsetVar,
 	}
 }
 
@@ -152,12 +168,12 @@ func bearing(name string) bool {
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze"}, name)
+		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze", "offset", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
 func (r *onlineRun) truth() calamp.Truth {
-	t := calamp.Truth{S: r.in.truth.S}
+	t := calamp.Truth{S: r.in.truth.S, O: r.in.truth.O}
 	if r.in.truth.X == nil {
 		return t
 	}
@@ -210,6 +226,9 @@ type runJSON struct {
 	GainSD     *float64              `json:"gain_sd,omitempty"` // median, relative
 	Flagged    []facts.FlaggedSensor `json:"flagged"`
 	Warnings   []calamp.Warning      `json:"warnings"`
+	Offset     string                `json:"offset"`
+	OffsetSD   *float64              `json:"offset_sd,omitempty"`
+	WarmUp     int                   `json:"warm_up,omitempty"`
 	Metrics    *facts.Metrics        `json:"metrics,omitempty"`
 	State      string                `json:"state,omitempty"`
 	Written    []string              `json:"written"`
@@ -229,6 +248,7 @@ func (r *onlineRun) summarise(status string) error {
 	p := r.loop.Calibrator.Posterior()
 	gainSD := facts.TypicalGainSD(&calamp.Result{S: p.S, SVar: p.SVar})
 	r.takeModel(p)
+	r.shift.Take(p.OffsetSD)
 	if !r.json {
 		r.noteSummary(p, gainSD)
 		return nil
@@ -241,6 +261,7 @@ func (r *onlineRun) summarise(status string) error {
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
+		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, WarmUp: r.warmUp,
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
 	if r.loop.Last != online.NoSequence {

@@ -40,6 +40,11 @@ type onlineRun struct {
 	start       time.Time
 }
 
+// sensors is the channel of sensors with a gain, and with an offset where they have any.
+func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
+	return c.shift.Channel(gain, nil).(channel.Calibrating)
+}
+
 // known is the model as it is told: NaN where something is to be learned.
 func (c *calibration) known() (prior.Prior, channel.Gain, error) {
 	g, gain := c.model.Known()
@@ -52,7 +57,7 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	calibrator, err := online.NewCalibrator(in.w, signal, gain, c.options())
+	calibrator, err := online.NewCalibrator(in.w, signal, c.sensors(gain), c.options())
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
@@ -235,7 +240,7 @@ func (r *onlineRun) allDropped() error {
 	restart := fmt.Sprintf(restartHint, r.state)
 	if r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0 {
 		return e.WithHint("the same input again has nothing new; "+
-			"another one needs numbers of its own: --offset %d, or --offset last; %s", r.loop.Last, restart)
+			"another one needs numbers of its own: --after %d, or --after last; %s", r.loop.Last, restart)
 	}
 	return e.WithHint("the same input again has nothing new; %s", restart)
 }

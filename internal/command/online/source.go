@@ -86,8 +86,8 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 	case !streamed && (len(args) == 1 || c.parts.Readings != ""):
 		kind = columnSource
 	}
-	if option.Given(flags, "offset") && (kind == natsSource || kind == stdinSource && c.input == "jsonl") {
-		return 0, console.Usage("--offset is for columns and frames: the numbers of these samples come with them")
+	if option.Given(flags, "after") && (kind == natsSource || kind == stdinSource && c.input == "jsonl") {
+		return 0, console.Usage("--after is for columns and frames: the numbers of these samples come with them")
 	}
 	return kind, nil
 }
@@ -189,7 +189,7 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	if r.offset.last {
 		offset = max(r.loop.Last, 0)
 		if offset > intake.MaxSequence {
-			return console.Usage("--offset last: the last number is %d, after which nothing can be numbered", offset).WithHint(restartHint, r.state)
+			return console.Usage("--after last: the last number is %d, after which nothing can be numbered", offset).WithHint(restartHint, r.state)
 		}
 	}
 	r.firstColumn = offset + 1
@@ -303,7 +303,7 @@ func (c *calibration) fingerprintOf(w operator.Operator) (online.Identity, error
 	if err != nil {
 		return online.Identity{}, err
 	}
-	id, err := online.Identify(w, signal, gain, c.options())
+	id, err := online.Identify(w, signal, c.sensors(gain), c.options())
 	if err != nil {
 		return id, fmt.Errorf("fingerprint: %w", err)
 	}

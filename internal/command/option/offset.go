@@ -86,13 +86,16 @@ func (o *Offset) Readings(y *mat.Dense) *mat.Dense {
 }
 
 // Channel is that of sensors with a gain, and with an offset where there are any; y tells how large these are
-// where that is to be learned.
+// where that is to be learned, nil where there are none yet.
 func (o *Offset) Channel(g channel.Gain, y *mat.Dense) channel.Channel {
 	if !o.on {
 		return g
 	}
 	sd := o.sd
-	if sd == 0 {
+	switch {
+	case sd == 0 && y == nil:
+		sd = math.NaN() // the first samples tell
+	case sd == 0:
 		sd = calamp.GuessOffset(y)
 	}
 	return channel.Offset{Prior: channel.OffsetPrior{Gain: g.Prior, SD: sd}, NoiseVar: g.NoiseVar}
@@ -104,6 +107,9 @@ func (o *Offset) TakeResult(res *calamp.Result) {
 		o.found = known.OffsetSD()
 	}
 }
+
+// Take takes a standard deviation that was learned.
+func (o *Offset) Take(sd float64) { o.found = sd }
 
 // OffsetJSON is the flag and what was found, in JSON.
 type OffsetJSON struct {

@@ -1,0 +1,255 @@
+package online
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// Sensors with offsets cannot be learned from single samples: what the first one says of the offsets is what its
+// signal is wrong by, and the posterior never forgets it. So a stream with offsets begins with samples that are kept until
+// there are enough of them to be solved together, and goes on from there sample by sample.
+
+// LeastWarmUp is the number of samples from which on offsets are found: with fewer their error bars do not hold.
+const LeastWarmUp = 10
+
+// beyondStated is how many times their variances the squared errors of offsets are in a stream: what one signal is wrong
+// by is in all that it says of them. Empirical: 1.2 times after 20 samples, 1.4 times after 100.
+const beyondStated = 1.3
+
+// mostWarmUp bounds the samples that are kept.
+const mostWarmUp = 1000
+
+// warmUpIterations is the least number of iterations that samples solved together are given.
+const warmUpIterations = 1000
+
+// Together is what the samples with which a stream begins were found to be when they were solved together.
+type Together struct {
+	X, XVar *mat.Dense // N×K, in the order in which they came
+}
+
+// checkWarmUp reports options that do not go with the channel.
+func checkWarmUp(o *Options, g channel.Calibrating) error {
+	_, offsets := channel.CalibrationOf(g).(channel.Offsetting)
+	switch {
+	case !offsets && (o.WarmUp > 0 || o.LearnOffsets):
+		return fmt.Errorf("a %T has no offsets: samples are learned from one by one, without a warm-up", g)
+	case !offsets || o.Commit == Always && o.WarmUp == 0 && !o.LearnOffsets:
+		return nil // the bare recursion
+	case o.WarmUp < LeastWarmUp:
+		return fmt.Errorf("offsets cannot be learned from single samples: a stream begins with %d of them or more that are solved together (WarmUp), found %d", LeastWarmUp, o.WarmUp)
+	case o.WarmUp > mostWarmUp:
+		return fmt.Errorf("at most %d samples are solved together, found %d", mostWarmUp, o.WarmUp)
+	case o.Memory > 0:
+		return errors.New("a stream with offsets forgets nothing: leave out the memory")
+	case len(o.NoiseVar) > 0 && o.LearnNoise:
+		return errors.New("noise variances that were told are not learned")
+	}
+	return nil
+}
+
+// startOffsets is the channel with some standard deviation of offsets where it is to be learned from the first samples.
+func startOffsets(o *Options, g channel.Calibrating) channel.Calibrating {
+	known, ok := channel.CalibrationOf(g).(channel.Offsetting)
+	if !ok || !o.LearnOffsets || known.OffsetSD() > 0 {
+		return g
+	}
+	return g.WithCalibration(known.WithOffsetSD(1)).(channel.Calibrating)
+}
+
+// offsets is what is known of the sensors' offsets; nil where the channel has none.
+func (c *Calibrator) offsets() channel.Offsetting {
+	known, _ := c.sample.Calibration().(channel.Offsetting)
+	return known
+}
+
+// warming reports whether the sample is one of those with which the stream begins.
+func (c *Calibrator) warming() bool {
+	return c.opt.WarmUp > 0 && c.state.Samples == 0 && !c.opt.Freeze
+}
+
+// warmUp keeps the sample, and solves all that were kept when there are enough.
+func (c *Calibrator) warmUp(ctx context.Context) (*Estimate, error) {
+	s := &c.state
+	s.Warm = append(s.Warm, slices.Clone(c.y))
+	c.noSample()
+	if len(s.Warm) < c.opt.WarmUp {
+		c.report(WarmingUp)
+		return &c.estimate, ctx.Err()
+	}
+	reject, err := c.solveTogether(ctx)
+	if reject != Accepted {
+		s.Warm = slices.Delete(s.Warm, 0, 1) // another try with the next sample
+	}
+	if err != nil {
+		return nil, err
+	}
+	together := c.estimate.Together
+	c.report(reject)
+	c.estimate.Together = together
+	return &c.estimate, ctx.Err()
+}
+
+// noSample makes the present estimate that of nothing.
+func (c *Calibrator) noSample() {
+	c.sample.Reset()
+	for mu := range c.chi {
+		c.chi[mu] = math.NaN()
+	}
+	c.outcome, c.spread = amp.AtLimit, 0
+	c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
+	c.estimate.Together = nil
+}
+
+// solveTogether is an offline problem, after which the stream has learned from all of its signals.
+func (c *Calibrator) solveTogether(ctx context.Context) (Reject, error) {
+	b, err := c.together()
+	if err != nil {
+		return NotConverged, fmt.Errorf("the first %d samples: %w", len(c.state.Warm), err)
+	}
+	outcome, err := b.Run(ctx, max(c.opt.MaxIter, warmUpIterations))
+	switch {
+	case outcome == amp.Cancelled:
+		return Interrupted, err
+	case outcome == amp.Diverged:
+		return Diverged, nil
+	case outcome != amp.Converged && c.opt.Tol >= 0:
+		return NotConverged, nil
+	case unrecovered(b.State):
+		return Unexplained, nil
+	}
+	c.learnTogether(b)
+	c.showTogether(b)
+	return Accepted, nil
+}
+
+// unrecovered reports whether signals were not found: a stream that begins with these would not find its way.
+func unrecovered(s *amp.State) bool {
+	total := 0.0
+	for _, sum := range s.SumC {
+		total += sum
+	}
+	return total > found*float64(len(s.C))*s.Model().Prior.Variance()
+}
+
+// together is the solver of the samples that were kept.
+func (c *Calibrator) together() (*amp.Solver, error) {
+	p := len(c.state.Warm)
+	y := mat.NewDense(c.m, p, nil)
+	for k, sample := range c.state.Warm {
+		for mu, v := range sample {
+			if v == 0 {
+				v = math.NaN()
+			}
+			y.Set(mu, k, v)
+		}
+	}
+	model, err := c.startTogether(y)
+	if err != nil {
+		return nil, err
+	}
+	if c.opt.Commit == Sane {
+		model.Channel = channel.Faulty{Working: model.Channel}
+	}
+	settings := c.opt.Settings
+	settings.SPrior = solver.UniformS // streams do not test a range beside offsets
+	b, _, _, err := amp.NewSolver(amp.Problem{
+		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
+		LearnNoise: c.opt.LearnNoise, LearnOffsets: c.opt.LearnOffsets,
+	}, settings)
+	return b, err
+}
+
+// startTogether is the model with which the samples y begin: what is to be learned of it starts from their moments.
+func (c *Calibrator) startTogether(y *mat.Dense) (amp.Model, error) {
+	if c.opt.LearnOffsets {
+		c.setOffsets(calamp.GuessOffset(y))
+	}
+	if c.learner == nil {
+		return c.sample.Model(), nil
+	}
+	m, err := c.learner.guess(c, calamp.WithoutOffsets(y))
+	if err == nil {
+		err = c.setModel(m)
+	}
+	return c.sample.Model(), err
+}
+
+// learnTogether makes what the samples said the stream's past.
+func (c *Calibrator) learnTogether(b *amp.Solver) {
+	s, e := &c.state, b.State
+	for mu := range c.m {
+		if e.OutOfOrder(mu) {
+			s.Flag[mu] = Inconsistent
+			clear(e.Of(e.Stats, mu))
+			c.restart(mu)
+		}
+	}
+	copy(s.Stats, e.Stats)
+	s.Quadratic, s.Volume = e.Sums(make([]float64, len(e.Stats)))
+	s.Samples, s.Warm = uint64(len(s.Warm)), nil
+	if c.opt.LearnOffsets {
+		s.OffsetSD = channel.CalibrationOf(e.Model().Channel).(channel.Offsetting).OffsetSD()
+		c.adoptOffsets()
+	}
+	if c.learner == nil {
+		return
+	}
+	m := &Model{NoiseVar: channel.NoiseOf(e.Model().Channel)}
+	if p, ok := e.Model().Prior.(prior.Parametric); ok {
+		m.Values = p.Values()
+	}
+	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {
+		m.NoiseInformation = part.Information
+	}
+	s.Model = m
+	if err := c.setModel(m); err != nil {
+		panic("calamp: a learned model that is none: " + err.Error())
+	}
+}
+
+// adoptOffsets takes up the standard deviation of offsets that the state has learned.
+func (c *Calibrator) adoptOffsets() {
+	if c.offsets() != nil && c.state.OffsetSD > 0 {
+		c.setOffsets(c.state.OffsetSD)
+	}
+}
+
+// setOffsets makes it that of the model.
+func (c *Calibrator) setOffsets(sd float64) {
+	m := c.sample.Model()
+	m.Channel = m.Channel.(channel.Calibrating).WithCalibration(c.offsets().WithOffsetSD(sd))
+	c.sample.Adopt(m)
+}
+
+// showTogether makes the latest of the samples the present one, and keeps what all of them are.
+func (c *Calibrator) showTogether(b *amp.Solver) {
+	e, p := b.State, b.State.P
+	t := &Together{X: mat.NewDense(c.n, p, nil), XVar: mat.NewDense(c.n, p, nil)}
+	for k := range p {
+		t.X.SetCol(k, e.X[k*c.n:(k+1)*c.n])
+		t.XVar.SetCol(k, e.C[k*c.n:(k+1)*c.n])
+	}
+	c.estimate.Together = t
+	last := p - 1
+	copy(c.sample.X, e.X[last*c.n:])
+	copy(c.sample.C, e.C[last*c.n:])
+	for mu, y := range c.y {
+		if j := mu*p + last; !math.IsNaN(y) && y != 0 && c.state.Flag[mu] == Healthy {
+			z, doubt := c.offsets().Corrected(y, e.Of(e.Stats, mu))
+			c.chi[mu] = (z - e.Omega[j]) / math.Sqrt(e.Doubt(j)+doubt)
+		}
+	}
+	c.outcome, c.noise = amp.Converged, channel.NoiseOf(e.Model().Channel)
+	c.solver.Iterations = b.Iterations
+}
