@@ -73,3 +73,29 @@ func TestKnowledgeOfSensors(t *testing.T) {
 		t.Error("what is known of too few sensors was accepted")
 	}
 }
+
+// What was known is wrong: a factory that was five times as sure as it should have been. The result says so.
+func TestKnowledgeThatIsWrong(t *testing.T) {
+	te := teacher.Teacher{N: 200, M: 160, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.LogNormalAbout(1, 0.3), NoiseVar: 1e-5}
+	in, err := te.Draw(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		error, told float64
+		warned      bool
+	}{{0.02, 0.02, false}, {0.05, 0.01, true}} {
+		known := teacher.Known(in.Truth.S, c.error, 7)
+		for mu := range known.SD {
+			known.SD[mu] *= c.told / c.error
+		}
+		p := te.Problem(in)
+		p.Channel = channel.Faulty{Working: channel.Gain{Prior: channel.About(known), NoiseVar: te.NoiseVar}}
+		res := solve(t, p, nil)
+		score := calamp.Score(res.X, res.S, in.Truth)
+		if w := find(res, calamp.KnowledgeMismatch); (w != nil) != c.warned && res.Status == calamp.Converged {
+			t.Errorf("%d: warnings %v", i, res.Warnings)
+		}
+		t.Logf("%d: %v, errors %.3g and %.3g, %d broken, warnings %v", i, res.Status, score.XMSEScaled, score.SMSEScaled, len(res.BrokenSensors), res.Warnings)
+	}
+}

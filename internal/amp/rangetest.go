@@ -106,7 +106,12 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	if step, ok := PartOf[*scaleStep](s); ok {
 		step.off = true
 	}
-	e.adoptCalibration(Within(p.Told, p.asked, e.Stats, strange))
+	next := Within(p.Told, p.asked, e.Stats, strange)
+	if kinds, ok := next.(channel.Families); ok {
+		// A sensor like no other is one that the told range holds, and the learned distribution does not.
+		next = kinds.As(kinds.Family(), e.Stats, strange, channel.LikeNoOther)
+	}
+	e.adoptCalibration(next)
 	p.learning = Learning{Calibration: true}
 	p.learning.Begin(s)
 	s.damping.jumped()

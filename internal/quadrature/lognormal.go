@@ -110,7 +110,7 @@ const (
 	// corrections where both its relative width and its skewness are less than these; but for a factor that 8
 	// nodes resolve, or 20. Chosen so that the tests hold: 1e-12 in the variance.
 	pointLike    = 1e-3
-	pointSkew    = 5e-8
+	pointSkew    = 1e-6
 	smallSkew    = 3e-4
 	roundSkew    = 0.02
 	roundReach   = 9.5
@@ -198,13 +198,14 @@ func (b *nodes) moments() (rel relative) {
 	return rel
 }
 
-// series are the moments of exp(-u²/2 + c₃u³ + c₄u⁴), u = x/width, to second order.
+// series are the moments of exp(-u²/2 + c₃u³ + c₄u⁴ + c₅u⁵), u = x/width, to second order in c₃.
 func (d *logNormalDensity) series(width float64) relative {
 	c3 := (d.a/3 + d.lambda/2) * width * width * width
 	c4 := -(d.a/4 + 11*d.lambda/24) * width * width * width * width
+	c5 := (d.a/5 + 5*d.lambda/12) * width * width * width * width * width
 	return relative{
 		logMass:  math.Log(width) + 0.5*math.Log(2*math.Pi) + 3*c4 + 7.5*c3*c3,
-		mean:     width * 3 * c3,
+		mean:     width * (3*c3 + 15*c5),
 		variance: width * width * (1 + 12*c4 + 36*c3*c3),
 	}
 }

@@ -146,7 +146,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File, s.model.KnowledgeFile())...)
 	})
 	if err != nil {
 		return err
