@@ -21,17 +21,32 @@ import (
 type Anchor struct {
 	Mean    float64         // of s over all sensors with readings; 0 says nothing
 	Sensors map[int]float64 // s of known sensors, by row of W from 0
+
+	// Phase is the sensor, by row of W from 0, whose phase is taken for 0 where gains are complex and
+	// nothing is known of their phases; nil takes that of the sum of all s.
+	Phase *int
 }
 
-// Set reports whether there is anything in it.
+// PhaseSensor is the sensor whose phase is taken for 0; false where none is named.
+func (a *Anchor) PhaseSensor() (mu int, ok bool) {
+	if a.Phase == nil {
+		return 0, false
+	}
+	return *a.Phase, true
+}
+
+// Set reports whether there is anything in it about the scale.
 func (a *Anchor) Set() bool { return a.Mean != 0 || len(a.Sensors) > 0 }
 
 // String is as the command's --anchor has it.
 func (a Anchor) String() string {
-	if a.Mean != 0 {
-		return fmt.Sprintf("mean=%g", a.Mean)
-	}
 	var words []string
+	if a.Mean != 0 {
+		words = append(words, fmt.Sprintf("mean=%g", a.Mean))
+	}
+	if mu, ok := a.PhaseSensor(); ok {
+		words = append(words, fmt.Sprintf("phase-sensor=%d", mu))
+	}
 	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
 		words = append(words, fmt.Sprintf("sensor=%d:%g", mu, a.Sensors[mu]))
 	}
@@ -56,6 +71,9 @@ func (a *Anchor) Validate() error {
 
 // ValidateFor reports sensors that are none of so many.
 func (a *Anchor) ValidateFor(sensors int) error {
+	if mu, ok := a.PhaseSensor(); ok && (mu < 0 || mu >= sensors) {
+		return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, sensors)
+	}
 	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {
 		if mu < 0 || mu >= sensors {
 			return fmt.Errorf("anchored sensor %d: there are %d sensors, counted from 0", mu, sensors)
@@ -71,6 +89,9 @@ func (r *run) checkAnchor() error {
 		return fmt.Errorf("a %T calibrates nothing that could be anchored", r.problem.Channel)
 	}
 	if err := a.ValidateFor(r.state().M); err != nil {
+		return err
+	}
+	if err := r.checkPhaseAnchor(); err != nil {
 		return err
 	}
 	for _, mu := range slices.Sorted(maps.Keys(a.Sensors)) {

@@ -34,6 +34,10 @@ import (
 )
 
 // Problem is the readings and all that is known of where they come from.
+//
+// Signals, matrix and gains are complex when Prior is a [prior.ComplexGaussBernoulli] and Channel a
+// [channel.ComplexGain]. A signal then has two columns of Y, and of the results X, XVar and
+// Residual: its real parts, and beside them its imaginary parts. W is an [operator.Complex], or real.
 type Problem struct {
 	W       operator.Operator // M×N
 	Y       *mat.Dense        // M×P; NaN is a missing reading
@@ -44,6 +48,9 @@ type Problem struct {
 	// by sensor), in place of the channel's, which must be a [channel.Noisy]. The default,
 	// nil, is that of the channel for all.
 	NoiseVar []float64
+
+	// Phases are nominal phases of complex gains, in radians, about which their prior is (M); nil for 0.
+	Phases []float64
 }
 
 // Truth is what a synthetic problem was made from, where it is known.
@@ -55,4 +62,7 @@ type Truth struct {
 	// NoiseVar (M, or M×P) is the noise variance of every sensor, or of every reading; nil where
 	// all have the same.
 	NoiseVar []float64
+
+	// Phase is the argument of complex s (M), whose modulus is S. X then has two columns a signal.
+	Phase []float64
 }

@@ -2,6 +2,7 @@ package calamp
 
 import (
 	"math"
+	"math/cmplx"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -16,6 +17,10 @@ type Metrics struct {
 	SMSEScaled    float64 // the same after multiplying s by Scale
 	SOneMinusCNCC float64 // 1 - |correlation| of s and s0, means subtracted
 	Scale         float64 // the factor c that brings (X, s) closest to the truth
+
+	// Of complex signals and gains Scale is |c|, PhaseShift the argument of c in radians, and errors of s are
+	// those of complex numbers; 0 for real ones.
+	PhaseShift float64
 }
 
 // Score compares estimates x (N×P) and s (M) with the truth. Blind calibration
@@ -106,6 +111,96 @@ func centred(v []float64) []float64 {
 	}
 	mean /= float64(len(v))
 	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = x - mean
+	}
+	return out
+}
+
+// ScoreComplex is [Score] for complex signals x (N×2P, see [Pairs]) and gains s (M), after the best
+// complex factor c.
+func ScoreComplex(x *mat.Dense, s []complex128, truth Truth) Metrics {
+	nan := math.NaN()
+	m := Metrics{XMSE: nan, XMSEScaled: nan, XOneMinusNCC: nan, SMSE: nan, SMSEScaled: nan, SOneMinusCNCC: nan, Scale: nan}
+	c := complex128(1)
+	if truth.X != nil {
+		a, b := complexOf(flat(x)), complexOf(flat(truth.X))
+		c = complexScaleTo(a, b)
+		m.XMSE = complexError(a, b, 1)
+		m.XMSEScaled = complexError(a, b, c)
+		m.XOneMinusNCC = complexOneMinusNCC(a, b)
+	}
+	if s0 := truth.ComplexS(); s0 != nil {
+		if truth.X == nil {
+			c = complexScaleTo(s, s0)
+		}
+		m.SMSE = complexError(s, s0, 1)
+		m.SMSEScaled = complexError(s, s0, c)
+		m.SOneMinusCNCC = complexOneMinusNCC(complexCentred(s), complexCentred(s0))
+	}
+	m.Scale, m.PhaseShift = cmplx.Abs(c), cmplx.Phase(c)
+	return m
+}
+
+func complexOf(pairs []float64) []complex128 {
+	out := make([]complex128, len(pairs)/2)
+	for i := range out {
+		out[i] = complex(pairs[2*i], pairs[2*i+1])
+	}
+	return out
+}
+
+// complexScaleTo is the c that minimises ‖c a - b‖; 0 for a zero estimate.
+func complexScaleTo(a, b []complex128) complex128 {
+	aa, ab := innerProducts(a, b)
+	if aa == 0 {
+		return 0
+	}
+	return ab / complex(aa, 0)
+}
+
+// innerProducts are ‖a‖² and Σ a* b.
+func innerProducts(a, b []complex128) (aa float64, ab complex128) {
+	for i, v := range a {
+		aa += real(v)*real(v) + imag(v)*imag(v)
+		ab += cmplx.Conj(v) * b[i]
+	}
+	return aa, ab
+}
+
+func complexError(a, b []complex128, c complex128) float64 {
+	total := 0.0
+	for i, v := range a {
+		d := c*v - b[i]
+		total += real(d)*real(d) + imag(d)*imag(d)
+	}
+	return total / float64(len(a))
+}
+
+// complexOneMinusNCC is 1 - |Σ a*b|/(‖a‖‖b‖), by the difference of the two as oneMinusNCC is.
+func complexOneMinusNCC(a, b []complex128) float64 {
+	aa, ab := innerProducts(a, b)
+	bb, _ := innerProducts(b, b)
+	if aa == 0 || bb == 0 || ab == 0 {
+		return 1
+	}
+	p := ab / complex(cmplx.Abs(ab)*math.Sqrt(aa), 0)
+	q := complex(1/math.Sqrt(bb), 0)
+	total := 0.0
+	for i, v := range a {
+		d := p*v - q*b[i]
+		total += real(d)*real(d) + imag(d)*imag(d)
+	}
+	return 0.5 * total
+}
+
+func complexCentred(v []complex128) []complex128 {
+	mean := complex128(0)
+	for _, x := range v {
+		mean += x
+	}
+	mean /= complex(float64(len(v)), 0)
+	out := make([]complex128, len(v))
 	for i, x := range v {
 		out[i] = x - mean
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
 )
 
 // readings is Y as a run uses it, and what carries no information in it.
@@ -26,6 +27,11 @@ func readingsOf(p *Problem) (*readings, error) {
 		return nil, shapeError(m, n, rows, signals)
 	}
 	r := &readings{y: flat(p.Y)}
+	columns := prior.ColumnsOf(p.Prior)
+	if columns > 1 {
+		r.pair()
+	}
+	r.turn(p.Phases, signals)
 	blind, limit := channel.CalibrationOf(p.Channel) != nil, channel.LimitOf(p.Channel)
 	for mu := range m {
 		row := r.y[mu*signals : (mu+1)*signals]
@@ -56,15 +62,35 @@ func readingsOf(p *Problem) (*readings, error) {
 			}
 		}
 	}
-	return r, r.measured(signals)
+	return r, r.measured(signals, columns)
+}
+
+// pair makes both parts of a complex reading missing where one is.
+func (r *readings) pair() {
+	for j := 0; j+1 < len(r.y); j += 2 {
+		if sum := r.y[j] + r.y[j+1]; math.IsNaN(sum) && !math.IsInf(r.y[j], 0) && !math.IsInf(r.y[j+1], 0) {
+			r.y[j], r.y[j+1] = math.NaN(), math.NaN()
+		}
+	}
+}
+
+// turn takes nominal phases off complex readings.
+func (r *readings) turn(phases []float64, columns int) {
+	for mu, phase := range phases {
+		sin, cos := math.Sincos(phase)
+		row := r.y[mu*columns : (mu+1)*columns]
+		for k := 0; k+1 < columns; k += 2 {
+			row[k], row[k+1] = cos*row[k]-sin*row[k+1], sin*row[k]+cos*row[k+1]
+		}
+	}
 }
 
 // measured reports a signal that nothing was read of.
-func (r *readings) measured(signals int) error {
-	read := make([]bool, signals)
+func (r *readings) measured(signals, columns int) error {
+	read := make([]bool, signals/columns)
 	for j, y := range r.y {
 		if !math.IsNaN(y) && y != 0 {
-			read[j%signals] = true
+			read[j%signals/columns] = true
 		}
 	}
 	for k, any := range read {

@@ -27,6 +27,14 @@ type Result struct {
 	// units of the readings; nil unless the channel is a [channel.Offset].
 	Offset, OffsetVar []float64
 
+	// Phase (M) is the argument of s in radians, where gains are complex: S is then the modulus of the
+	// posterior mean, SVar the variance of both parts together, and Gain 1/S. PhaseSD is the standard
+	// deviation of the phase common to X and s, which the readings do not determine. Where nothing is known of phases
+	// beforehand it is a convention (PhaseFree), that of the anchor, or that the sum of all s is positive.
+	Phase     []float64
+	PhaseSD   float64
+	PhaseFree bool
+
 	// Broken (M) holds the probability of each sensor that its readings have
 	// nothing to do with the signals; BrokenSensors are those where it is above
 	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].

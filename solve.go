@@ -75,6 +75,9 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
 	r := &run{problem: p, opt: opt}
+	if err := p.checkComplex(); err != nil {
+		return nil, err
+	}
 	var err error
 	if r.readings, err = readingsOf(p); err != nil {
 		return nil, err
@@ -147,6 +150,7 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	}
 	res = r.result(d)
 	r.place(res, d)
+	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	if text := d.NothingRecovered(); text != "" {
 		res.Status, res.Reason = NothingRecovered, text
@@ -206,6 +210,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if s.Offsets() {
 		res.Offset, res.OffsetVar = slices.Clone(s.O), slices.Clone(s.OVar)
 	}
+	if _, is := channel.InOrder(model.Channel).(channel.ComplexGain); is {
+		res.Phase = slices.Clone(s.Phase)
+	}
 	if f, ok := model.Channel.(channel.Contaminated); ok {
 		res.Broken = append(res.Broken, s.Broken...)
 		res.BrokenSensors, res.FaultRate = d.BrokenSensors(), f.FaultRate()
@@ -228,7 +235,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration
 		for k := range s.P {
-			res.Residual.Set(mu, k, residual(s, mu, k))
+			res.Residual.Set(mu, k, residual(res, s, mu, k))
 		}
 	}
 	if len(r.trace) > 0 {
@@ -241,10 +248,13 @@ func (r *run) result(d *diagnosis.Run) *Result {
 
 // residual is how far a reading is from its prediction, in standard deviations;
 // 0 for one that is missing, or clipped where it should be.
-func residual(s *amp.State, mu, k int) float64 {
+func residual(res *Result, s *amp.State, mu, k int) float64 {
 	c, j := s.Model().Channel, mu*s.P+k
 	y := s.Y[j]
 	d := s.S[mu]*s.Reading(j) - s.Omega[j]
+	if res.Phase != nil {
+		d = complexResidual(s, mu, k)
+	}
 	if math.IsNaN(y) || channel.Clipped(y, channel.LimitOf(c)) && d*y < 0 {
 		return 0
 	}

@@ -48,6 +48,17 @@ func CalibrationOf(c Channel) Calibration {
 	return nil
 }
 
+// MeanSquare is what the mean square of a calibration variable is taken for before
+// readings: that of its mean, and of a complex one, whose mean tells nothing of its size where phases are
+// unknown, that of its amplitude.
+func MeanSquare(c Calibration) float64 {
+	mean, variance := c.Moments()
+	if _, is := c.(ComplexPrior); is {
+		return mean*mean + variance
+	}
+	return mean * mean
+}
+
 // Calibration is what is known of a sensor's calibration variable s before its
 // readings, a distribution, and what becomes of it given statistics: the few
 // numbers a sensor to which a channel condenses its readings. [GainPrior] is one,

@@ -56,6 +56,9 @@ type Block struct {
 	// the offsets. Others leave them as they are; both are empty where nobody asks.
 	Offset, OffsetVar []float64
 
+	// Out, for channels of complex gains: the argument of the mean of s, whose modulus is S.
+	Phase []float64
+
 	// Out: log Z_out of each sensor.
 	LogZ []float64
 
@@ -77,7 +80,7 @@ func NewBlock(c Channel, rows, p int) *Block {
 	return &Block{
 		P: p, Y: of(rows * p), Omega: of(rows * p), V: of(rows * p), Past: of(rows * width),
 		G: of(rows * p), DG: of(rows * p),
-		Stats: of(rows * width), S: of(rows), SVar: of(rows), LogZ: of(rows), Broken: of(rows),
+		Stats: of(rows * width), S: of(rows), SVar: of(rows), Phase: of(rows), LogZ: of(rows), Broken: of(rows),
 		Offset: of(rows), OffsetVar: of(rows),
 	}
 }

@@ -23,6 +23,11 @@ type Array struct {
 	Data   []float64 // in C order (the last index runs fastest), whatever the file's
 	path   string
 	data32 []float32 // in place of Data, for an f4 array that stays in single precision
+
+	// In place of Data, for a complex array, where those are allowed.
+	complex128 []complex128
+	complex64  []complex64
+	parts      int // in Data, of every entry: 2 for real and imaginary parts beside each other, 0 for 1
 }
 
 // LoadArray reads one array of the .npz or .mat at path, or the array of a .npy, as
@@ -64,12 +69,17 @@ func Inspect(path string) ([]Info, error) {
 // read reads the array of the given name. With keepSingle, an f4 array is left
 // in data32.
 func (c *container) read(name string, keepSingle bool) (*Array, error) {
+	return c.readNumbers(name, keepSingle, false)
+}
+
+// readNumbers is read for an array that may be complex, where that is allowed.
+func (c *container) readNumbers(name string, keepSingle, mayBeComplex bool) (*Array, error) {
 	a, r, err := c.start(name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if err := a.readValues(r, keepSingle); err != nil {
+	if err := a.readValues(r, keepSingle, mayBeComplex); err != nil {
 		return nil, c.fault(a.Name, "%w", err)
 	}
 	return a, nil
@@ -121,20 +131,41 @@ func (c *container) readOptional(name string) (*Array, error) {
 	return c.read(name, false)
 }
 
+// readTruth is readOptional for an array that is complex where the problem is.
+func (c *container) readTruth(name string) (*Array, error) {
+	if c.find(name) == nil {
+		return nil, nil
+	}
+	return c.readNumbers(name, false, true)
+}
+
 func (a *Array) fault(format string, args ...any) error {
 	return fault(a.path, a.Name, format, args...)
 }
 
 // readValues reads all that follows the header. It reads to the very end, since only
 // there the archive's checksum is compared.
-func (a *Array) readValues(r io.Reader, keepSingle bool) error {
+func (a *Array) readValues(r io.Reader, keepSingle, mayBeComplex bool) error {
 	t, err := parseDtype(a.Dtype)
 	if err != nil {
 		return err
 	}
-	if t.kind == "f4" && keepSingle {
+	switch {
+	case t.complex() && !mayBeComplex:
+		return noNumbers(a.Dtype)
+	case t.kind == "c8" && keepSingle:
+		a.complex64, err = decode(r, a, t, decodeComplexSingle)
+	case t.kind == "c8":
+		var single []complex64
+		single, err = decode(r, a, t, decodeComplexSingle)
+		for _, v := range single {
+			a.complex128 = append(a.complex128, complex128(v))
+		}
+	case t.complex():
+		a.complex128, err = decode(r, a, t, decodeComplex)
+	case t.kind == "f4" && keepSingle:
 		a.data32, err = decode(r, a, t, decodeSingle)
-	} else {
+	default:
 		a.Data, err = decode(r, a, t, decoders[t.kind])
 	}
 	if err != nil {

@@ -16,11 +16,11 @@ func assemble(w, y *Array, t truths) (*Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	matrix, err := w.dense()
+	matrix, err := w.table()
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{W: matrix, Y: readings, Truth: truth}, nil
+	return &Problem{W: matrix, Y: readings, Truth: truth, Complex: y.isComplex()}, nil
 }
 
 // check applies the rules for a problem that is read to one that will be written.
@@ -31,6 +31,7 @@ func (p *Problem) check() error {
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}}
 	var t truths
+	y := fromMatrix("Y", p.Y)
 	if p.Truth.X != nil {
 		t.x0 = fromMatrix("X0", p.Truth.X)
 	}
@@ -40,7 +41,13 @@ func (p *Problem) check() error {
 	if p.Truth.O != nil {
 		t.o0 = fromVector("o0", p.Truth.O)
 	}
-	_, _, err := check(w, fromMatrix("Y", p.Y), t)
+	if p.Complex {
+		y = y.halved()
+		if t.x0 != nil {
+			t.x0 = t.x0.halved()
+		}
+	}
+	_, _, err := check(w, y, t)
 	return notInput(err)
 }
 
@@ -75,6 +82,17 @@ func fromVector(name string, v []float64) *Array {
 func check(w, y *Array, t truths) (readings *mat.Dense, truth calamp.Truth, err error) {
 	if len(w.Shape) != 2 {
 		return nil, truth, w.fault("W is %s, expected a matrix M×N", w.dims())
+	}
+	if err := checkKinds(w, y, t); err != nil {
+		return nil, truth, err
+	}
+	whole := y.isComplex()
+	y = y.asPairs(whole)
+	if t.x0 != nil {
+		t.x0 = t.x0.asPairs(whole)
+	}
+	if t.s0 != nil && whole {
+		t.s0, truth.Phase = t.s0.polar()
 	}
 	if y, err = y.columns("M×P"); err != nil {
 		return nil, truth, err
@@ -142,6 +160,25 @@ func checkReadings(w, y *Array) error {
 	return y.fault("Y is %d×%d but W has %d rows (sensors): expected %d×P%s", rows, columns, m, m, y.headerHint(m))
 }
 
+// table makes an operator of the values, real or complex.
+func (a *Array) table() (operator.Operator, error) {
+	if !a.isComplex() {
+		return a.dense()
+	}
+	m, n := a.Shape[0], a.Shape[1]
+	var w *operator.Complex
+	var err error
+	if a.complex64 != nil {
+		w, err = operator.NewComplex64(m, n, a.complex64)
+	} else {
+		w, err = operator.NewComplex(m, n, a.complex128)
+	}
+	if err != nil {
+		return nil, a.fault("%w", err)
+	}
+	return w, nil
+}
+
 // dense makes an operator of the values.
 func (a *Array) dense() (*operator.Dense, error) {
 	m, n := a.Shape[0], a.Shape[1]
@@ -160,7 +197,7 @@ func (a *Array) dense() (*operator.Dense, error) {
 
 // matrix makes a matrix of the values, which it shares. It must not be empty.
 func (a *Array) matrix() *mat.Dense {
-	return mat.NewDense(a.Shape[0], a.Shape[1], a.Data)
+	return mat.NewDense(a.Shape[0], a.Shape[1]*max(1, a.parts), a.Data)
 }
 
 // checkFinite refuses Inf, and NaN unless it stands for a missing reading.
@@ -169,8 +206,9 @@ func checkFinite(a *Array, missing bool) error {
 	if missing {
 		expected = "a finite number, or NaN where a reading is missing"
 	}
-	columns := a.Shape[1]
+	columns, parts := a.Shape[1], max(1, a.parts)
 	for i, v := range a.Data {
+		i /= parts
 		if math.IsInf(v, 0) || math.IsNaN(v) && !missing {
 			return a.fault("row %d, column %d is %g, expected %s", i/columns, i%columns, v, expected)
 		}

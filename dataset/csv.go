@@ -16,17 +16,19 @@ const csvOrder = "CSV"
 
 // loadReadings reads Y from a .npy, .npz, .mat or text, whichever it is, and from a .npz or .mat the
 // truth as well, if it is there.
-func loadReadings(path string) (y *Array, truth truths, err error) {
+func loadReadings(path string, mayBeComplex bool) (y *Array, truth truths, err error) {
 	c, err := openAny(path)
 	if err != nil {
 		return nil, truth, err
 	}
 	defer c.close()
 	if c.format != foreignFormat {
-		if y, err = c.read("Y", false); err != nil || c.format == npyFormat {
+		if y, err = c.readNumbers("Y", false, mayBeComplex); err != nil || c.format == npyFormat {
 			return y, truth, err
 		}
-		truth, err = c.truth()
+		if mayBeComplex { // else nor is the truth of interest
+			truth, err = c.truth()
+		}
 		return y, truth, err
 	}
 	if len(c.head) == 0 || !isText(c.head) {

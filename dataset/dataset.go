@@ -10,6 +10,10 @@
 //	o0   M           true offsets, optional (y = z/s + o)
 //	s_prior_mean, s_prior_sd   M   what is known of the s of each sensor, optional; NaN where nothing is
 //
+// All of them can be complex (c8 or c16), or Y alone of W and Y; then there can be
+//
+//	s_phase  M       nominal phases of the gains in radians
+//
 // or W and Y as two files. Arrays can be of any float, integer or bool type, in
 // C or Fortran order and either byte order, stored or deflated.
 //
@@ -38,6 +42,12 @@ type Problem struct {
 
 	// Known is what is known of single sensors: the arrays s_prior_mean and s_prior_sd; nil for nothing.
 	Known *channel.Knowledge
+
+	// Complex says that signals and readings are complex: then Y and X0 have two columns for each, real parts
+	// and imaginary parts beside each other, and W is an [operator.Complex], or real. Phases (M), or nil, are nominal
+	// phases of the gains in radians: the array s_phase.
+	Complex bool
+	Phases  []float64
 
 	file io.Closer // that W stays in; nil when W is in memory
 }
@@ -110,17 +120,31 @@ func OpenPartsShared(path, readingsPath string, budget int64, group operator.Gro
 
 // addReadings reads Y and the truth for the matrix that spec names.
 func (p *Problem) addReadings(spec, path string) error {
-	y, truth, err := loadReadings(path)
+	y, truth, err := loadReadings(path, true)
 	if err != nil {
 		return err
 	}
 	m, n := p.W.Dims()
 	w := &Array{Info: Info{Name: "W", Shape: []int{m, n}}, path: spec}
+	if _, ok := p.W.(*operator.Complex); ok {
+		w.parts = 2
+	}
+	p.Complex = y.isComplex()
 	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
 		return err
 	}
-	p.Known, err = knowledgeBeside(path, m)
-	return err
+	if p.Known, err = knowledgeBeside(path, m); err != nil {
+		return err
+	}
+	if y.Order == csvOrder {
+		return nil
+	}
+	c, err := openAny(path)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return p.readPhases(c)
 }
 
 // leave returns the description of W, without its values, when W is to stay in its
@@ -160,12 +184,25 @@ func Save(path string, p *Problem) error {
 	if err := p.check(); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	arrays := append(matrixOutputs(p.W), matrixOutput("Y", p.Y))
-	if p.Truth.X != nil {
-		arrays = append(arrays, matrixOutput("X0", p.Truth.X))
+	numbers := matrixOutput
+	if p.Complex {
+		if isMat(path) {
+			return fmt.Errorf("%s: complex problems are written as .npz", path)
+		}
+		numbers = pairsOutput
 	}
-	if p.Truth.S != nil {
+	arrays := append(matrixOutputs(p.W), numbers("Y", p.Y))
+	if p.Truth.X != nil {
+		arrays = append(arrays, numbers("X0", p.Truth.X))
+	}
+	switch {
+	case p.Truth.Phase != nil:
+		arrays = append(arrays, complexVectorOutput("s0", p.Truth.ComplexS()))
+	case p.Truth.S != nil:
 		arrays = append(arrays, vectorOutput("s0", p.Truth.S))
+	}
+	if p.Phases != nil {
+		arrays = append(arrays, vectorOutput("s_phase", p.Phases))
 	}
 	if p.Truth.O != nil {
 		arrays = append(arrays, vectorOutput("o0", p.Truth.O))
@@ -195,11 +232,11 @@ func (c *container) problem() (*Problem, error) {
 	if err := c.needsSeveral(); err != nil {
 		return nil, err
 	}
-	w, err := c.read("W", true)
+	w, err := c.readNumbers("W", true, true)
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.read("Y", false)
+	y, err := c.readNumbers("Y", false, true)
 	if err != nil {
 		return nil, err
 	}
@@ -212,18 +249,20 @@ func (c *container) problem() (*Problem, error) {
 		return nil, err
 	}
 	m, _ := p.Y.Dims()
-	p.Known, err = c.knowledge(m)
-	return p, err
+	if p.Known, err = c.knowledge(m); err != nil {
+		return p, err
+	}
+	return p, p.readPhases(c)
 }
 
 // truths are the arrays that say what a problem was made from; nil where there are none.
 type truths struct{ x0, s0, o0 *Array }
 
 func (c *container) truth() (t truths, err error) {
-	if t.x0, err = c.readOptional("X0"); err != nil {
+	if t.x0, err = c.readTruth("X0"); err != nil {
 		return t, err
 	}
-	if t.s0, err = c.readOptional("s0"); err != nil {
+	if t.s0, err = c.readTruth("s0"); err != nil {
 		return t, err
 	}
 	t.o0, err = c.readOptional("o0")

@@ -136,10 +136,31 @@ type dtype struct {
 // parseDtype reads a type as headers write it.
 func parseDtype(text string) (dtype, error) {
 	kind := strings.TrimLeft(text, "<>|=")
+	if size := complexSizes[kind]; size > 0 && len(text)-len(kind) <= 1 {
+		return dtype{kind: kind, size: size, big: text[0] == '>'}, nil
+	}
 	if _, known := decoders[kind]; known && len(text)-len(kind) <= 1 {
 		return dtype{kind: kind, size: int(kind[1] - '0'), big: text[0] == '>'}, nil
 	}
-	return dtype{}, fmt.Errorf("dtype %s, expected floats, integers or bools", describeDtype(text, kind))
+	return dtype{}, noNumbers(text)
+}
+
+// complexSizes are the bytes of complex types, of which both parts are floats.
+var complexSizes = map[string]int{"c8": 8, "c16": 16}
+
+func (t dtype) complex() bool { return complexSizes[t.kind] > 0 }
+
+// part is the size of what bytes are swapped in.
+func (t dtype) part() int {
+	if t.complex() {
+		return t.size / 2
+	}
+	return t.size
+}
+
+// noNumbers is the error of a type that cannot be read where it stands.
+func noNumbers(text string) error {
+	return fmt.Errorf("dtype %s, expected floats, integers or bools", describeDtype(text, strings.TrimLeft(text, "<>|=")))
 }
 
 // describeDtype adds numpy's name to the short form of a type.
@@ -235,6 +256,18 @@ func decodeSingle(dst []float32, src []byte) {
 	}
 }
 
+func decodeComplex(dst []complex128, src []byte) {
+	for i := range dst {
+		dst[i] = complex(math.Float64frombits(binary.LittleEndian.Uint64(src[16*i:])), math.Float64frombits(binary.LittleEndian.Uint64(src[16*i+8:])))
+	}
+}
+
+func decodeComplexSingle(dst []complex64, src []byte) {
+	for i := range dst {
+		dst[i] = complex(math.Float32frombits(binary.LittleEndian.Uint32(src[8*i:])), math.Float32frombits(binary.LittleEndian.Uint32(src[8*i+4:])))
+	}
+}
+
 // fromHalf converts IEEE 754 half precision. npyio's conversion is wrong for
 // subnormal numbers.
 func fromHalf(bits uint16) float64 {
@@ -262,7 +295,7 @@ const chunk = 1 << 14
 // decode reads the values of a, and brings them from the file's order to C order.
 // npyio is not used for that: it returns Fortran arrays in the order of the file, does
 // not know half precision, and stops before an archive's checksum.
-func decode[T float32 | float64 | int32 | int64](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
+func decode[T float32 | float64 | int32 | int64 | complex64 | complex128](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
 	values := make([]T, a.count())
 	raw := make([]byte, min(len(values), chunk)*t.size)
 	var part []T
@@ -277,7 +310,7 @@ func decode[T float32 | float64 | int32 | int64](r io.Reader, a *Array, t dtype,
 			return nil, fmt.Errorf("cut short or damaged at value %d of %d: %w", done, len(values), err)
 		}
 		if t.big {
-			swap(bytes, t.size)
+			swap(bytes, t.part())
 		}
 		if part == nil {
 			convert(values[done:done+n], bytes)

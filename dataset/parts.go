@@ -10,15 +10,20 @@ import (
 
 // LoadMatrix reads the matrix W alone, from a .npy or from the array W of a .npz,
 // in the precision it is stored in.
-func LoadMatrix(path string) (*operator.Dense, error) {
-	w, err := loadArray(path, "W", true)
+func LoadMatrix(path string) (operator.Operator, error) {
+	c, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	w, err := c.readNumbers("W", true, true)
 	if err != nil {
 		return nil, err
 	}
 	if len(w.Shape) != 2 || w.count() == 0 {
 		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
 	}
-	return w.dense()
+	return w.table()
 }
 
 // Vector is an array with one dimension, or a single number.

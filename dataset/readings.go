@@ -14,7 +14,7 @@ import (
 // LoadReadings reads the readings Y, M×P or M, from a .npy, from the array Y of a .npz or
 // .mat, or from text. NaN is a missing reading.
 func LoadReadings(path string) (*Array, error) {
-	y, _, err := loadReadings(path)
+	y, _, err := loadReadings(path, false)
 	if err != nil {
 		return nil, err
 	}

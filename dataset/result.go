@@ -40,17 +40,18 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	arrays := []output{
-		matrixOutput("x", r.X), matrixOutput("x_var", r.XVar),
-		vectorOutput("s", r.S), vectorOutput("s_var", r.SVar), vectorOutput("gain", r.Gain),
-		boolOutput("converged", r.Converged),
-		scalarOutput("scale_sd", r.ScaleSD),
+	if r.ColumnsPerSignal() > 1 && isMat(path) {
+		return fmt.Errorf("%s: complex results are written as .npz", path)
+	}
+	arrays := estimateOutputs(r)
+	if r.ColumnsPerSignal() > 1 {
+		arrays = complexEstimateOutputs(r)
 	}
 	if lo, hi, relLo, relHi := r.SIntervals(intervalLevel); lo != nil {
 		arrays = append(arrays, vectorOutput("s_lo", lo), vectorOutput("s_hi", hi),
 			vectorOutput("s_rel_lo", relLo), vectorOutput("s_rel_hi", relHi))
 	}
-	if r.Residual != nil {
+	if r.Residual != nil && r.ColumnsPerSignal() == 1 {
 		arrays = append(arrays, matrixOutput("residual", r.Residual))
 	}
 	if r.Offset != nil {
@@ -83,6 +84,48 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	return writeArrays(path, arrays)
 }
 
+// estimateOutputs are the estimates.
+func estimateOutputs(r *calamp.Result) []output {
+	return []output{
+		matrixOutput("x", r.X), matrixOutput("x_var", r.XVar),
+		vectorOutput("s", r.S), vectorOutput("s_var", r.SVar), vectorOutput("gain", r.Gain),
+		boolOutput("converged", r.Converged),
+		scalarOutput("scale_sd", r.ScaleSD),
+	}
+}
+
+// complexEstimateOutputs are the estimates of a complex problem.
+func complexEstimateOutputs(r *calamp.Result) []output {
+	n, columns := r.X.Dims()
+	total, converged := mat.NewDense(n, columns/2, nil), make([]bool, columns/2)
+	for k := range columns / 2 {
+		converged[k] = r.Converged[2*k] && r.Converged[2*k+1]
+		for i := range n {
+			total.Set(i, k, r.XVar.At(i, 2*k)+r.XVar.At(i, 2*k+1))
+		}
+	}
+	arrays := []output{pairsOutput("x", r.X), matrixOutput("x_var", total)}
+	if s := r.ComplexS(); s != nil {
+		gain := make([]complex128, len(s))
+		for mu, v := range s {
+			gain[mu] = 1 / v
+		}
+		arrays = append(arrays, complexVectorOutput("s", s), vectorOutput("s_var", r.SVar), complexVectorOutput("gain", gain))
+	}
+	if lo, hi, relLo, relHi := r.PhaseIntervals(intervalLevel); lo != nil {
+		arrays = append(arrays, vectorOutput("phase_lo", lo), vectorOutput("phase_hi", hi),
+			vectorOutput("phase_rel_lo", relLo), vectorOutput("phase_rel_hi", relHi))
+	}
+	arrays = append(arrays, boolOutput("converged", converged), scalarOutput("scale_sd", r.ScaleSD))
+	if !r.PhaseFree {
+		arrays = append(arrays, scalarOutput("phase_sd", r.PhaseSD))
+	}
+	if r.Residual != nil {
+		arrays = append(arrays, pairsOutput("residual", r.Residual))
+	}
+	return arrays
+}
+
 // Extra is a matrix, or a vector, beside a result, such as the signals of coefficients in a basis.
 type Extra struct {
 	Name   string
@@ -95,11 +138,14 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 		g := p.GaussBernoulliPrior()
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}
+	if g, ok := r.Prior.(prior.ComplexGaussBernoulli); ok {
+		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", 0), scalarOutput("signal_var", g.SignalVar))
+	}
 	if c, ok := channel.InOrder(r.Channel).(channel.Noisy); ok {
 		if r.NoiseVar != nil {
 			arrays = append(arrays, vectorOutput("noise_var", r.NoiseVar))
 		} else {
-			arrays = append(arrays, scalarOutput("noise_var", c.Noise()))
+			arrays = append(arrays, scalarOutput("noise_var", float64(channel.ColumnsOf(r.Channel))*c.Noise()))
 		}
 	}
 	if c := channel.CalibrationOf(r.Channel); c != nil {
@@ -118,7 +164,7 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 
 const intervalLevel = 0.95
 
-// LoadResult reads what SaveResult wrote. Of how the run went, the file holds only
+// LoadResult reads what SaveResult wrote, of a complex result without residuals. Of how the run went, the file holds only
 // which signals converged; Status is Converged when all did.
 func LoadResult(path string) (*calamp.Result, error) {
 	c, err := open(path)
@@ -130,6 +176,9 @@ func LoadResult(path string) (*calamp.Result, error) {
 		return nil, c.fault("", "this is a single array (.npy), expected a result (.npz)")
 	}
 	l := resultLoader{c: c}
+	if c.isComplex("x") {
+		return l.complexResult()
+	}
 	r := &calamp.Result{
 		X: l.matrix("x"), XVar: l.matrix("x_var"),
 		S: l.vector("s"), SVar: l.vector("s_var"), Gain: l.vector("gain"),
@@ -147,11 +196,16 @@ func LoadResult(path string) (*calamp.Result, error) {
 	if c.find("broken") != nil {
 		r.Broken = l.vector("broken")
 	}
+	return l.checked(r)
+}
+
+// checked is the result that was loaded, if it can be used.
+func (l *resultLoader) checked(r *calamp.Result) (*calamp.Result, error) {
 	if l.err != nil {
 		return nil, l.err
 	}
 	if err := checkResult(r); err != nil {
-		return nil, c.fault("", "%w", err)
+		return nil, l.c.fault("", "%w", err)
 	}
 	if all(r.Converged) {
 		r.Status = calamp.Converged

@@ -83,6 +83,8 @@ func matrixOutputs(w operator.Operator) []output {
 	switch w := w.(type) {
 	case operator.Matrix:
 		return []output{denseOutput("W", w)}
+	case *operator.Complex:
+		return []output{complexOutput("W", w)}
 	case interface{ Rows() operator.Rows }:
 		r := w.Rows()
 		outputs := []output{integersOutput("n", nil, []int{r.N}), integersOutput("rows", []int{len(r.Rows)}, r.Rows)}

@@ -41,17 +41,22 @@ func AlphaCS(g prior.GaussBernoulli) float64 {
 	return alpha
 }
 
-var alphaCS sync.Map // prior.GaussBernoulli of variance 1 → float64
+var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
 
 // supremumRatio is sup_Σ mmse(Σ)/Σ.
 func supremumRatio(g prior.GaussBernoulli) float64 {
+	return supremum(g.Density, math.Log(g.SignalVar), func(sigma float64) float64 { return mmse(g, sigma) })
+}
+
+// supremum is that of mmse(Σ)/Σ for entries of which a part density is not zero, with variances about e^logVar.
+func supremum(density, logVar float64, mmse func(sigma float64) float64) float64 {
 	ratio := func(logSigma float64) float64 {
 		sigma := math.Exp(logSigma)
-		return mmse(g, sigma) / sigma
+		return mmse(sigma) / sigma
 	}
 	// The ratio goes to ρ as Σ → 0, and falls like 1/Σ for large Σ. In between it has
 	// one maximum: a scan finds its neighbourhood, and a ternary search its top.
-	top := math.Log(g.SignalVar) + 8
+	top := logVar + 8
 	const step = 0.25
 	best := top
 	for l := top; l > top-48; l -= step {
@@ -68,7 +73,7 @@ func supremumRatio(g prior.GaussBernoulli) float64 {
 			hi -= third
 		}
 	}
-	return max(g.Density, ratio(0.5*(lo+hi)))
+	return max(density, ratio(0.5*(lo+hi)))
 }
 
 // mmse is the expected posterior variance of an entry of the prior seen through
@@ -76,4 +81,26 @@ func supremumRatio(g prior.GaussBernoulli) float64 {
 func mmse(g prior.GaussBernoulli, sigma float64) float64 {
 	f := field.Matched(g, sigma)
 	return f.Integrate(1e-12).Variance.Value
+}
+
+// ComplexAlphaMin is the counting bound for complex signals, of which every reading has two parts:
+// 2ρNP + unknowns·M for 2MP of them, with one unknown of every s, its amplitude or its phase, or both. It is +Inf
+// where that is as many as there are.
+func ComplexAlphaMin(density float64, p, unknowns int) float64 {
+	left := float64(2*p - unknowns)
+	if left <= 0 {
+		return math.Inf(1)
+	}
+	return 2 * density * float64(p) / left
+}
+
+// ComplexAlphaCS is [AlphaCS] for complex signals.
+func ComplexAlphaCS(g prior.ComplexGaussBernoulli) float64 {
+	g.SignalVar = 1
+	if known, ok := alphaCS.Load(g); ok {
+		return known.(float64)
+	}
+	alpha := supremum(g.Density, 0, func(sigma float64) float64 { return field.ComplexVariance(g, sigma, 1e-10).Value })
+	alphaCS.Store(g, alpha)
+	return alpha
 }

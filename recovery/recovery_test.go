@@ -31,3 +31,18 @@ func BenchmarkAlphaCS(b *testing.B) {
 		AlphaCS(prior.GaussBernoulli{Density: 0.3, SignalVar: 1})
 	}
 }
+
+// The reference values come with the equations.
+func TestComplexAlphaCS(t *testing.T) {
+	for _, c := range []struct{ rho, want float64 }{
+		{0.1, 0.16917}, {0.3, 0.41060}, {0.5, 0.60930}, {0.7, 0.78162}, {0.9, 0.93237},
+	} {
+		got := ComplexAlphaCS(prior.ComplexGaussBernoulli{Density: c.rho, SignalVar: 3})
+		if math.Abs(got-c.want) > 1e-4 {
+			t.Errorf("α_CS(%g) = %.6f, want %.5f", c.rho, got, c.want)
+		}
+	}
+	if got := ComplexAlphaCS(prior.ComplexGaussBernoulli{Density: 1, SignalVar: 1}); math.Abs(got-1) > 1e-8 {
+		t.Errorf("α_CS(1) = %g, want 1", got)
+	}
+}

@@ -132,6 +132,8 @@ func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 func (b *planner) vectorPossible() error {
 	_, streamed := b.W.(operator.Streamed)
 	switch {
+	case b.complex():
+		return errors.New("vector AMP is for real numbers")
 	case b.full():
 		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
 	case b.Variance == solver.Scalar:

@@ -77,7 +77,7 @@ func (d *diagonal) exact() bool { return !d.scalar && !d.demand.spares() }
 // Step implements [Iteration].
 func (d *diagonal) Step(delta float64) error {
 	d.delta = delta
-	d.fieldPull = d.nextPull
+	d.fieldPull, d.fieldTurn = d.nextPull, d.nextTurn
 	for k := range d.sumC {
 		d.sumC[k] = d.W.MeanSquare() * sum(d.C[k*d.N:(k+1)*d.N])
 	}
@@ -166,11 +166,14 @@ func (d *diagonal) input() {
 	for i, h := range d.h {
 		// Where sensors are in doubt the evidence may be convex: no field has
 		// such a curvature, and the former one serves.
-		if !(h > 0) {
+		switch {
+		case !(h > 0):
 			d.all.sigma[i] = -1 / h // ±Inf where nothing was measured
+		case d.columns > 1:
+			d.all.sigma[i] = math.Inf(1) // a tilt is left, see fields
 		}
 	}
-	parallel.Run(d.P, d.Threads, d.signal)
+	parallel.Run(d.P/d.columns, d.Threads, d.signal)
 	d.inputFurther()
 	d.sumPulls()
 }
@@ -192,7 +195,8 @@ func (d *diagonal) scalarPrecision() {
 	}
 }
 
-// fields sets λ of the entries from … to.
+// fields sets λ of the entries from … to. To complex signals of which phases are hardly known yet a
+// field may say where to go without saying how far: then Σ is +Inf, and λ stands for λ/Σ.
 func (d *diagonal) fields(from, to int) {
 	a := &d.all
 	x, centre := a.x[from:to], a.centre[from:to]
@@ -201,14 +205,18 @@ func (d *diagonal) fields(from, to int) {
 		centre[i] = x[i] + d.delta*(centre[i]-x[i])
 		if math.IsInf(sigma[i], 0) {
 			sigma[i], lambda[i] = math.Inf(1), 0
+			if d.columns > 1 {
+				lambda[i] = r
+			}
 			continue
 		}
 		lambda[i] = centre[i] + sigma[i]*r
 	}
 }
 
+// inputSignal is the input of signal k, with all its columns.
 func (d *diagonal) inputSignal(k int) {
-	from, to := k*d.N, (k+1)*d.N
+	from, to := k*d.columns*d.N, (k+1)*d.columns*d.N
 	d.fields(from, to)
 	x, c := d.X[from:to], d.C[from:to]
 	newX, newC := d.newX[from:to], d.newC[from:to]
@@ -223,8 +231,12 @@ func (d *diagonal) inputSignal(k int) {
 		x[i] = v
 		c[i] = newC[i] + d.delta*(c[i]-newC[i])
 	}
-	d.Moved[k], d.Norm[k], d.SumC[k] = math.Sqrt(moved)/(1-d.delta), math.Sqrt(norm), sumC
-	d.Along[k] = along / max(d.Norm[k]*(1-d.delta), math.SmallestNonzeroFloat64)
+	columns := float64(d.columns)
+	moved, along, norm, sumC = moved/columns, along/columns, norm/columns, sumC/columns
+	for k := k * d.columns; k < to/d.N; k++ {
+		d.Moved[k], d.Norm[k], d.SumC[k] = math.Sqrt(moved)/(1-d.delta), math.Sqrt(norm), sumC
+		d.Along[k] = along / max(d.Norm[k]*(1-d.delta), math.SmallestNonzeroFloat64)
+	}
 }
 
 // inputFurther is the same for the further entries, of which nothing is known
@@ -262,8 +274,20 @@ func (d *diagonal) LogEvidence() float64 {
 		total += float64(d.P) * math.Log(math.Abs(pivot))
 	}
 	signals := d.P * d.N
-	return total + d.sumLogNorms() +
+	return total + d.logNorm() +
 		prior.SumLogNorm(prior.Flat{}, a.lambda[signals:], a.sigma[signals:])
+}
+
+// logNorm is the prior's part of the evidence.
+func (s *State) logNorm() (total float64) {
+	p, ok := s.model.Prior.(prior.Complex)
+	if !ok {
+		return s.sumLogNorms()
+	}
+	s.eachPair(func(re, im int) {
+		total += p.LogNormComplex(complex(s.Lambda[re], s.Lambda[im]), s.Sigma[re])
+	})
+	return total
 }
 
 // MeanV implements [Iteration].

@@ -54,16 +54,20 @@ func newOnDemand(s *State, w operator.Operator) (*onDemand, error) {
 		v: make([]float64, len(s.all.v)), h: make([]float64, len(s.all.x)),
 		sizeV: make([]float64, s.P), sizeH: make([]float64, s.P),
 	}
-	sweep, err := w.NewSweep(1, 1, s.Threads)
+	c := s.columns // all of them get the same
+	sweep, err := w.NewSweep(c, c, s.Threads)
 	if err != nil {
 		return nil, err
 	}
-	ones, zero := make([]float64, n), make([]float64, n)
+	ones, zero, squares := make([]float64, c*n), make([]float64, c*n), make([]float64, c*n)
 	for i := range ones {
 		ones[i] = 1
 	}
-	return p, sweep.Run(make([]float64, n), p.columns, zero, ones, func(first int, _, v, g, d []float64) {
-		copy(p.rows[first:], v)
+	defer func() { copy(p.columns, squares) }()
+	return p, sweep.Run(make([]float64, c*n), squares, zero, ones, func(first int, _, v, g, d []float64) {
+		for row := range len(v) / c {
+			p.rows[first+row] = v[row*c]
+		}
 		clear(g)
 		for j := range d {
 			d[j] = 1

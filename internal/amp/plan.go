@@ -53,6 +53,7 @@ var table = []struct {
 	decide func(*planner) (on bool, why string, err error)
 	make   func(*planner, *Solver) (Part, error)
 }{
+	{"complex numbers", (*planner).complexNumbers, nil},
 	{"vector AMP", (*planner).vectorAMP, nil},
 	{"covariances", (*planner).covariances, nil},
 	{"exact variances", (*planner).exactVariances, nil},
@@ -60,9 +61,11 @@ var table = []struct {
 	{"new start", (*planner).newStart, nil},
 	{"unequal noise", (*planner).unequalNoise, nil},
 	{"offsets", (*planner).offsets, nil},
+	{"uneven start", (*planner).unevenStart, nil},
 	{"least noise", (*planner).leastNoise, nil},
 	{"free scale", (*planner).freeScale, (*planner).makeFreeScale},
 	{"scale step", (*planner).scaleStep, (*planner).makeScaleStep},
+	{"phase step", (*planner).phaseStep, (*planner).makePhaseStep},
 	{"faults", (*planner).faults, (*planner).makeFaults},
 	{"release", (*planner).release, (*planner).makeRelease},
 	{"watch", (*planner).watch, (*planner).makeWatch},
@@ -86,6 +89,7 @@ const (
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
 	vectorInstead = "not needed with vector AMP"
+	realOnly      = "not possible with complex numbers"
 	leftAlone     = "asked: without scale steps the recursion is left alone"
 )
 
@@ -148,6 +152,9 @@ func (b *planner) build() (*Solver, error) {
 		state.setExcess(b.Noise, Least(b.Noise))
 	}
 	state.StartCalibration()
+	if b.plan.Has("uneven start") {
+		state.startUneven()
+	}
 	copy(state.Y, b.Y)
 	if b.InheritedField != nil {
 		state.InheritField(b.InheritedPrecision, b.InheritedField)
@@ -430,8 +437,7 @@ func (b *planner) power() float64 {
 	if b.stream() {
 		return b.W.MeanSquare() * float64(b.n) * prior.Square(b.Model.Prior)
 	}
-	middle, _ := channel.CalibrationOf(b.Model.Channel).Moments()
-	return middle * middle * channel.TypicalSquare(b.Y, b.P)
+	return channel.MeanSquare(channel.CalibrationOf(b.Model.Channel)) * channel.TypicalSquare(b.Y, b.P)
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
@@ -602,6 +608,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 		return false, noCalibration, nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.complex():
+		return false, realOnly, nil
 	case b.vector():
 		return false, "not possible with vector AMP", nil
 	case b.NoScaleStep:
@@ -652,6 +660,8 @@ func (b *planner) makeCooling(s *Solver) (Part, error) {
 
 func (b *planner) widening() (on bool, why string, err error) {
 	switch {
+	case b.complex():
+		return false, realOnly, nil
 	case b.stream() || b.Batch:
 		return false, "not possible: readings come one by one", nil
 	case b.P < 2:

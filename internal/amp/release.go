@@ -116,7 +116,7 @@ func (p *release) mixture(s *State, c float64) float64 {
 		Omega: append(b.Omega[:0], from.Omega...),
 		G:     append(b.G[:0], from.G...), DG: append(b.DG[:0], from.DG...),
 		Stats: append(b.Stats[:0], from.Stats...),
-		S:     append(b.S[:0], from.S...), SVar: append(b.SVar[:0], from.SVar...),
+		S:     append(b.S[:0], from.S...), SVar: append(b.SVar[:0], from.SVar...), Phase: append(b.Phase[:0], from.Phase...),
 		LogZ: append(b.LogZ[:0], from.LogZ...), Broken: append(b.Broken[:0], from.Broken...),
 		Offset: append(b.Offset[:0], from.Offset...), OffsetVar: append(b.OffsetVar[:0], from.OffsetVar...),
 	}
@@ -138,9 +138,12 @@ func (s *State) Consistent(mu int) bool {
 }
 
 // ChiSquare compares the readings of sensor mu with what the signals predict, for a
-// calibration of s.
+// calibration of s; of a complex s for the phase that suits them best.
 func (s *State) ChiSquare(mu int, calibration float64) float64 {
 	chi := 0.0
+	if s.columns > 1 {
+		return s.complexChiSquare(mu, calibration)
+	}
 	weights, mean := 0.0, 0.0
 	for j := mu * s.P; j < (mu+1)*s.P; j++ {
 		if y := s.Y[j]; !math.IsNaN(y) {

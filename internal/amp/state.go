@@ -25,7 +25,7 @@ type Model struct {
 // entries with a flat prior, and Extra×P readings of exactly zero without noise.
 // Everybody else sees the arrays without them.
 type State struct {
-	M, N, P int
+	M, N, P int // P counts columns: a complex signal has two, its real and its imaginary parts
 	Threads int
 	W       operator.Operator // as it is read, with its means
 
@@ -39,6 +39,7 @@ type State struct {
 	Stats          []float64 // M×Width statistics of s
 	S, SVar, LogZ  []float64 // M posterior of s, log Z_out
 	O, OVar        []float64 // M posterior of the sensors' offsets; 0 where the channel has none
+	Phase          []float64 // M argument of the mean of s, whose modulus is S; 0 where gains are real
 	Broken         []float64 // M probability that a sensor is broken
 	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep
 
@@ -46,7 +47,8 @@ type State struct {
 
 	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
 	// ‖x̂_new‖, and the sum of its posterior variances. Along is the part of
-	// Moved that only changes the signal's scale.
+	// Moved that only changes the signal's scale. Of a complex signal all of them are told of
+	// both columns, as root mean squares over the two.
 	Moved, Norm, SumC, Along []float64
 
 	// Left is how far parts know each signal to be from its fixed point; +Inf
@@ -78,6 +80,7 @@ type State struct {
 	model       Model
 	calibration channel.Calibration // the model's; nil where there is none
 	width       int                 // of the statistics of a sensor
+	columns     int                 // of a signal: 2 where it is complex
 
 	all     arrays
 	sensors channel.Block     // all of them
@@ -85,23 +88,27 @@ type State struct {
 	further *operator.Centred // further entries and rows; without any where W is as given
 	linear  [][]float64       // arrays that are as large as the signals: the scale step multiplies them
 	fresh   bool              // Reset, and not iterated since
+	uneven  []float64         // P×N, what is added to x̂ at the start; nil for nothing
 	field   *inheritedField   // of mini-batches; nil where there is none
 
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
 	nextPull  float64 // the same for the current x̂
 
+	// Of complex signals, the same along the phase: Σ Im x̂(λ-x̂)*/Σ.
+	fieldTurn, nextTurn float64
+
 	list      [][]float64 // what Save keeps
 	saved     [][]float64
-	savedPull [2]float64
+	savedPull [4]float64
 }
 
 // arrays are those of [State] with the further entries and rows behind the others.
 type arrays struct {
-	x, c, centre, lambda, sigma, r         []float64
-	y, omega, v, u, g, dg                  []float64
-	stats, past, s, sVar, logZ, brokenness []float64
-	o, oVar                                []float64
+	x, c, centre, lambda, sigma, r                []float64
+	y, omega, v, u, g, dg                         []float64
+	stats, past, s, phase, sVar, logZ, brokenness []float64
+	o, oVar                                       []float64
 }
 
 // Past is what earlier samples of a stream taught of the sensors; all zero where
@@ -115,7 +122,7 @@ type Past struct {
 // further where there is one. With unequal noise [State.SetNoise] can be called.
 func newState(w operator.Operator, further *operator.Centred, model Model, p, threads int, unequal bool) *State {
 	m, n := w.Dims()
-	s := &State{M: m, N: n, P: p, Threads: threads, W: w, further: further}
+	s := &State{M: m, N: n, P: p, Threads: threads, W: w, further: further, columns: prior.ColumnsOf(model.Prior)}
 	if further == nil {
 		s.further = &operator.Centred{}
 	}
@@ -137,7 +144,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 		a.u, s.excess = make([]float64, readings), make([]float64, m*p)
 		s.logPrior = make([]float64, m)
 	}
-	for _, v := range []*[]float64{&a.s, &a.sVar, &a.logZ, &a.brokenness, &a.o, &a.oVar} {
+	for _, v := range []*[]float64{&a.s, &a.phase, &a.sVar, &a.logZ, &a.brokenness, &a.o, &a.oVar} {
 		*v = make([]float64, rows)
 	}
 	a.stats, a.past = make([]float64, rows*s.width), make([]float64, rows*s.width)
@@ -149,11 +156,12 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	s.Y, s.Omega, s.V, s.U, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.u[:mp], a.g[:mp], a.dg[:mp]
 	s.O, s.OVar = a.o[:m], a.oVar[:m]
 	s.S, s.SVar, s.LogZ, s.Broken = a.s[:m], a.sVar[:m], a.logZ[:m], a.brokenness[:m]
+	s.Phase = a.phase[:m]
 	s.Stats, s.Past.Stats = a.stats[:m*s.width], a.past[:m*s.width]
 	s.sensors, s.rest = s.block(0, m), s.block(m, rows)
 	s.list = [][]float64{
 		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
-		a.stats, a.s, a.sVar, a.o, a.oVar, a.logZ, a.brokenness, s.Norm, s.SumC,
+		a.stats, a.s, a.phase, a.sVar, a.o, a.oVar, a.logZ, a.brokenness, s.Norm, s.SumC,
 	}
 	if unequal {
 		s.list = append(s.list, a.u, s.excess)
@@ -171,7 +179,7 @@ func (s *State) block(from, to int) channel.Block {
 		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.u[from*p : to*p],
 		Past: a.past[from*width : to*width],
 		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
-		Stats: a.stats[from*width : to*width], S: a.s[from:to], SVar: a.sVar[from:to],
+		Stats: a.stats[from*width : to*width], S: a.s[from:to], Phase: a.phase[from:to], SVar: a.sVar[from:to],
 		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
 		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
 	}
@@ -180,6 +188,9 @@ func (s *State) block(from, to int) channel.Block {
 	}
 	return b
 }
+
+// Columns is how many columns a signal has: 2 where it is complex.
+func (s *State) Columns() int { return s.columns }
 
 // Model is the present one.
 func (s *State) Model() Model { return s.model }
@@ -224,6 +235,9 @@ func (s *State) Reset() {
 			s.X[j], s.C[j] = mean, variance
 		}
 	}
+	for i, x := range s.uneven {
+		s.X[i] += x
+	}
 	for i := range s.all.sigma {
 		s.all.sigma[i] = math.Inf(1)
 	}
@@ -232,7 +246,7 @@ func (s *State) Reset() {
 	clear(s.all.g)
 	clear(s.all.dg)
 	clear(s.Broken)
-	s.fieldPull, s.nextPull = 0, 0
+	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = 0, 0, 0, 0
 	s.fresh = true
 }
 
@@ -282,6 +296,7 @@ func (s *State) rescale(c float64) {
 		scale(v, c)
 	}
 	s.nextPull *= c * c
+	s.nextTurn *= c * c
 	if s.calibration != nil {
 		s.calibration.Carry(s.Past.Stats, 1, c)
 	}
@@ -303,6 +318,7 @@ func (s *State) sumPulls() {
 	for k := range s.P {
 		s.nextPull += s.pull(k)
 	}
+	s.sumTurns()
 }
 
 // Misfit compares the residuals with what the iteration expects of them,
@@ -367,7 +383,7 @@ func (s *State) Save() {
 	for i, v := range s.list {
 		s.saved[i] = append(s.saved[i][:0], v...)
 	}
-	s.savedPull = [2]float64{s.fieldPull, s.nextPull}
+	s.savedPull = [4]float64{s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn}
 }
 
 // Forget gives up what the latest [State.Save] kept: it is for a run that has ended. The
@@ -391,7 +407,7 @@ func (s *State) Restore() {
 	for i, v := range s.saved {
 		copy(s.list[i], v)
 	}
-	s.fieldPull, s.nextPull = s.savedPull[0], s.savedPull[1]
+	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = s.savedPull[0], s.savedPull[1], s.savedPull[2], s.savedPull[3]
 }
 
 // finite reports whether the estimates can be returned.

@@ -172,7 +172,7 @@ func (r *Run) residual() float64 {
 
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
-	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown {
+	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown && r.state.Columns() == 1 {
 		if text := nearThreshold(r.theory(), left); text != "" {
 			return text + "; more sensors or signals would help"
 		}
@@ -213,6 +213,7 @@ func (r *Run) meanExcess() string {
 	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.vector() || r.Plan.Has("mean removal") {
 		return ""
 	}
+	w = operator.RealOf(w)
 	means, err := operator.MeansOf(w, r.state.Threads)
 	if err != nil {
 		return ""
@@ -268,5 +269,5 @@ func (r *Run) limitReason() string {
 		}
 		worst = max(worst, r.Solver.Change[k])
 	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", r.Limit, done, r.state.P, worst, r.Solver.Tolerance())
+	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", r.Limit, done/r.state.Columns(), r.signals(), worst, r.Solver.Tolerance())
 }

@@ -20,6 +20,9 @@ func (r *Run) outlying(mu int) (wrong []int, s float64) {
 	if r.state.Offsets() {
 		return nil, 0 // one reading does not propose a gain and an offset
 	}
+	if r.state.Columns() > 1 {
+		return nil, 0 // readings are pairs of columns
+	}
 	var all, agree []int
 	for k, y := range r.state.Y[mu*r.state.P : (mu+1)*r.state.P] {
 		if !math.IsNaN(y) {

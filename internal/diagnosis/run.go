@@ -53,7 +53,7 @@ type spectrum struct {
 }
 
 func (r *Run) spectrumOfW() (s spectrum) {
-	s.largest, s.smallest, s.err = operator.Spectrum(r.Solver.Matrix, r.state.Threads)
+	s.largest, s.smallest, s.err = operator.Spectrum(operator.RealOf(r.Solver.Matrix), r.state.Threads)
 	return s
 }
 
@@ -107,6 +107,9 @@ func (r *Run) bounds() (lo, hi float64) {
 // vector says whether the run was one of vector AMP, which is right for any spectrum of W.
 func (r *Run) vector() bool { return r.Plan.Algorithm == solver.VAMP }
 
+// signals is how many there are: a complex one has two columns.
+func (r *Run) signals() int { return r.state.P / r.state.Columns() }
+
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
 func (r *Run) blind() bool                      { return r.calibration() != nil }
@@ -116,7 +119,7 @@ func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stat
 // alike is the part of the readings' power that is in proportions common to all
 // sensors; 0 where gains could not make up for it.
 func (r *Run) alike() float64 {
-	if !r.blind() || r.state.P < 2 {
+	if !r.blind() || r.state.P < 2 || r.state.Columns() > 1 {
 		return 0
 	}
 	return r.inCommon()

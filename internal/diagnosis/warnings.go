@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
@@ -91,8 +92,8 @@ func (r *Run) warnSignals() *Warning {
 		return nil
 	}
 	w := Warning{Code: SignalNotConverged}
-	for k := range r.state.P {
-		if !r.SignalConverged(k) {
+	for k := range r.signals() {
+		if !r.SignalConverged(k * r.state.Columns()) {
 			w.Signals = append(w.Signals, k)
 		}
 	}
@@ -100,26 +101,32 @@ func (r *Run) warnSignals() *Warning {
 		return nil
 	}
 	if r.Outcome == amp.Diverged {
-		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates blew up", len(w.Signals), r.state.P)
+		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates blew up", len(w.Signals), r.signals())
 		return &w
 	}
 	k := w.Signals[0]
-	w.Message = fmt.Sprintf("%d of %d signals did not converge, the first is signal %d with a relative change of %.2g in the last iteration", len(w.Signals), r.state.P, k, r.Solver.Change[k])
+	w.Message = fmt.Sprintf("%d of %d signals did not converge, the first is signal %d with a relative change of %.2g in the last iteration", len(w.Signals), r.signals(), k, r.Solver.Change[k*r.state.Columns()])
 	return &w
 }
 
 func (r *Run) warnMeasurements() *Warning {
-	p, ok := r.model().Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })
-	if !ok {
+	var least, counting, density float64
+	switch p := r.model().Prior.(type) {
+	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
+		g := p.GaussBernoulliPrior()
+		density, least, counting = g.Density, recovery.AlphaCS(g), recovery.AlphaMin(g.Density, r.state.P)
+	case prior.ComplexGaussBernoulli:
+		density, least = p.Density, recovery.ComplexAlphaCS(p)
+		if gains, ok := r.calibration().(channel.ComplexPrior); ok {
+			counting = recovery.ComplexAlphaMin(p.Density, r.signals(), gains.Unknowns())
+		}
+	default:
 		return nil
 	}
-	g := p.GaussBernoulliPrior()
 	alpha := float64(r.usable()) / float64(r.state.N)
-	least := recovery.AlphaCS(g)
-	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, g.Density)
-	if r.blind() && r.state.P > 1 {
-		counting := recovery.AlphaMin(g.Density, r.state.P)
-		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.state.P, text)
+	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, density)
+	if r.blind() && r.signals() > 1 {
+		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.signals(), text)
 		least = max(least, counting)
 	}
 	if alpha >= least {
@@ -143,7 +150,7 @@ func (r *Run) usable() int {
 }
 
 func (r *Run) warnSingle() *Warning {
-	if !r.blind() || r.state.P > 1 {
+	if !r.blind() || r.signals() > 1 {
 		return nil
 	}
 	return &Warning{Code: SingleSignal, Message: "with one signal the gains are known hardly better than beforehand; give more signals from the same sensors"}
@@ -224,13 +231,13 @@ func (r *Run) warnUnexplained() *Warning {
 	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()
 	spare := max(active-density*float64(r.state.N), 0.01*active)
 	explained := density * r.noise() / (r.state.W.MeanSquare() * spare)
-	w := Warning{Code: UnexplainedVariance}
+	w, columns := Warning{Code: UnexplainedVariance}, float64(r.state.Columns())
 	worst := 0.0
-	for k := range r.state.P {
+	for k := range r.signals() {
 		if r.oracle != nil {
 			explained = r.oracle[k] / float64(r.state.N)
 		}
-		if c := r.state.SumC[k] / float64(r.state.N); c > max(unexplained*explained, recovered*own) {
+		if c := r.state.SumC[k*r.state.Columns()] / float64(r.state.N); c > max(unexplained*explained, recovered*own) {
 			w.Signals = append(w.Signals, k)
 			worst = max(worst, c)
 		}
@@ -238,7 +245,7 @@ func (r *Run) warnUnexplained() *Warning {
 	if len(w.Signals) == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.state.P, worst, explained, own)
+	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.signals(), worst*columns, explained*columns, own*columns)
 	return &w
 }
 

@@ -71,6 +71,9 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	if err != nil {
 		return err
 	}
+	if err := option.RefuseComplex(result.Phase != nil, "calamp apply"); err != nil {
+		return err
+	}
 	offset, err := dataset.LoadOptional(resultPath, "offset")
 	if err != nil {
 		return err

@@ -26,13 +26,18 @@ type Size struct {
 	P       int     `json:"p"`
 	Alpha   float64 `json:"alpha"`
 	Missing int     `json:"missing_readings"`
+	Complex bool    `json:"complex,omitempty"`
 }
 
 // SizeOf is the size of a problem.
 func SizeOf(p *dataset.Problem) Size {
 	m, n := p.W.Dims()
 	_, signals := p.Y.Dims()
-	return Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: missing(p.Y)}
+	lost := missing(p.Y)
+	if p.Complex {
+		signals, lost = signals/2, lost/2
+	}
+	return Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: lost, Complex: p.Complex}
 }
 
 func missing(y *mat.Dense) int {
@@ -46,8 +51,12 @@ func missing(y *mat.Dense) int {
 }
 
 func (s Size) String() string {
+	signal := "signal"
+	if s.Complex {
+		signal = "complex signal"
+	}
 	text := fmt.Sprintf("%s with %s, %s (α = %.4g)",
-		console.Plural(s.P, "signal"), console.Plural(s.N, "entry"), console.Plural(s.M, "sensor"), s.Alpha)
+		console.Plural(s.P, signal), console.Plural(s.N, "entry"), console.Plural(s.M, "sensor"), s.Alpha)
 	if s.Missing > 0 {
 		text += fmt.Sprintf(", %d of %d readings missing", s.Missing, s.M*s.P)
 	}
@@ -91,7 +100,8 @@ type Metrics struct {
 	SMSEScaled    *float64 `json:"s_mse_scaled,omitempty"`
 	SOneMinusCNCC *float64 `json:"s_one_minus_cncc,omitempty"`
 	Scale         *float64 `json:"scale,omitempty"`
-	OMSE          *float64 `json:"o_mse,omitempty"` // of the offsets
+	OMSE          *float64 `json:"o_mse,omitempty"`       // of the offsets
+	PhaseShift    *float64 `json:"phase_shift,omitempty"` // radians; of complex signals
 }
 
 // MetricsOf is nil without truth.
@@ -104,10 +114,15 @@ func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
 	if truth.O != nil && res.Offset != nil {
 		offsets = calamp.Score(nil, res.Offset, calamp.Truth{S: truth.O}).SMSE
 	}
+	var shift *float64
+	if res.Phase != nil {
+		m = calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+		shift = console.Known(m.PhaseShift)
+	}
 	return &Metrics{
 		console.Known(m.XMSE), console.Known(m.XMSEScaled), console.Known(m.XOneMinusNCC),
 		console.Known(m.SMSE), console.Known(m.SMSEScaled), console.Known(m.SOneMinusCNCC), console.Known(m.Scale),
-		console.Known(offsets),
+		console.Known(offsets), shift,
 	}
 }
 
@@ -171,7 +186,7 @@ func Converged(res *calamp.Result) int {
 			total++
 		}
 	}
-	return total
+	return total / res.ColumnsPerSignal()
 }
 
 // IsBroken tells whether a result that was read has a sensor as more likely broken than not.

@@ -193,12 +193,13 @@ func inspectProblem(path string) (*problemFacts, error) {
 		return nil, err
 	}
 	f := &problemFacts{Size: facts.SizeOf(p), Storage: facts.StorageOf(p.W), MeanSquare: p.W.MeanSquare(), Truth: []string{}}
-	means, err := operator.MeansOf(p.W, 1)
+	means, err := operator.MeansOf(operator.RealOf(p.W), 1)
 	if err != nil {
 		return nil, err
 	}
-	f.RowMean = excess(means.Rows, f.N, f.MeanSquare)
-	f.ColumnMean = excess(means.Columns, f.M, f.MeanSquare)
+	square := operator.RealOf(p.W).MeanSquare()
+	f.RowMean = excess(means.Rows, len(means.Columns), square)
+	f.ColumnMean = excess(means.Columns, len(means.Rows), square)
 	f.SilentSensors = emptyRows(p.Y)
 	f.EmptySignals = emptyRows(p.Y.T())
 	if p.Truth.X != nil {
@@ -246,7 +247,7 @@ func inspectResult(path string) (*resultFacts, error) {
 	}
 	n, p := r.X.Dims()
 	facts := &resultFacts{
-		M: len(r.S), N: n, P: p, Converged: facts.Converged(r),
+		M: len(r.S), N: n, P: p / r.ColumnsPerSignal(), Converged: facts.Converged(r),
 		GainSD: console.Known(facts.TypicalGainSD(r)), ScaleSD: r.ScaleSD,
 		SRange: [2]float64{slices.Min(r.S), slices.Max(r.S)},
 		XPower: console.Known(power(r)),
@@ -265,7 +266,7 @@ func inspectResult(path string) (*resultFacts, error) {
 func power(r *calamp.Result) float64 {
 	n, p := r.X.Dims()
 	norm := mat.Norm(r.X, 2)
-	return norm * norm / float64(n*p)
+	return norm * norm / float64(n*p/r.ColumnsPerSignal())
 }
 
 func (in *inspection) text() string {

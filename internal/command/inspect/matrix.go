@@ -99,7 +99,7 @@ func measureMatrix(w operator.Operator, all bool) (*matrixFacts, error) {
 	if !affordable {
 		f.NoSpectrum = fmt.Sprintf("it would take about %v; --all computes it", (one * spectrumSweeps).Round(time.Second))
 	}
-	measured, err := diagnosis.OfMatrix(w, affordable, threads)
+	measured, err := diagnosis.OfMatrix(operator.RealOf(w), affordable, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,7 @@ func measureMatrix(w operator.Operator, all bool) (*matrixFacts, error) {
 
 // sweepTime is the time of both products for some signals: the shorter of two.
 func sweepTime(w operator.Operator, signals, threads int) (time.Duration, error) {
+	w = operator.RealOf(w)
 	_, n := w.Dims()
 	sweep, err := w.NewSweep(signals, 0, threads)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/option"
 )
 
 // comparison is what has changed from one result to another.
@@ -48,6 +49,9 @@ func compareResults(a *console.Console, paths [2]string, asJSON bool) error {
 	for k, path := range paths {
 		var err error
 		if results[k], err = dataset.LoadResult(path); err != nil {
+			return err
+		}
+		if err := option.RefuseComplex(results[k].Phase != nil, "a comparison of results"); err != nil {
 			return err
 		}
 		if from[k], err = dataset.LoadProvenance(path); err != nil {

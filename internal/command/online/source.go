@@ -156,11 +156,17 @@ func (c *calibration) load(args []string) (*material, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, is := w.(*operator.Complex); is {
+			return nil, option.RefuseComplex(is, "calamp online")
+		}
 		w, err = c.parts.Basis.Compose(w)
 		return &material{w: w}, err
 	}
 	p, err := c.loadProblem(args)
 	if err != nil {
+		return nil, err
+	}
+	if err := option.RefuseComplex(p.Complex, "calamp online"); err != nil {
 		return nil, err
 	}
 	w, err := c.parts.Basis.Compose(p.W)

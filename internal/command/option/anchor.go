@@ -21,10 +21,10 @@ type Anchor struct {
 func (a *Anchor) String() string { return "" }
 
 // Type is what help shows.
-func (a *Anchor) Type() string { return "mean=V|sensor=ROW:V|off" }
+func (a *Anchor) Type() string { return "mean=V|sensor=ROW:V|phase-sensor=ROW|off" }
 
 // Words are how values begin.
-func (a *Anchor) Words() []string { return []string{"mean=", "sensor=", "off"} }
+func (a *Anchor) Words() []string { return []string{"mean=", "sensor=", "phase-sensor=", "off"} }
 
 // Set takes one of the flag's values.
 func (a *Anchor) Set(text string) error {
@@ -46,6 +46,15 @@ func (a *Anchor) Set(text string) error {
 			return errors.New("the mean is anchored already")
 		}
 		a.Mean = v
+	case "phase-sensor":
+		mu, err := strconv.Atoi(rest)
+		if err != nil || mu < 0 {
+			return errors.New("expected phase-sensor=ROW, a row of W from 0")
+		}
+		if a.Phase != nil {
+			return fmt.Errorf("the phase of sensor %d is anchored already", *a.Phase)
+		}
+		a.Phase = &mu
 	case "sensor":
 		row, value, _ := strings.Cut(rest, ":")
 		mu, err := strconv.Atoi(row)
@@ -61,7 +70,7 @@ func (a *Anchor) Set(text string) error {
 		}
 		a.Sensors[mu] = v
 	default:
-		return errors.New("expected mean=VALUE, sensor=ROW:VALUE or off")
+		return errors.New("expected mean=VALUE, sensor=ROW:VALUE, phase-sensor=ROW or off")
 	}
 	return a.Validate()
 }

@@ -87,6 +87,14 @@ func (f *Faults) Channel(c channel.Channel) channel.Channel {
 	return channel.Faulty{Working: c, Rate: f.rate.rate}
 }
 
+// ComplexChannel is the same for complex readings.
+func (f *Faults) ComplexChannel(g channel.ComplexGain) channel.Channel {
+	if f.rate.off {
+		return g
+	}
+	return channel.Faulty{Working: g, Rate: f.rate.rate}
+}
+
 // FaultsJSON is the flags and what was found, in JSON.
 type FaultsJSON struct {
 	Faulty        string         `json:"faulty"` // the flag

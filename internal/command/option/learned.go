@@ -136,6 +136,10 @@ func (m *Model) TakeResult(res *calamp.Result) {
 	if !isLearned {
 		g.GaussBernoulli = m.Prior()
 	}
+	if c, ok := channel.InOrder(res.Channel).(channel.ComplexGain); ok {
+		m.NoiseVar = c.NoiseVar
+		return
+	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
 		gain := channel.Uniform(c.Range())
 		if known, ok := c.(channel.Gains); ok {

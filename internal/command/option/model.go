@@ -59,7 +59,7 @@ func (m *Model) Register(flags *pflag.FlagSet) {
 		"signal-mean", "mean of the non-zero entries")
 	flags.Var(Number(&m.SignalVar, Positive),
 		"signal-var", "variance of the non-zero entries")
-	flags.Var(interval{&m.SRange[0], &m.SRange[1]},
+	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]},
 		"s-range", "range of the calibration s, y = z/s")
 	flags.Var(Number(&m.NoiseVar, NotNegative),
 		"noise-var", "noise variance Δ, before the division by s")

@@ -88,22 +88,25 @@ func (c count) Set(text string) error {
 
 // RangeFlag is the flag of a range of s that may be left out.
 func RangeFlag(flags *pflag.FlagSet, r *[2]float64, name, usage string) {
-	flags.Var(interval{&r[0], &r[1]}, name, usage)
+	flags.Var(&interval{lo: &r[0], hi: &r[1]}, name, usage)
 	flags.Lookup(name).DefValue = "0" // there is none
 }
 
 // interval is a flag's value a,b with 0 < a < b.
-type interval struct{ lo, hi *float64 }
+type interval struct {
+	lo, hi *float64
+	point  bool // a = b is allowed, too
+}
 
-func (i interval) String() string { return fmt.Sprintf("%g,%g", *i.lo, *i.hi) }
+func (i *interval) String() string { return fmt.Sprintf("%g,%g", *i.lo, *i.hi) }
 
-func (i interval) Type() string { return "a,b" }
+func (i *interval) Type() string { return "a,b" }
 
-func (i interval) Set(text string) error {
+func (i *interval) Set(text string) error {
 	first, second, ok := strings.Cut(text, ",")
 	lo, errLo := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	hi, errHi := strconv.ParseFloat(strings.TrimSpace(second), 64)
-	if !ok || errLo != nil || errHi != nil || !(lo > 0) || !(lo < hi) || math.IsInf(hi, 1) {
+	if !ok || errLo != nil || errHi != nil || !(lo > 0) || !(lo < hi || i.point && lo == hi) || math.IsInf(hi, 1) {
 		return errors.New("expected a,b with 0 < a < b")
 	}
 	*i.lo, *i.hi = lo, hi

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,6 +41,8 @@ type simulate struct {
 	spread float64 // of the noise variances, in decades
 	known  float64 // relative error of what is known of every sensor's s; 0 for nothing
 
+	complex    bool // --complex
+	phases     option.Phases
 	given      string // --matrix: W, in place of a random one
 	structured bool   // a random W that is no table
 	basis      option.Basis
@@ -86,6 +89,8 @@ times these.`,
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
+	flags.BoolVar(&s.complex, "complex", false, "complex signals, W with independent entries CN(0, 1/N), readings and gains, whose amplitudes are in --s-range")
+	s.phases.Register(flags)
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
 }
@@ -111,6 +116,9 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
+	if err := s.checkComplex(flags); err != nil {
+		return err
+	}
 	w, err := s.openGiven(flags)
 	if err != nil {
 		return err
@@ -122,7 +130,11 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if text := s.model.Assumption(flags); text != "" {
 		s.Note("assumed %s", text)
 	}
-	problem, err := s.draw(t, w)
+	draw := s.draw
+	if s.complex {
+		draw = s.drawComplex
+	}
+	problem, err := draw(t, w)
 	if err != nil {
 		return err
 	}
@@ -373,4 +385,26 @@ func (s *simulate) print(p *dataset.Problem) error {
 		text.Line("solve it by", "%s", how)
 	}
 	return s.Print(text.String())
+}
+
+// checkComplex refuses what is not for complex numbers, or only for them.
+func (s *simulate) checkComplex(flags *pflag.FlagSet) error {
+	if s.complex && strings.EqualFold(filepath.Ext(s.out), ".mat") {
+		return console.Usage("-o %s: complex problems are written as .npz", s.out)
+	}
+	if s.complex && s.given != "" {
+		return console.Usage("--matrix is for real numbers, and the problem is complex").WithHint("a complex W has independent entries here")
+	}
+	return s.phases.CheckComplex(flags, &s.model, s.complex)
+}
+
+// drawComplex makes a complex problem of the size of t.
+func (s *simulate) drawComplex(t teacher.Teacher, _ operator.Operator) (*dataset.Problem, error) {
+	in, err := teacher.Complex{
+		N: t.N, M: t.M, P: t.P, Signal: s.model.ComplexPrior(), Gain: s.model.ComplexGain(&s.phases), NoiseVar: s.model.NoiseVar,
+	}.Draw(s.seed)
+	if err != nil {
+		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
+	}
+	return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth, Complex: true}, nil
 }

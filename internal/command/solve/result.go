@@ -25,6 +25,8 @@ type resultJSON struct {
 	Groups             []option.Group     `json:"groups,omitempty"`
 	Amplitude          []float64          `json:"amplitude,omitempty"`
 	Model              option.Model       `json:"model"`
+	Phase              string             `json:"phase,omitempty"`    // of complex gains, as the flag
+	PhaseSD            *float64           `json:"phase_sd,omitempty"` // of the common phase, in radians; none where it is a convention
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
 	option.OffsetJSON                     // offset, offset_sd
@@ -47,7 +49,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -69,7 +71,11 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if res.Plan.Has("mean removal") {
 		text.Line("matrix", "%s", facts.MeansRemoved)
 	}
-	calibrationLines(&text, res, s.model)
+	if res.Phase != nil {
+		complexLines(&text, res)
+	} else {
+		calibrationLines(&text, res, s.model)
+	}
 	s.offset.Line(&text, res)
 	facts.BrokenLines(&text, res)
 	facts.TruthLines(&text, s.metricsOf(data, res))
@@ -94,3 +100,40 @@ func calibrationLines(s *console.Summary, res *calamp.Result, m option.Model) {
 		console.Percent(facts.TypicalGainSD(res)), console.Percent(math.Sqrt(variance)/mean))
 	s.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(res.ScaleSD))
 }
+
+// phaseWord is --phase for complex problems; empty for others.
+func (s *solve) phaseWord(res *calamp.Result) string {
+	if res.Phase == nil {
+		return ""
+	}
+	return s.phases.String()
+}
+
+func phaseSD(res *calamp.Result) *float64 {
+	if res.Phase == nil || res.PhaseFree {
+		return nil
+	}
+	return console.Known(res.PhaseSD)
+}
+
+// complexLines say how well amplitudes and phases are known.
+func complexLines(s *console.Summary, res *calamp.Result) {
+	_, _, lo, hi := res.SIntervals(onePart)
+	_, _, from, to := res.PhaseIntervals(onePart)
+	amplitude, phase := make([]float64, len(lo)), make([]float64, len(lo))
+	for mu, v := range res.S {
+		amplitude[mu], phase[mu] = 0.5*(hi[mu]-lo[mu])/max(v, math.SmallestNonzeroFloat64), 0.5*(to[mu]-from[mu])
+	}
+	slices.Sort(amplitude)
+	slices.Sort(phase)
+	s.Line("gains", "typical uncertainty of amplitudes ±%s, of phases ±%s rad", console.Percent(amplitude[len(amplitude)/2]), console.Short(phase[len(phase)/2]))
+	s.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(res.ScaleSD))
+	if res.PhaseFree {
+		s.Line("phase", "common to signals and gains, a convention: nothing is known of it")
+	} else {
+		s.Line("phase", "common to signals and gains, uncertainty ±%s rad", console.Short(res.PhaseSD))
+	}
+}
+
+// onePart is the probability of one standard deviation to either side.
+const onePart = 0.683

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,22 +28,24 @@ import (
 // solve is one call of calamp solve.
 type solve struct {
 	*console.Console
-	model  option.Model
-	prior  option.SignalPrior
-	groups option.Groups
-	solver option.Solver
-	anchor option.Anchor
-	faults option.Faults
-	offset option.Offset
-	parts  option.Parts
-	ranks  option.Ranks
-	out    string
-	trace  string
-	report string
-	json   bool
-	others bool        // --compare
-	memory memory.Size // for W
-	told   []string    // the flags that the result depends on
+	model   option.Model
+	prior   option.SignalPrior
+	groups  option.Groups
+	solver  option.Solver
+	anchor  option.Anchor
+	faults  option.Faults
+	offset  option.Offset
+	phases  option.Phases
+	complex bool // the problem is
+	parts   option.Parts
+	ranks   option.Ranks
+	out     string
+	trace   string
+	report  string
+	json    bool
+	others  bool        // --compare
+	memory  memory.Size // for W
+	told    []string    // the flags that the result depends on
 
 	progress string
 
@@ -105,6 +108,7 @@ exactly t iterations of it.`,
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
+	s.phases.Register(flags)
 	s.solver.Register(flags)
 	s.faults.Register(flags)
 	s.offset.Register(flags)
@@ -157,6 +161,21 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
+	if s.complex = data.Complex; s.complex && strings.EqualFold(filepath.Ext(s.out), ".mat") {
+		return console.Usage("-o %s: complex results are written as .npz", s.out)
+	}
+	if err := s.phases.CheckComplex(flags, &s.model, data.Complex); err != nil {
+		return err
+	}
+	if data.Complex && s.groups.On() {
+		return option.RefuseComplex(true, "a density or variance for each entry")
+	}
+	if data.Complex && data.Known != nil {
+		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
+	}
+	if data.Complex && s.live != nil {
+		return option.RefuseComplex(true, "the web page")
+	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
 		return err
 	}
@@ -186,14 +205,10 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.solver.Suit(flags, data.W); text != "" {
 		s.Note("%s", text)
 	}
-	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
-		return fmt.Errorf("%s: %w", s.source(args), err)
-	}
-	signals, err := s.groups.Signal(&s.model, s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))))
+	problem, err := s.problem(data, s.source(args))
 	if err != nil {
 		return err
 	}
-	problem := &calamp.Problem{W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each}
 	opt := s.solver.Options()
 	s.ranks.Settle(&opt.Settings)
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
@@ -230,11 +245,31 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
 }
 
+// problem is what is solved.
+func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, error) {
+	if data.Complex {
+		return &calamp.Problem{
+			W: data.W, Y: data.Y, Prior: s.model.ComplexPrior(),
+			Channel: s.faults.ComplexChannel(s.model.ComplexChannel(&s.phases)), Phases: data.Phases,
+		}, nil
+	}
+	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	signals, err := s.groups.Signal(&s.model, s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))))
+	return &calamp.Problem{
+		W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each,
+	}, err
+}
+
 // blameAssumed adds to a run that did not converge what could be the reason.
 func (s *solve) blameAssumed(ending error) error {
 	e, ok := errors.AsType[*console.Exit](ending)
 	if !ok || e.Code != console.NotConverged || len(s.model.Assumed) == 0 {
 		return ending
+	}
+	if s.complex {
+		return e.WithHint("%s were assumed", strings.Join(s.model.Assumed, ", "))
 	}
 	return e.WithHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), option.AutoWord)
 }

@@ -112,6 +112,9 @@ method: --json has standard errors.
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
 	s.registerSpectrum(flags)
+	if !online {
+		s.registerComplex(flags)
+	}
 	s.registerTold(flags)
 	s.registerOutputs(flags)
 	flags.StringVar(&s.overlay, "overlay", "", "draw AMP over the prediction: a trace or table .csv, or a result .npz")
@@ -123,6 +126,11 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	s.exactly = option.Given(flags, "iterations")
 	if err := s.complete(flags); err != nil {
 		return err
+	}
+	if !s.online {
+		if err := s.checkComplex(flags); err != nil {
+			return err
+		}
 	}
 	if err := s.checkSize(); err != nil {
 		return err
@@ -197,7 +205,11 @@ func (s *se) predictOffline(ctx context.Context, res *prediction, bar *console.P
 		steps, err = evolution.OfflineMismatched(ctx, s.mismatch(), opt)
 	} else {
 		predict := func() (*evolution.Trajectory, error) { return evolution.Offline(ctx, s.matched(), opt) }
-		if !s.vector.Independent() {
+		if s.complex {
+			predict = func() (*evolution.Trajectory, error) {
+				return evolution.ComplexOffline(ctx, s.complexModel(), &evolution.ComplexOptions{Iterations: s.iterations, Progress: opt.Progress})
+			}
+		} else if !s.vector.Independent() {
 			predict = func() (*evolution.Trajectory, error) { return evolution.Vector(ctx, s.matched(), s.vector, opt) }
 		}
 		var t *evolution.Trajectory

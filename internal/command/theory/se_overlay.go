@@ -19,6 +19,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
 )
 
 // overlay is what AMP did, to be drawn over its prediction. Times are
@@ -134,6 +135,9 @@ func (s *se) overlayResult() (*overlay, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := option.RefuseComplex(res.Phase != nil, "an overlay"); err != nil {
+		return nil, err
+	}
 	_, p := res.X.Dims()
 	if !s.online && p != s.p {
 		s.Warn("%s holds %s, and --p is %d", s.overlay, console.Plural(p, "signal"), s.p)
@@ -174,6 +178,9 @@ func scaledError(x, x0 mat.Vector) float64 {
 func (s *se) loadTruth(res *calamp.Result) (calamp.Truth, error) {
 	problem, err := dataset.Load(s.overTruth)
 	if err != nil {
+		return calamp.Truth{}, err
+	}
+	if err := option.RefuseComplex(problem.Complex, "--truth"); err != nil {
 		return calamp.Truth{}, err
 	}
 	truth := problem.Truth

@@ -27,6 +27,8 @@ type theory struct {
 	told       option.Model
 	mismatched bool
 	knownGains bool
+	complex    bool // signals, W and gains are, with what phases says
+	phases     option.Phases
 
 	// spectrum is what is said of W's singular values, and vector what was read from it.
 	spectrum string
@@ -98,6 +100,33 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 		return console.Usage("--known-gains says that s is known: it leaves no range to give")
 	}
 	return nil
+}
+
+// registerComplex adds --complex and --phase, after the model's flags.
+func (t *theory) registerComplex(flags *pflag.FlagSet) {
+	flags.BoolVar(&t.complex, "complex", false, "complex signals, W, noise and gains, whose amplitudes are in --s-range")
+	t.phases.Register(flags)
+}
+
+// checkComplex refuses what is for real numbers, and the reverse.
+func (t *theory) checkComplex(flags *pflag.FlagSet) error {
+	if err := t.phases.CheckComplex(flags, &t.truth, t.complex); err != nil || !t.complex {
+		return err
+	}
+	if t.mismatched {
+		return option.RefuseComplex(true, "a solver that is told something else")
+	}
+	for _, name := range []string{"spectrum", "fixed-point", "known-gains", "overlay", "tol"} {
+		if flags.Lookup(name) != nil && option.Given(flags, name) {
+			return option.RefuseComplex(true, "--"+name)
+		}
+	}
+	return nil
+}
+
+// complexModel is the problem that the flags describe.
+func (t *theory) complexModel() evolution.ComplexModel {
+	return evolution.ComplexModel{Signal: t.truth.ComplexPrior(), Gain: t.truth.ComplexGain(&t.phases), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
 }
 
 // checkSize wants what has no default.

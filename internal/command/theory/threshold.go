@@ -94,7 +94,10 @@ does not depend on the spectrum.
 
 Between alpha_it and alpha_cal the signals could be recovered, but not by cal-AMP.
 Where the error falls continuously with α, there is no alpha_it. With narrow gains
-a loose target is met below alpha_min.`,
+a loose target is met below alpha_min.
+
+With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
+unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
 		Example: `  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
   calamp threshold --density 0.2 --p 3 --noise-var 1e-8 --spectrum condition:100
   calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg`,
@@ -105,6 +108,7 @@ a loose target is met below alpha_min.`,
 	option.Signals(flags, &t.p, "signals, P")
 	t.truth.Register(flags)
 	t.registerSpectrum(flags)
+	t.registerComplex(flags)
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
 	flags.Var(option.Number(&t.target, option.Inside01),
 		"target", "error that counts as recovery, in units of --signal-var")
@@ -116,6 +120,9 @@ a loose target is met below alpha_min.`,
 
 func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err := t.complete(flags); err != nil {
+		return err
+	}
+	if err := t.checkComplex(flags); err != nil {
 		return err
 	}
 	switch {
@@ -182,6 +189,9 @@ func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits,
 
 func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	defer crash.Catch(&err)
+	if t.complex {
+		return t.complexAt(ctx, rho)
+	}
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
@@ -305,4 +315,14 @@ func (t *threshold) figure(list []limits) figure.Figure {
 		line("information-theoretic", figure.Orange, false, func(l limits) float64 { return l.ideal.Value })
 	}
 	return f
+}
+
+// complexAt are the thresholds of complex problems; with noise, too, only those of cal-AMP.
+func (t *threshold) complexAt(ctx context.Context, rho float64) (l limits, err error) {
+	g, gain := t.truth.ComplexPrior(), t.truth.ComplexGain(&t.phases)
+	g.Density = rho
+	none := evolution.Number{Value: math.NaN()}
+	l = limits{density: rho, least: recovery.ComplexAlphaMin(rho, t.p, gain.Unknowns()), known: recovery.ComplexAlphaCS(g), ideal: none, informed: none}
+	l.cal, err = evolution.ComplexAlphaCal(ctx, g, gain, t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+	return l, err
 }

@@ -1,0 +1,286 @@
+package evolution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/field"
+	"github.com/calamp/calamp/internal/search"
+	"github.com/calamp/calamp/prior"
+)
+
+// ComplexModel is a complex problem in the limit of large N: W has independent entries of variance 1/N
+// (CN(0, 1/N), or real), P signals have independent entries, and sensor µ reads (z_µk + ε_µk)/s_µ with complex gains s.
+// All variances are of both parts together.
+type ComplexModel struct {
+	Signal   prior.ComplexGaussBernoulli // of a signal's entry
+	Gain     channel.ComplexPrior        // of s
+	NoiseVar float64                     // Δ ≥ 0, variance of ε
+	Alpha    float64                     // α = M/N > 0
+	P        int                         // signals
+}
+
+// ComplexOptions say how state evolution of a [ComplexModel] is to be run. The zero value is the default.
+type ComplexOptions struct {
+	Iterations int // of a trajectory; default 50
+
+	// Points is how many readings the output side is averaged over, of a sequence that fills space evenly
+	// (quasi-Monte Carlo), in eight lots with shifts of their own; the default is 4096. Errors are the standard errors over the lots.
+	Points int
+	Seed   uint64
+
+	// Progress, when set, is called after every iteration with the number done.
+	Progress func(iterations int)
+}
+
+const (
+	complexPoints = 4096
+	complexLots   = 8
+
+	// weakStart is the overlap, relative to E|x|², from which phases that are free start: none is a
+	// fixed point, and finite problems start from chance.
+	weakStart = 1e-3
+)
+
+// Validate reports a parameter that describes no model.
+func (m ComplexModel) Validate() error {
+	if err := m.Signal.Validate(); err != nil {
+		return err
+	}
+	if err := m.Gain.Validate(); err != nil {
+		return err
+	}
+	// The rest is what is asked of real models.
+	return Model{Signal: prior.Gaussian(0, 1), Gain: Known(1), NoiseVar: m.NoiseVar, Alpha: m.Alpha, P: m.P}.Validate()
+}
+
+// ComplexOffline follows Bayes-optimal offline cal-AMP on complex problems iteration by iteration. Errors of m̂
+// and of s are standard errors of their averages; how they grow along a trajectory is not in them.
+func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*Trajectory, error) {
+	e, err := newComplexEvolution(m, opt)
+	if err != nil {
+		return nil, err
+	}
+	if opt == nil {
+		opt = &ComplexOptions{}
+	}
+	steps := opt.Iterations
+	if steps == 0 {
+		steps = defaultSteps
+	}
+	out := &Trajectory{}
+	v := e.start()
+	for range steps {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		s := e.step(v)
+		out.Steps = append(out.Steps, s)
+		v = s.MSEX.Value
+		if opt.Progress != nil {
+			opt.Progress(len(out.Steps))
+		}
+	}
+	return out, nil
+}
+
+// complexEvolution is the map V → V'.
+type complexEvolution struct {
+	ComplexModel
+	q0   float64 // E|x|²
+	lots [][]complexPoint
+}
+
+// complexPoint is one reading of the average: z̃ = s₀y has the size √(q₀+Δ)·size in P components, u is what ω
+// has along z̃ beside its mean, in its own standard deviations, and s₀ the true calibration.
+type complexPoint struct {
+	size float64
+	u    complex128
+	s0   complex128
+}
+
+func newComplexEvolution(m ComplexModel, opt *ComplexOptions) (*complexEvolution, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	points, seed := complexPoints, uint64(0)
+	if opt != nil {
+		if opt.Points < 0 || opt.Iterations < 0 {
+			return nil, errors.New("the numbers of points and of iterations must not be negative")
+		}
+		if opt.Points > 0 {
+			points = opt.Points
+		}
+		seed = opt.Seed
+	}
+	e := &complexEvolution{ComplexModel: m, q0: m.Signal.Density * m.Signal.SignalVar}
+	rng := rand.New(rand.NewPCG(seed, 18))
+	amplitude, phase := amplitudeQuantiles(m.Gain), phaseQuantiles(m.Gain.Concentration)
+	for range complexLots {
+		var shift [sequenceWidth]float64
+		for j := range shift {
+			shift[j] = rng.Float64()
+		}
+		lot := make([]complexPoint, max(1, points/complexLots))
+		for i := range lot {
+			x := evenly(i, shift)
+			lot[i] = complexPoint{
+				size: math.Sqrt(mathext.GammaIncRegInv(float64(m.P), x[0])),
+				u:    cmplx.Rect(math.Sqrt(-math.Log(x[1])), 2*math.Pi*x[2]),
+				s0:   cmplx.Rect(amplitude(x[3]), phase(x[4])),
+			}
+		}
+		e.lots = append(e.lots, lot)
+	}
+	return e, nil
+}
+
+// start is the error before the first iteration.
+func (e *complexEvolution) start() float64 {
+	if e.Gain.Free() {
+		return e.q0 * (1 - weakStart)
+	}
+	return e.q0
+}
+
+func (e *complexEvolution) step(v float64) Step {
+	mHat, mseS := e.output(v)
+	if !(mHat.Value > 0) {
+		return Step{MSEX: Number{Value: e.q0}, MHat: mHat, MSES: mseS}
+	}
+	x := field.ComplexVariance(e.Signal, 1/(e.Alpha*mHat.Value), 1e-10)
+	return Step{MSEX: Number{x.Value, x.Err + mHat.Relative()*x.Value}, MHat: mHat, MSES: mseS}
+}
+
+// output computes m̂ = E|g|² per signal, and the mean square error on s, at the error V: with D = V+Δ, T₀ = q₀+Δ,
+// c = (q₀-V)/T₀ and κ = cD, ω has along z̃ the component c|z̃| + √κ u, and across it nothing but noise of variance κ in P-1
+// components:
+//
+//	m̂ = [E| (ŝ/s₀-1)|z̃| + |z̃|D/T₀ - √κ u |² + (P-1)κ] / (P D²).
+func (e *complexEvolution) output(v float64) (mHat, mseS Number) {
+	d, t0 := v+e.NoiseVar, e.q0+e.NoiseVar
+	c := (e.q0 - v) / t0
+	kappa := c * d
+	var hats, errors moments
+	for _, lot := range e.lots {
+		var hat, miss float64
+		for _, p := range lot {
+			z := math.Sqrt(t0) * p.size
+			omega := complex(c*z, 0) + complex(math.Sqrt(kappa), 0)*p.u
+			r := cmplx.Abs(p.s0)
+			posterior := channel.ComplexStats(z*z/(r*r*d), omega*complex(z/d, 0)/cmplx.Conj(p.s0), float64(e.P))
+			s, variance := e.Gain.Posterior(posterior)
+			off := s/p.s0 - 1
+			g := off*complex(z, 0) + complex(z*d/t0, 0) - complex(math.Sqrt(kappa), 0)*p.u
+			hat += real(g)*real(g) + imag(g)*imag(g)
+			miss += variance // on average the squared error, and less noisy
+		}
+		count := float64(len(lot))
+		hats.add((hat/count + float64(e.P-1)*kappa) / (float64(e.P) * d * d))
+		errors.add(miss / count)
+	}
+	return hats.number(), errors.number()
+}
+
+const sequenceWidth = 5
+
+// evenly is point i of a sequence that fills the cube evenly: multiples of powers of one over the root of
+// x⁶ = x+1, modulo 1 (M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018), shifted.
+func evenly(i int, shift [sequenceWidth]float64) (x [sequenceWidth]float64) {
+	const root = 1.1347241384015194926
+	step := 1.0
+	for j := range x {
+		step /= root
+		_, x[j] = math.Modf(shift[j] + float64(i+1)*step)
+		x[j] = min(max(x[j], 1e-12), 1-1e-12)
+	}
+	return x
+}
+
+// amplitudeQuantiles returns the quantiles of |s|.
+func amplitudeQuantiles(g channel.ComplexPrior) func(level float64) float64 {
+	if g.Precision == 0 {
+		return func(level float64) float64 { return g.Lo + (g.Hi-g.Lo)*level }
+	}
+	none := make([]float64, g.Width())
+	return func(level float64) float64 { return g.Quantile(none, level) }
+}
+
+// phaseQuantiles returns those of a von Mises distribution about 0, from a table. Phases that are known, and
+// those that are free, whose common phase is a convention, are 0.
+func phaseQuantiles(kappa float64) func(level float64) float64 {
+	if kappa == 0 || math.IsInf(kappa, 1) {
+		return func(float64) float64 { return 0 }
+	}
+	const cells = 20000
+	reach := min(math.Pi, 12/math.Sqrt(kappa))
+	sums := make([]float64, cells+1)
+	density := func(i int) float64 {
+		half := math.Sin(0.5 * reach * (2*float64(i)/cells - 1))
+		return math.Exp(-2 * kappa * half * half)
+	}
+	for i := range cells {
+		sums[i+1] = sums[i] + 0.5*(density(i)+density(i+1))
+	}
+	return func(level float64) float64 {
+		at := level * sums[cells]
+		lo, hi := 0, cells
+		for hi-lo > 1 {
+			if mid := (lo + hi) / 2; sums[mid] <= at {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		place := float64(lo) + (at-sums[lo])/(sums[hi]-sums[lo])
+		return reach * (2*place/cells - 1)
+	}
+}
+
+// ComplexAlphaCal is [AlphaCal] for complex problems: the smallest α at which state evolution from no information
+// reaches the target. The error is that of the average.
+func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain channel.ComplexPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
+	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
+	if err != nil {
+		return Number{}, err
+	}
+	target := opt.target() * g.SignalVar
+	if !(target > 0) || target >= e.q0 {
+		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", e.q0, target)
+	}
+	lo, hi := math.Log(target), math.Log(g.SignalVar)+8
+	for field.ComplexVariance(g, math.Exp(lo), 1e-8).Value < target {
+		lo += 0.02
+	}
+	best, at, found := 0.0, lo, Number{}
+	const step = 0.25
+	for x := lo; x < hi; x += step {
+		if err := ctx.Err(); err != nil {
+			return Number{}, err
+		}
+		if a := e.maximalAlpha(x); a.Value > best {
+			best, at, found = a.Value, x, a
+		}
+	}
+	golden := search.NewGolden(func(x float64) float64 { return e.maximalAlpha(x).Value }, max(lo, at-step), at+step)
+	for golden.B-golden.A > 0.01 {
+		golden.Narrow()
+	}
+	found.Value = max(best, golden.FC, golden.FD)
+	return found, nil
+}
+
+// maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
+func (e *complexEvolution) maximalAlpha(x float64) Number {
+	sigma := math.Exp(x)
+	mHat, _ := e.output(field.ComplexVariance(e.Signal, sigma, 1e-10).Value)
+	a := 1 / (sigma * mHat.Value)
+	return Number{a, a * mHat.Relative()}
+}

@@ -1,0 +1,243 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/search"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Complex numbers are pairs of columns, a real and an imaginary part, and everything that is linear
+// does not see the difference; W knows how it multiplies them (operator.Complex). The
+// variances of both parts are the same, and the output functions of a complex channel and the
+// posterior of a complex prior take them together. So a complex problem is a real one with twice
+// the columns, whose noise and signals have half their variance in each.
+
+// eachPair calls f with the places in X, or any other array of entries, of both parts of every entry.
+func (s *State) eachPair(f func(re, im int)) {
+	for k := 0; k+1 < s.P; k += 2 {
+		for i := range s.N {
+			f(k*s.N+i, (k+1)*s.N+i)
+		}
+	}
+}
+
+// sumTurns is sumPulls along the phase of complex signals.
+func (s *State) sumTurns() {
+	s.nextTurn = 0
+	if s.columns == 1 {
+		return
+	}
+	s.eachPair(func(re, im int) {
+		s.nextTurn += (s.X[im]*(s.Lambda[re]-s.X[re]) - s.X[re]*(s.Lambda[im]-s.X[im])) / s.Sigma[re]
+	})
+}
+
+// turn multiplies the signals' estimates by e^{iθ}, as rescale does with a real factor.
+func (s *State) turn(theta float64) {
+	sin, cos := math.Sincos(theta)
+	turned := func(re, im *float64) { *re, *im = cos**re-sin**im, sin**re+cos**im }
+	a := &s.all
+	for _, v := range [][]float64{a.x, a.centre} {
+		for k := 0; k < s.P; k += 2 {
+			for i := range s.N {
+				turned(&v[k*s.N+i], &v[(k+1)*s.N+i])
+			}
+			first := s.P*s.N + k*s.further.Extra
+			for i := range s.further.Extra {
+				turned(&v[first+i], &v[first+s.further.Extra+i])
+			}
+		}
+	}
+	for j := 0; j < len(a.g); j += 2 {
+		turned(&a.g[j], &a.g[j+1])
+	}
+}
+
+// unevenSize is the size of the start where no phase is preferred, in standard deviations of the
+// signals.
+const unevenSize = 0.1
+
+// startUneven makes the start one that prefers phases, the same in every run.
+func (s *State) startUneven() {
+	rng := rand.New(rand.NewPCG(17, uint64(len(s.X))))
+	size := unevenSize * math.Sqrt(s.model.Prior.Variance())
+	s.uneven = make([]float64, len(s.X))
+	for i := range s.uneven {
+		s.uneven[i] = size * rng.NormFloat64()
+	}
+	s.Reset()
+}
+
+// complexPriorOf is what is known of complex gains; false where gains are real, or known.
+func complexPriorOf(m Model) (channel.ComplexPrior, bool) {
+	p, ok := channel.CalibrationOf(channel.InOrder(m.Channel)).(channel.ComplexPrior)
+	return p, ok
+}
+
+func (b *planner) complex() bool { return prior.ColumnsOf(b.Model.Prior) == 2 }
+
+// complexNumbers wants all parts of a model to be complex, or none.
+func (b *planner) complexNumbers() (on bool, why string, err error) {
+	_, table := b.W.(*operator.Complex)
+	calibration := channel.CalibrationOf(channel.InOrder(b.Model.Channel))
+	_, gains := calibration.(channel.ComplexPrior)
+	switch {
+	case !b.complex() && gains:
+		return false, "", fmt.Errorf("complex gains need a prior of complex signals, found a %T", b.Model.Prior)
+	case !b.complex() && table:
+		return false, "", fmt.Errorf("a complex W needs a prior of complex signals, found a %T", b.Model.Prior)
+	case !b.complex():
+		return false, "not needed: signals are real", nil
+	case calibration != nil && !gains:
+		return false, "", fmt.Errorf("complex signals need a channel of complex gains, found a %T", b.Model.Channel)
+	case b.P%2 != 0:
+		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
+	case b.full():
+		return false, "", errors.New("full covariances are for real numbers")
+	case b.stream() || b.Batch:
+		return false, "", errors.New("streams and batches are for real numbers")
+	case table:
+		return true, "W and signals are complex", nil
+	}
+	return true, "W is real, signals are complex", nil
+}
+
+// unevenStart is for phases of which nothing is known: x̂ = 0 is then a fixed point, whatever
+// the readings say.
+func (b *planner) unevenStart() (on bool, why string, err error) {
+	p, ok := complexPriorOf(b.Model)
+	switch {
+	case !ok:
+		return false, "not needed: gains are real, or known", nil
+	case !p.Free():
+		return false, "not needed: something is known of phases", nil
+	}
+	return true, "nothing is known of phases: at zero signals would stay", nil
+}
+
+func (b *planner) phaseStep() (on bool, why string, err error) {
+	p, ok := complexPriorOf(b.Model)
+	switch {
+	case !ok:
+		return false, "not needed: gains are real, or known", nil
+	case p.Known():
+		return false, "not needed: phases are known", nil
+	case p.Free():
+		return false, "not needed: the common phase is a convention", nil
+	case b.NoScaleStep:
+		return false, asked, nil
+	}
+	return true, "with every scale step", nil
+}
+
+func (b *planner) makePhaseStep(*Solver) (Part, error) { return &phaseStep{}, nil }
+
+// phaseRange bounds one phase step, in radians.
+const phaseRange = 0.5
+
+// phaseStep turns all estimates to the common phase with the largest evidence, where something is
+// known of phases beforehand (see [scaleEvidence], whose Φ is then one of a complex c):
+//
+//	∂Φ/∂θ = -2 Im Σ_µ (1-π_µ) ŝ* cB + 2 Im S,   S = Σ x̂(λ-x̂)*/Σ.
+type phaseStep struct {
+	Idle
+	next   int
+	placed bool
+}
+
+func (p *phaseStep) Begin(*Solver) { p.next, p.placed = 0, false }
+
+func (p *phaseStep) After(s *Solver, l *Line) Verdict {
+	if l.Index >= max(p.next, s.began+firstScaleStep) {
+		p.next = l.Index + scaleStepEvery
+		e := alongPhase(s.State)
+		theta := e.argmax()
+		s.State.turn(theta)
+		p.placed = math.Abs(theta) <= max(s.Tolerance(), scaleTolerance*e.sd()) || s.movesNothing(math.Abs(theta))
+	}
+	if !p.placed {
+		return Unfinished
+	}
+	return GoOn
+}
+
+// phaseEvidence is the evidence along the common phase.
+type phaseEvidence struct {
+	channel channel.ComplexGain
+	sensors *channel.Block
+	signals float64 // 2 Im S
+}
+
+func alongPhase(s *State) phaseEvidence {
+	c := channel.InOrder(s.model.Channel).(channel.ComplexGain)
+	return phaseEvidence{channel: c, sensors: &s.sensors, signals: s.fieldTurn}
+}
+
+// slope is its derivative, with an estimate of the second.
+func (e *phaseEvidence) slope(theta float64) (first, second float64) {
+	first, second = e.channel.PhaseDerivatives(theta, e.sensors)
+	return first + e.signals, second
+}
+
+func (e *phaseEvidence) argmax() float64 {
+	bracket := search.Bracket{Lo: -phaseRange, Hi: phaseRange, Falling: true}
+	theta := 0.0
+	for range 60 {
+		first, second := e.slope(theta)
+		next := bracket.Next(theta, first, second)
+		step := math.Abs(next - theta)
+		if theta = next; step < 1e-15 {
+			break
+		}
+	}
+	return theta
+}
+
+// sd is the standard deviation of the common phase, by the curvature at the present one.
+func (e *phaseEvidence) sd() float64 {
+	const step = 1e-4
+	ahead, _ := e.slope(step)
+	behind, _ := e.slope(-step)
+	if curvature := (behind - ahead) / (2 * step); curvature > 0 {
+		return min(math.Pi, 1/math.Sqrt(curvature))
+	}
+	return math.Pi
+}
+
+// PhaseSD is the standard deviation of the phase common to all signals and gains, in radians, which
+// the readings do not determine: 0 where phases are real or known, and not known (false) where it is a
+// convention.
+func (s *Solver) PhaseSD() (sd float64, known bool) {
+	p, ok := complexPriorOf(s.State.model)
+	switch {
+	case !ok || p.Known():
+		return 0, true
+	case p.Free():
+		return 0, false
+	}
+	e := alongPhase(s.State)
+	return e.sd(), true
+}
+
+// complexChiSquare is ChiSquare for complex readings, of which each counts as two.
+func (s *State) complexChiSquare(mu int, amplitude float64) (chi float64) {
+	c := complex(amplitude, 0)
+	if p, ok := complexPriorOf(s.model); ok {
+		c *= p.PhaseOf(s.Of(s.Stats, mu))
+	}
+	for j := mu * s.P; j < (mu+1)*s.P; j += 2 {
+		y := complex(s.Y[j], s.Y[j+1])
+		if math.IsNaN(s.Y[j]) || math.IsNaN(s.Y[j+1]) {
+			continue
+		}
+		d := c*y - complex(s.Omega[j], s.Omega[j+1])
+		chi += (real(d)*real(d) + imag(d)*imag(d)) / s.Doubt(j)
+	}
+	return 0.5 * chi // per complex reading, as Readings counts them
+}

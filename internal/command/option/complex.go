@@ -1,0 +1,163 @@
+package option
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/prior"
+)
+
+// Phases is --phase: what is known of the phases of complex gains.
+type Phases struct {
+	Kappa float64 // concentration about the nominal phases: 0 free, +Inf known
+	given bool
+}
+
+const (
+	phaseKnown = "known"
+	phaseFree  = "free"
+)
+
+// Register adds the flag, after those of the model.
+func (p *Phases) Register(flags *pflag.FlagSet) {
+	value := flags.Lookup("s-range").Value
+	if a, ok := value.(*auto); ok {
+		value = a.Value
+	}
+	value.(*interval).point = true // an amplitude may be known
+	flags.Var(p, "phase", "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians")
+}
+
+// String is the flag's value.
+func (p *Phases) String() string {
+	switch {
+	case math.IsInf(p.Kappa, 1):
+		return phaseKnown
+	case p.Kappa == 0:
+		return phaseFree
+	}
+	return strconv.FormatFloat(p.Kappa, 'g', -1, 64)
+}
+
+// Type is what help shows.
+func (p *Phases) Type() string { return "known|free|κ" }
+
+// Words are the values that are words.
+func (p *Phases) Words() []string { return []string{phaseKnown, phaseFree} }
+
+// Set takes the flag's value.
+func (p *Phases) Set(text string) error {
+	p.given = true
+	switch text {
+	case phaseKnown:
+		p.Kappa = math.Inf(1)
+		return nil
+	case phaseFree:
+		p.Kappa = 0
+		return nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 1) {
+		return errors.New("expected known, free, or a finite number above 0")
+	}
+	p.Kappa = v
+	return nil
+}
+
+// realOnly are flags that complex problems do not have, with what to do in their place.
+var realOnly = []struct{ flag, hint string }{
+	{"prior", "non-zero entries are complex normal: leave it out"},
+	{"component", "non-zero entries are complex normal: leave it out"},
+	{"basis", "give the product of W and the basis as --matrix"},
+	{"saturation", "clipped complex readings are better missing (NaN)"},
+	{"compare", ""},
+	{"report", "-o R.npz and --json have all that is known"},
+	{"structured", ""},
+	{"matrix-kind", "a complex W has independent entries"},
+	{"signals", ""},
+	{"f4", ""},
+	{"offset", ""},
+	{"mpi", ""},
+	{"s-prior", "amplitudes are uniform on --s-range"},
+	{"s-mean", "amplitudes are uniform on --s-range"},
+	{"s-sd", "amplitudes are uniform on --s-range"},
+	{"s-from", "phases of single sensors are the array s_phase"},
+	{"s-tail", ""},
+}
+
+// CheckComplex refuses flags that do not go with complex numbers, and those that only go with them.
+func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) error {
+	if !isComplex {
+		if p.given {
+			return console.Usage("--phase is for complex problems, and the readings are real").
+				WithHint("phases without amplitudes, or with them, are readings of type c8 or c16: Y = amplitude * exp(1j * phase)")
+		}
+		if m.SRange[0] == m.SRange[1] {
+			return console.Usage("--s-range \"%g,%g\": expected a,b with 0 < a < b", m.SRange[0], m.SRange[1])
+		}
+		return nil
+	}
+	for _, f := range realOnly {
+		if flags.Lookup(f.flag) != nil && Given(flags, f.flag) {
+			err := console.Usage("--%s is for real numbers, and the problem is complex", f.flag)
+			if f.hint == "" {
+				return err
+			}
+			return err.WithHint("%s", f.hint)
+		}
+	}
+	switch {
+	case m.Noise.File != "":
+		return console.Usage("--noise-var %s: complex problems have one noise variance for all readings", m.Noise.File)
+	case m.SignalMean != 0 && Given(flags, "signal-mean"):
+		return console.Usage("--signal-mean %g: complex signals have mean 0, since no phase is preferred", m.SignalMean)
+	case m.SRange[0] == m.SRange[1] && math.IsInf(p.Kappa, 1):
+		return console.Usage("--s-range %g,%g and --phase known: amplitudes and phases are known, there is nothing to calibrate", m.SRange[0], m.SRange[1])
+	}
+	return m.forgetLearning(flags)
+}
+
+// forgetLearning assumes what would be learned of a real problem, and refuses what was asked for.
+func (m *Model) forgetLearning(flags *pflag.FlagSet) error {
+	for _, name := range m.Learned {
+		if Given(flags, name) {
+			return console.Usage("--%s %s: it is not learned from complex readings, give its value", name, AutoWord)
+		}
+		if a, ok := flags.Lookup(name).Value.(*auto); ok {
+			a.on = false
+		}
+		m.Assumed = append(m.Assumed, name)
+	}
+	m.Learned = nil
+	m.Assumed = slices.DeleteFunc(m.Assumed, func(name string) bool { return name == "signal-mean" })
+	return nil
+}
+
+// ComplexPrior is what is known of complex signals.
+func (m *Model) ComplexPrior() prior.ComplexGaussBernoulli {
+	return prior.ComplexGaussBernoulli{Density: m.Density, SignalVar: m.SignalVar}
+}
+
+// ComplexGain is what is known of the complex s of sensors.
+func (m *Model) ComplexGain(p *Phases) channel.ComplexPrior {
+	return channel.ComplexPrior{Lo: m.SRange[0], Hi: m.SRange[1], Concentration: p.Kappa}
+}
+
+// ComplexChannel is what turns complex signals into readings.
+func (m *Model) ComplexChannel(p *Phases) channel.ComplexGain {
+	return channel.ComplexGain{Prior: m.ComplexGain(p), NoiseVar: m.NoiseVar}
+}
+
+// RefuseComplex is the error of what is for real numbers.
+func RefuseComplex(isComplex bool, what string) error {
+	if !isComplex {
+		return nil
+	}
+	return console.Usage("the numbers are complex, and %s is for real ones", what).WithHint("calamp simulate, solve and inspect take complex ones")
+}

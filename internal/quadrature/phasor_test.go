@@ -1,0 +1,198 @@
+package quadrature
+
+import (
+	"encoding/json"
+	"math"
+	"math/cmplx"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// phasorRow is one case of testdata/complex_moments.json, computed with 60 digits.
+type phasorRow struct {
+	Prior struct {
+		A, B  float64
+		Phase string
+		Mu0   float64
+		Kappa float64
+		P0    float64
+		Eta   float64
+		Vr    *float64
+	}
+	N       float64
+	Tau     json.Number
+	BRe     json.Number `json:"B_re"`
+	BIm     json.Number `json:"B_im"`
+	LogNorm json.Number `json:"log_norm"`
+	MeanRe  json.Number `json:"mean_re"`
+	MeanIm  json.Number `json:"mean_im"`
+	Var     json.Number
+}
+
+func phasorRows(t testing.TB) []phasorRow {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/complex_moments.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Rows []phasorRow }
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Rows) == 0 {
+		t.Fatal("no golden rows")
+	}
+	return file.Rows
+}
+
+// density is the row's; where its phase is known, with phases counted from that.
+func (r *phasorRow) density(t testing.TB) Phasor {
+	p := Phasor{
+		Power: 2*r.N + r.Prior.P0, Linear: r.Prior.Eta, Tau: number(t, r.Tau),
+		B:  complex(number(t, r.BRe), number(t, r.BIm)),
+		Lo: r.Prior.A, Hi: r.Prior.B,
+	}
+	if r.Prior.Vr != nil {
+		p.Tau += 0.5 / *r.Prior.Vr
+	}
+	switch r.Prior.Phase {
+	case "known":
+		p.Known = true
+		p.B *= cmplx.Rect(1, -r.Prior.Mu0)
+	case "vonmises":
+		p.K = cmplx.Rect(r.Prior.Kappa, r.Prior.Mu0)
+	}
+	return p
+}
+
+func TestPhasorMomentsGolden(t *testing.T) {
+	var worstVar, worstEdge, worstMean, worstLog float64
+	for i, r := range phasorRows(t) {
+		p := r.density(t)
+		m := p.Moments()
+		mean, size := m.Mean, cmplx.Abs(m.Mean)
+		if p.Known {
+			mean *= cmplx.Rect(1, r.Prior.Mu0)
+		}
+		if size < 1e-300 { // no direction is preferred
+			size = p.Hi
+		}
+		meanErr := math.Hypot(difference(t, real(mean), r.MeanRe), difference(t, imag(mean), r.MeanIm)) / size / 0x1p-52
+		worstMean = max(worstMean, meanErr)
+		if meanErr > 8 {
+			t.Errorf("row %d %+v: mean %v, want %s %s: off by %.2g ε", i, r.Prior, mean, r.MeanRe, r.MeanIm, meanErr)
+		}
+		wantVar := number(t, r.Var)
+		varErr := math.Abs(difference(t, m.Var, r.Var)) / max(wantVar, 1e-300)
+		// At a clipped edge the slope 2τr - 2|B| cancels (golden/complex-offset.md).
+		edge := 8 * 0x1p-52 * p.Tau * size * math.Sqrt(wantVar)
+		if varErr > 1e-11 {
+			worstEdge = max(worstEdge, varErr)
+			t.Logf("row %d: variance off by %.2g, where its slope has %.2g", i, varErr, edge)
+		} else {
+			worstVar = max(worstVar, varErr)
+		}
+		if varErr > 1e-11 && (varErr > edge || varErr > 5e-9) {
+			t.Errorf("row %d %+v n=%g τ=%g B=%v: variance %.17g, want %s: relative error %.2g", i, r.Prior, r.N, p.Tau, p.B, m.Var, r.Var, varErr)
+		}
+		logNorm := m.LogMass + p.exponent(m.Peak) - logI0(cmplx.Abs(p.K))
+		scale := 1 + p.Tau*size*size + 2*cmplx.Abs(p.B)*size + p.Power + cmplx.Abs(p.K)
+		logErr := math.Abs(difference(t, logNorm, r.LogNorm)) / scale
+		worstLog = max(worstLog, logErr)
+		if logErr > 5e-15 {
+			t.Errorf("row %d: log-normaliser %.17g, want %s", i, logNorm, r.LogNorm)
+		}
+	}
+	t.Logf("worst: variance %.2g relative (%.2g at edges), mean %.2g ε, log-normaliser %.2g of its terms", worstVar, worstEdge, worstMean, worstLog)
+}
+
+func logI0(k float64) float64 { return math.Log(newCircular(k).scaled) + k }
+
+// TestPhasorAlong: the derivative of E s along B is twice the variance along it.
+func TestPhasorAlong(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := Phasor{
+			Power: 2 * rapid.Float64Range(0, 10).Draw(t, "n"), Tau: rapid.Float64Range(0.1, 300).Draw(t, "tau"),
+			K:  complex(rapid.SampledFrom([]float64{0, 0.5, 5, 300}).Draw(t, "kappa"), 0),
+			Lo: 0.5, Hi: rapid.SampledFrom([]float64{0.5, 0.7, 3}).Draw(t, "hi"),
+		}
+		b := cmplx.Rect(rapid.Float64Range(0.1, 300).Draw(t, "b"), rapid.Float64Range(-3, 3).Draw(t, "phase"))
+		const step = 1e-6
+		at := func(c float64) float64 {
+			q := p
+			q.B = complex(c, 0) * b
+			return real(q.Moments().Mean * cmplx.Conj(b))
+		}
+		p.B = b
+		m := p.Moments()
+		numeric := (at(1+step) - at(1-step)) / (2 * step)
+		want := 2 * m.Along * real(b*cmplx.Conj(b))
+		if math.Abs(numeric-want) > 1e-5*(1+math.Abs(want)+cmplx.Abs(b)) {
+			t.Fatalf("%+v: the slope of E s along B is %.9g, by the variance %.9g", p, numeric, want)
+		}
+	})
+}
+
+func TestPhasorMomentsAreAlwaysPossible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 10), rapid.Float64Range(0, 1e20))
+		lo := rapid.Float64Range(1e-3, 10).Draw(t, "lo")
+		p := Phasor{
+			Power: rapid.Float64Range(0, 1e6).Draw(t, "power"), Tau: size.Draw(t, "tau"),
+			B:     cmplx.Rect(size.Draw(t, "b"), rapid.Float64Range(-4, 4).Draw(t, "phase")),
+			K:     complex(rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(0, 1e8)).Draw(t, "kappa"), 0),
+			Known: rapid.Bool().Draw(t, "known"),
+			Lo:    lo, Hi: lo * (1 + rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(1e-6, 10)).Draw(t, "width")),
+		}
+		m := p.Moments()
+		size2 := cmplx.Abs(m.Mean)
+		if !(size2 <= p.Hi*(1+1e-12)) || !(m.Var >= 0) || !(m.Var <= p.Hi*p.Hi*(1+1e-12)) || math.IsNaN(m.LogMass) || !(m.Along <= m.Var*(1+1e-6)+1e-9*p.Hi*p.Hi) || !(m.Along >= 0) {
+			t.Fatalf("%+v: %+v", p, m)
+		}
+	})
+}
+
+// TestPhasorIntervals compares quantiles and intervals with sums over a grid of r and φ.
+func TestPhasorIntervals(t *testing.T) {
+	for _, p := range []Phasor{
+		{Power: 6, Tau: 4, B: 3 + 2i, Lo: 0.2, Hi: 3},
+		{Power: 6, Tau: 4, B: -1 + 0.2i, K: 3, Lo: 0.2, Hi: 3},
+		{Power: 6, Tau: 40, B: 30 + 20i, K: 5, Lo: 0.5, Hi: 1.4},
+		{Power: 6, Tau: 4, B: 3 + 2i, Lo: 0.7, Hi: 0.7},
+		{Power: 2, Tau: 1, B: 0, Lo: 0.5, Hi: 1.5},
+	} {
+		mean := cmplx.Phase(p.Moments().Mean)
+		lo, hi := p.AmplitudeQuantile(0.1), p.AmplitudeQuantile(0.7)
+		_, half := p.PhaseInterval(0.8)
+		const cells, angles = 300, 1800
+		var total, below, between, inside float64
+		for i := range cells {
+			r := p.Lo + (p.Hi-p.Lo)*(float64(i)+0.5)/cells
+			for j := range angles {
+				away := math.Pi * (2*(float64(j)+0.5)/angles - 1)
+				w := math.Exp(p.exponent(cmplx.Rect(r, mean+away)) - p.exponent(cmplx.Rect(0.5*(p.Lo+p.Hi), mean)))
+				total += w
+				if r < lo {
+					below += w
+				}
+				if r < hi {
+					between += w
+				}
+				if math.Abs(away) < half {
+					inside += w
+				}
+			}
+		}
+		if p.Lo < p.Hi && (math.Abs(below/total-0.1) > 0.01 || math.Abs(between/total-0.7) > 0.01) {
+			t.Errorf("%+v: quantiles 0.1 and 0.7 have %.4g and %.4g below them", p, below/total, between/total)
+		}
+		if math.Abs(inside/total-0.8) > 0.01 {
+			t.Errorf("%+v: interval of probability 0.8 has %.4g", p, inside/total)
+		}
+		if c := p.AmplitudeCDF(hi); p.Lo < p.Hi && math.Abs(c-0.7) > 1e-9 {
+			t.Errorf("%+v: CDF at the quantile 0.7 is %g", p, c)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package operator
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Complex is a complex matrix W (M×N) for signals whose real and imaginary parts are columns
+// beside each other: those of a sweep are pairs, real part and imaginary part. A real W needs
+// nothing of the kind, it multiplies both parts as they are.
+//
+// It is stored as a real matrix with two rows for each of its own, Re W_µ and Im W_µ, one after
+// the other. So one pass of the real kernels gives the four real products of every entry while it is
+// in cache, and the row function that combines them is all that is complex here.
+//
+// Quadratic columns are the variances of the parts. Both parts have the same, c and d (if they
+// differ, their mean counts): |W|² multiplies them.
+type Complex struct {
+	m, n int
+	rows *Dense // 2M×N
+}
+
+// NewComplex makes a matrix of M·N entries, row by row, as one in double precision.
+func NewComplex(m, n int, values []complex128) (*Complex, error) {
+	return newComplex(m, n, values, NewDense)
+}
+
+// NewComplex64 makes a matrix of M·N entries, row by row, that stays in single precision.
+func NewComplex64(m, n int, values []complex64) (*Complex, error) {
+	return newComplex(m, n, values, NewDense32)
+}
+
+func newComplex[C complex64 | complex128, F float32 | float64](m, n int, values []C, make2 func(m, n int, values []F) (*Dense, error)) (*Complex, error) {
+	if len(values) != m*n {
+		panic(fmt.Sprintf("calamp: %d values for a complex matrix of %d×%d", len(values), m, n))
+	}
+	parts := make([]F, 2*m*n)
+	for mu := range m {
+		re, im := parts[2*mu*n:(2*mu+1)*n], parts[(2*mu+1)*n:(2*mu+2)*n]
+		for i, v := range values[mu*n : (mu+1)*n] {
+			re[i], im[i] = F(real(complex128(v))), F(imag(complex128(v)))
+		}
+	}
+	rows, err := make2(2*m, n, parts)
+	if err != nil {
+		return nil, fmt.Errorf("real and imaginary parts as rows of their own: %w", err)
+	}
+	return &Complex{m: m, n: n, rows: rows}, nil
+}
+
+// Dims implements [Operator].
+func (w *Complex) Dims() (m, n int) { return w.m, w.n }
+
+// MeanSquare implements [Operator]: that of |W|.
+func (w *Complex) MeanSquare() float64 { return 2 * w.rows.MeanSquare() }
+
+// HasSquares implements [Squares].
+func (w *Complex) HasSquares() bool { return true }
+
+// String says what it is.
+func (w *Complex) String() string { return fmt.Sprintf("complex table of %d×%d", w.m, w.n) }
+
+// Storage is "f64" or "f32", the precision of each part.
+func (w *Complex) Storage() string { return w.rows.Storage() }
+
+// Bytes implements [Structured].
+func (w *Complex) Bytes() int64 { return Bytes(w.rows) }
+
+// Identify implements [Structured].
+func (w *Complex) Identify(to io.Writer) error {
+	sum := sha256.New()
+	if err := Identify(sum, w.rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(to, "complex table sha256=%x\n", sum.Sum(nil))
+	return err
+}
+
+// RowInto sets re and im, of length N, to the parts of row mu.
+func (w *Complex) RowInto(re, im []float64, mu int) error {
+	return errors.Join(w.rows.RowInto(re, 2*mu), w.rows.RowInto(im, 2*mu+1))
+}
+
+// NewSweep implements [Operator] for even p, and for q = p or q = 0.
+func (w *Complex) NewSweep(p, q, threads int) (Sweep, error) {
+	if p%2 != 0 || q != 0 && q != p {
+		return nil, fmt.Errorf("W is a %v: its sweeps need real and imaginary parts of every signal, found %d linear and %d quadratic columns", w, p, q)
+	}
+	sweep, err := w.rows.NewSweep(p, q/2, threads)
+	if err != nil {
+		return nil, err
+	}
+	s := &complexSweep{sweep: sweep, n: w.n, p: p, q: q}
+	s.h, s.c = make([]float64, q/2*w.n), make([]float64, q/2*w.n)
+	s.blocks.New = func() any { return new(complexBlock) }
+	s.combine = s.block
+	return s, nil
+}
+
+// complexSweep is a sweep over the real rows, with a row function that makes complex ones of them.
+type complexSweep struct {
+	sweep   Sweep
+	n, p, q int
+	h, c    []float64 // q/2×N
+	rows    RowFunc   // of the present run
+	combine RowFunc
+	blocks  sync.Pool // of *complexBlock
+}
+
+// complexBlock is a block of complex rows.
+type complexBlock struct{ z, v, g, d []float64 }
+
+// Run implements [Sweep].
+func (s *complexSweep) Run(r, h, x, c []float64, rows RowFunc) error {
+	s.rows = rows
+	for k := range s.q / 2 {
+		re, im := c[2*k*s.n:(2*k+1)*s.n], c[(2*k+1)*s.n:(2*k+2)*s.n]
+		for i, v := range re {
+			s.c[k*s.n+i] = 0.5 * (v + im[i])
+		}
+	}
+	if err := s.sweep.Run(r, s.h, x, s.c, s.combine); err != nil {
+		return err
+	}
+	for k := range s.q / 2 {
+		both := s.h[k*s.n : (k+1)*s.n]
+		copy(h[2*k*s.n:], both)
+		copy(h[(2*k+1)*s.n:], both)
+	}
+	return nil
+}
+
+// block combines the products of a block of real rows, of which two are a complex one: with a = Re W_µ
+// and b = Im W_µ
+//
+//	Re z = a·Re x - b·Im x       Wᴴg = aᵀ(Re g, Im g) + bᵀ(Im g, -Re g).
+//	Im z = a·Im x + b·Re x
+func (s *complexSweep) block(first int, z, v, g, d []float64) {
+	p, q := s.p, s.q
+	rows := len(z) / (2 * p)
+	b := s.blocks.Get().(*complexBlock)
+	defer s.blocks.Put(b)
+	b.z, b.g = grown(b.z, rows*p), grown(b.g, rows*p)
+	b.v, b.d = grown(b.v, rows*q), grown(b.d, rows*q)
+	for row := range rows {
+		re, im, out := z[2*row*p:(2*row+1)*p], z[(2*row+1)*p:(2*row+2)*p], b.z[row*p:(row+1)*p]
+		for k := 0; k < p; k += 2 {
+			out[k], out[k+1] = re[k]-im[k+1], re[k+1]+im[k]
+		}
+		for k := range q / 2 {
+			both := v[row*q+k] + v[row*q+q/2+k]
+			b.v[row*q+2*k], b.v[row*q+2*k+1] = both, both
+		}
+	}
+	s.rows(first/2, b.z, b.v, b.g, b.d)
+	for row := range rows {
+		re, im, in := g[2*row*p:(2*row+1)*p], g[(2*row+1)*p:(2*row+2)*p], b.g[row*p:(row+1)*p]
+		for k := 0; k < p; k += 2 {
+			re[k], re[k+1], im[k], im[k+1] = in[k], in[k+1], in[k+1], -in[k]
+		}
+		for k := range q / 2 {
+			both := 0.5 * (b.d[row*q+2*k] + b.d[row*q+2*k+1])
+			d[row*q+k], d[row*q+q/2+k] = both, both
+		}
+	}
+}
+
+// grown is v with n entries, of any content.
+func grown(v []float64, n int) []float64 {
+	if cap(v) < n {
+		return make([]float64, n)
+	}
+	return v[:n]
+}

@@ -1,0 +1,171 @@
+package operator
+
+import (
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestComplexSweep compares both products of a sweep with complex arithmetic, entry by entry.
+func TestComplexSweep(t *testing.T) {
+	const signals = 3
+	for _, size := range [][2]int{{1, 1}, {7, 5}, {50, 130}, {130, 33}} {
+		m, n := size[0], size[1]
+		rng := rand.New(rand.NewPCG(1, uint64(m)))
+		draw := func() complex128 { return complex(rng.NormFloat64(), rng.NormFloat64()) }
+		values := make([]complex128, m*n)
+		for i := range values {
+			values[i] = draw()
+		}
+		w, err := NewComplex(m, n, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0.0
+		for _, v := range values {
+			total += real(v)*real(v) + imag(v)*imag(v)
+		}
+		if want := total / float64(m*n); math.Abs(w.MeanSquare()-want) > 1e-12*want {
+			t.Errorf("mean square %g, want %g", w.MeanSquare(), want)
+		}
+		const p = 2 * signals
+		x, g := make([]float64, p*n), make([]float64, m*p)
+		c, d := make([]float64, p*n), make([]float64, m*p)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		for k := range signals { // both parts have the same variances
+			for i := range n {
+				v := rng.Float64()
+				c[2*k*n+i], c[(2*k+1)*n+i] = v, v
+			}
+			for mu := range m {
+				v := -rng.Float64()
+				d[mu*p+2*k], d[mu*p+2*k+1] = v, v
+			}
+		}
+		for j := range g {
+			g[j] = rng.NormFloat64()
+		}
+		z, v := make([]float64, m*p), make([]float64, m*p)
+		r, h := make([]float64, p*n), make([]float64, p*n)
+		sweep, err := w.NewSweep(p, p, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sweep.Run(r, h, x, c, func(first int, zs, vs, gs, ds []float64) {
+			copy(z[first*p:], zs)
+			copy(v[first*p:], vs)
+			copy(gs, g[first*p:])
+			copy(ds, d[first*p:])
+		}); err != nil {
+			t.Fatal(err)
+		}
+		near := func(what string, got, want complex128) {
+			t.Helper()
+			if cmplx.Abs(got-want) > 1e-11 {
+				t.Fatalf("%d×%d: %s is %v, want %v", m, n, what, got, want)
+			}
+		}
+		for k := range signals {
+			back, curve := make([]complex128, n), make([]float64, n)
+			for mu := range m {
+				forward, spread := complex128(0), 0.0
+				at := mu*p + 2*k
+				for i := range n {
+					e := values[mu*n+i]
+					forward += e * complex(x[2*k*n+i], x[(2*k+1)*n+i])
+					back[i] += cmplx.Conj(e) * complex(g[at], g[at+1])
+					square := real(e)*real(e) + imag(e)*imag(e)
+					spread += square * c[2*k*n+i]
+					curve[i] += square * d[at]
+				}
+				near("z", complex(z[at], z[at+1]), forward)
+				near("v", complex(v[at], v[at+1]), complex(spread, spread))
+			}
+			for i := range n {
+				near("r", complex(r[2*k*n+i], r[(2*k+1)*n+i]), back[i])
+				near("h", complex(h[2*k*n+i], h[(2*k+1)*n+i]), complex(curve[i], curve[i]))
+			}
+		}
+	}
+}
+
+func TestComplexSweepsNeedBothParts(t *testing.T) {
+	w, err := NewComplex64(2, 2, []complex64{1, 2, 3, 4i})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, columns := range [][2]int{{1, 0}, {2, 1}, {4, 2}} {
+		if _, err := w.NewSweep(columns[0], columns[1], 1); err == nil {
+			t.Errorf("a sweep over %d and %d columns", columns[0], columns[1])
+		}
+	}
+}
+
+// TestRealOf: the real form of a complex matrix gives the same products, and knows the squares of
+// its own entries.
+func TestRealOf(t *testing.T) {
+	const m, n = 9, 6
+	rng := rand.New(rand.NewPCG(2, 0))
+	values := make([]complex128, m*n)
+	entries := make([]float64, 4*m*n) // 2M×2N
+	for j := range values {
+		values[j] = complex(rng.NormFloat64(), rng.NormFloat64())
+		mu, i := j/n, j%n
+		re, im := real(values[j]), imag(values[j])
+		entries[2*mu*2*n+i], entries[2*mu*2*n+n+i] = re, -im
+		entries[(2*mu+1)*2*n+i], entries[(2*mu+1)*2*n+n+i] = im, re
+	}
+	w, err := NewComplex(m, n, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense, err := NewDense(2*m, 2*n, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const p, q = 3, 2
+	x, c := make([]float64, p*2*n), make([]float64, q*2*n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	for i := range c {
+		c[i] = rng.Float64()
+	}
+	run := func(w Operator) (z, v, r, h []float64) {
+		z, v, r, h = make([]float64, 2*m*p), make([]float64, 2*m*q), make([]float64, p*2*n), make([]float64, q*2*n)
+		sweep, err := w.NewSweep(p, q, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sweep.Run(r, h, x, c, func(first int, zs, vs, gs, ds []float64) {
+			copy(z[first*p:], zs)
+			copy(v[first*q:], vs)
+			for j := range gs {
+				gs[j] = math.Sin(float64(first*p + j))
+			}
+			for j := range ds {
+				ds[j] = math.Cos(float64(first*q + j))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return z, v, r, h
+	}
+	z, v, r, h := run(RealOf(w))
+	z2, v2, r2, h2 := run(dense)
+	for _, pair := range [][2][]float64{{z, z2}, {v, v2}, {r, r2}, {h, h2}} {
+		for i, want := range pair[1] {
+			if math.Abs(pair[0][i]-want) > 1e-12 {
+				t.Fatalf("entry %d is %g, want %g", i, pair[0][i], want)
+			}
+		}
+	}
+	largest, smallest, err := Spectrum(RealOf(w), 1)
+	largest2, smallest2, err2 := Spectrum(dense, 1)
+	if err != nil || err2 != nil || math.Abs(largest-largest2) > 1e-9 || math.Abs(smallest-smallest2) > 1e-6 {
+		t.Errorf("singular values %g to %g, want %g to %g (%v, %v)", smallest, largest, smallest2, largest2, err, err2)
+	}
+}

@@ -1,0 +1,131 @@
+package prior
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/calamp/calamp/internal/vector"
+)
+
+// Complex is a prior of complex entries, whose real and imaginary parts are columns of
+// their own: its Posterior and LogNorm take an entry as two numbers. The mean and the variance
+// are those of a part, and both parts of an entry have one variance.
+type Complex interface {
+	Prior
+
+	// Posterior takes whole signals: the first half of each slice are real parts, the
+	// second the imaginary parts of the same entries. The two Σ of an entry are the same.
+	// Where Σ is +Inf the field is a tilt, e^{λx} for each part.
+	Posterior(mean, variance, lambda, sigma []float64)
+
+	// LogNormComplex is LogNorm for the field λ, with variance Σ for each part of it.
+	LogNormComplex(lambda complex128, sigma float64) float64
+}
+
+// ColumnsOf is how many columns of real numbers an entry is: 2 where it is complex.
+func ColumnsOf(p Prior) int {
+	if _, ok := p.(Complex); ok {
+		return 2
+	}
+	return 1
+}
+
+// ComplexGaussBernoulli is the sparse prior of complex signals: an entry is zero with
+// probability 1-ρ, and otherwise drawn from CN(0, v), the complex normal distribution in
+// which |x|² has the mean v and no phase is preferred.
+type ComplexGaussBernoulli struct {
+	Density   float64 // ρ, in (0, 1]
+	SignalVar float64 // v > 0, of both parts together
+}
+
+// part is the prior of each part alone: both are zero together, or neither is.
+func (g ComplexGaussBernoulli) part() GaussBernoulli {
+	return GaussBernoulli{Density: g.Density, SignalVar: 0.5 * g.SignalVar}
+}
+
+// Validate reports a parameter that describes no distribution.
+func (g ComplexGaussBernoulli) Validate() error { return g.part().Validate() }
+
+// Mean is 0.
+func (g ComplexGaussBernoulli) Mean() float64 { return 0 }
+
+// Variance is that of a part, ρv/2.
+func (g ComplexGaussBernoulli) Variance() float64 { return 0.5 * g.Density * g.SignalVar }
+
+// NonZero implements [Sparse]: ρ.
+func (g ComplexGaussBernoulli) NonZero() float64 { return g.Density }
+
+// Name implements [Named].
+func (g ComplexGaussBernoulli) Name() string {
+	return fmt.Sprintf("complex gauss-bernoulli density=%g variance=%g", g.Density, g.SignalVar)
+}
+
+// Values implements [Parametric]: ρ and v.
+func (g ComplexGaussBernoulli) Values() []float64 { return []float64{g.Density, g.SignalVar} }
+
+// WithValues implements [Parametric].
+func (g ComplexGaussBernoulli) WithValues(v []float64) (Prior, error) {
+	if len(v) != 2 {
+		return nil, fmt.Errorf("%d values for the two parameters of a complex Gauss–Bernoulli prior", len(v))
+	}
+	to := ComplexGaussBernoulli{Density: v[0], SignalVar: v[1]}
+	return to, to.Validate()
+}
+
+// Scaled implements [Scalable].
+func (g ComplexGaussBernoulli) Scaled(c float64) Prior {
+	g.SignalVar *= c * c
+	return g
+}
+
+// slab is what is known of an entry that is not zero, and the logarithm of how much
+// likelier its field is than if it were: that of both parts together.
+func (g ComplexGaussBernoulli) slab(re, im, sigma float64) (meanRe, meanIm, variance, odds float64) {
+	v := 0.5 * g.SignalVar
+	if math.IsInf(sigma, 1) {
+		return v * re, v * im, v, 0.5 * v * (re*re + im*im)
+	}
+	meanRe, variance, oddsRe := vector.Slab(re, sigma, 0, v)
+	meanIm, _, oddsIm := vector.Slab(im, sigma, 0, v)
+	return meanRe, meanIm, variance, oddsRe + oddsIm
+}
+
+// Posterior implements [Complex].
+func (g ComplexGaussBernoulli) Posterior(mean, variance, lambda, sigma []float64) {
+	n := len(mean) / 2
+	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian
+	for i := range n {
+		re, im, v, odds := g.slab(lambda[i], lambda[n+i], sigma[i])
+		away := math.Exp(-math.Abs(logOdds + odds))
+		nonzero, zero := 1/(1+away), away/(1+away)
+		if logOdds+odds < 0 {
+			nonzero, zero = zero, nonzero
+		}
+		mean[i], mean[n+i] = nonzero*re, nonzero*im
+		both := nonzero*v + nonzero*zero*(0.5*(re*re+im*im))
+		variance[i], variance[n+i] = both, both
+	}
+}
+
+// LogNormComplex implements [Complex].
+func (g ComplexGaussBernoulli) LogNormComplex(lambda complex128, sigma float64) float64 {
+	_, _, _, odds := g.slab(real(lambda), imag(lambda), sigma)
+	at := real(lambda)*(real(lambda)/sigma) + imag(lambda)*(imag(lambda)/sigma)
+	return logAddExp(math.Log1p(-g.Density), math.Log(g.Density)+odds) - 0.5*at
+}
+
+// LogNorm implements [Prior]: of a part alone.
+func (g ComplexGaussBernoulli) LogNorm(lambda, sigma float64) float64 {
+	return g.part().LogNorm(lambda, sigma)
+}
+
+// Sample draws one entry. As many random numbers are used for every entry.
+func (g ComplexGaussBernoulli) Sample(rng *rand.Rand) complex128 {
+	on, size := rng.Float64() < g.Density, math.Sqrt(0.5*g.SignalVar)
+	x := complex(size*rng.NormFloat64(), size*rng.NormFloat64())
+	if !on {
+		return 0
+	}
+	return x
+}

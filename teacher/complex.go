@@ -1,0 +1,136 @@
+package teacher
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// Complex describes an ensemble of complex problems: W with independent CN(0, 1/N) entries, or real
+// ones of N(0, 1/N), complex signals and gains from their priors, noise CN(0, Δ).
+type Complex struct {
+	N, M, P    int
+	Signal     prior.ComplexGaussBernoulli
+	Gain       channel.ComplexPrior
+	NoiseVar   float64
+	RealMatrix bool
+}
+
+// ComplexInstance is one problem of the ensemble with its truth. Y and X have two columns a signal.
+type ComplexInstance struct {
+	W     operator.Operator // M×N
+	Y     *mat.Dense        // M×2P
+	Truth calamp.Truth      // X is N×2P
+}
+
+// Problem is the instance as a problem with the true model.
+func (t Complex) Problem(in *ComplexInstance) *calamp.Problem {
+	return &calamp.Problem{W: in.W, Y: in.Y, Prior: t.Signal, Channel: channel.ComplexGain{Prior: t.Gain, NoiseVar: t.NoiseVar}}
+}
+
+// Validate reports what describes no ensemble.
+func (t Complex) Validate() error {
+	if t.N <= 0 || t.M <= 0 || t.P <= 0 {
+		return fmt.Errorf("N, M and P must be positive, found N = %d, M = %d, P = %d", t.N, t.M, t.P)
+	}
+	if err := t.Signal.Validate(); err != nil {
+		return err
+	}
+	return channel.ComplexGain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
+}
+
+// Draw makes the instance of a seed, with the random streams that [Teacher.Draw] has.
+func (t Complex) Draw(seed uint64) (*ComplexInstance, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	in := &ComplexInstance{}
+	w, err := t.matrix(in, stream(seed, "W"))
+	if err != nil {
+		return nil, err
+	}
+	signals, gains, noise := stream(seed, "X"), stream(seed, "s"), stream(seed, "noise")
+	x := mat.NewDense(t.N, 2*t.P, nil)
+	for k := range t.P {
+		for i := range t.N {
+			v := t.Signal.Sample(signals)
+			x.Set(i, 2*k, real(v))
+			x.Set(i, 2*k+1, imag(v))
+		}
+	}
+	amplitudes := channel.GainPrior{Lo: t.Gain.Lo, Hi: t.Gain.Hi, Center: t.Gain.Center, Precision: t.Gain.Precision}
+	in.Truth = calamp.Truth{X: x}
+	for range t.M {
+		r := t.Gain.Lo
+		if t.Gain.Hi > r {
+			r = amplitudes.Sample(gains)
+		}
+		in.Truth.S = append(in.Truth.S, r)
+		in.Truth.Phase = append(in.Truth.Phase, vonMises(gains, t.Gain.Concentration))
+	}
+	s, size := in.Truth.ComplexS(), math.Sqrt(0.5*t.NoiseVar)
+	in.Y = mat.NewDense(t.M, 2*t.P, nil)
+	for mu := range t.M {
+		for k := range t.P {
+			z := complex(size*noise.NormFloat64(), size*noise.NormFloat64())
+			for i, v := range w[mu*t.N : (mu+1)*t.N] {
+				z += v * complex(x.At(i, 2*k), x.At(i, 2*k+1))
+			}
+			y := z / s[mu]
+			in.Y.Set(mu, 2*k, real(y))
+			in.Y.Set(mu, 2*k+1, imag(y))
+		}
+	}
+	return in, nil
+}
+
+// matrix draws W, and returns its entries.
+func (t Complex) matrix(in *ComplexInstance, rng *rand.Rand) (w []complex128, err error) {
+	w = make([]complex128, t.M*t.N)
+	if t.RealMatrix {
+		values := gaussian(rng, t.M, t.N)
+		for i, v := range values {
+			w[i] = complex(v, 0)
+		}
+		in.W, err = operator.NewDense(t.M, t.N, values)
+		return w, err
+	}
+	size := math.Sqrt(0.5 / float64(t.N))
+	for i := range w {
+		w[i] = complex(size*rng.NormFloat64(), size*rng.NormFloat64())
+	}
+	in.W, err = operator.NewComplex(t.M, t.N, w)
+	return w, err
+}
+
+// vonMises draws an angle about 0 (D. J. Best and N. I. Fisher, "Efficient simulation of the von Mises
+// distribution", 1979): uniform for κ = 0, and 0 for κ = +Inf.
+func vonMises(rng *rand.Rand, kappa float64) float64 {
+	switch {
+	case math.IsInf(kappa, 1):
+		return 0
+	case kappa < 1e-8:
+		return math.Pi * (2*rng.Float64() - 1)
+	case kappa > 1e6: // normal, to 1e-6
+		return rng.NormFloat64() / math.Sqrt(kappa)
+	}
+	tau := 1 + math.Sqrt(1+4*kappa*kappa)
+	rho := (tau - math.Sqrt(2*tau)) / (2 * kappa)
+	r := (1 + rho*rho) / (2 * rho)
+	for {
+		z := math.Cos(math.Pi * rng.Float64())
+		f := (1 + r*z) / (r + z)
+		c := kappa * (r - f)
+		u, sign := rng.Float64(), rng.Float64()
+		if c*(2-c) > u || math.Log(c/u)+1-c >= 0 {
+			return math.Copysign(math.Acos(min(1, max(-1, f))), sign-0.5)
+		}
+	}
+}
