@@ -110,7 +110,7 @@ func intervalsHold(res *calamp.Result, truth calamp.Truth, m calamp.Metrics) (pa
 		}
 		middle := 0.5 * (from[mu] + to[mu])
 		away := math.Remainder(truth.Phase[mu]-m.PhaseShift-middle, 2*math.Pi)
-		if math.Abs(away) <= 0.5*(to[mu]-from[mu])+1e-4 { // and what the best factor is off by
+		if to[mu] == from[mu] || math.Abs(away) <= 0.5*(to[mu]-from[mu])+1e-4 { // and what the best factor is off by
 			parts[1] += each
 		}
 	}

@@ -115,7 +115,7 @@ func TestCompletion(t *testing.T) {
 		"solve --density ":         "auto\n:4\n",
 		"simulate --density ":      ":4\n",
 		"solve --faulty ":          "auto\noff\n:4\n",
-		"solve --anchor ":          "mean=\nsensor=\noff\n:6\n",
+		"solve --anchor ":          "mean=\nsensor=\nphase-sensor=\noff\n:6\n",
 		"solve --matrix ":          "npy\nnpz\nmat\n:8\n",
 		"online --commit ":         "sane\nalways\n:4\n",
 		"online --input ":          "jsonl\nf4\nf8\n:4\n",
