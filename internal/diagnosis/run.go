@@ -159,5 +159,6 @@ const (
 	Offsets              = "offsets"
 	OffsetsFewSignals    = "offsets-few-signals"
 	OffsetsCommonEntries = "offsets-common-entries"
+	NoiseUnequal         = "noise-unequal"
 	KnowledgeMismatch    = "s-prior-mismatch"
 )

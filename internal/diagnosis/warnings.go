@@ -57,6 +57,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnOffsets(),
 		r.warnFewForOffsets(),
 		r.warnCommonEntries(),
+		r.warnUnequal(),
 	} {
 		if w != nil {
 			all = append(all, *w)
