@@ -175,6 +175,9 @@ type learnedDensity struct {
 	sensors float64 // M where s is uniform between the bounds, 0 where that is learned
 }
 
+// placement is what the density says. Where the distribution of s was learned it is, for all that the
+// bounds say, a box, and the truth is no draw from it: gains that touch an end of what was told are at an end of
+// it. A normal distribution of its width reaches beyond both.
 func (d *learnedDensity) placement() Placement {
 	grid, outside := d.grid()
 	if outside >= falseBounds {
@@ -185,7 +188,11 @@ func (d *learnedDensity) placement() Placement {
 	if math.IsNaN(mean) || math.IsNaN(sd) {
 		return Placement{SD: scaleReach} // the numbers are beyond double precision: nothing is known
 	}
-	return Placement{Mean: mean, SD: sd, parts: []placed{{1, grid}}}
+	p := Placement{Mean: mean, SD: sd}
+	if d.sensors > 0 {
+		p.parts = []placed{{1, grid}}
+	}
+	return p
 }
 
 // grid holds the density where its mass is, and how many sensors are outside the bounds
