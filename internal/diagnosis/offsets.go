@@ -53,7 +53,7 @@ func (r *Run) rowMeans() (ratio float64, sensors int) {
 	return median(squares), len(squares)
 }
 
-// residualsOf are the number, the mean and the sum of squared deviations of a sensor's residuals.
+// residualsOf, of real readings, are the number, the mean and the sum of squared deviations of a sensor's residuals.
 func (r *Run) residualsOf(mu int) (n, mean, spread float64) {
 	s := r.state
 	var all []float64
@@ -73,7 +73,7 @@ func (r *Run) residualsOf(mu int) (n, mean, spread float64) {
 
 // warnOffsets tells of offsets that nobody modelled.
 func (r *Run) warnOffsets() *Warning {
-	if r.Solver.Iterations == 0 || r.state.Offsets() {
+	if r.Solver.Iterations == 0 || r.state.Offsets() || r.complex() {
 		return nil
 	}
 	ratio, sensors := r.rowMeans()

@@ -110,6 +110,9 @@ func (r *Run) vector() bool { return r.Plan.Algorithm == solver.VAMP }
 // signals is how many there are: a complex one has two columns.
 func (r *Run) signals() int { return r.state.P / r.state.Columns() }
 
+// complex says whether readings are pairs of columns, which s turns.
+func (r *Run) complex() bool { return r.state.Columns() > 1 }
+
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
 func (r *Run) blind() bool                      { return r.calibration() != nil }
@@ -119,7 +122,7 @@ func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stat
 // alike is the part of the readings' power that is in proportions common to all
 // sensors; 0 where gains could not make up for it.
 func (r *Run) alike() float64 {
-	if !r.blind() || r.state.P < 2 || r.state.Columns() > 1 {
+	if !r.blind() || r.state.P < 2 || r.complex() {
 		return 0
 	}
 	return r.inCommon()

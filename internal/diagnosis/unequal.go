@@ -51,7 +51,7 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 
 // warnUnequal tells of noise that differs from sensor to sensor, where it was taken to be the same.
 func (r *Run) warnUnequal() *Warning {
-	if r.Solver.Iterations == 0 || r.state.Unequal() {
+	if r.Solver.Iterations == 0 || r.state.Unequal() || r.complex() {
 		return nil
 	}
 	ratio, sensors := r.sizes()
