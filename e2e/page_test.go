@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,7 +73,14 @@ func simulate(t *testing.T, args ...string) string {
 // server starts calamp, and returns the address that it prints.
 func server(t *testing.T, args ...string) (address string, process *os.Process) {
 	t.Helper()
+	return fed(t, nil, args...)
+}
+
+// fed is server with something on standard input.
+func fed(t *testing.T, input io.Reader, args ...string) (address string, process *os.Process) {
+	t.Helper()
 	c := command(t, args...)
+	c.Stdin = input
 	said, err := c.StdoutPipe()
 	if args[0] == "online" {
 		said, err = c.StderrPipe()
@@ -380,6 +388,49 @@ func TestLongRun(t *testing.T) {
 		rate := float64(is[int](b, "frames60")-frames) / time.Since(start).Seconds()
 		done = is[int](b, `+(/iteration (\d+)/.exec(document.getElementById("run-text").textContent)?.[1] ?? 10000)`)
 		t.Logf("iteration %d: %.0f frames a second, page %.1f MB, server %s", done, rate, is[float64](b, "performance.memory.usedJSHeapSize/1e6"), resident(process.Pid))
+	}
+}
+
+// TestLongStream: as many samples as two hours have seconds, ten minutes long. Neither the page nor the server grows.
+func TestLongStream(t *testing.T) {
+	if !*long {
+		t.Skip("takes minutes; -long runs it")
+	}
+	const samples, m = 7200, 160
+	problem := simulate(t, "--n", "200", "--m", "160", "--p", "1000", "--seed", "1")
+	extract := exec.Command("/usr/bin/python3", "-c", `
+import numpy, sys
+p = numpy.load(sys.argv[1])
+numpy.save(sys.argv[2], p["W"])
+p["Y"].T.astype("<f8").tofile(sys.argv[3])`, problem, problem+".W.npy", problem+".f8")
+	if out, err := extract.CombinedOutput(); err != nil {
+		t.Skipf("no numpy: %v %s", err, out)
+	}
+	readings, err := os.ReadFile(problem + ".f8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	input, feed := io.Pipe()
+	go func() {
+		defer feed.Close()
+		for k := range samples {
+			at := k % 1000 * m * 8
+			if _, err := feed.Write(readings[at : at+m*8]); err != nil {
+				return
+			}
+			time.Sleep(70 * time.Millisecond)
+		}
+		<-stop
+	}()
+	defer close(stop)
+	address, process := fed(t, input, "online", "--matrix", problem+".W.npy", "--input", "f8", "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.9,1.1")
+	b := open(t, 1280, "light")
+	b.do(chromedp.Navigate(address))
+	for done := 0; done < samples; {
+		time.Sleep(30 * time.Second)
+		done = is[int](b, `+(/sample (\d+)/.exec(document.getElementById("run-text").textContent)?.[1] ?? 0)`)
+		t.Logf("sample %d: page %.1f MB, server %s", done, is[float64](b, "performance.memory.usedJSHeapSize/1e6"), resident(process.Pid))
 	}
 }
 

@@ -28,11 +28,14 @@ var files embed.FS
 // source is where what is no page of the site can be read: all else that docs link to.
 const source = "https://github.com/calamp/calamp/blob/main/"
 
-// groups are the pages, in the order of the menu.
-var groups = []struct {
+// group is a part of the menu.
+type group struct {
 	Title string
 	Pages []string
-}{
+}
+
+// menu is the pages in their order; further pages of docs come last.
+var menu = []group{
 	{"", []string{"README.md"}},
 	{"Three ways to work", []string{"docs/python.md", "docs/stream.md", "docs/sweeps.md"}},
 	{"Solving", []string{"docs/solve.md", "docs/trust.md", "docs/page.md", "docs/cluster.md", "docs/library.md"}},
@@ -65,14 +68,17 @@ func address(p string) string {
 // build writes the site, or says what is wrong with the docs.
 func build(root, out string) error {
 	b := &builder{root: root, out: out, pages: make(map[string]*page), files: make(map[string]bool)}
-	for _, g := range groups {
+	if err := b.list(); err != nil {
+		return err
+	}
+	for _, g := range b.groups {
 		for _, p := range g.Pages {
 			if err := b.read(p); err != nil {
 				return err
 			}
 		}
 	}
-	if err := errors.Join(b.unlisted(), b.dead()); err != nil {
+	if err := b.dead(); err != nil {
 		return err
 	}
 	for _, p := range b.pages {
@@ -94,6 +100,7 @@ func build(root, out string) error {
 
 type builder struct {
 	root, out string
+	groups    []group
 	pages     map[string]*page
 	files     map[string]bool // pictures and tables to be copied
 }
@@ -200,7 +207,7 @@ func (t transformer) place(link string) string {
 		}
 	}
 	switch ext := path.Ext(name); {
-	case listed(name):
+	case t.b.listed(name):
 		if hasAnchor {
 			t.p.links = append(t.p.links, name+"#"+anchor)
 			anchor = "#" + anchor
@@ -220,13 +227,23 @@ func exists(p string) bool {
 	return err == nil
 }
 
-func listed(name string) bool {
-	for _, g := range groups {
-		if slices.Contains(g.Pages, name) {
-			return true
+// listed says whether a file is a page of the site.
+func (b *builder) listed(name string) bool {
+	return slices.ContainsFunc(b.groups, func(g group) bool { return slices.Contains(g.Pages, name) })
+}
+
+// list completes the menu.
+func (b *builder) list() error {
+	b.groups = slices.Clone(menu)
+	last := &b.groups[len(menu)-1].Pages
+	*last = slices.Clone(*last)
+	return filepath.WalkDir(filepath.Join(b.root, "docs"), func(p string, _ os.DirEntry, err error) error {
+		name, _ := filepath.Rel(b.root, p)
+		if name = filepath.ToSlash(name); err == nil && path.Ext(name) == ".md" && !b.listed(name) {
+			*last = append(*last, name)
 		}
-	}
-	return false
+		return err
+	})
 }
 
 // relative is the way from one file of the site to another.
@@ -236,17 +253,6 @@ func relative(from, to string) string {
 		return to
 	}
 	return filepath.ToSlash(way)
-}
-
-// unlisted finds pages of docs that the menu leaves out.
-func (b *builder) unlisted() error {
-	return filepath.WalkDir(filepath.Join(b.root, "docs"), func(p string, _ os.DirEntry, err error) error {
-		name, _ := filepath.Rel(b.root, p)
-		if name = filepath.ToSlash(name); err == nil && path.Ext(name) == ".md" && !listed(name) {
-			return fmt.Errorf("%s is in no group of the menu", name)
-		}
-		return err
-	})
 }
 
 // dead finds links that lead nowhere.
@@ -277,7 +283,7 @@ type item struct {
 
 // write puts a page into the layout.
 func (b *builder) write(p *page) error {
-	type group struct {
+	type part struct {
 		Title string
 		Items []item
 	}
@@ -285,10 +291,10 @@ func (b *builder) write(p *page) error {
 	view := struct {
 		*page
 		Up   string // to the root of the site
-		Menu []group
+		Menu []part
 	}{page: p, Up: relative(at, ".") + "/"}
-	for _, g := range groups {
-		m := group{Title: g.Title}
+	for _, g := range b.groups {
+		m := part{Title: g.Title}
 		for _, name := range g.Pages {
 			i := item{Title: b.pages[name].Title, Address: relative(at, address(name))}
 			if name == p.Path {

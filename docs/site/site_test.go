@@ -28,11 +28,11 @@ func TestSite(t *testing.T) {
 		}
 		return nil
 	})
-	for _, g := range groups {
+	for _, g := range menu {
 		pages -= len(g.Pages)
 	}
-	if pages != 0 {
-		t.Errorf("%d pages more than in the menu", pages)
+	if pages < 0 {
+		t.Errorf("%d pages are missing", -pages)
 	}
 }
 

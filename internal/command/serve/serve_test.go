@@ -263,6 +263,16 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s %s: %d %s, expected %d", c.method, c.path, code, text, c.want)
 		}
 	}
+	// Small, and large when it is unpacked.
+	var bomb bytes.Buffer
+	z := zip.NewWriter(&bomb)
+	for k := range 3 {
+		z.CreateRaw(&zip.FileHeader{Name: fmt.Sprintf("W%d.npy", k), Method: zip.Deflate, UncompressedSize64: 1 << 60})
+	}
+	z.Close()
+	if code, text := p.do("POST", "/api/problem?name=P.npz", &bomb); code != 400 || !strings.Contains(text, "unpacked") {
+		t.Error("a bomb", code, text)
+	}
 	// Without a length nothing is known before it came.
 	pipe := io.MultiReader(strings.NewReader(big), strings.NewReader("more"))
 	if code, _ := p.do("POST", "/api/problem?name=P.npz", pipe); code != 413 {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"archive/zip"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/internal/page"
 )
 
@@ -108,7 +110,11 @@ func (s *server) problem(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := filepath.Join(folder, name)
-	if err := s.receive(w, r, path); err != nil {
+	err = s.receive(w, r, path)
+	if err == nil {
+		err = checkUnpacked(path)
+	}
+	if err != nil {
 		os.RemoveAll(folder)
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			s.tooLarge(w)
@@ -162,6 +168,23 @@ func (s *server) receive(w http.ResponseWriter, r *http.Request, path string) er
 		}
 	}
 	return errors.Join(err, f.Close())
+}
+
+// checkUnpacked refuses an archive that is small and becomes larger than the machine
+// can hold: a file can be asked for by a page, the memory of the machine not.
+func checkUnpacked(path string) error {
+	archive, err := zip.OpenReader(path)
+	if err != nil {
+		return nil // no archive: reading it says what is wrong
+	}
+	defer archive.Close()
+	most, total := uint64(memory.Total()/4), uint64(0)
+	for _, f := range archive.File {
+		if total += min(f.UncompressedSize64, most); total >= most {
+			return fmt.Errorf("%s: unpacked it takes more than %d MB, a quarter of this machine's memory", filepath.Base(path), most>>20)
+		}
+	}
+	return nil
 }
 
 func (s *server) tooLarge(w http.ResponseWriter) {
