@@ -81,10 +81,11 @@ func fed(t *testing.T, input io.Reader, args ...string) (address string, process
 	t.Helper()
 	c := command(t, args...)
 	c.Stdin = input
-	said, err := c.StdoutPipe()
-	if args[0] == "online" {
-		said, err = c.StderrPipe()
+	pipe := c.StdoutPipe
+	if args[0] == "online" { // lines go to standard output, which nobody reads here
+		pipe = c.StderrPipe
 	}
+	said, err := pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
