@@ -34,6 +34,7 @@ type Frame struct {
 	Hi      Numbers  `json:"hi"`
 	Z       Numbers  `json:"z"`      // how far readings are off, in standard deviations: 1 under the model
 	Broken  Numbers  `json:"broken"` // probability
+	Noise   Numbers  `json:"noise"`  // its variance, where sensors differ
 	Count   Numbers  `json:"count"`  // readings that count
 	Age     Numbers  `json:"age"`    // samples since the latest of them
 	Flagged []Flag   `json:"flagged"`
