@@ -299,6 +299,10 @@ func TestDropped(t *testing.T) {
 	if n := is[int](b, `document.querySelectorAll("#pictures figure").length`); n != 4 {
 		t.Errorf("%d signals as stems", n)
 	}
+	b.do(chromedp.SetValue("[name=density]", "0.3"), chromedp.Click("#run-files button"))
+	b.until(time.Minute, `/job=2/.test(location.hash) && `+solved)
+	b.until(10*time.Second, `/--density=0.3 --max-iter=999/.test(document.getElementById("report-frame").contentDocument.body.textContent)`)
+	b.look("again", "light")
 	b.do(chromedp.SetUploadFiles("#file", []string{bad}))
 	b.until(10*time.Second, `document.getElementById("run-state").textContent === "failed" && /expected/.test(document.getElementById("run-text").textContent)`)
 	if is[bool](b, `document.querySelector("main b") !== null`) {

@@ -41,8 +41,9 @@ type job struct {
 	// arguments calamp solve is to have.
 	prepare func(ctx context.Context, folder string) (args []string, err error)
 
-	board  *page.Board
-	folder string
+	board   *page.Board
+	folder  string
+	problem string // the file, once there is one
 	cancel context.CancelFunc // while it runs
 }
 
@@ -131,6 +132,21 @@ func (q *jobs) file(j *job, name string) string {
 		return filepath.Join(j.folder, name)
 	}
 	return ""
+}
+
+// keep gives the file of a job's problem a place in another folder as well, where it stays
+// when the job is forgotten; a file that is not ours stays where it is.
+func (q *jobs) keep(j *job, folder string) (path string, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case j.problem == "":
+		return "", errors.New("this problem was not there yet")
+	case filepath.Dir(j.problem) != j.folder:
+		return j.problem, nil
+	}
+	path = filepath.Join(folder, filepath.Base(j.problem))
+	return path, os.Link(j.problem, path)
 }
 
 // close ends all jobs, and waits for the one that runs.
@@ -242,6 +258,9 @@ func (q *jobs) solved(ctx context.Context, a *console.Console, j *job) (err erro
 	if err != nil {
 		return err
 	}
+	q.mu.Lock()
+	j.problem = args[0]
+	q.mu.Unlock()
 	a.Args = append([]string{"solve"}, args...)
 	args = append(args, "-o", filepath.Join(j.folder, resultName), "--report", filepath.Join(j.folder, reportName))
 	return q.solve(ctx, a, args, j.board)

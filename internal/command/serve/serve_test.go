@@ -220,6 +220,15 @@ func TestDrop(t *testing.T) {
 	if strings.Contains(report, "<img src=x") || !strings.Contains(report, "--density=0.2") {
 		t.Error("the report has markup, or not the flags")
 	}
+	// Once more, with another flag; what is forgotten of the first takes nothing away.
+	again := p.submit(fmt.Sprintf(`/api/jobs/%d/again?flags={"density":"0.3"}`, j.ID), nil)
+	os.RemoveAll(j.folder)
+	if state := p.state(again, done); state != done || again.Name != j.Name {
+		t.Error(state, again.Error)
+	}
+	if _, report := p.do("GET", fmt.Sprintf("/api/jobs/%d/report.html", again.ID), nil); !strings.Contains(report, "--density=0.3") {
+		t.Error("solved again without the flag")
+	}
 	// What is no problem says so in the command's words, without our folders.
 	for _, content := range []string{"no zip", string(problemFile(t)[:300]), ""} {
 		j := p.submit("/api/problem?name=bad.npz", strings.NewReader(content))
@@ -249,6 +258,7 @@ func TestRefused(t *testing.T) {
 		{"POST", "/api/simulate?density=0.2", "", 400},
 		{"POST", "/api/simulate?density=0.2&alpha=9&p=1000&noise_var=0&lo=0.9&hi=1.1&n=4000&seed=1", "", 400},
 		{"POST", "/api/jobs/7/cancel", "", 404},
+		{"POST", "/api/jobs/7/again", "", 404},
 		{"GET", "/api/jobs/7/report.html", "", 404},
 		{"GET", "/api/jobs/../../etc/passwd", "", 404},
 		{"GET", "/api/jobs/1/..%2f..%2fetc%2fpasswd", "", 404},

@@ -52,6 +52,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("POST /api/demo", s.demo)
 	mux.HandleFunc("POST /api/simulate", s.simulate)
 	mux.HandleFunc("POST /api/jobs/{id}/cancel", s.cancel)
+	mux.HandleFunc("POST /api/jobs/{id}/again", s.again)
 	mux.HandleFunc("GET /api/jobs/{id}/{file}", s.file)
 	mux.HandleFunc("GET /api/theory/trajectory", trajectory)
 	mux.HandleFunc("GET /api/theory/thresholds", thresholds)
@@ -228,6 +229,32 @@ func (s *server) cancel(w http.ResponseWriter, r *http.Request) {
 		s.jobs.end(j)
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// again solves a job's problem once more, with other flags.
+func (s *server) again(w http.ResponseWriter, r *http.Request) {
+	j := s.jobOf(w, r.PathValue("id"))
+	if j == nil {
+		return
+	}
+	flags, err := solverFlags(r.URL.Query().Get("flags"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	folder, err := os.MkdirTemp(s.folder, "again-")
+	var path string
+	if err == nil {
+		path, err = s.jobs.keep(j, folder)
+	}
+	if err != nil {
+		os.RemoveAll(folder)
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	s.submit(w, &job{Name: j.Name, prepare: func(context.Context, string) ([]string, error) {
+		return append([]string{path}, flags...), nil
+	}}, folder)
 }
 
 // file is a job's result, or its report, which is a page of its own: it runs nothing

@@ -95,6 +95,7 @@ export class Run {
     const links = [];
     if (j.result) links.push(make("a", { href: `api/jobs/${j.id}/result.npz`, download: "" }, "result.npz"));
     if (j.report) links.push(make("a", { href: `api/jobs/${j.id}/report.html`, target: "_blank" }, "report"));
+    if (j.state !== "running" && j.state !== "waiting") links.push(make("button", { className: "quiet", title: "with what is known of it, above", onclick: () => this.submit(`api/jobs/${j.id}/again?flags=${this.flags()}`) }, "solve again"));
     $("run-files").replaceChildren(...links);
     $("report").hidden = !j.report;
     const source = `api/jobs/${j.id}/report.html`;
@@ -327,9 +328,13 @@ export class Run {
   }
   upload(file, about) {
     if (file.size > about.upload) return this.trouble(`${file.name} has ${Math.round(file.size / 2 ** 20)} MB; files of at most ${Math.round(about.upload / 2 ** 20)} MB can be dropped here. calamp serve P.npz takes larger ones.`);
+    this.submit(`api/problem?name=${encodeURIComponent(file.name)}&flags=${this.flags()}`, file);
+  }
+  // flags are what is said of a problem.
+  flags() {
     const flags = {};
     for (const input of $("model").elements) if (input.value.trim()) flags[input.name] = input.value.trim();
-    this.submit(`api/problem?name=${encodeURIComponent(file.name)}&flags=${encodeURIComponent(JSON.stringify(flags))}`, file);
+    return encodeURIComponent(JSON.stringify(flags));
   }
   async submit(path, body) {
     try {
