@@ -295,13 +295,13 @@ func TestDropped(t *testing.T) {
 	b := open(t, 1280, "light")
 	b.do(chromedp.Navigate(address), chromedp.Click("summary"), chromedp.SendKeys("[name=density]", "0.2"), chromedp.SendKeys("[name=max-iter]", "999"), chromedp.SetUploadFiles("#file", []string{problem}))
 	b.until(time.Minute, solved)
-	b.until(10*time.Second, `/--density=0.2 --max-iter=999/.test(document.getElementById("report-frame").contentDocument.body.textContent)`)
+	b.until(10*time.Second, `/--density=0.2 --max-iter=999/.test(document.getElementById("report-frame").contentDocument?.body?.textContent)`)
 	if n := is[int](b, `document.querySelectorAll("#pictures figure").length`); n != 4 {
 		t.Errorf("%d signals as stems", n)
 	}
 	b.do(chromedp.SetValue("[name=density]", "0.3"), chromedp.Click("#run-files button"))
 	b.until(time.Minute, `/job=2/.test(location.hash) && `+solved)
-	b.until(10*time.Second, `/--density=0.3 --max-iter=999/.test(document.getElementById("report-frame").contentDocument.body.textContent)`)
+	b.until(10*time.Second, `/--density=0.3 --max-iter=999/.test(document.getElementById("report-frame").contentDocument?.body?.textContent)`)
 	b.look("again", "light")
 	b.do(chromedp.SetUploadFiles("#file", []string{bad}))
 	b.until(10*time.Second, `document.getElementById("run-state").textContent === "failed" && /expected/.test(document.getElementById("run-text").textContent)`)
