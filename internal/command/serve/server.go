@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -309,9 +310,12 @@ func plain(name string) string {
 // allowed are the flags of calamp solve that a page may give: those that say how to
 // solve, and name no file.
 var allowed = []string{
-	"density", "signal-mean", "signal-var", "s-range", "noise-var", "prior", "faulty", "max-iter", "tol", "damping",
+	"density", "signal-mean", "signal-var", "s-range", "noise-var", "prior", "faulty", "offset", "outliers", "phase", "max-iter", "tol", "damping",
 	"s-prior", "algorithm", "covariance", "variance", "mean-removal", "no-scale-step",
 }
+
+// harmless are words and numbers, as in auto, per-sensor, 0.9,1.1 and 1e-6: no names of files.
+var harmless = regexp.MustCompile(`^([a-z][a-z-]*|[-+0-9.,eE]+)$`)
 
 // solverFlags are the arguments of {"density": "0.1", …}; an empty value is not given.
 func solverFlags(text string) ([]string, error) {
@@ -325,8 +329,8 @@ func solverFlags(text string) ([]string, error) {
 	var args []string
 	for _, name := range allowed {
 		value := strings.TrimSpace(given[name])
-		if strings.ContainsAny(value, `/\@`) || strings.HasSuffix(strings.ToLower(value), ".npy") {
-			return nil, fmt.Errorf("--%s %s: a page cannot name files here", name, value)
+		if value != "" && !harmless.MatchString(value) {
+			return nil, fmt.Errorf("--%s %s: expected a word or numbers; a page cannot name files", name, value)
 		}
 		if value != "" {
 			args = append(args, "--"+name+"="+value)
