@@ -35,6 +35,7 @@ type Frame struct {
 	Z       Numbers  `json:"z"`      // how far readings are off, in standard deviations: 1 under the model
 	Broken  Numbers  `json:"broken"` // probability
 	Noise   Numbers  `json:"noise"`  // its variance, where sensors differ
+	Offset  Numbers  `json:"offset"` // of y = z/s + o, where there are offsets
 	Count   Numbers  `json:"count"`  // readings that count
 	Age     Numbers  `json:"age"`    // samples since the latest of them
 	Flagged []Flag   `json:"flagged"`

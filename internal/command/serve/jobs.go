@@ -43,8 +43,8 @@ type job struct {
 
 	board   *page.Board
 	folder  string
-	problem string // the file, once there is one
-	cancel context.CancelFunc // while it runs
+	problem string             // the file, once there is one
+	cancel  context.CancelFunc // while it runs
 }
 
 func (j *job) over() bool { return j.State != waiting && j.State != running }

@@ -99,7 +99,7 @@ func (l *live) errors(x, s []float64) (xErr, sErr float64) {
 func (l *live) end(res *calamp.Result) {
 	_, _, lo, hi := res.SIntervals(0.95)
 	f := page.Frame{
-		At: res.Iterations, S: res.S, SD: make([]float64, l.m), Lo: lo, Hi: hi, Broken: res.Broken, Noise: res.NoiseVar,
+		At: res.Iterations, S: res.S, SD: make([]float64, l.m), Lo: lo, Hi: hi, Broken: res.Broken, Noise: res.NoiseVar, Offset: res.Offset,
 		Z: make([]float64, l.m), Count: make([]float64, l.m), Flagged: []page.Flag{},
 		Signals: l.view.Signals(l.p, res.X.At),
 	}

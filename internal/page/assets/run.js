@@ -303,13 +303,14 @@ export class Run {
     if (isFinite(v("z"))) add("readings off by", number(v("z"), 3) + " sd");
     if (isFinite(v("count"))) add(this.stream ? "readings learned from" : "readings", number(v("count"), 5));
     if (isFinite(v("age"))) add("samples since the latest", number(v("age"), 6));
+    if (isFinite(v("offset"))) add("offset", number(v("offset"), 5));
     if (isFinite(v("noise"))) add("noise variance", number(v("noise"), 3));
     if (f.broken) add("broken, probability", number(f.broken[mu], 2));
     if (f.flags.has(mu)) add("not used", f.flags.get(mu));
     box.replaceChildren(make("div", {}, make("h3", {}, "Sensor " + mu), make("dl", {}, ...list)));
   }
   table() {
-    const names = ["s", "sd", "lo", "hi", "gain", "z", "noise", "count", "age", "broken", "truth"].filter(n => n === "gain" || (n === "truth" ? this.truth.s : this.frame?.[n]));
+    const names = ["s", "sd", "lo", "hi", "gain", "z", "offset", "noise", "count", "age", "broken", "truth"].filter(n => n === "gain" || (n === "truth" ? this.truth.s : this.frame?.[n]));
     csv("sensors", ["sensor", ...names], this.ordered().map(mu => [mu, ...names.map(n => n === "broken" ? this.frame.broken[mu] : this.value(n, mu))]));
   }
 
@@ -369,7 +370,7 @@ const count = (n, one, many) => n + " " + (n === 1 ? one : many || one + "s");
 const signal = s => ({ v: singles(s.v), at: singles(s.at) });
 function decode(f) {
   const out = { at: f.at, signals: (f.signals || []).map(signal), flags: new Map((f.flagged || []).map(x => [x.sensor, x.reason])) };
-  for (const name of ["s", "sd", "lo", "hi", "z", "broken", "count", "age", "noise"]) out[name] = doubles(f[name]);
+  for (const name of ["s", "sd", "lo", "hi", "z", "broken", "count", "age", "noise", "offset"]) out[name] = doubles(f[name]);
   return out;
 }
 
