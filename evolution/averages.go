@@ -51,7 +51,10 @@ type EntryAverages struct {
 // (default 1e-8).
 func Entry(g prior.GaussBernoulli, sigma float64, opt *Options) EntryAverages {
 	f := field.Matched(g, sigma)
-	r := f.Integrate(opt.tol())
+	return entryAverages(f.Integrate(opt.tol()))
+}
+
+func entryAverages(r field.Averages) EntryAverages {
 	// I(x;λ) = E log p(λ|x) - E log p(λ). With the common factor √(2πΣ) in both, the
 	// first is -½ and the second is the mean log-normaliser.
 	return EntryAverages{MMSE: Number(r.Variance), Information: Number{-r.LogNorm.Value - 0.5, r.LogNorm.Err}}

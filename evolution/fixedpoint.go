@@ -26,7 +26,7 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := m.Signal.Variance()
+	start := m.Variance()
 	if opt != nil && opt.Informed {
 		start = e.truth()
 	}

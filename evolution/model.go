@@ -22,6 +22,8 @@ type Model struct {
 	NoiseVar float64              // Δ ≥ 0, variance of ε
 	Alpha    float64              // α = M/N > 0
 	P        int                  // signals
+
+	Groups []Group // of a signal's entries, when set, in place of Signal
 }
 
 // Known is the prior of a calibration variable that is known to be s. With it
@@ -35,7 +37,7 @@ func Calibrated(signal prior.GaussBernoulli, noiseVar, alpha float64) Model {
 
 // Validate reports a parameter that describes no model.
 func (m Model) Validate() error {
-	if err := m.Signal.Validate(); err != nil {
+	if err := validGroups(m.groups()); err != nil {
 		return err
 	}
 	if err := validGain(m.Gain); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"github.com/calamp/calamp/internal/field"
 )
 
 // Options say how state evolution is to be run. The zero value is the default.
@@ -89,7 +87,7 @@ func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
 		return nil, err
 	}
 	out := &Trajectory{}
-	v := Number{Value: m.Signal.Variance()}
+	v := Number{Value: m.Variance()}
 	for range opt.iterations(defaultSteps) {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -121,7 +119,7 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
-	return &evolution{Model: m, tol: opt.tol(), q0: secondMoment(m.Signal)}, nil
+	return &evolution{Model: m, tol: opt.tol(), q0: m.SecondMoment()}, nil
 }
 
 // step applies the map, and adds to its error what that of v brings.
@@ -156,8 +154,7 @@ func (e *evolution) carry(v Number, s Step, slope float64) Step {
 func (e *evolution) at(v float64) (s Step, slope float64) {
 	out := e.output(v)
 	a := e.Alpha * out.chiHat.Value
-	f := field.Matched(e.Signal, 1/(e.field+a))
-	in := f.Integrate(e.tol)
+	in := e.average(1/(e.field+a), e.tol)
 	return Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}, a * in.Square.Value / in.Variance.Value
 }
 

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/internal/quadrature"
 )
 
@@ -155,7 +154,7 @@ func (o *online) sample(ctx context.Context, k int) (Sample, error) {
 	v, steps := make([]float64, n), make([]Step, n)
 	change, used := make([]float64, n), make([]float64, n)
 	for r := range v {
-		v[r], change[r] = o.Signal.Variance(), math.Inf(1)
+		v[r], change[r] = o.Variance(), math.Inf(1)
 	}
 	for range o.Iterations {
 		if err := ctx.Err(); err != nil {
@@ -215,8 +214,7 @@ func (o *online) stepGiven(law *inherited, r int, v float64) Step {
 		return s
 	}
 	mHat, mseS := o.sensorsGiven(law, o.stream[r], v)
-	f := field.Matched(o.Signal, 1/(o.field+o.Alpha*mHat.Value))
-	in := f.Integrate(o.evolution.tol)
+	in := o.average(1/(o.field+o.Alpha*mHat.Value), o.evolution.tol)
 	s := Step{MSEX: Number(in.Variance), MHat: mHat, MSES: mseS}
 	s.MSEX.Err += law.miss * s.MSEX.Value
 	return s

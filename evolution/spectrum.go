@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -192,7 +191,7 @@ func (e *vectorEvolution) next() Step {
 
 // restart forgets all that is known of x.
 func (e *vectorEvolution) restart() {
-	start := e.Signal.Variance()
+	start := e.Variance()
 	e.v, e.gamma2, e.last = start, 1/start, Number{Value: start}
 }
 
@@ -221,8 +220,7 @@ func (e *vectorEvolution) follow(output, mseS Number) Step {
 	v := b / (tau2 * bRest)
 	e.move = math.Abs(math.Log(v / e.v))
 	e.v = v
-	f := field.Matched(e.Signal, 1/gamma1)
-	in := f.Integrate(e.tol)
+	in := e.average(1/gamma1, e.tol)
 	s := Step{MSEX: Number(in.Variance), MHat: output, MSES: mseS}
 	s = e.carry(e.last, s, gamma1*in.Square.Value/in.Variance.Value)
 	e.move = max(e.move, math.Abs(math.Log(s.MSEX.Value/e.last.Value)))

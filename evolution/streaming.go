@@ -25,7 +25,7 @@ func Streaming(ctx context.Context, m Model, batches int, opt *Options) ([]Point
 	}
 	var out []Point
 	inherited := 0.0 // relative error of the field
-	start := m.Signal.Variance()
+	start := m.Variance()
 	for range batches {
 		p, err := e.fixedPoint(ctx, start, opt.iterations(defaultLimit))
 		if err != nil {

@@ -43,10 +43,9 @@ func New(m evolution.Model, tol float64) (*Potential, error) {
 	if tol == 0 {
 		tol = 1e-10
 	}
-	g := m.Signal
 	return &Potential{
 		model: m, opt: evolution.Options{Tol: tol},
-		q0: g.Density * (g.SignalVar + g.SignalMean*g.SignalMean),
+		q0: m.SecondMoment(),
 	}, nil
 }
 
@@ -69,7 +68,7 @@ func (p *Potential) At(v float64) (Value, error) {
 	}
 	m := p.model
 	a := evolution.Number{Value: m.Alpha * sensor.MHat.Value, Err: m.Alpha * sensor.MHat.Err}
-	entry := evolution.Entry(m.Signal, 1/a.Value, &p.opt)
+	entry := m.Entry(1/a.Value, &p.opt)
 	signals := float64(m.P)
 	// φ is stationary in Â, so an error of Â does not change it to first order.
 	phi := evolution.Number{
@@ -87,13 +86,13 @@ func (p *Potential) At(v float64) (Value, error) {
 
 // IX is I_x(Â) of an entry, at any Â > 0.
 func (p *Potential) IX(a float64) evolution.Number {
-	entry := evolution.Entry(p.model.Signal, 1/a, &p.opt)
+	entry := p.model.Entry(1/a, &p.opt)
 	return evolution.Number{Value: 0.5*p.q0*a - entry.Information.Value, Err: entry.Information.Err}
 }
 
 // Overlap is 2 dI_x/dÂ, the overlap of an entry with its estimate at precision Â.
 func (p *Potential) Overlap(a float64) float64 {
-	return p.q0 - evolution.Entry(p.model.Signal, 1/a, &p.opt).MMSE.Value
+	return p.q0 - p.model.Entry(1/a, &p.opt).MMSE.Value
 }
 
 // Stationary is a stationary point of φ, a fixed point of state evolution.
@@ -109,8 +108,8 @@ func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) 
 	const step = 0.2
 	// No error is smaller than that of an oracle who knows s and the support, and none
 	// larger than that before any reading. The lower bound has some room to spare.
-	lo, hi := math.Log(1e-4*p.model.NoiseVar*p.q0/(p.q0+p.model.NoiseVar)), math.Log(p.model.Signal.Variance())
-	lo = min(lo, math.Log(1e-3*p.model.NoiseVar/p.model.Alpha*p.model.Signal.Density))
+	lo, hi := math.Log(1e-4*p.model.NoiseVar*p.q0/(p.q0+p.model.NoiseVar)), math.Log(p.model.Variance())
+	lo = min(lo, math.Log(1e-3*p.model.NoiseVar/p.model.Alpha*p.model.Density()))
 	n := int(math.Ceil((hi - lo) / step))
 	x, g := make([]float64, n+1), make([]float64, n+1)
 	for i := range x {
@@ -155,7 +154,7 @@ func (p *Potential) excess(x float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	next := evolution.Entry(p.model.Signal, 1/(p.model.Alpha*sensor.MHat.Value), &p.opt).MMSE.Value
+	next := p.model.Entry(1/(p.model.Alpha*sensor.MHat.Value), &p.opt).MMSE.Value
 	return math.Log(next) - x, nil
 }
 

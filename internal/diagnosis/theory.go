@@ -72,10 +72,10 @@ func nearThreshold(m theory, left float64) string {
 		m.Alpha *= fewerSensors
 	}
 	m.NoiseVar *= lessNoise
-	if reaches(m, wellKnown*m.Signal.Variance()) {
+	if reaches(m, wellKnown*m.Variance()) {
 		return ""
 	}
-	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Signal.Density)
+	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Density())
 }
 
 // theory is a problem that state evolution is asked about.
@@ -106,6 +106,9 @@ func (r *Run) theory() theory {
 		NoiseVar: r.noise() / (s.W.MeanSquare() * float64(s.N)),
 		Alpha:    float64(readings) / float64(s.N*s.P), P: s.P,
 	}}
+	if g, ok := r.model().Prior.(interface{ GroupsPrior() prior.Groups }); ok {
+		m.Groups = evolution.GroupsOf(g.GroupsPrior())
+	}
 	if singular := r.Solver.Singular(); singular != nil {
 		if spectrum, err := evolution.SpectrumOf(singular); err == nil {
 			m.spectrum = &spectrum
@@ -145,13 +148,13 @@ func reaches(m theory, target float64) bool {
 		p, err := evolution.VectorFixedPoint(context.Background(), m.Model, *m.spectrum, opt)
 		return err != nil || !(p.MSEX.Value > target)
 	}
-	v := m.Signal.Variance()
+	v := m.Variance()
 	for range theorySteps {
 		sensor, err := m.Sensor(v, opt)
 		if err != nil {
 			return true // nothing to be said against it
 		}
-		next := evolution.Entry(m.Signal, 1/(m.Alpha*sensor.MHat.Value), opt).MMSE.Value
+		next := m.Entry(1/(m.Alpha*sensor.MHat.Value), opt).MMSE.Value
 		if !(next > target) {
 			return true
 		}

@@ -79,6 +79,12 @@ func (g *Groups) On() bool {
 	return g.path != "" || slices.ContainsFunc(g.files[:], func(f string) bool { return f != "" })
 }
 
+// Told says whether the flag's value was a file.
+func (g *Groups) Told(name string) bool {
+	j := slices.Index(entryFlags[:], name)
+	return j >= 0 && g.files[j] != ""
+}
+
 // GroupsArePlain refuses groups of another prior.
 func GroupsArePlain() error {
 	return console.Usage("--groups, and a density, mean or variance for each entry, are for --prior %s", GaussBernoulli)
@@ -134,6 +140,21 @@ func (g *Groups) Load(m *Model, n int) error {
 		g.told[j], *averages[j] = values, total/float64(n)
 	}
 	return nil
+}
+
+// Length is how many entries the files are for.
+func (g *Groups) Length() (int, error) {
+	path := g.path
+	for _, file := range g.files {
+		if path == "" {
+			path = file
+		}
+	}
+	a, err := dataset.LoadArray(path, "")
+	if err != nil {
+		return 0, err
+	}
+	return len(a.Data), nil
 }
 
 // valuesOf reads n numbers, or one for each of the groups that there are.

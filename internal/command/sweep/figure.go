@@ -26,6 +26,7 @@ func FigureCommand(a *console.Console) *cobra.Command {
 	for _, e := range experiments.All {
 		fmt.Fprintf(&list, "  %-22s %s\n", e.Name, e.About)
 	}
+	fmt.Fprintf(&list, "  %-22s %s\n", imagerName, "real readings of a compressive imager: its gains, found blindly")
 	cmd := &cobra.Command{
 		Use:   "figure NAME",
 		Short: "Draw a figure of the paper, after running what is missing for it",
@@ -50,7 +51,7 @@ the picture will look like.`,
 			for _, e := range experiments.All {
 				names = append(names, e.Name)
 			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return append(names, imagerName), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(args[0]) },
 	}
@@ -66,6 +67,9 @@ the picture will look like.`,
 }
 
 func (f *drawFigure) run(name string) error {
+	if name == imagerName {
+		return f.drawImager()
+	}
 	e, err := experiments.Find(name)
 	if err != nil {
 		return &console.Exit{Code: console.WrongUsage, Err: err, Hint: "calamp figure --help says what they show"}

@@ -51,6 +51,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 	flags := cmd.Flags()
 	f.registerSize(flags, "signals, P")
 	f.truth.Register(flags)
+	f.groups.Register(flags)
 	flags.Var(option.Count(&f.points, 2), "points", "points of the curve")
 	f.registerTold(flags)
 	f.registerOutputs(flags)
@@ -65,6 +66,9 @@ func (f *freeEnergy) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	if err := f.checkOutputs(); err != nil {
+		return err
+	}
+	if err := f.loadGroups(); err != nil {
 		return err
 	}
 	if f.truth.NoiseVar == 0 || f.told.NoiseVar == 0 {
@@ -123,7 +127,7 @@ func (f *freeEnergy) curve(ctx context.Context, p *replica.Potential, points []r
 		return nil, nil
 	}
 	var list []replica.Value
-	lo, hi := math.Log(0.1*points[0].MSE), math.Log(f.truth.Prior().Variance())
+	lo, hi := math.Log(0.1*points[0].MSE), math.Log(f.matched().Variance())
 	for i := range f.points {
 		if err := ctx.Err(); err != nil {
 			return list, err

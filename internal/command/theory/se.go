@@ -100,6 +100,7 @@ method: --json has standard errors.
 	flags := cmd.Flags()
 	s.registerSize(flags, signals)
 	s.truth.Register(flags)
+	s.groups.Register(flags)
 	flags.BoolVar(&s.knownGains, "known-gains", false, "the gains are known: ordinary compressed sensing")
 	flags.Var(option.Count(&s.iterations, 1), "iterations", "iterations")
 	if online {
@@ -136,6 +137,9 @@ func (s *se) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	if err := s.checkOutputs(s.overlay, s.overTruth); err != nil {
+		return err
+	}
+	if err := s.loadGroups(); err != nil {
 		return err
 	}
 	if err := s.readSpectrum(); err != nil {
@@ -341,7 +345,7 @@ func (s *se) row(o evolution.Overlaps) []float64 {
 
 // scaled is the error after the best common factor.
 func (s *se) scaled(o evolution.Overlaps) evolution.Number {
-	return o.MSEXScaled(s.belief(&s.truth).Truth().SecondMoment())
+	return o.MSEXScaled(s.matched().SecondMoment())
 }
 
 // table has a row for each iteration; on the screen, online, for each sample.

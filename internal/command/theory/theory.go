@@ -22,7 +22,9 @@ import (
 // table that is printed, written and drawn.
 type theory struct {
 	*console.Console
-	truth option.Model
+	truth  option.Model
+	groups option.Groups     // of the entries, where they differ
+	kinds  []evolution.Group // read from it
 	// told is what the solver believes, where it is told something else.
 	told       option.Model
 	mismatched bool
@@ -85,6 +87,7 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 		case told == nil:
 		case told.Changed:
 			t.mismatched = true
+		case t.groups.Told(name): // as a file, which the solver knows
 		default:
 			if err := told.Value.Set(flags.Lookup(name).Value.String()); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
@@ -96,6 +99,9 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 		return err
 	}
 	t.mismatched = t.mismatched || changed
+	if t.groups.On() && t.mismatched {
+		return console.Usage("--groups, and a density, mean or variance for each entry, are for a solver that knows them: not with --%s…", assume)
+	}
 	if t.knownGains && (option.Given(flags, "s-range") || option.Given(flags, assume+"s-range")) {
 		return console.Usage("--known-gains says that s is known: it leaves no range to give")
 	}
@@ -152,6 +158,26 @@ func (t *theory) checkOutputs(inputs ...string) error {
 	return all.Check(t.json, inputs...)
 }
 
+// loadGroups reads the groups of the entries, if there are any.
+func (t *theory) loadGroups() error {
+	if !t.groups.On() {
+		return nil
+	}
+	n, err := t.groups.Length()
+	if err != nil {
+		return err
+	}
+	if err := t.groups.Load(&t.truth, n); err != nil {
+		return err
+	}
+	known, err := t.groups.Known(&t.truth)
+	if err != nil {
+		return err
+	}
+	t.kinds = evolution.GroupsOf(known)
+	return nil
+}
+
 // noteAssumptions tells which flags were left to their defaults.
 func (t *theory) noteAssumptions(flags *pflag.FlagSet) {
 	if text := t.truth.Assumption(flags); text != "" {
@@ -172,7 +198,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver who knows the model.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {
