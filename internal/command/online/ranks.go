@@ -35,35 +35,17 @@ func (c *calibration) checkRanks(args []string) error {
 	return nil
 }
 
-// loadShared reads this rank's rows of W, and the readings where they are in a file.
-func (c *calibration) loadShared(args []string) (*material, error) {
-	var p *dataset.Problem
-	var err error
-	switch {
-	case c.sourceKind != columnSource:
-		path := c.parts.Matrix
-		if len(args) == 1 {
-			path = args[0]
-		}
-		w, _, err := dataset.OpenShared(path, math.MaxInt64, c.ranks, c.ranks.Reproducible)
-		if err != nil {
-			return nil, err
-		}
-		w, err = c.parts.Basis.Compose(w)
-		return &material{w: w}, err
-	case len(args) == 1:
+// loadShared reads this rank's rows of W, and all readings, which are to be the same on all ranks.
+func (c *calibration) loadShared(args []string) (p *dataset.Problem, err error) {
+	if len(args) == 1 {
 		p, err = dataset.LoadShared(args[0], c.ranks, c.ranks.Reproducible)
-	default:
+	} else {
 		p, err = dataset.OpenPartsShared(c.parts.Matrix, c.parts.Readings, math.MaxInt64, c.ranks, c.ranks.Reproducible)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ranks.Agree("the readings", dataset.HashReadings(p.Y)); err != nil {
-		return nil, err
-	}
-	w, err := c.parts.Basis.Compose(p.W)
-	return &material{w: w, y: p.Y, truth: p.Truth}, err
+	return p, c.ranks.Agree("the readings", dataset.HashReadings(p.Y))
 }
 
 // shareState lets all ranks go on from the state of the first one.

@@ -141,9 +141,6 @@ type material struct {
 }
 
 func (c *calibration) load(args []string) (*material, error) {
-	if c.ranks.On() && (len(args) == 1 || c.parts.Matrix != "") {
-		return c.loadShared(args)
-	}
 	if c.sourceKind != columnSource {
 		path := c.parts.Matrix
 		if len(args) == 1 {
@@ -152,7 +149,7 @@ func (c *calibration) load(args []string) (*material, error) {
 		if path == "" {
 			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
 		}
-		w, _, err := dataset.OpenMatrix(path, math.MaxInt64)
+		w, err := c.openMatrix(path)
 		if err != nil {
 			return nil, err
 		}
@@ -173,8 +170,19 @@ func (c *calibration) load(args []string) (*material, error) {
 	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known}, err
 }
 
+func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {
+	if c.ranks.On() {
+		w, _, err = dataset.OpenShared(path, math.MaxInt64, c.ranks, c.ranks.Reproducible)
+	} else {
+		w, _, err = dataset.OpenMatrix(path, math.MaxInt64)
+	}
+	return w, err
+}
+
 func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {
 	switch {
+	case c.ranks.On():
+		return c.loadShared(args)
 	case len(args) == 0:
 		return dataset.LoadParts(c.parts.Matrix, c.parts.Readings)
 	case args[0] == "-":
