@@ -236,6 +236,9 @@ func (c *container) share(budget int64, group operator.Group, reproducible bool)
 	if len(a.Shape) != 2 || a.count() == 0 {
 		return nil, false, a.fault("W is %s, expected a matrix M×N", a.dims())
 	}
+	if t, err := parseDtype(a.Dtype); err == nil && decoders[t.kind] == nil {
+		return nil, false, a.fault("dtype %s: a complex W cannot be divided over ranks yet: leave out --mpi", a.Dtype)
+	}
 	print, err := c.fingerprint()
 	if err != nil {
 		return nil, false, c.fault("W", "%w", err)

@@ -108,8 +108,10 @@ const (
 )
 
 func (m *mpi) start() error {
-	// Signals such as that of a nil pointer are Go's: Open MPI would print them and end.
+	// Signals such as that of a nil pointer are Go's: Open MPI, and UCX below MPICH, would print them and end.
 	os.Setenv("OMPI_MCA_opal_signal", "")
+	os.Setenv("UCX_HANDLE_ERRORS", "none")
+	os.Setenv("UCX_ERROR_SIGNALS", "")
 	library, name, err := load()
 	if err != nil {
 		return err
