@@ -135,44 +135,59 @@ func TestCauseOfNotConverging(t *testing.T) {
 	}
 }
 
-// A sensor of which single readings are wrong is left out; they are named.
-func TestOutlyingReadingsAreNamed(t *testing.T) {
+// Single readings that are wrong are left out, and named; their sensors keep all others. A sensor
+// that is broken altogether is.
+func TestOutlyingReadingsAreLeftOut(t *testing.T) {
 	te := teacher.Teacher{N: 200, M: 160, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	in, err := te.Draw(3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := map[int][]int{4: {2}, 17: {0, 5}, 60: {1}, 99: {3}}
-	for mu, signals := range wrong {
-		for _, k := range signals {
-			in.Y.Set(mu, k, in.Y.At(mu, k)+3)
-		}
+	wrong := [][2]int{{4, 2}, {17, 0}, {17, 5}, {60, 1}, {99, 3}}
+	missing := mat.DenseCopyOf(in.Y)
+	for i, at := range wrong {
+		in.Y.Set(at[0], at[1], in.Y.At(at[0], at[1])+[]float64{3, -0.03, 0.5, 1e9, 0.03}[i])
+		missing.Set(at[0], at[1], math.NaN())
 	}
-	for k := range te.P { // and one that is broken
+	for k := range te.P {
 		in.Y.Set(120, k, 0.3*float64(k)-0.7)
+		missing.Set(120, k, math.NaN())
 	}
-	p := te.Problem(in)
-	p.Channel = channel.Faulty{Working: p.Channel}
-	res := solve(t, p, nil)
-	if len(res.BrokenSensors) != len(wrong)+1 {
-		t.Fatalf("broken: %v", res.BrokenSensors)
+	for _, covariance := range []solver.Covariance{solver.Diagonal, solver.Full} {
+		p := te.Problem(in)
+		p.Channel = channel.Faulty{Working: p.Channel}
+		res := solve(t, p, &calamp.Options{Settings: solver.Settings{Covariance: covariance}, Outliers: calamp.Outliers{Look: true}})
+		if len(res.BrokenSensors) != 1 || res.BrokenSensors[0].Sensor != 120 || res.Status != calamp.Converged {
+			t.Errorf("broken: %v; %s", res.BrokenSensors, res.Reason)
+		}
+		if got := res.OutlyingReadings(); !slices.Equal(got, wrong) {
+			t.Errorf("outlying %v, want %v", got, wrong)
+		}
+		if w := find(res, calamp.OutlyingReadings); w == nil || !slices.Equal(w.Sensors, []int{4, 17, 60, 99}) || !strings.Contains(w.Message, "5 of 960 readings") {
+			t.Errorf("%+v", w)
+		}
+		p.Y = missing
+		without := solve(t, p, &calamp.Options{Settings: solver.Settings{Covariance: covariance}})
+		a, b := calamp.Score(res.X, res.S, in.Truth), calamp.Score(without.X, without.S, in.Truth)
+		if !(a.XMSEScaled < 1.01*b.XMSEScaled) {
+			t.Errorf("error %.3g, with these missing %.3g", a.XMSEScaled, b.XMSEScaled)
+		}
 	}
-	for _, b := range res.BrokenSensors {
-		if b.Sensor == 120 {
-			if b.Fault != channel.Inconsistent {
-				t.Errorf("%v is broken altogether", b)
-			}
-			continue
-		}
-		if b.Fault != channel.Outlying || !slices.Equal(b.Readings, wrong[b.Sensor]) {
-			t.Errorf("%v, want readings %v", b, wrong[b.Sensor])
-		}
-		if truth := in.Truth.S[b.Sensor]; math.Abs(b.S/truth-1) > 0.01 {
-			t.Errorf("%v: the others want s = %g, the truth is %g", b, b.S, truth)
-		}
+}
+
+// Where no reading is wrong, looking for such changes nothing.
+func TestNoOutliersChangeNothing(t *testing.T) {
+	te := teacher.Teacher{N: 200, M: 160, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-4}
+	in, err := te.Draw(4)
+	if err != nil {
+		t.Fatal(err)
 	}
-	w := find(res, calamp.SensorBroken)
-	if w == nil || !strings.Contains(w.Message, "sensor 17 (outlying readings, of signals [0 5])") || !strings.Contains(w.Message, "marked as missing") {
-		t.Errorf("%+v", w)
+	a := solve(t, te.Problem(in), nil)
+	b := solve(t, te.Problem(in), &calamp.Options{Outliers: calamp.Outliers{Look: true}})
+	if !mat.Equal(a.X, b.X) || !slices.Equal(a.S, b.S) || a.Iterations != b.Iterations {
+		t.Error("looking for outliers has moved the answer")
+	}
+	if most := slices.Max(b.Outlier.RawMatrix().Data); most > 0.5 || !(most > 0) {
+		t.Errorf("the most unlikely reading is an outlier with probability %g", most)
 	}
 }

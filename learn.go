@@ -1,6 +1,7 @@
 package calamp
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -29,6 +30,21 @@ type Learn struct {
 
 	// Offset learns the standard deviation of the offsets of a [channel.Offset].
 	Offset bool
+}
+
+// Outliers says whether single readings may be wrong: spikes, dropped bits. Their sensors keep
+// all others. It takes four signals.
+type Outliers struct {
+	Look bool
+	Rate float64 // the expected fraction of all readings, in [0, 1); 0: learned
+}
+
+// Validate reports an impossible rate.
+func (o Outliers) Validate() error {
+	if !(o.Rate >= 0 && o.Rate < 1) {
+		return fmt.Errorf("the fraction of outlying readings must be in [0, 1), found %g", o.Rate)
+	}
+	return nil
 }
 
 const (

@@ -15,6 +15,10 @@ type Options struct {
 	// is nothing: the problem's values are used as they are.
 	Learn Learn
 
+	// Outliers looks for single readings that nothing explains, and leaves them out. The
+	// default is not to.
+	Outliers Outliers
+
 	// Anchor fixes the global scale by known calibrations. The default leaves it
 	// to the priors.
 	Anchor Anchor
@@ -46,5 +50,5 @@ func Published(iterations int) *Options {
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	return errors.Join(o.Settings.Validate(), o.Anchor.Validate())
+	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Outliers.Validate())
 }

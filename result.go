@@ -42,6 +42,10 @@ type Result struct {
 	BrokenSensors []channel.BrokenSensor
 	FaultRate     float64
 
+	// Outlier (M×P) holds the probability of each reading to be nobody's, 0 where one is
+	// missing; those above 1/2 were left out. Nil unless they were looked for.
+	Outlier *mat.Dense
+
 	// ScaleSD is the relative standard deviation of the global scale common to
 	// X and S, which the readings do not determine: an error bar of its own,
 	// beside XVar and SVar. It is 0 when the channel does not calibrate.
@@ -92,6 +96,20 @@ type Result struct {
 
 	field     field         // for Ranks
 	placement amp.Placement // for ScaleInterval; that of ScaleSD in a result from a file
+}
+
+// OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.
+func (r *Result) OutlyingReadings() (list [][2]int) {
+	if r.Outlier == nil {
+		return nil
+	}
+	_, p := r.Outlier.Dims()
+	for j, probability := range r.Outlier.RawMatrix().Data {
+		if probability > 0.5 {
+			list = append(list, [2]int{j / p, j % p})
+		}
+	}
+	return list
 }
 
 // Status says how a run ended.
@@ -188,4 +206,5 @@ const (
 	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to tell offsets from what they share
 	NoiseUnequal         WarningCode = diagnosis.NoiseUnequal         // sensors' residuals differ in size: their noise does, which was taken to be the same
 	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them
+	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
 )

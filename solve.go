@@ -86,6 +86,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset,
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -224,6 +225,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	}
 	if r.opt.Learn != (Learn{}) || d.LearnsCalibration() {
 		res.Channel = model.Channel
+	}
+	if each := r.solver.Outlying(); each != nil {
+		res.Outlier = mat.NewDense(s.M, s.P, each)
 	}
 	if s.Unequal() {
 		res.NoiseVar = s.SensorNoise()

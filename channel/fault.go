@@ -11,7 +11,6 @@ const (
 	OutOfRange         // wants a calibration outside the range of s
 	Inconsistent       // its readings contradict each other, or have nothing to do with the signals
 	Stuck              // reads the same whatever the signal
-	Outlying           // single readings are wrong, and all others agree
 )
 
 // String describes the fault in a few words.
@@ -25,8 +24,6 @@ func (f Fault) String() string {
 		return "out of range"
 	case Stuck:
 		return "stuck"
-	case Outlying:
-		return "outlying readings"
 	default:
 		return "inconsistent"
 	}
@@ -40,17 +37,13 @@ type BrokenSensor struct {
 	Sensor      int     // row of W, from 0
 	Probability float64 // of being broken, above 1/2
 	Fault       Fault   // what is wrong with it, as far as its readings tell
-	S           float64 // where Fault is OutOfRange: the calibration they want; Outlying: the one that the others want; otherwise 0
-	Readings    []int   // where Fault is Outlying: the signals, from 0, whose readings are wrong
+	S           float64 // where Fault is OutOfRange: the calibration they want; otherwise 0
 }
 
 // String is such as "sensor 3 (out of range: its readings want s = 2.01)".
 func (b BrokenSensor) String() string {
 	if b.Fault == OutOfRange {
 		return fmt.Sprintf("sensor %d (%v: its readings want s = %.4g)", b.Sensor, b.Fault, b.S)
-	}
-	if b.Fault == Outlying {
-		return fmt.Sprintf("sensor %d (%v, of signals %v)", b.Sensor, b.Fault, b.Readings)
 	}
 	return fmt.Sprintf("sensor %d (%v)", b.Sensor, b.Fault)
 }

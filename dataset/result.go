@@ -26,6 +26,7 @@ import (
 //	offset, offset_var M   the sensors' offsets (y = z/s + o); left out when r has none
 //	broken           M     probability that a sensor is broken; left out when r has none
 //	amplitude        P     how large each signal is, relative to the others; left out when they are alike
+//	outlier          M×P   probability that a reading is nobody's; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
@@ -62,6 +63,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.Amplitude != nil {
 		arrays = append(arrays, vectorOutput("amplitude", r.Amplitude))
+	}
+	if r.Outlier != nil {
+		arrays = append(arrays, matrixOutput("outlier", r.Outlier))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
 	if from != nil {
@@ -290,7 +294,7 @@ func checkResult(r *calamp.Result) error {
 		name string
 		m    *mat.Dense
 		rows int
-	}{{"x", r.X, n}, {"x_var", r.XVar, n}, {"residual", r.Residual, len(r.S)}}
+	}{{"x", r.X, n}, {"x_var", r.XVar, n}, {"residual", r.Residual, len(r.S)}, {"outlier", r.Outlier, len(r.S)}}
 	for _, a := range matrices {
 		if a.m == nil {
 			continue

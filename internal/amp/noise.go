@@ -103,7 +103,7 @@ func (s *State) explained(mu int) (squares, slopes, n float64) {
 		case math.IsNaN(s.Y[j]):
 		case own:
 			d := s.Doubt(j)
-			g := (calibration*s.Y[j] - s.Omega[j]) / d
+			g := (calibration*s.Reading(j) - s.Omega[j]) / d
 			squares += g * g
 			slopes += (1 - 1/n) / d
 		default:

@@ -36,6 +36,11 @@ type Problem struct {
 	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
+	// Outliers leaves out single readings that nothing explains, of which there are OutlierRate
+	// among all; 0 learns that.
+	Outliers    bool
+	OutlierRate float64
+
 	// Watch, or nil, is the caller's own part, and WatchFor what it is there for, as
 	// the plan says it.
 	Watch    Part
@@ -68,6 +73,7 @@ var table = []struct {
 	{"phase step", (*planner).phaseStep, (*planner).makePhaseStep},
 	{"faults", (*planner).faults, (*planner).makeFaults},
 	{"release", (*planner).release, (*planner).makeRelease},
+	{"outliers", (*planner).outliers, (*planner).makeOutliers},
 	{"watch", (*planner).watch, (*planner).makeWatch},
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
 	{"row shifts", (*planner).rowShifts, (*planner).makeRowShifts},
@@ -585,6 +591,24 @@ func (b *planner) family() (on bool, why string, err error) {
 }
 
 func (b *planner) makeFamily(*Solver) (Part, error) { return &family{asked: b.SPrior}, nil }
+
+func (b *planner) outliers() (on bool, why string, err error) {
+	switch {
+	case !b.Outliers:
+		return false, asked, nil
+	case b.stream():
+		return false, "not needed: a stream sets readings aside by its own means", nil
+	case b.Batch:
+		return false, "not possible: readings come one by one", nil
+	case prior.ColumnsOf(b.Model.Prior) > 1:
+		return false, "not possible with complex readings, which are pairs of columns", nil
+	case b.P < leastOutlying:
+		return false, "not possible: so few readings of a sensor do not tell which of them is wrong", nil
+	}
+	return true, "single readings that nothing explains are left out", nil
+}
+
+func (b *planner) makeOutliers(*Solver) (Part, error) { return &outliers{given: b.OutlierRate}, nil }
 
 func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {

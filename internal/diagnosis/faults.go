@@ -24,11 +24,6 @@ func (r *Run) findBroken() []channel.BrokenSensor {
 		if r.isBroken(mu) {
 			b := channel.BrokenSensor{Sensor: mu, Probability: r.state.Broken[mu]}
 			b.Fault, b.S = r.diagnose(mu)
-			if b.Fault == channel.Inconsistent {
-				if signals, s := r.outlying(mu); signals != nil {
-					b.Fault, b.S, b.Readings = channel.Outlying, s, signals
-				}
-			}
 			list = append(list, b)
 		}
 	}
@@ -80,14 +75,11 @@ func (r *Run) warnBroken() *Warning {
 		return nil
 	}
 	w := Warning{Code: SensorBroken}
-	outside, outlying := 0, 0
+	outside := 0
 	for _, b := range list {
 		w.Sensors = append(w.Sensors, b.Sensor)
 		if b.Fault == channel.OutOfRange {
 			outside++
-		}
-		if b.Fault == channel.Outlying {
-			outlying++
 		}
 	}
 	verb := "are broken, and were"
@@ -95,9 +87,6 @@ func (r *Run) warnBroken() *Warning {
 		verb = "is broken, and was"
 	}
 	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
-	if outlying > 0 {
-		w.Message += fmt.Sprintf("; at %d of them only one or two readings are wrong, and the others agree: with these marked as missing the sensor counts again", outlying)
-	}
 	if float64(len(w.Sensors)) <= manyBroken*float64(r.state.M) {
 		return &w
 	}

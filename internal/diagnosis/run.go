@@ -164,4 +164,5 @@ const (
 	OffsetsCommonEntries = "offsets-common-entries"
 	NoiseUnequal         = "noise-unequal"
 	KnowledgeMismatch    = "s-prior-mismatch"
+	OutlyingReadings     = "outlying-readings"
 )

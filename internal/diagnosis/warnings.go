@@ -39,6 +39,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnSingle(),
 		r.warnSilent(),
 		r.warnBroken(),
+		r.warnOutliers(),
 		r.warnUnmeasured(),
 		r.warnMatrixMean(),
 		r.warnOverconfident(),

@@ -194,6 +194,23 @@ func IsBroken(res *calamp.Result, sensor int) bool {
 	return res.Broken != nil && res.Broken[sensor] > 0.5
 }
 
+// OutlierLines says which readings were left out.
+func OutlierLines(s *console.Summary, res *calamp.Result) {
+	const shown = 5
+	list := res.OutlyingReadings()
+	if len(list) == 0 {
+		return
+	}
+	var words []string
+	for _, at := range list[:min(shown, len(list))] {
+		words = append(words, fmt.Sprintf("%d/%d", at[0], at[1]))
+	}
+	if more := len(list) - shown; more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	s.Line("outliers", "%s, left out (sensor/signal): %s", console.Plural(len(list), "reading"), strings.Join(words, ", "))
+}
+
 // BrokenLines says which sensors were left out.
 func BrokenLines(s *console.Summary, res *calamp.Result) {
 	const shown = 8

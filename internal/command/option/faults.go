@@ -15,10 +15,11 @@ import (
 // Faults holds the flags that say in which ways sensors may fail.
 type Faults struct {
 	rate       faultRate
+	outliers   faultRate
 	saturation float64 // 0: sensors do not clip
 }
 
-// faultRate is --faulty: off, or the fraction of broken sensors, 0 when it is learned.
+// faultRate is --faulty, or --outliers: off, or the fraction of broken sensors, 0 when it is learned.
 type faultRate struct {
 	off  bool
 	rate float64
@@ -35,6 +36,17 @@ func (f *faultRate) String() string {
 }
 
 func (f *faultRate) Type() string { return "auto|off|fraction" }
+
+// words is what is expected, for the report.
+func (f *faultRate) words() string {
+	switch {
+	case f.off:
+		return "none"
+	case f.rate == 0:
+		return "any, their fraction learned"
+	}
+	return console.Short(f.rate) + " of all, expected"
+}
 
 // Words are the values that are words.
 func (f *faultRate) Words() []string { return []string{"auto", "off"} }
@@ -59,6 +71,7 @@ func (f *faultRate) Set(text string) error {
 // Register adds the flags.
 func (f *Faults) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.rate, "faulty", "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction")
+	flags.Var(&f.outliers, "outliers", "find single readings that nothing explains (spikes, dropped bits), and leave them out; their sensors\nkeep all others: auto learns how many to expect (not with --tol 0), or their expected fraction")
 	flags.Var(Number(&f.saturation, Positive),
 		"saturation", "readings of this size or more are clipped: the signal was at least as large")
 	flags.Lookup("saturation").DefValue = "0" // there is none
@@ -68,6 +81,9 @@ func (f *Faults) Register(flags *pflag.FlagSet) {
 func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 	if s.Exactly() && !Given(flags, "faulty") {
 		f.rate = faultRate{off: true}
+	}
+	if s.Exactly() && !Given(flags, "outliers") {
+		f.outliers = faultRate{off: true}
 	}
 	if f.saturation > 0 && s.Full() {
 		return console.Usage("--saturation needs --covariance diagonal")
@@ -95,25 +111,31 @@ func (f *Faults) ComplexChannel(g channel.ComplexGain) channel.Channel {
 	return channel.Faulty{Working: g, Rate: f.rate.rate}
 }
 
+// Outliers says whether single readings may be wrong.
+func (f *Faults) Outliers() calamp.Outliers {
+	return calamp.Outliers{Look: !f.outliers.off, Rate: f.outliers.rate}
+}
+
 // FaultsJSON is the flags and what was found, in JSON.
 type FaultsJSON struct {
 	Faulty        string         `json:"faulty"` // the flag
 	FaultRate     *float64       `json:"fault_rate,omitempty"`
 	BrokenSensors []brokenSensor `json:"broken_sensors"`
 	Saturation    *float64       `json:"saturation,omitempty"`
+	Outliers      string         `json:"outliers"`          // the flag
+	Outlying      [][2]int       `json:"outlying_readings"` // sensor and signal, from 0, of those left out
 }
 
 type brokenSensor struct {
 	Sensor      int           `json:"sensor"`
 	Probability float64       `json:"probability"`
 	Fault       channel.Fault `json:"fault"`
-	S           *float64      `json:"s,omitempty"`        // that its readings want, out of the range; or all but a few of them
-	Readings    []int         `json:"readings,omitempty"` // the signals, from 0, whose readings are wrong while the others agree
+	S           *float64      `json:"s,omitempty"` // that its readings want, out of the range
 }
 
 // JSON is the flags, and what was found, for output.
 func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
-	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}}
+	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}, Outliers: f.outliers.String(), Outlying: [][2]int{}}
 	if f.saturation > 0 {
 		j.Saturation = &f.saturation
 	}
@@ -121,26 +143,20 @@ func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
 		j.FaultRate = console.Known(res.FaultRate)
 	}
 	for _, b := range res.BrokenSensors {
-		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault, Readings: b.Readings}
-		if b.Fault == channel.OutOfRange || b.Fault == channel.Outlying {
+		sensor := brokenSensor{Sensor: b.Sensor, Probability: b.Probability, Fault: b.Fault}
+		if b.Fault == channel.OutOfRange {
 			sensor.S = console.Known(b.S)
 		}
 		j.BrokenSensors = append(j.BrokenSensors, sensor)
 	}
+	j.Outlying = append(j.Outlying, res.OutlyingReadings()...)
 	return j
 }
 
 // Fields is the flags in words, for the report.
 func (f *Faults) Fields() []report.Field {
-	faulty := "none"
-	switch {
-	case f.rate.off:
-	case f.rate.rate == 0:
-		faulty = "any, their fraction learned"
-	default:
-		faulty = console.Short(f.rate.rate) + " of all, expected"
-	}
-	fields := []report.Field{{Name: "Broken sensors", Value: faulty}}
+	faulty := f.rate.words()
+	fields := []report.Field{{Name: "Broken sensors", Value: faulty}, {Name: "Outlying readings", Value: f.outliers.words()}}
 	if f.saturation > 0 {
 		fields = append(fields, report.Field{Name: "Readings clip at", Value: console.Short(f.saturation)})
 	}

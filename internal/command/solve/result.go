@@ -78,6 +78,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	}
 	s.offset.Line(&text, res)
 	facts.BrokenLines(&text, res)
+	facts.OutlierLines(&text, res)
 	facts.TruthLines(&text, s.metricsOf(data, res))
 	others.table(&text)
 	if len(written) > 0 {

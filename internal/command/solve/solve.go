@@ -211,6 +211,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	opt := s.solver.Options()
 	s.ranks.Settle(&opt.Settings)
+	opt.Outliers = s.faults.Outliers()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	opt.Learn.Offset = s.offset.Learned()
 	if s.progress == jsonProgress {

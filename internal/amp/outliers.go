@@ -1,0 +1,364 @@
+package amp
+
+import (
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+)
+
+// outliers leaves out single readings that nothing explains: spikes, dropped bits. Each reading is
+// either what its sensor makes of the signals or, with probability r, nobody's, N(0, v). With the
+// readings that the sensor has otherwise, y_-j,
+//
+//	odds = r N(y_j; 0, v) / ((1-r) p(y_j | y_-j)),
+//
+// where the channel itself says p: Z_out with and without the reading. One whose odds are above 1 is missing from
+// then on, for everything that looks at readings, until they fall again. (Readings that count in part
+// would need a channel that can weigh them, and the iteration is too sure of itself there:
+// coverage 80 %.) It looks at the readings of a sensor in turn, the most unlikely first, since
+// each wrong one spoils what the sensor says of the others. A sensor of which
+// many are wrong is broken, or W is: then it is left to others.
+type outliers struct {
+	Idle
+	given float64 // r as told; 0: learned
+
+	rate    float64
+	y       []float64 // M×P, as they were read
+	off     bool      // so many would be left out that it is the model, or the run, that is wrong
+	typical float64   // v, but for readings that are far larger
+	odds    []float64 // M×P, logarithms
+	out     []bool    // M×P
+	turns   []uint8   // M×P, how often a reading was left out or taken back
+
+	// Of the sensor that is looked at.
+	block   channel.Block // of all its readings
+	removed []bool        // P, those that are taken out of it
+}
+
+const (
+	// firstLook is the first iteration after which readings are looked at, and lookEvery how often.
+	firstLook = 4
+	lookEvery = 4
+
+	// startOutliers and mostOutliers are where the learning of r starts, and ends: with more it is the
+	// model that is wrong, or the run.
+	startOutliers = 0.005
+	mostOutliers  = 0.2
+
+	// A sensor is looked at where a residual is beyond suspicious standard deviations, or it
+	// is in doubt by as much as doubtful.
+	suspicious = 3
+	doubtful   = 0.01
+
+	// Of n readings at most n/outlyingPart are left out, or fewOutlying, and always less than half.
+	outlyingPart = 5
+	fewOutlying  = 2
+
+	// leastOutlying is how many signals it takes.
+	leastOutlying = 4
+
+	// leftOut is the least probability of a reading that was left out.
+	leftOut = 0.51
+
+	// strained is the size of residuals, in those expected, above which they tell of the
+	// model, not of readings.
+	strained = 1.25
+
+	// mostTurns is after how many changes a reading stays left out.
+	mostTurns = 6
+
+	// nobodysWild is how many times v the square of a reading may be before its own counts.
+	nobodysWild = 10
+)
+
+// Begin implements [Part].
+func (p *outliers) Begin(s *Solver) {
+	e := s.State
+	p.y = append(p.y[:0], e.Y...)
+	p.odds, p.out, p.turns = make([]float64, len(p.y)), make([]bool, len(p.y)), make([]uint8, len(p.y))
+	for j := range p.odds {
+		p.odds[j] = math.Inf(-1)
+	}
+	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.P), make([]bool, e.P)
+	p.typical = channel.TypicalSquare(p.y, e.P)
+	p.off = false
+	if p.rate = p.given; p.rate == 0 {
+		p.rate = startOutliers
+	}
+}
+
+// After implements [Part].
+func (p *outliers) After(s *Solver, l *Line) Verdict {
+	if l.Index < firstLook || l.Index%lookEvery != 0 {
+		return GoOn
+	}
+	return p.lookAtAll(s)
+}
+
+// AtRest implements [Part].
+func (p *outliers) AtRest(s *Solver) Verdict { return p.lookAtAll(s) }
+
+func (p *outliers) lookAtAll(s *Solver) Verdict {
+	if p.off || s.State.Added > 0 || s.State.strain() > strained {
+		return GoOn
+	}
+	changed := false
+	for mu := range s.State.M {
+		changed = p.look(s.State, mu) || changed
+	}
+	p.learn()
+	if p.count() > max(mostOutliers, 2*p.given) {
+		p.giveUp(s.State)
+	}
+	if changed {
+		s.damping.jumped()
+		return Disturbed
+	}
+	return GoOn
+}
+
+// strain is the typical size of residuals in use, in those that are expected.
+func (s *State) strain() float64 {
+	const enough = 1000 // readings
+	step := max(1, len(s.G)/enough)
+	sizes := make([]float64, 0, enough+1)
+	for j := 0; j < len(s.G); j += step {
+		g := s.G[j]
+		if s.DG[j] < 0 && !math.IsNaN(s.Y[j]) {
+			sizes = append(sizes, math.Abs(g)/math.Sqrt(-s.DG[j]))
+		}
+	}
+	if len(sizes) == 0 {
+		return 0
+	}
+	slices.Sort(sizes)
+	return sizes[len(sizes)/2] / medianOfNormal
+}
+
+// medianOfNormal is the median of |z| for z ~ N(0, 1).
+const medianOfNormal = 0.6744897501960817
+
+// count is which part of all readings is left out.
+func (p *outliers) count() float64 {
+	out, all := 0.0, 1.0
+	for j, y := range p.y {
+		if !math.IsNaN(y) {
+			all++
+		}
+		if p.out[j] {
+			out++
+		}
+	}
+	return out / all
+}
+
+// giveUp takes all readings back, for good.
+func (p *outliers) giveUp(s *State) {
+	p.off = true
+	copy(s.Y, p.y)
+	clear(p.out)
+	p.exonerate(0, len(p.odds))
+}
+
+// learn is r: the mean probability, with half an outlier more.
+func (p *outliers) learn() {
+	if p.given > 0 {
+		return
+	}
+	total, count := 0.5, 1.0
+	for j, y := range p.y {
+		if !math.IsNaN(y) {
+			total += p.probability(j)
+			count++
+		}
+	}
+	p.rate = min(total/count, mostOutliers)
+}
+
+// probability is that of reading j to be nobody's.
+func (p *outliers) probability(j int) float64 {
+	if math.IsNaN(p.y[j]) {
+		return 0
+	}
+	return 1 / (1 + math.Exp(-p.odds[j]))
+}
+
+// look decides on the readings of sensor mu, and says whether that has changed.
+func (p *outliers) look(s *State, mu int) (changed bool) {
+	from, to := mu*s.P, (mu+1)*s.P
+	if !p.suspects(s, mu) {
+		p.exonerate(from, to)
+		return false
+	}
+	clear(p.removed)
+	candidates := 0
+	for j := from; j < to; j++ {
+		if p.candidate(s, j) {
+			candidates++
+		}
+	}
+	most := min(max(fewOutlying, candidates/outlyingPart), (candidates-1)/2)
+	for out := 0; ; out++ {
+		worst := p.judge(s, mu)
+		if worst < 0 || p.odds[worst] <= 0 {
+			if out > 0 && p.outside(s, mu) {
+				p.exonerate(from, to)
+			}
+			break
+		}
+		if out >= most { // it is the sensor
+			p.exonerate(from, to)
+			break
+		}
+		p.removed[worst-from] = true
+	}
+	for j := from; j < to; j++ {
+		changed = p.turn(s, j) || changed
+	}
+	return changed
+}
+
+// outside reports whether the readings that are left want an s outside its range: then it is the
+// sensor, or the range.
+func (p *outliers) outside(s *State, mu int) bool {
+	if s.calibration == nil {
+		return false
+	}
+	p.evidence(s, mu)
+	return math.Abs(s.calibration.Excess(p.block.Stats)) > outsideBy
+}
+
+// candidate reports whether reading j may be left out: one that is clipped says hardly anything.
+func (p *outliers) candidate(s *State, j int) bool {
+	return !math.IsNaN(p.y[j]) && !channel.Clipped(p.y[j], channel.LimitOf(s.model.Channel))
+}
+
+// exonerate makes readings nobody's with probability 0.
+func (p *outliers) exonerate(from, to int) {
+	for j := from; j < to; j++ {
+		p.odds[j] = math.Inf(-1)
+	}
+}
+
+// turn leaves reading j out, or takes it back, as its odds say.
+func (p *outliers) turn(s *State, j int) bool {
+	out := p.odds[j] > 0 && !math.IsNaN(p.y[j])
+	if out == p.out[j] || p.turns[j] >= mostTurns && p.out[j] {
+		return false
+	}
+	p.out[j] = out
+	p.turns[j]++
+	s.Y[j] = p.y[j]
+	if out {
+		s.Y[j] = math.NaN()
+	}
+	return true
+}
+
+// suspects reports whether the readings of a sensor are worth a look one by one.
+func (p *outliers) suspects(s *State, mu int) bool {
+	if s.Broken[mu] > doubtful {
+		return true
+	}
+	for j := mu * s.P; j < (mu+1)*s.P; j++ {
+		if p.out[j] || s.G[j]*s.G[j] > -suspicious*suspicious*s.DG[j] {
+			return true
+		}
+	}
+	return false
+}
+
+// plainOdds are those of a reading near what is expected of it: to be nobody's, and to be what g
+// says, whose inverse variance is -∂g where the reading has no part in it.
+func (p *outliers) plainOdds(s *State, j int) float64 {
+	slope := -s.DG[j]
+	if math.IsNaN(p.y[j]) || !(slope > 0) {
+		return math.Inf(-1)
+	}
+	expected := math.Log(s.S[j/s.P]) + 0.5*(math.Log(slope/(2*math.Pi))-s.G[j]*s.G[j]/slope)
+	return p.nobodys(j) - expected
+}
+
+// nobodys is log r/(1-r) N(y; 0, v).
+func (p *outliers) nobodys(j int) float64 {
+	square := p.y[j] * p.y[j]
+	v := max(p.typical, square/nobodysWild)
+	return math.Log(p.rate/(1-p.rate)) - 0.5*(math.Log(2*math.Pi*v)+square/v)
+}
+
+// judge sets the odds of the readings of sensor mu, given those that are left. It returns the
+// worst of these, -1 where there is none.
+func (p *outliers) judge(s *State, mu int) (worst int) {
+	worst = -1
+	all := p.evidence(s, mu)
+	for k := range s.P {
+		j := mu*s.P + k
+		if !p.candidate(s, j) {
+			p.odds[j] = math.Inf(-1)
+			continue
+		}
+		p.removed[k] = !p.removed[k]
+		own := all - p.evidence(s, mu)
+		p.removed[k] = !p.removed[k]
+		if math.IsNaN(own) { // both are beyond double precision, by another's fault
+			own = 0
+		}
+		if p.removed[k] {
+			p.odds[j] = p.nobodys(j) + own
+			continue
+		}
+		p.odds[j] = p.nobodys(j) - own
+		if worst < 0 || p.odds[j] > p.odds[worst] {
+			worst = j
+		}
+	}
+	return worst
+}
+
+// evidence is log Z_out of sensor mu without the readings that are removed.
+func (p *outliers) evidence(s *State, mu int) float64 {
+	b, from, to := &p.block, mu*s.P, (mu+1)*s.P
+	b.First = mu
+	copy(b.Omega, s.Omega[from:to])
+	copy(b.V, s.U[from:to])
+	copy(b.Past, s.Of(s.Past.Stats, mu))
+	copy(b.Y, p.y[from:to])
+	for k, removed := range p.removed {
+		if removed {
+			b.Y[k] = math.NaN()
+		}
+	}
+	channel.InOrder(s.model.Channel).Output(b)
+	if z := b.LogZ[0]; !math.IsNaN(z) {
+		return z
+	}
+	return math.Inf(-1) // beyond double precision
+}
+
+// Report implements [Part]: what was not worth a look is no outlier, but has a probability.
+func (p *outliers) Report(s *Solver) {
+	for mu := range s.State.M {
+		if !p.off && !p.suspects(s.State, mu) {
+			for j := mu * s.State.P; j < (mu+1)*s.State.P; j++ {
+				p.odds[j] = p.plainOdds(s.State, j)
+			}
+		}
+	}
+}
+
+// Outlying is the probability of each reading (M×P) to be nobody's; nil where that was not
+// looked at.
+func (s *Solver) Outlying() []float64 {
+	p, ok := PartOf[*outliers](s)
+	if !ok {
+		return nil
+	}
+	each := make([]float64, len(p.y))
+	for j := range each {
+		if each[j] = p.probability(j); p.out[j] {
+			each[j] = max(each[j], leftOut)
+		}
+	}
+	return each
+}

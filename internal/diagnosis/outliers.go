@@ -1,0 +1,57 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// leftOut is the probability above which a reading was left out.
+	leftOut = 0.5
+
+	// manyOutliers is the part of all readings that may be nobody's before the model is to blame, and
+	// disturbed the part of a signal's where it is the sample that was disturbed.
+	manyOutliers = 0.1
+	disturbed    = 0.3
+)
+
+// warnOutliers names single readings that were left out.
+func (r *Run) warnOutliers() *Warning {
+	each, p := r.Solver.Outlying(), r.state.P
+	w := Warning{Code: OutlyingReadings}
+	count, all, first := 0, 0, -1
+	ofSignal, last := make([]int, p), -1
+	for j, probability := range each {
+		if !math.IsNaN(r.state.Y[j]) {
+			all++
+		}
+		if probability <= leftOut {
+			continue
+		}
+		count++
+		all++
+		ofSignal[j%p]++
+		if first < 0 {
+			first = j
+		}
+		if mu := j / p; mu != last {
+			w.Sensors, last = append(w.Sensors, mu), mu
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	w.Message = fmt.Sprintf("%d of %d readings are nobody's, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), first/p, first%p)
+	for k, n := range ofSignal {
+		if float64(n) > disturbed*float64(r.state.M) {
+			w.Signals = append(w.Signals, k)
+		}
+	}
+	switch {
+	case len(w.Signals) > 0:
+		w.Message += fmt.Sprintf("; many of them are of signal %d: was that sample disturbed?", w.Signals[0])
+	case float64(count) > manyOutliers*float64(all):
+		w.Message += "; with so many it is the model that is in doubt: the noise variance first (--noise-var auto or per-sensor)"
+	}
+	return &w
+}
