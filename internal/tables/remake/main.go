@@ -47,7 +47,7 @@ type longTest struct {
 	pkg  string // as in ./online
 }
 
-var longFunction = regexp.MustCompile(`(?m)^func Test(Long\w+)\(t \*testing\.T\) \{\n\t(?:longOnly\(t\)|if !\*long \{)`)
+var longFunction = regexp.MustCompile(`(?m)^func Test(Long\w+)\(t \*testing\.T\) \{\n\t(?:longOnly\(t\)|if !\*(?:tables\.L|l)ong \{)`)
 
 // longTests finds all long tests below root.
 func longTests(root string) ([]longTest, error) {
