@@ -213,3 +213,26 @@ func TestComplexOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestComplexAlike: signals that share most of what they are make errors that do not average over them, and
+// the warning says so.
+func TestComplexAlike(t *testing.T) {
+	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})
+	in := drawComplex(t, te, 3)
+	problem := te.Problem(in)
+	if res := solveComplex(t, problem, nil); warned(res, calamp.SignalsAlike) {
+		t.Error("independent signals are said to be alike")
+	}
+	for _, of := range []*mat.Dense{in.Y, in.Truth.X} { // x_k becomes x_0 + 0.2 x_k
+		rows, columns := of.Dims()
+		for i := range rows {
+			for j := 2; j < columns; j++ {
+				of.Set(i, j, of.At(i, j%2)+0.2*of.At(i, j))
+			}
+		}
+	}
+	res := solveComplex(t, problem, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
+	if !warned(res, calamp.SignalsAlike) {
+		t.Errorf("%s: alike signals are not named: %v", res.Reason, res.Warnings)
+	}
+}

@@ -89,6 +89,24 @@ func (w *widening) Report(s *Solver) {
 	}
 }
 
+// AlikeComplex are ℓ and κ of complex signals, whose error bars are not widened. Readings serve as they are, since the
+// product of one with the conjugate of another of its sensor does not know the phase of the gain.
+func (s *State) AlikeComplex() (share, factor float64) {
+	z := make([]float64, 0, 2*len(s.Y))
+	for mu := range s.M {
+		y := s.Y[mu*s.P : (mu+1)*s.P]
+		if s.OutOfOrder(mu) || slices.ContainsFunc(y, math.IsNaN) {
+			continue
+		}
+		z = append(z, y...)
+		for k := 0; k < s.P; k += 2 { // i times the row: so the correlation of real numbers is that of complex ones, twice
+			z = append(z, -y[k+1], y[k])
+		}
+	}
+	share = 2 * leadingShare(z, s.P)
+	return share, widthOf(share, float64(s.P/2), float64(max(1, len(z)/(2*s.P))), s.unexplained())
+}
+
 // widthOf is κ.
 func widthOf(share, p, m, unexplained float64) float64 {
 	if share > mostShare {
