@@ -25,6 +25,8 @@ type outliers struct {
 
 	rate    float64
 	y       []float64 // M×P, as they were read
+	least   float64   // what the logarithm of the odds must be now
+	rested  bool      // the run has come to rest before
 	off     bool      // so many would be left out that it is the model, or the run, that is wrong
 	typical float64   // v, but for readings that are far larger
 	odds    []float64 // M×P, logarithms
@@ -40,6 +42,11 @@ const (
 	// firstLook is the first iteration after which readings are looked at, and lookEvery how often.
 	firstLook = 4
 	lookEvery = 4
+
+	// early is the logarithm of the odds above which a reading is left out before the run has come to rest: until then
+	// V may be a few times too small, behind an uneven W above all, and a residual of five of its standard deviations
+	// is none.
+	early = 15
 
 	// startOutliers and mostOutliers are where the learning of r starts, and ends: with more it is the
 	// model that is wrong, or the run.
@@ -82,7 +89,7 @@ func (p *outliers) Begin(s *Solver) {
 	}
 	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.P), make([]bool, e.P)
 	p.typical = channel.TypicalSquare(p.y, e.P)
-	p.off = false
+	p.off, p.rested = false, false
 	if p.rate = p.given; p.rate == 0 {
 		p.rate = startOutliers
 	}
@@ -93,13 +100,21 @@ func (p *outliers) After(s *Solver, l *Line) Verdict {
 	if l.Index < firstLook || l.Index%lookEvery != 0 {
 		return GoOn
 	}
-	return p.lookAtAll(s)
+	return p.lookAtAll(s, early)
 }
 
 // AtRest implements [Part].
-func (p *outliers) AtRest(s *Solver) Verdict { return p.lookAtAll(s) }
+func (p *outliers) AtRest(s *Solver) Verdict {
+	if !p.rested { // what the way here made of a reading does not count
+		p.rested = true
+		clear(p.turns)
+	}
+	return p.lookAtAll(s, 0)
+}
 
-func (p *outliers) lookAtAll(s *Solver) Verdict {
+// lookAtAll leaves out readings whose odds have a logarithm above least, and takes back those below 0.
+func (p *outliers) lookAtAll(s *Solver, least float64) Verdict {
+	p.least = least
 	if p.off || s.State.Added > 0 || s.State.strain() > strained {
 		return GoOn
 	}
@@ -201,7 +216,7 @@ func (p *outliers) look(s *State, mu int) (changed bool) {
 	most := min(max(fewOutlying, candidates/outlyingPart), (candidates-1)/2)
 	for out := 0; ; out++ {
 		worst := p.judge(s, mu)
-		if worst < 0 || p.odds[worst] <= 0 {
+		if worst < 0 || p.odds[worst] <= p.limit(worst) {
 			if out > 0 && p.outside(s, mu) {
 				p.exonerate(from, to)
 			}
@@ -243,7 +258,7 @@ func (p *outliers) exonerate(from, to int) {
 
 // turn leaves reading j out, or takes it back, as its odds say.
 func (p *outliers) turn(s *State, j int) bool {
-	out := p.odds[j] > 0 && !math.IsNaN(p.y[j])
+	out := p.odds[j] > p.limit(j) && !math.IsNaN(p.y[j])
 	if out == p.out[j] || p.turns[j] >= mostTurns && p.out[j] {
 		return false
 	}
@@ -254,6 +269,14 @@ func (p *outliers) turn(s *State, j int) bool {
 		s.Y[j] = math.NaN()
 	}
 	return true
+}
+
+// limit is what the logarithm of the odds of reading j must be for it to be left out.
+func (p *outliers) limit(j int) float64 {
+	if p.out[j] {
+		return 0
+	}
+	return p.least
 }
 
 // suspects reports whether the readings of a sensor are worth a look one by one.

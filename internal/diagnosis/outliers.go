@@ -10,9 +10,9 @@ const (
 	leftOut = 0.5
 
 	// manyOutliers is the part of all readings that may be nobody's before the model is to blame, and
-	// disturbed the part of a signal's where it is the sample that was disturbed.
+	// disturbed the part of a signal's where it is the sample that was disturbed, or a signal that was not found.
 	manyOutliers = 0.1
-	disturbed    = 0.3
+	disturbed    = 0.1
 )
 
 // warnOutliers names single readings that were left out.
@@ -49,7 +49,7 @@ func (r *Run) warnOutliers() *Warning {
 	}
 	switch {
 	case len(w.Signals) > 0:
-		w.Message += fmt.Sprintf("; many of them are of signal %d: was that sample disturbed?", w.Signals[0])
+		w.Message += fmt.Sprintf("; %d of them are of signal %d: that sample was disturbed, or the run has not found that signal (--outliers off)", ofSignal[w.Signals[0]], w.Signals[0])
 	case float64(count) > manyOutliers*float64(all):
 		w.Message += "; with so many it is the model that is in doubt: the noise variance first (--noise-var auto or per-sensor)"
 	}

@@ -1,4 +1,4 @@
-//go:build nonats
+//go:build small
 
 package intake
 
@@ -8,7 +8,7 @@ import (
 )
 
 // What follows stands for NATS in a program that is built without it, with the tag
-// nonats: a third of the program, which a wheel for Python has no use for.
+// small: a third of the program, which a wheel for Python has no use for.
 
 // ErrNone is what a program without NATS says.
 var ErrNone = errors.New("this build of calamp has no NATS; those of the releases and of go install do")

@@ -29,12 +29,12 @@ func TestArchives(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	b := &builder{source: source{version: "v1.2.3", time: time.Unix(1e9, 0)}, out: t.TempDir(), work: t.TempDir()}
 	p := platform{"linux", "amd64"}
-	for _, folder := range []string{"linux_amd64-nonats", "linux_amd64-", "man1"} {
+	for _, folder := range []string{"linux_amd64-small", "linux_amd64-", "man1"} {
 		if err := os.MkdirAll(filepath.Join(b.work, folder), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"linux_amd64-nonats/calamp", "linux_amd64-/calamp", "man1/calamp.1", "calamp.bash", "calamp.zsh", "calamp.fish", "calamp.powershell"} {
+	for _, name := range []string{"linux_amd64-small/calamp", "linux_amd64-/calamp", "man1/calamp.1", "calamp.bash", "calamp.zsh", "calamp.fish", "calamp.powershell"} {
 		if err := os.WriteFile(filepath.Join(b.work, name), []byte(name), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 		found[f.Name] = true
-		if f.Name == "calamp/bin/calamp" && (string(content) != "linux_amd64-nonats/calamp" || f.Mode()&0o111 == 0) {
+		if f.Name == "calamp/bin/calamp" && (string(content) != "linux_amd64-small/calamp" || f.Mode()&0o111 == 0) {
 			t.Errorf("%s: mode %v, %q", f.Name, f.Mode(), content)
 		}
 		if strings.HasSuffix(f.Name, "RECORD") && bytes.Count(content, []byte("\n")) != len(wheel.File) {

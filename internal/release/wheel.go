@@ -36,7 +36,7 @@ func (b *builder) pythonVersion() string {
 
 // wheel builds the package for Python: its modules, and the command without NATS.
 func (b *builder) wheel(p platform) error {
-	command, err := b.command(p, "nonats")
+	command, err := b.command(p, "small")
 	if err != nil {
 		return err
 	}

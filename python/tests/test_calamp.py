@@ -224,7 +224,7 @@ def test_apply(p, r, tmp_path):
     broken, offset, Y = np.zeros(90), np.linspace(-1, 1, 90), p.Y.copy()
     broken[3], Y[5, 1] = 0.9, np.nan
     np.save(tmp_path / "Y.npy", Y)
-    np.savez(tmp_path / "R.npz", **{**r.arrays, "broken": broken, "offset": offset})
+    np.savez(tmp_path / "R.npz", **{**r.arrays, "broken": broken, "offset": offset, "offset_var": np.full(90, 1e-4)})
     assert command("apply", tmp_path / "R.npz", tmp_path / "Y.npy", "-o", tmp_path / "Z.npy").returncode == 0
     want = r.s[:, None] * (Y - offset[:, None])
     want[3] = np.nan

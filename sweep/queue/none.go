@@ -1,4 +1,4 @@
-//go:build nonats
+//go:build small
 
 // Package queue is empty here: this program is built without NATS.
 package queue

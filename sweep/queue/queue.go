@@ -1,4 +1,4 @@
-//go:build !nonats
+//go:build !small
 
 // Package queue runs the points of a sweep on many machines, by way of two work
 // queues of a NATS JetStream: tasks, which workers take, and rows, which the one

@@ -1,0 +1,5 @@
+//go:build small
+
+package imager
+
+var file []byte
