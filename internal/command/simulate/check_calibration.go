@@ -40,8 +40,8 @@ ranks, flat when the posterior is right (simulation-based calibration).
 x and s are compared at the true global scale, which the readings do not give.
 "s raw" is s as it is, with intervals widened by the scale's own uncertainty, and
 "scale" that uncertainty alone: one number a problem. They are s_lo, s_hi in a
-result file, and "s" is s_rel_lo, s_rel_hi. The solver looks for broken sensors, as
-calamp solve does (--faulty off: it does not), and can be told a range of s that is
+result file, and "s" is s_rel_lo, s_rel_hi. The solver looks for broken sensors
+and for single readings that are wrong, as calamp solve does, and can be told a range of s that is
 not the true one (--told-s-range). Errors are standard errors
 over the problems. Runs that do not converge say so, and are left out.`,
 		Example: `  calamp check-calibration --n 500 --alpha 0.8 --p 5 --noise-var 1e-4 --plot ranks.svg`,
@@ -84,10 +84,12 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	}
 	ctx, stop := console.Interruptible()
 	defer stop()
+	opt := c.solver.Options()
+	opt.Outliers = c.faults.Outliers()
 	bar := c.Progress()
 	done := 0
 	report, err := coverage.Run(ctx, &coverage.Check{
-		Teacher: t, Channel: c.channel(), Seeds: c.seeds, Options: c.solver.Options(), Workers: c.workers,
+		Teacher: t, Channel: c.channel(), Seeds: c.seeds, Options: opt, Workers: c.workers,
 		Progress: func() {
 			done++
 			bar.Show(fmt.Sprintf("problem %d of %d", done, c.seeds), float64(done)/float64(c.seeds))
