@@ -229,15 +229,20 @@ class Reader(threading.Thread):
     def __init__(self, stream: Any, line: Optional[Callable[[bytes], None]] = None):
         super().__init__(daemon=True)
         self.stream, self.line, self.data = stream, line, b""
+        # Not join and is_alive: a join that Ctrl-C interrupts takes the thread for one that has ended (Python 3.11).
+        self.done = threading.Event()
         self.start()
 
     def run(self) -> None:
-        with self.stream:
-            if self.line is None:
-                self.data = self.stream.read()
-            else:
-                for line in self.stream:
-                    self.line(line)
+        try:
+            with self.stream:
+                if self.line is None:
+                    self.data = self.stream.read()
+                else:
+                    for line in self.stream:
+                        self.line(line)
+        finally:
+            self.done.set()
 
 
 # Paths in messages that the caller has not given.
@@ -318,8 +323,7 @@ def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = Fa
         while True:
             try:
                 for reader in readers:
-                    while reader.is_alive():
-                        reader.join(0.1)
+                    while not reader.done.wait(0.1):
                         while show and shown < len(events):
                             shown += 1
                             show(events[shown - 1])
