@@ -224,17 +224,20 @@ def interrupt(process: subprocess.Popen) -> None:
 
 
 class Reader(threading.Thread):
-    """Reads a stream to its end, beside everything else."""
+    """Reads a stream to its end, or a line of it, beside everything else."""
 
-    def __init__(self, stream: Any, line: Optional[Callable[[bytes], None]] = None):
+    def __init__(self, stream: Any, line: Optional[Callable[[bytes], None]] = None, once: bool = False):
         super().__init__(daemon=True)
-        self.stream, self.line, self.data = stream, line, b""
+        self.stream, self.line, self.once, self.data = stream, line, once, b""
         # Not join and is_alive: a join that Ctrl-C interrupts takes the thread for one that has ended (Python 3.11).
         self.done = threading.Event()
         self.start()
 
     def run(self) -> None:
         try:
+            if self.once:
+                self.data = self.stream.readline()
+                return
             with self.stream:
                 if self.line is None:
                     self.data = self.stream.read()

@@ -132,19 +132,16 @@ class Calibrator:
         p = self._process
         assert p is not None
         interrupted = None
-        reader: list[bytes] = []
-        import threading
-
-        t = threading.Thread(target=lambda: reader.append(p.stdout.readline()), daemon=True)  # type: ignore[union-attr]
-        t.start()
-        while t.is_alive():
+        reader = _command.Reader(p.stdout, once=True)
+        while True:
             try:
-                t.join(1)
+                if reader.done.wait(1):
+                    break
             except KeyboardInterrupt as e:
                 interrupted = e
         if interrupted:
             raise interrupted
-        return reader[0]
+        return reader.data
 
     def posterior(self) -> Posterior:
         """What is known of the sensors after the last sample."""
