@@ -99,6 +99,10 @@ type Change struct {
 // changedBy is the factor by which noise or power must have changed to be named.
 const changedBy = 1.5
 
+// settledSamples is how many samples a model must have been learned from for another one to be a change: noise
+// hardly separates from gains that a sample or two have taught.
+const settledSamples = 5
+
 // What names it: "noise", "signals", "gains", "range".
 func (c *Change) What() (names []string) {
 	other := func(a, b float64) bool { return max(a, b) > changedBy*min(a, b) }
@@ -327,6 +331,9 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 func (c *Calibrator) promote(base *State, f *Fork) {
 	if !f.Range { // else all begins anew
 		c.state.Alert = Alert{f.Hypothesis, alertSamples}
+	}
+	if f.Hypothesis == (Hypothesis{Model: true}) && base.Model != nil && base.Samples < settledSamples {
+		return // nothing has changed: what the first samples taught was wrong
 	}
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
