@@ -57,7 +57,8 @@ func TestUnequalNamed(t *testing.T) {
 	}
 }
 
-// TestLongUnequalNamed: noise that was taken to be the same for all sensors is named where it is not, and only there.
+// TestLongUnequalNamed: noise that was taken to be the same for all sensors is named where it is not, in 95 % of the runs with ten
+// signals or more, and only there.
 func TestLongUnequalNamed(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "noise over", "P", "noise", "runs", "named")
@@ -69,7 +70,7 @@ func TestLongUnequalNamed(t *testing.T) {
 			named := unequalNamed(t, c.decades, c.p, learned, c.runs)
 			what := map[bool]string{false: "told, one for all", true: "learned"}[learned]
 			table.Row("| %g decades | %d | %s | %d | %d |", c.decades, c.p, what, c.runs, named)
-			if c.decades == 0 && named > 0 || c.decades == 2 && c.p >= 10 && named < c.runs {
+			if c.decades == 0 && named > 0 || c.decades == 2 && c.p >= 10 && 20*named < 19*c.runs {
 				t.Errorf("%g decades, P = %d, noise %s: named in %d of %d", c.decades, c.p, what, named, c.runs)
 			}
 		}
