@@ -29,15 +29,6 @@ func drawComplex(t *testing.T, te teacher.Complex, seed uint64) *teacher.Complex
 	return in
 }
 
-func solveComplex(t *testing.T, p *calamp.Problem, opt *calamp.Options) *calamp.Result {
-	t.Helper()
-	res, err := calamp.Solve(context.Background(), p, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
 // meanTotal is the mean posterior variance of an entry, of both parts.
 func meanTotal(res *calamp.Result) float64 {
 	return 2 * mat.Sum(res.XVar) / float64(len(flatten(res.XVar)))
@@ -66,7 +57,7 @@ func TestComplexGains(t *testing.T) {
 			te := complexTeacher(c.gain)
 			te.RealMatrix = c.real
 			in := drawComplex(t, te, 2)
-			res := solveComplex(t, te.Problem(in), nil)
+			res := solve(t, te.Problem(in), nil)
 			if res.Status != calamp.Converged || len(res.Warnings) > 0 {
 				t.Errorf("%v: %s, warnings %v", res.Status, res.Reason, res.Warnings)
 			}
@@ -131,7 +122,7 @@ func TestComplexMissingAndBroken(t *testing.T) {
 	}
 	p := te.Problem(in)
 	p.Channel = channel.Faulty{Working: p.Channel}
-	res := solveComplex(t, p, nil)
+	res := solve(t, p, nil)
 	m := calamp.ScoreComplex(res.X, nil, calamp.Truth{X: in.Truth.X})
 	if res.Status != calamp.Converged || !(m.XMSEScaled < 2*meanTotal(res)) || !(m.XMSEScaled < 5e-6) {
 		t.Errorf("%v: mean square error %.3g, stated %.3g", res.Status, m.XMSEScaled, meanTotal(res))
@@ -146,7 +137,7 @@ func TestComplexNominalPhases(t *testing.T) {
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})
 	in := drawComplex(t, te, 5)
 	p := te.Problem(in)
-	plain := solveComplex(t, p, nil)
+	plain := solve(t, p, nil)
 	p.Phases = make([]float64, te.M)
 	y := mat.DenseCopyOf(in.Y)
 	for mu := range p.Phases {
@@ -159,7 +150,7 @@ func TestComplexNominalPhases(t *testing.T) {
 		}
 	}
 	p.Y = y
-	turned := solveComplex(t, p, nil)
+	turned := solve(t, p, nil)
 	if !mat.EqualApprox(plain.X, turned.X, 1e-6) {
 		t.Error("signals are others")
 	}
@@ -176,7 +167,7 @@ func TestComplexWithKnownGains(t *testing.T) {
 	in := drawComplex(t, te, 6)
 	p := te.Problem(in)
 	p.Channel = channel.AWGN{NoiseVar: te.NoiseVar / 2}
-	res := solveComplex(t, p, nil)
+	res := solve(t, p, nil)
 	if m := calamp.Score(res.X, res.S, calamp.Truth{X: in.Truth.X}); res.Status != calamp.Converged || !(m.XMSE < 2e-6) {
 		t.Errorf("%v: mean square error of a part %.3g", res.Status, m.XMSE)
 	}
@@ -220,7 +211,7 @@ func TestComplexAlike(t *testing.T) {
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})
 	in := drawComplex(t, te, 3)
 	problem := te.Problem(in)
-	if res := solveComplex(t, problem, nil); warned(res, calamp.SignalsAlike) {
+	if res := solve(t, problem, nil); warned(res, calamp.SignalsAlike) {
 		t.Error("independent signals are said to be alike")
 	}
 	for _, of := range []*mat.Dense{in.Y, in.Truth.X} { // x_k becomes x_0 + 0.2 x_k
@@ -231,7 +222,7 @@ func TestComplexAlike(t *testing.T) {
 			}
 		}
 	}
-	res := solveComplex(t, problem, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
+	res := solve(t, problem, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
 	if !warned(res, calamp.SignalsAlike) {
 		t.Errorf("%s: alike signals are not named: %v", res.Reason, res.Warnings)
 	}

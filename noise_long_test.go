@@ -54,7 +54,7 @@ func TestLongNoise(t *testing.T) {
 					problem.Channel = channel.Faulty{Working: problem.Channel}
 					k.set(problem, opt)
 					opt.Threads = 1
-					res := solveOwn(t, problem, opt)
+					res := solve(t, problem, opt)
 					score := calamp.Score(res.X, res.S, in.Truth)
 					if i == 0 {
 						reference[seed] = score.XMSEScaled

@@ -43,7 +43,7 @@ func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
 				// Averages of contractions are of z: a channel that knows only ∂g has fewer digits of them.
 				a.NoiseVar, b.Channel = scaledNoise(a.NoiseVar, b.Channel.(unequal), 100)
 			}
-			compareResults(t, name, solveOwn(t, a, opt), solveOwn(t, b, opt), 1e-10)
+			compareResults(t, name, solve(t, a, opt), solve(t, b, opt), 1e-10)
 		}
 	}
 }
@@ -78,13 +78,13 @@ func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := te.Problem(in)
-	a := solveOwn(t, p, nil)
+	a := solve(t, p, nil)
 	for _, count := range []int{80, 240} {
 		p.NoiseVar = make([]float64, count)
 		for j := range p.NoiseVar {
 			p.NoiseVar[j] = 1e-5
 		}
-		compareResults(t, "told", a, solveOwn(t, p, nil), math.SmallestNonzeroFloat64)
+		compareResults(t, "told", a, solve(t, p, nil), math.SmallestNonzeroFloat64)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestToldNoiseOfReadings(t *testing.T) {
 	}
 	p := te.Problem(in)
 	for _, c := range []solver.Covariance{solver.Diagonal, solver.Full} {
-		res := solveOwn(t, p, &calamp.Options{Settings: solver.Settings{Covariance: c}})
+		res := solve(t, p, &calamp.Options{Settings: solver.Settings{Covariance: c}})
 		square := make([]float64, 3)
 		for j, r := range res.Residual.RawMatrix().Data {
 			square[j%3] += r * r / float64(te.M)
@@ -158,7 +158,7 @@ func TestSensorNoiseIsLearned(t *testing.T) {
 	solve := func(each []float64, learn calamp.Learn) (*calamp.Result, calamp.Metrics) {
 		p := te.Problem(in)
 		p.Channel, p.NoiseVar = channel.Faulty{Working: p.Channel}, each
-		res := solveOwn(t, p, &calamp.Options{Learn: learn})
+		res := solve(t, p, &calamp.Options{Learn: learn})
 		if right, wrong := found(res, broken); right != 3 || wrong != 0 || res.Status != calamp.Converged {
 			t.Errorf("%+v: %d of 3 broken sensors found, %d others; %s", learn, right, wrong, res.Reason)
 		}

@@ -87,9 +87,9 @@ func (o *outlierTally) solve(t *testing.T, te teacher.Teacher, spoil func(y, noi
 	problem.Channel = channel.Faulty{Working: problem.Channel}
 	without := *problem
 	without.Y = missing
-	reference := solveOwn(t, &without, opt)
+	reference := solve(t, &without, opt)
 	opt.Outliers.Look = true
-	res := solveOwn(t, problem, opt)
+	res := solve(t, problem, opt)
 	for _, b := range res.BrokenSensors { // where all readings are left out
 		for k := range te.P {
 			if wrong[[2]int{b.Sensor, k}] && res.Outlier.At(b.Sensor, k) <= 0.5 {

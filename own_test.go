@@ -15,27 +15,17 @@ import (
 )
 
 // The channel and the prior of the examples, which the library does not know, get
-// everything that its own get.
-func solveOwn(t *testing.T, p *calamp.Problem, opt *calamp.Options) *calamp.Result {
-	t.Helper()
-	res, err := calamp.Solve(context.Background(), p, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
-// Readings with heavy own: the channel that knows of them makes smaller errors than
-// a Gaussian one of the same variance, and its error bars hold.
+// everything that its own get; and the channel, which knows how noisy each sensor is,
+// makes smaller errors than a gain with the mean variance, and its error bars hold.
 func TestOwnChannelIsSolvedAsOurs(t *testing.T) {
 	in, own := unequalInstance(300, 240, 8, 1e-4, 1)
-	res := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: own}, nil)
+	res := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: own}, nil)
 	mean := 0.0
 	for _, r := range own.ratios {
 		mean += r / float64(len(own.ratios))
 	}
 	gain := channel.Gain{Prior: own.prior, NoiseVar: mean * own.level}
-	equal := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: gain}, nil)
+	equal := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: gain}, nil)
 	for _, part := range []string{"scale step", "learning", "new start", "free scale", "single precision"} {
 		if a, b := res.Plan.Has(part), equal.Plan.Has(part); a != b {
 			t.Errorf("%s: %t, for a gain %t", part, a, b)
@@ -67,7 +57,7 @@ func TestOwnChannelIsSolvedAsOurs(t *testing.T) {
 func TestOwnModelIsLearned(t *testing.T) {
 	in, own := unequalInstance(300, 240, 8, 1e-4, 2)
 	own.prior, own.level = channel.Uniform(0.7, 1.1), 1e-3
-	res := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: own},
+	res := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: own},
 		&calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Anchor: calamp.Anchor{Sensors: map[int]float64{3: in.Truth.S[3], 7: in.Truth.S[7]}}})
 	lo, hi := channel.CalibrationOf(res.Channel).Range()
 	if math.Abs(hi/lo-1.5) > 0.06 {
@@ -93,7 +83,7 @@ func TestOwnChannelWithBrokenSensors(t *testing.T) {
 			in.Y.Set(mu, k, math.Sin(float64(7*i+13*k)))
 		}
 	}
-	res := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: channel.Faulty{Working: own}}, nil)
+	res := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.1, 3}, Channel: channel.Faulty{Working: own}}, nil)
 	var found []int
 	for _, b := range res.BrokenSensors {
 		found = append(found, b.Sensor)
@@ -102,7 +92,7 @@ func TestOwnChannelWithBrokenSensors(t *testing.T) {
 		t.Errorf("found %v broken, expected %v", found, broken)
 	}
 	own.prior = channel.Uniform(0.9, 1.1)
-	res = solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: own}, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
+	res = solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: own}, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
 	codes := map[calamp.WarningCode]bool{}
 	for _, w := range res.Warnings {
 		codes[w.Code] = true
@@ -168,8 +158,8 @@ func TestOwnChannelOnAStream(t *testing.T) {
 func TestPointerToAChannelCalibrates(t *testing.T) {
 	in, own := unequalInstance(100, 80, 4, 1e-4, 5)
 	gain := channel.Gain{Prior: own.prior, NoiseVar: own.level}
-	byValue := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: gain}, nil)
-	byPointer := solveOwn(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: &gain}, nil)
+	byValue := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: gain}, nil)
+	byPointer := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: &gain}, nil)
 	if byPointer.ScaleSD != byValue.ScaleSD || byPointer.Calibration == nil || !slices.Equal(byPointer.S, byValue.S) {
 		t.Errorf("scale known to %g, by value %g", byPointer.ScaleSD, byValue.ScaleSD)
 	}

@@ -27,15 +27,6 @@ func drawn(t *testing.T, te teacher.Teacher, seed uint64, told float64) (*calamp
 	return p, in.Truth
 }
 
-func solved(t *testing.T, p *calamp.Problem, opt *calamp.Options) *calamp.Result {
-	t.Helper()
-	res, err := calamp.Solve(context.Background(), p, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
 // The README's example with a range twice as wide as the gains': 4.6 % off with a stated
 // 0.5 % where that is taken for their distribution.
 func TestRangeThatMerelyContainsTheGains(t *testing.T) {
@@ -45,11 +36,11 @@ func TestRangeThatMerelyContainsTheGains(t *testing.T) {
 	if !r.learned || !r.settled || math.Abs(r.z) > 3 || r.covered < 0.9 {
 		t.Errorf("scale off by %.2g with a stated %.2g, %.3f of the sensors in their interval, warned %v", r.t, r.sd, r.covered, r.learned)
 	}
-	insisted := solved(t, p, &calamp.Options{Settings: solver.Settings{SPrior: solver.UniformS}})
+	insisted := solve(t, p, &calamp.Options{Settings: solver.Settings{SPrior: solver.UniformS}})
 	if off := math.Log(calamp.Score(insisted.X, insisted.S, truth).Scale); warned(insisted, calamp.RangeNotFilled) || !(math.Abs(off) > 5*insisted.ScaleSD) {
 		t.Errorf("who insists on the uniform distribution gets what it says: off by %g, stated %g", off, insisted.ScaleSD)
 	}
-	normal := solved(t, p, &calamp.Options{Settings: solver.Settings{SPrior: solver.NormalS}})
+	normal := solve(t, p, &calamp.Options{Settings: solver.Settings{SPrior: solver.NormalS}})
 	if mean, sd, ok := channel.NormalOf(channel.CalibrationOf(normal.Channel)); !ok || math.Abs(mean-1) > 0.05 || math.Abs(sd-0.029) > 0.003 {
 		t.Errorf("learned N(%g, %g²) of gains that are uniform on [0.95, 1.05]", mean, sd)
 	}
@@ -90,7 +81,7 @@ func TestScaleIsReportedAtItsMean(t *testing.T) {
 	for seed := range uint64(count) {
 		p, truth := drawn(t, te, seed, 0.5)
 		for _, opt := range []solver.Settings{{}, {ScaleAtPeak: true}} {
-			res := solved(t, p, &calamp.Options{Settings: opt})
+			res := solve(t, p, &calamp.Options{Settings: opt})
 			z := math.Log(calamp.Score(res.X, res.S, truth).Scale) / res.ScaleSD
 			if opt.ScaleAtPeak {
 				atPeak += z / count
@@ -114,7 +105,7 @@ func TestStatedScaleOfALearnedRange(t *testing.T) {
 	var all trusts
 	for seed := range uint64(10) {
 		p, truth := drawn(t, te, seed, 0.05)
-		res := solved(t, p, &calamp.Options{Learn: calamp.Learn{Range: true}})
+		res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Range: true}})
 		all = append(all, trust{z: math.Log(calamp.Score(res.X, res.S, truth).Scale) / res.ScaleSD, sd: res.ScaleSD})
 	}
 	if z := all.rms(func(r trust) float64 { return r.z }); z > 2 || z < 0.3 {
@@ -140,7 +131,7 @@ func TestNothingRecovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.W = w
-	res := solved(t, p, nil)
+	res := solve(t, p, nil)
 	if res.Status == calamp.Converged {
 		t.Errorf("%v: %s; %d of %d sensors are called broken", res.Status, res.Reason, len(res.BrokenSensors), te.M)
 	}
@@ -156,7 +147,7 @@ func TestWildSensorDoesNotMakeSignalsAlike(t *testing.T) {
 	te := teacher.Teacher{N: 300, M: 200, P: 4, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	p, truth := drawn(t, te, 1, 0.05)
 	p.Y.SetRow(17, []float64{1e9, 1e-3, -2e9, 3e9})
-	res := solved(t, p, nil)
+	res := solve(t, p, nil)
 	if len(res.BrokenSensors) != 1 || res.BrokenSensors[0].Sensor != 17 || res.Plan.Has("joint moves") {
 		t.Errorf("%d broken sensors; %v", len(res.BrokenSensors), res.Plan)
 	}
@@ -170,7 +161,7 @@ func TestRangeIsNotTestedInBareRuns(t *testing.T) {
 	te := teacher.Teacher{N: 100, M: 80, P: 3, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	p, _ := drawn(t, te, 1, 0.4)
 	p.Channel = channel.InOrder(p.Channel)
-	res := solved(t, p, calamp.Published(120))
+	res := solve(t, p, calamp.Published(120))
 	if res.Plan.Has("range test") || warned(res, calamp.RangeNotFilled) {
 		t.Error("a bare run tests the range")
 	}

@@ -392,6 +392,18 @@ func density(p prior.Prior) float64 {
 	return 1
 }
 
+// untouched is why parts that change the recursion are left out of a run that asks for it as it is; "" where they
+// are not.
+func (b *planner) untouched() string {
+	switch {
+	case b.NoScaleStep:
+		return leftAlone
+	case b.Tol < 0:
+		return noConvergence
+	}
+	return ""
+}
+
 // rowShifts are for offsets.
 func (b *planner) rowShifts() (on bool, why string, err error) {
 	switch {
@@ -403,10 +415,8 @@ func (b *planner) rowShifts() (on bool, why string, err error) {
 		return false, fmt.Sprintf("not possible: fewer than %d signals do not tell a common shift from signals that are like that", leastShiftable), nil
 	case b.full():
 		return false, fullInstead, nil
-	case b.NoScaleStep:
-		return false, leftAlone, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
 	}
 	return true, "every few iterations, where an entry is there in most signals", nil
 }
@@ -530,10 +540,8 @@ func (b *planner) cannotTest() (why string) {
 		return noCalibration
 	case b.LearnCalibration:
 		return "not needed: the range is learned"
-	case b.NoScaleStep:
-		return leftAlone
-	case b.Tol < 0:
-		return noConvergence
+	case b.untouched() != "":
+		return b.untouched()
 	case b.full():
 		return fullInstead
 	case b.Batch:
@@ -636,10 +644,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 		return false, realOnly, nil
 	case b.vector():
 		return false, "not possible with vector AMP", nil
-	case b.NoScaleStep:
-		return false, leftAlone, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
 	}
 	if b.offsetting() != nil {
 		return false, "not possible with offsets", nil
@@ -692,10 +698,8 @@ func (b *planner) widening() (on bool, why string, err error) {
 		return false, "not needed: there is one signal", nil
 	case !b.calibrates():
 		return false, noCalibration, nil
-	case b.NoScaleStep:
-		return false, leftAlone, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
 	}
 	return true, "", nil
 }
@@ -743,10 +747,8 @@ func (b *planner) variancesOnDemand() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.full():
 		why = fullInstead
-	case b.NoScaleStep:
-		why = leftAlone
-	case b.Tol < 0:
-		why = noConvergence
+	case b.untouched() != "":
+		why = b.untouched()
 	default:
 		return true, "the squares of W every few iterations, and in the last", nil
 	}
@@ -764,10 +766,8 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.full():
 		return false, fullInstead, nil
-	case b.NoScaleStep:
-		return false, leftAlone, nil
-	case b.Tol < 0:
-		return false, noConvergence, nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
 	case b.vector():
 		return false, "not possible with vector AMP: the decomposition is that of W", nil
 	case !ok:

@@ -195,9 +195,14 @@ func (n Numbers) MarshalJSON() ([]byte, error) {
 	if n == nil {
 		return []byte("null"), nil
 	}
-	raw := make([]byte, 0, 8*len(n))
-	for _, v := range n {
-		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
+	return littleEndian([]float64(n))
+}
+
+// littleEndian is the base64 of the bytes of a slice of numbers, in JSON.
+func littleEndian(numbers any) ([]byte, error) {
+	raw, err := binary.Append(nil, binary.LittleEndian, numbers)
+	if err != nil {
+		return nil, err
 	}
 	return json.Marshal(base64.StdEncoding.EncodeToString(raw))
 }

@@ -1,9 +1,6 @@
 package page
 
 import (
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"math"
 
 	"github.com/calamp/calamp/report"
@@ -138,9 +135,5 @@ func (n Coarse) MarshalJSON() ([]byte, error) {
 	if n == nil {
 		return []byte("null"), nil
 	}
-	raw := make([]byte, 0, 4*len(n))
-	for _, v := range n {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
-	}
-	return json.Marshal(base64.StdEncoding.EncodeToString(raw))
+	return littleEndian([]float32(n))
 }

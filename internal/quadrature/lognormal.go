@@ -147,11 +147,19 @@ func (h *logNormalExponent) single(lo, hi float64) (d logNormalDensity, ok bool)
 	return d, false
 }
 
+// curvature is minus the second derivative of the exponent at the mode.
+func (d *logNormalDensity) curvature() float64 { return d.a + d.lambda + d.tau }
+
+// shape is the width of the Gaussian at the mode, and how much the exponent's cubic part is there.
+func (d *logNormalDensity) shape() (width, skew float64) {
+	width = 1 / math.Sqrt(d.curvature())
+	return width, (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
+}
+
 // narrow reports whether a density that is well inside its range is a Gaussian but for its first corrections, and
 // its relative width.
 func (d *logNormalDensity) narrow(lo, hi float64) (width float64, ok bool) {
-	width = 1 / math.Sqrt(d.a+d.lambda+d.tau)
-	skew := (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
+	width, skew := d.shape()
 	return width, width < pointLike && skew < pointSkew && min(1-lo/d.mode, hi/d.mode-1) > roundReach*width
 }
 
@@ -220,11 +228,9 @@ func (b *nodes) spread(rel relative) {
 
 // round integrates what is a Gaussian times a factor near one, well inside the range; it returns false of anything else.
 func (d *logNormalDensity) round(buffer *nodes, lo, hi float64) bool {
-	curvature := d.a + d.lambda + d.tau
-	width := 1 / math.Sqrt(curvature)
-	skew := (math.Abs(d.a) + 1.5*d.lambda) * width * width * width
+	width, skew := d.shape()
 	room := min(1-lo/d.mode, hi/d.mode-1, roundHalfway)
-	if !(curvature > 0) || d.slope != 0 || !(room > roundReach*width) || !(skew < roundSkew) {
+	if !(width > 0) || d.slope != 0 || !(room > roundReach*width) || !(skew < roundSkew) {
 		return false
 	}
 	rule := &hermiteLarge
@@ -242,13 +248,8 @@ func (d *logNormalDensity) round(buffer *nodes, lo, hi float64) bool {
 
 // at is the log-density, relative to the mode's.
 func (d *logNormalDensity) at(x float64) float64 {
-	l, less := math.Log1p(x), 0.0
-	if math.Abs(x) < smallStep {
-		less = log1pTail(x)
-	} else {
-		less = l - x
-	}
-	return x*(d.slope-0.5*d.tau*x) + d.a*less - 0.5*d.lambda*l*l
+	l := math.Log1p(x)
+	return x*(d.slope-0.5*d.tau*x) + d.a*log1pLess(x) - 0.5*d.lambda*l*l
 }
 
 // piece is a part of the range on which the density rises to one peak and falls.
@@ -283,7 +284,7 @@ func (d *logNormalDensity) fall(peak, end float64) float64 {
 	}
 	inside, outside := peak, end
 	step := side * min(1e-3, math.Abs(end-peak))
-	if curvature := d.a + d.lambda + d.tau; curvature > 0 {
+	if curvature := d.curvature(); curvature > 0 {
 		step = side * min(1/math.Sqrt(curvature), math.Abs(end-peak))
 	}
 	for v := peak + step; (end-v)*side > 0; v = peak + 2*(v-peak) {
@@ -394,10 +395,7 @@ func (h *logNormalExponent) zero(lo, hi float64, falling bool) float64 {
 			}
 			next = math.Sqrt(lo) * math.Sqrt(hi)
 		}
-		if next == s || f == 0 {
-			break
-		}
-		if math.Abs(next-s) < 1e-16*s {
+		if f == 0 || math.Abs(next-s) < 1e-16*s {
 			break
 		}
 		s = next
@@ -415,5 +413,5 @@ func LogNormalMode(n, tau, b, median, lambda, lo, hi float64) (mode, curvature f
 		mode = pieces[1].peak
 	}
 	d := h.about(mode, lo, hi)
-	return mode, (d.a + d.lambda + d.tau) / (mode * mode)
+	return mode, d.curvature() / (mode * mode)
 }

@@ -47,11 +47,15 @@ func (d *offsetDensity) at(u float64) float64 {
 	if d.n == 0 {
 		return quadratic
 	}
-	v := u / d.mode
+	return quadratic + d.n*log1pLess(u/d.mode)
+}
+
+// log1pLess is log1p(v) - v.
+func log1pLess(v float64) float64 {
 	if math.Abs(v) < smallStep {
-		return quadratic + d.n*log1pTail(v)
+		return log1pTail(v)
 	}
-	return quadratic + d.n*(math.Log1p(v)-v)
+	return math.Log1p(v) - v
 }
 
 // log1pTail is log1p(v) - v for |v| < smallStep, by its power series.

@@ -143,14 +143,6 @@ func (f *offsetFrom) at(u float64) float64 {
 	return value - 0.5*(m+log1pLess(x)) - 0.5*f.t*(square/f.k)
 }
 
-// log1pLess is log1p(v) - v.
-func log1pLess(v float64) float64 {
-	if math.Abs(v) < smallStep {
-		return log1pTail(v)
-	}
-	return math.Log1p(v) - v
-}
-
 // differences are by how much ζ, ρ and the mean of o at mode+u differ from those at the mode; at returns them,
 // and the variance of o there.
 func (f *offsetFrom) differences(u float64) (zeta, rho, offset, variance float64) {

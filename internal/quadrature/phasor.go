@@ -3,6 +3,8 @@ package quadrature
 import (
 	"math"
 	"math/cmplx"
+
+	"github.com/calamp/calamp/internal/search"
 )
 
 // Phasor is the density in r and φ of a complex number s = r e^{iφ},
@@ -47,25 +49,27 @@ const phasorDepth = 42
 // With K > 0 and readings that oppose it h can have two maxima, on either side of
 // where βr + K is smallest: then it is done side by side.
 func (p *Phasor) Moments() PhasorMoments {
-	if p.Known {
-		q := *p
-		q.Linear += 2 * real(p.B)
-		q.B, q.K = 0, 0
-		return q.side(p.Lo, p.Hi)
+	q, turn := p.integrand()
+	if turn == q.Hi {
+		return q.side(q.Lo, q.Hi)
 	}
-	if turn := p.turn(); turn > p.Lo && turn < p.Hi {
-		return p.combine(p.side(p.Lo, turn), p.side(turn, p.Hi))
-	}
-	return p.side(p.Lo, p.Hi)
+	return q.combine(q.side(q.Lo, turn), q.side(turn, q.Hi))
 }
 
-// turn is the r at which |βr + K| is smallest; not positive where it grows all along.
-func (p *Phasor) turn() float64 {
-	if p.B == 0 {
-		return 0
+// integrand is p as it is integrated, with what a known phase makes of B, and the r inside its range at which
+// |βr + K| is smallest; Hi where there is none.
+func (p *Phasor) integrand() (q Phasor, turn float64) {
+	q = *p
+	switch {
+	case p.Known:
+		q.Linear += 2 * real(p.B)
+		q.B, q.K = 0, 0
+	case p.B != 0:
+		if r := -real(p.K / (2 * p.B)); r > p.Lo && r < p.Hi {
+			return q, r
+		}
 	}
-	z := p.K / (2 * p.B)
-	return -real(z)
+	return q, q.Hi
 }
 
 // exponent is the logarithm of the density at a point s, for [Phasor.combine].
@@ -179,24 +183,16 @@ func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
 	if first, _ := s.slopes(lo); first <= 0 {
 		return lo, false
 	}
-	a, b := lo, hi
+	b := search.Bracket{Lo: lo, Hi: hi, Falling: true}
 	// Where the phase is told by the readings h' is that of a real gain.
 	r := (math.Sqrt(s.square) + s.Linear) / (2 * s.Tau)
 	r = 0.5 * (r + math.Sqrt(r*r+2*max(0, s.Power)/s.Tau))
-	if !(r > a && r < b) {
-		r = 0.5 * (a + b)
+	if !(r > lo && r < hi) {
+		r = 0.5 * (lo + hi)
 	}
 	for range 200 {
 		first, second := s.slopes(r)
-		if first > 0 {
-			a = r
-		} else {
-			b = r
-		}
-		next := r - first/second
-		if !(next > a && next < b) {
-			next = 0.5 * (a + b)
-		}
+		next := b.Next(r, first, second)
 		done := math.Abs(next-r) <= 4e-16*r
 		if r = next; done {
 			break
@@ -208,12 +204,7 @@ func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
 // change is h(r₀+u) - h(r₀), with the circular moments at R₁ = R(r₀+u), and how much more R₁ is
 // than its tangent says.
 func (s *phasorSide) change(u float64) (h, big, bend float64, c circular) {
-	v := u / s.r0
-	log := math.Log1p(v) - v
-	if math.Abs(v) < smallStep {
-		log = log1pTail(v)
-	}
-	h = s.slope*u + s.Power*log - s.Tau*u*u
+	h = s.slope*u + s.Power*log1pLess(u/s.r0) - s.Tau*u*u
 	if s.square == 0 {
 		return h, s.big0, 0, s.at0
 	}

@@ -19,12 +19,11 @@ type phasorPart struct {
 
 // parts are the sides of h that [Phasor.Moments] integrates.
 func (p *Phasor) parts() []phasorPart {
-	q, ends := *p, []float64{p.Lo, p.Hi}
-	if p.Known {
-		q.Linear += 2 * real(p.B)
-		q.B, q.K = 0, 0
-	} else if turn := q.turn(); turn > p.Lo && turn < p.Hi {
-		ends = []float64{p.Lo, turn, p.Hi}
+	q, turn := p.integrand()
+	ends := []float64{q.Lo, turn, q.Hi}
+	if turn == q.Hi {
+		ends = ends[1:]
+		ends[0] = q.Lo
 	}
 	var parts []phasorPart
 	var peaks []float64
