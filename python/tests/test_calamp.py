@@ -190,6 +190,7 @@ def test_bar(p, capsys, monkeypatch):
 
 @pytest.mark.skipif(not POSIX, reason="signals cannot be sent there")
 def test_interrupt(p):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts its background jobs without
     timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     begin = time.monotonic()
