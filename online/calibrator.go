@@ -33,8 +33,9 @@ type Calibrator struct {
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample
 
-	bank  *bank  // nil when drifts are not followed
-	apart *apart // nil until gains are suspected to have changed
+	bank    *bank     // nil when drifts are not followed
+	nobodys *outliers // nil when outliers are not looked for
+	apart   *apart    // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
 	y         []float64 // M, NaN where missing
@@ -117,6 +118,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.means, c.variances = make([]float64, m), make([]float64, m)
 	c.scene, c.basis = make([]float64, m), make([]float64, mostScenes*m)
 	c.masked = make([]bool, m)
+	c.nobodys = newOutliers(c)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
 		X: c.sample.X, XVar: c.sample.C, calibrator: c,
@@ -254,12 +256,23 @@ func (c *Calibrator) take(y []float64) error {
 
 // begin prepares for solving the sample from the present state.
 func (c *Calibrator) begin() {
-	clear(c.masked)
+	c.nothingMasked()
 	c.retention, c.shortened = c.state.Retention, 0
 	if c.apart != nil {
 		c.apart.active = false
 	}
 	c.inheritance()
+}
+
+// nothingMasked is where a sample begins.
+func (c *Calibrator) nothingMasked() {
+	clear(c.masked)
+	if c.nobodys != nil {
+		for mu := range c.nobodys.odds {
+			c.nobodys.odds[mu] = unlikely
+		}
+		c.setHugeAside()
+	}
 }
 
 // solve runs the iteration on the sample.
@@ -399,6 +412,7 @@ func (c *Calibrator) commit() {
 	}
 	if c.opt.Commit == Sane {
 		c.tuneMemory()
+		c.countOutliers()
 		c.examineSensors()
 	}
 	if s.Drift != nil {

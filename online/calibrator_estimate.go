@@ -27,6 +27,7 @@ type Estimate struct {
 	Worst     []Residual // the largest |χ|, flagged and masked sensors included
 	Masked    []int      // sensors in use whose reading was set aside in this sample
 	Flagged   []int      // sensors that are flagged after this sample
+	Outlier   []float64  // M, probability of each reading to be nobody's, above ½ where it was left out; nil where that was not looked at
 
 	Scale     float64 // product of the sample's scale steps
 	Retention float64 // what was left of the past, 1 without forgetting
@@ -58,6 +59,7 @@ type aside struct {
 func (e *Estimate) setAside() {
 	reason, sd := e.Reason(), e.ScaleSD()
 	e.X, e.XVar, e.aside = slices.Clone(e.X), slices.Clone(e.XVar), &aside{sd, reason}
+	e.Outlier = slices.Clone(e.Outlier)
 }
 
 // Residual is the standardised residual of one sensor; see [Sanity].
@@ -122,6 +124,7 @@ func (c *Calibrator) report(reject Reject) {
 	est.Retention = c.retention
 	est.Reject, est.Committed = reject, reject == Accepted
 	est.Used = c.used()
+	est.Outlier = c.outlying()
 	est.ChiSquare = 0
 	est.Worst, est.Masked, est.Flagged = est.Worst[:0], est.Masked[:0], est.Flagged[:0]
 	solved := reject != NoReadings && est.Iterations > 0

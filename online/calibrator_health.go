@@ -152,7 +152,7 @@ func (w *watch) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	if c.opt.Observe != nil {
 		c.opt.Observe(l.Index, s.State.X, s.State.S)
 	}
-	if c.opt.Commit == Sane && c.watch() {
+	if c.opt.Commit == Sane && c.watch() || s.State.Added > 0 {
 		return amp.Disturbed
 	}
 	return amp.GoOn
@@ -305,6 +305,9 @@ func (c *Calibrator) monitor(mu int) {
 	}
 	chi := c.chi[mu] / max(1, c.spread)
 	evidence := 0.375*chi*chi - math.Ln2
+	if c.nobodys != nil && c.masked[mu] {
+		evidence = min(evidence, c.ofOutlier())
+	}
 	s.Health[mu] = max(0, s.Health[mu]+min(evidence, mostOfHealth*limit))
 	if s.Health[mu] >= limit {
 		c.flag(mu, c.diagnose(mu))

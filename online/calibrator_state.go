@@ -1,6 +1,7 @@
 package online
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -53,6 +54,9 @@ type State struct {
 	// together, and OffsetSD is what these have taught of the offsets; 0 where it is told.
 	Warm     [][]float64
 	OffsetSD float64
+
+	// Outliers is how often readings were nobody's; zero where that was not looked at.
+	Outliers OutlierCount
 
 	// Forks explain the latest samples, which contradict the state; none while it is
 	// not contradicted. Alert is what is left of the watchfulness after a change.
@@ -143,7 +147,7 @@ func (c *Calibrator) Restore(s *State) error {
 	if c.told != nil {
 		c.state.Range = s.Range.clone()
 	}
-	c.state.Model = model
+	c.state.Model, c.state.Outliers = model, s.Outliers
 	c.adoptRange()
 	rest := s.clone()
 	c.state.Warm, c.state.OffsetSD = rest.Warm, rest.OffsetSD
@@ -189,7 +193,7 @@ func (s *State) Validate() error {
 	if err := s.Anchor.ValidateFor(m); err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
-	if err := s.validateWarm(m); err != nil {
+	if err := errors.Join(s.validateWarm(m), s.Outliers.validate()); err != nil {
 		return err
 	}
 	if s.Range != nil {
@@ -242,6 +246,9 @@ type Posterior struct {
 	// Drift is the standard deviation of the relative step of the gains a sample while
 	// they are found to drift; 0 otherwise (see [Drift]).
 	Drift float64
+
+	// OutlierRate is the part of readings that is nobody's, as learned or told; 0 where that is not looked at.
+	OutlierRate float64
 
 	// Model is that of signals and noise as learned; nil when it was given, and
 	// before the first sample.
@@ -304,6 +311,9 @@ func (c *Calibrator) Posterior() *Posterior {
 	}
 	if c.anchor.Set() {
 		c.hold(p)
+	}
+	if c.nobodys != nil {
+		p.OutlierRate = s.Outliers.rate(c.opt.Outliers.Rate)
 	}
 	c.doubtsNoise(p)
 	if p.Range != nil {

@@ -143,7 +143,11 @@ func (c *Calibrator) attempt(ctx context.Context) (Reject, error) {
 		c.begin()
 	}
 	err := c.solve(ctx)
-	return c.judge(), err
+	reject := c.judge()
+	if err == nil && c.nobodys != nil && reject.contradicts() {
+		return c.solveWarily(ctx)
+	}
+	return reject, err
 }
 
 // reconsider is what becomes of a sample that contradicts the state: forks of
@@ -410,7 +414,7 @@ func (c *Calibrator) solveApart(ctx context.Context) error {
 		}
 		c.tellApart(a.whole)
 		c.past = a.kept
-		clear(c.masked)
+		c.nothingMasked()
 		c.retention, c.shortened = c.state.Retention, 0
 	}
 	a.active = true

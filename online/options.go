@@ -64,6 +64,11 @@ type Options struct {
 	WarmUp       int
 	LearnOffsets bool
 
+	// Outliers looks for single readings that nothing explains, with the Sane rule, and leaves them out: their sensors keep
+	// all others. Without it a reading is set aside only where it is farther off than Sanity.Sensor, and a sensor
+	// of which three are in short order is flagged. It is not in the fingerprint, as Still.
+	Outliers calamp.Outliers
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool
@@ -164,7 +169,7 @@ func (o *Options) follows() bool { return o.Commit == Sane && o.Memory == 0 && !
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	errs := []error{o.Settings.Validate(), o.Anchor.Validate()}
+	errs := []error{o.Settings.Validate(), o.Anchor.Validate(), o.Outliers.Validate()}
 	if o.Commit > Always {
 		errs = append(errs, fmt.Errorf("unknown commit rule %d", o.Commit))
 	}

@@ -41,6 +41,8 @@ import (
 //
 // Version 6 is version 5 with the samples that are kept to be solved together behind that: 8 OffsetSD, float64; 4 their
 // number, uint32; of each M float64.
+//
+// Version 7 is version 6 with outliers behind that: 8 outlying readings, float64; 8 of how many, float64.
 const (
 	stateMagic = "calS"
 
@@ -50,6 +52,9 @@ const (
 	versionWatched = 4 // drifts or changes are looked for
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 	versionWarm    = 6 // samples kept to be solved together, or learned offsets
+	versionSingle  = 7 // outliers are looked for
+
+	versionLatest = versionSingle
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -62,6 +67,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Outliers != OutlierCount{}:
+		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
 	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsTold():
@@ -118,6 +125,9 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		for _, y := range s.Warm {
 			b = appendFloats(b, y)
 		}
+	}
+	if s.version() >= versionSingle {
+		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings})
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -242,8 +252,8 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		return errors.New("state: this is no calibration state")
 	}
 	version := le.Uint32(b[4:])
-	if version < versionKnown || version > versionWarm {
-		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionWarm)
+	if version < versionKnown || version > versionLatest {
+		return fmt.Errorf("state: format version %d, this program reads versions up to %d", version, versionLatest)
 	}
 	body := b[:len(b)-4]
 	intact := crc32.Checksum(body, castagnoli) == le.Uint32(b[len(body):])
@@ -278,6 +288,9 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		for range r.count(uint64(r.uint32()), 8*m) {
 			read.Warm = append(read.Warm, r.floats(m))
 		}
+	}
+	if version >= versionSingle {
+		read.Outliers = OutlierCount{Outlying: r.float(), Readings: r.float()}
 	}
 	switch {
 	case r.short || len(r.rest) > 0:

@@ -31,6 +31,7 @@ type world struct {
 	level          float64 // below 1, signals share a support and are alike to that part
 	scene          []float64
 	repeat         bool // the latest signal comes again
+	trusting       bool // --outliers off
 }
 
 func newWorld(t testing.TB, m, n int, seed uint64) *world {
@@ -55,7 +56,7 @@ func newWorld(t testing.TB, m, n int, seed uint64) *world {
 // calibrator knows the range of s, and learns the rest.
 func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator {
 	t.Helper()
-	opt.LearnNoise, opt.Threads = true, 1
+	opt.LearnNoise, opt.Threads, opt.Outliers.Look = true, 1, !w.trusting
 	p := prior.LearnedGaussBernoulli{
 		GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()},
 		Learn:          prior.Density | prior.SignalVar,

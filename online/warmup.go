@@ -36,6 +36,7 @@ const warmUpIterations = 1000
 // Together is what the samples with which a stream begins were found to be when they were solved together.
 type Together struct {
 	X, XVar *mat.Dense // N×K, in the order in which they came
+	Outlier *mat.Dense // M×K, probabilities of readings to be nobody's; nil where that was not looked at
 }
 
 // checkWarmUp reports options that do not go with the channel.
@@ -166,6 +167,7 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	b, _, _, err := amp.NewSolver(amp.Problem{
 		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnOffsets: c.opt.LearnOffsets,
+		Outliers: c.nobodys != nil, OutlierRate: c.opt.Outliers.Rate,
 	}, settings)
 	return b, err
 }
@@ -239,6 +241,9 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 	for k := range p {
 		t.X.SetCol(k, e.X[k*c.n:(k+1)*c.n])
 		t.XVar.SetCol(k, e.C[k*c.n:(k+1)*c.n])
+	}
+	if each := b.Outlying(); each != nil {
+		t.Outlier = mat.NewDense(c.m, p, each)
 	}
 	c.estimate.Together = t
 	last := p - 1

@@ -303,11 +303,14 @@ func (p *outliers) plainOdds(s *State, j int) float64 {
 	return p.nobodys(j) - expected
 }
 
-// nobodys is log r/(1-r) N(y; 0, v).
-func (p *outliers) nobodys(j int) float64 {
-	square := p.y[j] * p.y[j]
-	v := max(p.typical, square/nobodysWild)
-	return math.Log(p.rate/(1-p.rate)) - 0.5*(math.Log(2*math.Pi*v)+square/v)
+func (p *outliers) nobodys(j int) float64 { return LogNobodys(p.rate, p.typical, p.y[j]) }
+
+// LogNobodys is log r/(1-r) N(y; 0, v) for the rate r, where v is that of typical readings, or of
+// one that is far larger.
+func LogNobodys(rate, typical, y float64) float64 {
+	square := y * y
+	v := max(typical, square/nobodysWild)
+	return math.Log(rate/(1-rate)) - 0.5*(math.Log(2*math.Pi*v)+square/v)
 }
 
 // judge sets the odds of the readings of sensor mu, given those that are left. It returns the

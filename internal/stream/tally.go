@@ -12,6 +12,7 @@ type Tally struct {
 	Samples, Committed  int
 	Rejected            map[string]int // by reason
 	Changes             int            // found in what is measured
+	LeftOut             int            // single readings
 	Refused             int            // were no samples
 	Duplicates, Skipped int
 	NotConverged        int
@@ -43,6 +44,7 @@ func (t *Tally) sample(e *Event) {
 	if e.Estimate.Change != nil {
 		t.Changes++
 	}
+	t.LeftOut += len(e.Estimate.Masked)
 	if e.Estimate.Committed {
 		t.Committed++
 	} else {

@@ -58,6 +58,7 @@ type savedFacts struct {
 	Doubted   int                   `json:"doubted,omitempty"`      // samples in a row that contradict the state and are explained by a change
 	Kept      int                   `json:"kept_samples,omitempty"` // until there are enough to be solved together
 	OffsetSD  float64               `json:"offset_sd,omitempty"`    // learned
+	Outliers  float64               `json:"outlier_rate,omitempty"` // part of the readings
 	Flagged   []facts.FlaggedSensor `json:"flagged"`
 }
 
@@ -142,6 +143,9 @@ func savedFactsOf(saved online.Saved, gain *channel.GainPrior) *savedFacts {
 		LastSeq: saved.Sequence, Committed: saved.Time.UTC(), Learned: s.Samples,
 		Sensors: s.Sensors(), Retention: s.Retention, Flagged: []facts.FlaggedSensor{},
 		Kept: len(s.Warm), OffsetSD: s.OffsetSD,
+	}
+	if n := s.Outliers; n.Readings > 0 {
+		f.Outliers = n.Outlying / n.Readings
 	}
 	if m := s.Model; m != nil {
 		if g, ok := m.GaussBernoulli(); ok {
@@ -234,6 +238,9 @@ func (f *savedFacts) describe(text *console.Summary) {
 	}
 	if f.OffsetSD > 0 {
 		text.Line("offsets", "standard deviation %.3g, learned", f.OffsetSD)
+	}
+	if f.Outliers > 0 {
+		text.Line("outliers", "%s of the readings are nobody's", console.Percent(f.Outliers))
 	}
 	if f.Doubted > 0 {
 		text.Line("doubt", "the last %s contradict what was learned; what changed is being found out", console.Plural(f.Doubted, "sample"))

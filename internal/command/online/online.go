@@ -70,8 +70,9 @@ type calibration struct {
 	parts  option.Parts
 	ranks  option.Ranks
 
-	shift  option.Offset // of sensors
-	warmUp int
+	shift    option.Offset // of sensors
+	warmUp   int
+	outliers option.Outliers
 
 	commit online.Commit
 	sanity online.Sanity
@@ -250,6 +251,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.solver.Register(flags)
 	c.ranks.Register(flags)
 	c.shift.Register(flags)
+	c.outliers.Register(flags)
 	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets (default %d with --offset)", online.LeastWarmUp))
 	flags.Lookup("warm-up").DefValue = "0"
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
@@ -343,6 +345,7 @@ func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
 	if c.solver.Full() {
 		return console.Usage("--covariance full: online calibration takes one signal at a time, which has no covariance with others")
 	}
+	c.outliers.Complete(flags, &c.solver)
 	var err error
 	if c.sourceKind, err = c.chooseSource(flags, args); err != nil {
 		return err
@@ -399,7 +402,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned()}
+	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), Outliers: c.outliers.Told()}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -29,6 +29,7 @@ type results struct {
 	limit     int // 0 for none
 	sequence  []int64
 	x, xVar   [][]float64
+	outlier   [][]float64 // empty where they are not looked for
 	converged []bool
 }
 
@@ -39,15 +40,21 @@ func (s *results) Put(event *stream.Event) error {
 	}
 	e := event.Estimate
 	defer s.putTogether(e)
-	var x, xVar []float64
+	var x, xVar, outlier []float64
 	if s.limit > 0 && len(s.x) == s.limit {
 		x, xVar = s.x[0], s.xVar[0]
 		s.x, s.xVar = shift(s.x), shift(s.xVar)
+		if e.Outlier != nil {
+			outlier, s.outlier = s.outlier[0], shift(s.outlier)
+		}
 		s.sequence, s.converged = shift(s.sequence), shift(s.converged)
 	}
 	s.sequence = append(s.sequence, event.Sequence)
 	s.x, s.xVar = append(s.x, append(x[:0], e.X...)), append(s.xVar, append(xVar[:0], e.XVar...))
 	s.converged = append(s.converged, e.Status == calamp.Converged)
+	if e.Outlier != nil {
+		s.outlier = append(s.outlier, append(outlier[:0], e.Outlier...))
+	}
 	return nil
 }
 
@@ -61,6 +68,9 @@ func (s *results) putTogether(e *online.Estimate) {
 	for k := max(0, -first); k < p; k++ {
 		mat.Col(s.x[first+k], k, e.Together.X)
 		mat.Col(s.xVar[first+k], k, e.Together.XVar)
+		if e.Together.Outlier != nil {
+			mat.Col(s.outlier[first+k], k, e.Together.Outlier)
+		}
 		s.converged[first+k] = true
 	}
 }
@@ -78,13 +88,17 @@ func (r *onlineRun) result() *calamp.Result {
 	}
 	p := r.loop.Calibrator.Posterior()
 	r.takeModel(p)
-	return &calamp.Result{
+	res := &calamp.Result{
 		Prior: r.signal, Channel: r.model.Channel(),
 		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Converged: r.results.converged,
 		Offset:    p.Offset, OffsetVar: p.OffsetVar,
 	}
+	if len(r.results.outlier) > 0 {
+		res.Outlier = columnsOf(r.results.outlier)
+	}
+	return res
 }
 
 // takeModel takes what was learned of signals, noise and the distribution of s, and brings
@@ -168,7 +182,7 @@ func bearing(name string) bool {
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "freeze", "offset", "warm-up"}, name)
+		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -200,38 +214,41 @@ func (r *onlineRun) metrics() *facts.Metrics {
 
 // runJSON is what online prints with --json.
 type runJSON struct {
-	Status     string                `json:"status"`
-	Samples    int                   `json:"samples"`
-	Committed  int                   `json:"committed"`
-	Rejected   map[string]int        `json:"rejected"`
-	Refused    int                   `json:"refused"`
-	Duplicates int                   `json:"duplicates"`
-	Skipped    int                   `json:"skipped"`
-	LastSeq    *int64                `json:"last_seq,omitempty"`
-	Learned    uint64                `json:"learned_samples"` // in the posterior
-	Iterations int                   `json:"iterations"`
-	WallS      float64               `json:"wall_s"`
-	SolveMS    stream.Percentiles    `json:"solve_ms"`
-	CommitMS   stream.Percentiles    `json:"commit_ms"`
-	M          int                   `json:"m"`
-	N          int                   `json:"n"`
-	Model      option.Model          `json:"model"`
-	Groups     []option.Group        `json:"groups,omitempty"`
-	Options    option.OptionsJSON    `json:"options"`
-	Commit     string                `json:"commit"`
-	Memory     *forgetting           `json:"memory"`
-	Drift      float64               `json:"drift,omitempty"`
-	Changes    int                   `json:"changes,omitempty"`
-	ScaleSD    *float64              `json:"scale_sd,omitempty"`
-	GainSD     *float64              `json:"gain_sd,omitempty"` // median, relative
-	Flagged    []facts.FlaggedSensor `json:"flagged"`
-	Warnings   []calamp.Warning      `json:"warnings"`
-	Offset     string                `json:"offset"`
-	OffsetSD   *float64              `json:"offset_sd,omitempty"`
-	WarmUp     int                   `json:"warm_up,omitempty"`
-	Metrics    *facts.Metrics        `json:"metrics,omitempty"`
-	State      string                `json:"state,omitempty"`
-	Written    []string              `json:"written"`
+	Status      string                `json:"status"`
+	Samples     int                   `json:"samples"`
+	Committed   int                   `json:"committed"`
+	Rejected    map[string]int        `json:"rejected"`
+	Refused     int                   `json:"refused"`
+	Duplicates  int                   `json:"duplicates"`
+	Skipped     int                   `json:"skipped"`
+	LastSeq     *int64                `json:"last_seq,omitempty"`
+	Learned     uint64                `json:"learned_samples"` // in the posterior
+	Iterations  int                   `json:"iterations"`
+	WallS       float64               `json:"wall_s"`
+	SolveMS     stream.Percentiles    `json:"solve_ms"`
+	CommitMS    stream.Percentiles    `json:"commit_ms"`
+	M           int                   `json:"m"`
+	N           int                   `json:"n"`
+	Model       option.Model          `json:"model"`
+	Groups      []option.Group        `json:"groups,omitempty"`
+	Options     option.OptionsJSON    `json:"options"`
+	Commit      string                `json:"commit"`
+	Memory      *forgetting           `json:"memory"`
+	Drift       float64               `json:"drift,omitempty"`
+	Changes     int                   `json:"changes,omitempty"`
+	ScaleSD     *float64              `json:"scale_sd,omitempty"`
+	GainSD      *float64              `json:"gain_sd,omitempty"` // median, relative
+	Flagged     []facts.FlaggedSensor `json:"flagged"`
+	Warnings    []calamp.Warning      `json:"warnings"`
+	Offset      string                `json:"offset"`
+	OffsetSD    *float64              `json:"offset_sd,omitempty"`
+	WarmUp      int                   `json:"warm_up,omitempty"`
+	Outliers    string                `json:"outliers"`               // the flag
+	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or told
+	LeftOut     int                   `json:"left_out"`               // readings
+	Metrics     *facts.Metrics        `json:"metrics,omitempty"`
+	State       string                `json:"state,omitempty"`
+	Written     []string              `json:"written"`
 }
 
 func flaggedOf(p *online.Posterior) []facts.FlaggedSensor {
@@ -262,7 +279,11 @@ func (r *onlineRun) summarise(status string) error {
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
 		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, WarmUp: r.warmUp,
+		Outliers: r.outliers.String(), LeftOut: t.LeftOut,
 		Metrics: r.metrics(), State: r.state, Written: []string{},
+	}
+	if p.OutlierRate > 0 {
+		j.OutlierPart = &p.OutlierRate
 	}
 	if r.loop.Last != online.NoSequence {
 		j.LastSeq = &r.loop.Last
@@ -288,6 +309,7 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	add(t.Refused, "refused")
 	add(t.Duplicates, "taken in before")
 	add(t.Skipped, "below --from")
+	add(t.LeftOut, "of their readings left out")
 	if len(words) > 0 {
 		words = append([]string{""}, words...)
 	}

@@ -15,9 +15,32 @@ import (
 // Faults holds the flags that say in which ways sensors may fail.
 type Faults struct {
 	rate       faultRate
-	outliers   faultRate
+	outliers   Outliers
 	saturation float64 // 0: sensors do not clip
 }
+
+// Outliers is the flag of that name.
+type Outliers struct{ rate faultRate }
+
+// Register adds the flag; of says what it is good for beside.
+func (o *Outliers) Register(flags *pflag.FlagSet) {
+	flags.Var(&o.rate, "outliers", "find single readings that nothing explains (spikes, dropped bits), and leave them out; their sensors\nkeep all others: auto learns how many to expect (not with --tol 0), or their expected fraction")
+}
+
+// Complete leaves the bare algorithm bare.
+func (o *Outliers) Complete(flags *pflag.FlagSet, s *Solver) {
+	if s.Exactly() && !Given(flags, "outliers") {
+		o.rate = faultRate{off: true}
+	}
+}
+
+// Told says whether single readings may be wrong.
+func (o *Outliers) Told() calamp.Outliers {
+	return calamp.Outliers{Look: !o.rate.off, Rate: o.rate.rate}
+}
+
+// String is the flag.
+func (o *Outliers) String() string { return o.rate.String() }
 
 // faultRate is --faulty, or --outliers: off, or the fraction of broken sensors, 0 when it is learned.
 type faultRate struct {
@@ -71,7 +94,7 @@ func (f *faultRate) Set(text string) error {
 // Register adds the flags.
 func (f *Faults) Register(flags *pflag.FlagSet) {
 	flags.Var(&f.rate, "faulty", "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction")
-	flags.Var(&f.outliers, "outliers", "find single readings that nothing explains (spikes, dropped bits), and leave them out; their sensors\nkeep all others: auto learns how many to expect (not with --tol 0), or their expected fraction")
+	f.outliers.Register(flags)
 	flags.Var(Number(&f.saturation, Positive),
 		"saturation", "readings of this size or more are clipped: the signal was at least as large")
 	flags.Lookup("saturation").DefValue = "0" // there is none
@@ -82,9 +105,7 @@ func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 	if s.Exactly() && !Given(flags, "faulty") {
 		f.rate = faultRate{off: true}
 	}
-	if s.Exactly() && !Given(flags, "outliers") {
-		f.outliers = faultRate{off: true}
-	}
+	f.outliers.Complete(flags, s)
 	if f.saturation > 0 && s.Full() {
 		return console.Usage("--saturation needs --covariance diagonal")
 	}
@@ -112,9 +133,7 @@ func (f *Faults) ComplexChannel(g channel.ComplexGain) channel.Channel {
 }
 
 // Outliers says whether single readings may be wrong.
-func (f *Faults) Outliers() calamp.Outliers {
-	return calamp.Outliers{Look: !f.outliers.off, Rate: f.outliers.rate}
-}
+func (f *Faults) Outliers() calamp.Outliers { return f.outliers.Told() }
 
 // FaultsJSON is the flags and what was found, in JSON.
 type FaultsJSON struct {
@@ -156,7 +175,7 @@ func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
 // Fields is the flags in words, for the report.
 func (f *Faults) Fields() []report.Field {
 	faulty := f.rate.words()
-	fields := []report.Field{{Name: "Broken sensors", Value: faulty}, {Name: "Outlying readings", Value: f.outliers.words()}}
+	fields := []report.Field{{Name: "Broken sensors", Value: faulty}, {Name: "Outlying readings", Value: f.outliers.rate.words()}}
 	if f.saturation > 0 {
 		fields = append(fields, report.Field{Name: "Readings clip at", Value: console.Short(f.saturation)})
 	}

@@ -1,0 +1,279 @@
+package online
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// A reading is what its sensor makes of the signal or, with probability r, nobody's, as it is offline: the odds are those of
+//
+//	r N(y; 0, v) / ((1-r) p(y | the sensor's past)),
+//
+// where the channel itself says p. They are looked at when the iteration rests, since only then do V and the residuals
+// say what they mean; what is farther off than [Sanity] allows was set aside long before. One that was left out teaches
+// nothing, and says of its sensor no more than that r is larger for it: a sensor of which every other reading is nobody's is broken.
+
+// OutlierCount is how many readings of a stream were nobody's, in probability, and of how many. Those of sensors that
+// are in doubt are in neither.
+type OutlierCount struct{ Outlying, Readings float64 }
+
+const (
+	// Before the first reading is counted outliers are as rare as half of one in beforehand readings.
+	beforehand = 100
+	halfOne    = 0.5
+
+	// mostCounted is over how many readings they are counted: where they become more frequent that is seen.
+	mostCounted = 1e5
+
+	// inDoubt is the part of the health limit from which on a sensor's readings are not counted.
+	inDoubt = 0.1
+
+	// mostOutlying is the largest r that is learned: with more it is the model that is wrong.
+	mostOutlying = 0.2
+
+	// suspicious is from how many standard deviations on a reading is worth a look, and wild from how many times the typical
+	// one: of a sensor of which nothing is known a huge reading is but a few standard deviations off.
+	suspicious = 3
+	wild       = 6
+
+	// surelyOut is the least probability of a reading that was left out.
+	surelyOut = 0.51
+
+	// strained is the spread of the residuals from which on they tell of the model, not of readings.
+	strained = 1.25
+
+	// Readings this many times the typical one are set aside from the start, where they are at most fewHuge of all: not even
+	// the pattern of the others would emerge beside them.
+	huge    = 10
+	fewHuge = 0.05
+
+	// A sample that contradicts what was learned is solved once more with noise that hides wrong readings, startHeat of the
+	// readings' power, which is taken away slowly: by the factor coolingRate in an iteration, until heated of it is left.
+	// At most mostLeftOut of its readings may be wrong for the sample to be good.
+	startHeat   = 0.1
+	coolingRate = 0.9
+	heated      = 1e-4
+	mostLeftOut = 0.1
+
+	// unlikely is the logarithm of the odds of what was not worth a look.
+	unlikely = -40
+)
+
+// outliers is the workspace of looking for them.
+type outliers struct {
+	odds    []float64     // M, logarithms, of the sample being absorbed
+	each    []float64     // M, probabilities, as they are reported
+	block   channel.Block // of one reading
+	typical float64       // variance of readings, but for those that are far larger
+
+	heat    float64         // the noise that is added at present begins with it, 0 for none
+	channel channel.Channel // without that
+}
+
+func newOutliers(c *Calibrator) *outliers {
+	if !c.opt.Outliers.Look || c.opt.Commit == Always {
+		return nil
+	}
+	return &outliers{odds: make([]float64, c.m), each: make([]float64, c.m), block: *channel.NewBlock(c.sample.Model().Channel, 1, 1)}
+}
+
+// rate is r.
+func (n OutlierCount) rate(told float64) float64 {
+	if told > 0 {
+		return told
+	}
+	return min((halfOne+n.Outlying)/(beforehand+n.Readings), mostOutlying)
+}
+
+func (n OutlierCount) validate() error {
+	if !(n.Outlying >= 0 && n.Outlying <= n.Readings) || math.IsInf(n.Readings, 1) {
+		return fmt.Errorf("state: %g outlying readings of %g", n.Outlying, n.Readings)
+	}
+	return nil
+}
+
+// AtRest implements [amp.Part]: it leaves out the readings that are nobody's.
+func (w *watch) AtRest(*amp.Solver) amp.Verdict {
+	c := w.calibrator
+	if c.nobodys == nil {
+		return amp.GoOn
+	}
+	c.predict(c.solver.SweepScale)
+	c.residuals()
+	if c.spread > strained {
+		return amp.GoOn
+	}
+	c.judgeReadings()
+	candidates, out := 0, 0
+	for mu := range c.m {
+		if c.candidate(mu) {
+			candidates++
+			out += int(bit(c.masked[mu] || c.nobodys.odds[mu] > 0))
+		}
+	}
+	if float64(out) > c.opt.Sanity.Faulty*float64(candidates) {
+		return amp.GoOn // not the readings, the sample
+	}
+	verdict := amp.GoOn
+	for mu := range c.m {
+		if c.candidate(mu) && !c.masked[mu] && c.nobodys.odds[mu] > 0 {
+			c.masked[mu], c.sample.Y[mu] = true, math.NaN()
+			verdict = amp.Disturbed
+		}
+	}
+	return verdict
+}
+
+// typicalSize is the standard deviation of the sample's readings, but for those that are far larger; 0 where there are none.
+func (c *Calibrator) typicalSize() float64 {
+	c.sizes = c.sizes[:0]
+	for mu, y := range c.y {
+		if c.candidate(mu) {
+			c.sizes = append(c.sizes, math.Abs(y))
+		}
+	}
+	if len(c.sizes) == 0 {
+		return 0
+	}
+	return median(c.sizes) / medianOfNormal
+}
+
+// setHugeAside sets readings aside that hide all others.
+func (c *Calibrator) setHugeAside() {
+	limit, count := huge*c.typicalSize(), 0
+	for mu, y := range c.y {
+		c.masked[mu] = c.candidate(mu) && math.Abs(y) > limit
+		count += int(bit(c.masked[mu]))
+	}
+	if float64(count) > fewHuge*float64(len(c.sizes)) {
+		clear(c.masked)
+	}
+}
+
+// solveWarily solves a sample that contradicts what was learned once more.
+func (c *Calibrator) solveWarily(ctx context.Context) (Reject, error) {
+	c.begin()
+	size := c.typicalSize()
+	c.nobodys.heat = startHeat * size * size
+	defer func() { c.nobodys.heat = 0 }()
+	err := c.solve(ctx)
+	reject := c.judge()
+	if reject == Accepted && float64(c.leftOut()) > mostLeftOut*float64(c.used()) {
+		reject = Unexplained
+	}
+	return reject, err
+}
+
+func (c *Calibrator) leftOut() (count int) {
+	for _, masked := range c.masked {
+		count += int(bit(masked))
+	}
+	return count
+}
+
+// Begin implements [amp.Part].
+func (w *watch) Begin(s *amp.Solver) {
+	if o := w.calibrator.nobodys; o != nil && o.heat > 0 {
+		o.channel, s.State.Added = s.State.Model().Channel, o.heat
+	}
+}
+
+// Before implements [amp.Part]: it takes away some of the noise that was added, and in the end all of it.
+func (w *watch) Before(s *amp.Solver) {
+	o, e := w.calibrator.nobodys, s.State
+	if e.Added == 0 {
+		return
+	}
+	if e.Added *= coolingRate; e.Added < heated*o.heat {
+		w.End(s)
+		return
+	}
+	noisy := o.channel.(channel.Noisy)
+	w.adopt(e, noisy.WithNoise(noisy.Noise()+e.Added))
+}
+
+// End implements [amp.Part].
+func (w *watch) End(s *amp.Solver) {
+	if s.State.Added > 0 {
+		s.State.Added = 0
+		w.adopt(s.State, w.calibrator.nobodys.channel)
+	}
+}
+
+func (w *watch) adopt(e *amp.State, to channel.Channel) {
+	e.Adopt(amp.Model{Prior: e.Model().Prior, Channel: to})
+	w.calibrator.noise = channel.NoiseOf(to)
+}
+
+// judgeReadings sets the odds of all readings, given the residuals.
+func (c *Calibrator) judgeReadings() {
+	o := c.nobodys
+	size := c.typicalSize()
+	o.typical = size * size
+	for mu, y := range c.y {
+		o.odds[mu] = unlikely
+		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || math.Abs(y) > wild*size) {
+			o.odds[mu] = c.oddsOf(mu)
+		}
+	}
+}
+
+// oddsOf is the logarithm of the odds of one reading.
+func (c *Calibrator) oddsOf(mu int) float64 {
+	e, b := c.sample, &c.nobodys.block
+	b.First, b.Y[0], b.Omega[0], b.V[0] = mu, c.y[mu], e.Omega[mu], e.U[mu]
+	copy(b.Past, e.Of(c.stats, mu))
+	e.Model().Channel.Output(b)
+	with := b.LogZ[0]
+	b.Y[0] = math.NaN()
+	e.Model().Channel.Output(b)
+	own := with - b.LogZ[0]
+	if math.IsNaN(own) { // beyond double precision
+		own = math.Inf(-1)
+	}
+	return amp.LogNobodys(c.state.Outliers.rate(c.opt.Outliers.Rate), c.nobodys.typical, c.y[mu]) - own
+}
+
+// outlying is the probability of each reading (M) of the sample to be nobody's, 0 where it is missing; nil where that
+// is not looked at.
+func (c *Calibrator) outlying() []float64 {
+	o := c.nobodys
+	if o == nil {
+		return nil
+	}
+	for mu := range o.each {
+		o.each[mu] = 0
+		if c.candidate(mu) {
+			o.each[mu] = 1 / (1 + math.Exp(-o.odds[mu]))
+		}
+		if c.masked[mu] {
+			o.each[mu] = max(o.each[mu], surelyOut)
+		}
+	}
+	return o.each
+}
+
+// countOutliers learns r from a committed sample.
+func (c *Calibrator) countOutliers() {
+	n := &c.state.Outliers
+	for mu, p := range c.outlying() {
+		if c.candidate(mu) && c.state.Health[mu] <= inDoubt*c.opt.Sanity.Health {
+			n.Outlying += p
+			n.Readings++
+		}
+	}
+	if n.Readings > mostCounted {
+		n.Outlying *= mostCounted / n.Readings
+		n.Readings = mostCounted
+	}
+}
+
+// ofOutlier is what a reading that was left out says against its sensor: log ½/r, as one of which every other reading is
+// nobody's has them that much more often.
+func (c *Calibrator) ofOutlier() float64 {
+	return math.Log(0.5 / c.state.Outliers.rate(c.opt.Outliers.Rate))
+}
