@@ -50,6 +50,7 @@ func TestComplexGains(t *testing.T) {
 		"amplitude, phase":   {channel.ComplexPrior{Lo: 0.5, Hi: 1.5}, false},
 		"von Mises":          {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20}, false},
 		"normal amplitude":   {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Center: 1, Precision: 25, Concentration: 20}, false},
+		"log-normal":         {channel.ComplexPrior{Lo: 0.1, Hi: 10, Center: 1, Precision: 6, Log: true}, false},
 		"real W, von Mises":  {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20}, true},
 		"real W, phase only": {channel.ComplexPrior{Lo: 1, Hi: 1}, true},
 	} {
@@ -194,8 +195,10 @@ func TestComplexOnly(t *testing.T) {
 		"full":           func(_ *calamp.Problem, o *calamp.Options) { o.Covariance = solver.Full },
 		"vector AMP":     func(_ *calamp.Problem, o *calamp.Options) { o.Algorithm = solver.VAMP },
 		"phases of free": func(p *calamp.Problem, _ *calamp.Options) { p.Phases = make([]float64, te.M) },
-		"normal s":       func(_ *calamp.Problem, o *calamp.Options) { o.SPrior = solver.NormalS },
-		"learned range":  func(_ *calamp.Problem, o *calamp.Options) { o.Learn.Range = true },
+		"known amplitudes to be learned": func(p *calamp.Problem, o *calamp.Options) {
+			p.Channel = channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 1, Hi: 1}, NoiseVar: 1e-6}
+			o.Learn.Range = true
+		},
 	} {
 		p, o := te.Problem(in), &calamp.Options{}
 		change(p, o)
@@ -225,5 +228,48 @@ func TestComplexAlike(t *testing.T) {
 	res := solve(t, problem, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
 	if !warned(res, calamp.SignalsAlike) {
 		t.Errorf("%s: alike signals are not named: %v", res.Reason, res.Warnings)
+	}
+}
+
+// TestComplexLearns: density, variance, noise and the range of the amplitudes from readings alone, whatever is known
+// of phases; estimates are as good as with the model told.
+func TestComplexLearns(t *testing.T) {
+	for name, gain := range map[string]channel.ComplexPrior{
+		"phases free": {Lo: 0.5, Hi: 1.5},
+		"log-normal":  {Lo: 0.2, Hi: 5, Center: 1, Precision: 9, Log: true, Concentration: 5},
+		"phase only":  {Lo: 1, Hi: 1, Concentration: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			te := complexTeacher(gain)
+			te.P, te.NoiseVar = 6, 1e-4
+			in := drawComplex(t, te, 3)
+			told := solve(t, te.Problem(in), nil)
+			unknown := channel.ComplexGain{Prior: channel.ComplexPrior{Lo: math.NaN(), Concentration: gain.Concentration}, NoiseVar: math.NaN()}
+			start, guess, err := calamp.GuessComplex(in.W, in.Y, prior.ComplexGaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()}, unknown)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := te.Problem(in)
+			p.Prior, p.Channel = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}, guess
+			found := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
+			if found.Status != calamp.Converged {
+				t.Fatalf("%v: %s", found.Status, found.Reason)
+			}
+			a, b := calamp.ScoreComplex(told.X, told.ComplexS(), in.Truth), calamp.ScoreComplex(found.X, found.ComplexS(), in.Truth)
+			if b.XMSEScaled > 1.15*a.XMSEScaled {
+				t.Errorf("mean square error %.3g, with the model told %.3g", b.XMSEScaled, a.XMSEScaled)
+			}
+			inside := intervalsHold(found, in.Truth, b)
+			if inside[0] < 0.88 || inside[1] < 0.88 {
+				t.Errorf("intervals of 95 %% hold %.3g of the amplitudes and %.3g of the phases", inside[0], inside[1])
+			}
+			learned := found.Prior.(prior.LearnedComplexGaussBernoulli)
+			within(t, "density", learned.Density, 0.2, 0.1)
+			within(t, "noise", found.Channel.(channel.ComplexGain).NoiseVar, te.NoiseVar, 0.15)
+			lo, hi := found.Calibration.Prior.Range()
+			if gain.Precision == 0 && gain.Lo < gain.Hi && found.Calibration.Prior.(channel.ComplexPrior).Precision == 0 {
+				within(t, "width of the range relative to its middle", (hi-lo)/(hi+lo), 0.5, 0.05)
+			}
+		})
 	}
 }

@@ -94,6 +94,15 @@ func Guess(w operator.Operator, y *mat.Dense, signal prior.GaussBernoulli, gain 
 	return signal, gain, nil
 }
 
+// GuessComplex is [Guess] for complex problems: each part is a real signal, with half the variances.
+func GuessComplex(w operator.Operator, y *mat.Dense, signal prior.ComplexGaussBernoulli, gain channel.ComplexGain) (prior.ComplexGaussBernoulli, channel.ComplexGain, error) {
+	part := prior.GaussBernoulli{Density: signal.Density, SignalVar: 0.5 * signal.SignalVar}
+	part, amplitude, err := Guess(w, y, part, channel.Gain{Prior: gain.Prior.Amplitude(), NoiseVar: 0.5 * gain.NoiseVar})
+	signal.Density, signal.SignalVar = part.Density, 2*part.SignalVar
+	gain.Prior, gain.NoiseVar = gain.Prior.WithAmplitude(amplitude.Prior), 2*amplitude.NoiseVar
+	return signal, gain, err
+}
+
 // GuessOffset is the standard deviation of the sensors' offsets that the means of their readings y (M×P) suggest,
 // for learning to start from.
 func GuessOffset(y *mat.Dense) float64 {

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"math"
 	"runtime"
 
 	"github.com/calamp/calamp/internal/parallel"
@@ -48,15 +49,14 @@ func CalibrationOf(c Channel) Calibration {
 	return nil
 }
 
-// MeanSquare is what the mean square of a calibration variable is taken for before
-// readings: that of its mean, and of a complex one, whose mean tells nothing of its size where phases are
-// unknown, that of its amplitude.
-func MeanSquare(c Calibration) float64 {
+// Size is what a calibration variable is taken for before readings: its mean, and of a complex one,
+// whose mean tells nothing of its size where phases are unknown, the root mean square of its amplitude.
+func Size(c Calibration) float64 {
 	mean, variance := c.Moments()
 	if _, is := c.(ComplexPrior); is {
-		return mean*mean + variance
+		return math.Sqrt(mean*mean + variance)
 	}
-	return mean * mean
+	return mean
 }
 
 // Calibration is what is known of a sensor's calibration variable s before its

@@ -169,8 +169,10 @@ func (c ComplexGain) PhaseDerivatives(turn float64, b *Block) (first, second flo
 type ComplexPrior struct {
 	Lo, Hi float64 // 0 < Lo ≤ Hi; the same where the amplitude is known
 
-	// A Gaussian factor exp(-Precision·(r-Center)²/2) on the amplitude, as of [GainPrior].
+	// A Gaussian factor exp(-Precision·(r-Center)²/2) on the amplitude, or with Log one of log r,
+	// exp(-Precision·log²(r/Center)/2)/r, as of [GainPrior].
 	Center, Precision float64
+	Log               bool
 
 	// Concentration is κ ≥ 0 of the von Mises distribution of the phase about 0: 0 where phases are
 	// free, and +Inf where they are known. A nominal phase φ₀ that is not 0 is taken off
@@ -226,7 +228,7 @@ func (p ComplexPrior) Validate() error {
 		return errors.New("amplitude and phase of s are both known: there is nothing to calibrate")
 	case p.Lo == p.Hi && p.Lo > 0 && !math.IsInf(p.Lo, 1):
 	default:
-		if err := p.amplitude().Validate(); err != nil {
+		if err := p.Amplitude().Validate(); err != nil {
 			return fmt.Errorf("the amplitude: %w", err)
 		}
 	}
@@ -236,14 +238,20 @@ func (p ComplexPrior) Validate() error {
 	return nil
 }
 
-// amplitude is the distribution of |s|; of no use where that is known.
-func (p ComplexPrior) amplitude() GainPrior {
-	return GainPrior{Lo: p.Lo, Hi: p.Hi, Center: p.Center, Precision: p.Precision}
+// Amplitude is the distribution of |s|; of no use where that is known.
+func (p ComplexPrior) Amplitude() GainPrior {
+	return GainPrior{Lo: p.Lo, Hi: p.Hi, Center: p.Center, Precision: p.Precision, Log: p.Log}
+}
+
+// WithAmplitude is p with another distribution of |s|, whose tail is left out.
+func (p ComplexPrior) WithAmplitude(g GainPrior) ComplexPrior {
+	p.Lo, p.Hi, p.Center, p.Precision, p.Log = g.Lo, g.Hi, g.Center, g.Precision, g.Log
+	return p
 }
 
 // Name implements [Calibration].
 func (p ComplexPrior) Name() string {
-	return fmt.Sprintf("%s phase concentration=%g", p.amplitude().Name(), p.Concentration)
+	return fmt.Sprintf("%s phase concentration=%g", p.Amplitude().Name(), p.Concentration)
 }
 
 // Width implements [Calibration]: the statistics are τ, both parts of B, and n.
@@ -255,9 +263,14 @@ func (p ComplexPrior) Range() (lo, hi float64) { return p.Lo, p.Hi }
 // density is that of s with the statistics of its readings, and B multiplied by a factor.
 func (p ComplexPrior) density(stats []float64, factor complex128) quadrature.Phasor {
 	d := quadrature.Phasor{
-		Power: 2 * stats[complexReadings], Linear: p.Precision * p.Center,
-		Tau: stats[complexPrecision] + 0.5*p.Precision, B: factor * fieldOf(stats),
+		Power: 2 * stats[complexReadings], Tau: stats[complexPrecision], B: factor * fieldOf(stats),
 		Known: p.Known(), Lo: p.Lo, Hi: p.Hi,
+	}
+	if p.Log {
+		d.LogCenter, d.LogPrecision = p.Center, p.Precision
+	} else {
+		d.Linear = p.Precision * p.Center
+		d.Tau += 0.5 * p.Precision
 	}
 	if !d.Known {
 		d.K = complex(p.Concentration, 0)
@@ -273,7 +286,10 @@ func (p ComplexPrior) moments(stats []float64, factor complex128) quadrature.Pha
 // logDensity is the exponent of the prior at s, but for the constant e^κ.
 func (p ComplexPrior) logDensity(s complex128) float64 {
 	r := cmplx.Abs(s)
-	log := p.amplitude().logWeight(r)
+	log := p.Amplitude().logWeight(r)
+	if p.Log {
+		log = p.Amplitude().LogDensity(r)
+	}
 	if !p.Known() {
 		log -= p.Concentration * (1 - real(s)/r)
 	}
@@ -282,8 +298,12 @@ func (p ComplexPrior) logDensity(s complex128) float64 {
 
 // logNorm is the logarithm of the integral of the prior with that exponent.
 func (p ComplexPrior) logNorm() (norm float64) {
-	if p.Lo < p.Hi {
-		norm = p.amplitude().logMass()
+	switch {
+	case p.Lo == p.Hi:
+	case p.Log:
+		norm = p.Amplitude().logNormalMass()
+	default:
+		norm = p.Amplitude().logMass()
 	}
 	if !p.Known() {
 		norm += quadrature.LogBessel(p.Concentration)
@@ -378,8 +398,7 @@ func (p ComplexPrior) Pull(stats, past []float64, s float64) float64 {
 
 // Scaled implements [Calibration].
 func (p ComplexPrior) Scaled(c float64) Calibration {
-	p.Lo, p.Hi, p.Center, p.Precision = c*p.Lo, c*p.Hi, c*p.Center, p.Precision/(c*c)
-	return p
+	return p.WithAmplitude(p.Amplitude().Times(c))
 }
 
 // ScaleStats implements [Calibration].
@@ -391,19 +410,10 @@ func (p ComplexPrior) ScaleStats(stats []float64, c float64) {
 	}
 }
 
-// Excess implements [Calibration]: of the amplitude, as if the phase were that of B.
+// Excess implements [Calibration]: of the amplitude.
 func (p ComplexPrior) Excess(stats []float64) float64 {
 	if p.Lo == p.Hi {
 		return 0
 	}
-	toB := cmplx.Abs(fieldOf(stats))
-	if p.Known() {
-		toB = real(fieldOf(stats))
-	}
-	tau, b := 2*stats[complexPrecision]+p.Precision, 2*toB+p.Precision*p.Center
-	if tau == 0 {
-		return 0
-	}
-	mode := quadrature.GainMode(2*stats[complexReadings], tau, b)
-	return (mode - min(max(mode, p.Lo), p.Hi)) * math.Sqrt(tau)
+	return p.Amplitude().Excess(p.amplitudes(stats))
 }

@@ -69,7 +69,11 @@ func (p GainPrior) Likeliest(stats []float64, omit []bool, tail float64) Familie
 		if kind == p.Family() {
 			continue
 		}
-		if next, evidence := p.likeliest(kind, all); evidence > most {
+		next, evidence := p.likeliest(kind, all)
+		if kind == LogNormalFamily && next.Precision*pointlike >= 1 {
+			continue // gains that are all the same: the normal one does, whose fit is not skewed
+		}
+		if evidence > most {
 			best, most = next, evidence
 			best.Tail = tail
 		}

@@ -80,8 +80,8 @@ func NormalOf(c Calibration) (mean, sd float64, ok bool) {
 
 // IsLog reports whether a calibration's distribution is a log-normal one.
 func IsLog(c Calibration) bool {
-	p, ok := c.(GainPrior)
-	return ok && p.Log
+	known, ok := c.(Gains)
+	return ok && known.Gains().Log
 }
 
 // Middle is what stands for a distribution where the scale of s is a convention: the mean of a

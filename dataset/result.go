@@ -142,7 +142,10 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 		g := p.GaussBernoulliPrior()
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}
-	if g, ok := r.Prior.(prior.ComplexGaussBernoulli); ok {
+	if p, ok := r.Prior.(interface {
+		ComplexPrior() prior.ComplexGaussBernoulli
+	}); ok {
+		g := p.ComplexPrior()
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", 0), scalarOutput("signal_var", g.SignalVar))
 	}
 	if c, ok := channel.InOrder(r.Channel).(channel.Noisy); ok {

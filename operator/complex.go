@@ -84,6 +84,19 @@ func (w *Complex) RowInto(re, im []float64, mu int) error {
 	return errors.Join(w.rows.RowInto(re, 2*mu), w.rows.RowInto(im, 2*mu+1))
 }
 
+// rowSquares are Σ_i |W_µi|².
+func (w *Complex) rowSquares(threads int) ([]float64, error) {
+	parts, err := RowSquares(w.rows, threads)
+	if err != nil {
+		return nil, err
+	}
+	norms := make([]float64, w.m)
+	for mu := range norms {
+		norms[mu] = parts[2*mu] + parts[2*mu+1]
+	}
+	return norms, nil
+}
+
 // NewSweep implements [Operator] for even p, and for q = p or q = 0.
 func (w *Complex) NewSweep(p, q, threads int) (Sweep, error) {
 	if p%2 != 0 || q != 0 && q != p {

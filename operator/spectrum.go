@@ -136,6 +136,9 @@ func RowSquares(w Operator, threads int) ([]float64, error) {
 		}
 		return norms, nil
 	}
+	if c, ok := w.(*Complex); ok {
+		return c.rowSquares(threads)
+	}
 	if !HasSquares(w) {
 		for mu := range norms {
 			norms[mu] = w.MeanSquare() * float64(n)

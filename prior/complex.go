@@ -129,3 +129,91 @@ func (g ComplexGaussBernoulli) Sample(rng *rand.Rand) complex128 {
 	}
 	return x
 }
+
+// ComplexPrior is the prior itself. [LearnedComplexGaussBernoulli] has the method, too:
+// so code that is only for these two finds both.
+func (g ComplexGaussBernoulli) ComplexPrior() ComplexGaussBernoulli { return g }
+
+// LearnedComplexGaussBernoulli is a [ComplexGaussBernoulli] prior of which the parameters Learn, [Density] and
+// [SignalVar], are learned. Its values are those that learning starts from.
+type LearnedComplexGaussBernoulli struct {
+	ComplexGaussBernoulli
+	Learn Parameters
+}
+
+// learned is the prior of a part alone: what both have in common is the same.
+func (g LearnedComplexGaussBernoulli) learned() LearnedGaussBernoulli {
+	return LearnedGaussBernoulli{g.part(), g.Learn}
+}
+
+// withPart takes the density and the variance of a part.
+func (g LearnedComplexGaussBernoulli) withPart(p GaussBernoulli) LearnedComplexGaussBernoulli {
+	g.Density, g.SignalVar = p.Density, 2*p.SignalVar
+	return g
+}
+
+// Name implements [Named].
+func (g LearnedComplexGaussBernoulli) Name() string {
+	return "complex, each part " + g.learned().Name()
+}
+
+// LearnsScale implements [Learner].
+func (g LearnedComplexGaussBernoulli) LearnsScale() bool { return g.learned().LearnsScale() }
+
+// Scaled implements [Scalable].
+func (g LearnedComplexGaussBernoulli) Scaled(c float64) Prior {
+	g.SignalVar *= c * c
+	return g
+}
+
+// WithValues implements [Parametric].
+func (g LearnedComplexGaussBernoulli) WithValues(v []float64) (Prior, error) {
+	p, err := g.ComplexGaussBernoulli.WithValues(v)
+	if err == nil {
+		g.ComplexGaussBernoulli = p.(ComplexGaussBernoulli)
+	}
+	return g, err
+}
+
+// Balanced implements [Learner]; square is that of a part.
+func (g LearnedComplexGaussBernoulli) Balanced(square float64) Learner {
+	return g.withPart(g.learned().Balanced(square).(LearnedGaussBernoulli).GaussBernoulli)
+}
+
+// Refit implements [Learner]: the first half of lambda and sigma are real parts, the second the imaginary parts of
+// the same entries, as for Posterior. With π the probability that an entry is not zero, and m and u the mean and
+// the variance of each part if it is not, a step of expectation–maximisation is ρ = Σπ/n, v = Σπ(|m|²+2u)/Σπ.
+func (g LearnedComplexGaussBernoulli) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	fit := g.ComplexGaussBernoulli
+	for range refitSteps {
+		fit = fit.expected(g.Learn, lambda, sigma)
+	}
+	from := g.part()
+	to := g.withPart(from.towards(fit.part(), step))
+	return to, to.part().distance(from, float64(len(lambda)/2))
+}
+
+// expected is one step of expectation–maximisation.
+func (g ComplexGaussBernoulli) expected(learn Parameters, lambda, sigma []float64) ComplexGaussBernoulli {
+	n := len(lambda) / 2
+	logOdds := math.Log(g.Density) - math.Log1p(-g.Density)
+	var count, total, square float64
+	for i := range n {
+		if math.IsInf(sigma[i], 1) {
+			continue
+		}
+		re, im, u, odds := g.slab(lambda[i], lambda[n+i], sigma[i])
+		on := 1 / (1 + math.Exp(-(logOdds + odds)))
+		count++
+		total += on
+		square += on * (re*re + im*im + 2*u)
+	}
+	to := g
+	if learn&Density != 0 && count > 0 {
+		to.Density = min(max(total/count, leastDensity), 1-leastDensity)
+	}
+	if v := square / total; learn&SignalVar != 0 && total > leastDensity*count && v > 0 && !math.IsInf(v, 1) {
+		to.SignalVar = v
+	}
+	return to
+}

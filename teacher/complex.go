@@ -65,7 +65,7 @@ func (t Complex) Draw(seed uint64) (*ComplexInstance, error) {
 			x.Set(i, 2*k+1, imag(v))
 		}
 	}
-	amplitudes := channel.GainPrior{Lo: t.Gain.Lo, Hi: t.Gain.Hi, Center: t.Gain.Center, Precision: t.Gain.Precision}
+	amplitudes := t.Gain.Amplitude()
 	in.Truth = calamp.Truth{X: x}
 	for range t.M {
 		r := t.Gain.Lo

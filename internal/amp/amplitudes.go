@@ -123,8 +123,11 @@ func (s *State) sumLogNorms() float64 {
 }
 
 // equalFields are the fields as they would be of signals that are all as large as the prior
-// has them.
+// has them; of complex signals all real parts, and then all imaginary parts.
 func (s *State) equalFields() (lambda, sigma []float64) {
+	if s.columns == 2 {
+		return byParts(s.Lambda, s.N), byParts(s.Sigma, s.N)
+	}
 	if s.Amplitude == nil {
 		return s.Lambda, s.Sigma
 	}
@@ -134,6 +137,16 @@ func (s *State) equalFields() (lambda, sigma []float64) {
 		lambda[i], sigma[i] = l/c, s.Sigma[i]/(c*c)
 	}
 	return lambda, sigma
+}
+
+// byParts are entries of complex signals, columns of length n, with all real parts before all imaginary ones.
+func byParts(v []float64, n int) []float64 {
+	out := make([]float64, len(v))
+	for k := 0; k < len(v)/n; k += 2 {
+		copy(out[k/2*n:], v[k*n:(k+1)*n])
+		copy(out[len(v)/2+k/2*n:], v[(k+1)*n:(k+2)*n])
+	}
+	return out
 }
 
 // amplitudes are for priors by group: there signals differ in how much structure they have.

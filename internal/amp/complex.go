@@ -74,6 +74,19 @@ func (s *State) startUneven() {
 	s.Reset()
 }
 
+// phasesOpen says that the readings do not tell yet how s turns them: most of E|s|² is variance.
+func (s *State) phasesOpen() bool {
+	if s.columns == 1 {
+		return false
+	}
+	known, open := 0.0, 0.0
+	for mu, size := range s.S {
+		known += size * size
+		open += s.SVar[mu]
+	}
+	return known < open
+}
+
 // complexPriorOf is what is known of complex gains; false where gains are real, or known.
 func complexPriorOf(m Model) (channel.ComplexPrior, bool) {
 	p, ok := channel.CalibrationOf(channel.InOrder(m.Channel)).(channel.ComplexPrior)

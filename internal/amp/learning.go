@@ -58,6 +58,10 @@ const (
 	// where noise hides the spread of s, the ends of its range wander for ever.
 	rangePatience = 100
 
+	// phasePatience is for how many iterations signals whose phases are open are waited for: from a weak
+	// start recovery takes tens of iterations, in which they look like noise.
+	phasePatience = 150
+
 	// gaugeReach bounds how far the scale goes in one step that follows the prior.
 	gaugeReach = 0.1
 )
@@ -75,6 +79,9 @@ func (l *Learning) Begin(s *Solver) {
 func (l *Learning) After(s *Solver, line *Line) Verdict {
 	if l.Off || line.Index < firstRefit || s.State.Added > 0 {
 		return GoOn
+	}
+	if line.Index < phasePatience && s.State.phasesOpen() {
+		return Disturbed
 	}
 	if l.SensorNoise && line.Index >= firstSensorRefit {
 		l.sensorsMoved = s.State.refitSensorNoise()
@@ -245,7 +252,7 @@ func (b *planner) startLearning() error {
 	}
 	middle := 1.0
 	if c := channel.CalibrationOf(b.Model.Channel); c != nil {
-		middle, _ = c.Moments()
+		middle = channel.Size(c)
 	}
 	row := b.W.MeanSquare() * float64(b.n)
 	power := powers.Power(row, middle)

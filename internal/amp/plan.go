@@ -453,7 +453,8 @@ func (b *planner) power() float64 {
 	if b.stream() {
 		return b.W.MeanSquare() * float64(b.n) * prior.Square(b.Model.Prior)
 	}
-	return channel.MeanSquare(channel.CalibrationOf(b.Model.Channel)) * channel.TypicalSquare(b.Y, b.P)
+	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
+	return size * size * channel.TypicalSquare(b.Y, b.P)
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {

@@ -353,6 +353,9 @@ func (s *State) Confidence() float64 {
 func (s *State) Power() (typical, count float64) {
 	squares := make([]float64, 0, s.M)
 	for mu, calibration := range s.S {
+		if s.columns == 2 { // the mean of a complex one is none of its size while its phase is unknown
+			calibration = math.Sqrt(calibration*calibration + s.SVar[mu])
+		}
 		total, n := 0.0, 0.0
 		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
 			if y -= s.O[mu]; !math.IsNaN(y) {

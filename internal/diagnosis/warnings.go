@@ -132,10 +132,13 @@ func (r *Run) warnMeasurements() *Warning {
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		g := p.GaussBernoulliPrior()
 		density, least, counting = g.Density, recovery.AlphaCS(g), recovery.AlphaMin(g.Density, r.state.P)
-	case prior.ComplexGaussBernoulli:
-		density, least = p.Density, recovery.ComplexAlphaCS(p)
+	case interface {
+		ComplexPrior() prior.ComplexGaussBernoulli
+	}:
+		g := p.ComplexPrior()
+		density, least = g.Density, recovery.ComplexAlphaCS(g)
 		if gains, ok := r.calibration().(channel.ComplexPrior); ok {
-			counting = recovery.ComplexAlphaMin(p.Density, r.signals(), gains.Unknowns())
+			counting = recovery.ComplexAlphaMin(g.Density, r.signals(), gains.Unknowns())
 		}
 	default:
 		return nil

@@ -20,6 +20,27 @@ type Phasor struct {
 	K                  complex128
 	Known              bool    // φ = 0, in place of K
 	Lo, Hi             float64 // 0 < Lo ≤ Hi
+
+	// A factor exp(-LogPrecision·log²(r/LogCenter)/2)/r, where LogPrecision is not 0: that of a log-normal amplitude.
+	LogCenter, LogPrecision float64
+}
+
+// power is that of r in the slope of h: r h' without what is linear in r or quadratic.
+func (p *Phasor) power(r float64) float64 {
+	if p.LogPrecision == 0 {
+		return p.Power
+	}
+	return p.Power - 1 - p.LogPrecision*math.Log(r/p.LogCenter)
+}
+
+// Pull is the derivative of log I₀(R) in r (see [Phasor.Moments]): how B and K pull at an amplitude.
+func (p *Phasor) Pull(r float64) float64 {
+	b := 2 * p.B
+	if p.Known {
+		return real(b)
+	}
+	z, big := p.radius(r)
+	return newCircular(big).ratio * (real(b)*real(z) + imag(b)*imag(z)) / big
 }
 
 // PhasorMoments are those of a [Phasor].
@@ -76,7 +97,12 @@ func (p *Phasor) integrand() (q Phasor, turn float64) {
 func (p *Phasor) exponent(s complex128) float64 {
 	r := cmplx.Abs(s)
 	toB := real(s)*real(p.B) + imag(s)*imag(p.B)
-	return p.Power*math.Log(r) + p.Linear*r - p.Tau*r*r + 2*toB + (real(s)*real(p.K)+imag(s)*imag(p.K))/r
+	log := p.Power * math.Log(r)
+	if p.LogPrecision > 0 {
+		l := math.Log(r / p.LogCenter)
+		log -= 0.5*p.LogPrecision*l*l + math.Log(r)
+	}
+	return log + p.Linear*r - p.Tau*r*r + 2*toB + (real(s)*real(p.K)+imag(s)*imag(p.K))/r
 }
 
 // combine adds the moments of two densities by their masses.
@@ -112,6 +138,8 @@ type phasorSide struct {
 	r0, big0     float64 // r₀ and R₀
 	rise         float64 // R₀' = dR/dr
 	slope        float64 // h₀', 0 inside
+	power0       float64 // the power at r₀
+	inside       bool    // r₀ is no end
 	turn         complex128
 	at0          circular
 	toB          complex128 // of β, seen from turn: a unit vector
@@ -128,8 +156,28 @@ func (p *Phasor) side(lo, hi float64) PhasorMoments {
 	if lo == hi {
 		return s.pointLike()
 	}
+	if rule, width := s.nearlyGaussian(lo, hi); rule != nil {
+		return s.integrate(rule.x, rule.w, width, 0, 0.5, math.Sqrt(2*math.Pi)*width)
+	}
 	left, right := s.extent(lo, hi)
-	return s.integrate(&lineRules[Full], left, right)
+	half, rule := 0.5*(right-left), &lineRules[Full]
+	return s.integrate(rule.x, rule.w, half, 0.5*(right+left), 0, half)
+}
+
+// nearlyGaussian is the rule for a density deep inside its range, as for a real gain (see [NewGainPosterior]),
+// and its standard deviation; nil where another one must do. R is to change no faster than r.
+func (s *phasorSide) nearlyGaussian(lo, hi float64) (rule *hermiteRule, width float64) {
+	_, second := s.slopes(s.r0)
+	width = 1 / math.Sqrt(-second)
+	ratio, power := width/s.r0, math.Abs(s.power0)+s.LogPrecision
+	plain := s.square == 0 || s.K == 0 || s.big0 > 10 && s.big0 > 0.5*math.Sqrt(s.square)*s.r0
+	switch {
+	case !s.inside || !plain || !(ratio < 0.02 && power*ratio*ratio*ratio < 1e-3 && s.r0-lo > 9*width && hi-s.r0 > 9*width):
+		return nil, 0
+	case ratio < 1e-4 && power*ratio < 1e-2:
+		return &hermiteSmall, width
+	}
+	return &hermiteLarge, width
 }
 
 func (p *Phasor) newSide(lo, hi float64) *phasorSide {
@@ -139,8 +187,8 @@ func (p *Phasor) newSide(lo, hi float64) *phasorSide {
 	}
 	across := cmplx.Conj(b) * p.K
 	s.c, s.d = real(across), imag(across)
-	inside := false
-	s.r0, inside = s.mode(lo, hi)
+	s.r0, s.inside = s.mode(lo, hi)
+	s.power0 = s.power(s.r0)
 	z, big := p.radius(s.r0)
 	s.big0, s.turn = big, 1
 	if z != 0 {
@@ -148,7 +196,7 @@ func (p *Phasor) newSide(lo, hi float64) *phasorSide {
 	}
 	s.rise = (s.square*s.r0 + s.c) / big
 	s.at0 = s.circularOf(big)
-	if !inside {
+	if !s.inside {
 		s.slope, _ = s.slopes(s.r0)
 	}
 	s.toB = unit(b) * cmplx.Conj(s.turn)
@@ -164,8 +212,9 @@ func (s *phasorSide) circularOf(radius float64) circular {
 
 // slopes are h' and h” at r.
 func (s *phasorSide) slopes(r float64) (first, second float64) {
-	first = s.Power/r - 2*s.Tau*r + s.Linear
-	second = -s.Power/(r*r) - 2*s.Tau
+	power := s.power(r)
+	first = power/r - 2*s.Tau*r + s.Linear
+	second = -(power+s.LogPrecision)/(r*r) - 2*s.Tau
 	if s.square == 0 {
 		return first, second
 	}
@@ -204,7 +253,11 @@ func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
 // change is h(r₀+u) - h(r₀), with the circular moments at R₁ = R(r₀+u), and how much more R₁ is
 // than its tangent says.
 func (s *phasorSide) change(u float64) (h, big, bend float64, c circular) {
-	h = s.slope*u + s.Power*log1pLess(u/s.r0) - s.Tau*u*u
+	h = s.slope*u + s.power0*log1pLess(u/s.r0) - s.Tau*u*u
+	if s.LogPrecision > 0 {
+		l := math.Log1p(u / s.r0)
+		h -= 0.5 * s.LogPrecision * l * l
+	}
 	if s.square == 0 {
 		return h, s.big0, 0, s.at0
 	}
@@ -249,16 +302,16 @@ func (s *phasorSide) offset(u, big, bend float64, c circular) (off, direction co
 	return away - complex((s.r0+u)*c.ratio, 0)*turned, 1 - turned
 }
 
-func (s *phasorSide) integrate(rule *lineRule, left, right float64) PhasorMoments {
+// integrate sums over the nodes u = mid + half·x with the weights w e^{tilt x²}; unit is what their sum is multiplied by.
+func (s *phasorSide) integrate(nodes, w []float64, half, mid, tilt, unit float64) PhasorMoments {
 	var weights, scatter, along [48]float64
 	var offsets [48]complex128
-	half, mid := 0.5*(right-left), 0.5*(right+left)
 	var sum float64
 	var first complex128
-	for i, x := range rule.x {
+	for i, x := range nodes {
 		u := mid + half*x
 		h, big, bend, c := s.change(u)
-		w := rule.w[i] * math.Exp(h)
+		w := w[i] * math.Exp(h+tilt*x*x)
 		off, direction := s.offset(u, big, bend, c)
 		weights[i], offsets[i] = w, off
 		r := s.r0 + u
@@ -269,7 +322,7 @@ func (s *phasorSide) integrate(rule *lineRule, left, right float64) PhasorMoment
 	}
 	first /= complex(sum, 0)
 	var variance, toB float64
-	for i := range rule.x {
+	for i := range nodes {
 		d := offsets[i] - first
 		variance += weights[i] * (real(d)*real(d) + imag(d)*imag(d) + scatter[i])
 		projected := real(d)*real(s.toB) + imag(d)*imag(s.toB)
@@ -278,7 +331,7 @@ func (s *phasorSide) integrate(rule *lineRule, left, right float64) PhasorMoment
 	return PhasorMoments{
 		Mean: s.turn * (complex(s.r0*s.at0.ratio, 0) + first),
 		Var:  variance / sum, Along: toB / sum,
-		Peak: s.turn * complex(s.r0, 0), LogMass: s.logPeak() + math.Log(half*sum),
+		Peak: s.turn * complex(s.r0, 0), LogMass: s.logPeak() + math.Log(unit*sum),
 	}
 }
 

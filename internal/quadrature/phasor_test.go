@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/cmplx"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -193,6 +194,62 @@ func TestPhasorIntervals(t *testing.T) {
 		}
 		if c := p.AmplitudeCDF(hi); p.Lo < p.Hi && math.Abs(c-0.7) > 1e-9 {
 			t.Errorf("%+v: CDF at the quantile 0.7 is %g", p, c)
+		}
+	}
+}
+
+// TestPhasorLogNormal: with a log-normal factor on the amplitude the moments are those of a sum over a fine grid.
+func TestPhasorLogNormal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 12 {
+		p := Phasor{
+			Power: 10 * rng.Float64(), Tau: 50 * rng.Float64(),
+			B:  cmplx.Rect(50*rng.Float64(), 6*rng.Float64()-3),
+			K:  complex([]float64{0, 0.5, 5}[i%3], 0),
+			Lo: 0.3, Hi: 3, LogCenter: 0.5 + 1.5*rng.Float64(), LogPrecision: 1 + 99*rng.Float64(),
+			Known: i%2 == 0,
+		}
+		const cells, turns = 1000, 120
+		top := math.Inf(-1)
+		log := func(r, phi float64) float64 { return p.exponent(cmplx.Rect(r, phi)) }
+		for i := range 60 {
+			for j := range 60 {
+				top = max(top, log(0.3+2.7*float64(i)/60, 2*math.Pi*float64(j)/60))
+			}
+		}
+		angles := turns
+		if p.Known {
+			angles = 1
+			top = math.Inf(-1)
+			for i := range cells {
+				top = max(top, log(0.3+2.7*float64(i)/cells, 0))
+			}
+		}
+		var mass, square float64
+		var first complex128
+		for i := range cells {
+			r := 0.3 + 2.7*(float64(i)+0.5)/cells
+			for j := range angles {
+				phi := 2 * math.Pi * float64(j) / float64(angles)
+				w := math.Exp(log(r, phi) - top)
+				mass += w
+				square += w * r * r
+				first += complex(w, 0) * cmplx.Rect(r, phi)
+			}
+		}
+		mean := first / complex(mass, 0)
+		variance := square/mass - real(mean)*real(mean) - imag(mean)*imag(mean)
+		m := p.Moments()
+		if cmplx.Abs(m.Mean-mean) > 2e-4 || math.Abs(m.Var-variance) > 2e-4+1e-2*variance {
+			t.Fatalf("%+v: moments %v ± %g, by a grid %v ± %g", p, m.Mean, m.Var, mean, variance)
+		}
+		logMass := m.LogMass + p.exponent(m.Peak)
+		grid := math.Log(mass*2.7/cells/float64(angles)) + top
+		if math.Abs(logMass-grid) > 1e-2 {
+			t.Fatalf("%+v: log-mass %g, by a grid %g", p, logMass, grid)
+		}
+		if at := p.AmplitudeQuantile(0.3); math.Abs(p.AmplitudeCDF(at)-0.3) > 1e-8 {
+			t.Fatalf("%+v: the distribution at its quantile 0.3 is %g", p, p.AmplitudeCDF(at))
 		}
 	}
 }

@@ -155,6 +155,10 @@ func (p *Phasor) logAt(phase float64) float64 {
 	if p.Lo == p.Hi {
 		return prior + along*p.Lo
 	}
+	if p.LogPrecision > 0 {
+		log, r, _ := LogNormalMoments(p.Power, 2*p.Tau, along, p.LogCenter, p.LogPrecision, p.Lo, p.Hi)
+		return prior + log + r*(along-p.Tau*r)
+	}
 	log, _, _ := GainMoments(p.Power, 2*p.Tau, along, p.Lo, p.Hi)
 	return prior + log
 }

@@ -7,9 +7,12 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -84,9 +87,6 @@ var realOnly = []struct{ flag, hint string }{
 	{"f4", ""},
 	{"offset", ""},
 	{"mpi", ""},
-	{"s-prior", "amplitudes are uniform on --s-range"},
-	{"s-mean", "amplitudes are uniform on --s-range"},
-	{"s-sd", "amplitudes are uniform on --s-range"},
 	{"s-from", "phases of single sensors are the array s_phase"},
 	{"s-tail", ""},
 }
@@ -113,29 +113,24 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 		}
 	}
 	switch {
-	case m.Noise.File != "":
-		return console.Usage("--noise-var %s: complex problems have one noise variance for all readings", m.Noise.File)
+	case m.Noise.File != "" || m.Noise.PerSensor:
+		return console.Usage("--noise-var %s: complex problems have one noise variance for all readings", flags.Lookup("noise-var").Value)
 	case m.SignalMean != 0 && Given(flags, "signal-mean"):
 		return console.Usage("--signal-mean %g: complex signals have mean 0, since no phase is preferred", m.SignalMean)
 	case m.SRange[0] == m.SRange[1] && math.IsInf(p.Kappa, 1):
 		return console.Usage("--s-range %g,%g and --phase known: amplitudes and phases are known, there is nothing to calibrate", m.SRange[0], m.SRange[1])
 	}
-	return m.forgetLearning(flags)
+	return m.forgetMean(flags)
 }
 
-// forgetLearning assumes what would be learned of a real problem, and refuses what was asked for.
-func (m *Model) forgetLearning(flags *pflag.FlagSet) error {
-	for _, name := range m.Learned {
-		if Given(flags, name) {
-			return console.Usage("--%s %s: it is not learned from complex readings, give its value", name, AutoWord)
-		}
-		if a, ok := flags.Lookup(name).Value.(*auto); ok {
-			a.on = false
-		}
-		m.Assumed = append(m.Assumed, name)
+// forgetMean takes the mean of complex signals for what it is, 0.
+func (m *Model) forgetMean(flags *pflag.FlagSet) error {
+	const name = "signal-mean"
+	if m.Learns(name) && Given(flags, name) {
+		return console.Usage("--%s %s: complex signals have mean 0, since no phase is preferred", name, AutoWord)
 	}
-	m.Learned = nil
-	m.Assumed = slices.DeleteFunc(m.Assumed, func(name string) bool { return name == "signal-mean" })
+	is := func(flag string) bool { return flag == name }
+	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, is), slices.DeleteFunc(m.Assumed, is)
 	return nil
 }
 
@@ -144,9 +139,32 @@ func (m *Model) ComplexPrior() prior.ComplexGaussBernoulli {
 	return prior.ComplexGaussBernoulli{Density: m.Density, SignalVar: m.SignalVar}
 }
 
+// ComplexSignal is that prior, with what is to be learned of it.
+func (m *Model) ComplexSignal() prior.Prior {
+	p := prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: m.ComplexPrior(), Learn: m.free()}
+	if p.Learn == 0 {
+		return p.ComplexGaussBernoulli
+	}
+	return p
+}
+
+// GuessComplex fills what is to be learned of a complex problem with rough values to start from.
+func (m *Model) GuessComplex(w operator.Operator, y *mat.Dense, p *Phases) error {
+	g, c := m.Known()
+	known := m.ComplexChannel(p)
+	known.Prior.Lo, known.NoiseVar = c.Prior.Lo, c.NoiseVar
+	signal, gain, err := calamp.GuessComplex(w, y, prior.ComplexGaussBernoulli{Density: g.Density, SignalVar: g.SignalVar}, known)
+	if err != nil {
+		return err
+	}
+	m.Density, m.SignalVar, m.NoiseVar = signal.Density, signal.SignalVar, gain.NoiseVar
+	m.takeGains(gain.Prior.Amplitude())
+	return nil
+}
+
 // ComplexGain is what is known of the complex s of sensors.
 func (m *Model) ComplexGain(p *Phases) channel.ComplexPrior {
-	return channel.ComplexPrior{Lo: m.SRange[0], Hi: m.SRange[1], Concentration: p.Kappa}
+	return channel.ComplexPrior{Concentration: p.Kappa}.WithAmplitude(m.GainPrior())
 }
 
 // ComplexChannel is what turns complex signals into readings.

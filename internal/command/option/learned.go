@@ -136,16 +136,16 @@ func (m *Model) TakeResult(res *calamp.Result) {
 	if !isLearned {
 		g.GaussBernoulli = m.Prior()
 	}
-	if c, ok := channel.InOrder(res.Channel).(channel.ComplexGain); ok {
-		m.NoiseVar = c.NoiseVar
-		return
+	if p, ok := res.Prior.(prior.LearnedComplexGaussBernoulli); ok {
+		g.Density, g.SignalVar = p.Density, p.SignalVar
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
 		gain := channel.Uniform(c.Range())
 		if known, ok := c.(channel.Gains); ok {
 			gain = known.Gains()
 		}
-		m.Take(g.GaussBernoulli, channel.Gain{Prior: gain, NoiseVar: channel.NoiseOf(res.Channel)})
+		columns := float64(channel.ColumnsOf(res.Channel))
+		m.Take(g.GaussBernoulli, channel.Gain{Prior: gain, NoiseVar: columns * channel.NoiseOf(res.Channel)})
 	}
 	if each := res.NoiseVar; each != nil {
 		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)

@@ -187,7 +187,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
 		return err
 	}
-	if err := s.model.CheckRange(flags, p); err != nil {
+	if err := s.model.CheckRange(flags, facts.SizeOf(data).P); err != nil {
 		return err
 	}
 	if err := s.solver.Check(&s.model, p); err != nil {
@@ -249,8 +249,11 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 // problem is what is solved.
 func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, error) {
 	if data.Complex {
+		if err := s.model.GuessComplex(data.W, data.Y, &s.phases); err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
+		}
 		return &calamp.Problem{
-			W: data.W, Y: data.Y, Prior: s.model.ComplexPrior(),
+			W: data.W, Y: data.Y, Prior: s.model.ComplexSignal(),
 			Channel: s.faults.ComplexChannel(s.model.ComplexChannel(&s.phases)), Phases: data.Phases,
 		}, nil
 	}
@@ -268,9 +271,6 @@ func (s *solve) blameAssumed(ending error) error {
 	e, ok := errors.AsType[*console.Exit](ending)
 	if !ok || e.Code != console.NotConverged || len(s.model.Assumed) == 0 {
 		return ending
-	}
-	if s.complex {
-		return e.WithHint("%s were assumed", strings.Join(s.model.Assumed, ", "))
 	}
 	return e.WithHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), option.AutoWord)
 }
