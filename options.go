@@ -24,8 +24,8 @@ type Options struct {
 	Anchor Anchor
 
 	// Evidence computes the evidence of every iteration for the trace, which takes a
-	// twentieth of a run; otherwise it is that of the last one, and NaN before. Progress and
-	// Observe are told it in any case.
+	// twentieth of a run; otherwise it is that of the last one, and NaN before. Progress is
+	// told it in any case.
 	Evidence bool
 
 	// Progress, when set, is called after every iteration.

@@ -118,7 +118,7 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	it.MeanV, it.OffV = s.Iteration.MeanV()
 	r := p.run
 	it.LogEvidence = math.NaN()
-	if r.opt.Evidence || r.opt.Progress != nil || r.opt.Observe != nil {
+	if r.opt.Evidence || r.opt.Progress != nil {
 		it.LogEvidence = s.Iteration.LogEvidence()
 	}
 	r.trace = append(r.trace, it)

@@ -33,7 +33,7 @@ func newTable(points []sweep.Point, rows sweep.Rows) *table {
 		if row.Failed() {
 			t.failed++
 		}
-		for _, m := range row.Measures {
+		for _, m := range row.MeasuresAt() {
 			t.entries = append(t.entries, entry{p, m})
 		}
 	}

@@ -41,10 +41,15 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 	return gramOf(ctx, w, threads)
 }
 
-// memory keeps the Gram matrix of an operator that does not change.
+// memory keeps what was made of an operator that does not change: its Gram matrix, and its
+// entries in single precision.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
+
+	rounding sync.Once
+	single   *Dense
+	lost     float64
 }
 
 func (m *memory) remembered() *memory { return m }

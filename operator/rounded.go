@@ -3,13 +3,13 @@ package operator
 import "github.com/calamp/calamp/internal/kernel"
 
 // Rounded implements [Rounder]. The rounded matrix takes half the memory, and half the
-// time to read.
+// time to read. It is made once, for all runs.
 func (d *Dense) Rounded() (single Matrix, lost float64) {
 	if d.f32 != nil {
 		return d, 0
 	}
-	rounded, lost := d.rounded()
-	lost /= float64(d.m) * float64(d.n)
+	d.rounding.Do(func() { d.single, d.lost = d.rounded() })
+	rounded, lost := d.single, d.lost/(float64(d.m)*float64(d.n))
 	if !(lost < d.meanSquare) { // an entry became infinite, or all became zero
 		return nil, lost
 	}

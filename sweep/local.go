@@ -1,10 +1,8 @@
 package sweep
 
 import (
-	"cmp"
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/calamp/calamp/internal/memory"
@@ -72,17 +70,6 @@ func (l *Local) workers(points []Point) int {
 		}
 	}
 	return int(max(1, min(Size(n), have/largest)))
-}
-
-// InTurn orders points for running: seed by seed, so that a sweep that is not
-// finished shows all of its plane, and the costly ones of a seed first, so
-// that the end is not spent waiting for one of them.
-func InTurn(points []Point) []Point {
-	out := slices.Clone(points)
-	slices.SortStableFunc(out, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(b.Cost(), a.Cost()))
-	})
-	return out
 }
 
 // Cost is about the arithmetic of a point, in no unit: costs of one algorithm

@@ -29,11 +29,15 @@ type Point struct {
 	SRange    [2]float64 `json:"s_range,omitzero"`
 	Seed      uint64     `json:"seed,omitempty"`
 
+	// SharedMatrix says that W is that of all such points of one N, α, density and seed.
+	SharedMatrix bool `json:"shared_matrix,omitempty"`
+
 	Covariance string   `json:"covariance,omitempty"` // diagonal or full
 	Solver     Solver   `json:"solver,omitzero"`
 	Record     Record   `json:"record,omitzero"`
 	Rehearse   Rehearse `json:"rehearsal,omitzero"`
 	problem    [8]byte  // see stream
+	matrix     [8]byte  // the same of W, where it is shared; else zero
 	key        string   // see Key
 }
 
@@ -56,6 +60,11 @@ func (p Point) identified() Point {
 	p.key = hex.EncodeToString(sum[:16])
 	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed})
 	copy(p.problem[:], sum[:8])
+	p.matrix = [8]byte{}
+	if p.SharedMatrix {
+		sum = digest("matrix", matrixFields{p.N, p.sensors(), p.Density, p.Seed})
+		copy(p.matrix[:], sum[:8])
+	}
 	return p
 }
 
@@ -91,7 +100,7 @@ func (p Point) stream() uint64 {
 // run have the same key.
 func (p Point) canonical() Point {
 	if !p.Algorithm.synthetic() {
-		p.Covariance = ""
+		p.Covariance, p.SharedMatrix = "", false
 		p.Solver = Solver{Settings: solver.Settings{MaxIter: p.Solver.MaxIter}}
 		if p.Algorithm != Rehearsal {
 			p.N, p.Seed = 0, 0

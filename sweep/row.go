@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -12,7 +13,7 @@ type Row struct {
 	Key   string `json:"key"`
 	Point Point  `json:"point"`
 
-	Status     string    `json:"status"`                // done, converged, not converged, diverged, or failed
+	Status     string    `json:"status"`                // done, converged, not converged, diverged, given up, or failed
 	Class      string    `json:"error_class,omitempty"` // of a failure: panic, timeout, out-of-memory, lost, error
 	Message    string    `json:"error,omitempty"`
 	Iterations int       `json:"iterations,omitempty"` // of the solver, over all samples
@@ -25,6 +26,22 @@ type Row struct {
 	Host    string    `json:"host"`
 }
 
+// MeasuresAt are the measures, those of a stream that was given up also at the later samples
+// that were to be recorded: it was given up since it would stay as it is.
+func (r *Row) MeasuresAt() []Measure {
+	if r.Status != statusGivenUp || len(r.Measures) == 0 || !r.Point.Algorithm.online() {
+		return r.Measures
+	}
+	out, last := slices.Clone(r.Measures), r.Measures[len(r.Measures)-1]
+	for k := last.Sample; k < r.Point.P; k++ {
+		if r.Point.records(k) {
+			last.Sample = k + 1
+			out = append(out, last)
+		}
+	}
+	return out
+}
+
 // Failed says whether the point gave no result.
 func (r *Row) Failed() bool { return r.Status == statusFailed }
 
@@ -33,6 +50,7 @@ const (
 	statusConverged    = "converged"
 	statusNotConverged = "not converged"
 	statusDiverged     = "diverged"
+	statusGivenUp      = "given up"
 	statusFailed       = "failed"
 )
 

@@ -15,6 +15,8 @@ type Runner struct {
 	Limits Limits
 	Stamp  Stamp
 
+	drawn matrices
+
 	// compute replaces the computation in tests.
 	compute func(ctx context.Context, p Point, threads int) (*outcome, error)
 }
@@ -113,18 +115,22 @@ func (r *Runner) recovered(ctx context.Context, p Point) (out *outcome, err erro
 	}()
 	compute := r.compute
 	if compute == nil {
-		compute = computePoint
+		compute = r.computePoint
 	}
 	return compute(ctx, p, max(1, r.Limits.Threads))
 }
 
 // computePoint is the pure function that a point is.
-func computePoint(ctx context.Context, p Point, threads int) (*outcome, error) {
+func (r *Runner) computePoint(ctx context.Context, p Point, threads int) (*outcome, error) {
+	if p.Algorithm.synthetic() {
+		return r.solve(ctx, p, threads)
+	}
+	return withoutProblem(ctx, p)
+}
+
+// withoutProblem computes what needs no problem drawn at random.
+func withoutProblem(ctx context.Context, p Point) (*outcome, error) {
 	switch p.Algorithm {
-	case Offline, Published:
-		return solveOffline(ctx, p, threads)
-	case Online:
-		return solveOnline(ctx, p, threads)
 	case SE:
 		return evolveOffline(ctx, p)
 	case SEOnline:
@@ -135,4 +141,17 @@ func computePoint(ctx context.Context, p Point, threads int) (*outcome, error) {
 		return rehearse(ctx, p)
 	}
 	return nil, fmt.Errorf("there is no algorithm %q", p.Algorithm)
+}
+
+// solve solves a problem drawn at random.
+func (r *Runner) solve(ctx context.Context, p Point, threads int) (*outcome, error) {
+	instance, done, err := r.draw(p)
+	defer done()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Algorithm == Online:
+		return solveOnline(ctx, p, threads, instance)
+	}
+	return solveOffline(ctx, p, threads, instance)
 }

@@ -11,15 +11,15 @@ import (
 // themselves without talking to each other.
 type Shard struct{ Index, Count int } // Index from 1; the zero value is all points
 
-// Of are the shard's points. Costs are spread evenly.
+// Of are the shard's points. Costs are spread evenly, and those that share a matrix stay together.
 func (s Shard) Of(points []Point) []Point {
 	if s.Count <= 1 {
 		return points
 	}
 	var mine []Point
-	for i, p := range InTurn(points) {
+	for i, group := range together(InTurn(points)) {
 		if i%s.Count == s.Index-1 {
-			mine = append(mine, p)
+			mine = append(mine, group...)
 		}
 	}
 	return mine

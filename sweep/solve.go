@@ -17,31 +17,39 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-func solveOffline(ctx context.Context, p Point, threads int) (*outcome, error) {
+func solveOffline(ctx context.Context, p Point, threads int, instance *teacher.Instance) (*outcome, error) {
 	t := p.teacher()
-	instance, err := t.Draw(p.stream())
-	if err != nil {
-		return nil, err
-	}
 	opt := p.options()
 	opt.Threads = threads
 	out := &outcome{}
-	if p.Record.Trajectory {
-		truth := transposed(instance.Truth.X)
+	truth := transposed(instance.Truth.X)
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	learns, givenUp := learning{priorVar: t.Signal.Variance()}, false
+	if p.Record.Trajectory || p.Solver.GiveUp {
 		opt.Observe = func(it calamp.Iteration, x, s []float64) {
-			v := Values{}
-			errorsOf(v, x, truth, s, instance.Truth.S)
-			v.set("x_var", it.MeanXVar)
-			v.set("s_var", it.MeanSVar)
-			out.measures = append(out.measures, Measure{Iteration: it.Index, Values: v})
+			if p.Record.Trajectory {
+				v := Values{}
+				errorsOf(v, x, truth, s, instance.Truth.S)
+				v.set("x_var", it.MeanXVar)
+				v.set("s_var", it.MeanSVar)
+				out.measures = append(out.measures, Measure{Iteration: it.Index, Values: v})
+			}
+			if p.Solver.GiveUp && learns.hopeless(it) {
+				givenUp = true
+				stop()
+			}
 		}
 	}
-	res, err := calamp.Solve(ctx, t.Problem(instance), opt)
-	if err != nil {
+	res, err := calamp.Solve(watched, t.Problem(instance), opt)
+	if err != nil && !(givenUp && ctx.Err() == nil) {
 		return nil, err
 	}
 	out.status, out.iterations = res.Status.String(), res.Iterations
-	if res.Status == calamp.NothingRecovered {
+	switch {
+	case givenUp:
+		out.status = statusGivenUp
+	case res.Status == calamp.NothingRecovered:
 		out.status = calamp.Converged.String() // a row says how the iteration ended; its errors say the rest
 	}
 	if !p.Record.Trajectory {
@@ -78,12 +86,8 @@ func transposed(m *mat.Dense) []float64 {
 
 // solveOnline streams P samples through one calibrator. What is recorded of a
 // sample is the error of its own signal, and of s once it was learned from.
-func solveOnline(ctx context.Context, p Point, threads int) (*outcome, error) {
+func solveOnline(ctx context.Context, p Point, threads int, instance *teacher.Instance) (*outcome, error) {
 	t := p.teacher()
-	instance, err := t.Draw(p.stream())
-	if err != nil {
-		return nil, err
-	}
 	run := &onlineRun{Point: p, instance: instance, truth: transposed(instance.Truth.X)}
 	opt := run.options(threads)
 	c, err := online.NewCalibrator(instance.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, opt)
@@ -93,6 +97,9 @@ func solveOnline(ctx context.Context, p Point, threads int) (*outcome, error) {
 	for k := range p.P {
 		if err := run.sample(ctx, c, k); err != nil {
 			return nil, err
+		}
+		if run.status == statusGivenUp {
+			break
 		}
 	}
 	return &run.outcome, predict(ctx, p, &run.outcome)
@@ -133,7 +140,9 @@ func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) err
 	}
 	r.iterations += e.Iterations
 	r.status = e.Status.String() // of the last sample
-	if r.Record.Trajectory || !r.records(k) {
+	recorded := !r.Record.Trajectory && r.records(k)
+	asked := r.Solver.GiveUp && (k+1)%hopelessSamples == 0 && k < r.P-1
+	if !recorded && !asked {
 		return nil
 	}
 	v, post, sd := Values{}, c.Posterior(), e.ScaleSD()
@@ -141,6 +150,12 @@ func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) err
 	v.set("scale_sd", sd)
 	intervals(v, "x", e.X, e.XVar, r.signal(k), sd)
 	intervals(v, "s", post.S, post.SVar, r.instance.Truth.S, sd)
+	if asked && r.hopeless(v) {
+		r.status, recorded = statusGivenUp, !r.Record.Trajectory
+	}
+	if !recorded {
+		return nil
+	}
 	r.measures = append(r.measures, Measure{Sample: k + 1, Iteration: e.Iterations, Values: v})
 	return nil
 }

@@ -36,24 +36,29 @@ type Spec struct {
 
 // Grid is a product of axes.
 type Grid struct {
-	Algorithm  Words   `toml:"algorithm"`
-	N          Axis    `toml:"n"`
-	Density    Axis    `toml:"density"`
-	Alpha      Axis    `toml:"alpha"`
-	P          Axis    `toml:"p"`
-	NoiseVar   Axis    `toml:"noise_var"`
-	SRange     Ranges  `toml:"s_range"`
-	Covariance Words   `toml:"covariance"`
-	Seeds      Seeds   `toml:"seeds"`
-	Solver     *Solver `toml:"solver"` // in place of the sweep's
-	Record     *Record `toml:"record"` // in place of the sweep's
+	Algorithm  Words  `toml:"algorithm"`
+	N          Axis   `toml:"n"`
+	Density    Axis   `toml:"density"`
+	Alpha      Axis   `toml:"alpha"`
+	P          Axis   `toml:"p"`
+	NoiseVar   Axis   `toml:"noise_var"`
+	SRange     Ranges `toml:"s_range"`
+	Covariance Words  `toml:"covariance"`
+	Seeds      Seeds  `toml:"seeds"`
+	// SharedMatrix gives points that differ in nothing but P, noise, range and algorithm one W.
+	SharedMatrix bool `toml:"shared_matrix"`
+
+	Solver *Solver `toml:"solver"` // in place of the sweep's
+	Record *Record `toml:"record"` // in place of the sweep's
 }
 
 // Solver are the solver's settings, by default 500 iterations and else its own
-// defaults, and which samples of a stream are learned from. Covariances are an axis.
+// defaults, which samples of a stream are learned from, and whether hopeless runs are given
+// up. Covariances are an axis.
 type Solver struct {
 	solver.Settings
 	Commit online.Commit `toml:"commit" json:"commit,omitzero"`
+	GiveUp bool          `toml:"give_up" json:"give_up,omitempty"` // ends runs of which nothing is to be expected any more
 }
 
 // Record says what a row holds besides the metrics at the end.
@@ -337,7 +342,7 @@ func (g *Grid) size() float64 {
 // points is the product of the axes, the last of which, the seeds, changes fastest.
 func (g *Grid) points(s *Spec) []Point {
 	var out []Point
-	base := Point{Solver: g.solver(s), Record: g.record(s), Rehearse: s.Rehearse}
+	base := Point{Solver: g.solver(s), Record: g.record(s), Rehearse: s.Rehearse, SharedMatrix: g.SharedMatrix}
 	for _, a := range g.Algorithm {
 		for _, p := range g.P.or(1) {
 			for _, noise := range g.NoiseVar.or(0) {

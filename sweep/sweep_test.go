@@ -81,7 +81,7 @@ func table(t *testing.T, dir string, points []Point) string {
 }
 
 // runInto runs points; with limit above 0 it is interrupted after so many rows.
-func runInto(t *testing.T, dir string, points []Point, l Local, limit int) error {
+func runInto(t *testing.T, dir string, points []Point, l *Local, limit int) error {
 	t.Helper()
 	w, err := Store{dir}.Writer()
 	if err != nil {
@@ -103,7 +103,7 @@ func runInto(t *testing.T, dir string, points []Point, l Local, limit int) error
 func TestTableDoesNotDependOnWhoRan(t *testing.T) {
 	points := parsed(t, small).Points()
 	one := t.TempDir()
-	if err := runInto(t, one, points, Local{Workers: 1}, 0); err != nil {
+	if err := runInto(t, one, points, &Local{Workers: 1}, 0); err != nil {
 		t.Fatal(err)
 	}
 	want := table(t, one, points)
@@ -117,7 +117,7 @@ func TestTableDoesNotDependOnWhoRan(t *testing.T) {
 		}
 	}
 	two := t.TempDir()
-	if err := runInto(t, two, points, Local{Workers: 2}, 0); err != nil {
+	if err := runInto(t, two, points, &Local{Workers: 2}, 0); err != nil {
 		t.Fatal(err)
 	}
 	compare("two workers", two)
@@ -127,7 +127,7 @@ func TestTableDoesNotDependOnWhoRan(t *testing.T) {
 		}
 		dir := t.TempDir()
 		for i := range n {
-			if err := runInto(t, dir, Shard{i + 1, n}.Of(points), Local{Workers: 2}, 0); err != nil {
+			if err := runInto(t, dir, Shard{i + 1, n}.Of(points), &Local{Workers: 2}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,7 +150,7 @@ func interrupted(t *testing.T, points []Point) string {
 		if round == 5 {
 			limit = 0
 		}
-		err = runInto(t, dir, missing, Local{Workers: 2}, limit)
+		err = runInto(t, dir, missing, &Local{Workers: 2}, limit)
 		if round < 5 && !errors.Is(err, context.Canceled) {
 			t.Fatalf("interrupted run ended with %v", err)
 		}
@@ -197,7 +197,7 @@ eat = 9
 timeout = "50ms"`)
 	points := s.Points()
 	dir := t.TempDir()
-	if err := runInto(t, dir, points, Local{Workers: 2, Runner: Runner{Limits: s.Run}}, 0); err != nil {
+	if err := runInto(t, dir, points, &Local{Workers: 2, Runner: Runner{Limits: s.Run}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	rows, _, _ := Store{dir}.Rows()

@@ -122,7 +122,7 @@ func (k *prediction) get(ctx context.Context, p Point) (*outcome, error) {
 	k.Lock()
 	defer k.Unlock()
 	if k.out == nil {
-		out, err := computePoint(ctx, p, 1)
+		out, err := withoutProblem(ctx, p)
 		if err != nil {
 			return nil, err
 		}

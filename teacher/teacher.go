@@ -99,11 +99,7 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	w, err := t.Matrix.draw(stream(seed, "W"), t.M, t.N)
-	if err != nil {
-		return nil, err
-	}
-	dense, err := operator.NewDense(t.M, t.N, w)
+	w, dense, err := t.drawMatrix(seed)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +113,21 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 	y.Mul(mat.NewDense(t.M, t.N, w), x)
 	t.disturb(&y, &truth, seed)
 	return &Instance{W: dense, Y: &y, Truth: truth}, nil
+}
+
+// DrawMatrix draws W alone, as [Teacher.Draw] does: with [Teacher.Readings] the W of an
+// instance serves others, too.
+func (t Teacher) DrawMatrix(seed uint64) (*operator.Dense, error) {
+	_, dense, err := t.drawMatrix(seed)
+	return dense, err
+}
+
+func (t Teacher) drawMatrix(seed uint64) (w []float64, dense *operator.Dense, err error) {
+	if w, err = t.Matrix.draw(stream(seed, "W"), t.M, t.N); err != nil {
+		return nil, nil, err
+	}
+	dense, err = operator.NewDense(t.M, t.N, w)
+	return w, dense, err
 }
 
 func (t Teacher) signals(rng *rand.Rand) *mat.Dense {

@@ -1,0 +1,43 @@
+package sweep
+
+import "github.com/calamp/calamp"
+
+// Runs that are given up are those of which nothing is to be expected any more: their
+// estimates know next to nothing, and stopped learning a while ago. Those that recover after
+// all wait near a transition, and even then get better all the time: docs/sweeps.md has how
+// far the recorded planes are from these numbers.
+const (
+	// An offline run is looked at from this iteration on. Its entries know nothing while their
+	// mean variance is more than this part of the prior's, and do not learn when it has not
+	// fallen to half of what it was so many iterations before.
+	hopelessFrom   = 100
+	hopelessWindow = 50
+	hopelessVar    = 0.01
+
+	// A stream is looked at after every tenth sample. Its entries know nothing while their mean
+	// variance is more than this part of the prior's, and its sensors when theirs is.
+	hopelessSamples    = 10
+	hopelessSampleVar  = 0.05
+	hopelessSensorsVar = 0.5
+)
+
+// learning remembers how an offline run went.
+type learning struct {
+	priorVar float64
+	vars     []float64 // mean variance of the entries, by iteration
+}
+
+// hopeless is asked after every iteration.
+func (l *learning) hopeless(it calamp.Iteration) bool {
+	l.vars = append(l.vars, it.MeanXVar)
+	t := len(l.vars)
+	return t >= hopelessFrom && it.MeanXVar > hopelessVar*l.priorVar && it.MeanXVar > 0.5*l.vars[t-1-hopelessWindow]
+}
+
+// hopeless is asked with what was measured after a sample. Gains that are known are not
+// waited for.
+func (p Point) hopeless(v Values) bool {
+	width := p.SRange[1] - p.SRange[0]
+	return width > 0 && v.Get("s_var") > hopelessSensorsVar*width*width/12 &&
+		v.Get("x_var") > hopelessSampleVar*p.signal().Variance()
+}

@@ -1,0 +1,108 @@
+package sweep
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/teacher"
+)
+
+// matrixFields are the parameters of which the matrix of a shared draw is a function.
+type matrixFields struct {
+	N, M    int
+	Density float64
+	Seed    uint64
+}
+
+// matrices are those that points share, by the seed of their draw. One that nobody uses goes
+// when another is drawn: points that share one follow each other, see [InTurn].
+type matrices struct {
+	mutex sync.Mutex
+	kept  map[uint64]*sharedMatrix
+}
+
+type sharedMatrix struct {
+	users int
+	draw  func() (*operator.Dense, error) // once
+}
+
+// of returns the matrix that t draws from seed, until done is called.
+func (m *matrices) of(t teacher.Teacher, seed uint64) (w *operator.Dense, done func(), err error) {
+	m.mutex.Lock()
+	s, there := m.kept[seed]
+	if !there {
+		for other, unused := range m.kept {
+			if unused.users == 0 {
+				delete(m.kept, other)
+			}
+		}
+		s = &sharedMatrix{draw: sync.OnceValues(func() (*operator.Dense, error) { return t.DrawMatrix(seed) })}
+		if m.kept == nil {
+			m.kept = make(map[uint64]*sharedMatrix)
+		}
+		m.kept[seed] = s
+	}
+	s.users++
+	m.mutex.Unlock()
+	w, err = s.draw()
+	return w, func() {
+		m.mutex.Lock()
+		defer m.mutex.Unlock()
+		s.users--
+	}, err
+}
+
+// draw makes the problem of a point, which is that of its stream: whether others share its
+// matrix at the time changes nothing. done is to be called when W is no longer used.
+func (r *Runner) draw(p Point) (in *teacher.Instance, done func(), err error) {
+	t := p.teacher()
+	if !p.SharedMatrix {
+		in, err = t.Draw(p.stream())
+		return in, func() {}, err
+	}
+	w, done, err := r.drawn.of(t, binary.LittleEndian.Uint64(p.matrix[:]))
+	if err != nil {
+		return nil, done, err
+	}
+	in = &teacher.Instance{W: w}
+	in.Y, in.Truth, err = t.Readings(w, p.stream())
+	return in, done, err
+}
+
+// InTurn orders points for running: seed by seed, so that a sweep that is not
+// finished shows all of its plane, and the costly ones of a seed first, so
+// that the end is not spent waiting for one of them. Those that share a matrix follow
+// each other, at the place of the costliest.
+func InTurn(points []Point) []Point {
+	largest := make(map[[8]byte]float64)
+	for _, p := range points {
+		largest[p.matrix] = max(largest[p.matrix], p.Cost())
+	}
+	group := func(p Point) float64 {
+		if p.SharedMatrix {
+			return largest[p.matrix]
+		}
+		return p.Cost()
+	}
+	out := slices.Clone(points)
+	slices.SortStableFunc(out, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Seed, b.Seed), cmp.Compare(group(b), group(a)),
+			bytes.Compare(a.matrix[:], b.matrix[:]), cmp.Compare(b.Cost(), a.Cost()))
+	})
+	return out
+}
+
+// together parts points in turn into groups that share a matrix, and single ones.
+func together(points []Point) (groups [][]Point) {
+	for first, i := 0, 1; i <= len(points); i++ {
+		if i == len(points) || !points[i].SharedMatrix || points[i].matrix != points[first].matrix {
+			groups = append(groups, points[first:i])
+			first = i
+		}
+	}
+	return groups
+}
