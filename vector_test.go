@@ -106,6 +106,53 @@ func TestVectorAMPLearnsTheModel(t *testing.T) {
 	}
 }
 
+// TestVectorAMPWithoutDecomposition: conjugate gradients end where the decomposition does.
+func TestVectorAMPWithoutDecomposition(t *testing.T) {
+	te := vectorTeacher
+	te.N, te.M, te.P = 90, 70, 3
+	for _, c := range []struct {
+		kind  string
+		m     int
+		spoil func(in *teacher.Instance)
+	}{
+		{kind: "iid"},
+		{kind: "condition:100"},
+		{kind: "condition:1e4"},
+		{kind: "low-rank:0.8"},
+		{kind: "correlated:0.95"},
+		{kind: "uneven:1"},
+		{kind: "condition:10", m: 120},
+		{kind: "condition:30", spoil: func(in *teacher.Instance) {
+			for mu := 0; mu < 70; mu += 20 {
+				in.Y.Set(mu+1, 0, math.NaN())
+				for k := range 3 {
+					in.Y.Set(mu, k, 0.5*math.Sin(float64(17*mu+5*k)))
+				}
+			}
+		}},
+	} {
+		te.M = max(70, c.m)
+		in := drawBehind(t, c.kind, te, 2)
+		p := te.Problem(in)
+		if c.spoil != nil {
+			c.spoil(in)
+			p.Channel = channel.Faulty{Working: p.Channel}
+		}
+		want := solve(t, p, &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+		got := solve(t, p, &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP, RAM: 1 << 15}})
+		if !want.Plan.Has("decomposition") || got.Plan.Has("decomposition") || !got.Plan.Has("vector AMP") {
+			t.Errorf("%s: %v", c.kind, got.Plan.Parts)
+		}
+		sd := math.Sqrt(mean(want.XVar.RawMatrix().Data))
+		if off := furthest(got.X, want.X) / sd; got.Status != want.Status || off > 1e-3 || furthest(got.XVar, want.XVar) > 1e-3*sd*sd {
+			t.Errorf("%s: %v, by the decomposition %v: x differs by %.2g standard deviations, its variance by %.2g", c.kind, got.Status, want.Status, off, furthest(got.XVar, want.XVar)/(sd*sd))
+		}
+		if off := math.Abs(got.LogEvidence-want.LogEvidence) / math.Abs(want.LogEvidence); off > 1e-6 {
+			t.Errorf("%s: evidence %.10g, by the decomposition %.10g", c.kind, got.LogEvidence, want.LogEvidence)
+		}
+	}
+}
+
 // TestVectorAMPFalselySure: rows of a truncated Hadamard matrix have sparse vectors in their null
 // space, and the signal of one of these is not the truth. The error bars do not know; linear algebra does.
 func TestVectorAMPFalselySure(t *testing.T) {

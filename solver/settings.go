@@ -179,7 +179,8 @@ const (
 	AMP
 
 	// VAMP is vector AMP: it needs singular vectors of W that are as good as random,
-	// whatever the singular values are, and a decomposition of WWᵀ beforehand.
+	// whatever the singular values are. It decomposes WWᵀ beforehand, or, where that is too
+	// much, takes conjugate gradients in every iteration.
 	VAMP
 )
 

@@ -75,16 +75,52 @@ func (b *planner) amp() string {
 		return "not asked: the recursion is left alone"
 	case b.rowsOrthogonal():
 		return ""
-	case b.m > mostRows:
-		return fmt.Sprintf("not possible: W has more than %d rows to decompose", mostRows)
-	case b.m > mostTall*b.n:
-		return fmt.Sprintf("not needed: W has more than %d times as many rows as columns", mostTall)
-	case b.missing() > mostMissing:
-		return fmt.Sprintf("not possible: a signal has more than %d missing readings", mostMissing)
-	case !b.Fits(24 * int64(b.m) * int64(b.m)):
-		return "not possible: too little memory"
+	}
+	if why := b.tooMuch(); why != "" {
+		return "not chosen: " + why + " (--algorithm vamp does it by conjugate gradients, with 5 to 50 products an iteration)"
 	}
 	return ""
+}
+
+// tooMuch is why W cannot be decomposed, or should not be; empty where it can.
+func (b *planner) tooMuch() string {
+	_, streamed := b.W.(operator.Streamed)
+	switch {
+	case streamed:
+		return "W is not in memory"
+	case b.m > mostRows:
+		return fmt.Sprintf("W has more than %d rows to decompose", mostRows)
+	case b.m > mostTall*b.n:
+		return fmt.Sprintf("W has more than %d times as many rows as columns", mostTall)
+	case b.missing() > mostMissing:
+		return fmt.Sprintf("a signal has more than %d missing readings", mostMissing)
+	case !b.Fits(24 * int64(b.m) * int64(b.m)):
+		return "there is too little memory to decompose W"
+	}
+	return ""
+}
+
+// decomposition is that of WWᵀ; without it, vector AMP takes conjugate gradients.
+func (b *planner) decomposition() (on bool, why string, err error) {
+	switch {
+	case !b.vector():
+		return false, "not needed without vector AMP", nil
+	case b.rowsOrthogonal():
+		return false, "not needed: the rows of W are orthogonal", nil
+	}
+	if why := b.tooMuch(); why != "" {
+		return false, why + ": conjugate gradients in its place", nil
+	}
+	return true, "of WWᵀ, once", nil
+}
+
+// linearHalf is that of vector AMP.
+func (b *planner) linearHalf(s *State) linearHalf {
+	l := newLMMSE(b.W, b.P, s.Threads)
+	if b.plan.Has("decomposition") || b.rowsOrthogonal() {
+		return newDecomposed(l)
+	}
+	return newGradients(l)
 }
 
 // rowsOrthogonal reports whether W says so of its rows.
@@ -130,7 +166,6 @@ func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 
 // vectorPossible says what excludes vector AMP, if anything does.
 func (b *planner) vectorPossible() error {
-	_, streamed := b.W.(operator.Streamed)
 	switch {
 	case b.complex():
 		return errors.New("vector AMP is for real numbers")
@@ -140,8 +175,6 @@ func (b *planner) vectorPossible() error {
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
 	case b.Batch:
 		return errors.New("vector AMP would decompose every batch of rows: mini-batches need AMP")
-	case streamed:
-		return errors.New("vector AMP needs W in memory")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package amp
 
 import (
+	"context"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -11,39 +12,97 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// lmmse is the linear half of an iteration of vector AMP. For each signal it combines what
-// is believed of x, N(r, 1/γ), with what is believed of z = W̃x, N(p, 1/(τw)), where the
-// rows of W̃ have norm 1 and a weight w in [0, 1] says how much of a reading counts. With
+// lmmse is the linear half of an iteration of vector AMP: what it is given, and what it finds. For
+// each signal it combines what is believed of x, N(r, 1/γ), with what is believed of z = W̃x,
+// N(q, 1/(τw)), where the rows of W̃ have norm 1 and a weight w in [0, 1] says how much of a
+// reading counts. Means and traces come from a decomposition ([decomposed]) or from
+// products with W alone ([gradients]).
+type lmmse struct {
+	w       operator.Operator
+	m, n, p int
+	threads int
+
+	norms    []float64       // M, of the rows of W
+	products operator.Linear // with W, not W̃
+
+	r, q       []float64 // P×N; M×P of W̃
+	gamma, tau []float64 // P
+	weight     []float64 // M×P
+
+	change []float64 // P×N, the mean of x less r
+	z      []float64 // M×P, the mean of W̃x
+	h      []float64 // M×P, how far z is from what is believed of it; 0 where w is
+	missed []float64 // P, a bound on what a mean found step by step lacks in length
+	moved  []float64 // P, what signals moved in the latest iteration, in standard deviations; 1 in the first
+
+	// Of each signal, with e = q - W̃r, K = W̃W̃ᵀ and B = γ(γ+τK)⁻¹ over the rows with a weight:
+	// quadratics = eᵀBe; counted = Σw; left = Σw - F and free = N - F, where
+	// F = tr τK(γ+τK)⁻¹ is what z determines of x; logDet = log det of B.
+	quadratics, counted, left, free, logDet []float64
+}
+
+// linearHalf finds it.
+type linearHalf interface {
+	common() *lmmse
+	prepare(ctx context.Context) error // what is done once
+	begin()                            // forgets what earlier solutions were
+	solve() error
+	singular() []float64 // the min(M, N) singular values of W̃
+}
+
+func newLMMSE(w operator.Operator, p, threads int) *lmmse {
+	l := &lmmse{w: w, p: p, threads: threads}
+	l.m, l.n = w.Dims()
+	for _, v := range []*[]float64{&l.gamma, &l.tau, &l.missed, &l.moved, &l.quadratics, &l.counted, &l.left, &l.free, &l.logDet} {
+		*v = make([]float64, p)
+	}
+	for _, v := range []*[]float64{&l.q, &l.weight, &l.z, &l.h} {
+		*v = make([]float64, l.m*p)
+	}
+	for _, v := range []*[]float64{&l.r, &l.change} {
+		*v = make([]float64, l.n*p)
+	}
+	return l
+}
+
+func (l *lmmse) common() *lmmse { return l }
+
+// forward sets z to W̃x.
+func (l *lmmse) forward(z, x []float64) error {
+	if err := l.products.Forward(z, x); err != nil {
+		return err
+	}
+	for j := range z {
+		if norm := l.norms[j/l.p]; norm > 0 {
+			z[j] /= norm
+		}
+	}
+	return nil
+}
+
+// decomposed is the linear half with K = QTQᵀ. With all weights 1 it is
 //
-//	B = γ(γ + τK)⁻¹,   K = W̃W̃ᵀ = QTQᵀ,   e = p - W̃r,
+//	x = r + (τ/γ) W̃ᵀBe,   z = q - Be.
 //
-// and all weights 1, it is x = r + (τ/γ) W̃ᵀBe, z = p - Be. Where weights are less, at the
-// rows m, noise (1/w - 1)/τ is added there, and by Woodbury's identity B is replaced by
+// Where weights are less, at the rows m, noise (1/w - 1)/τ is added there, and by Woodbury's
+// identity B is replaced by
 //
-//	B - BS(q + SᵀBS)⁻¹SᵀB,   q = w/(1-w),
+//	B - BS(v + SᵀBS)⁻¹SᵀB,   v = w/(1-w),
 //
 // S being the columns m of the identity: as if the readings at m had been others,
 // e - St. At w = 0 they are what the remaining ones predict.
-type lmmse struct {
+type decomposed struct {
+	*lmmse
 	gram   *operator.Gram
 	rotate operator.Linear // Q; nil for the identity
-	m, n   int
-	p      int
 
-	gamma, tau []float64 // P
-	weight     []float64 // M×P
-	turned     []float64 // P×M, Qᵀe, then (γ+τT)⁻¹Qᵀe
-	pivots     []float64 // P×M, of γ+τT
-	shift      []float64 // M×P, -t
-	h          []float64 // M×P, Be
+	e      []float64 // M×P
+	turned []float64 // P×M, Qᵀe, then (γ+τT)⁻¹Qᵀe
+	pivots []float64 // P×M, of γ+τT
+	shift  []float64 // M×P, -t
+	scaled []float64 // M×P, h in the units of W
 
-	// Of each signal. counted = Σw; left = Σw - F and free = N - F, where
-	// F = tr τK(γ+τK)⁻¹ is what z determines of x; logDet = log det of B, over the rows
-	// with a weight.
-	counted, left, free, logDet []float64
-
-	threads int
-	signal  func(k int)
+	signal func(k int)
 }
 
 const (
@@ -53,37 +112,84 @@ const (
 	whole  = 0.9
 )
 
-func newLMMSE(g *operator.Gram, n, p, threads int) (*lmmse, error) {
-	m := len(g.Norms)
-	l := &lmmse{gram: g, m: m, n: n, p: p, threads: threads}
-	for _, v := range []*[]float64{&l.gamma, &l.tau, &l.counted, &l.left, &l.free, &l.logDet} {
-		*v = make([]float64, p)
+func newDecomposed(l *lmmse) *decomposed {
+	d := &decomposed{lmmse: l}
+	for _, v := range []*[]float64{&d.e, &d.turned, &d.pivots, &d.shift, &d.scaled} {
+		*v = make([]float64, l.m*l.p)
 	}
-	for _, v := range []*[]float64{&l.weight, &l.turned, &l.pivots, &l.shift, &l.h} {
-		*v = make([]float64, m*p)
-	}
-	l.signal = l.solveSignal
-	var err error
-	if g.Rotation != nil {
-		l.rotate, err = operator.NewLinear(g.Rotation, p, threads)
-	}
-	return l, err
+	d.signal = d.solveSignal
+	return d
 }
 
-// solve turns e (M×P) into e - St, and sets h to B times that.
-func (l *lmmse) solve(e []float64) error {
-	if err := l.turn(e); err != nil {
+// prepare implements [linearHalf]: W is decomposed.
+func (l *decomposed) prepare(ctx context.Context) (err error) {
+	if l.gram != nil {
+		return nil
+	}
+	if l.gram, err = operator.GramOf(ctx, l.w, l.threads); err != nil {
+		return err
+	}
+	l.norms = l.gram.Norms
+	if l.products, err = operator.NewLinear(l.w, l.p, l.threads); err != nil || l.gram.Rotation == nil {
+		return err
+	}
+	l.rotate, err = operator.NewLinear(l.gram.Rotation, l.p, l.threads)
+	return err
+}
+
+func (l *decomposed) begin() {}
+
+// singular implements [linearHalf].
+func (l *decomposed) singular() (values []float64) {
+	for _, e := range l.gram.Eigenvalues[max(0, l.m-l.n):] {
+		values = append(values, math.Sqrt(e))
+	}
+	return values
+}
+
+// solve implements [linearHalf].
+func (l *decomposed) solve() error {
+	if err := l.forward(l.z, l.r); err != nil {
+		return err
+	}
+	for j, q := range l.q {
+		l.e[j] = q - l.z[j]
+	}
+	if err := l.apply(); err != nil {
+		return err
+	}
+	clear(l.quadratics)
+	for j, h := range l.h {
+		l.quadratics[j%l.p] += (l.e[j] - l.shift[j]) * h
+		l.z[j] = l.z[j] + l.e[j] - h
+		l.scaled[j] = 0
+		if norm := l.norms[j/l.p]; norm > 0 {
+			l.scaled[j] = h / norm
+		}
+	}
+	if err := l.products.Backward(l.change, l.scaled); err != nil {
+		return err
+	}
+	for i := range l.change {
+		l.change[i] *= l.tau[i/l.n] / l.gamma[i/l.n]
+	}
+	return nil
+}
+
+// apply turns e (M×P) into e - St, and sets h to B times that.
+func (l *decomposed) apply() error {
+	if err := l.turn(l.e); err != nil {
 		return err
 	}
 	clear(l.shift)
 	parallel.Run(l.p, l.threads, l.signal)
 	for j, s := range l.shift {
-		e[j] += s
+		l.e[j] += s
 	}
 	return l.turnBack()
 }
 
-func (l *lmmse) turn(e []float64) error {
+func (l *decomposed) turn(e []float64) error {
 	if l.rotate != nil {
 		return l.rotate.Backward(l.turned, e)
 	}
@@ -93,7 +199,7 @@ func (l *lmmse) turn(e []float64) error {
 	return nil
 }
 
-func (l *lmmse) turnBack() error {
+func (l *decomposed) turnBack() error {
 	if l.rotate != nil {
 		return l.rotate.Forward(l.h, l.turned)
 	}
@@ -104,7 +210,7 @@ func (l *lmmse) turnBack() error {
 }
 
 // solveSignal solves for the signal k.
-func (l *lmmse) solveSignal(k int) {
+func (l *decomposed) solveSignal(k int) {
 	gamma, tau := l.gamma[k], l.tau[k]
 	b := l.turned[k*l.m : (k+1)*l.m]
 	pivots := l.pivots[k*l.m : (k+1)*l.m]
@@ -121,7 +227,7 @@ func (l *lmmse) solveSignal(k int) {
 
 // traces of B where all weights are 1. Of more rows than columns, the least eigenvalues
 // belong to no column.
-func (l *lmmse) traces(k int) {
+func (l *decomposed) traces(k int) {
 	gamma, tau, none := l.gamma[k], l.tau[k], max(0, l.m-l.n)
 	trace := 0.0
 	l.logDet[k] = 0
@@ -135,7 +241,7 @@ func (l *lmmse) traces(k int) {
 }
 
 // factor sets the pivots of γ+τT = LDLᵀ. None is below γ but by rounding.
-func (l *lmmse) factor(pivots []float64, gamma, tau float64) {
+func (l *decomposed) factor(pivots []float64, gamma, tau float64) {
 	t := l.gram
 	for i, d := range t.Diagonal {
 		pivot := gamma + tau*d
@@ -148,7 +254,7 @@ func (l *lmmse) factor(pivots []float64, gamma, tau float64) {
 }
 
 // divide replaces b by (γ+τT)⁻¹b.
-func (l *lmmse) divide(b, pivots []float64, tau float64) {
+func (l *decomposed) divide(b, pivots []float64, tau float64) {
 	off := l.gram.Off
 	for i := 1; i < len(b); i++ {
 		b[i] -= tau * off[i-1] / pivots[i-1] * b[i-1]
@@ -162,7 +268,7 @@ func (l *lmmse) divide(b, pivots []float64, tau float64) {
 }
 
 // lightRows are those whose readings of signal k do not count as 1.
-func (l *lmmse) lightRows(k int) (rows []int) {
+func (l *decomposed) lightRows(k int) (rows []int) {
 	for mu := range l.m {
 		if l.weight[mu*l.p+k] < whole {
 			rows = append(rows, mu)
@@ -172,10 +278,10 @@ func (l *lmmse) lightRows(k int) (rows []int) {
 }
 
 // lighten gives some rows of signal k their weight: it finds t, subtracts it from the turned
-// e in b, and corrects the traces. With C = (q + SᵀBS)⁻¹,
+// e in b, and corrects the traces. With C = (v + SᵀBS)⁻¹,
 //
-//	t = C SᵀBe,   Σw - F = tr B - tr C SᵀB²S + Σ (w - qC),   N - F the same with Σ (1 - qC).
-func (l *lmmse) lighten(k int, rows []int, pivots, b []float64) {
+//	t = C SᵀBe,   Σw - F = tr B - tr C SᵀB²S + Σ (w - vC),   N - F the same with Σ (1 - vC).
+func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
 	gamma, tau, count := l.gamma[k], l.tau[k], len(rows)
 	s := blas64.General{Rows: count, Cols: l.m, Stride: l.m, Data: make([]float64, count*l.m)} // SᵀQ
 	for a, mu := range rows {
@@ -224,14 +330,14 @@ func (l *lmmse) lighten(k int, rows []int, pivots, b []float64) {
 		for o := a + 1; o < count; o++ {
 			trace -= 2 * inverse.Data[a*count+o] * second.Data[a*count+o]
 		}
-		q := w / (1 - w)
-		l.left[k] += trace + w - q*c
-		l.free[k] += trace + 1 - q*c
+		v := w / (1 - w)
+		l.left[k] += trace + w - v*c
+		l.free[k] += trace + 1 - v*c
 	}
 }
 
 // rotationRow is row mu of Q.
-func (l *lmmse) rotationRow(dst []float64, mu int) {
+func (l *decomposed) rotationRow(dst []float64, mu int) {
 	if l.rotate == nil {
 		dst[mu] = 1
 		return

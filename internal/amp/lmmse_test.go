@@ -28,53 +28,76 @@ func TestLinearHalf(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				gram, err := operator.GramOf(t.Context(), op, 1)
-				if err != nil {
+				const p = 2
+				l := newDecomposed(newLMMSE(op, p, 1))
+				if err := l.prepare(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				for mu, norm := range gram.Norms {
+				for mu, norm := range l.norms {
 					for i := range c.n {
 						w.Set(mu, i, w.At(mu, i)/norm)
 					}
 				}
-				const p = 2
-				l, err := newLMMSE(gram, c.n, p, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				e := make([]float64, c.m*p)
-				for j := range e {
-					e[j], l.weight[j] = rng.NormFloat64(), 1
-				}
-				for a, weight := range weights {
-					l.weight[(3*a+1)*p+1] = weight // of the second signal
-				}
-				l.gamma, l.tau = []float64{1, 0.7}, []float64{2, 300}
-				given := append([]float64(nil), e...)
-				if err := l.solve(e); err != nil {
+				believe(l.lmmse, weights, rng)
+				if err := l.solve(); err != nil {
 					t.Fatal(err)
 				}
 				for k := range p {
-					compareLinear(t, w, l, k, given, e)
+					compareLinear(t, w, l.lmmse, k, 1e-10)
+				}
+				if len(weights) > 0 && weights[len(weights)-1] > 0 {
+					return // which need a decomposition
+				}
+				g := newGradients(newLMMSE(op, p, 1))
+				if err := g.prepare(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				believe(g.lmmse, weights, rng)
+				for range 2 { // from nothing, and from the solution
+					if err := g.solve(); err != nil {
+						t.Fatal(err)
+					}
+					for k := range p {
+						compareLinear(t, w, g.lmmse, k, 1e-7)
+					}
+				}
+				if g.steps > 0 {
+					t.Errorf("%d steps from the solution", g.steps)
 				}
 			})
 		}
 	}
 }
 
-// compareLinear solves (γ + τ W̃ᵀDW̃) x = τ W̃ᵀDe for signal k.
-func compareLinear(t *testing.T, w *mat.Dense, l *lmmse, k int, given, e []float64) {
+// believe draws what two signals are told, and gives some readings of the second other weights.
+func believe(l *lmmse, weights []float64, rng *rand.Rand) {
+	for j := range l.q {
+		l.q[j], l.weight[j] = rng.NormFloat64(), 1
+	}
+	for i := range l.r {
+		l.r[i] = rng.NormFloat64()
+	}
+	for a, weight := range weights {
+		l.weight[(3*a+1)*l.p+1] = weight
+	}
+	copy(l.gamma, []float64{1, 0.7})
+	copy(l.tau, []float64{2, 300})
+}
+
+// compareLinear solves (γ + τ W̃ᵀDW̃) x = γr + τ W̃ᵀDq for signal k.
+func compareLinear(t *testing.T, w *mat.Dense, l *lmmse, k int, within float64) {
 	t.Helper()
 	m, n := w.Dims()
 	a, right := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i := range n {
 		a.SetSym(i, i, l.gamma[k])
+		right.SetVec(i, l.gamma[k]*l.r[k*n+i])
 	}
 	counted := 0.0
 	for mu := range m {
 		row, weight := mat.NewVecDense(n, w.RawRowView(mu)), l.weight[mu*l.p+k]
 		a.SymRankOne(a, l.tau[k]*weight, row)
-		right.AddScaledVec(right, l.tau[k]*weight*given[mu*l.p+k], row)
+		right.AddScaledVec(right, l.tau[k]*weight*l.q[mu*l.p+k], row)
 		counted += weight
 	}
 	var factor mat.Cholesky
@@ -89,24 +112,33 @@ func compareLinear(t *testing.T, w *mat.Dense, l *lmmse, k int, given, e []float
 	}
 	free := l.gamma[k] * mat.Trace(&inverse)
 	close := func(name string, got, want float64) {
-		if math.Abs(got-want) > 1e-10*(math.Abs(want)+1) {
+		if math.Abs(got-want) > within*(math.Abs(want)+1) {
 			t.Errorf("signal %d: %s is %.15g, want %.15g", k, name, got, want)
 		}
 	}
 	close("Σw", l.counted[k], counted)
 	close("N - F", l.free[k], free)
 	close("Σw - F", l.left[k], counted-(float64(n)-free))
-	mine, z := mat.NewVecDense(n, nil), mat.NewVecDense(m, nil)
+	var z mat.VecDense
+	z.MulVec(w, &x)
+	for i := range n {
+		close(fmt.Sprint("x of ", i), l.r[k*n+i]+l.change[k*n+i], x.AtVec(i))
+	}
+	quadratic := 0.0
 	for mu := range m {
-		mine.AddScaledVec(mine, l.tau[k]/l.gamma[k]*l.h[mu*l.p+k], mat.NewVecDense(n, w.RawRowView(mu)))
+		j := mu*l.p + k
+		close(fmt.Sprint("z of ", mu), l.z[j], z.AtVec(mu))
+		weight := l.weight[j]
+		miss := l.q[j] - z.AtVec(mu)
+		quadratic += weight * miss * miss
+		if weight > whole || weight == 0 {
+			close(fmt.Sprint("h of ", mu), l.h[j], weight*miss)
+		}
 	}
 	for i := range n {
-		close(fmt.Sprint("x of ", i), mine.AtVec(i), x.AtVec(i))
+		quadratic += l.gamma[k] / l.tau[k] * l.change[k*n+i] * l.change[k*n+i]
 	}
-	z.MulVec(w, &x)
-	for mu := range m {
-		close(fmt.Sprint("z of ", mu), e[mu*l.p+k]-l.h[mu*l.p+k], z.AtVec(mu))
-	}
+	close("eᵀBe", l.quadratics[k], quadratic)
 	// log det of K/γ + 1/(τw), over the rows that count.
 	var rows []int
 	for mu := range m {

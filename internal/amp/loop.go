@@ -178,15 +178,10 @@ func (s *Solver) Report() {
 // has found them; nil elsewhere.
 func (s *Solver) Singular() []float64 {
 	v, ok := s.Iteration.(*vamp)
-	if !ok || v.linear == nil {
+	if !ok || v.lmmse.norms == nil {
 		return nil
 	}
-	values := v.linear.gram.Eigenvalues
-	var out []float64
-	for _, e := range values[max(0, v.M-v.N):] {
-		out = append(out, math.Sqrt(e))
-	}
-	return out
+	return v.linear.singular()
 }
 
 // Part returns the part of type T that goes along, if any.

@@ -118,13 +118,13 @@ func (d *diagonal) shift(by []float64) error {
 
 // shift implements [shifter]: what the channel is told of z moves, too.
 func (v *vamp) shift(by []float64) error {
-	if err := v.forward(v.z, by); err != nil {
+	if err := v.lmmse.forward(v.lmmse.z, by); err != nil {
 		return err
 	}
 	for at, b := range by {
 		v.r1[at] -= b
 	}
-	for j, z := range v.z {
+	for j, z := range v.lmmse.z {
 		v.p1[j] -= z
 	}
 	return nil

@@ -60,6 +60,7 @@ var table = []struct {
 }{
 	{"complex numbers", (*planner).complexNumbers, nil},
 	{"vector AMP", (*planner).vectorAMP, nil},
+	{"decomposition", (*planner).decomposition, nil},
 	{"covariances", (*planner).covariances, nil},
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
@@ -177,7 +178,7 @@ func (b *planner) build() (*Solver, error) {
 	var err error
 	switch {
 	case b.vector():
-		v := newVAMP(state, b.W)
+		v := newVAMP(state, b.linearHalf(state))
 		_, fixed := b.Damping.Fixed()
 		v.mixes = !fixed && b.Tol >= 0
 		s.Iteration = v

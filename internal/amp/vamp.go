@@ -27,13 +27,10 @@ import (
 // less. Precisions shared by all signals would stall.
 type vamp struct {
 	*State
-	operator operator.Operator // W
-	products operator.Linear
-	linear   *lmmse
-	delta    float64
-	steps    int // since the start
-
-	norms []float64 // M, of the rows of W
+	linear linearHalf
+	lmmse  *lmmse // what it is given and finds
+	delta  float64
+	steps  int // since the start
 
 	// What the prior and the channel are told in the next iteration.
 	r1, p1           []float64 // P×N; M×P of W̃
@@ -45,14 +42,10 @@ type vamp struct {
 	mixes  bool        // where damping need not be as it was asked for
 	mixing *anderson   // made when it is needed
 
-	r2         []float64 // P×N
-	gamma2     []float64 // P
+	r2, gamma2 []float64 // P×N, P
 	p2, tau2   []float64 // M×P, P
 	narrowed   []float64 // M×P, β of every reading
-	z, e       []float64 // M×P: W̃r2, and p2 - W̃r2
-	back       []float64 // P×N, W̃ᵀBe
 	newX, newC []float64
-	quadratics []float64 // P, eᵀBe
 	off        []float64 // P, how far the linear mean is from x̂
 
 	outputs, signal func(i int)
@@ -69,16 +62,17 @@ const (
 	leastPrecision, mostPrecision = 1e-11, 1e22
 )
 
-func newVAMP(s *State, w operator.Operator) *vamp {
-	v := &vamp{State: s, operator: w}
+func newVAMP(s *State, half linearHalf) *vamp {
+	l := half.common()
+	v := &vamp{State: s, linear: half, lmmse: l, r2: l.r, p2: l.q, gamma2: l.gamma, tau2: l.tau}
 	entries, readings := s.P*s.N, s.M*s.P
-	for _, a := range []*[]float64{&v.r1, &v.r2, &v.back, &v.newX, &v.newC} {
+	for _, a := range []*[]float64{&v.r1, &v.newX, &v.newC} {
 		*a = make([]float64, entries)
 	}
-	for _, a := range []*[]float64{&v.p1, &v.p2, &v.narrowed, &v.z, &v.e} {
+	for _, a := range []*[]float64{&v.p1, &v.narrowed} {
 		*a = make([]float64, readings)
 	}
-	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.gamma2, &v.tau2, &v.quadratics, &v.off} {
+	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.off} {
 		*a = make([]float64, s.P)
 	}
 	v.outputs, v.signal = v.outputChunk, v.denoise
@@ -99,21 +93,9 @@ func (v *vamp) sweepsOver(operator.Operator) (s operator.Sweeps, err error) { re
 
 func (v *vamp) use(operator.Sweeps) {}
 
-// prepare implements [Iteration]: W is decomposed when the first run begins.
+// prepare implements [Iteration]: the linear half is, when the first run begins.
 func (v *vamp) prepare(ctx context.Context) error {
-	if v.linear != nil {
-		return nil
-	}
-	gram, err := operator.GramOf(ctx, v.operator, v.Threads)
-	if err != nil {
-		return err
-	}
-	if v.products, err = operator.NewLinear(v.operator, v.P, v.Threads); err != nil {
-		return err
-	}
-	v.norms = gram.Norms
-	v.linear, err = newLMMSE(gram, v.N, v.P, v.Threads)
-	return err
+	return v.linear.prepare(ctx)
 }
 
 // Step implements [Iteration].
@@ -144,29 +126,17 @@ func (v *vamp) Step(delta float64) error {
 
 // start is the first iteration's first part: nothing is known beyond the prior.
 func (v *vamp) start() error {
-	if err := v.forward(v.p1, v.X); err != nil {
+	v.linear.begin()
+	if err := v.lmmse.forward(v.p1, v.X); err != nil {
 		return err
 	}
 	copy(v.r2, v.X)
 	for k := range v.P {
 		x, c := v.X[k*v.N:(k+1)*v.N], sum(v.C[k*v.N:(k+1)*v.N])
 		v.SumC[k], v.Norm[k] = c, math.Sqrt(dot(x, x))
-		v.Moved[k], v.Along[k], v.given[k] = 0, 0, 0
+		v.Moved[k], v.Along[k], v.given[k], v.lmmse.moved[k] = 0, 0, 0, 1
 		v.gamma2[k] = v.precision(float64(v.N) / c)
 		v.tau1[k] = v.gamma2[k]
-	}
-	return nil
-}
-
-// forward sets z to W̃x.
-func (v *vamp) forward(z, x []float64) error {
-	if err := v.products.Forward(z, x); err != nil {
-		return err
-	}
-	for j := range z {
-		if norm := v.norms[j/v.P]; norm > 0 {
-			z[j] /= norm
-		}
 	}
 	return nil
 }
@@ -202,6 +172,7 @@ func (v *vamp) denoise(k int) {
 	copy(c, newC)
 	v.Norm[k], v.SumC[k] = math.Sqrt(norm), sum(newC)
 	v.Moved[k] = math.Sqrt(moved) / (1 - v.delta)
+	v.lmmse.moved[k] = math.Sqrt(moved / max(v.SumC[k], math.SmallestNonzeroFloat64))
 	v.Along[k] = along / max(v.Norm[k]*(1-v.delta), math.SmallestNonzeroFloat64)
 }
 
@@ -220,17 +191,17 @@ func (v *vamp) output() {
 		weight, kept := 0.0, 0.0
 		for mu := range v.M {
 			j := mu*v.P + k
-			v.linear.weight[j] = v.weight(mu, k)
-			weight += v.linear.weight[j]
-			kept += v.linear.weight[j] * v.narrowed[j]
+			v.lmmse.weight[j] = v.weight(mu, k)
+			weight += v.lmmse.weight[j]
+			kept += v.lmmse.weight[j] * v.narrowed[j]
 		}
 		beta := min(max(kept/max(weight, math.SmallestNonzeroFloat64), leastRead), 1-leastRead)
 		v.tau2[k] = v.precision(v.tau1[k] * (1 - beta) / beta)
 		for mu := range v.M {
 			j := mu*v.P + k
 			v.p2[j] = v.p1[j]
-			if w := v.linear.weight[j]; w > 0 {
-				g := v.norms[mu] * v.G[j] // of W̃
+			if w := v.lmmse.weight[j]; w > 0 {
+				g := v.lmmse.norms[mu] * v.G[j] // of W̃
 				v.p2[j] += g / v.tau1[k] * (1 + beta/((1-beta)*w))
 			}
 		}
@@ -240,7 +211,7 @@ func (v *vamp) output() {
 // weight is whether a reading counts. Weights between would be beliefs of several precisions, of
 // which the one that is left for the channel is no average: it can be negative.
 func (v *vamp) weight(mu, k int) float64 {
-	if v.OutOfOrder(mu) || v.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
+	if v.OutOfOrder(mu) || v.lmmse.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
 		return 0
 	}
 	return 1
@@ -252,7 +223,7 @@ func (v *vamp) outputChunk(chunk int) {
 	defer v.blocks.Put(b)
 	*b = v.block(from, to)
 	for j := range b.Omega {
-		norm := v.norms[from+j/v.P]
+		norm := v.lmmse.norms[from+j/v.P]
 		b.Omega[j] = norm * v.p1[from*v.P+j]
 		v.V[from*v.P+j] = norm * norm / v.tau1[j%v.P]
 	}
@@ -269,32 +240,7 @@ func (v *vamp) outputChunk(chunk int) {
 //
 //	r1 = r2 + (x-r2)/A,   γ1 = γ2A/A',   p1 = z - (b/b')(p2-z),   τ1 = τ2b'/b.
 func (v *vamp) combine() error {
-	if err := v.forward(v.z, v.r2); err != nil {
-		return err
-	}
-	for j, p := range v.p2 {
-		v.e[j] = p - v.z[j]
-	}
-	l := v.linear
-	copy(l.gamma, v.gamma2)
-	copy(l.tau, v.tau2)
-	if err := l.solve(v.e); err != nil {
-		return err
-	}
-	for j, h := range l.h {
-		if k := j % v.P; j < v.P {
-			v.quadratics[k] = 0
-		}
-		v.quadratics[j%v.P] += (v.e[j] - l.shift[j]) * h
-	}
-	scaled := v.narrowed // no longer needed
-	for j, h := range l.h {
-		scaled[j] = 0
-		if norm := v.norms[j/v.P]; norm > 0 {
-			scaled[j] = h / norm
-		}
-	}
-	if err := v.products.Backward(v.back, scaled); err != nil {
+	if err := v.linear.solve(); err != nil {
 		return err
 	}
 	for k := range v.P {
@@ -305,29 +251,27 @@ func (v *vamp) combine() error {
 
 // extract makes the linear mean and variance of signal k the next beliefs.
 func (v *vamp) extract(k int) {
-	l := v.linear
-	gamma2, tau2 := v.gamma2[k], v.tau2[k]
+	l := v.lmmse
 	determined := max(float64(v.N)-l.free[k], leastKept)
 	a, aRest := determined/float64(v.N), l.free[k]/float64(v.N)
 	b, bRest := determined/l.counted[k], l.left[k]/l.counted[k]
 	if !(l.counted[k] > 0) {
 		b, bRest = leastKept, 1
 	}
-	gain, off := tau2/gamma2, 0.0
+	off := 0.0
 	r1, p1 := v.next[0], v.next[1]
 	for i := k * v.N; i < (k+1)*v.N; i++ {
-		change := gain * v.back[i]
+		change := l.change[i]
 		r1[i] = v.r2[i] + change/a
 		miss := v.r2[i] + change - v.X[i]
 		off += miss * miss
 	}
-	v.off[k] = math.Sqrt(off)
+	v.off[k] = math.Sqrt(off) + l.missed[k]
 	for j := k; j < len(p1); j += v.P {
-		h := l.h[j]
-		p1[j] = v.z[j] + v.e[j] - h - b/bRest*h
+		p1[j] = l.z[j] - b/bRest*l.h[j]
 	}
-	v.next[2][k] = math.Log(v.precision(gamma2 * a / aRest))
-	v.next[3][k] = math.Log(v.precision(tau2 * bRest / b))
+	v.next[2][k] = math.Log(v.precision(v.gamma2[k] * a / aRest))
+	v.next[3][k] = math.Log(v.precision(v.tau2[k] * bRest / b))
 }
 
 const (
@@ -397,8 +341,8 @@ func (v *vamp) LogEvidence() float64 {
 }
 
 func (v *vamp) evidenceSignal(k int) float64 {
-	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.linear
-	total := 0.5 * (l.logDet[k] - tau2*v.quadratics[k])
+	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.lmmse
+	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])
 	if gamma1 > 0 {
 		from, to := k*v.N, (k+1)*v.N
 		total += v.sumLogNorm(k)
@@ -412,8 +356,8 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	for mu := range v.M {
 		j := mu*v.P + k
 		if w := l.weight[j]; w > 0 {
-			variance := v.V[j] / (v.norms[mu] * v.norms[mu])
-			d := v.Omega[j]/v.norms[mu] - v.p2[j]
+			variance := v.V[j] / (v.lmmse.norms[mu] * v.lmmse.norms[mu])
+			d := v.Omega[j]/v.lmmse.norms[mu] - v.p2[j]
 			tau := w * tau2
 			total += 0.5 * (math.Log1p(tau*variance) - math.Log(w) + d*d*(tau/(1+tau*variance)))
 		}

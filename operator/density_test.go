@@ -1,0 +1,82 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/operator"
+)
+
+// TestDensity: traces are those of the eigenvalues; exactly where there are as many probes
+// as rows, and within their scatter with fewer.
+func TestDensity(t *testing.T) {
+	for _, c := range []struct{ m, n, left int }{{30, 45, 0}, {30, 45, 7}, {45, 30, 0}, {30, 30, 1}, {1, 5, 0}} {
+		w := randomDense(t, c.m, c.n, (*rand.Rand).NormFloat64)
+		scale, a := make([]float64, c.m), mat.NewDense(c.m, c.n, nil)
+		for mu := range scale {
+			if mu >= c.left {
+				scale[mu] = 1 + float64(mu%3)
+			}
+			for i := range c.n {
+				a.Set(mu, i, scale[mu]*w.At(mu, i))
+			}
+		}
+		var svd mat.SVD
+		svd.Factorize(a, mat.SVDNone)
+		values := svd.Values(nil)[:min(c.m-c.left, c.n)]
+		for _, op := range []operator.Operator{w, hidden{w}} {
+			for _, probes := range []int{1000, 20} {
+				d, err := operator.DensityOf(t.Context(), op, scale, probes, 120, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Dim != len(values) || len(d.Singular()) != d.Dim {
+					t.Errorf("%v: dimension %d, %d singular values, want %d", c, d.Dim, len(d.Singular()), len(values))
+				}
+				for _, theta := range []float64{1e-3, 1, 100, 1e4} {
+					got, want, square := 0.0, 0.0, 0.0
+					for i, v := range d.Eigenvalues {
+						got += d.Weights[i] * theta / (theta + v)
+					}
+					for _, s := range values {
+						f := theta / (theta + s*s)
+						want += f
+						square += f * f
+					}
+					within := 1e-9 * want
+					if probes < d.Dim {
+						within = 4 * math.Sqrt(2*square/float64(probes))
+					}
+					if math.Abs(got-want) > within {
+						t.Errorf("%v, %d probes, θ = %g: trace %.12g, want %.12g", c, probes, theta, got, want)
+					}
+				}
+				if probes > d.Dim {
+					for i, s := range d.Singular() {
+						if want := values[len(values)-1-i]; math.Abs(s-want) > 1e-8*values[0] {
+							t.Errorf("%v: singular value %d is %.12g, want %.12g", c, i, s, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDensityCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := randomDense(t, 20, 30, (*rand.Rand).NormFloat64)
+	if _, err := operator.DensityOf(ctx, w, []float64{1, 19: 1}, 8, 10, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	d, err := operator.DensityOf(t.Context(), w, make([]float64, 20), 8, 10, 1)
+	if err != nil || d.Dim != 0 || len(d.Weights) != 0 {
+		t.Errorf("without rows: %v, error %v", d, err)
+	}
+}
