@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/gainkind"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -189,5 +190,24 @@ func TestNoOutliersChangeNothing(t *testing.T) {
 	}
 	if most := slices.Max(b.Outlier.RawMatrix().Data); most > 0.5 || !(most > 0) {
 		t.Errorf("the most unlikely reading is an outlier with probability %g", most)
+	}
+}
+
+// A range that was rejected before the run came to rest is not tested again when it does: the scale step
+// would then stay off for good, and the run never end.
+func TestRejectedRangeIsNotTestedAgain(t *testing.T) {
+	const seed = 8
+	te := teacher.Teacher{N: 400, M: 300, P: 2, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := gainkind.All[slices.IndexFunc(gainkind.All, func(k gainkind.Kind) bool { return k.Name == "log-normal, sd 0.2" })]
+	kind.Spread(in, seed)
+	p := te.Problem(in)
+	p.Channel = channel.Faulty{Working: channel.Gain{Prior: kind.Told(2, seed), NoiseVar: te.NoiseVar}}
+	res := solve(t, p, nil)
+	if res.Status != calamp.Converged || find(res, calamp.RangeNotFilled) == nil {
+		t.Errorf("%v after %d iterations: %s; warnings %v", res.Status, res.Iterations, res.Reason, res.Warnings)
 	}
 }

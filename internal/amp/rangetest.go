@@ -89,7 +89,7 @@ func (p *RangeTest) learn(s *Solver, l *Line) Verdict {
 
 // AtRest implements [Part].
 func (p *RangeTest) AtRest(s *Solver) Verdict {
-	if r, ok := PartOf[*release](s); p.tested || ok && r.at == s.Iterations {
+	if r, ok := PartOf[*release](s); p.tested || p.Rejected || ok && r.at == s.Iterations {
 		return GoOn
 	}
 	p.tested = true
