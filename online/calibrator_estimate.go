@@ -187,7 +187,7 @@ func (e *Estimate) ScaleSD() float64 {
 	if e.Iterations == 0 || c.state.Range != nil {
 		sd = c.scaleSD()
 	} else {
-		sd = c.solver.ScaleSD()
+		sd = c.state.Doubt.widened(c.solver.ScaleSD())
 	}
 	return math.Hypot(sd, channel.CommonScaleSD(c.sample.Calibration()))
 }

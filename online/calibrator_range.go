@@ -99,10 +99,12 @@ func (c *Calibrator) examineRange() (anew bool) {
 		return false
 	}
 	omit := c.strangers()
-	ratio, _ := c.told.Contradiction(s.Stats, omit)
+	ratio, odds := c.told.Contradiction(s.Stats, omit)
 	if !asksFamily(c.opt.SPrior) && !(ratio > amp.Contradicted) {
+		s.Doubt = c.doubt(odds, omit)
 		return false
 	}
+	s.Doubt = RangeDoubt{}
 	learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior)
 	if !ok || learned.Precision == 0 {
 		return false // too few sensors
@@ -144,9 +146,30 @@ func (c *Calibrator) refitRange() {
 // learnedScale is where the scale belongs, seen from where it is, and how well that is known.
 func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 	s := &c.state
+	known := *c.told
+	if s.Range != nil {
+		known = s.Range.Prior
+	}
 	mean, variance := make([]float64, c.m), make([]float64, c.m)
-	s.Range.Prior.Posteriors(mean, variance, s.Stats)
+	known.Posteriors(mean, variance, s.Stats)
 	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals)
+}
+
+// RangeDoubt is that the gains may merely lie in a told range which they do not contradict, as of the latest test.
+type RangeDoubt struct {
+	Chance float64 // the probability of it (see [amp.Doubt]); 0 before the first test
+	Apart  float64 // how far the scale's logarithm is then from where it is, root mean square
+}
+
+// doubt is what the samples so far leave of it.
+func (c *Calibrator) doubt(odds float64, omit []bool) RangeDoubt {
+	mean, sd := c.learnedScale(omit)
+	return RangeDoubt{Chance: amp.Doubt(odds), Apart: math.Hypot(mean, sd)}
+}
+
+// widened is the standard deviation of the scale's logarithm with that doubt.
+func (d RangeDoubt) widened(sd float64) float64 {
+	return math.Sqrt((1-d.Chance)*sd*sd + d.Chance*d.Apart*d.Apart)
 }
 
 // blur is the mean posterior variance of s.

@@ -32,6 +32,7 @@ type State struct {
 
 	// Range is how gains are spread that do not fill the range that was told; nil where they do.
 	Range *LearnedRange
+	Doubt RangeDoubt // that they do, while Range is nil
 
 	// Anchor is what held the common scale of what was reported. All that is in the
 	// state is as without it.
@@ -143,9 +144,9 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Health, s.Health)
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
-	c.state.Signals, c.state.Range = s.Signals, nil
+	c.state.Signals, c.state.Range, c.state.Doubt = s.Signals, nil, RangeDoubt{}
 	if c.told != nil {
-		c.state.Range = s.Range.clone()
+		c.state.Range, c.state.Doubt = s.Range.clone(), s.Doubt
 	}
 	c.state.Model, c.state.Outliers = model, s.Outliers
 	c.adoptRange()
@@ -336,7 +337,7 @@ func (c *Calibrator) scaleSD() float64 {
 			clear(c.sample.Of(stats, mu))
 		}
 	}
-	return c.sample.PastScaleSD(amp.Past{Stats: stats, Quadratic: s.Quadratic, Volume: s.Volume})
+	return s.Doubt.widened(c.sample.PastScaleSD(amp.Past{Stats: stats, Quadratic: s.Quadratic, Volume: s.Volume}))
 }
 
 // validateWarm reports kept samples that no stream keeps.
@@ -348,6 +349,9 @@ func (s *State) validateWarm(m int) error {
 		if len(y) != m || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
 			return fmt.Errorf("state: kept sample %d is none of %d sensors", k, m)
 		}
+	}
+	if d := s.Doubt; !(d.Chance >= 0 && d.Chance <= 1) || !(d.Apart >= 0) || math.IsInf(d.Apart, 1) {
+		return fmt.Errorf("state: a range doubted with probability %g, the scale %g apart", d.Chance, d.Apart)
 	}
 	if !(s.OffsetSD >= 0) || math.IsInf(s.OffsetSD, 1) {
 		return fmt.Errorf("state: offsets with a standard deviation of %g", s.OffsetSD)

@@ -119,7 +119,7 @@ func resumed(t *testing.T, in *teacher.Instance, samples int, calibrator func() 
 func TestLearnedModelResumes(t *testing.T) {
 	te, in := learningStream(t, 1e-4, 8)
 	_, a := resumed(t, in, te.P, func() *Calibrator { return knowingNothing(t, te, in, Options{}) })
-	if len(a) != 48+8+8*5+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
+	if len(a) != 48+8+8*5+33*te.M+watchedBytes(te.M)+believedBytes+4 || a[4] != 7 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}
 }
@@ -166,7 +166,7 @@ func TestMixtureIsLearnedAndResumes(t *testing.T) {
 		}
 		return c
 	})
-	if len(a) != 48+8+8*8+33*te.M+watchedBytes(te.M)+4 || a[4] != 4 {
+	if len(a) != 48+8+8*8+33*te.M+watchedBytes(te.M)+believedBytes+4 || a[4] != 7 {
 		t.Errorf("%d bytes of version %d", len(a), a[4])
 	}
 	m := all.Posterior().Model
@@ -207,6 +207,9 @@ func TestIdentityOfALearnedModel(t *testing.T) {
 		}
 	}
 }
+
+// believedBytes is what versions 5 to 7 have more, without an anchor and without samples kept.
+const believedBytes = 16 + 4 + 8 + 4 + 8 + 4 + 32
 
 // watchedBytes is what version 4 of a state of m sensors has more, without forks.
 func watchedBytes(m int) int {

@@ -42,7 +42,8 @@ import (
 // Version 6 is version 5 with the samples that are kept to be solved together behind that: 8 OffsetSD, float64; 4 their
 // number, uint32; of each M float64.
 //
-// Version 7 is version 6 with outliers behind that: 8 outlying readings, float64; 8 of how many, float64.
+// Version 7 is version 6 with outliers behind that: 8 outlying readings, float64; 8 of how many, float64; and the doubt
+// of a told range (see [RangeDoubt]): 16 Chance, Apart, float64.
 const (
 	stateMagic = "calS"
 
@@ -52,7 +53,7 @@ const (
 	versionWatched = 4 // drifts or changes are looked for
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 	versionWarm    = 6 // samples kept to be solved together, or learned offsets
-	versionSingle  = 7 // outliers are looked for
+	versionSingle  = 7 // outliers are looked for, or a told range is one that the gains may merely lie in
 
 	versionLatest = versionSingle
 
@@ -67,7 +68,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
-	case s.Outliers != OutlierCount{}:
+	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{}:
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
@@ -127,7 +128,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		}
 	}
 	if s.version() >= versionSingle {
-		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings})
+		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings, s.Doubt.Chance, s.Doubt.Apart})
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -285,12 +286,13 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	}
 	if version >= versionWarm {
 		read.OffsetSD = r.float()
-		for range r.count(uint64(r.uint32()), 8*m) {
+		for range r.count(uint64(r.uint32()), 8*max(m, 1)) {
 			read.Warm = append(read.Warm, r.floats(m))
 		}
 	}
 	if version >= versionSingle {
 		read.Outliers = OutlierCount{Outlying: r.float(), Readings: r.float()}
+		read.Doubt = RangeDoubt{Chance: r.float(), Apart: r.float()}
 	}
 	switch {
 	case r.short || len(r.rest) > 0:

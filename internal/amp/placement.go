@@ -38,7 +38,7 @@ func (s *Solver) placeScale() Placement {
 	}
 	told := s.scaleAsTold().widened(channel.CommonScaleSD(s.State.calibration))
 	if ok && test.tested && told.parts != nil { // not where it is to stay at the peak
-		return told.or(s.State.learnedScale(test.Told), test.doubt())
+		return told.or(s.State.learnedScale(test.Told), Doubt(test.odds))
 	}
 	return told
 }

@@ -136,10 +136,11 @@ func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []b
 	return next
 }
 
-// doubt is the probability that a told range which was not rejected merely contains the gains,
-// where the one was beforehand as likely as the other. Then the bounds, and what the
-// signals say, are all that holds the scale.
-func (p *RangeTest) doubt() float64 { return max(leastDoubt, 1/(1+math.Exp(-p.odds))) }
+// Doubt is the probability that a told range which was not rejected merely contains the gains,
+// where the one was beforehand as likely as the other, from the second result of
+// [channel.Bounded.Contradiction]. Then the bounds, and what the signals say, are all that holds
+// the scale.
+func Doubt(odds float64) float64 { return max(leastDoubt, 1/(1+math.Exp(-odds))) }
 
 // strangers tells which sensors say nothing of the others' gains: broken ones. But one
 // whose readings some gain near the range explains may have been called broken because
