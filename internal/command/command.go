@@ -81,7 +81,7 @@ func root(a *console.Console) *cobra.Command {
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
-	root.AddCommand(manCommand(a, root))
+	addMan(a, root)
 	completeFlags(root)
 	return root
 }

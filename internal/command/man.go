@@ -1,3 +1,5 @@
+//go:build !small
+
 package command
 
 import (
@@ -12,9 +14,9 @@ import (
 	"github.com/calamp/calamp/internal/command/facts"
 )
 
-// manCommand writes the manual pages, for those who package calamp.
-func manCommand(c *console.Console, tree *cobra.Command) *cobra.Command {
-	return &cobra.Command{
+// addMan adds the command that writes the manual pages, for those who package calamp.
+func addMan(c *console.Console, tree *cobra.Command) {
+	tree.AddCommand(&cobra.Command{
 		Use:     "man FOLDER",
 		Short:   "Write manual pages, one a command, to a folder",
 		Example: `  calamp man /usr/local/share/man/man1`,
@@ -36,5 +38,5 @@ func manCommand(c *console.Console, tree *cobra.Command) *cobra.Command {
 			c.Note("manual pages written to %s", args[0])
 			return nil
 		},
-	}
+	})
 }
