@@ -209,10 +209,13 @@ func (c *comparison) own() string {
 	return fmt.Sprintf(" %+.2f ± %.2f %% | %+.2f ± %.2f %% |", 100*(c.ownX.Value-1), 100*c.ownX.Err, 100*(c.ownS.Value-1), 100*c.ownS.Err)
 }
 
-// comparisonHeads are the heads of judge's columns without a label.
+// comparisonHeads are the heads of judge's columns without a label, and ownHeads with what
+// [compare] knows.
 func comparisonHeads(at string) []string {
 	return []string{at, "x, predicted", "AMP", "difference", "in s.e.", "s, predicted", "AMP", "difference", "in s.e."}
 }
+
+func ownHeads(at string) []string { return append(comparisonHeads(at), "x, own", "s, own") }
 
 // judge puts the comparison into the table, one in so many, after a cell that is a
 // label or nothing, and fails what is more than three standard errors away.
@@ -294,7 +297,7 @@ func TestLongEvolutionOffline(t *testing.T) {
 		}
 		name := fmt.Sprintf("offline-p%d", c.p)
 		save(t, name, list)
-		judge(t, tables.New(t, name, append(comparisonHeads("iteration"), "x, own", "s, own")...), "", c.iterations/10, list)
+		judge(t, tables.New(t, name, ownHeads("iteration")...), "", c.iterations/10, list)
 	}
 }
 
@@ -388,7 +391,7 @@ func streamErrors(t *testing.T, te teacher.Teacher, seed uint64) []errorsAt {
 // A student who is wrong about one thing, every iteration.
 func TestLongEvolutionMismatched(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", append([]string{"student believes"}, comparisonHeads("iteration")...)...)
+	table := tables.New(t, "", append([]string{"student believes"}, ownHeads("iteration")...)...)
 	const iterations = 30
 	te := paperTeacher(entryCount(4000), 3)
 	te.NoiseVar = 1e-6
