@@ -38,6 +38,17 @@ func (a *Anchor) PhaseSensor() (mu int, ok bool) {
 // Set reports whether there is anything in it about the scale.
 func (a *Anchor) Set() bool { return a.Mean != 0 || len(a.Sensors) > 0 }
 
+// Or is the anchor, with what other says of the scale, or of the phase, where it says nothing.
+func (a Anchor) Or(other Anchor) Anchor {
+	if !a.Set() {
+		a.Mean, a.Sensors = other.Mean, other.Sensors
+	}
+	if a.Phase == nil {
+		a.Phase = other.Phase
+	}
+	return a
+}
+
 // String is as the command's --anchor has it.
 func (a Anchor) String() string {
 	var words []string

@@ -391,9 +391,34 @@ func (p ComplexPrior) Carry(stats []float64, weight, c float64) {
 	}
 }
 
-// Pull implements [Calibration]: 2|s| times what was added to B, whose phase is that of s.
+// Pull implements [Calibration]: 2 Re ŝ* times what was added to B. The phase of ŝ is that of the posterior.
 func (p ComplexPrior) Pull(stats, past []float64, s float64) float64 {
-	return 2 * s * cmplx.Abs(fieldOf(stats)-fieldOf(past))
+	mean := p.moments(stats, 1).Mean
+	if mean == 0 {
+		return 0
+	}
+	return 2 * s * dot(mean, fieldOf(stats)-fieldOf(past)) / cmplx.Abs(mean)
+}
+
+// Turning is a [Calibration] of complex numbers.
+type Turning interface {
+	Calibration
+
+	// Turn makes statistics, of several sensors at once, those that a later sample inherits when all signals so far
+	// are turned by so many radians, with s as it is.
+	Turn(stats []float64, theta float64)
+
+	// Posterior is the posterior mean of s of one sensor, and its variance, of both parts together.
+	Posterior(stats []float64) (mean complex128, variance float64)
+}
+
+// Turn implements [Turning].
+func (p ComplexPrior) Turn(stats []float64, theta float64) {
+	by := cmplx.Rect(1, theta)
+	for s := range slices.Chunk(stats, complexWidth) {
+		b := by * fieldOf(s)
+		s[complexField], s[complexField+1] = real(b), imag(b)
+	}
 }
 
 // Scaled implements [Calibration].

@@ -247,7 +247,7 @@ func phaseQuantiles(kappa float64) func(level float64) float64 {
 // ComplexAlphaCal is [AlphaCal] for complex problems: the smallest α at which state evolution from no information
 // reaches the target. The error is that of the average.
 func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain channel.ComplexPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
-	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
+	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &ComplexOptions{Points: opt.points()})
 	if err != nil {
 		return Number{}, err
 	}

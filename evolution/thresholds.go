@@ -18,6 +18,15 @@ type ThresholdOptions struct {
 	Target float64
 	// Tol is the error allowed on α. Default 1e-4.
 	Tol float64
+	// Points is how many readings the output side of complex problems is averaged over; 0 is their default.
+	Points int
+}
+
+func (o *ThresholdOptions) points() int {
+	if o == nil {
+		return 0
+	}
+	return o.Points
 }
 
 func (o *ThresholdOptions) target() float64 {

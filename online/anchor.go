@@ -19,14 +19,14 @@ func (c *Calibrator) SetAnchor(a calamp.Anchor) error {
 	if err := a.ValidateFor(c.m); err != nil {
 		return err
 	}
-	c.anchor = calamp.Anchor{Mean: a.Mean, Sensors: maps.Clone(a.Sensors)}
+	c.anchor = calamp.Anchor{Mean: a.Mean, Sensors: maps.Clone(a.Sensors), Phase: a.Phase}
 	return nil
 }
 
 // Anchor is what holds the common scale: that of the options, or of the state that
 // was restored.
 func (c *Calibrator) Anchor() calamp.Anchor {
-	return calamp.Anchor{Mean: c.anchor.Mean, Sensors: maps.Clone(c.anchor.Sensors)}
+	return calamp.Anchor{Mean: c.anchor.Mean, Sensors: maps.Clone(c.anchor.Sensors), Phase: c.anchor.Phase}
 }
 
 // anchored is the scale that the anchor asks for, given posteriors of s. Sensors that are

@@ -18,8 +18,9 @@ import (
 // range of s is tested, ever more seldom. It
 // serves one caller at a time.
 type Calibrator struct {
-	opt  Options
-	m, n int
+	opt     Options
+	m, n    int
+	columns int // of a reading: 2 where it is complex
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
@@ -38,7 +39,7 @@ type Calibrator struct {
 	apart   *apart    // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
-	y         []float64 // M, NaN where missing
+	y         []float64 // M×columns, NaN where missing
 	masked    []bool    // M, readings set aside because they do not fit
 	noise     float64   // noise variance that readings are judged by, as learned before
 	past      amp.Past  // what the sample inherits
@@ -47,9 +48,10 @@ type Calibrator struct {
 	tempering bool      // the past may be weakened, whatever the memory
 	change    *Change   // found in this sample
 	outcome   amp.Outcome
-	pastS     []float64 // M, mean of s given its past, at scale pastScale
+	pastS     []float64 // M, mean of s given its past, moved by pastMove
 	pastSVar  []float64
-	pastScale float64
+	pastMean  []complex128 // M, of complex gains
+	pastMove  move
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
 	sizes     []float64 // M, workspace
@@ -81,12 +83,13 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if err := checkWarmUp(&full, g); err != nil {
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
-	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
-		full.Still = true // drifts and scenes are those of gains
+	switch channel.CalibrationOf(g).(type) {
+	case channel.Offsetting, channel.Turning:
+		full.Still = true // drifts and scenes are those of real gains
 	}
 	g = startOffsets(&full, g)
 	m, n := w.Dims()
-	c := &Calibrator{opt: full, m: m, n: n}
+	c := &Calibrator{opt: full, m: m, n: n, columns: channel.ColumnsOf(g)}
 	c.newEngine = func(learnNoise bool) (*engine, error) {
 		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
 	}
@@ -99,9 +102,13 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if err := c.SetAnchor(full.Anchor); err != nil {
 		return nil, err
 	}
+	if err := c.checkPhases(); err != nil {
+		return nil, err
+	}
 	c.told = testedRange(&full, c.sample.Calibration())
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
+	c.state.Complex = c.columns > 1
 	if known, ok := c.sample.Calibration().(channel.Informed); ok {
 		if err := known.Inform(c.state.Stats); err != nil {
 			return nil, err
@@ -111,8 +118,8 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		c.bank = newBank(m, width)
 		c.state.Drift = newDrift(&c.state)
 	}
-	c.y, c.chi = make([]float64, m), make([]float64, m)
-	c.pastS, c.pastSVar = make([]float64, m), make([]float64, m)
+	c.y, c.chi = make([]float64, m*c.columns), make([]float64, m)
+	c.pastS, c.pastSVar, c.pastMean = make([]float64, m), make([]float64, m), make([]complex128, m)
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.one = make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
@@ -153,7 +160,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	}
 	e := &engine{learner: learner}
 	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: 1, Noise: opt.NoiseVar, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err
@@ -200,7 +207,7 @@ func (o *Options) nominalRetention() float64 {
 }
 
 // Absorb reconstructs one sample and, if it is sane, learns from it. y holds the
-// M readings, NaN where one is missing. The estimate is valid until the next
+// M readings, NaN where one is missing; complex ones as 2M numbers, each a real part and an imaginary part. The estimate is valid until the next
 // call.
 //
 // Not converging, or not fitting the model, is no error: it is the estimate's
@@ -240,15 +247,20 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 }
 
 func (c *Calibrator) take(y []float64) error {
-	if len(y) != c.m {
+	switch {
+	case len(y) == c.m*c.columns:
+	case c.columns > 1:
+		return fmt.Errorf("y has %d numbers, but W is %d×%d: expected a real and an imaginary part of each sensor's reading, %d", len(y), c.m, c.n, c.m*c.columns)
+	default:
 		return fmt.Errorf("y has %d readings, but W is %d×%d: expected one reading a sensor, %d", len(y), c.m, c.n, c.m)
 	}
-	for mu, v := range y {
+	for j, v := range y {
 		if math.IsInf(v, 0) {
-			return fmt.Errorf("y: sensor %d reads %g, expected a finite reading, or NaN for a missing one", mu, v)
+			return fmt.Errorf("y: sensor %d reads %g, expected a finite reading, or NaN for a missing one", j/c.columns, v)
 		}
 	}
 	copy(c.y, y)
+	c.pair()
 	c.change = nil
 	c.begin()
 	return nil
@@ -283,11 +295,11 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	}
 	c.noise = channel.NoiseOf(c.sample.Model().Channel)
 	c.inherit()
-	c.predict(1)
+	c.predict(unmoved)
 	c.sample.Reset()
 	if c.used() == 0 {
 		c.outcome = amp.AtLimit
-		c.solver.Iterations, c.solver.Scale, c.solver.SweepScale = 0, 1, 1
+		c.notRun()
 		return ctx.Err()
 	}
 	c.solver.Reach = amp.DefaultReach // the first sample is an offline problem, and solved as such
@@ -297,9 +309,15 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
 	c.noise = channel.NoiseOf(c.sample.Model().Channel)
-	c.predict(c.solver.SweepScale)
+	c.predict(c.moved())
 	c.residuals()
 	return err
+}
+
+// notRun is for a solver that was not asked.
+func (c *Calibrator) notRun() {
+	s := c.solver
+	s.Iterations, s.Scale, s.SweepScale, s.Turn, s.SweepTurn = 0, 1, 1, 0, 0
 }
 
 // inherit gives the solver the readings to be used and a copy of the past, which
@@ -307,10 +325,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 func (c *Calibrator) inherit() {
 	p, s := c.sample, &c.state
 	for mu := range c.m {
-		p.Y[mu] = c.y[mu]
-		if !c.uses(mu) {
-			p.Y[mu] = math.NaN()
-		}
+		c.give(mu, c.uses(mu))
 	}
 	copy(p.Past.Stats, c.past.Stats)
 	p.Calibration().Carry(p.Past.Stats, c.retention, 1)
@@ -322,6 +337,17 @@ func (c *Calibrator) inherit() {
 	p.Past.Quadratic, p.Past.Volume = c.retention*c.past.Quadratic, c.retention*c.past.Volume
 }
 
+// give gives the solver the reading of sensor mu, or says that it is missing.
+func (c *Calibrator) give(mu int, use bool) {
+	to := c.row(c.sample.Y, mu)
+	copy(to, c.row(c.y, mu))
+	if !use {
+		for j := range to {
+			to[j] = math.NaN()
+		}
+	}
+}
+
 // uses reports whether sensor mu's reading takes part in the reconstruction.
 func (c *Calibrator) uses(mu int) bool {
 	return c.candidate(mu) && !c.masked[mu]
@@ -330,8 +356,7 @@ func (c *Calibrator) uses(mu int) bool {
 // candidate reports whether sensor mu has a reading that could be used. A
 // reading of exactly zero carries none.
 func (c *Calibrator) candidate(mu int) bool {
-	y := c.y[mu]
-	return !math.IsNaN(y) && y != 0 && c.state.Flag[mu] == Healthy
+	return !c.missing(mu) && !c.zero(mu) && c.state.Flag[mu] == Healthy
 }
 
 func (c *Calibrator) used() int {
@@ -374,12 +399,12 @@ func (c *Calibrator) unfinished() bool {
 }
 
 // commit makes the present sample past. The sums are those of the last sweep,
-// whose scale is SweepScale times that of the state.
+// whose scale and phase are those of the state, moved.
 func (c *Calibrator) commit() {
 	p, s := c.sample, &c.state
-	known, scale := p.Calibration(), c.solver.SweepScale
+	known, by := p.Calibration(), c.moved()
 	copy(c.stats, c.past.Stats)
-	known.Carry(c.stats, c.retention, scale)
+	c.carry(c.stats, c.retention, by)
 	for mu, flag := range s.Flag {
 		if flag != Healthy {
 			clear(p.Of(c.stats, mu))
@@ -401,14 +426,14 @@ func (c *Calibrator) commit() {
 			known.Carry(added, c.weight, 1)
 		}
 	}
-	c.accumulate(scale, quadratic, volume)
+	c.accumulate(by, quadratic, volume)
 	s.Samples++
 	s.Model = c.learned()
 	s.Forks = nil
 	s.Alert.Left = max(0, s.Alert.Left-1)
 	if s.Drift != nil {
 		copy(c.bank.before, s.Flag)
-		c.follow(c.stats, scale, quadratic, volume)
+		c.follow(c.stats, by.scale, quadratic, volume)
 	}
 	if c.opt.Commit == Sane {
 		c.tuneMemory()
@@ -424,8 +449,8 @@ func (c *Calibrator) commit() {
 // sums of the past. Where gains have changed, sensors without a change keep all of their past
 // and the others none; what the past said of the scale is then taken to be
 // stationary where it is.
-func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
-	p, s, past := c.sample, &c.state, c.past
+func (c *Calibrator) accumulate(by move, quadratic, volume float64) {
+	p, s, past, scale := c.sample, &c.state, c.past, by.scale
 	apart := c.apart != nil && c.apart.active
 	if apart {
 		past = c.apart.whole
@@ -434,7 +459,7 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 		own := p.Of(s.Stats, mu)
 		switch {
 		case flag != Healthy:
-			p.Calibration().Carry(own, c.retention, scale)
+			c.carry(own, c.retention, by)
 		case !apart && c.weight == 1:
 			copy(own, p.Of(p.Stats, mu))
 		default:
@@ -442,7 +467,7 @@ func (c *Calibrator) accumulate(scale, quadratic, volume float64) {
 			if c.changed(mu) {
 				clear(own)
 			}
-			p.Calibration().Carry(own, c.retention, scale)
+			c.carry(own, c.retention, by)
 			channel.Merge(p.Calibration(), own, p.Of(c.stats, mu))
 		}
 	}

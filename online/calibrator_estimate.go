@@ -13,8 +13,9 @@ import (
 // Estimate is what one sample gave. It belongs to the Calibrator and is valid
 // until its next call.
 type Estimate struct {
-	X    []float64 // N, posterior mean of the signal
-	XVar []float64 // N, posterior variance, at a fixed global scale
+	// Posterior mean of the signal (N), and variance at a fixed global scale. Of a complex signal 2N: real parts, and
+	// then imaginary parts.
+	X, XVar []float64
 
 	Status     calamp.Status
 	Iterations int
@@ -117,6 +118,7 @@ func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
 	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
 	c.followAnchor()
+	c.placePhase()
 	est.Drift, est.Change = c.state.drift(), c.change
 	est.Status = statusOf(c.outcome)
 	est.Iterations = c.solver.Iterations
@@ -184,7 +186,7 @@ func (e *Estimate) ScaleSD() float64 {
 		return c.held.SD
 	}
 	sd := 0.0
-	if e.Iterations == 0 || c.state.Range != nil {
+	if e.Iterations == 0 || c.state.Range != nil || e.Together != nil {
 		sd = c.scaleSD()
 	} else {
 		sd = c.state.Doubt.widened(c.solver.ScaleSD())
@@ -199,6 +201,12 @@ func (e *Estimate) Reason() string {
 	}
 	c := e.calibrator
 	status := fmt.Sprintf("%s after %d iterations", e.Status, e.Iterations)
+	switch {
+	case e.Reject == WarmingUp:
+		return fmt.Sprintf("kept: %d of %d samples to be solved together", len(c.state.Warm), c.opt.WarmUp)
+	case c.warming() && e.Reject.contradicts():
+		return fmt.Sprintf("%d samples solved together were not found (%v); another try with the next one", c.opt.WarmUp, e.Reject)
+	}
 	switch e.Reject {
 	case Accepted:
 		return status

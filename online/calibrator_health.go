@@ -70,41 +70,52 @@ const (
 	target     = 1.1
 )
 
-// predict computes what the past says of every s, with all signals so far
-// multiplied by scale.
-func (c *Calibrator) predict(scale float64) {
+// predict computes what the past says of every s, with all signals so far moved.
+func (c *Calibrator) predict(by move) {
 	copy(c.stats, c.past.Stats)
-	known := c.sample.Calibration()
-	known.Carry(c.stats, c.retention, scale)
-	known.Posteriors(c.pastS, c.pastSVar, c.stats)
-	c.pastScale = scale
+	c.carry(c.stats, c.retention, by)
+	c.pastMove = by
+	if known := c.turning(); known != nil {
+		c.predictComplex(known)
+		return
+	}
+	c.sample.Calibration().Posteriors(c.pastS, c.pastSVar, c.stats)
 }
 
 // residuals computes χ of every reading, those set aside included: their z is
 // predicted by the other sensors alone, since their g is zero; for the readings
 // used the Onsager term of AMP has taken their own part out.
 func (c *Calibrator) residuals() {
-	e, offsets := c.sample, c.offsets()
 	c.sizes = c.sizes[:0]
-	for mu, y := range c.y {
-		if math.IsNaN(y) {
-			c.chi[mu] = y
+	for mu := range c.chi {
+		if c.missing(mu) {
+			c.chi[mu] = math.NaN()
 			continue
 		}
-		z, doubt := c.pastS[mu]*y, c.pastSVar[mu]*y*y
-		if offsets != nil {
-			z, doubt = offsets.Corrected(y, e.Of(c.stats, mu))
-		}
-		d := e.U[mu] + c.noise + doubt
-		c.chi[mu] = (z - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+		c.chi[mu] = c.residual(mu)
 		if c.candidate(mu) {
 			c.sizes = append(c.sizes, math.Abs(c.chi[mu]))
 		}
 	}
 	c.spread = 0
 	if len(c.sizes) > 0 {
-		c.spread = median(c.sizes) / medianOfNormal
+		c.spread = median(c.sizes) / c.medianOfSize()
 	}
+}
+
+// residual is χ of the reading of sensor mu.
+func (c *Calibrator) residual(mu int) float64 {
+	e := c.sample
+	if c.columns > 1 {
+		return complexResidual(c.number(c.y, mu), c.pastMean[mu], c.number(e.Omega, mu), e.U[mu*c.columns]+c.noise, c.pastSVar[mu])
+	}
+	y := c.y[mu]
+	z, doubt := c.pastS[mu]*y, c.pastSVar[mu]*y*y
+	if offsets := c.offsets(); offsets != nil {
+		z, doubt = offsets.Corrected(y, e.Of(c.stats, mu))
+	}
+	d := e.U[mu] + c.noise + doubt
+	return (z - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
 }
 
 // median returns the median of v, which it reorders, by Hoare's selection.
@@ -168,8 +179,8 @@ func (c *Calibrator) watch() (changed bool) {
 	if e.SumC[0] > emerged*float64(c.n)*e.Model().Prior.Variance() {
 		return false
 	}
-	if c.pastScale != c.solver.SweepScale {
-		c.predict(c.solver.SweepScale)
+	if by := c.moved(); c.pastMove != by {
+		c.predict(by)
 	}
 	c.residuals()
 	return c.shortenMemory() || c.mask()
@@ -190,7 +201,7 @@ func (c *Calibrator) chiSquare() float64 {
 // chiSquareLimit is the option's, widened by four standard deviations of a mean
 // of χ² over the readings used.
 func (c *Calibrator) chiSquareLimit() float64 {
-	return c.opt.Sanity.ChiSquare * (1 + 4*math.Sqrt(2/float64(max(1, c.used()))))
+	return c.opt.Sanity.ChiSquare * (1 + 4*math.Sqrt(2/float64(max(1, c.columns*c.used()))))
 }
 
 // misfit reports whether the reading of sensor mu contradicts the model, by the
@@ -225,10 +236,7 @@ func (c *Calibrator) mask() bool {
 			continue
 		}
 		c.masked[mu] = !c.masked[mu]
-		c.sample.Y[mu] = c.y[mu]
-		if c.masked[mu] {
-			c.sample.Y[mu] = math.NaN()
-		}
+		c.give(mu, !c.masked[mu])
 		changed = true
 	}
 	return changed
@@ -255,7 +263,7 @@ func (c *Calibrator) shortenMemory() bool {
 	e.Past.Volume *= factor
 	c.retention *= factor
 	c.shortened = c.solver.Iterations
-	c.predict(c.solver.SweepScale)
+	c.predict(c.moved())
 	return true
 }
 
@@ -283,9 +291,9 @@ func (c *Calibrator) tuneMemory() {
 // examineSensors updates every sensor's health after a committed sample.
 func (c *Calibrator) examineSensors() {
 	scaleSD := -1.0 // computed when first needed
-	for mu, y := range c.y {
+	for mu := range c.chi {
 		switch {
-		case math.IsNaN(y):
+		case c.missing(mu):
 		case c.state.Flag[mu] != Healthy:
 			c.recalibrate(mu)
 		default:
@@ -300,11 +308,11 @@ func (c *Calibrator) examineSensors() {
 // monitor adds a reading to the cumulative sum of a sensor in use.
 func (c *Calibrator) monitor(mu int) {
 	s, limit := &c.state, c.opt.Sanity.Health
-	if y, omega := c.y[mu], c.sample.Omega[mu]; y == 0 && omega == 0 {
+	if c.zero(mu) && c.number(c.sample.Omega, mu) == 0 {
 		return
 	}
 	chi := c.chi[mu] / max(1, c.spread)
-	evidence := 0.375*chi*chi - math.Ln2
+	evidence := float64(c.columns) * (0.375*chi*chi - math.Ln2)
 	if c.nobodys != nil && c.masked[mu] {
 		evidence = min(evidence, c.ofOutlier())
 	}
@@ -332,14 +340,11 @@ func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
 
 // diagnose tells from the present reading why it does not fit.
 func (c *Calibrator) diagnose(mu int) Flag {
-	y, omega := c.y[mu], c.sample.Omega[mu]
-	if y == 0 {
+	if c.zero(mu) {
 		return Zero
 	}
-	lo, hi := c.sample.Calibration().Range()
-	nearest := min(max(omega/y, lo), hi)
-	sd := math.Sqrt(c.sample.U[mu] + c.noise)
-	if math.Abs(nearest*y-omega) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
+	sd := math.Sqrt(c.sample.U[mu*c.columns] + c.noise)
+	if c.nearestFit(mu) > c.opt.Sanity.Sensor*max(1, c.spread)*sd {
 		return OutOfRange
 	}
 	return Inconsistent
@@ -376,9 +381,9 @@ func (c *Calibrator) restart(mu int) {
 // reconstruction, improve its own calibration, and readmits it when it has been
 // consistent for long enough.
 func (c *Calibrator) recalibrate(mu int) {
-	s, limit, y := &c.state, c.opt.Sanity.Health, c.y[mu]
+	s, limit := &c.state, c.opt.Sanity.Health
 	if c.misfit(mu) {
-		if y == 0 {
+		if c.zero(mu) {
 			s.Flag[mu] = Zero
 		} else if s.Flag[mu] == Zero {
 			s.Flag[mu] = c.diagnose(mu)
@@ -386,7 +391,7 @@ func (c *Calibrator) recalibrate(mu int) {
 		c.restart(mu)
 		return
 	}
-	if y == 0 {
+	if c.zero(mu) {
 		return // nothing was expected either
 	}
 	c.absorbAside(mu)
@@ -409,9 +414,9 @@ func (c *Calibrator) recalibrate(mu int) {
 func (c *Calibrator) absorbAside(mu int) {
 	one := func() []float64 { return make([]float64, 1) }
 	b := channel.Block{
-		First: mu, P: 1, Y: c.y[mu : mu+1], Omega: c.sample.Omega[mu : mu+1], V: c.sample.U[mu : mu+1],
+		First: mu, P: c.columns, Y: c.row(c.y, mu), Omega: c.row(c.sample.Omega, mu), V: c.row(c.sample.U, mu),
 		Past: c.statsOf(mu), Stats: make([]float64, len(c.none)),
-		G: one(), DG: one(), S: one(), SVar: one(), LogZ: one(), Broken: one(),
+		G: make([]float64, c.columns), DG: make([]float64, c.columns), S: one(), Phase: one(), SVar: one(), LogZ: one(), Broken: one(),
 	}
 	c.sample.Model().Channel.Output(&b)
 	copy(c.statsOf(mu), b.Stats)

@@ -41,6 +41,8 @@ type State struct {
 	Retention float64 // factor that tempers the past at the next sample, in (0, 1]
 	Samples   uint64  // committed so far
 
+	Complex bool // readings are complex, and two columns each
+
 	Model *Model // as learned so far; nil when it is given, and before the first sample
 
 	// Drift is what is known of how s walks; nil where drifts are not followed. Stats,
@@ -51,7 +53,7 @@ type State struct {
 	// alike count for less.
 	Scenes []Scene
 
-	// Warm are the samples (each of M readings, NaN where missing) that are kept until there are enough to be solved
+	// Warm are the samples (each of M readings, NaN where missing, two numbers each where they are complex) that are kept until there are enough to be solved
 	// together, and OffsetSD is what these have taught of the offsets; 0 where it is told.
 	Warm     [][]float64
 	OffsetSD float64
@@ -109,6 +111,14 @@ func (s *State) drift() float64 {
 // Sensors is M.
 func (s *State) Sensors() int { return len(s.Flag) }
 
+// columns is how many numbers a reading is.
+func (s *State) columns() int {
+	if s.Complex {
+		return complexColumns
+	}
+	return 1
+}
+
 // Width is how many statistics there are of each sensor; 0 for no sensors.
 func (s *State) Width() int { return len(s.Stats) / max(1, len(s.Flag)) }
 
@@ -127,6 +137,9 @@ func (c *Calibrator) Restore(s *State) error {
 	if s.Width() != c.state.Width() {
 		return fmt.Errorf("the state has %d statistics a sensor, and this channel keeps %d", s.Width(), c.state.Width())
 	}
+	if s.Complex != c.state.Complex {
+		return errors.New("the state and the stream are not both of complex readings")
+	}
 	var model *Model
 	c.choose(c.frees(s))
 	if s.Model != nil && c.learner != nil {
@@ -135,10 +148,8 @@ func (c *Calibrator) Restore(s *State) error {
 			return fmt.Errorf("state: learned model: %w", err)
 		}
 	}
-	if !c.opt.Anchor.Set() {
-		if err := c.SetAnchor(s.Anchor); err != nil {
-			return fmt.Errorf("state: %w", err)
-		}
+	if err := c.SetAnchor(c.opt.Anchor.Or(s.Anchor)); err != nil {
+		return fmt.Errorf("state: %w", err)
 	}
 	copy(c.state.Stats, s.Stats)
 	copy(c.state.Health, s.Health)
@@ -184,6 +195,9 @@ func (s *State) Validate() error {
 		if width == gainWidth && !(stats[0] >= 0 && stats[2] >= 0) {
 			return fmt.Errorf("state: sensor %d has τ = %g, B = %g, count %g", mu, stats[0], stats[1], stats[2])
 		}
+		if s.Complex && !(width == 4 && stats[0] >= 0 && stats[3] >= 0) {
+			return fmt.Errorf("state: sensor %d has complex statistics %v", mu, stats)
+		}
 	}
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {
 		return fmt.Errorf("state: scale sums %g and %g, retention %g", s.Quadratic, s.Volume, s.Retention)
@@ -206,7 +220,7 @@ func (s *State) Validate() error {
 		return fmt.Errorf("state: the signals' sums of the scale are %g and %g", g.Active, g.Pull)
 	}
 	for i := range s.Scenes {
-		if err := s.Scenes[i].validate(m); err != nil {
+		if err := s.Scenes[i].validate(m * s.columns()); err != nil {
 			return err
 		}
 	}
@@ -269,6 +283,13 @@ type Posterior struct {
 	Offset, OffsetVar []float64
 	OffsetSD          float64
 
+	// Phase (M) are the arguments of complex s, whose modulus is S, in radians. PhaseSD is the standard deviation of the
+	// phase that they and all signals have in common; where nothing is known of phases beforehand that is a convention
+	// (PhaseFree): of the anchored sensor, or that the sum of all s is positive.
+	Phase     []float64
+	PhaseSD   float64
+	PhaseFree bool
+
 	// Sensors that are not used at present. Their S is what they have been
 	// recalibrated to since they were flagged.
 	Flagged []FlaggedSensor
@@ -310,6 +331,7 @@ func (c *Calibrator) Posterior() *Posterior {
 			p.Flagged = append(p.Flagged, FlaggedSensor{mu, s.Flag[mu]})
 		}
 	}
+	c.placePhases(p)
 	if c.anchor.Set() {
 		c.hold(p)
 	}
@@ -331,13 +353,18 @@ func (c *Calibrator) scaleSD() float64 {
 		_, sd := c.learnedScale(c.strangers())
 		return sd
 	}
-	stats := slices.Clone(s.Stats)
-	for mu, f := range s.Flag {
+	return s.Doubt.widened(c.sample.PastScaleSD(amp.Past{Stats: c.inUse(), Quadratic: s.Quadratic, Volume: s.Volume}))
+}
+
+// inUse are the statistics of the sensors in use, and nothing of the others.
+func (c *Calibrator) inUse() []float64 {
+	stats := slices.Clone(c.state.Stats)
+	for mu, f := range c.state.Flag {
 		if f != Healthy {
 			clear(c.sample.Of(stats, mu))
 		}
 	}
-	return s.Doubt.widened(c.sample.PastScaleSD(amp.Past{Stats: stats, Quadratic: s.Quadratic, Volume: s.Volume}))
+	return stats
 }
 
 // validateWarm reports kept samples that no stream keeps.
@@ -346,7 +373,7 @@ func (s *State) validateWarm(m int) error {
 		return fmt.Errorf("state: %d samples kept to be solved together, after %d", len(s.Warm), s.Samples)
 	}
 	for k, y := range s.Warm {
-		if len(y) != m || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
+		if len(y) != m*s.columns() || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
 			return fmt.Errorf("state: kept sample %d is none of %d sensors", k, m)
 		}
 	}

@@ -130,7 +130,7 @@ func (c *Change) What() (names []string) {
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && c.offsets() == nil && (c.state.Samples > 0 || c.doubted() || c.mayFree())
+	return c.opt.Commit == Sane && !c.opt.Freeze && c.offsets() == nil && c.columns == 1 && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -426,7 +426,7 @@ func (c *Calibrator) solveApart(ctx context.Context) error {
 func (c *Calibrator) tellApart(whole amp.Past) {
 	a, known := c.apart, c.sample.Calibration()
 	copy(c.stats, whole.Stats)
-	known.Carry(c.stats, 1, c.solver.SweepScale)
+	c.carry(c.stats, 1, c.moved())
 	c.logZ(a.ratio, c.y, nil, +1)
 	c.logZ(a.ratio, c.y, c.stats, -1)
 	c.logZ(a.ratio, a.missing, c.stats, +1)

@@ -148,8 +148,8 @@ func (c *Calibrator) startModel() error {
 	return nil
 }
 
-// present is the sample being absorbed, M×1.
-func (c *Calibrator) present() *mat.Dense { return mat.NewDense(c.m, 1, c.y) }
+// present is the sample being absorbed, M×columns.
+func (c *Calibrator) present() *mat.Dense { return mat.NewDense(c.m, c.columns, c.y) }
 
 // guess is where learning starts: what was given, or the moments of the samples y.
 func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {

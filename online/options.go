@@ -69,6 +69,10 @@ type Options struct {
 	// of which three are in short order is flagged. It is not in the fingerprint, as Still.
 	Outliers calamp.Outliers
 
+	// Phases (M), or nil, are nominal phases of complex gains in radians, about which what the channel knows of
+	// phases is meant.
+	Phases []float64
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/cmplx"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -68,7 +69,7 @@ type outliers struct {
 	odds    []float64     // M, logarithms, of the sample being absorbed
 	each    []float64     // M, probabilities, as they are reported
 	block   channel.Block // of one reading
-	typical float64       // variance of readings, but for those that are far larger
+	typical float64       // variance of readings, in a column, but for those that are far larger
 
 	heat    float64         // the noise that is added at present begins with it, 0 for none
 	channel channel.Channel // without that
@@ -78,7 +79,7 @@ func newOutliers(c *Calibrator) *outliers {
 	if !c.opt.Outliers.Look || c.opt.Commit == Always {
 		return nil
 	}
-	return &outliers{odds: make([]float64, c.m), each: make([]float64, c.m), block: *channel.NewBlock(c.sample.Model().Channel, 1, 1)}
+	return &outliers{odds: make([]float64, c.m), each: make([]float64, c.m), block: *channel.NewBlock(c.sample.Model().Channel, 1, c.columns)}
 }
 
 // rate is r.
@@ -102,7 +103,7 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	if c.nobodys == nil {
 		return amp.GoOn
 	}
-	c.predict(c.solver.SweepScale)
+	c.predict(c.moved())
 	c.residuals()
 	if c.spread > strained {
 		return amp.GoOn
@@ -121,32 +122,33 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	verdict := amp.GoOn
 	for mu := range c.m {
 		if c.candidate(mu) && !c.masked[mu] && c.nobodys.odds[mu] > 0 {
-			c.masked[mu], c.sample.Y[mu] = true, math.NaN()
+			c.masked[mu] = true
+			c.give(mu, false)
 			verdict = amp.Disturbed
 		}
 	}
 	return verdict
 }
 
-// typicalSize is the standard deviation of the sample's readings, but for those that are far larger; 0 where there are none.
+// typicalSize is the root mean square of the sample's readings, but for those that are far larger; 0 where there are none.
 func (c *Calibrator) typicalSize() float64 {
 	c.sizes = c.sizes[:0]
-	for mu, y := range c.y {
+	for mu := range c.m {
 		if c.candidate(mu) {
-			c.sizes = append(c.sizes, math.Abs(y))
+			c.sizes = append(c.sizes, cmplx.Abs(c.number(c.y, mu)))
 		}
 	}
 	if len(c.sizes) == 0 {
 		return 0
 	}
-	return median(c.sizes) / medianOfNormal
+	return median(c.sizes) / c.medianOfSize()
 }
 
 // setHugeAside sets readings aside that hide all others.
 func (c *Calibrator) setHugeAside() {
 	limit, count := huge*c.typicalSize(), 0
-	for mu, y := range c.y {
-		c.masked[mu] = c.candidate(mu) && math.Abs(y) > limit
+	for mu := range c.m {
+		c.masked[mu] = c.candidate(mu) && cmplx.Abs(c.number(c.y, mu)) > limit
 		count += int(bit(c.masked[mu]))
 	}
 	if float64(count) > fewHuge*float64(len(c.sizes)) {
@@ -158,7 +160,7 @@ func (c *Calibrator) setHugeAside() {
 func (c *Calibrator) solveWarily(ctx context.Context) (Reject, error) {
 	c.begin()
 	size := c.typicalSize()
-	c.nobodys.heat = startHeat * size * size
+	c.nobodys.heat = startHeat * size * size / float64(c.columns)
 	defer func() { c.nobodys.heat = 0 }()
 	err := c.solve(ctx)
 	reject := c.judge()
@@ -213,10 +215,10 @@ func (w *watch) adopt(e *amp.State, to channel.Channel) {
 func (c *Calibrator) judgeReadings() {
 	o := c.nobodys
 	size := c.typicalSize()
-	o.typical = size * size
-	for mu, y := range c.y {
+	o.typical = size * size / float64(c.columns)
+	for mu := range c.m {
 		o.odds[mu] = unlikely
-		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || math.Abs(y) > wild*size) {
+		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || cmplx.Abs(c.number(c.y, mu)) > wild*size) {
 			o.odds[mu] = c.oddsOf(mu)
 		}
 	}
@@ -225,17 +227,22 @@ func (c *Calibrator) judgeReadings() {
 // oddsOf is the logarithm of the odds of one reading.
 func (c *Calibrator) oddsOf(mu int) float64 {
 	e, b := c.sample, &c.nobodys.block
-	b.First, b.Y[0], b.Omega[0], b.V[0] = mu, c.y[mu], e.Omega[mu], e.U[mu]
+	b.First = mu
+	copy(b.Y, c.row(c.y, mu))
+	copy(b.Omega, c.row(e.Omega, mu))
+	copy(b.V, c.row(e.U, mu))
 	copy(b.Past, e.Of(c.stats, mu))
 	e.Model().Channel.Output(b)
 	with := b.LogZ[0]
-	b.Y[0] = math.NaN()
+	for j := range b.Y {
+		b.Y[j] = math.NaN()
+	}
 	e.Model().Channel.Output(b)
 	own := with - b.LogZ[0]
 	if math.IsNaN(own) { // beyond double precision
 		own = math.Inf(-1)
 	}
-	return amp.LogNobodys(c.state.Outliers.rate(c.opt.Outliers.Rate), c.nobodys.typical, c.y[mu]) - own
+	return amp.LogNobodys(c.state.Outliers.rate(c.opt.Outliers.Rate), c.nobodys.typical, square(c.number(c.y, mu)), c.columns) - own
 }
 
 // outlying is the probability of each reading (M) of the sample to be nobody's, 0 where it is missing; nil where that

@@ -8,7 +8,7 @@ import (
 
 // Scene is a pattern that the calibrated readings ŝy of several samples had in common.
 type Scene struct {
-	Pattern []float64 // M, of length 1; the mean of the samples that it was nearest to
+	Pattern []float64 // M (2M of complex readings), of length 1; the mean of the samples that it was nearest to
 	Samples float64   // how many these were
 	Last    uint64    // how many had been committed when the latest came
 }

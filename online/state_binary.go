@@ -44,6 +44,10 @@ import (
 //
 // Version 7 is version 6 with outliers behind that: 8 outlying readings, float64; 8 of how many, float64; and the doubt
 // of a told range (see [RangeDoubt]): 16 Chance, Apart, float64.
+//
+// Version 8, of a stream of complex readings, is version 7 with the columns of a reading behind the
+// number of parameters: uint32, 2. Samples that are kept, and the patterns of scenes, then have two numbers a sensor, a real and an
+// imaginary part; and behind it all there is the sensor whose phase is anchored, uint64 (2⁶⁴-1: none).
 const (
 	stateMagic = "calS"
 
@@ -54,20 +58,24 @@ const (
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 	versionWarm    = 6 // samples kept to be solved together, or learned offsets
 	versionSingle  = 7 // outliers are looked for, or a told range is one that the gains may merely lie in
+	versionComplex = 8 // complex readings
 
-	versionLatest = versionSingle
+	versionLatest = versionComplex
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
 	gaussValues = 3 // parameters in version 2
 
 	noModel = math.MaxUint32
+	noPhase = math.MaxUint64
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Complex:
+		return versionComplex
 	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{}:
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
@@ -102,6 +110,9 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		b = le.AppendUint32(b, uint32(s.Width()))
 		b = le.AppendUint32(b, values)
 	}
+	if s.version() >= versionComplex {
+		b = le.AppendUint32(b, uint32(s.columns()))
+	}
 	if m := s.Model; m != nil {
 		b = appendFloats(b, m.Values)
 		b = appendFloats(b, []float64{m.NoiseVar, m.NoiseInformation})
@@ -129,6 +140,13 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if s.version() >= versionSingle {
 		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings, s.Doubt.Chance, s.Doubt.Apart})
+	}
+	if s.version() >= versionComplex {
+		sensor := uint64(noPhase)
+		if mu, ok := s.Anchor.PhaseSensor(); ok {
+			sensor = uint64(mu)
+		}
+		b = le.AppendUint64(b, sensor)
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -269,6 +287,12 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	case version >= versionGeneral:
 		width, values = r.count(uint64(r.uint32()), 1), r.uint32()
 	}
+	if version >= versionComplex {
+		columns := r.uint32()
+		if read.Complex = columns == complexColumns; !read.Complex && columns != 1 {
+			return fmt.Errorf("state: readings of %d columns", columns)
+		}
+	}
 	if values != noModel {
 		read.Model = &Model{Values: r.floats(r.count(uint64(values), 8))}
 		read.Model.NoiseVar, read.Model.NoiseInformation = r.float(), r.float()
@@ -286,13 +310,19 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	}
 	if version >= versionWarm {
 		read.OffsetSD = r.float()
-		for range r.count(uint64(r.uint32()), 8*max(m, 1)) {
-			read.Warm = append(read.Warm, r.floats(m))
+		for range r.count(uint64(r.uint32()), 8*max(m, 1)*read.columns()) {
+			read.Warm = append(read.Warm, r.floats(m*read.columns()))
 		}
 	}
 	if version >= versionSingle {
 		read.Outliers = OutlierCount{Outlying: r.float(), Readings: r.float()}
 		read.Doubt = RangeDoubt{Chance: r.float(), Apart: r.float()}
+	}
+	if version >= versionComplex {
+		if mu := r.uint64(); mu != noPhase {
+			sensor := int(min(mu, math.MaxInt32))
+			read.Anchor.Phase = &sensor
+		}
 	}
 	switch {
 	case r.short || len(r.rest) > 0:
@@ -403,7 +433,7 @@ func (r *reader) watch(s *State, m, width int) {
 		s.Drift = d
 	}
 	for range r.count(uint64(r.uint32()), 8) {
-		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m)})
+		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m * s.columns())})
 	}
 	s.Alert = Alert{Left: int(r.uint16())}
 	s.Alert.Hypothesis = r.hypothesis()

@@ -87,7 +87,11 @@ func describeCalibration(g channel.Calibrating, o *Options) string {
 	if offsets, ok := known.(channel.Offsetting); ok && o.LearnOffsets {
 		known = offsets.WithOffsetSD(math.NaN()) // learned
 	}
-	return known.Name()
+	name := known.Name()
+	if o.Phases != nil {
+		name += fmt.Sprintf(" nominal phases=%x", sha256.Sum256(appendFloats(nil, o.Phases)))
+	}
+	return name
 }
 
 func describeNoise(variance float64, o *Options) string {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,13 +36,15 @@ var long = flag.Bool("long", false, "run what takes minutes: the kill test with 
 
 // killStream is a stream on disk, and what an uninterrupted run makes of it.
 type killStream struct {
-	folder  string
-	samples int
-	y       *mat.Dense
-	lines   []byte // all samples as JSON lines
-	want    []byte // the state
+	folder   string
+	samples  int
+	model    []string        // flags
+	readings func(k int) any // the readings of a sample, for JSON
+	lines    []byte          // all samples as JSON lines
+	want     []byte          // the state
 }
 
+// newKillStream is one of real readings.
 func newKillStream(t *testing.T, samples int) *killStream {
 	t.Helper()
 	in, err := teacher.Teacher{
@@ -51,11 +54,46 @@ func newKillStream(t *testing.T, samples int) *killStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &killStream{folder: t.TempDir(), samples: samples, y: in.Y}
-	if err := dataset.Save(s.path("P.npz"), &dataset.Problem{W: in.W, Y: in.Y}); err != nil {
+	s := &killStream{
+		samples: samples, model: []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6"},
+		readings: func(k int) any { return mat.Col(nil, k, in.Y) },
+	}
+	s.prepare(t, &dataset.Problem{W: in.W, Y: in.Y})
+	return s
+}
+
+// newComplexKillStream is one of complex readings, whose first samples are kept and solved together.
+func newComplexKillStream(t *testing.T, samples int) *killStream {
+	t.Helper()
+	in, err := teacher.Complex{
+		N: 40, M: 36, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1},
+		Gain: channel.ComplexPrior{Lo: 0.9, Hi: 1.1}, NoiseVar: 1e-6,
+	}.Draw(5)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for k := range samples {
+	s := &killStream{
+		samples: samples, model: []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6", "--phase", "free", "--anchor", "phase-sensor=3"},
+		readings: func(k int) any {
+			var pairs [][2]float64
+			for mu := range 36 {
+				pairs = append(pairs, [2]float64(in.Y.RawRowView(mu)[2*k:]))
+			}
+			return pairs
+		},
+	}
+	s.prepare(t, &dataset.Problem{W: in.W, Y: in.Y, Complex: true})
+	return s
+}
+
+// prepare writes the stream, and what an uninterrupted run makes of it.
+func (s *killStream) prepare(t *testing.T, p *dataset.Problem) {
+	t.Helper()
+	s.folder = t.TempDir()
+	if err := dataset.Save(s.path("P.npz"), p); err != nil {
+		t.Fatal(err)
+	}
+	for k := range s.samples {
 		s.lines = append(s.lines, s.line(t, k)...)
 	}
 	if err := os.WriteFile(s.path("lines"), s.lines, 0o666); err != nil {
@@ -66,17 +104,16 @@ func newKillStream(t *testing.T, samples int) *killStream {
 	}
 	var last int64
 	s.want, last = s.state(t, "want.calamp")
-	if last != int64(samples) {
+	if last != int64(s.samples) {
 		t.Fatalf("the uninterrupted run ends at %d", last)
 	}
-	return s
 }
 
 func (s *killStream) path(name string) string { return filepath.Join(s.folder, name) }
 
 func (s *killStream) line(t *testing.T, k int) []byte {
 	t.Helper()
-	b, err := json.Marshal(map[string]any{"seq": k + 1, "y": mat.Col(nil, k, s.y)})
+	b, err := json.Marshal(map[string]any{"seq": k + 1, "y": s.readings(k)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +129,9 @@ func (s *killStream) start(t *testing.T, state string, source ...string) *exec.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{
+	args := slices.Concat([]string{
 		"online", s.path("P.npz"), "--state", s.path(state), "--threads", "1", "--quiet", "--max-iter", "40", "--tol", "0",
-		"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6",
-	}, source...)
+	}, s.model, source)
 	c := exec.Command(self, args...)
 	c.Args[0] = "calamp" // as which the test binary is the command
 	stdin, err := os.Open(s.path("lines"))
@@ -194,12 +230,13 @@ func TestKill(t *testing.T) {
 	} else if testing.Short() {
 		most, samples = 4, 30
 	}
-	s := newKillStream(t, samples)
+	s, z := newKillStream(t, samples), newComplexKillStream(t, samples/4)
 	// Each source in rounds, until it has seen the kills that were asked for.
 	for name, round := range map[string]func(t *testing.T, r *rand.Rand, most int, state string) int{
 		"stdin":     s.roundStdin,
 		"jetstream": s.roundJetStream,
 		"embedded":  s.roundEmbedded,
+		"complex":   z.roundStdin,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(11, uint64(len(name))))
@@ -207,7 +244,11 @@ func TestKill(t *testing.T) {
 			for ; kills < most; rounds++ {
 				state := fmt.Sprintf("%s-%d.calamp", name, rounds)
 				kills += round(t, r, most-kills, state)
-				s.expect(t, state)
+				of := s
+				if name == "complex" {
+					of = z
+				}
+				of.expect(t, state)
 			}
 			t.Logf("%d kills in %d runs through %d samples, %v: the state is bit-identical", kills, rounds, samples, time.Since(start).Round(time.Millisecond))
 		})

@@ -383,7 +383,7 @@ func TestEmbeddedStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := b.Source(t.Context(), intake.StreamOptions{Stream: "lab-results", Durable: "d", Sensors: 56, Numbering: intake.Numbering{After: -1}, Drain: true})
+	results, err := b.Source(t.Context(), intake.StreamOptions{Stream: "lab-results", Durable: "d", Form: intake.Form{Sensors: 56}, Numbering: intake.Numbering{After: -1}, Drain: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,9 @@ func (s *State) turn(theta float64) {
 	for j := 0; j < len(a.g); j += 2 {
 		turned(&a.g[j], &a.g[j+1])
 	}
+	if p, ok := s.calibration.(channel.Turning); ok {
+		p.Turn(s.Past.Stats, theta)
+	}
 }
 
 // unevenSize is the size of the start where no phase is preferred, in standard deviations of the
@@ -113,8 +116,8 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
 	case b.full():
 		return false, "", errors.New("full covariances are for real numbers")
-	case b.stream() || b.Batch:
-		return false, "", errors.New("streams and batches are for real numbers")
+	case b.Batch:
+		return false, "", errors.New("batches are for real numbers")
 	case table:
 		return true, "W and signals are complex", nil
 	}
@@ -130,6 +133,8 @@ func (b *planner) unevenStart() (on bool, why string, err error) {
 		return false, "not needed: gains are real, or known", nil
 	case !p.Free():
 		return false, "not needed: something is known of phases", nil
+	case b.stream():
+		return false, "not needed: earlier samples say something of phases", nil
 	}
 	return true, "nothing is known of phases: at zero signals would stay", nil
 }
@@ -172,6 +177,7 @@ func (p *phaseStep) After(s *Solver, l *Line) Verdict {
 		e := alongPhase(s.State)
 		theta := e.argmax()
 		s.State.turn(theta)
+		s.Turn += theta
 		p.placed = math.Abs(theta) <= max(s.Tolerance(), scaleTolerance*e.sd()) || s.movesNothing(math.Abs(theta))
 	}
 	if !p.placed {
@@ -221,6 +227,20 @@ func (e *phaseEvidence) sd() float64 {
 		return min(math.Pi, 1/math.Sqrt(curvature))
 	}
 	return math.Pi
+}
+
+// PastPhaseSD is [Solver.PhaseSD] for a past on its own, with its statistics of all sensors. The signals' prior is circular, so
+// that S of the past is real.
+func (s *State) PastPhaseSD(past Past) (sd float64, known bool) {
+	p, ok := complexPriorOf(s.model)
+	switch {
+	case !ok || p.Known():
+		return 0, true
+	case p.Free():
+		return 0, false
+	}
+	e := phaseEvidence{channel: channel.InOrder(s.model.Channel).(channel.ComplexGain), sensors: s.sensorsOf(past)}
+	return e.sd(), true
 }
 
 // PhaseSD is the standard deviation of the phase common to all signals and gains, in radians, which

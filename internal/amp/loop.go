@@ -58,6 +58,8 @@ type Solver struct {
 	Settled    []int     // P, consecutive iterations each signal met the tolerance
 	Scale      float64   // product of all scale steps
 	SweepScale float64   // product of those that the last sweep had seen
+	Turn       float64   // sum of all phase steps, in radians
+	SweepTurn  float64   // of those that the last sweep had seen
 
 	limit        int    // of iterations
 	latest       int    // iteration that was accepted last
@@ -140,6 +142,7 @@ func (s *Solver) begin() {
 	clear(s.accepted)
 	s.approach.forget()
 	s.Scale, s.SweepScale, s.Iterations, s.latest, s.began, s.drift = 1, 1, 0, 0, 0, 0
+	s.Turn, s.SweepTurn = 0, 0
 	for k := range s.State.Left {
 		s.State.Left[k] = math.Inf(1)
 	}
@@ -156,7 +159,7 @@ func (s *Solver) end() {
 
 // after lets all parts act on an accepted step.
 func (s *Solver) after(l *Line) Verdict {
-	s.SweepScale, s.latest = s.Scale, l.Index
+	s.SweepScale, s.SweepTurn, s.latest = s.Scale, s.Turn, l.Index
 	verdict := GoOn
 	for _, p := range s.Parts {
 		verdict = max(verdict, p.After(s, l))

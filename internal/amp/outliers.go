@@ -303,14 +303,14 @@ func (p *outliers) plainOdds(s *State, j int) float64 {
 	return p.nobodys(j) - expected
 }
 
-func (p *outliers) nobodys(j int) float64 { return LogNobodys(p.rate, p.typical, p.y[j]) }
+func (p *outliers) nobodys(j int) float64 { return LogNobodys(p.rate, p.typical, p.y[j]*p.y[j], 1) }
 
 // LogNobodys is log r/(1-r) N(y; 0, v) for the rate r, where v is that of typical readings, or of
-// one that is far larger.
-func LogNobodys(rate, typical, y float64) float64 {
-	square := y * y
-	v := max(typical, square/nobodysWild)
-	return math.Log(rate/(1-rate)) - 0.5*(math.Log(2*math.Pi*v)+square/v)
+// one that is far larger. Of a reading of so many columns square is |y|², and v the variance in each.
+func LogNobodys(rate, typical, square float64, columns int) float64 {
+	each := square / float64(columns)
+	v := max(typical, each/nobodysWild)
+	return math.Log(rate/(1-rate)) - 0.5*float64(columns)*(math.Log(2*math.Pi*v)+each/v)
 }
 
 // judge sets the odds of the readings of sensor mu, given those that are left. It returns the

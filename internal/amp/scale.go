@@ -247,10 +247,15 @@ func (s *Solver) scaleEvidence() *scaleEvidence {
 func (s *State) PastScaleSD(past Past) float64 {
 	e := scaleEvidence{
 		channel:   s.model.Channel.(channel.Calibrating),
-		sensors:   &channel.Block{Stats: past.Stats, S: make([]float64, s.M), Broken: make([]float64, s.M)},
+		sensors:   s.sensorsOf(past),
 		quadratic: past.Quadratic, volume: past.Volume,
 	}
 	return e.spread()
+}
+
+// sensorsOf are all sensors with the statistics of a past.
+func (s *State) sensorsOf(past Past) *channel.Block {
+	return &channel.Block{Stats: past.Stats, S: make([]float64, s.M), Broken: make([]float64, s.M)}
 }
 
 // Sums returns what the signals of the last sweep add to Q+S and to κ of a past of

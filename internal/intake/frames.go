@@ -9,34 +9,34 @@ import (
 	"math"
 )
 
-// Frames reads frames of m numbers of width 4 or 8 bytes, float32 or float64,
-// little endian, one after the other; NaN is a missing reading. The first frame
+// Frames reads frames of numbers of 4 or 8 bytes, float32 or float64,
+// little endian, one after the other, of complex readings real and imaginary part beside each other; NaN is a missing reading. The first frame
 // has the number offset+1. A frame with an infinite reading is refused; one that
 // is cut short is an error of the stream, since nothing after it can be trusted.
-func Frames(r io.Reader, m, width int, offset int64) Source {
-	f := &frames{r: bufio.NewReaderSize(r, 1<<16), raw: make([]byte, m*width), m: m, width: width, offset: offset}
+func Frames(r io.Reader, form Form, offset int64) Source {
+	f := &frames{r: bufio.NewReaderSize(r, 1<<16), raw: make([]byte, form.numbers()*form.Width), form: form, offset: offset}
 	return newPump(f.read)
 }
 
 type frames struct {
-	r        io.Reader
-	raw      []byte
-	m, width int
-	frame    int64
-	offset   int64
+	r      io.Reader
+	raw    []byte
+	form   Form
+	frame  int64
+	offset int64
 }
 
 func (f *frames) read() (*Sample, error) {
 	n, err := io.ReadFull(f.r, f.raw)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, fmt.Errorf("frame %d is cut short: %d of %d bytes (%d readings of %d)", f.frame+1, n, len(f.raw), f.m, f.width)
+		return nil, fmt.Errorf("frame %d is cut short: %d of %d bytes (%d readings of %d)", f.frame+1, n, len(f.raw), f.form.Sensors, f.form.Width*f.form.columns())
 	}
 	if err != nil {
 		return nil, err
 	}
 	f.frame++
-	s := &Sample{Sequence: f.offset + f.frame, Place: fmt.Sprintf("frame %d", f.frame), Y: decodeFrame(f.raw, f.width)}
-	if err := checkReadings(s.Y, f.m); err != nil {
+	s := &Sample{Sequence: f.offset + f.frame, Place: fmt.Sprintf("frame %d", f.frame), Y: decodeFrame(f.raw, f.form.Width)}
+	if err := f.form.check(s.Y); err != nil {
 		return nil, &Refused{Place: s.Place, Sequence: s.Sequence, Err: err}
 	}
 	return s, nil

@@ -19,11 +19,50 @@ import (
 // Sample is one vector of readings.
 type Sample struct {
 	Sequence int64     // larger than that of the sample before
-	Y        []float64 // M, NaN where a reading is missing
+	Y        []float64 // M, NaN where a reading is missing; of complex readings 2M, each a real and an imaginary part
 	Place    string    // where it comes from, as in "line 17"
 	Stored   int64     // number of its message in the JetStream it comes from, 0 elsewhere
 
 	done func() error
+}
+
+// Form is what a sample consists of.
+type Form struct {
+	Sensors int
+	Complex bool // each reading is two numbers, its real and its imaginary part
+	Width   int  // bytes of a number in a frame: 4 or 8; 0 for JSON
+}
+
+// columns is how many numbers a reading is.
+func (f Form) columns() int {
+	if f.Complex {
+		return 2
+	}
+	return 1
+}
+
+// numbers is how many a sample has.
+func (f Form) numbers() int { return f.Sensors * f.columns() }
+
+// example is a reading as JSON.
+func (f Form) example() string {
+	if f.Complex {
+		return "[0.1, -0.2]"
+	}
+	return "0.1"
+}
+
+// check refuses what is no vector of readings.
+func (f Form) check(y []float64) error {
+	if len(y) != f.numbers() {
+		return fmt.Errorf("%d readings, expected one for each of %d sensors", len(y)/f.columns(), f.Sensors)
+	}
+	for j, v := range y {
+		if math.IsInf(v, 0) {
+			return fmt.Errorf("sensor %d reads %g, expected a finite number, or a missing reading", j/f.columns(), v)
+		}
+	}
+	return nil
 }
 
 // NewSample is a sample of a source outside of this package; done is called by
@@ -93,13 +132,15 @@ func (n Numbering) check(sequence int64) error {
 	return nil
 }
 
-// Columns are the columns of y, the first with the number offset+1.
-func Columns(y *mat.Dense, offset int64) Source {
-	return &columns{y: y, offset: offset}
+// Columns are the columns of y, the first with the number offset+1; of complex readings a sample is two of them, real and
+// imaginary parts.
+func Columns(y *mat.Dense, f Form, offset int64) Source {
+	return &columns{y: y, each: f.columns(), offset: offset}
 }
 
 type columns struct {
 	y      *mat.Dense
+	each   int // columns of a sample
 	next   int
 	offset int64
 	sample Sample
@@ -109,10 +150,15 @@ func (c *columns) Next(ctx context.Context) (*Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if _, p := c.y.Dims(); c.next == p {
+	m, p := c.y.Dims()
+	if c.next == p/c.each {
 		return nil, io.EOF
 	}
-	c.sample.Y = mat.Col(c.sample.Y, c.next, c.y)
+	c.sample.Y = c.sample.Y[:0]
+	for mu := range m {
+		row := c.y.RawRowView(mu)
+		c.sample.Y = append(c.sample.Y, row[c.next*c.each:(c.next+1)*c.each]...)
+	}
 	c.next++
 	c.sample.Sequence = c.offset + int64(c.next)
 	c.sample.Place = fmt.Sprintf("sample %d", c.next)
@@ -180,18 +226,5 @@ func (p *pump) Next(ctx context.Context) (*Sample, error) {
 
 func (p *pump) Close() error {
 	close(p.closed)
-	return nil
-}
-
-// checkReadings refuses what is no vector of m readings.
-func checkReadings(y []float64, m int) error {
-	if len(y) != m {
-		return fmt.Errorf("%d readings, expected one for each of %d sensors", len(y), m)
-	}
-	for mu, v := range y {
-		if math.IsInf(v, 0) {
-			return fmt.Errorf("sensor %d reads %g, expected a finite number, or a missing reading", mu, v)
-		}
-	}
 	return nil
 }

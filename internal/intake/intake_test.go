@@ -46,7 +46,7 @@ func takeAll(s Source) (t taken) {
 
 func TestColumns(t *testing.T) {
 	y := mat.NewDense(2, 3, []float64{1, 2, 3, 4, math.NaN(), 6})
-	got := takeAll(Columns(y, 10))
+	got := takeAll(Columns(y, Form{Sensors: 2}, 10))
 	if got.err != io.EOF || fmt.Sprint(got.sequences, got.y) != "[11 12 13] [[1 4] [2 NaN] [3 6]]" {
 		t.Errorf("%+v", got)
 	}
@@ -73,7 +73,7 @@ func TestLines(t *testing.T) {
 		`{"seq":13,"y":[3,4]}` + "\r",
 		`{"seq":14,"y":[3,4`,
 	}, "\n")
-	got := takeAll(Lines(strings.NewReader(input), 2, Numbering{After: -1}))
+	got := takeAll(Lines(strings.NewReader(input), Form{Sensors: 2}, Numbering{After: -1}))
 	if got.err != io.EOF || fmt.Sprint(got.sequences, got.y) != "[3 5 13] [[1 2.5] [NaN -0.001] [3 4]]" {
 		t.Errorf("%+v", got)
 	}
@@ -119,14 +119,14 @@ func frameBytes(width int, values ...float64) []byte {
 func TestFrames(t *testing.T) {
 	for _, width := range []int{4, 8} {
 		input := frameBytes(width, 1, 2, math.NaN(), -0.5, math.Inf(1), 3, 7, 8)
-		got := takeAll(Frames(bytes.NewReader(input), 2, width, 20))
+		got := takeAll(Frames(bytes.NewReader(input), Form{Sensors: 2, Width: width}, 20))
 		if got.err != io.EOF || fmt.Sprint(got.sequences, got.y) != "[21 22 24] [[1 2] [NaN -0.5] [7 8]]" {
 			t.Errorf("%+v", got)
 		}
 		if len(got.refused) != 1 || got.refused[0] != "frame 3: sensor 0 reads +Inf, expected a finite number, or a missing reading" {
 			t.Errorf("refused %q", got.refused)
 		}
-		got = takeAll(Frames(bytes.NewReader(input[:len(input)-1]), 2, width, 0))
+		got = takeAll(Frames(bytes.NewReader(input[:len(input)-1]), Form{Sensors: 2, Width: width}, 0))
 		if got.err == nil || !strings.HasPrefix(got.err.Error(), fmt.Sprintf("frame 4 is cut short: %d of %d bytes", 2*width-1, 2*width)) || len(got.sequences) != 2 {
 			t.Errorf("cut short: %+v", got)
 		}
@@ -137,7 +137,7 @@ func TestFrames(t *testing.T) {
 func TestWaitingCanBeGivenUp(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	for _, s := range []Source{Lines(r, 2, Numbering{After: -1}), Frames(r, 2, 4, 0)} {
+	for _, s := range []Source{Lines(r, Form{Sensors: 2}, Numbering{After: -1}), Frames(r, Form{Sensors: 2, Width: 4}, 0)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		if _, err := s.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -166,7 +166,7 @@ func TestCorruptNumber(t *testing.T) {
 		{Numbering{After: 10, MaxGap: 5}, nil, "line 1: sequence number 17 is 7 above the last one, 10"},
 		{Numbering{After: -1}, []int64{17, 4000000000000}, "line 3: sequence number 18 after 4000000000000"},
 	} {
-		got := takeAll(Lines(strings.NewReader(input), 2, c.believed))
+		got := takeAll(Lines(strings.NewReader(input), Form{Sensors: 2}, c.believed))
 		if !slices.Equal(got.sequences, c.want) || !strings.HasPrefix(got.refused[0], c.refused) {
 			t.Errorf("%+v: %v, refused %q", c.believed, got.sequences, got.refused)
 		}
@@ -176,7 +176,7 @@ func TestCorruptNumber(t *testing.T) {
 func FuzzLines(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"y":[1,null]}` + "\n"))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		got := takeAll(Lines(bytes.NewReader(input), 2, Numbering{After: -1}))
+		got := takeAll(Lines(bytes.NewReader(input), Form{Sensors: 2}, Numbering{After: -1}))
 		for i, y := range got.y {
 			if len(y) != 2 || i > 0 && got.sequences[i] <= got.sequences[i-1] {
 				t.Errorf("%+v", got)

@@ -288,13 +288,14 @@ func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []
 }
 
 func (s *messageSource) readings(raw []byte) ([]float64, error) {
-	if s.o.Width == 0 {
-		_, y, err := decodeObject(raw, s.o.Sensors)
+	form := s.o.Form
+	if form.Width == 0 {
+		_, y, err := decodeObject(raw, form)
 		return y, err
 	}
-	if len(raw) != s.o.Sensors*s.o.Width {
-		return nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), s.o.Sensors, s.o.Width)
+	if each := form.Width * form.columns(); len(raw) != form.Sensors*each {
+		return nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), form.Sensors, each)
 	}
-	y := decodeFrame(raw, s.o.Width)
-	return y, checkReadings(y, s.o.Sensors)
+	y := decodeFrame(raw, form.Width)
+	return y, form.check(y)
 }

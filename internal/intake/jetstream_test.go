@@ -39,7 +39,7 @@ func publish(t *testing.T, b *Broker, from, to int) {
 
 func openStream(t *testing.T, b *Broker, after int64, change func(*StreamOptions)) Source {
 	t.Helper()
-	o := StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: after}, Drain: true}
+	o := StreamOptions{Stream: "S", Durable: "d", Form: Form{Sensors: 2}, Numbering: Numbering{After: after}, Drain: true}
 	if change != nil {
 		change(&o)
 	}
@@ -82,11 +82,11 @@ func TestStateDecides(t *testing.T) {
 	publish(t, e.Broker, 1, 9)
 	takeAll(openStream(t, e.Broker, -1, nil))
 	expectSequences(t, takeAll(openStream(t, e.Broker, 4, nil)), 5, 9)
-	_, err := e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: 10}})
+	_, err := e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Form: Form{Sensors: 2}, Numbering: Numbering{After: 10}})
 	if err == nil || !strings.Contains(err.Error(), "ends at message 9") {
 		t.Errorf("another stream: %v", err)
 	}
-	_, err = e.Source(t.Context(), StreamOptions{Stream: "T", Durable: "d", Sensors: 2})
+	_, err = e.Source(t.Context(), StreamOptions{Stream: "T", Durable: "d", Form: Form{Sensors: 2}})
 	if err == nil || !strings.Contains(err.Error(), `no stream "T" on this server, there are S`) {
 		t.Errorf("no such stream: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestWorkQueue(t *testing.T) {
 	}
 	s.Close()
 	e.nc.Flush()
-	_, err = e.Source(t.Context(), StreamOptions{Stream: "Q", Durable: "d", Sensors: 2, Numbering: Numbering{After: 1}})
+	_, err = e.Source(t.Context(), StreamOptions{Stream: "Q", Durable: "d", Form: Form{Sensors: 2}, Numbering: Numbering{After: 1}})
 	if err == nil || !strings.Contains(err.Error(), "--from 4") {
 		t.Errorf("lost messages: %v", err)
 	}
@@ -376,7 +376,7 @@ func TestOtherPeoplesConsumers(t *testing.T) {
 	if _, err := stream.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "d", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Sensors: 2, Numbering: Numbering{After: -1}, SequenceHeader: "Number"})
+	_, err = e.Source(t.Context(), StreamOptions{Stream: "S", Durable: "d", Form: Form{Sensors: 2}, Numbering: Numbering{After: -1}, SequenceHeader: "Number"})
 	if err == nil || !strings.Contains(err.Error(), "MaxAckPending is 1") {
 		t.Error(err)
 	}

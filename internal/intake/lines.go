@@ -12,18 +12,18 @@ import (
 )
 
 // Lines reads JSON lines {"seq": 17, "y": [0.1, null, …]}: the number of the
-// sample, which must increase from line to line, and one reading for each of m
-// sensors, null where one is missing. Other fields are ignored, and so are empty
+// sample, which must increase from line to line, and one reading for each
+// sensor, null where one is missing; a complex one is [0.1, -0.2], its real and its imaginary part. Other fields are ignored, and so are empty
 // lines. A line that is something else, or whose number is not believed, is
 // refused, and the stream goes on.
-func Lines(r io.Reader, m int, believed Numbering) Source {
-	l := &lines{r: bufio.NewReaderSize(r, 1<<16), m: m, limit: 4096 + 64*m, last: -1, believed: believed}
+func Lines(r io.Reader, form Form, believed Numbering) Source {
+	l := &lines{r: bufio.NewReaderSize(r, 1<<16), form: form, limit: 4096 + 64*form.numbers(), last: -1, believed: believed}
 	return newPump(l.read)
 }
 
 type lines struct {
 	r        *bufio.Reader
-	m        int
+	form     Form
 	limit    int // longest line, in bytes
 	line     int64
 	last     int64 // number in this stream
@@ -40,12 +40,12 @@ func (l *lines) read() (*Sample, error) {
 		l.line++
 		place := fmt.Sprintf("line %d", l.line)
 		if tooLong {
-			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.m)}
+			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.form.Sensors)}
 		}
 		if len(bytes.TrimSpace(raw)) == 0 {
 			continue
 		}
-		sequence, y, err := decodeObject(raw, l.m)
+		sequence, y, err := decodeObject(raw, l.form)
 		if err == nil && sequence < 0 {
 			err = errors.New(`no sequence number "seq"`)
 		} else if err == nil && sequence <= l.last {
@@ -90,35 +90,79 @@ func (r *reading) UnmarshalJSON(b []byte) error {
 	}
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil {
-		if len(b) > 24 {
-			b = append(b[:20:20], "…"...)
+		if b[0] == '[' {
+			return fmt.Errorf("reading %s is complex, and the stream is of real ones", short(b))
 		}
-		return fmt.Errorf("reading %s, expected a finite number, or null for a missing one", b)
+		return fmt.Errorf("reading %s, expected a finite number, or null for a missing one", short(b))
 	}
 	*r = reading(v)
 	return nil
 }
 
+// complexReading is a pair of numbers, or null.
+type complexReading [2]reading
+
+func (r *complexReading) UnmarshalJSON(b []byte) error {
+	var parts []reading
+	switch {
+	case string(b) == "null":
+		*r = complexReading{reading(math.NaN()), reading(math.NaN())}
+		return nil
+	case b[0] == '[' && json.Unmarshal(b, &parts) == nil && len(parts) == 2:
+		*r = complexReading(parts)
+		return nil
+	}
+	return fmt.Errorf("reading %s, expected [re, im] of finite numbers, since the stream is of complex ones, or null for a missing one", short(b))
+}
+
+// short is the beginning of what was found.
+func short(b []byte) string {
+	if len(b) > 24 {
+		return string(b[:20]) + "…"
+	}
+	return string(b)
+}
+
 // decodeObject reads one object. The number is -1 where there is none.
-func decodeObject(raw []byte, m int) (sequence int64, y []float64, err error) {
+func decodeObject(raw []byte, form Form) (sequence int64, y []float64, err error) {
+	sequence, y = -1, make([]float64, 0, form.numbers())
+	if form.Complex {
+		var pairs []complexReading
+		if pairs, err = decodeReadings[complexReading](raw, form, &sequence); err == nil {
+			for _, v := range pairs {
+				y = append(y, float64(v[0]), float64(v[1]))
+			}
+		}
+	} else {
+		var numbers []reading
+		if numbers, err = decodeReadings[reading](raw, form, &sequence); err == nil {
+			for _, v := range numbers {
+				y = append(y, float64(v))
+			}
+		}
+	}
+	if err != nil {
+		return sequence, nil, err
+	}
+	return sequence, y, form.check(y)
+}
+
+func decodeReadings[T reading | complexReading](raw []byte, form Form, sequence *int64) ([]T, error) {
 	object := struct {
-		Seq *int64    `json:"seq"`
-		Y   []reading `json:"y"`
-	}{Y: make([]reading, 0, m)}
-	sequence = -1
-	err = json.Unmarshal(raw, &object)
+		Seq *int64 `json:"seq"`
+		Y   []T    `json:"y"`
+	}{Y: make([]T, 0, form.Sensors)}
+	err := json.Unmarshal(raw, &object)
 	if object.Seq != nil {
-		sequence = *object.Seq
+		*sequence = *object.Seq
 	}
 	switch {
 	case err != nil:
-		return sequence, nil, fmt.Errorf(`not of the form {"seq": 1, "y": [0.1, null, …]}: %w`, err)
-	case sequence < -1 || sequence == -1 && object.Seq != nil:
-		return -1, nil, fmt.Errorf("sequence number %d, expected 0 or more", sequence)
+		return nil, fmt.Errorf(`not of the form {"seq": 1, "y": [%s, null, …]}: %w`, form.example(), err)
+	case *sequence < -1 || *sequence == -1 && object.Seq != nil:
+		err := fmt.Errorf("sequence number %d, expected 0 or more", *sequence)
+		*sequence = -1
+		return nil, err
 	}
-	y = make([]float64, len(object.Y))
-	for mu, v := range object.Y {
-		y[mu] = float64(v)
-	}
-	return sequence, y, checkReadings(y, m)
+	return object.Y, nil
 }

@@ -17,8 +17,7 @@ type StreamOptions struct {
 	// the stream's own sequence is the number.
 	SequenceHeader string
 
-	Sensors int
-	Width   int // bytes a number, 4 or 8, of raw frames; 0 for JSON objects
+	Form
 
 	// Numbering has the last number that was taken in. Its MaxGap is for
 	// numbers from a header: a stream's own are the broker's.

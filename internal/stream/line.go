@@ -32,7 +32,7 @@ type Line struct {
 	ScaleSD    *float64    `json:"scale_sd,omitempty"`
 	Drift      float64     `json:"drift,omitempty"`
 	Change     *Change     `json:"change,omitempty"`
-	X          []float64   `json:"x,omitempty"`
+	X          any         `json:"x,omitempty"` // N numbers, or pairs of them
 }
 
 // Change is what was found to have changed.
@@ -83,7 +83,7 @@ func (e *Event) Line(signals bool) *Line {
 	}
 	l := *e.line
 	if signals {
-		l.X = e.Estimate.X
+		l.X = signalOf(e.Estimate)
 	}
 	return &l
 }
@@ -108,6 +108,19 @@ func lineOf(sequence int64, e *online.Estimate) *Line {
 		}
 	}
 	return l
+}
+
+// signalOf is the signal for JSON: of a complex one the real and imaginary part of each entry.
+func signalOf(e *online.Estimate) any {
+	n := len(e.X) / e.Columns()
+	if n == len(e.X) {
+		return e.X
+	}
+	pairs := make([][2]float64, n)
+	for i := range pairs {
+		pairs[i] = [2]float64{e.X[i], e.X[n+i]}
+	}
+	return pairs
 }
 
 // finite is v for JSON, which has neither NaN nor infinities: there it is left out.

@@ -74,7 +74,7 @@ func (b *bench) open(source intake.Source) (*Loop, *online.Store) {
 	return &Loop{Source: source, Calibrator: calibrator, Store: store, Last: saved.Sequence}, store
 }
 
-func (b *bench) columns() intake.Source { return intake.Columns(b.y, 0) }
+func (b *bench) columns() intake.Source { return intake.Columns(b.y, intake.Form{Sensors: 32}, 0) }
 
 // saved is what the file holds, in bytes, and its number.
 func (b *bench) saved(s *online.Store) ([]byte, int64) {
@@ -402,7 +402,7 @@ func TestFromAndRefused(t *testing.T) {
 	var tally Tally
 	var lines bytes.Buffer
 	input := `{"seq":1,"y":[1]}` + "\n" + sampleText(b, 1) + sampleText(b, 2) + "no JSON\n" + sampleText(b, 3)
-	loop, store := b.open(intake.Lines(strings.NewReader(input), 32, intake.Numbering{After: online.NoSequence}))
+	loop, store := b.open(intake.Lines(strings.NewReader(input), intake.Form{Sensors: 32}, intake.Numbering{After: online.NoSequence}))
 	loop.From, loop.Sinks = 2, []Sink{&tally, &seen, Lines{W: &lines, Signals: true}}
 	if err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -438,7 +438,8 @@ func (b *bench) checkLines(raw []byte) {
 			b.Fatal(err)
 		}
 		taken := k == 1 || k == 3
-		if taken != (l.Status != refusedStatus && l.ScaleStep != nil && len(l.X) == 40) || taken == (l.Place != "") {
+		x, _ := l.X.([]any)
+		if taken != (l.Status != refusedStatus && l.ScaleStep != nil && len(x) == 40) || taken == (l.Place != "") {
 			b.Errorf("line %d: %s", k+1, text)
 		}
 	}

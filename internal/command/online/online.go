@@ -74,6 +74,10 @@ type calibration struct {
 	warmUp   int
 	outliers option.Outliers
 
+	phases  option.Phases
+	complex bool      // readings are
+	nominal []float64 // phases of complex gains, or nil
+
 	commit online.Commit
 	sanity online.Sanity
 	memory forgetting
@@ -166,8 +170,8 @@ Samples come from one of
   calamp online P.npz                     the columns of Y, from the first on
   calamp online --matrix W.npy < lines    JSON lines {"seq": 17, "y": [0.1, null, …]}
   calamp online --matrix W.npy --input f4 < frames
-                                          float32 (f8: float64), little endian, M a sample;
-                                          NaN is a missing reading
+                                          float32 (f8: float64; c8, c16: complex ones of these),
+                                          little endian, M a sample; NaN is a missing reading
   calamp online --matrix W.npy --nats URL --stream S
                                           a NATS JetStream, one message a sample, in the
                                           form that --input says; "seq" is not needed there
@@ -175,6 +179,9 @@ W is that of --matrix, or of P.npz. --nats embedded runs a server here, with its
 streams in a folder beside the state; others publish samples to it, with the
 token that is in the file token of that folder, and can take nothing away. A
 message is acknowledged when what was learned from it is on the disk.
+
+Complex readings are [re, im] in JSON lines. A stream from standard input is one of
+complex readings where W is complex, or --phase or --input c8|c16 says so.
 
 Model flags are those of solve; signals and noise are learned along the stream
 where they are auto, or none of them is given.
@@ -252,7 +259,8 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.ranks.Register(flags)
 	c.shift.Register(flags)
 	c.outliers.Register(flags)
-	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets (default %d with --offset)", online.LeastWarmUp))
+	c.phases.Register(flags)
+	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets, and\nphases of which nothing is known (default %d with --offset, %d with --phase free)", online.LeastWarmUp, warmUpPhases))
 	flags.Lookup("warm-up").DefValue = "0"
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
@@ -261,14 +269,14 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.Var(option.Number(&c.sanity.ChiSquare, option.Positive), "max-chi2", "reject a sample whose mean χ² is above this (with --commit sane, as the next two)")
 	flags.Var(option.Number(&c.sanity.Sensor, option.Positive), "max-chi", "leave out a reading this many standard deviations off")
 	flags.Var(option.Number(&c.sanity.Faulty, option.Fraction), "max-faulty", "reject a sample in which more than this fraction of readings would be left out")
-	flags.Var(&c.anchor, "anchor", "fix the common scale, as for solve: mean=V, or sensor=ROW:V, which can be given for several\nsensors. The state keeps it, and goes on with it where none is given; off takes it away")
+	flags.Var(&c.anchor, "anchor", "fix the common scale, as for solve: mean=V, or sensor=ROW:V, which can be given for several\nsensors, or the common phase: phase-sensor=ROW. The state keeps it, and goes on with it where none is given; off takes it away")
 	flags.BoolVar(&c.freeze, "freeze", false, "reconstruct every sample with what was learned, and learn nothing; the state is only read")
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
 	flags.Var(&c.offset, "after", "number columns or frames from K+1 on; last continues after the last one taken in")
 	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 believes all")
 	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
-	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8"), "input", "form of samples on standard input or in messages")
+	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8", "c8", "c16"), "input", "form of samples on standard input or in messages")
 	flags.Lookup("input").DefValue = "jsonl"
 	c.nats.register(flags)
 
@@ -318,6 +326,9 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	}
 	in, err := c.load(args)
 	if err != nil {
+		return err
+	}
+	if err := c.takeComplex(flags, in); err != nil {
 		return err
 	}
 	sensors, n := in.w.Dims()
@@ -402,7 +413,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), Outliers: c.outliers.Told()}
+	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), Outliers: c.outliers.Told()}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -63,11 +63,15 @@ func (s *results) putTogether(e *online.Estimate) {
 	if e.Together == nil {
 		return
 	}
-	_, p := e.Together.X.Dims()
+	n, p := e.Together.X.Dims()
+	columns := len(e.X) / n
+	p /= columns
 	first := len(s.x) - p
 	for k := max(0, -first); k < p; k++ {
-		mat.Col(s.x[first+k], k, e.Together.X)
-		mat.Col(s.xVar[first+k], k, e.Together.XVar)
+		for j := range columns {
+			mat.Col(s.x[first+k][j*n:(j+1)*n], k*columns+j, e.Together.X)
+			mat.Col(s.xVar[first+k][j*n:(j+1)*n], k*columns+j, e.Together.XVar)
+		}
 		if e.Together.Outlier != nil {
 			mat.Col(s.outlier[first+k], k, e.Together.Outlier)
 		}
@@ -90,13 +94,21 @@ func (r *onlineRun) result() *calamp.Result {
 	r.takeModel(p)
 	res := &calamp.Result{
 		Prior: r.signal, Channel: r.model.Channel(),
-		X: columnsOf(r.results.x), XVar: columnsOf(r.results.xVar),
+		X: columnsOf(r.results.x, r.columns()), XVar: columnsOf(r.results.xVar, r.columns()),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
-		Converged: r.results.converged,
-		Offset:    p.Offset, OffsetVar: p.OffsetVar,
+		Offset: p.Offset, OffsetVar: p.OffsetVar,
+		Phase: p.Phase, PhaseSD: p.PhaseSD, PhaseFree: p.PhaseFree,
 	}
 	if len(r.results.outlier) > 0 {
-		res.Outlier = columnsOf(r.results.outlier)
+		res.Outlier = columnsOf(r.results.outlier, 1)
+	}
+	if r.complex {
+		res.Channel = r.model.ComplexChannel(&r.phases)
+	}
+	for _, done := range r.results.converged {
+		for range r.columns() {
+			res.Converged = append(res.Converged, done)
+		}
 	}
 	return res
 }
@@ -111,6 +123,10 @@ func (r *onlineRun) takeModel(p *online.Posterior) {
 }
 
 func (r *onlineRun) takeLearned(p *online.Posterior) {
+	if r.complex {
+		r.model.Scale(&r.told, p.Factor)
+		return
+	}
 	g, c, f := r.told.Prior(), r.told.Channel(), p.Factor
 	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Scaled(f).(channel.GainPrior)
 	if learned := p.Model; learned != nil {
@@ -133,6 +149,9 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 		prior.Varied
 	})
 	switch {
+	case r.complex:
+		r.signal = r.model.ComplexPrior()
+		return
 	case !grouped:
 		r.signal = r.model.Prior()
 		return
@@ -144,10 +163,14 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 	r.groups.TakeResult(&r.model, r.signal)
 }
 
-func columnsOf(signals [][]float64) *mat.Dense {
-	m := mat.NewDense(len(signals[0]), len(signals), nil)
-	for k, x := range signals {
-		m.SetCol(k, x)
+// columnsOf are lists as a matrix, each as so many columns: those of complex signals are real and imaginary parts.
+func columnsOf(lists [][]float64, each int) *mat.Dense {
+	n := len(lists[0]) / each
+	m := mat.NewDense(n, len(lists)*each, nil)
+	for k, x := range lists {
+		for j := range each {
+			m.SetCol(k*each+j, x[j*n:(j+1)*n])
+		}
 	}
 	return m
 }
@@ -181,20 +204,24 @@ func bearing(name string) bool {
 	c := calibration{}
 	c.model.RegisterLearnable(flags)
 	c.solver.Register(flags)
+	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
 		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
 func (r *onlineRun) truth() calamp.Truth {
-	t := calamp.Truth{S: r.in.truth.S, O: r.in.truth.O}
+	t := calamp.Truth{S: r.in.truth.S, O: r.in.truth.O, Phase: r.in.truth.Phase}
 	if r.in.truth.X == nil {
 		return t
 	}
 	n, _ := r.in.truth.X.Dims()
-	t.X = mat.NewDense(n, len(r.results.sequence), nil)
+	columns := r.columns()
+	t.X = mat.NewDense(n, len(r.results.sequence)*columns, nil)
 	for k, sequence := range r.results.sequence {
-		t.X.SetCol(k, mat.Col(nil, int(sequence-r.firstColumn), r.in.truth.X))
+		for j := range columns {
+			t.X.SetCol(k*columns+j, mat.Col(nil, int(sequence-r.firstColumn)*columns+j, r.in.truth.X))
+		}
 	}
 	return t
 }
@@ -229,6 +256,9 @@ type runJSON struct {
 	CommitMS    stream.Percentiles    `json:"commit_ms"`
 	M           int                   `json:"m"`
 	N           int                   `json:"n"`
+	Complex     bool                  `json:"complex,omitempty"`
+	Phase       string                `json:"phase,omitempty"`    // as the flag
+	PhaseSD     *float64              `json:"phase_sd,omitempty"` // of the common phase, in radians; none where it is a convention
 	Model       option.Model          `json:"model"`
 	Groups      []option.Group        `json:"groups,omitempty"`
 	Options     option.OptionsJSON    `json:"options"`
@@ -285,6 +315,12 @@ func (r *onlineRun) summarise(status string) error {
 	if p.OutlierRate > 0 {
 		j.OutlierPart = &p.OutlierRate
 	}
+	if j.Complex = r.complex; r.complex {
+		j.Phase = r.phases.String()
+		if !p.PhaseFree {
+			j.PhaseSD = console.Known(p.PhaseSD)
+		}
+	}
 	if r.loop.Last != online.NoSequence {
 		j.LastSeq = &r.loop.Last
 	}
@@ -324,6 +360,12 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
 	}
 	r.Note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", console.Percent(gainSD), console.Percent(p.ScaleSD), console.Plural(len(p.Flagged), "sensor"))
+	switch {
+	case p.PhaseFree:
+		r.Note("phase: common to signals and gains, a convention: nothing is known of it")
+	case r.complex:
+		r.Note("phase: common to signals and gains, uncertainty ±%s rad", console.Short(p.PhaseSD))
+	}
 	if p.Drift > 0 {
 		r.Warn("the gains drift, by %s a sample: they are followed; --memory K forgets over K samples", console.Percent(p.Drift))
 	}

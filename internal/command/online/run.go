@@ -46,18 +46,21 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 }
 
 // known is the model as it is told: NaN where something is to be learned.
-func (c *calibration) known() (prior.Prior, channel.Gain, error) {
+func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
+	if c.complex {
+		return c.model.ComplexPrior(), c.model.ComplexChannel(&c.phases), nil
+	}
 	g, gain := c.model.Known()
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))
-	return signal, gain, err
+	return signal, c.sensors(gain), err
 }
 
 func (c *calibration) newRun(in *material) (*onlineRun, error) {
-	signal, gain, err := c.known()
+	signal, sensors, err := c.known()
 	if err != nil {
 		return nil, err
 	}
-	calibrator, err := online.NewCalibrator(in.w, signal, c.sensors(gain), c.options())
+	calibrator, err := online.NewCalibrator(in.w, signal, sensors, c.options())
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
@@ -165,6 +168,7 @@ func (r *onlineRun) noteDuplicates(e *stream.Event) error {
 func (r *onlineRun) showProgress(e *stream.Event) error {
 	if e.Fate == stream.Taken {
 		_, p := r.in.y.Dims()
+		p /= r.columns()
 		done := int(e.Sequence-r.firstColumn) + 1
 		r.bar.Show(fmt.Sprintf("sample %d of %d", done, p), float64(done)/float64(p))
 	}

@@ -138,6 +138,9 @@ type material struct {
 	y     *mat.Dense
 	truth calamp.Truth
 	known *channel.Knowledge // of single sensors
+
+	complex bool      // Y is, or W
+	phases  []float64 // nominal ones of complex gains, or nil
 }
 
 func (c *calibration) load(args []string) (*material, error) {
@@ -153,21 +156,16 @@ func (c *calibration) load(args []string) (*material, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, is := w.(*operator.Complex); is {
-			return nil, option.RefuseComplex(is, "calamp online")
-		}
+		_, is := w.(*operator.Complex)
 		w, err = c.parts.Basis.Compose(w)
-		return &material{w: w}, err
+		return &material{w: w, complex: is}, err
 	}
 	p, err := c.loadProblem(args)
 	if err != nil {
 		return nil, err
 	}
-	if err := option.RefuseComplex(p.Complex, "calamp online"); err != nil {
-		return nil, err
-	}
 	w, err := c.parts.Basis.Compose(p.W)
-	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known}, err
+	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
 }
 
 func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {
@@ -191,14 +189,13 @@ func (c *calibration) loadProblem(args []string) (*dataset.Problem, error) {
 	return dataset.Load(args[0])
 }
 
-// width is the bytes of a number in frames, 0 for JSON.
+// width is the bytes of a number in frames, of either part of a complex one; 0 for JSON.
 func (c *calibration) width() int {
-	return map[string]int{"f4": 4, "f8": 8}[c.input]
+	return map[string]int{"f4": 4, "f8": 8, "c8": 4, "c16": 8}[c.input]
 }
 
 // open opens the source of samples, given the last number that was taken in.
 func (r *onlineRun) openSource(ctx context.Context) (err error) {
-	m, _ := r.in.w.Dims()
 	offset := r.offset.value
 	if r.offset.last {
 		offset = max(r.loop.Last, 0)
@@ -215,13 +212,13 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	}
 	switch {
 	case r.sourceKind == columnSource:
-		r.loop.Source = intake.Columns(r.in.y, offset)
+		r.loop.Source = intake.Columns(r.in.y, r.form(), offset)
 	case r.sourceKind == natsSource:
-		r.loop.Source, err = r.openStream(ctx, m)
+		r.loop.Source, err = r.openStream(ctx)
 	case r.width() > 0:
-		r.loop.Source = intake.Frames(r.Stdin, m, r.width(), offset)
+		r.loop.Source = intake.Frames(r.Stdin, r.form(), offset)
 	default:
-		r.loop.Source = intake.Lines(r.Stdin, m, r.believed())
+		r.loop.Source = intake.Lines(r.Stdin, r.form(), r.believed())
 	}
 	return err
 }
@@ -234,7 +231,7 @@ func (r *onlineRun) believed() intake.Numbering {
 	return intake.Numbering{After: max(r.loop.Last, r.from-1), MaxGap: r.maxGap}
 }
 
-func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error) {
+func (r *onlineRun) openStream(ctx context.Context) (intake.Source, error) {
 	n := &r.nats
 	if err := r.connect(ctx); err != nil {
 		return nil, err
@@ -245,7 +242,7 @@ func (r *onlineRun) openStream(ctx context.Context, m int) (intake.Source, error
 	}
 	source, err := r.broker.Source(ctx, intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
-		SequenceHeader: n.header, Sensors: m, Width: r.width(),
+		SequenceHeader: n.header, Form: r.form(),
 		Numbering: r.believed(), Drain: n.drain, Frozen: r.freeze,
 	})
 	return source, err
@@ -313,11 +310,11 @@ func closeAll(closers []io.Closer) error {
 
 // fingerprintOf identifies what a state is good for.
 func (c *calibration) fingerprintOf(w operator.Operator) (online.Identity, error) {
-	signal, gain, err := c.known()
+	signal, sensors, err := c.known()
 	if err != nil {
 		return online.Identity{}, err
 	}
-	id, err := online.Identify(w, signal, c.sensors(gain), c.options())
+	id, err := online.Identify(w, signal, sensors, c.options())
 	if err != nil {
 		return id, fmt.Errorf("fingerprint: %w", err)
 	}

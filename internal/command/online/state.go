@@ -1,7 +1,7 @@
 package online
 
 import (
-	"reflect"
+	"maps"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
@@ -133,6 +133,7 @@ func (r *onlineRun) openStore(id online.Identity) error {
 // takeAnchor says where the scale is not held as it was, or as the command line says.
 func (r *onlineRun) takeAnchor(before calamp.Anchor) error {
 	now, c := r.anchor.Anchor, r.loop.Calibrator
+	r.notePhase(before, now)
 	switch {
 	case r.anchor.Off:
 		if before.Set() {
@@ -141,10 +142,22 @@ func (r *onlineRun) takeAnchor(before calamp.Anchor) error {
 		return c.SetAnchor(calamp.Anchor{})
 	case before.Set() && !now.Set():
 		r.Note("%s: the scale is held by %v, as before; --anchor off lets go of it", r.state, before)
-	case before.Set() && !reflect.DeepEqual(before, now):
+	case before.Set() && (before.Mean != now.Mean || !maps.Equal(before.Sensors, now.Sensors)):
 		r.Warn("%s: the scale was held by %v, and is by %v now: x and s are on another scale than before", r.state, before, now)
 	case !before.Set() && now.Set():
 		r.Warn("%s: the scale was that of the model, and is held by %v now: x and s are on another scale than before", r.state, now)
 	}
 	return nil
+}
+
+// notePhase says where phases are not counted as they were, or as the command line says.
+func (r *onlineRun) notePhase(before, now calamp.Anchor) {
+	was, held := before.PhaseSensor()
+	is, asked := now.PhaseSensor()
+	switch {
+	case held && !asked && !r.anchor.Off:
+		r.Note("%s: phases are counted from that of sensor %d, as before; --anchor off lets go of it", r.state, was)
+	case asked && (!held || was != is):
+		r.Warn("%s: phases are counted from that of sensor %d now, and were not before", r.state, is)
+	}
 }

@@ -22,6 +22,12 @@ type Phases struct {
 	given bool
 }
 
+// Free reports whether nothing is known of phases.
+func (p *Phases) Free() bool { return p.Kappa == 0 }
+
+// Given reports whether the flag was.
+func (p *Phases) Given() bool { return p.given }
+
 const (
 	phaseKnown = "known"
 	phaseFree  = "free"
@@ -172,10 +178,16 @@ func (m *Model) ComplexChannel(p *Phases) channel.ComplexGain {
 	return channel.ComplexGain{Prior: m.ComplexGain(p), NoiseVar: m.NoiseVar}
 }
 
+// Scale makes the model what told is for signals and gains that are so many times as large.
+func (m *Model) Scale(told *Model, factor float64) {
+	m.SignalVar, m.NoiseVar = told.SignalVar*factor*factor, told.NoiseVar*factor*factor
+	m.SRange = [2]float64{told.SRange[0] * factor, told.SRange[1] * factor}
+}
+
 // RefuseComplex is the error of what is for real numbers.
 func RefuseComplex(isComplex bool, what string) error {
 	if !isComplex {
 		return nil
 	}
-	return console.Usage("the numbers are complex, and %s is for real ones", what).WithHint("calamp simulate, solve and inspect take complex ones")
+	return console.Usage("the numbers are complex, and %s is for real ones", what).WithHint("calamp simulate, solve, online and inspect take complex ones")
 }

@@ -1,0 +1,219 @@
+package online
+
+import (
+	"fmt"
+	"math"
+	"math/cmplx"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+)
+
+// A complex reading is two columns, its real and its imaginary part, as everywhere in the solver. A stream sees it as one
+// reading of one sensor: arrays of readings are M×columns, and residuals, masks and flags are of sensors.
+
+// complexColumns is how many columns a complex number takes.
+const complexColumns = 2
+
+// turning is what is known of complex gains; nil where they are real.
+func (c *Calibrator) turning() channel.Turning {
+	known, _ := c.sample.Calibration().(channel.Turning)
+	return known
+}
+
+// row is what v (M×columns) has of sensor mu.
+func (c *Calibrator) row(v []float64, mu int) []float64 { return v[mu*c.columns : (mu+1)*c.columns] }
+
+// number is that as a number: a real one has no imaginary part.
+func (c *Calibrator) number(v []float64, mu int) complex128 {
+	if c.columns == 1 {
+		return complex(v[mu], 0)
+	}
+	return complex(v[complexColumns*mu], v[complexColumns*mu+1])
+}
+
+// missing reports whether sensor mu has no reading, and zero whether it is exactly that.
+func (c *Calibrator) missing(mu int) bool { return math.IsNaN(c.y[mu*c.columns]) }
+
+func (c *Calibrator) zero(mu int) bool { return c.number(c.y, mu) == 0 }
+
+// Columns is how many numbers an entry of X is: 2 where signals are complex.
+func (e *Estimate) Columns() int { return e.calibrator.columns }
+
+func square(z complex128) float64 { return real(z)*real(z) + imag(z)*imag(z) }
+
+// pair makes both parts of a complex reading missing where one is, and takes nominal phases off.
+func (c *Calibrator) pair() {
+	if c.columns == 1 {
+		return
+	}
+	for mu := range c.m {
+		y := c.row(c.y, mu)
+		z := complex(y[0], y[1])
+		switch {
+		case cmplx.IsNaN(z):
+			y[0], y[1] = math.NaN(), math.NaN()
+		case c.opt.Phases != nil:
+			z *= cmplx.Rect(1, c.opt.Phases[mu])
+			y[0], y[1] = real(z), imag(z)
+		}
+	}
+}
+
+// move is what steps along scale and phase have done to all signals: a factor, and a turn in radians.
+type move struct{ scale, turn float64 }
+
+var unmoved = move{scale: 1}
+
+// moved is what they had done before the last sweep.
+func (c *Calibrator) moved() move { return move{c.solver.SweepScale, c.solver.SweepTurn} }
+
+// carry makes statistics, of several sensors at once, those that are inherited (see [channel.Calibration]).
+func (c *Calibrator) carry(stats []float64, weight float64, by move) {
+	c.sample.Calibration().Carry(stats, weight, by.scale)
+	if by.turn != 0 {
+		c.turning().Turn(stats, by.turn)
+	}
+}
+
+// predictComplex is [Calibrator.predict] for complex gains, with their statistics in c.stats.
+func (c *Calibrator) predictComplex(known channel.Turning) {
+	for mu := range c.m {
+		mean, variance := known.Posterior(c.sample.Of(c.stats, mu))
+		c.pastMean[mu], c.pastS[mu], c.pastSVar[mu] = mean, cmplx.Abs(mean), variance
+	}
+}
+
+// complexResidual is |χ| of a complex reading, whose mean square is 1 under the model: of both parts together.
+func complexResidual(y, mean, omega complex128, variance, sVar float64) float64 {
+	off := mean*y - omega
+	return math.Sqrt(square(off) / max(2*variance+sVar*square(y), math.SmallestNonzeroFloat64))
+}
+
+// medianOfSize is the median of the |χ| of sensors under the model: that of |N(0, 1)|, or of |CN(0, 1)|.
+func (c *Calibrator) medianOfSize() float64 {
+	if c.columns == 1 {
+		return medianOfNormal
+	}
+	return math.Sqrt(math.Ln2)
+}
+
+// nearestFit is how far from ω, in a column, the calibrated reading of sensor mu must be, whatever its s within the range.
+func (c *Calibrator) nearestFit(mu int) float64 {
+	lo, hi := c.sample.Calibration().Range()
+	within := func(v float64) float64 { return min(max(v, lo), hi) }
+	y, omega := c.number(c.y, mu), c.number(c.sample.Omega, mu)
+	known, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	if !complexGains || known.Known() {
+		nearest := complex(within(real(omega/y)), 0)
+		return cmplx.Abs(nearest*y-omega) / math.Sqrt(float64(c.columns))
+	}
+	nearest := within(cmplx.Abs(omega / y))
+	return math.Abs(nearest*cmplx.Abs(y)-cmplx.Abs(omega)) / math.Sqrt(float64(c.columns))
+}
+
+// free reports whether nothing is known of phases beforehand: the common phase is then a convention.
+func (c *Calibrator) free() bool {
+	known, ok := c.sample.Calibration().(channel.ComplexPrior)
+	return ok && known.Free()
+}
+
+// commonPhase is the phase that the convention takes for zero: of the anchored sensor, or of the sum of all s of which
+// something is known.
+func (c *Calibrator) commonPhase() float64 {
+	known := c.turning()
+	if mu, ok := c.anchor.PhaseSensor(); ok && c.state.Flag[mu] == Healthy && known.Readings(c.statsOf(mu)) > 0 {
+		mean, _ := known.Posterior(c.statsOf(mu))
+		return cmplx.Phase(mean)
+	}
+	total := complex128(0)
+	for mu, flag := range c.state.Flag {
+		if flag == Healthy && known.Readings(c.statsOf(mu)) > 0 {
+			mean, _ := known.Posterior(c.statsOf(mu))
+			total += mean
+		}
+	}
+	return cmplx.Phase(total)
+}
+
+// placePhase brings the sample's estimate to the phase of the convention.
+func (c *Calibrator) placePhase() {
+	if !c.free() {
+		return
+	}
+	theta := -c.commonPhase()
+	turnSignals(c.sample.X, c.n, theta)
+	if t := c.estimate.Together; t != nil {
+		t.turn(theta)
+	}
+}
+
+// turnSignals multiplies signals (each n real parts, then n imaginary parts) by e^{iθ}.
+func turnSignals(x []float64, n int, theta float64) {
+	sin, cos := math.Sincos(theta)
+	for ; len(x) > 0; x = x[complexColumns*n:] {
+		for i := range n {
+			re, im := &x[i], &x[n+i]
+			*re, *im = cos**re-sin**im, sin**re+cos**im
+		}
+	}
+}
+
+func (t *Together) turn(theta float64) {
+	n, columns := t.X.Dims()
+	for k := 0; k < columns; k += complexColumns {
+		x := append(mat.Col(nil, k, t.X), mat.Col(nil, k+1, t.X)...)
+		turnSignals(x, n, theta)
+		t.X.SetCol(k, x[:n])
+		t.X.SetCol(k+1, x[n:])
+	}
+}
+
+// placePhases tells what is known of the phases of a posterior.
+func (c *Calibrator) placePhases(p *Posterior) {
+	known := c.turning()
+	if known == nil {
+		return
+	}
+	common := 0.0
+	if p.PhaseFree = c.free(); p.PhaseFree {
+		common = c.commonPhase()
+	} else {
+		p.PhaseSD = c.phaseSD()
+	}
+	p.Phase = make([]float64, c.m)
+	for mu := range p.Phase {
+		mean, _ := known.Posterior(p.Calibration.Of(mu))
+		p.Phase[mu] = cmplx.Phase(mean) - common
+		if c.opt.Phases != nil {
+			p.Phase[mu] += c.opt.Phases[mu]
+		}
+		p.Phase[mu] = math.Remainder(p.Phase[mu], 2*math.Pi)
+	}
+}
+
+// phaseSD is the standard deviation of the common phase given the samples absorbed.
+func (c *Calibrator) phaseSD() float64 {
+	sd, _ := c.sample.PastPhaseSD(amp.Past{Stats: c.inUse()})
+	return sd
+}
+
+// checkPhases reports nominal phases, or an anchored one, that belong to nothing.
+func (c *Calibrator) checkPhases() error {
+	known, complex := c.sample.Calibration().(channel.ComplexPrior)
+	switch _, anchored := c.opt.Anchor.PhaseSensor(); {
+	case c.opt.Phases != nil && !complex:
+		return fmt.Errorf("nominal phases are for complex gains, found a %T", c.sample.Calibration())
+	case c.opt.Phases != nil && known.Free():
+		return fmt.Errorf("nominal phases are given, and the prior says that nothing is known of phases")
+	case c.opt.Phases != nil && len(c.opt.Phases) != c.m:
+		return fmt.Errorf("%d nominal phases for %d sensors", len(c.opt.Phases), c.m)
+	case anchored && !complex:
+		return fmt.Errorf("the phase of a sensor is anchored, and gains are real")
+	case anchored && !known.Free():
+		return fmt.Errorf("the phase of a sensor is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", known.Concentration)
+	}
+	return nil
+}
