@@ -42,7 +42,7 @@ type Result struct {
 	BrokenSensors []channel.BrokenSensor
 	FaultRate     float64
 
-	// Outlier (M×P) holds the probability of each reading to be nobody's, 0 where one is
+	// Outlier (M×P, one column a complex signal, too) holds the probability of each reading to be nobody's, 0 where one is
 	// missing; those above 1/2 were left out. Nil unless they were looked for.
 	Outlier *mat.Dense
 

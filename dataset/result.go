@@ -294,16 +294,16 @@ func checkResult(r *calamp.Result) error {
 	}
 	n, p := r.X.Dims()
 	matrices := []struct {
-		name string
-		m    *mat.Dense
-		rows int
-	}{{"x", r.X, n}, {"x_var", r.XVar, n}, {"residual", r.Residual, len(r.S)}, {"outlier", r.Outlier, len(r.S)}}
+		name          string
+		m             *mat.Dense
+		rows, columns int
+	}{{"x", r.X, n, p}, {"x_var", r.XVar, n, p}, {"residual", r.Residual, len(r.S), p}, {"outlier", r.Outlier, len(r.S), p / r.ColumnsPerSignal()}}
 	for _, a := range matrices {
 		if a.m == nil {
 			continue
 		}
-		if rows, columns := a.m.Dims(); rows != a.rows || columns != p {
-			return fmt.Errorf("%s is %d×%d, expected %d×%d", a.name, rows, columns, a.rows, p)
+		if rows, columns := a.m.Dims(); rows != a.rows || columns != a.columns {
+			return fmt.Errorf("%s is %d×%d, expected %d×%d", a.name, rows, columns, a.rows, a.columns)
 		}
 		if err := notInput(checkFinite(fromMatrix(a.name, a.m), false)); err != nil {
 			return err
