@@ -118,7 +118,7 @@ func TestCompletion(t *testing.T) {
 		"solve --anchor ":          "mean=\nsensor=\nphase-sensor=\noff\n:6\n",
 		"solve --matrix ":          "npy\nnpz\nmat\n:8\n",
 		"online --commit ":         "sane\nalways\n:4\n",
-		"online --input ":          "jsonl\nf4\nf8\n:4\n",
+		"online --input ":          "jsonl\nf4\nf8\nc8\nc16\n:4\n",
 		"simulate --matrix-kind s": "sign\nsparse:\n:6\n",
 		"se offline --plot ":       "svg\npng\npdf\n:8\n",
 		"solve --output ":          ":0\n",
