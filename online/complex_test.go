@@ -143,7 +143,13 @@ func drawComplex(t testing.TB, te teacher.Complex, seed uint64) *teacher.Complex
 func complexCalibrator(t testing.TB, te teacher.Complex, in *teacher.ComplexInstance, opt Options) *Calibrator {
 	t.Helper()
 	opt.Threads = 1
-	c, err := NewCalibrator(in.W, te.Signal, channel.ComplexGain{Prior: te.Gain, NoiseVar: te.NoiseVar}, &opt)
+	var signal prior.Prior = te.Signal
+	noise := te.NoiseVar
+	if opt.LearnNoise {
+		unknown := prior.ComplexGaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()}
+		signal, noise = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: unknown, Learn: prior.Density | prior.SignalVar}, math.NaN()
+	}
+	c, err := NewCalibrator(in.W, signal, channel.ComplexGain{Prior: te.Gain, NoiseVar: noise}, &opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,16 +184,17 @@ func TestComplexStreams(t *testing.T) {
 	for name, c := range map[string]struct {
 		gain   channel.ComplexPrior
 		warmUp int
+		learn  bool
 	}{
-		"phases known":        {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: known}, 0},
-		"von Mises":           {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20}, 0},
-		"phase only, a batch": {channel.ComplexPrior{Lo: 1, Hi: 1}, 4},
-		"free, a batch":       {channel.ComplexPrior{Lo: 0.5, Hi: 1.5}, 4},
+		"phases known":        {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: known}, 0, false},
+		"von Mises":           {channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20}, 0, false},
+		"phase only, a batch": {channel.ComplexPrior{Lo: 1, Hi: 1}, 4, false},
+		"free, a batch":       {channel.ComplexPrior{Lo: 0.5, Hi: 1.5}, 4, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			te := complexStream(c.gain)
 			in := drawComplex(t, te, 3)
-			cal := complexCalibrator(t, te, in, Options{WarmUp: c.warmUp})
+			cal := complexCalibrator(t, te, in, Options{WarmUp: c.warmUp, LearnNoise: c.learn})
 			var late, stated, count float64
 			for k := range te.P {
 				e, err := cal.Absorb(context.Background(), complexSample(in, k))

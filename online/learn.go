@@ -16,7 +16,7 @@ import (
 // Model is what a stream has taught of its signals and its noise.
 type Model struct {
 	Values   []float64 // parameters of the signals' prior (see [prior.Parametric]); nil where it has none
-	NoiseVar float64
+	NoiseVar float64   // of complex readings that of either part
 
 	NoiseInformation float64 // inverse variance of NoiseVar, with forgetting; 0 when it is not learned
 }
@@ -27,6 +27,14 @@ func (m *Model) GaussBernoulli() (g prior.GaussBernoulli, ok bool) {
 		return g, false
 	}
 	return prior.GaussBernoulli{Density: m.Values[0], SignalMean: m.Values[1], SignalVar: m.Values[2]}, true
+}
+
+// ComplexGaussBernoulli is the prior of complex signals, where it is of that family.
+func (m *Model) ComplexGaussBernoulli() (g prior.ComplexGaussBernoulli, ok bool) {
+	if len(m.Values) != len(g.Values()) {
+		return g, false
+	}
+	return prior.ComplexGaussBernoulli{Density: m.Values[0], SignalVar: m.Values[1]}, true
 }
 
 // Power is the mean square of an entry of the signals, where the prior is of that
@@ -154,6 +162,15 @@ func (c *Calibrator) present() *mat.Dense { return mat.NewDense(c.m, c.columns, 
 // guess is where learning starts: what was given, or the moments of the samples y.
 func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	m := l.start.clone()
+	if known, ok := c.sample.Calibration().(channel.ComplexPrior); ok {
+		signal, _ := m.ComplexGaussBernoulli()
+		signal, gain, err := calamp.GuessComplex(c.sample.W, y, signal, channel.ComplexGain{Prior: known, NoiseVar: complexColumns * m.NoiseVar})
+		if len(m.Values) > 0 {
+			m.Values = signal.Values()
+		}
+		m.NoiseVar = gain.Noise()
+		return m, err
+	}
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
 	groups, grouped := c.sample.Model().Prior.(prior.LearnedGroups)

@@ -96,3 +96,15 @@ func (r *onlineRun) columns() int {
 	}
 	return 1
 }
+
+// takeComplexModel takes what was learned of signals and noise.
+func (r *onlineRun) takeComplexModel(p *online.Posterior) {
+	r.model.Scale(&r.told, p.Factor)
+	if p.Model == nil {
+		return
+	}
+	r.model.NoiseVar = 2 * p.Model.NoiseVar // that of both parts
+	if g, ok := p.Model.ComplexGaussBernoulli(); ok {
+		r.model.Density, r.model.SignalVar = g.Density, g.SignalVar
+	}
+}

@@ -124,7 +124,7 @@ func (r *onlineRun) takeModel(p *online.Posterior) {
 
 func (r *onlineRun) takeLearned(p *online.Posterior) {
 	if r.complex {
-		r.model.Scale(&r.told, p.Factor)
+		r.takeComplexModel(p)
 		return
 	}
 	g, c, f := r.told.Prior(), r.told.Channel(), p.Factor

@@ -48,7 +48,8 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 // known is the model as it is told: NaN where something is to be learned.
 func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 	if c.complex {
-		return c.model.ComplexPrior(), c.model.ComplexChannel(&c.phases), nil
+		signal, sensors := c.model.KnownComplex(&c.phases)
+		return signal, sensors, nil
 	}
 	g, gain := c.model.Known()
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))

@@ -154,6 +154,14 @@ func (m *Model) ComplexSignal() prior.Prior {
 	return p
 }
 
+// KnownComplex is the model of a complex problem with NaN where something is to be learned.
+func (m *Model) KnownComplex(p *Phases) (prior.Prior, channel.ComplexGain) {
+	g, c := m.Known()
+	known := *m
+	known.Density, known.SignalVar, known.NoiseVar = g.Density, g.SignalVar, c.NoiseVar
+	return known.ComplexSignal(), known.ComplexChannel(p)
+}
+
 // GuessComplex fills what is to be learned of a complex problem with rough values to start from.
 func (m *Model) GuessComplex(w operator.Operator, y *mat.Dense, p *Phases) error {
 	g, c := m.Known()
