@@ -3,12 +3,17 @@ package calamp_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -135,5 +140,163 @@ func TestLongComplexRecovery(t *testing.T) {
 				t.Errorf("%s, P = %d: %.0f of %d recovered", c.name, p, recovered*float64(count), count)
 			}
 		}
+	}
+}
+
+// complexFrames makes the signals of an instance alike, as frames does real ones: all have the support of the first.
+func complexFrames(te teacher.Complex, in *teacher.ComplexInstance, level float64, rng *rand.Rand) {
+	if level > 1 {
+		return
+	}
+	noise := func(variance float64) complex128 {
+		size := math.Sqrt(0.5 * variance)
+		return complex(size*rng.NormFloat64(), size*rng.NormFloat64())
+	}
+	x := mat.NewCDense(te.N, te.P, nil)
+	for i := range te.N {
+		common := complex(in.Truth.X.At(i, 0), in.Truth.X.At(i, 1))
+		for k := 0; k < te.P && common != 0; k++ {
+			x.Set(i, k, (common+noise(level*level))/complex(math.Sqrt(1+level*level), 0))
+		}
+	}
+	in.Truth.X = calamp.Pairs(x)
+	w, s := in.W.(*operator.Complex), in.Truth.ComplexS()
+	y := mat.NewCDense(te.M, te.P, nil)
+	re, im := make([]float64, te.N), make([]float64, te.N)
+	for mu := range te.M {
+		if err := w.RowInto(re, im, mu); err != nil {
+			panic(err)
+		}
+		for k := range te.P {
+			z := noise(te.NoiseVar)
+			for i := range re {
+				z += complex(re[i], im[i]) * x.At(i, k)
+			}
+			y.Set(mu, k, z/s[mu])
+		}
+	}
+	in.Y = calamp.Pairs(y)
+}
+
+// Intervals of complex gains, and what they state of x, for signals that are alike to a degree.
+func TestLongComplexAlike(t *testing.T) {
+	longOnly(t)
+	count := seedCount(4)
+	table := tables.New(t, "", "gains", "alike to", "P", "coverage |s|", "coverage φ", "error²/variance of x", "converged", "named")
+	for _, gain := range []channel.ComplexPrior{{Lo: 0.8, Hi: 1.2, Concentration: math.Inf(1)}, {Lo: 0.8, Hi: 1.2, Concentration: 20}, {Lo: 0.8, Hi: 1.2}} {
+		for _, level := range []float64{2, 0.5, 0.3, 0.1} {
+			for _, p := range []int{4, 8, 16} {
+				te := teacher.Complex{N: 250, M: 200, P: p, Signal: prior.ComplexGaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: gain, NoiseVar: 1e-5}
+				runs := make(complexRuns, count)
+				named := make([]float64, count)
+				inParallel(count, func(i int) {
+					in, err := te.Draw(uint64(i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					complexFrames(te, in, level, rand.New(rand.NewPCG(uint64(i), 7)))
+					res := solve(t, te.Problem(in), nil)
+					m := calamp.ScoreComplex(res.X, res.ComplexS(), in.Truth)
+					runs[i] = complexRun{converged: res.Status == calamp.Converged, x: m.XMSEScaled, stated: meanTotal(res), inside: intervalsHold(res, in.Truth, m)}
+					if warned(res, calamp.SignalsAlike) {
+						named[i] = 1
+					}
+				})
+				done := make(complexRuns, 0, count)
+				for _, r := range runs {
+					if r.converged {
+						done = append(done, r)
+					}
+				}
+				amplitude, _ := done.mean(func(r complexRun) float64 { return r.inside[0] })
+				phase, _ := done.mean(func(r complexRun) float64 { return r.inside[1] })
+				ratio, _ := done.mean(func(r complexRun) float64 { return r.x / r.stated })
+				table.Row("| κ = %g | %.0f %% | %d | %.3f | %.3f | %.2f | %d of %d | %.0f |", gain.Concentration, 100*level, p, amplitude, phase, ratio, len(done), count, sumOfAll(named))
+				if len(done) > 0 && min(amplitude, phase) < 0.88 {
+					t.Errorf("κ = %g, alike to %g, P = %d: intervals of 95 %% hold %.3f and %.3f", gain.Concentration, level, p, amplitude, phase)
+				}
+			}
+		}
+	}
+}
+
+func sumOfAll(v []float64) (sum float64) {
+	for _, x := range v {
+		sum += x
+	}
+	return sum
+}
+
+// Intervals of the default command, where nothing is told but what is known of phases.
+func TestLongComplexLearned(t *testing.T) {
+	longOnly(t)
+	count := seedCount(50)
+	table := tables.New(t, "", "gains", "Δ", "x: model told", "learned", "coverage |s|", "coverage φ", "not converged", "called broken")
+	gains := append(slices.Clone(complexGains), []struct {
+		name string
+		gain channel.ComplexPrior
+	}{
+		{"log-normal 0.2; κ = 5", channel.ComplexPrior{Lo: 0.2, Hi: 5, Center: 1, Precision: 25, Log: true, Concentration: 5}},
+		{"normal 0.2; phase free", channel.ComplexPrior{Lo: 0.02, Hi: 5, Center: 1, Precision: 25}},
+	}...)
+	for _, c := range gains {
+		for _, noise := range []float64{1e-3, 1e-5} {
+			te := teacher.Complex{N: 250, M: 175, P: 6, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: noise}
+			told, runs := make(complexRuns, count), make(complexRuns, count)
+			inParallel(count, func(i int) {
+				told[i] = solveComplexRun(t, te, uint64(i))
+				runs[i] = learnComplexRun(t, te, uint64(i))
+			})
+			x, _ := told.mean(func(r complexRun) float64 { return r.x })
+			learned, _ := runs.mean(func(r complexRun) float64 { return r.x })
+			amplitude, _ := runs.mean(func(r complexRun) float64 { return r.inside[0] })
+			phase, _ := runs.mean(func(r complexRun) float64 { return r.inside[1] })
+			lost, _ := runs.mean(func(r complexRun) float64 { return map[bool]float64{false: 1}[r.converged] })
+			broken, _ := runs.mean(func(r complexRun) float64 { return float64(r.broken) })
+			table.Row("| %s | %g | %.3g | %.3g | %.3f | %.3f | %.0f of %d | %.0f |", c.name, noise, x, learned, amplitude, phase, lost*float64(count), count, broken*float64(count))
+			for what, part := range map[string]float64{"amplitudes": amplitude, "phases": phase} {
+				if known := map[string]bool{"amplitudes": c.gain.Lo == c.gain.Hi, "phases": c.gain.Known()}[what]; !known && (part < 0.9 || part > 0.98) {
+					t.Errorf("%s, Δ = %g: intervals of 95 %% hold %.3f of the %s", c.name, noise, part, what)
+				}
+			}
+			if learned > 1.2*x || lost > 0.05 {
+				t.Errorf("%s, Δ = %g: error %.3g, with the model told %.3g; %.0f not converged", c.name, noise, learned, x, lost*float64(count))
+			}
+		}
+	}
+}
+
+// learnComplexRun is solveComplexRun with nothing told but what is known of phases, and of amplitudes that are known.
+func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRun) {
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Error(err)
+		return r
+	}
+	unknown := channel.ComplexGain{Prior: te.Gain, NoiseVar: math.NaN()}
+	opt := &calamp.Options{Learn: calamp.Learn{Noise: true}}
+	opt.Threads = 1
+	if te.Gain.Lo < te.Gain.Hi {
+		unknown.Prior = channel.ComplexPrior{Lo: math.NaN(), Concentration: te.Gain.Concentration}
+		opt.Learn.Range = true
+	}
+	start, guess, err := calamp.GuessComplex(in.W, in.Y, prior.ComplexGaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()}, unknown)
+	if err != nil {
+		t.Error(err)
+		return r
+	}
+	p := te.Problem(in)
+	p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}
+	p.Channel = channel.Faulty{Working: guess}
+	res, err := calamp.Solve(context.Background(), p, opt)
+	if err != nil {
+		t.Error(err)
+		return r
+	}
+	m := calamp.ScoreComplex(res.X, res.ComplexS(), in.Truth)
+	return complexRun{
+		converged: res.Status == calamp.Converged, broken: len(res.BrokenSensors), iterations: float64(res.Iterations),
+		x: m.XMSEScaled, stated: meanTotal(res), s: m.SMSEScaled, inside: intervalsHold(res, in.Truth, m),
 	}
 }

@@ -692,11 +692,9 @@ func (b *planner) makeCooling(s *Solver) (Part, error) {
 
 func (b *planner) widening() (on bool, why string, err error) {
 	switch {
-	case b.complex():
-		return false, realOnly, nil
 	case b.stream() || b.Batch:
 		return false, "not possible: readings come one by one", nil
-	case b.P < 2:
+	case b.P <= prior.ColumnsOf(b.Model.Prior):
 		return false, "not needed: there is one signal", nil
 	case !b.calibrates():
 		return false, noCalibration, nil

@@ -65,7 +65,7 @@ func (p *RangeTest) After(s *Solver, l *Line) Verdict {
 	case p.Rejected:
 		return GoOn
 	}
-	if p.tested || l.Index < testedAt || l.Index%testEvery != 0 {
+	if p.tested || l.Index < testedAt || l.Index%testEvery != 0 || s.State.phasesOpen() {
 		return GoOn
 	}
 	if r, ok := PartOf[*release](s); ok && r.count == 0 && r.try(s) {

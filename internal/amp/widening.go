@@ -57,25 +57,27 @@ func (w *widening) Begin(*Solver) { w.share, w.factor = 0, 1 }
 // Report implements [Part].
 func (w *widening) Report(s *Solver) {
 	e := s.State
-	z := make([]float64, len(e.Y))
-	e.NovelReadings(z)
-	w.share = leadingShare(z, e.P)
-	w.factor = widthOf(w.share, float64(e.P), float64(e.M), e.unexplained())
+	w.share, w.factor = e.alike()
 	if !(w.factor > leastWidening) {
 		w.factor = 1
 		return
 	}
 	before := e.meanSquareOf(e.SVar)
 	_, most := e.calibration.Moments()
-	if known := e.offsets(); known != nil {
+	switch known := e.offsets(); {
+	case known != nil:
 		known.Carry(e.Stats, 1/w.factor, 1) // what is said of offsets, too
 		known.Posteriors(e.S, e.SVar, e.Stats)
 		known.Offsets(e.O, e.OVar, e.Stats)
-	}
-	for mu, v := range e.SVar {
-		if v < most && !e.Offsets() {
-			e.SVar[mu] = 1 / (1/most + (1/v-1/most)/w.factor)
-			e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
+	case e.columns == 2:
+		e.calibration.Carry(e.Stats, 1/w.factor, 1) // what is said of amplitude and phase
+		e.calibration.Posteriors(make([]float64, e.M), e.SVar, e.Stats)
+	default:
+		for mu, v := range e.SVar {
+			if v < most {
+				e.SVar[mu] = 1 / (1/most + (1/v-1/most)/w.factor)
+				e.calibration.SetNormal(e.Of(e.Stats, mu), e.S[mu], e.SVar[mu])
+			}
 		}
 	}
 	noise := e.meanNoise()
@@ -89,9 +91,20 @@ func (w *widening) Report(s *Solver) {
 	}
 }
 
-// AlikeComplex are ℓ and κ of complex signals, whose error bars are not widened. Readings serve as they are, since the
-// product of one with the conjugate of another of its sensor does not know the phase of the gain.
-func (s *State) AlikeComplex() (share, factor float64) {
+// alike are ℓ and κ.
+func (s *State) alike() (share, factor float64) {
+	if s.columns == 2 {
+		return s.alikeComplex()
+	}
+	z := make([]float64, len(s.Y))
+	s.NovelReadings(z)
+	share = leadingShare(z, s.P)
+	return share, widthOf(share, float64(s.P), float64(s.M), s.unexplained())
+}
+
+// alikeComplex are those of complex signals. Readings serve as they are, since the product of one with the conjugate of
+// another of its sensor does not know the phase of the gain.
+func (s *State) alikeComplex() (share, factor float64) {
 	z := make([]float64, 0, 2*len(s.Y))
 	for mu := range s.M {
 		y := s.Y[mu*s.P : (mu+1)*s.P]

@@ -113,7 +113,7 @@ func (r *Run) NothingRecovered() string {
 	if w := r.warnOnlyNoise(); w != nil {
 		return w.Message
 	}
-	return ""
+	return r.phasesUntold()
 }
 
 // cause looks for what keeps AMP from converging.
@@ -172,7 +172,7 @@ func (r *Run) residual() float64 {
 
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
-	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown && r.state.Columns() == 1 {
+	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown {
 		if text := nearThreshold(r.theory(), left); text != "" {
 			return text + "; more sensors or signals would help"
 		}

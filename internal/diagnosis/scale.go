@@ -4,12 +4,22 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/calamp/calamp/channel"
+
 	"github.com/calamp/calamp/prior"
 )
 
 // contradictory is how many standard deviations apart what the signals' known variance
 // and what the range of s say of the common scale must be.
 const contradictory = 4
+
+// amplitude is the distribution of |s| where that is complex, and of s where it is real.
+func amplitude(c channel.Calibration) channel.Calibration {
+	if known, ok := c.(channel.ComplexPrior); ok && known.Learns() == nil {
+		return known.Amplitude()
+	}
+	return c
+}
 
 // warnRange tells that the gains do not fill the range that was told, and what was
 // learned in its place.
@@ -19,7 +29,7 @@ func (r *Run) warnRange() *Warning {
 		return nil
 	}
 	lo, hi := test.Told.Range()
-	mean, variance := r.calibration().Moments()
+	mean, variance := amplitude(r.calibration()).Moments()
 	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
 	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, mean %.4g and standard deviation %.2g; so the range says little of the common scale, which is known to ±%.2g %%",

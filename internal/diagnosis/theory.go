@@ -82,6 +82,42 @@ func nearThreshold(m theory, left float64) string {
 type theory struct {
 	evolution.Model
 	spectrum *evolution.Spectrum // nil: independent entries, and AMP
+
+	gains *channel.ComplexPrior // of a complex problem, of whose numbers Model has one part; nil for a real one
+}
+
+// complexPoints is how many readings theory averages over for complex gains: to a percent or so.
+const complexPoints = 512
+
+// reachesComplex is reaches for complex problems; target is of a part.
+func reachesComplex(m theory, target float64) bool {
+	t, err := evolution.ComplexOffline(context.Background(), evolution.ComplexModel{
+		Signal: prior.ComplexGaussBernoulli{Density: m.Signal.Density, SignalVar: 2 * m.Signal.SignalVar},
+		Gain:   *m.gains, NoiseVar: 2 * m.NoiseVar, Alpha: m.Alpha, P: m.P,
+	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints})
+	if err != nil {
+		return true // nothing to be said against it
+	}
+	return !(t.Steps[len(t.Steps)-1].MSEX.Value > 2*target)
+}
+
+// fewAlike is α times the number of signals that differ below which free phases may not be told: at 1 and less
+// signals do not grow from nothing.
+const fewAlike = 2
+
+// phasesUntold says that phases are free and signals so much alike that hardly anything tells the ones from the others,
+// where they are not known well.
+func (r *Run) phasesUntold() string {
+	known, ok := r.calibration().(channel.ComplexPrior)
+	if !ok || !known.Free() || !(mean(r.state.C) > wellKnown*r.model().Prior.Variance()) {
+		return ""
+	}
+	share, _ := r.Solver.Widening()
+	differ := float64(r.usable()) / float64(r.state.N) / share
+	if !(share > 0) || differ > fewAlike {
+		return ""
+	}
+	return fmt.Sprintf("nothing is known of phases, and %.3g of the readings' power is in one pattern of the signals: α times the number of signals that differ is %.2g, and at little more than 1 nothing tells phases from signals; signals that differ more, nominal phases (--phase κ), or more sensors would", share, differ)
 }
 
 // learns says whether anything of the model is learned.
@@ -113,6 +149,10 @@ func (r *Run) theory() theory {
 		if spectrum, err := evolution.SpectrumOf(singular); err == nil {
 			m.spectrum = &spectrum
 		}
+	}
+	if known, ok := r.calibration().(channel.ComplexPrior); ok {
+		m.gains, m.P = &known, r.signals()
+		return m
 	}
 	if r.blind() {
 		const leastEnd = 0.02 // of a range, relative to its middle
@@ -147,6 +187,9 @@ func reaches(m theory, target float64) bool {
 		opt.Iterations = theorySteps
 		p, err := evolution.VectorFixedPoint(context.Background(), m.Model, *m.spectrum, opt)
 		return err != nil || !(p.MSEX.Value > target)
+	}
+	if m.gains != nil {
+		return reachesComplex(m, target)
 	}
 	v := m.Variance()
 	for range theorySteps {

@@ -70,9 +70,6 @@ func (r *Run) Warnings() []Warning {
 // warnAlike is about signals that share more than chance gives them: error bars were
 // widened for it, and gains and signals perhaps moved jointly.
 func (r *Run) warnAlike() *Warning {
-	if r.complex() {
-		return r.warnAlikeComplex()
-	}
 	share, factor := r.Solver.Widening()
 	joint := r.Plan.Has("joint moves") && r.Converged
 	what := fmt.Sprintf("the signals look alike: %.3g of the calibrated readings' power is in one pattern", share)
@@ -90,18 +87,6 @@ func (r *Run) warnAlike() *Warning {
 		what += fmt.Sprintf("; all sensors read them in nearly the same proportions (%.3g of the power), and gains were moved together with what they share", r.alike())
 	}
 	return &Warning{Code: SignalsAlike, Message: what}
-}
-
-// warnAlikeComplex is about error bars that do not know of it.
-func (r *Run) warnAlikeComplex() *Warning {
-	if !r.blind() || r.signals() < 2 || r.Solver.Iterations == 0 {
-		return nil
-	}
-	share, factor := r.state.AlikeComplex()
-	if !(factor > alikeFactor) {
-		return nil
-	}
-	return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("the signals look alike: %.3g of the readings' power is in one pattern, so errors do not average over them, and error bars of complex gains do not count that: those of s are some %.2g times too small; signals that differ more", share, math.Sqrt(factor))}
 }
 
 func (r *Run) warnSignals() *Warning {
