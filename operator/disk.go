@@ -94,6 +94,7 @@ func openDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, err
 		return nil, err
 	}
 	d := &Disk{Shape: kernel.ShapeOf(m, n), from: from, single: single, budget: budget}
+	d.Layout = kernel.InRows
 	if least := d.buffers(1) * int64(kernel.Rows) * d.rowBytes(); budget < least {
 		return nil, fmt.Errorf("%d bytes do not hold the buffers for a matrix with %d columns: at least %d", budget, n, least)
 	}
@@ -248,15 +249,14 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 const slabBytes = 2 << 20
 
 // buffers is how many slabs a sweep on so many threads needs. Each thread has one that
-// is being used, one that is read ahead, and one with rows as they are in the file.
-func (d *Disk) buffers(threads int) int64 { return 3 * int64(threads) }
+// is being used, and one that is read ahead.
+func (d *Disk) buffers(threads int) int64 { return 2 * int64(threads) }
 
 // diskSource reads panels ahead of their use.
 type diskSource[T kernel.Entry] struct {
 	*Disk
 	slab int        // panels in a slab, a multiple of a block
-	free chan []T   // packed slabs that are not in use; there are two a thread
-	rows chan []T   // slabs for rows as they are in the file, not in use; one a thread
+	free chan []T   // slabs that are not in use; there are two a thread
 	fail sync.Mutex // guards err
 	err  error      // the first error of a run
 }
@@ -271,12 +271,9 @@ func newDiskSweep[T kernel.Entry, V kernel.Value](d *Disk, p, q, threads int) *d
 	s := &diskSweep[T, V]{newDenseSweep[T, V](d.Shape, source, p, q, threads), source}
 	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
 	source.slab = min(max(1, int(slab)/s.block)*s.block, s.panelsPerChunk())
-	source.free, source.rows = make(chan []T, 2*s.threads), make(chan []T, s.threads)
-	for range s.threads {
-		source.rows <- make([]T, source.slab*kernel.Rows*d.N)
-	}
+	source.free = make(chan []T, 2*s.threads)
 	for range cap(source.free) {
-		source.free <- make([]T, source.slab*d.PanelSize())
+		source.free <- make([]T, source.slab*d.PanelSize()+kernel.Columns)
 	}
 	return s
 }
@@ -314,7 +311,7 @@ type slabOf[T kernel.Entry] struct {
 	bug        *crash.Error // in place of all else where reading panicked
 }
 
-func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)) {
+func (d *diskSource[T]) chunk(first, end, size int, visit func(first, panels int, w []T)) {
 	ahead := make(chan slabOf[T])
 	go d.readAhead(first, end, ahead)
 	for s := range ahead {
@@ -322,8 +319,7 @@ func (d *diskSource[T]) chunk(first, end, size int, visit func(first int, w []T)
 			panic(s.bug)
 		}
 		for at := s.first; at < s.end; at += size {
-			from, to := at-s.first, min(at+size, s.end)-s.first
-			visit(at, s.w[from*d.PanelSize():to*d.PanelSize()])
+			visit(at, min(size, s.end-at), s.w[(at-s.first)*d.PanelSize():])
 		}
 		d.free <- s.w
 	}
@@ -337,11 +333,9 @@ func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 			out <- slabOf[T]{bug: crash.Of(v)}
 		}
 	}()
-	rows := <-d.rows
-	defer func() { d.rows <- rows }()
 	for ; first < end; first += d.slab {
 		s := slabOf[T]{first: first, end: min(first+d.slab, end), w: <-d.free}
-		if err := d.read(&s, rows); err != nil {
+		if err := d.read(&s); err != nil {
 			d.free <- s.w
 			d.fail.Lock()
 			d.err = err
@@ -352,18 +346,11 @@ func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
 	}
 }
 
-// read fills a slab: it reads the rows into the slab rows, and packs them from there.
-func (d *diskSource[T]) read(s *slabOf[T], rows []T) error {
+// read fills a slab with rows as they are in the file. What kernels may read besides, rows
+// that W does not have and the entries behind the last row, is zero.
+func (d *diskSource[T]) read(s *slabOf[T]) error {
 	first, last := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
-	rows = rows[:(last-first)*d.N]
-	if err := readRows(d.Disk, rows, first); err != nil {
-		return err
-	}
-	if s.end*kernel.Rows > last {
-		clear(s.w) // the last panel may be padded with rows that W does not have
-	}
-	for mu := range last - first {
-		kernel.PackRow(d.Shape, s.w, mu, rows[mu*d.N:(mu+1)*d.N])
-	}
-	return nil
+	rows := s.w[:(last-first)*d.N]
+	clear(s.w[len(rows) : (s.end-s.first)*d.PanelSize()+kernel.Columns])
+	return readRows(d.Disk, rows, first)
 }

@@ -48,7 +48,7 @@ func TestDiskHasTheBitsOfDense(t *testing.T) {
 						t.Fatal(err)
 					}
 					// The smallest budget that is enough, and larger ones.
-					least := int64(3 * 4 * 8 * n)
+					least := int64(2 * 4 * 8 * n)
 					for _, budget := range []int64{least, 20 * least, 1 << 30} {
 						disk, err := OpenDisk(bytes.NewReader(fileOf(w, single)), m, n, single, budget)
 						if err != nil {

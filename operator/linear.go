@@ -79,15 +79,15 @@ func (s *denseSweep[T, V]) Backward(r, g []float64) error {
 // half does one product over one chunk of rows, for a sweep without quadratic columns.
 func (s *denseSweep[T, V]) half(part *densePart[T, V]) {
 	part.clear(s.drains())
-	s.source.chunk(part.first, part.end, s.block, func(first int, w []T) {
+	s.source.chunk(part.first, part.end, s.block, func(first, panels int, w []T) {
 		from := first * kernel.Rows * s.p
 		if s.halfG == nil {
-			count := s.forwardBlock(part, first, w)
+			count := s.forwardBlock(part, first, panels, w)
 			copy(s.halfZ[from:], part.z[:count*s.p])
 			return
 		}
-		count := min(len(w)/s.w.PanelSize()*kernel.Rows, s.w.M-first*kernel.Rows)
+		count := s.rowsOf(first, panels)
 		copy(part.g[:count*s.p], s.halfG[from:])
-		s.backwardBlock(part, first, w, count)
+		s.backwardBlock(part, first, panels, w, count)
 	})
 }

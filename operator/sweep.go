@@ -61,16 +61,17 @@ type denseSweep[T kernel.Entry, V kernel.Value] struct {
 // source holds the panels of W, in memory or elsewhere.
 type source[T kernel.Entry] interface {
 	// chunk calls visit with the panels from first to end in order, size at a
-	// time (fewer at the end): the number of the first, and their entries.
-	chunk(first, end, size int, visit func(first int, w []T))
+	// time (fewer at the end): the number of the first, how many, and their entries.
+	chunk(first, end, size int, visit func(first, panels int, w []T))
 }
 
 // inMemory is the source of a matrix in memory.
 type inMemory[T kernel.Entry] struct{ *kernel.Matrix[T] }
 
-func (m inMemory[T]) chunk(first, end, size int, visit func(first int, w []T)) {
+func (m inMemory[T]) chunk(first, end, size int, visit func(first, panels int, w []T)) {
 	for ; first < end; first += size {
-		visit(first, m.Data[first*m.PanelSize():min(first+size, end)*m.PanelSize()])
+		panels := min(size, end-first)
+		visit(first, panels, m.Data[first*m.PanelSize():][:panels*m.PanelSize()])
 	}
 }
 
@@ -82,12 +83,12 @@ type densePart[T kernel.Entry, V kernel.Value] struct {
 	z, v, g, d     []float64 // one block
 	zt, vt         []float64 // z and v as the kernels write them, panel by panel
 	gs, ds         []V       // g and d as the kernels read them: the same arrays, likewise
-	visit          func(first int, w []T)
+	visit          func(first, panels int, w []T)
 }
 
 // newDenseSweep prepares a sweep, but for its workspace, which is made by its first run.
 func newDenseSweep[T kernel.Entry, V kernel.Value](w kernel.Shape, from source[T], p, q, threads int) *denseSweep[T, V] {
-	s := &denseSweep[T, V]{w: w, source: from, k: kernel.Of[T, V](), p: p, q: q, threads: max(1, threads)}
+	s := &denseSweep[T, V]{w: w, source: from, k: kernel.Of[T, V](w.Layout), p: p, q: q, threads: max(1, threads)}
 	var entry T
 	rows := blockBytes / (int(unsafe.Sizeof(entry)) * w.N)
 	if !s.single() {
@@ -151,7 +152,7 @@ func (s *denseSweep[T, V]) prepare() {
 }
 
 func (s *denseSweep[T, V]) add(part *densePart[T, V]) {
-	part.visit = func(first int, w []T) { s.sweepBlock(part, first, w) }
+	part.visit = func(first, panels int, w []T) { s.sweepBlock(part, first, panels, w) }
 	s.parts = append(s.parts, part)
 }
 
@@ -248,26 +249,29 @@ func (s *denseSweep[T, V]) drains() bool {
 }
 
 // sweepBlock uses a block of rows forward and backward.
-func (s *denseSweep[T, V]) sweepBlock(part *densePart[T, V], first int, w []T) {
-	count := s.forwardBlock(part, first, w)
+func (s *denseSweep[T, V]) sweepBlock(part *densePart[T, V], first, panels int, w []T) {
+	count := s.forwardBlock(part, first, panels, w)
 	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
-	s.backwardBlock(part, first, w, count)
+	s.backwardBlock(part, first, panels, w, count)
 }
 
 // forwardBlock sets z and v of a block of rows, and returns how many there are.
-func (s *denseSweep[T, V]) forwardBlock(part *densePart[T, V], first int, w []T) (count int) {
-	panels := len(w) / s.w.PanelSize()
+func (s *denseSweep[T, V]) forwardBlock(part *densePart[T, V], first, panels int, w []T) (count int) {
 	if s.single() {
 		s.forwardOne(part, w, panels)
 	} else {
 		s.forward(part, w, panels)
 	}
+	return s.rowsOf(first, panels)
+}
+
+// rowsOf is how many rows W has in panels from first on.
+func (s *denseSweep[T, V]) rowsOf(first, panels int) int {
 	return min(panels*kernel.Rows, s.w.M-first*kernel.Rows)
 }
 
 // backwardBlock uses g and d of a block of count rows.
-func (s *denseSweep[T, V]) backwardBlock(part *densePart[T, V], first int, w []T, count int) {
-	panels := len(w) / s.w.PanelSize()
+func (s *denseSweep[T, V]) backwardBlock(part *densePart[T, V], first, panels int, w []T, count int) {
 	padded := panels * kernel.Rows
 	// The last panel may be padded with rows that W does not have.
 	clear(part.g[count*s.p : padded*s.p])
@@ -312,9 +316,9 @@ func (s *denseSweep[T, V]) forwardOne(part *densePart[T, V], w []T, panels int) 
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
-			s.k.ForwardOneLinear(panel, s.w.Blocks, s.x, part.z[at:])
+			s.k.ForwardOneLinear(panel, s.w.PanelSize(), s.w.Blocks, s.x, part.z[at:])
 		} else {
-			s.k.ForwardOne(panel, s.w.Blocks, s.x, s.c, part.z[at:], part.v[at:])
+			s.k.ForwardOne(panel, s.w.PanelSize(), s.w.Blocks, s.x, s.c, part.z[at:], part.v[at:])
 		}
 	}
 }
@@ -323,9 +327,9 @@ func (s *denseSweep[T, V]) backwardOne(part *densePart[T, V], w []T, panels int,
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
-			s.k.BackwardOneLinear(panel, s.w.Blocks, part.r, g[at:])
+			s.k.BackwardOneLinear(panel, s.w.PanelSize(), s.w.Blocks, part.r, g[at:])
 		} else {
-			s.k.BackwardOne(panel, s.w.Blocks, part.r, part.h, g[at:], d[at:])
+			s.k.BackwardOne(panel, s.w.PanelSize(), s.w.Blocks, part.r, part.h, g[at:], d[at:])
 		}
 	}
 }
@@ -348,7 +352,7 @@ func (s *denseSweep[T, V]) dot(kernels []kernel.Dot[T, V], w []T, panels, b, blo
 	step := count * kernel.Columns
 	for k, size := 0, 0; k < count; k += size {
 		size = groupSize(count-k, len(kernels)-1)
-		kernels[size](w[b*kernel.Rows*kernel.Columns:], panels, s.w.PanelSize(), blocks,
+		kernels[size](w[b*s.w.BlockStep():], panels, s.w.PanelSize(), blocks,
 			x[b*step+k*kernel.Columns:], step, z[k*kernel.Rows:], count*kernel.Rows)
 	}
 }
@@ -385,7 +389,7 @@ func (s *denseSweep[T, V]) axpy(kernels []kernel.Axpy[T, V], w []T, panels, b, b
 	step := count * kernel.Columns
 	for k, size := 0, 0; k < count; k += size {
 		size = groupSize(count-k, len(kernels)-1)
-		kernels[size](w[b*kernel.Rows*kernel.Columns:], panels, s.w.PanelSize(), blocks,
+		kernels[size](w[b*s.w.BlockStep():], panels, s.w.PanelSize(), blocks,
 			g[k:], count, r[b*step+k*kernel.Columns:], step)
 	}
 }

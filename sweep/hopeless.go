@@ -8,11 +8,12 @@ import "github.com/calamp/calamp"
 // far the recorded planes are from these numbers.
 const (
 	// An offline run is looked at from this iteration on. Its entries know nothing while their
-	// mean variance is more than this part of the prior's, and do not learn when it has not
-	// fallen to half of what it was so many iterations before.
-	hopelessFrom   = 100
-	hopelessWindow = 50
+	// mean variance is more than this part of the prior's, and do not learn when it is still
+	// nearly what it was so many iterations before.
+	hopelessFrom   = 150
+	hopelessWindow = 100
 	hopelessVar    = 0.01
+	hopelessStill  = 0.9
 
 	// A stream is looked at after every tenth sample. Its entries know nothing while their mean
 	// variance is more than this part of the prior's, and its sensors when theirs is.
@@ -31,7 +32,7 @@ type learning struct {
 func (l *learning) hopeless(it calamp.Iteration) bool {
 	l.vars = append(l.vars, it.MeanXVar)
 	t := len(l.vars)
-	return t >= hopelessFrom && it.MeanXVar > hopelessVar*l.priorVar && it.MeanXVar > 0.5*l.vars[t-1-hopelessWindow]
+	return t >= hopelessFrom && it.MeanXVar > hopelessVar*l.priorVar && it.MeanXVar > hopelessStill*l.vars[t-1-hopelessWindow]
 }
 
 // hopeless is asked with what was measured after a sample. Gains that are known are not

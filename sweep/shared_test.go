@@ -112,8 +112,8 @@ record = { samples = [5, 25] }
 `
 
 func TestGiveUp(t *testing.T) {
-	patient := parsed(t, wretched+"[solver]\nmax_iter = 150\n").Points()
-	for i, p := range parsed(t, wretched+"[solver]\nmax_iter = 150\ngive_up = true\n").Points() {
+	patient := parsed(t, wretched+"[solver]\nmax_iter = 250\n").Points()
+	for i, p := range parsed(t, wretched+"[solver]\nmax_iter = 250\ngive_up = true\n").Points() {
 		row, _ := new(Runner).Run(t.Context(), p)
 		if p.Alpha > 1 {
 			if got, want := result(t, new(Runner), p), result(t, new(Runner), patient[i]); got != want {

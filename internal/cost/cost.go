@@ -120,7 +120,7 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 
 const (
 	// slabs is what a sweep over a file takes of memory at most, with eight threads.
-	slabs = 3 * 8 * 2 << 20
+	slabs = 2 * 8 * 2 << 20
 
 	// meetings of all ranks in a sweep: where they are, W x, the trade of sums, and their gathering.
 	meetings = 4

@@ -5,7 +5,7 @@
 //
 // W is packed in panels of four rows, a panel in blocks of sixteen columns,
 // padded with zeros: so the kernels read memory in order, and need no special cases
-// for the ends of rows. Sums are in float64 whatever the storage. The kernels of
+// for the ends of rows. Kernels of their own take rows as they lie in a file. Sums are in float64 whatever the storage. The kernels of
 // different instruction sets add in different orders, so their results differ in the
 // last digits; one kernel always gives the same bits.
 package kernel
@@ -35,18 +35,33 @@ const (
 	blockSize = Rows * Columns
 )
 
-// Set is the kernels of one instruction set for one kind of entry and of value. In all of
-// them w starts at a block, and blocks counts blocks of the panel from there.
+// Layout is how W lies in memory.
+type Layout uint8
+
+const (
+	// Packed is in panels and blocks.
+	Packed Layout = iota
+
+	// InRows is row by row, as in a file; four of them are a panel. Kernels read whole blocks,
+	// so up to Columns-1 entries behind a row. They count for nothing, but must be finite.
+	InRows
+
+	layouts = iota
+)
+
+// Set is the kernels of one instruction set for one layout and kind of entry and of value. In
+// all of them w starts at a block, panelStep is how many entries further the block below
+// starts, in the next panel, and blocks counts blocks of the panel from there.
 type Set[T Entry, V Value] struct {
 	// ForwardOne sets z and v (Rows each) to the products of a panel with x,
 	// and of its squares with c. ForwardOneLinear leaves out the squares.
-	ForwardOne       func(w []T, blocks int, x, c []V, z, v []float64)
-	ForwardOneLinear func(w []T, blocks int, x []V, z []float64)
+	ForwardOne       func(w []T, panelStep, blocks int, x, c []V, z, v []float64)
+	ForwardOneLinear func(w []T, panelStep, blocks int, x []V, z []float64)
 
 	// BackwardOne adds the products of a panel's transpose with g (Rows) to r,
 	// and of its squares with d to h.
-	BackwardOne       func(w []T, blocks int, r, h, g, d []V)
-	BackwardOneLinear func(w []T, blocks int, r, g []V)
+	BackwardOne       func(w []T, panelStep, blocks int, r, h, g, d []V)
+	BackwardOneLinear func(w []T, panelStep, blocks int, r, g []V)
 
 	// Dot and Axpy are the forward and the backward half for several signals: entry i
 	// is for i signals. They work on a tile, some blocks of several panels. DotSquares
@@ -55,8 +70,7 @@ type Set[T Entry, V Value] struct {
 	Axpy, AxpySquares []Axpy[T, V]
 }
 
-// Dot adds the products of a tile's rows with several signals to z. Panels are
-// panelStep entries apart. Block b of signal s is the Columns values at
+// Dot adds the products of a tile's rows with several signals to z. Block b of signal s is the Columns values at
 // x[b*xStep+s*Columns]; the sums of panel a and signal s, the Rows values at
 // z[a*zStep+s*Rows].
 type Dot[T Entry, V Value] func(w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int)
@@ -68,21 +82,21 @@ type Axpy[T Entry, V Value] func(w []T, panels, panelStep, blocks int, g []V, gS
 
 // The kernels of the instruction sets that this build has.
 var (
-	sets32     = [simd.Levels]*Set[float32, float64]{simd.Go: plain[float32, float64]()}
-	sets64     = [simd.Levels]*Set[float64, float64]{simd.Go: plain[float64, float64]()}
-	setsSingle = [simd.Levels]*Set[float32, float32]{simd.Go: plain[float32, float32]()}
+	sets32     = [layouts][simd.Levels]*Set[float32, float64]{{simd.Go: plain[float32, float64](Packed)}, {simd.Go: plain[float32, float64](InRows)}}
+	sets64     = [layouts][simd.Levels]*Set[float64, float64]{{simd.Go: plain[float64, float64](Packed)}, {simd.Go: plain[float64, float64](InRows)}}
+	setsSingle = [layouts][simd.Levels]*Set[float32, float32]{{simd.Go: plain[float32, float32](Packed)}, {simd.Go: plain[float32, float32](InRows)}}
 	drains     = [simd.Levels]func(total []float64, sums []float32){simd.Go: drain}
 )
 
 var active, _ = simd.Active()
 
 // Of returns the kernels that this process uses.
-func Of[T Entry, V Value]() *Set[T, V] { return set[T, V](active) }
+func Of[T Entry, V Value](w Layout) *Set[T, V] { return set[T, V](w, active) }
 
 // set returns the kernels of an instruction set that this machine has. There are none for
 // entries in double precision and values in single precision.
-func set[T Entry, V Value](l simd.Level) *Set[T, V] {
-	for _, s := range []any{sets32[l], sets64[l], setsSingle[l]} {
+func set[T Entry, V Value](w Layout, l simd.Level) *Set[T, V] {
+	for _, s := range []any{sets32[w][l], sets64[w][l], setsSingle[w][l]} {
 		if s, ok := s.(*Set[T, V]); ok {
 			return s
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp/internal/simd"
@@ -41,9 +42,11 @@ func TestKernelsAgree(t *testing.T) {
 
 func compareAll(t *testing.T, l simd.Level, seed uint64, panels, blocks int) {
 	t.Helper()
-	compare[float32, float64](t, l, seed, panels, blocks)
-	compare[float64, float64](t, l, seed, panels, blocks)
-	compare[float32, float32](t, l, seed, panels, blocks)
+	for _, w := range []Layout{Packed, InRows} {
+		compare[float32, float64](t, w, l, seed, panels, blocks)
+		compare[float64, float64](t, w, l, seed, panels, blocks)
+		compare[float32, float32](t, w, l, seed, panels, blocks)
+	}
 }
 
 // workspace is one call's arguments for every kernel, and its results.
@@ -55,12 +58,15 @@ type workspace[T Entry, V Value] struct {
 	z, v                 []float64
 }
 
-func newWorkspace[T Entry, V Value](seed uint64, panels, blocks, signals int) *workspace[T, V] {
+func newWorkspace[T Entry, V Value](layout Layout, seed uint64, panels, blocks, signals int) *workspace[T, V] {
 	rng := rand.New(rand.NewPCG(seed, uint64(signals)))
 	s := &workspace[T, V]{panels: panels, blocks: blocks, signals: signals}
 	s.step = (blocks + int(seed%3)) * blockSize // a tile may be narrower than a panel
+	if layout == InRows {
+		s.step -= Rows * int(seed%Columns) // and a row end within a block
+	}
 	s.xStep = (signals + int(seed%2)) * Columns // and a group smaller than all signals
-	s.w = make([]T, panels*s.step)
+	s.w = make([]T, panels*s.step+Columns)
 	for i := range s.w {
 		s.w[i] = T(float32(rng.NormFloat64())) // the same for all kinds
 	}
@@ -89,12 +95,12 @@ func (s *workspace[T, V]) one(k *Set[T, V], linear bool) {
 	for a := range s.panels {
 		w, at := s.w[a*s.step:], a*Rows
 		if linear {
-			k.ForwardOneLinear(w, s.blocks, s.x, s.z[at:])
-			k.BackwardOneLinear(w, s.blocks, s.r, s.g[at:])
+			k.ForwardOneLinear(w, s.step, s.blocks, s.x, s.z[at:])
+			k.BackwardOneLinear(w, s.step, s.blocks, s.r, s.g[at:])
 			continue
 		}
-		k.ForwardOne(w, s.blocks, s.x, s.c, s.z[at:], s.v[at:])
-		k.BackwardOne(w, s.blocks, s.r, s.h, s.g[at:], s.d[at:])
+		k.ForwardOne(w, s.step, s.blocks, s.x, s.c, s.z[at:], s.v[at:])
+		k.BackwardOne(w, s.step, s.blocks, s.r, s.h, s.g[at:], s.d[at:])
 	}
 }
 
@@ -114,15 +120,15 @@ func (s *workspace[T, V]) several(k *Set[T, V]) {
 	}
 }
 
-func compare[T Entry, V Value](t *testing.T, l simd.Level, seed uint64, panels, blocks int) {
+func compare[T Entry, V Value](t *testing.T, layout Layout, l simd.Level, seed uint64, panels, blocks int) {
 	t.Helper()
-	fast, reference := set[T, V](l), set[T, V](simd.Go)
+	fast, reference := set[T, V](layout, l), set[T, V](layout, simd.Go)
 	check := func(what string, signals int, run func(s *workspace[T, V], k *Set[T, V])) {
 		t.Helper()
-		got, want := newWorkspace[T, V](seed, panels, blocks, signals), newWorkspace[T, V](seed, panels, blocks, signals)
+		got, want := newWorkspace[T, V](layout, seed, panels, blocks, signals), newWorkspace[T, V](layout, seed, panels, blocks, signals)
 		run(got, fast)
 		run(want, reference)
-		what = fmt.Sprintf("%v %T %T %s", l, got.w[0], got.x[0], what)
+		what = fmt.Sprintf("%v layout %d %T %T %s", l, layout, got.w[0], got.x[0], what)
 		near(t, what+" z", got.z, want.z, tolerance[V]())
 		near(t, what+" v", got.v, want.v, tolerance[V]())
 		near(t, what+" r", got.r, want.r, tolerance[V]())
@@ -132,6 +138,52 @@ func compare[T Entry, V Value](t *testing.T, l simd.Level, seed uint64, panels, 
 	check("one, linear", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, true) })
 	for signals := 1; signals < len(fast.Axpy); signals++ {
 		check("several", signals, func(s *workspace[T, V], k *Set[T, V]) { s.several(k) })
+	}
+}
+
+// Rows as they lie in a file give the same bits as panels.
+func TestRowsAsPanels(t *testing.T) {
+	for _, l := range append(available(), simd.Go) {
+		for seed := range uint64(20) {
+			rowsAsPanels[float32, float64](t, l, seed)
+			rowsAsPanels[float64, float64](t, l, seed)
+			rowsAsPanels[float32, float32](t, l, seed)
+		}
+	}
+}
+
+func rowsAsPanels[T Entry, V Value](t *testing.T, l simd.Level, seed uint64) {
+	t.Helper()
+	panels, blocks := 1+int(seed%4), 1+int(seed*7%40)
+	rows := newWorkspace[T, V](InRows, 6*seed, panels, blocks, 1) // tiles are as wide as a panel, and x as a group
+	n := rows.step / Rows
+	padding := (n-1)/Columns*rows.xStep + (n-1)%Columns + 1
+	clear(rows.x[padding:])
+	clear(rows.c[padding:])
+	packed := new(*rows)
+	packed.w, packed.step = Pack(panels*Rows, n, rows.w[:panels*rows.step]).Data, blocks*blockSize
+	for _, v := range []*[]V{&packed.r, &packed.h} {
+		*v = slices.Clone(*v)
+	}
+	packed.z, packed.v = slices.Clone(rows.z), slices.Clone(rows.v)
+	for _, run := range []func(s *workspace[T, V], w Layout){
+		func(s *workspace[T, V], w Layout) { s.one(set[T, V](w, l), false) },
+		func(s *workspace[T, V], w Layout) { s.one(set[T, V](w, l), true) },
+		func(s *workspace[T, V], w Layout) { s.several(set[T, V](w, l)) },
+	} {
+		run(packed, Packed)
+		run(rows, InRows)
+		for j := range packed.z {
+			if packed.z[j] != rows.z[j] || packed.v[j] != rows.v[j] {
+				t.Fatalf("%v, seed %d: row %d gives %g and %g, %g and %g as a panel", l, seed, j, rows.z[j], rows.v[j], packed.z[j], packed.v[j])
+			}
+		}
+		for i := range n {
+			at := i/Columns*rows.xStep + i%Columns
+			if packed.r[at] != rows.r[at] || packed.h[at] != rows.h[at] {
+				t.Fatalf("%v, seed %d: column %d gives %g and %g, %g and %g as a panel", l, seed, i, rows.r[at], rows.h[at], packed.r[at], packed.h[at])
+			}
+		}
 	}
 }
 
@@ -168,7 +220,7 @@ func TestSinglePrecision(t *testing.T) {
 				if signals > 1 {
 					blocks = min(blocks, 16) // a tile
 				}
-				single, double := newWorkspace[float32, float32](7, panels, blocks, signals), newWorkspace[float32, float64](7, panels, blocks, signals)
+				single, double := newWorkspace[float32, float32](Packed, 7, panels, blocks, signals), newWorkspace[float32, float64](Packed, 7, panels, blocks, signals)
 				copied(double.x, single.x)
 				copied(double.g, single.g)
 				for i := range single.c { // variances
@@ -182,11 +234,11 @@ func TestSinglePrecision(t *testing.T) {
 				clearAll(single)
 				clearAll(double)
 				if signals == 1 {
-					single.one(set[float32, float32](l), false)
-					double.one(set[float32, float64](simd.Go), false)
+					single.one(set[float32, float32](Packed, l), false)
+					double.one(set[float32, float64](Packed, simd.Go), false)
 				} else {
-					single.several(set[float32, float32](l))
-					double.several(set[float32, float64](simd.Go))
+					single.several(set[float32, float32](Packed, l))
+					double.several(set[float32, float64](Packed, simd.Go))
 				}
 				for _, c := range []struct {
 					what      string

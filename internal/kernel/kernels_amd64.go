@@ -5,16 +5,16 @@
 package kernel
 
 // forwardOneF32AVX2 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneF32AVX2(w []float32, blocks int, x []float64, c []float64, z []float64, v []float64)
+func forwardOneF32AVX2(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF32AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF32AVX2(w []float32, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF32AVX2 sets z to the product of a panel with x.
-func forwardOneLinearF32AVX2(w []float32, blocks int, x []float64, z []float64)
+func forwardOneLinearF32AVX2(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF32AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF32AVX2(w []float32, blocks int, r []float64, g []float64)
+func backwardOneLinearF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
 
 // dot1F32AVX2 is dot for a fixed number of signals.
 func dot1F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -53,16 +53,16 @@ func axpySquares2F32AVX2(w []float32, panels int, panelStep int, blocks int, g [
 func axpySquares3F32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // forwardOneF64AVX2 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneF64AVX2(w []float64, blocks int, x []float64, c []float64, z []float64, v []float64)
+func forwardOneF64AVX2(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF64AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF64AVX2(w []float64, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF64AVX2 sets z to the product of a panel with x.
-func forwardOneLinearF64AVX2(w []float64, blocks int, x []float64, z []float64)
+func forwardOneLinearF64AVX2(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF64AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF64AVX2(w []float64, blocks int, r []float64, g []float64)
+func backwardOneLinearF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
 
 // dot1F64AVX2 is dot for a fixed number of signals.
 func dot1F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -101,16 +101,16 @@ func axpySquares2F64AVX2(w []float64, panels int, panelStep int, blocks int, g [
 func axpySquares3F64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // forwardOneSingleAVX2 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneSingleAVX2(w []float32, blocks int, x []float32, c []float32, z []float64, v []float64)
+func forwardOneSingleAVX2(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneSingleAVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneSingleAVX2(w []float32, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearSingleAVX2 sets z to the product of a panel with x.
-func forwardOneLinearSingleAVX2(w []float32, blocks int, x []float32, z []float64)
+func forwardOneLinearSingleAVX2(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearSingleAVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearSingleAVX2(w []float32, blocks int, r []float32, g []float32)
+func backwardOneLinearSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
 
 // dot1SingleAVX2 is dot for a fixed number of signals.
 func dot1SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
@@ -160,20 +160,176 @@ func axpySquares4SingleAVX2(w []float32, panels int, panelStep int, blocks int, 
 // axpySquares5SingleAVX2 is axpy for a fixed number of signals.
 func axpySquares5SingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
+// forwardOneRowsF32AVX2 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsF32AVX2(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
+
+// backwardOneRowsF32AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+
+// forwardOneLinearRowsF32AVX2 sets z to the product of a panel with x.
+func forwardOneLinearRowsF32AVX2(w []float32, panelStep int, blocks int, x []float64, z []float64)
+
+// backwardOneLinearRowsF32AVX2 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
+
+// dot1RowsF32AVX2 is dot for a fixed number of signals.
+func dot1RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot2RowsF32AVX2 is dot for a fixed number of signals.
+func dot2RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot3RowsF32AVX2 is dot for a fixed number of signals.
+func dot3RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpy1RowsF32AVX2 is axpy for a fixed number of signals.
+func axpy1RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2RowsF32AVX2 is axpy for a fixed number of signals.
+func axpy2RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3RowsF32AVX2 is axpy for a fixed number of signals.
+func axpy3RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1RowsF32AVX2 is dot for a fixed number of signals.
+func dotSquares1RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsF32AVX2 is dot for a fixed number of signals.
+func dotSquares2RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsF32AVX2 is dot for a fixed number of signals.
+func dotSquares3RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsF32AVX2 is axpy for a fixed number of signals.
+func axpySquares1RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2RowsF32AVX2 is axpy for a fixed number of signals.
+func axpySquares2RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3RowsF32AVX2 is axpy for a fixed number of signals.
+func axpySquares3RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneRowsF64AVX2 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsF64AVX2(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
+
+// backwardOneRowsF64AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+
+// forwardOneLinearRowsF64AVX2 sets z to the product of a panel with x.
+func forwardOneLinearRowsF64AVX2(w []float64, panelStep int, blocks int, x []float64, z []float64)
+
+// backwardOneLinearRowsF64AVX2 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
+
+// dot1RowsF64AVX2 is dot for a fixed number of signals.
+func dot1RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot2RowsF64AVX2 is dot for a fixed number of signals.
+func dot2RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot3RowsF64AVX2 is dot for a fixed number of signals.
+func dot3RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpy1RowsF64AVX2 is axpy for a fixed number of signals.
+func axpy1RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2RowsF64AVX2 is axpy for a fixed number of signals.
+func axpy2RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3RowsF64AVX2 is axpy for a fixed number of signals.
+func axpy3RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1RowsF64AVX2 is dot for a fixed number of signals.
+func dotSquares1RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsF64AVX2 is dot for a fixed number of signals.
+func dotSquares2RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsF64AVX2 is dot for a fixed number of signals.
+func dotSquares3RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsF64AVX2 is axpy for a fixed number of signals.
+func axpySquares1RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2RowsF64AVX2 is axpy for a fixed number of signals.
+func axpySquares2RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3RowsF64AVX2 is axpy for a fixed number of signals.
+func axpySquares3RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneRowsSingleAVX2 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsSingleAVX2(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
+
+// backwardOneRowsSingleAVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+
+// forwardOneLinearRowsSingleAVX2 sets z to the product of a panel with x.
+func forwardOneLinearRowsSingleAVX2(w []float32, panelStep int, blocks int, x []float32, z []float64)
+
+// backwardOneLinearRowsSingleAVX2 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
+
+// dot1RowsSingleAVX2 is dot for a fixed number of signals.
+func dot1RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2RowsSingleAVX2 is dot for a fixed number of signals.
+func dot2RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3RowsSingleAVX2 is dot for a fixed number of signals.
+func dot3RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpy1RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpy2RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpy3RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpy4RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpy5RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// dotSquares1RowsSingleAVX2 is dot for a fixed number of signals.
+func dotSquares1RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsSingleAVX2 is dot for a fixed number of signals.
+func dotSquares2RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsSingleAVX2 is dot for a fixed number of signals.
+func dotSquares3RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpySquares1RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares2RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpySquares2RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares3RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpySquares3RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares4RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpySquares4RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares5RowsSingleAVX2 is axpy for a fixed number of signals.
+func axpySquares5RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
 // drainAVX2 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX2(total []float64, sums []float32)
 
 // forwardOneF32AVX512 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneF32AVX512(w []float32, blocks int, x []float64, c []float64, z []float64, v []float64)
+func forwardOneF32AVX512(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF32AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF32AVX512(w []float32, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF32AVX512 sets z to the product of a panel with x.
-func forwardOneLinearF32AVX512(w []float32, blocks int, x []float64, z []float64)
+func forwardOneLinearF32AVX512(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF32AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF32AVX512(w []float32, blocks int, r []float64, g []float64)
+func backwardOneLinearF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
 
 // dot1F32AVX512 is dot for a fixed number of signals.
 func dot1F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -236,16 +392,16 @@ func axpySquares4F32AVX512(w []float32, panels int, panelStep int, blocks int, g
 func axpySquares5F32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // forwardOneF64AVX512 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneF64AVX512(w []float64, blocks int, x []float64, c []float64, z []float64, v []float64)
+func forwardOneF64AVX512(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF64AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF64AVX512(w []float64, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF64AVX512 sets z to the product of a panel with x.
-func forwardOneLinearF64AVX512(w []float64, blocks int, x []float64, z []float64)
+func forwardOneLinearF64AVX512(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF64AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF64AVX512(w []float64, blocks int, r []float64, g []float64)
+func backwardOneLinearF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
 
 // dot1F64AVX512 is dot for a fixed number of signals.
 func dot1F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -308,16 +464,16 @@ func axpySquares4F64AVX512(w []float64, panels int, panelStep int, blocks int, g
 func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
 
 // forwardOneSingleAVX512 sets z and v to the products of a panel with x, and of its squares with c.
-func forwardOneSingleAVX512(w []float32, blocks int, x []float32, c []float32, z []float64, v []float64)
+func forwardOneSingleAVX512(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneSingleAVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneSingleAVX512(w []float32, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearSingleAVX512 sets z to the product of a panel with x.
-func forwardOneLinearSingleAVX512(w []float32, blocks int, x []float32, z []float64)
+func forwardOneLinearSingleAVX512(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearSingleAVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearSingleAVX512(w []float32, blocks int, r []float32, g []float32)
+func backwardOneLinearSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
 
 // dot1SingleAVX512 is dot for a fixed number of signals.
 func dot1SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
@@ -378,6 +534,222 @@ func axpySquares4SingleAVX512(w []float32, panels int, panelStep int, blocks int
 
 // axpySquares5SingleAVX512 is axpy for a fixed number of signals.
 func axpySquares5SingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// forwardOneRowsF32AVX512 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsF32AVX512(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
+
+// backwardOneRowsF32AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+
+// forwardOneLinearRowsF32AVX512 sets z to the product of a panel with x.
+func forwardOneLinearRowsF32AVX512(w []float32, panelStep int, blocks int, x []float64, z []float64)
+
+// backwardOneLinearRowsF32AVX512 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
+
+// dot1RowsF32AVX512 is dot for a fixed number of signals.
+func dot1RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot2RowsF32AVX512 is dot for a fixed number of signals.
+func dot2RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot3RowsF32AVX512 is dot for a fixed number of signals.
+func dot3RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot4RowsF32AVX512 is dot for a fixed number of signals.
+func dot4RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot5RowsF32AVX512 is dot for a fixed number of signals.
+func dot5RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpy1RowsF32AVX512 is axpy for a fixed number of signals.
+func axpy1RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2RowsF32AVX512 is axpy for a fixed number of signals.
+func axpy2RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3RowsF32AVX512 is axpy for a fixed number of signals.
+func axpy3RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy4RowsF32AVX512 is axpy for a fixed number of signals.
+func axpy4RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy5RowsF32AVX512 is axpy for a fixed number of signals.
+func axpy5RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1RowsF32AVX512 is dot for a fixed number of signals.
+func dotSquares1RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsF32AVX512 is dot for a fixed number of signals.
+func dotSquares2RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsF32AVX512 is dot for a fixed number of signals.
+func dotSquares3RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares4RowsF32AVX512 is dot for a fixed number of signals.
+func dotSquares4RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares5RowsF32AVX512 is dot for a fixed number of signals.
+func dotSquares5RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsF32AVX512 is axpy for a fixed number of signals.
+func axpySquares1RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2RowsF32AVX512 is axpy for a fixed number of signals.
+func axpySquares2RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3RowsF32AVX512 is axpy for a fixed number of signals.
+func axpySquares3RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares4RowsF32AVX512 is axpy for a fixed number of signals.
+func axpySquares4RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares5RowsF32AVX512 is axpy for a fixed number of signals.
+func axpySquares5RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneRowsF64AVX512 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsF64AVX512(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
+
+// backwardOneRowsF64AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+
+// forwardOneLinearRowsF64AVX512 sets z to the product of a panel with x.
+func forwardOneLinearRowsF64AVX512(w []float64, panelStep int, blocks int, x []float64, z []float64)
+
+// backwardOneLinearRowsF64AVX512 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
+
+// dot1RowsF64AVX512 is dot for a fixed number of signals.
+func dot1RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot2RowsF64AVX512 is dot for a fixed number of signals.
+func dot2RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot3RowsF64AVX512 is dot for a fixed number of signals.
+func dot3RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot4RowsF64AVX512 is dot for a fixed number of signals.
+func dot4RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dot5RowsF64AVX512 is dot for a fixed number of signals.
+func dot5RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpy1RowsF64AVX512 is axpy for a fixed number of signals.
+func axpy1RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy2RowsF64AVX512 is axpy for a fixed number of signals.
+func axpy2RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy3RowsF64AVX512 is axpy for a fixed number of signals.
+func axpy3RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy4RowsF64AVX512 is axpy for a fixed number of signals.
+func axpy4RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpy5RowsF64AVX512 is axpy for a fixed number of signals.
+func axpy5RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// dotSquares1RowsF64AVX512 is dot for a fixed number of signals.
+func dotSquares1RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsF64AVX512 is dot for a fixed number of signals.
+func dotSquares2RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsF64AVX512 is dot for a fixed number of signals.
+func dotSquares3RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares4RowsF64AVX512 is dot for a fixed number of signals.
+func dotSquares4RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// dotSquares5RowsF64AVX512 is dot for a fixed number of signals.
+func dotSquares5RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsF64AVX512 is axpy for a fixed number of signals.
+func axpySquares1RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares2RowsF64AVX512 is axpy for a fixed number of signals.
+func axpySquares2RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares3RowsF64AVX512 is axpy for a fixed number of signals.
+func axpySquares3RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares4RowsF64AVX512 is axpy for a fixed number of signals.
+func axpySquares4RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// axpySquares5RowsF64AVX512 is axpy for a fixed number of signals.
+func axpySquares5RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, g []float64, gStep int, r []float64, rStep int)
+
+// forwardOneRowsSingleAVX512 sets z and v to the products of a panel with x, and of its squares with c.
+func forwardOneRowsSingleAVX512(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
+
+// backwardOneRowsSingleAVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
+func backwardOneRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+
+// forwardOneLinearRowsSingleAVX512 sets z to the product of a panel with x.
+func forwardOneLinearRowsSingleAVX512(w []float32, panelStep int, blocks int, x []float32, z []float64)
+
+// backwardOneLinearRowsSingleAVX512 adds the products of a panel's transpose with g to r.
+func backwardOneLinearRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
+
+// dot1RowsSingleAVX512 is dot for a fixed number of signals.
+func dot1RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2RowsSingleAVX512 is dot for a fixed number of signals.
+func dot2RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3RowsSingleAVX512 is dot for a fixed number of signals.
+func dot3RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot4RowsSingleAVX512 is dot for a fixed number of signals.
+func dot4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot5RowsSingleAVX512 is dot for a fixed number of signals.
+func dot5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpy1RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpy2RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpy3RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpy4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpy5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// dotSquares1RowsSingleAVX512 is dot for a fixed number of signals.
+func dotSquares1RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares2RowsSingleAVX512 is dot for a fixed number of signals.
+func dotSquares2RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares3RowsSingleAVX512 is dot for a fixed number of signals.
+func dotSquares3RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares4RowsSingleAVX512 is dot for a fixed number of signals.
+func dotSquares4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dotSquares5RowsSingleAVX512 is dot for a fixed number of signals.
+func dotSquares5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpySquares1RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpySquares1RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares2RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpySquares2RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares3RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpySquares3RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares4RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpySquares4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpySquares5RowsSingleAVX512 is axpy for a fixed number of signals.
+func axpySquares5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
 // drainAVX512 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX512(total []float64, sums []float32)

@@ -1,20 +1,44 @@
 package kernel
 
-// Shape is how an M×N matrix is packed for the kernels: entry (µ, i) is at row µ
+// Shape is how an M×N matrix lies in memory for the kernels. Packed, entry (µ, i) is at row µ
 // mod Rows and column i mod Columns of block i/Columns of panel µ/Rows.
 type Shape struct {
 	M, N   int
 	Blocks int // in a panel
+	Layout Layout
 }
 
-// ShapeOf is the shape of an M×N matrix.
+// ShapeOf is the shape of a packed M×N matrix.
 func ShapeOf(m, n int) Shape { return Shape{M: m, N: n, Blocks: (n + Columns - 1) / Columns} }
 
 // Panels is the number of panels.
 func (s Shape) Panels() int { return (s.M + Rows - 1) / Rows }
 
 // PanelSize is the number of entries stored for a panel.
-func (s Shape) PanelSize() int { return s.Blocks * blockSize }
+func (s Shape) PanelSize() int {
+	if s.Layout == InRows {
+		return Rows * s.N
+	}
+	return s.Blocks * blockSize
+}
+
+// BlockStep is how many entries further the next block of a panel starts.
+func (s Shape) BlockStep() int { return s.Layout.blockStep() }
+
+func (w Layout) blockStep() int {
+	if w == InRows {
+		return Columns
+	}
+	return blockSize
+}
+
+// rowStep is how many entries further the next row of a panel starts.
+func (w Layout) rowStep(panelStep int) int {
+	if w == InRows {
+		return panelStep / Rows
+	}
+	return Columns
+}
 
 func (s Shape) offset(mu, i int) int {
 	return (mu/Rows*s.Blocks+i/Columns)*blockSize + mu%Rows*Columns + i%Columns

@@ -7,46 +7,56 @@ import "unsafe"
 // additions: the bits are the same on every architecture.
 
 // plain is for one signal at a time. With more, the compiler runs out of registers.
-func plain[T Entry, V Value]() *Set[T, V] {
+func plain[T Entry, V Value](w Layout) *Set[T, V] {
+	p := loops[T, V]{w}
 	return &Set[T, V]{
-		ForwardOne: forwardOne[T, V], ForwardOneLinear: forwardOneLinear[T, V],
-		BackwardOne: backwardOne[T, V], BackwardOneLinear: backwardOneLinear[T, V],
-		Dot: []Dot[T, V]{nil, dot[T, V]}, DotSquares: []Dot[T, V]{nil, dotSquares[T, V]},
-		Axpy: []Axpy[T, V]{nil, axpy[T, V]}, AxpySquares: []Axpy[T, V]{nil, axpySquares[T, V]},
+		ForwardOne: p.forwardOne, ForwardOneLinear: p.forwardOneLinear,
+		BackwardOne: p.backwardOne, BackwardOneLinear: p.backwardOneLinear,
+		Dot: []Dot[T, V]{nil, p.dot}, DotSquares: []Dot[T, V]{nil, p.dotSquares},
+		Axpy: []Axpy[T, V]{nil, p.axpy}, AxpySquares: []Axpy[T, V]{nil, p.axpySquares},
 	}
 }
 
-func forwardOne[T Entry, V Value](w []T, blocks int, x, c []V, z, v []float64) {
-	forwardOneLinear(w, blocks, x, z)
+// loops are those over a W of one layout.
+type loops[T Entry, V Value] struct{ Layout }
+
+// block is its four rows, the first of which begins at w[at].
+func (p loops[T, V]) block(w []T, at, panelStep int) (e0, e1, e2, e3 *[Columns]T) {
+	step := p.rowStep(panelStep)
+	return (*[Columns]T)(w[at:]), (*[Columns]T)(w[at+step:]), (*[Columns]T)(w[at+2*step:]), (*[Columns]T)(w[at+3*step:])
+}
+
+func (p loops[T, V]) forwardOne(w []T, panelStep, blocks int, x, c []V, z, v []float64) {
+	p.forwardOneLinear(w, panelStep, blocks, x, z)
 	clear(v[:Rows])
-	dotSquares(w, 1, 0, blocks, c, Columns, v, 0)
+	p.dotSquares(w, 1, panelStep, blocks, c, Columns, v, 0)
 }
 
-func forwardOneLinear[T Entry, V Value](w []T, blocks int, x []V, z []float64) {
+func (p loops[T, V]) forwardOneLinear(w []T, panelStep, blocks int, x []V, z []float64) {
 	clear(z[:Rows])
-	dot(w, 1, 0, blocks, x, Columns, z, 0)
+	p.dot(w, 1, panelStep, blocks, x, Columns, z, 0)
 }
 
-func backwardOne[T Entry, V Value](w []T, blocks int, r, h, g, d []V) {
-	backwardOneLinear(w, blocks, r, g)
-	axpySquares(w, 1, 0, blocks, d, 1, h, Columns)
+func (p loops[T, V]) backwardOne(w []T, panelStep, blocks int, r, h, g, d []V) {
+	p.backwardOneLinear(w, panelStep, blocks, r, g)
+	p.axpySquares(w, 1, panelStep, blocks, d, 1, h, Columns)
 }
 
-func backwardOneLinear[T Entry, V Value](w []T, blocks int, r, g []V) {
-	axpy(w, 1, 0, blocks, g, 1, r, Columns)
+func (p loops[T, V]) backwardOneLinear(w []T, panelStep, blocks int, r, g []V) {
+	p.axpy(w, 1, panelStep, blocks, g, 1, r, Columns)
 }
 
-func dot[T Entry, V Value](w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int) {
+func (p loops[T, V]) dot(w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int) {
 	for a := range panels {
 		var z0, z1, z2, z3 V
 		for b := range blocks {
-			e := (*[blockSize]T)(w[a*panelStep+b*blockSize:])
+			e0, e1, e2, e3 := p.block(w, a*panelStep+b*p.blockStep(), panelStep)
 			xs := (*[Columns]V)(x[b*xStep:])
 			for i, x := range xs {
-				z0 += V(V(e[i]) * x)
-				z1 += V(V(e[i+Columns]) * x)
-				z2 += V(V(e[i+2*Columns]) * x)
-				z3 += V(V(e[i+3*Columns]) * x)
+				z0 += V(V(e0[i]) * x)
+				z1 += V(V(e1[i]) * x)
+				z2 += V(V(e2[i]) * x)
+				z3 += V(V(e3[i]) * x)
 			}
 			if single[V]() { // a short run
 				addRows(z[a*zStep:], z0, z1, z2, z3)
@@ -57,18 +67,18 @@ func dot[T Entry, V Value](w []T, panels, panelStep, blocks int, x []V, xStep in
 	}
 }
 
-func dotSquares[T Entry, V Value](w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int) {
+func (p loops[T, V]) dotSquares(w []T, panels, panelStep, blocks int, x []V, xStep int, z []float64, zStep int) {
 	for a := range panels {
 		var z0, z1, z2, z3 V
 		for b := range blocks {
-			e := (*[blockSize]T)(w[a*panelStep+b*blockSize:])
+			e0, e1, e2, e3 := p.block(w, a*panelStep+b*p.blockStep(), panelStep)
 			xs := (*[Columns]V)(x[b*xStep:])
 			for i, x := range xs {
-				e0, e1, e2, e3 := V(e[i]), V(e[i+Columns]), V(e[i+2*Columns]), V(e[i+3*Columns])
-				z0 += V(e0 * e0 * x)
-				z1 += V(e1 * e1 * x)
-				z2 += V(e2 * e2 * x)
-				z3 += V(e3 * e3 * x)
+				w0, w1, w2, w3 := V(e0[i]), V(e1[i]), V(e2[i]), V(e3[i])
+				z0 += V(w0 * w0 * x)
+				z1 += V(w1 * w1 * x)
+				z2 += V(w2 * w2 * x)
+				z3 += V(w3 * w3 * x)
 			}
 			if single[V]() { // a short run
 				addRows(z[a*zStep:], z0, z1, z2, z3)
@@ -92,31 +102,30 @@ func addRows[V Value](z []float64, z0, z1, z2, z3 V) {
 	to[3] += float64(z3)
 }
 
-func axpy[T Entry, V Value](w []T, panels, panelStep, blocks int, g []V, gStep int, r []V, rStep int) {
+func (p loops[T, V]) axpy(w []T, panels, panelStep, blocks int, g []V, gStep int, r []V, rStep int) {
 	for b := range blocks {
 		rs := (*[Columns]V)(r[b*rStep:])
 		for a := range panels {
-			e := (*[blockSize]T)(w[a*panelStep+b*blockSize:])
+			e0, e1, e2, e3 := p.block(w, a*panelStep+b*p.blockStep(), panelStep)
 			first := Rows * a * gStep
 			g0, g1, g2, g3 := g[first], g[first+gStep], g[first+2*gStep], g[first+3*gStep]
 			for i := range rs {
-				rs[i] += V(V(e[i])*g0) + V(V(e[i+Columns])*g1) +
-					(V(V(e[i+2*Columns])*g2) + V(V(e[i+3*Columns])*g3))
+				rs[i] += V(V(e0[i])*g0) + V(V(e1[i])*g1) + (V(V(e2[i])*g2) + V(V(e3[i])*g3))
 			}
 		}
 	}
 }
 
-func axpySquares[T Entry, V Value](w []T, panels, panelStep, blocks int, g []V, gStep int, r []V, rStep int) {
+func (p loops[T, V]) axpySquares(w []T, panels, panelStep, blocks int, g []V, gStep int, r []V, rStep int) {
 	for b := range blocks {
 		rs := (*[Columns]V)(r[b*rStep:])
 		for a := range panels {
-			e := (*[blockSize]T)(w[a*panelStep+b*blockSize:])
+			e0, e1, e2, e3 := p.block(w, a*panelStep+b*p.blockStep(), panelStep)
 			first := Rows * a * gStep
 			g0, g1, g2, g3 := g[first], g[first+gStep], g[first+2*gStep], g[first+3*gStep]
 			for i := range rs {
-				e0, e1, e2, e3 := V(e[i]), V(e[i+Columns]), V(e[i+2*Columns]), V(e[i+3*Columns])
-				rs[i] += V(e0*e0*g0) + V(e1*e1*g1) + (V(e2*e2*g2) + V(e3*e3*g3))
+				w0, w1, w2, w3 := V(e0[i]), V(e1[i]), V(e2[i]), V(e3[i])
+				rs[i] += V(w0*w0*g0) + V(w1*w1*g1) + (V(w2*w2*g2) + V(w3*w3*g3))
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func sparseAxpyBoth[T Entry](w []T, columns []int32, r []float64, g *[8]float64)
 
 func init() {
 	drains[simd.AVX2], drains[simd.AVX512] = drainAVX2, drainAVX512
-	sets32[simd.AVX2] = &Set[float32, float64]{
+	sets32[Packed][simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX2, ForwardOneLinear: forwardOneLinearF32AVX2,
 		BackwardOne: backwardOneF32AVX2, BackwardOneLinear: backwardOneLinearF32AVX2,
 		Dot:         []Dot[float32, float64]{nil, dot1F32AVX2, dot2F32AVX2, dot3F32AVX2},
@@ -60,7 +60,7 @@ func init() {
 		Axpy:        []Axpy[float32, float64]{nil, axpy1F32AVX2, axpy2F32AVX2, axpy3F32AVX2},
 		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1F32AVX2, axpySquares2F32AVX2, axpySquares3F32AVX2},
 	}
-	sets64[simd.AVX2] = &Set[float64, float64]{
+	sets64[Packed][simd.AVX2] = &Set[float64, float64]{
 		ForwardOne: forwardOneF64AVX2, ForwardOneLinear: forwardOneLinearF64AVX2,
 		BackwardOne: backwardOneF64AVX2, BackwardOneLinear: backwardOneLinearF64AVX2,
 		Dot:         []Dot[float64, float64]{nil, dot1F64AVX2, dot2F64AVX2, dot3F64AVX2},
@@ -68,7 +68,7 @@ func init() {
 		Axpy:        []Axpy[float64, float64]{nil, axpy1F64AVX2, axpy2F64AVX2, axpy3F64AVX2},
 		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1F64AVX2, axpySquares2F64AVX2, axpySquares3F64AVX2},
 	}
-	setsSingle[simd.AVX2] = &Set[float32, float32]{
+	setsSingle[Packed][simd.AVX2] = &Set[float32, float32]{
 		ForwardOne: forwardOneSingleAVX2, ForwardOneLinear: forwardOneLinearSingleAVX2,
 		BackwardOne: backwardOneSingleAVX2, BackwardOneLinear: backwardOneLinearSingleAVX2,
 		Dot:         []Dot[float32, float32]{nil, dot1SingleAVX2, dot2SingleAVX2, dot3SingleAVX2},
@@ -76,7 +76,7 @@ func init() {
 		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX2, axpy2SingleAVX2, axpy3SingleAVX2, axpy4SingleAVX2, axpy5SingleAVX2},
 		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX2, axpySquares2SingleAVX2, axpySquares3SingleAVX2, axpySquares4SingleAVX2, axpySquares5SingleAVX2},
 	}
-	sets32[simd.AVX512] = &Set[float32, float64]{
+	sets32[Packed][simd.AVX512] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX512, ForwardOneLinear: forwardOneLinearF32AVX512,
 		BackwardOne: backwardOneF32AVX512, BackwardOneLinear: backwardOneLinearF32AVX512,
 		Dot:         []Dot[float32, float64]{nil, dot1F32AVX512, dot2F32AVX512, dot3F32AVX512, dot4F32AVX512, dot5F32AVX512},
@@ -84,7 +84,7 @@ func init() {
 		Axpy:        []Axpy[float32, float64]{nil, axpy1F32AVX512, axpy2F32AVX512, axpy3F32AVX512, axpy4F32AVX512, axpy5F32AVX512},
 		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1F32AVX512, axpySquares2F32AVX512, axpySquares3F32AVX512, axpySquares4F32AVX512, axpySquares5F32AVX512},
 	}
-	sets64[simd.AVX512] = &Set[float64, float64]{
+	sets64[Packed][simd.AVX512] = &Set[float64, float64]{
 		ForwardOne: forwardOneF64AVX512, ForwardOneLinear: forwardOneLinearF64AVX512,
 		BackwardOne: backwardOneF64AVX512, BackwardOneLinear: backwardOneLinearF64AVX512,
 		Dot:         []Dot[float64, float64]{nil, dot1F64AVX512, dot2F64AVX512, dot3F64AVX512, dot4F64AVX512, dot5F64AVX512},
@@ -92,12 +92,60 @@ func init() {
 		Axpy:        []Axpy[float64, float64]{nil, axpy1F64AVX512, axpy2F64AVX512, axpy3F64AVX512, axpy4F64AVX512, axpy5F64AVX512},
 		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1F64AVX512, axpySquares2F64AVX512, axpySquares3F64AVX512, axpySquares4F64AVX512, axpySquares5F64AVX512},
 	}
-	setsSingle[simd.AVX512] = &Set[float32, float32]{
+	setsSingle[Packed][simd.AVX512] = &Set[float32, float32]{
 		ForwardOne: forwardOneSingleAVX512, ForwardOneLinear: forwardOneLinearSingleAVX512,
 		BackwardOne: backwardOneSingleAVX512, BackwardOneLinear: backwardOneLinearSingleAVX512,
 		Dot:         []Dot[float32, float32]{nil, dot1SingleAVX512, dot2SingleAVX512, dot3SingleAVX512, dot4SingleAVX512, dot5SingleAVX512},
 		DotSquares:  []Dot[float32, float32]{nil, dotSquares1SingleAVX512, dotSquares2SingleAVX512, dotSquares3SingleAVX512, dotSquares4SingleAVX512, dotSquares5SingleAVX512},
 		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX512, axpy2SingleAVX512, axpy3SingleAVX512, axpy4SingleAVX512, axpy5SingleAVX512},
 		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX512, axpySquares2SingleAVX512, axpySquares3SingleAVX512, axpySquares4SingleAVX512, axpySquares5SingleAVX512},
+	}
+	sets32[InRows][simd.AVX2] = &Set[float32, float64]{
+		ForwardOne: forwardOneRowsF32AVX2, ForwardOneLinear: forwardOneLinearRowsF32AVX2,
+		BackwardOne: backwardOneRowsF32AVX2, BackwardOneLinear: backwardOneLinearRowsF32AVX2,
+		Dot:         []Dot[float32, float64]{nil, dot1RowsF32AVX2, dot2RowsF32AVX2, dot3RowsF32AVX2},
+		DotSquares:  []Dot[float32, float64]{nil, dotSquares1RowsF32AVX2, dotSquares2RowsF32AVX2, dotSquares3RowsF32AVX2},
+		Axpy:        []Axpy[float32, float64]{nil, axpy1RowsF32AVX2, axpy2RowsF32AVX2, axpy3RowsF32AVX2},
+		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1RowsF32AVX2, axpySquares2RowsF32AVX2, axpySquares3RowsF32AVX2},
+	}
+	sets64[InRows][simd.AVX2] = &Set[float64, float64]{
+		ForwardOne: forwardOneRowsF64AVX2, ForwardOneLinear: forwardOneLinearRowsF64AVX2,
+		BackwardOne: backwardOneRowsF64AVX2, BackwardOneLinear: backwardOneLinearRowsF64AVX2,
+		Dot:         []Dot[float64, float64]{nil, dot1RowsF64AVX2, dot2RowsF64AVX2, dot3RowsF64AVX2},
+		DotSquares:  []Dot[float64, float64]{nil, dotSquares1RowsF64AVX2, dotSquares2RowsF64AVX2, dotSquares3RowsF64AVX2},
+		Axpy:        []Axpy[float64, float64]{nil, axpy1RowsF64AVX2, axpy2RowsF64AVX2, axpy3RowsF64AVX2},
+		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1RowsF64AVX2, axpySquares2RowsF64AVX2, axpySquares3RowsF64AVX2},
+	}
+	setsSingle[InRows][simd.AVX2] = &Set[float32, float32]{
+		ForwardOne: forwardOneRowsSingleAVX2, ForwardOneLinear: forwardOneLinearRowsSingleAVX2,
+		BackwardOne: backwardOneRowsSingleAVX2, BackwardOneLinear: backwardOneLinearRowsSingleAVX2,
+		Dot:         []Dot[float32, float32]{nil, dot1RowsSingleAVX2, dot2RowsSingleAVX2, dot3RowsSingleAVX2},
+		DotSquares:  []Dot[float32, float32]{nil, dotSquares1RowsSingleAVX2, dotSquares2RowsSingleAVX2, dotSquares3RowsSingleAVX2},
+		Axpy:        []Axpy[float32, float32]{nil, axpy1RowsSingleAVX2, axpy2RowsSingleAVX2, axpy3RowsSingleAVX2, axpy4RowsSingleAVX2, axpy5RowsSingleAVX2},
+		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1RowsSingleAVX2, axpySquares2RowsSingleAVX2, axpySquares3RowsSingleAVX2, axpySquares4RowsSingleAVX2, axpySquares5RowsSingleAVX2},
+	}
+	sets32[InRows][simd.AVX512] = &Set[float32, float64]{
+		ForwardOne: forwardOneRowsF32AVX512, ForwardOneLinear: forwardOneLinearRowsF32AVX512,
+		BackwardOne: backwardOneRowsF32AVX512, BackwardOneLinear: backwardOneLinearRowsF32AVX512,
+		Dot:         []Dot[float32, float64]{nil, dot1RowsF32AVX512, dot2RowsF32AVX512, dot3RowsF32AVX512, dot4RowsF32AVX512, dot5RowsF32AVX512},
+		DotSquares:  []Dot[float32, float64]{nil, dotSquares1RowsF32AVX512, dotSquares2RowsF32AVX512, dotSquares3RowsF32AVX512, dotSquares4RowsF32AVX512, dotSquares5RowsF32AVX512},
+		Axpy:        []Axpy[float32, float64]{nil, axpy1RowsF32AVX512, axpy2RowsF32AVX512, axpy3RowsF32AVX512, axpy4RowsF32AVX512, axpy5RowsF32AVX512},
+		AxpySquares: []Axpy[float32, float64]{nil, axpySquares1RowsF32AVX512, axpySquares2RowsF32AVX512, axpySquares3RowsF32AVX512, axpySquares4RowsF32AVX512, axpySquares5RowsF32AVX512},
+	}
+	sets64[InRows][simd.AVX512] = &Set[float64, float64]{
+		ForwardOne: forwardOneRowsF64AVX512, ForwardOneLinear: forwardOneLinearRowsF64AVX512,
+		BackwardOne: backwardOneRowsF64AVX512, BackwardOneLinear: backwardOneLinearRowsF64AVX512,
+		Dot:         []Dot[float64, float64]{nil, dot1RowsF64AVX512, dot2RowsF64AVX512, dot3RowsF64AVX512, dot4RowsF64AVX512, dot5RowsF64AVX512},
+		DotSquares:  []Dot[float64, float64]{nil, dotSquares1RowsF64AVX512, dotSquares2RowsF64AVX512, dotSquares3RowsF64AVX512, dotSquares4RowsF64AVX512, dotSquares5RowsF64AVX512},
+		Axpy:        []Axpy[float64, float64]{nil, axpy1RowsF64AVX512, axpy2RowsF64AVX512, axpy3RowsF64AVX512, axpy4RowsF64AVX512, axpy5RowsF64AVX512},
+		AxpySquares: []Axpy[float64, float64]{nil, axpySquares1RowsF64AVX512, axpySquares2RowsF64AVX512, axpySquares3RowsF64AVX512, axpySquares4RowsF64AVX512, axpySquares5RowsF64AVX512},
+	}
+	setsSingle[InRows][simd.AVX512] = &Set[float32, float32]{
+		ForwardOne: forwardOneRowsSingleAVX512, ForwardOneLinear: forwardOneLinearRowsSingleAVX512,
+		BackwardOne: backwardOneRowsSingleAVX512, BackwardOneLinear: backwardOneLinearRowsSingleAVX512,
+		Dot:         []Dot[float32, float32]{nil, dot1RowsSingleAVX512, dot2RowsSingleAVX512, dot3RowsSingleAVX512, dot4RowsSingleAVX512, dot5RowsSingleAVX512},
+		DotSquares:  []Dot[float32, float32]{nil, dotSquares1RowsSingleAVX512, dotSquares2RowsSingleAVX512, dotSquares3RowsSingleAVX512, dotSquares4RowsSingleAVX512, dotSquares5RowsSingleAVX512},
+		Axpy:        []Axpy[float32, float32]{nil, axpy1RowsSingleAVX512, axpy2RowsSingleAVX512, axpy3RowsSingleAVX512, axpy4RowsSingleAVX512, axpy5RowsSingleAVX512},
+		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1RowsSingleAVX512, axpySquares2RowsSingleAVX512, axpySquares3RowsSingleAVX512, axpySquares4RowsSingleAVX512, axpySquares5RowsSingleAVX512},
 	}
 }

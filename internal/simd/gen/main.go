@@ -29,7 +29,14 @@ func main() {
 func loops() {
 	f32, f64 := entry{"F32", "float32", 4}, entry{"F64", "float64", 8}
 	for _, v := range []isa{{name: "AVX2", lanes: 4, group: 3}, {name: "AVX512", lanes: 8, group: 5}} {
-		for _, k := range []kernels{{v, f32, false}, {v, f64, false}, {v, f32, true}} {
+		for _, k := range []kernels{
+			{isa: v, entry: f32},
+			{isa: v, entry: f64},
+			{isa: v, entry: f32, single: true},
+			{isa: v, entry: f32, rows: true},
+			{isa: v, entry: f64, rows: true},
+			{isa: v, entry: f32, single: true, rows: true},
+		} {
 			for _, quadratic := range []bool{true, false} {
 				k.forward1(quadratic)
 				k.backward1(quadratic)

@@ -39,6 +39,23 @@ type kernels struct {
 	isa
 	entry
 	single bool
+
+	// rows is for a W whose rows lie one after the other, as in a file, in place of panels.
+	// step and step3 are then the bytes of one row and of three.
+	rows        bool
+	step, step3 Register
+}
+
+// strides is the same with the bytes from one row to the next, taken from those of a panel.
+func (k kernels) strides(panelStep Register) kernels {
+	if !k.rows {
+		return k
+	}
+	k.step, k.step3 = GP64(), GP64()
+	MOVQ(panelStep, k.step)
+	SHRQ(U8(2), k.step)
+	LEAQ(Mem{Base: k.step, Index: k.step, Scale: 2}, k.step3)
+	return k
 }
 
 // axpyGroup is how many signals axpy holds: with fewer registers a row, it can take more.
@@ -145,6 +162,14 @@ func (k kernels) vectors() int { return blockCols / k.width() }
 // blockBytes is the size of a block: panelRows rows of blockCols entries.
 func (k kernels) blockBytes() int { return panelRows * blockCols * k.size }
 
+// nextBlock is how many bytes behind a block the next one begins.
+func (k kernels) nextBlock() int {
+	if k.rows {
+		return blockCols * k.size
+	}
+	return k.blockBytes()
+}
+
 // entries loads the entries of row and column group j of the block at w.
 func (k kernels) entries(w Register, row, j int) Register {
 	v := k.reg()
@@ -160,7 +185,17 @@ func (k kernels) entries(w Register, row, j int) Register {
 }
 
 func (k kernels) at(w Register, row, j int) Mem {
-	return Mem{Base: w, Disp: (row*blockCols + j*k.width()) * k.size}
+	if !k.rows {
+		return Mem{Base: w, Disp: (row*blockCols + j*k.width()) * k.size}
+	}
+	at := Mem{Base: w, Disp: j * k.width() * k.size}
+	switch row {
+	case 1, 2:
+		at.Index, at.Scale = k.step, uint8(row)
+	case 3:
+		at.Index, at.Scale = k.step3, 1
+	}
+	return at
 }
 
 // entriesOnce is entries that are used once: they stay in memory where they need no
@@ -182,6 +217,9 @@ func (k kernels) function(name, signature, doc string) {
 	value, suffix := "float64", k.entry.name
 	if k.single {
 		value, suffix = "float32", "Single"
+	}
+	if k.rows {
+		suffix = "Rows" + suffix
 	}
 	full := name + suffix + k.isa.name
 	TEXT(full, NOSPLIT, "func("+fmt.Sprintf(signature, k.goType, value)+")")
@@ -277,11 +315,14 @@ const run = 32
 // signal.
 func (k kernels) forward1(quadratic bool) {
 	if quadratic {
-		k.function("forwardOne", "w []%[1]s, blocks int, x, c []%[2]s, z, v []float64", "sets z and v to the products of a panel with x, and of its squares with c.")
+		k.function("forwardOne", "w []%[1]s, panelStep, blocks int, x, c []%[2]s, z, v []float64", "sets z and v to the products of a panel with x, and of its squares with c.")
 	} else {
-		k.function("forwardOneLinear", "w []%[1]s, blocks int, x []%[2]s, z []float64", "sets z to the product of a panel with x.")
+		k.function("forwardOneLinear", "w []%[1]s, panelStep, blocks int, x []%[2]s, z []float64", "sets z to the product of a panel with x.")
 	}
 	w, blocks, x := base("w"), number("blocks"), base("x")
+	if k.rows {
+		k = k.strides(stride("panelStep", k.size))
+	}
 	var c Register
 	if quadratic {
 		c = base("c")
@@ -333,7 +374,9 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 		v = k.zeroed(panelRows)
 	}
 	loop("block", blocks, func() {
-		fetch(w, ahead, k.blockBytes()/64)
+		if !k.rows { // which were just read
+			fetch(w, ahead, k.blockBytes()/64)
+		}
 		for j := range k.vectors() {
 			xs := k.reg()
 			k.load(k.column(x, 0, j), xs)
@@ -353,7 +396,7 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 				k.fma(e, cs, v[row])
 			}
 		}
-		add(w, k.blockBytes())
+		add(w, k.nextBlock())
 		add(x, k.valueSize()*blockCols)
 		if quadratic {
 			add(c, k.valueSize()*blockCols)
@@ -371,11 +414,14 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 // half of the next one.
 func (k kernels) backward1(quadratic bool) {
 	if quadratic {
-		k.function("backwardOne", "w []%[1]s, blocks int, r, h, g, d []%[2]s", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
+		k.function("backwardOne", "w []%[1]s, panelStep, blocks int, r, h, g, d []%[2]s", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
 	} else {
-		k.function("backwardOneLinear", "w []%[1]s, blocks int, r, g []%[2]s", "adds the products of a panel's transpose with g to r.")
+		k.function("backwardOneLinear", "w []%[1]s, panelStep, blocks int, r, g []%[2]s", "adds the products of a panel's transpose with g to r.")
 	}
 	w, blocks, r := base("w"), number("blocks"), base("r")
+	if k.rows {
+		k = k.strides(stride("panelStep", k.size))
+	}
 	var h Register
 	if quadratic {
 		h = base("h")
@@ -392,13 +438,18 @@ func (k kernels) backward1(quadratic bool) {
 	if quadratic {
 		ds = broadcast("d")
 	}
-	next := GP64()
-	MOVQ(blocks, next)
-	IMUL3Q(U32(uint32(k.blockBytes())), next, next)
-	ADDQ(w, next)
+	var next Register
+	if !k.rows {
+		next = GP64()
+		MOVQ(blocks, next)
+		IMUL3Q(U32(uint32(k.blockBytes())), next, next)
+		ADDQ(w, next)
+	}
 	loop("block", blocks, func() {
-		fetch(next, 0, k.blockBytes()/128)
-		add(next, k.blockBytes()/2)
+		if !k.rows {
+			fetch(next, 0, k.blockBytes()/128)
+			add(next, k.blockBytes()/2)
+		}
 		for j := range k.vectors() {
 			rs := k.reg()
 			k.load(k.column(r, 0, j), rs)
@@ -422,7 +473,7 @@ func (k kernels) backward1(quadratic bool) {
 				k.store(hs, k.column(h, 0, j))
 			}
 		}
-		add(w, k.blockBytes())
+		add(w, k.nextBlock())
 		add(r, k.valueSize()*blockCols)
 		if quadratic {
 			add(h, k.valueSize()*blockCols)
@@ -444,6 +495,7 @@ func blockedName(name string, signals int, squares bool) string {
 func (k kernels) dot(signals int, squares bool) {
 	k.function(blockedName("dot", signals, squares), "w []%[1]s, panels, panelStep, blocks int, x []%[2]s, xStep int, z []float64, zStep int", "is dot for a fixed number of signals.")
 	w, panels, panelStep := base("w"), number("panels"), stride("panelStep", k.size)
+	k = k.strides(panelStep)
 	x, xStep := base("x"), stride("xStep", k.valueSize())
 	z, zStep := base("z"), stride("zStep", 8)
 	sets := 1
@@ -460,9 +512,11 @@ func (k kernels) dot(signals int, squares bool) {
 		MOVQ(x, xp)
 		ADDQ(panelStep, w)
 		loop("block", blocks, func() {
-			fetchAt := Mem{Base: wp, Index: panelStep, Scale: 1}
-			for i := range k.blockBytes() / 64 {
-				PREFETCHT0(fetchAt.Offset(64 * i))
+			if !k.rows {
+				fetchAt := Mem{Base: wp, Index: panelStep, Scale: 1}
+				for i := range k.blockBytes() / 64 {
+					PREFETCHT0(fetchAt.Offset(64 * i))
+				}
 			}
 			for j := range k.vectors() {
 				xs := k.regs(signals)
@@ -479,7 +533,7 @@ func (k kernels) dot(signals int, squares bool) {
 					}
 				}
 			}
-			add(wp, k.blockBytes())
+			add(wp, k.nextBlock())
 			ADDQ(xStep, xp)
 		})
 		for _, row := range []int{0, 1, 2, 3} {
@@ -503,6 +557,7 @@ func (k kernels) dot(signals int, squares bool) {
 func (k kernels) axpy(signals int, squares bool) {
 	k.function(blockedName("axpy", signals, squares), "w []%[1]s, panels, panelStep, blocks int, g []%[2]s, gStep int, r []%[2]s, rStep int", "is axpy for a fixed number of signals.")
 	w, panelStep, blocks := base("w"), stride("panelStep", k.size), number("blocks")
+	k = k.strides(panelStep)
 	g, gStep := base("g"), stride("gStep", k.valueSize())
 	r, rStep := base("r"), stride("rStep", k.valueSize())
 	loop("block", blocks, func() {
@@ -540,7 +595,7 @@ func (k kernels) axpy(signals int, squares bool) {
 				k.store(v, k.column(r, s, j))
 			}
 		}
-		add(w, k.blockBytes())
+		add(w, k.nextBlock())
 		ADDQ(rStep, r)
 	})
 	VZEROUPPER()
