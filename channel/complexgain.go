@@ -377,8 +377,12 @@ func (p ComplexPrior) PhaseOf(stats []float64) complex128 {
 
 // SetNormal implements [Calibration]. The phase is 0, as nothing is told of it.
 func (p ComplexPrior) SetNormal(stats []float64, mean, variance float64) {
-	tau := 1 / variance
-	copy(stats, []float64{complexPrecision: tau, complexField: mean * tau, complexField + 1: 0, complexReadings: 0})
+	p.SetPosterior(stats, complex(mean, 0), variance)
+}
+
+// SetPosterior implements [Turning]: CN(mean, variance).
+func (p ComplexPrior) SetPosterior(stats []float64, mean complex128, variance float64) {
+	copy(stats, ComplexStats(1/variance, cmplx.Conj(mean)/complex(variance, 0), 0))
 }
 
 // Carry implements [Calibration].
@@ -410,6 +414,10 @@ type Turning interface {
 
 	// Posterior is the posterior mean of s of one sensor, and its variance, of both parts together.
 	Posterior(stats []float64) (mean complex128, variance float64)
+
+	// SetPosterior writes statistics (of no reading) with which the posterior, were nothing else known, has about this
+	// mean and variance.
+	SetPosterior(stats []float64, mean complex128, variance float64)
 }
 
 // Turn implements [Turning].

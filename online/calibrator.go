@@ -59,8 +59,8 @@ type Calibrator struct {
 	none, one []float64 // Width, statistics of nothing, and of one sensor
 	means     []float64 // M, workspace
 	variances []float64
-	scene     []float64 // M, of the sample; see [Scene]
-	basis     []float64 // mostScenes×M, workspace
+	scene     []float64 // M×columns, of the sample; see [Scene]
+	basis     []float64 // mostScenes×M×columns, workspace
 	weight    float64   // for how much the sample counts
 	estimate  Estimate
 }
@@ -83,9 +83,8 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if err := checkWarmUp(&full, g); err != nil {
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
-	switch channel.CalibrationOf(g).(type) {
-	case channel.Offsetting, channel.Turning:
-		full.Still = true // drifts and scenes are those of real gains
+	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
+		full.Still = true // drifts and scenes are those of gains
 	}
 	g = startOffsets(&full, g)
 	m, n := w.Dims()
@@ -115,7 +114,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		}
 	}
 	if full.follows() {
-		c.bank = newBank(m, width)
+		c.bank = newBank(m, width, c.columns)
 		c.state.Drift = newDrift(&c.state)
 	}
 	c.y, c.chi = make([]float64, m*c.columns), make([]float64, m)
@@ -123,7 +122,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.one = make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
-	c.scene, c.basis = make([]float64, m), make([]float64, mostScenes*m)
+	c.scene, c.basis = make([]float64, m*c.columns), make([]float64, mostScenes*m*c.columns)
 	c.masked = make([]bool, m)
 	c.nobodys = newOutliers(c)
 	c.sizes = make([]float64, 0, m)
@@ -433,7 +432,7 @@ func (c *Calibrator) commit() {
 	s.Alert.Left = max(0, s.Alert.Left-1)
 	if s.Drift != nil {
 		copy(c.bank.before, s.Flag)
-		c.follow(c.stats, by.scale, quadratic, volume)
+		c.follow(c.stats, by, quadratic, volume)
 	}
 	if c.opt.Commit == Sane {
 		c.tuneMemory()

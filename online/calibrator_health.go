@@ -75,8 +75,8 @@ func (c *Calibrator) predict(by move) {
 	copy(c.stats, c.past.Stats)
 	c.carry(c.stats, c.retention, by)
 	c.pastMove = by
-	if known := c.turning(); known != nil {
-		c.predictComplex(known)
+	if c.columns > 1 {
+		c.predictComplex()
 		return
 	}
 	c.sample.Calibration().Posteriors(c.pastS, c.pastSVar, c.stats)

@@ -67,6 +67,9 @@ type move struct{ scale, turn float64 }
 
 var unmoved = move{scale: 1}
 
+// factor is that as a complex number.
+func (m move) factor() complex128 { return cmplx.Rect(m.scale, m.turn) }
+
 // moved is what they had done before the last sweep.
 func (c *Calibrator) moved() move { return move{c.solver.SweepScale, c.solver.SweepTurn} }
 
@@ -79,11 +82,43 @@ func (c *Calibrator) carry(stats []float64, weight float64, by move) {
 }
 
 // predictComplex is [Calibrator.predict] for complex gains, with their statistics in c.stats.
-func (c *Calibrator) predictComplex(known channel.Turning) {
-	for mu := range c.m {
-		mean, variance := known.Posterior(c.sample.Of(c.stats, mu))
-		c.pastMean[mu], c.pastS[mu], c.pastSVar[mu] = mean, cmplx.Abs(mean), variance
+func (c *Calibrator) predictComplex() {
+	c.posteriors(c.pastMean, c.pastSVar, c.stats)
+	for mu, mean := range c.pastMean {
+		c.pastS[mu] = cmplx.Abs(mean)
 	}
+}
+
+// posteriors are the posterior means and variances of s given statistics of all sensors. Real means have no imaginary part.
+func (c *Calibrator) posteriors(mean []complex128, variance, stats []float64) {
+	if known := c.turning(); known != nil {
+		for mu := range mean {
+			mean[mu], variance[mu] = known.Posterior(c.sample.Of(stats, mu))
+		}
+		return
+	}
+	c.sample.Calibration().Posteriors(c.means, variance, stats)
+	for mu, v := range c.means {
+		mean[mu] = complex(v, 0)
+	}
+}
+
+// setNormal writes statistics with which s of a sensor is about normal.
+func (c *Calibrator) setNormal(stats []float64, mean complex128, variance float64) {
+	if known := c.turning(); known != nil {
+		known.SetPosterior(stats, mean, variance)
+		return
+	}
+	c.sample.Calibration().SetNormal(stats, real(mean), variance)
+}
+
+// beforehand is the mean of s without readings, and its variance.
+func (c *Calibrator) beforehand() (mean complex128, variance float64) {
+	if known := c.turning(); known != nil {
+		return known.Posterior(c.none)
+	}
+	m, variance := c.sample.Calibration().Moments()
+	return complex(m, 0), variance
 }
 
 // complexResidual is |χ| of a complex reading, whose mean square is 1 under the model: of both parts together.

@@ -3,6 +3,7 @@ package online
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"slices"
 
 	"github.com/calamp/calamp/channel"
@@ -124,21 +125,25 @@ func (d *Drift) validate(stats, sensors int) error {
 
 // bank is the workspace of a calibrator that follows drifts.
 type bank struct {
-	ahead          [][]float64 // the members' statistics, one step of their walks later
-	mean, variance [][]float64 // M for each member, at the state's scale: after that step
-	pooled         []float64   // what the sample inherits
-	still          float64     // the first member's log-likelihood of the sample
-	weights, parts []float64   // of one sensor, and their means
-	before         []Flag      // M, of the sensors before the sample
+	ahead          [][]float64    // the members' statistics, one step of their walks later
+	mean, variance [][]float64    // M for each member, at the state's scale: after that step; of complex s the size
+	turned         [][]complex128 // M for each member, the same with their phases; nil for real s
+	pooled         []float64      // what the sample inherits
+	still          float64        // the first member's log-likelihood of the sample
+	weights, parts []float64      // of one sensor, and their means
+	before         []Flag         // M, of the sensors before the sample
 }
 
-func newBank(m, width int) *bank {
+func newBank(m, width, columns int) *bank {
 	b := &bank{
 		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), parts: make([]float64, len(walks)), before: make([]Flag, m),
 	}
 	for range walks {
 		b.ahead = append(b.ahead, make([]float64, m*width))
 		b.mean, b.variance = append(b.mean, make([]float64, m)), append(b.variance, make([]float64, m))
+		if columns > 1 {
+			b.turned = append(b.turned, make([]complex128, m))
+		}
 	}
 	return b
 }
@@ -164,7 +169,14 @@ func (c *Calibrator) walk() {
 	for l, step := range walks {
 		copy(b.ahead[l], d.Stats[l])
 		mean, variance := b.mean[l], b.variance[l]
-		known.Posteriors(mean, variance, d.Stats[l])
+		if b.turned != nil {
+			c.posteriors(b.turned[l], variance, d.Stats[l])
+			for mu, v := range b.turned[l] {
+				mean[mu] = cmplx.Abs(v)
+			}
+		} else {
+			known.Posteriors(mean, variance, d.Stats[l])
+		}
 		if step == 0 {
 			continue
 		}
@@ -218,9 +230,10 @@ func (c *Calibrator) blend(stats []float64) {
 	if d == nil || d.still(c.state.Samples) {
 		return
 	}
-	mean, variance := cloneAll(c.bank.mean), cloneAll(c.bank.variance)
+	mean, variance := make([][]complex128, len(walks)), cloneAll(c.bank.variance)
 	for l := range walks {
-		known.Posteriors(mean[l], variance[l], d.Stats[l])
+		mean[l] = make([]complex128, c.m)
+		c.posteriors(mean[l], variance[l], d.Stats[l])
 	}
 	weights := make([]float64, len(walks))
 	_, wide := known.Moments()
@@ -229,14 +242,14 @@ func (c *Calibrator) blend(stats []float64) {
 			continue // a normal distribution is none of what its range cuts
 		}
 		d.weigh(weights, mu)
-		var m, v float64
+		m, v := complex128(0), 0.0
 		for l, w := range weights {
-			m += w * mean[l][mu]
+			m += complex(w, 0) * mean[l][mu]
 		}
 		for l, w := range weights {
-			v += w * (variance[l][mu] + (mean[l][mu]-m)*(mean[l][mu]-m))
+			v += w * (variance[l][mu] + square(mean[l][mu]-m))
 		}
-		known.SetNormal(c.sample.Of(stats, mu), m, v)
+		c.setNormal(c.sample.Of(stats, mu), m, v)
 	}
 }
 
@@ -278,8 +291,8 @@ func (d *Drift) weigh(weights []float64, mu int) {
 
 // follow scores the members on the sample and lets them learn from it: added is
 // what it adds to statistics (M×Width).
-func (c *Calibrator) follow(added []float64, scale, quadratic, volume float64) {
-	b, d := c.bank, c.state.Drift
+func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64) {
+	b, d, scale := c.bank, c.state.Drift, by.scale
 	for l := range walks {
 		for mu := range d.Scores[l] {
 			if c.changed(mu) { // and begins anew
@@ -287,13 +300,13 @@ func (c *Calibrator) follow(added []float64, scale, quadratic, volume float64) {
 				clear(c.sample.Of(b.ahead[l], mu))
 			}
 		}
-		total := c.score(l, scale)
+		total := c.score(l, by)
 		if l > 0 && c.state.Samples >= alarmFrom {
 			d.Sums[l] = max(0, d.Sums[l]+total-b.still)
 		} else if l == 0 {
 			b.still = total
 		}
-		c.sample.Calibration().Carry(b.ahead[l], 1, scale)
+		c.carry(b.ahead[l], 1, by)
 		for j, v := range added {
 			d.Stats[l][j] = b.ahead[l][j] + v
 		}
@@ -310,13 +323,19 @@ func (c *Calibrator) follow(added []float64, scale, quadratic, volume float64) {
 // score adds to a member's scores how likely it was to predict the readings, and
 // returns the sum. Residuals are taken in units of their own spread: else noise that is
 // not what the model says would be taken for drift.
-func (c *Calibrator) score(l int, scale float64) (total float64) {
+func (c *Calibrator) score(l int, by move) (total float64) {
 	b, e, scores := c.bank, c.sample, c.state.Drift.Scores[l]
-	noise := channel.NoiseOf(e.Model().Channel)
+	noise, columns := channel.NoiseOf(e.Model().Channel), float64(c.columns)
+	// Of a complex reading x is the root mean square of both parts' residuals, and variances are those of a part.
 	residual := func(mu int) (x, v, d float64) {
+		d = e.U[mu*c.columns] + noise
+		if b.turned != nil {
+			y := c.number(c.y, mu)
+			off := by.factor()*b.turned[l][mu]*y - c.number(e.Omega, mu)
+			return math.Sqrt(square(off) / columns), d + b.variance[l][mu]*square(y)/columns, d
+		}
 		y := c.y[mu]
-		d = e.U[mu] + noise
-		return scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
+		return by.scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
 	}
 	spread, count := 0.0, 0.0
 	for mu := range scores {
@@ -330,7 +349,7 @@ func (c *Calibrator) score(l int, scale float64) (total float64) {
 	for mu := range scores {
 		if c.uses(mu) && !c.changed(mu) {
 			x, v, d := residual(mu)
-			p := math.Log(b.mean[l][mu]) - 0.5*math.Log(v*spread/d) - 0.5*x*x/(v*spread)
+			p := columns * (math.Log(b.mean[l][mu]) - 0.5*math.Log(v*spread/d) - 0.5*x*x/(v*spread))
 			total += c.weight * p
 			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + c.weight*max(p, leastScore)
 		}

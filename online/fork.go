@@ -130,7 +130,7 @@ func (c *Change) What() (names []string) {
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && c.offsets() == nil && c.columns == 1 && (c.state.Samples > 0 || c.doubted() || c.mayFree())
+	return c.opt.Commit == Sane && !c.opt.Freeze && c.offsets() == nil && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change
@@ -351,13 +351,11 @@ func (c *Calibrator) promote(base *State, f *Fork) {
 	}
 	// Single samples take a large residual for a change now and then: what counts is
 	// where a sensor's past and all samples since disagree.
-	known := c.sample.Calibration()
-	was, wasVariance := make([]float64, c.m), make([]float64, c.m)
-	known.Posteriors(was, wasVariance, base.Stats)
-	known.Posteriors(c.means, c.variances, c.state.Stats)
+	was, is, wasVariance := make([]complex128, c.m), make([]complex128, c.m), make([]float64, c.m)
+	c.posteriors(was, wasVariance, base.Stats)
+	c.posteriors(is, c.variances, c.state.Stats)
 	for mu, changed := range f.Changed {
-		d := c.means[mu] - was[mu]
-		if changed && d*d > apartBy*apartBy*(wasVariance[mu]+c.variances[mu]) {
+		if changed && square(is[mu]-was[mu]) > apartBy*apartBy*(wasVariance[mu]+c.variances[mu]) {
 			c.change.Sensors = append(c.change.Sensors, mu)
 		}
 	}
@@ -367,22 +365,23 @@ func (c *Calibrator) promote(base *State, f *Fork) {
 type apart struct {
 	block       channel.Block
 	whole, kept amp.Past
-	missing     []float64 // M, NaN
-	nothing     []float64 // M×Width, zero
-	chance      []float64 // M, posterior probabilities of a change
-	rate        float64   // part of the sensors with one
-	active      bool      // of the present solution
-	ratio       []float64 // M, log-likelihood ratios of a change; NaN where nothing is known
+	missing     []float64    // M×columns, NaN
+	mean        []complex128 // M, posterior means of s
+	nothing     []float64    // M×Width, zero
+	chance      []float64    // M, posterior probabilities of a change
+	rate        float64      // part of the sensors with one
+	active      bool         // of the present solution
+	ratio       []float64    // M, log-likelihood ratios of a change; NaN where nothing is known
 }
 
-func newApart(m, width int) *apart {
+func newApart(m, columns, width int) *apart {
 	some := func(n int) []float64 { return make([]float64, n) }
-	a := &apart{missing: some(m), chance: some(m), ratio: some(m)}
+	a := &apart{missing: some(m * columns), mean: make([]complex128, m), chance: some(m), ratio: some(m)}
 	a.kept.Stats, a.nothing = some(m*width), some(m*width)
 	for mu := range a.missing {
 		a.missing[mu] = math.NaN()
 	}
-	a.block = channel.Block{P: 1, Stats: some(m * width), G: some(m), DG: some(m), S: some(m), SVar: some(m), LogZ: some(m), Broken: some(m)}
+	a.block = channel.Block{P: columns, Stats: some(m * width), G: some(m * columns), DG: some(m * columns), S: some(m), Phase: some(m), SVar: some(m), LogZ: some(m), Broken: some(m)}
 	return a
 }
 
@@ -396,7 +395,7 @@ func (c *Calibrator) changed(mu int) bool {
 // past as far as the solution before bears it out.
 func (c *Calibrator) solveApart(ctx context.Context) error {
 	if c.apart == nil {
-		c.apart = newApart(c.m, c.sample.Calibration().Width())
+		c.apart = newApart(c.m, c.columns, c.sample.Calibration().Width())
 	}
 	a := c.apart
 	a.whole = c.past
@@ -439,8 +438,8 @@ func (c *Calibrator) tellApart(whole amp.Past) {
 		count++
 	}
 	c.rateOfChange(count)
-	mean, variance := known.Moments()
-	known.Posteriors(a.block.S, a.block.SVar, whole.Stats)
+	mean, variance := c.beforehand()
+	c.posteriors(a.mean, a.block.SVar, whole.Stats)
 	for mu, p := range a.chance {
 		own := c.sample.Of(a.kept.Stats, mu)
 		copy(own, c.sample.Of(whole.Stats, mu))
@@ -448,8 +447,8 @@ func (c *Calibrator) tellApart(whole amp.Past) {
 		case p > surely:
 			clear(own)
 		case p > 1-surely:
-			d := mean - a.block.S[mu]
-			known.SetNormal(own, (1-p)*a.block.S[mu]+p*mean, (1-p)*a.block.SVar[mu]+p*variance+p*(1-p)*d*d)
+			both := complex(1-p, 0)*a.mean[mu] + complex(p, 0)*mean
+			c.setNormal(own, both, (1-p)*a.block.SVar[mu]+p*variance+p*(1-p)*square(mean-a.mean[mu]))
 		}
 	}
 	a.kept.Volume = 0
@@ -494,16 +493,17 @@ func (c *Calibrator) logZ(sum, y, past []float64, sign float64) {
 // evidence is the log-evidence of the sample as solved, given its past.
 func (c *Calibrator) evidence() float64 {
 	if c.apart == nil {
-		c.apart = newApart(c.m, c.sample.Calibration().Width())
+		c.apart = newApart(c.m, c.columns, c.sample.Calibration().Width())
 	}
 	a, total := c.apart, c.solver.Iteration.LogEvidence()
 	norm := make([]float64, c.m)
 	c.logZ(norm, a.missing, c.sample.Past.Stats, -1)
 	var power, used float64
+	columns := float64(c.columns) // each has its part
 	for mu, v := range norm {
 		total += v
 		if c.uses(mu) {
-			power += c.y[mu] * c.y[mu]
+			power += square(c.number(c.y, mu)) / columns
 			used++
 		}
 		if a.active && !math.IsNaN(a.ratio[mu]) {
@@ -517,7 +517,7 @@ func (c *Calibrator) evidence() float64 {
 	typical := maskedPower * power / max(1, used)
 	for mu, masked := range c.masked {
 		if masked {
-			total -= 0.5*math.Log(2*math.Pi*max(typical, c.y[mu]*c.y[mu])) + 0.5
+			total -= columns * (0.5*math.Log(2*math.Pi*max(typical, square(c.number(c.y, mu))/columns)) + 0.5)
 		}
 	}
 	return total

@@ -40,6 +40,9 @@ func (m *Model) ComplexGaussBernoulli() (g prior.ComplexGaussBernoulli, ok bool)
 // Power is the mean square of an entry of the signals, where the prior is of that
 // family.
 func (m *Model) Power() (power float64, ok bool) {
+	if g, ok := m.ComplexGaussBernoulli(); ok {
+		return g.Density * g.SignalVar, true
+	}
 	g, ok := m.GaussBernoulli()
 	return g.Variance() + g.Mean()*g.Mean(), ok
 }

@@ -60,10 +60,11 @@ func (c *Calibrator) toldModel() *Model {
 // doubtsNoise is the warning that the noise variance that was told does not hold.
 func (c *Calibrator) doubtsNoise(p *Posterior) {
 	if c.frees(&c.state) && p.Model != nil {
-		told := c.toldModel().NoiseVar * p.Factor * p.Factor
+		columns := float64(c.columns)
+		told := columns * c.toldModel().NoiseVar * p.Factor * p.Factor
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code:    calamp.NoiseContradicted,
-			Message: fmt.Sprintf("the noise variance that was told, %.3g, does not explain the readings: it is learned, and %.3g", told, p.Model.NoiseVar),
+			Message: fmt.Sprintf("the noise variance that was told, %.3g, does not explain the readings: it is learned, and %.3g", told, columns*p.Model.NoiseVar),
 		})
 	}
 }

@@ -3,6 +3,7 @@ package online
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"slices"
 )
 
@@ -45,7 +46,7 @@ func (s *Scene) validate(m int) error {
 // counts (1-R²)/(1+R²). That is empirical, see docs/validation.md.
 func (c *Calibrator) weigh() float64 {
 	z := c.scene
-	c.sample.NovelReadings(z)
+	c.novelReadings(z)
 	if length := norm(z); length > 0 {
 		scale(z, 1/length)
 	} else {
@@ -55,7 +56,7 @@ func (c *Calibrator) weigh() float64 {
 	rest, rank := 1-c.explained(scenes), float64(len(scenes))
 	m := float64(c.used())
 	novel := min(1, rest*m/max(1, m-rank))
-	if 1-novel < byChance*math.Sqrt(2*max(1, rank))/m {
+	if 1-novel < byChance*math.Sqrt(2*max(1, rank)/float64(c.columns))/m {
 		novel = 1
 	}
 	c.remember(z)
@@ -65,11 +66,12 @@ func (c *Calibrator) weigh() float64 {
 // explained is the part of the power of c.scene in the span of the scenes' patterns.
 func (c *Calibrator) explained(scenes []Scene) (power float64) {
 	for i, s := range scenes {
-		q := c.basis[i*c.m : (i+1)*c.m]
+		size := len(c.scene)
+		q := c.basis[i*size : (i+1)*size]
 		copy(q, s.Pattern)
 		for j := range i {
-			before := c.basis[j*c.m : (j+1)*c.m]
-			addTo(q, -dot(q, before), before)
+			before := c.basis[j*size : (j+1)*size]
+			c.addTimes(q, -c.inner(before, q), before)
 		}
 		length := norm(q)
 		if length < 1e-3 {
@@ -77,8 +79,7 @@ func (c *Calibrator) explained(scenes []Scene) (power float64) {
 			continue
 		}
 		scale(q, 1/length)
-		d := dot(q, c.scene)
-		power += d * d
+		power += square(c.inner(q, c.scene))
 	}
 	return power
 }
@@ -89,15 +90,17 @@ func (c *Calibrator) remember(z []float64) {
 	s := &c.state
 	best, most := -1, sameScene
 	for i, scene := range s.Scenes {
-		if d := dot(scene.Pattern, z); d*d > most {
-			best, most = i, d*d
+		if power := square(c.inner(scene.Pattern, z)); power > most {
+			best, most = i, power
 		}
 	}
 	if best >= 0 {
 		scene := &s.Scenes[best]
 		scene.Samples++
 		scene.Last = s.Samples
-		addTo(scene.Pattern, math.Copysign(1/scene.Samples, dot(scene.Pattern, z)), z)
+		toPattern := cmplx.Conj(c.inner(scene.Pattern, z)) // of length at least the root of sameScene
+		unit := toPattern / complex(cmplx.Abs(toPattern), 0)
+		c.addTimes(scene.Pattern, complex(1/scene.Samples, 0)*unit, z)
 		scale(scene.Pattern, 1/norm(scene.Pattern))
 		return
 	}
@@ -114,6 +117,46 @@ func (c *Calibrator) remember(z []float64) {
 	scene := &s.Scenes[oldest]
 	copy(scene.Pattern, z)
 	scene.Samples, scene.Last = 1, s.Samples
+}
+
+// novelReadings are the calibrated readings ŝy without what the prior's mean gives: 0 where there is none.
+func (c *Calibrator) novelReadings(z []float64) {
+	if c.columns == 1 {
+		c.sample.NovelReadings(z)
+		return
+	}
+	e := c.sample // whose prior has the mean 0
+	for mu := range c.m {
+		v := complex128(0)
+		if c.uses(mu) {
+			v = cmplx.Rect(e.S[mu], e.Phase[mu]) * c.number(c.y, mu)
+		}
+		z[complexColumns*mu], z[complexColumns*mu+1] = real(v), imag(v)
+	}
+}
+
+// inner is Σ a*b over the sensors.
+func (c *Calibrator) inner(a, b []float64) (total complex128) {
+	if c.columns == 1 {
+		return complex(dot(a, b), 0)
+	}
+	for mu := range c.m {
+		total += cmplx.Conj(c.number(a, mu)) * c.number(b, mu)
+	}
+	return total
+}
+
+// addTimes adds by times v.
+func (c *Calibrator) addTimes(to []float64, by complex128, v []float64) {
+	if c.columns == 1 {
+		addTo(to, real(by), v)
+		return
+	}
+	for mu := range c.m {
+		add := by * c.number(v, mu)
+		to[complexColumns*mu] += real(add)
+		to[complexColumns*mu+1] += imag(add)
+	}
 }
 
 func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }

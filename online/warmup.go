@@ -214,6 +214,9 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	copy(s.Stats, e.Stats)
 	s.Quadratic, s.Volume = e.Sums(make([]float64, len(e.Stats)))
 	s.Samples, s.Warm = uint64(len(s.Warm)), nil
+	if c.bank != nil {
+		s.Drift = newDrift(s) // which begins with what they said
+	}
 	if c.opt.LearnOffsets {
 		s.OffsetSD = channel.CalibrationOf(e.Model().Channel).(channel.Offsetting).OffsetSD()
 		c.adoptOffsets()

@@ -1,0 +1,111 @@
+package online
+
+import (
+	"context"
+	"math"
+	"math/cmplx"
+	"testing"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/teacher"
+)
+
+// complexTally is what streams of complex readings came to.
+type complexTally struct {
+	x, stated, samples     float64 // errors of the samples from five on, after the best factor, and as stated
+	s, sStated             float64
+	amplitude, phase, each float64 // sensors whose 95 % intervals hold, of how many
+	scaleZ, turnZ, runs    float64 // squares of the common scale's and phase's errors, in their standard deviations
+	rejected, flagged      int
+	leftOut                int
+}
+
+// stream is one as the default command has it: signals and noise are learned where so said.
+func (r *complexTally) stream(t *testing.T, te teacher.Complex, seed uint64, opt Options) {
+	in := drawComplex(t, te, seed)
+	opt.Outliers.Look = true
+	c := complexCalibrator(t, te, in, opt)
+	for k := range te.P {
+		e, err := c.Absorb(context.Background(), complexSample(in, k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !e.Committed && e.Reject != WarmingUp {
+			r.rejected++
+		}
+		r.leftOut += len(e.Masked)
+		if k >= 4 {
+			r.x += calamp.ScoreComplex(complexSignal(e.X), nil, calamp.Truth{X: complexTruth(in, k)}).XMSEScaled
+			r.stated += 2 * sumOf(e.XVar) / float64(len(e.XVar))
+			r.samples++
+		}
+	}
+	r.posterior(c.Posterior(), in)
+}
+
+func (r *complexTally) posterior(p *Posterior, in *teacher.ComplexInstance) {
+	s := make([]complex128, len(p.S))
+	for mu, size := range p.S {
+		s[mu] = cmplx.Rect(size, p.Phase[mu])
+	}
+	m := calamp.ScoreComplex(nil, s, calamp.Truth{S: in.Truth.S, Phase: in.Truth.Phase})
+	lo, hi := p.Calibration.Interval(0.95)
+	known := p.Calibration.Prior.(channel.ComplexPrior)
+	for mu, size := range in.Truth.S {
+		if size /= m.Scale; lo[mu] <= size+1e-12 && size-1e-12 <= hi[mu] || known.Lo == known.Hi {
+			r.amplitude++
+		}
+		_, half := known.PhaseInterval(p.Calibration.Of(mu), 0.95)
+		if off := math.Remainder(in.Truth.Phase[mu]-m.PhaseShift-p.Phase[mu], 2*math.Pi); known.Known() || math.Abs(off) <= half {
+			r.phase++
+		}
+		r.each++
+	}
+	r.s += m.SMSEScaled
+	r.sStated += sumOf(p.SVar) / float64(len(p.SVar))
+	r.scaleZ += square(complex(math.Log(m.Scale)/p.ScaleSD, 0))
+	if p.PhaseSD > 0 {
+		r.turnZ += square(complex(m.PhaseShift/p.PhaseSD, 0))
+	}
+	r.runs++
+	r.flagged += len(p.Flagged)
+}
+
+// complexStreams are what is known of complex gains, in the tables; free phases begin with a batch of 4.
+var complexStreams = []struct {
+	name   string
+	gain   channel.ComplexPrior
+	warmUp int
+}{
+	{"phase known", channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)}, 0},
+	{"κ = 20", channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20}, 0},
+	{"phase only, free", channel.ComplexPrior{Lo: 1, Hi: 1}, 4},
+	{"free", channel.ComplexPrior{Lo: 0.5, Hi: 1.5}, 4},
+}
+
+// What streams of complex readings reach, and whether their error bars hold.
+func TestLongComplexStreams(t *testing.T) {
+	if !*tables.Long {
+		t.Skip("long: -long runs it")
+	}
+	table := tables.New(t, "", "gains", "model", "x", "stated", "s", "stated", "coverage |s|", "coverage φ", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
+	const seeds, samples = 10, 12
+	for _, c := range complexStreams {
+		for _, learn := range []bool{false, true} {
+			te := teacher.Complex{N: 200, M: 140, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
+			var r complexTally
+			for seed := range seeds {
+				r.stream(t, te, uint64(seed+1), Options{WarmUp: c.warmUp, LearnNoise: learn})
+			}
+			table.Row("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d | %d |", c.name, map[bool]string{false: "told", true: "learned"}[learn],
+				r.x/r.samples, r.stated/r.samples, r.s/r.runs, r.sStated/r.runs, r.amplitude/r.each, r.phase/r.each,
+				math.Sqrt(r.scaleZ/r.runs), math.Sqrt(r.turnZ/r.runs), r.rejected, seeds*samples, r.flagged, r.leftOut)
+			if r.amplitude < 0.9*r.each || r.phase < 0.9*r.each || r.x > 1.5*r.stated || r.rejected > seeds*samples/20 || r.flagged > 0 {
+				t.Errorf("%s, learned %v: %+v", c.name, learn, r)
+			}
+		}
+	}
+}
