@@ -382,7 +382,7 @@ func (p ComplexPrior) SetNormal(stats []float64, mean, variance float64) {
 
 // SetPosterior implements [Turning]: CN(mean, variance).
 func (p ComplexPrior) SetPosterior(stats []float64, mean complex128, variance float64) {
-	copy(stats, ComplexStats(1/variance, cmplx.Conj(mean)/complex(variance, 0), 0))
+	copy(stats, ComplexStats(1/variance, mean/complex(variance, 0), 0))
 }
 
 // Carry implements [Calibration].
