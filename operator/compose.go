@@ -62,6 +62,7 @@ func multiplyOut(phi *Dense, psi Operator) (Operator, error) {
 type Composed struct {
 	phi, psi   Operator
 	meanSquare float64
+	memory
 }
 
 func (c *Composed) measure() (err error) {

@@ -24,6 +24,7 @@ type Convolution struct {
 	plan           *transform.Fourier
 	linear, square []float64 // N×2, transforms of the kernel and of its square, over N
 	meanSquare     float64
+	memory
 }
 
 // NewConvolution copies the kernel (N values) and the places (M, all different, 0 … N-1;

@@ -46,6 +46,7 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
+	made  func(*Gram) // nil where nobody wants to know
 
 	rounding sync.Once
 	single   *Dense
@@ -63,8 +64,26 @@ func (m *memory) gram(make func() (*Gram, error)) (*Gram, error) {
 	g, err := make()
 	if err == nil {
 		m.kept = g
+		if m.made != nil {
+			m.made(g)
+		}
 	}
 	return g, err
+}
+
+// Remember has [GramOf] of w return g, or, where that is nil, tell made of the one that it makes.
+// It reports whether w remembers one: orthogonal rows have none, and a W in its file is not decomposed.
+func Remember(w Operator, g *Gram, made func(*Gram)) bool {
+	r, ok := w.(interface{ remembered() *memory })
+	_, orthogonal := Orthogonal(w)
+	if !ok || orthogonal {
+		return false
+	}
+	m := r.remembered()
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.kept, m.made = g, made
+	return true
 }
 
 func gramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {

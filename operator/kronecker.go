@@ -15,10 +15,13 @@ import (
 // The layouts of a sweep make it two products without a transposition: the P signals of N
 // entries are P·N_a signals of B, whose sensors' side is M_b·P signals of A, whose
 // sensors' side is that of W.
-type Kronecker struct{ a, b Operator }
+type Kronecker struct {
+	a, b Operator
+	memory
+}
 
 // NewKronecker makes the operator A ⊗ B.
-func NewKronecker(a, b Operator) *Kronecker { return &Kronecker{a, b} }
+func NewKronecker(a, b Operator) *Kronecker { return &Kronecker{a: a, b: b} }
 
 // Dims implements [Operator].
 func (w *Kronecker) Dims() (m, n int) {

@@ -21,6 +21,7 @@ type Sparse struct {
 	f64        []float64 // exactly one of the two is set
 	f32        []float32
 	meanSquare float64
+	memory
 }
 
 // CSR is a sparse matrix as scipy.sparse.csr_matrix holds it: the entries of row µ are

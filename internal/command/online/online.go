@@ -64,11 +64,12 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 // calibration is one call of calamp online.
 type calibration struct {
 	*console.Console
-	model  option.Model
-	groups option.Groups
-	solver option.Solver
-	parts  option.Parts
-	ranks  option.Ranks
+	model    option.Model
+	groups   option.Groups
+	solver   option.Solver
+	parts    option.Parts
+	ranks    option.Ranks
+	spectrum option.SpectrumCache
 
 	shift    option.Offset // of sensors
 	warmUp   int
@@ -257,6 +258,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.groups.Register(flags)
 	c.solver.Register(flags)
 	c.ranks.Register(flags)
+	c.spectrum.Register(flags)
 	c.shift.Register(flags)
 	c.outliers.Register(flags)
 	c.phases.Register(flags)
@@ -319,7 +321,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return c.maintain()
 	}
 	err := c.ranks.OfFirst(func() error {
-		return console.Outputs{console.File("-o", c.out)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
+		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
 	})
 	if err != nil {
 		return err
@@ -329,6 +331,9 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	if err := c.takeComplex(flags, in); err != nil {
+		return err
+	}
+	if err := c.spectrum.Use(in.w, &c.ranks); err != nil {
 		return err
 	}
 	sensors, n := in.w.Dims()

@@ -187,6 +187,7 @@ func (r *onlineRun) finish(ending error) error {
 	if err == nil {
 		err = r.writeResults()
 	}
+	err = errors.Join(err, r.spectrum.Err())
 	if r.checkpoint != "" && r.store != nil && r.loop.Last != online.NoSequence {
 		err = errors.Join(err, r.keepCheckpoint(r.store))
 	}

@@ -28,24 +28,25 @@ import (
 // solve is one call of calamp solve.
 type solve struct {
 	*console.Console
-	model   option.Model
-	prior   option.SignalPrior
-	groups  option.Groups
-	solver  option.Solver
-	anchor  option.Anchor
-	faults  option.Faults
-	offset  option.Offset
-	phases  option.Phases
-	complex bool // the problem is
-	parts   option.Parts
-	ranks   option.Ranks
-	out     string
-	trace   string
-	report  string
-	json    bool
-	others  bool        // --compare
-	memory  memory.Size // for W
-	told    []string    // the flags that the result depends on
+	model    option.Model
+	prior    option.SignalPrior
+	groups   option.Groups
+	solver   option.Solver
+	anchor   option.Anchor
+	faults   option.Faults
+	offset   option.Offset
+	phases   option.Phases
+	complex  bool // the problem is
+	parts    option.Parts
+	ranks    option.Ranks
+	spectrum option.SpectrumCache
+	out      string
+	trace    string
+	report   string
+	json     bool
+	others   bool        // --compare
+	memory   memory.Size // for W
+	told     []string    // the flags that the result depends on
 
 	progress string
 
@@ -116,6 +117,7 @@ exactly t iterations of it.`,
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks)")
 	flags.Lookup("memory").DefValue = "0"
 	s.ranks.Register(flags)
+	s.spectrum.Register(flags)
 	s.progress = "bar"
 	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
@@ -126,7 +128,7 @@ exactly t iterations of it.`,
 }
 
 func (s *solve) outputs() console.Outputs {
-	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report)}
+	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report), console.File("--spectrum-cache", s.spectrum.Path)}
 }
 
 // together is run, on all ranks of --mpi.
@@ -177,6 +179,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return option.RefuseComplex(true, "the web page")
 	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
+		return err
+	}
+	if err := s.spectrum.Use(data.W, &s.ranks); err != nil {
 		return err
 	}
 	_, n := data.W.Dims()
@@ -237,7 +242,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(data, res, others)
-	if err := errors.Join(failed, s.print(data, res, others, written)); err != nil {
+	if err := errors.Join(failed, s.print(data, res, others, written), s.spectrum.Err()); err != nil {
 		return err
 	}
 	if res.Status != calamp.Cancelled && err != nil {
@@ -363,7 +368,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "mpi", "reproducible"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "spectrum-cache", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {
