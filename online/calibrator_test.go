@@ -406,7 +406,11 @@ func TestRestoredCalibratorContinuesWithTheSameBits(t *testing.T) {
 		y[k] = math.NaN()
 		return y
 	}
-	for name, opt := range map[string]*online.Options{"default": nil, "memory": {Memory: 5}} {
+	for name, opt := range map[string]*online.Options{
+		"default": nil, "memory": {Memory: 5},
+		"vector AMP":          {Settings: solver.Settings{Algorithm: solver.VAMP}},
+		"conjugate gradients": {Settings: solver.Settings{Algorithm: solver.VAMP, RAM: 1}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			through := s.calibrator(t, opt)
 			broken := s.calibrator(t, opt)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -44,18 +45,19 @@ type killStream struct {
 	want     []byte          // the state
 }
 
+// fewIterations solve every sample, whether that converges or not: what is tested here is the bookkeeping.
+var fewIterations = []string{"--max-iter", "40", "--tol", "0"}
+
 // newKillStream is one of real readings.
-func newKillStream(t *testing.T, samples int) *killStream {
+func newKillStream(t *testing.T, te teacher.Teacher, flags ...string) *killStream {
 	t.Helper()
-	in, err := teacher.Teacher{
-		N: 64, M: 48, P: samples, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1},
-		Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6,
-	}.Draw(5)
+	te.Signal, te.Gain, te.NoiseVar = prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, channel.Uniform(0.9, 1.1), 1e-6
+	in, err := te.Draw(5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &killStream{
-		samples: samples, model: []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6"},
+		samples: te.P, model: slices.Concat(flags, []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6"}),
 		readings: func(k int) any { return mat.Col(nil, k, in.Y) },
 	}
 	s.prepare(t, &dataset.Problem{W: in.W, Y: in.Y})
@@ -73,7 +75,7 @@ func newComplexKillStream(t *testing.T, samples int) *killStream {
 		t.Fatal(err)
 	}
 	s := &killStream{
-		samples: samples, model: []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6", "--phase", "free", "--anchor", "phase-sensor=3"},
+		samples: samples, model: slices.Concat(fewIterations, []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6", "--phase", "free", "--anchor", "phase-sensor=3"}),
 		readings: func(k int) any {
 			var pairs [][2]float64
 			for mu := range 36 {
@@ -121,8 +123,7 @@ func (s *killStream) line(t *testing.T, k int) []byte {
 }
 
 // start is the command, this test binary under its name, with the whole stream on
-// standard input. Every sample is solved in the same few iterations, whether
-// that converges or not: what is tested here is the bookkeeping.
+// standard input.
 func (s *killStream) start(t *testing.T, state string, source ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -130,7 +131,7 @@ func (s *killStream) start(t *testing.T, state string, source ...string) *exec.C
 		t.Fatal(err)
 	}
 	args := slices.Concat([]string{
-		"online", s.path("P.npz"), "--state", s.path(state), "--threads", "1", "--quiet", "--max-iter", "40", "--tol", "0",
+		"online", s.path("P.npz"), "--state", s.path(state), "--threads", "1", "--quiet",
 	}, s.model, source)
 	c := exec.Command(self, args...)
 	c.Args[0] = "calamp" // as which the test binary is the command
@@ -230,7 +231,7 @@ func TestKill(t *testing.T) {
 	} else if testing.Short() {
 		most, samples = 4, 30
 	}
-	s, z := newKillStream(t, samples), newComplexKillStream(t, samples/4)
+	s, z := newKillStream(t, teacher.Teacher{N: 64, M: 48, P: samples}, fewIterations...), newComplexKillStream(t, samples/4)
 	// Each source in rounds, until it has seen the kills that were asked for.
 	for name, round := range map[string]func(t *testing.T, r *rand.Rand, most int, state string) int{
 		"stdin":     s.roundStdin,
@@ -253,6 +254,37 @@ func TestKill(t *testing.T) {
 			t.Logf("%d kills in %d runs through %d samples, %v: the state is bit-identical", kills, rounds, samples, time.Since(start).Round(time.Millisecond))
 		})
 	}
+}
+
+// TestKillVector kills a stream behind a W of condition 100, which vector AMP solves with a decomposition
+// that is kept in a file from the first life that has time for it.
+func TestKillVector(t *testing.T) {
+	most, te := 6, teacher.Teacher{N: 64, M: 56, P: 20}
+	if *long {
+		most, te = 100, teacher.Teacher{N: 250, M: 200, P: 50}
+	} else if testing.Short() {
+		most, te.P = 3, 12
+	}
+	if err := te.Matrix.UnmarshalText([]byte("condition:100")); err != nil {
+		t.Fatal(err)
+	}
+	s := newKillStream(t, te)
+	var report struct {
+		Committed int `json:"committed"`
+	}
+	out, err := s.start(t, "report.calamp", "--json", "--spectrum-cache", s.path("W.npz")).Output()
+	_, missing := os.Stat(s.path("W.npz")) // which AMP would not write
+	if err := errors.Join(err, json.Unmarshal(out, &report), missing); err != nil || report.Committed < te.P*9/10 {
+		t.Fatalf("%+v of %d samples, %v", report, te.P, err)
+	}
+	r := rand.New(rand.NewPCG(11, 100))
+	kills, rounds := 0, 0
+	for ; kills < most; rounds++ {
+		state := fmt.Sprintf("vector-%d.calamp", rounds)
+		kills += s.survive(t, r, most-kills, state, "--spectrum-cache", s.path(fmt.Sprintf("spectrum-%d.npz", rounds)))
+		s.expect(t, state)
+	}
+	t.Logf("%d kills in %d runs through %d samples: the state is bit-identical", kills, rounds, te.P)
 }
 
 func (s *killStream) roundStdin(t *testing.T, r *rand.Rand, most int, state string) int {

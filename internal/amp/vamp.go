@@ -290,9 +290,6 @@ func (v *vamp) goOn() {
 		change = max(change, moved/max(v.Norm[k], math.SmallestNonzeroFloat64))
 	}
 	step := 1 - v.delta
-	if v.steps == 1 {
-		step = 1
-	}
 	if v.mixes && v.steps > mixingAfter && change < mixingBelow {
 		if v.mixing == nil {
 			v.mixing = newAnderson(v.parts()...)
@@ -303,6 +300,9 @@ func (v *vamp) goOn() {
 			v.mixing.forget()
 		}
 		for i, part := range v.parts() {
+			if v.steps == 1 { // to the bit: what was there before is another sample's
+				copy(part, v.next[i])
+			}
 			for j, to := range v.next[i] {
 				part[j] += step * (to - part[j])
 			}
