@@ -27,11 +27,14 @@ func symmetric(n, rank int) []float64 {
 }
 
 func TestReduce(t *testing.T) {
-	for _, c := range []struct{ n, rank int }{{1, 1}, {2, 2}, {3, 1}, {31, 31}, {32, 20}, {33, 33}, {100, 60}, {150, 0}} {
+	for _, c := range []struct{ n, rank int }{{1, 1}, {2, 2}, {3, 1}, {31, 31}, {32, 20}, {33, 33}, {100, 60}, {150, 0}, {330, 300}} {
 		a := mat.NewDense(c.n, c.n, symmetric(c.n, c.rank))
 		f, err := Reduce(t.Context(), c.n, mat.DenseCopyOf(a).RawMatrix().Data, 2)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if again, _ := Reduce(t.Context(), c.n, mat.DenseCopyOf(a).RawMatrix().Data, 1); !slices.Equal(again.Rotation, f.Rotation) || !slices.Equal(again.Off, f.Off) {
+			t.Errorf("n = %d: another number of threads gives other bits", c.n)
 		}
 		q, tri := mat.NewDense(c.n, c.n, f.Rotation), mat.NewDense(c.n, c.n, nil)
 		for i, d := range f.Diagonal {
