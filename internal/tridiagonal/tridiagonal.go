@@ -84,7 +84,7 @@ const (
 )
 
 func newReduction(n int, a []float64, threads int) *reduction {
-	r := &reduction{n: n, threads: threads, k: kernel.Of[float64, float64](), a: kernel.Pack(n, n, a)}
+	r := &reduction{n: n, threads: threads, k: kernel.Of[float64, float64](kernel.Packed), a: kernel.Pack(n, n, a)}
 	r.width = min(2, len(r.k.Axpy)-1)
 	r.u = kernel.Pack(2*block, n, make([]float64, 2*block*n))
 	r.swapped = make([]float64, 2*block)
@@ -198,9 +198,9 @@ func (r *reduction) multiplyPanels(y []float64, from, panel, end int) {
 		row, diagonal := panel*kernel.Rows, panel*kernel.Rows/kernel.Columns
 		w := r.a.Data[panel*r.a.PanelSize()+from*kernel.Rows*kernel.Columns:]
 		var z [kernel.Rows]float64
-		r.k.ForwardOneLinear(w, diagonal-from+1, r.v[at:], z[:])
+		r.k.ForwardOneLinear(w, r.a.PanelSize(), diagonal-from+1, r.v[at:], z[:])
 		if diagonal > from {
-			r.k.BackwardOneLinear(w, diagonal-from, y[at:], r.v[row:])
+			r.k.BackwardOneLinear(w, r.a.PanelSize(), diagonal-from, y[at:], r.v[row:])
 		}
 		for i, v := range z {
 			y[row+i] += v
@@ -212,7 +212,7 @@ func (r *reduction) multiplyPanels(y []float64, from, panel, end int) {
 func (r *reduction) subtract(before int) {
 	for panel := 0; panel*kernel.Rows < 2*before; panel++ {
 		var z [kernel.Rows]float64
-		r.k.ForwardOneLinear(r.u.Data[panel*r.u.PanelSize():], r.u.Blocks, r.v, z[:])
+		r.k.ForwardOneLinear(r.u.Data[panel*r.u.PanelSize():], r.u.PanelSize(), r.u.Blocks, r.v, z[:])
 		r.swapped[panel*kernel.Rows], r.swapped[panel*kernel.Rows+1] = -z[1], -z[0]
 		r.swapped[panel*kernel.Rows+2], r.swapped[panel*kernel.Rows+3] = -z[3], -z[2]
 	}
@@ -246,7 +246,7 @@ func (r *reduction) update(first int) {
 func (b *reflections) add(r *reduction, tau float64) {
 	var along [block]float64
 	for panel := 0; panel*kernel.Rows < b.count; panel++ {
-		r.k.ForwardOneLinear(b.v.Data[panel*b.v.PanelSize():], b.v.Blocks, r.v, along[panel*kernel.Rows:])
+		r.k.ForwardOneLinear(b.v.Data[panel*b.v.PanelSize():], b.v.PanelSize(), b.v.Blocks, r.v, along[panel*kernel.Rows:])
 	}
 	at := b.count
 	for i := range at {
