@@ -74,6 +74,7 @@ func (c *Calibrator) hold(p *Posterior) {
 		p.Range.Prior = p.Range.Prior.Scaled(f).(channel.GainPrior)
 		p.Range.ScaleSD = p.ScaleSD
 	}
+	scale(p.NoiseVar, f*f)
 	if p.Model != nil {
 		p.Model.rescaleNoise(f)
 		p.Model.rescaleSignals(c.sample.Model().Prior, f)
@@ -84,6 +85,9 @@ func (c *Calibrator) hold(p *Posterior) {
 func (m *Model) rescaleNoise(f float64) {
 	m.NoiseVar *= f * f
 	m.NoiseInformation /= f * f * f * f
+	if m.Sensors != nil {
+		scale(m.Sensors.Sum, f*f)
+	}
 }
 
 // rescaleSignals does the same for what is learned of a prior p.

@@ -159,13 +159,14 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	}
 	e := &engine{learner: learner}
 	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, LearnSensorNoise: opt.LearnSensorNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err
 	}
 	if learner != nil {
 		learner.attach(e.solver)
+		learner.SensorNoise = false // which one sample does not tell
 	}
 	return e, nil
 }

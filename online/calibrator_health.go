@@ -105,17 +105,26 @@ func (c *Calibrator) residuals() {
 
 // residual is χ of the reading of sensor mu.
 func (c *Calibrator) residual(mu int) float64 {
-	e := c.sample
 	if c.columns > 1 {
+		e := c.sample
 		return complexResidual(c.number(c.y, mu), c.pastMean[mu], c.number(e.Omega, mu), e.U[mu*c.columns]+c.noise, c.pastSVar[mu])
 	}
-	y := c.y[mu]
+	r, d := c.innovation(mu)
+	chi := r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+	if c.learnsEach() {
+		return c.heavyTailed(chi, mu)
+	}
+	return chi
+}
+
+// innovation is what a real reading of sensor mu differs by from what all others say, and its variance.
+func (c *Calibrator) innovation(mu int) (r, variance float64) {
+	y, e := c.y[mu], c.sample
 	z, doubt := c.pastS[mu]*y, c.pastSVar[mu]*y*y
 	if offsets := c.offsets(); offsets != nil {
 		z, doubt = offsets.Corrected(y, e.Of(c.stats, mu))
 	}
-	d := e.U[mu] + c.noise + doubt
-	return (z - e.Omega[mu]) / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+	return z - e.Omega[mu], e.U[mu] + c.noise + doubt
 }
 
 // median returns the median of v, which it reorders, by Hoare's selection.

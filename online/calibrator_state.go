@@ -244,6 +244,9 @@ func (s *State) Validate() error {
 		if err := s.Model.Validate(); err != nil {
 			return fmt.Errorf("state: learned model: %w", err)
 		}
+		if err := s.Model.Sensors.validate(m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -268,6 +271,9 @@ type Posterior struct {
 	// Model is that of signals and noise as learned; nil when it was given, and
 	// before the first sample.
 	Model *Model
+
+	// NoiseVar (M) is the noise variance of every sensor where that is learned for each; nil elsewhere.
+	NoiseVar []float64
 
 	// Range is there where the gains do not fill the range that was told.
 	Range *RangeNotFilled
@@ -332,6 +338,10 @@ func (c *Calibrator) Posterior() *Posterior {
 		}
 	}
 	c.placePhases(p)
+	if s.Model.unequal() {
+		p.NoiseVar = make([]float64, c.m)
+		s.Model.Sensors.variances(p.NoiseVar, s.Model.NoiseVar)
+	}
 	if c.anchor.Set() {
 		c.hold(p)
 	}

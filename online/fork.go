@@ -241,7 +241,7 @@ func (c *Calibrator) modelAnew(was *Model, keepNoise bool) (*Model, error) {
 	}
 	m, err := c.learner.guess(c, c.present())
 	if err == nil {
-		m.NoiseVar, m.NoiseInformation = was.NoiseVar, was.NoiseInformation
+		m.NoiseVar, m.NoiseInformation, m.Sensors = was.NoiseVar, was.NoiseInformation, was.Sensors.clone()
 		err = m.Validate()
 	}
 	return m, err

@@ -19,6 +19,10 @@ type Model struct {
 	NoiseVar float64   // of complex readings that of either part
 
 	NoiseInformation float64 // inverse variance of NoiseVar, with forgetting; 0 when it is not learned
+
+	// Sensors is what is known of the noise of every sensor; nil where one noise is taken for all, and before the
+	// third sample. When it says enough, NoiseVar is their harmonic mean.
+	Sensors *SensorNoise
 }
 
 // GaussBernoulli is the signals' prior, where it is of that family.
@@ -71,7 +75,7 @@ func (m *Model) clone() *Model {
 		return nil
 	}
 	c := *m
-	c.Values = slices.Clone(m.Values)
+	c.Values, c.Sensors = slices.Clone(m.Values), m.Sensors.clone()
 	return &c
 }
 
@@ -149,6 +153,7 @@ func (c *Calibrator) startModel() error {
 	if err := c.setModel(m); err != nil {
 		return err
 	}
+	c.startSensorNoise(m)
 	a := c.state.Alert
 	l.Off = c.opt.Freeze || a.Left > 0 && !a.Model // it is the gains that have changed
 	l.Information = 0
@@ -226,5 +231,9 @@ func (c *Calibrator) learned() *Model {
 	if c.learner.Noise {
 		m.NoiseInformation = c.learner.PastInformation + c.weight*c.learner.Information
 	}
+	if c.state.Model.unequal() {
+		m.NoiseVar, m.NoiseInformation = c.state.Model.NoiseVar, c.learner.PastInformation
+	}
+	c.learnSensorNoise(m)
 	return m
 }

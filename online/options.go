@@ -53,6 +53,9 @@ type Options struct {
 	// the first sample.
 	LearnNoise bool
 
+	// LearnSensorNoise learns the noise variance of every sensor in place of one for all. It implies LearnNoise.
+	LearnSensorNoise bool
+
 	// NoiseVar is the noise variance of every sensor (M), in place of the channel's. The
 	// default, nil, is that of the channel for all.
 	NoiseVar []float64
@@ -208,6 +211,7 @@ func (o *Options) withDefaults() Options {
 	if full.MaxIter == 0 {
 		full.MaxIter = defaultMaxIter
 	}
+	full.LearnNoise = full.LearnNoise || full.LearnSensorNoise
 	set := func(v *float64, value float64) {
 		if *v == 0 {
 			*v = value

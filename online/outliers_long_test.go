@@ -87,7 +87,7 @@ func TestSpikesAreLeftOut(t *testing.T) {
 func TestLongOutliersInStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "readings that are wrong", "outliers", "found", "others", "sensors lost, of samples × sensors", "rejected samples", "error of x, relative", "s inside 95 %")
-	count := seedCount(5)
+	count := seedCount(3)
 	for i, kind := range append(spikeKinds, struct {
 		name  string
 		spoil func(y, noise, reading float64, rng *rand.Rand) float64

@@ -42,8 +42,9 @@ import (
 // Version 6 is version 5 with the samples that are kept to be solved together behind that: 8 OffsetSD, float64; 4 their
 // number, uint32; of each M float64.
 //
-// Version 7 is version 6 with outliers behind that: 8 outlying readings, float64; 8 of how many, float64; and the doubt
-// of a told range (see [RangeDoubt]): 16 Chance, Apart, float64.
+// Version 7 is version 6 with outliers, doubts and sensors behind that: 8 outlying readings, float64; 8 of how many,
+// float64; the doubt of a told range (see [RangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
+// one by one, uint32, M or 0; of each Sum, float64, then of each Weight, float64.
 //
 // Version 8, of a stream of complex readings, is version 7 with the columns of a reading behind the
 // number of parameters: uint32, 2. Samples that are kept, and the patterns of scenes, then have two numbers a sensor, a real and an
@@ -57,7 +58,7 @@ const (
 	versionWatched = 4 // drifts or changes are looked for
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 	versionWarm    = 6 // samples kept to be solved together, or learned offsets
-	versionSingle  = 7 // outliers are looked for, or a told range is one that the gains may merely lie in
+	versionSingle  = 7 // outliers are looked for, a told range is one that the gains may merely lie in, or the noise of every sensor is learned
 	versionComplex = 8 // complex readings
 
 	versionLatest = versionComplex
@@ -76,7 +77,7 @@ func (s *State) version() uint32 {
 	switch m := s.Model; {
 	case s.Complex:
 		return versionComplex
-	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{}:
+	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{} || s.Model.each() != nil:
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
@@ -140,6 +141,12 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if s.version() >= versionSingle {
 		b = appendFloats(b, []float64{s.Outliers.Outlying, s.Outliers.Readings, s.Doubt.Chance, s.Doubt.Apart})
+		n := s.Model.each()
+		if n == nil {
+			n = &SensorNoise{}
+		}
+		b = le.AppendUint32(b, uint32(len(n.Sum)))
+		b = appendFloats(appendFloats(b, n.Sum), n.Weight)
 	}
 	if s.version() >= versionComplex {
 		sensor := uint64(noPhase)
@@ -317,6 +324,9 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	if version >= versionSingle {
 		read.Outliers = OutlierCount{Outlying: r.float(), Readings: r.float()}
 		read.Doubt = RangeDoubt{Chance: r.float(), Apart: r.float()}
+		if sensors := r.count(uint64(r.uint32()), 16); sensors > 0 && read.Model != nil {
+			read.Model.Sensors = &SensorNoise{Sum: r.floats(sensors), Weight: r.floats(sensors)}
+		}
 	}
 	if version >= versionComplex {
 		if mu := r.uint64(); mu != noPhase {

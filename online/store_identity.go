@@ -96,6 +96,8 @@ func describeCalibration(g channel.Calibrating, o *Options) string {
 
 func describeNoise(variance float64, o *Options) string {
 	switch {
+	case o.LearnSensorNoise:
+		return "noise variances=learned"
 	case o.LearnNoise:
 		return "noise variance=learned"
 	case o.NoiseVar != nil:

@@ -30,8 +30,9 @@ type world struct {
 	density, power float64 // of the signals
 	level          float64 // below 1, signals share a support and are alike to that part
 	scene          []float64
-	repeat         bool // the latest signal comes again
-	trusting       bool // --outliers off
+	repeat         bool      // the latest signal comes again
+	trusting       bool      // --outliers off
+	each           []float64 // M, noise variances of the sensors in place of noise; nil where all have that
 }
 
 func newWorld(t testing.TB, m, n int, seed uint64) *world {
@@ -56,7 +57,7 @@ func newWorld(t testing.TB, m, n int, seed uint64) *world {
 // calibrator knows the range of s, and learns the rest.
 func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator {
 	t.Helper()
-	opt.LearnNoise, opt.Threads, opt.Outliers.Look = true, 1, !w.trusting
+	opt.LearnNoise, opt.Threads, opt.Outliers.Look = opt.NoiseVar == nil, 1, !w.trusting
 	p := prior.LearnedGaussBernoulli{
 		GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()},
 		Learn:          prior.Density | prior.SignalVar,
@@ -97,7 +98,11 @@ func (w *world) draw() []float64 {
 func (w *world) readings() []float64 {
 	y := make([]float64, len(w.s))
 	for mu, row := range w.rows {
-		z := math.Sqrt(w.noise) * w.rng.NormFloat64()
+		noise := w.noise
+		if w.each != nil {
+			noise = w.each[mu]
+		}
+		z := math.Sqrt(noise) * w.rng.NormFloat64()
 		for i, v := range row {
 			z += v * w.x[i]
 		}

@@ -180,7 +180,7 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	settings.SPrior = solver.UniformS // streams do not test a range beside offsets
 	b, _, _, err := amp.NewSolver(amp.Problem{
 		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
-		LearnNoise: c.opt.LearnNoise, LearnOffsets: c.opt.LearnOffsets,
+		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
 		Outliers: c.nobodys != nil, OutlierRate: c.opt.Outliers.Rate,
 	}, settings)
 	return b, err
@@ -230,6 +230,10 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	}
 	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {
 		m.NoiseInformation = part.Information
+	}
+	if c.learnsEach() {
+		m.takeTogether(b.State)
+		m.NoiseVar = b.State.TypicalNoise()
 	}
 	s.Model = m
 	if err := c.setModel(m); err != nil {

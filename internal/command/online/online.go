@@ -310,10 +310,6 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}
-	if c.model.Noise.PerSensor {
-		return console.Usage("--noise-var per-sensor is for calamp solve: a stream learns one variance for all").
-			WithHint("tell each sensor's: --noise-var R.npz, the result of calamp solve --noise-var per-sensor")
-	}
 	if err := c.checkRanks(args); err != nil {
 		return err
 	}
@@ -418,7 +414,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), Outliers: c.outliers.Told()}
+	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), Outliers: c.outliers.Told()}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -99,6 +99,7 @@ func (r *onlineRun) result() *calamp.Result {
 		Offset: p.Offset, OffsetVar: p.OffsetVar,
 		Phase: p.Phase, PhaseSD: p.PhaseSD, PhaseFree: p.PhaseFree,
 	}
+	res.NoiseVar = p.NoiseVar
 	if len(r.results.outlier) > 0 {
 		res.Outlier = columnsOf(r.results.outlier, 1)
 	}
@@ -139,6 +140,9 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 		c.Prior = c.Prior.Bounding(p.Range.Prior).(channel.GainPrior)
 	}
 	r.model.Take(g, c)
+	if each := p.NoiseVar; each != nil {
+		r.model.Noise.Lo, r.model.Noise.Hi = slices.Min(each), slices.Max(each)
+	}
 }
 
 // takeSignal takes what was learned of the signals' prior.
