@@ -2,6 +2,7 @@ package online
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -47,6 +48,7 @@ type Calibrator struct {
 	shortened int       // iteration at which the past was last tempered
 	tempering bool      // the past may be weakened, whatever the memory
 	change    *Change   // found in this sample
+	lately    Brightness // of the signals before it
 	outcome   amp.Outcome
 	pastS     []float64 // M, mean of s given its past, moved by pastMove
 	pastSVar  []float64
@@ -85,6 +87,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	}
 	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
 		full.Still = true // drifts and scenes are those of gains
+	}
+	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
+		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or tell it (NoiseVar)")
 	}
 	g = startOffsets(&full, g)
 	m, n := w.Dims()
@@ -261,7 +266,7 @@ func (c *Calibrator) take(y []float64) error {
 	}
 	copy(c.y, y)
 	c.pair()
-	c.change = nil
+	c.change, c.lately = nil, c.state.Brightness
 	c.begin()
 	return nil
 }
@@ -429,6 +434,10 @@ func (c *Calibrator) commit() {
 	c.accumulate(by, quadratic, volume)
 	s.Samples++
 	s.Model = c.learned()
+	if c.nobodys != nil && c.columns == 1 {
+		now, _ := p.Brightness(0)
+		s.Brightness.absorb(now)
+	}
 	s.Forks = nil
 	s.Alert.Left = max(0, s.Alert.Left-1)
 	if s.Drift != nil {

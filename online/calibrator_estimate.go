@@ -38,6 +38,9 @@ type Estimate struct {
 	// that is not looked for.
 	Drift float64
 
+	// Disturbed is what all sensors did alike in this sample, beyond its signal; nil for nothing.
+	Disturbed *Disturbance
+
 	// Change is what was found to have changed some samples ago, when the stream goes
 	// on with it from this sample; nil otherwise.
 	Change *Change
@@ -86,6 +89,9 @@ const (
 // contradicts reports whether the sample contradicts what was learned.
 func (r Reject) contradicts() bool { return r == Diverged || r == NotConverged || r == Unexplained }
 
+// unsolved reports whether there is no solution of the sample.
+func (r Reject) unsolved() bool { return r == NoReadings || r == Interrupted || r == WarmingUp }
+
 // String is the code as written in JSON; empty for Accepted.
 func (r Reject) String() string {
 	switch r {
@@ -117,6 +123,10 @@ const worstSensors = 5
 func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
 	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
+	est.Disturbed = nil
+	if !reject.unsolved() {
+		est.Disturbed = c.disturbance(reject)
+	}
 	c.followAnchor()
 	c.placePhase()
 	est.Drift, est.Change = c.state.drift(), c.change

@@ -61,6 +61,9 @@ type State struct {
 	// Outliers is how often readings were nobody's; zero where that was not looked at.
 	Outliers OutlierCount
 
+	// Brightness is how large signals were; zero where outliers were not looked for.
+	Brightness Brightness
+
 	// Forks explain the latest samples, which contradict the state; none while it is
 	// not contradicted. Alert is what is left of the watchfulness after a change.
 	Forks []Fork
@@ -159,7 +162,7 @@ func (c *Calibrator) Restore(s *State) error {
 	if c.told != nil {
 		c.state.Range, c.state.Doubt = s.Range.clone(), s.Doubt
 	}
-	c.state.Model, c.state.Outliers = model, s.Outliers
+	c.state.Model, c.state.Outliers, c.state.Brightness = model, s.Outliers, s.Brightness
 	c.adoptRange()
 	rest := s.clone()
 	c.state.Warm, c.state.OffsetSD = rest.Warm, rest.OffsetSD
@@ -208,7 +211,7 @@ func (s *State) Validate() error {
 	if err := s.Anchor.ValidateFor(m); err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
-	if err := errors.Join(s.validateWarm(m), s.Outliers.validate()); err != nil {
+	if err := errors.Join(s.validateWarm(m), s.Outliers.validate(), s.Brightness.validate()); err != nil {
 		return err
 	}
 	if s.Range != nil {

@@ -341,6 +341,9 @@ func (c *Calibrator) promote(base *State, f *Fork) {
 	}
 	c.change = &Change{Hypothesis: f.Hypothesis, Samples: f.Accepted}
 	if f.Model {
+		c.state.Brightness = Brightness{}
+	}
+	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()
 		if base.Model == nil {
 			c.change.Before = c.toldModel()

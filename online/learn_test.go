@@ -209,7 +209,7 @@ func TestIdentityOfALearnedModel(t *testing.T) {
 }
 
 // believedBytes is what versions 5 to 7 have more, without an anchor, samples kept, and noise of every sensor.
-const believedBytes = 16 + 4 + 8 + 4 + 8 + 4 + 32 + 4
+const believedBytes = 16 + 4 + 8 + 4 + 8 + 4 + 32 + 4 + 24
 
 // watchedBytes is what version 4 of a state of m sensors has more, without forks.
 func watchedBytes(m int) int {

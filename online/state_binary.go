@@ -44,7 +44,8 @@ import (
 //
 // Version 7 is version 6 with outliers, doubts and sensors behind that: 8 outlying readings, float64; 8 of how many,
 // float64; the doubt of a told range (see [RangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
-// one by one, uint32, M or 0; of each Sum, float64, then of each Weight, float64.
+// one by one, uint32, M or 0; of each Sum, float64, then of each Weight, float64; 24 Samples, Mean and Square of the
+// signals' brightness, float64.
 //
 // Version 8, of a stream of complex readings, is version 7 with the columns of a reading behind the
 // number of parameters: uint32, 2. Samples that are kept, and the patterns of scenes, then have two numbers a sensor, a real and an
@@ -77,7 +78,7 @@ func (s *State) version() uint32 {
 	switch m := s.Model; {
 	case s.Complex:
 		return versionComplex
-	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{} || s.Model.each() != nil:
+	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{} || s.Model.each() != nil || s.Brightness != Brightness{}:
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
@@ -147,6 +148,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		}
 		b = le.AppendUint32(b, uint32(len(n.Sum)))
 		b = appendFloats(appendFloats(b, n.Sum), n.Weight)
+		b = appendFloats(b, []float64{s.Brightness.Samples, s.Brightness.Mean, s.Brightness.Square})
 	}
 	if s.version() >= versionComplex {
 		sensor := uint64(noPhase)
@@ -327,6 +329,7 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		if sensors := r.count(uint64(r.uint32()), 16); sensors > 0 && read.Model != nil {
 			read.Model.Sensors = &SensorNoise{Sum: r.floats(sensors), Weight: r.floats(sensors)}
 		}
+		read.Brightness = Brightness{Samples: r.float(), Mean: r.float(), Square: r.float()}
 	}
 	if version >= versionComplex {
 		if mu := r.uint64(); mu != noPhase {

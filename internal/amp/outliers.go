@@ -388,3 +388,11 @@ func (s *Solver) Outlying() []float64 {
 	}
 	return each
 }
+
+// AsRead are the readings (M×P), with those that were left out.
+func (s *Solver) AsRead() []float64 {
+	if p, ok := PartOf[*outliers](s); ok {
+		return p.y
+	}
+	return s.State.Y
+}

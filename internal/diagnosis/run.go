@@ -164,5 +164,6 @@ const (
 	OffsetsCommonEntries = "offsets-common-entries"
 	NoiseUnequal         = "noise-unequal"
 	KnowledgeMismatch    = "s-prior-mismatch"
+	CommonMode           = "common-mode"
 	OutlyingReadings     = "outlying-readings"
 )

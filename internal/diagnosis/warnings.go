@@ -40,6 +40,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnSilent(),
 		r.warnBroken(),
 		r.warnOutliers(),
+		r.warnCommonMode(),
 		r.warnUnmeasured(),
 		r.warnMatrixMean(),
 		r.warnOverconfident(),

@@ -32,7 +32,14 @@ type Line struct {
 	ScaleSD    *float64    `json:"scale_sd,omitempty"`
 	Drift      float64     `json:"drift,omitempty"`
 	Change     *Change     `json:"change,omitempty"`
+	Disturbed  *Disturbed  `json:"disturbed,omitempty"`
 	X          any         `json:"x,omitempty"` // N numbers, or pairs of them
+}
+
+// Disturbed is what all sensors did alike.
+type Disturbed struct {
+	Constant float64 `json:"constant,omitempty"` // in the units of the readings
+	Factor   float64 `json:"factor,omitempty"`
 }
 
 // Change is what was found to have changed.
@@ -96,6 +103,9 @@ func lineOf(sequence int64, e *online.Estimate) *Line {
 		ScaleStep: finite(e.Scale), ScaleSD: finite(e.ScaleSD()),
 	}
 	l.Drift, l.Change = e.Drift, changeOf(e.Change)
+	if d := e.Disturbed; d != nil {
+		l.Disturbed = &Disturbed{Constant: d.Constant, Factor: d.Factor}
+	}
 	if !e.Committed {
 		l.Reason = e.Reason()
 	}

@@ -13,6 +13,7 @@ type Tally struct {
 	Rejected            map[string]int // by reason
 	Changes             int            // found in what is measured
 	LeftOut             int            // single readings
+	Disturbed           int            // samples, in all sensors alike
 	Refused             int            // were no samples
 	Duplicates, Skipped int
 	NotConverged        int
@@ -43,6 +44,9 @@ func (t *Tally) sample(e *Event) {
 	t.saving.add(e.Saving)
 	if e.Estimate.Change != nil {
 		t.Changes++
+	}
+	if e.Estimate.Disturbed != nil {
+		t.Disturbed++
 	}
 	t.LeftOut += len(e.Estimate.Masked)
 	if e.Estimate.Committed {

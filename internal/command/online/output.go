@@ -280,6 +280,7 @@ type runJSON struct {
 	Outliers    string                `json:"outliers"`               // the flag
 	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or told
 	LeftOut     int                   `json:"left_out"`               // readings
+	Disturbed   int                   `json:"disturbed,omitempty"`    // samples
 	Metrics     *facts.Metrics        `json:"metrics,omitempty"`
 	State       string                `json:"state,omitempty"`
 	Written     []string              `json:"written"`
@@ -313,7 +314,7 @@ func (r *onlineRun) summarise(status string) error {
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
 		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, WarmUp: r.warmUp,
-		Outliers: r.outliers.String(), LeftOut: t.LeftOut,
+		Outliers: r.outliers.String(), LeftOut: t.LeftOut, Disturbed: t.Disturbed,
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
 	if p.OutlierRate > 0 {
@@ -350,6 +351,7 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	add(t.Duplicates, "taken in before")
 	add(t.Skipped, "below --from")
 	add(t.LeftOut, "of their readings left out")
+	add(t.Disturbed, "disturbed in all sensors alike")
 	if len(words) > 0 {
 		words = append([]string{""}, words...)
 	}

@@ -1,0 +1,90 @@
+package online
+
+import (
+	"fmt"
+	"math"
+)
+
+// Disturbance is what all sensors did alike in one sample, beyond its signal. It is told where outliers are looked for.
+type Disturbance struct {
+	// Constant is what all of them read too much, in the units of the readings; 0 for none. Where the sample was learned from,
+	// it was hardly more than noise.
+	Constant float64
+
+	// Factor is how many times as large the signal is as those before, where that is more than chance and they differ by: it is
+	// in the signal, and not in the gains. 0 where it is not.
+	Factor float64
+}
+
+// Brightness is how large signals were: the mean of the logarithms of their powers and the mean square of their deviations,
+// over Samples, at most brightMemory.
+type Brightness struct{ Samples, Mean, Square float64 }
+
+const (
+	// commonChance is how many standard deviations a constant must be from 0 to be told: one healthy sample in 1.7
+	// million has as much. Where a sample is rejected that has a cause, and commonCause is enough.
+	commonChance = 5
+	commonCause  = 4
+
+	// leastForCommon is the number of sensors for residuals that have a mean.
+	leastForCommon = 20
+
+	// A signal is far larger or smaller than those before by brightChance standard deviations, of chance or of what they
+	// differed by, and leastBright in the logarithm of the power; from the brightFrom-th sample on.
+	brightChance = 5
+	leastBright  = 0.4
+	brightFrom   = 10
+	brightMemory = 50
+)
+
+func (b *Brightness) validate() error {
+	if !(b.Samples >= 0 && b.Square >= 0) || !allFinite([]float64{b.Samples, b.Mean, b.Square}) {
+		return fmt.Errorf("state: signals of the brightness %g ± √%g over %g samples", b.Mean, b.Square, b.Samples)
+	}
+	return nil
+}
+
+// absorb adds a signal.
+func (b *Brightness) absorb(logarithm float64) {
+	if math.IsInf(logarithm, 0) {
+		return
+	}
+	b.Samples = min(b.Samples+1, brightMemory)
+	d := logarithm - b.Mean
+	b.Mean += d / b.Samples
+	b.Square += (d*d*(1-1/b.Samples) - b.Square) / b.Samples
+}
+
+// disturbance names what is common to all sensors in the sample as solved; nil where there is nothing.
+func (c *Calibrator) disturbance(reject Reject) *Disturbance {
+	if c.nobodys == nil || c.columns > 1 || c.used() < leastForCommon || c.solver.Iterations == 0 {
+		return nil
+	}
+	var d Disturbance
+	limit := float64(commonChance)
+	if reject.contradicts() {
+		limit = commonCause
+	}
+	y := c.means
+	for mu, v := range c.y {
+		y[mu] = v
+		if !c.candidate(mu) {
+			y[mu] = math.NaN()
+		}
+	}
+	constant, t := c.sample.CommonConstant(y, 0)
+	if math.Abs(t) > limit {
+		d.Constant = constant
+	}
+	now, chance := c.sample.Brightness(0)
+	was := c.lately
+	off := math.Abs(now - was.Mean)
+	if was.Samples >= brightFrom && d.Constant == 0 && off > leastBright && off > brightChance*max(chance, math.Sqrt(was.Square)) &&
+		c.sample.SumC[0] < emerged*math.Exp(now) {
+		d.Factor = math.Exp(0.5 * (now - was.Mean))
+	}
+	if d == (Disturbance{}) {
+		return nil
+	}
+	return &d
+}
