@@ -40,14 +40,14 @@ type Calibrator struct {
 	apart   *apart    // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
-	y         []float64 // M×columns, NaN where missing
-	masked    []bool    // M, readings set aside because they do not fit
-	noise     float64   // noise variance that readings are judged by, as learned before
-	past      amp.Past  // what the sample inherits
-	retention float64   // what is left of the past, in (0, 1]
-	shortened int       // iteration at which the past was last tempered
-	tempering bool      // the past may be weakened, whatever the memory
-	change    *Change   // found in this sample
+	y         []float64  // M×columns, NaN where missing
+	masked    []bool     // M, readings set aside because they do not fit
+	noise     float64    // noise variance that readings are judged by, as learned before
+	past      amp.Past   // what the sample inherits
+	retention float64    // what is left of the past, in (0, 1]
+	shortened int        // iteration at which the past was last tempered
+	tempering bool       // the past may be weakened, whatever the memory
+	change    *Change    // found in this sample
 	lately    Brightness // of the signals before it
 	outcome   amp.Outcome
 	pastS     []float64 // M, mean of s given its past, moved by pastMove
@@ -435,8 +435,7 @@ func (c *Calibrator) commit() {
 	s.Samples++
 	s.Model = c.learned()
 	if c.nobodys != nil && c.columns == 1 {
-		now, _ := p.Brightness(0)
-		s.Brightness.absorb(now)
+		s.Brightness.absorb(p.Brightness(0))
 	}
 	s.Forks = nil
 	s.Alert.Left = max(0, s.Alert.Left-1)

@@ -44,13 +44,20 @@ func (b *Brightness) validate() error {
 	return nil
 }
 
-// absorb adds a signal.
-func (b *Brightness) absorb(logarithm float64) {
+// sd is the standard deviation that the next signal may have, of which chance makes so much.
+func (b *Brightness) sd(chance float64) float64 { return max(chance, math.Sqrt(b.Square)) }
+
+// absorb adds a signal. One that is told counts for no more than if it were on the verge of that.
+func (b *Brightness) absorb(logarithm, chance float64) {
 	if math.IsInf(logarithm, 0) {
 		return
 	}
+	d, most := logarithm-b.Mean, math.Inf(1)
+	if b.Samples >= brightFrom {
+		most = brightChance * b.sd(chance)
+	}
+	d = min(max(d, -most), most)
 	b.Samples = min(b.Samples+1, brightMemory)
-	d := logarithm - b.Mean
 	b.Mean += d / b.Samples
 	b.Square += (d*d*(1-1/b.Samples) - b.Square) / b.Samples
 }
@@ -79,7 +86,7 @@ func (c *Calibrator) disturbance(reject Reject) *Disturbance {
 	now, chance := c.sample.Brightness(0)
 	was := c.lately
 	off := math.Abs(now - was.Mean)
-	if was.Samples >= brightFrom && d.Constant == 0 && off > leastBright && off > brightChance*max(chance, math.Sqrt(was.Square)) &&
+	if was.Samples >= brightFrom && d.Constant == 0 && off > leastBright && off > brightChance*was.sd(chance) &&
 		c.sample.SumC[0] < emerged*math.Exp(now) {
 		d.Factor = math.Exp(0.5 * (now - was.Mean))
 	}

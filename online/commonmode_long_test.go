@@ -52,7 +52,7 @@ func TestLongCommonModeInStreams(t *testing.T) {
 		{"+ 1", 1, 1, 100, 0.9},
 		{"- 100", 1, -100, 100, 0.9},
 		{"× 3", 3, 0, 100, 0.9},
-		{"× 1/3", 1.0 / 3, 0, 100, 0.9},
+		{"× 1/3", 1.0 / 3, 0, 100, 0.8},
 	} {
 		var hit, all, rejected, others, rest int
 		inside := 0.0
