@@ -52,6 +52,8 @@ type Calibrator struct {
 	outcome   amp.Outcome
 	pastS     []float64 // M, mean of s given its past, moved by pastMove
 	pastSVar  []float64
+	pastZ     []float64 // M, mean and variance of the z of the reading, given that past
+	pastZVar  []float64
 	pastMean  []complex128 // M, of complex gains
 	pastMove  move
 	chi       []float64 // M, standardised residuals, NaN where missing
@@ -84,9 +86,6 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	}
 	if err := checkWarmUp(&full, g); err != nil {
 		return nil, fmt.Errorf("the channel: %w", err)
-	}
-	if _, ok := channel.CalibrationOf(g).(channel.Offsetting); ok {
-		full.Still = true // drifts and scenes are those of gains
 	}
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or tell it (NoiseVar)")
@@ -123,6 +122,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		c.state.Drift = newDrift(&c.state)
 	}
 	c.y, c.chi = make([]float64, m*c.columns), make([]float64, m)
+	c.pastZ, c.pastZVar = make([]float64, m), make([]float64, m)
 	c.pastS, c.pastSVar, c.pastMean = make([]float64, m), make([]float64, m), make([]complex128, m)
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.one = make([]float64, width)

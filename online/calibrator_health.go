@@ -79,7 +79,15 @@ func (c *Calibrator) predict(by move) {
 		c.predictComplex()
 		return
 	}
-	c.sample.Calibration().Posteriors(c.pastS, c.pastSVar, c.stats)
+	known := c.sample.Calibration()
+	known.Posteriors(c.pastS, c.pastSVar, c.stats)
+	offsets := c.offsets()
+	for mu, y := range c.y[:c.m] {
+		c.pastZ[mu], c.pastZVar[mu] = c.pastS[mu]*y, c.pastSVar[mu]*y*y
+		if offsets != nil {
+			c.pastZ[mu], c.pastZVar[mu] = offsets.Corrected(y, c.sample.Of(c.stats, mu))
+		}
+	}
 }
 
 // residuals computes χ of every reading, those set aside included: their z is
@@ -119,12 +127,7 @@ func (c *Calibrator) residual(mu int) float64 {
 
 // innovation is what a real reading of sensor mu differs by from what all others say, and its variance.
 func (c *Calibrator) innovation(mu int) (r, variance float64) {
-	y, e := c.y[mu], c.sample
-	z, doubt := c.pastS[mu]*y, c.pastSVar[mu]*y*y
-	if offsets := c.offsets(); offsets != nil {
-		z, doubt = offsets.Corrected(y, e.Of(c.stats, mu))
-	}
-	return z - e.Omega[mu], e.U[mu] + c.noise + doubt
+	return c.pastZ[mu] - c.sample.Omega[mu], c.sample.U[mu] + c.noise + c.pastZVar[mu]
 }
 
 // median returns the median of v, which it reorders, by Hoare's selection.

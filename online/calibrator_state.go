@@ -328,7 +328,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	known.Posteriors(p.S, p.SVar, p.Calibration.Stats)
 	if offsets := c.offsets(); offsets != nil {
 		p.Offset, p.OffsetVar, p.OffsetSD = make([]float64, c.m), make([]float64, c.m), offsets.OffsetSD()
-		offsets.Offsets(p.Offset, p.OffsetVar, p.Calibration.Stats)
+		offsets.Offsets(p.Offset, p.OffsetVar, s.Stats) // what blend says is of s alone
 		if c.opt.Commit == Sane {
 			scale(p.OffsetVar, beyondStated)
 		}

@@ -35,6 +35,7 @@ const (
 	leastBright  = 0.4
 	brightFrom   = 10
 	brightMemory = 50
+	mostBright   = 2
 )
 
 func (b *Brightness) validate() error {
@@ -47,14 +48,14 @@ func (b *Brightness) validate() error {
 // sd is the standard deviation that the next signal may have, of which chance makes so much.
 func (b *Brightness) sd(chance float64) float64 { return max(chance, math.Sqrt(b.Square)) }
 
-// absorb adds a signal. One that is told counts for no more than if it were on the verge of that.
+// absorb adds a signal. One that is far off counts as if it were by mostBright.
 func (b *Brightness) absorb(logarithm, chance float64) {
 	if math.IsInf(logarithm, 0) {
 		return
 	}
 	d, most := logarithm-b.Mean, math.Inf(1)
 	if b.Samples >= brightFrom {
-		most = brightChance * b.sd(chance)
+		most = mostBright * b.sd(chance)
 	}
 	d = min(max(d, -most), most)
 	b.Samples = min(b.Samples+1, brightMemory)

@@ -132,11 +132,13 @@ type bank struct {
 	still          float64        // the first member's log-likelihood of the sample
 	weights, parts []float64      // of one sensor, and their means
 	before         []Flag         // M, of the sensors before the sample
+	square, wider  []float64      // M, of a member's residuals: square in those expected, variance in that given s
 }
 
 func newBank(m, width, columns int) *bank {
 	b := &bank{
 		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), parts: make([]float64, len(walks)), before: make([]Flag, m),
+		square: make([]float64, m), wider: make([]float64, m),
 	}
 	for range walks {
 		b.ahead = append(b.ahead, make([]float64, m*width))
@@ -207,9 +209,9 @@ func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 		clear(own)
 		d.weigh(b.weights, mu)
 		for l, w := range b.weights {
-			for j, v := range c.sample.Of(members[l], mu) {
-				own[j] += w * v
-			}
+			copy(c.one, c.sample.Of(members[l], mu))
+			known.Carry(c.one, w, 1)
+			channel.Merge(known, own, c.one)
 		}
 		kept += known.Readings(own)
 		all += known.Readings(c.sample.Of(members[0], mu))
@@ -307,8 +309,9 @@ func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64)
 			b.still = total
 		}
 		c.carry(b.ahead[l], 1, by)
-		for j, v := range added {
-			d.Stats[l][j] = b.ahead[l][j] + v
+		copy(d.Stats[l], b.ahead[l])
+		for mu := range c.m {
+			channel.Merge(c.sample.Calibration(), c.sample.Of(d.Stats[l], mu), c.sample.Of(added, mu))
 		}
 	}
 	d.Quadratic = scale*scale*d.Quadratic + quadratic
@@ -335,21 +338,27 @@ func (c *Calibrator) score(l int, by move) (total float64) {
 			return math.Sqrt(square(off) / columns), d + b.variance[l][mu]*square(y)/columns, d
 		}
 		y := c.y[mu]
+		if offsets := c.offsets(); offsets != nil {
+			copy(c.one, e.Of(b.ahead[l], mu))
+			offsets.Carry(c.one, 1, by.scale)
+			z, doubt := offsets.Corrected(y, c.one)
+			return z - e.Omega[mu], d + doubt, d
+		}
 		return by.scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
 	}
 	spread, count := 0.0, 0.0
 	for mu := range scores {
 		if c.uses(mu) && !c.changed(mu) {
-			x, v, _ := residual(mu)
-			spread += x * x / v
+			x, v, d := residual(mu)
+			b.square[mu], b.wider[mu] = x*x/v, v/d
+			spread += b.square[mu]
 			count++
 		}
 	}
 	spread = max(spread/max(1, count), 1e-3)
 	for mu := range scores {
 		if c.uses(mu) && !c.changed(mu) {
-			x, v, d := residual(mu)
-			p := columns * (math.Log(b.mean[l][mu]) - 0.5*math.Log(v*spread/d) - 0.5*x*x/(v*spread))
+			p := columns * (math.Log(b.mean[l][mu]) - 0.5*math.Log(b.wider[mu]*spread) - 0.5*b.square[mu]/spread)
 			total += c.weight * p
 			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + c.weight*max(p, leastScore)
 		}

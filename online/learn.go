@@ -164,8 +164,17 @@ func (c *Calibrator) startModel() error {
 	return nil
 }
 
-// present is the sample being absorbed, M×columns.
-func (c *Calibrator) present() *mat.Dense { return mat.NewDense(c.m, c.columns, c.y) }
+// present is the sample being absorbed, M×columns, without the sensors' offsets as far as they are known.
+func (c *Calibrator) present() *mat.Dense {
+	y := mat.NewDense(c.m, c.columns, slices.Clone(c.y))
+	if offsets := c.offsets(); offsets != nil && c.state.Samples > 0 {
+		offsets.Offsets(c.means, c.variances, c.state.Stats)
+		for mu, o := range c.means {
+			y.Set(mu, 0, c.y[mu]-o)
+		}
+	}
+	return y
+}
 
 // guess is where learning starts: what was given, or the moments of the samples y.
 func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {

@@ -20,7 +20,7 @@ func noisy(t testing.TB, m, n int, decades float64, seed uint64) *world {
 }
 
 // noiseTally is what became of a stream whose sensors are not equally noisy.
-type noiseTally struct{ error, variance, inside, chi, lost, broken, logError, count float64 }
+type noiseTally struct{ error, variance, inside, chi, lost, logError, count float64 }
 
 func (n *noiseTally) stream(t *testing.T, w *world, samples int, opt online.Options) {
 	c := w.calibrator(t, opt)

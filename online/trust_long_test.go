@@ -32,6 +32,7 @@ type world struct {
 	scene          []float64
 	repeat         bool      // the latest signal comes again
 	trusting       bool      // --outliers off
+	offset         []float64 // M; nil for none
 	each           []float64 // M, noise variances of the sensors in place of noise; nil where all have that
 }
 
@@ -62,7 +63,12 @@ func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator 
 		GaussBernoulli: prior.GaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()},
 		Learn:          prior.Density | prior.SignalVar,
 	}
-	c, err := online.NewCalibrator(w.w, p, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: math.NaN()}, &opt)
+	var g channel.Calibrating = channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: math.NaN()}
+	if w.offset != nil {
+		g = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: math.NaN()}, NoiseVar: math.NaN()}
+		opt.WarmUp, opt.LearnOffsets = online.LeastWarmUp, true
+	}
+	c, err := online.NewCalibrator(w.w, p, g, &opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +113,9 @@ func (w *world) readings() []float64 {
 			z += v * w.x[i]
 		}
 		y[mu] = z / w.s[mu]
+		if w.offset != nil {
+			y[mu] += w.offset[mu]
+		}
 	}
 	return y
 }

@@ -405,9 +405,6 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 	if !option.Given(flags, "warm-up") && (c.commit != online.Always || c.shift.Learned()) {
 		c.warmUp = online.LeastWarmUp
 	}
-	if !option.Given(flags, "memory") {
-		c.memory = forgetting{}
-	}
 }
 
 // options are those of the calibrator.
