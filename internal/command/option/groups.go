@@ -181,6 +181,10 @@ func (g *Groups) valuesOf(path, flag string, n, groups int) ([]float64, error) {
 	return a.Data, nil
 }
 
+// evenOdds is the density that the learning of groups starts from: some groups have nothing but entries that are not
+// zero, and from a density that all of them together may have these take a thousand iterations.
+const evenOdds = 0.5
+
 // Signal is the prior of a run, for the one that the model has of all entries: of each group,
 // with what is to be learned of it.
 func (g *Groups) Signal(m *Model, p prior.Prior) (prior.Prior, error) {
@@ -188,6 +192,12 @@ func (g *Groups) Signal(m *Model, p prior.Prior) (prior.Prior, error) {
 		return p, nil
 	}
 	all := gaussBernoulliOf(p)
+	if m.Learns("density") && all.Density < evenOdds { // not where it is not guessed yet
+		if m.Learns("signal-var") {
+			all.SignalVar *= all.Density / evenOdds
+		}
+		all.Density = evenOdds
+	}
 	type key struct {
 		group int
 		kind  prior.GaussBernoulli
