@@ -179,7 +179,7 @@ func (e *complexEvolution) output(v float64) (mHat, mseS Number) {
 			s, variance := e.Gain.Posterior(posterior)
 			off := s/p.s0 - 1
 			g := off*complex(z, 0) + complex(z*d/t0, 0) - complex(math.Sqrt(kappa), 0)*p.u
-			hat += real(g)*real(g) + imag(g)*imag(g)
+			hat += square(g)
 			miss += variance // on average the squared error, and less noisy
 		}
 		count := float64(len(lot))

@@ -14,9 +14,6 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// warmUpPhases is how many samples a stream with phases of which nothing is known begins with where that is not said.
-const warmUpPhases = 4
-
 // takeComplex finds out whether readings are complex, and checks what belongs to that.
 func (c *calibration) takeComplex(flags *pflag.FlagSet, in *material) error {
 	c.complex, c.nominal = in.complex, in.phases
@@ -45,7 +42,7 @@ func (c *calibration) takeComplex(flags *pflag.FlagSet, in *material) error {
 		return nil
 	}
 	if !option.Given(flags, "warm-up") {
-		c.warmUp = warmUpPhases
+		c.warmUp = option.WarmUpPhases
 	}
 	return c.checkBatch(in.w)
 }

@@ -262,7 +262,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.shift.Register(flags)
 	c.outliers.Register(flags)
 	c.phases.Register(flags)
-	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets, and\nphases of which nothing is known (default %d with --offset, %d with --phase free)", online.LeastWarmUp, warmUpPhases))
+	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets, and\nphases of which nothing is known (default %d with --offset, %d with --phase free)", online.LeastWarmUp, option.WarmUpPhases))
 	flags.Lookup("warm-up").DefValue = "0"
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true

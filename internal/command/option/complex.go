@@ -22,6 +22,9 @@ type Phases struct {
 	given bool
 }
 
+// WarmUpPhases is how many samples a stream with phases of which nothing is known begins with where that is not said.
+const WarmUpPhases = 4
+
 // Free reports whether nothing is known of phases.
 func (p *Phases) Free() bool { return p.Kappa == 0 }
 

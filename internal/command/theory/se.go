@@ -17,6 +17,7 @@ import (
 type se struct {
 	theory
 	online     bool
+	warmUp     int // complex samples that are solved together first
 	iterations int
 	exactly    bool // --iterations was given
 	tol        float64
@@ -113,8 +114,10 @@ method: --json has standard errors.
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
 	s.registerSpectrum(flags)
-	if !online {
-		s.registerComplex(flags)
+	s.registerComplex(flags)
+	if online {
+		flags.Var(option.Count(&s.warmUp, 1), "warm-up", "complex samples that are solved together first, which --phase free needs (default 4 there);\nthey are the first sample of what is printed")
+		flags.Lookup("warm-up").DefValue = "0"
 	}
 	s.registerTold(flags)
 	s.registerOutputs(flags)
@@ -128,10 +131,14 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := s.complete(flags); err != nil {
 		return err
 	}
-	if !s.online {
-		if err := s.checkComplex(flags); err != nil {
-			return err
-		}
+	if err := s.checkComplex(flags); err != nil {
+		return err
+	}
+	switch {
+	case !s.complex && s.warmUp > 0:
+		return console.Usage("--warm-up is for complex samples: real ones are learned from one by one")
+	case s.complex && s.online && s.phases.Free() && s.warmUp == 0:
+		s.warmUp = option.WarmUpPhases
 	}
 	if err := s.checkSize(); err != nil {
 		return err
@@ -259,9 +266,19 @@ func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Pr
 	if s.mismatched {
 		return s.sampleOnline(ctx, res, progress)
 	}
-	samples, err := evolution.Online(ctx, s.matched(), &evolution.OnlineOptions{
-		Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Spectrum: s.vector, Progress: progress,
-	})
+	predict := func() ([]evolution.Sample, error) {
+		return evolution.Online(ctx, s.matched(), &evolution.OnlineOptions{
+			Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Spectrum: s.vector, Progress: progress,
+		})
+	}
+	if s.complex {
+		predict = func() ([]evolution.Sample, error) {
+			return evolution.ComplexOnline(ctx, s.complexModel(), &evolution.ComplexOnlineOptions{
+				Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, WarmUp: s.warmUp, Progress: progress,
+			})
+		}
+	}
+	samples, err := predict()
 	for _, sample := range samples {
 		res.samples = append(res.samples, predicted{stepsOf(sample.Steps), sample.Converged})
 	}

@@ -123,7 +123,7 @@ func (t *theory) checkComplex(flags *pflag.FlagSet) error {
 		return option.RefuseComplex(true, "a solver that is told something else")
 	}
 	for _, name := range []string{"spectrum", "fixed-point", "known-gains", "overlay", "tol"} {
-		if flags.Lookup(name) != nil && option.Given(flags, name) {
+		if flags.Lookup(name) != nil && option.Given(flags, name) && !(name == "tol" && flags.Lookup("warm-up") != nil) {
 			return option.RefuseComplex(true, "--"+name)
 		}
 	}

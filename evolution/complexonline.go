@@ -1,0 +1,175 @@
+package evolution
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/field"
+)
+
+// ComplexOnlineOptions say how state evolution of a stream of complex readings is to be run. The zero value is the default.
+type ComplexOnlineOptions struct {
+	Tol        float64 // as in [OnlineOptions]; default 1e-6
+	Iterations int     // the most a sample may take; default 200
+	Exactly    bool    // exactly Iterations of them
+
+	// WarmUp is how many samples are solved together first; 0 for none. Phases of which nothing is known need it.
+	WarmUp int
+
+	// Points is how many sensors are followed, in eight lots; default 4096. Seed tells which.
+	Points int
+	Seed   uint64
+
+	Progress func(sample, iteration int) // as in [OnlineOptions]
+}
+
+// ComplexOnline follows Bayes-optimal online cal-AMP over m.P complex samples. A sensor's past are its statistics: those of
+// a population of sensors are carried from sample to sample. Samples that are solved together are one [Sample]. Errors are standard errors over the lots.
+// A cancelled run returns the samples done and ctx.Err().
+func ComplexOnline(ctx context.Context, m ComplexModel, opt *ComplexOnlineOptions) ([]Sample, error) {
+	o := ComplexOnlineOptions{Tol: 1e-6, Iterations: 200}
+	if opt != nil {
+		o = *opt
+		if o.Tol == 0 {
+			o.Tol = 1e-6
+		}
+		if o.Iterations == 0 {
+			o.Iterations = 200
+		}
+	}
+	switch {
+	case !(o.Tol > 0) || o.Iterations < 1 || o.WarmUp < 0 || o.Points < 0:
+		return nil, errors.New("the tolerance and the numbers of iterations, samples and sensors must not be negative")
+	case m.Gain.Free() && o.WarmUp < 2:
+		return nil, errors.New("nothing is known of phases: a stream begins with 2 samples or more that are solved together")
+	}
+	e, err := newComplexEvolution(m, &ComplexOptions{Points: o.Points, Seed: o.Seed})
+	if err != nil {
+		return nil, err
+	}
+	on := &complexOnline{complexEvolution: e, ComplexOnlineOptions: o, rng: rand.New(rand.NewPCG(o.Seed, 19))}
+	for _, lot := range e.lots {
+		on.past = append(on.past, make([]float64, len(lot)*m.Gain.Width()))
+	}
+	var out []Sample
+	for done := 0; done < m.P; {
+		p := 1
+		if done == 0 && o.WarmUp > 1 {
+			p = o.WarmUp
+		}
+		s, err := on.sample(ctx, len(out)+1, p)
+		if len(s.Steps) > 0 {
+			out = append(out, s)
+		}
+		if err != nil {
+			return out, err
+		}
+		done += p
+	}
+	return out, nil
+}
+
+// complexOnline is the population.
+type complexOnline struct {
+	*complexEvolution
+	ComplexOnlineOptions
+	past [][]float64 // of every lot, the statistics of its sensors
+	rng  *rand.Rand
+}
+
+// sample iterates p signals together to their fixed point, and absorbs them.
+func (o *complexOnline) sample(ctx context.Context, number, p int) (Sample, error) {
+	var out Sample
+	o.P = p
+	o.draw()
+	v := o.start()
+	for t := 1; t <= o.Iterations; t++ {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		mHat, mseS := o.output(v)
+		next := o.q0
+		if mHat.Value > 0 {
+			next = field.ComplexVariance(o.Signal, 1/(o.Alpha*mHat.Value), 1e-10).Value
+		}
+		out.Steps = append(out.Steps, Step{MSEX: Number{next, mHat.Relative() * next}, MHat: mHat, MSES: mseS})
+		moved := math.Abs(next-v) <= o.Tol*next
+		if o.Progress != nil {
+			o.Progress(number, t)
+		}
+		v = next
+		if out.Converged = out.Converged || moved; moved && !o.Exactly {
+			break
+		}
+	}
+	o.absorb(v)
+	return out, nil
+}
+
+// draw gives every sensor the next readings. Gains stay.
+func (o *complexOnline) draw() {
+	for _, lot := range o.lots {
+		var shift [sequenceWidth]float64
+		for j := range shift {
+			shift[j] = o.rng.Float64()
+		}
+		order := o.rng.Perm(len(lot)) // else sensors would always have alike readings
+		for i := range lot {
+			x := evenly(order[i], shift)
+			lot[i].size = math.Sqrt(mathext.GammaIncRegInv(float64(o.P), x[0]))
+			lot[i].u = cmplx.Rect(math.Sqrt(-math.Log(x[1])), 2*math.Pi*x[2])
+		}
+	}
+}
+
+// output is [complexEvolution.output] given what earlier samples left.
+func (o *complexOnline) output(v float64) (mHat, mseS Number) {
+	d, t0 := v+o.NoiseVar, o.q0+o.NoiseVar
+	kappa := (o.q0 - v) / t0 * d
+	var hats, misses moments
+	for j, lot := range o.lots {
+		var hat, miss float64
+		for i, p := range lot {
+			z := math.Sqrt(t0) * p.size
+			s, variance := o.Gain.Posterior(o.added(j, i, v))
+			g := (s/p.s0-1)*complex(z, 0) + complex(z*d/t0, 0) - complex(math.Sqrt(kappa), 0)*p.u
+			hat += square(g)
+			miss += variance
+		}
+		count := float64(len(lot))
+		hats.add((hat/count + float64(o.P-1)*kappa) / (float64(o.P) * d * d))
+		misses.add(miss / count)
+	}
+	return hats.number(), misses.number()
+}
+
+// added are the statistics of sensor i of lot j with its present readings, at the error V.
+func (o *complexOnline) added(j, i int, v float64) []float64 {
+	p := o.lots[j][i]
+	d, t0 := v+o.NoiseVar, o.q0+o.NoiseVar
+	c := (o.q0 - v) / t0
+	z, r := math.Sqrt(t0)*p.size, cmplx.Abs(p.s0)
+	omega := complex(c*z, 0) + complex(math.Sqrt(c*d), 0)*p.u
+	stats := channel.ComplexStats(z*z/(r*r*d), omega*complex(z/d, 0)/cmplx.Conj(p.s0), float64(o.P))
+	for k, past := range o.past[j][i*len(stats) : (i+1)*len(stats)] {
+		stats[k] += past
+	}
+	return stats
+}
+
+func (o *complexOnline) absorb(v float64) {
+	for j, lot := range o.lots {
+		for i := range lot {
+			stats := o.added(j, i, v)
+			copy(o.past[j][i*len(stats):], stats)
+		}
+	}
+}
+
+func square(z complex128) float64 { return real(z)*real(z) + imag(z)*imag(z) }
