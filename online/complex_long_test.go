@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
@@ -91,21 +92,36 @@ func TestLongComplexStreams(t *testing.T) {
 	if !*tables.Long {
 		t.Skip("long: -long runs it")
 	}
-	table := tables.New(t, "", "gains", "model", "x", "stated", "s", "stated", "coverage |s|", "coverage φ", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
+	table := tables.New(t, "", "gains", "model", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage |s|", "coverage φ", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
 	const seeds, samples = 10, 12
 	for _, c := range complexStreams {
+		x, s := predictedStream(t, c.gain, c.warmUp, samples)
 		for _, learn := range []bool{false, true} {
 			te := teacher.Complex{N: 200, M: 140, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
 			var r complexTally
 			for seed := range seeds {
 				r.stream(t, te, uint64(seed+1), Options{WarmUp: c.warmUp, LearnNoise: learn})
 			}
-			table.Row("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d | %d |", c.name, map[bool]string{false: "told", true: "learned"}[learn],
-				r.x/r.samples, r.stated/r.samples, r.s/r.runs, r.sStated/r.runs, r.amplitude/r.each, r.phase/r.each,
+			table.Row("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d | %d |", c.name, map[bool]string{false: "told", true: "learned"}[learn],
+				x, r.x/r.samples, r.stated/r.samples, s, r.s/r.runs, r.sStated/r.runs, r.amplitude/r.each, r.phase/r.each,
 				math.Sqrt(r.scaleZ/r.runs), math.Sqrt(r.turnZ/r.runs), r.rejected, seeds*samples, r.flagged, r.leftOut)
 			if r.amplitude < 0.9*r.each || r.phase < 0.9*r.each || r.x > 1.5*r.stated || r.rejected > seeds*samples/20 || r.flagged > 0 {
 				t.Errorf("%s, learned %v: %+v", c.name, learn, r)
 			}
 		}
 	}
+}
+
+// predictedStream is what state evolution says of the samples from five on, on average, and of s after the last.
+func predictedStream(t *testing.T, gain channel.ComplexPrior, warmUp, samples int) (x, s float64) {
+	m := evolution.ComplexModel{Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: 1e-6, Alpha: 0.7, P: samples}
+	all, err := evolution.ComplexOnline(context.Background(), m, &evolution.ComplexOnlineOptions{WarmUp: warmUp, Points: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := all[len(all)-(samples-4):]
+	for _, sample := range late {
+		x += sample.Last().MSEX.Value / float64(len(late))
+	}
+	return x, late[len(late)-1].Last().MSES.Value
 }

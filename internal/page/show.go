@@ -13,6 +13,7 @@ type Head struct {
 	N       int      `json:"n"`
 	P       int      `json:"p"` // 0 for a stream
 	Columns []string `json:"columns"`
+	Complex bool     `json:"complex,omitempty"` // signals and s are shown by their sizes
 	Rows    int      `json:"rows"` // of the pictures that signals are; 0 where they are none
 	Cols    int      `json:"cols"`
 
@@ -27,6 +28,7 @@ type Frame struct {
 	Signals []Signal `json:"signals"` // the first ones of a problem, the latest one of a stream
 	S       Numbers  `json:"s"`
 	SD      Numbers  `json:"sd"`
+	Phase   Numbers  `json:"phase,omitempty"` // of s, in radians, where it is complex
 	Lo      Numbers  `json:"lo"` // s lies between these, at a fixed common scale, with probability 0.95
 	Hi      Numbers  `json:"hi"`
 	Z       Numbers  `json:"z"`      // how far readings are off, in standard deviations: 1 under the model

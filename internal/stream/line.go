@@ -133,6 +133,19 @@ func signalOf(e *online.Estimate) any {
 	return pairs
 }
 
+// sizesOf is the signal to be looked at: of a complex one the sizes of its entries.
+func sizesOf(e *online.Estimate) []float64 {
+	n := len(e.X) / e.Columns()
+	if n == len(e.X) {
+		return e.X
+	}
+	sizes := make([]float64, n)
+	for i := range sizes {
+		sizes[i] = math.Hypot(e.X[i], e.X[n+i])
+	}
+	return sizes
+}
+
 // finite is v for JSON, which has neither NaN nor infinities: there it is left out.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -204,7 +217,7 @@ func (w Watch) Put(e *Event) error {
 			w.Server.Changed(e.Sequence, e.Estimate.Change.What())
 		}
 		w.Server.Sample(watch.Sample{
-			Sequence: e.Sequence, X: e.Estimate.X, Worst: e.Estimate.Worst, ChiSquare: e.Estimate.ChiSquare,
+			Sequence: e.Sequence, X: sizesOf(e.Estimate), Worst: e.Estimate.Worst, ChiSquare: e.Estimate.ChiSquare,
 			Committed: e.Estimate.Committed, Reject: e.Estimate.Reject.String(), Iterations: e.Estimate.Iterations,
 			ScaleStep: step, Solving: e.Solving, Saving: e.Saving,
 		})

@@ -27,7 +27,7 @@ func (l *live) sample(x Sample, v *View) {
 	if v == nil {
 		return
 	}
-	l.begin(len(x.X), len(v.Posterior.S))
+	l.begin(len(x.X), len(v.Posterior.S), v.Posterior.Phase != nil)
 	l.follow(x, v)
 	learned := 0.0
 	if x.Committed {
@@ -42,7 +42,7 @@ func (l *live) sample(x Sample, v *View) {
 }
 
 // begin tells what is shown, with the first sample.
-func (l *live) begin(n, m int) {
+func (l *live) begin(n, m int, complex bool) {
 	if l.entries == n {
 		return
 	}
@@ -51,7 +51,7 @@ func (l *live) begin(n, m int) {
 	for mu := range l.z {
 		l.z[mu] = math.NaN()
 	}
-	head := page.Head{Name: "stream", M: m, N: n, Columns: columns}
+	head := page.Head{Name: "stream", M: m, N: n, Columns: columns, Complex: complex}
 	head.Rows, head.Cols = l.view.Pictures()
 	l.board.Head(head)
 }
@@ -74,7 +74,7 @@ func (l *live) frame(x Sample, v *View) page.Frame {
 	p := v.Posterior
 	f := page.Frame{
 		At: int(x.Sequence), Signals: l.view.Signals(1, func(i, _ int) float64 { return x.X[i] }),
-		S: p.S, SD: v.deviations(), Z: l.z, Count: p.Count, Age: l.since, Flagged: []page.Flag{},
+		S: p.S, SD: v.deviationsOfSize(), Phase: p.Phase, Z: l.z, Count: p.Count, Age: l.since, Flagged: []page.Flag{},
 	}
 	for _, flagged := range p.Flagged {
 		f.Flagged = append(f.Flagged, page.Flag{Sensor: flagged.Sensor, Reason: flagged.Reason.String()})

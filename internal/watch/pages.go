@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/page"
 )
@@ -117,6 +118,8 @@ type posteriorJSON struct {
 	S       []float64     `json:"s"`
 	SSD     []float64     `json:"s_sd"`
 	Gain    []float64     `json:"gain"`
+	Phase   []float64     `json:"phase,omitempty"`    // of s in radians, where it is complex: then s is its size, and s_sd of both parts together
+	PhaseSD *float64      `json:"phase_sd,omitempty"` // of the common phase; none where it is a convention
 	Count   []float64     `json:"count"`
 	Flagged []flaggedJSON `json:"flagged"`
 }
@@ -152,6 +155,9 @@ func (v *View) json() posteriorJSON {
 		Learned: p.Samples, ScaleSD: p.ScaleSD, S: p.S, SSD: v.deviations(), Gain: p.Gain, Count: p.Count,
 		Flagged: []flaggedJSON{},
 	}
+	if j.Phase = p.Phase; p.Phase != nil && !p.PhaseFree {
+		j.PhaseSD = &p.PhaseSD
+	}
 	if v.Sequence >= 0 {
 		j.LastSeq = &v.Sequence
 	}
@@ -170,7 +176,21 @@ func (v *View) deviations() []float64 {
 	return sd
 }
 
-// writeNPZ writes s, s_var, gain, count and flagged (M), scale_sd, last_seq and
+// deviationsOfSize are those of |s|: of a complex s half of the variance is across it, unless its phase is known.
+func (v *View) deviationsOfSize() []float64 {
+	sd, p := v.deviations(), v.Posterior
+	if p.Phase == nil {
+		return sd
+	}
+	if known, ok := p.Calibration.Prior.(channel.ComplexPrior); ok && !known.Known() {
+		for mu := range sd {
+			sd[mu] *= math.Sqrt2 / 2
+		}
+	}
+	return sd
+}
+
+// writeNPZ writes s, s_var, gain, phase where s is complex, count and flagged (M), scale_sd, last_seq and
 // learned_samples.
 func (v *View) writeNPZ(w http.ResponseWriter) {
 	p := v.Posterior
@@ -182,11 +202,15 @@ func (v *View) writeNPZ(w http.ResponseWriter) {
 		return dataset.Vector{Name: name, Values: []float64{x}, Scalar: true}
 	}
 	var b bytes.Buffer
-	err := dataset.WriteVectors(&b,
+	var phase []dataset.Vector
+	if p.Phase != nil {
+		phase = []dataset.Vector{{Name: "phase", Values: p.Phase}}
+	}
+	err := dataset.WriteVectors(&b, append(phase,
 		dataset.Vector{Name: "s", Values: p.S}, dataset.Vector{Name: "s_var", Values: p.SVar},
 		dataset.Vector{Name: "gain", Values: p.Gain}, dataset.Vector{Name: "count", Values: p.Count},
 		dataset.Vector{Name: "flagged", Values: flagged},
-		number("scale_sd", p.ScaleSD), number("last_seq", float64(v.Sequence)), number("learned_samples", float64(p.Samples)))
+		number("scale_sd", p.ScaleSD), number("last_seq", float64(v.Sequence)), number("learned_samples", float64(p.Samples)))...)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

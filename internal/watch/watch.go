@@ -23,7 +23,7 @@ type View struct {
 // Sample is what there is to say of one sample.
 type Sample struct {
 	Sequence        int64
-	X               []float64 // the signal, N; not kept
+	X               []float64 // the signal, N, of a complex one the sizes of its entries; not kept
 	Worst           []online.Residual
 	ChiSquare       float64
 	Committed       bool

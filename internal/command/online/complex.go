@@ -35,8 +35,6 @@ func (c *calibration) takeComplex(flags *pflag.FlagSet, in *material) error {
 		return option.RefuseComplex(true, "a density or variance for each entry")
 	case in.known != nil:
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
-	case c.http != "":
-		return option.RefuseComplex(true, "--http")
 	}
 	if !c.phases.Free() {
 		return nil

@@ -150,6 +150,7 @@ export class Run {
     });
     this.truth = { s: doubles(h.s), signals: (h.signals || []).map(signal) };
     this.size = this.stream ? `${count(h.m, "sensor")}, signals with ${count(h.n, "entry", "entries")}` : `${count(h.p, "signal")} with ${count(h.n, "entry", "entries")}, ${count(h.m, "sensor")} (α = ${number(h.m / h.n, 3)})`;
+    if (h.complex) this.size += "; complex: sizes are shown";
   }
 
   take(news) {
@@ -296,9 +297,11 @@ export class Run {
     if (!(mu >= 0 && mu < this.head.m)) return box.replaceChildren();
     const v = name => this.value(name, mu), f = this.frame, list = [];
     const add = (name, text) => list.push(make("div", {}, make("dt", {}, name), make("dd", {}, text)));
-    add("s, where y = z/s", number(v("s"), 7) + (isFinite(v("sd")) ? " ± " + number(v("sd"), 3) : ""));
+    const is = this.head.complex ? "|s|" : "s";
+    add(is + ", where y = z/s", number(v("s"), 7) + (isFinite(v("sd")) ? " ± " + number(v("sd"), 3) : ""));
     if (isFinite(v("lo"))) add("with probability 95 %", `${number(v("lo"), 6)} to ${number(v("hi"), 6)}`);
-    add("gain 1/s", number(v("gain"), 6));
+    if (f.phase) add("phase of s", number(f.phase[mu], 6) + " rad");
+    add(`gain 1/${is}`, number(v("gain"), 6));
     if (isFinite(v("truth"))) { const off = (v("s") - v("truth")) / v("sd"); add("truth", number(v("truth"), 7) + (isFinite(off) ? `, ${number(Math.abs(off), 2)} sd away` : "")); }
     if (isFinite(v("z"))) add("readings off by", number(v("z"), 3) + " sd");
     if (isFinite(v("count"))) add(this.stream ? "readings learned from" : "readings", number(v("count"), 5));
