@@ -14,7 +14,7 @@ type Head struct {
 	P       int      `json:"p"` // 0 for a stream
 	Columns []string `json:"columns"`
 	Complex bool     `json:"complex,omitempty"` // signals and s are shown by their sizes
-	Rows    int      `json:"rows"` // of the pictures that signals are; 0 where they are none
+	Rows    int      `json:"rows"`              // of the pictures that signals are; 0 where they are none
 	Cols    int      `json:"cols"`
 
 	Signals []Signal `json:"signals"` // the truth of those shown, where it is known
@@ -29,7 +29,7 @@ type Frame struct {
 	S       Numbers  `json:"s"`
 	SD      Numbers  `json:"sd"`
 	Phase   Numbers  `json:"phase,omitempty"` // of s, in radians, where it is complex
-	Lo      Numbers  `json:"lo"` // s lies between these, at a fixed common scale, with probability 0.95
+	Lo      Numbers  `json:"lo"`              // s lies between these, at a fixed common scale, with probability 0.95
 	Hi      Numbers  `json:"hi"`
 	Z       Numbers  `json:"z"`      // how far readings are off, in standard deviations: 1 under the model
 	Broken  Numbers  `json:"broken"` // probability
