@@ -352,6 +352,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		p.OutlierRate = s.Outliers.rate(c.opt.Outliers.Rate)
 	}
 	c.doubtsNoise(p)
+	c.doubtsAmplitudes(p)
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}

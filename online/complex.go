@@ -7,8 +7,10 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/solver"
 )
 
 // A complex reading is two columns, its real and its imaginary part, as everywhere in the solver. A stream sees it as one
@@ -251,4 +253,26 @@ func (c *Calibrator) checkPhases() error {
 		return fmt.Errorf("the phase of a sensor is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", known.Concentration)
 	}
 	return nil
+}
+
+// doubtsAmplitudes is the warning that amplitudes are not spread over the range that was told, which is believed all the same.
+func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
+	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	if !complexGains || told.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {
+		return
+	}
+	outside := 0
+	for mu, flag := range c.state.Flag {
+		if flag == OutOfRange || flag == Healthy && math.Abs(told.Excess(c.statsOf(mu))) > 0.5*c.opt.Sanity.Sensor {
+			outside++
+		}
+	}
+	ratio, _ := told.Contradiction(c.state.Stats, c.strangers())
+	if few := max(1, outsideRange*float64(c.m)); ratio > amp.Contradicted || float64(outside) > few {
+		p.Warnings = append(p.Warnings, calamp.Warning{
+			Code: calamp.RangeNotFilled,
+			Message: fmt.Sprintf("amplitudes are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g, %d of %d sensors pull beyond it): "+
+				"a stream of complex readings believes it all the same, and its scale and error bars rest on it; give the range that the amplitudes have, or learn it with calamp solve", told.Lo, told.Hi, ratio, outside, c.m),
+		})
+	}
 }
