@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -140,16 +141,17 @@ func TestLongSparse(t *testing.T) {
 	const m, n = 60_000, 100_000
 	rng := rand.New(rand.NewPCG(1, 1))
 	c := operator.CSR{M: m, N: n, Start: []int64{0}}
-	for range m {
-		seen := map[int32]bool{}
-		for len(seen) < n/100 {
-			seen[int32(rng.IntN(n))] = true
-		}
-		for i := range int32(n) {
-			if seen[i] {
-				c.Columns, c.Values = append(c.Columns, i), append(c.Values, rng.NormFloat64())
+	c.Columns, c.Values = make([]int32, 0, m*n/100), make([]float64, 0, m*n/100)
+	taken := make([]int, n) // the number, from 1, of the last row that has an entry there
+	for mu := range m {
+		first := len(c.Columns)
+		for len(c.Columns) < first+n/100 {
+			if i := rng.IntN(n); taken[i] <= mu {
+				taken[i] = mu + 1
+				c.Columns, c.Values = append(c.Columns, int32(i)), append(c.Values, rng.NormFloat64())
 			}
 		}
+		slices.Sort(c.Columns[first:])
 		c.Start = append(c.Start, int64(len(c.Columns)))
 	}
 	path := filepath.Join(t.TempDir(), "W.npz")

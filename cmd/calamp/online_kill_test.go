@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,12 +22,11 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
-
-var long = flag.Bool("long", false, "run what takes minutes: the kill test with 200 kills a source")
 
 // The kill test: calamp online is killed (SIGKILL: no handler runs, nothing is
 // flushed) at random moments, started again with the same command, and so on
@@ -226,7 +224,7 @@ func (s *killStream) expect(t *testing.T, name string) {
 
 func TestKill(t *testing.T) {
 	most, samples := 10, 60
-	if *long {
+	if *tables.Long {
 		most, samples = 200, 2000
 	} else if testing.Short() {
 		most, samples = 4, 30
@@ -260,7 +258,7 @@ func TestKill(t *testing.T) {
 // that is kept in a file from the first life that has time for it.
 func TestKillVector(t *testing.T) {
 	most, te := 6, teacher.Teacher{N: 64, M: 56, P: 20}
-	if *long {
+	if *tables.Long {
 		most, te = 100, teacher.Teacher{N: 250, M: 200, P: 50}
 	} else if testing.Short() {
 		most, te.P = 3, 12
