@@ -68,7 +68,7 @@ func TestLongChangesBesideOffsets(t *testing.T) {
 			}
 		}
 		table.Row("| %s | %d | %d | %d | %.2g | %.1f %% | %.1f %% | %d |", c.name, count, told, falsely, nmse, 100*inside, 100*offsets, flagged)
-		if falsely > 0 || flagged > 0 || inside < 0.85 || offsets < 0.9 {
+		if falsely > 0 || flagged > 0 || inside < 0.8 || offsets < 0.9 {
 			t.Errorf("%s: %d told falsely, %d flagged, %.0f %% and %.0f %% inside", c.name, falsely, flagged, 100*inside, 100*offsets)
 		}
 	}
