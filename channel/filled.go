@@ -210,7 +210,12 @@ func learnedNormal(mean, variance float64) GainPrior {
 // LogInside is the logarithm of the probability that an s of N(mean, sd²) lies in the
 // range, moved out by what is chance, and no less than what an outlier costs.
 func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
-	log = max(logNormalMass((p.Lo-mean)/sd-wallSlack, (p.Hi-mean)/sd+wallSlack), -outlierCost)
+	table := normalMass()
+	mass := table.below((p.Hi-mean)/sd+wallSlack) - table.below((p.Lo-mean)/sd-wallSlack)
+	if mass > 1-1e-10 { // nearly always
+		return 0, false
+	}
+	log = max(math.Log(max(mass, 0)), -outlierCost)
 	return log, log < -0.9*outlierCost
 }
 
@@ -240,15 +245,9 @@ func (f *filling) setHi(hi float64) {
 // below sets each sensor's mass below the end. A sensor cannot count for less than e^-9
 // of one that is inside, so that differences of masses have digits enough.
 func (p peaks) below(mass []float64, end float64) {
+	table := normalMass()
 	for i, s := range p {
-		switch x := (end - s.mode) * s.inverseSD; {
-		case x > inside:
-			mass[i] = 1
-		case x < -inside:
-			mass[i] = 0
-		default:
-			mass[i] = 0.5 * math.Erfc(-x/math.Sqrt2)
-		}
+		mass[i] = table.below((end - s.mode) * s.inverseSD)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Gain is the channel of blind calibration: the reading of sensor µ is divided
@@ -86,9 +88,23 @@ func (c Gain) output(b *Block) {
 	}
 	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
 	logMass := c.Prior.logMass()
-	for row := range b.Rows() {
-		s, past := b.S[row], c.Prior.of(b.Past, row)
-		b.LogZ[row] += c.derivatives(b, row) + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
+	var products [batch]float64
+	for from := 0; from < b.Rows(); from += batch {
+		rows := min(batch, b.Rows()-from)
+		for i := range products[:vector.Padded(rows)] {
+			products[i] = 1
+		}
+		for i := range rows {
+			row := from + i
+			s, past := b.S[row], c.Prior.of(b.Past, row)
+			logGauss, product := c.derivatives(b, row)
+			b.LogZ[row] += logGauss + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
+			products[i] = product
+		}
+		vector.Log(products[:vector.Padded(rows)])
+		for i, log := range products[:rows] {
+			b.LogZ[from+i] -= 0.5 * log
+		}
 	}
 }
 
@@ -113,9 +129,9 @@ func (c Gain) statistics(b *Block, row int) {
 }
 
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the
-// logarithm of its readings' density at ŝ: the residuals are squared as they are, since
+// logarithm of its readings' density at ŝ, but for that of a factor product^{-½}: the residuals are squared as they are, since
 // y² and ω² in units of D leave no digits of them at small noise.
-func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
+func (c Gain) derivatives(b *Block, row int) (logGauss, product float64) {
 	square, logD := 0.0, logProduct{value: 1}
 	s, sVar := b.S[row], b.SVar[row]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
@@ -133,7 +149,7 @@ func (c Gain) derivatives(b *Block, row int) (logGauss float64) {
 		square += residual * b.G[k]
 		logD.multiply(2 * math.Pi * d)
 	}
-	return -0.5 * (square + logD.log())
+	return -0.5 * (square + logD.sum), logD.value
 }
 
 // logProduct is the logarithm of a product of many positive factors, taken as

@@ -205,16 +205,13 @@ const batch = 64
 
 // Posteriors implements [Calibration].
 func (p GainPrior) Posteriors(mean, variance, stats []float64) {
-	var logMass [batch]float64
-	for from := 0; from < len(mean); from += batch {
-		to := min(from+batch, len(mean))
-		p.posteriors(logMass[:to-from], mean[from:to], variance[from:to], stats[from*p.Width():], 1)
-	}
+	p.posteriors(nil, mean, variance, stats, 1)
 }
 
 // posteriors is posterior for len(mean) sensors, with every B multiplied by scale, and
 // with the mass about the mean in place of logNorm (see [quadrature.GainMomentsBatch]):
-// the exponent of the prior's normal and of the readings at the mean is not in it.
+// the exponent of the prior's normal and of the readings at the mean is not in it. A nil logMass is
+// left out.
 //
 // Of any other prior the mass is that of the whole prior, normalised, times the readings' part about
 // the mean: then logWeight and logMass add nothing.
@@ -231,7 +228,11 @@ func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale fl
 			s := p.of(stats, from+i)
 			n[i], tau[i], b[i] = s[readings], s[precision], scale*s[field]
 		}
-		quadrature.GainMomentsBatch(logMass[from:to], mean[from:to], variance[from:to], n[:count], tau[:count], b[:count],
+		var masses []float64
+		if logMass != nil {
+			masses = logMass[from:to]
+		}
+		quadrature.GainMomentsBatch(masses, mean[from:to], variance[from:to], n[:count], tau[:count], b[:count],
 			p.Precision, p.Precision*p.Center, p.Lo, p.Hi)
 	}
 }
@@ -256,11 +257,11 @@ func (p GainPrior) LogEvidence(stats []float64) float64 {
 // at c = scale, where π (broken) and the statistics are those of several sensors: the
 // posterior means give the first, the variances the second.
 func (p GainPrior) ScaleDerivatives(scale float64, broken, stats []float64) (first, second float64) {
-	var logMass, s, sVar [batch]float64
+	var s, sVar [batch]float64
 	for from := 0; from < len(broken); from += batch {
 		to := min(from+batch, len(broken))
 		count := to - from
-		p.posteriors(logMass[:count], s[:count], sVar[:count], stats[from*p.Width():], scale)
+		p.posteriors(nil, s[:count], sVar[:count], stats[from*p.Width():], scale)
 		for i, pi := range broken[from:to] {
 			working := 1 - pi
 			if working == 0 {

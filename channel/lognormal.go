@@ -12,9 +12,14 @@ import (
 // mixed is posteriors for these: with weights (1-η)Z_c and ηZ_t of the core, which is all but the tail, and
 // of the tail, that of the mixture of both.
 func (p GainPrior) mixed(logMass, mean, variance, stats []float64, scale float64) {
+	var own [batch]float64
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
-		p.mixBatch(logMass[from:to], mean[from:to], variance[from:to], nil, stats[from*p.Width():], scale)
+		masses := own[:to-from]
+		if logMass != nil {
+			masses = logMass[from:to]
+		}
+		p.mixBatch(masses, mean[from:to], variance[from:to], nil, stats[from*p.Width():], scale)
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *State) learnedScale(told channel.Bounded) Placement {
 }
 
 func (s *State) densityWithin(told channel.Bounded) learnedDensity {
-	d := learnedDensity{told: told, s: s.S, sVar: s.SVar, omit: s.outOfOrder()}
+	d := learnedDensity{told: told, s: s.S, sd: roots(s.SVar), omit: s.outOfOrder()}
 	for mu := range d.omit {
 		d.omit[mu] = d.omit[mu] || s.calibration.Readings(s.Of(s.Stats, mu)) == 0
 	}
@@ -124,7 +124,7 @@ func (s *State) noiselessScale(told channel.Bounded) Placement {
 // s, with these means and variances, lie within the told bounds, and what the signals say.
 // Sensors for which omit is true do not count.
 func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
-	d := learnedDensity{told: told, s: s, sVar: sVar, omit: omit, signals: signals}
+	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
 	p := d.placement()
 	return p.Mean, p.SD
 }
@@ -167,9 +167,17 @@ func (s *State) SignalScale() (log, sd float64) {
 	return sums.centre(), 1 / math.Sqrt(2*sums.Active)
 }
 
+func roots(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = math.Sqrt(x)
+	}
+	return out
+}
+
 type learnedDensity struct {
 	told    channel.Bounded // nil for none
-	s, sVar []float64       // M
+	s, sd   []float64       // M
 	omit    []bool          // M
 	signals SignalSums
 	sensors float64 // M where s is uniform between the bounds, 0 where that is learned
@@ -203,15 +211,16 @@ func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 		width := 6 / math.Sqrt(2*active)
 		lo, hi = max(centre-width, -3*scaleReach), min(centre+width, 3*scaleReach)
 	}
-	for range 3 {
-		g, outside = d.on(lo, hi)
+	// The first grids find where the mass is, the last resolves it.
+	for range 2 {
+		g, _ = d.on(lo, hi, scaleCells)
 		lo, hi = g.support()
 	}
-	return g, outside
+	return d.on(lo, hi, placedCells)
 }
 
-func (d *learnedDensity) on(lo, hi float64) (g *scaleGrid, outside int) {
-	g = &scaleGrid{lo: lo, step: (hi - lo) / placedCells, weight: make([]float64, placedCells+1)}
+func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside int) {
+	g = &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
 	top := math.Inf(-1)
 	for i := range g.weight {
 		phi, out := d.at(lo + float64(i)*g.step)
@@ -240,7 +249,7 @@ func (d *learnedDensity) at(t float64) (phi float64, outside int) {
 		if omit {
 			continue
 		}
-		log, out := d.told.LogInside(c*d.s[mu], c*math.Sqrt(d.sVar[mu]))
+		log, out := d.told.LogInside(c*d.s[mu], c*d.sd[mu])
 		phi += log
 		if out {
 			outside++

@@ -20,6 +20,11 @@ const (
 	// squaresMargin is the same for the errors of V and Σ, which stay in one direction.
 	squaresMargin = 1e2
 
+	// endMargin is by how much the distance from the fixed point at which a run ends must exceed
+	// the errors of its last sweeps, if these are to be in single precision. With the
+	// distance of streams it does, with that of other runs it does not.
+	endMargin = 1e3
+
 	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes
 	// with the inverse of z, and squares with their squares.
 	singleRange = 1e8
@@ -34,7 +39,7 @@ const (
 // Errors are relative to the difference, and vanish as the iteration converges; those of V
 // and Σ, where a sweep multiplies with squares, are relative to these. A sweep is in double
 // precision where the difference has become too large beside the latest step or the variance
-// of z, and in the last iterations of a run.
+// of z, and in the last iterations of a run that is to come very near to its fixed point.
 type precision struct {
 	Idle
 	lent    operator.Sweeps // over the W of single-precision entries
@@ -42,6 +47,7 @@ type precision struct {
 	x, r    []float64       // x̂₀ and Wᵀg₀, as the entries
 	z, g    []float64       // W x̂₀ and g₀, as the readings
 	away    []float64       // x̂ - x̂₀
+	errors  []float64       // P, root of the sum of squares of what single precision makes of it
 	now     bool            // whether the present sweep is in single precision
 	off     bool            // for the rest of the run
 	stored  string          // how W is stored
@@ -50,7 +56,7 @@ type precision struct {
 }
 
 func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string) *precision {
-	p := &precision{lent: lent, stored: stored, demand: demand}
+	p := &precision{lent: lent, stored: stored, demand: demand, errors: make([]float64, s.P)}
 	for _, v := range []*[]float64{&p.x, &p.r, &p.away} {
 		*v = make([]float64, len(s.all.x))
 	}
@@ -77,7 +83,7 @@ func (p *precision) Before(s *Solver) {
 	if change := s.line.Change; refused && p.now && math.IsNaN(change-change) {
 		p.off = true // numbers may have left the range of single precision
 	}
-	p.now = !p.off && !refused && !s.nearEnd() && p.resolves(s.State, s.Iterations == 1)
+	p.now = !p.off && !refused && p.resolves(s.State, s.Iterations == 1) && (!s.nearEnd() || p.enough(s))
 	if p.now {
 		p.singles++
 	} else {
@@ -86,11 +92,25 @@ func (p *precision) Before(s *Solver) {
 }
 
 // AtRest implements [Part].
-func (p *precision) AtRest(*Solver) Verdict {
-	if p.now {
+func (p *precision) AtRest(s *Solver) Verdict {
+	if p.now && !p.enough(s) {
 		return Anew
 	}
 	return GoOn
+}
+
+// enough reports whether nobody can tell the latest difference in single precision from one in
+// double, beside how near a run is to come to its fixed point.
+func (p *precision) enough(s *Solver) bool {
+	if s.Tol != 0 || s.Iterations == s.limit {
+		return false
+	}
+	for k, off := range p.errors {
+		if sd := math.Sqrt(s.State.SumC[k]); !(endMargin*(off+operator.SingleError*sd) <= s.Reach*sd) {
+			return false
+		}
+	}
+	return true
 }
 
 // resolves sets x̂ - x̂₀, and reports whether it is so small that single precision
@@ -98,6 +118,9 @@ func (p *precision) AtRest(*Solver) Verdict {
 func (p *precision) resolves(s *State, first bool) bool {
 	for i, x := range s.all.x {
 		p.away[i] = x - p.x[i]
+	}
+	for k := range p.errors {
+		p.errors[k] = math.Inf(1)
 	}
 	if first {
 		return true
@@ -108,6 +131,7 @@ func (p *precision) resolves(s *State, first bool) bool {
 			away += d * d
 		}
 		off, sd := operator.SingleError*math.Sqrt(away), math.Sqrt(s.SumC[k])
+		p.errors[k] = off
 		least := singleMargin * off
 		if !p.demand.spares() {
 			least += squaresMargin * operator.SingleError * sd

@@ -287,11 +287,13 @@ func maximise(slope func(float64) (first, second float64), lo, hi float64) float
 	for range 40 {
 		first, second := slope(c)
 		next := bracket.Next(c, first, second)
-		step := next - c
+		step, halved := next-c, next != c-first/second
 		c = next
 		// The next step would be smaller by another such factor; slopes are too
-		// noisy to ask for the last digit.
-		if math.Abs(step) < 1e-15 || second < 0 && math.Abs(step) < 1e-9/math.Sqrt(-second) {
+		// noisy to ask for the last digit. Where noise leads Newton's steps out of a bracket that
+		// is narrow already, it would only be halved.
+		width := 1 / math.Sqrt(-second) // NaN where Φ is convex
+		if math.Abs(step) < 1e-15 || math.Abs(step) < 1e-9*width || halved && bracket.Hi-bracket.Lo < 1e-8*width {
 			break
 		}
 	}

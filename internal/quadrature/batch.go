@@ -48,26 +48,25 @@ var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 //	log ∫ s^n exp(-τ(s²-ŝ²)/2 + B(s-ŝ)) ds,
 //
 // without the exponent at the mean ŝ: that is as large as y²/D, the inverse of the
-// noise, and would leave no digits of the rest. It allocates nothing. A sensor's
-// result does not depend on the other sensors.
+// noise, and would leave no digits of the rest. A nil logMass is left out, which takes a fifth of the time.
+// It allocates nothing. A sensor's result does not depend on the other sensors.
 func GainMomentsBatch(logMass, mean, variance, n, tau, b []float64, extraTau, extraB, lo, hi float64) {
 	s := workspaces.Get().(*workspace)
 	for first := 0; first < len(tau); first += batch {
 		end := min(first+batch, len(tau))
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
-		padded := padding(end - first)
+		padded := vector.Padded(end - first)
 		vector.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
 		if !s.finishNarrow(mean[first:end], variance[first:end]) {
 			s.choose(end-first, lo, hi)
 			s.integrate(mean[first:end], variance[first:end], lo, hi)
 		}
-		s.logarithms(logMass[first:end], mean[first:end])
+		if logMass != nil {
+			s.logarithms(logMass[first:end], mean[first:end])
+		}
 	}
 	workspaces.Put(s)
 }
-
-// padding is count, rounded up to whole groups.
-func padding(count int) int { return (count + vector.Lanes - 1) / vector.Lanes * vector.Lanes }
 
 // load copies the statistics of a batch, and fills its last group with sensors that
 // do no harm.
@@ -76,7 +75,7 @@ func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 	for i, t := range tau {
 		s.tau[i], s.b[i] = t+extraTau, b[i]+extraB
 	}
-	for i := len(tau); i < padding(len(tau)); i++ {
+	for i := len(tau); i < vector.Padded(len(tau)); i++ {
 		s.n[i], s.tau[i], s.b[i] = 0, 1, 1
 	}
 }
@@ -230,7 +229,7 @@ func (s *workspace) sortByCount(members []uint8) {
 // integrateRule computes the moments of the sensors of one rule. All have n = power,
 // unless that is negative. The last group is filled with copies of its last sensor.
 func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance []float64, lo, hi float64) {
-	padded := padding(len(members))
+	padded := vector.Padded(len(members))
 	for at := range padded {
 		i := int(members[min(at, len(members)-1)])
 		shapes := s.group(i)[i%vector.Lanes:]
@@ -272,7 +271,7 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 
 // logarithms finishes the masses about the means.
 func (s *workspace) logarithms(logMass, mean []float64) {
-	padded := padding(len(logMass))
+	padded := vector.Padded(len(logMass))
 	for i := len(logMass); i < padded; i++ {
 		s.modes[i], s.mass[i] = 1, 1
 	}

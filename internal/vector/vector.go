@@ -136,6 +136,9 @@ func log1pTail(v float64) float64 {
 	return s * (float64(2*z*series) - v)
 }
 
+// Padded is count, rounded up to whole groups of Lanes.
+func Padded(count int) int { return (count + Lanes - 1) / Lanes * Lanes }
+
 // Log replaces positive normal values, a multiple of Lanes, by their logarithms.
 func Log(v []float64) {
 	if active != simd.Go {
