@@ -67,13 +67,13 @@ func newComplexKillStream(t *testing.T, samples int) *killStream {
 	t.Helper()
 	in, err := teacher.Complex{
 		N: 40, M: 36, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1},
-		Gain: channel.ComplexPrior{Lo: 0.9, Hi: 1.1}, NoiseVar: 1e-6,
+		Gain: channel.ComplexPrior{Lo: 0.9, Hi: 1.1, Concentration: 20}, NoiseVar: 1e-6,
 	}.Draw(5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &killStream{
-		samples: samples, model: slices.Concat(fewIterations, []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6", "--phase", "free", "--anchor", "phase-sensor=3"}),
+		samples: samples, model: slices.Concat(fewIterations, []string{"--density", "0.1", "--s-range", "0.9,1.1", "--noise-var", "1e-6", "--phase", "20", "--warm-up", "4"}),
 		readings: func(k int) any {
 			var pairs [][2]float64
 			for mu := range 36 {

@@ -11,7 +11,6 @@ import (
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
-	"github.com/calamp/calamp/operator"
 )
 
 // takeComplex finds out whether readings are complex, and checks what belongs to that.
@@ -42,7 +41,7 @@ func (c *calibration) takeComplex(flags *pflag.FlagSet, in *material) error {
 	if !option.Given(flags, "warm-up") {
 		c.warmUp = option.WarmUpPhases
 	}
-	return c.checkBatch(in.w)
+	return nil
 }
 
 // mostBatch is the largest batch that is proposed.
@@ -50,8 +49,12 @@ const mostBatch = 12
 
 // checkBatch refuses to begin with a batch whose signals nothing could find, by state evolution: a stream that begins with a
 // wrong answer goes on with it.
-func (c *calibration) checkBatch(w operator.Operator) error {
-	m, n := w.Dims()
+func (r *onlineRun) checkBatch() error {
+	c, s := r.calibration, r.loop.Calibrator.Snapshot()
+	if !c.complex || !c.phases.Free() || s.Samples > 0 || len(s.Warm) > 0 {
+		return nil // or begun
+	}
+	m, n := r.in.w.Dims()
 	alpha := float64(m) / float64(n)
 	least, err := c.leastAlpha(c.warmUp)
 	if err != nil || alpha >= least {

@@ -86,6 +86,9 @@ func (r *onlineRun) all() (err error) {
 	if err := r.openState(); err != nil {
 		return err
 	}
+	if err := r.checkBatch(); err != nil {
+		return err
+	}
 	if err := r.ranks.OfFirst(r.openWatch); err != nil {
 		return err
 	}
