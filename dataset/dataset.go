@@ -186,9 +186,6 @@ func Save(path string, p *Problem) error {
 	}
 	numbers := matrixOutput
 	if p.Complex {
-		if isMat(path) {
-			return fmt.Errorf("%s: complex problems are written as .npz", path)
-		}
 		numbers = pairsOutput
 	}
 	arrays := append(matrixOutputs(p.W), numbers("Y", p.Y))

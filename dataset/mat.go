@@ -76,7 +76,7 @@ func (o output) variable() (matfile.Array, error) {
 		v.Data, err = o.appendRow(nil, 0)
 		return v, err
 	}
-	size := map[byte]int{'1': 1, '4': 4, '8': 8}[o.dtype[len(o.dtype)-1]]
+	size := map[byte]int{'1': 1, '4': 4, '8': 8, '6': 16}[o.dtype[len(o.dtype)-1]] // the last digit
 	columns := o.shape[1]
 	v.Data = make([]byte, o.rows*columns*size)
 	var row []byte

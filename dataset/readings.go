@@ -12,12 +12,16 @@ import (
 )
 
 // LoadReadings reads the readings Y, M×P or M, from a .npy, from the array Y of a .npz or
-// .mat, or from text. NaN is a missing reading.
-func LoadReadings(path string) (*Array, error) {
-	y, _, err := loadReadings(path, false)
+// .mat, or from text. NaN is a missing reading. Complex ones are pairs in Data, and are to be complex.
+func LoadReadings(path string, complex bool) (*Array, error) {
+	y, _, err := loadReadings(path, complex)
 	if err != nil {
 		return nil, err
 	}
+	if complex && !y.isComplex() {
+		return nil, y.fault("Y is real (%s), and the sensors' gains are complex", y.Dtype)
+	}
+	y = y.asPairs(complex)
 	columns, err := y.columns("M×P")
 	if err != nil {
 		return nil, err
@@ -46,22 +50,29 @@ func extension(path string) string { return strings.ToLower(filepath.Ext(path)) 
 // SaveArray writes an array with at most two dimensions as the kind of file that its
 // name says, under the given name where files have names for arrays.
 func SaveArray(path, name string, a *Array) error {
-	columns := 1
+	columns, parts, dtype := 1, max(1, a.parts), "<f8"
 	if len(a.Shape) == 2 {
 		columns = a.Shape[1]
 	}
+	if parts == 2 {
+		dtype = "<c16"
+	}
+	columns *= parts
 	rows := len(a.Data) / columns
-	o := output{name, "<f8", a.Shape, rows, func(dst []byte, row int) ([]byte, error) {
+	o := output{name, dtype, a.Shape, rows, func(dst []byte, row int) ([]byte, error) {
 		return appendFloats(dst, a.Data[row*columns:(row+1)*columns]), nil
 	}}
 	switch extension(path) {
 	case ".npy":
 		return WriteFile(path, o.write)
 	case ".csv":
+		if parts == 2 {
+			return fmt.Errorf("%s: complex numbers are not written as CSV: .npy, .npz and .mat can have them", path)
+		}
 		return WriteFile(path, func(w io.Writer) error { return writeCSV(w, a.Data, columns) })
 	case ".npz", ".mat":
 		if len(a.Shape) < 2 {
-			o = vectorOutput(name, a.Data)
+			o.rows, o.appendRow = 1, vectorOutput(name, a.Data).appendRow
 		}
 		return writeArrays(path, []output{o})
 	}

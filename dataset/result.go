@@ -41,9 +41,6 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	if err := checkResult(r); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if r.ColumnsPerSignal() > 1 && isMat(path) {
-		return fmt.Errorf("%s: complex results are written as .npz", path)
-	}
 	arrays := estimateOutputs(r)
 	if r.ColumnsPerSignal() > 1 {
 		arrays = complexEstimateOutputs(r)

@@ -42,6 +42,8 @@ type Report struct {
 
 	Version string // of the program
 	Command string // that was run
+
+	phases *phases // of complex gains; nil for real ones
 }
 
 // Problem is the size of a problem, and how W is stored.
@@ -148,6 +150,9 @@ func Write(w io.Writer, r Report) error {
 func (r *Report) complete() {
 	if r.Title == "" {
 		r.Title = "Blind calibration"
+	}
+	if r.Result.Phase != nil {
+		r.takeAmplitudes()
 	}
 	rows, cols := dims(r.Result.X)
 	if r.Problem.N == 0 {

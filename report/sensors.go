@@ -38,11 +38,14 @@ func (r *Report) sensors() plots {
 	if r.gainsKnown() {
 		return p
 	}
-	if known {
+	if known && (r.uncertain() || r.phases == nil) {
 		p.Figures = append(p.Figures, r.relativeErrors(), r.standardisedErrors())
 	}
-	p.Figures = append(p.Figures, positive("How well each s is known",
-		"Posterior standard deviation over mean, at a fixed common scale.", "sd(s) / ŝ, in percent", scaledBy(100, r.relativeSD()), 0))
+	if r.uncertain() || r.phases == nil {
+		p.Figures = append(p.Figures, positive("How well each s is known",
+			"Posterior standard deviation over mean, at a fixed common scale.", "sd(s) / ŝ, in percent", scaledBy(100, r.relativeSD()), 0))
+	}
+	p.Figures = append(p.Figures, r.phases.figures(r)...)
 	return p
 }
 

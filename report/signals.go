@@ -125,12 +125,20 @@ func (r *Report) pictures(rows, cols, p int) signals {
 		}
 		s.Rows = append(s.Rows, line)
 	}
-	s.Note += ", each on one grey scale for all its versions"
+	s.Note += r.ofModuli() + ", each on one grey scale for all its versions"
 	if signed {
 		s.Note += "; mid-grey is zero"
 	}
 	s.Note += "."
 	return s
+}
+
+// ofModuli says what is drawn of complex signals.
+func (r *Report) ofModuli() string {
+	if r.phases == nil {
+		return ""
+	}
+	return ", their moduli"
 }
 
 func firstOf(shown, all int) string {
@@ -177,7 +185,7 @@ func (r *Report) stems(p int) signals {
 		f.Series = append(f.Series, blind)
 		s.Stems.Figures = append(s.Stems.Figures, draw("Signal "+strconv.Itoa(k), "", f))
 	}
-	s.Note += ", entry by entry"
+	s.Note += r.ofModuli() + ", entry by entry"
 	if thinned {
 		s.Note += fmt.Sprintf("; of %s entries the largest in each of %d stretches is drawn", count(rows), maxEntries)
 	}

@@ -165,7 +165,12 @@ func (r *Report) sd(sensor int) float64 {
 // gainsKnown reports whether the channel does not calibrate: then nothing about s is
 // uncertain.
 func (r *Report) gainsKnown() bool {
-	return r.Result.ScaleSD == 0 && !slices.ContainsFunc(r.Result.SVar, func(v float64) bool { return v != 0 })
+	return r.Result.ScaleSD == 0 && r.phases == nil && !r.uncertain()
+}
+
+// uncertain reports whether anything of s, or of its amplitude where it is complex, is.
+func (r *Report) uncertain() bool {
+	return slices.ContainsFunc(r.Result.SVar, func(v float64) bool { return v != 0 })
 }
 
 func (r *Report) nothingLearned() string {

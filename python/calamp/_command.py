@@ -76,11 +76,11 @@ def _whole(v: Any) -> bool:
     return isinstance(v, (int, np.integer))
 
 
-def check_matrix(W: Any) -> Any:
-    """W as something that can be handed on: a path, a matrix that is no table, or an array of real numbers."""
+def check_matrix(W: Any, or_complex: bool = False) -> Any:
+    """W as something that can be handed on: a path, a matrix that is no table, or an array of real numbers, or complex ones."""
     if isinstance(W, (str, os.PathLike)):
         return os.fspath(W)
-    return structured(W) or check_array("W", W, 2)
+    return structured(W) or check_array("W", W, 2, or_complex=or_complex)
 
 
 def sensors(W: Any) -> Optional[int]:
@@ -88,11 +88,12 @@ def sensors(W: Any) -> Optional[int]:
     return None if isinstance(W, (str, os.PathLike)) else W.shape[0] if hasattr(W, "shape") else np.shape(W)[0]
 
 
-def check_array(name: str, a: Any, *dimensions: int) -> np.ndarray:
+def check_array(name: str, a: Any, *dimensions: int, or_complex: bool = False) -> np.ndarray:
     a = np.asanyarray(a)
-    if a.dtype.kind == "c":
+    is_complex = a.dtype.kind == "c"
+    if is_complex and not or_complex:
         raise ValueError(f"{name} is complex ({a.dtype}), expected real numbers")
-    if a.dtype.kind not in "fiub" or a.dtype.itemsize > 8:
+    if a.dtype.kind not in "fiubc" or a.dtype.itemsize > (16 if is_complex else 8):
         raise ValueError(f"{name} is of dtype {a.dtype}, expected floats, integers or bools")
     if a.ndim not in dimensions:
         raise ValueError(f"{name} has {a.ndim} dimensions, expected {' or '.join(map(str, dimensions))}")

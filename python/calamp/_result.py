@@ -30,7 +30,8 @@ class Result:
     x, x_var (N×P) are posterior means and variances of the signals; s, s_var, gain (M) those of the calibration
     (y = z/s), and 1/s. s lies between s_lo and s_hi with probability 0.95, the common scale's uncertainty included, and between
     s_rel_lo and s_rel_hi at a fixed scale; scale_sd is the relative standard deviation of that. residual (M×P)
-    is of order one where the model explains a reading, broken (M) the probability that a sensor is broken.
+    is of order one where the model explains a reading, broken (M) the probability that a sensor is broken. Of a complex
+    problem x, s, gain and residual are complex, bounds of s are those of its modulus, and arrays has those of its phase.
 
     arrays has all that the command wrote, by its names; summary what it printed; trace a line an iteration.
     """
@@ -95,7 +96,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         n, p = self.x.shape
-        spread = np.median(np.sqrt(self.s_var) / self.s)
+        spread = np.median(np.sqrt(self.s_var) / np.abs(self.s))
         rows = [
             ("status", f"{self.status}: {self.reason}"),
             ("problem", f"{p} signals with {n} entries, {len(self.s)} sensors (α = {len(self.s) / n:.3g})"),
@@ -114,8 +115,9 @@ class Result:
         """Sensors in the order of their gains, with their 95 % intervals at a fixed common scale, whose own
         would hide them, and how the run converged."""
         width, height, pad = 400, 170, 34
-        order = np.argsort(self.gain)
-        lo, hi = (1 / self.s_rel_hi, 1 / self.s_rel_lo) if self.s_rel_lo is not None and self.s_rel_hi is not None else (self.gain, self.gain)
+        gain = np.abs(self.gain)
+        order = np.argsort(gain)
+        lo, hi = (1 / self.s_rel_hi, 1 / self.s_rel_lo) if self.s_rel_lo is not None and self.s_rel_hi is not None else (gain, gain)
         broken = self.broken if self.broken is not None else np.zeros(len(self.s))
         shown = np.union1d(np.linspace(0, len(order) - 1, 200).astype(int), np.flatnonzero(broken[order] > 0.5)[:200])
         chosen = order[shown]
@@ -124,7 +126,7 @@ class Result:
         x = _scale(0, max(len(chosen) - 1, 1), pad + 14, width - 8)
         marks = "".join(
             f'<path d="M{x(k):.1f} {y(lo[i]):.1f}V{y(hi[i]):.1f}" stroke="{"#c33" if broken[i] > 0.5 else "#48a"}" stroke-opacity=".45"/>'
-            f'<circle cx="{x(k):.1f}" cy="{y(self.gain[i]):.1f}" r="1.3" fill="{"#c33" if broken[i] > 0.5 else "#136"}"/>'
+            f'<circle cx="{x(k):.1f}" cy="{y(gain[i]):.1f}" r="1.3" fill="{"#c33" if broken[i] > 0.5 else "#136"}"/>'
             for k, i in enumerate(chosen)
         )
         gains = _panel(width, height, pad, marks, f"{low:.3g}", f"{high:.3g}", f"{len(self.s)} sensors, by gain 1/s; 95 % intervals beside the common scale")

@@ -27,6 +27,8 @@ def solve(
     s_prior: Optional[str] = None,
     s_mean: Optional[float] = None,
     s_sd: Optional[float] = None,
+    phase: Optional[Number] = None,
+    s_phase: Any = None,
     prior: Optional[str] = None,
     component: Any = None,
     anchor: Any = None,
@@ -53,6 +55,9 @@ def solve(
     nothing is said all of it is learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
 
+    Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free" or the
+    concentration of a von Mises distribution about 0, or about s_phase (M), and x, s, gain and residual are complex.
+
     With the truth, X0 (N×P) and s0 (M), ``Result.metrics`` has the errors. report is the path of an HTML page.
 
     progress: None shows a bar for runs of more than a second in a notebook or terminal, False none, a function is
@@ -63,15 +68,16 @@ def solve(
     """
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
-        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
+        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,
     )  # fmt: skip
-    arrays = {"W": _command.check_matrix(W), "Y": _command.check_array("Y", Y, 1, 2)}
-    if X0 is not None:
-        arrays["X0"] = _command.check_array("X0", X0, 1, 2)
-    if s0 is not None:
-        arrays["s0"] = _command.check_array("s0", s0, 1, 2)
+    arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
+    for name, truth in (("X0", X0), ("s0", s0)):
+        if truth is not None:
+            arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
+    if s_phase is not None:
+        arrays["s_phase"] = _command.check_array("s_phase", s_phase, 1)
     words = ["solve", "--quiet", "--json", "--progress", "json", *_command.flags(told)]
     show, close = _command.shown(progress)
     try:
@@ -89,7 +95,8 @@ def solve(
 
 def apply(result: Result, Y: Any) -> np.ndarray:
     """Readings Y (M×P or M) corrected by a calibration: s y, and NaN for sensors that are broken."""
-    y = _command.check_array("Y", Y, 1, 2).astype(float)
+    y = _command.check_array("Y", Y, 1, 2, or_complex=np.iscomplexobj(result.s))
+    y = y.astype(result.s.dtype)
     m = len(result.s)
     if y.shape[0] != m:
         hint = ": Y looks transposed" if y.ndim == 2 and y.shape[1] == m else ""

@@ -66,6 +66,23 @@ def test_same_bytes_as_the_command(tmp_path, seed):
             np.testing.assert_array_equal(z[name], r.arrays[name])
 
 
+@pytest.mark.parametrize("dtype", ["c16", "c8"])
+def test_complex(tmp_path, dtype):
+    p = calamp.simulate(n=100, alpha=0.9, p=4, seed=3, complex=True, phase=20, s_range=(0.5, 1.5), noise_var=1e-6)
+    r = calamp.solve(p.W.astype(dtype), p.Y, phase=20, X0=p.X0, s0=p.s0)
+    assert r.status == "converged" and r.x.dtype == r.s.dtype == r.gain.dtype == np.complex128 and r.x.shape == (100, 4)
+    assert r.metrics["x_mse_scaled"] < 3e-6 and "phase_lo" in r.arrays and "NaN" not in r._repr_html_()
+    z = calamp.apply(r, p.Y)
+    assert np.allclose(z, p.s0[:, None] * p.Y, atol=0.1)
+    nominal = np.linspace(-1, 1, 90)
+    turned = calamp.solve(p.W, p.Y * np.exp(-1j * nominal)[:, None], phase=20, s_phase=nominal)
+    assert np.allclose(turned.s, r.s * np.exp(1j * nominal), atol=0.05)
+    with pytest.raises(ValueError, match="phase"):
+        calamp.solve(np.real(p.W), np.real(p.Y), phase=20)
+    with pytest.raises(ValueError, match="Y is complex"):
+        calamp.apply(calamp.solve(np.real(p.W), np.real(p.Y), max_iter=5, tol=0), p.Y)
+
+
 def test_on_standard_input(p, r, monkeypatch):
     """As on systems without files in memory."""
     monkeypatch.delattr(os, "memfd_create", raising=False)
@@ -84,7 +101,7 @@ def test_bad_input(p):
         (lambda: calamp.solve(p.W * np.nan, p.Y), "W: row 0, column 0 is NaN"),
         (lambda: calamp.solve(p.W, p.Y, density=2), '--density "2": expected a number in (0, 1]'),
         (lambda: calamp.solve(p.W, p.Y, nonsense=1), "unknown flag: --nonsense"),
-        (lambda: calamp.solve(1j * p.W, p.Y), "W is complex (complex128), expected real numbers"),
+        (lambda: calamp.solve(1j * p.W, p.Y), "and W is complex: a complex W needs complex readings"),
         (lambda: calamp.solve(p.W, [["a"]]), "Y is of dtype <U1"),
         (lambda: calamp.solve(p.W[None], p.Y), "W has 3 dimensions, expected 2"),
         (lambda: calamp.solve("nowhere.npy", p.Y), "nowhere.npy: no such file"),

@@ -4,6 +4,9 @@ package apply
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,14 +74,15 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	if err != nil {
 		return err
 	}
-	if err := option.RefuseComplex(result.Phase != nil, "calamp apply"); err != nil {
-		return err
+	gains := result.ComplexS()
+	if gains != nil && strings.EqualFold(filepath.Ext(out), ".csv") {
+		return console.Usage("-o %s: complex numbers are not written as CSV", out).WithHint("a .npy, .npz or .mat can have them")
 	}
 	offset, err := dataset.LoadOptional(resultPath, "offset")
 	if err != nil {
 		return err
 	}
-	y, err := dataset.LoadReadings(readingsPath)
+	y, err := dataset.LoadReadings(readingsPath, gains != nil)
 	if err != nil {
 		return err
 	}
@@ -93,21 +97,29 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	if offset != nil && len(offset.Data) != m {
 		return console.Usage("%s: offset has %d values, expected %d", resultPath, len(offset.Data), m)
 	}
-	done := applied{M: m, P: len(y.Data) / m, Broken: []int{}, Offsets: offset != nil, Written: out}
+	parts := result.ColumnsPerSignal()
+	width := len(y.Data) / m
+	done := applied{M: m, P: width / parts, Broken: []int{}, Offsets: offset != nil, Written: out}
 	for sensor, s := range result.S {
-		readings := y.Data[sensor*done.P : (sensor+1)*done.P]
+		readings := y.Data[sensor*width : (sensor+1)*width]
 		if facts.IsBroken(result, sensor) {
 			done.Broken = append(done.Broken, sensor)
 			s = math.NaN()
+		}
+		for k := 0; k < width; k += parts {
+			if slices.ContainsFunc(readings[k:k+parts], math.IsNaN) && !math.IsNaN(s) {
+				done.Missing++
+			}
+		}
+		if gains != nil {
+			turned(readings, gains[sensor], math.IsNaN(s))
+			continue
 		}
 		o := 0.0
 		if offset != nil {
 			o = offset.Data[sensor]
 		}
 		for k, reading := range readings {
-			if math.IsNaN(reading) && !math.IsNaN(s) {
-				done.Missing++
-			}
 			readings[k] = s * (reading - o)
 		}
 	}
@@ -124,4 +136,15 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	}
 	text.Line("written", "%s", out)
 	return a.Print(text.String())
+}
+
+// turned multiplies complex readings, in pairs, by s; those of a broken sensor are NaN.
+func turned(readings []float64, s complex128, broken bool) {
+	for k := 0; k < len(readings); k += 2 {
+		z := s * complex(readings[k], readings[k+1])
+		if broken {
+			z = cmplx.NaN()
+		}
+		readings[k], readings[k+1] = real(z), imag(z)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/report"
 )
 
 // Phases is --phase: what is known of the phases of complex gains.
@@ -57,6 +58,18 @@ func (p *Phases) String() string {
 	return strconv.FormatFloat(p.Kappa, 'g', -1, 64)
 }
 
+// Fields is what is known of phases, for the report; nothing where numbers are real.
+func (p *Phases) Fields(isComplex bool) []report.Field {
+	if !isComplex {
+		return nil
+	}
+	words := map[string]string{phaseKnown: "known", phaseFree: "free"}[p.String()]
+	if words == "" {
+		words = "von Mises, κ = " + p.String()
+	}
+	return []report.Field{{Name: "Phases of s", Value: words}}
+}
+
 // Type is what help shows.
 func (p *Phases) Type() string { return "known|free|κ" }
 
@@ -89,7 +102,6 @@ var realOnly = []struct{ flag, hint string }{
 	{"basis", "give the product of W and the basis as --matrix"},
 	{"saturation", "clipped complex readings are better missing (NaN)"},
 	{"compare", ""},
-	{"report", "-o R.npz and --json have all that is known"},
 	{"structured", ""},
 	{"matrix-kind", "a complex W has independent entries"},
 	{"signals", ""},

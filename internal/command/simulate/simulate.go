@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -389,9 +388,6 @@ func (s *simulate) print(p *dataset.Problem) error {
 
 // checkComplex refuses what is not for complex numbers, or only for them.
 func (s *simulate) checkComplex(flags *pflag.FlagSet) error {
-	if s.complex && strings.EqualFold(filepath.Ext(s.out), ".mat") {
-		return console.Usage("-o %s: complex problems are written as .npz", s.out)
-	}
 	if s.complex && s.given != "" {
 		return console.Usage("--matrix is for real numbers, and the problem is complex").WithHint("a complex W has independent entries here")
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,7 +35,6 @@ type solve struct {
 	faults   option.Faults
 	offset   option.Offset
 	phases   option.Phases
-	complex  bool // the problem is
 	parts    option.Parts
 	ranks    option.Ranks
 	spectrum option.SpectrumCache
@@ -163,9 +161,6 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer data.Close()
 	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
-	if s.complex = data.Complex; s.complex && strings.EqualFold(filepath.Ext(s.out), ".mat") {
-		return console.Usage("-o %s: complex results are written as .npz", s.out)
-	}
 	if err := s.phases.CheckComplex(flags, &s.model, data.Complex); err != nil {
 		return err
 	}
@@ -393,7 +388,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.faults.Fields(), s.offset.Fields()), Options: s.solver.Fields(),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields()), Options: s.solver.Fields(),
 		Result: res, Truth: s.truthOf(data),
 		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: others.baselines(),
