@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/baseline"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
@@ -241,7 +242,7 @@ func TestLongComplexLearned(t *testing.T) {
 		{"normal 0.2; phase free", channel.ComplexPrior{Lo: 0.02, Hi: 5, Center: 1, Precision: 25}},
 	}...)
 	for _, c := range gains {
-		for _, noise := range []float64{1e-3, 1e-5} {
+		for _, noise := range []float64{1e-4} {
 			te := teacher.Complex{N: 250, M: 175, P: 6, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: noise}
 			told, runs := make(complexRuns, count), make(complexRuns, count)
 			inParallel(count, func(i int) {
@@ -299,4 +300,82 @@ func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRu
 		converged: res.Status == calamp.Converged, broken: len(res.BrokenSensors), iterations: float64(res.Iterations),
 		x: m.XMSEScaled, stated: meanTotal(res), s: m.SMSEScaled, inside: intervalsHold(res, in.Truth, m),
 	}
+}
+
+// The complex setting of the published code of 2015: N = 500, ρ = 0.2, P = 3, no noise, gains CN(0, 20), both parts of
+// W and of the signals as large as those of real ones; it is told all of that, and calamp nothing of the gains.
+func TestLongComplexPublished(t *testing.T) {
+	longOnly(t)
+	count := seedCount(10)
+	table := tables.New(t, "", "α", "calamp recovers", "scale off by, rms", "published recovers", "scale off by, rms")
+	for _, alpha := range []float64{0.8, 1} {
+		ours, theirs := make(complexRuns, count), make(complexRuns, count)
+		inParallel(count, func(i int) { ours[i], theirs[i] = published2015(t, alpha, uint64(i)) })
+		recovers := func(all complexRuns) (total int, factor float64) {
+			for _, r := range all {
+				if r.x < 1e-6 {
+					total++
+					factor += math.Log(r.s) * math.Log(r.s)
+				}
+			}
+			return total, math.Sqrt(factor / float64(max(1, total)))
+		}
+		a, c := recovers(ours)
+		b, d := recovers(theirs)
+		table.Row("| %.1f | %d of %d | %.3f | %d of %d | %.3f |", alpha, a, count, c, b, count, d)
+		if a < b {
+			t.Errorf("α = %g: %d recovered, the published algorithm has %d", alpha, a, b)
+		}
+		if a > 0 && c > 0.05 {
+			t.Errorf("α = %g: the scale is off by %.3f", alpha, c)
+		}
+	}
+}
+
+// published2015 solves one instance with both: in x is 1-ncc, in s the factor to the truth.
+func published2015(t *testing.T, alpha float64, seed uint64) (ours, theirs complexRun) {
+	const n, p, gainVar = 500, 3, 20
+	te := teacher.Complex{N: n, M: int(math.Ceil(alpha * n)), P: p, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 2}, Gain: channel.ComplexPrior{Lo: 1, Hi: 1}}
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Error(err)
+		return ours, theirs
+	}
+	rng := rand.New(rand.NewPCG(seed, 9))
+	w := mat.NewCDense(te.M, n, nil)
+	y := calamp.FromPairs(in.Y)
+	re, im := make([]float64, n), make([]float64, n)
+	gains := in.Truth.ComplexS()
+	for mu := range te.M {
+		if err := in.W.(*operator.Complex).RowInto(re, im, mu); err != nil {
+			t.Error(err)
+		}
+		for i := range re {
+			w.Set(mu, i, complex(math.Sqrt2*re[i], math.Sqrt2*im[i]))
+		}
+		s := complex(rng.NormFloat64(), rng.NormFloat64()) * complex(math.Sqrt(gainVar/2.0), 0)
+		for k := range p {
+			y.Set(mu, k, y.At(mu, k)*gains[mu]/s*complex(math.Sqrt2, 0))
+		}
+	}
+	table, err := operator.NewComplex(te.M, n, w.RawCMatrix().Data)
+	if err != nil {
+		t.Error(err)
+		return ours, theirs
+	}
+	opt := &calamp.Options{}
+	opt.Threads = 1
+	problem := &calamp.Problem{W: table, Y: calamp.Pairs(y), Prior: te.Signal, Channel: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.02, Hi: 20}, NoiseVar: 1e-15}}
+	res, err := calamp.Solve(context.Background(), problem, opt)
+	if err != nil {
+		t.Error(err)
+		return ours, theirs
+	}
+	score := func(x *mat.Dense) complexRun {
+		m := calamp.ScoreComplex(x, nil, calamp.Truth{X: in.Truth.X})
+		return complexRun{x: m.XOneMinusNCC, s: m.Scale}
+	}
+	other := baseline.ComplexCalAMP{W: w, Y: y, Density: 0.2, NoiseVar: 1e-15, GainVar: gainVar, Damping: 0.9}
+	other.Run(1000)
+	return score(res.X), score(calamp.Pairs(other.X))
 }
