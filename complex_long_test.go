@@ -87,7 +87,7 @@ func (all complexRuns) mean(of func(r complexRun) float64) (mean, err float64) {
 func TestLongComplexEvolution(t *testing.T) {
 	longOnly(t)
 	count := seedCount(10)
-	table := tables.New(t, "", "gains", "N", "x: SE", "AMP", "stated", "s: SE", "AMP", "iterations", "not converged", "called broken", "coverage |s|", "coverage φ", "rms z scale", "rms z phase")
+	table := tables.New(t, "", "gains", "N", "x: SE", "AMP", "stated", "s: SE", "AMP", "iterations", "not converged", "called broken", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase")
 	for _, c := range complexGains {
 		for _, n := range []int{400} {
 			te := teacher.Complex{N: n, M: n * 6 / 10, P: 4, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
@@ -183,7 +183,7 @@ func complexFrames(te teacher.Complex, in *teacher.ComplexInstance, level float6
 func TestLongComplexAlike(t *testing.T) {
 	longOnly(t)
 	count := seedCount(4)
-	table := tables.New(t, "", "gains", "alike to", "P", "coverage |s|", "coverage φ", "error²/variance of x", "converged", "named")
+	table := tables.New(t, "", "gains", "alike to", "P", "coverage of amplitudes", "of phases", "error²/variance of x", "converged", "named")
 	for _, gain := range []channel.ComplexPrior{{Lo: 0.8, Hi: 1.2, Concentration: math.Inf(1)}, {Lo: 0.8, Hi: 1.2, Concentration: 20}, {Lo: 0.8, Hi: 1.2}} {
 		for _, level := range []float64{2, 0.5, 0.3, 0.1} {
 			for _, p := range []int{4, 8, 16} {
@@ -233,7 +233,7 @@ func sumOfAll(v []float64) (sum float64) {
 func TestLongComplexLearned(t *testing.T) {
 	longOnly(t)
 	count := seedCount(50)
-	table := tables.New(t, "", "gains", "Δ", "x: model told", "learned", "coverage |s|", "coverage φ", "not converged", "called broken")
+	table := tables.New(t, "", "gains", "Δ", "x: model told", "learned", "coverage of amplitudes", "of phases", "not converged", "called broken")
 	gains := append(slices.Clone(complexGains), []struct {
 		name string
 		gain channel.ComplexPrior

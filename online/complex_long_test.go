@@ -92,7 +92,7 @@ func TestLongComplexStreams(t *testing.T) {
 	if !*tables.Long {
 		t.Skip("long: -long runs it")
 	}
-	table := tables.New(t, "", "gains", "model", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage |s|", "coverage φ", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
+	table := tables.New(t, "", "gains", "model", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
 	const seeds, samples = 10, 12
 	for _, c := range complexStreams {
 		x, s := predictedStream(t, c.gain, c.warmUp, samples)
