@@ -154,7 +154,7 @@ func TestSequenceHeaderAndFrames(t *testing.T) {
 // and what is gone is not passed over in silence.
 func TestWorkQueue(t *testing.T) {
 	e := startServer(t, t.TempDir())
-	_, err := e.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "Q", Subjects: []string{"q"}, Retention: jetstream.WorkQueuePolicy})
+	kept, err := e.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "Q", Subjects: []string{"q"}, Retention: jetstream.WorkQueuePolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,14 @@ func TestWorkQueue(t *testing.T) {
 		}
 	}
 	s.Close()
-	e.nc.Flush()
+	// The server removes what was acknowledged in its own time.
+	for first := uint64(0); first < 4; {
+		info, err := kept.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = info.State.FirstSeq
+	}
 	_, err = e.Source(t.Context(), StreamOptions{Stream: "Q", Durable: "d", Form: Form{Sensors: 2}, Numbering: Numbering{After: 1}})
 	if err == nil || !strings.Contains(err.Error(), "--from 4") {
 		t.Errorf("lost messages: %v", err)
