@@ -1,6 +1,7 @@
 package evolution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -33,16 +34,11 @@ type ComplexOnlineOptions struct {
 // a population of sensors are carried from sample to sample. Samples that are solved together are one [Sample]. Errors are standard errors over the lots.
 // A cancelled run returns the samples done and ctx.Err().
 func ComplexOnline(ctx context.Context, m ComplexModel, opt *ComplexOnlineOptions) ([]Sample, error) {
-	o := ComplexOnlineOptions{Tol: 1e-6, Iterations: 200}
+	var o ComplexOnlineOptions
 	if opt != nil {
 		o = *opt
-		if o.Tol == 0 {
-			o.Tol = 1e-6
-		}
-		if o.Iterations == 0 {
-			o.Iterations = 200
-		}
 	}
+	o.Tol, o.Iterations = cmp.Or(o.Tol, 1e-6), cmp.Or(o.Iterations, 200)
 	switch {
 	case !(o.Tol > 0) || o.Iterations < 1 || o.WarmUp < 0 || o.Points < 0:
 		return nil, errors.New("the tolerance and the numbers of iterations, samples and sensors must not be negative")
