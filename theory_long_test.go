@@ -199,8 +199,27 @@ func plainMean[T any](runs []T, value func(T) float64) evolution.Number {
 // atRest is the fall of a predicted error in one iteration below which what differs between seeds is no longer when.
 const atRest = 0.01
 
+// leastErrS is the standard error that the mean of so many runs' errors on s has, where the predicted error on x is
+// mseX. A sensor that sees r² = Σz², of distribution ρσ²χ²_P, has the variance v = 1/(1/σ_s² + r²/(V+Δ)), and (s-ŝ)² the second
+// moment 9/5 v² at least, that of a uniform distribution. With two signals v² comes from one sensor in ten thousand: runs that
+// have none of these show neither the error nor how uncertain it is.
+func leastErrS(te teacher.Teacher, mseX float64, runs int) float64 {
+	const cells, depth, kurtosis = 4000, 30.0, 9.0 / 5 // from e⁻³⁰ of the power on, in which nobody is
+	_, spread := te.Gain.Moments()
+	power, half := te.Signal.Density*te.Signal.SignalVar, 0.5*float64(te.P)
+	var mass, mean, square float64
+	for i := range cells {
+		t := math.Exp(depth * (float64(i)/cells - 0.85)) // r²/power
+		weight := math.Pow(t, half) * math.Exp(-0.5*t)
+		v := 1 / (1/spread + t*power/(mseX+te.NoiseVar))
+		mass, mean, square = mass+weight, mean+weight*v, square+weight*v*v
+	}
+	mean, square = mean/mass, square/mass
+	return math.Sqrt((kurtosis*square - mean*mean) / float64(te.M*runs))
+}
+
 // compareAll puts the runs beside the prediction, iteration by iteration.
-func compareAll(runs []trajectories, want []errorsAt) (list []comparison) {
+func compareAll(te teacher.Teacher, runs []trajectories, want []errorsAt) (list []comparison) {
 	for i, w := range want {
 		mean := func(pick func(errorsAt) float64) (plain, own evolution.Number) {
 			over := logMean[trajectories]
@@ -214,6 +233,7 @@ func compareAll(runs []trajectories, want []errorsAt) (list []comparison) {
 		c := comparison{iteration: i + 1, wantX: w.x, wantS: w.s}
 		c.x, c.ownX = mean(xOf)
 		c.s, c.ownS = mean(sOf)
+		c.s.Err = max(c.s.Err, leastErrS(te, w.x, len(runs)))
 		list = append(list, c)
 	}
 	return list
@@ -321,7 +341,7 @@ func TestLongEvolutionOffline(t *testing.T) {
 		for _, s := range want.Steps {
 			steps = append(steps, errorsAt{s.MSEX.Value, s.MSES.Value})
 		}
-		list := compareAll(runs, steps)
+		list := compareAll(te, runs, steps)
 		name := fmt.Sprintf("offline-p%d", c.p)
 		save(t, name, list)
 		judge(t, tables.New(t, name, ownHeads("iteration")...), "", c.iterations/10, list)
@@ -450,7 +470,7 @@ func TestLongEvolutionMismatched(t *testing.T) {
 		for _, o := range want {
 			steps = append(steps, errorsAt{o.MSEXScaled(q0).Value, o.MSES.Value})
 		}
-		list := compareAll(runs, steps)
+		list := compareAll(te, runs, steps)
 		save(t, "mismatch-"+c.name, list)
 		judge(t, table, " "+c.label+" |", iterations/3, list)
 	}
