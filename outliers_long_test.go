@@ -9,20 +9,11 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/gainkind"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
-
-// spikes of three kinds, in units of the noise or of the readings.
-var spikeKinds = []struct {
-	name  string
-	spoil func(y, noise, reading float64, rng *rand.Rand) float64
-}{
-	{"± 30 sd of the noise", func(y, noise, _ float64, rng *rand.Rand) float64 { return y + 30*noise*float64(1-2*rng.IntN(2)) }},
-	{"± 30 sd of the readings", func(y, _, reading float64, rng *rand.Rand) float64 { return y + 30*reading*float64(1-2*rng.IntN(2)) }},
-	{"another reading", func(_, _, reading float64, rng *rand.Rand) float64 { return reading * rng.NormFloat64() }},
-}
 
 // One reading of a hundred is wrong: errors within 1.3 times those with these readings missing, 99 %
 // found, at most 0.1 % of the others called outliers, at most one sensor of 400 lost.
@@ -30,21 +21,21 @@ func TestLongOutliers(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "readings that are wrong", "Δ", "P", "model", "found", "others", "sensors lost", "error of x, relative", "worst seed", "error of x / x_var", "s inside 95 %", "converged")
 	count := seedCount(10)
-	for i, kind := range spikeKinds {
+	for i, kind := range gainkind.WrongReadings {
 		for _, delta := range []float64{1e-4, 1e-6} {
 			for _, p := range []int{4, 10} {
 				for _, learned := range []bool{false, true} {
 					var o outlierTally
 					for seed := range count {
-						o.solve(t, teacher.Teacher{N: 500, M: 400, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: delta}, kind.spoil, learned, uint64(seed))
+						o.solve(t, teacher.Teacher{N: 500, M: 400, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: delta}, kind.Spoil, learned, uint64(seed))
 					}
 					model, n := "told", float64(count)
 					if learned {
 						model = "learned"
 					}
-					table.Row("| %s | %g | %d | %s | %d/%d | %d | %d | %.3f | %.3f | %.2f | %.1f %% | %d/%d |", kind.name, delta, p, model, o.found, o.wrong, o.others, o.lost, o.ratio/n, o.worst, o.variance/n, 100*o.inside/n, o.converged, count)
+					table.Row("| %s | %g | %d | %s | %d/%d | %d | %d | %.3f | %.3f | %.2f | %.1f %% | %d/%d |", kind.Name, delta, p, model, o.found, o.wrong, o.others, o.lost, o.ratio/n, o.worst, o.variance/n, 100*o.inside/n, o.converged, count)
 					if o.ratio/n > 1.3 || i < 2 && 100*o.found < 99*o.wrong || 1000*o.others > 400*p*count || o.lost > count {
-						t.Errorf("%s, Δ = %g, P = %d, %s: %+v", kind.name, delta, p, model, o)
+						t.Errorf("%s, Δ = %g, P = %d, %s: %+v", kind.Name, delta, p, model, o)
 					}
 				}
 			}

@@ -166,18 +166,9 @@ type comparison struct {
 // error. Where the error falls steeply, what differs between seeds is when, so
 // it is the logarithms that are spread evenly.
 func logMean[T any](runs []T, value func(T) float64) evolution.Number {
-	var sum, square float64
-	n := float64(len(runs))
-	for _, r := range runs {
-		sum += math.Log(value(r))
-	}
-	mean := sum / n
-	for _, r := range runs {
-		d := math.Log(value(r)) - mean
-		square += d * d
-	}
-	v := math.Exp(mean)
-	return evolution.Number{Value: v, Err: v * math.Sqrt(square/(n*(n-1)))}
+	log := plainMean(runs, func(r T) float64 { return math.Log(value(r)) })
+	v := math.Exp(log.Value)
+	return evolution.Number{Value: v, Err: v * log.Err}
 }
 
 // plainMean is the arithmetic one, which is what is predicted where the error has come to rest. With two signals a
@@ -185,10 +176,11 @@ func logMean[T any](runs []T, value func(T) float64) evolution.Number {
 // seeds have one, and the geometric mean is 4 % lower.
 func plainMean[T any](runs []T, value func(T) float64) evolution.Number {
 	n := float64(len(runs))
-	var mean, square float64
+	var sum, square float64
 	for _, r := range runs {
-		mean += value(r) / n
+		sum += value(r)
 	}
+	mean := sum / n
 	for _, r := range runs {
 		d := value(r) - mean
 		square += d * d

@@ -6,19 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/calamp/calamp/internal/gainkind"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/online"
 )
-
-// spikes of three kinds: y is the reading, noise and reading are the standard deviations of the noise and of readings.
-var spikeKinds = []struct {
-	name  string
-	spoil func(y, noise, reading float64, rng *rand.Rand) float64
-}{
-	{"± 30 sd of the noise", func(y, noise, _ float64, rng *rand.Rand) float64 { return y + 30*noise*float64(1-2*rng.IntN(2)) }},
-	{"± 30 sd of the readings", func(y, _, reading float64, rng *rand.Rand) float64 { return y + 30*reading*float64(1-2*rng.IntN(2)) }},
-	{"another reading", func(_, _, reading float64, rng *rand.Rand) float64 { return reading * rng.NormFloat64() }},
-}
 
 // spikeTally is what became of a stream with wrong readings, relative to one in which they are missing.
 type spikeTally struct {
@@ -72,12 +63,12 @@ func (s *spikeTally) stream(t *testing.T, w *world, samples int, seed uint64, ra
 // Spikes are left out, few others are, and their sensors go on. In the first samples, while gains are hardly known, small ones hide.
 func TestSpikesAreLeftOut(t *testing.T) {
 	notInShort(t)
-	for _, kind := range spikeKinds {
+	for _, kind := range gainkind.WrongReadings {
 		var s spikeTally
-		s.stream(t, newWorld(t, 160, 200, 3), 12, 3, 0.01, kind.spoil)
-		t.Logf("%s: %+v", kind.name, s)
+		s.stream(t, newWorld(t, 160, 200, 3), 12, 3, 0.01, kind.Spoil)
+		t.Logf("%s: %+v", kind.Name, s)
 		if 10*s.found < 7*s.wrong || s.others > 3 || s.lost > 0 || s.rejected > 1 || s.nmse > 1.3*s.without {
-			t.Errorf("%s: %+v", kind.name, s)
+			t.Errorf("%s: %+v", kind.Name, s)
 		}
 	}
 }
@@ -88,26 +79,24 @@ func TestLongOutliersInStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "readings that are wrong", "outliers", "found", "others", "sensors lost, of samples × sensors", "rejected samples", "error of x, relative", "s inside 95 %")
 	count := seedCount(3)
-	for i, kind := range append(spikeKinds, struct {
-		name  string
-		spoil func(y, noise, reading float64, rng *rand.Rand) float64
-	}{"none", nil}) {
+	kinds := slices.Concat(gainkind.WrongReadings, []gainkind.WrongReading{{Name: "none"}})
+	for i, kind := range kinds {
 		for _, look := range []bool{false, true} {
 			var s spikeTally
 			name := map[bool]string{false: "off", true: "auto"}[look]
 			rate := 0.01
-			if kind.spoil == nil {
+			if kind.Spoil == nil {
 				rate = 0
 			}
 			for seed := range count {
 				w := newWorld(t, 320, 400, uint64(seed))
 				w.trusting = !look
-				s.stream(t, w, 100, uint64(seed), rate, kind.spoil)
+				s.stream(t, w, 100, uint64(seed), rate, kind.Spoil)
 			}
 			n := float64(s.runs)
-			table.Row("| %s | %v | %d/%d | %d | %d | %d | %.3f | %.1f %% |", kind.name, name, s.found, s.wrong, s.others, s.lost, s.rejected, s.nmse/s.without, 100*s.covered/n)
+			table.Row("| %s | %v | %d/%d | %d | %d | %d | %.3f | %.1f %% |", kind.Name, name, s.found, s.wrong, s.others, s.lost, s.rejected, s.nmse/s.without, 100*s.covered/n)
 			if look && (s.nmse/s.without > 1.3 || i < 2 && 100*s.found < 99*s.wrong || 1000*s.others > s.readings || s.covered/n < 0.9) {
-				t.Errorf("%s: %+v", kind.name, s)
+				t.Errorf("%s: %+v", kind.Name, s)
 			}
 		}
 	}

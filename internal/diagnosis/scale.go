@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
-
 	"github.com/calamp/calamp/prior"
 )
 

@@ -1,5 +1,6 @@
 // Package gainkind has the ways in which the gains of real instruments are spread, for
-// measurements of what becomes of a range that was told of them.
+// measurements of what becomes of a range that was told of them, and those in which single
+// readings are wrong.
 package gainkind
 
 import (
