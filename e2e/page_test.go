@@ -13,12 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -26,6 +29,7 @@ import (
 var (
 	shots = flag.String("shots", "", "keep the screenshots in this folder")
 	long  = flag.Bool("long", false, "also what takes minutes")
+	over  = flag.Duration("over", 10*time.Minute, "how long the long stream takes; it is 7200 samples")
 )
 
 var build = sync.OnceValues(func() (string, error) {
@@ -396,7 +400,8 @@ func TestLongRun(t *testing.T) {
 	}
 }
 
-// TestLongStream: as many samples as two hours have seconds, ten minutes long. Neither the page nor the server grows.
+// TestLongStream: as many samples as two hours have seconds, in two hours with -over 2h -timeout 3h. Neither the
+// page, nor the browser's process of it, nor the server, nor the state grows.
 func TestLongStream(t *testing.T) {
 	if !*long {
 		t.Skip("takes minutes; -long runs it")
@@ -419,31 +424,71 @@ p["Y"].T.astype("<f8").tofile(sys.argv[3])`, problem, problem+".W.npy", problem+
 	input, feed := io.Pipe()
 	go func() {
 		defer feed.Close()
+		tick := time.NewTicker(*over / samples)
+		defer tick.Stop()
 		for k := range samples {
 			at := k % 1000 * m * 8
 			if _, err := feed.Write(readings[at : at+m*8]); err != nil {
 				return
 			}
-			time.Sleep(70 * time.Millisecond)
+			<-tick.C
 		}
 		<-stop
 	}()
 	defer close(stop)
-	address, process := fed(t, input, "online", "--matrix", problem+".W.npy", "--input", "f8", "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.9,1.1")
+	state := problem + ".state"
+	address, process := fed(t, input, "online", "--matrix", problem+".W.npy", "--input", "f8", "--state", state, "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.9,1.1")
 	b := open(t, 1280, "light")
 	b.do(chromedp.Navigate(address))
 	for done := 0; done < samples; {
-		time.Sleep(30 * time.Second)
+		time.Sleep(*over / 120)
 		done = is[int](b, `+(/sample (\d+)/.exec(document.getElementById("run-text").textContent)?.[1] ?? 0)`)
-		t.Logf("sample %d: page %.1f MB, server %s", done, is[float64](b, "performance.memory.usedJSHeapSize/1e6"), resident(process.Pid))
+		if _, err := chromedp.Call(b.ctx, heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		size := int64(-1)
+		if about, err := os.Stat(state); err == nil {
+			size = about.Size()
+		}
+		t.Logf("%s sample %d: page %.2f MB, %d nodes, its process %s, server %s, state %d bytes", time.Now().Format(time.TimeOnly), done,
+			is[float64](b, "performance.memory.usedJSHeapSize/1e6"), is[int](b, `document.querySelectorAll("*").length`), resident(renderer()), resident(process.Pid), size)
 	}
 }
 
+// renderer is the process of a page of our browser: the largest, since browsers hold one in reserve.
+func renderer() (largest int) {
+	most := 0
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range folders {
+		said, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
+		pid, _ := strconv.Atoi(filepath.Base(folder))
+		if !bytes.Contains(said, []byte("--type=renderer")) || !ours(pid) {
+			continue
+		}
+		var kilobytes int
+		if fmt.Sscan(resident(pid), &kilobytes); kilobytes > most {
+			largest, most = pid, kilobytes
+		}
+	}
+	return largest
+}
+
+// ours says whether a process descends from this one.
+func ours(pid int) bool {
+	for pid > 1 && pid != os.Getpid() {
+		pid, _ = strconv.Atoi(status(pid, "PPid"))
+	}
+	return pid == os.Getpid()
+}
+
 // resident is the memory of a process, in Linux's words.
-func resident(pid int) string {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+func resident(pid int) string { return status(pid, "VmRSS") }
+
+// status is a line of what Linux says of a process.
+func status(pid int, name string) string {
+	all, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(all)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(rest)
 		}
 	}

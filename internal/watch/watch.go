@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/calamp/calamp/internal/page"
 	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/online"
@@ -57,7 +55,7 @@ func Listen(address, token string) (*Server, error) {
 	}
 	s := &Server{web: listening, live: newLive()}
 	s.health.started = time.Now()
-	s.metrics = newMetrics(s)
+	s.metrics = newMetrics()
 	listening.Serve(s.handler())
 	return s, nil
 }
@@ -94,7 +92,7 @@ func (s *Server) Sample(x Sample) {
 func (s *Server) Refused() {
 	if s != nil {
 		s.health.sample(false, "refused")
-		s.metrics.rejected.WithLabelValues("refused").Inc()
+		s.metrics.refused()
 	}
 }
 
@@ -102,14 +100,14 @@ func (s *Server) Refused() {
 func (s *Server) Duplicate() {
 	if s != nil {
 		s.health.duplicate()
-		s.metrics.duplicates.Inc()
+		s.metrics.duplicate()
 	}
 }
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.serveHealth)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", s.serveMetrics)
 	mux.HandleFunc("GET /posterior", s.servePosterior)
 	page.Handle(mux, page.About{Kind: page.Stream})
 	mux.HandleFunc("GET /api/events", s.live.serve)
