@@ -21,6 +21,9 @@ type Options struct {
 	// ends at the fixed point of smallest error.
 	Informed bool
 
+	// Table, when set, gives what readings are worth in place of integrals; it must be of the model's P and gains.
+	Table *Table
+
 	// Progress, when set, is called after every iteration of a trajectory with
 	// the number done.
 	Progress func(iterations int)
@@ -105,6 +108,8 @@ type evolution struct {
 	Model
 	tol float64
 	q0  float64 // E x²
+	// table is in place of the output side's integrals, or nil.
+	table *Table
 	// field is a precision on x from elsewhere (earlier batches); 0 offline.
 	field float64
 
@@ -119,7 +124,12 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
-	return &evolution{Model: m, tol: opt.tol(), q0: m.SecondMoment()}, nil
+	e := &evolution{Model: m, tol: opt.tol(), q0: m.SecondMoment()}
+	if opt != nil && opt.Table != nil {
+		e.table = opt.Table
+		return e, e.table.fits(m)
+	}
+	return e, nil
 }
 
 // step applies the map, and adds to its error what that of v brings.
@@ -162,7 +172,13 @@ func (e *evolution) at(v float64) (s Step, slope float64) {
 // are in units where T₀ = q₀+Δ = 1; m̂ is brought back to the signals' units.
 func (e *evolution) output(v float64) averages {
 	t0 := e.q0 + e.NoiseVar
-	out := bayesAverages(e.P, e.Gain, min(1, (v+e.NoiseVar)/t0), e.tol)
+	delta := min(1, (v+e.NoiseVar)/t0)
+	var out averages
+	if e.table != nil {
+		out = e.table.at(delta)
+	} else {
+		out = bayesAverages(e.P, e.Gain, delta, e.tol)
+	}
 	out.chiHat.Value /= t0
 	out.chiHat.Err /= t0
 	return out

@@ -18,6 +18,8 @@ type ThresholdOptions struct {
 	Target float64
 	// Tol is the error allowed on α. Default 1e-4.
 	Tol float64
+	// Table is as in [Options].
+	Table *Table
 	// Points is how many readings the output side of complex problems is averaged over; 0 is their default.
 	Points int
 }
@@ -27,6 +29,13 @@ func (o *ThresholdOptions) points() int {
 		return 0
 	}
 	return o.Points
+}
+
+func (o *ThresholdOptions) table() *Table {
+	if o == nil {
+		return nil
+	}
+	return o.Table
 }
 
 func (o *ThresholdOptions) target() float64 {
@@ -53,7 +62,7 @@ func (o *ThresholdOptions) tol() float64 {
 // the target and the prior's variance. No iteration is run. With known gains and
 // without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
-	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, nil)
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &Options{Table: opt.table()})
 	if err != nil {
 		return Number{}, err
 	}

@@ -40,6 +40,32 @@ func (q *query) model() evolution.Model {
 	return m
 }
 
+// tables are those of the latest models: all that a slider of ρ, α or Δ asks for, and a plane, share one.
+var tables struct {
+	sync.Mutex
+	latest []modelTable
+}
+
+type modelTable struct {
+	p     int
+	gain  channel.GainPrior
+	table *evolution.Table
+}
+
+func tableOf(m evolution.Model) *evolution.Table {
+	const most = 32
+	tables.Lock()
+	defer tables.Unlock()
+	for _, t := range tables.latest {
+		if t.p == m.P && t.gain == m.Gain {
+			return t.table
+		}
+	}
+	t := modelTable{m.P, m.Gain, evolution.NewTable(m.P, m.Gain, tolerance)}
+	tables.latest = append(tables.latest[max(0, len(tables.latest)-most+1):], t)
+	return t.table
+}
+
 // theoryTime bounds one question.
 const theoryTime = 30 * time.Second
 
@@ -93,7 +119,7 @@ func trajectory(w http.ResponseWriter, r *http.Request) {
 		S []*float64 `json:"s_mse"`
 	}
 	err := bounded(r, func(ctx context.Context) error {
-		t, err := evolution.Offline(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 60})
+		t, err := evolution.Offline(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 60, Table: tableOf(m)})
 		if t != nil {
 			for _, step := range t.Steps {
 				found.X = append(found.X, console.Known(step.MSEX.Value))
@@ -114,7 +140,7 @@ type limits struct {
 
 func limitsOf(ctx context.Context, m evolution.Model) (limits, error) {
 	l := limits{Min: console.Known(recovery.AlphaMin(m.Signal.Density, m.P)), CS: console.Known(recovery.AlphaCS(m.Signal))}
-	cal, err := evolution.AlphaCal(ctx, m.Signal, m.Gain, m.NoiseVar, m.P, &evolution.ThresholdOptions{Tol: 1e-3})
+	cal, err := evolution.AlphaCal(ctx, m.Signal, m.Gain, m.NoiseVar, m.P, &evolution.ThresholdOptions{Tol: 1e-3, Table: tableOf(m)})
 	l.Cal = console.Known(cal.Value)
 	return l, err
 }
@@ -208,7 +234,7 @@ func planeCell(ctx context.Context, m evolution.Model, at [2]int) cell {
 		c.limits = &l
 		return c
 	}
-	if p, err := evolution.FixedPoint(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 2000}); err == nil {
+	if p, err := evolution.FixedPoint(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 2000, Table: tableOf(m)}); err == nil {
 		c.Error = console.Known(p.MSEX.Value / (m.Signal.Density * m.Signal.SignalVar))
 	}
 	return c
