@@ -136,4 +136,7 @@ func TestTail(t *testing.T) {
 			t.Errorf("readings want %g, mean %g", at, mean[0])
 		}
 	}
+	if _, variance := Typical(p); math.Abs(math.Sqrt(variance)/0.01-1) > 1e-9 {
+		t.Errorf("the standard deviation of the many is %g", math.Sqrt(variance))
+	}
 }

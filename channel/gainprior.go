@@ -78,6 +78,19 @@ func NormalOf(c Calibration) (mean, sd float64, ok bool) {
 	return p.Center, 1 / math.Sqrt(p.Precision), true
 }
 
+// Typical returns the mean and variance of a calibration's distribution without the sensors like no other: few as
+// they are, they make the variance several times as large where their range is wide.
+func Typical(c Calibration) (mean, variance float64) {
+	switch p := c.(type) {
+	case OffsetPrior:
+		return Typical(p.Gain)
+	case GainPrior:
+		p.Tail = 0
+		return p.Moments()
+	}
+	return c.Moments()
+}
+
 // IsLog reports whether a calibration's distribution is a log-normal one.
 func IsLog(c Calibration) bool {
 	known, ok := c.(Gains)

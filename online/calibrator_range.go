@@ -38,7 +38,7 @@ type RangeNotFilled struct {
 
 // String says it in a sentence.
 func (f *RangeNotFilled) String() string {
-	mean, variance := f.Prior.Moments()
+	mean, variance := channel.Typical(f.Prior)
 	sd := math.Sqrt(variance)
 	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
 	if f.TooNarrow {

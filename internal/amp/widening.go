@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -63,7 +64,7 @@ func (w *widening) Report(s *Solver) {
 		return
 	}
 	before := e.meanSquareOf(e.SVar)
-	_, most := e.calibration.Moments()
+	_, most := channel.Typical(e.calibration)
 	switch known := e.offsets(); {
 	case known != nil:
 		known.Carry(e.Stats, 1/w.factor, 1) // what is said of offsets, too

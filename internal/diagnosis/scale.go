@@ -28,7 +28,7 @@ func (r *Run) warnRange() *Warning {
 		return nil
 	}
 	lo, hi := test.Told.Range()
-	mean, variance := amplitude(r.calibration()).Moments()
+	mean, variance := channel.Typical(amplitude(r.calibration()))
 	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
 	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, mean %.4g and standard deviation %.2g; so the range says little of the common scale, which is known to ±%.2g %%",

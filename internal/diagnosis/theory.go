@@ -156,7 +156,7 @@ func (r *Run) theory() theory {
 	}
 	if r.blind() {
 		const leastEnd = 0.02 // of a range, relative to its middle
-		middle, variance := r.calibration().Moments()
+		middle, variance := channel.Typical(r.calibration())
 		half := min(math.Sqrt(3*variance), (1-leastEnd)*middle)
 		m.Gain = channel.Uniform(middle-half, middle+half)
 	}

@@ -202,7 +202,7 @@ func (r *Run) warnNothingLearned() *Warning {
 	if !r.blind() || r.Solver.Iterations == 0 {
 		return nil
 	}
-	_, before := r.calibration().Moments()
+	_, before := channel.Typical(r.calibration())
 	if r.known() {
 		return nil // it may be known better than readings can tell
 	}
