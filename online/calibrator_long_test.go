@@ -294,8 +294,8 @@ func instrument() teacher.Teacher {
 }
 
 // endless returns a function that draws sample after sample from the ensemble.
-func (s stream) endless() func() []float64 {
-	rng := rand.New(rand.NewPCG(5, 5))
+func (s stream) endless(seed uint64) func() []float64 {
+	rng := rand.New(rand.NewPCG(5, seed))
 	x, y, w := make([]float64, s.N), make([]float64, s.M), make([]float64, s.N)
 	return func() []float64 {
 		for i := range x {
@@ -325,7 +325,7 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 	for seed := range seedCount(8) {
 		s := newStream(t, instrument(), uint64(100+seed))
 		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
-		next := s.endless()
+		next := s.endless(uint64(seed)) // of its own: the signals' power is what tells the scale
 		for k := 1; k <= marks[len(marks)-1]; k++ {
 			absorb(t, c, next())
 			if i := slices.Index(marks, k); i >= 0 {
@@ -347,7 +347,7 @@ func TestLongSoak(t *testing.T) {
 	longOnly(t)
 	s := newStream(t, instrument(), 1)
 	c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
-	next := s.endless()
+	next := s.endless(5)
 	var first uint64
 	var rejected, flagged, masked, spent int
 	start := time.Now()
