@@ -2,6 +2,7 @@ package calamp_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -166,4 +169,150 @@ func solveNothingTold(t testing.TB, in *teacher.Instance, learn calamp.Learn) *c
 		t.Fatal(err)
 	}
 	return res
+}
+
+// offsetErrors are those of a run that is told the model: after the scale, and of the offsets.
+type offsetErrors struct{ x, s, o float64 }
+
+func offsetErrorsOf(t *testing.T, te teacher.Teacher, seed uint64) offsetErrors {
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Error(err)
+		return offsetErrors{nan, nan, nan}
+	}
+	p := te.Problem(in)
+	p.Channel = te.OffsetChannel()
+	res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Threads: 1}})
+	if err != nil {
+		t.Error(err)
+		return offsetErrors{nan, nan, nan}
+	}
+	m := calamp.Score(res.X, res.S, in.Truth)
+	return offsetErrors{m.XMSEScaled, m.SMSEScaled, meanSquare(res.Offset, in.Truth.O)}
+}
+
+func meanSquare(a, b []float64) (mean float64) {
+	for i := range a {
+		mean += (a[i] - b[i]) * (a[i] - b[i]) / float64(len(a))
+	}
+	return mean
+}
+
+// offsetRow puts runs beside a prediction, and fails what is more than three standard errors away.
+func offsetRow(t *testing.T, table *tables.Table, label string, runs []offsetErrors, want evolution.Step) {
+	t.Helper()
+	row := label
+	for _, c := range []struct {
+		name string
+		of   func(offsetErrors) float64
+		want evolution.Number
+	}{
+		{"x", func(r offsetErrors) float64 { return r.x }, want.MSEX},
+		{"s", func(r offsetErrors) float64 { return r.s }, want.MSES},
+		{"o", func(r offsetErrors) float64 { return r.o }, want.MSEO},
+	} {
+		got := plainMean(runs, c.of)
+		d := distance(got, c.want.Value, c.want.Err)
+		row += fmt.Sprintf(" %.4g | %.4g | %+.1f %% | %+.1f |", c.want.Value, got.Value, 100*(got.Value/c.want.Value-1), d)
+		if !(math.Abs(d) <= 3) {
+			t.Errorf("%s %s: %v, state evolution %v, %.1f standard errors", label, c.name, got, c.want, d)
+		}
+	}
+	table.Row("%s", row)
+}
+
+var offsetHeads = []string{"x, predicted", "AMP", "difference", "in s.e.", "s, predicted", "AMP", "difference", "in s.e.", "o, predicted", "AMP", "difference", "in s.e."}
+
+// TestLongEvolutionOffsets: what state evolution says of sensors with offsets. Where offsets are large and signals few, a part of the
+// predicted error is that of entries that nearly all signals have, of which there is one in many instances: there is none
+// with so many signals.
+func TestLongEvolutionOffsets(t *testing.T) {
+	longOnly(t)
+	heads := append([]string{"standard deviation of offsets", "P", "α"}, offsetHeads...)
+	table := tables.New(t, "", heads...)
+	for _, c := range []struct {
+		sd    float64
+		p     int
+		alpha float64
+	}{{0.05, 10, 0.8}, {0.2, 10, 0.8}, {0.2, 20, 0.8}, {0.2, 10, 0.6}, {1, 20, 0.8}} {
+		n := entryCount(1000)
+		te := teacher.Teacher{
+			N: n, M: int(math.Round(c.alpha * float64(n))), P: c.p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1},
+			Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4, Offset: c.sd,
+		}
+		want := offsetPrediction(t, te)
+		runs := make([]offsetErrors, seedCount(10))
+		inParallel(len(runs), func(i int) { runs[i] = offsetErrorsOf(t, te, *first+uint64(i)) })
+		offsetRow(t, table, fmt.Sprintf("| %g | %d | %g |", c.sd, c.p, c.alpha), runs, want)
+	}
+}
+
+func offsetPrediction(t *testing.T, te teacher.Teacher) evolution.Step {
+	t.Helper()
+	at, err := evolution.FixedPoint(context.Background(), evolution.Model{
+		Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar, Alpha: float64(te.M) / float64(te.N), P: te.P, OffsetSD: te.Offset,
+	}, &evolution.Options{Tol: 1e-3})
+	if err != nil || !at.Converged {
+		t.Fatal(at, err)
+	}
+	return at.Step
+}
+
+// TestLongEvolutionOffsetsInStreams: a batch, and then sample by sample.
+func TestLongEvolutionOffsetsInStreams(t *testing.T) {
+	longOnly(t)
+	const samples, warm = 20, 10
+	n := entryCount(1000)
+	te := teacher.Teacher{
+		N: n, M: 4 * n / 5, P: samples, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
+		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4, Offset: 0.2,
+	}
+	want, err := evolution.Online(context.Background(), evolution.Model{
+		Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar, Alpha: 0.8, P: samples, OffsetSD: te.Offset,
+	}, &evolution.OnlineOptions{Tol: 1e-3, WarmUp: warm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := make([][]offsetErrors, seedCount(10))
+	inParallel(len(runs), func(i int) { runs[i] = offsetStreamErrors(t, te, *first+uint64(i), warm) })
+	table := tables.New(t, "", append([]string{"sample"}, offsetHeads...)...)
+	for k := warm; k < samples; k += 3 {
+		at := make([]offsetErrors, len(runs))
+		for i, r := range runs {
+			at[i] = r[k]
+		}
+		offsetRow(t, table, fmt.Sprintf("| %d |", k+1), at, want[k-warm+1].Last())
+	}
+}
+
+// offsetStreamErrors are those after every sample.
+func offsetStreamErrors(t *testing.T, te teacher.Teacher, seed uint64, warm int) []offsetErrors {
+	out := make([]offsetErrors, te.P)
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Error(err)
+		return out
+	}
+	c, err := online.NewCalibrator(in.W, te.Signal, te.OffsetChannel(), &online.Options{Settings: solver.Settings{Threads: 1}, WarmUp: warm})
+	if err != nil {
+		t.Error(err)
+		return out
+	}
+	for k := range te.P {
+		e, err := c.Absorb(context.Background(), mat.Col(nil, k, in.Y))
+		if err != nil {
+			t.Error(err)
+			return out
+		}
+		if k < warm-1 {
+			continue
+		}
+		if !e.Committed {
+			t.Errorf("seed %d: sample %d was not learned from: %v", seed, k+1, e.Reject)
+		}
+		p := c.Posterior()
+		x := scaledErrors(mat.NewDense(1, te.N, e.X), mat.NewDense(1, te.N, mat.Col(nil, k, in.Truth.X)), p.S, in.Truth.S)
+		out[k] = offsetErrors{x.x, x.s, meanSquare(p.Offset, in.Truth.O)}
+	}
+	return out
 }

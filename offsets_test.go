@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -158,5 +159,26 @@ func TestOffsetsOfFewSignals(t *testing.T) {
 	}
 	if res, err := solve(12, math.Inf(1), 0.2); err != nil || res.Status == calamp.Diverged {
 		t.Errorf("flat offsets: %v", err)
+	}
+}
+
+// TestOffsetsAsPredicted: errors are those that state evolution says.
+func TestOffsetsAsPredicted(t *testing.T) {
+	te := smallOffsets
+	te.Offset, te.Signal.Density = 0.1, 0.1 // so sparse that entries which nearly all signals have do not matter
+	want := offsetPrediction(t, te)
+	runs := make([]offsetErrors, 6)
+	inParallel(len(runs), func(i int) { runs[i] = offsetErrorsOf(t, te, uint64(i)) })
+	for name, c := range map[string]struct {
+		got  evolution.Number
+		want evolution.Number
+	}{
+		"x": {plainMean(runs, func(r offsetErrors) float64 { return r.x }), want.MSEX},
+		"s": {plainMean(runs, func(r offsetErrors) float64 { return r.s }), want.MSES},
+		"o": {plainMean(runs, func(r offsetErrors) float64 { return r.o }), want.MSEO},
+	} {
+		if d := distance(c.got, c.want.Value, c.want.Err); math.Abs(d) > 3 || c.got.Err > 0.2*c.got.Value {
+			t.Errorf("%s: %v, state evolution %v, %.1f standard errors", name, c.got, c.want, d)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func (c Offset) Output(b *Block) {
 		past := offsetStats(b.Past, row)
 		total := past.Merged(own.OffsetStats)
 		total.put(b.Stats, row)
-		p := c.Prior.posterior(&total)
+		p := c.Prior.Posterior(&total)
 		b.S[row], b.SVar[row] = p.S, p.SVar
 		if len(b.Offset) > 0 {
 			b.Offset[row], b.OffsetVar[row] = p.Offset, p.OffsetVar
@@ -160,7 +160,7 @@ func (c Offset) logZ(b *Block, row int, past *OffsetStats, own *lot, p *quadratu
 func (c Offset) Contraction(dst []float64, b *Block) {
 	for row := range b.Rows() {
 		total := offsetStats(b.Stats, row)
-		p := c.Prior.posterior(&total)
+		p := c.Prior.Posterior(&total)
 		for k := row * b.P; k < (row+1)*b.P; k++ {
 			v := b.V[k]
 			d := v + c.NoiseVar
@@ -206,7 +206,7 @@ func (c Offset) ScaleDerivatives(scale float64, b *Block) (first, second float64
 			at := total
 			at.B *= scale
 			at.Omega *= scale
-			p := c.Prior.posterior(&at)
+			p := c.Prior.Posterior(&at)
 			t := total.T0 * total.Omega
 			sums[i][0] += working * (total.B*p.S + t*p.Zeta)
 			sums[i][1] += working * (total.B*total.B*p.SVar + 2*total.B*t*p.SZeta + t*t*p.ZetaVar - total.Omega*t*(1-p.Rho))

@@ -86,7 +86,7 @@ func (p OffsetPrior) WithOffsetSD(sd float64) Calibration {
 // Corrected implements [Offsetting]: given s it is N(s(y-ȳ) + ω̄ + ζ, ρ/T₀).
 func (p OffsetPrior) Corrected(y float64, stats []float64) (mean, variance float64) {
 	s := offsetStats(stats, 0)
-	q := p.posterior(&s)
+	q := p.Posterior(&s)
 	if s.T0 == 0 {
 		square := q.SVar + q.S*q.S
 		return q.S * y, q.SVar*y*y + square*p.variance()
@@ -117,7 +117,8 @@ func (p OffsetPrior) density(s *OffsetStats) quadrature.OffsetDensity {
 	}
 }
 
-func (p OffsetPrior) posterior(s *OffsetStats) quadrature.OffsetPosterior {
+// Posterior is what statistics of a sensor say of its s and its offset.
+func (p OffsetPrior) Posterior(s *OffsetStats) quadrature.OffsetPosterior {
 	d := p.density(s)
 	return d.Posterior()
 }
@@ -126,7 +127,7 @@ func (p OffsetPrior) posterior(s *OffsetStats) quadrature.OffsetPosterior {
 func (p OffsetPrior) Posteriors(mean, variance, stats []float64) {
 	for mu := range mean {
 		s := offsetStats(stats, mu)
-		q := p.posterior(&s)
+		q := p.Posterior(&s)
 		mean[mu], variance[mu] = q.S, q.SVar
 	}
 }
@@ -135,7 +136,7 @@ func (p OffsetPrior) Posteriors(mean, variance, stats []float64) {
 func (p OffsetPrior) Offsets(mean, variance, stats []float64) {
 	for mu := range mean {
 		s := offsetStats(stats, mu)
-		q := p.posterior(&s)
+		q := p.Posterior(&s)
 		mean[mu], variance[mu] = q.Offset, q.OffsetVar
 	}
 }
@@ -257,7 +258,7 @@ func (p OffsetPrior) Carry(stats []float64, weight, c float64) {
 // fixed point that is Σ g ω and what is quadratic in ω; the means of past and present are those of all.
 func (p OffsetPrior) Pull(stats, past []float64, s float64) float64 {
 	all, before := offsetStats(stats, 0), offsetStats(past, 0)
-	zeta := p.posterior(&all).Zeta
+	zeta := p.Posterior(&all).Zeta
 	inherited := s*(before.B-before.T0*(all.Y-before.Y)*before.Omega) + before.T0*before.Omega*zeta +
 		before.T0*(all.Omega-before.Omega)*before.Omega
 	return s*all.B + all.T0*all.Omega*zeta - inherited
@@ -329,7 +330,7 @@ func (p OffsetPrior) RefitOffsets(stats []float64, omit []bool) (next Calibratio
 		if omit != nil && omit[mu] || s.N < 1 {
 			continue
 		}
-		q := p.posterior(&s)
+		q := p.Posterior(&s)
 		information := 1/q.OffsetVar - 1/before
 		if !(information > 0) {
 			continue

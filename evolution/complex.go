@@ -124,10 +124,7 @@ func newComplexEvolution(m ComplexModel, opt *ComplexOptions) (*complexEvolution
 	rng := rand.New(rand.NewPCG(seed, 18))
 	amplitude, phase := amplitudeQuantiles(m.Gain), phaseQuantiles(m.Gain.Concentration)
 	for range complexLots {
-		var shift [sequenceWidth]float64
-		for j := range shift {
-			shift[j] = rng.Float64()
-		}
+		shift := randomShift(rng, complexNumbers)
 		lot := make([]complexPoint, max(1, points/complexLots))
 		for i := range lot {
 			x := evenly(i, shift)
@@ -189,12 +186,14 @@ func (e *complexEvolution) output(v float64) (mHat, mseS Number) {
 	return hats.number(), errors.number()
 }
 
-const sequenceWidth = 5
+// complexNumbers is how many of them a [complexPoint] takes.
+const complexNumbers = 5
 
-// evenly is point i of a sequence that fills the cube evenly: multiples of powers of one over the root of
-// x⁶ = x+1, modulo 1 (M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018), shifted.
-func evenly(i int, shift [sequenceWidth]float64) (x [sequenceWidth]float64) {
-	const root = 1.1347241384015194926
+// evenly is point i of a sequence that fills the cube of dim dimensions evenly: multiples of powers of one over the root of
+// x^(dim+1) = x+1, modulo 1 (M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018), shifted.
+func evenly(i int, shift []float64) []float64 {
+	x := make([]float64, len(shift))
+	root := map[int]float64{5: 1.1347241384015194926, 6: 1.1127756842787055}[len(shift)]
 	step := 1.0
 	for j := range x {
 		step /= root
@@ -202,6 +201,14 @@ func evenly(i int, shift [sequenceWidth]float64) (x [sequenceWidth]float64) {
 		x[j] = min(max(x[j], 1e-12), 1-1e-12)
 	}
 	return x
+}
+
+func randomShift(rng *rand.Rand, dimensions int) []float64 {
+	shift := make([]float64, dimensions)
+	for j := range shift {
+		shift[j] = rng.Float64()
+	}
+	return shift
 }
 
 // amplitudeQuantiles returns the quantiles of |s|.

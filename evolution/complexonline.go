@@ -111,10 +111,7 @@ func (o *complexOnline) sample(ctx context.Context, number, p int) (Sample, erro
 // draw gives every sensor the next readings. Gains stay.
 func (o *complexOnline) draw() {
 	for _, lot := range o.lots {
-		var shift [sequenceWidth]float64
-		for j := range shift {
-			shift[j] = o.rng.Float64()
-		}
+		shift := randomShift(o.rng, complexNumbers)
 		order := o.rng.Perm(len(lot)) // else sensors would always have alike readings
 		for i := range lot {
 			x := evenly(order[i], shift)

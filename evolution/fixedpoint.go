@@ -22,6 +22,9 @@ type Point struct {
 // far finds V′ > V: then the fixed point lies between two known values, and root
 // finding takes over.
 func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
+	if m.OffsetSD != 0 {
+		return offsetFixedPoint(ctx, m, opt)
+	}
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err

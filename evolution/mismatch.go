@@ -58,6 +58,7 @@ type Overlaps struct {
 
 	MSEX Number // E (x̂-x₀)², the true error
 	MSES Number // E (ŝ-s₀)², with the estimates before the iteration
+	MSEO Number // the same of the sensors' offsets, where there are any
 }
 
 // MSEXScaled is the mean square error of x̂ after multiplication with the best common

@@ -24,6 +24,10 @@ type Model struct {
 	P        int                  // signals
 
 	Groups []Group // of a signal's entries, when set, in place of Signal
+
+	// OffsetSD is the standard deviation of the sensors' offsets, which read (z + ε)/s + o with o ~ N(0, OffsetSD²), in the
+	// units of the readings. Averages are then over points (offsets.go), with their standard errors.
+	OffsetSD float64
 }
 
 // Known is the prior of a calibration variable that is known to be s. With it
@@ -43,6 +47,11 @@ func (m Model) Validate() error {
 	if err := validGain(m.Gain); err != nil {
 		return err
 	}
+	if m.OffsetSD != 0 {
+		if err := m.validOffsets(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !(m.NoiseVar >= 0) || math.IsInf(m.NoiseVar, 1):
 		return fmt.Errorf("noise variance must be finite and not negative, found %g", m.NoiseVar)
@@ -52,6 +61,20 @@ func (m Model) Validate() error {
 		return fmt.Errorf("the number of signals P must be at least 1, found %d", m.P)
 	}
 	return nil
+}
+
+func (m Model) validOffsets() error {
+	if math.IsInf(m.OffsetSD, 1) {
+		return errors.New("the standard deviation of offsets must be finite")
+	}
+	if m.Gain.Lo == m.Gain.Hi {
+		return errors.New("offsets need gains that are not known")
+	}
+	return m.offsets().Validate()
+}
+
+func (m Model) offsets() channel.OffsetPrior {
+	return channel.OffsetPrior{Gain: m.Gain, SD: m.OffsetSD}
 }
 
 func validGain(g channel.GainPrior) error {

@@ -2,6 +2,7 @@ package evolution
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -75,6 +76,7 @@ type Step struct {
 	MSEX Number // mean square error on an entry of X after the iteration
 	MHat Number // m̂ = E g², per signal
 	MSES Number // mean square error on s, with the estimates before
+	MSEO Number // mean square error on the sensors' offsets, with the estimates before; 0 where they have none
 }
 
 // Trajectory is the sequence of the iterations 1, 2, … of cal-AMP, started from the
@@ -85,6 +87,10 @@ type Trajectory struct{ Steps []Step }
 // "Bayes optimal State Evolution", with diagonal overlaps). A cancelled run
 // returns the steps made and ctx.Err().
 func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
+	if m.OffsetSD != 0 {
+		t, _, err := offsetOffline(ctx, m, opt, opt.iterations(defaultSteps), -1)
+		return t, err
+	}
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err
@@ -113,6 +119,8 @@ type evolution struct {
 	// field is a precision on x from elsewhere (earlier batches); 0 offline.
 	field float64
 
+	sensors *offsetSensors // with offsets, over whom is averaged in the diagonal ansatz; nil without
+
 	// The last step, from which the next one estimates how an error of V changes m̂.
 	lastV, lastMHat float64
 }
@@ -123,6 +131,9 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 	}
 	if err := opt.validate(); err != nil {
 		return nil, err
+	}
+	if m.OffsetSD != 0 {
+		return nil, errors.New("this prediction is for sensors without offsets, and of W with independent entries")
 	}
 	e := &evolution{Model: m, tol: opt.tol(), q0: m.SecondMoment()}
 	if opt != nil && opt.Table != nil {
@@ -171,6 +182,10 @@ func (e *evolution) at(v float64) (s Step, slope float64) {
 // output computes the output side at the error V. The averages of the gain channel
 // are in units where T₀ = q₀+Δ = 1; m̂ is brought back to the signals' units.
 func (e *evolution) output(v float64) averages {
+	if e.sensors != nil {
+		a := e.sensors.averages(e.P, power{e.q0, e.q0}, uncertainty{v: v}, e.NoiseVar)
+		return averages{chiHat: a.mean(e.P), mseS: a.mseS}
+	}
 	t0 := e.q0 + e.NoiseVar
 	delta := min(1, (v+e.NoiseVar)/t0)
 	var out averages

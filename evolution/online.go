@@ -50,6 +50,9 @@ type OnlineOptions struct {
 	// Spectrum of W. With other than independent entries it is cal-VAMP that is followed.
 	Spectrum Spectrum
 
+	// WarmUp, with offsets, is how many samples are solved together first, as sample 1; default 10.
+	WarmUp int
+
 	// Exactly makes exactly Iterations iterations of every sample, also after it has
 	// converged.
 	Exactly bool
@@ -107,6 +110,9 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 	o := opt.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
+	}
+	if m.OffsetSD != 0 && o.Spectrum.Independent() {
+		return offsetOnline(ctx, m, o)
 	}
 	e, err := newEvolution(m, &Options{Tol: min(1e-8, 0.01*o.Tol)})
 	if err != nil {

@@ -22,6 +22,15 @@ type ThresholdOptions struct {
 	Table *Table
 	// Points is how many readings the output side of complex problems is averaged over; 0 is their default.
 	Points int
+	// OffsetSD is that of [Model]. The threshold is then that of the diagonal ansatz, which solvers use.
+	OffsetSD float64
+}
+
+func (o *ThresholdOptions) offsetSD() float64 {
+	if o == nil {
+		return 0
+	}
+	return o.OffsetSD
 }
 
 func (o *ThresholdOptions) points() int {
@@ -66,6 +75,14 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 	if err != nil {
 		return Number{}, err
 	}
+	if sd := opt.offsetSD(); sd != 0 {
+		m := e.Model
+		m.OffsetSD = sd
+		if err := m.Validate(); err != nil {
+			return Number{}, err
+		}
+		e.sensors = newOffsetSensors(m.offsets(), p, offsetPoints, 0)
+	}
 	target := opt.target() * g.SignalVar
 	if !(target > 0) || target >= g.Variance() {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", g.Variance(), target)
@@ -83,7 +100,12 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 			best, at = a, x
 		}
 	}
-	return e.peak(at, best, lo, step, tol), nil
+	found := e.peak(at, best, lo, step, tol)
+	if e.sensors != nil {
+		f := field.Matched(g, math.Exp(at))
+		found.Err += e.output(f.Integrate(e.tol).Variance.Value).chiHat.Relative() * found.Value
+	}
+	return found, nil
 }
 
 // maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.

@@ -20,6 +20,12 @@ func AlphaMin(density float64, p int) float64 {
 	return density * float64(p) / float64(p-1)
 }
 
+// OffsetAlphaMin is the counting bound of sensors that have an offset beside the gain, ρP/(P-2): two unknowns each. It is
+// +Inf for P = 2.
+func OffsetAlphaMin(density float64, p int) float64 {
+	return density * float64(p) / float64(p-2)
+}
+
 // AlphaCS is the measurement rate above which AMP recovers noiseless signals
 // when the gains are known: state evolution V ← mmse(V/α) from V > 0 has no
 // fixed point but 0 when α exceeds

@@ -59,6 +59,11 @@ func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	}
 }
 
+// OffsetChannel is the true channel of sensors with offsets.
+func (t Teacher) OffsetChannel() channel.Offset {
+	return channel.Offset{Prior: channel.OffsetPrior{Gain: t.Gain, SD: t.Offset}, NoiseVar: t.NoiseVar}
+}
+
 // prior is the distribution of the signals' entries.
 func (t Teacher) prior() prior.Sampler {
 	if t.Entries != nil {

@@ -118,6 +118,9 @@ func (r *Run) warnMeasurements() *Warning {
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		g := p.GaussBernoulliPrior()
 		density, least, counting = g.Density, recovery.AlphaCS(g), recovery.AlphaMin(g.Density, r.state.P)
+		if r.state.Offsets() {
+			counting = recovery.OffsetAlphaMin(g.Density, r.state.P)
+		}
 	case interface {
 		ComplexPrior() prior.ComplexGaussBernoulli
 	}:

@@ -17,7 +17,7 @@ import (
 type se struct {
 	theory
 	online     bool
-	warmUp     int // complex samples that are solved together first
+	warmUp     int // samples that are solved together first
 	iterations int
 	exactly    bool // --iterations was given
 	tol        float64
@@ -73,7 +73,8 @@ func seMode(a *console.Console, online bool) *cobra.Command {
 
   iteration,mse_x,m_hat,mse_s
 
-with mse_x after the iteration, and mse_s of the s found during it. --json has an
+with mse_x after the iteration, and mse_s of the s found during it; with --offset,
+mse_o of the offsets follows. --json has an
 estimate of the error of every number.
 `
 	if online {
@@ -86,7 +87,7 @@ the ones before taught of the gains. The columns of --csv are
   sample,iteration,mse_x,m_hat,mse_s
 
 Every sample is iterated until it has converged; with --iterations T, exactly T
-times. What is random in a sensor's past is sampled, by a quasi-Monte Carlo
+times. With --offset, mse_o follows, the error on the offsets. What is random in a sensor's past is sampled, by a quasi-Monte Carlo
 method: --json has standard errors.
 `
 	}
@@ -115,8 +116,9 @@ method: --json has standard errors.
 	}
 	s.registerSpectrum(flags)
 	s.registerComplex(flags)
+	s.registerOffset(flags)
 	if online {
-		flags.Var(option.Count(&s.warmUp, 1), "warm-up", "complex samples that are solved together first, which --phase free needs (default 4 there);\nthey are the first sample of what is printed")
+		flags.Var(option.Count(&s.warmUp, 1), "warm-up", "samples that are solved together first, which --phase free (default 4) and --offset (10) need;\nthey are the first sample of what is printed")
 		flags.Lookup("warm-up").DefValue = "0"
 	}
 	s.registerTold(flags)
@@ -135,8 +137,8 @@ func (s *se) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	switch {
-	case !s.complex && s.warmUp > 0:
-		return console.Usage("--warm-up is for complex samples: real ones are learned from one by one")
+	case !s.complex && s.offset == 0 && s.warmUp > 0:
+		return console.Usage("--warm-up is for complex samples, and for offsets: others are learned from one by one")
 	case s.complex && s.online && s.phases.Free() && s.warmUp == 0:
 		s.warmUp = option.WarmUpPhases
 	}
@@ -150,6 +152,9 @@ func (s *se) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	if err := s.readSpectrum(); err != nil {
+		return err
+	}
+	if err := s.checkOffset(); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()
@@ -187,7 +192,7 @@ type predicted struct {
 func stepsOf(steps []evolution.Step) []evolution.Overlaps {
 	out := make([]evolution.Overlaps, len(steps))
 	for i, s := range steps {
-		out[i] = evolution.Overlaps{MSEX: s.MSEX, MHat: s.MHat, MSES: s.MSES}
+		out[i] = evolution.Overlaps{MSEX: s.MSEX, MHat: s.MHat, MSES: s.MSES, MSEO: s.MSEO}
 	}
 	return out
 }
@@ -268,7 +273,7 @@ func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Pr
 	}
 	predict := func() ([]evolution.Sample, error) {
 		return evolution.Online(ctx, s.matched(), &evolution.OnlineOptions{
-			Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Spectrum: s.vector, Progress: progress,
+			Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, Spectrum: s.vector, WarmUp: s.warmUp, Progress: progress,
 		})
 	}
 	if s.complex {
@@ -306,7 +311,7 @@ func (s *se) sampleOnline(ctx context.Context, res *prediction, progress func(sa
 func (r *prediction) truncate() {
 	for i := range r.samples {
 		for j, o := range r.samples[i].steps {
-			if !finite(o.MSEX, o.MHat, o.MSES, o.Q, o.M, o.V, o.QHat, o.ChiHat) {
+			if !finite(o.MSEX, o.MHat, o.MSES, o.MSEO, o.Q, o.M, o.V, o.QHat, o.ChiHat) {
 				r.cut = true
 				r.samples[i].steps = r.samples[i].steps[:j]
 				r.samples = r.samples[:i+1]
@@ -354,6 +359,9 @@ func (s *se) put(res *prediction, drawn *overlay) error {
 // row is one iteration, in the order of the header.
 func (s *se) row(o evolution.Overlaps) []float64 {
 	row := []float64{o.MSEX.Value, o.MHat.Value, o.MSES.Value}
+	if s.offset > 0 {
+		row = append(row, o.MSEO.Value)
+	}
 	if s.mismatched {
 		row = append(row, s.scaled(o).Value, o.Q.Value, o.M.Value, o.V.Value, o.QHat.Value, o.ChiHat.Value)
 	}
@@ -370,6 +378,9 @@ func (s *se) table(res *prediction) console.Table {
 	t := console.Table{Header: []string{"iteration", "mse_x", "m_hat", "mse_s"}}
 	if s.online {
 		t.Header = append([]string{"sample"}, t.Header...)
+	}
+	if s.offset > 0 {
+		t.Header = append(t.Header, "mse_o")
 	}
 	if s.mismatched {
 		t.Header = append(t.Header, "mse_x_scaled", "q", "m", "v", "q_hat", "chi_hat")
@@ -409,7 +420,14 @@ type stepJSON struct {
 	MHatErr   float64 `json:"m_hat_err"`
 	MSES      float64 `json:"mse_s"`
 	MSESErr   float64 `json:"mse_s_err"`
+	*offsetsJSON
 	*overlapsJSON
+}
+
+// offsetsJSON is where sensors have offsets.
+type offsetsJSON struct {
+	MSEO    float64 `json:"mse_o"`
+	MSEOErr float64 `json:"mse_o_err"`
 }
 
 type overlapsJSON struct {
@@ -432,6 +450,9 @@ func (s *se) step(iteration int, o evolution.Overlaps) stepJSON {
 		Iteration: iteration,
 		MSEX:      o.MSEX.Value, MSEXErr: o.MSEX.Err, MHat: o.MHat.Value, MHatErr: o.MHat.Err,
 		MSES: o.MSES.Value, MSESErr: o.MSES.Err,
+	}
+	if s.offset > 0 {
+		j.offsetsJSON = &offsetsJSON{o.MSEO.Value, o.MSEO.Err}
 	}
 	if s.mismatched {
 		scaled := s.scaled(o)
@@ -462,6 +483,7 @@ type seJSON struct {
 	Model      option.Model  `json:"model"`
 	Told       *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
+	OffsetSD   float64       `json:"offset_sd,omitempty"`
 	Spectrum   string        `json:"spectrum,omitempty"`
 	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
 	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
@@ -471,7 +493,7 @@ type seJSON struct {
 
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
-		Kind: "offline", Alpha: s.alpha, P: s.p, Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains,
+		Kind: "offline", Alpha: s.alpha, P: s.p, Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
 		Spectrum: s.spectrum, Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {

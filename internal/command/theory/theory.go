@@ -29,7 +29,8 @@ type theory struct {
 	told       option.Model
 	mismatched bool
 	knownGains bool
-	complex    bool // signals, W and gains are, with what phases says
+	offset     float64 // standard deviation of the sensors' offsets; 0 where they have none
+	complex    bool    // signals, W and gains are, with what phases says
 	phases     option.Phases
 
 	// spectrum is what is said of W's singular values, and vector what was read from it.
@@ -107,6 +108,32 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 	}
 	return nil
 }
+
+// registerOffset adds --offset.
+func (t *theory) registerOffset(flags *pflag.FlagSet) {
+	flags.Var(option.Number(&t.offset, option.Positive), "offset", "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings")
+	flags.Lookup("offset").DefValue = "0"
+}
+
+// checkOffset refuses what offsets exclude.
+func (t *theory) checkOffset() error {
+	switch {
+	case t.offset == 0:
+		return nil
+	case t.mismatched:
+		return console.Usage("--offset is for a solver that knows the model: not with --%s…", assume)
+	case t.knownGains:
+		return console.Usage("--offset and --known-gains exclude each other: offsets are predicted beside gains that are not known")
+	case !t.vector.Independent():
+		return console.Usage("--offset and --spectrum exclude each other: offsets are predicted for a W with independent entries")
+	case t.p > 0 && t.p < leastOffsetSignals:
+		return console.Usage("--offset needs --p of %d or more: fewer signals tell no offset from the gain and the signals", leastOffsetSignals)
+	}
+	return nil
+}
+
+// leastOffsetSignals is what solvers ask for.
+const leastOffsetSignals = 3
 
 // registerComplex adds --complex and --phase, after the model's flags.
 func (t *theory) registerComplex(flags *pflag.FlagSet) {
@@ -198,7 +225,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver who knows the model.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p, OffsetSD: t.offset}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {

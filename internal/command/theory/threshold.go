@@ -96,6 +96,9 @@ Between alpha_it and alpha_cal the signals could be recovered, but not by cal-AM
 Where the error falls continuously with α, there is no alpha_it. With narrow gains
 a loose target is met below alpha_min.
 
+With --offset the counting bound is ρP/(P-2), alpha_cal is that of the diagonal ansatz, which solvers use, averages are over
+a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_informed are open.
+
 With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
 unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
 		Example: `  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
@@ -109,6 +112,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	t.truth.Register(flags)
 	t.registerSpectrum(flags)
 	t.registerComplex(flags)
+	t.registerOffset(flags)
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
 	flags.Var(option.Number(&t.target, option.Inside01),
 		"target", "error that counts as recovery, in units of --signal-var")
@@ -137,6 +141,9 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	if err := t.readSpectrum(); err != nil {
+		return err
+	}
+	if err := t.checkOffset(); err != nil {
 		return err
 	}
 	if !t.vector.Independent() && !option.Given(flags, "tol") {
@@ -196,12 +203,15 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
 	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none}
+	if t.offset > 0 {
+		l.least = recovery.OffsetAlphaMin(rho, t.p)
+	}
 	if !t.vector.Independent() {
 		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 		return l, err // the replica formula is that of independent entries
 	}
-	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
-	if err != nil || t.truth.NoiseVar == 0 {
+	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset})
+	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 { // the free energy with offsets is open
 		return l, err
 	}
 	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, min(1e-6, t.tol))
@@ -270,13 +280,14 @@ type thresholdJSON struct {
 	Model    option.Model `json:"model"`
 	Spectrum string       `json:"spectrum"`
 	Target   float64      `json:"target"`
+	OffsetSD float64      `json:"offset_sd,omitempty"`
 	*limitsJSON
 	Points  []limitsJSON `json:"points,omitempty"`
 	Written []string     `json:"written"`
 }
 
 func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Model: t.truth, Spectrum: t.spectrum, Target: t.target, Written: t.written()}
+	j := thresholdJSON{P: t.p, Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, Written: t.written()}
 	if t.densities.n == 0 {
 		only := t.limitsJSON(list[0])
 		j.limitsJSON = &only

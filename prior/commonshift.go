@@ -1,0 +1,179 @@
+package prior
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/integrate/quad"
+)
+
+// CommonShift is one entry of P signals seen through fields that are off by the same unknown number,
+//
+//	λ_k = x_k + c + N(0, Σ_k),   c ~ N(0, Var),
+//
+// as offsets of sensors make them. Given c the entries are independent, so one integral over c is left, for any
+// prior. Posteriors are sharp where one c makes several entries zero: the integral goes over panels as wide
+// as a field is uncertain, where anything is left of the density. It is not for several goroutines at once.
+type CommonShift struct {
+	// Out: given λ, the logarithm of ∫ N(c; 0, Var) ∏ Z(λ_k - c, Σ_k) dc, with [Prior.LogNorm] for log Z; the mean of c and
+	// its variance; and the variance of the sum of all entries.
+	LogNorm, Mean, Var, SumVar float64
+
+	sorted         []float64
+	panels         []shiftPanel
+	nodes          []shiftNode
+	at             []float64 // of the fields at one node, and the posteriors there
+	means, spreads []float64
+}
+
+// shiftPanel is an interval with the highest place seen in it.
+type shiftPanel struct{ lo, width, height float64 }
+
+// shiftNode is a place of the rule, with the logarithm of the density there.
+type shiftNode struct{ c, log, weight float64 }
+
+const (
+	shiftReach = 8.5 // standard deviations of c that are looked at
+	shiftNear  = 8   // standard deviations of a field within which an entry may be zero
+	shiftDepth = 45  // below its highest place the density is left out
+	shiftSlack = 8   // by which a peak may be higher than at the fields next to it
+	shiftOrder = 16  // of the rule on a panel
+)
+
+var shiftRuleX, shiftRuleW = func() (x, w []float64) {
+	x, w = make([]float64, shiftOrder), make([]float64, shiftOrder)
+	quad.Legendre{}.FixedLocations(x, w, 0, 1)
+	return x, w
+}()
+
+// Posterior writes mean and variance of the entries of all signals.
+func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64, shiftVar float64) {
+	count := len(lambda)
+	s.resize(count)
+	if !(shiftVar > 0) {
+		p.Posterior(mean, variance, lambda, sigma)
+		s.LogNorm, s.Mean, s.Var, s.SumVar = SumLogNorm(p, lambda, sigma), 0, 0, sum(variance)
+		return
+	}
+	s.place(p, lambda, sigma, shiftVar)
+	top := math.Inf(-1)
+	for _, n := range s.nodes {
+		top = max(top, n.log)
+	}
+	clear(mean)
+	clear(variance)
+	total, centre, within := 0.0, 0.0, 0.0
+	for j := range s.nodes {
+		n := &s.nodes[j]
+		n.weight *= math.Exp(n.log - top)
+		total += n.weight
+		centre += n.weight * n.c
+	}
+	for j, n := range s.nodes {
+		means, spreads := s.means[j*count:(j+1)*count], s.spreads[:count]
+		s.shifted(lambda, n.c)
+		p.Posterior(means, spreads, s.at, sigma)
+		w := n.weight / total
+		for k, m := range means {
+			mean[k] += w * m
+			variance[k] += w * spreads[k]
+			within += w * spreads[k]
+		}
+	}
+	s.Mean, s.Var, s.SumVar = centre/total, 0, within
+	for j, n := range s.nodes {
+		w, together := n.weight/total, 0.0
+		for k, m := range s.means[j*count : (j+1)*count] {
+			d := m - mean[k]
+			variance[k] += w * d * d
+			together += d
+		}
+		s.SumVar += w * together * together
+		s.Var += w * (n.c - s.Mean) * (n.c - s.Mean)
+	}
+	s.LogNorm = top + math.Log(total) - 0.5*math.Log(2*math.Pi*shiftVar)
+}
+
+func (s *CommonShift) resize(count int) {
+	s.at, s.spreads = resized(s.at, count), resized(s.spreads, count)
+}
+
+func (s *CommonShift) shifted(lambda []float64, c float64) {
+	for k, l := range lambda {
+		s.at[k] = l - c
+	}
+}
+
+// log is the logarithm of the density of c, without its normaliser.
+func (s *CommonShift) log(p Prior, lambda, sigma []float64, c, shiftVar float64) float64 {
+	s.shifted(lambda, c)
+	return SumLogNorm(p, s.at, sigma) - 0.5*c*(c/shiftVar)
+}
+
+// place finds the panels where anything is left of the density, and puts nodes there: near fields, where entries may be zero, they are as
+// wide as these are uncertain, and elsewhere as prior and c allow.
+func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) {
+	reach := shiftReach * math.Sqrt(shiftVar)
+	narrow := math.Sqrt(min(shiftVar, slices.Min(sigma)))
+	wide := max(narrow, math.Sqrt(min(shiftVar, (p.Variance()+slices.Min(sigma))/float64(len(lambda)))))
+	near := shiftNear * math.Sqrt(slices.Max(sigma))
+
+	s.sorted = append(s.sorted[:0], lambda...)
+	slices.Sort(s.sorted)
+	s.panels = s.panels[:0]
+	top, end := math.Inf(-1), -reach
+	for i := 0; i < len(s.sorted) && s.sorted[i]-near < reach; {
+		lo, hi := max(s.sorted[i]-near, -reach), 0.0
+		if lo > end {
+			top = s.cut(end, lo, wide, top, p, lambda, sigma, shiftVar)
+		}
+		height := math.Inf(-1)
+		for hi = lo; i < len(s.sorted) && s.sorted[i]-near <= hi; i++ {
+			hi = s.sorted[i] + near
+			height = max(height, s.log(p, lambda, sigma, min(max(s.sorted[i], -reach), reach), shiftVar))
+		}
+		hi = min(hi, reach)
+		top = max(top, height)
+		if hi > lo && height > top-shiftDepth-shiftSlack {
+			top = s.cut(lo, hi, narrow, top, p, lambda, sigma, shiftVar)
+		}
+		end = max(end, hi)
+	}
+	if end < reach {
+		top = s.cut(end, reach, wide, top, p, lambda, sigma, shiftVar)
+	}
+	s.nodes = s.nodes[:0]
+	for _, panel := range s.panels {
+		if panel.height < top-shiftDepth {
+			continue
+		}
+		for i, x := range shiftRuleX {
+			c := panel.lo + x*panel.width
+			s.nodes = append(s.nodes, shiftNode{c: c, log: s.log(p, lambda, sigma, c, shiftVar), weight: panel.width * shiftRuleW[i]})
+		}
+	}
+	s.means = resized(s.means, len(s.nodes)*len(lambda))
+}
+
+// cut adds the panels from lo to hi, and returns the highest place so far. A panel is looked at in its middle, too: a peak of P equal fields
+// is √P times narrower than one of them.
+func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []float64, shiftVar float64) float64 {
+	count := math.Ceil((hi - lo) / width)
+	width = (hi - lo) / count
+	left := s.log(p, lambda, sigma, lo, shiftVar)
+	for j := range int(count) {
+		at := lo + float64(j)*width
+		middle, right := s.log(p, lambda, sigma, at+0.5*width, shiftVar), s.log(p, lambda, sigma, at+width, shiftVar)
+		s.panels = append(s.panels, shiftPanel{at, width, max(left, middle, right)})
+		top = max(top, left, middle, right)
+		left = right
+	}
+	return top
+}
+
+func sum(v []float64) (total float64) {
+	for _, x := range v {
+		total += x
+	}
+	return total
+}
