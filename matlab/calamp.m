@@ -7,7 +7,8 @@ function r = calamp(W, Y, varargin)
 %
 %   R = CALAMP(W, Y, 'density', 0.1, 's_range', [0.9 1.1], 'noise_var', 1e-6) tells what is known. Every flag
 %   of the command calamp solve can be given so, with _ for -; true for a flag without a value:
-%   CALAMP(W, Y, 'max_iter', 200, 'report', 'R.html', 'compare', true).
+%   CALAMP(W, Y, 'max_iter', 200, 'report', 'R.html', 'compare', true). Nominal phases of complex gains, 's_phase' (M-by-1), and a
+%   truth, 'X0' (N-by-P) and 's0' (M-by-1), are arrays. Where Y is complex, signals and gains are.
 %
 %   R has the arrays of the command's result: x, x_var (N-by-P), s, s_var, gain (M-by-1; gain = 1./s), s_lo, s_hi
 %   (95 %), converged (1-by-P), residual (M-by-P) and what was learned, e.g. density and noise_var; and json, a
@@ -19,7 +20,6 @@ function r = calamp(W, Y, varargin)
 
 command = getenv('CALAMP');
 if isempty(command), command = 'calamp'; end
-if ~isreal(W) || ~isreal(Y), error('calamp:complex', 'calamp: W or Y is complex, expected real numbers'); end
 
 folder = tempname();
 mkdir(folder);
@@ -27,13 +27,14 @@ clean = onCleanup(@() remove(folder));
 problem = fullfile(folder, 'P.mat');
 result = fullfile(folder, 'R.mat');
 said = fullfile(folder, 'said.txt');
-save(problem, 'W', 'Y', '-v6');
-
+data = struct('W', {W}, 'Y', {Y});
 line = [quoted(command) ' solve ' quoted(problem) ' --json --quiet -o ' quoted(result)];
 for k = 1:2:numel(varargin)
   name = ['--' strrep(varargin{k}, '_', '-')];
   value = varargin{k+1};
-  if islogical(value)
+  if any(strcmp(varargin{k}, {'s_phase', 'X0', 's0'}))
+    data.(varargin{k}) = value;
+  elseif islogical(value)
     if value, line = [line ' ' name]; end %#ok<AGROW>
   elseif ischar(value)
     line = [line ' ' name ' ' quoted(value)]; %#ok<AGROW>
@@ -41,6 +42,7 @@ for k = 1:2:numel(varargin)
     line = [line ' ' name ' ' strjoin(arrayfun(@(v) sprintf('%.17g', v), value(:)', 'UniformOutput', false), ',')]; %#ok<AGROW>
   end
 end
+save(problem, '-struct', 'data', '-v6');
 [code, text] = system([line ' 2> ' quoted(said)]);
 if ~exist(result, 'file')
   error('calamp:failed', '%s', strtrim(fileread(said)));

@@ -35,7 +35,7 @@ class BlindCalibrator:
         """Learns the calibration from readings Y (P×M)."""
         if self.W is None:
             raise ValueError("no matrix: BlindCalibrator(W)")
-        readings = _command.check_array("Y", Y, 2)
+        readings = _command.check_array("Y", Y, 2, or_complex=True)
         m = _command.sensors(self.W)
         if m not in (None, readings.shape[1]):
             hint = "; a row is a sample here: Y.T" if readings.shape[0] == m else ""
@@ -51,7 +51,7 @@ class BlindCalibrator:
         """Readings corrected by the calibration, s y; NaN for sensors that are broken."""
         if not hasattr(self, "result_"):
             raise ValueError("not fitted yet: fit comes first")
-        return apply(self.result_, _command.check_array("Y", Y, 2).T).T
+        return apply(self.result_, _command.check_array("Y", Y, 2, or_complex=True).T).T
 
     def fit_transform(self, Y: Any, y: Any = None) -> np.ndarray:
         return self.fit(Y).transform(Y)

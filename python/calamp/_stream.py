@@ -20,7 +20,7 @@ from . import _command
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What is known of the sensors: s, s_var, gain (M), count, how many samples each has learned from, and flagged: not 0 where
-    one is not used. samples is how many samples were learned from, last the number of the last one."""
+    one is not used. Of a complex stream s and gain are complex. samples is how many samples were learned from, last the number of the last one."""
 
     s: np.ndarray
     s_var: np.ndarray
@@ -35,7 +35,7 @@ class Posterior:
 class Calibrator:
     """Takes in samples one at a time; each is solved at once, improves the calibration, and is forgotten.
 
-    W (M×N) is a matrix as in :func:`calamp.solve`. With state, a path, what was learned is in that file before absorb
+    W (M×N) is a matrix as in :func:`calamp.solve`; where it is complex, or phase is given, samples are. With state, a path, what was learned is in that file before absorb
     returns, and the next Calibrator with the same W, model and state goes on from it. Keywords are the flags of
     ``calamp online`` with _ for -. ::
 
@@ -46,7 +46,8 @@ class Calibrator:
     """
 
     def __init__(self, W: Any, state: Union[str, "os.PathLike[str]", None] = None, **options: Any):
-        W = _command.check_matrix(W)
+        W = _command.check_matrix(W, or_complex=True)
+        self._complex = "phase" in options or getattr(W, "dtype", np.dtype(float)).kind == "c"
         self._process: Optional[subprocess.Popen] = None
         self._owner = os.getpid()
         self._sensors = _command.sensors(W)
@@ -72,7 +73,7 @@ class Calibrator:
                 _command.write(f, W)
         if isinstance(W, _command.Matrix):
             path = f"{W.kind}:{path}"
-        words = ["online", "--matrix", path, "--input", "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
+        words = ["online", "--matrix", path, "--input", "c16" if self._complex else "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
         if state is not None:
             words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--after", "last"])
         words += _command.flags(options)
@@ -111,11 +112,11 @@ class Calibrator:
         """Takes in the readings of one sample (M; NaN where one is missing), and says what became of it: the fields of
         docs/online-json.md, with x (N), the signal, as an array. What it taught is safe when this returns."""
         p = self._open()
-        y = _command.check_array("y", y, 1)
+        y = _command.check_array("y", y, 1, or_complex=self._complex)
         if self._sensors is not None and len(y) != self._sensors:
             raise ValueError(f"y has {len(y)} readings, expected {self._sensors}, one for each sensor")
         try:
-            p.stdin.write(np.ascontiguousarray(y, "<f8").tobytes())  # type: ignore[union-attr]
+            p.stdin.write(np.ascontiguousarray(y, "<c16" if self._complex else "<f8").tobytes())  # type: ignore[union-attr]
             p.stdin.flush()  # type: ignore[union-attr]
         except (BrokenPipeError, OSError):
             self._fail()
@@ -125,7 +126,8 @@ class Calibrator:
             self._fail()
         found = json.loads(line)
         if "x" in found:
-            found["x"] = np.array(found["x"], float)
+            x = np.array(found["x"], float)
+            found["x"] = x[:, 0] + 1j * x[:, 1] if self._complex else x
         return found
 
     def _line(self) -> bytes:
@@ -149,7 +151,10 @@ class Calibrator:
         request = urllib.request.Request(f"http://{self._address}/posterior", headers={"Authorization": f"Bearer {self._token}", "Accept": "application/x-npz"})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # this machine is not behind a proxy
         with opener.open(request, timeout=60) as answer:
-            a = _command.arrays_of(answer.read())
+            a = dict(_command.arrays_of(answer.read()))
+        if "phase" in a:  # s and gain are sizes
+            turn = np.exp(1j * a["phase"])
+            a["s"], a["gain"] = a["s"] * turn, a["gain"] / turn
         return Posterior(
             **{k: a[k] for k in ("s", "s_var", "gain", "count", "flagged")},
             scale_sd=float(a["scale_sd"]), samples=int(a["learned_samples"]), last=int(a["last_seq"]),

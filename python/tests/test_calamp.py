@@ -83,6 +83,22 @@ def test_complex(tmp_path, dtype):
         calamp.apply(calamp.solve(np.real(p.W), np.real(p.Y), max_iter=5, tol=0), p.Y)
 
 
+def test_complex_stream(tmp_path):
+    p = calamp.simulate(n=100, alpha=0.9, p=4, seed=3, complex=True, s_range=(0.5, 1.5), noise_var=1e-6)
+    for W in p.W, p.W.astype("c8"):
+        with calamp.Calibrator(W, density=0.2, signal_var=1, noise_var=1e-6, s_range=(0.5, 1.5)) as c:
+            for y in p.Y.T:
+                line = c.absorb(y)
+            got = c.posterior()
+        assert line["x"].dtype == got.s.dtype == complex and line["x"].shape == (100,)
+        turn = np.vdot(got.s, p.s0)  # their phases are free, so the common one is a convention
+        assert np.allclose(got.s * got.gain, 1) and np.allclose(got.s * turn / abs(turn), p.s0, atol=0.1)
+    with pytest.raises(ValueError, match="y is complex"), calamp.Calibrator(np.real(p.W), density=0.2) as c:
+        c.absorb(p.Y[:, 0])
+    b = calamp.BlindCalibrator(p.W, noise_var=1e-6).fit(p.Y.T)
+    assert b.converged_ and b.transform(p.Y.T).dtype == complex
+
+
 def test_on_standard_input(p, r, monkeypatch):
     """As on systems without files in memory."""
     monkeypatch.delattr(os, "memfd_create", raising=False)
