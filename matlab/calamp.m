@@ -44,6 +44,10 @@ for k = 1:2:numel(varargin)
 end
 save(problem, '-struct', 'data', '-v6');
 [code, text] = system([line ' 2> ' quoted(said)]);
+if code == 127 || (ispc && code == 9009) % what shells say where there is no such command
+  error('calamp:command', ['calamp: there is no command %s: put the folder of the program calamp into the path, with ' ...
+    'setenv(''PATH'', …), or its place into the environment variable CALAMP'], command);
+end
 if ~exist(result, 'file')
   error('calamp:failed', '%s', strtrim(fileread(said)));
 end

@@ -17,6 +17,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/sandals"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/teacher"
 )
@@ -80,7 +81,7 @@ times these.`,
 	flags.Var(option.Number(&s.known, option.Positive), "s-known", "every sensor's s is known beforehand with this relative error: s_prior_mean and s_prior_sd")
 	flags.Lookup("s-known").DefValue = "0"
 	option.Seed(flags, &s.seed, "seed of all that is random")
-	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it")
+	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it; sandals: the images of calamp demo")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
@@ -300,18 +301,34 @@ func setSensors(t *teacher.Teacher, m int, alpha float64) error {
 	return nil
 }
 
+// readSignals is what --signals names, in C order.
+func readSignals(name string) (values []float64, shape []int, err error) {
+	if name == "sandals" {
+		x, err := sandals.Load(sandals.Count)
+		if err != nil {
+			return nil, nil, err
+		}
+		return x.RawMatrix().Data, []int{sandals.Size, sandals.Count}, nil
+	}
+	array, err := dataset.LoadArray(name, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return array.Data, array.Shape, nil
+}
+
 // loadSignals reads signals, one a column; n and p are 0 where not given.
 func loadSignals(path string, n, p int) (*mat.Dense, error) {
-	array, err := dataset.LoadArray(path, "")
+	values, stored, err := readSignals(path)
 	if err != nil {
 		return nil, err
 	}
-	shape := array.Shape
+	shape := stored
 	if len(shape) == 1 {
 		shape = []int{shape[0], 1}
 	}
-	if len(shape) != 2 || len(array.Data) == 0 {
-		return nil, console.Usage("--signals %s has shape %v, expected N×P, one signal a column", path, array.Shape).
+	if len(shape) != 2 || len(values) == 0 {
+		return nil, console.Usage("--signals %s has shape %v, expected N×P, one signal a column", path, stored).
 			WithHint("in Python, images.reshape(P, -1).T makes signals of P images")
 	}
 	rows, columns := shape[0], shape[1]
@@ -323,12 +340,12 @@ func loadSignals(path string, n, p int) (*mat.Dense, error) {
 	case p > columns:
 		return nil, console.Usage("--signals %s has %d columns, but --p is %d", path, columns, p)
 	}
-	for i, v := range array.Data {
+	for i, v := range values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, console.Usage("--signals %s: row %d, column %d is %g, expected a finite number", path, i/columns, i%columns, v)
 		}
 	}
-	x := mat.NewDense(rows, columns, array.Data)
+	x := mat.NewDense(rows, columns, values)
 	if p > 0 && p < columns {
 		x = mat.DenseCopyOf(x.Slice(0, rows, 0, p))
 	}

@@ -1,11 +1,7 @@
 package solve
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
-	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,20 +20,9 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/sandals"
 	"github.com/calamp/calamp/report"
 	"github.com/calamp/calamp/teacher"
-)
-
-// sandals are real images, see demo/README.md.
-//
-//go:embed demo/fashion_sandals_256x28x28.npz
-var sandals []byte
-
-const (
-	sandalCount = 256
-	sandalSide  = 28
-	sandalSize  = sandalSide * sandalSide
-	sandalScale = 76.1 // standard deviation of the non-zero pixels
 )
 
 // demoModel is rough knowledge of such images, not a fit to them: a fifth of
@@ -63,7 +48,7 @@ type demo struct {
 
 // DemoCommand is calamp demo.
 func DemoCommand(a *console.Console) *cobra.Command {
-	d := &demo{Console: a, model: demoModel, solver: option.NewSolver(), p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html", side: sandalSide}
+	d := &demo{Console: a, model: demoModel, solver: option.NewSolver(), p: 20, alpha: 0.8, seed: 1, report: "calamp-demo.html", side: sandals.Side}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Recover real images from sensors with unknown gains",
@@ -149,14 +134,14 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 const (
 	mosaicSide   = 256 // pixels
 	mosaicAcross = 8   // sandals
-	mosaicCount  = sandalCount / (mosaicAcross * mosaicAcross)
+	mosaicCount  = sandals.Count / (mosaicAcross * mosaicAcross)
 )
 
 // chooseImages checks which images are asked for.
 func (d *demo) chooseImages(flags *pflag.FlagSet) error {
 	if !d.mosaic {
-		if d.p > sandalCount {
-			return console.Usage("--p %d: there are %d images", d.p, sandalCount)
+		if d.p > sandals.Count {
+			return console.Usage("--p %d: there are %d images", d.p, sandals.Count)
 		}
 		return nil
 	}
@@ -176,13 +161,13 @@ func (d *demo) chooseImages(flags *pflag.FlagSet) error {
 // DemoProblem is the readings of calamp demo with p images, and the flags of calamp
 // solve that are told what the demo is told.
 func DemoProblem(p int) (*dataset.Problem, []string, error) {
-	images, err := loadSandals(min(p, sandalCount))
+	images, err := sandals.Load(min(p, sandals.Count))
 	if err != nil {
 		return nil, nil, err
 	}
 	_, p = images.Dims()
 	t := teacher.Teacher{
-		N: sandalSize, M: sandalSize * 4 / 5, P: p, X: images,
+		N: sandals.Size, M: sandals.Size * 4 / 5, P: p, X: images,
 		Signal: demoModel.Prior(), Gain: demoModel.GainPrior(), NoiseVar: demoModel.NoiseVar,
 	}
 	in, err := t.Draw(1)
@@ -200,19 +185,19 @@ func DemoProblem(p int) (*dataset.Problem, []string, error) {
 // images are the signals, one a column.
 func (d *demo) images() (*mat.Dense, error) {
 	if !d.mosaic {
-		return loadSandals(d.p)
+		return sandals.Load(d.p)
 	}
-	sandals, err := loadSandals(sandalCount)
+	all, err := sandals.Load(sandals.Count)
 	if err != nil {
 		return nil, err
 	}
 	x := mat.NewDense(mosaicSide*mosaicSide, d.p, nil)
-	const border = (mosaicSide - mosaicAcross*sandalSide) / 2
-	for k := range sandalCount * d.p / mosaicCount {
+	const border = (mosaicSide - mosaicAcross*sandals.Side) / 2
+	for k := range sandals.Count * d.p / mosaicCount {
 		image, tile := k/(mosaicAcross*mosaicAcross), k%(mosaicAcross*mosaicAcross)
-		top, left := border+tile/mosaicAcross*sandalSide, border+tile%mosaicAcross*sandalSide
-		for i := range sandalSize {
-			x.Set((top+i/sandalSide)*mosaicSide+left+i%sandalSide, image, sandals.At(i, k))
+		top, left := border+tile/mosaicAcross*sandals.Side, border+tile%mosaicAcross*sandals.Side
+		for i := range sandals.Size {
+			x.Set((top+i/sandals.Side)*mosaicSide+left+i%sandals.Side, image, all.At(i, k))
 		}
 	}
 	return x, nil
@@ -233,45 +218,6 @@ func (d *demo) draw(t teacher.Teacher) (*dataset.Problem, error) {
 	}
 	y, truth, err := t.Readings(w, d.seed)
 	return &dataset.Problem{W: w, Y: y, Truth: truth}, err
-}
-
-// loadSandals returns the first p images as columns.
-func loadSandals(p int) (*mat.Dense, error) {
-	pixels, err := embeddedPixels()
-	if err != nil {
-		return nil, fmt.Errorf("the program is damaged: %w", err)
-	}
-	x := mat.NewDense(sandalSize, p, nil)
-	for k := range p {
-		for i := range sandalSize {
-			x.Set(i, k, float64(pixels[k*sandalSize+i])/sandalScale)
-		}
-	}
-	return x, nil
-}
-
-// embeddedPixels are the bytes of the array images. The file is always the same
-// one, so all there is to its header is its length.
-func embeddedPixels() ([]byte, error) {
-	archive, err := zip.NewReader(bytes.NewReader(sandals), int64(len(sandals)))
-	if err != nil {
-		return nil, err
-	}
-	f, err := archive.Open("images.npy")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	content, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	header := 10 + int(binary.LittleEndian.Uint16(content[8:]))
-	pixels := content[header:]
-	if len(pixels) != sandalCount*sandalSize {
-		return nil, fmt.Errorf("%d pixels, expected %d", len(pixels), sandalCount*sandalSize)
-	}
-	return pixels, nil
 }
 
 // answer is one way of reading the same readings.
