@@ -317,6 +317,22 @@ func TestDropped(t *testing.T) {
 	b.look("failed", "light")
 }
 
+// TestComplex: complex problems and streams, as the sizes of signals and gains.
+func TestComplex(t *testing.T) {
+	problem := simulate(t, "--complex", "--phase", "free", "--n", "144", "--alpha", "0.8", "--p", "40", "--s-range", "0.5,1.5", "--noise-var", "1e-6", "--seed", "1")
+	address, _ := server(t, "serve", problem)
+	stream, _ := server(t, "online", problem, "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.5,1.5", "-o", filepath.Join(t.TempDir(), "R.npz"))
+	b := open(t, 1280, "light")
+	b.do(chromedp.Navigate(stream))
+	b.until(20*time.Second, `+(/sample (\d+)/.exec(document.getElementById("run-text").textContent)?.[1]) > 5`)
+	b.look("complex-stream", "light")
+	b.do(chromedp.Navigate(address + "#solve&job=1&sensor=3"))
+	b.until(time.Minute, solved)
+	b.until(10*time.Second, reports)
+	b.until(5*time.Second, `/Sensor 3/.test(document.getElementById("sensor").textContent) && /complex/.test(document.getElementById("solve").textContent)`)
+	b.look("complex", "light")
+}
+
 // TestTheory: the plane is filled, and a click into it runs an instance.
 func TestTheory(t *testing.T) {
 	address, _ := server(t, "serve")

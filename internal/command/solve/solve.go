@@ -170,9 +170,6 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if data.Complex && data.Known != nil {
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
 	}
-	if data.Complex && s.live != nil {
-		return option.RefuseComplex(true, "the web page")
-	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
 		return err
 	}

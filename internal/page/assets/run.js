@@ -210,7 +210,7 @@ export class Run {
       box.cells = cells;
     }
     kinds.forEach(([, list], row) => list.forEach((s, k) => grey(box.cells[row][k + 1], s.v, greyRange((truth[k] || s).v), rows, cols)));
-    $("signals-note").textContent = `The first ${signals.length} as pictures, each on one grey scale.`;
+    $("signals-note").textContent = this.stream ? "The latest, as a picture." : `The first ${signals.length} as pictures, each on one grey scale.`;
   }
 
   // Sensors, as a strip in some order.
