@@ -22,9 +22,10 @@ type Brightness struct{ Samples, Mean, Square float64 }
 
 const (
 	// commonChance is how many standard deviations a constant must be from 0 to be told: one healthy sample in 1.7
-	// million has as much. Where a sample is rejected that has a cause, and commonCause is enough.
+	// million has as much. Where a sample is rejected that has a cause, and commonCause is
+	// enough, which one in 370 of those that are rejected for another cause has.
 	commonChance = 5
-	commonCause  = 4
+	commonCause  = 3
 
 	// leastForCommon is the number of sensors for residuals that have a mean.
 	leastForCommon = 20
