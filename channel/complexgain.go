@@ -283,6 +283,15 @@ func (p ComplexPrior) moments(stats []float64, factor complex128) quadrature.Pha
 	return d.Moments()
 }
 
+// LogScaled implements [Turning].
+func (p ComplexPrior) LogScaled(stats []float64, c float64) float64 {
+	scaled := slices.Clone(stats)
+	p.ScaleStats(scaled, c)
+	m := p.moments(scaled, 1)
+	r, n := cmplx.Abs(m.Peak), 2*scaled[complexReadings]
+	return m.LogMass + p.logDensity(m.Peak) + n*math.Log(r/c) + 2*dot(m.Peak, fieldOf(scaled)) - scaled[complexPrecision]*r*r
+}
+
 // logDensity is the exponent of the prior at s, but for the constant e^κ.
 func (p ComplexPrior) logDensity(s complex128) float64 {
 	r := cmplx.Abs(s)
@@ -414,6 +423,10 @@ type Turning interface {
 
 	// Posterior is the posterior mean of s of one sensor, and its variance, of both parts together.
 	Posterior(stats []float64) (mean complex128, variance float64)
+
+	// LogScaled is the logarithm of the probability, up to a constant, of what statistics say of s when s is c times
+	// as large. For statistics that are so precise that s is normal it loses digits.
+	LogScaled(stats []float64, c float64) float64
 
 	// SetPosterior writes statistics (of no reading) with which the posterior, were nothing else known, has about this
 	// mean and variance.

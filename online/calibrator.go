@@ -481,7 +481,7 @@ func (c *Calibrator) accumulate(by move, quadratic, volume float64) {
 	}
 	s.Quadratic = c.retention*scale*scale*past.Quadratic + quadratic
 	s.Volume = c.retention*past.Volume + volume
-	if c.told != nil && !c.scaleLearned() {
+	if c.hearsSignals() {
 		now := p.SignalSums()
 		s.Signals.Active = c.retention*s.Signals.Active + c.weight*now.Active
 		s.Signals.Pull = c.retention*scale*scale*s.Signals.Pull + c.weight*now.Pull

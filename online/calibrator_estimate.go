@@ -196,7 +196,7 @@ func (e *Estimate) ScaleSD() float64 {
 		return c.held.SD
 	}
 	sd := 0.0
-	if e.Iterations == 0 || c.state.Range != nil || e.Together != nil {
+	if e.Iterations == 0 || c.state.Range != nil || e.Together != nil || c.amplitudesOpen() {
 		sd = c.scaleSD()
 	} else {
 		sd = c.state.Doubt.widened(c.solver.ScaleSD())

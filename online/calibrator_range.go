@@ -237,6 +237,11 @@ func (c *Calibrator) scaleLearned() bool {
 	return ok && p.LearnsScale()
 }
 
+// hearsSignals reports whether what the signals' variance says of the common scale is summed up.
+func (c *Calibrator) hearsSignals() bool {
+	return (c.told != nil || c.columns > 1) && !c.scaleLearned()
+}
+
 // startOver begins anew with the present sample, with what is known of the range by now.
 func (c *Calibrator) startOver(ctx context.Context) (Reject, error) {
 	narrow := c.state.Range.TooNarrow

@@ -367,7 +367,11 @@ func (c *Calibrator) scaleSD() float64 {
 		_, sd := c.learnedScale(c.strangers())
 		return sd
 	}
-	return s.Doubt.widened(c.sample.PastScaleSD(amp.Past{Stats: c.inUse(), Quadratic: s.Quadratic, Volume: s.Volume}))
+	past := amp.Past{Stats: c.inUse(), Quadratic: s.Quadratic, Volume: s.Volume}
+	if c.amplitudesOpen() {
+		return c.sample.PastAmplitudeScaleSD(past, s.Signals)
+	}
+	return s.Doubt.widened(c.sample.PastScaleSD(past))
 }
 
 // inUse are the statistics of the sensors in use, and nothing of the others.

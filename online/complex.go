@@ -157,6 +157,12 @@ func (c *Calibrator) free() bool {
 	return ok && known.Free()
 }
 
+// amplitudesOpen reports whether gains are complex, of unknown amplitude.
+func (c *Calibrator) amplitudesOpen() bool {
+	known, ok := c.sample.Calibration().(channel.ComplexPrior)
+	return ok && known.Lo < known.Hi
+}
+
 // commonPhase is the phase that the convention takes for zero: of the anchored sensor, or of the sum of all s of which
 // something is known.
 func (c *Calibrator) commonPhase() float64 {

@@ -213,6 +213,9 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	}
 	copy(s.Stats, e.Stats)
 	s.Quadratic, s.Volume = e.Sums(make([]float64, len(e.Stats)))
+	if c.hearsSignals() {
+		s.Signals = e.SignalSums()
+	}
 	s.Samples, s.Warm = uint64(len(s.Warm)), nil
 	if c.bank != nil {
 		s.Drift = newDrift(s) // which begins with what they said

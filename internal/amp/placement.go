@@ -19,6 +19,10 @@ const (
 	// known of the scale, and nothing is gained by moving it.
 	unknown = 0.5
 
+	// blurredFrom is the relative standard deviation above which what is known of an s is no normal distribution
+	// that bounds cut off: at a wide one its mean is inside, and leaves too much room. At this one the other form has ten digits.
+	blurredFrom = 1e-3
+
 	// falseBounds is how many sensors must be outside the told bounds, wherever the
 	// scale is, for the bounds to be false.
 	falseBounds = 2
@@ -112,12 +116,30 @@ func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 // of the scale, by its size, is left out: how small it is nobody told.
 func (s *State) noiselessScale(told channel.Bounded) Placement {
 	d := s.densityWithin(told)
-	for _, omit := range d.omit {
-		if !omit {
-			d.sensors++
+	d.countSensors()
+	return d.placement()
+}
+
+// PastAmplitudeScaleSD is [State.PastScaleSD] where s has amplitudes that were told to lie between bounds, with what the signals of
+// the past say, and leaves out what noise says of the scale, by its size. In the first samples of a
+// stream most of D is V, which grows with the signals, and says nothing: kept in the evidence of the past as if it were noise
+// of known size, it would hold the scale wherever it was.
+func (s *State) PastAmplitudeScaleSD(past Past, signals SignalSums) float64 {
+	known := s.calibration.(channel.Turning)
+	mean, variance := make([]float64, s.M), make([]float64, s.M)
+	known.Posteriors(mean, variance, past.Stats)
+	d := learnedDensity{told: known.(channel.Bounded), s: mean, sd: roots(variance), omit: make([]bool, s.M), signals: signals}
+	for mu := range d.omit {
+		stats := s.Of(past.Stats, mu)
+		blurred := d.sd[mu] > blurredFrom*d.s[mu]
+		d.omit[mu] = blurred || known.Readings(stats) == 0
+		if blurred {
+			d.blurred = append(d.blurred, func(c float64) float64 { return known.LogScaled(stats, c) })
 		}
 	}
-	return d.placement()
+	d.countSensors()
+	p := d.placement()
+	return math.Hypot(p.Mean, p.SD)
 }
 
 // ScaleWithin is where the global scale belongs when all that is known of it is that most
@@ -180,7 +202,22 @@ type learnedDensity struct {
 	s, sd   []float64       // M
 	omit    []bool          // M
 	signals SignalSums
-	sensors float64 // M where s is uniform between the bounds, 0 where that is learned
+	sensors float64                       // M where the distribution of s between the bounds was told, 0 where that is learned
+	prior   func(s float64) (log float64) // that distribution; nil where it is uniform
+
+	blurred []func(c float64) (log float64) // what sensors say that are not known well enough to be normal; they are omitted else
+}
+
+// countSensors makes the distribution of s one that was told.
+func (d *learnedDensity) countSensors() {
+	for _, omit := range d.omit {
+		if !omit {
+			d.sensors++
+		}
+	}
+	if gains, ok := d.told.(channel.Gains); ok && d.told.Fills() != nil {
+		d.prior = gains.Gains().LogDensity
+	}
 }
 
 // placement is what the density says. Where the distribution of s was learned it is, for all that the
@@ -197,7 +234,7 @@ func (d *learnedDensity) placement() Placement {
 		return Placement{SD: scaleReach} // the numbers are beyond double precision: nothing is known
 	}
 	p := Placement{Mean: mean, SD: sd}
-	if d.sensors > 0 {
+	if d.sensors > 0 || d.blurred != nil {
 		p.parts = []placed{{1, grid}}
 	}
 	return p
@@ -207,7 +244,7 @@ func (d *learnedDensity) placement() Placement {
 // at its peak.
 func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 	lo, hi := -scaleReach, scaleReach
-	if active, centre := d.signals.Active, d.signals.centre(); active > 0 && d.sensors == 0 {
+	if active, centre := d.signals.Active, d.signals.centre(); active > 0 && d.sensors == 0 && d.blurred == nil {
 		width := 6 / math.Sqrt(2*active)
 		lo, hi = max(centre-width, -3*scaleReach), min(centre+width, 3*scaleReach)
 	}
@@ -245,12 +282,18 @@ func (d *learnedDensity) at(t float64) (phi float64, outside int) {
 	}
 	phi += d.sensors * t
 	c := math.Exp(t)
+	for _, log := range d.blurred {
+		phi += log(c)
+	}
 	for mu, omit := range d.omit {
 		if omit {
 			continue
 		}
 		log, out := d.told.LogInside(c*d.s[mu], c*d.sd[mu])
 		phi += log
+		if d.prior != nil {
+			phi += d.prior(c * d.s[mu])
+		}
 		if out {
 			outside++
 		}
