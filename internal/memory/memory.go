@@ -1,5 +1,5 @@
-// Package memory knows amounts of memory: how people write them, and how much the
-// machine has.
+// Package memory knows amounts of memory: how people write them, how much the
+// machine has, and what this process holds.
 package memory
 
 import (
@@ -98,4 +98,18 @@ func meminfo(name string) (Size, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Resident is the memory that this process holds, where the system says so.
+func Resident() (Size, bool) {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, false
+	}
+	fields := strings.Fields(string(text)) // in pages: all that is mapped, and what of it is in memory
+	if len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return Size(pages) * Size(os.Getpagesize()), err == nil
 }

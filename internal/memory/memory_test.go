@@ -24,3 +24,9 @@ func TestTotal(t *testing.T) {
 		t.Errorf("%v of %v are free", free, total)
 	}
 }
+
+func TestResident(t *testing.T) {
+	if size, ok := Resident(); ok && !(size > 1<<20 && size < Total()) {
+		t.Errorf("this process holds %v", size)
+	}
+}

@@ -92,7 +92,7 @@ func (s *Server) Sample(x Sample) {
 func (s *Server) Refused() {
 	if s != nil {
 		s.health.sample(false, "refused")
-		s.metrics.rejected("refused")
+		s.metrics.refused()
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Server) Refused() {
 func (s *Server) Duplicate() {
 	if s != nil {
 		s.health.duplicate()
-		s.metrics.duplicates.Inc()
+		s.metrics.duplicate()
 	}
 }
 
