@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 func main() {
@@ -126,10 +127,22 @@ func licences(folder string) (texts [][]byte, err error) {
 	return texts, nil
 }
 
+// inUTF8 is a text of whose letters some may be in Latin-1.
+func inUTF8(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
+	}
+	var letters []rune
+	for _, b := range text {
+		letters = append(letters, rune(b))
+	}
+	return []byte(string(letters))
+}
+
 func section(w io.Writer, name string, texts [][]byte) {
 	fmt.Fprintf(w, "\n%s\n%s\n", strings.Repeat("=", 80), name)
 	for _, text := range texts {
-		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+		text = inUTF8(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 		fmt.Fprintf(w, "%s\n%s\n", strings.Repeat("-", 80), bytes.TrimSpace(text))
 	}
 }
