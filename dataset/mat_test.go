@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,7 +63,8 @@ func TestOctave(t *testing.T) {
 		assert(W, [1 -2; 0.5 4; 0 6]); assert(Y, [1 2; NaN 4; 5 6]); assert(X0, [0 1; 2 0]); assert(s0, [1; 1.25; 0.75]);
 		save('-v7', 'full.mat', 'W', 'Y', 's0', 'X0');
 		W = sparse(W); Y = single(Y); s0 = s0'; save('-v6', 'sparse.mat', 'W', 'Y', 's0');
-		W = full(W) + 1i; save('-v7', 'complex.mat', 'W', 'Y');
+		W = full(W) + 1i; save('-v7', 'half.mat', 'W', 'Y');
+		Y = double(Y) - 2i; save('-v7', 'complex.mat', 'W', 'Y');
 		W = {1}; save('-v7', 'cell.mat', 'W', 'Y');
 		save('-v4', 'version4.mat', 'Y');`)
 	cmd.Dir = folder
@@ -80,8 +82,15 @@ func TestOctave(t *testing.T) {
 			t.Errorf("%s: %v, %v, %v", file, row, p.Y, p.Truth)
 		}
 	}
+	p, err := Load(filepath.Join(folder, "complex.mat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.Y.RawMatrix().Data, []float64{1, -2, 2, -2, math.NaN(), -2, 4, -2, 5, -2, 6, -2}; !p.Complex || !equal(got, want) {
+		t.Errorf("complex: %v, expected %v", got, want)
+	}
 	for file, want := range map[string]string{
-		"complex.mat":  "W: dtype <c16 (complex128), expected floats, integers or bools",
+		"half.mat":     "Y is real (<f4) and W is complex",
 		"cell.mat":     "W: dtype cell of MATLAB, expected floats, integers or bools",
 		"version4.mat": "this is a MATLAB file of version 4; write it anew",
 	} {
