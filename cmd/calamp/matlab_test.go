@@ -17,9 +17,11 @@ func TestMatlabFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem := filepath.Join(t.TempDir(), "P.mat")
-	if code, _, stderr := calampRun(t, "simulate", "--n", "100", "--alpha", "0.9", "--p", "6", "-o", problem, "--seed", "3"); code != 0 {
-		t.Fatal(stderr)
+	problem, second := filepath.Join(t.TempDir(), "P.mat"), filepath.Join(t.TempDir(), "C.mat")
+	for path, flags := range map[string][]string{problem: {"--p", "6"}, second: {"--p", "4", "--complex", "--phase", "20"}} {
+		if code, _, stderr := calampRun(t, append([]string{"simulate", "--n", "100", "--alpha", "0.9", "--seed", "3", "-o", path}, flags...)...); code != 0 {
+			t.Fatal(stderr)
+		}
 	}
 	cmd := exec.Command(octave, "--quiet", "--path", folder, "--eval", `
 		load('`+problem+`');
@@ -30,10 +32,15 @@ func TestMatlabFunction(t *testing.T) {
 		try, calamp(W, Y(1:5,:)); catch e, disp(e.message); end
 		try, calamp(1i * W, Y); catch e, disp(e.message); end
 		calamp(W, Y, 's_range', [0.95 1.05], 'max_iter', 3);
+		load('`+second+`'); turn = linspace(-1, 1, 90)';
+		r = calamp(W, Y .* exp(-1i * turn), 'phase', 20, 's_phase', turn, 'X0', X0);
+		assert(r.json.metrics.x_mse_scaled < 1e-4); assert(norm(r.s .* exp(-1i * turn) - s0) < 0.1 * norm(s0));
+		setenv('CALAMP', 'no-such-command');
+		try, calamp(W, Y); catch e, disp(e.message); end
 		disp('the end');`)
 	out, err := cmd.CombinedOutput()
 	for _, want := range []string{
-		"Y is 5×6 but W has 90 rows (sensors): expected 90×P", "W or Y is complex, expected real numbers",
+		"Y is 5×6 but W has 90 rows (sensors): expected 90×P", "and W is complex: a complex W needs complex readings", "there is no command no-such-command: put",
 		"warning: calamp: not converged: iteration limit 3 reached", "the end",
 	} {
 		if !strings.Contains(string(out), want) {
