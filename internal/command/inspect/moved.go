@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"slices"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
-	"github.com/calamp/calamp/internal/command/option"
 )
 
 // comparison is what has changed from one result to another.
@@ -27,15 +27,17 @@ type comparison struct {
 }
 
 type scaleChange struct {
-	Ratio float64  `json:"ratio"` // of the second's s to the first's, common to all sensors
-	SD    *float64 `json:"sd"`    // by how many standard deviations it differs from 1
+	Ratio float64  `json:"ratio"`           // of the second's s to the first's, common to all sensors
+	SD    *float64 `json:"sd"`              // by how many standard deviations it differs from 1
+	Phase *float64 `json:"phase,omitempty"` // by how much the common phase differs, of complex gains
 }
 
 type movedGauge struct {
 	Sensor int        `json:"sensor"`
 	S      [2]float64 `json:"s"`
-	Change float64    `json:"change"` // relative, beside the common scale
-	SD     float64    `json:"sd"`     // in standard deviations of the difference
+	Change float64    `json:"change"`         // relative, beside the common scale
+	Turn   *float64   `json:"turn,omitempty"` // of a complex s, by which its phase has changed beside the common one
+	SD     float64    `json:"sd"`             // in standard deviations of the difference, of both parts together
 }
 
 // movedBeyond is the number of standard deviations from which on a sensor counts as moved:
@@ -51,15 +53,15 @@ func compareResults(a *console.Console, paths [2]string, asJSON bool) error {
 		if results[k], err = dataset.LoadResult(path); err != nil {
 			return err
 		}
-		if err := option.RefuseComplex(results[k].Phase != nil, "a comparison of results"); err != nil {
-			return err
-		}
 		if from[k], err = dataset.LoadProvenance(path); err != nil {
 			return err
 		}
 	}
 	if m, n := len(results[0].S), len(results[1].S); m != n {
 		return console.Usage("%s is of %d sensors and %s of %d", paths[0], m, paths[1], n)
+	}
+	if (results[0].Phase == nil) != (results[1].Phase == nil) {
+		return console.Usage("one of %s and %s has complex gains, the other real ones", paths[0], paths[1])
 	}
 	c := compareS(results[0], results[1])
 	c.Files = paths
@@ -96,20 +98,32 @@ func compareS(a, b *calamp.Result) *comparison {
 			ratios = append(ratios, math.Log(b.S[sensor]/a.S[sensor]))
 		}
 	}
-	common := median(ratios)
+	common, turns := median(ratios), turnsOf(a, b, working)
 	c.Scale.Ratio = math.Exp(common)
+	commonTurn := 0.0
+	if turns != nil {
+		commonTurn = phaseOfMost(turns)
+		c.Scale.Phase = &commonTurn
+	}
 	c.Scale.SD = console.Known(math.Abs(common) / math.Hypot(a.ScaleSD, b.ScaleSD))
 	total := 0.0
 	for k, sensor := range working {
-		change := ratios[k] - common
-		sd := math.Abs(change) / math.Sqrt(a.SVar[sensor]/(a.S[sensor]*a.S[sensor])+b.SVar[sensor]/(b.S[sensor]*b.S[sensor]))
+		change, turn := ratios[k]-common, 0.0
+		if turns != nil {
+			turn = math.Remainder(turns[k]-commonTurn, 2*math.Pi)
+		}
+		sd := math.Hypot(change, turn) / math.Sqrt(a.SVar[sensor]/(a.S[sensor]*a.S[sensor])+b.SVar[sensor]/(b.S[sensor]*b.S[sensor]))
 		if math.IsNaN(sd) { // neither moved nor uncertain
 			sd = 0
 		}
 		sd = min(sd, math.MaxFloat32)
 		total += sd * sd
 		if sd > movedBeyond {
-			c.Moved = append(c.Moved, movedGauge{sensor, [2]float64{a.S[sensor], b.S[sensor]}, math.Expm1(change), sd})
+			moved := movedGauge{Sensor: sensor, S: [2]float64{a.S[sensor], b.S[sensor]}, Change: math.Expm1(change), SD: sd}
+			if turns != nil {
+				moved.Turn = &turn
+			}
+			c.Moved = append(c.Moved, moved)
 		}
 	}
 	if len(working) > 0 {
@@ -125,6 +139,32 @@ func compareS(a, b *calamp.Result) *comparison {
 		return 0
 	})
 	return c
+}
+
+// turnsOf is how far the phases of these sensors have turned; nil of real gains.
+func turnsOf(a, b *calamp.Result, sensors []int) []float64 {
+	if a.Phase == nil {
+		return nil
+	}
+	turns := make([]float64, len(sensors))
+	for k, sensor := range sensors {
+		turns[k] = b.Phase[sensor] - a.Phase[sensor]
+	}
+	return turns
+}
+
+// phaseOfMost is the median of angles, about the direction of their sum.
+func phaseOfMost(angles []float64) float64 {
+	var sum complex128
+	for _, v := range angles {
+		sum += cmplx.Rect(1, v)
+	}
+	about := cmplx.Phase(sum)
+	rest := make([]float64, len(angles))
+	for k, v := range angles {
+		rest[k] = math.Remainder(v-about, 2*math.Pi)
+	}
+	return math.Remainder(about+median(rest), 2*math.Pi)
 }
 
 func median(values []float64) float64 {
@@ -160,6 +200,9 @@ func (c *comparison) text() string {
 		sd = fmt.Sprintf(", %s standard deviations from 1", console.Brief(*c.Scale.SD))
 	}
 	text.Line("scale", "common factor of s %.6g%s", c.Scale.Ratio, sd)
+	if c.Scale.Phase != nil {
+		text.Line("phase", "common to all s, turned by %.4g rad", *c.Scale.Phase)
+	}
 	text.Line("s", "beside it, %s moved by more than %d standard deviations; all: %s (root mean square, 1 where nothing has changed)",
 		console.Plural(len(c.Moved), "sensor"), movedBeyond, console.Brief(c.RMS))
 	for _, list := range []struct {
@@ -178,7 +221,11 @@ func (c *comparison) text() string {
 			fmt.Fprintf(&text, "and %d more; --json has all\n", len(c.Moved)-mostListed)
 			break
 		}
-		fmt.Fprintf(&text, "%8d %12.6g %12.6g %+9.3g%% %8.3g\n", m.Sensor, m.S[0], m.S[1], 100*m.Change, m.SD)
+		fmt.Fprintf(&text, "%8d %12.6g %12.6g %+9.3g%% %8.3g", m.Sensor, m.S[0], m.S[1], 100*m.Change, m.SD)
+		if m.Turn != nil {
+			fmt.Fprintf(&text, " %+10.3g rad", *m.Turn)
+		}
+		fmt.Fprintln(&text)
 	}
 	return text.String()
 }
