@@ -26,12 +26,16 @@ func TestDensity(t *testing.T) {
 				a.Set(mu, i, scale[mu]*w.At(mu, i))
 			}
 		}
+		squares, err := operator.RowSquares(w, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var svd mat.SVD
 		svd.Factorize(a, mat.SVDNone)
 		values := svd.Values(nil)[:min(c.m-c.left, c.n)]
 		for _, op := range []operator.Operator{w, hidden{w}} {
-			for _, probes := range []int{1000, 20} {
-				d, err := operator.DensityOf(t.Context(), op, scale, probes, 120, 2)
+			for _, probes := range [][]operator.Probes{{{1000, 120}}, {{20, 120}}, {{28, 3}, {24, 8}, {20, 120}}} {
+				d, err := operator.DensityOf(t.Context(), op, squares, scale, probes, 2)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,15 +52,16 @@ func TestDensity(t *testing.T) {
 						want += f
 						square += f * f
 					}
-					within := 1e-9 * want
-					if probes < d.Dim {
-						within = 4 * math.Sqrt(2*square/float64(probes))
+					f := func(v float64) float64 { return theta / (theta + v) }
+					within := 1e-9*want + 6*d.Error(f)
+					if exact := probes[0].Count >= d.Dim; exact != (d.Error(f) == 0) || d.Error(f) > 4*math.Sqrt(2*square/float64(probes[len(probes)-1].Count)) {
+						t.Errorf("%v, %v, θ = %g: standard error %g", c, probes, theta, d.Error(f))
 					}
 					if math.Abs(got-want) > within {
-						t.Errorf("%v, %d probes, θ = %g: trace %.12g, want %.12g", c, probes, theta, got, want)
+						t.Errorf("%v, %v, θ = %g: trace %.12g, want %.12g", c, probes, theta, got, want)
 					}
 				}
-				if probes > d.Dim {
+				if probes[0].Count == 1000 {
 					for i, s := range d.Singular() {
 						if want := values[len(values)-1-i]; math.Abs(s-want) > 1e-8*values[0] {
 							t.Errorf("%v: singular value %d is %.12g, want %.12g", c, i, s, want)
@@ -72,10 +77,10 @@ func TestDensityCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := randomDense(t, 20, 30, (*rand.Rand).NormFloat64)
-	if _, err := operator.DensityOf(ctx, w, []float64{1, 19: 1}, 8, 10, 1); !errors.Is(err, context.Canceled) {
+	if _, err := operator.DensityOf(ctx, w, nil, []float64{1, 19: 1}, []operator.Probes{{8, 10}}, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	d, err := operator.DensityOf(t.Context(), w, make([]float64, 20), 8, 10, 1)
+	d, err := operator.DensityOf(t.Context(), w, nil, make([]float64, 20), []operator.Probes{{8, 10}}, 1)
 	if err != nil || d.Dim != 0 || len(d.Weights) != 0 {
 		t.Errorf("without rows: %v, error %v", d, err)
 	}

@@ -76,6 +76,9 @@ func (b *planner) amp() string {
 	case b.rowsOrthogonal():
 		return ""
 	}
+	if _, streamed := b.W.(operator.Streamed); streamed {
+		return "not chosen: W is not in memory (--algorithm vamp reads it some hundred times)"
+	}
 	if why := b.tooMuch(); why != "" {
 		return "not chosen: " + why + " (--algorithm vamp does it by conjugate gradients, with 5 to 50 products an iteration)"
 	}
@@ -84,10 +87,7 @@ func (b *planner) amp() string {
 
 // tooMuch is why W cannot be decomposed, or should not be; empty where it can.
 func (b *planner) tooMuch() string {
-	_, streamed := b.W.(operator.Streamed)
 	switch {
-	case streamed:
-		return "W is not in memory"
 	case b.m > mostRows:
 		return fmt.Sprintf("W has more than %d rows to decompose", mostRows)
 	case b.m > mostTall*b.n:

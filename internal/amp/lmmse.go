@@ -47,7 +47,8 @@ type linearHalf interface {
 	prepare(ctx context.Context) error // what is done once
 	begin()                            // forgets what earlier solutions were
 	solve() error
-	singular() []float64 // the min(M, N) singular values of W̃
+	singular() []float64  // the min(M, N) singular values of W̃
+	uncertainty() float64 // of precisions, relative, where traces are estimates
 }
 
 func newLMMSE(w operator.Operator, p, threads int) *lmmse {
@@ -138,6 +139,8 @@ func (l *decomposed) prepare(ctx context.Context) (err error) {
 }
 
 func (l *decomposed) begin() {}
+
+func (l *decomposed) uncertainty() float64 { return 0 }
 
 // singular implements [linearHalf].
 func (l *decomposed) singular() (values []float64) {

@@ -187,6 +187,15 @@ func (s *Solver) Singular() []float64 {
 	return v.linear.singular()
 }
 
+// Uncertainty is the relative standard error of the precisions of vector AMP, where they are estimates.
+func (s *Solver) Uncertainty() float64 {
+	v, ok := s.Iteration.(*vamp)
+	if !ok || v.lmmse.norms == nil {
+		return 0
+	}
+	return v.linear.uncertainty()
+}
+
 // Part returns the part of type T that goes along, if any.
 func PartOf[T Part](s *Solver) (part T, ok bool) {
 	i := slices.IndexFunc(s.Parts, func(p Part) bool { _, is := p.(T); return is })

@@ -166,4 +166,5 @@ const (
 	KnowledgeMismatch    = "s-prior-mismatch"
 	CommonMode           = "common-mode"
 	OutlyingReadings     = "outlying-readings"
+	EstimatedTraces      = "estimated-traces"
 )
