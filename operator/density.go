@@ -33,11 +33,12 @@ type level struct {
 type Probes struct{ Count, Steps int }
 
 const (
-	// Probes of the last level end when traces of (1 + A/θ)⁻¹ with θ down to 1e-4 of the largest eigenvalue have changed by
+	// Probes of the last level end when traces of (1 + A/θ)⁻¹ with θ down to 1e-4 of the largest eigenvalue, of the first askedProbes, have changed by
 	// less than followedWithin in followedSteps, or followedExactly where nothing is estimated.
 	followedSteps   = 10
 	followedWithin  = 1e-4
 	followedExactly = 1e-10
+	askedProbes     = 8
 )
 
 // DensityOf estimates it by products with W alone: stochastic Lanczos quadrature (S. Ubaru, J. Chen,
@@ -239,12 +240,14 @@ func (l *lanczos) follow(ctx context.Context, rows []int, dim, steps, threads in
 	return nil
 }
 
-// traces are those of (1 + A/θ)⁻¹ for θ from a tenth to 1e-4 of the largest eigenvalue, in parts of the dimension.
+// traces are those of (1 + A/θ)⁻¹ for θ from a tenth to 1e-4 of the largest eigenvalue, in parts of the dimension, as the first
+// probes have them.
 func (l *lanczos) traces() (traces []float64) {
 	largest := 0.0
 	sums := make([]float64, 4)
+	probes := min(l.probes, askedProbes)
 	for pass := range 2 {
-		for k := range l.probes {
+		for k := range probes {
 			nodes, weights := l.quadrature(k, len(l.diagonal[k]))
 			for i, v := range nodes {
 				if pass == 0 {
@@ -252,7 +255,7 @@ func (l *lanczos) traces() (traces []float64) {
 					continue
 				}
 				for a, theta := range []float64{1e-1, 1e-2, 1e-3, 1e-4} {
-					sums[a] += weights[i] / (1 + max(0, v)/(theta*largest)) / float64(l.probes)
+					sums[a] += weights[i] / (1 + max(0, v)/(theta*largest)) / float64(probes)
 				}
 			}
 		}

@@ -127,6 +127,7 @@ func (v *vamp) Step(delta float64) error {
 // start is the first iteration's first part: nothing is known beyond the prior.
 func (v *vamp) start() error {
 	v.linear.begin()
+	v.mixing = nil // with the plain steps that an earlier sample had still to take
 	if err := v.lmmse.forward(v.p1, v.X); err != nil {
 		return err
 	}
