@@ -82,15 +82,18 @@ func TestLongVectorEvolution(t *testing.T) {
 	table := tables.New(t, "", "W", "N", "α", "Δ", "theory x", "runs x", "standard errors apart", "theory s", "runs s")
 	for _, c := range []struct {
 		name  string
+		n     int
 		alpha float64
 		noise float64
 		gain  channel.GainPrior
 	}{
-		{"condition:100", 0.8, 1e-4, channel.Uniform(0.95, 1.05)},
-		{"condition:100", 0.6, 1e-8, channel.Uniform(0.5, 1.5)},
-		{"condition:10", 0.6, 1e-4, channel.Uniform(0.95, 1.05)},
+		{"condition:100", 1000, 0.8, 1e-4, channel.Uniform(0.95, 1.05)},
+		{"condition:100", 1000, 0.6, 1e-8, channel.Uniform(0.5, 1.5)},
+		{"condition:10", 1000, 0.6, 1e-4, channel.Uniform(0.95, 1.05)},
+		{"condition:100", 4000, 0.8, 1e-4, channel.Uniform(0.95, 1.05)},
+		{"condition:100", 4000, 0.6, 1e-8, channel.Uniform(0.5, 1.5)},
 	} {
-		te := teacher.Teacher{N: 1000, M: int(1000 * c.alpha), P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: c.noise}
+		te := teacher.Teacher{N: c.n, M: int(float64(c.n) * c.alpha), P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: c.noise}
 		var s evolution.Spectrum
 		if err := te.Matrix.UnmarshalText([]byte(c.name)); err != nil {
 			t.Fatal(err)
