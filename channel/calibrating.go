@@ -131,10 +131,12 @@ type Merging interface {
 	Remove(stats, less []float64)
 }
 
-// Merge makes statistics of one sensor those of its readings and of more.
+// Merge makes statistics of sensors, one or several, those of their readings and of more.
 func Merge(c Calibration, stats, more []float64) {
 	if m, ok := c.(Merging); ok {
-		m.Merge(stats, more)
+		for width := c.Width(); len(more) > 0; stats, more = stats[width:], more[width:] {
+			m.Merge(stats[:width], more[:width])
+		}
 		return
 	}
 	for j, v := range more {

@@ -294,10 +294,10 @@ func (p ComplexPrior) LogScaled(stats []float64, c float64) float64 {
 
 // logDensity is the exponent of the prior at s, but for the constant e^κ.
 func (p ComplexPrior) logDensity(s complex128) float64 {
-	r := cmplx.Abs(s)
-	log := p.Amplitude().logWeight(r)
+	r, amplitude := cmplx.Abs(s), p.Amplitude()
+	log := amplitude.logWeight(r)
 	if p.Log {
-		log = p.Amplitude().LogDensity(r)
+		log = amplitude.LogDensity(r)
 	}
 	if !p.Known() {
 		log -= p.Concentration * (1 - real(s)/r)

@@ -82,7 +82,7 @@ func (c Gain) Output(b *Block) {
 }
 
 // output is Output without clipped readings.
-func (c Gain) output(b *Block) {
+func (c *Gain) output(b *Block) {
 	for row := range b.Rows() {
 		c.statistics(b, row)
 	}
@@ -109,7 +109,7 @@ func (c Gain) output(b *Block) {
 }
 
 // statistics sums τ, B and n of one sensor, on top of what its past holds.
-func (c Gain) statistics(b *Block, row int) {
+func (c *Gain) statistics(b *Block, row int) {
 	past := c.Prior.of(b.Past, row)
 	tau, shift, n := past[precision], past[field], past[readings]
 	for k := row * b.P; k < (row+1)*b.P; k++ {
@@ -131,7 +131,7 @@ func (c Gain) statistics(b *Block, row int) {
 // derivatives fills g and ∂g of one sensor from its posterior, and returns the
 // logarithm of its readings' density at ŝ, but for that of a factor product^{-½}: the residuals are squared as they are, since
 // y² and ω² in units of D leave no digits of them at small noise.
-func (c Gain) derivatives(b *Block, row int) (logGauss, product float64) {
+func (c *Gain) derivatives(b *Block, row int) (logGauss, product float64) {
 	square, logD := 0.0, logProduct{value: 1}
 	s, sVar := b.S[row], b.SVar[row]
 	for k := row * b.P; k < (row+1)*b.P; k++ {

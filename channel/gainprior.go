@@ -125,9 +125,14 @@ func GainStats(tau, b, n float64) []float64 {
 	return []float64{precision: tau, field: b, readings: n}
 }
 
-// of are those of a sensor; what is known of it by itself comes after them.
-func (p GainPrior) of(stats []float64, sensor int) *[gainWidth]float64 {
-	return (*[gainWidth]float64)(stats[sensor*p.Width():])
+// of are those of a sensor; what is known of it by itself comes after them. It is called for each: a p by value would be
+// copied every time.
+func (p *GainPrior) of(stats []float64, sensor int) *[gainWidth]float64 {
+	width := gainWidth
+	if p.Each != nil {
+		width = informedWidth
+	}
+	return (*[gainWidth]float64)(stats[sensor*width:])
 }
 
 // Name implements [Calibration].
@@ -205,7 +210,7 @@ func (p GainPrior) Moments() (mean, variance float64) {
 }
 
 // normal reports whether the posterior is a power times a Gaussian, which is integrated by groups.
-func (p GainPrior) normal() bool { return !p.Log && p.Tail == 0 && p.Each == nil }
+func (p *GainPrior) normal() bool { return !p.Log && p.Tail == 0 && p.Each == nil }
 
 // posterior returns log ∫ p(s) s^n e^{-τs²/2+Bs} ds, and the mean and variance
 // of that density; the prior only shifts τ and B, and adds its normaliser.
@@ -314,7 +319,7 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 
 // Carry implements [Calibration].
 func (p GainPrior) Carry(stats []float64, weight, c float64) {
-	for i := 0; i < len(stats); i += p.Width() {
+	for i, width := 0, p.Width(); i < len(stats); i += width {
 		stats[i+precision] *= weight
 		stats[i+field] *= weight * c
 		stats[i+readings] *= weight
@@ -332,7 +337,7 @@ func (p GainPrior) Pull(stats, past []float64, s float64) float64 {
 
 // ScaleStats implements [Calibration].
 func (p GainPrior) ScaleStats(stats []float64, c float64) {
-	for i := 0; i < len(stats); i += p.Width() {
+	for i, width := 0, p.Width(); i < len(stats); i += width {
 		stats[i+precision] /= c * c
 		stats[i+field] /= c
 		if p.Each != nil {
@@ -360,7 +365,7 @@ func (p GainPrior) Excess(stats []float64) float64 {
 
 // logWeight is the exponent of the prior's normal factor at s, without the constant
 // -Precision·Center²/2, which logMass is without, too.
-func (p GainPrior) logWeight(s float64) float64 {
+func (p *GainPrior) logWeight(s float64) float64 {
 	if !p.normal() {
 		return 0
 	}

@@ -314,7 +314,7 @@ func (c *Calibrator) solve(ctx context.Context) error {
 	var err error
 	c.outcome, err = c.solver.Run(ctx, c.opt.MaxIter)
 	c.noise = channel.NoiseOf(c.sample.Model().Channel)
-	c.predict(c.moved())
+	c.predictMoved()
 	c.residuals()
 	return err
 }

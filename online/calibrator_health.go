@@ -6,6 +6,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // Flag says what is wrong with a sensor.
@@ -70,6 +71,13 @@ const (
 	target     = 1.1
 )
 
+// predictMoved brings what the past says of every s to the scale of the last sweep.
+func (c *Calibrator) predictMoved() {
+	if by := c.moved(); c.pastMove != by {
+		c.predict(by)
+	}
+}
+
 // predict computes what the past says of every s, with all signals so far moved.
 func (c *Calibrator) predict(by move) {
 	copy(c.stats, c.past.Stats)
@@ -130,37 +138,14 @@ func (c *Calibrator) innovation(mu int) (r, variance float64) {
 	return c.pastZ[mu] - c.sample.Omega[mu], c.sample.U[mu] + c.noise + c.pastZVar[mu]
 }
 
-// median returns the median of v, which it reorders, by Hoare's selection.
+// median returns the median of v, which it reorders.
 func median(v []float64) float64 {
 	middle := len(v) / 2
-	for lo, hi := 0, len(v)-1; lo < hi; {
-		pivot, i, j := v[lo+(hi-lo)/2], lo, hi
-		for i <= j {
-			for v[i] < pivot {
-				i++
-			}
-			for v[j] > pivot {
-				j--
-			}
-			if i <= j {
-				v[i], v[j] = v[j], v[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case middle <= j:
-			hi = j
-		case middle >= i:
-			lo = i
-		default:
-			lo, hi = middle, middle
-		}
-	}
+	upper := search.Select(v, middle)
 	if len(v)%2 == 1 {
-		return v[middle]
+		return upper
 	}
-	return 0.5 * (slices.Max(v[:middle]) + v[middle])
+	return 0.5 * (slices.Max(v[:middle]) + upper)
 }
 
 // watch is the part that looks at the readings after every iteration.
@@ -191,11 +176,28 @@ func (c *Calibrator) watch() (changed bool) {
 	if e.SumC[0] > emerged*float64(c.n)*e.Model().Prior.Variance() {
 		return false
 	}
-	if by := c.moved(); c.pastMove != by {
-		c.predict(by)
+	c.predictMoved()
+	if !c.mayShorten() && c.fits() {
+		return false
 	}
 	c.residuals()
 	return c.shortenMemory() || c.mask()
+}
+
+// fits reports whether no real reading is so far off that it could be masked, and none is: a cheap test, which nearly
+// every iteration ends with.
+func (c *Calibrator) fits() bool {
+	if c.columns > 1 || c.learnsEach() {
+		return false
+	}
+	limit := c.opt.Sanity.Sensor * c.opt.Sanity.Sensor * (1 - 1e-9) // squares round
+	for mu, masked := range c.masked {
+		r, variance := c.innovation(mu) // NaN where the reading is missing
+		if masked || r*r > limit*variance && c.candidate(mu) {
+			return false
+		}
+	}
+	return true
 }
 
 // chiSquare is the mean χ² of the readings used.
@@ -259,7 +261,7 @@ func (c *Calibrator) mask() bool {
 // by as much makes up for it. A run that does not settle is too sure of
 // something: then half of the past goes even so. It reports whether it did.
 func (c *Calibrator) shortenMemory() bool {
-	if c.opt.Memory == 0 && !c.tempering || c.state.Samples == 0 || c.retention <= leastRetention {
+	if !c.mayShorten() {
 		return false
 	}
 	square, waited := c.spread*c.spread, c.solver.Iterations-c.shortened
@@ -277,6 +279,10 @@ func (c *Calibrator) shortenMemory() bool {
 	c.shortened = c.solver.Iterations
 	c.predict(c.moved())
 	return true
+}
+
+func (c *Calibrator) mayShorten() bool {
+	return (c.opt.Memory > 0 || c.tempering) && c.state.Samples > 0 && c.retention > leastRetention
 }
 
 // contradiction is the residuals' spread² above which the past is wrong.

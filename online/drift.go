@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Drift follows gains that drift, with a bank of random walks: for each member the
@@ -133,12 +134,15 @@ type bank struct {
 	weights, parts []float64      // of one sensor, and their means
 	before         []Flag         // M, of the sensors before the sample
 	square, wider  []float64      // M, of a member's residuals: square in those expected, variance in that given s
+	logs           []float64      // M padded, workspace
+	logParts       []float64      // of the members' parts
+	used           []bool         // M, the sensors whose readings members are scored on
 }
 
 func newBank(m, width, columns int) *bank {
 	b := &bank{
-		pooled: make([]float64, m*width), weights: make([]float64, len(walks)), parts: make([]float64, len(walks)), before: make([]Flag, m),
-		square: make([]float64, m), wider: make([]float64, m),
+		pooled: make([]float64, m*width), weights: newWeights(), parts: make([]float64, len(walks)), before: make([]Flag, m),
+		square: make([]float64, m), wider: make([]float64, m), logs: make([]float64, vector.Padded(m)), logParts: make([]float64, len(walks)), used: make([]bool, m),
 	}
 	for range walks {
 		b.ahead = append(b.ahead, make([]float64, m*width))
@@ -196,6 +200,7 @@ func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 	b, d, known := c.bank, c.state.Drift, c.sample.Calibration()
 	past := amp.Past{Stats: to, Quadratic: d.Quadratic, Volume: d.Volume}
 	still := d.still(c.state.Samples)
+	d.logs(b.logParts)
 	var kept, all float64
 	for mu, flag := range c.state.Flag {
 		if flag != Healthy {
@@ -207,7 +212,7 @@ func (c *Calibrator) pool(members [][]float64, to []float64) amp.Past {
 			continue
 		}
 		clear(own)
-		d.weigh(b.weights, mu)
+		d.weigh(b.weights, b.logParts, mu)
 		for l, w := range b.weights {
 			copy(c.one, c.sample.Of(members[l], mu))
 			known.Carry(c.one, w, 1)
@@ -237,13 +242,14 @@ func (c *Calibrator) blend(stats []float64) {
 		mean[l] = make([]complex128, c.m)
 		c.posteriors(mean[l], variance[l], d.Stats[l])
 	}
-	weights := make([]float64, len(walks))
+	weights, logParts := newWeights(), make([]float64, len(walks))
+	d.logs(logParts)
 	_, wide := known.Moments()
 	for mu, flag := range c.state.Flag {
 		if flag != Healthy || known.Information(c.statsOf(mu))*wide < wellKnown {
 			continue // a normal distribution is none of what its range cuts
 		}
-		d.weigh(weights, mu)
+		d.weigh(weights, logParts, mu)
 		m, v := complex128(0), 0.0
 		for l, w := range weights {
 			m += complex(w, 0) * mean[l][mu]
@@ -275,16 +281,31 @@ func (c *Calibrator) pulls(stats []float64) (total float64) {
 	return total
 }
 
-// weigh fills the members' weights for a sensor.
-func (d *Drift) weigh(weights []float64, mu int) {
-	top, sum := math.Inf(-1), 0.0
+// newWeights are those of the members, with room for vectors.
+func newWeights() []float64 { return make([]float64, vector.Padded(len(walks)))[:len(walks)] }
+
+// logs are the logarithms of the parts.
+func (d *Drift) logs(to []float64) {
 	for l, part := range d.Parts {
-		weights[l] = math.Log(part) + d.Scores[l][mu]
+		to[l] = math.Log(part)
+	}
+}
+
+// weigh fills the members' weights ([newWeights]) for a sensor.
+func (d *Drift) weigh(weights, logParts []float64, mu int) {
+	top, sum := math.Inf(-1), 0.0
+	for l, part := range logParts {
+		weights[l] = part + d.Scores[l][mu]
 		top = max(top, weights[l])
 	}
-	for l, w := range weights {
-		weights[l] = math.Exp(w - top)
-		sum += weights[l]
+	for l := range weights {
+		weights[l] -= top
+	}
+	padded := weights[:vector.Padded(len(weights))]
+	clear(padded[len(weights):])
+	vector.Exp(padded)
+	for _, w := range weights {
+		sum += w
 	}
 	for l := range weights {
 		weights[l] /= sum
@@ -295,6 +316,9 @@ func (d *Drift) weigh(weights []float64, mu int) {
 // what it adds to statistics (M×Width).
 func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64) {
 	b, d, scale := c.bank, c.state.Drift, by.scale
+	for mu := range b.used {
+		b.used[mu] = c.uses(mu) && !c.changed(mu)
+	}
 	for l := range walks {
 		for mu := range d.Scores[l] {
 			if c.changed(mu) { // and begins anew
@@ -310,16 +334,15 @@ func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64)
 		}
 		c.carry(b.ahead[l], 1, by)
 		copy(d.Stats[l], b.ahead[l])
-		for mu := range c.m {
-			channel.Merge(c.sample.Calibration(), c.sample.Of(d.Stats[l], mu), c.sample.Of(added, mu))
-		}
+		channel.Merge(c.sample.Calibration(), d.Stats[l], added)
 	}
 	d.Quadratic = scale*scale*d.Quadratic + quadratic
 	d.Volume += volume
 	if c.apart != nil && c.apart.active {
 		d.Quadratic = d.Volume + c.pulls(d.Stats[0])
 	}
-	d.describe(b.weights, b.parts)
+	d.logs(b.logParts)
+	d.describe(b.weights, b.logParts, b.parts)
 	c.watchDrift()
 }
 
@@ -347,8 +370,8 @@ func (c *Calibrator) score(l int, by move) (total float64) {
 		return by.scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d
 	}
 	spread, count := 0.0, 0.0
-	for mu := range scores {
-		if c.uses(mu) && !c.changed(mu) {
+	for mu, used := range b.used {
+		if used {
 			x, v, d := residual(mu)
 			b.square[mu], b.wider[mu] = x*x/v, v/d
 			spread += b.square[mu]
@@ -356,9 +379,16 @@ func (c *Calibrator) score(l int, by move) (total float64) {
 		}
 	}
 	spread = max(spread/max(1, count), 1e-3)
-	for mu := range scores {
-		if c.uses(mu) && !c.changed(mu) {
-			p := columns * (math.Log(b.mean[l][mu]) - 0.5*math.Log(b.wider[mu]*spread) - 0.5*b.square[mu]/spread)
+	for mu, used := range b.used {
+		b.logs[mu] = 1
+		if used {
+			b.logs[mu] = b.mean[l][mu] * (b.mean[l][mu] / (b.wider[mu] * spread))
+		}
+	}
+	vector.Log(b.logs)
+	for mu, used := range b.used {
+		if used {
+			p := 0.5 * columns * (b.logs[mu] - b.square[mu]/spread)
 			total += c.weight * p
 			scores[mu] = (1-1.0/scoreMemory)*scores[mu] + c.weight*max(p, leastScore)
 		}
@@ -367,11 +397,11 @@ func (c *Calibrator) score(l int, by move) (total float64) {
 }
 
 // describe finds which part of the sensors each member describes.
-func (d *Drift) describe(weights, next []float64) {
+func (d *Drift) describe(weights, logParts, next []float64) {
 	clear(next)
 	sensors := float64(len(d.Scores[0]))
 	for mu := range d.Scores[0] {
-		d.weigh(weights, mu)
+		d.weigh(weights, logParts, mu)
 		for l, w := range weights {
 			next[l] += w / sensors
 		}

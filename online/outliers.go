@@ -103,7 +103,7 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	if c.nobodys == nil {
 		return amp.GoOn
 	}
-	c.predict(c.moved())
+	c.predictMoved()
 	c.residuals()
 	if c.spread > strained {
 		return amp.GoOn

@@ -19,22 +19,30 @@ func TestPrecisionDoesNotShowInAStream(t *testing.T) {
 		Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8,
 	}
 	s := newStream(t, te, 4)
-	double := s.learn(t, solver.DoublePrecision)
-	for precision, most := range map[solver.Precision]float64{solver.AutoPrecision: 1e-5, solver.SinglePrecision: 0.01} {
-		post := s.learn(t, precision)
+	double := s.learn(t, solver.DoublePrecision, 1e-10)
+	for _, c := range []struct {
+		precision solver.Precision
+		tol, most float64
+	}{
+		{solver.AutoPrecision, 1e-10, 1e-5},
+		{solver.SinglePrecision, 1e-10, 0.01},
+		{solver.AutoPrecision, 0, 0.01}, // whose sweeps are over rounded entries throughout: these drown in the noise
+	} {
+		precision, most := c.precision, c.most
+		post := s.learn(t, precision, c.tol)
 		worst := 0.0
 		for mu, want := range double.S {
 			worst = max(worst, math.Abs(post.S[mu]-want)/math.Sqrt(double.SVar[mu]))
 		}
-		if t.Logf("%v: s at most %.2g posterior standard deviations off", precision, worst); !(worst <= most) {
+		if t.Logf("%v, tolerance %g: s at most %.2g posterior standard deviations off", precision, c.tol, worst); !(worst <= most) {
 			t.Errorf("%v: s differs by %.2g posterior standard deviations", precision, worst)
 		}
 	}
 }
 
-func (s stream) learn(t *testing.T, precision solver.Precision) *online.Posterior {
+func (s stream) learn(t *testing.T, precision solver.Precision, tol float64) *online.Posterior {
 	t.Helper()
-	c := s.calibrator(t, &online.Options{Settings: solver.Settings{Precision: precision, Tol: 1e-10}})
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{Precision: precision, Tol: tol}})
 	for k := range s.P {
 		if est := absorb(t, c, s.sample(k)); !est.Committed {
 			t.Fatalf("sample %d: %s", k, est.Reason())

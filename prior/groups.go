@@ -428,27 +428,41 @@ type sample struct {
 	g             GaussBernoulli
 	lambda, sigma []float64
 	on, mean      []float64 // the probability of not being zero, and the mean if it is not
+	variance      []float64 // if it is not
+	factor        []float64 // of the odds of being zero
 }
 
 func newSample(g GaussBernoulli, lambda, sigma []float64) sample {
-	return sample{g, lambda, sigma, make([]float64, len(lambda)), make([]float64, len(lambda))}
+	some := func() []float64 { return make([]float64, vector.Padded(len(lambda)))[:len(lambda)] }
+	return sample{g, lambda, sigma, some(), some(), some(), some()}
 }
+
+// certain is the exponent of odds beyond which it makes no difference.
+const certain = 300
 
 // expect computes on and mean, and returns Σπ, Σπm, Σπu and the number of known entries.
 func (s *sample) expect() (n, total, first, spread float64) {
 	g := s.g
-	logOdds := math.Log(g.Density) - math.Log1p(-g.Density)
+	odds := (1 - g.Density) / g.Density
 	for i, l := range s.lambda {
+		m, u, quadratic, ratio := vector.SlabTerms(l, s.sigma[i], g.SignalMean, g.SignalVar)
+		s.mean[i], s.variance[i], s.on[i] = m, u, min(-0.5*quadratic, certain)
+		s.factor[i] = odds * math.Sqrt(1+ratio)
+	}
+	padded := s.on[:vector.Padded(len(s.on))]
+	clear(padded[len(s.on):])
+	vector.Exp(padded)
+	for i, e := range s.on {
 		s.on[i] = 0
 		if math.IsInf(s.sigma[i], 1) {
 			continue
 		}
-		m, u, odds := vector.Slab(l, s.sigma[i], g.SignalMean, g.SignalVar)
-		s.on[i], s.mean[i] = 1/(1+math.Exp(-(logOdds+odds))), m
+		on := 1 / (1 + s.factor[i]*e)
+		s.on[i] = on
 		n++
-		total += s.on[i]
-		first += s.on[i] * m
-		spread += s.on[i] * u
+		total += on
+		first += on * s.mean[i]
+		spread += on * s.variance[i]
 	}
 	return n, total, first, spread
 }

@@ -67,7 +67,8 @@ func allocations(t *testing.T, m, n, p int, density float64, settings solver.Set
 		s.State.Save()
 		step(t, s, 0.5)
 		e := alongScale(s.Iteration)
-		s.State.rescale(e.argmax())
+		c, _ := e.argmax()
+		s.State.rescale(c)
 		e.width()
 		s.Iteration.LogEvidence()
 	}

@@ -3,6 +3,9 @@ package amp
 import (
 	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
@@ -128,28 +131,26 @@ func (p *onDemand) AtRest(*Solver) Verdict {
 func (p *onDemand) begin(s *State) {
 	clear(p.sizeV)
 	s.eachSignal(func(k, from, to, column int) {
-		for i, c := range s.all.c[from:to] {
-			p.sizeV[k] += p.columns[column+i] * c
-		}
+		p.sizeV[k] += floats.Dot(p.columns[column:column+to-from], s.all.c[from:to])
 	})
 }
 
 // variances sets V of the readings from first on.
 func (p *onDemand) variances(v []float64, first int) {
-	signals := len(p.sizeV)
-	for j := range v {
-		v[j] = p.v[first+j] * p.sizeV[j%signals]
+	ratios := p.v[first:][:len(v)]
+	for at := 0; at < len(v); at += len(p.sizeV) {
+		for k, size := range p.sizeV {
+			v[at+k] = ratios[at+k] * size
+		}
 	}
 }
 
 // end follows a sweep. After an exact one, which gave h = (W²)ᵀ∂g, it keeps the ratios, and
 // after another it sets h.
 func (p *onDemand) end(s *State, h []float64) {
-	clear(p.sizeH)
-	for mu, weight := range p.rows {
-		for k := range p.sizeH {
-			p.sizeH[k] += weight * s.all.dg[mu*s.P+k]
-		}
+	rows := blas64.Vector{N: len(p.rows), Inc: 1, Data: p.rows}
+	for k := range p.sizeH {
+		p.sizeH[k] = blas64.Dot(rows, blas64.Vector{N: len(p.rows), Inc: s.P, Data: s.all.dg[k:]})
 	}
 	to, from, factor := h, p.h, func(k int) float64 { return p.sizeH[k] }
 	if !p.spare {
@@ -170,8 +171,10 @@ func (p *onDemand) keepV(all []float64) {
 	for k, size := range p.sizeH {
 		p.holds = p.holds && p.sizeV[k] > 0 && size < 0
 	}
-	for j, v := range all {
-		p.v[j] = v / p.sizeV[j%len(p.sizeV)]
+	for at := 0; at < len(all); at += len(p.sizeV) {
+		for k, size := range p.sizeV {
+			p.v[at+k] = all[at+k] / size
+		}
 	}
 }
 

@@ -114,6 +114,7 @@ type planner struct {
 	sweeps operator.Sweeps // over W as it is
 	demand *onDemand       // nil where all sweeps are exact, or scalar
 	single operator.Matrix // W in single precision; nil where all sweeps are in double precision
+	lost   float64         // mean square of what was rounded off of its entries
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -787,7 +788,7 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 	case !b.Fits(12 * int64(b.m) * int64(b.n)):
 		return false, "not possible: too little memory", nil
 	}
-	if b.single, _ = rounder.Rounded(); b.single == nil || !operator.HasSingle(b.single) {
+	if b.single, b.lost = rounder.Rounded(); b.single == nil || !operator.HasSingle(b.single) {
 		return false, "not possible: an entry of W is too large for single precision", nil
 	}
 	return true, "W and the arithmetic, but for what that could change", nil
@@ -805,7 +806,7 @@ func (b *planner) makeSinglePrecision(s *Solver) (Part, error) {
 			return nil, err
 		}
 	}
-	p := newPrecision(s.State, b.demand, lent, b.single.Storage())
+	p := newPrecision(s.State, b.demand, lent, b.single.Storage(), b.lost)
 	s.Iteration.(*diagonal).precision = p
 	return p, nil
 }

@@ -3,6 +3,7 @@ package amp
 import (
 	"math"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -25,6 +26,10 @@ const (
 	// distance of streams it does, with that of other runs it does not.
 	endMargin = 1e3
 
+	// coarseMargin is how far rounded entries may move the fixed point, as a part of how near to it a run is to come: the squares of
+	// both add up.
+	coarseMargin = 0.3
+
 	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes
 	// with the inverse of z, and squares with their squares.
 	singleRange = 1e8
@@ -39,24 +44,28 @@ const (
 // Errors are relative to the difference, and vanish as the iteration converges; those of V
 // and Σ, where a sweep multiplies with squares, are relative to these. A sweep is in double
 // precision where the difference has become too large beside the latest step or the variance
-// of z, and in the last iterations of a run that is to come very near to its fixed point.
+// of z, and in the last iterations of a run that is to come very near to its fixed point. A sweep in double precision, too,
+// is over the rounded entries, where what was rounded off is nothing beside the noise: they are half as much to read, and near already.
 type precision struct {
 	Idle
 	lent    operator.Sweeps // over the W of single-precision entries
+	lost    float64         // mean square of what was rounded off of its entries
 	demand  *onDemand       // nil where all sweeps multiply with squares, or none
 	x, r    []float64       // x̂₀ and Wᵀg₀, as the entries
 	z, g    []float64       // W x̂₀ and g₀, as the readings
 	away    []float64       // x̂ - x̂₀
 	errors  []float64       // P, root of the sum of squares of what single precision makes of it
 	now     bool            // whether the present sweep is in single precision
+	coarse  bool            // whether it is over rounded entries if it is in double precision
 	off     bool            // for the rest of the run
 	stored  string          // how W is stored
 	singles int             // sweeps of the latest run in single precision
 	doubles int             // and in double precision
+	fine    int             // of these over W as it is
 }
 
-func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string) *precision {
-	p := &precision{lent: lent, stored: stored, demand: demand, errors: make([]float64, s.P)}
+func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string, lost float64) *precision {
+	p := &precision{lent: lent, stored: stored, lost: lost, demand: demand, errors: make([]float64, s.P)}
 	for _, v := range []*[]float64{&p.x, &p.r, &p.away} {
 		*v = make([]float64, len(s.all.x))
 	}
@@ -71,7 +80,8 @@ func (p *precision) Begin(*Solver) {
 	for _, v := range [][]float64{p.x, p.r, p.z, p.g} {
 		clear(v)
 	}
-	p.now, p.off, p.singles, p.doubles = false, false, 0, 0
+	p.now, p.coarse, p.off = false, false, false
+	p.singles, p.doubles, p.fine = 0, 0, 0
 }
 
 // End implements [Part].
@@ -84,11 +94,32 @@ func (p *precision) Before(s *Solver) {
 		p.off = true // numbers may have left the range of single precision
 	}
 	p.now = !p.off && !refused && p.resolves(s.State, s.Iterations == 1) && (!s.nearEnd() || p.enough(s))
-	if p.now {
+	p.coarse = p.drowned(s)
+	switch {
+	case p.now:
 		p.singles++
-	} else {
+	case p.coarse:
 		p.doubles++
+	default:
+		p.doubles++
+		p.fine++
 	}
+}
+
+// drowned reports whether what was rounded off of W drowns in the noise, for a run that need not come nearer to its fixed
+// point than Reach: it is noise of the variance lost·Σ(x̂²+C).
+func (p *precision) drowned(s *Solver) bool {
+	if s.Tol != 0 {
+		return false
+	}
+	least := coarseMargin * s.Reach
+	least *= least * channel.NoiseOf(s.State.model.Channel)
+	for k, norm := range s.State.Norm {
+		if !(p.lost*(norm*norm+s.State.SumC[k]) <= least) {
+			return false
+		}
+	}
+	return true
 }
 
 // AtRest implements [Part].
@@ -148,8 +179,11 @@ func (p *precision) single() bool { return p != nil && p.now }
 
 // sweepsOf chooses the sweeps, and what they multiply.
 func (p *precision) sweepsOf(double operator.Sweeps, x []float64) (exact, linear operator.Sweep, of []float64) {
-	if p.single() {
+	switch {
+	case p.single():
 		return p.lent.Single.Exact, p.lent.Single.Linear, p.away
+	case p != nil && p.coarse:
+		return p.lent.Exact, p.lent.Linear, x
 	}
 	return double.Exact, double.Linear, x
 }
@@ -200,13 +234,13 @@ func (p *precision) end(r, x []float64) {
 // an operator that has no entries.
 func (s *Solver) Storage() string {
 	p, ok := PartOf[*precision](s)
-	if w, isMatrix := s.State.W.(operator.Matrix); isMatrix && (!ok || p.singles == 0 || p.stored == w.Storage()) {
+	if w, isMatrix := s.State.W.(operator.Matrix); isMatrix && (!ok || p.stored == w.Storage()) {
 		return w.Storage()
 	}
 	if !ok {
 		return ""
 	}
-	return between(p.singles, p.doubles)
+	return between(p.singles+p.doubles-p.fine, p.fine)
 }
 
 // Arithmetic is the precision of the latest run's products with W, in the same words.

@@ -58,7 +58,12 @@ func (s *scaleEvidence) settle() {
 // width is the standard deviation of log c that the curvature at c = 1 stands
 // for: right when Φ is quadratic, and a length scale in any case.
 func (s *scaleEvidence) width() float64 {
-	if _, curvature := s.slope(1); curvature < 0 {
+	_, curvature := s.slope(1)
+	return widthFrom(curvature)
+}
+
+func widthFrom(curvature float64) float64 {
+	if curvature < 0 {
 		return 1 / math.Sqrt(-curvature)
 	}
 	return scaleReach
@@ -210,17 +215,24 @@ func alongScale(it Iteration) scaleEvidence {
 // argmax is the factor that maximises the evidence, within the range of a step. Where
 // the channel's part takes long, its tangents serve: at the factor 1, which leaves
 // fixed points where they are, too, and then at the factor that this gives.
-func (s scaleEvidence) argmax() float64 {
+// The width there comes with it (see [scaleEvidence.width]).
+func (s scaleEvidence) argmax() (c, width float64) {
 	slow, ok := s.channel.(channel.SlowScale)
 	if ok {
 		s.tangent = slow.ScaleTangent(1, s.sensors)
 	}
-	c := maximise(s.slope, 1-scaleRange, 1+scaleRange)
+	c, curvature := maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding())
 	if s.tangent != nil {
 		s.tangent = slow.ScaleTangent(c, s.sensors)
-		c = maximise(s.slope, 1-scaleRange, 1+scaleRange)
+		c, curvature = maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding())
 	}
-	return c
+	return c, widthFrom(curvature)
+}
+
+// rounding is what of a slope near its zero is rounding: it is a difference of sums of the size of Q + S, and wanders by some
+// units in the last place of that (two to eight were seen, with a thousand sensors).
+func (s *scaleEvidence) rounding() float64 {
+	return 8 * 0x1p-52 * (math.Abs(s.quadratic) + math.Abs(s.volume))
 }
 
 // ScaleSD is the standard deviation of the logarithm of the global scale around
@@ -280,12 +292,17 @@ func (s *State) Sums(past []float64) (quadratic, volume float64) {
 }
 
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
-// from 1, guarded by bisection; the maximum may be at an end.
-func maximise(slope func(float64) (first, second float64), lo, hi float64) float64 {
+// from 1, guarded by bisection; the maximum may be at an end. Slopes of the size of rounding are none. It also returns the slope's
+// slope where it looked last.
+func maximise(slope func(float64) (first, second float64), lo, hi, rounding float64) (c, second float64) {
 	bracket := search.Bracket{Lo: lo, Hi: hi, Falling: true}
-	c := 1.0
+	c = 1
+	var first float64
 	for range 40 {
-		first, second := slope(c)
+		first, second = slope(c)
+		if math.Abs(first) <= rounding {
+			break
+		}
 		next := bracket.Next(c, first, second)
 		step, halved := next-c, next != c-first/second
 		c = next
@@ -297,5 +314,5 @@ func maximise(slope func(float64) (first, second float64), lo, hi float64) float
 			break
 		}
 	}
-	return c
+	return c, second
 }

@@ -41,11 +41,12 @@ func (p *scaleStep) After(s *Solver, l *Line) Verdict {
 	if l.Index >= max(p.next, s.began+firstScaleStep) {
 		p.next = l.Index + scaleStepEvery
 		e := alongScale(s.Iteration)
-		l.Scale = e.argmax()
+		var width float64
+		l.Scale, width = e.argmax()
 		s.State.rescale(l.Scale)
 		s.Scale *= l.Scale
 		shift := math.Abs(l.Scale - 1)
-		p.placed = shift <= max(s.Tolerance(), scaleTolerance*e.width()) || s.movesNothing(shift)
+		p.placed = shift <= max(s.Tolerance(), scaleTolerance*width) || s.movesNothing(shift)
 	}
 	if !p.placed {
 		return Unfinished

@@ -3,9 +3,9 @@ package amp
 import (
 	"math"
 	"runtime"
-	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -371,8 +371,7 @@ func (s *State) Power() (typical, count float64) {
 	if len(squares) == 0 {
 		return 0, 0
 	}
-	slices.Sort(squares)
-	return squares[len(squares)/2], count
+	return search.Select(squares, len(squares)/2), count
 }
 
 // keep adds arrays of an iteration's own to what Save keeps.

@@ -205,7 +205,13 @@ func plainGaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signa
 // log N(λ; signalMean, signalVar+Σ) - log N(λ; 0, Σ), which the field adds to the
 // log-odds that an entry is not zero. Everything is finite at Σ = +Inf.
 func Slab(lambda, sigma, signalMean, signalVar float64) (mean, variance, logRatio float64) {
-	ratio := signalVar / sigma
+	mean, variance, quadratic, ratio := SlabTerms(lambda, sigma, signalMean, signalVar)
+	return mean, variance, 0.5 * (quadratic - math.Log1p(ratio))
+}
+
+// SlabTerms is Slab with 2 logRatio = quadratic - log(1+ratio).
+func SlabTerms(lambda, sigma, signalMean, signalVar float64) (mean, variance, quadratic, ratio float64) {
+	ratio = signalVar / sigma
 	if ratio > 1 { // Σ below the prior's variance: divide by the larger one
 		inverse := sigma / signalVar
 		variance = sigma / (1 + inverse)
@@ -216,8 +222,8 @@ func Slab(lambda, sigma, signalMean, signalVar float64) (mean, variance, logRati
 	}
 	// λ²/Σ - (λ-x̄)²/(v+Σ) over a common denominator: for small v the two terms are
 	// nearly equal, and must not be subtracted.
-	quadratic := (float64(lambda*lambda*ratio) + float64(2*lambda*signalMean) - float64(signalMean*signalMean)) / (signalVar + sigma)
-	return mean, variance, 0.5 * (quadratic - math.Log1p(ratio))
+	quadratic = (float64(lambda*lambda*ratio) + float64(2*lambda*signalMean) - float64(signalMean*signalMean)) / (signalVar + sigma)
+	return mean, variance, quadratic, ratio
 }
 
 // logistic returns 1/(1+e^-ℓ) and its complement, both to full relative
