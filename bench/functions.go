@@ -20,7 +20,7 @@ func (b *bench) functions() error {
 		name   string
 		lo, hi float64 // of log10 τ
 		most   float64 // ns
-	}{{"gain posterior, hard (τ from 1 to 10⁴)", 0, 4, 60}, {"gain posterior, narrow (τ from 10⁶ to 10¹²)", 6, 12, 25}} {
+	}{{"gain posterior, hard (τ from 1 to 10⁴)", 0, 4, 80}, {"gain posterior, narrow (τ from 10⁶ to 10¹²)", 6, 12, 25}} {
 		if err := b.moments(regime.name, regime.lo, regime.hi, regime.most); err != nil {
 			return err
 		}

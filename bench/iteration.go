@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"time"
 
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/solver"
 
 	"github.com/calamp/calamp/channel"
@@ -121,6 +125,8 @@ func (b *bench) iterationTable(t iterationTable, core bool) error {
 		{name: "iteration f32", f: b.timed(d.iteration(d.single, solver.Exact))},
 		{name: "iteration f64", f: b.timed(d.iteration(d.double, solver.Exact))},
 		{name: "iteration f32, scalar variance", f: b.timed(d.iteration(d.single, solver.Scalar))},
+		{name: meanSweep, f: b.timed(d.meanSweep())},
+		{name: meanIteration, f: b.meanIteration(d)},
 	}
 	var pids []int
 	directory, err := d.write()
@@ -263,6 +269,80 @@ func (d *problem) solver(w *operator.Dense, variance solver.Variance) *amp.Solve
 		panic(err) // as in sweepInto
 	}
 	return s
+}
+
+// What whole solves do by default: with squares now and then, and in single precision where nobody can tell.
+const (
+	meanSweep     = "sweep of a whole solve"
+	meanIteration = "iteration of a whole solve"
+)
+
+// meanSweep is a sweep of a solve with variances on demand in single precision: with squares every eighth time.
+func (d *problem) meanSweep() func() {
+	all, err := operator.NewSweeps(d.single, d.p, d.threads)
+	if err != nil {
+		panic(err) // a matrix in memory has every sweep
+	}
+	r, h, squares := make([]float64, d.p*d.n), make([]float64, d.p*d.n), make([]float64, d.m*d.p)
+	rows := func(first int, z, v, g, dg []float64) {
+		at := first * d.p
+		copy(squares[at:], v) // nothing without squares
+		for i, z := range z {
+			g[i] = (d.y[at+i] - z) / (squares[at+i] + rowNoise)
+		}
+		for i, v := range v {
+			dg[i] = -1 / (v + rowNoise)
+		}
+	}
+	count := 0
+	return func() {
+		if count++; count%8 == 1 {
+			must(all.Single.Exact.Run(r, h, d.x, d.c, rows))
+			return
+		}
+		must(all.Single.Linear.Run(r, nil, d.x, nil, rows))
+	}
+}
+
+// meanIteration is a whole solve with all defaults, of readings that can be solved, divided by its iterations.
+func (b *bench) meanIteration(d *problem) func(repeats int) (time.Duration, error) {
+	s := solveOnce(d.solvable(), &calamp.Options{Settings: solver.Settings{Threads: d.threads}})
+	run := b.timed(s.run)
+	return func(repeats int) (time.Duration, error) {
+		solves := max(1, repeats/50) // of some fifty iterations
+		took, err := run(solves)
+		if s.result == nil {
+			return took, err
+		}
+		return took * time.Duration(repeats) / time.Duration(solves*s.result.Iterations), err
+	}
+}
+
+// solvable is a problem with the same W whose gains are known to a thousandth.
+func (d *problem) solvable() *calamp.Problem {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const off, quiet = 1e-3, 1e-8
+	p := &calamp.Problem{
+		W: d.single, Y: mat.NewDense(d.m, d.p, nil), Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
+		Channel: channel.Gain{Prior: channel.Uniform(1-off, 1+off), NoiseVar: quiet},
+	}
+	x := make([]float64, d.p*d.n)
+	for i := range x {
+		if rng.Float64() < density {
+			x[i] = rng.NormFloat64()
+		}
+	}
+	for mu := range d.m {
+		s := 1 + off*(2*rng.Float64()-1)
+		for k := range d.p {
+			z := math.Sqrt(quiet) * rng.NormFloat64()
+			for i, w := range d.w32[mu*d.n : (mu+1)*d.n] {
+				z += float64(w) * x[k*d.n+i]
+			}
+			p.Y.Set(mu, k, z/s)
+		}
+	}
+	return p
 }
 
 // iteration is all that one iteration of blind calibration does, kept near the

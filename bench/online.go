@@ -69,7 +69,7 @@ func (b *bench) stream(d *instance, threads, burnIn int) ([]string, error) {
 			iterations = append(iterations, float64(estimate.Iterations))
 		}
 	}
-	b.recordTime("sample of a stream, "+plural(threads, "thread"), 3, "ms", ms)
+	b.recordTime("sample of a stream, "+plural(threads, "thread"), 5, "ms", ms)
 	return []string{
 		fmt.Sprint(threads), digits(median(ms)), digits(quantile(ms, 0.99)),
 		fmt.Sprint(median(iterations)), fmt.Sprint(quantile(iterations, 0.99)),

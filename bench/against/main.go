@@ -25,7 +25,8 @@
 // round has the other one first. What is printed is medians over the rounds'
 // ratios, later ÷ earlier: of the wall_s that the solver reports, of the
 // process from start to end, and of its processor time, which other
-// work on the machine disturbs least.
+// work on the machine disturbs least. Problems that were to become so many times as fast have that bar, and whether they
+// meet it, in their line; of those called iteration it is the solver's time in each iteration.
 //
 // Only the command's contract is used (flags, JSON, arrays, the documented state
 // file) and none of the solver's packages, so that the solver can be

@@ -20,6 +20,8 @@ type problem struct {
 	edit     func(*readings)
 	apart    bool // W and Y as two files, and Y as a stream
 	timed    bool
+	faster   float64 // how many times as fast as before it was to become; 0 for no such bar
+	each     bool    // an iteration, and not the whole
 }
 
 func (p *problem) String() string {
@@ -97,6 +99,7 @@ func problems() []*problem {
 	l.readings()
 	l.streams()
 	l.larger()
+	l.single()
 	return l.all
 }
 
@@ -304,6 +307,32 @@ func (l *list) streams() {
 		p.apart, p.input, p.edit = true, "../"+input.file, missing(0.02)
 		p.runs = [][]string{words("online --matrix ../W.npy --state", stateFile, medium, "--input", input.name)}
 	}
+}
+
+// single has what variances on demand and single precision were to be worth, against the commit before these (a0933f5): whole solves
+// to the default stop rule, mean iterations, and a stream.
+func (l *list) single() {
+	bar := func(p *problem, faster float64, each bool) { p.timed, p.faster, p.each = true, faster, each }
+	for _, s := range []struct {
+		n, p   int
+		faster float64
+	}{{500, 3, 1.4}, {1000, 10, 2}, {4000, 4, 2}, {10000, 2, 1.7}} {
+		for _, noise := range []string{"1e-4", "1e-8"} {
+			model := "--density 0.2 --s-range 0.95,1.05 --noise-var " + noise
+			size := fmt.Sprintf("--n %d --alpha 0.7 --p %d", s.n, s.p)
+			bar(l.solve(fmt.Sprintf("single/solve-%d-%d-%s", s.n, s.p, noise), size, model, "--threads 1"), s.faster, false)
+		}
+	}
+	const known = "--density 0.2 --s-range 0.999,1.001 --noise-var 1e-8"
+	for _, s := range []struct {
+		size    string
+		n, m, p int
+		faster  float64
+	}{{"1000-1", 1000, 1000, 1, 2.2}, {"1000-10", 1000, 1000, 10, 2.5}, {"10000-1", 10000, 6000, 1, 1.8}, {"10000-10", 10000, 6000, 10, 2.5}} {
+		size := fmt.Sprintf("--n %d --m %d --p %d --f4", s.n, s.m, s.p)
+		bar(l.solve("single/iteration-"+s.size, size, known, "--threads 1"), s.faster, true)
+	}
+	bar(l.stream("single/stream", "--n 1000 --m 600 --p 100", narrow, narrow+" --json --threads 1"), 12.0/5, false)
 }
 
 // larger has what takes about a second, on a machine of 2026.

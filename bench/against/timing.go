@@ -32,7 +32,7 @@ func (r ratios) String() string {
 }
 
 // timing has the three clocks' ratios.
-type timing struct{ solver, process, processor ratios }
+type timing struct{ solver, process, processor, iteration ratios }
 
 func (t *timing) String() string {
 	return fmt.Sprintf("%v, of the process %v, processor time %v", t.solver, t.process, t.processor)
@@ -42,6 +42,22 @@ func (t *timing) add(o *timing) {
 	t.solver = append(t.solver, o.solver...)
 	t.process = append(t.process, o.process...)
 	t.processor = append(t.processor, o.processor...)
+	t.iteration = append(t.iteration, o.iteration...)
+}
+
+// bar says whether a problem became as much faster as it was to.
+func (t *timing) bar(p *problem) string {
+	got := 1 / t.solver.median()
+	if p.each {
+		got = 1 / t.iteration.median()
+	}
+	switch {
+	case p.faster == 0:
+		return ""
+	case got >= p.faster:
+		return fmt.Sprintf("  %.2f × as fast, bar %.2g: yes", got, p.faster)
+	}
+	return fmt.Sprintf("  %.2f × as fast, bar %.2g: no", got, p.faster)
 }
 
 // timeAll times the larger problems and prints a table. It is nil where there
@@ -58,7 +74,7 @@ func (b *pair) timeAll(ctx context.Context, chosen []*problem, rounds int) (*tim
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
-		fmt.Printf("%-34s %9.3f  %-26v %-9.3f %.3f\n", p.name, seconds, t.solver, t.process.median(), t.processor.median())
+		fmt.Printf("%-34s %9.3f  %-26v %-9.3f %.3f%s\n", p.name, seconds, t.solver, t.process.median(), t.processor.median(), t.bar(p))
 		all.add(t)
 	}
 	return all, nil
@@ -74,7 +90,7 @@ func (b *pair) time(ctx context.Context, p *problem, rounds int) (*timing, float
 	var seconds ratios
 	for round := range rounds {
 		binaries := []string{b.before, b.after}
-		took := [2][3]float64{}
+		took := [2][4]float64{}
 		for turn := range binaries {
 			i := (turn + round) % 2
 			clocks, err := clocked(ctx, binaries[i], folder, p)
@@ -87,12 +103,13 @@ func (b *pair) time(ctx context.Context, p *problem, rounds int) (*timing, float
 		t.solver = append(t.solver, took[1][0]/took[0][0])
 		t.process = append(t.process, took[1][1]/took[0][1])
 		t.processor = append(t.processor, took[1][2]/took[0][2])
+		t.iteration = append(t.iteration, took[1][3]/took[0][3])
 	}
 	return t, seconds.median(), nil
 }
 
-// clocked solves a problem once: seconds of the solver, the process, and the processor.
-func clocked(ctx context.Context, binary, folder string, p *problem) (clocks [3]float64, err error) {
+// clocked solves a problem once: seconds of the solver, the process, the processor, and of the solver in each iteration.
+func clocked(ctx context.Context, binary, folder string, p *problem) (clocks [4]float64, err error) {
 	if err := os.RemoveAll(filepath.Join(folder, stateFile)); err != nil {
 		return clocks, err
 	}
@@ -101,10 +118,11 @@ func clocked(ctx context.Context, binary, folder string, p *problem) (clocks [3]
 		return clocks, err
 	}
 	var printed struct {
-		WallS float64 `json:"wall_s"`
+		WallS      float64 `json:"wall_s"`
+		Iterations float64 `json:"iterations"` // none of streams
 	}
 	if err := json.Unmarshal(f.stdout, &printed); err != nil {
 		return clocks, errors.Join(err, fmt.Errorf("%s", f.stderr))
 	}
-	return [3]float64{printed.WallS, f.wall.Seconds(), f.cpu.Seconds()}, nil
+	return [4]float64{printed.WallS, f.wall.Seconds(), f.cpu.Seconds(), printed.WallS / max(1, printed.Iterations)}, nil
 }
