@@ -199,7 +199,7 @@ func (e *Estimate) ScaleSD() float64 {
 	if e.Iterations == 0 || c.state.Range != nil || e.Together != nil || c.amplitudesOpen() {
 		sd = c.scaleSD()
 	} else {
-		sd = c.state.Doubt.widened(c.solver.ScaleSD())
+		sd = c.believing(c.solver.ScaleSD())
 	}
 	return math.Hypot(sd, channel.CommonScaleSD(c.sample.Calibration()))
 }

@@ -371,7 +371,7 @@ func (c *Calibrator) scaleSD() float64 {
 	if c.amplitudesOpen() {
 		return c.sample.PastAmplitudeScaleSD(past, s.Signals)
 	}
-	return s.Doubt.widened(c.sample.PastScaleSD(past))
+	return c.believing(c.sample.PastScaleSD(past))
 }
 
 // inUse are the statistics of the sensors in use, and nothing of the others.

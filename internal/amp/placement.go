@@ -151,6 +151,14 @@ func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals S
 	return p.Mean, p.SD
 }
 
+// ScaleFilling is the same of gains that are known, and fill the bounds evenly (see [State.noiselessScale]).
+func ScaleFilling(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
+	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
+	d.countSensors()
+	p := d.placement()
+	return p.Mean, p.SD
+}
+
 // SignalSums are what signals of known variance say of the global scale (see
 // [State.learnedScale]). Those of several samples of a stream add up.
 type SignalSums struct {
@@ -259,8 +267,9 @@ func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside int) {
 	g = &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
 	top := math.Inf(-1)
+	near := d.near(lo, hi)
 	for i := range g.weight {
-		phi, out := d.at(lo + float64(i)*g.step)
+		phi, out := d.at(lo+float64(i)*g.step, near)
 		g.weight[i] = phi
 		if phi > top {
 			top, outside = phi, out
@@ -272,8 +281,32 @@ func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside in
 	return g, outside
 }
 
-// at is the logarithm of the density, and how many sensors are then outside the bounds.
-func (d *learnedDensity) at(t float64) (phi float64, outside int) {
+// near are the sensors that are not surely inside the bounds all the way from lo to hi: few, where they are well known. All count
+// where their distribution was told.
+func (d *learnedDensity) near(lo, hi float64) (list []int) {
+	if d.told == nil {
+		return nil
+	}
+	for mu, omit := range d.omit {
+		if omit {
+			continue
+		}
+		if d.prior != nil {
+			list = append(list, mu)
+			continue
+		}
+		for _, c := range [2]float64{math.Exp(lo), math.Exp(hi)} {
+			if log, _ := d.told.LogInside(c*d.s[mu], c*d.sd[mu]); log != 0 {
+				list = append(list, mu)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// at is the logarithm of the density, and how many of the sensors near the bounds are then outside.
+func (d *learnedDensity) at(t float64, near []int) (phi float64, outside int) {
 	if active, away := d.signals.Active, t-d.signals.centre(); active > 0 {
 		phi = active * (away - 0.5*math.Expm1(2*away))
 	}
@@ -285,10 +318,7 @@ func (d *learnedDensity) at(t float64) (phi float64, outside int) {
 	for _, log := range d.blurred {
 		phi += log(c)
 	}
-	for mu, omit := range d.omit {
-		if omit {
-			continue
-		}
+	for _, mu := range near {
 		log, out := d.told.LogInside(c*d.s[mu], c*d.sd[mu])
 		phi += log
 		if d.prior != nil {
