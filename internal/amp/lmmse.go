@@ -285,6 +285,10 @@ func (l *decomposed) lightRows(k int) (rows []int) {
 //
 //	t = C SᵀBe,   Σw - F = tr B - tr C SᵀB²S + Σ (w - vC),   N - F the same with Σ (1 - vC).
 func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
+	if l.rotate == nil {
+		l.lightenOrthogonal(k, rows, b)
+		return
+	}
 	gamma, tau, count := l.gamma[k], l.tau[k], len(rows)
 	s := blas64.General{Rows: count, Cols: l.m, Stride: l.m, Data: make([]float64, count*l.m)} // SᵀQ
 	for a, mu := range rows {
@@ -339,11 +343,27 @@ func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
 	}
 }
 
+// lightenOrthogonal is lighten where T is diagonal, and so is v + SᵀBS: of any number of rows.
+func (l *decomposed) lightenOrthogonal(k int, rows []int, b []float64) {
+	for _, mu := range rows {
+		w := l.weight[mu*l.p+k]
+		v, left := w/(1-w), l.gamma[k]/(l.gamma[k]+l.tau[k]*l.gram.Diagonal[mu])
+		c := 1 / (v + left)
+		t := c * left * b[mu]
+		l.shift[mu*l.p+k] = -t
+		b[mu] -= t
+		l.logDet[k] += math.Log(c)
+		if w > counts {
+			l.logDet[k] += math.Log(v)
+		}
+		l.counted[k] -= 1 - w
+		trace := -c * left * left
+		l.left[k] += trace + w - v*c
+		l.free[k] += trace + 1 - v*c
+	}
+}
+
 // rotationRow is row mu of Q.
 func (l *decomposed) rotationRow(dst []float64, mu int) {
-	if l.rotate == nil {
-		dst[mu] = 1
-		return
-	}
 	_ = l.gram.Rotation.RowInto(dst, mu) // in memory: it does not fail
 }

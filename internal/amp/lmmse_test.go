@@ -3,6 +3,7 @@ package amp
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -65,6 +66,33 @@ func TestLinearHalf(t *testing.T) {
 					t.Errorf("%d steps from the solution", g.steps)
 				}
 			})
+		}
+	}
+}
+
+// TestLinearHalfOrthogonal: rows of a transform, of which some do not count.
+func TestLinearHalfOrthogonal(t *testing.T) {
+	op, err := operator.NewHadamard(operator.Rows{N: 16, Rows: []int{3, 1, 15, 4, 8, 9, 2, 12, 6, 0, 5, 13}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := mat.NewDense(12, 16, nil)
+	for mu, row := range []int{3, 1, 15, 4, 8, 9, 2, 12, 6, 0, 5, 13} {
+		for i := range 16 {
+			w.Set(mu, i, float64(1-2*(bits.OnesCount(uint(row&i))%2))/4)
+		}
+	}
+	for _, weights := range [][]float64{nil, {0}, {0, 0, 0, 0}, {0.3}, {0, 0.5, 0.899, 1e-3}} {
+		l := newDecomposed(newLMMSE(op, 2, 1))
+		if err := l.prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		believe(l.lmmse, weights, rand.New(rand.NewPCG(12, 16)))
+		if err := l.solve(); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 2 {
+			compareLinear(t, w, l.lmmse, k, 1e-10)
 		}
 	}
 }
