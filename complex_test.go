@@ -194,7 +194,6 @@ func TestComplexOnly(t *testing.T) {
 		},
 		"odd columns":    func(p *calamp.Problem, _ *calamp.Options) { p.Y = mat.DenseCopyOf(p.Y.Slice(0, te.M, 0, 3)) },
 		"full":           func(_ *calamp.Problem, o *calamp.Options) { o.Covariance = solver.Full },
-		"vector AMP":     func(_ *calamp.Problem, o *calamp.Options) { o.Algorithm = solver.VAMP },
 		"phases of free": func(p *calamp.Problem, _ *calamp.Options) { p.Phases = make([]float64, te.M) },
 		"known amplitudes to be learned": func(p *calamp.Problem, o *calamp.Options) {
 			p.Channel = channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 1, Hi: 1}, NoiseVar: 1e-6}

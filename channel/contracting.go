@@ -48,5 +48,15 @@ func (c Gain) Contraction(dst []float64, b *Block) {
 	}
 }
 
+// Contraction implements [Contracting]: [Δ + V Cˢ|y|²/(V+Δ)] / (V+Δ), with the V of both parts, for each of them.
+func (c ComplexGain) Contraction(dst []float64, b *Block) {
+	for j := 0; j < len(dst); j += complexColumns {
+		v, y := b.V[j]+b.V[j+1], pair(b.Y, j)
+		d := v + c.NoiseVar
+		ratio := (c.NoiseVar + v*(b.SVar[j/b.P]*(square(y)/d))) / d
+		dst[j], dst[j+1] = ratio, ratio
+	}
+}
+
 // Contraction implements [Contracting].
 func (f Faulty) Contraction(dst []float64, b *Block) { ContractionOf(f.Working, dst, b) }

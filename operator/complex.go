@@ -21,6 +21,7 @@ import (
 type Complex struct {
 	m, n int
 	rows *Dense // 2M×N
+	real memory // of [RealOf] it
 }
 
 // NewComplex makes a matrix of M·N entries, row by row, as one in double precision.

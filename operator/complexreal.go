@@ -16,6 +16,8 @@ func RealOf(w Operator) Operator {
 
 type asReal struct{ w *Complex }
 
+func (a asReal) remembered() *memory { return &a.w.real }
+
 // Dims implements [Operator].
 func (a asReal) Dims() (m, n int) { return 2 * a.w.m, 2 * a.w.n }
 

@@ -54,7 +54,7 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 	if b.centred, err = b.withoutMeans(); err != nil {
 		return false, "", err
 	}
-	structure, err := operator.StructureOf(b.withMeansRemoved(), Threads(b.Threads, b.m*b.n))
+	structure, err := operator.StructureOf(operator.RealOf(b.withMeansRemoved()), Threads(b.Threads, b.m*b.n))
 	if err != nil {
 		return false, "not possible: " + err.Error(), nil
 	}
@@ -87,14 +87,18 @@ func (b *planner) amp() string {
 
 // tooMuch is why W cannot be decomposed, or should not be; empty where it can.
 func (b *planner) tooMuch() string {
+	m, most := b.m, mostRows
+	if b.pairs() {
+		m, most = 2*m, mostRows/2
+	}
 	switch {
-	case b.m > mostRows:
-		return fmt.Sprintf("W has more than %d rows to decompose", mostRows)
+	case b.m > most:
+		return fmt.Sprintf("W has more than %d rows to decompose", most)
 	case b.m > mostTall*b.n:
 		return fmt.Sprintf("W has more than %d times as many rows as columns", mostTall)
 	case b.missing() > mostMissing:
 		return fmt.Sprintf("a signal has more than %d missing readings", mostMissing)
-	case !b.Fits(24 * int64(b.m) * int64(b.m)):
+	case !b.Fits(24 * int64(m) * int64(m)):
 		return "there is too little memory to decompose W"
 	}
 	return ""
@@ -117,6 +121,19 @@ func (b *planner) decomposition() (on bool, why string, err error) {
 // linearHalf is that of vector AMP.
 func (b *planner) linearHalf(s *State) linearHalf {
 	l := newLMMSE(b.W, b.P, s.Threads)
+	if b.pairs() {
+		return newPaired(l, b.linearHalfOf(newLMMSE(operator.RealOf(b.W), b.P/2, s.Threads)))
+	}
+	return b.linearHalfOf(l)
+}
+
+// pairs reports whether rows and columns of W are pairs of real ones.
+func (b *planner) pairs() bool {
+	_, complex := b.W.(*operator.Complex)
+	return complex
+}
+
+func (b *planner) linearHalfOf(l *lmmse) linearHalf {
 	if b.plan.Has("decomposition") || b.rowsOrthogonal() {
 		return newDecomposed(l)
 	}
@@ -167,8 +184,6 @@ func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 // vectorPossible says what excludes vector AMP, if anything does.
 func (b *planner) vectorPossible() error {
 	switch {
-	case b.complex():
-		return errors.New("vector AMP is for real numbers")
 	case b.full():
 		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
 	case b.Variance == solver.Scalar:

@@ -54,8 +54,15 @@ func (s *State) turn(theta float64) {
 			}
 		}
 	}
-	for j := 0; j < len(a.g); j += 2 {
-		turned(&a.g[j], &a.g[j+1])
+	for k := 0; k < len(s.turned.entries); k += 2 * s.N {
+		for i := k; i < k+s.N; i++ {
+			turned(&s.turned.entries[i], &s.turned.entries[s.N+i])
+		}
+	}
+	for _, v := range [][]float64{a.g, s.turned.readings} {
+		for j := 0; j < len(v); j += 2 {
+			turned(&v[j], &v[j+1])
+		}
 	}
 	if p, ok := s.calibration.(channel.Turning); ok {
 		p.Turn(s.Past.Stats, theta)

@@ -83,13 +83,14 @@ type State struct {
 	columns     int                 // of a signal: 2 where it is complex
 
 	all     arrays
-	sensors channel.Block     // all of them
-	rest    channel.Block     // the further rows
-	further *operator.Centred // further entries and rows; without any where W is as given
-	linear  [][]float64       // arrays that are as large as the signals: the scale step multiplies them
-	fresh   bool              // Reset, and not iterated since
-	uneven  []float64         // P×N, what is added to x̂ at the start; nil for nothing
-	field   *inheritedField   // of mini-batches; nil where there is none
+	sensors channel.Block                         // all of them
+	rest    channel.Block                         // the further rows
+	further *operator.Centred                     // further entries and rows; without any where W is as given
+	linear  [][]float64                           // arrays that are as large as the signals: the scale step multiplies them
+	turned  struct{ entries, readings []float64 } // of an iteration, P×N and M×P, that turn with complex signals, too
+	fresh   bool                                  // Reset, and not iterated since
+	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
+	field   *inheritedField                       // of mini-batches; nil where there is none
 
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep

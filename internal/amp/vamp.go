@@ -82,6 +82,7 @@ func newVAMP(s *State, half linearHalf) *vamp {
 		v.next = append(v.next, make([]float64, len(a)))
 	}
 	s.linear = append(s.linear, v.r1, v.p1)
+	s.turned.entries, s.turned.readings = v.r1, v.p1
 	return v
 }
 
@@ -109,10 +110,10 @@ func (v *vamp) Step(delta float64) error {
 		v.fresh, v.steps = false, 1
 	} else {
 		copy(v.given, v.gamma1)
-		parallel.Run(v.P, v.Threads, v.signal)
+		parallel.Run(v.P/v.columns, v.Threads, v.signal)
 		v.sumPulls()
 	}
-	v.fieldPull = v.nextPull
+	v.fieldPull, v.fieldTurn = v.nextPull, v.nextTurn
 	v.output()
 	if err := v.combine(); err != nil {
 		return err
@@ -148,17 +149,26 @@ func (v *vamp) precision(p float64) float64 {
 	return min(max(p, leastPrecision*unit), mostPrecision*unit)
 }
 
-// denoise is the prior's part for signal k: with α = γ1 mean C,
+// denoise is the prior's part for a signal, with all its columns.
+func (v *vamp) denoise(signal int) {
+	first, after := signal*v.columns, (signal+1)*v.columns
+	from, to := first*v.N, after*v.N
+	for i, r := range v.r1[from:to] {
+		v.Lambda[from+i], v.Sigma[from+i] = r, 1/v.given[first+i/v.N]
+	}
+	v.posterior(v.newX[from:to], v.newC[from:to], from)
+	for k := first; k < after; k++ {
+		v.extrinsic(k)
+	}
+}
+
+// extrinsic is what the posterior of column k says beyond what it was given: with α = γ1 mean C,
 //
 //	γ2 = γ1(1-α)/α,   r2 = r1 + (x̂-r1)/(1-α).
-func (v *vamp) denoise(k int) {
+func (v *vamp) extrinsic(k int) {
 	from, to := k*v.N, (k+1)*v.N
 	x, c, r1, r2 := v.X[from:to], v.C[from:to], v.r1[from:to], v.r2[from:to]
 	newX, newC, gamma := v.newX[from:to], v.newC[from:to], v.given[k]
-	for i, r := range r1 {
-		v.Lambda[from+i], v.Sigma[from+i] = r, 1/gamma
-	}
-	v.posterior(newX, newC, from)
 	alpha := min(max(gamma*sum(newC)/float64(v.N), leastKept), mostKept)
 	v.gamma2[k] = v.precision(gamma * (1 - alpha) / alpha)
 	var moved, along, norm float64
@@ -335,6 +345,9 @@ func (v *vamp) product(a, b [][]float64) float64 {
 //	- Σ log N(r1; r2, 1/γ1 + 1/γ2) - Σ log N(p1; p2, 1/τ1 + 1/(τ2w)).
 func (v *vamp) LogEvidence() float64 {
 	total := sum(v.LogZ)
+	if v.given[0] > 0 {
+		total += v.logNorm()
+	}
 	for k := range v.P {
 		total += v.evidenceSignal(k)
 	}
@@ -346,7 +359,6 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])
 	if gamma1 > 0 {
 		from, to := k*v.N, (k+1)*v.N
-		total += v.sumLogNorm(k)
 		square := 0.0
 		for i := from; i < to; i++ {
 			d := v.Lambda[i] - v.r2[i]

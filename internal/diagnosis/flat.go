@@ -79,8 +79,21 @@ type flat struct {
 func (f *flat) choose() {
 	s := f.state
 	f.active, f.z = make([]bool, len(s.X)), make([]float64, s.M*s.P)
-	for i, x := range s.X {
-		f.active[i] = s.C[i] < nonZero*f.own && x*x > fromZero*fromZero*s.C[i]
+	known := func(square, variance, own float64) bool {
+		return variance < nonZero*own && square > fromZero*fromZero*variance
+	}
+	if s.Columns() == 1 {
+		for i, x := range s.X {
+			f.active[i] = known(x*x, s.C[i], f.own)
+		}
+		return
+	}
+	for k := 0; k < s.P; k += 2 { // both parts, or none
+		for i := range s.N {
+			re, im := k*s.N+i, (k+1)*s.N+i
+			f.active[re] = known(s.X[re]*s.X[re]+s.X[im]*s.X[im], s.C[re]+s.C[im], 2*f.own)
+			f.active[im] = f.active[re]
+		}
 	}
 }
 
@@ -108,7 +121,7 @@ func (f *flat) multiply(out, u []float64) error {
 	return nil
 }
 
-// traces estimates those of the inverse, one a signal, with one probe.
+// traces estimates those of the inverse, one a column, with one probe.
 func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 	s := f.state
 	probe, size := make([]float64, len(s.X)), len(s.X)
@@ -120,7 +133,8 @@ func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 	residual, direction := append([]float64(nil), probe...), append([]float64(nil), probe...)
 	image, traces := make([]float64, size), make([]float64, s.P)
 	left := make([]float64, s.P) // ‖residual‖²
-	for k := range left {
+	columns := s.Columns()
+	for k := 0; k < s.P; k += columns {
 		left[k] = f.dot(residual, residual, k)
 	}
 	for range flatSteps {
@@ -128,7 +142,8 @@ func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 			return nil, err
 		}
 		done := true
-		for k := range s.P {
+		for k := 0; k < s.P; k += columns {
+			from, to := k*s.N, (k+columns)*s.N
 			curvature := f.dot(direction, image, k)
 			if !(curvature > 0) || !(left[k] > 0) {
 				continue
@@ -139,11 +154,11 @@ func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 			traces[k] += gain
 			done = done && gain <= flatEnough*traces[k]
 			before := left[k]
-			for i := k * s.N; i < (k+1)*s.N; i++ {
+			for i := from; i < to; i++ {
 				residual[i] -= step * image[i]
 			}
 			left[k] = f.dot(residual, residual, k)
-			for i := k * s.N; i < (k+1)*s.N; i++ {
+			for i := from; i < to; i++ {
 				direction[i] = residual[i] + left[k]/before*direction[i]
 			}
 		}
@@ -151,12 +166,19 @@ func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 			break
 		}
 	}
+	for k := range traces { // each column has its part
+		traces[k] = traces[k-k%columns]
+	}
+	for k := range traces {
+		traces[k] /= float64(columns)
+	}
 	return traces, nil
 }
 
+// dot is over all columns of the signal that begins with column k: W mixes both parts of complex ones.
 func (f *flat) dot(a, b []float64, k int) float64 {
 	total := 0.0
-	for i := k * f.state.N; i < (k+1)*f.state.N; i++ {
+	for i := k * f.state.N; i < (k+f.state.Columns())*f.state.N; i++ {
 		total += a[i] * b[i]
 	}
 	return total
