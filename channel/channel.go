@@ -38,6 +38,11 @@ type Block struct {
 	// a reading has beyond the channel's own.
 	Y, Omega, V []float64
 
+	// In: the covariance of z between any two signals, which V has in it; only with SumDG, and without a past. Out: Σ_kl ∂g_k/∂ω_l of each
+	// sensor. For channels whose readings of different signals say something of each other beyond s ([Offset]); SumDG is empty else.
+	Common float64
+	SumDG  []float64
+
 	// In: the statistics of earlier samples (paper, "Online cal-AMP"), which the
 	// sensors' posterior already holds: rows×width, all zero where there were none,
 	// and empty for a channel that keeps no statistics.

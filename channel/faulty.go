@@ -119,6 +119,9 @@ func (f Faulty) Output(b *Block) {
 		case working == 0:
 			clear(b.G[from:to])
 			clear(b.DG[from:to])
+			if len(b.SumDG) > 0 {
+				b.SumDG[row] = 0
+			}
 			if s, sVar := f.calibration(); sVar > 0 {
 				b.S[row], b.SVar[row] = s, sVar
 			}
@@ -131,10 +134,15 @@ func (f Faulty) Output(b *Block) {
 
 // blend mixes the outputs of a sensor in doubt.
 func (f Faulty) blend(b *Block, row int, broken, working float64) {
+	all := 0.0
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		g := b.G[k]
+		all += g
 		b.G[k] = working * g
 		b.DG[k] = working*b.DG[k] + broken*b.G[k]*g
+	}
+	if len(b.SumDG) > 0 {
+		b.SumDG[row] = working*b.SumDG[row] + broken*working*all*all
 	}
 	if s, sVar := f.calibration(); sVar > 0 {
 		b.S[row], b.SVar[row] = mixMoments(broken, s, sVar, b.S[row], b.SVar[row])

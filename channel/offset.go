@@ -15,8 +15,8 @@ import (
 //	g_k  = (ŝ(y_k-ȳ) - (ω_k-ω̄) + Eζ)/D_k,
 //	∂g_k = (Cˢ(y_k-ȳ)² + 2 Cov(s,ζ)(y_k-ȳ) + Var ζ + Eρ/T₀)/D_k² - 1/D_k.
 //
-// What offsets do to one signal they do to all, with the same sign, which variances signal by signal leave out:
-// error bars are right from some ten signals on.
+// What offsets do to one signal they do to all, with the same sign, which variances signal by signal leave out: with these
+// error bars are right from some ten signals on. [Block.Common] has it.
 type Offset struct {
 	Prior    OffsetPrior
 	NoiseVar float64 // Δ ≥ 0
@@ -56,7 +56,11 @@ type lot struct {
 	OffsetStats
 	square float64 // Σ (ω-ω̄)²/D
 	logD   float64 // Σ log 2πD
+	share  float64 // of T₀ that a common variance of z leaves
 }
+
+// d is the variance of reading k given s, o and what z has in common with the other signals.
+func (c Offset) d(b *Block, k int) float64 { return b.V[k] - b.Common + c.NoiseVar }
 
 // lotOf sums over the readings of a sensor, in two passes: raw sums would leave no digits of the spread where the
 // offset is large.
@@ -67,7 +71,7 @@ func (c Offset) lotOf(b *Block, row int) (l lot) {
 		if math.IsNaN(b.Y[k]) {
 			continue
 		}
-		d := b.V[k] + c.NoiseVar
+		d := c.d(b, k)
 		l.N++
 		l.T0 += 1 / d
 		y += b.Y[k] / d
@@ -77,16 +81,21 @@ func (c Offset) lotOf(b *Block, row int) (l lot) {
 	if l.N == 0 {
 		return l
 	}
-	l.Y, l.Omega, l.logD = y/l.T0, omega/l.T0, logD.log()
+	l.Y, l.Omega, l.logD, l.share = y/l.T0, omega/l.T0, logD.log(), 1
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if math.IsNaN(b.Y[k]) {
 			continue
 		}
-		d := b.V[k] + c.NoiseVar
+		d := c.d(b, k)
 		dy, dw := b.Y[k]-l.Y, b.Omega[k]-l.Omega
 		l.Tau += dy * (dy / d)
 		l.B += dy * (dw / d)
 		l.square += dw * (dw / d)
+	}
+	if b.Common > 0 { // the mean of the readings has that variance, too
+		l.share = 1 / (1 + b.Common*l.T0)
+		l.logD -= math.Log(l.share)
+		l.T0 *= l.share
 	}
 	return l
 }
@@ -96,7 +105,7 @@ func (c Offset) misfit(b *Block, row int, l *lot, s float64) (sum float64) {
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if !math.IsNaN(b.Y[k]) {
 			r := s*(b.Y[k]-l.Y) - (b.Omega[k] - l.Omega)
-			sum += r * (r / (b.V[k] + c.NoiseVar))
+			sum += r * (r / c.d(b, k))
 		}
 	}
 	return sum
@@ -115,21 +124,28 @@ func (c Offset) Output(b *Block) {
 		if len(b.Offset) > 0 {
 			b.Offset[row], b.OffsetVar[row] = p.Offset, p.OffsetVar
 		}
-		c.derivatives(b, row, &total, &p)
+		c.derivatives(b, row, own.share, &total, &p)
 		b.LogZ[row] = c.logZ(b, row, &past, &own, &p) - logMass
 	}
 }
 
-// derivatives fills g and ∂g of one sensor.
-func (c Offset) derivatives(b *Block, row int, total *OffsetStats, p *quadrature.OffsetPosterior) {
+// derivatives fills g and ∂g of one sensor. With a common variance w of z, D⁻¹1 is the share 1/(1+wΣ1/D) of 1/D.
+func (c Offset) derivatives(b *Block, row int, share float64, total *OffsetStats, p *quadrature.OffsetPosterior) {
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if math.IsNaN(b.Y[k]) {
 			b.G[k], b.DG[k] = 0, 0
 			continue
 		}
-		d, y := b.V[k]+c.NoiseVar, b.Y[k]-total.Y
-		b.G[k] = (p.S*y - (b.Omega[k] - total.Omega) + p.Zeta) / d
-		b.DG[k] = min(0, (spreadOfZ(y, total, p)/d-1)/d)
+		d, y := c.d(b, k), b.Y[k]-total.Y
+		b.G[k] = (p.S*y - (b.Omega[k] - total.Omega) + share*p.Zeta) / d
+		spread := p.SVar*y*y + 2*share*p.SZeta*y + share*share*(p.ZetaVar+p.Rho/total.T0)
+		b.DG[k] = min(0, ((spread+share*b.Common)/d-1)/d)
+	}
+	if len(b.SumDG) > 0 {
+		b.SumDG[row] = 0
+		if total.T0 > 0 {
+			b.SumDG[row] = min(0, total.T0*(total.T0*p.ZetaVar+p.Rho-1))
+		}
 	}
 }
 

@@ -22,8 +22,9 @@ type CommonShift struct {
 	sorted         []float64
 	panels         []shiftPanel
 	nodes          []shiftNode
-	at             []float64 // of the fields at one node, and the posteriors there
-	means, spreads []float64
+	at             []float64 // fields less c
+	means, spreads []float64 // posteriors at all nodes
+	fields, sigmas []float64
 }
 
 // shiftPanel is an interval with the highest place seen in it.
@@ -35,9 +36,9 @@ type shiftNode struct{ c, log, weight float64 }
 const (
 	shiftReach = 8.5 // standard deviations of c that are looked at
 	shiftNear  = 8   // standard deviations of a field within which an entry may be zero
-	shiftDepth = 45  // below its highest place the density is left out
+	shiftDepth = 40  // below its highest place the density is left out
 	shiftSlack = 8   // by which a peak may be higher than at the fields next to it
-	shiftOrder = 16  // of the rule on a panel
+	shiftOrder = 10  // of the rule on a panel
 )
 
 var shiftRuleX, shiftRuleW = func() (x, w []float64) {
@@ -49,7 +50,7 @@ var shiftRuleX, shiftRuleW = func() (x, w []float64) {
 // Posterior writes mean and variance of the entries of all signals.
 func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64, shiftVar float64) {
 	count := len(lambda)
-	s.resize(count)
+	s.at = resized(s.at, count)
 	if !(shiftVar > 0) {
 		p.Posterior(mean, variance, lambda, sigma)
 		s.LogNorm, s.Mean, s.Var, s.SumVar = SumLogNorm(p, lambda, sigma), 0, 0, sum(variance)
@@ -70,9 +71,14 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 		centre += n.weight * n.c
 	}
 	for j, n := range s.nodes {
-		means, spreads := s.means[j*count:(j+1)*count], s.spreads[:count]
-		s.shifted(lambda, n.c)
-		p.Posterior(means, spreads, s.at, sigma)
+		copy(s.sigmas[j*count:], sigma)
+		for k, l := range lambda {
+			s.fields[j*count+k] = l - n.c
+		}
+	}
+	p.Posterior(s.means, s.spreads, s.fields, s.sigmas)
+	for j, n := range s.nodes {
+		means, spreads := s.means[j*count:(j+1)*count], s.spreads[j*count:(j+1)*count]
 		w := n.weight / total
 		for k, m := range means {
 			mean[k] += w * m
@@ -92,10 +98,6 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 		s.Var += w * (n.c - s.Mean) * (n.c - s.Mean)
 	}
 	s.LogNorm = top + math.Log(total) - 0.5*math.Log(2*math.Pi*shiftVar)
-}
-
-func (s *CommonShift) resize(count int) {
-	s.at, s.spreads = resized(s.at, count), resized(s.spreads, count)
 }
 
 func (s *CommonShift) shifted(lambda []float64, c float64) {
@@ -152,7 +154,10 @@ func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) 
 			s.nodes = append(s.nodes, shiftNode{c: c, log: s.log(p, lambda, sigma, c, shiftVar), weight: panel.width * shiftRuleW[i]})
 		}
 	}
-	s.means = resized(s.means, len(s.nodes)*len(lambda))
+	all := len(s.nodes) * len(lambda)
+	for _, v := range []*[]float64{&s.means, &s.spreads, &s.fields, &s.sigmas} {
+		*v = resized(*v, all)
+	}
 }
 
 // cut adds the panels from lo to hi, and returns the highest place so far. A panel is looked at in its middle, too: a peak of P equal fields

@@ -203,9 +203,13 @@ type Covariance uint8
 const (
 	Diagonal Covariance = iota // one variance a signal
 	Full                       // P×P covariances
+
+	// Exchangeable is one variance and one covariance for all pairs of signals, which is exact for signals of one kind; for channels
+	// with offsets, and chosen there for few signals.
+	Exchangeable
 )
 
-var covariances = []string{Diagonal: "diagonal", Full: "full"}
+var covariances = []string{Diagonal: "diagonal", Full: "full", Exchangeable: "exchangeable"}
 
 // String is the name used by the command's --covariance.
 func (c Covariance) String() string { return nameOf(covariances, c) }

@@ -186,6 +186,8 @@ func (b *planner) vectorPossible() error {
 	switch {
 	case b.full():
 		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
+	case b.exchangeable():
+		return errors.New("vector AMP has one precision a signal: exchangeable covariances need AMP")
 	case b.Variance == solver.Scalar:
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
 	case b.Batch:

@@ -35,7 +35,7 @@ func (tr trace) offsetProblem() Problem {
 
 func TestOffsetsFollowGoldenTrace(t *testing.T) {
 	tr := openTrace(t, "offset")
-	e := newSolver(t, tr.offsetProblem(), solver.Settings{NoMeanRemoval: true})
+	e := newSolver(t, tr.offsetProblem(), solver.Settings{NoMeanRemoval: true, NoScaleStep: true})
 	done := 0
 	for _, iterations := range []int{1, 2, 3, 5, 8} {
 		for ; done < iterations; done++ {
@@ -57,7 +57,7 @@ func TestOffsetsWithNoiseOfEverySensorFollowGoldenTrace(t *testing.T) {
 	tr := openTrace(t, "offset")
 	p := tr.offsetProblem()
 	p.Noise = tr.vector("noise_per_sensor")
-	e := newSolver(t, p, solver.Settings{NoMeanRemoval: true})
+	e := newSolver(t, p, solver.Settings{NoMeanRemoval: true, NoScaleStep: true})
 	for range 5 {
 		step(t, e, 0)
 	}
@@ -65,5 +65,28 @@ func TestOffsetsWithNoiseOfEverySensorFollowGoldenTrace(t *testing.T) {
 	worst := max(relativeSignals(tr.matrix("hetero_x_5"), s.X), relative(tr.vector("hetero_s_5"), s.S), relative(tr.vector("hetero_o_5"), s.O))
 	if !(worst <= 1e-9) {
 		t.Errorf("relative difference %.2g, want at most 1e-9", worst)
+	}
+}
+
+func TestExchangeableOffsetsFollowGoldenTrace(t *testing.T) {
+	tr := openTrace(t, "offset")
+	e := newSolver(t, tr.offsetProblem(), solver.Settings{NoMeanRemoval: true, Covariance: solver.Exchangeable})
+	done := 0
+	for _, iterations := range []int{1, 2, 3, 5, 8} {
+		for ; done < iterations; done++ {
+			step(t, e, 0)
+		}
+		s := e.State
+		name := func(array string) string { return fmt.Sprintf("exch_%s_%d", array, iterations) }
+		it := e.Iteration.(*exchangeable)
+		w, p := 1/float64(s.N), float64(s.P) // the trace has covariances of entries, not of z
+		each, together := w*sum(s.C)/p, w*sum(it.together)/p
+		off := (together - each) / (p - 1)
+		worst := max(relativeSignals(tr.matrix(name("x")), s.X), relative(tr.vector(name("s")), s.S), relative(tr.vector(name("o")), s.O),
+			relative(tr.vector(name("scalars")), []float64{each - off, off, it.apart, it.shift}))
+		t.Logf("%d iterations: largest relative difference %.2g", iterations, worst)
+		if !(worst <= 1e-9) {
+			t.Errorf("%d iterations: relative difference %.2g, want at most 1e-9", iterations, worst)
+		}
 	}
 }

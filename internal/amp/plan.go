@@ -95,6 +95,7 @@ const (
 	noCalibration = "not needed: the channel does not calibrate"
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
+	alikeInstead  = "not possible with exchangeable covariances"
 	vectorInstead = "not needed with vector AMP"
 	realOnly      = "not possible with complex numbers"
 	leftAlone     = "asked: without scale steps the recursion is left alone"
@@ -186,6 +187,8 @@ func (b *planner) build() (*Solver, error) {
 		return s, b.makeParts(s)
 	case b.full():
 		s.Iteration = newFull(state)
+	case b.exchangeable():
+		s.Iteration = newExchangeable(state)
 	default:
 		if b.plan.Has("variances on demand") {
 			w := s.Matrix
@@ -248,6 +251,8 @@ func (b *planner) vector() bool { return b.plan.Algorithm == solver.VAMP }
 
 func (b *planner) full() bool { return b.Covariance == solver.Full }
 
+func (b *planner) exchangeable() bool { return b.Covariance == solver.Exchangeable }
+
 func (b *planner) learner() bool {
 	_, ok := b.Model.Prior.(prior.Learner)
 	return ok
@@ -261,6 +266,14 @@ func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Chann
 
 func (b *planner) covariances() (on bool, why string, err error) {
 	switch {
+	case b.exchangeable():
+		b.Variance = solver.Scalar
+		err = b.exchangeablePossible()
+		return err == nil, asked, err
+	case !b.full() && b.fewForOffsets():
+		b.Covariance, b.Variance = solver.Exchangeable, solver.Scalar
+		b.plan.Iteration, b.plan.Variance = b.Covariance, b.Variance
+		return true, "what an offset does to one signal it does to all: one covariance for all pairs of signals", nil
 	case !b.full():
 		return false, "not needed: one variance a signal", nil
 	case b.Variance == solver.Scalar:
@@ -273,6 +286,34 @@ func (b *planner) covariances() (on bool, why string, err error) {
 		err = fullPossible(b.Model, b.n, b.P)
 	}
 	return err == nil, "asked", err
+}
+
+// exchangeablePossible says why signals have no covariances of one size, if they have none.
+func (b *planner) exchangeablePossible() error {
+	switch {
+	case b.offsetting() == nil:
+		return errors.New("exchangeable covariances are for sensors with offsets: without them signals have none")
+	case b.stream() || b.Batch:
+		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
+	case b.P < leastForOffsets:
+		return nil // which is told of offsets
+	case b.vector():
+		return errors.New("exchangeable covariances need AMP: vector AMP has one precision a signal")
+	}
+	return nil
+}
+
+// mostExchangeable is the number of signals from which on what they have in common does not matter to error bars.
+const mostExchangeable = 10
+
+// fewForOffsets reports whether signals are so few that what offsets do to all of them alike must be followed, and whether it can be.
+func (b *planner) fewForOffsets() bool {
+	if b.P >= mostExchangeable || b.untouched() != "" || b.exchangeablePossible() != nil {
+		return false
+	}
+	centred, err := b.withoutMeans()
+	b.centred = centred
+	return err == nil && centred == nil
 }
 
 func (b *planner) exactVariances() (on bool, why string, err error) {
@@ -298,6 +339,8 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.Variance == solver.Scalar:
 		return false, "not possible with scalar variances: further entries have others", nil
 	}
@@ -322,6 +365,8 @@ func (b *planner) newStart() (on bool, why string, err error) {
 		return false, "asked: the damping is fixed", nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.learns():
 		return false, "not possible with a model that is learned", nil
 	case b.stream() || b.InheritedField != nil:
@@ -417,6 +462,8 @@ func (b *planner) rowShifts() (on bool, why string, err error) {
 		return false, fmt.Sprintf("not possible: fewer than %d signals do not tell a common shift from signals that are like that", leastShiftable), nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	}
@@ -511,6 +558,8 @@ func (b *planner) release() (on bool, why string, err error) {
 		return false, "not needed without scale steps", nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -643,6 +692,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 		return false, noCalibration, nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.complex():
 		return false, realOnly, nil
 	case b.vector():
@@ -767,6 +818,8 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.full():
 		return false, fullInstead, nil
+	case b.exchangeable():
+		return false, alikeInstead, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	case b.vector():

@@ -30,6 +30,7 @@ func planChoices() []choice {
 	}
 	return []choice{
 		{"full covariances", func(_ *Problem, s *solver.Settings) { s.Covariance = solver.Full }},
+		{"exchangeable covariances", func(_ *Problem, s *solver.Settings) { s.Covariance = solver.Exchangeable }},
 		{"scalar variances", func(_ *Problem, s *solver.Settings) { s.Variance = solver.Scalar }},
 		{"f32", func(_ *Problem, s *solver.Settings) { s.Precision = solver.SinglePrecision }},
 		{"f64", func(_ *Problem, s *solver.Settings) { s.Precision = solver.DoublePrecision }},

@@ -92,6 +92,12 @@ type State struct {
 	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
 	field   *inheritedField                       // of mini-batches; nil where there is none
 
+	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
+	// all pairs of signals (M); nil in other iterations.
+	common  float64
+	sumDG   []float64
+	squares []float64 // N, (C + (x̂-λ)²)/Σ of an entry's signals together
+
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
 	nextPull  float64 // the same for the current x̂
@@ -183,6 +189,9 @@ func (s *State) block(from, to int) channel.Block {
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], Phase: a.phase[from:to], SVar: a.sVar[from:to],
 		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
 		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
+	}
+	if s.sumDG != nil {
+		b.Common, b.SumDG = s.common, s.sumDG[from:to]
 	}
 	if s.logPrior != nil && from < s.M {
 		b.LogPrior = s.logPrior[from:to]
@@ -338,6 +347,9 @@ func (s *State) Misfit() float64 {
 // the mean of (C + (x̂-λ)²)/Σ over all entries: 1 when the model is right and W
 // has independent entries, below where the posterior variances are too small.
 func (s *State) Confidence() float64 {
+	if s.squares != nil {
+		return sum(s.squares) / float64(s.N*s.P)
+	}
 	total, count := 0.0, 0.0
 	for i, sigma := range s.Sigma {
 		if !math.IsInf(sigma, 1) {

@@ -43,7 +43,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and no scalar variances, and is off for the published algorithm")
 	flags.Var(Text(&s.algorithm, OneOf(solver.AutoAlgorithm, solver.AMP, solver.VAMP)), "algorithm", "amp, for a W like one of independent entries, vamp, for any spectrum, or auto: by what W is")
-	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full)), "covariance", "one variance a signal, or P×P covariances")
+	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full, solver.Exchangeable)), "covariance", "one variance a signal, P×P covariances, or with --offset one covariance for all pairs\nof signals (exchangeable, which diagonal is there with fewer than ten)")
 	flags.Var(Text(&s.variance, OneOf(solver.OnDemand, solver.Exact, solver.Scalar)), "variance", "squared entries of W in every iteration (exact) or where the result needs them (on-demand),\nor their mean")
 	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how W is stored and multiplied: auto in single precision where that saves time and cannot\nbe seen in the result, f64 never, f32 rounds a W of f8 for good")
 	flags.Var(Count(&s.threads, 0), "threads", "goroutines, 0 for as many as are useful; results do not depend on it")
