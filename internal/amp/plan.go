@@ -280,6 +280,8 @@ func (b *planner) covariances() (on bool, why string, err error) {
 		err = errors.New("full covariances need exact variances: scalar is for diagonal ones")
 	case b.stream() || b.Batch:
 		err = errors.New("full covariances are for offline problems: streams have one variance a signal")
+	case b.offsetting() != nil:
+		err = errors.New("full covariances are for sensors without offsets: exchangeable ones follow what offsets do to all signals")
 	case b.learns():
 		err = errors.New("full covariances: learning the model needs diagonal ones")
 	default:
