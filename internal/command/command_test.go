@@ -110,7 +110,7 @@ func TestOneDefinition(t *testing.T) {
 // TestCompletion: what can be told of a flag's values is told to shells.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
-		"solve --covariance ":      "diagonal\nfull\n:4\n",
+		"solve --covariance ":      "diagonal\nfull\nexchangeable\n:4\n",
 		"solve --damping ":         "auto\n:4\n",
 		"solve --density ":         "auto\n:4\n",
 		"simulate --density ":      ":4\n",
