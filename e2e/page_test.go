@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	shots = flag.String("shots", "", "keep the screenshots in this folder")
+	shots = flag.String("shots", "", "keep the screenshots in this folder, which must be there")
 	long  = flag.Bool("long", false, "also what takes minutes")
 	over  = flag.Duration("over", 10*time.Minute, "how long the long stream takes; it is 7200 samples")
 )
@@ -220,7 +220,9 @@ func (b *browser) look(name, theme string) {
 		b.t.Fatal(err)
 	}
 	if *shots != "" {
-		os.WriteFile(filepath.Join(*shots, name+".png"), shot, 0o666)
+		if err := os.WriteFile(filepath.Join(*shots, name+".png"), shot, 0o666); err != nil {
+			b.t.Fatal(err)
+		}
 	}
 	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
