@@ -126,7 +126,7 @@ func TestLongVectorEvolution(t *testing.T) {
 // Vector AMP by conjugate gradients beside the same runs with the decomposition: at 200 rows traces are exact, at 600 they are estimates.
 func TestLongGradients(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "W", "N, M", "Δ", "runs", "as they end", "x differs by, sd", "largest", "C differs by", "iterations", "with the decomposition")
+	table := tables.New(t, "", "W", "N, M", "Δ", "runs", "as they end", "x differs by, sd", "largest", "C differs by", "warned", "iterations", "with the decomposition")
 	for _, name := range spectra {
 		if *matrix != "" && name != *matrix {
 			continue
@@ -143,7 +143,7 @@ func TestLongGradients(t *testing.T) {
 				found := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP, RAM: 1 << 18}})
 				exact := study(t, te, noise, seedCount(3), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
 				off, change := make([]float64, len(found)), make([]float64, len(found))
-				same := 0
+				same, warned := 0, 0
 				for i, o := range found {
 					var d mat.Dense
 					d.Sub(o.X, exact[i].X)
@@ -156,17 +156,21 @@ func TestLongGradients(t *testing.T) {
 					if o.Status == exact[i].Status {
 						same++
 					}
+					within := size.within
+					if name == "correlated:0.95" && noise == 1e-4 { // of which some runs turn in circles, by either way
+						within = 0.5
+					}
+					if find(o.Result, calamp.EstimatedTraces) != nil { // it says so, and states several times as much
+						warned++
+						within = 0.5
+					}
+					if off[i] > within {
+						t.Errorf("%s, %d×%d, Δ = %g: x differs by %.2g standard deviations", name, te.M, te.N, noise, off[i])
+					}
 				}
 				identity := func(v float64) float64 { return v }
 				worst := slices.Max(off)
-				table.Row("| %s | %d, %d | %.0e | %d | %d | %.1e | %.1e | %.1e | %.0f | %.0f |", name, te.N, te.M, noise, len(found), same, medianOf(off, identity), worst, medianOf(change, math.Abs), medianOf(found, iterations), medianOf(exact, iterations))
-				within := size.within
-				if name == "correlated:0.95" && noise == 1e-4 { // of which some runs turn in circles, by either way
-					within = 0.5
-				}
-				if worst > within {
-					t.Errorf("%s, %d×%d, Δ = %g: x differs by %.2g standard deviations", name, te.M, te.N, noise, worst)
-				}
+				table.Row("| %s | %d, %d | %.0e | %d | %d | %.1e | %.1e | %.1e | %d | %.0f | %.0f |", name, te.N, te.M, noise, len(found), same, medianOf(off, identity), worst, medianOf(change, math.Abs), warned, medianOf(found, iterations), medianOf(exact, iterations))
 			}
 		}
 	}
