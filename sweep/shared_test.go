@@ -247,7 +247,10 @@ func TestLongGivingUpOffline(t *testing.T) {
 		}
 		if row.Status == statusGivenUp {
 			c[2]++
-			t.Errorf("%v is given up after %d iterations", p, row.Iterations)
+			p.Solver.GiveUp = false // the plane was recorded by another version, which rounds otherwise
+			if whole, _ := new(Runner).Run(t.Context(), p); whole.Measures[0].Values.Get("x_one_minus_ncc") <= recoveredBelow {
+				t.Errorf("%v is given up after %d iterations, and recovers in %d", p, row.Iterations, whole.Iterations)
+			}
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(counts)) {
