@@ -161,7 +161,7 @@ func (c *Calibrator) scaleFilling() float64 {
 	if gap := (hi - lo) / float64(c.m); !(c.blur() < gap*gap) {
 		return 0
 	}
-	center, sd := amp.ScaleFilling(*c.told, c.means, c.variances, c.strangers(), c.state.Signals)
+	center, sd := amp.ScaleWithin(*c.told, c.means, c.variances, c.strangers(), c.state.Signals, true)
 	return math.Hypot(center, sd)
 }
 
@@ -174,7 +174,7 @@ func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 	}
 	mean, variance := make([]float64, c.m), make([]float64, c.m)
 	known.Posteriors(mean, variance, s.Stats)
-	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals)
+	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals, false)
 }
 
 // RangeDoubt is that the gains may merely lie in a told range which they do not contradict, as of the latest test.

@@ -144,17 +144,13 @@ func (s *State) PastAmplitudeScaleSD(past Past, signals SignalSums) float64 {
 
 // ScaleWithin is where the global scale belongs when all that is known of it is that most
 // s, with these means and variances, lie within the told bounds, and what the signals say.
+// Where filled is true, the s are those of a distribution that was told (see [State.noiselessScale]).
 // Sensors for which omit is true do not count.
-func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
+func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums, filled bool) (mean, sd float64) {
 	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
-	p := d.placement()
-	return p.Mean, p.SD
-}
-
-// ScaleFilling is the same of gains that are known, and fill the bounds evenly (see [State.noiselessScale]).
-func ScaleFilling(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums) (mean, sd float64) {
-	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
-	d.countSensors()
+	if filled {
+		d.countSensors()
+	}
 	p := d.placement()
 	return p.Mean, p.SD
 }
