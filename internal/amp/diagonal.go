@@ -218,9 +218,14 @@ func (d *diagonal) fields(from, to int) {
 func (d *diagonal) inputSignal(k int) {
 	from, to := k*d.columns*d.N, (k+1)*d.columns*d.N
 	d.fields(from, to)
-	x, c := d.X[from:to], d.C[from:to]
-	newX, newC := d.newX[from:to], d.newC[from:to]
-	d.posterior(newX, newC, from)
+	d.posterior(d.newX[from:to], d.newC[from:to], from)
+	d.takeUp(k, d.newX[from:to], d.newC[from:to], d.delta)
+}
+
+// takeUp makes newX and newC, of signal k with all its columns, its estimate, the variances damped, and says how far that has moved.
+func (s *State) takeUp(k int, newX, newC []float64, delta float64) {
+	from, to := k*s.columns*s.N, (k+1)*s.columns*s.N
+	x, c := s.X[from:to], s.C[from:to]
 	var moved, along, norm, sumC float64
 	for i, v := range newX {
 		step := v - x[i]
@@ -229,13 +234,13 @@ func (d *diagonal) inputSignal(k int) {
 		norm += v * v
 		sumC += newC[i]
 		x[i] = v
-		c[i] = newC[i] + d.delta*(c[i]-newC[i])
+		c[i] = newC[i] + delta*(c[i]-newC[i])
 	}
-	columns := float64(d.columns)
+	columns := float64(s.columns)
 	moved, along, norm, sumC = moved/columns, along/columns, norm/columns, sumC/columns
-	for k := k * d.columns; k < to/d.N; k++ {
-		d.Moved[k], d.Norm[k], d.SumC[k] = math.Sqrt(moved)/(1-d.delta), math.Sqrt(norm), sumC
-		d.Along[k] = along / max(d.Norm[k]*(1-d.delta), math.SmallestNonzeroFloat64)
+	for k := k * s.columns; k < to/s.N; k++ {
+		s.Moved[k], s.Norm[k], s.SumC[k] = math.Sqrt(moved)/(1-delta), math.Sqrt(norm), sumC
+		s.Along[k] = along / max(s.Norm[k]*(1-delta), math.SmallestNonzeroFloat64)
 	}
 }
 

@@ -94,7 +94,10 @@ func (e *exchangeable) Step(delta float64) error {
 	e.precisions()
 	parallel.Run((e.N+entryChunk-1)/entryChunk, e.Threads, e.entries)
 	e.nextPull = sum(e.pulls)
-	e.moved()
+	for k := range e.P {
+		from, to := k*e.N, (k+1)*e.N
+		e.takeUp(k, e.newX[from:to], e.newC[from:to], delta)
+	}
 	return nil
 }
 
@@ -186,25 +189,6 @@ func (e *exchangeable) inputEntry(w *exchangeableWork, i int) {
 	e.pulls[i] = pull + sumX*sumOff/p*less
 	e.squares[i] = square + sumOff*sumOff/p*less + variances/e.apart + w.shift.SumVar/p*less
 	e.logs[i] = w.shift.LogNorm + 0.5*math.Log1p(p*e.shift/e.apart)
-}
-
-// moved takes up the new posteriors.
-func (e *exchangeable) moved() {
-	for k := range e.P {
-		var moved, along, norm, sumC float64
-		for at := k * e.N; at < (k+1)*e.N; at++ {
-			v := e.newX[at]
-			step := v - e.X[at]
-			moved += step * step
-			along += step * v
-			norm += v * v
-			sumC += e.newC[at]
-			e.X[at] = v
-			e.C[at] = e.newC[at] + e.delta*(e.C[at]-e.newC[at])
-		}
-		e.Moved[k], e.Norm[k], e.SumC[k] = math.Sqrt(moved)/(1-e.delta), math.Sqrt(norm), sumC
-		e.Along[k] = along / max(e.Norm[k]*(1-e.delta), math.SmallestNonzeroFloat64)
-	}
 }
 
 // LogEvidence implements [Iteration].
