@@ -98,6 +98,7 @@ const negligible = 1e-20
 func (f Faulty) Output(b *Block) {
 	f.Working.Output(b)
 	e := f.evidence()
+	var nothing unread // is asked for where a sensor is in doubt
 	for row := range b.Rows() {
 		from, to := row*b.P, (row+1)*b.P
 		logBroken, any := e.of(b.Y[from:to])
@@ -114,26 +115,32 @@ func (f Faulty) Output(b *Block) {
 		}
 		broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+b.LogZ[row])
 		b.Broken[row], b.LogZ[row] = broken, logZ
-		switch {
-		case broken < negligible:
-		case working == 0:
+		if broken < negligible {
+			continue
+		}
+		if nothing == (unread{}) {
+			nothing = f.unread()
+		}
+		if working == 0 {
 			clear(b.G[from:to])
 			clear(b.DG[from:to])
 			if len(b.SumDG) > 0 {
 				b.SumDG[row] = 0
 			}
-			if s, sVar := f.calibration(); sVar > 0 {
-				b.S[row], b.SVar[row] = s, sVar
-			}
-			f.blendOffset(b, row, broken)
-		default:
-			f.blend(b, row, broken, working)
+		} else {
+			blend(b, row, broken, working)
+		}
+		if nothing.sVar > 0 {
+			b.S[row], b.SVar[row] = mixMoments(broken, nothing.s, nothing.sVar, b.S[row], b.SVar[row])
+		}
+		if nothing.offsetVar > 0 && len(b.Offset) > 0 {
+			b.Offset[row], b.OffsetVar[row] = mixMoments(broken, 0, nothing.offsetVar, b.Offset[row], b.OffsetVar[row])
 		}
 	}
 }
 
 // blend mixes the outputs of a sensor in doubt.
-func (f Faulty) blend(b *Block, row int, broken, working float64) {
+func blend(b *Block, row int, broken, working float64) {
 	all := 0.0
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		g := b.G[k]
@@ -143,18 +150,6 @@ func (f Faulty) blend(b *Block, row int, broken, working float64) {
 	}
 	if len(b.SumDG) > 0 {
 		b.SumDG[row] = working*b.SumDG[row] + broken*working*all*all
-	}
-	if s, sVar := f.calibration(); sVar > 0 {
-		b.S[row], b.SVar[row] = mixMoments(broken, s, sVar, b.S[row], b.SVar[row])
-	}
-	f.blendOffset(b, row, broken)
-}
-
-// blendOffset is the same for a sensor's offset, of which nothing is known where it is broken.
-func (f Faulty) blendOffset(b *Block, row int, broken float64) {
-	if known, ok := CalibrationOf(f.Working).(Offsetting); ok && len(b.Offset) > 0 {
-		sd := known.OffsetSD()
-		b.Offset[row], b.OffsetVar[row] = mixMoments(broken, 0, sd*sd, b.Offset[row], b.OffsetVar[row])
 	}
 }
 
@@ -173,16 +168,27 @@ func mix(first, second float64) (p, q, logSum float64) {
 // mixMoments is the mean and the variance of s where it is known nothing of
 // with probability p.
 func mixMoments(p, prior, priorVar, mean, variance float64) (m, v float64) {
+	if p == 1 {
+		return prior, priorVar // whatever the others are
+	}
 	d := prior - mean
 	return mean + p*d, p*priorVar + (1-p)*(variance+p*d*d)
 }
 
-// calibration is what is known of the s of a broken sensor: its prior.
-func (f Faulty) calibration() (mean, variance float64) {
-	if c := CalibrationOf(f.Working); c != nil {
-		return c.Moments()
+// unread is what is known of a broken sensor: the moments of its s, and the variance of its offset, beforehand. Zero is for
+// what the working ones do not have.
+type unread struct{ s, sVar, offsetVar float64 }
+
+func (f Faulty) unread() (u unread) {
+	known := CalibrationOf(f.Working)
+	if known == nil {
+		return u
 	}
-	return 0, 0
+	u.s, u.sVar = known.Moments()
+	if offsetting, ok := known.(Offsetting); ok {
+		u.offsetVar = offsetting.OffsetSD() * offsetting.OffsetSD()
+	}
+	return u
 }
 
 // brokenEvidence is log Z_f, with what is the same for all sensors.
@@ -245,12 +251,12 @@ func (f Faulty) OutputCorrelated(s *Sensor) {
 	}
 	broken, working, logZ := mix(e.logRate+logBroken, e.logWorking+s.LogZ)
 	s.Broken, s.LogZ = broken, logZ
-	prior, priorVar := f.calibration()
+	nothing := f.unread()
 	if working == 0 {
 		clear(s.G)
 		clear(s.DG)
-		if priorVar > 0 {
-			s.S, s.SVar = prior, priorVar
+		if nothing.sVar > 0 {
+			s.S, s.SVar = nothing.s, nothing.sVar
 		}
 		return
 	}
@@ -263,8 +269,8 @@ func (f Faulty) OutputCorrelated(s *Sensor) {
 	for k := range s.G {
 		s.G[k] *= working
 	}
-	if priorVar > 0 {
-		s.S, s.SVar = mixMoments(broken, prior, priorVar, s.S, s.SVar)
+	if nothing.sVar > 0 {
+		s.S, s.SVar = mixMoments(broken, nothing.s, nothing.sVar, s.S, s.SVar)
 	}
 }
 

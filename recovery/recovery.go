@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/calamp/calamp/internal/field"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -42,51 +43,33 @@ func AlphaCS(g prior.GaussBernoulli) float64 {
 	if known, ok := alphaCS.Load(g); ok {
 		return known.(float64)
 	}
-	alpha := supremumRatio(g)
+	alpha := supremum(g.Density, func(sigma, tol float64) float64 {
+		f := field.Matched(g, sigma)
+		return f.Integrate(tol).Variance.Value
+	})
 	alphaCS.Store(g, alpha)
 	return alpha
 }
 
 var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
 
-// supremumRatio is sup_Σ mmse(Σ)/Σ.
-func supremumRatio(g prior.GaussBernoulli) float64 {
-	return supremum(g.Density, math.Log(g.SignalVar), func(sigma float64) float64 { return mmse(g, sigma) })
-}
-
-// supremum is that of mmse(Σ)/Σ for entries of which a part density is not zero, with variances about e^logVar.
-func supremum(density, logVar float64, mmse func(sigma float64) float64) float64 {
-	ratio := func(logSigma float64) float64 {
-		sigma := math.Exp(logSigma)
-		return mmse(sigma) / sigma
-	}
+// supremum is sup_Σ mmse(Σ)/Σ for entries of which a part density is not zero, with variances about 1; mmse has the relative tolerance tol.
+func supremum(density float64, mmse func(sigma, tol float64) float64) float64 {
 	// The ratio goes to ρ as Σ → 0, and falls like 1/Σ for large Σ. In between it has
-	// one maximum: a scan finds its neighbourhood, and a ternary search its top.
-	top := logVar + 8
-	const step = 0.25
-	best := top
-	for l := top; l > top-48; l -= step {
-		if ratio(l) > ratio(best) {
-			best = l
+	// one maximum: a coarse scan finds its neighbourhood, and a golden section its top, which is so flat
+	// that this width leaves less than 1e-8.
+	const top, bottom, step, width = 8, -40, 1, 1e-3
+	best, most := 0.0, math.Inf(-1)
+	for l := float64(top); l >= bottom; l -= step {
+		if r := mmse(math.Exp(l), 1e-6) / math.Exp(l); r > most {
+			best, most = l, r
 		}
 	}
-	lo, hi := best-step, best+step
-	for hi-lo > 1e-6 {
-		third := (hi - lo) / 3
-		if ratio(lo+third) < ratio(hi-third) {
-			lo += third
-		} else {
-			hi -= third
-		}
+	peak := search.NewGolden(func(l float64) float64 { return mmse(math.Exp(l), 1e-11) / math.Exp(l) }, best-step, best+step)
+	for peak.B-peak.A > width {
+		peak.Narrow()
 	}
-	return max(density, ratio(0.5*(lo+hi)))
-}
-
-// mmse is the expected posterior variance of an entry of the prior seen through
-// the field N(x; λ, Σ), λ = x + N(0, Σ). The relative error is below 1e-12.
-func mmse(g prior.GaussBernoulli, sigma float64) float64 {
-	f := field.Matched(g, sigma)
-	return f.Integrate(1e-12).Variance.Value
+	return max(density, peak.FC, peak.FD)
 }
 
 // ComplexAlphaMin is the counting bound for complex signals, of which every reading has two parts:
@@ -106,7 +89,7 @@ func ComplexAlphaCS(g prior.ComplexGaussBernoulli) float64 {
 	if known, ok := alphaCS.Load(g); ok {
 		return known.(float64)
 	}
-	alpha := supremum(g.Density, 0, func(sigma float64) float64 { return field.ComplexVariance(g, sigma, 1e-10).Value })
+	alpha := supremum(g.Density, func(sigma, tol float64) float64 { return field.ComplexVariance(g, sigma, tol).Value })
 	alphaCS.Store(g, alpha)
 	return alpha
 }
