@@ -35,14 +35,16 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 		m, _ := w.Dims()
 		return identityGram(m, math.Sqrt(kappa)), nil
 	}
-	if r, ok := w.(interface{ remembered() *memory }); ok {
+	if r, ok := w.(remembering); ok {
 		return r.remembered().gram(func() (*Gram, error) { return gramOf(ctx, w, threads) })
 	}
 	return gramOf(ctx, w, threads)
 }
 
-// memory keeps what was made of an operator that does not change: its Gram matrix, and its
-// entries in single precision.
+// remembering is an operator whose entries are in memory, and stay as they are.
+type remembering interface{ remembered() *memory }
+
+// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision, and its structure.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
@@ -51,6 +53,10 @@ type memory struct {
 	rounding sync.Once
 	single   *Dense
 	lost     float64
+
+	measuring  sync.Once
+	structure  Structure
+	unmeasured error
 }
 
 func (m *memory) remembered() *memory { return m }
@@ -74,7 +80,7 @@ func (m *memory) gram(make func() (*Gram, error)) (*Gram, error) {
 // Remember has [GramOf] of w return g, or, where that is nil, tell made of the one that it makes.
 // It reports whether w remembers one: orthogonal rows have none, and a W in its file is not decomposed.
 func Remember(w Operator, g *Gram, made func(*Gram)) bool {
-	r, ok := w.(interface{ remembered() *memory })
+	r, ok := w.(remembering)
 	_, orthogonal := Orthogonal(w)
 	if !ok || orthogonal {
 		return false

@@ -47,8 +47,18 @@ const (
 
 // StructureOf measures w, in the time of some tens of products with it. It returns an error
 // when W cannot be read, or its rows differ by more than double precision can hold. It depends
-// on nothing but the entries.
-func StructureOf(w Operator, threads int) (s Structure, err error) {
+// on nothing but the entries, and is measured once where these are in memory, as those of a [Dense] are.
+func StructureOf(w Operator, threads int) (Structure, error) {
+	r, ok := w.(remembering)
+	if !ok {
+		return structureOf(w, threads)
+	}
+	m := r.remembered()
+	m.measuring.Do(func() { m.structure, m.unmeasured = structureOf(w, threads) })
+	return m.structure, m.unmeasured
+}
+
+func structureOf(w Operator, threads int) (s Structure, err error) {
 	m, n := w.Dims()
 	inverse, err := inverseNorms(w, threads)
 	if err != nil {
