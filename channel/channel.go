@@ -64,8 +64,10 @@ type Block struct {
 	// Out, for channels of complex gains: the argument of the mean of s, whose modulus is S.
 	Phase []float64
 
-	// Out: log Z_out of each sensor.
-	LogZ []float64
+	// Out: log Z_out of each sensor. In: whether nobody reads it, so that it need not be computed; a channel that makes
+	// something of another one's LogZ asks for that.
+	LogZ     []float64
+	Unscored bool
 
 	// In: the logarithm of how probable beforehand is what was learned of the sensor alone,
 	// relative to what is typical: noise of its own. Empty where nothing was. [Faulty]

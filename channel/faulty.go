@@ -96,6 +96,7 @@ const negligible = 1e-20
 
 // Output implements [Channel].
 func (f Faulty) Output(b *Block) {
+	b.Unscored = false
 	f.Working.Output(b)
 	e := f.evidence()
 	var nothing unread // is asked for where a sensor is in doubt

@@ -86,6 +86,14 @@ func (c *Gain) output(b *Block) {
 	for row := range b.Rows() {
 		c.statistics(b, row)
 	}
+	if b.Unscored {
+		c.Prior.posteriors(nil, b.S, b.SVar, b.Stats, 1)
+		for row := range b.Rows() {
+			c.derivatives(b, row)
+			b.LogZ[row] = math.NaN()
+		}
+		return
+	}
 	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
 	logMass := c.Prior.logMass()
 	var products [batch]float64

@@ -177,7 +177,10 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 }
 
 // run solves samples with e from now on.
-func (c *Calibrator) run(e *engine) { c.engine, c.sample = e, e.solver.State }
+func (c *Calibrator) run(e *engine) {
+	c.engine, c.sample = e, e.solver.State
+	c.sample.Unscored = true // but for forks
+}
 
 // Plan is what samples are solved with, and why not with the rest.
 func (c *Calibrator) Plan() *solver.Plan { return c.asTold.plan }

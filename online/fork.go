@@ -305,11 +305,13 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 		c.goOn()
 	}
 	c.begin()
+	c.sample.Unscored = false
 	if f.Gains {
 		err = c.solveApart(ctx)
 	} else {
 		err = c.solve(ctx)
 	}
+	c.sample.Unscored = true
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}

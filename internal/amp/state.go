@@ -65,6 +65,9 @@ type State struct {
 	Standing     bool // the signals stand still, however the model may creep
 	ScaleLearned bool
 
+	// Unscored says that nobody asks for the evidence: LogZ is not computed where that spares anything.
+	Unscored bool
+
 	// Placement is what is known of the logarithm of the factor by which X and S are to be
 	// multiplied, and with it is the uncertainty of the scale (see [Solver.Report]).
 	Placement Placement
@@ -187,7 +190,7 @@ func (s *State) block(from, to int) channel.Block {
 		Past: a.past[from*width : to*width],
 		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], Phase: a.phase[from:to], SVar: a.sVar[from:to],
-		LogZ: a.logZ[from:to], Broken: a.brokenness[from:to],
+		LogZ: a.logZ[from:to], Unscored: s.Unscored, Broken: a.brokenness[from:to],
 		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
 	}
 	if s.sumDG != nil {
