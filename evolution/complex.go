@@ -36,6 +36,9 @@ type ComplexOptions struct {
 	Points int
 	Seed   uint64
 
+	// Spectrum of W. With other than independent entries it is cal-VAMP that is followed.
+	Spectrum Spectrum
+
 	// Progress, when set, is called after every iteration with the number done.
 	Progress func(iterations int)
 }
@@ -76,14 +79,12 @@ func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*
 		steps = defaultSteps
 	}
 	out := &Trajectory{}
-	v := e.start()
+	next := e.iteration(opt.Spectrum)
 	for range steps {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		s := e.step(v)
-		out.Steps = append(out.Steps, s)
-		v = s.MSEX.Value
+		out.Steps = append(out.Steps, next())
 		if opt.Progress != nil {
 			opt.Progress(len(out.Steps))
 		}
@@ -147,13 +148,39 @@ func (e *complexEvolution) start() float64 {
 	return e.q0
 }
 
+// iteration returns what does one iteration after the other, of AMP or of vector AMP.
+func (e *complexEvolution) iteration(s Spectrum) func() Step {
+	if !s.Independent() {
+		return s.between(e.ends()).next
+	}
+	v := e.start()
+	return func() Step {
+		s := e.step(v)
+		v = s.MSEX.Value
+		return s
+	}
+}
+
 func (e *complexEvolution) step(v float64) Step {
 	mHat, mseS := e.output(v)
-	if !(mHat.Value > 0) {
-		return Step{MSEX: Number{Value: e.q0}, MHat: mHat, MSES: mseS}
-	}
-	x := field.ComplexVariance(e.Signal, 1/(e.Alpha*mHat.Value), 1e-10)
+	x := e.entry(e.Alpha * mHat.Value)
 	return Step{MSEX: Number{x.Value, x.Err + mHat.Relative()*x.Value}, MHat: mHat, MSES: mseS}
+}
+
+// entry is the error on an entry that is seen through a field of so much precision.
+func (e *complexEvolution) entry(precision float64) Number {
+	if !(precision > 0) {
+		return Number{Value: e.q0}
+	}
+	return Number(field.ComplexVariance(e.Signal, 1/precision, 1e-10))
+}
+
+// ends are those of vector AMP.
+func (e *complexEvolution) ends() ends {
+	return ends{
+		start: e.start(), noise: max(e.NoiseVar, asTruth(e.q0, e.NoiseVar)), alpha: e.Alpha, readings: e.output,
+		entry: func(gamma float64) (mse Number, slope float64) { return e.entry(gamma), 1 },
+	}
 }
 
 // output computes m̂ = E|g|² per signal, and the mean square error on s, at the error V: with D = V+Δ, T₀ = q₀+Δ,

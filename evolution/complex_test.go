@@ -33,3 +33,46 @@ func TestComplexOffline(t *testing.T) {
 		}
 	}
 }
+
+// TestComplexVector: with independent entries vector AMP ends where AMP does, whatever is known of phases, and amplitudes whose phases are known are those of
+// real signals of twice the number and half the variances.
+func TestComplexVector(t *testing.T) {
+	for name, gain := range map[string]channel.ComplexPrior{
+		"phase known": {Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)},
+		"free":        {Lo: 0.5, Hi: 1.5},
+	} {
+		m := ComplexModel{Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: 1e-6, Alpha: 0.6, P: 4}
+		e, err := newComplexEvolution(m, &ComplexOptions{Points: 1024})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vector := Spectrum{}.between(e.ends())
+		amp := e.iteration(Spectrum{})
+		var a, b Step
+		for range 60 {
+			a, b = amp(), vector.next()
+		}
+		if math.Abs(b.MSEX.Value/a.MSEX.Value-1) > 1e-6 || math.Abs(b.MSES.Value/a.MSES.Value-1) > 1e-6 {
+			t.Errorf("%s: vector AMP ends at x %v, s %v, AMP at %v, %v", name, b.MSEX, b.MSES, a.MSEX, a.MSES)
+		}
+	}
+	density := prior.ComplexGaussBernoulli{Density: 1, SignalVar: 2} // whose parts are independent of each other
+	complexModel := ComplexModel{Signal: density, Gain: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: math.Inf(1)}, NoiseVar: 2e-3, Alpha: 1.5, P: 2}
+	var s Spectrum
+	if err := s.UnmarshalText([]byte("condition:10")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ComplexOffline(context.Background(), complexModel, &ComplexOptions{Iterations: 60, Spectrum: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Vector(context.Background(), Model{Signal: prior.Gaussian(0, 1), Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-3, Alpha: 1.5, P: 4}, s, &Options{Iterations: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := got.Steps[59], want.Steps[59]
+	// 4096 points are good to a percent.
+	if math.Abs(a.MSEX.Value/(2*b.MSEX.Value)-1) > 0.03 || math.Abs(a.MSES.Value/b.MSES.Value-1) > 0.03 {
+		t.Errorf("complex signals x %v, s %v; real ones of which there are twice as many %v, %v", a.MSEX, a.MSES, b.MSEX, b.MSES)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/field"
 )
 
 // ComplexOnlineOptions say how state evolution of a stream of complex readings is to be run. The zero value is the default.
@@ -26,6 +25,8 @@ type ComplexOnlineOptions struct {
 	// Points is how many sensors are followed, in eight lots; default 4096. Seed tells which.
 	Points int
 	Seed   uint64
+
+	Spectrum Spectrum // as in [OnlineOptions]
 
 	Progress func(sample, iteration int) // as in [OnlineOptions]
 }
@@ -84,28 +85,46 @@ func (o *complexOnline) sample(ctx context.Context, number, p int) (Sample, erro
 	var out Sample
 	o.P = p
 	o.draw()
-	v := o.start()
+	next := o.follow(o.Spectrum)
+	var v float64 // that the sensors were told
 	for t := 1; t <= o.Iterations; t++ {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		mHat, mseS := o.output(v)
-		next := o.q0
-		if mHat.Value > 0 {
-			next = field.ComplexVariance(o.Signal, 1/(o.Alpha*mHat.Value), 1e-10).Value
-		}
-		out.Steps = append(out.Steps, Step{MSEX: Number{next, mHat.Relative() * next}, MHat: mHat, MSES: mseS})
-		moved := math.Abs(next-v) <= o.Tol*next
+		told, step, moved := next()
+		v = told
+		out.Steps = append(out.Steps, step)
 		if o.Progress != nil {
 			o.Progress(number, t)
 		}
-		v = next
-		if out.Converged = out.Converged || moved; moved && !o.Exactly {
+		if out.Converged = out.Converged || moved <= o.Tol; moved <= o.Tol && !o.Exactly {
 			break
 		}
 	}
 	o.absorb(v)
 	return out, nil
+}
+
+// follow returns what does one iteration after the other, given what earlier samples left: what the sensors were told of V, the step, and by
+// how much it moved the logarithm of the error.
+func (o *complexOnline) follow(s Spectrum) func() (told float64, step Step, moved float64) {
+	if !s.Independent() {
+		ends := o.ends()
+		ends.readings = o.output
+		vector := s.between(ends)
+		return func() (told float64, step Step, moved float64) {
+			told = vector.v
+			step = vector.next()
+			return told, step, vector.move
+		}
+	}
+	v := o.start()
+	return func() (told float64, step Step, moved float64) {
+		told = v
+		mHat, mseS := o.output(v)
+		v = o.entry(o.Alpha * mHat.Value).Value
+		return told, Step{MSEX: Number{v, mHat.Relative() * v}, MHat: mHat, MSES: mseS}, math.Abs(math.Log(v / told))
+	}
 }
 
 // draw gives every sensor the next readings. Gains stay.

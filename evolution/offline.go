@@ -146,22 +146,25 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 // step applies the map, and adds to its error what that of v brings.
 func (e *evolution) step(v Number) Step {
 	s, slope := e.at(v.Value)
-	s = e.carry(v, s, slope)
+	s = carry(v, s, slope, e.steepness(v.Value, s.MHat.Value))
 	e.lastV, e.lastMHat = v.Value, s.MHat.Value
 	return s
 }
 
+// steepness is |∂log m̂/∂log V| from the last two steps. It is 1 where s is known, and larger
+// while s is being learned.
+func (e *evolution) steepness(v, mHat float64) float64 {
+	if e.lastV > 0 && e.lastV != v {
+		return max(1, math.Abs(math.Log(e.lastMHat/mHat)/math.Log(e.lastV/v)))
+	}
+	return 1
+}
+
 // carry adds to the quadrature's errors of a step what the error of V brings; slope
-// is |∂log V′/∂log m̂|.
-func (e *evolution) carry(v Number, s Step, slope float64) Step {
+// is |∂log V′/∂log m̂|, and output |∂log m̂/∂log V|.
+func carry(v Number, s Step, slope, output float64) Step {
 	relative := 0.0
 	if v.Err > 0 {
-		// |∂log m̂/∂log V| from the last two steps. It is 1 where s is known, and larger
-		// while s is being learned.
-		output := 1.0
-		if e.lastV > 0 && e.lastV != v.Value {
-			output = max(output, math.Abs(math.Log(e.lastMHat/s.MHat.Value)/math.Log(e.lastV/v.Value)))
-		}
 		relative = min(output, 10) * v.Relative()
 	}
 	s.MHat.Err += relative * s.MHat.Value

@@ -124,9 +124,9 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 		on.stream[r] = newPopulation(o.Members, o.Seed, uint64(r))
 	}
 	if !o.Spectrum.Independent() {
-		lambda, weight := o.Spectrum.eigenvalues(m.Alpha)
 		for range on.stream {
-			on.vectors = append(on.vectors, &vectorEvolution{evolution: *e, lambda: lambda, weight: weight})
+			own := *e // replicates are followed at the same time
+			on.vectors = append(on.vectors, o.Spectrum.between(own.ends()))
 		}
 	}
 	var out []Sample

@@ -150,7 +150,7 @@ func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*
 		p.Step = e.next()
 		p.Evaluations++
 		// Moves that shrink by q each leave m q/(1-q) to go.
-		if q := e.move / slow; e.move <= 0.1*e.tol*(1-min(q, 0.999)) {
+		if q := e.move / slow; e.move <= 0.1*opt.tol()*(1-min(q, 0.999)) {
 			p.Converged = true
 			break
 		}
@@ -162,7 +162,7 @@ func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*
 // vectorEvolution is the state of the recursion: the variance V of z̃ = W̃x that the channel
 // is told, and what the linear part is told of x.
 type vectorEvolution struct {
-	evolution
+	ends
 	lambda, weight []float64
 	v, gamma2      float64
 	last           Number // the latest error on x
@@ -172,27 +172,54 @@ type vectorEvolution struct {
 	move float64
 }
 
+// ends are the channel and the prior, which the linear part is between.
+type ends struct {
+	start, noise, alpha float64
+
+	// readings is what a channel that is told V makes of it: m̂, and the error on s.
+	readings func(v float64) (mHat, mseS Number)
+
+	// entry is the error on an entry seen through a field of precision γ, and |∂log of it/∂log γ|.
+	entry func(gamma float64) (mse Number, slope float64)
+}
+
+func (e *evolution) ends() ends {
+	return ends{
+		start: e.Variance(), noise: max(e.NoiseVar, e.truth()), // without any, τ2 would be infinite
+		alpha: e.Alpha,
+		readings: func(v float64) (mHat, mseS Number) {
+			out := e.output(v)
+			return out.chiHat, out.mseS
+		},
+		entry: func(gamma float64) (mse Number, slope float64) {
+			in := e.average(1/gamma, e.tol)
+			return Number(in.Variance), gamma * in.Square.Value / in.Variance.Value
+		},
+	}
+}
+
 func newVectorEvolution(m Model, s Spectrum, opt *Options) (*vectorEvolution, error) {
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err
 	}
-	v := &vectorEvolution{evolution: *e}
-	v.lambda, v.weight = s.eigenvalues(m.Alpha)
+	return s.between(e.ends()), nil
+}
+
+// between is the recursion with these two ends, from where nothing is known of x.
+func (s Spectrum) between(e ends) *vectorEvolution {
+	v := &vectorEvolution{ends: e}
+	v.lambda, v.weight = s.eigenvalues(e.alpha)
 	v.restart()
-	return v, nil
+	return v
 }
 
 // next does one iteration: channel, linear part, prior.
-func (e *vectorEvolution) next() Step {
-	out := e.output(e.v)
-	return e.follow(out.chiHat, out.mseS)
-}
+func (e *vectorEvolution) next() Step { return e.follow(e.readings(e.v)) }
 
 // restart forgets all that is known of x.
 func (e *vectorEvolution) restart() {
-	start := e.Variance()
-	e.v, e.gamma2, e.last = start, 1/start, Number{Value: start}
+	e.v, e.gamma2, e.last = e.start, 1/e.start, Number{Value: e.start}
 }
 
 // follow does the linear part and the prior, after what a channel made of V. With m̂ = E g² = -E ∂g,
@@ -203,9 +230,9 @@ func (e *vectorEvolution) restart() {
 //
 //	A = α E f,   b = E f,   γ1 = γ2 A/(1-A),   V = b/(τ2(1-b)).
 func (e *vectorEvolution) follow(output, mseS Number) Step {
-	noise, mHat := max(e.NoiseVar, e.truth()), output.Value // without any, τ2 would be infinite
-	d := e.v + noise
-	beta := (noise + e.v*max(0, 1-d*mHat)) / d
+	mHat := output.Value
+	d := e.v + e.noise
+	beta := (e.noise + e.v*max(0, 1-d*mHat)) / d
 	tau2 := mHat / beta // (1-β)/V = m̂
 	theta := tau2 / e.gamma2
 	determined, left := 0.0, 0.0
@@ -213,16 +240,15 @@ func (e *vectorEvolution) follow(output, mseS Number) Step {
 		determined += e.weight[i] * (theta * l / (1 + theta*l))
 		left += e.weight[i] / (1 + theta*l)
 	}
-	share := min(1, 1/e.Alpha) // of the rows that belong to columns, too
-	a, aRest := e.Alpha*determined, e.Alpha*left+(1-e.Alpha*share)
+	share := min(1, 1/e.alpha) // of the rows that belong to columns, too
+	a, aRest := e.alpha*determined, e.alpha*left+(1-e.alpha*share)
 	b, bRest := determined, left+(1-share)
 	gamma1 := e.gamma2 * a / aRest
 	v := b / (tau2 * bRest)
 	e.move = math.Abs(math.Log(v / e.v))
 	e.v = v
-	in := e.average(1/gamma1, e.tol)
-	s := Step{MSEX: Number(in.Variance), MHat: output, MSES: mseS}
-	s = e.carry(e.last, s, gamma1*in.Square.Value/in.Variance.Value)
+	mse, slope := e.entry(gamma1)
+	s := carry(e.last, Step{MSEX: mse, MHat: output, MSES: mseS}, slope, 1)
 	e.move = max(e.move, math.Abs(math.Log(s.MSEX.Value/e.last.Value)))
 	e.last = s.MSEX
 	// (1-Eγ1)/E, the precision that is left for the linear part.

@@ -95,9 +95,9 @@ func TestLongComplexStreams(t *testing.T) {
 	table := tables.New(t, "", "gains", "model", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
 	const seeds, samples = 10, 12
 	for _, c := range complexStreams {
-		x, s := predictedStream(t, c.gain, c.warmUp, samples)
+		te := teacher.Complex{N: 200, M: 140, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
+		x, s := predictedStream(t, te, c.warmUp)
 		for _, learn := range []bool{false, true} {
-			te := teacher.Complex{N: 200, M: 140, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
 			var r complexTally
 			for seed := range seeds {
 				r.stream(t, te, uint64(seed+1), Options{WarmUp: c.warmUp, LearnNoise: learn})
@@ -112,14 +112,46 @@ func TestLongComplexStreams(t *testing.T) {
 	}
 }
 
+// Streams of complex readings of an ill-conditioned W, by vector AMP, against its state evolution.
+func TestLongComplexVectorStreams(t *testing.T) {
+	if !*tables.Long {
+		t.Skip("long: -long runs it")
+	}
+	table := tables.New(t, "", "gains", "condition of W", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase", "not learned from", "flagged")
+	const seeds, samples = 10, 12
+	for _, c := range complexStreams {
+		for _, condition := range []float64{10, 100} {
+			te := teacher.Complex{
+				N: 200, M: 160, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-4,
+				Matrix: teacher.Ensemble{Kind: "condition", Value: condition},
+			}
+			x, s := predictedStream(t, te, c.warmUp)
+			var r complexTally
+			for seed := range seeds {
+				r.stream(t, te, uint64(seed+1), Options{WarmUp: c.warmUp})
+			}
+			table.Row("| %s | %g | %.3g | %.3g | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d |", c.name, condition,
+				x, r.x/r.samples, r.stated/r.samples, s, r.s/r.runs, r.sStated/r.runs, r.amplitude/r.each, r.phase/r.each,
+				math.Sqrt(r.scaleZ/r.runs), math.Sqrt(r.turnZ/r.runs), r.rejected, seeds*samples, r.flagged)
+			if r.amplitude < 0.9*r.each || r.phase < 0.9*r.each || r.x > 1.5*r.stated || r.rejected > seeds*samples/20 || r.flagged > 0 {
+				t.Errorf("%s, condition %g: %+v", c.name, condition, r)
+			}
+		}
+	}
+}
+
 // predictedStream is what state evolution says of the samples from five on, on average, and of s after the last.
-func predictedStream(t *testing.T, gain channel.ComplexPrior, warmUp, samples int) (x, s float64) {
-	m := evolution.ComplexModel{Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: 1e-6, Alpha: 0.7, P: samples}
-	all, err := evolution.ComplexOnline(context.Background(), m, &evolution.ComplexOnlineOptions{WarmUp: warmUp, Points: 1024})
+func predictedStream(t *testing.T, te teacher.Complex, warmUp int) (x, s float64) {
+	m := evolution.ComplexModel{Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar, Alpha: float64(te.M) / float64(te.N), P: te.P}
+	opt := evolution.ComplexOnlineOptions{WarmUp: warmUp, Points: 1024}
+	if err := opt.Spectrum.UnmarshalText([]byte(te.Matrix.String())); err != nil {
+		t.Fatal(err)
+	}
+	all, err := evolution.ComplexOnline(context.Background(), m, &opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := all[len(all)-(samples-4):]
+	late := all[len(all)-(te.P-4):]
 	for _, sample := range late {
 		x += sample.Last().MSEX.Value / float64(len(late))
 	}

@@ -3,6 +3,7 @@ package teacher
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
@@ -13,13 +14,14 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Complex describes an ensemble of complex problems: W with independent CN(0, 1/N) entries, or real
+// Complex describes an ensemble of complex problems: W with independent CN(0, 1/N) entries, or another Matrix or real
 // ones of N(0, 1/N), complex signals and gains from their priors, noise CN(0, Δ).
 type Complex struct {
 	N, M, P    int
 	Signal     prior.ComplexGaussBernoulli
 	Gain       channel.ComplexPrior
 	NoiseVar   float64
+	Matrix     Ensemble // of a complex W: independent entries (the zero value), or of a condition number
 	RealMatrix bool
 }
 
@@ -42,6 +44,12 @@ func (t Complex) Validate() error {
 	}
 	if err := t.Signal.Validate(); err != nil {
 		return err
+	}
+	if err := t.Matrix.Validate(); err != nil {
+		return err
+	}
+	if kind := t.Matrix.String(); kind != "iid" && (t.RealMatrix || t.Matrix.Kind != "condition") {
+		return fmt.Errorf("a complex W has independent entries (iid) or is of condition:v, found %s", kind)
 	}
 	return channel.ComplexGain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
 }
@@ -102,12 +110,73 @@ func (t Complex) matrix(in *ComplexInstance, rng *rand.Rand) (w []complex128, er
 		in.W, err = operator.NewDense(t.M, t.N, values)
 		return w, err
 	}
-	size := math.Sqrt(0.5 / float64(t.N))
-	for i := range w {
-		w[i] = complex(size*rng.NormFloat64(), size*rng.NormFloat64())
+	if t.Matrix.Kind == "condition" {
+		complexConditioned(rng, w, t.M, t.N, t.Matrix.Value)
+	} else {
+		complexNormal(rng, w, 1/float64(t.N))
 	}
 	in.W, err = operator.NewComplex(t.M, t.N, w)
 	return w, err
+}
+
+// complexNormal draws independent entries of CN(0, variance).
+func complexNormal(rng *rand.Rand, v []complex128, variance float64) {
+	size := math.Sqrt(0.5 * variance)
+	for i := range v {
+		v[i] = complex(size*rng.NormFloat64(), size*rng.NormFloat64())
+	}
+}
+
+// complexConditioned is what conditioned is of real numbers: random singular vectors, and singular values that fall geometrically from the
+// condition number to 1.
+func complexConditioned(rng *rand.Rand, w []complex128, m, n int, value float64) {
+	rank := min(m, n)
+	left, right := complexOrthonormal(rng, rank, m), complexOrthonormal(rng, rank, n)
+	sigma, square := make([]float64, rank), 0.0
+	for a := range sigma {
+		sigma[a] = math.Pow(value, -float64(a)/float64(max(1, rank-1)))
+		square += sigma[a] * sigma[a]
+	}
+	size := math.Sqrt(float64(m) / square)
+	clear(w)
+	for mu := range m {
+		row := w[mu*n : (mu+1)*n]
+		for a, s := range sigma {
+			factor := left[a][mu] * complex(size*s, 0)
+			for i, v := range right[a] {
+				row[i] += factor * v
+			}
+		}
+	}
+}
+
+// complexOrthonormal returns random orthonormal vectors of length n, by Gram and Schmidt.
+func complexOrthonormal(rng *rand.Rand, count, n int) [][]complex128 {
+	all := make([][]complex128, count)
+	for a := range all {
+		v := make([]complex128, n)
+		complexNormal(rng, v, 1)
+		for range 2 { // twice is enough
+			for _, other := range all[:a] {
+				along := complex128(0)
+				for i, u := range other {
+					along += cmplx.Conj(u) * v[i]
+				}
+				for i, u := range other {
+					v[i] -= along * u
+				}
+			}
+		}
+		square := 0.0
+		for _, u := range v {
+			square += real(u)*real(u) + imag(u)*imag(u)
+		}
+		for i := range v {
+			v[i] /= complex(math.Sqrt(square), 0)
+		}
+		all[a] = v
+	}
+	return all
 }
 
 // vonMises draws an angle about 0 (D. J. Best and N. I. Fisher, "Efficient simulation of the von Mises

@@ -81,7 +81,7 @@ func nearThreshold(m theory, left float64) string {
 // theory is a problem that state evolution is asked about.
 type theory struct {
 	evolution.Model
-	spectrum *evolution.Spectrum // nil: independent entries, and AMP
+	spectrum evolution.Spectrum // the zero value: independent entries, and AMP
 
 	gains *channel.ComplexPrior // of a complex problem, of whose numbers Model has one part; nil for a real one
 }
@@ -94,7 +94,7 @@ func reachesComplex(m theory, target float64) bool {
 	t, err := evolution.ComplexOffline(context.Background(), evolution.ComplexModel{
 		Signal: prior.ComplexGaussBernoulli{Density: m.Signal.Density, SignalVar: 2 * m.Signal.SignalVar},
 		Gain:   *m.gains, NoiseVar: 2 * m.NoiseVar, Alpha: m.Alpha, P: m.P,
-	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints})
+	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints, Spectrum: m.spectrum})
 	if err != nil {
 		return true // nothing to be said against it
 	}
@@ -147,7 +147,7 @@ func (r *Run) theory() theory {
 	}
 	if singular := r.Solver.Singular(); singular != nil {
 		if spectrum, err := evolution.SpectrumOf(singular); err == nil {
-			m.spectrum = &spectrum
+			m.spectrum = spectrum
 		}
 	}
 	if known, ok := r.calibration().(channel.ComplexPrior); ok {
@@ -183,13 +183,13 @@ func gaussBernoulli(p prior.Prior) prior.GaussBernoulli {
 // iterated no further than that: small errors are expensive to average over.
 func reaches(m theory, target float64) bool {
 	opt := &evolution.Options{Tol: theoryTol}
-	if m.spectrum != nil {
-		opt.Iterations = theorySteps
-		p, err := evolution.VectorFixedPoint(context.Background(), m.Model, *m.spectrum, opt)
-		return err != nil || !(p.MSEX.Value > target)
-	}
 	if m.gains != nil {
 		return reachesComplex(m, target)
+	}
+	if !m.spectrum.Independent() {
+		opt.Iterations = theorySteps
+		p, err := evolution.VectorFixedPoint(context.Background(), m.Model, m.spectrum, opt)
+		return err != nil || !(p.MSEX.Value > target)
 	}
 	v := m.Variance()
 	for range theorySteps {

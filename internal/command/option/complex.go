@@ -103,7 +103,6 @@ var realOnly = []struct{ flag, hint string }{
 	{"saturation", "clipped complex readings are better missing (NaN)"},
 	{"compare", ""},
 	{"structured", ""},
-	{"matrix-kind", "a complex W has independent entries"},
 	{"signals", ""},
 	{"f4", ""},
 	{"offset", ""},

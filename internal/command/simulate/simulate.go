@@ -89,7 +89,7 @@ times these.`,
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
-	flags.BoolVar(&s.complex, "complex", false, "complex signals, W with independent entries CN(0, 1/N), readings and gains, whose amplitudes are in --s-range")
+	flags.BoolVar(&s.complex, "complex", false, "complex signals, W with independent entries CN(0, 1/N) (or --matrix-kind condition:v), readings and\ngains, whose amplitudes are in --s-range")
 	s.phases.Register(flags)
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
@@ -411,11 +411,16 @@ func (s *simulate) checkComplex(flags *pflag.FlagSet) error {
 	return s.phases.CheckComplex(flags, &s.model, s.complex)
 }
 
+// complexTeacher is the complex ensemble of the size of t.
+func (s *simulate) complexTeacher(t teacher.Teacher) teacher.Complex {
+	return teacher.Complex{
+		N: t.N, M: t.M, P: t.P, Signal: s.model.ComplexPrior(), Gain: s.model.ComplexGain(&s.phases), NoiseVar: s.model.NoiseVar, Matrix: s.matrix,
+	}
+}
+
 // drawComplex makes a complex problem of the size of t.
 func (s *simulate) drawComplex(t teacher.Teacher, _ operator.Operator) (*dataset.Problem, error) {
-	in, err := teacher.Complex{
-		N: t.N, M: t.M, P: t.P, Signal: s.model.ComplexPrior(), Gain: s.model.ComplexGain(&s.phases), NoiseVar: s.model.NoiseVar,
-	}.Draw(s.seed)
+	in, err := s.complexTeacher(t).Draw(s.seed)
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}

@@ -223,7 +223,7 @@ func (s *se) predictOffline(ctx context.Context, res *prediction, bar *console.P
 		predict := func() (*evolution.Trajectory, error) { return evolution.Offline(ctx, s.matched(), opt) }
 		if s.complex {
 			predict = func() (*evolution.Trajectory, error) {
-				return evolution.ComplexOffline(ctx, s.complexModel(), &evolution.ComplexOptions{Iterations: s.iterations, Progress: opt.Progress})
+				return evolution.ComplexOffline(ctx, s.complexModel(), &evolution.ComplexOptions{Iterations: s.iterations, Spectrum: s.vector, Progress: opt.Progress})
 			}
 		} else if !s.vector.Independent() {
 			predict = func() (*evolution.Trajectory, error) { return evolution.Vector(ctx, s.matched(), s.vector, opt) }
@@ -279,7 +279,7 @@ func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Pr
 	if s.complex {
 		predict = func() ([]evolution.Sample, error) {
 			return evolution.ComplexOnline(ctx, s.complexModel(), &evolution.ComplexOnlineOptions{
-				Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, WarmUp: s.warmUp, Progress: progress,
+				Tol: s.tol, Iterations: s.iterations, Exactly: s.exactly, Seed: s.seed, WarmUp: s.warmUp, Spectrum: s.vector, Progress: progress,
 			})
 		}
 	}

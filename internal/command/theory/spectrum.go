@@ -34,18 +34,18 @@ func (s *theory) readSpectrum() error {
 
 // spectrumOf reads singular values, or a matrix and finds those of its rows scaled to norm 1.
 func spectrumOf(path string) (evolution.Spectrum, error) {
-	a, err := dataset.LoadArray(path, "W")
-	if err != nil {
-		return evolution.Spectrum{}, err
-	}
-	if len(a.Shape) != 2 {
+	if a, err := dataset.LoadArray(path, "W"); err == nil && len(a.Shape) == 1 {
 		return evolution.SpectrumOf(a.Data)
 	}
-	m, n := a.Shape[0], a.Shape[1]
-	w, err := operator.NewDense(m, n, a.Data)
+	w, file, err := dataset.OpenMatrix(path, math.MaxInt64)
 	if err != nil {
 		return evolution.Spectrum{}, err
 	}
+	if file != nil {
+		defer file.Close()
+	}
+	w = operator.RealOf(w) // which has all singular values twice
+	m, n := w.Dims()
 	gram, err := operator.GramOf(context.Background(), w, 0)
 	if err != nil {
 		return evolution.Spectrum{}, err

@@ -149,8 +149,15 @@ func (t *theory) checkComplex(flags *pflag.FlagSet) error {
 	if t.mismatched {
 		return option.RefuseComplex(true, "a solver that is told something else")
 	}
-	for _, name := range []string{"spectrum", "fixed-point", "known-gains", "overlay", "tol"} {
-		if flags.Lookup(name) != nil && option.Given(flags, name) && !(name == "tol" && flags.Lookup("warm-up") != nil) {
+	lacking := []string{"fixed-point", "known-gains", "overlay", "tol"}
+	switch {
+	case flags.Lookup("warm-up") != nil: // se online
+		lacking = lacking[:len(lacking)-1]
+	case flags.Lookup("iterations") == nil: // threshold
+		lacking = append(lacking, "spectrum")
+	}
+	for _, name := range lacking {
+		if flags.Lookup(name) != nil && option.Given(flags, name) {
 			return option.RefuseComplex(true, "--"+name)
 		}
 	}
