@@ -187,6 +187,9 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	switch {
 	case !s.ScaleLearned:
 		c = s.scaleOfPrior()
+		if shift := math.Abs(math.Log(c)) * math.Sqrt(2*s.active()); shift > scaleTolerance*late*late {
+			change = max(change, shift) // in standard errors, too
+		}
 	case change > 0: // nothing determines the scale: the middle of the range stays where it is
 		c = channel.Middle(known) / channel.Middle(fit)
 	}

@@ -170,10 +170,16 @@ func (s *State) SignalSums() (sums SignalSums) {
 	return SignalSums{Active: s.active(), Pull: s.nextPull}
 }
 
-// active is K (see [SignalSums]).
+// active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries alike; the sum before damping does not.
 func (s *State) active() (active float64) {
-	for i, c := range s.C {
-		active += c / s.Sigma[i]
+	for k, now := range s.SumC {
+		lag := 1.0
+		if damped := sum(s.C[k*s.N : (k+1)*s.N]); damped > 0 {
+			lag = now / damped
+		}
+		for i := k * s.N; i < (k+1)*s.N; i++ {
+			active += lag * (s.C[i] / s.Sigma[i])
+		}
 	}
 	return active
 }
