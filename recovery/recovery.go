@@ -36,14 +36,13 @@ func OffsetAlphaMin(density float64, p int) float64 {
 // (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8. It
 // depends only on the density and on x̄/√v; values once computed are remembered.
 func AlphaCS(g prior.GaussBernoulli) float64 {
-	// With a mean of more than 10⁴ standard deviations, zero and non-zero entries are
-	// told apart without error, and α_CS is ρ.
+	// With a mean of more than 10⁴ standard deviations entries are zero or the mean, whatever that is.
 	ratio := min(math.Abs(g.SignalMean)/math.Sqrt(g.SignalVar), 1e4)
 	g = prior.GaussBernoulli{Density: g.Density, SignalMean: ratio, SignalVar: 1}
 	if known, ok := alphaCS.Load(g); ok {
 		return known.(float64)
 	}
-	alpha := supremum(g.Density, func(sigma, tol float64) float64 {
+	alpha := supremum(g.Density, 1+ratio*ratio, func(sigma, tol float64) float64 {
 		f := field.Matched(g, sigma)
 		return f.Integrate(tol).Variance.Value
 	})
@@ -53,14 +52,15 @@ func AlphaCS(g prior.GaussBernoulli) float64 {
 
 var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
 
-// supremum is sup_Σ mmse(Σ)/Σ for entries of which a part density is not zero, with variances about 1; mmse has the relative tolerance tol.
-func supremum(density float64, mmse func(sigma, tol float64) float64) float64 {
+// supremum is sup_Σ mmse(Σ)/Σ for entries of which a part density is not zero, with that mean square and a variance of 1; mmse has the
+// relative tolerance tol.
+func supremum(density, square float64, mmse func(sigma, tol float64) float64) float64 {
 	// The ratio goes to ρ as Σ → 0, and falls like 1/Σ for large Σ. In between it has
-	// one maximum: a coarse scan finds its neighbourhood, and a golden section its top, which is so flat
+	// one maximum above ρ: a coarse scan finds its neighbourhood, and a golden section its top, which is so flat
 	// that this width leaves less than 1e-8.
-	const top, bottom, step, width = 8, -40, 1, 1e-3
+	const above, bottom, step, width = 8, -40, 1, 1e-3
 	best, most := 0.0, math.Inf(-1)
-	for l := float64(top); l >= bottom; l -= step {
+	for l := above + math.Log(square); l >= bottom; l -= step {
 		if r := mmse(math.Exp(l), 1e-6) / math.Exp(l); r > most {
 			best, most = l, r
 		}
@@ -89,7 +89,7 @@ func ComplexAlphaCS(g prior.ComplexGaussBernoulli) float64 {
 	if known, ok := alphaCS.Load(g); ok {
 		return known.(float64)
 	}
-	alpha := supremum(g.Density, func(sigma, tol float64) float64 { return field.ComplexVariance(g, sigma, tol).Value })
+	alpha := supremum(g.Density, 1, func(sigma, tol float64) float64 { return field.ComplexVariance(g, sigma, tol).Value })
 	alphaCS.Store(g, alpha)
 	return alpha
 }

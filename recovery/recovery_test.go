@@ -26,6 +26,16 @@ func TestAlphaCS(t *testing.T) {
 	}
 }
 
+// However far the mean is from zero, on the way from a variance of its square some entries are not told from zero.
+func TestAlphaCSOfFarMeans(t *testing.T) {
+	at := func(mean float64) float64 {
+		return AlphaCS(prior.GaussBernoulli{Density: 0.2, SignalMean: mean, SignalVar: 1})
+	}
+	if far, farther := at(100), at(1e4); math.Abs(far-farther) > 1e-4 || far < 0.35 {
+		t.Errorf("α_CS(0.2) = %.6f for a mean of 100 standard deviations, %.6f for 10⁴", far, farther)
+	}
+}
+
 func BenchmarkAlphaCS(b *testing.B) {
 	for b.Loop() {
 		AlphaCS(prior.GaussBernoulli{Density: 0.3, SignalVar: 1})
