@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/internal/search"
 )
 
 // Faulty is a set of sensors of which some are broken: with probability ε all
@@ -344,8 +345,7 @@ func medianPositive(values []float64) float64 {
 	if len(positive) == 0 {
 		return 1
 	}
-	slices.Sort(positive)
-	return positive[len(positive)/2]
+	return search.Select(positive, len(positive)/2)
 }
 
 // What follows is that of the working sensors, as far as their channel can do it.

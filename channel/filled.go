@@ -330,13 +330,15 @@ func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
 		square := 0.0
 		for _, s := range p {
 			own := s.variance()
-			var log [2]float64
+			both, norm := v+own, math.Log(2*math.Pi*(v+own))
+			var part [2]float64
 			for j, m := range at {
 				d := s.mode - m
-				log[j] = -0.5 * (d*(d/(v+own)) + math.Log(2*math.Pi*(v+own)))
+				part[j] = -0.5 * (d*(d/both) + norm)
 			}
-			top := max(log[0], log[1])
-			total := math.Exp(log[0]-top) + math.Exp(log[1]-top)
+			top := max(part[0], part[1])
+			part[0], part[1] = math.Exp(part[0]-top), math.Exp(part[1]-top)
+			total := part[0] + part[1]
 			here := top + math.Log(0.5*total)
 			if !(here > least) {
 				evidence += least
@@ -344,7 +346,7 @@ func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
 			}
 			evidence += here
 			for j, m := range at {
-				r, gain := math.Exp(log[j]-top)/total, v/(v+own)
+				r, gain := part[j]/total, v/both
 				d := gain * (s.mode - m)
 				weight[j] += r
 				first[j] += r * d

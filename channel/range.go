@@ -90,15 +90,23 @@ func (p GainPrior) peaks(stats []float64, omit []bool) (all peaks, blur float64)
 
 // evidence is the log-likelihood of a range, up to a constant.
 func (p peaks) evidence(lo, hi float64) float64 {
-	total := -float64(len(p)) * math.Log(hi-lo)
+	total, masses, table := -float64(len(p))*math.Log(hi-lo), logProduct{value: 1}, normalMass()
 	for _, s := range p {
 		a, b := (lo-s.mode)*s.inverseSD, (hi-s.mode)*s.inverseSD
-		if a > -inside || b < inside {
+		if a <= -inside && b >= inside {
+			continue
+		}
+		if mass := table.below(b) - table.below(a); mass > tabled {
+			masses.multiply(mass)
+		} else {
 			total += logNormalMass(a, b)
 		}
 	}
-	return total
+	return total + masses.log()
 }
+
+// tabled is a mass of which the table has eight digits.
+const tabled = 0.01
 
 // logNormalMass is the logarithm of the standard normal's mass on [a, b].
 func logNormalMass(a, b float64) float64 {

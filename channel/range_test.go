@@ -44,6 +44,21 @@ func TestRefitFindsTheRange(t *testing.T) {
 	}
 }
 
+// The masses of a range are those of error functions, sensors outside of it and blurred ones included.
+func TestEvidenceOfARange(t *testing.T) {
+	p := Uniform(0.9, 1.1)
+	for _, sd := range []float64{1e-4, 0.05, 1} {
+		peaks, _ := p.peaks(statisticsOf(Uniform(0.8, 1.2), 200, 10, sd), nil)
+		want := -200 * math.Log(p.Hi-p.Lo)
+		for _, s := range peaks {
+			want += logNormalMass((p.Lo-s.mode)*s.inverseSD, (p.Hi-s.mode)*s.inverseSD)
+		}
+		if got := peaks.evidence(p.Lo, p.Hi); math.Abs(got-want) > 1e-5 {
+			t.Errorf("sd %g: evidence %.10g, want %.10g", sd, got, want)
+		}
+	}
+}
+
 // Readings that show no difference between gains, or none at all.
 func TestRefitDegenerateRange(t *testing.T) {
 	for name, s := range map[string][][]float64{
