@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
@@ -267,10 +269,21 @@ func (r *run) untouched(res *Result, d *diagnosis.Run) (keep func()) {
 	}
 }
 
+// scaleBy multiplies a matrix in its place, for which [mat.Dense.Scale] takes a copy.
+func scaleBy(c float64, m *mat.Dense) {
+	rows, _ := m.Dims()
+	for i := range rows {
+		row := m.RawRowView(i)
+		for k := range row {
+			row[k] *= c
+		}
+	}
+}
+
 // rescale multiplies signals and s by c, and all that goes with them.
 func (r *Result) rescale(c float64) {
-	r.X.Scale(c, r.X)
-	r.XVar.Scale(c*c, r.XVar)
+	scaleBy(c, r.X)
+	scaleBy(c*c, r.XVar)
 	for mu := range r.S {
 		r.S[mu] *= c
 		r.SVar[mu] *= c * c

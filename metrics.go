@@ -35,7 +35,7 @@ func Score(x *mat.Dense, s []float64, truth Truth) Metrics {
 	nan := math.NaN()
 	m := Metrics{XMSE: nan, XMSEScaled: nan, XOneMinusNCC: nan, SMSE: nan, SMSEScaled: nan, SOneMinusCNCC: nan, Scale: nan}
 	if truth.X != nil {
-		a, b := flat(x), flat(truth.X)
+		a, b := entries(x), entries(truth.X)
 		m.Scale = scaleTo(a, b)
 		m.XMSE = meanSquaredError(a, b, 1)
 		m.XMSEScaled = meanSquaredError(a, b, m.Scale)
@@ -52,7 +52,15 @@ func Score(x *mat.Dense, s []float64, truth Truth) Metrics {
 	return m
 }
 
-// flat returns the entries of a matrix, row by row.
+// entries are those of a matrix, row by row, to be read only.
+func entries(m *mat.Dense) []float64 {
+	if raw := m.RawMatrix(); raw.Stride == raw.Cols {
+		return raw.Data
+	}
+	return flat(m)
+}
+
+// flat returns a copy of the entries of a matrix, row by row.
 func flat(m *mat.Dense) []float64 {
 	rows, cols := m.Dims()
 	out := make([]float64, 0, rows*cols)

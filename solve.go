@@ -92,6 +92,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.readings.y = nil // the solver has its own
 	return r, r.checkAnchor()
 }
 
@@ -156,7 +157,7 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	if text := d.NothingRecovered(); text != "" {
 		res.Status, res.Reason = NothingRecovered, text
 	}
-	res.XVar.Scale(d.Excess(), res.XVar)
+	scaleBy(d.Excess(), res.XVar)
 	for _, w := range d.Warnings() {
 		res.Warnings = append(res.Warnings, Warning{WarningCode(w.Code), w.Message, w.Sensors, w.Signals})
 	}

@@ -20,13 +20,13 @@ import (
 // the caller weighs.
 type anderson struct {
 	parts [][]float64 // u, views; the map's result is given in the same shape
-	last  [][]float64 // f of the latest step
-	was   [][]float64 // u of the latest step
 
-	u, f  [][][]float64 // Δu and Δf, in a ring
-	count int           // steps since it began
-	best  float64       // least ‖f‖ since then
-	rest  int           // plain steps to be taken
+	// Δu and Δf, in a ring: in the place of the oldest are the u and f of the latest step itself,
+	// until the next one is known.
+	u, f  [][][]float64
+	count int     // steps since it began
+	best  float64 // least ‖f‖ since then
+	rest  int     // plain steps to be taken
 }
 
 const (
@@ -44,6 +44,9 @@ const (
 	// ridge keeps the equations solvable, relative to their size.
 	ridge = 1e-12
 
+	// movedAtOnce is how many numbers are moved together: a few, which stay in cache.
+	movedAtOnce = 512
+
 	// farthest is the largest θ that is believed: larger ones are scaled down to it. Where a
 	// map only creeps along some direction, it is that many steps at once.
 	farthest = 100
@@ -58,7 +61,6 @@ func newAnderson(parts ...[]float64) *anderson {
 		}
 		return out
 	}
-	a.last, a.was = like(), like()
 	size := 0
 	for _, p := range parts {
 		size += len(p)
@@ -89,32 +91,43 @@ func (a *anderson) step(g [][]float64, beta float64, dot func(x, y [][]float64) 
 		at := (a.count - 1) % len(a.u)
 		for i, p := range a.parts {
 			for j := range p {
-				a.u[at][i][j] = p[j] - a.was[i][j]
-				a.f[at][i][j] = g[i][j] - a.last[i][j]
+				a.u[at][i][j] = p[j] - a.u[at][i][j]
+				a.f[at][i][j] = g[i][j] - a.f[at][i][j]
 			}
 		}
-	}
-	for i, p := range a.parts {
-		copy(a.was[i], p)
-		copy(a.last[i], g[i])
 	}
 	a.count++
-	for i, p := range a.parts {
-		for j := range p {
-			p[j] += beta * g[i][j]
-		}
-	}
+	var thetas []float64
 	if a.rest > 0 {
 		a.rest--
-		return
+	} else {
+		thetas = a.mix(g, dot)
 	}
-	for at, theta := range a.mix(g, dot) {
-		for i, p := range a.parts {
-			for j := range p {
-				p[j] -= theta * (a.u[at][i][j] + beta*a.f[at][i][j])
-			}
+	for i, p := range a.parts {
+		for from := 0; from < len(p); from += movedAtOnce {
+			a.move(i, from, min(from+movedAtOnce, len(p)), g[i], beta, thetas)
 		}
 	}
+}
+
+// move moves some of part i of u, given f, and keeps both in the place of the oldest difference.
+func (a *anderson) move(i, from, to int, f []float64, beta float64, thetas []float64) {
+	var was [movedAtOnce]float64
+	p := a.parts[i][from:to]
+	f = f[from:to]
+	copy(was[:], p)
+	for j, v := range f {
+		p[j] += beta * v
+	}
+	for at, theta := range thetas {
+		du, df := a.u[at][i][from:to], a.f[at][i][from:to]
+		for j := range p {
+			p[j] -= theta * (du[j] + beta*df[j])
+		}
+	}
+	latest := (a.count - 1) % len(a.u)
+	copy(a.u[latest][i][from:to], was[:])
+	copy(a.f[latest][i][from:to], f)
 }
 
 // mix is θ; none where it cannot be had.

@@ -134,7 +134,10 @@ func (b *planner) pairs() bool {
 }
 
 func (b *planner) linearHalfOf(l *lmmse) linearHalf {
-	if b.plan.Has("decomposition") || b.rowsOrthogonal() {
+	switch {
+	case b.rowsOrthogonal():
+		return newOrthogonal(l)
+	case b.plan.Has("decomposition"):
 		return newDecomposed(l)
 	}
 	return newGradients(l)

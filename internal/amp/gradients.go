@@ -73,11 +73,10 @@ const (
 var traceLevels = []struct{ steps, every int }{{10, 1}, {30, 4}, {lanczosSteps, 16}}
 
 func newGradients(l *lmmse) *gradients {
-	g := &gradients{lmmse: l, active: make([]bool, l.p)}
-	for _, v := range []*[]float64{&g.x, &g.residual, &g.direction, &g.image} {
+	g := &gradients{lmmse: l, active: make([]bool, l.p), along: l.work}
+	for _, v := range []*[]float64{&g.change, &g.x, &g.residual, &g.direction, &g.image} {
 		*v = make([]float64, l.p*l.n)
 	}
-	g.along = make([]float64, l.m*l.p)
 	g.gains = make([][lookBack]float64, l.p)
 	many := min(probesTimesRows/l.m, mostTraces, mostProbeSpace/l.n)
 	for _, level := range traceLevels {

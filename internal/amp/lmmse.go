@@ -29,9 +29,10 @@ type lmmse struct {
 	gamma, tau []float64 // P
 	weight     []float64 // M×P
 
-	change []float64 // P×N, the mean of x less r
+	change []float64 // P×N, the mean of x less r, in whose place it may be
 	z      []float64 // M×P, the mean of W̃x
 	h      []float64 // M×P, how far z is from what is believed of it; 0 where w is
+	work   []float64 // M×P, what nobody needs beyond a solution
 	missed []float64 // P, a bound on what a mean found step by step lacks in length
 	moved  []float64 // P, what signals moved in the latest iteration, in standard deviations; 1 in the first
 
@@ -57,12 +58,11 @@ func newLMMSE(w operator.Operator, p, threads int) *lmmse {
 	for _, v := range []*[]float64{&l.gamma, &l.tau, &l.missed, &l.moved, &l.quadratics, &l.counted, &l.left, &l.free, &l.logDet} {
 		*v = make([]float64, p)
 	}
-	for _, v := range []*[]float64{&l.q, &l.weight, &l.z, &l.h} {
+	for _, v := range []*[]float64{&l.q, &l.weight, &l.z, &l.h, &l.work} {
 		*v = make([]float64, l.m*p)
 	}
-	for _, v := range []*[]float64{&l.r, &l.change} {
-		*v = make([]float64, l.n*p)
-	}
+	l.r = make([]float64, l.n*p)
+	l.change = l.r
 	return l
 }
 
@@ -95,13 +95,12 @@ func (l *lmmse) forward(z, x []float64) error {
 type decomposed struct {
 	*lmmse
 	gram   *operator.Gram
-	rotate operator.Linear // Q; nil for the identity
+	rotate operator.Linear // Q
 
-	e      []float64 // M×P
+	e      []float64 // M×P, then h in the units of W
 	turned []float64 // P×M, Qᵀe, then (γ+τT)⁻¹Qᵀe
 	pivots []float64 // P×M, of γ+τT
 	shift  []float64 // M×P, -t
-	scaled []float64 // M×P, h in the units of W
 
 	signal func(k int)
 }
@@ -114,8 +113,8 @@ const (
 )
 
 func newDecomposed(l *lmmse) *decomposed {
-	d := &decomposed{lmmse: l}
-	for _, v := range []*[]float64{&d.e, &d.turned, &d.pivots, &d.shift, &d.scaled} {
+	d := &decomposed{lmmse: l, e: l.work}
+	for _, v := range []*[]float64{&d.turned, &d.pivots, &d.shift} {
 		*v = make([]float64, l.m*l.p)
 	}
 	d.signal = d.solveSignal
@@ -131,7 +130,7 @@ func (l *decomposed) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	l.norms = l.gram.Norms
-	if l.products, err = operator.NewLinear(l.w, l.p, l.threads); err != nil || l.gram.Rotation == nil {
+	if l.products, err = operator.NewLinear(l.w, l.p, l.threads); err != nil {
 		return err
 	}
 	l.rotate, err = operator.NewLinear(l.gram.Rotation, l.p, l.threads)
@@ -165,12 +164,17 @@ func (l *decomposed) solve() error {
 	for j, h := range l.h {
 		l.quadratics[j%l.p] += (l.e[j] - l.shift[j]) * h
 		l.z[j] = l.z[j] + l.e[j] - h
-		l.scaled[j] = 0
+		l.e[j] = 0
 		if norm := l.norms[j/l.p]; norm > 0 {
-			l.scaled[j] = h / norm
+			l.e[j] = h / norm
 		}
 	}
-	if err := l.products.Backward(l.change, l.scaled); err != nil {
+	return l.goBack(l.e)
+}
+
+// goBack sets the change of x: (τ/γ) W̃ᵀh, of h in the units of W.
+func (l *lmmse) goBack(h []float64) error {
+	if err := l.products.Backward(l.change, h); err != nil {
 		return err
 	}
 	for i := range l.change {
@@ -181,7 +185,7 @@ func (l *decomposed) solve() error {
 
 // apply turns e (M×P) into e - St, and sets h to B times that.
 func (l *decomposed) apply() error {
-	if err := l.turn(l.e); err != nil {
+	if err := l.rotate.Backward(l.turned, l.e); err != nil {
 		return err
 	}
 	clear(l.shift)
@@ -189,27 +193,7 @@ func (l *decomposed) apply() error {
 	for j, s := range l.shift {
 		l.e[j] += s
 	}
-	return l.turnBack()
-}
-
-func (l *decomposed) turn(e []float64) error {
-	if l.rotate != nil {
-		return l.rotate.Backward(l.turned, e)
-	}
-	for j, v := range e {
-		l.turned[j%l.p*l.m+j/l.p] = v
-	}
-	return nil
-}
-
-func (l *decomposed) turnBack() error {
-	if l.rotate != nil {
-		return l.rotate.Forward(l.h, l.turned)
-	}
-	for j := range l.h {
-		l.h[j] = l.turned[j%l.p*l.m+j/l.p]
-	}
-	return nil
+	return l.rotate.Forward(l.h, l.turned)
 }
 
 // solveSignal solves for the signal k.
@@ -285,10 +269,6 @@ func (l *decomposed) lightRows(k int) (rows []int) {
 //
 //	t = C SᵀBe,   Σw - F = tr B - tr C SᵀB²S + Σ (w - vC),   N - F the same with Σ (1 - vC).
 func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
-	if l.rotate == nil {
-		l.lightenOrthogonal(k, rows, b)
-		return
-	}
 	gamma, tau, count := l.gamma[k], l.tau[k], len(rows)
 	s := blas64.General{Rows: count, Cols: l.m, Stride: l.m, Data: make([]float64, count*l.m)} // SᵀQ
 	for a, mu := range rows {
@@ -338,26 +318,6 @@ func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
 			trace -= 2 * inverse.Data[a*count+o] * second.Data[a*count+o]
 		}
 		v := w / (1 - w)
-		l.left[k] += trace + w - v*c
-		l.free[k] += trace + 1 - v*c
-	}
-}
-
-// lightenOrthogonal is lighten where T is diagonal, and so is v + SᵀBS: of any number of rows.
-func (l *decomposed) lightenOrthogonal(k int, rows []int, b []float64) {
-	for _, mu := range rows {
-		w := l.weight[mu*l.p+k]
-		v, left := w/(1-w), l.gamma[k]/(l.gamma[k]+l.tau[k]*l.gram.Diagonal[mu])
-		c := 1 / (v + left)
-		t := c * left * b[mu]
-		l.shift[mu*l.p+k] = -t
-		b[mu] -= t
-		l.logDet[k] += math.Log(c)
-		if w > counts {
-			l.logDet[k] += math.Log(v)
-		}
-		l.counted[k] -= 1 - w
-		trace := -c * left * left
 		l.left[k] += trace + w - v*c
 		l.free[k] += trace + 1 - v*c
 	}

@@ -17,7 +17,7 @@ type paired struct {
 
 func newPaired(l *lmmse, both linearHalf) *paired {
 	h := both.common()
-	h.r, h.change = l.r, l.change
+	l.r, l.change = h.r, h.change
 	return &paired{lmmse: l, both: both}
 }
 

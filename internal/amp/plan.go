@@ -177,6 +177,9 @@ func (b *planner) build() (*Solver, error) {
 	if !b.plan.Has("new start") {
 		s.startDamping.stay()
 	}
+	if !b.vector() {
+		state.findFields()
+	}
 	var err error
 	switch {
 	case b.vector():

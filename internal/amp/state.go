@@ -41,7 +41,7 @@ type State struct {
 	O, OVar        []float64 // M posterior of the sensors' offsets; 0 where the channel has none
 	Phase          []float64 // M argument of the mean of s, whose modulus is S; 0 where gains are real
 	Broken         []float64 // M probability that a sensor is broken
-	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep
+	Centre, Onward []float64 // P×N what fields are offsets from: X, damped; Σ W g of the last sweep; nil for vector AMP
 
 	Past Past
 
@@ -111,6 +111,7 @@ type State struct {
 	list      [][]float64 // what Save keeps
 	saved     [][]float64
 	savedPull [4]float64
+	own       undoing // of an iteration; nil where all that it changes is in list
 }
 
 // arrays are those of [State] with the further entries and rows behind the others.
@@ -143,7 +144,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	extra := s.further.Extra
 	a := &s.all
 	entries, readings, rows := p*(n+extra), (m+extra)*p, m+extra
-	for _, v := range []*[]float64{&a.x, &a.c, &a.centre, &a.lambda, &a.sigma, &a.r} {
+	for _, v := range []*[]float64{&a.x, &a.c, &a.lambda, &a.sigma} {
 		*v = make([]float64, entries)
 	}
 	for _, v := range []*[]float64{&a.y, &a.omega, &a.v, &a.g, &a.dg} {
@@ -162,7 +163,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 		*v = make([]float64, p)
 	}
 	pn, mp := p*n, m*p
-	s.X, s.C, s.Centre, s.Lambda, s.Sigma, s.Onward = a.x[:pn], a.c[:pn], a.centre[:pn], a.lambda[:pn], a.sigma[:pn], a.r[:pn]
+	s.X, s.C, s.Lambda, s.Sigma = a.x[:pn], a.c[:pn], a.lambda[:pn], a.sigma[:pn]
 	s.Y, s.Omega, s.V, s.U, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.u[:mp], a.g[:mp], a.dg[:mp]
 	s.O, s.OVar = a.o[:m], a.oVar[:m]
 	s.S, s.SVar, s.LogZ, s.Broken = a.s[:m], a.sVar[:m], a.logZ[:m], a.brokenness[:m]
@@ -170,15 +171,24 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	s.Stats, s.Past.Stats = a.stats[:m*s.width], a.past[:m*s.width]
 	s.sensors, s.rest = s.block(0, m), s.block(m, rows)
 	s.list = [][]float64{
-		a.x, a.c, a.centre, a.lambda, a.sigma, a.omega, a.v, a.g, a.dg,
+		a.omega, a.v, a.g, a.dg,
 		a.stats, a.s, a.phase, a.sVar, a.o, a.oVar, a.logZ, a.brokenness, s.Norm, s.SumC,
 	}
 	if unequal {
 		s.list = append(s.list, a.u, s.excess)
 	}
-	s.linear = [][]float64{a.x, a.centre, a.g} // with g the next Onsager term belongs to the new x̂
+	s.linear = [][]float64{a.x, a.g} // with g the next Onsager term belongs to the new x̂
 	s.Reset()
 	return s
+}
+
+// findFields is for iterations that find fields by sweeps: they are offsets from estimates.
+func (s *State) findFields() {
+	a, pn := &s.all, s.P*s.N
+	a.centre, a.r = make([]float64, len(a.x)), make([]float64, len(a.x))
+	s.Centre, s.Onward = a.centre[:pn], a.r[:pn]
+	s.linear = append(s.linear, a.centre)
+	s.keep(a.x, a.c, a.centre, a.lambda, a.sigma)
 }
 
 // block is the view of the rows from … to, as channels see it.
@@ -390,6 +400,12 @@ func (s *State) Power() (typical, count float64) {
 	return search.Select(squares, len(squares)/2), count
 }
 
+// undoing is an iteration that can take its latest step back, as far as it is not in what Save keeps.
+type undoing interface {
+	takeBack()           // follows the return of what was kept
+	forget() (bytes int) // gives up what it takes that from
+}
+
 // keep adds arrays of an iteration's own to what Save keeps.
 func (s *State) keep(arrays ...[]float64) { s.list = append(s.list, arrays...) }
 
@@ -413,6 +429,9 @@ func (s *State) Forget() {
 		size += 8 * len(v)
 	}
 	s.saved = nil
+	if s.own != nil {
+		size += s.own.forget()
+	}
 	if size > worthCollecting {
 		runtime.GC()
 	}
@@ -424,6 +443,9 @@ const worthCollecting = 64 << 20 // bytes
 func (s *State) Restore() {
 	for i, v := range s.saved {
 		copy(s.list[i], v)
+	}
+	if s.own != nil {
+		s.own.takeBack()
 	}
 	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = s.savedPull[0], s.savedPull[1], s.savedPull[2], s.savedPull[3]
 }

@@ -38,14 +38,18 @@ type vamp struct {
 	logGamma, logTau []float64 // P, their logarithms
 	given            []float64 // P, γ1 of this iteration; 0 in the first
 
-	next   [][]float64 // r1, p1, log γ1 and log τ1 before damping
+	next   [][]float64 // r1, p1, log γ1 and log τ1 before damping: of the first two in the place of the linear means
 	mixes  bool        // where damping need not be as it was asked for
 	mixing *anderson   // made when it is needed
 
-	r2, gamma2 []float64 // P×N, P
+	r2, gamma2 []float64 // P×N, P; the linear half may leave its answer in place of r2
+	rest       []float64 // P, 1-α: r2 = λ + (x̂-λ)/(1-α)
+	square     []float64 // P, ‖λ-r2‖²
 	p2, tau2   []float64 // M×P, P
 	narrowed   []float64 // M×P, β of every reading
-	newX, newC []float64
+	newX, newC []float64 // P×N; after the prior's part x̂ and C of the iteration before, as is λ in field
+	field      []float64 // P×N
+	taken      bool      // they are
 	off        []float64 // P, how far the linear mean is from x̂
 
 	outputs, signal func(i int)
@@ -64,23 +68,16 @@ const (
 
 func newVAMP(s *State, half linearHalf) *vamp {
 	l := half.common()
-	v := &vamp{State: s, linear: half, lmmse: l, r2: l.r, p2: l.q, gamma2: l.gamma, tau2: l.tau}
-	entries, readings := s.P*s.N, s.M*s.P
-	for _, a := range []*[]float64{&v.r1, &v.newX, &v.newC} {
-		*a = make([]float64, entries)
-	}
-	for _, a := range []*[]float64{&v.p1, &v.narrowed} {
-		*a = make([]float64, readings)
-	}
-	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.off} {
+	v := &vamp{State: s, linear: half, lmmse: l, r2: l.r, p2: l.q, gamma2: l.gamma, tau2: l.tau, narrowed: l.work}
+	v.r1, v.p1 = make([]float64, s.P*s.N), make([]float64, s.M*s.P)
+	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.rest, &v.square, &v.off} {
 		*a = make([]float64, s.P)
 	}
 	v.outputs, v.signal = v.outputChunk, v.denoise
 	v.blocks.New = func() any { return new(channel.Block) }
-	s.keep(v.r1, v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.off)
-	for _, a := range v.parts() {
-		v.next = append(v.next, make([]float64, len(a)))
-	}
+	s.keep(v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.given, v.off)
+	s.own = v
+	v.next = [][]float64{l.change, l.z, make([]float64, s.P), make([]float64, s.P)}
 	s.linear = append(s.linear, v.r1, v.p1)
 	s.turned.entries, s.turned.readings = v.r1, v.p1
 	return v
@@ -102,6 +99,7 @@ func (v *vamp) prepare(ctx context.Context) error {
 // Step implements [Iteration].
 func (v *vamp) Step(delta float64) error {
 	v.delta = delta
+	v.taken = false
 	v.steps++
 	if v.fresh {
 		if err := v.start(); err != nil {
@@ -110,7 +108,13 @@ func (v *vamp) Step(delta float64) error {
 		v.fresh, v.steps = false, 1
 	} else {
 		copy(v.given, v.gamma1)
+		if v.newX == nil {
+			for _, a := range []*[]float64{&v.newX, &v.newC, &v.field} {
+				*a = make([]float64, len(v.X))
+			}
+		}
 		parallel.Run(v.P/v.columns, v.Threads, v.signal)
+		v.taken = true
 		v.sumPulls()
 	}
 	v.fieldPull, v.fieldTurn = v.nextPull, v.nextTurn
@@ -132,11 +136,12 @@ func (v *vamp) start() error {
 	if err := v.lmmse.forward(v.p1, v.X); err != nil {
 		return err
 	}
+	copy(v.Lambda, v.X) // as λ is where its variance is infinite
 	copy(v.r2, v.X)
 	for k := range v.P {
 		x, c := v.X[k*v.N:(k+1)*v.N], sum(v.C[k*v.N:(k+1)*v.N])
 		v.SumC[k], v.Norm[k] = c, math.Sqrt(dot(x, x))
-		v.Moved[k], v.Along[k], v.given[k], v.lmmse.moved[k] = 0, 0, 0, 1
+		v.Moved[k], v.Along[k], v.given[k], v.rest[k], v.lmmse.moved[k] = 0, 0, 0, 1, 1
 		v.gamma2[k] = v.precision(float64(v.N) / c)
 		v.tau1[k] = v.gamma2[k]
 	}
@@ -153,13 +158,45 @@ func (v *vamp) precision(p float64) float64 {
 func (v *vamp) denoise(signal int) {
 	first, after := signal*v.columns, (signal+1)*v.columns
 	from, to := first*v.N, after*v.N
-	for i, r := range v.r1[from:to] {
-		v.Lambda[from+i], v.Sigma[from+i] = r, 1/v.given[first+i/v.N]
-	}
+	copy(v.field[from:to], v.Lambda[from:to])
+	copy(v.Lambda[from:to], v.r1[from:to])
+	v.setSigma(signal)
 	v.posterior(v.newX[from:to], v.newC[from:to], from)
 	for k := first; k < after; k++ {
 		v.extrinsic(k)
 	}
+}
+
+// setSigma makes the variances of a signal's fields those that its columns were given.
+func (v *vamp) setSigma(signal int) {
+	for k := signal * v.columns; k < (signal+1)*v.columns; k++ {
+		sigma := 1 / v.given[k]
+		for i := k * v.N; i < (k+1)*v.N; i++ {
+			v.Sigma[i] = sigma
+		}
+	}
+}
+
+// takeBack implements [undoing]: what the prior was told and said before needs no copies.
+func (v *vamp) takeBack() {
+	if !v.taken {
+		return
+	}
+	v.taken = false
+	copy(v.r1, v.Lambda)
+	copy(v.Lambda, v.field)
+	copy(v.X, v.newX)
+	copy(v.C, v.newC)
+	for signal := range v.P / v.columns {
+		v.setSigma(signal)
+	}
+}
+
+// forget implements [undoing].
+func (v *vamp) forget() (bytes int) {
+	bytes = 3 * 8 * len(v.newX)
+	v.newX, v.newC, v.field, v.taken = nil, nil, nil, false
+	return bytes
 }
 
 // extrinsic is what the posterior of column k says beyond what it was given: with α = γ1 mean C,
@@ -171,17 +208,21 @@ func (v *vamp) extrinsic(k int) {
 	newX, newC, gamma := v.newX[from:to], v.newC[from:to], v.given[k]
 	alpha := min(max(gamma*sum(newC)/float64(v.N), leastKept), mostKept)
 	v.gamma2[k] = v.precision(gamma * (1 - alpha) / alpha)
-	var moved, along, norm float64
+	rest := 1 - alpha
+	var moved, along, norm, square float64
 	for i, now := range newX {
 		step := now - x[i]
 		moved += step * step
 		along += step * now
 		norm += now * now
-		r2[i] = r1[i] + (now-r1[i])/(1-alpha)
+		r2[i] = r1[i] + (now-r1[i])/rest
+		away := r1[i] - r2[i]
+		square += away * away
 	}
-	copy(x, newX)
-	copy(c, newC)
+	v.rest[k], v.square[k] = rest, square
 	v.Norm[k], v.SumC[k] = math.Sqrt(norm), sum(newC)
+	swap(x, newX)
+	swap(c, newC)
 	v.Moved[k] = math.Sqrt(moved) / (1 - v.delta)
 	v.lmmse.moved[k] = math.Sqrt(moved / max(v.SumC[k], math.SmallestNonzeroFloat64))
 	v.Along[k] = along / max(v.Norm[k]*(1-v.delta), math.SmallestNonzeroFloat64)
@@ -272,9 +313,9 @@ func (v *vamp) extract(k int) {
 	off := 0.0
 	r1, p1 := v.next[0], v.next[1]
 	for i := k * v.N; i < (k+1)*v.N; i++ {
-		change := l.change[i]
-		r1[i] = v.r2[i] + change/a
-		miss := v.r2[i] + change - v.X[i]
+		r2, change := v.Lambda[i]+(v.X[i]-v.Lambda[i])/v.rest[k], l.change[i]
+		r1[i] = r2 + change/a
+		miss := r2 + change - v.X[i]
 		off += miss * miss
 	}
 	v.off[k] = math.Sqrt(off) + l.missed[k]
@@ -358,13 +399,7 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.lmmse
 	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])
 	if gamma1 > 0 {
-		from, to := k*v.N, (k+1)*v.N
-		square := 0.0
-		for i := from; i < to; i++ {
-			d := v.Lambda[i] - v.r2[i]
-			square += d * d
-		}
-		total += 0.5 * (float64(v.N)*math.Log1p(gamma1/gamma2) + square*(gamma1/(1+gamma1/gamma2)))
+		total += 0.5 * (float64(v.N)*math.Log1p(gamma1/gamma2) + v.square[k]*(gamma1/(1+gamma1/gamma2)))
 	}
 	for mu := range v.M {
 		j := mu*v.P + k
@@ -386,6 +421,12 @@ func (v *vamp) scaleSums(quadratic, volume float64) (q, k float64) {
 
 // MeanV implements [Iteration].
 func (v *vamp) MeanV() (mean, off float64) { return sum(v.V) / float64(len(v.V)), 0 }
+
+func swap(a, b []float64) {
+	for i, x := range a {
+		a[i], b[i] = b[i], x
+	}
+}
 
 func dot(a, b []float64) float64 {
 	total := 0.0

@@ -167,3 +167,44 @@ func TestVectorAMPIsExactWhereAllIsGaussian(t *testing.T) {
 		}
 	}
 }
+
+// A step of vector AMP that is taken back leaves nothing behind, whatever the linear half, and the next one is that which it was.
+func TestVectorAMPTakesBack(t *testing.T) {
+	s, delta := prefixed{openTrace(t, "vamp"), "damped"}.solver(solver.Settings{})
+	if err := s.Iteration.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	step(t, s, 0)
+	for range 3 {
+		step(t, s, delta)
+	}
+	v := s.Iteration.(*vamp)
+	arrays := [][]float64{
+		v.X, v.C, v.Lambda, v.Sigma, v.Omega, v.V, v.G, v.DG, v.Stats, v.S, v.SVar, v.LogZ, v.Norm, v.SumC,
+		v.r1, v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.given,
+	}
+	copies := func() (list [][]float64) {
+		for _, a := range arrays {
+			list = append(list, slices.Clone(a))
+		}
+		return list
+	}
+	before := copies()
+	v.Save()
+	step(t, s, delta)
+	after := copies()
+	v.Restore()
+	for i, a := range copies() {
+		if !slices.Equal(a, before[i]) {
+			t.Errorf("array %d is not what it was", i)
+		}
+	}
+	v.forget() // what a step back needs is made again
+	v.Save()
+	step(t, s, delta)
+	for i, a := range copies() {
+		if !slices.Equal(a, after[i]) {
+			t.Errorf("array %d is another after the same step", i)
+		}
+	}
+}

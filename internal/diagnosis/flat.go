@@ -124,14 +124,14 @@ func (f *flat) multiply(out, u []float64) error {
 // traces estimates those of the inverse, one a column, with one probe.
 func (f *flat) traces(rng *rand.Rand) ([]float64, error) {
 	s := f.state
-	probe, size := make([]float64, len(s.X)), len(s.X)
+	residual := make([]float64, len(s.X)) // at first the probe
 	for i, active := range f.active {
 		if active {
-			probe[i] = float64(1 - 2*rng.IntN(2))
+			residual[i] = float64(1 - 2*rng.IntN(2))
 		}
 	}
-	residual, direction := append([]float64(nil), probe...), append([]float64(nil), probe...)
-	image, traces := make([]float64, size), make([]float64, s.P)
+	direction := append([]float64(nil), residual...)
+	image, traces := make([]float64, len(s.X)), make([]float64, s.P)
 	left := make([]float64, s.P) // ‖residual‖²
 	columns := s.Columns()
 	for k := 0; k < s.P; k += columns {

@@ -181,6 +181,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	sensors, p := data.Y.Dims()
+	defer memory.Spare(max(n, sensors) * p)()
 	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
 		return err
 	}
