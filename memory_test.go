@@ -14,7 +14,7 @@ import (
 // Large transforms are what memory limits. A problem of 2²⁰ entries is to take less than 1 GB: counted in arrays of all
 // signals, with readings for half of the entries.
 func TestMemoryOfTransforms(t *testing.T) {
-	const n, m, p, most = 1 << 14, 1 << 13, 4, 27
+	const n, m, p, most = 1 << 13, 1 << 12, 4, 24
 	told := teacher.Teacher{
 		N: n, M: m, P: p, Matrix: teacher.Ensemble{Kind: "hadamard"}, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1},
 		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6,
@@ -35,7 +35,7 @@ func TestMemoryOfTransforms(t *testing.T) {
 	}
 	before, during := held(), 0.0
 	opt := &calamp.Options{
-		Settings: solver.Settings{MaxIter: 60},
+		Settings: solver.Settings{MaxIter: 26},
 		Outliers: calamp.Outliers{Look: true},
 		Progress: func(it calamp.Iteration) {
 			if it.Index == 25 {

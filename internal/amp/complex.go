@@ -43,7 +43,7 @@ func (s *State) turn(theta float64) {
 	sin, cos := math.Sincos(theta)
 	turned := func(re, im *float64) { *re, *im = cos**re-sin**im, sin**re+cos**im }
 	a := &s.all
-	for _, v := range [][]float64{a.x, a.centre} {
+	for _, v := range [][]float64{a.x, s.turned.entries} {
 		for k := 0; k < s.P; k += 2 {
 			for i := range s.N {
 				turned(&v[k*s.N+i], &v[(k+1)*s.N+i])
@@ -52,11 +52,6 @@ func (s *State) turn(theta float64) {
 			for i := range s.further.Extra {
 				turned(&v[first+i], &v[first+s.further.Extra+i])
 			}
-		}
-	}
-	for k := 0; k < len(s.turned.entries); k += 2 * s.N {
-		for i := k; i < k+s.N; i++ {
-			turned(&s.turned.entries[i], &s.turned.entries[s.N+i])
 		}
 	}
 	for _, v := range [][]float64{a.g, s.turned.readings} {

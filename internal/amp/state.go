@@ -90,7 +90,7 @@ type State struct {
 	rest    channel.Block                         // the further rows
 	further *operator.Centred                     // further entries and rows; without any where W is as given
 	linear  [][]float64                           // arrays that are as large as the signals: the scale step multiplies them
-	turned  struct{ entries, readings []float64 } // of an iteration, P×N and M×P, that turn with complex signals, too
+	turned  struct{ entries, readings []float64 } // of an iteration, as long as those of all, that turn with complex signals, too
 	fresh   bool                                  // Reset, and not iterated since
 	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
 	field   *inheritedField                       // of mini-batches; nil where there is none
@@ -188,6 +188,7 @@ func (s *State) findFields() {
 	a.centre, a.r = make([]float64, len(a.x)), make([]float64, len(a.x))
 	s.Centre, s.Onward = a.centre[:pn], a.r[:pn]
 	s.linear = append(s.linear, a.centre)
+	s.turned.entries = a.centre
 	s.keep(a.x, a.c, a.centre, a.lambda, a.sigma)
 }
 
