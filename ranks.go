@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -47,12 +48,22 @@ func (r *Result) SIntervals(level float64) (lo, hi, relLo, relHi []float64) {
 // lie evenly about 1: at small noise the scale is held on one side by the largest gain.
 func (r *Result) ScaleInterval(level float64) (lo, hi float64) {
 	rest := 0.5 * (1 - level)
-	return math.Exp(r.placement.Quantile(rest)), math.Exp(r.placement.Quantile(1 - rest))
+	p := r.scale()
+	return math.Exp(p.Quantile(rest)), math.Exp(p.Quantile(1 - rest))
 }
 
 // ScaleRank is where a true global scale, relative to that of X and S (see [Metrics]), lies in its
 // posterior: the probability of a smaller one.
-func (r *Result) ScaleRank(scale float64) float64 { return r.placement.CDF(math.Log(scale)) }
+func (r *Result) ScaleRank(scale float64) float64 { return r.scale().CDF(math.Log(scale)) }
+
+// scale is what is known of the logarithm of the global scale: where Solve made no distribution, as for
+// the result of a stream, a normal one of ScaleSD.
+func (r *Result) scale() amp.Placement {
+	if r.placement.SD == 0 {
+		return amp.Placement{SD: r.ScaleSD}
+	}
+	return r.placement
+}
 
 // Ranks returns where the truth lies in its posterior: the probability of a
 // smaller value, for each entry of X (signal by signal, P×N) and each sensor,

@@ -53,3 +53,12 @@ func TestRanksAndIntervals(t *testing.T) {
 		}
 	}
 }
+
+// The result of a stream states its scale as one number: intervals of s as it is have it, as those of Solve do.
+func TestIntervalsHaveTheStatedScale(t *testing.T) {
+	r := &calamp.Result{S: []float64{1}, ScaleSD: 0.02, Calibration: &channel.Posteriors{Prior: channel.Uniform(0.5, 1.5), Stats: channel.GainStats(1e8, 1e8, 10)}}
+	lo, hi, relLo, relHi := r.SIntervals(0.95)
+	if math.Abs((hi[0]-lo[0])/(2*1.96*0.02)-1) > 0.01 || relHi[0]-relLo[0] > 1e-3 {
+		t.Errorf("s lies in [%g, %g], at a fixed scale in [%g, %g]", lo[0], hi[0], relLo[0], relHi[0])
+	}
+}

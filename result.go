@@ -95,7 +95,7 @@ type Result struct {
 	Wall     time.Duration
 
 	field     field         // for Ranks
-	placement amp.Placement // for ScaleInterval; that of ScaleSD in a result from a file
+	placement amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }
 
 // OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.

@@ -84,11 +84,11 @@ func (p ComplexPrior) LogInside(mean, sd float64) (log float64, outside bool) {
 func (p ComplexPrior) Family() Family { return p.Amplitude().Family() }
 
 // As implements [Families].
-func (p ComplexPrior) As(kind Family, stats []float64, omit []bool, tail float64) Families {
-	return p.WithAmplitude(p.Amplitude().As(kind, p.amplitudes(stats), omit, tail).(GainPrior))
+func (p ComplexPrior) As(kind Family, stats []float64, omit []bool) Families {
+	return p.WithAmplitude(p.Amplitude().As(kind, p.amplitudes(stats), omit).(GainPrior))
 }
 
 // Likeliest implements [Families].
-func (p ComplexPrior) Likeliest(stats []float64, omit []bool, tail float64) Families {
-	return p.WithAmplitude(p.Amplitude().Likeliest(p.amplitudes(stats), omit, tail).(GainPrior))
+func (p ComplexPrior) Likeliest(stats []float64, omit []bool) Families {
+	return p.WithAmplitude(p.Amplitude().Likeliest(p.amplitudes(stats), omit).(GainPrior))
 }

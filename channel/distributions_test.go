@@ -140,3 +140,30 @@ func TestTail(t *testing.T) {
 		t.Errorf("the standard deviation of the many is %g", math.Sqrt(variance))
 	}
 }
+
+// A normal distribution of s is told as one, whether it is of a sensor in the core or of one far out, and the narrower the core the
+// less may be left of the statistics: what says less than the core does says nothing of the tail.
+func TestNormalBesideATail(t *testing.T) {
+	for _, p := range []GainPrior{learnedNormal(1, 1e-4), learnedNormal(1, 1e-8), learnedLogNormal(1, 1e-2)} {
+		core := 1 / math.Sqrt(p.Precision)
+		for _, want := range [][2]float64{{3, 1e-3}, {0.3, 1e-3}, {1 + core, 0.1 * core}, {1 - 2*core, 0.01 * core}, {1 + 1e-3*core, 1.01 * core}, {1 - 1e-3*core, 0.999 * core}} {
+			stats := make([]float64, p.Width())
+			p.SetNormal(stats, want[0], want[1]*want[1])
+			var mean, variance [1]float64
+			p.Posteriors(mean[:], variance[:], stats)
+			off := 0.05 * want[1]
+			if p.Log { // not a normal distribution
+				off = 0.1 * want[1]
+			}
+			if want[1] > 0.99*core && math.Abs(want[0]-1) < core { // little or nothing is told beside the prior, tail and all
+				if chance, _, _ := p.InTail(stats); chance > 2*LikeNoOther {
+					t.Errorf("%s: N(%g, %g²) is in the tail with probability %g", p.Name(), want[0], want[1], chance)
+				}
+				continue
+			}
+			if math.Abs(mean[0]-want[0]) > off || math.Abs(math.Sqrt(variance[0])/want[1]-1) > 0.1 {
+				t.Errorf("%s: N(%g, %g²) is told as N(%g, %g²)", p.Name(), want[0], want[1], mean[0], math.Sqrt(variance[0]))
+			}
+		}
+	}
+}

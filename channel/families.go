@@ -22,10 +22,10 @@ type Families interface {
 	// As is the distribution of a kind that explains the statistics of several sensors best, and Likeliest
 	// the same of the kind that is likeliest, where another than the present one has to be so by far
 	// unless that is uniform. Sensors
-	// for which omit, nil or one value a sensor, is true do not count. What both return takes a sensor
-	// to be like no other with the probability tail (see [GainPrior]).
-	As(kind Family, stats []float64, omit []bool, tail float64) Families
-	Likeliest(stats []float64, omit []bool, tail float64) Families
+	// for which omit, nil or one value a sensor, is true do not count. A distribution other than uniform takes
+	// a sensor to be like no other with the probability [LikeNoOther].
+	As(kind Family, stats []float64, omit []bool) Families
+	Likeliest(stats []float64, omit []bool) Families
 }
 
 // likelier is the logarithm of a likelihood ratio by which another kind must be likelier: each has two
@@ -44,18 +44,17 @@ func (p GainPrior) Family() Family {
 }
 
 // As implements [Families].
-func (p GainPrior) As(kind Family, stats []float64, omit []bool, tail float64) Families {
+func (p GainPrior) As(kind Family, stats []float64, omit []bool) Families {
 	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled || kind == UniformFamily {
 		return p
 	}
 	next, _ := p.likeliest(kind, all)
-	next.Tail = tail
 	return next
 }
 
 // Likeliest implements [Families].
-func (p GainPrior) Likeliest(stats []float64, omit []bool, tail float64) Families {
+func (p GainPrior) Likeliest(stats []float64, omit []bool) Families {
 	all, _ := p.flat().peaks(stats, omit)
 	if len(all) < leastFilled {
 		return p
@@ -75,7 +74,6 @@ func (p GainPrior) Likeliest(stats []float64, omit []bool, tail float64) Familie
 		}
 		if evidence > most {
 			best, most = next, evidence
-			best.Tail = tail
 		}
 	}
 	return best
@@ -137,5 +135,7 @@ func (p GainPrior) refitLogNormal(all peaks) (next GainPrior, change float64) {
 }
 
 func learnedLogNormal(median, variance float64) GainPrior {
-	return LogNormalAbout(median, math.Sqrt(max(variance, pointlike)))
+	p := LogNormalAbout(median, math.Sqrt(max(variance, pointlike)))
+	p.Tail = LikeNoOther
+	return p
 }

@@ -183,15 +183,38 @@ func (p GainPrior) Within(stats []float64, omit []bool) Learnable {
 // distribution about its middle, with its width as the standard deviation.
 func (p GainPrior) Beyond() GainPrior {
 	width := p.Hi - p.Lo
-	return learnedNormal(0.5*(p.Lo+p.Hi), width*width)
+	return NormalAbout(0.5*(p.Lo+p.Hi), width)
 }
 
 // Spread is this normal distribution with a variance that is larger by so much.
 func (p GainPrior) Spread(variance float64) GainPrior {
+	wide := learnedNormal(p.Center, 1/p.Precision+variance)
 	if p.Log {
-		return learnedLogNormal(p.Center, 1/p.Precision+variance/(p.Center*p.Center))
+		wide = learnedLogNormal(p.Center, 1/p.Precision+variance/(p.Center*p.Center))
 	}
-	return learnedNormal(p.Center, 1/p.Precision+variance)
+	wide.Tail = p.Tail
+	return wide
+}
+
+// AsFarAsKnown is this learned normal distribution with a variance of no less than two of the standard errors that the sensors leave it,
+// √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be all alike.
+func (p GainPrior) AsFarAsKnown(stats []float64, omit []bool) GainPrior {
+	all, _ := p.flat().peaks(stats, omit)
+	if p.Log {
+		all = all.logarithms()
+	}
+	variance, unit, information := 1/p.Precision, 1.0, 0.0
+	if p.Log {
+		unit = p.Center * p.Center // of what Spread adds
+	}
+	for _, s := range all {
+		w := 1 / (variance + s.variance())
+		information += w * w
+	}
+	if least := 2 * math.Sqrt(2/information); least > variance {
+		return p.Spread((least - variance) * unit)
+	}
+	return p
 }
 
 // Bounding implements [Bounded].
@@ -203,8 +226,11 @@ func (p GainPrior) Bounding(c Calibration) Calibration {
 	return c
 }
 
+// learnedNormal is a normal distribution as it is learned: a sensor like no other may lie anywhere.
 func learnedNormal(mean, variance float64) GainPrior {
-	return NormalAbout(mean, math.Sqrt(variance))
+	p := NormalAbout(mean, math.Sqrt(variance))
+	p.Tail = LikeNoOther
+	return p
 }
 
 // LogInside is the logarithm of the probability that an s of N(mean, sd²) lies in the

@@ -307,14 +307,51 @@ func (p GainPrior) Fit(stats []float64) float64 {
 // SetNormal implements [Calibration].
 func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	clear(stats) // what was known of the sensor is in the normal
+	if p.likeNoOther(mean, variance) {
+		p.Log, p.Precision, p.Tail = false, 0, 0
+	}
 	if p.Log {
 		p.setLogNormal(stats, mean, variance)
-		return
+	} else {
+		*p.of(stats, 0) = [gainWidth]float64{
+			precision: max(0, 1/variance-p.Precision),
+			field:     mean/variance - p.Precision*p.Center,
+		}
 	}
-	*p.of(stats, 0) = [gainWidth]float64{
-		precision: max(0, 1/variance-p.Precision),
-		field:     mean/variance - p.Precision*p.Center,
+	if p.Tail > 0 && p.Precision > 0 {
+		p.holdInCore(p.of(stats, 0))
 	}
+}
+
+// holdInCore brings the s that statistics alone want, B/τ, to within wallSlack standard deviations of the core's middle where they
+// say less than the core does: they are then a difference of nearly the same numbers, and what is left of it would be in the tail.
+func (p *GainPrior) holdInCore(s *[gainWidth]float64) {
+	tau, known := s[precision], p.Precision
+	if p.Log {
+		known /= p.Center * p.Center
+	}
+	if tau < known {
+		most, middle := wallSlack*math.Sqrt(tau*(1+tau/known)), tau*p.Center // τ times √(1/τ + 1/P)
+		s[field] = middle + min(max(s[field]-middle, -most), most)
+	}
+}
+
+// likeNoOther reports whether a sensor of which N(mean, variance) is known is more likely in the tail than of the
+// distribution of the others.
+func (p GainPrior) likeNoOther(mean, variance float64) bool {
+	if p.Tail == 0 || p.Precision == 0 {
+		return false
+	}
+	off, spread := mean-p.Center, 1/p.Precision
+	if p.Log {
+		off, variance = math.Log(mean/p.Center), variance/(mean*mean)
+	}
+	spread += variance
+	inCore := math.Log1p(-p.Tail) - 0.5*(off*off/spread+math.Log(2*math.Pi*spread))
+	if p.Log {
+		inCore -= math.Log(mean) // the density of s, as that of the tail
+	}
+	return inCore < math.Log(p.Tail/(p.Hi-p.Lo))
 }
 
 // Carry implements [Calibration].

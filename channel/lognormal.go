@@ -60,6 +60,15 @@ func (p GainPrior) mixBatch(logMass, mean, variance, tails, stats []float64, sca
 	}
 }
 
+// InTail is the probability that a sensor with these statistics is like no other, and the mean and variance of its s then.
+func (p GainPrior) InTail(stats []float64) (chance, mean, variance float64) {
+	var logMass, m, v, tails [1]float64
+	p.mixBatch(logMass[:], m[:], v[:], tails[:], stats, 1)
+	s := p.of(stats, 0)
+	_, mean, variance = quadrature.GainMoments(s[readings], s[precision], s[field], p.Lo, p.Hi)
+	return tails[0], mean, variance
+}
+
 // normalise takes off the mass of every sensor's own distribution, and adds its exponent at the mean.
 func (p GainPrior) normalise(logMass, mean, stats []float64) {
 	var before integrals

@@ -298,7 +298,9 @@ func (p OffsetPrior) Contradiction(stats []float64, omit []bool) (most, mean flo
 
 // Within implements [Bounded].
 func (p OffsetPrior) Within(stats []float64, omit []bool) Learnable {
-	return OffsetPrior{p.Gain.Within(p.allAsGains(stats), omit).(GainPrior), p.SD}
+	next := p.Gain.Within(p.allAsGains(stats), omit).(GainPrior)
+	next.Tail = 0 // no mixture is integrated beside offsets
+	return OffsetPrior{next, p.SD}
 }
 
 // Bounding implements [Bounded].

@@ -127,10 +127,27 @@ func (c *Calibrator) residual(mu int) float64 {
 	}
 	r, d := c.innovation(mu)
 	chi := r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
+	if math.Abs(chi) > suspicious {
+		chi = c.likeNoOther(chi, mu)
+	}
 	if c.learnsEach() {
 		return c.heavyTailed(chi, mu)
 	}
 	return chi
+}
+
+// likeNoOther is the χ of a sensor's reading where it may be like no other, with the probability π that its past leaves: the
+// other gain costs log 1/π², and then need not be near the others. Little is left of π once some readings agree with them.
+func (c *Calibrator) likeNoOther(chi float64, mu int) float64 {
+	known, ok := c.sample.Calibration().(channel.GainPrior)
+	if !ok || known.Tail == 0 {
+		return chi
+	}
+	chance, s, variance := known.InTail(c.sample.Of(c.stats, mu))
+	y := c.y[mu]
+	r := s*y - c.sample.Omega[mu]
+	square := r*r/(c.sample.U[mu]+c.noise+variance*y*y) - 2*math.Log(chance)
+	return math.Copysign(math.Sqrt(min(chi*chi, square)), chi)
 }
 
 // innovation is what a real reading of sensor mu differs by from what all others say, and its variance.

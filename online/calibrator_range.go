@@ -135,7 +135,7 @@ func (c *Calibrator) refitRange() {
 	s, omit := &c.state, c.strangers()
 	if s.Samples > 1 {
 		if learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior); ok && learned.Precision > 0 {
-			s.Range.Prior = learned
+			s.Range.Prior = learned.AsFarAsKnown(s.Stats, omit)
 		}
 	}
 	logScale, _ := c.learnedScale(omit)

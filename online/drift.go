@@ -244,7 +244,7 @@ func (c *Calibrator) blend(stats []float64) {
 	}
 	weights, logParts := newWeights(), make([]float64, len(walks))
 	d.logs(logParts)
-	_, wide := known.Moments()
+	_, wide := channel.Typical(known)
 	for mu, flag := range c.state.Flag {
 		if flag != Healthy || known.Information(c.statsOf(mu))*wide < wellKnown {
 			continue // a normal distribution is none of what its range cuts

@@ -103,6 +103,9 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	if c.nobodys == nil {
 		return amp.GoOn
 	}
+	if c.state.Samples == 0 && c.state.Range != nil {
+		c.noise = channel.NoiseOf(c.sample.Model().Channel) // no sample says what it was before
+	}
 	c.predictMoved()
 	c.residuals()
 	if c.spread > strained {
@@ -220,8 +223,21 @@ func (c *Calibrator) judgeReadings() {
 		o.odds[mu] = unlikely
 		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || cmplx.Abs(c.number(c.y, mu)) > wild*size) {
 			o.odds[mu] = c.oddsOf(mu)
+			if doubt := c.state.Health[mu]; c.mayDiffer(mu) && doubt > 0 {
+				o.odds[mu] -= doubt
+			} else if c.mayDiffer(mu) {
+				o.odds[mu] = max(o.odds[mu], 1)
+			}
 		}
 	}
+}
+
+// mayDiffer reports whether a sensor of which nothing was read yet may be like no other: a reading that does not fit the others' gains is
+// its own, or nobody's. One alone cannot tell, and would stay in what is known of the sensor. So the first is left out, which raises
+// the sensor's cumulative sum, and with that as their logarithm the odds of the next one fall.
+func (c *Calibrator) mayDiffer(mu int) bool {
+	known, ok := c.sample.Calibration().(channel.GainPrior)
+	return ok && known.Tail > 0 && known.Readings(c.statsOf(mu)) == 0 && math.Abs(c.chi[mu]) > suspicious
 }
 
 // oddsOf is the logarithm of the odds of one reading.

@@ -227,7 +227,7 @@ func (s *State) doubtsTold() bool {
 //
 //	16  Active, Pull of the signals' sums, float64
 //	4   1 where the distribution of s was learned, with 2 more where the range is too narrow
-//	    and 4 more where the distribution is log-normal, else 0, uint32; then Lo, Hi, Center, Precision, LogRatio, float64
+//	    4 more where the distribution is log-normal, and 8 more where one sensor in a thousand is like no other, else 0, uint32; then Lo, Hi, Center, Precision, LogRatio, float64
 //	12  the anchored mean of s, float64, 0 for none; number of anchored sensors, uint32;
 //	    of each: row, uint64; s, float64
 //
@@ -239,7 +239,7 @@ func (s *State) appendScale(b []byte) []byte {
 	if r := s.Range; r == nil {
 		b = le.AppendUint32(b, 0)
 	} else {
-		b = le.AppendUint32(b, 1+2*uint32(bit(r.TooNarrow))+4*uint32(bit(r.Prior.Log)))
+		b = le.AppendUint32(b, 1+2*uint32(bit(r.TooNarrow))+4*uint32(bit(r.Prior.Log))+8*uint32(bit(r.Prior.Tail > 0)))
 		b = appendFloats(b, []float64{r.Prior.Lo, r.Prior.Hi, r.Prior.Center, r.Prior.Precision, r.LogRatio})
 	}
 	b = appendFloats(b, []float64{s.Anchor.Mean})
@@ -419,7 +419,7 @@ func (r *reader) hypothesis() Hypothesis {
 func (r *reader) scale(s *State) {
 	s.Signals = amp.SignalSums{Active: r.float(), Pull: r.float()}
 	if kind := r.uint32(); kind != 0 {
-		prior := channel.GainPrior{Lo: r.float(), Hi: r.float(), Center: r.float(), Precision: r.float(), Log: kind&4 != 0}
+		prior := channel.GainPrior{Lo: r.float(), Hi: r.float(), Center: r.float(), Precision: r.float(), Log: kind&4 != 0, Tail: channel.LikeNoOther * float64(bit(kind&8 != 0))}
 		s.Range = &LearnedRange{Prior: prior, LogRatio: r.float(), TooNarrow: kind&2 != 0}
 	}
 	s.Anchor.Mean = r.float()

@@ -41,11 +41,11 @@ func (p *family) look(s *Solver) Verdict {
 	var next channel.Families
 	switch omit := e.strangers(); p.asked {
 	case solver.NormalS:
-		next = now.As(channel.NormalFamily, e.Stats, omit, channel.LikeNoOther)
+		next = now.As(channel.NormalFamily, e.Stats, omit)
 	case solver.LogNormalS:
-		next = now.As(channel.LogNormalFamily, e.Stats, omit, channel.LikeNoOther)
+		next = now.As(channel.LogNormalFamily, e.Stats, omit)
 	default:
-		next = now.Likeliest(e.Stats, omit, channel.LikeNoOther)
+		next = now.Likeliest(e.Stats, omit)
 	}
 	if next.Family() == now.Family() {
 		return GoOn

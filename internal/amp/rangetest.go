@@ -106,12 +106,7 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	if step, ok := PartOf[*scaleStep](s); ok {
 		step.off = true
 	}
-	next := Within(p.Told, p.asked, e.Stats, strange)
-	if kinds, ok := next.(channel.Families); ok {
-		// A sensor like no other is one that the told range holds, and the learned distribution does not.
-		next = kinds.As(kinds.Family(), e.Stats, strange, channel.LikeNoOther)
-	}
-	e.adoptCalibration(next)
+	e.adoptCalibration(Within(p.Told, p.asked, e.Stats, strange))
 	p.learning = Learning{Calibration: true}
 	p.learning.Begin(s)
 	s.damping.jumped()
@@ -120,15 +115,15 @@ func (p *RangeTest) test(s *Solver) Verdict {
 }
 
 // Within is the distribution that is learned in the place of a told range: of the kind that is asked
-// for, or the likelier.
+// for, or the likelier. A sensor like no other is one that the told range holds, and the rest of what was learned does not.
 func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []bool) channel.Learnable {
 	next := told.Within(stats, omit)
 	if kinds, ok := next.(channel.Families); ok && kinds.Family() != channel.UniformFamily {
 		switch asked {
 		case solver.LogNormalS:
-			next = kinds.As(channel.LogNormalFamily, stats, omit, 0)
+			next = kinds.As(channel.LogNormalFamily, stats, omit)
 		case solver.AutoS:
-			if other := kinds.Likeliest(stats, omit, 0); other.Family() == channel.LogNormalFamily {
+			if other := kinds.Likeliest(stats, omit); other.Family() == channel.LogNormalFamily {
 				next = other
 			}
 		}
