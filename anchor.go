@@ -295,7 +295,7 @@ func (r *Result) rescale(c float64) {
 	r.field.prior = nil // of signals of another scale
 	if p, ok := r.Prior.(prior.Scalable); ok {
 		r.Prior = p.Scaled(c)
-		r.field.prior, _ = r.Prior.(prior.Distribution)
+		r.field.prior = distribution(r.Prior)
 	}
 	r.Channel = rescaled(r.Channel, c)
 	if q := r.Calibration; q != nil {

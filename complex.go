@@ -133,12 +133,19 @@ func (r *run) commonPhase(res *Result) float64 {
 // turn multiplies signals and s by e^{iθ}.
 func (r *Result) turn(theta float64) {
 	sin, cos := math.Sincos(theta)
+	turned := func(re, im float64) (float64, float64) { return cos*re - sin*im, sin*re + cos*im }
 	rows, columns := r.X.Dims()
 	for i := range rows {
 		for k := 0; k+1 < columns; k += 2 {
-			re, im := r.X.At(i, k), r.X.At(i, k+1)
-			r.X.Set(i, k, cos*re-sin*im)
-			r.X.Set(i, k+1, sin*re+cos*im)
+			re, im := turned(r.X.At(i, k), r.X.At(i, k+1))
+			r.X.Set(i, k, re)
+			r.X.Set(i, k+1, im)
+		}
+	}
+	for j := range r.field.lambda {
+		if j/rows%2 == 0 {
+			re, im := &r.field.lambda[j], &r.field.lambda[j+rows]
+			*re, *im = turned(*re, *im)
 		}
 	}
 	for mu := range r.Phase {

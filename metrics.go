@@ -52,6 +52,14 @@ func Score(x *mat.Dense, s []float64, truth Truth) Metrics {
 	return m
 }
 
+// Score compares the result with the truth: [Score], or [ScoreComplex] where gains are complex.
+func (r *Result) Score(truth Truth) Metrics {
+	if r.Phase != nil {
+		return ScoreComplex(r.X, r.ComplexS(), truth)
+	}
+	return Score(r.X, r.S, truth)
+}
+
 // entries are those of a matrix, row by row, to be read only.
 func entries(m *mat.Dense) []float64 {
 	if raw := m.RawMatrix(); raw.Stride == raw.Cols {

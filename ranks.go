@@ -2,6 +2,7 @@ package calamp
 
 import (
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"slices"
 
@@ -73,18 +74,23 @@ func (r *Result) scale() amp.Placement {
 // Simpson, Vehtari, Gelman 2018, "Validating Bayesian inference algorithms with
 // simulation-based calibration").
 //
-// A part is nil where the truth is not known, and x also where the prior is no
-// [prior.Distribution] or covariances are full.
+// Of complex signals both parts are ranked, and of complex gains the amplitudes; how their phases are known
+// is in [Result.PhaseIntervals].
+//
+// A part is nil where the truth is not known, x also where the prior is no
+// [prior.Distribution] or covariances are full, and s where all of it is known beforehand.
 func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
-	scale := Score(r.X, r.S, truth).Scale
+	m := r.Score(truth)
 	if truth.X != nil && r.field.prior != nil {
-		x = r.field.ranks(truth.X, scale, rng)
+		x = r.field.ranks(truth.X, cmplx.Rect(m.Scale, m.PhaseShift), rng)
 	}
-	if truth.S != nil && r.Calibration != nil {
+	if c := r.Calibration; truth.S != nil && c != nil {
+		if lo, hi := c.Prior.Range(); lo == hi {
+			return x, nil
+		}
 		s = make([]float64, len(truth.S))
-		c := r.Calibration
 		for mu, s0 := range truth.S {
-			s[mu] = c.Prior.CDF(c.Of(mu), s0/scale)
+			s[mu] = c.Prior.CDF(c.Of(mu), s0/m.Scale)
 		}
 	}
 	return x, s
@@ -92,22 +98,53 @@ func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
 
 // field is what the readings said of the signals: N(x; λ, Σ), P×N.
 type field struct {
-	prior         prior.Distribution // nil when there is no such
-	amplitude     []float64          // P; nil where all signals are alike
+	prior         prior.Prior // nil where its posterior has no distribution functions
+	amplitude     []float64   // P; nil where all signals are alike
 	lambda, sigma []float64
 }
 
-func (f *field) ranks(truth *mat.Dense, scale float64, rng *rand.Rand) []float64 {
+// parted is a complex prior whose posterior has a distribution function, of each part.
+type parted interface {
+	PartCDF(x, lambda, other, sigma float64) (below, upTo float64)
+}
+
+// distribution is p where its posterior has distribution functions, and else nil.
+func distribution(p prior.Prior) prior.Prior {
+	_, whole := p.(prior.Distribution)
+	_, parts := p.(parted)
+	if !whole && !parts {
+		return nil
+	}
+	return p
+}
+
+func (f *field) ranks(truth *mat.Dense, factor complex128, rng *rand.Rand) []float64 {
 	n, _ := truth.Dims()
 	out := make([]float64, len(f.lambda))
 	for j := range out {
-		p := prior.At(f.prior, j%n).(prior.Distribution) // which those of a varied one are
 		c := 1.0
 		if f.amplitude != nil {
 			c = f.amplitude[j/n]
 		}
-		below, upTo := p.CDF(truth.At(j%n, j/n)/scale/c, f.lambda[j]/c, f.sigma[j]/(c*c))
+		below, upTo := f.cdf(truth, factor, j, c)
 		out[j] = below + rng.Float64()*(upTo-below)
 	}
 	return out
+}
+
+// cdf is that of entry j at the truth, for a signal that is c times as large as the prior has it.
+func (f *field) cdf(truth *mat.Dense, factor complex128, j int, c float64) (below, upTo float64) {
+	n, _ := truth.Dims()
+	i, k := j%n, j/n
+	lambda, sigma := f.lambda[j]/c, f.sigma[j]/(c*c)
+	p, complexParts := f.prior.(parted)
+	if !complexParts {
+		whole := prior.At(f.prior, i).(prior.Distribution) // which those of a varied one are
+		return whole.CDF(truth.At(i, k)/real(factor)/c, lambda, sigma)
+	}
+	x := complex(truth.At(i, k-k%2), truth.At(i, k-k%2+1)) / factor / complex(c, 0)
+	if k%2 == 0 {
+		return p.PartCDF(real(x), lambda, f.lambda[j+n]/c, sigma)
+	}
+	return p.PartCDF(imag(x), lambda, f.lambda[j-n]/c, sigma)
 }

@@ -234,7 +234,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}
-	if p, ok := model.Prior.(prior.Distribution); ok && r.opt.Covariance != solver.Full {
+	if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}
 	for mu, calibration := range s.S {

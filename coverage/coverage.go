@@ -16,7 +16,6 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/crash"
-	"github.com/calamp/calamp/teacher"
 )
 
 // Bins is how many bins of equal width a rank histogram has.
@@ -25,9 +24,14 @@ const Bins = 20
 // Levels are the probabilities of the intervals that are counted.
 var Levels = []float64{0.5, 0.8, 0.9, 0.95, 0.99}
 
+// Teacher draws problems, as those of package teacher do.
+type Teacher interface {
+	Pose(seed uint64) (*calamp.Problem, calamp.Truth, error)
+}
+
 // Check is what to simulate.
 type Check struct {
-	Teacher teacher.Teacher
+	Teacher Teacher
 	Channel channel.Channel // that the solver is told; default the teacher's
 	Seeds   int             // problems, of seeds 1, 2, …
 	Options *calamp.Options // of the solver
@@ -43,7 +47,7 @@ type Report struct {
 	Converged int `json:"converged"` // only these are counted below
 
 	X Ranks `json:"x"` // of the signals' entries
-	S Ranks `json:"s"` // of the sensors' calibration, both at the true global scale
+	S Ranks `json:"s"` // of the sensors' calibration, both at the true global scale; of complex s the amplitudes, empty where these are known
 
 	Levels []Level `json:"levels"`
 }
@@ -57,13 +61,21 @@ type Ranks struct {
 	Error     []float64 `json:"error"`     // standard errors over the instances
 }
 
-// Level counts how often the truth was inside intervals of one probability.
+// Level counts how often the truth was inside intervals of one probability. What is known beforehand is nil.
 type Level struct {
 	Level float64 `json:"level"`
-	X     Share   `json:"x"`
-	S     Share   `json:"s"`
-	SRaw  Share   `json:"s_raw"` // without rescaling, intervals widened by the scale's uncertainty
-	Scale Share   `json:"scale"` // of the global scale itself, one for each instance
+	X     *Share  `json:"x,omitempty"`     // of complex signals both parts
+	S     *Share  `json:"s,omitempty"`     // of complex gains the amplitudes
+	SRaw  *Share  `json:"s_raw,omitempty"` // without rescaling, intervals widened by the scale's uncertainty
+	Scale *Share  `json:"scale,omitempty"` // of the global scale itself, one for each instance
+
+	Phase    *Share `json:"phase,omitempty"`     // of complex gains, at the true common phase
+	PhaseRaw *Share `json:"phase_raw,omitempty"` // as they are, intervals widened by the common phase's uncertainty; nil where that is a convention
+}
+
+// shares are all that a level may have, in the same order for all.
+func (l *Level) shares() []**Share {
+	return []**Share{&l.X, &l.S, &l.SRaw, &l.Scale, &l.Phase, &l.PhaseRaw}
 }
 
 // Share is a fraction with its standard error over the instances.
@@ -134,7 +146,7 @@ func (c *Check) guarded(ctx context.Context, seed uint64) (t tally, err error) {
 
 // instance draws and solves the problem of a seed.
 func (c *Check) instance(ctx context.Context, seed uint64) (t tally, err error) {
-	in, err := c.Teacher.Draw(seed)
+	problem, truth, err := c.Teacher.Pose(seed)
 	if err != nil {
 		return t, err
 	}
@@ -143,7 +155,6 @@ func (c *Check) instance(ctx context.Context, seed uint64) (t tally, err error) 
 		opt = *c.Options
 	}
 	opt.Threads = 1
-	problem := c.Teacher.Problem(in)
 	if c.Channel != nil {
 		problem.Channel = c.Channel
 	}
@@ -152,30 +163,57 @@ func (c *Check) instance(ctx context.Context, seed uint64) (t tally, err error) 
 		return t, err
 	}
 	t.converged = res.Status == calamp.Converged
-	t.count(res, in.Truth, rand.New(rand.NewPCG(seed, 0)))
+	t.count(res, truth, rand.New(rand.NewPCG(seed, 0)))
 	return t, nil
 }
 
 func (t *tally) count(res *calamp.Result, truth calamp.Truth, rng *rand.Rand) {
 	x, s := res.Ranks(truth, rng)
 	t.x, t.s = histogram(x), histogram(s)
-	scale := calamp.Score(res.X, res.S, truth).Scale
+	m := res.Score(truth)
 	for _, level := range Levels {
-		lo, hi := res.SIntervalRaw(level)
-		raw := 0
-		for mu, s0 := range truth.S {
-			if lo[mu] <= s0 && s0 <= hi[mu] {
-				raw++
-			}
-		}
 		l := Level{Level: level}
-		l.X.Value, l.S.Value = central(x, level), central(s, level)
-		l.SRaw.Value = float64(raw) / float64(len(truth.S))
-		if least, most := res.ScaleInterval(level); least <= scale && scale <= most {
-			l.Scale.Value = 1
+		if x != nil {
+			l.X = &Share{Value: central(x, level)}
+		}
+		if s != nil {
+			lo, hi := res.SIntervalRaw(level)
+			least, most := res.ScaleInterval(level)
+			l.S = &Share{Value: central(s, level)}
+			l.SRaw = within(truth.S, lo, hi)
+			l.Scale = within([]float64{m.Scale}, []float64{least}, []float64{most})
+		}
+		if res.Phase != nil && !res.Calibration.Prior.(channel.ComplexPrior).Known() {
+			lo, hi, relLo, relHi := res.PhaseIntervals(level)
+			l.Phase = holds(truth.Phase, m.PhaseShift, relLo, relHi)
+			if !res.PhaseFree {
+				l.PhaseRaw = holds(truth.Phase, 0, lo, hi)
+			}
 		}
 		t.levels = append(t.levels, l)
 	}
+}
+
+// within is the part of the values that lie between their bounds.
+func within(values, lo, hi []float64) *Share {
+	inside := 0
+	for i, v := range values {
+		if lo[i] <= v && v <= hi[i] {
+			inside++
+		}
+	}
+	return &Share{Value: float64(inside) / float64(len(values))}
+}
+
+// holds is within for angles, after these are turned back by shift.
+func holds(angles []float64, shift float64, lo, hi []float64) *Share {
+	away, reach, back := make([]float64, len(angles)), make([]float64, len(angles)), make([]float64, len(angles))
+	for i, v := range angles {
+		away[i] = math.Remainder(v-shift-0.5*(lo[i]+hi[i]), 2*math.Pi)
+		reach[i] = 0.5 * (hi[i] - lo[i])
+		back[i] = -reach[i]
+	}
+	return within(away, back, reach)
 }
 
 // histogram is the histogram of ranks, relative to a uniform one.
@@ -213,15 +251,20 @@ func summarise(tallies []tally) *Report {
 		return out
 	}
 	r.X = ranks(func(t *tally) *[Bins]float64 { return &t.x })
-	r.S = ranks(func(t *tally) *[Bins]float64 { return &t.s })
+	if tallies[0].levels[0].S != nil {
+		r.S = ranks(func(t *tally) *[Bins]float64 { return &t.s })
+	}
 	for i, level := range Levels {
-		r.Levels = append(r.Levels, Level{
-			Level: level,
-			X:     share(func(t *tally) float64 { return t.levels[i].X.Value }),
-			S:     share(func(t *tally) float64 { return t.levels[i].S.Value }),
-			SRaw:  share(func(t *tally) float64 { return t.levels[i].SRaw.Value }),
-			Scale: share(func(t *tally) float64 { return t.levels[i].Scale.Value }),
-		})
+		l := Level{Level: level}
+		first := tallies[0].levels[i]
+		for k, one := range first.shares() {
+			if *one == nil {
+				continue
+			}
+			mean := share(func(t *tally) float64 { return (*t.levels[i].shares()[k]).Value })
+			*l.shares()[k] = &mean
+		}
+		r.Levels = append(r.Levels, l)
 	}
 	return r
 }

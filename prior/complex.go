@@ -108,6 +108,14 @@ func (g ComplexGaussBernoulli) Posterior(mean, variance, lambda, sigma []float64
 	}
 }
 
+// PartCDF is what [Distribution.CDF] is, of one part x of an entry: lambda is that part of its field, and other the other part, which tells whether
+// the entry is zero, too.
+func (g ComplexGaussBernoulli) PartCDF(x, lambda, other, sigma float64) (below, upTo float64) {
+	mean, _, variance, odds := g.slab(lambda, other, sigma)
+	nonzero := 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))
+	return withAtom(x, mean, variance, nonzero)
+}
+
 // LogNormComplex implements [Complex].
 func (g ComplexGaussBernoulli) LogNormComplex(lambda complex128, sigma float64) float64 {
 	_, _, _, odds := g.slab(real(lambda), imag(lambda), sigma)

@@ -106,6 +106,11 @@ func (g GaussBernoulli) CDF(x, lambda, sigma float64) (below, upTo float64) {
 	if g.Density < 1 {
 		nonzero = 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))
 	}
+	return withAtom(x, mean, variance, nonzero)
+}
+
+// withAtom is the CDF of what is normal with probability nonzero, and else zero.
+func withAtom(x, mean, variance, nonzero float64) (below, upTo float64) {
 	smooth := nonzero * 0.5 * math.Erfc((mean-x)/math.Sqrt(2*variance))
 	switch {
 	case x < 0:

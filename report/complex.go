@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/figure"
 )
 
@@ -28,7 +27,7 @@ const onePart = 0.683
 // takeAmplitudes makes the report one of amplitudes, and keeps the phases apart.
 func (r *Report) takeAmplitudes() {
 	res := *r.Result
-	m := calamp.ScoreComplex(res.X, res.ComplexS(), r.Truth)
+	m := res.Score(r.Truth)
 	res.X, r.Truth.X = moduli(res.X), moduli(r.Truth.X)
 	if res.XVar != nil {
 		total := moduli(res.XVar) // both parts have the same

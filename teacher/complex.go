@@ -37,6 +37,15 @@ func (t Complex) Problem(in *ComplexInstance) *calamp.Problem {
 	return &calamp.Problem{W: in.W, Y: in.Y, Prior: t.Signal, Channel: channel.ComplexGain{Prior: t.Gain, NoiseVar: t.NoiseVar}}
 }
 
+// Pose draws the problem of a seed, with its truth.
+func (t Complex) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
+	in, err := t.Draw(seed)
+	if err != nil {
+		return nil, calamp.Truth{}, err
+	}
+	return t.Problem(in), in.Truth, nil
+}
+
 // Validate reports what describes no ensemble.
 func (t Complex) Validate() error {
 	if t.N <= 0 || t.M <= 0 || t.P <= 0 {

@@ -59,6 +59,15 @@ func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	}
 }
 
+// Pose draws the problem of a seed, with its truth.
+func (t Teacher) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
+	in, err := t.Draw(seed)
+	if err != nil {
+		return nil, calamp.Truth{}, err
+	}
+	return t.Problem(in), in.Truth, nil
+}
+
 // OffsetChannel is the true channel of sensors with offsets.
 func (t Teacher) OffsetChannel() channel.Offset {
 	return channel.Offset{Prior: channel.OffsetPrior{Gain: t.Gain, SD: t.Offset}, NoiseVar: t.NoiseVar}

@@ -109,14 +109,13 @@ func MetricsOf(res *calamp.Result, truth calamp.Truth) *Metrics {
 	if truth.X == nil && truth.S == nil {
 		return nil
 	}
-	m := calamp.Score(res.X, res.S, truth)
+	m := res.Score(truth)
 	offsets := math.NaN()
 	if truth.O != nil && res.Offset != nil {
 		offsets = calamp.Score(nil, res.Offset, calamp.Truth{S: truth.O}).SMSE
 	}
 	var shift *float64
 	if res.Phase != nil {
-		m = calamp.ScoreComplex(res.X, res.ComplexS(), truth)
 		shift = console.Known(m.PhaseShift)
 	}
 	return &Metrics{

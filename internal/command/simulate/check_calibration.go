@@ -43,14 +43,19 @@ x and s are compared at the true global scale, which the readings do not give.
 result file, and "s" is s_rel_lo, s_rel_hi. The solver looks for broken sensors
 and for single readings that are wrong, as calamp solve does, and can be told a range of s that is
 not the true one (--told-s-range). Errors are standard errors
-over the problems. Runs that do not converge say so, and are left out.`,
-		Example: `  calamp check-calibration --n 500 --alpha 0.8 --p 5 --noise-var 1e-4 --plot ranks.svg`,
-		Args:    console.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Flags()) },
+over the problems. Runs that do not converge say so, and are left out.
+
+With --complex x are both parts of the entries and s the amplitudes; "phase" is at the true common
+phase, and "phase raw" as it is. What is known beforehand has no column.`,
+		Example: `  calamp check-calibration --n 500 --alpha 0.8 --p 5 --noise-var 1e-4 --plot ranks.svg
+  calamp check-calibration --complex --phase 20 --n 300 --alpha 0.8 --p 5 --noise-var 1e-4`,
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
 	c.registerSize(flags)
 	c.model.Register(flags)
+	c.registerComplex(flags)
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)
 	c.faults.Register(flags)
@@ -72,9 +77,16 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
 		return err
 	}
+	if err := c.checkComplex(flags); err != nil {
+		return err
+	}
 	t, err := c.teacher(flags)
 	if err != nil {
 		return err
+	}
+	var problems coverage.Teacher = t
+	if c.complex {
+		problems = c.complexTeacher(t)
 	}
 	if err := c.solver.Check(&c.model, t.P); err != nil {
 		return err
@@ -89,7 +101,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	bar := c.Progress()
 	done := 0
 	report, err := coverage.Run(ctx, &coverage.Check{
-		Teacher: t, Channel: c.channel(), Seeds: c.seeds, Options: opt, Workers: c.workers,
+		Teacher: problems, Channel: c.channel(), Seeds: c.seeds, Options: opt, Workers: c.workers,
 		Progress: func() {
 			done++
 			bar.Show(fmt.Sprintf("problem %d of %d", done, c.seeds), float64(done)/float64(c.seeds))
@@ -110,6 +122,9 @@ func (c *checkCalibration) channel() channel.Channel {
 	told := c.model
 	if c.told != [2]float64{} {
 		told.SRange = c.told
+	}
+	if c.complex {
+		return c.faults.Channel(told.ComplexChannel(&c.phases))
 	}
 	return c.faults.Channel(told.Channel())
 }
@@ -133,16 +148,38 @@ func (c *checkCalibration) finish(r *coverage.Report) error {
 	return err
 }
 
+// kinds are what intervals are of.
+var kinds = []struct {
+	name  string
+	color figure.Color
+	of    func(l *coverage.Level) **coverage.Share
+}{
+	{"x", figure.Blue, func(l *coverage.Level) **coverage.Share { return &l.X }},
+	{"s", figure.Orange, func(l *coverage.Level) **coverage.Share { return &l.S }},
+	{"s raw", figure.Green, func(l *coverage.Level) **coverage.Share { return &l.SRaw }},
+	{"scale", figure.Purple, func(l *coverage.Level) **coverage.Share { return &l.Scale }},
+	{"phase", figure.Ochre, func(l *coverage.Level) **coverage.Share { return &l.Phase }},
+	{"phase raw", figure.Sky, func(l *coverage.Level) **coverage.Share { return &l.PhaseRaw }},
+}
+
 func printCoverage(w io.Writer, r *coverage.Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d of %d problems converged\n\n", r.Converged, r.Instances)
 	if r.Converged > 0 {
-		fmt.Fprintln(t, "interval\tx\ts\ts raw\tscale\t")
+		fmt.Fprint(t, "interval")
+		for _, k := range kinds {
+			if *k.of(&r.Levels[0]) != nil {
+				fmt.Fprintf(t, "\t%s", k.name)
+			}
+		}
+		fmt.Fprintln(t, "\t")
 	}
 	for _, l := range r.Levels {
 		fmt.Fprintf(t, "%g %%", 100*l.Level)
-		for _, s := range []coverage.Share{l.X, l.S, l.SRaw, l.Scale} {
-			fmt.Fprintf(t, "\t%.1f ± %.1f", 100*s.Value, 100*s.Error)
+		for _, k := range kinds {
+			if s := *k.of(&l); s != nil {
+				fmt.Fprintf(t, "\t%.1f ± %.1f", 100*s.Value, 100*s.Error)
+			}
 		}
 		fmt.Fprintln(t, "\t")
 	}
@@ -168,13 +205,16 @@ func rankFigure(r *coverage.Report) figure.Panels {
 			},
 		}
 	}
+	panels := []figure.Figure{histogram("signals", r.X)}
+	if r.S.Frequency != nil {
+		panels = append(panels, histogram("gains", r.S))
+	}
+	panels = append(panels, coverageFigure(r))
 	return figure.Panels{
 		Alt:     "Ranks of the true signals and gains in their posteriors, and how often intervals hold them",
 		OwnAxes: true,
-		Rows: [][]figure.Figure{{
-			histogram("signals", r.X), histogram("gains", r.S), coverageFigure(r),
-		}},
-		Width: 620, Height: 230,
+		Rows:    [][]figure.Figure{panels},
+		Width:   620, Height: 230,
 	}
 }
 
@@ -185,23 +225,17 @@ func coverageFigure(r *coverage.Report) figure.Figure {
 		Y:      figure.Axis{Label: "share that holds the truth", Min: 0.4, Max: 1},
 		Series: []figure.Series{{X: []float64{0, 1}, Y: []float64{0, 1}, Color: figure.Neutral, Dashed: true}},
 	}
-	for _, kind := range []struct {
-		name  string
-		color figure.Color
-		of    func(l coverage.Level) coverage.Share
-	}{
-		{"x", figure.Blue, func(l coverage.Level) coverage.Share { return l.X }},
-		{"s", figure.Orange, func(l coverage.Level) coverage.Share { return l.S }},
-		{"s raw", figure.Green, func(l coverage.Level) coverage.Share { return l.SRaw }},
-		{"scale", figure.Purple, func(l coverage.Level) coverage.Share { return l.Scale }},
-	} {
+	for _, kind := range kinds {
 		s := figure.Series{Name: kind.name, Color: kind.color, Style: figure.Points}
 		for _, l := range r.Levels {
-			share := kind.of(l)
-			s.X, s.Y = append(s.X, l.Level), append(s.Y, share.Value)
-			s.Lo, s.Hi = append(s.Lo, share.Value-2*share.Error), append(s.Hi, share.Value+2*share.Error)
+			if share := *kind.of(&l); share != nil {
+				s.X, s.Y = append(s.X, l.Level), append(s.Y, share.Value)
+				s.Lo, s.Hi = append(s.Lo, share.Value-2*share.Error), append(s.Hi, share.Value+2*share.Error)
+			}
 		}
-		fig.Series = append(fig.Series, s)
+		if len(s.X) > 0 {
+			fig.Series = append(fig.Series, s)
+		}
 	}
 	return fig
 }

@@ -89,8 +89,7 @@ times these.`,
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
-	flags.BoolVar(&s.complex, "complex", false, "complex signals, W with independent entries CN(0, 1/N) (or --matrix-kind condition:v), readings and\ngains, whose amplitudes are in --s-range")
-	s.phases.Register(flags)
+	s.registerComplex(flags)
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
 }
@@ -100,6 +99,12 @@ func (s *simulate) registerSize(flags *pflag.FlagSet) {
 	option.Alpha(flags, &s.alpha, option.Positive, option.AlphaUsage)
 	option.Sensors(flags, &s.m)
 	option.Signals(flags, &s.p, "signals, P")
+}
+
+// registerComplex adds --complex and --phase, after the model's flags.
+func (s *simulate) registerComplex(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.complex, "complex", false, "complex signals, W with independent entries CN(0, 1/N) (or --matrix-kind condition:v), readings and\ngains, whose amplitudes are in --s-range")
+	s.phases.Register(flags)
 }
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
