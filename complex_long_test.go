@@ -124,7 +124,9 @@ func TestLongComplexRecovery(t *testing.T) {
 	longOnly(t)
 	count := seedCount(10)
 	table := tables.New(t, "", "gains", "P", "α_min", "α_SE", "α", "recovered", "iterations")
-	for _, c := range complexGains[:4] {
+	gains := append(slices.Clone(complexGains[:4]), complexGains[4])
+	gains[4].name, gains[4].gain.Concentration = "amplitude; κ = 5", 5
+	for _, c := range gains {
 		for _, p := range []int{3, 5, 10} {
 			te := teacher.Complex{N: 1000, P: p, Signal: prior.ComplexGaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: c.gain}
 			a, err := evolution.ComplexAlphaCal(context.Background(), te.Signal, te.Gain, 0, p, nil)

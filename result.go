@@ -208,5 +208,6 @@ const (
 	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them
 	CommonMode           WarningCode = diagnosis.CommonMode           // in one signal all sensors read too much by the same amount, or by the same factor
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
+	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

@@ -348,7 +348,11 @@ func (d *problem) solvable() *calamp.Problem {
 // iteration is all that one iteration of blind calibration does, kept near the
 // start, where the posteriors of the gains are wide.
 func (d *problem) iteration(w *operator.Dense, variance solver.Variance) func() {
-	s := d.solver(w, variance)
+	return nearStart(d.solver(w, variance))
+}
+
+// nearStart are iterations that begin anew after every twenty.
+func nearStart(s *amp.Solver) func() {
 	e := s.State
 	must(s.Iteration.Step(0))
 	e.Save()

@@ -48,6 +48,7 @@ var sections = []struct {
 	run  func(*bench) error
 }{
 	{"iteration", (*bench).iterations},
+	{"complex", (*bench).complexNumbers},
 	{"signals", (*bench).signals},
 	{"sizes", (*bench).sizes},
 	{"functions", (*bench).functions},

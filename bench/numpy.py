@@ -75,6 +75,22 @@ def two_pass():
     return run
 
 
+def complex_passes():
+    """The four products of a complex problem, by c128, with stored squares."""
+    w = (load("W", m, n) + 1j * load("W", m, n)[::-1]) / np.sqrt(2)
+    w2 = np.abs(w) ** 2
+    x, c, y = load("x", p, n).T * (1 + 1j), load("c", p, n).T.copy(), load("y", m, p) * (1 + 1j)
+    g = np.zeros_like(y)
+
+    def run():
+        nonlocal g
+        v = w2 @ c
+        g, d = rows(y, w @ x - v * g, v)
+        return (g.conj().T @ w).conj().T, -1 / (w2.T @ d)
+
+    return run
+
+
 # --- The row function of blind calibration, and the denoiser. ---
 
 tail = 42
@@ -249,6 +265,7 @@ variants = {
     "f32": lambda: Passes(np.float32, False).run,
     "f32-first": lambda: Passes(np.float32, True).run,
     "two-pass": two_pass,
+    "c128": complex_passes,
     "iteration": iteration,
     "calibrated": calibrated,
     "moments": moments,

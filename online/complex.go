@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -259,6 +260,17 @@ func (c *Calibrator) checkPhases() error {
 		return fmt.Errorf("the phase of a sensor is anchored, but phases are known beforehand (κ = %g): an anchor is for phases of which nothing is known", known.Concentration)
 	}
 	return nil
+}
+
+// doubtsPhases is the warning that phases are not spread as was told.
+func (c *Calibrator) doubtsPhases(p *Posterior) {
+	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	if !complexGains || c.opt.Commit == Always || c.state.Samples < 2 {
+		return
+	}
+	if message := diagnosis.PhasesContradict(told, c.state.Stats, c.strangers()); message != "" {
+		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.PhaseSpread, Message: message})
+	}
 }
 
 // doubtsAmplitudes is the warning that amplitudes are not spread over the range that was told, which is believed all the same.

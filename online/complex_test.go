@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/cmplx"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -385,5 +386,25 @@ func TestComplexStreamsRefused(t *testing.T) {
 	c := complexCalibrator(t, te, in, Options{WarmUp: 4})
 	if _, err := c.Absorb(context.Background(), make([]float64, te.M)); err == nil || !strings.Contains(err.Error(), "a real and an imaginary part") {
 		t.Errorf("real readings: %v", err)
+	}
+}
+
+// TestComplexStreamDoubtsPhases: phases that are spread by κ = 20, told with three times that.
+func TestComplexStreamDoubtsPhases(t *testing.T) {
+	te := teacher.Complex{
+		N: 80, M: 90, P: 4, Signal: prior.ComplexGaussBernoulli{Density: 0.15, SignalVar: 1},
+		Gain: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 20}, NoiseVar: 1e-4,
+	}
+	in := drawComplex(t, te, 3)
+	te.Gain.Concentration = 60
+	c := complexCalibrator(t, te, in, Options{})
+	for k := range te.P {
+		if _, err := c.Absorb(context.Background(), complexSample(in, k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := c.Posterior()
+	if !slices.ContainsFunc(p.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.PhaseSpread }) {
+		t.Errorf("warnings: %v", p.Warnings)
 	}
 }

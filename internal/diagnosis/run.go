@@ -167,4 +167,5 @@ const (
 	CommonMode           = "common-mode"
 	OutlyingReadings     = "outlying-readings"
 	EstimatedTraces      = "estimated-traces"
+	PhaseSpread          = "phase-spread"
 )

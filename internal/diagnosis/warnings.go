@@ -58,6 +58,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnScale(),
 		r.warnRange(),
 		r.warnKnowledge(),
+		r.warnPhases(),
 		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
 		r.warnUnrecovered(),

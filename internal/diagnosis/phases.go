@@ -1,0 +1,42 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+)
+
+// phasesContradicted is the logarithm of how much likelier another spread of the phases must be than the one that was told: by chance that happens to one in 10⁵.
+const phasesContradicted = 10
+
+// warnPhases tells of phases that are not spread as was told.
+func (r *Run) warnPhases() *Warning {
+	told, ok := r.calibration().(channel.ComplexPrior)
+	if !ok || !r.Converged || r.Solver.Iterations == 0 {
+		return nil
+	}
+	omit := make([]bool, r.state.M)
+	for mu := range omit {
+		omit[mu] = r.isBroken(mu)
+	}
+	message := PhasesContradict(told, r.state.Stats, omit)
+	if message == "" {
+		return nil
+	}
+	return &Warning{Code: PhaseSpread, Message: message}
+}
+
+// PhasesContradict says so of statistics of sensors; empty where they do not.
+func PhasesContradict(told channel.ComplexPrior, stats []float64, omit []bool) string {
+	kappa, ratio := told.PhaseSpread(stats, omit)
+	if !(ratio > phasesContradicted) {
+		return ""
+	}
+	was := fmt.Sprintf("with κ = %g", told.Concentration)
+	if told.Known() {
+		was = "as known"
+	}
+	return fmt.Sprintf("the phases were told %s, and those that the readings want are spread about them as with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+
+		"the common phase and its phase_sd rest on what was told, and so do signals where readings say little; tell --phase %.2g, or free", was, kappa, min(math.Pi/math.Sqrt(3), 1/math.Sqrt(kappa)), ratio, kappa)
+}
