@@ -72,7 +72,7 @@ func TestEveryFile(t *testing.T) {
 	mux := http.NewServeMux()
 	Handle(mux, About{Kind: Stream})
 	for path, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/assets/page.js": "text/javascript; charset=utf-8", "/assets/run.js": "text/javascript; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/assets/page.js": "text/javascript; charset=utf-8", "/assets/common.js": "text/javascript; charset=utf-8", "/assets/run.js": "text/javascript; charset=utf-8",
 		"/assets/theory.js": "text/javascript; charset=utf-8", "/assets/sweep.js": "text/javascript; charset=utf-8",
 		"/assets/page.css": "text/css; charset=utf-8", "/assets/report.css": "text/css; charset=utf-8",
 		"/assets/uplot/uPlot.iife.min.js": "text/javascript; charset=utf-8", "/assets/uplot/uPlot.min.css": "text/css; charset=utf-8", "/api/about": "application/json",

@@ -1,5 +1,5 @@
 // A problem or a stream alive.
-import { $, make, colour, doubles, singles, number, address, csv, redraw, follow, Lines, context, ask } from "./page.js";
+import { $, make, colour, doubles, singles, number, address, csv, redraw, follow, Lines, context, ticks, ask } from "./common.js";
 
 // plots of a run and of a stream: the columns that are drawn over the first one.
 const runPlots = [
@@ -378,13 +378,6 @@ function decode(f) {
 }
 
 function line(g, x1, y1, x2, y2) { g.beginPath(); g.moveTo(x1, y1); g.lineTo(x2, y2); g.stroke(); }
-
-export function ticks(lo, hi) {
-  const raw = (hi - lo) / 5, unit = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].map(k => k * unit).find(s => s >= raw);
-  const out = [];
-  for (let k = Math.ceil(lo / step); k * step <= hi + 1e-9 * step; k++) out.push(+(k * step).toPrecision(12));
-  return out;
-}
 
 // As in the report: from black at zero where nothing much is negative, with zero in the middle elsewhere.
 function greyRange(values) {

@@ -1,5 +1,5 @@
 // A sweep: how far it is, by whom, what failed, and the table so far as a map.
-import { $, make, colour, doubles, number, address, redraw, follow, figureOf, context, viridis, ask } from "./page.js";
+import { $, make, colour, doubles, number, address, redraw, follow, figureOf, context, viridis, ask } from "./common.js";
 
 const parameters = ["density", "alpha", "p", "noise_var", "n", "s_lo", "s_hi", "seed", "algorithm"];
 

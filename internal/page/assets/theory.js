@@ -1,6 +1,5 @@
 // Theory with sliders, and real runs laid over it.
-import { $, make, colour, number, address, redraw, follow, figureOf, Lines, context, viridis, ask } from "./page.js";
-import { ticks } from "./run.js";
+import { $, make, colour, number, address, redraw, follow, figureOf, Lines, context, ticks, viridis, ask } from "./common.js";
 
 // name, text, least, largest, step, at first, how the value is told
 const sliders = [
