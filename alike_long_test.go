@@ -142,6 +142,75 @@ func TestLongTrustAlike(t *testing.T) {
 	}
 }
 
+// behindMasks solves positive signals behind masks of 0 and 1, of which only the range of s is told: independent, but all sensors
+// read them in nearly the same proportions.
+func behindMasks(t *testing.T, n, p int, seed uint64) (*calamp.Result, *teacher.Instance) {
+	t.Helper()
+	te := teacher.Teacher{
+		N: n, M: n * 4 / 5, P: p, Entries: prior.NonNegative{Density: 0.15, SignalVar: 1},
+		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5,
+	}
+	if err := te.Matrix.UnmarshalText([]byte("binary")); err != nil {
+		t.Fatal(err)
+	}
+	in, err := te.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signal := prior.LearnedGaussBernoulli{
+		GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalMean: 0.5, SignalVar: 1},
+		Learn:          prior.Density | prior.SignalMean | prior.SignalVar,
+	}
+	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
+	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, in
+}
+
+// With few signals an entry that most of them have can be off in all of them by what gains make up for: it is found, or
+// error bars admit it.
+func TestPositiveSignalsBehindMasks(t *testing.T) {
+	const seeds = 8
+	covered, worst := 0.0, 0.0
+	for seed := range uint64(seeds) {
+		res, in := behindMasks(t, 200, 3, seed)
+		c, ratio := coverage95(res, in.Truth), ratioOfErrors(res, in.Truth)
+		t.Logf("seed %d: %v, %.0f %% covered, error²/variance %.2g", seed, res.Status, 100*c, ratio)
+		covered += c / seeds
+		worst = max(worst, ratio)
+	}
+	if covered < 0.88 || worst > 2.5 {
+		t.Errorf("%.0f %% within 95 %% intervals, error²/variance up to %.2g", 100*covered, worst)
+	}
+}
+
+// TestLongBehindMasks measures the same for more signals.
+func TestLongBehindMasks(t *testing.T) {
+	longOnly(t)
+	count := seedCount(10)
+	table := tables.New(t, "", "P", "converged", "95 % intervals of s cover", "at worst", "error²/variance of x", "largest", "scale z²")
+	for _, p := range []int{2, 3, 4, 6, 10, 20} {
+		covered, square, scale, worst, largest, converged := 0.0, 0.0, 0.0, 1.0, 0.0, 0
+		for seed := range count {
+			res, in := behindMasks(t, 300, p, uint64(seed))
+			c, ratio := coverage95(res, in.Truth), ratioOfErrors(res, in.Truth)
+			z := math.Log(calamp.Score(res.X, res.S, in.Truth).Scale) / res.ScaleSD
+			n := float64(count)
+			covered, square, scale = covered+c/n, square+ratio/n, scale+z*z/n
+			worst, largest = min(worst, c), max(largest, ratio)
+			if res.Status == calamp.Converged {
+				converged++
+			}
+		}
+		table.Row("| %d | %d of %d | %.0f %% | %.0f %% | %.2g | %.2g | %.2g |", p, converged, count, 100*covered, 100*worst, square, largest, scale)
+		if covered < 0.88 || worst < 0.75 {
+			t.Errorf("P = %d: 95 %% intervals cover %.0f %%, at worst %.0f %%", p, 100*covered, 100*worst)
+		}
+	}
+}
+
 // ratioOfErrors is the mean squared error of x at the best scale, in stated variances.
 func ratioOfErrors(r *calamp.Result, truth calamp.Truth) float64 {
 	m := calamp.Score(r.X, r.S, truth)

@@ -9,14 +9,16 @@ import (
 
 // CommonShift is one entry of P signals seen through fields that are off by the same unknown number,
 //
-//	λ_k = x_k + c + N(0, Σ_k),   c ~ N(0, Var),
+//	λ_k = x_k + c a_k + N(0, Σ_k),   c ~ N(0, Var),
 //
-// as offsets of sensors make them. Given c the entries are independent, so one integral over c is left, for any
+// as offsets of sensors make them, and gains where all signals are read in the same proportions a. Given c the entries are independent, so one integral over c is left, for any
 // prior. Posteriors are sharp where one c makes several entries zero: the integral goes over panels as wide
 // as a field is uncertain, where anything is left of the density. It is not for several goroutines at once.
 type CommonShift struct {
+	Along []float64 // a (P), none of it 0; nil where all are 1
+
 	// Out: given λ, the logarithm of ∫ N(c; 0, Var) ∏ Z(λ_k - c, Σ_k) dc, with [Prior.LogNorm] for log Z; the mean of c and
-	// its variance; and the variance of the sum of all entries.
+	// its variance; and the variance of the sum of all entries, each times its a.
 	LogNorm, Mean, Var, SumVar float64
 
 	sorted         []float64
@@ -53,7 +55,10 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 	s.at = resized(s.at, count)
 	if !(shiftVar > 0) {
 		p.Posterior(mean, variance, lambda, sigma)
-		s.LogNorm, s.Mean, s.Var, s.SumVar = SumLogNorm(p, lambda, sigma), 0, 0, sum(variance)
+		s.LogNorm, s.Mean, s.Var, s.SumVar = SumLogNorm(p, lambda, sigma), 0, 0, 0
+		for k, v := range variance {
+			s.SumVar += s.along(k) * (s.along(k) * v)
+		}
 		return
 	}
 	s.place(p, lambda, sigma, shiftVar)
@@ -73,7 +78,7 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 	for j, n := range s.nodes {
 		copy(s.sigmas[j*count:], sigma)
 		for k, l := range lambda {
-			s.fields[j*count+k] = l - n.c
+			s.fields[j*count+k] = l - s.along(k)*n.c
 		}
 	}
 	p.Posterior(s.means, s.spreads, s.fields, s.sigmas)
@@ -83,7 +88,7 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 		for k, m := range means {
 			mean[k] += w * m
 			variance[k] += w * spreads[k]
-			within += w * spreads[k]
+			within += w * s.along(k) * (s.along(k) * spreads[k])
 		}
 	}
 	s.Mean, s.Var, s.SumVar = centre/total, 0, within
@@ -92,7 +97,7 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 		for k, m := range s.means[j*count : (j+1)*count] {
 			d := m - mean[k]
 			variance[k] += w * d * d
-			together += d
+			together += s.along(k) * d
 		}
 		s.SumVar += w * together * together
 		s.Var += w * (n.c - s.Mean) * (n.c - s.Mean)
@@ -102,8 +107,15 @@ func (s *CommonShift) Posterior(p Prior, mean, variance, lambda, sigma []float64
 
 func (s *CommonShift) shifted(lambda []float64, c float64) {
 	for k, l := range lambda {
-		s.at[k] = l - c
+		s.at[k] = l - s.along(k)*c
 	}
+}
+
+func (s *CommonShift) along(k int) float64 {
+	if s.Along == nil {
+		return 1
+	}
+	return s.Along[k]
 }
 
 // log is the logarithm of the density of c, without its normaliser.
@@ -116,12 +128,19 @@ func (s *CommonShift) log(p Prior, lambda, sigma []float64, c, shiftVar float64)
 // wide as these are uncertain, and elsewhere as prior and c allow.
 func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) {
 	reach := shiftReach * math.Sqrt(shiftVar)
-	narrow := math.Sqrt(min(shiftVar, slices.Min(sigma)))
-	wide := max(narrow, math.Sqrt(min(shiftVar, (p.Variance()+slices.Min(sigma))/float64(len(lambda)))))
-	near := shiftNear * math.Sqrt(slices.Max(sigma))
-
-	s.sorted = append(s.sorted[:0], lambda...)
+	// In units of c the fields are at λ_k/a_k, and known to √Σ_k/|a_k|.
+	s.sorted = s.sorted[:0]
+	least, most, steepest := math.Inf(1), 0.0, 0.0
+	for k, l := range lambda {
+		a := s.along(k)
+		s.sorted = append(s.sorted, l/a)
+		least, most, steepest = min(least, sigma[k]/(a*a)), max(most, sigma[k]/(a*a)), max(steepest, a*a)
+	}
 	slices.Sort(s.sorted)
+	narrow := math.Sqrt(min(shiftVar, least))
+	wide := max(narrow, math.Sqrt(min(shiftVar, (p.Variance()/steepest+least)/float64(len(lambda)))))
+	near := shiftNear * math.Sqrt(most)
+
 	s.panels = s.panels[:0]
 	top, end := math.Inf(-1), -reach
 	for i := 0; i < len(s.sorted) && s.sorted[i]-near < reach; {
@@ -174,11 +193,4 @@ func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []f
 		left = right
 	}
 	return top
-}
-
-func sum(v []float64) (total float64) {
-	for _, x := range v {
-		total += x
-	}
-	return total
 }

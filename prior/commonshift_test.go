@@ -46,7 +46,10 @@ func TestCommonShift(t *testing.T) {
 		mean, variance := make([]float64, p), make([]float64, p)
 		var s CommonShift
 		s.Posterior(g, mean, variance, c.lambda, sigma, c.shift)
-		total := sum(want)
+		total := 0.0
+		for _, v := range want {
+			total += v
+		}
 		worst := math.Max(math.Abs(s.SumVar-total)/total, math.Abs(s.LogNorm-logNorm)/math.Max(1, math.Abs(logNorm)))
 		for k := range p {
 			worst = max(worst, math.Abs(mean[k]-wantMean[k])/math.Sqrt(want[k*p+k]), math.Abs(variance[k]-want[k*p+k])/want[k*p+k])
@@ -55,5 +58,48 @@ func TestCommonShift(t *testing.T) {
 		if !(worst < 1e-10) {
 			t.Errorf("%v: off by %.2g", c, worst)
 		}
+	}
+}
+
+// TestCommonShiftAlong: where c adds more to some fields than to others, the sums over a fine grid of c are the same.
+func TestCommonShiftAlong(t *testing.T) {
+	g := GaussBernoulli{Density: 0.25, SignalMean: 0.3, SignalVar: 1.2}
+	along, lambda, sigma := []float64{0.5, -1.2, 0.8}, []float64{0.11, 1.3, -0.4}, []float64{1e-3, 4e-3, 2e-3}
+	const shift, steps = 0.04, 400_000
+	var total, centre, together, square float64
+	mean, variance := make([]float64, 3), make([]float64, 3)
+	for j := range steps + 1 {
+		c := 10 * math.Sqrt(shift) * (2*float64(j)/steps - 1)
+		weight, sum, within := math.Exp(-0.5*c*c/shift), 0.0, 0.0
+		var m, v [3]float64
+		for k, a := range along {
+			weight *= math.Exp(g.LogNorm(lambda[k]-a*c, sigma[k]))
+			g.Posterior(m[k:k+1], v[k:k+1], []float64{lambda[k] - a*c}, sigma[k:k+1])
+			sum += a * m[k]
+			within += a * a * v[k]
+		}
+		total += weight
+		centre += weight * c
+		together += weight * sum
+		square += weight * (within + sum*sum)
+		for k := range along {
+			mean[k] += weight * m[k]
+			variance[k] += weight * (v[k] + m[k]*m[k])
+		}
+	}
+	got, spread := make([]float64, 3), make([]float64, 3)
+	s := CommonShift{Along: along}
+	s.Posterior(g, got, spread, lambda, sigma, shift)
+	near := func(what string, got, want float64) {
+		if !(math.Abs(got-want) < 1e-9*math.Max(1, math.Abs(want))) {
+			t.Errorf("%s: %.12g, expected %.12g", what, got, want)
+		}
+	}
+	near("log", s.LogNorm, math.Log(total*20*math.Sqrt(shift)/steps)-0.5*math.Log(2*math.Pi*shift))
+	near("c", s.Mean, centre/total)
+	near("sum", s.SumVar, square/total-together/total*(together/total))
+	for k := range along {
+		near("mean", got[k], mean[k]/total)
+		near("variance", spread[k], variance[k]/total-mean[k]/total*(mean[k]/total))
 	}
 }

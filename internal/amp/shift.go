@@ -1,10 +1,13 @@
 package amp
 
 import (
+	"math"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -25,29 +28,20 @@ const (
 	noScale = 1e3
 )
 
-// shift looks for entries i that are off by the same multiple m of the common
+// shift looks for entries i that are off by the same multiple of the common
 // proportions t in all signals, x_ik → x_ik + m t_k, which gains can
 // make up for: AMP, entry by entry and signal by signal, does not find the way
 // from the wrong place to the right one. The place is right where several
-// entries become zero at once, and there
-//
-//	Σₖ [log Z_in(λ_k + m t_k, Σ_k) - log Z_in(λ_k, Σ_k)] - m²/2v > 0
-//
-// with the posterior variance v of m, the gains being free. It moves the best
-// of these, where they are, and leaves it to the step to move the gains. It uses up
-// [jointSignal.follow] of the system, which the step itself needs no more.
+// entries become zero at once. It moves the entry where the posterior is higher there, see [commonFields], and
+// leaves it to the step to move the gains.
 func (j *jointMoves) shift() (any bool) {
 	e := j.state
-	variance := j.commonVariance()
-	lambda, sigma := make([]float64, e.P), make([]float64, e.P)
-	for i, v := range variance {
-		if v == 0 || j.shifts[i] == mostShifts {
+	f, ok := newCommonFields(e, j.common)
+	for i := 0; ok && i < e.N; i++ {
+		if j.shifts[i] == mostShifts || !f.see(i) {
 			continue
 		}
-		for k := range e.P {
-			lambda[k], sigma[k] = e.Lambda[k*e.N+i], e.Sigma[k*e.N+i]
-		}
-		m := j.bestShift(prior.At(e.model.Prior, i), lambda, sigma, v)
+		m := f.bestShift(prior.At(e.model.Prior, i))
 		if m == 0 {
 			continue
 		}
@@ -63,28 +57,6 @@ func (j *jointMoves) shift() (any bool) {
 	return any
 }
 
-// bestShift tries all shifts of an entry that make it zero in one of the signals.
-func (j *jointMoves) bestShift(entry prior.Prior, lambda, sigma []float64, variance float64) (best float64) {
-	now, most := 0.0, float64(shiftGain)
-	for k, l := range lambda {
-		now += entry.LogNorm(l, sigma[k])
-	}
-	for k, l := range lambda {
-		m := -l / j.common[k]
-		if !(m*m < farShift*farShift*variance) {
-			continue
-		}
-		gain := -now - 0.5*m*m/variance
-		for k, l := range lambda {
-			gain += entry.LogNorm(l+m*j.common[k], sigma[k])
-		}
-		if gain > most {
-			best, most = m, gain
-		}
-	}
-	return best
-}
-
 // followed replaces follow by how the active entries follow the gains, dx = K ds.
 func (s *jointSignal) followed() blas64.General {
 	if len(s.active) > 0 {
@@ -93,42 +65,24 @@ func (s *jointSignal) followed() blas64.General {
 	return s.follow
 }
 
-// commonVariance is for each entry the posterior variance of m in x_ik = m t_k + …
-// that comes from the gains; 0 where no signal has the entry. It uses up the system.
-func (j *jointMoves) commonVariance() []float64 {
-	e := j.state
-	out, weight := make([]float64, e.N), make([]float64, e.N)
-	sums := blas64.General{Rows: e.N, Cols: e.M, Stride: e.M, Data: make([]float64, e.N*e.M)}
-	for k := range j.signals {
-		s, t := &j.signals[k], j.common[k]
-		follow := s.followed()
-		for a, i := range s.active {
-			blas64.Axpy(t, vector(row(follow, a)), vector(row(sums, i)))
-			weight[i] += t * t
-		}
-	}
-	blas64.Trsm(blas.Right, blas.NoTrans, 1, j.factor, sums)
-	for i, w := range weight {
-		if w > 0 {
-			length := blas64.Nrm2(vector(row(sums, i))) / w
-			out[i] = length * length
-		}
-	}
-	return out
-}
-
 // Report makes the posterior variances of gains and signals at least those of the
 // joint system: what AMP says of gains leaves out that the signals are not known
 // independently of each other. The global scale stays out of them.
 func (j *jointMoves) Report(*Solver) {
-	e := j.state
 	if !j.assemble() {
 		return
 	}
-	j.holdScale()
-	if !j.solvable() {
-		return
+	if j.holdScale(); j.solvable() {
+		f, ok := newCommonFields(j.state, j.common)
+		if j.widen(); ok {
+			j.admitShifts(f)
+		}
 	}
+}
+
+// widen is what the joint system says.
+func (j *jointMoves) widen() {
+	e := j.state
 	for k := range j.signals {
 		s := &j.signals[k]
 		follow := s.followed()
@@ -156,6 +110,64 @@ func (j *jointMoves) Report(*Solver) {
 			e.SVar[mu] = v
 		}
 	}
+}
+
+// admitShifts adds what is left open between the places to which [jointMoves.shift] moves an entry: where two of them
+// are nearly as likely, the entry is at one, and AMP is sure of it.
+func (j *jointMoves) admitShifts(f *commonFields) {
+	e := j.state
+	shift := prior.CommonShift{Along: j.common}
+	mean, spread := make([]float64, e.P), make([]float64, e.P)
+	together, open := make([]float64, e.N), false // the mean square of t·δx_i that AMP does not know of
+	for i := range e.N {
+		if !f.see(i) {
+			continue
+		}
+		shift.Posterior(prior.At(e.model.Prior, i), mean, spread, f.lambda, f.sigma, f.b)
+		off, known := 0.0, 0.0
+		for k, t := range j.common {
+			at := k*e.N + i
+			d := mean[k] - e.X[at]
+			off += t * d
+			known += t * (t * e.C[at])
+			e.C[at] = max(e.C[at], spread[k]+d*d)
+		}
+		together[i] = max(0, shift.SumVar+off*off-known)
+		open = open || together[i] > 0
+	}
+	if open {
+		j.followShifts(together)
+	}
+}
+
+// followShifts adds to the gains what they would make up for,
+//
+//	δs = -ŝ (ẑ·t) W_i (t·δx_i)/|ẑ|²,   ẑ_k = ŝ y_k.
+func (j *jointMoves) followShifts(together []float64) {
+	e := j.state
+	_, most := channel.Typical(e.calibration)
+	total, sensors := 0.0, 0.0
+	for mu, s := range e.S {
+		along, size, added := 0.0, 0.0, 0.0
+		for k, t := range j.common {
+			z := s * j.signals[k].y[mu] // 0 where it is missing
+			along += t * z
+			size += z * z
+		}
+		if size == 0 || e.OutOfOrder(mu) || e.SVar[mu] >= most {
+			continue
+		}
+		for i, w := range j.w.RawRowView(mu) {
+			added += w * (w * together[i])
+		}
+		added *= (along / size) * (along / size)
+		e.SVar[mu] = min(e.SVar[mu]+s*(s*added), most)
+		e.calibration.SetNormal(e.Of(e.Stats, mu), s, e.SVar[mu])
+		total += added
+		sensors++
+	}
+	// Where gains touch the ends of their range is known no better than they are.
+	e.Placement = e.Placement.widened(math.Sqrt(total / max(1, sensors)))
 }
 
 // holdScale adds the knowledge of the global scale to the gains' system.

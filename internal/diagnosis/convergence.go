@@ -142,7 +142,7 @@ func (r *Run) wrongInput() string {
 		return text
 	}
 	if alike := r.alike(); alike > amp.Alike {
-		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, or a W with a smaller mean, would help", alike)
+		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, a W with a smaller mean, or a range of s that is told would help", alike)
 	}
 	if text := r.clipping(); text != "" {
 		return text
