@@ -29,6 +29,9 @@ const (
 	mostRows = 6000
 	mostTall = 4
 
+	// followsOffsets is why AMP is used behind rows that are orthogonal, or nearly: it is as good there.
+	followsOffsets = "not chosen: AMP follows what an offset does to all of a few signals"
+
 	// mostMissing readings of one signal are a system of equations of their own in every
 	// iteration.
 	mostMissing = 600
@@ -59,6 +62,9 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 		return false, "not possible: " + err.Error(), nil
 	}
 	vector, why := b.vectorFits(structure)
+	if vector && structure.Spread < 1 && b.fewForOffsets() {
+		return false, followsOffsets, nil
+	}
 	if vector {
 		b.plan.Algorithm, b.centred = solver.VAMP, nil
 	}
@@ -73,6 +79,8 @@ func (b *planner) amp() string {
 	switch {
 	case b.NoScaleStep && b.Tol < 0:
 		return "not asked: the recursion is left alone"
+	case b.rowsOrthogonal() && b.fewForOffsets():
+		return followsOffsets
 	case b.rowsOrthogonal():
 		return ""
 	}

@@ -88,7 +88,7 @@ func (r *Run) warnFewForOffsets() *Warning {
 	if !r.state.Offsets() || r.state.P >= offsetSignals || r.Plan.Has("covariances") {
 		return nil
 	}
-	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets do the same to all signals, and with %d of them the error bars leave that out: they are too small, by up to 25 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
+	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets do the same to all signals, and with %d of them the error bars leave that out: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
 }
 
 // warnCommonEntries tells of signals that are not sparse enough for offsets.
