@@ -53,10 +53,18 @@ type hadamardSweep struct {
 
 func (s *hadamardSweep) forward(z, v, x, c []float64) error {
 	if s.p > 0 {
-		work := s.space()
-		inPieces(s.n, s.threads, func(from, to int) { s.enter(work, x, from, to) })
-		transform.Hadamard(work, s.n, s.p, s.threads)
+		work, along := s.space(), transform.Along{}
+		if s.place == nil {
+			along.Load = func(values []float64, first int) { s.enter(values, x, first, first+len(values)/s.p) }
+		} else {
+			inPieces(s.n, s.threads, func(from, to int) { s.enterAt(work, x, from, to) })
+		}
+		transform.Hadamard(work, s.n, s.p, s.threads, along)
 		inPieces(len(s.rows), s.threads, func(from, to int) {
+			if s.p == 4 {
+				s.chooseFour(z, work, from, to)
+				return
+			}
 			for mu := from; mu < to; mu++ {
 				out := z[mu*s.p : (mu+1)*s.p]
 				for k, value := range work[int(s.rows[mu])*s.p:][:len(out)] {
@@ -77,18 +85,16 @@ func (s *hadamardSweep) forward(z, v, x, c []float64) error {
 func (s *hadamardSweep) backward(r, h, g, d []float64) error {
 	if s.p > 0 {
 		work := s.space()
-		inPieces(s.n, s.threads, func(from, to int) {
-			for i := from; i < to; i++ {
-				out := work[i*s.p : (i+1)*s.p]
-				if mu := int(s.row[i]); mu >= 0 {
-					copy(out, g[mu*s.p:])
-				} else {
-					clear(out)
-				}
-			}
-		})
-		transform.Hadamard(work, s.n, s.p, s.threads)
-		inPieces(s.n, s.threads, func(from, to int) { s.leave(r, work, from, to) })
+		inPieces(s.n, s.threads, func(from, to int) { clear(work[from*s.p : to*s.p]) })
+		inPieces(len(s.rows), s.threads, func(from, to int) { s.scatter(work, g, from, to) })
+		along := transform.Along{}
+		if s.place == nil {
+			along.Done = func(values []float64, first int) { s.leave(r, values, first, first+len(values)/s.p) }
+		}
+		transform.Hadamard(work, s.n, s.p, s.threads, along)
+		if s.place != nil {
+			inPieces(s.n, s.threads, func(from, to int) { s.leaveFrom(r, work, from, to) })
+		}
 	}
 	parallel.Run(s.q, s.threads, func(k int) {
 		total := sumOf(d[k:], len(s.rows), s.q) / float64(s.n)
@@ -100,6 +106,30 @@ func (s *hadamardSweep) backward(r, h, g, d []float64) error {
 	return nil
 }
 
+// chooseFour is the choice of rows of four signals.
+func (s *hadamardSweep) chooseFour(z, work []float64, from, to int) {
+	for mu, row := range s.rows[from:to] {
+		out, in := (*[4]float64)(z[4*(from+mu):]), (*[4]float64)(work[4*int(row):])
+		out[0], out[1], out[2], out[3] = in[0]*s.scale, in[1]*s.scale, in[2]*s.scale, in[3]*s.scale
+	}
+}
+
+// scatter puts the readings of sensors to their rows, all different.
+func (s *hadamardSweep) scatter(work, g []float64, from, to int) {
+	if s.p == 4 {
+		for mu, row := range s.rows[from:to] {
+			*(*[4]float64)(work[4*int(row):]) = *(*[4]float64)(g[4*(from+mu):])
+		}
+		return
+	}
+	for mu := from; mu < to; mu++ {
+		out := work[int(s.rows[mu])*s.p:][:s.p]
+		for k, value := range g[mu*s.p:][:len(out)] {
+			out[k] = value
+		}
+	}
+}
+
 func (s *hadamardSweep) space() []float64 {
 	if s.work == nil {
 		s.work = make([]float64, s.n*s.p)
@@ -107,34 +137,58 @@ func (s *hadamardSweep) space() []float64 {
 	return s.work
 }
 
-// enter puts the entries from … to of all signals to their places, with their signs.
-func (s *hadamardSweep) enter(work, x []float64, from, to int) {
+// enter puts the entries from … to of all signals side by side, with their signs.
+func (s *hadamardSweep) enter(values, x []float64, from, to int) {
+	if s.p == 4 && s.signs == nil {
+		a, b, c, d := x[from:to], x[s.n+from:][:to-from], x[2*s.n+from:][:to-from], x[3*s.n+from:][:to-from]
+		for j, v := range a {
+			out := (*[4]float64)(values[4*j:])
+			out[0], out[1], out[2], out[3] = v, b[j], c[j], d[j]
+		}
+		return
+	}
 	for i := from; i < to; i++ {
-		at, sign := i, 1.0
-		if s.place != nil {
-			at = int(s.place[i])
-		}
-		if s.signs != nil {
-			sign = float64(s.signs[i])
-		}
-		for k, out := 0, work[at*s.p:(at+1)*s.p]; k < len(out); k++ {
+		sign := s.sign(i)
+		for k, out := 0, values[(i-from)*s.p:][:s.p]; k < len(out); k++ {
 			out[k] = sign * x[k*s.n+i]
 		}
 	}
 }
 
-// leave is the reverse.
-func (s *hadamardSweep) leave(r, work []float64, from, to int) {
+// enterAt puts them to their places.
+func (s *hadamardSweep) enterAt(work, x []float64, from, to int) {
 	for i := from; i < to; i++ {
-		at, sign := i, s.scale
-		if s.place != nil {
-			at = int(s.place[i])
+		s.enter(work[int(s.place[i])*s.p:], x, i, i+1)
+	}
+}
+
+// leave is the reverse of enter, times the scale, and leaveFrom that of enterAt.
+func (s *hadamardSweep) leave(r, values []float64, from, to int) {
+	if s.p == 4 && s.signs == nil {
+		a, b, c, d := r[from:to], r[s.n+from:][:to-from], r[2*s.n+from:][:to-from], r[3*s.n+from:][:to-from]
+		for j := range a {
+			in := (*[4]float64)(values[4*j:])
+			a[j], b[j], c[j], d[j] = in[0]*s.scale, in[1]*s.scale, in[2]*s.scale, in[3]*s.scale
 		}
-		if s.signs != nil {
-			sign *= float64(s.signs[i])
-		}
-		for k, value := range work[at*s.p : (at+1)*s.p] {
+		return
+	}
+	for i := from; i < to; i++ {
+		sign := s.sign(i) * s.scale
+		for k, value := range values[(i-from)*s.p:][:s.p] {
 			r[k*s.n+i] = sign * value
 		}
 	}
+}
+
+func (s *hadamardSweep) leaveFrom(r, work []float64, from, to int) {
+	for i := from; i < to; i++ {
+		s.leave(r, work[int(s.place[i])*s.p:], i, i+1)
+	}
+}
+
+func (s *hadamardSweep) sign(i int) float64 {
+	if s.signs == nil {
+		return 1
+	}
+	return float64(s.signs[i])
 }

@@ -20,10 +20,17 @@ const (
 	inCache   = 1 << 15
 	innermost = 1 << 11
 
-	// narrow is the width of a tile of columns, in values: eight cache lines, so that
+	// narrow is about the width of a tile of columns, in values: eight cache lines, so that
 	// reading it from many rows uses all of what memory sends.
 	narrow = 64
 )
+
+// Along is what goes along with a transform while values are in cache anyway. Both are called for ranges of entries,
+// concurrently, with their values of all signals; either may be nil.
+type Along struct {
+	Load func(values []float64, first int) // sets what is to be transformed, from entry first on
+	Done func(values []float64, first int) // is told of what has been
+}
 
 // Hadamard replaces x, n entries of p signals each, entry by entry, by
 // Σ_i (-1)^popcount(r&i) x_i at every entry r: the Walsh–Hadamard transform in
@@ -32,7 +39,7 @@ const (
 // The steps of this transform commute, and none has a factor, so their order is that
 // of memory. One that is too large for the cache is two: along the columns of a table
 // whose rows fit, tile by tile, and along the rows.
-func Hadamard(x []float64, n, p, threads int) {
+func Hadamard(x []float64, n, p, threads int, along Along) {
 	if n <= 0 || n&(n-1) != 0 || len(x) != n*p {
 		panic(fmt.Sprintf("calamp: Walsh–Hadamard transform of %d values as %d×%d", len(x), n, p))
 	}
@@ -41,30 +48,46 @@ func Hadamard(x []float64, n, p, threads int) {
 		row /= 2
 	}
 	if row < n {
-		hadamardColumns(x, n/row, row*p, threads)
+		hadamardColumns(x, n/row, row, p, threads, along.Load)
 	}
 	parallel.Run(n/row, threads, func(i int) {
-		hadamardBlock(x[i*row*p:(i+1)*row*p], p)
+		block := x[i*row*p : (i+1)*row*p]
+		if along.Load != nil && row == n {
+			along.Load(block, 0)
+		}
+		hadamardBlock(block, p)
+		if along.Done != nil {
+			along.Done(block, i*row)
+		}
 	})
 }
 
-// hadamardColumns transforms all columns of a table.
-func hadamardColumns(x []float64, rows, columns, threads int) {
-	tiles := (columns + narrow - 1) / narrow
+// hadamardColumns transforms all columns of a table of rows of so many entries.
+func hadamardColumns(x []float64, rows, entries, p, threads int, load func(values []float64, first int)) {
+	atOnce := 1 // entries of a tile, whole vectors of four values
+	for 2*atOnce*p <= narrow || atOnce*p%4 != 0 {
+		atOnce *= 2
+	}
+	tiles := (entries + atOnce - 1) / atOnce
 	each := (tiles + 4*threads - 1) / (4 * threads)
 	parallel.Run((tiles+each-1)/each, threads, func(part int) {
 		// A copy, since the rows of a table are a power of two apart, where a cache
 		// has room for few of them.
-		tile := make([]float64, rows*narrow)
+		tile := make([]float64, rows*atOnce*p)
 		for t := part * each; t < min((part+1)*each, tiles); t++ {
-			from, to := t*narrow, min((t+1)*narrow, columns)
-			width := to - from
+			from, to := t*atOnce, min((t+1)*atOnce, entries)
+			width := (to - from) * p
 			for i := range rows {
-				copy(tile[i*width:(i+1)*width], x[i*columns+from:i*columns+to])
+				first := i*entries + from
+				if own := tile[i*width : (i+1)*width]; load != nil {
+					load(own, first)
+				} else {
+					copy(own, x[first*p:])
+				}
 			}
 			hadamardBlock(tile[:rows*width], width)
 			for i := range rows {
-				copy(x[i*columns+from:i*columns+to], tile[i*width:(i+1)*width])
+				copy(x[(i*entries+from)*p:], tile[i*width:(i+1)*width])
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -22,11 +23,19 @@ func normals(rng *rand.Rand, n int) []float64 {
 // Every length has steps of other radices, tiles and tables; several lanes.
 func TestHadamardIsItsDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, n := range []int{1, 2, 4, 8, 16, 64, 128, 512, 2048} {
+	for _, n := range []int{1, 2, 4, 8, 16, 64, 128, 512, 2048, 1 << 14} {
 		for _, p := range []int{1, 2, 3, 4, 5, 8, 12} {
 			x := normals(rng, n*p)
 			got := append([]float64(nil), x...)
-			Hadamard(got, n, p, 2)
+			Hadamard(got, n, p, 2, Along{})
+			along := make([]float64, n*p) // as it is loaded and told
+			Hadamard(make([]float64, n*p), n, p, 2, Along{
+				Load: func(values []float64, first int) { copy(values, x[first*p:]) },
+				Done: func(values []float64, first int) { copy(along[first*p:], values) },
+			})
+			if !slices.Equal(along, got) {
+				t.Fatalf("n = %d, p = %d: other values along the way", n, p)
+			}
 			for _, r := range []int{0, 1 % n, n / 3, n / 2, n - 1} {
 				for k := range p {
 					want := 0.0
@@ -50,14 +59,14 @@ func TestLongHadamard(t *testing.T) {
 		n, p := shape[0], shape[1]
 		x := normals(rng, n*p)
 		once, twice := append([]float64(nil), x...), append([]float64(nil), x...)
-		Hadamard(once, n, p, 1)
-		Hadamard(twice, n, p, 2)
+		Hadamard(once, n, p, 1, Along{})
+		Hadamard(twice, n, p, 2, Along{})
 		for i, v := range once {
 			if v != twice[i] {
 				t.Fatalf("n = %d, p = %d: %g on one thread, %g on two", n, p, v, twice[i])
 			}
 		}
-		Hadamard(twice, n, p, 2)
+		Hadamard(twice, n, p, 2, Along{})
 		for i, v := range twice {
 			if math.Abs(v/float64(n)-x[i]) > 1e-14 {
 				t.Fatalf("n = %d, p = %d: value %d is %g after two transforms, want %g", n, p, i, v/float64(n), x[i])
@@ -161,7 +170,7 @@ func BenchmarkHadamard(b *testing.B) {
 			n := 1 << 20
 			x := normals(rand.New(rand.NewPCG(4, 1)), n*p)
 			for b.Loop() {
-				Hadamard(x, n, p, 1)
+				Hadamard(x, n, p, 1, Along{})
 				for i := range x {
 					x[i] *= 1.0 / 1024
 				}
