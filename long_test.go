@@ -62,6 +62,12 @@ func study(t *testing.T, te teacher.Teacher, noise float64, count int, opt calam
 // studyWith is study with a channel of the caller's choice.
 func studyWith(t *testing.T, te teacher.Teacher, model func(calamp.Truth) channel.Channel, count int, opt calamp.Options) []outcome {
 	t.Helper()
+	return studyDrawn(t, te, te.Draw, model, count, opt)
+}
+
+// studyDrawn is studyWith with instances of the caller's.
+func studyDrawn(t *testing.T, te teacher.Teacher, draw func(seed uint64) (*teacher.Instance, error), model func(calamp.Truth) channel.Channel, count int, opt calamp.Options) []outcome {
+	t.Helper()
 	opt.Threads = 1
 	out := make([]outcome, count)
 	var wg sync.WaitGroup
@@ -70,7 +76,7 @@ func studyWith(t *testing.T, te teacher.Teacher, model func(calamp.Truth) channe
 		wg.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			in, err := te.Draw(uint64(seed))
+			in, err := draw(uint64(seed))
 			if err != nil {
 				t.Error(err)
 				return

@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -105,7 +107,16 @@ func TestLongVectorEvolution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs := study(t, te, c.noise, seedCount(10), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+		draw := te.Draw
+		if c.n > 1000 { // drawn and decomposed once
+			w := ofTransforms(t, te.M, te.N, 100)
+			draw = func(seed uint64) (*teacher.Instance, error) {
+				y, truth, err := te.Readings(w, seed)
+				return &teacher.Instance{W: w, Y: y, Truth: truth}, err
+			}
+		}
+		told := func(calamp.Truth) channel.Channel { return channel.Gain{Prior: c.gain, NoiseVar: c.noise} }
+		runs := studyDrawn(t, te, draw, told, seedCount(10), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
 		mean, square := 0.0, 0.0
 		for _, o := range runs {
 			mean += measuredError(o) / float64(len(runs))
@@ -121,6 +132,61 @@ func TestLongVectorEvolution(t *testing.T) {
 			t.Errorf("%s: %s", c.name, fmt.Sprintf("%.3g, theory %.3g, %.1f standard errors apart", mean, theory.MSEX.Value, apart))
 		}
 	}
+}
+
+// ofTransforms is a matrix (m ≤ n) of which the singular values fall geometrically to 1/condition of the largest, and the singular vectors are
+// those of cosine transforms with random signs and permutations: a random W of that size takes minutes of orthogonalisation.
+func ofTransforms(t *testing.T, m, n int, condition float64) *operator.Dense {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(16, uint64(n)))
+	mixed := func(m, n int) *operator.DCT {
+		r := operator.Rows{N: n, Rows: rng.Perm(n)[:m], Permutation: rng.Perm(n), Signs: make([]float64, n)}
+		for i := range r.Signs {
+			r.Signs[i] = float64(1 - 2*rng.IntN(2))
+		}
+		w, err := operator.NewDCT(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	const atOnce = 50
+	left, right := mixed(m, m), mixed(m, n)
+	back := func(w operator.Operator, r, g []float64) {
+		products, err := operator.NewLinear(w, atOnce, 0)
+		if err == nil {
+			err = products.Backward(r, g)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	singular, total := make([]float64, m), 0.0
+	for j := range singular {
+		singular[j] = math.Pow(condition, -float64(j)/float64(m-1))
+		total += singular[j] * singular[j]
+	}
+	values := make([]float64, 0, m*n)
+	rotated, turned, rows := make([]float64, atOnce*m), make([]float64, m*atOnce), make([]float64, atOnce*n)
+	for from := 0; from < m; from += atOnce {
+		unit := make([]float64, m*atOnce)
+		for k := range atOnce {
+			unit[(from+k)*atOnce+k] = 1
+		}
+		back(left, rotated, unit)
+		for k := range atOnce {
+			for j, sigma := range singular {
+				turned[j*atOnce+k] = rotated[k*m+j] * sigma * math.Sqrt(float64(m)/total)
+			}
+		}
+		back(right, rows, turned)
+		values = append(values, rows...)
+	}
+	w, err := operator.NewDense(m, n, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // Vector AMP by conjugate gradients beside the same runs with the decomposition: at 200 rows traces are exact, at 600 they are estimates.
