@@ -31,9 +31,7 @@ func init() { // kron reads other kinds
 		{"hadamard", "hadamard:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewHadamard(r) })},
 		{"dct", "dct:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewDCT(r) })},
 		{"kron", "kron:A.npy,B.npy", openKronecker},
-		{"fft", "", func(string) (operator.Operator, error) {
-			return nil, fmt.Errorf("rows of the Fourier transform are complex, and complex problems are not solved yet; dct: has real rows")
-		}},
+		{"fft", "fft:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewFourier(r) })},
 	}
 }
 
@@ -41,9 +39,7 @@ func init() { // kron reads other kinds
 func MatrixSpecs() string {
 	list := []string{"W.npy"}
 	for _, k := range matrixKinds {
-		if k.usage != "" {
-			list = append(list, k.usage)
-		}
+		list = append(list, k.usage)
 	}
 	return strings.Join(list, ", ")
 }
@@ -94,6 +90,7 @@ func SpecFiles(spec string) []string {
 //	hadamard:R.npz     rows of the Walsh–Hadamard transform (see operator.Rows): n, rows (M),
 //	                   and optionally signs (n) and permutation (n)
 //	dct:R.npz          the same of the cosine transform of type II
+//	fft:R.npz          the same of the Fourier transform: a complex matrix
 //	kron:A.npy,B.npy   the Kronecker product; A and B can be other specs
 //
 // A table of more than budget bytes stays in its file, as [OpenParts] says; file is then
@@ -284,7 +281,7 @@ func (c *container) otherKind() string {
 	case has("indptr", "indices", "data"):
 		return fmt.Sprintf("this is a sparse matrix: sparse:%s", c.path)
 	case has("n", "rows"):
-		return fmt.Sprintf("this looks like rows of a transform: hadamard:%s or dct:%[1]s", c.path)
+		return fmt.Sprintf("this looks like rows of a transform: hadamard:%s, dct:%[1]s or fft:%[1]s", c.path)
 	}
 	return ""
 }

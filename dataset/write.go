@@ -84,21 +84,28 @@ func matrixOutputs(w operator.Operator) []output {
 	case operator.Matrix:
 		return []output{denseOutput("W", w)}
 	case *operator.Complex:
+		if r, transform := w.Rows(); transform {
+			return rowsOutputs(r)
+		}
 		return []output{complexOutput("W", w)}
 	case interface{ Rows() operator.Rows }:
-		r := w.Rows()
-		outputs := []output{integersOutput("n", nil, []int{r.N}), integersOutput("rows", []int{len(r.Rows)}, r.Rows)}
-		if r.Signs != nil {
-			outputs = append(outputs, vectorOutput("signs", r.Signs))
-		}
-		if r.Permutation != nil {
-			outputs = append(outputs, integersOutput("permutation", []int{r.N}, r.Permutation))
-		}
-		return outputs
+		return rowsOutputs(w.Rows())
 	case *operator.Sparse:
 		return sparseOutputs(w.CSR())
 	}
 	return nil
+}
+
+// rowsOutputs is a choice of rows of a transform.
+func rowsOutputs(r operator.Rows) []output {
+	outputs := []output{integersOutput("n", nil, []int{r.N}), integersOutput("rows", []int{len(r.Rows)}, r.Rows)}
+	if r.Signs != nil {
+		outputs = append(outputs, vectorOutput("signs", r.Signs))
+	}
+	if r.Permutation != nil {
+		outputs = append(outputs, integersOutput("permutation", []int{r.N}, r.Permutation))
+	}
+	return outputs
 }
 
 // sparseOutputs is what scipy.sparse.save_npz writes of a csr_matrix.

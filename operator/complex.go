@@ -20,8 +20,8 @@ import (
 // differ, their mean counts): |W|² multiplies them.
 type Complex struct {
 	m, n int
-	rows *Dense // 2M×N
-	real memory // of [RealOf] it
+	rows Operator // 2M×N: a table, or parts of a transform
+	real memory   // of [RealOf] it
 }
 
 // NewComplex makes a matrix of M·N entries, row by row, as one in double precision.
@@ -62,16 +62,29 @@ func (w *Complex) MeanSquare() float64 { return 2 * w.rows.MeanSquare() }
 func (w *Complex) HasSquares() bool { return true }
 
 // String says what it is.
-func (w *Complex) String() string { return fmt.Sprintf("complex table of %d×%d", w.m, w.n) }
+func (w *Complex) String() string {
+	if _, table := w.rows.(*Dense); !table {
+		return Describe(w.rows)
+	}
+	return fmt.Sprintf("complex table of %d×%d", w.m, w.n)
+}
 
-// Storage is "f64" or "f32", the precision of each part.
-func (w *Complex) Storage() string { return w.rows.Storage() }
+// Storage is "f64" or "f32", the precision of each part; "" of what is no table.
+func (w *Complex) Storage() string {
+	if table, ok := w.rows.(*Dense); ok {
+		return table.Storage()
+	}
+	return ""
+}
 
 // Bytes implements [Structured].
 func (w *Complex) Bytes() int64 { return Bytes(w.rows) }
 
 // Identify implements [Structured].
 func (w *Complex) Identify(to io.Writer) error {
+	if _, table := w.rows.(*Dense); !table {
+		return Identify(to, w.rows)
+	}
 	sum := sha256.New()
 	if err := Identify(sum, w.rows); err != nil {
 		return err
@@ -80,9 +93,13 @@ func (w *Complex) Identify(to io.Writer) error {
 	return err
 }
 
-// RowInto sets re and im, of length N, to the parts of row mu.
+// RowInto sets re and im, of length N, to the parts of row mu, of a table.
 func (w *Complex) RowInto(re, im []float64, mu int) error {
-	return errors.Join(w.rows.RowInto(re, 2*mu), w.rows.RowInto(im, 2*mu+1))
+	table, ok := w.rows.(*Dense)
+	if !ok {
+		return fmt.Errorf("a %v has no entries to be read", w)
+	}
+	return errors.Join(table.RowInto(re, 2*mu), table.RowInto(im, 2*mu+1))
 }
 
 // rowSquares are Σ_i |W_µi|².

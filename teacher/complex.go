@@ -73,6 +73,43 @@ func (t Complex) Draw(seed uint64) (*ComplexInstance, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = t.read(in, seed, func(z, x *mat.Dense) error {
+		for mu := range t.M {
+			for k := range t.P {
+				total := complex(z.At(mu, 2*k), z.At(mu, 2*k+1))
+				for i, v := range w[mu*t.N : (mu+1)*t.N] {
+					total += v * complex(x.At(i, 2*k), x.At(i, 2*k+1))
+				}
+				z.Set(mu, 2*k, real(total))
+				z.Set(mu, 2*k+1, imag(total))
+			}
+		}
+		return nil
+	})
+	return in, err
+}
+
+// Readings draws readings of a given matrix, and their truth: N and M are its size.
+func (t Complex) Readings(w operator.Operator, seed uint64) (*ComplexInstance, error) {
+	t.M, t.N = w.Dims()
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	in := &ComplexInstance{W: w}
+	err := t.read(in, seed, func(z, x *mat.Dense) error {
+		product := mat.NewDense(t.M, 2*t.P, nil)
+		products, err := operator.NewLinear(w, 2*t.P, 0)
+		if err == nil {
+			err = products.Forward(product.RawMatrix().Data, mat.DenseCopyOf(x.T()).RawMatrix().Data)
+		}
+		z.Add(z, product)
+		return err
+	})
+	return in, err
+}
+
+// read draws signals and gains, and makes readings of them: add adds Wx to the noise.
+func (t Complex) read(in *ComplexInstance, seed uint64, add func(z, x *mat.Dense) error) error {
 	signals, gains, noise := stream(seed, "X"), stream(seed, "s"), stream(seed, "noise")
 	x := mat.NewDense(t.N, 2*t.P, nil)
 	for k := range t.P {
@@ -92,20 +129,24 @@ func (t Complex) Draw(seed uint64) (*ComplexInstance, error) {
 		in.Truth.S = append(in.Truth.S, r)
 		in.Truth.Phase = append(in.Truth.Phase, vonMises(gains, t.Gain.Concentration))
 	}
-	s, size := in.Truth.ComplexS(), math.Sqrt(0.5*t.NoiseVar)
+	size := math.Sqrt(0.5 * t.NoiseVar)
 	in.Y = mat.NewDense(t.M, 2*t.P, nil)
 	for mu := range t.M {
+		for k := range 2 * t.P {
+			in.Y.Set(mu, k, size*noise.NormFloat64())
+		}
+	}
+	if err := add(in.Y, x); err != nil {
+		return err
+	}
+	for mu, s := range in.Truth.ComplexS() {
 		for k := range t.P {
-			z := complex(size*noise.NormFloat64(), size*noise.NormFloat64())
-			for i, v := range w[mu*t.N : (mu+1)*t.N] {
-				z += v * complex(x.At(i, 2*k), x.At(i, 2*k+1))
-			}
-			y := z / s[mu]
+			y := complex(in.Y.At(mu, 2*k), in.Y.At(mu, 2*k+1)) / s
 			in.Y.Set(mu, 2*k, real(y))
 			in.Y.Set(mu, 2*k+1, imag(y))
 		}
 	}
-	return in, nil
+	return nil
 }
 
 // matrix draws W, and returns its entries.

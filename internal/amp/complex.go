@@ -102,9 +102,13 @@ func (b *planner) complex() bool { return prior.ColumnsOf(b.Model.Prior) == 2 }
 
 // complexNumbers wants all parts of a model to be complex, or none.
 func (b *planner) complexNumbers() (on bool, why string, err error) {
-	_, table := b.W.(*operator.Complex)
+	w, table := b.W.(*operator.Complex)
 	calibration := channel.CalibrationOf(channel.InOrder(b.Model.Channel))
-	_, gains := calibration.(channel.ComplexPrior)
+	known, gains := calibration.(channel.ComplexPrior)
+	shifts := false // whether shifted signals have the same readings but for phases
+	if table {
+		_, shifts = w.Rows()
+	}
 	switch {
 	case !b.complex() && gains:
 		return false, "", fmt.Errorf("complex gains need a prior of complex signals, found a %T", b.Model.Prior)
@@ -116,6 +120,9 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("complex signals need a channel of complex gains, found a %T", b.Model.Channel)
 	case b.P%2 != 0:
 		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
+	case gains && known.Free() && shifts:
+		return false, "", errors.New("rows of the Fourier transform, and phases of which nothing is known (--phase free): to shift all signals changes nothing but the sensors' phases, so that no " +
+			"reading tells which shift it is; tell the phases: --phase known, or how well they are known, --phase KAPPA")
 	case b.full():
 		return false, "", errors.New("full covariances are for real numbers")
 	case b.Batch:

@@ -128,6 +128,9 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
+	if _, is := w.(*operator.Complex); is && !s.complex {
+		return console.Usage("--matrix %s is complex, and the problem is real", s.given).WithHint("add --complex")
+	}
 	t, err := s.teacher(flags)
 	if err != nil {
 		return err
@@ -410,9 +413,6 @@ func (s *simulate) print(p *dataset.Problem) error {
 
 // checkComplex refuses what is not for complex numbers, or only for them.
 func (s *simulate) checkComplex(flags *pflag.FlagSet) error {
-	if s.complex && s.given != "" {
-		return console.Usage("--matrix is for real numbers, and the problem is complex").WithHint("a complex W has independent entries here")
-	}
 	return s.phases.CheckComplex(flags, &s.model, s.complex)
 }
 
@@ -424,8 +424,14 @@ func (s *simulate) complexTeacher(t teacher.Teacher) teacher.Complex {
 }
 
 // drawComplex makes a complex problem of the size of t.
-func (s *simulate) drawComplex(t teacher.Teacher, _ operator.Operator) (*dataset.Problem, error) {
-	in, err := s.complexTeacher(t).Draw(s.seed)
+func (s *simulate) drawComplex(t teacher.Teacher, w operator.Operator) (*dataset.Problem, error) {
+	var in *teacher.ComplexInstance
+	var err error
+	if w == nil {
+		in, err = s.complexTeacher(t).Draw(s.seed)
+	} else {
+		in, err = s.complexTeacher(t).Readings(w, s.seed)
+	}
 	if err != nil {
 		return nil, &console.Exit{Code: console.WrongUsage, Err: err}
 	}
