@@ -71,7 +71,7 @@ func TestLongCommonMode(t *testing.T) {
 		{"+ 0.005 (half the noise)", func(y float64) float64 { return y + 0.005 }, count, 0},
 		{"+ 0.01 (the noise)", func(y float64) float64 { return y + 0.01 }, count, 1},
 		{"+ 0.03", func(y float64) float64 { return y + 0.03 }, count, 1},
-		{"+ 0.1", func(y float64) float64 { return y + 0.1 }, count, 0.5},
+		{"+ 0.1", func(y float64) float64 { return y + 0.1 }, count, 0.9},
 		{"+ 1", func(y float64) float64 { return y + 1 }, count, 0.9},
 		{"- 100", func(y float64) float64 { return y - 100 }, count, 0.9},
 		{"× 1.5", func(y float64) float64 { return 1.5 * y }, count, 0},

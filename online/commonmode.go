@@ -3,6 +3,8 @@ package online
 import (
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/internal/amp"
 )
 
 // Disturbance is what all sensors did alike in one sample, beyond its signal. It is told where outliers are looked for.
@@ -21,15 +23,6 @@ type Disturbance struct {
 type Brightness struct{ Samples, Mean, Square float64 }
 
 const (
-	// commonChance is how many standard deviations a constant must be from 0 to be told: one healthy sample in 1.7
-	// million has as much. Where a sample is rejected that has a cause, and commonCause is
-	// enough, which one in 370 of those that are rejected for another cause has.
-	commonChance = 5
-	commonCause  = 3
-
-	// leastForCommon is the number of sensors for residuals that have a mean.
-	leastForCommon = 20
-
 	// A signal is far larger or smaller than those before by brightChance standard deviations, of chance or of what they
 	// differed by, and leastBright in the logarithm of the power; from the brightFrom-th sample on.
 	brightChance = 5
@@ -66,14 +59,10 @@ func (b *Brightness) absorb(logarithm, chance float64) {
 
 // disturbance names what is common to all sensors in the sample as solved; nil where there is nothing.
 func (c *Calibrator) disturbance(reject Reject) *Disturbance {
-	if c.nobodys == nil || c.columns > 1 || c.used() < leastForCommon || c.solver.Iterations == 0 {
+	if c.nobodys == nil || c.columns > 1 || c.used() < amp.LeastForCommon || c.solver.Iterations == 0 {
 		return nil
 	}
 	var d Disturbance
-	limit := float64(commonChance)
-	if reject.contradicts() {
-		limit = commonCause
-	}
 	y := c.means
 	for mu, v := range c.y {
 		y[mu] = v
@@ -81,10 +70,7 @@ func (c *Calibrator) disturbance(reject Reject) *Disturbance {
 			y[mu] = math.NaN()
 		}
 	}
-	constant, t := c.sample.CommonConstant(y, 0)
-	if math.Abs(t) > limit {
-		d.Constant = constant
-	}
+	d.Constant, _ = c.sample.Disturbance(y, 0, reject.contradicts())
 	now, chance := c.sample.Brightness(0)
 	was := c.lately
 	off := math.Abs(now - was.Mean)

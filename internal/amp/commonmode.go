@@ -2,6 +2,30 @@ package amp
 
 import "math"
 
+const (
+	// commonChance is how many standard deviations what all sensors read too much in a signal must be from 0 to be told: one
+	// healthy signal in 1.7 million has as much. Where the signal was not found that has a cause, and commonCause is
+	// enough, which one in 370 of those that were not found for another cause has.
+	commonChance = 5
+	commonCause  = 3
+
+	// LeastForCommon is the number of sensors for residuals that have a mean.
+	LeastForCommon = 20
+)
+
+// Disturbance is CommonConstant where that is more than chance, 0 elsewhere. It is told whether signal k was not found
+// where most are.
+func (s *State) Disturbance(y []float64, k int, lost bool) (c, t float64) {
+	limit := float64(commonChance)
+	if lost {
+		limit = commonCause
+	}
+	if c, t = s.CommonConstant(y, k); !(math.Abs(t) > limit) {
+		return 0, 0
+	}
+	return c, t
+}
+
 // CommonConstant is what all sensors seem to read too much in signal k, y = z/s + c, and by how many of its standard
 // deviations that differs from 0. With g = (sy - ω)/D the slope of the evidence along c is Σ s g. The standard deviation is that
 // which the residuals have, not what they should have: it is their signs that tell, and those of a W whose rows have no direction in

@@ -4,29 +4,26 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/calamp/calamp/internal/amp"
 )
 
 const (
-	// commonChance is how many standard deviations what all sensors read too much in a signal must be from 0 to be told: one
-	// healthy signal in 1.7 million has as much. Where the signal was not found that has a cause, and commonCause is
-	// enough, which one in 16 000 has.
-	commonChance = 5
-	commonCause  = 4
-
-	// leastForCommon is the number of sensors for residuals that have a mean.
-	leastForCommon = 20
-
 	// A signal is far brighter or darker than all others from brightChance standard deviations on, of chance or of what
 	// the others differ by, and a factor of leastBright in power; it takes leastOthers signals.
 	brightChance = 5
 	leastBright  = 1.5
 	leastOthers  = 5
+
+	// A signal of a run that did not converge is lost where its variance is lostFrom times that of most: one that was disturbed by ten times
+	// the noise, among ten, has 60 to 200 times as much; healthy ones up to 1.5.
+	lostFrom = 10
 )
 
 // warnCommonMode names signals in which all sensors were disturbed alike: by a constant, y = z/s + c, or by a factor, which the signal
 // takes upon itself.
 func (r *Run) warnCommonMode() *Warning {
-	if r.Solver.Iterations == 0 || r.complex() || r.usable() < leastForCommon {
+	if r.Solver.Iterations == 0 || r.complex() || r.usable() < amp.LeastForCommon {
 		return nil
 	}
 	w := Warning{Code: CommonMode}
@@ -36,12 +33,10 @@ func (r *Run) warnCommonMode() *Warning {
 		}
 		w.Signals = append(w.Signals, k)
 	}
-	for k := range r.state.P {
-		limit := float64(commonChance)
-		if !r.SignalConverged(k) {
-			limit = commonCause
-		}
-		if c, t := r.state.CommonConstant(r.Solver.AsRead(), k); math.Abs(t) > limit {
+	typical := median(r.state.SumC)
+	for k, sum := range r.state.SumC {
+		lost := !r.SignalConverged(k) && sum > lostFrom*typical
+		if c, t := r.state.Disturbance(r.Solver.AsRead(), k, lost); t != 0 {
 			add(k, fmt.Sprintf("all sensors read too much in signal %d, by %+.2g (%.1f standard deviations), which no signal explains: that sample was disturbed; take the constant off, or leave the sample out", k, c, math.Abs(t)))
 		}
 	}
