@@ -196,9 +196,13 @@ func (p GainPrior) Spread(variance float64) GainPrior {
 	return wide
 }
 
-// AsFarAsKnown is this learned normal distribution with a variance of no less than two of the standard errors that the sensors leave it,
+// AsFarAsKnown is a learned normal distribution of gains with a variance of no less than two of the standard errors that the sensors leave it,
 // √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be all alike.
-func (p GainPrior) AsFarAsKnown(stats []float64, omit []bool) GainPrior {
+func AsFarAsKnown(c Gains, stats []float64, omit []bool) GainPrior {
+	p := c.Gains()
+	if o, ok := c.(OffsetPrior); ok {
+		stats = o.allAsGains(stats)
+	}
 	all, _ := p.flat().peaks(stats, omit)
 	if p.Log {
 		all = all.logarithms()

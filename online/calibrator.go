@@ -489,9 +489,16 @@ func (c *Calibrator) accumulate(by move, quadratic, volume float64) {
 		s.Signals.Active = c.retention*s.Signals.Active + c.weight*now.Active
 		s.Signals.Pull = c.retention*scale*scale*s.Signals.Pull + c.weight*now.Pull
 	}
-	if apart {
+	if !c.addsUp() {
 		s.Quadratic = s.Volume + c.pulls(s.Stats)
 	}
+}
+
+// addsUp reports whether the scale's evidence of a sample adds to that of the past. It does not where gains have changed, nor where
+// only a part of a sample counts and its statistics do not add up: then it is taken to be stationary where it is.
+func (c *Calibrator) addsUp() bool {
+	_, merging := c.sample.Calibration().(channel.Merging)
+	return !(c.apart != nil && c.apart.active) && !(merging && c.weight != 1)
 }
 
 // Freeze switches learning off or on between samples, as Options.Freeze does

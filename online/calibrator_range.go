@@ -61,8 +61,12 @@ const (
 // testedRange is what was told of s where that is tested; nil where it is no range, or is
 // insisted on.
 func testedRange(opt *Options, known channel.Calibration) *channel.GainPrior {
-	told, ok := known.(channel.GainPrior)
-	if !ok || told.Fills() != nil || opt.SPrior == solver.UniformS || opt.Commit == Always || opt.NoScaleStep || opt.Tol < 0 {
+	gains, ok := known.(channel.Gains)
+	if _, complexGains := known.(channel.ComplexPrior); !ok || complexGains {
+		return nil
+	}
+	told := gains.Gains()
+	if told.Fills() != nil || opt.SPrior == solver.UniformS || opt.Commit == Always || opt.NoScaleStep || opt.Tol < 0 {
 		return nil
 	}
 	return &told
@@ -90,7 +94,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 		c.refitRange()
 		return false
 	}
-	if narrow := c.tooNarrow(); narrow {
+	if c.tooNarrow() {
 		s.Range = &LearnedRange{Prior: c.told.Beyond(), TooNarrow: true}
 		c.adoptRange()
 		return true
@@ -99,24 +103,41 @@ func (c *Calibrator) examineRange() (anew bool) {
 		return false
 	}
 	omit := c.strangers()
-	ratio, odds := c.told.Contradiction(s.Stats, omit)
+	ratio, odds := c.spreadAs(*c.told).Contradiction(s.Stats, omit)
 	if !asksFamily(c.opt.SPrior) && !(ratio > amp.Contradicted) {
 		s.Doubt = c.doubt(odds, omit)
 		return false
 	}
 	s.Doubt = RangeDoubt{}
-	learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior)
-	if !ok || learned.Precision == 0 {
+	learned := c.within(omit)
+	if learned.Precision == 0 {
 		return false // too few sensors
 	}
 	s.Range = &LearnedRange{Prior: learned, LogRatio: ratio}
 	c.refitRange()
-	if s.Samples >= rangeDoubted {
+	if !c.mayStartOver() {
 		return false
 	}
 	s.Range.Prior = s.Range.Prior.Spread(c.blur()) // the gains as bent signals show them
 	return true
 }
+
+// spreadAs is what is known of the sensors where their gains are spread like this.
+func (c *Calibrator) spreadAs(g channel.GainPrior) channel.Bounded {
+	if known, ok := c.sample.Calibration().(channel.OffsetPrior); ok {
+		return channel.OffsetPrior{Gain: g, SD: known.SD}
+	}
+	return g
+}
+
+// within is how the gains are spread that do not fill the range.
+func (c *Calibrator) within(omit []bool) channel.GainPrior {
+	return amp.Within(c.spreadAs(*c.told), c.opt.SPrior, c.state.Stats, omit).(channel.Gains).Gains()
+}
+
+// mayStartOver reports whether a stream begins anew where the range turns out to be wrong. The samples with which one begins that are
+// solved together are not bent by it: they test it.
+func (c *Calibrator) mayStartOver() bool { return c.state.Samples < rangeDoubted && c.opt.WarmUp == 0 }
 
 // asksFamily reports whether a kind of distribution is insisted on that is no range.
 func asksFamily(p solver.SPrior) bool { return p == solver.NormalS || p == solver.LogNormalS }
@@ -134,8 +155,8 @@ func (c *Calibrator) strangers() []bool {
 func (c *Calibrator) refitRange() {
 	s, omit := &c.state, c.strangers()
 	if s.Samples > 1 {
-		if learned, ok := amp.Within(*c.told, c.opt.SPrior, s.Stats, omit).(channel.GainPrior); ok && learned.Precision > 0 {
-			s.Range.Prior = learned.AsFarAsKnown(s.Stats, omit)
+		if learned := c.within(omit); learned.Precision > 0 {
+			s.Range.Prior = channel.AsFarAsKnown(c.spreadAs(learned).(channel.Gains), s.Stats, omit)
 		}
 	}
 	logScale, _ := c.learnedScale(omit)
@@ -173,7 +194,7 @@ func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 		known = s.Range.Prior
 	}
 	mean, variance := make([]float64, c.m), make([]float64, c.m)
-	known.Posteriors(mean, variance, s.Stats)
+	c.spreadAs(known).Posteriors(mean, variance, s.Stats)
 	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals, false)
 }
 
@@ -196,7 +217,7 @@ func (d RangeDoubt) widened(sd float64) float64 {
 
 // blur is the mean posterior variance of s.
 func (c *Calibrator) blur() (mean float64) {
-	c.told.Posteriors(c.means, c.variances, c.state.Stats)
+	c.spreadAs(*c.told).Posteriors(c.means, c.variances, c.state.Stats)
 	for _, v := range c.variances {
 		mean += v / float64(c.m)
 	}
@@ -230,8 +251,11 @@ func (c *Calibrator) rescale(f float64) {
 	c.rescaleSample(f)
 }
 
-// rescaleSample does so for the estimate of the present sample alone.
+// rescaleSample does so for the estimate of the present sample alone, or of all that were solved together.
 func (c *Calibrator) rescaleSample(f float64) {
+	if t := c.estimate.Together; t != nil {
+		t.rescale(f)
+	}
 	for i := range c.sample.X {
 		c.sample.X[i] *= f
 		c.sample.C[i] *= f * f
@@ -292,7 +316,7 @@ func (c *Calibrator) anew(r LearnedRange) State {
 
 // doubted reports whether the range that was told may be too narrow.
 func (c *Calibrator) doubted() bool {
-	return c.told != nil && c.state.Range == nil && c.state.Samples < rangeDoubted
+	return c.told != nil && c.state.Range == nil && c.mayStartOver()
 }
 
 // tooNarrow reports whether sensors outside the range say that it is.
@@ -318,10 +342,11 @@ func (c *Calibrator) adoptRange() {
 	if c.told == nil {
 		return
 	}
-	known := *c.told
+	spread := *c.told
 	if r := c.state.Range; r != nil {
-		known = r.Prior
+		spread = r.Prior
 	}
+	known := c.spreadAs(spread)
 	if c.sample.Calibration() == channel.Calibration(known) {
 		return
 	}

@@ -171,7 +171,7 @@ func (c *Calibrator) inheritance() {
 // 1/I + q when it is Gaussian.
 func (c *Calibrator) walk() {
 	b, d, known := c.bank, c.state.Drift, c.sample.Calibration()
-	_, prior := known.Moments()
+	_, prior := channel.Typical(known)
 	for l, step := range walks {
 		copy(b.ahead[l], d.Stats[l])
 		mean, variance := b.mean[l], b.variance[l]
@@ -338,7 +338,7 @@ func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64)
 	}
 	d.Quadratic = scale*scale*d.Quadratic + quadratic
 	d.Volume += volume
-	if c.apart != nil && c.apart.active {
+	if !c.addsUp() {
 		d.Quadratic = d.Volume + c.pulls(d.Stats[0])
 	}
 	d.logs(b.logParts)

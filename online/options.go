@@ -62,8 +62,8 @@ type Options struct {
 
 	// WarmUp is for channels with offsets ([channel.Offset]), which cannot be learned from single samples: so many are
 	// kept and then solved together, and the stream goes on from there. At least [LeastWarmUp]; 0 only for the bare
-	// recursion (Always). LearnOffsets learns the offsets' standard deviation from these samples. The range of s
-	// is not tested beside offsets.
+	// recursion (Always). LearnOffsets learns the offsets' standard deviation from these samples. They
+	// test the range of s, too.
 	WarmUp       int
 	LearnOffsets bool
 

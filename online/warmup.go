@@ -13,7 +13,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/solver"
 )
 
 // Sensors with offsets cannot be learned from single samples: what the first one says of the offsets is what its
@@ -142,6 +141,7 @@ func (c *Calibrator) solveTogether(ctx context.Context) (Reject, error) {
 	}
 	c.learnTogether(b)
 	c.showTogether(b)
+	c.testTogether(b)
 	return Accepted, nil
 }
 
@@ -176,13 +176,11 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	if c.opt.Commit == Sane {
 		model.Channel = channel.Faulty{Working: model.Channel}
 	}
-	settings := c.opt.Settings
-	settings.SPrior = solver.UniformS // streams do not test a range beside offsets
 	b, _, _, err := amp.NewSolver(amp.Problem{
 		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
 		Outliers: c.nobodys != nil, OutlierRate: c.opt.Outliers.Rate,
-	}, settings)
+	}, c.opt.Settings)
 	return b, err
 }
 
@@ -242,6 +240,26 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	if err := c.setModel(m); err != nil {
 		panic("calamp: a learned model that is none: " + err.Error())
 	}
+}
+
+// testTogether takes over what the samples said of the range of s, and brings all to where the scale belongs.
+func (c *Calibrator) testTogether(b *amp.Solver) {
+	test, ok := amp.PartOf[*amp.RangeTest](b)
+	if c.told == nil || !ok {
+		return
+	}
+	if test.Rejected {
+		learned := channel.CalibrationOf(b.State.Model().Channel).(channel.Gains).Gains()
+		c.state.Range = &LearnedRange{Prior: learned, LogRatio: test.LogRatio}
+		c.adoptRange()
+	}
+	c.examineRange()
+}
+
+// rescale multiplies all signals by f.
+func (t *Together) rescale(f float64) {
+	t.X.Scale(f, t.X)
+	t.XVar.Scale(f*f, t.XVar)
 }
 
 // adoptOffsets takes up the standard deviation of offsets that the state has learned.
