@@ -27,10 +27,9 @@ const (
 	mostRows   = 64
 	leastRows  = 16
 
-	// tile is how many blocks of columns the kernels for several signals take at a
-	// time. A signal's part of it is 2 KiB, so that those of several signals stay in
-	// the innermost cache.
-	tile = 16
+	// tileBytes is a signal's part of the columns that the kernels for several signals take at a
+	// time, so that those of several signals stay in the innermost cache.
+	tileBytes = 2 << 10
 
 	// runPanels is over how many panels sums in single precision go before they are added
 	// to those in double precision.
@@ -46,6 +45,7 @@ type denseSweep[T kernel.Entry, V kernel.Value] struct {
 	p, q     int
 	threads  int
 	block    int // panels in a block of rows
+	tile     int // blocks of columns in a tile
 	x, c     []V // packed
 	parts    []*densePart[T, V]
 	lender   *denseSweep[T, V] // of the workspace, or nil
@@ -90,6 +90,8 @@ type densePart[T kernel.Entry, V kernel.Value] struct {
 func newDenseSweep[T kernel.Entry, V kernel.Value](w kernel.Shape, from source[T], p, q, threads int) *denseSweep[T, V] {
 	s := &denseSweep[T, V]{w: w, source: from, k: kernel.Of[T, V](w.Layout), p: p, q: q, threads: max(1, threads)}
 	var entry T
+	var value V
+	s.tile = tileBytes / (int(unsafe.Sizeof(value)) * kernel.Columns)
 	rows := blockBytes / (int(unsafe.Sizeof(entry)) * w.N)
 	if !s.single() {
 		rows = max(rows, leastRows)
@@ -338,8 +340,8 @@ func (s *denseSweep[T, V]) backwardOne(part *densePart[T, V], w []T, panels int,
 func (s *denseSweep[T, V]) forward(part *densePart[T, V], w []T, panels int) {
 	clear(part.zt)
 	clear(part.vt)
-	for b := 0; b < s.w.Blocks; b += tile {
-		blocks := min(tile, s.w.Blocks-b)
+	for b := 0; b < s.w.Blocks; b += s.tile {
+		blocks := min(s.tile, s.w.Blocks-b)
 		s.dot(s.k.Dot, w, panels, b, blocks, s.x, s.p, part.zt)
 		s.dot(s.k.DotSquares, w, panels, b, blocks, s.c, s.q, part.vt)
 	}
@@ -378,8 +380,8 @@ func byRow(dst, src []float64, panels, count int) {
 
 // backward adds Wᵀg to r and (W²)ᵀd to h for a block of rows.
 func (s *denseSweep[T, V]) backward(part *densePart[T, V], w []T, panels int, g, d []V) {
-	for b := 0; b < s.w.Blocks; b += tile {
-		blocks := min(tile, s.w.Blocks-b)
+	for b := 0; b < s.w.Blocks; b += s.tile {
+		blocks := min(s.tile, s.w.Blocks-b)
 		s.axpy(s.k.Axpy, w, panels, b, blocks, g, s.p, part.r)
 		s.axpy(s.k.AxpySquares, w, panels, b, blocks, d, s.q, part.h)
 	}

@@ -218,7 +218,7 @@ func TestSinglePrecision(t *testing.T) {
 			for _, blocks := range []int{2, 64, 625} {
 				const panels = 64
 				if signals > 1 {
-					blocks = min(blocks, 16) // a tile
+					blocks = min(blocks, 32) // a tile
 				}
 				single, double := newWorkspace[float32, float32](Packed, 7, panels, blocks, signals), newWorkspace[float32, float64](Packed, 7, panels, blocks, signals)
 				copied(double.x, single.x)
