@@ -242,9 +242,8 @@ func (p GainPrior) posteriors(logMass, mean, variance, stats []float64, scale fl
 	for from := 0; from < len(mean); from += batch {
 		to := min(from+batch, len(mean))
 		count := to - from
-		for i := range count {
-			s := p.of(stats, from+i)
-			n[i], tau[i], b[i] = s[readings], s[precision], scale*s[field]
+		for i, of := 0, stats[from*gainWidth:to*gainWidth]; i < count; i, of = i+1, of[gainWidth:] {
+			n[i], tau[i], b[i] = of[readings], of[precision], scale*of[field]
 		}
 		var masses []float64
 		if logMass != nil {

@@ -168,21 +168,31 @@ func (m Mixture) Sample(rng *rand.Rand) float64 {
 // variance stays above rounding: neither would come back from there. Without an
 // atom at zero the update has none.
 func (m Mixture) Update(lambda, sigma []float64) Mixture {
-	own, count, n := m.own(), len(m.Components), 0.0
+	count, n, atom := len(m.Components), 0.0, m.atom()
 	shares := make([]part, 0, count*len(lambda)) // of each entry, the components' πᵢⱼ, mᵢⱼ and uᵢⱼ
-	sums := make([]componentSums, count)
+	sums, factors := make([]componentSums, count), make([]float64, count)
+	zero := part{}
+	if atom == 0 {
+		zero.log = math.Inf(-1)
+	}
 	var buffer [8]part
 	for i, l := range lambda {
 		if math.IsInf(sigma[i], 1) {
 			continue
 		}
 		n++
-		parts := append(buffer[:0], own[0])
+		// Exponents alone are weighed; factors come afterwards, which spares their logarithms.
+		parts := append(buffer[:0], zero)
 		for j, c := range m.Components {
-			mean, variance, odds := vector.Slab(l, sigma[i], c.Mean, c.Var)
-			parts = append(parts, part{own[1+j].log + odds, mean, variance})
+			mean, variance, quadratic, ratio := vector.SlabTerms(l, sigma[i], c.Mean, c.Var)
+			parts, factors[j] = append(parts, part{0.5 * quadratic, mean, variance}), c.Weight/math.Sqrt(1+ratio)
 		}
-		_, total := weigh(parts)
+		weigh(parts)
+		total := atom * parts[0].log
+		for j, factor := range factors {
+			parts[1+j].log *= factor
+			total += parts[1+j].log
+		}
 		for j, p := range parts[1:] {
 			p.log /= total
 			sums[j].addMean(p.log, p.mean)
