@@ -135,3 +135,37 @@ func BenchmarkSweep(b *testing.B) {
 		})
 	}
 }
+
+func TestRoundedByAnyNumberOfThreads(t *testing.T) {
+	const m, n = 500, 1100
+	w := make([]float64, m*n)
+	want := 0.0
+	for i := range w {
+		w[i] = math.Sin(float64(i))
+		off := float64(float32(w[i])) - w[i]
+		want += off * off / (m * n)
+	}
+	var first float64
+	for _, threads := range []int{1, 3} {
+		dense, err := NewDense(m, n, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		single, lost := dense.Rounded(threads)
+		row := make([]float64, n)
+		for mu := range m {
+			if err := single.RowInto(row, mu); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range row {
+				if v != float64(float32(w[mu*n+i])) {
+					t.Fatalf("entry (%d, %d) is %g, not %g rounded", mu, i, v, w[mu*n+i])
+				}
+			}
+		}
+		if math.Abs(lost-want) > 1e-12*want || first != 0 && lost != first {
+			t.Errorf("%d threads: lost %g, want %g", threads, lost, want)
+		}
+		first = lost
+	}
+}

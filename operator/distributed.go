@@ -83,7 +83,7 @@ func (d distributedDisk) Budget() int64 { return d.budget }
 type distributedDense struct{ *Distributed }
 
 // Rounded implements [Rounder].
-func (d distributedDense) Rounded() (single Matrix, lost float64) {
+func (d distributedDense) Rounded(threads int) (single Matrix, lost float64) {
 	if d.HasSingle() {
 		return d, 0
 	}
@@ -91,7 +91,7 @@ func (d distributedDense) Rounded() (single Matrix, lost float64) {
 	rounded := &Distributed{group: d.group, share: d.share, n: n, summary: d.summary}
 	losses := make([][]float64, len(d.own))
 	for i, c := range d.own {
-		single, off := c.(*Dense).rounded()
+		single, off := c.(*Dense).rounded(threads)
 		rounded.own, losses[i] = append(rounded.own, single), []float64{off}
 	}
 	total := make([]float64, 1)

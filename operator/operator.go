@@ -84,8 +84,8 @@ type Rounder interface {
 
 	// Rounded returns the rounded matrix, and the mean square of the rounding errors of
 	// its entries. It returns the matrix itself if that is stored in single precision
-	// already, and nil if an entry is too large for single precision.
-	Rounded() (single Matrix, lost float64)
+	// already, and nil if an entry is too large for single precision. It does not depend on threads.
+	Rounded(threads int) (single Matrix, lost float64)
 }
 
 // Streamed is a Matrix that is not kept in memory: every sweep reads it again, as

@@ -244,7 +244,7 @@ func (b *planner) matrix() operator.Operator {
 
 // round makes the run one on a rounded W, whose noise is larger by what that takes away.
 func (b *planner) round() {
-	b.W, b.rounding = rounded(b.W, b.Model.Prior)
+	b.W, b.rounding = rounded(b.W, b.Model.Prior, Threads(b.Threads, b.m*b.n))
 	if c, ok := b.Model.Channel.(channel.Noisy); ok && b.rounding > 0 {
 		b.Model.Channel = c.WithNoise(c.Noise() + b.rounding)
 	}
@@ -846,7 +846,7 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 	case !b.Fits(12 * int64(b.m) * int64(b.n)):
 		return false, "not possible: too little memory", nil
 	}
-	if b.single, b.lost = rounder.Rounded(); b.single == nil || !operator.HasSingle(b.single) {
+	if b.single, b.lost = rounder.Rounded(Threads(b.Threads, b.m*b.n)); b.single == nil || !operator.HasSingle(b.single) {
 		return false, "not possible: an entry of W is too large for single precision", nil
 	}
 	return true, "W and the arithmetic, but for what that could change", nil

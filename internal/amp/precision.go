@@ -264,12 +264,12 @@ func between(singles, doubles int) string {
 // rounded returns w rounded to single precision, and the variance of the noise in
 // z = Wx that what was rounded off is for signals with prior p. It is w itself
 // where w is no double-precision matrix in memory, or does not fit single precision.
-func rounded(w operator.Operator, p prior.Prior) (operator.Operator, float64) {
+func rounded(w operator.Operator, p prior.Prior, threads int) (operator.Operator, float64) {
 	d, ok := w.(operator.Rounder)
 	if !ok {
 		return w, 0
 	}
-	single, lost := d.Rounded()
+	single, lost := d.Rounded(threads)
 	if single == nil {
 		return w, 0
 	}
