@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Channel computes the output functions for a block of consecutive sensors. A
@@ -142,27 +144,50 @@ func (c AWGN) Noise() float64 { return c.NoiseVar }
 
 // Output implements [Channel].
 func (c AWGN) Output(b *Block) {
-	for row := range b.Rows() {
-		s := 1.0
-		if c.S != nil {
-			s = c.S[b.First+row]
+	var products [batch]float64
+	for from := 0; from < b.Rows(); from += batch {
+		rows := min(batch, b.Rows()-from)
+		for i := range rows {
+			products[i] = c.outputRow(b, from+i)
 		}
-		b.S[row], b.SVar[row] = s, 0
-		quadratic, product := 0.0, logProduct{value: 1}
-		for k := row * b.P; k < (row+1)*b.P; k++ {
-			if math.IsNaN(b.Y[k]) {
-				b.G[k], b.DG[k] = 0, 0
-				continue
-			}
-			d := b.V[k] + c.NoiseVar
-			residual := s*b.Y[k] - b.Omega[k]
-			inverse := 1 / d
-			b.G[k] = residual * inverse
-			b.DG[k] = -inverse
-			quadratic += residual * (residual * inverse)
-			product.multiply(2 * math.Pi * d / (s * s))
+		subtractHalfLogs(b.LogZ[from:from+rows], &products)
+	}
+}
+
+// outputRow is Output of one sensor, but for that of a factor product^{-½} of Z_out.
+func (c AWGN) outputRow(b *Block, row int) float64 {
+	s := 1.0
+	if c.S != nil {
+		s = c.S[b.First+row]
+	}
+	b.S[row], b.SVar[row] = s, 0
+	quadratic, product := 0.0, logProduct{value: 1}
+	for k := row * b.P; k < (row+1)*b.P; k++ {
+		if math.IsNaN(b.Y[k]) {
+			b.G[k], b.DG[k] = 0, 0
+			continue
 		}
-		b.LogZ[row] = -0.5 * (quadratic + product.log())
+		d := b.V[k] + c.NoiseVar
+		residual := s*b.Y[k] - b.Omega[k]
+		inverse := 1 / d
+		b.G[k] = residual * inverse
+		b.DG[k] = -inverse
+		quadratic += residual * (residual * inverse)
+		product.multiply(2 * math.Pi * d / (s * s))
+	}
+	b.LogZ[row] = -0.5 * (quadratic + product.sum)
+	return product.value
+}
+
+// subtractHalfLogs subtracts half of the logarithms of products, of as many sensors. It changes products.
+func subtractHalfLogs(logZ []float64, products *[batch]float64) {
+	padded := vector.Padded(len(logZ))
+	for i := len(logZ); i < padded; i++ {
+		products[i] = 1
+	}
+	vector.Log(products[:padded])
+	for i := range logZ {
+		logZ[i] -= 0.5 * products[i]
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/calamp/calamp/internal/vector"
 )
 
 // Gain is the channel of blind calibration: the reading of sensor µ is divided
@@ -99,9 +97,6 @@ func (c *Gain) output(b *Block) {
 	var products [batch]float64
 	for from := 0; from < b.Rows(); from += batch {
 		rows := min(batch, b.Rows()-from)
-		for i := range products[:vector.Padded(rows)] {
-			products[i] = 1
-		}
 		for i := range rows {
 			row := from + i
 			s, past := b.S[row], c.Prior.of(b.Past, row)
@@ -109,10 +104,7 @@ func (c *Gain) output(b *Block) {
 			b.LogZ[row] += logGauss + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
 			products[i] = product
 		}
-		vector.Log(products[:vector.Padded(rows)])
-		for i, log := range products[:rows] {
-			b.LogZ[from+i] -= 0.5 * log
-		}
+		subtractHalfLogs(b.LogZ[from:from+rows], &products)
 	}
 }
 
