@@ -70,7 +70,9 @@ func TestLongComplexConcentration(t *testing.T) {
 			amplitude, phase := mean(func(r complexRun) float64 { return r.inside[0] }), mean(func(r complexRun) float64 { return r.inside[1] })
 			table.Row("| %s | %d, %g | %.3g | %.2f | %.3f | %.3f | %.2f | %.2f | %d of %d | %d |", phasesOf(channel.ComplexPrior{Concentration: told}), c.p, c.noise,
 				x, x/stated, amplitude, phase, math.Sqrt(turn), math.Sqrt(scale), lost, count, named)
-			if told == 20 && named > 0 || told > 0 && (told <= 5 || told >= 80) && named+lost < count {
+			// With much noise and two signals a sensor's phase is hardly better known than beforehand, and says little of the spread.
+			contradicted := c.noise < 1e-3 && told != 20 || told == 5 || math.IsInf(told, 1)
+			if told == 20 && named > 0 || told > 0 && contradicted && named+lost < count {
 				t.Errorf("told %g: %s", told, fmt.Sprintf("%d warned of, %d not converged, of %d", named, lost, count))
 			}
 		}
