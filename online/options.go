@@ -60,12 +60,17 @@ type Options struct {
 	// default, nil, is that of the channel for all.
 	NoiseVar []float64
 
-	// WarmUp is for channels with offsets ([channel.Offset]), which cannot be learned from single samples: so many are
-	// kept and then solved together, and the stream goes on from there. At least [LeastWarmUp]; 0 only for the bare
+	// WarmUp is for what cannot be learned from single samples: so many are kept and then solved together, and the stream
+	// goes on from there. With offsets ([channel.Offset]) at least [LeastWarmUp], and 0 only for the bare
 	// recursion (Always). LearnOffsets learns the offsets' standard deviation from these samples. They
-	// test the range of s, too.
+	// test the range of s, too. Where it is 0 and readings of the first sample have one sign, as those of positive signals
+	// behind masks, it is [LeastWarmUp] with the Sane rule; 1 learns from them one by one.
 	WarmUp       int
 	LearnOffsets bool
+
+	// RangeGuessed says that nobody told the range of s: then a stream that has to begin with a warm-up is refused,
+	// since its samples cannot find that range.
+	RangeGuessed bool
 
 	// Outliers looks for single readings that nothing explains, with the Sane rule, and leaves them out: their sensors keep
 	// all others. Without it a reading is set aside only where it is farther off than Sanity.Sensor, and a sensor

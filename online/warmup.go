@@ -17,11 +17,23 @@ import (
 
 // Sensors with offsets cannot be learned from single samples: what the first one says of the offsets is what its
 // signal is wrong by, and the posterior never forgets it. Nor can complex gains of whose phases nothing is known: one
-// sample then tells nothing at all. So such a stream begins with samples that are kept until
+// sample then tells nothing at all. And where all sensors read nearly the same, as of positive signals behind masks, what gains are
+// wrong by looks like a signal, the same one in all samples. So such a stream begins with samples that are kept until
 // there are enough of them to be solved together, and goes on from there sample by sample.
 
-// LeastWarmUp is the number of samples from which on offsets are found: with fewer their error bars do not hold.
+// LeastWarmUp is the number of samples from which on offsets are found: with fewer their error bars do not hold. It is what a stream whose
+// readings are nearly the same begins with.
 const LeastWarmUp = 10
+
+// Readings of a sample have one sign where the sum of their signs is this part of their number, and there are so many of them: by
+// chance that happens once in 10⁵ samples of ten.
+const (
+	oneSign     = 0.95
+	leastSigned = 20
+)
+
+// knownGains is the relative standard deviation of gains from which on signals can be told from them however alike readings are.
+const knownGains = 0.003
 
 // LeastTogether is the number of samples from which on phases can be found of which nothing is known.
 const LeastTogether = 2
@@ -55,8 +67,8 @@ func checkWarmUp(o *Options, g channel.Calibrating) error {
 		return fmt.Errorf("nothing is known of phases, so that a single sample tells nothing of its signal and would teach what is wrong: a stream begins with %d samples or more that are solved together (WarmUp), found %d", LeastTogether, o.WarmUp)
 	case complexGains:
 		return nil
-	case !offsets && (o.WarmUp > 0 || o.LearnOffsets):
-		return fmt.Errorf("a %T has no offsets: samples are learned from one by one, without a warm-up", g)
+	case !offsets && o.LearnOffsets:
+		return fmt.Errorf("a %T has no offsets", g)
 	case !offsets || o.Commit == Always && o.WarmUp == 0 && !o.LearnOffsets:
 		return nil // the bare recursion
 	case o.WarmUp < LeastWarmUp:
@@ -84,9 +96,39 @@ func (c *Calibrator) offsets() channel.Offsetting {
 	return known
 }
 
+// decideWarmUp decides, at the first sample, whether the stream needs a warm-up for which nobody asked.
+func (c *Calibrator) decideWarmUp() error {
+	switch {
+	case c.opt.WarmUp > 0 || c.state.Samples > 0 || c.opt.Freeze:
+		return nil
+	case len(c.state.Warm) > 0: // it was decided before the process started again
+	case !c.oneSigned():
+		return nil
+	case c.opt.RangeGuessed:
+		return errors.New("the readings of the first sample have one sign: gains are told from such signals only within a range of s, and none was told (--s-range)")
+	}
+	c.opt.WarmUp = LeastWarmUp
+	return nil
+}
+
+// oneSigned reports whether the sample's readings leave open what is its signal and what are gains.
+func (c *Calibrator) oneSigned() bool {
+	if typical, variance := channel.Typical(c.sample.Calibration()); c.columns > 1 || c.opt.Commit != Sane || !(variance > knownGains*knownGains*typical*typical) {
+		return false
+	}
+	signs, n := 0.0, 0.0
+	for mu, y := range c.y {
+		if c.candidate(mu) {
+			signs += math.Copysign(1, y)
+			n++
+		}
+	}
+	return n >= leastSigned && math.Abs(signs) >= oneSign*n
+}
+
 // warming reports whether the sample is one of those with which the stream begins.
 func (c *Calibrator) warming() bool {
-	return c.opt.WarmUp > 0 && c.state.Samples == 0 && !c.opt.Freeze
+	return c.opt.WarmUp > 1 && c.state.Samples == 0 && !c.opt.Freeze
 }
 
 // warmUp keeps the sample, and solves all that were kept when there are enough.
@@ -301,8 +343,10 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 			c.chi[mu] = complexResidual(c.number(c.y, mu), mean, complex(e.Omega[j], e.Omega[j+1]), e.Doubt(j), variance)
 			continue
 		}
-		y := c.y[mu]
-		z, doubt := c.offsets().Corrected(y, e.Of(e.Stats, mu))
+		z, doubt := e.S[mu]*c.y[mu], 0.0
+		if known := c.offsets(); known != nil {
+			z, doubt = known.Corrected(c.y[mu], e.Of(e.Stats, mu))
+		}
 		c.chi[mu] = (z - e.Omega[j]) / math.Sqrt(e.Doubt(j)+doubt)
 	}
 	c.outcome, c.noise = amp.Converged, channel.NoiseOf(e.Model().Channel)
