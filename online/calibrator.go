@@ -37,7 +37,8 @@ type Calibrator struct {
 
 	bank    *bank     // nil when drifts are not followed
 	nobodys *outliers // nil when outliers are not looked for
-	apart   *apart    // nil until gains are suspected to have changed
+	watched offsetWatch
+	apart   *apart // nil until gains are suspected to have changed
 
 	// Of the sample being absorbed.
 	y         []float64  // M×columns, NaN where missing
@@ -239,6 +240,7 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 		reject = Frozen
 	case reject == Accepted:
 		c.commit()
+		c.watchOffsets()
 		if c.examineRange() {
 			reject, err = c.startOver(ctx)
 		}

@@ -357,6 +357,9 @@ func (c *Calibrator) Posterior() *Posterior {
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
+	if w := c.watched.found; w != nil {
+		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.Offsets, Message: w.Message})
+	}
 	return p
 }
 

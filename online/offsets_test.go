@@ -199,7 +199,7 @@ func TestOffsetsInAStreamRefused(t *testing.T) {
 	}{
 		"a stream begins with 10 of them or more":    {offset, Options{}},
 		"that are solved together (WarmUp), found 9": {offset, Options{WarmUp: 9}},
-		"has no offsets":  {channel.Gain{Prior: offsetStream.Gain, NoiseVar: 1e-4}, Options{WarmUp: 10}},
+		"has no offsets":  {channel.Gain{Prior: offsetStream.Gain, NoiseVar: 1e-4}, Options{LearnOffsets: true}},
 		"forgets nothing": {offset, Options{WarmUp: 10, Memory: 5}},
 	} {
 		if _, err := NewCalibrator(in.W, offsetStream.Signal, c.g, &c.opt); err == nil || !strings.Contains(err.Error(), want) {

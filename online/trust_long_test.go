@@ -337,8 +337,8 @@ func tryOut(t *testing.T, ch change, seed uint64) (r trial) {
 func TestLongTrustFalseAlarms(t *testing.T) {
 	longOnly(t)
 	type seen struct {
-		alarms, changes, rejected, flagged int
-		sums                               float64
+		alarms, changes, rejected, flagged, offsets int
+		sums                                        float64
 	}
 	out := make([]seen, seedCount(4))
 	parallel(len(out), func(seed int) {
@@ -358,15 +358,18 @@ func TestLongTrustFalseAlarms(t *testing.T) {
 			}
 			o.flagged = max(o.flagged, len(e.Flagged))
 			if k%10 == 0 {
+				if namesOffsets(c) {
+					o.offsets++
+				}
 				o.sums = max(o.sums, slices.Max(c.Snapshot().Drift.Sums))
 			}
 		}
 	})
-	table := tables.New(t, "", "seed", "samples with an alarm", "changes", "not learned from", "sensors flagged", "largest sum")
+	table := tables.New(t, "", "seed", "samples with an alarm", "changes", "not learned from", "sensors flagged", "largest sum", "offsets named")
 	for seed, o := range out {
-		table.Row("| %d | %d | %d | %d | %d | %.1f |", seed, o.alarms, o.changes, o.rejected, o.flagged, o.sums)
-		if o.alarms > 0 || o.changes > 0 {
-			t.Errorf("seed %d: %d samples with an alarm, %d changes", seed, o.alarms, o.changes)
+		table.Row("| %d | %d | %d | %d | %d | %.1f | %d |", seed, o.alarms, o.changes, o.rejected, o.flagged, o.sums, o.offsets)
+		if o.alarms > 0 || o.changes > 0 || o.offsets > 0 {
+			t.Errorf("seed %d: %d samples with an alarm, %d changes, offsets named %d times", seed, o.alarms, o.changes, o.offsets)
 		}
 	}
 }

@@ -3,9 +3,11 @@ package online_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/online"
 )
 
@@ -19,6 +21,34 @@ func smallWorld(t *testing.T, seed uint64) (*world, *online.Calibrator) {
 		absorb(t, c, w.draw())
 	}
 	return w, c
+}
+
+func namesOffsets(c *online.Calibrator) bool {
+	return slices.ContainsFunc(c.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.Offsets })
+}
+
+// Offsets that nobody told of are named, and others are not.
+func TestOffsetsInStreamsAreNamed(t *testing.T) {
+	w, c := smallWorld(t, 3)
+	if namesOffsets(c) {
+		t.Error("offsets are named where there are none")
+	}
+	c = w.calibrator(t, online.Options{})
+	rng := rand.New(rand.NewPCG(3, 5))
+	offsets := make([]float64, 160)
+	for mu := range offsets {
+		offsets[mu] = 0.05 * rng.NormFloat64()
+	}
+	for range 20 {
+		y := w.draw()
+		for mu, o := range offsets {
+			y[mu] += o
+		}
+		absorb(t, c, y)
+	}
+	if !namesOffsets(c) {
+		t.Errorf("offsets are not named: %v", c.Posterior().Warnings)
+	}
 }
 
 // Gains that walk are followed, told, and within their intervals; those that stay

@@ -31,26 +31,28 @@ const (
 	mostCommon = 0.1
 )
 
-// rowMeans compares the means of the sensors' residuals ŝy-ω with their spread: the median over
-// the sensors of the squared t statistic, relative to what independent residuals have, and
-// the number of sensors. An offset that nobody modelled is in all residuals of its
-// sensor with the same sign, however much of it was taken for noise.
-func (r *Run) rowMeans() (ratio float64, sensors int) {
-	s := r.state
-	var squares []float64
-	for mu := range s.M {
-		n, mean, spread := r.residualsOf(mu)
-		if n < leastForOffset || r.isBroken(mu) || !(spread > 0) {
-			continue
-		}
-		t := mean * mean * n * (n - 1) / spread
-		// The median of t² with ν degrees of freedom is about 1+0.77/ν times that of a normal.
-		squares = append(squares, t/(medianSquare*(1+0.77/(n-1))))
+// MeanOff compares the mean of so many residuals of a sensor with the sum of their squared deviations from it: the squared t
+// statistic, relative to what independent residuals have in the median; not ok where that says nothing. An offset that nobody
+// modelled is in all residuals of its sensor with the same sign, however much of it was taken for noise.
+func MeanOff(n, mean, spread float64) (ratio float64, ok bool) {
+	if n < leastForOffset || !(spread > 0) {
+		return 0, false
 	}
-	if len(squares) == 0 {
-		return 0, 0
+	// The median of t² with ν degrees of freedom is about 1+0.77/ν times that of a normal.
+	return mean * mean * n * (n - 1) / spread / (medianSquare * (1 + 0.77/(n-1))), true
+}
+
+// OffsetsIn is the warning of offsets where that is what these ratios of sensors say (see [MeanOff]), of means over what; nil elsewhere.
+func OffsetsIn(ratios []float64, what string) *Warning {
+	count := len(ratios)
+	if count < leastOffsets {
+		return nil
 	}
-	return median(squares), len(squares)
+	ratio := median(ratios)
+	if !(ratio > offsetRatio+offsetChance*2.33/math.Sqrt(float64(count))) {
+		return nil
+	}
+	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all %s: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, which can be found with the gains: --offset auto", count, what, math.Sqrt(ratio))}
 }
 
 // residualsOf, of real readings, are the number, the mean and the sum of squared deviations of a sensor's residuals.
@@ -76,11 +78,16 @@ func (r *Run) warnOffsets() *Warning {
 	if r.Solver.Iterations == 0 || r.state.Offsets() || r.complex() {
 		return nil
 	}
-	ratio, sensors := r.rowMeans()
-	if sensors < leastOffsets || !(ratio > offsetRatio+offsetChance*2.33/math.Sqrt(float64(sensors))) {
-		return nil
+	var ratios []float64
+	for mu := range r.state.M {
+		if r.isBroken(mu) {
+			continue
+		}
+		if ratio, ok := MeanOff(r.residualsOf(mu)); ok {
+			ratios = append(ratios, ratio)
+		}
 	}
-	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all signals: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, which can be found with the gains: --offset auto", sensors, math.Sqrt(ratio))}
+	return OffsetsIn(ratios, "signals")
 }
 
 // warnFewForOffsets tells of error bars that do not hold beside offsets.
