@@ -208,6 +208,7 @@ const (
 	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them
 	CommonMode           WarningCode = diagnosis.CommonMode           // in one signal all sensors read too much by the same amount, or by the same factor
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
+	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit of which nobody told
 	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

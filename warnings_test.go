@@ -65,6 +65,19 @@ func TestWarnings(t *testing.T) {
 			t.Error("no warning")
 		}
 	})
+	t.Run("clipped readings", func(t *testing.T) {
+		te := small()
+		p, _ := draw(t, te, 1)
+		if w := find(solve(t, p, nil), calamp.ClippedReadings); w != nil {
+			t.Errorf("without any: %+v", w)
+		}
+		limit := 1.5 * math.Sqrt(te.Signal.Density)
+		p.Y = mat.DenseCopyOf(p.Y)
+		p.Y.Apply(func(_, _ int, y float64) float64 { return min(max(y, -limit), limit) }, p.Y)
+		if w := find(solve(t, p, nil), calamp.ClippedReadings); w == nil || !strings.Contains(w.Message, "--saturation 0.67") {
+			t.Errorf("%+v", w)
+		}
+	})
 	t.Run("nothing learned", func(t *testing.T) {
 		te := small()
 		te.NoiseVar = 10

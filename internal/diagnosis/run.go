@@ -160,6 +160,7 @@ const (
 	UnrecoveredOrNoise   = "unrecovered-or-noise"
 	SignalsUnlikePrior   = "signals-unlike-prior"
 	Offsets              = "offsets"
+	ClippedReadings      = "clipped-readings"
 	OffsetsFewSignals    = "offsets-few-signals"
 	OffsetsCommonEntries = "offsets-common-entries"
 	NoiseUnequal         = "noise-unequal"

@@ -46,6 +46,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnSilent(),
 		r.warnBroken(),
 		r.warnOutliers(),
+		r.warnClipped(),
 		r.warnCommonMode(),
 		r.warnUnmeasured(),
 		r.warnMatrixMean(),
@@ -74,6 +75,17 @@ func (r *Run) Warnings() []Warning {
 		}
 	}
 	return all
+}
+
+// warnClipped tells of readings that stop at a limit of which nobody told: taken as they are, they are wrong by as much as is cut off.
+func (r *Run) warnClipped() *Warning {
+	if channel.LimitOf(r.model().Channel) > 0 {
+		return nil
+	}
+	if text := r.clipping(); text != "" {
+		return &Warning{Code: ClippedReadings, Message: text}
+	}
+	return nil
 }
 
 // warnAlike is about signals that share more than chance gives them: error bars were
