@@ -227,9 +227,6 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if err := c.take(y); err != nil {
 		return nil, err
 	}
-	if err := c.decideWarmUp(); err != nil {
-		return nil, err
-	}
 	if c.warming() {
 		return c.warmUp(ctx)
 	}

@@ -213,9 +213,9 @@ func (e *Estimate) Reason() string {
 	status := fmt.Sprintf("%s after %d iterations", e.Status, e.Iterations)
 	switch {
 	case e.Reject == WarmingUp:
-		return fmt.Sprintf("kept: %d of %d samples to be solved together", len(c.state.Warm), c.opt.WarmUp)
+		return fmt.Sprintf("kept: %d of %d samples to be solved together", len(c.state.Warm), c.beginning())
 	case c.warming() && e.Reject.contradicts():
-		return fmt.Sprintf("%d samples solved together were not found (%v); another try with the next one", c.opt.WarmUp, e.Reject)
+		return fmt.Sprintf("%d samples solved together were not found (%v); another try with the next one", c.beginning(), e.Reject)
 	}
 	switch e.Reject {
 	case Accepted:

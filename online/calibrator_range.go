@@ -137,7 +137,9 @@ func (c *Calibrator) within(omit []bool) channel.GainPrior {
 
 // mayStartOver reports whether a stream begins anew where the range turns out to be wrong. The samples with which one begins that are
 // solved together are not bent by it: they test it.
-func (c *Calibrator) mayStartOver() bool { return c.state.Samples < rangeDoubted && c.opt.WarmUp == 0 }
+func (c *Calibrator) mayStartOver() bool {
+	return c.state.Samples < rangeDoubted && c.opt.WarmUp == 0 && !c.oneSigned()
+}
 
 // asksFamily reports whether a kind of distribution is insisted on that is no range.
 func asksFamily(p solver.SPrior) bool { return p == solver.NormalS || p == solver.LogNormalS }

@@ -13,13 +13,13 @@ const watchedTogether = 10
 // offsetWatch looks for offsets that nobody modelled, in the residuals of some samples after the other.
 type offsetWatch struct {
 	samples             int
-	count, sum, squares []float64 // M, of residuals in units of their sample's spread
+	count, mean, spread []float64 // M, of residuals in units of their sample's spread: the sum of squared deviations
 	found               *diagnosis.Warning
 }
 
 // watches reports whether offsets would show: what gains are wrong by changes sign with the signals, if readings do.
 func (c *Calibrator) watches() bool {
-	return c.columns == 1 && c.opt.Commit == Sane && c.opt.WarmUp == 0 && c.offsets() == nil
+	return c.columns == 1 && c.opt.Commit == Sane && c.offsets() == nil && !c.oneSigned()
 }
 
 // watchOffsets takes in the residuals of a sample that was learned from.
@@ -29,13 +29,14 @@ func (c *Calibrator) watchOffsets() {
 	}
 	w := &c.watched
 	if w.count == nil {
-		w.count, w.sum, w.squares = make([]float64, c.m), make([]float64, c.m), make([]float64, c.m)
+		w.count, w.mean, w.spread = make([]float64, c.m), make([]float64, c.m), make([]float64, c.m)
 	}
 	for mu, chi := range c.chi {
 		if x := chi / c.spread; c.uses(mu) && !math.IsNaN(x) {
+			off := x - w.mean[mu] // Welford's way: no difference of squares
 			w.count[mu]++
-			w.sum[mu] += x
-			w.squares[mu] += x * x
+			w.mean[mu] += off / w.count[mu]
+			w.spread[mu] += off * (x - w.mean[mu])
 		}
 	}
 	if w.samples++; w.samples < watchedTogether {
@@ -43,13 +44,12 @@ func (c *Calibrator) watchOffsets() {
 	}
 	var ratios []float64
 	for mu, n := range w.count {
-		mean := w.sum[mu] / max(1, n)
-		if ratio, ok := diagnosis.MeanOff(n, mean, w.squares[mu]-n*mean*mean); ok {
+		if ratio, ok := diagnosis.MeanOff(n, w.mean[mu], w.spread[mu]); ok {
 			ratios = append(ratios, ratio)
 		}
 	}
 	w.found, w.samples = diagnosis.OffsetsIn(ratios, "samples"), 0
 	clear(w.count)
-	clear(w.sum)
-	clear(w.squares)
+	clear(w.mean)
+	clear(w.spread)
 }

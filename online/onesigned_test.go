@@ -3,6 +3,7 @@ package online_test
 import (
 	"context"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -100,14 +101,26 @@ func TestOneSignedStream(t *testing.T) {
 		t.Error("not as they should be")
 	}
 
-	begun, again := w.start(t, online.Options{}), w.start(t, online.Options{})
-	w.absorb(t, begun, 0, 4, false)
-	if err := again.Restore(begun.Snapshot()); err != nil {
+	for _, cut := range []int{4, 12} {
+		begun, again := w.start(t, online.Options{}), w.start(t, online.Options{})
+		w.absorb(t, begun, 0, cut, false)
+		if err := again.Restore(begun.Snapshot()); err != nil {
+			t.Fatal(err)
+		}
+		w.absorb(t, again, cut, 16, false)
+		if !reflect.DeepEqual(whole.Snapshot(), again.Snapshot()) {
+			t.Errorf("after a restart at %d the state is another one", cut)
+		}
+	}
+
+	begun, impatient := w.start(t, online.Options{}), w.start(t, online.Options{WarmUp: 1})
+	w.absorb(t, begun, 0, 6, false)
+	if err := impatient.Restore(begun.Snapshot()); err != nil {
 		t.Fatal(err)
 	}
-	w.absorb(t, again, 4, 16, false)
-	if a, b := whole.Posterior(), again.Posterior(); a.S[7] != b.S[7] || a.ScaleSD != b.ScaleSD {
-		t.Errorf("after a restart %g, expected %g", b.S[7], a.S[7])
+	w.absorb(t, impatient, 6, 12, true)
+	if s := impatient.Snapshot(); len(s.Warm) > 0 || s.Samples != 12 || begun.Restore(s) != nil {
+		t.Errorf("%d samples kept after %d", len(s.Warm), s.Samples)
 	}
 
 	if _, err := w.start(t, online.Options{RangeGuessed: true}).Absorb(context.Background(), w.sample(0)); err == nil || !strings.Contains(err.Error(), "--s-range") {
