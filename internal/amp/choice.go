@@ -62,9 +62,6 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 		return false, "not possible: " + err.Error(), nil
 	}
 	vector, why := b.vectorFits(structure)
-	if vector && structure.Spread < 1 && b.fewForOffsets() {
-		return false, followsOffsets, nil
-	}
 	if vector {
 		b.plan.Algorithm, b.centred = solver.VAMP, nil
 	}
@@ -186,6 +183,8 @@ func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 		return false, fmt.Sprintf("%d rows of W are multiples of others: it would be falsely sure", s.RepeatedRows)
 	case repeated(s.RepeatedColumns, b.n):
 		return false, fmt.Sprintf("%d columns of W are multiples of others: it would be falsely sure", s.RepeatedColumns)
+	case s.Spread < 1 && b.fewForOffsets():
+		return false, followsOffsets
 	case s.Spread < 1:
 		return true, fmt.Sprintf("the rows of W are nearly orthogonal (spread of squared singular values %.2g, of independent entries 1)", s.Spread)
 	}

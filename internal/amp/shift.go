@@ -37,7 +37,10 @@ const (
 func (j *jointMoves) shift() (any bool) {
 	e := j.state
 	f, ok := newCommonFields(e, j.common)
-	for i := 0; ok && i < e.N; i++ {
+	if !ok {
+		return false
+	}
+	for i := range e.N {
 		if j.shifts[i] == mostShifts || !f.see(i) {
 			continue
 		}
