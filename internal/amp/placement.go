@@ -192,6 +192,15 @@ func (s SignalSums) centre() float64 {
 	return 0
 }
 
+// logDensity is K t - ½ S e^{2t}, but for a constant.
+func (s SignalSums) logDensity(t float64) float64 {
+	if s.Active > 0 {
+		away := t - s.centre()
+		return s.Active * (away - 0.5*math.Expm1(2*away))
+	}
+	return 0
+}
+
 // SignalScale is the logarithm of the factor by which the signals' variance, where it is known, wants
 // signals and s to be multiplied, and its standard deviation.
 func (s *State) SignalScale() (log, sd float64) {
@@ -231,8 +240,7 @@ func (d *learnedDensity) countSensors() {
 }
 
 // placement is what the density says. Where the distribution of s was learned it is, for all that the
-// bounds say, a box, and the truth is no draw from it: gains that touch an end of what was told are at an end of
-// it. A normal distribution of its width reaches beyond both.
+// bounds say, a box, and the truth is often at an end of it ([touchesEnd]). A normal distribution of its width reaches beyond both.
 func (d *learnedDensity) placement() Placement {
 	grid, outside := d.grid()
 	if outside >= falseBounds {
@@ -268,19 +276,51 @@ func (d *learnedDensity) grid() (g *scaleGrid, outside int) {
 
 func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside int) {
 	g = &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), weight: make([]float64, cells+1)}
+	inside := make([]float64, cells+1)
 	top := math.Inf(-1)
 	near := d.near(lo, hi)
 	for i := range g.weight {
-		phi, out := d.at(lo+float64(i)*g.step, near)
-		g.weight[i] = phi
-		if phi > top {
+		t, out := lo+float64(i)*g.step, 0
+		g.weight[i] = d.signals.logDensity(t)
+		inside[i], out = d.inside(t, near)
+		if phi := g.weight[i] + inside[i]; phi > top {
 			top, outside = phi, out
 		}
 	}
-	for i, phi := range g.weight {
-		g.weight[i] = math.Exp(phi - top)
+	if d.told != nil && d.sensors == 0 {
+		touchEnds(inside)
 	}
+	for i := range g.weight {
+		g.weight[i] += inside[i]
+	}
+	exponentials(g.weight)
 	return g, outside
+}
+
+// touchesEnd is the probability that learned gains touch an end of the range that was told, and not merely lie in it: people
+// know where gains begin or end about as well as that a range contains them. With a quarter, half at each end, an
+// otherwise even density has the standard deviation √(¾·⅓ + ¼) = 1/√2 of its half-width, and no truth within is farther than
+// √2 of that from its middle.
+const touchesEnd = 0.25
+
+// touchEnds gives the ends of what the bounds leave open, where this logarithm of their density rises and falls, that
+// part of the probability.
+func touchEnds(inside []float64) {
+	within := slices.Clone(inside)
+	exponentials(within)
+	mass := sum(within)
+	for i := range inside {
+		change := math.Abs(within[min(i+1, len(within)-1)]-within[max(i-1, 0)]) / 2 // adds up to 2, 1 at each end
+		inside[i] = math.Log((1-touchesEnd)*within[i]/mass + touchesEnd*change/2)
+	}
+}
+
+// exponentials puts those of logarithms in their place, the largest as 1.
+func exponentials(logs []float64) {
+	top := slices.Max(logs)
+	for i, log := range logs {
+		logs[i] = math.Exp(log - top)
+	}
 }
 
 // near are the sensors that are not surely inside the bounds all the way from lo to hi: few, where they are well known. All count
@@ -307,15 +347,12 @@ func (d *learnedDensity) near(lo, hi float64) (list []int) {
 	return list
 }
 
-// at is the logarithm of the density, and how many of the sensors near the bounds are then outside.
-func (d *learnedDensity) at(t float64, near []int) (phi float64, outside int) {
-	if active, away := d.signals.Active, t-d.signals.centre(); active > 0 {
-		phi = active * (away - 0.5*math.Expm1(2*away))
-	}
+// inside is the logarithm of what the bounds say, and how many of the sensors near them are then outside.
+func (d *learnedDensity) inside(t float64, near []int) (phi float64, outside int) {
 	if d.told == nil {
-		return phi, 0
+		return 0, 0
 	}
-	phi += d.sensors * t
+	phi = d.sensors * t
 	c := math.Exp(t)
 	for _, log := range d.blurred {
 		phi += log(c)
