@@ -91,7 +91,7 @@ func TestLongComplexEvolution(t *testing.T) {
 	count := seedCount(10)
 	table := tables.New(t, "", "gains", "N", "x: SE", "AMP", "stated", "s: SE", "AMP", "iterations", "not converged", "called broken", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase")
 	for _, c := range complexGains {
-		for _, n := range []int{400} {
+		for _, n := range []int{400, 2000} {
 			te := teacher.Complex{N: n, M: n * 6 / 10, P: 4, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
 			tr, err := evolution.ComplexOffline(context.Background(), evolution.ComplexModel{Signal: te.Signal, Gain: te.Gain, NoiseVar: te.NoiseVar, Alpha: 0.6, P: te.P}, &evolution.ComplexOptions{Iterations: 80})
 			if err != nil {
@@ -112,7 +112,11 @@ func TestLongComplexEvolution(t *testing.T) {
 			turn, _ := runs.mean(func(r complexRun) float64 { return r.turnZ * r.turnZ })
 			table.Row("| %s | %d | %.3g | %.3g ± %.2g | %.3g | %.3g | %.3g | %.0f | %.0f of %d | %.0f | %.3f | %.3f | %.2f | %.2f |", c.name, n,
 				se.MSEX.Value, x, xErr, stated, se.MSES.Value, s, iterations, lost*float64(count), count, broken*float64(count), amplitude, phase, math.Sqrt(scale), math.Sqrt(turn))
-			if math.Abs(x-se.MSEX.Value) > 3*xErr+0.1*x || math.Abs(stated/se.MSEX.Value-1) > 0.1 {
+			slack, off := 0.1, 0.1 // of small problems
+			if n >= 2000 {
+				slack, off = 0, 0.05
+			}
+			if math.Abs(x-se.MSEX.Value) > 3*xErr+slack*x || math.Abs(stated/se.MSEX.Value-1) > off {
 				t.Errorf("%s: AMP %.3g ± %.2g, stated %.3g, state evolution %.3g", c.name, x, xErr, stated, se.MSEX.Value)
 			}
 		}

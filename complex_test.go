@@ -271,3 +271,24 @@ func TestComplexLearns(t *testing.T) {
 		})
 	}
 }
+
+// TestComplexSinglePrecision: most sweeps of a solve are in single precision, which nobody sees in its answer.
+func TestComplexSinglePrecision(t *testing.T) {
+	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})
+	te.N, te.M = 260, 180
+	in := drawComplex(t, te, 3)
+	opt := &calamp.Options{}
+	got := solve(t, te.Problem(in), opt)
+	opt.Precision = solver.DoublePrecision
+	want := solve(t, te.Problem(in), opt)
+	if got.Arithmetic != "f32+f64" || got.Storage == "" || want.Arithmetic != "f64" || got.Status != want.Status {
+		t.Fatalf("%v with %s over %s, and %v with %s", got.Status, got.Arithmetic, got.Storage, want.Status, want.Arithmetic)
+	}
+	sd, worst := math.Sqrt(mat.Sum(want.XVar)/float64(len(flatten(want.XVar)))), 0.0
+	for i, x := range flatten(want.X) {
+		worst = max(worst, math.Abs(flatten(got.X)[i]-x))
+	}
+	if worst > 1e-3*sd {
+		t.Errorf("signals differ by up to %.2g standard deviations", worst/sd)
+	}
+}

@@ -22,7 +22,7 @@ type ratioBar struct {
 const numpyBest = "best numpy f64"
 
 var iterationBars = map[iterationTable][]ratioBar{
-	{2400, 4000, 4, 1}:   {{realIteration, complexIteration, 0.222}, {numpyComplex, complexIteration, 2}},
+	{2400, 4000, 4, 1}:   {{realIteration, complexIteration, 0.222}, {numpyComplex, complexIteration, 2}, {realWhole, complexWhole, 0.222}, {numpyComplex, complexWhole, 2}},
 	{1000, 1000, 1, 1}:   {{"numpy whole iteration", "iteration f32", 3}, {"numpy f64", "sweep f32", 3.8}, {"numpy f64", meanSweep, 6}, {"numpy f32", meanSweep, 2}},
 	{6000, 10000, 1, 1}:  {{"numpy f64", "iteration f32", 6.5}, {"numpy f64", "iteration f64", 3}},
 	{6000, 10000, 1, 2}:  {{"numpy f64", "iteration f32", 6.5}, {"numpy f64", "iteration f64", 3}, {"plain read of W, f32", "iteration f32", 0.8}, {"plain read of W, f32", meanIteration, 0.85}},

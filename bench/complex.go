@@ -3,14 +3,18 @@ package main
 import (
 	"math"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
 )
 
 const (
+	realWhole        = "iteration of a whole solve, real"
+	complexWhole     = "iteration of a whole solve, complex"
 	realIteration    = "iteration f64, real"
 	complexIteration = "iteration f64, complex"
 	numpyComplex     = "numpy c128, four passes"
@@ -35,12 +39,18 @@ func (b *bench) complexNumbers() error {
 	if err != nil {
 		return err
 	}
+	whole, err := d.solvableComplex()
+	if err != nil {
+		return err
+	}
 	if !b.cpu {
 		defer pin(0)()
 	}
 	variants := []*variant{
 		{name: realIteration, f: b.timed(d.iteration(d.double, solver.Exact))},
 		{name: complexIteration, f: b.timed(nearStart(s))},
+		{name: realWhole, f: b.wholeIteration(t, d.solvable(d.double))},
+		{name: complexWhole, f: b.wholeIteration(t, whole)},
 	}
 	var pids []int
 	b.printf("\n## Complex numbers\n\nM = %d, N = %d, P = %d, %s.\n", t.m, t.n, t.p, plural(t.threads, "thread"))
@@ -58,9 +68,20 @@ func (b *bench) complexNumbers() error {
 		return err
 	}
 	b.printf("\n")
-	b.table(c, "", "ms", 1, complexIteration)
+	b.table(c, "", "ms", 1, complexIteration, complexWhole)
 	b.recordIteration(t, c)
 	return nil
+}
+
+// solvableComplex is a complex problem of the same size that a whole solve with all defaults finds: amplitudes known to a thousandth, as
+// those of [problem.solvable], and phases to some degrees.
+func (d *problem) solvableComplex() (*calamp.Problem, error) {
+	t := teacher.Complex{
+		N: d.n, M: d.m, P: d.p, Signal: prior.ComplexGaussBernoulli{Density: density, SignalVar: power},
+		Gain: channel.ComplexPrior{Lo: 1 - narrow, Hi: 1 + narrow, Concentration: 300}, NoiseVar: quiet,
+	}
+	p, _, err := t.Pose(1)
+	return p, err
 }
 
 // complexSolver is that of a complex problem of the same size: both parts of W are those numbers, in another order.

@@ -27,6 +27,9 @@ const (
 	noise    = 1e-3
 	lo, hi   = 0.5, 1.5
 	rowNoise = 1e-6 // of the row function with one division
+
+	// The model of whole solves.
+	narrow, quiet = 1e-3, 1e-8
 )
 
 // iterationTable is one table of an iteration.
@@ -306,7 +309,11 @@ func (d *problem) meanSweep() func() {
 
 // meanIteration is a whole solve with all defaults, of readings that can be solved, divided by its iterations.
 func (b *bench) meanIteration(d *problem) func(repeats int) (time.Duration, error) {
-	s := solveOnce(d.solvable(), &calamp.Options{Settings: solver.Settings{Threads: d.threads}})
+	return b.wholeIteration(d.iterationTable, d.solvable(d.single))
+}
+
+func (b *bench) wholeIteration(t iterationTable, p *calamp.Problem) func(repeats int) (time.Duration, error) {
+	s := solveOnce(p, &calamp.Options{Settings: solver.Settings{Threads: t.threads}})
 	run := b.timed(s.run)
 	return func(repeats int) (time.Duration, error) {
 		solves := max(1, repeats/50) // of some fifty iterations
@@ -319,12 +326,11 @@ func (b *bench) meanIteration(d *problem) func(repeats int) (time.Duration, erro
 }
 
 // solvable is a problem with the same W whose gains are known to a thousandth.
-func (d *problem) solvable() *calamp.Problem {
+func (d *problem) solvable(w operator.Operator) *calamp.Problem {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const off, quiet = 1e-3, 1e-8
 	p := &calamp.Problem{
-		W: d.single, Y: mat.NewDense(d.m, d.p, nil), Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
-		Channel: channel.Gain{Prior: channel.Uniform(1-off, 1+off), NoiseVar: quiet},
+		W: w, Y: mat.NewDense(d.m, d.p, nil), Prior: prior.GaussBernoulli{Density: density, SignalVar: power},
+		Channel: channel.Gain{Prior: channel.Uniform(1-narrow, 1+narrow), NoiseVar: quiet},
 	}
 	x := make([]float64, d.p*d.n)
 	for i := range x {
@@ -333,7 +339,7 @@ func (d *problem) solvable() *calamp.Problem {
 		}
 	}
 	for mu := range d.m {
-		s := 1 + off*(2*rng.Float64()-1)
+		s := 1 + narrow*(2*rng.Float64()-1)
 		for k := range d.p {
 			z := math.Sqrt(quiet) * rng.NormFloat64()
 			for i, w := range d.w32[mu*d.n : (mu+1)*d.n] {

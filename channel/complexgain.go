@@ -77,13 +77,18 @@ func (c ComplexGain) Output(b *Block) {
 		stats := b.statsOf(row)
 		m := c.Prior.moments(stats, 1)
 		b.S[row], b.Phase[row], b.SVar[row] = cmplx.Abs(m.Mean), cmplx.Phase(m.Mean), m.Var
+		c.derivatives(b, row, m.Mean)
+		if b.Unscored {
+			b.LogZ[row] = math.NaN()
+			continue
+		}
 		past := pastOf(b, row)
 		atPeak := c.Prior.logDensity(m.Peak) + stats[complexReadings]*2*math.Log(cmplx.Abs(m.Peak)) - norm
 		if past[complexPrecision] != 0 {
 			r := cmplx.Abs(m.Peak)
 			atPeak += 2*dot(m.Peak, fieldOf(past)) - past[complexPrecision]*r*r
 		}
-		b.LogZ[row] = m.LogMass + atPeak + c.derivatives(b, row, m.Mean, m.Peak)
+		b.LogZ[row] = m.LogMass + atPeak + c.logDensity(b, row, m.Peak)
 	}
 }
 
@@ -105,9 +110,8 @@ func (c ComplexGain) statistics(b *Block, row int) {
 	}
 }
 
-// derivatives fills g and ∂g of one sensor from its posterior, and returns the logarithm
-// of its readings' density at the given s, as residuals.
-func (c ComplexGain) derivatives(b *Block, row int, mean, at complex128) (logDensity float64) {
+// derivatives fills g and ∂g of one sensor from its posterior.
+func (c ComplexGain) derivatives(b *Block, row int, mean complex128) {
 	sVar := b.SVar[row]
 	for k := row * b.P; k < (row+1)*b.P; k += complexColumns {
 		y, omega := pair(b.Y, k), pair(b.Omega, k)
@@ -120,9 +124,18 @@ func (c ComplexGain) derivatives(b *Block, row int, mean, at complex128) (logDen
 		b.G[k], b.G[k+1] = 2*real(residual)/d, 2*imag(residual)/d
 		slope := 2 * (sVar*(square(y)/d) - 1) / d // positive where the phase is hardly known
 		b.DG[k], b.DG[k+1] = slope, slope
-		logDensity -= square(at*y-omega)/d + math.Log(math.Pi*d)
 	}
-	return logDensity
+}
+
+// logDensity is the logarithm of the density of a sensor's readings at the given s, as residuals.
+func (c ComplexGain) logDensity(b *Block, row int, at complex128) (total float64) {
+	for k := row * b.P; k < (row+1)*b.P; k += complexColumns {
+		if y := pair(b.Y, k); !missing(y) {
+			d := b.V[k] + b.V[k+1] + c.NoiseVar
+			total -= square(at*y-pair(b.Omega, k))/d + math.Log(math.Pi*d)
+		}
+	}
+	return total
 }
 
 // ScaleQuadratic implements [Calibrating]: Σ (1-π) 2|ω|²/D.

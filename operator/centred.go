@@ -66,13 +66,13 @@ func (c *Centred) around(whole Sweep, p, q int) *centredSweep {
 }
 
 // Rounded implements [Rounder], where there can be such a matrix.
-func (c *Centred) Rounded(threads int) (single Matrix, lost float64) {
+func (c *Centred) Rounded(threads int) (single Stored, lost float64) {
 	r, ok := c.Matrix.(Rounder)
 	if !ok {
 		return nil, 0
 	}
 	if single, lost = r.Rounded(threads); single != nil {
-		single = &Centred{Matrix: single, Extra: c.Extra, Combinations: c.Combinations, Pivots: c.Pivots}
+		single = &Centred{Matrix: single.(Matrix), Extra: c.Extra, Combinations: c.Combinations, Pivots: c.Pivots}
 	}
 	return single, lost
 }

@@ -124,11 +124,49 @@ func (w *Complex) NewSweep(p, q, threads int) (Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.around(sweep, p, q), nil
+}
+
+// around is a sweep over the real rows as one over complex ones.
+func (w *Complex) around(sweep Sweep, p, q int) *complexSweep {
 	s := &complexSweep{sweep: sweep, n: w.n, p: p, q: q}
 	s.h, s.c = make([]float64, q/2*w.n), make([]float64, q/2*w.n)
 	s.blocks.New = func() any { return new(complexBlock) }
 	s.combine = s.block
+	return s
+}
+
+// NewSweeps implements [Sharer] for even p.
+func (w *Complex) NewSweeps(p, threads int) (s Sweeps, err error) {
+	table, ok := w.rows.(*Dense)
+	if !ok || p%2 != 0 {
+		if s.Exact, err = w.NewSweep(p, p, threads); err == nil {
+			s.Linear, err = w.NewSweep(p, 0, threads)
+		}
+		return s, err
+	}
+	inner := table.sweeps(p, p/2, threads)
+	s.Exact, s.Linear = w.around(inner.Exact, p, p), w.around(inner.Linear, p, 0)
+	if inner.Single.Exact != nil {
+		s.Single.Exact, s.Single.Linear = w.around(inner.Single.Exact, p, p), w.around(inner.Single.Linear, p, 0)
+	}
 	return s, nil
+}
+
+// HasSingle implements [Single].
+func (w *Complex) HasSingle() bool { return HasSingle(w.rows) }
+
+// Rounded implements [Rounder]; what was rounded off is that of both parts together.
+func (w *Complex) Rounded(threads int) (single Stored, lost float64) {
+	table, ok := w.rows.(*Dense)
+	if !ok {
+		return nil, 0
+	}
+	rounded, lost := table.Rounded(threads)
+	if rounded == nil {
+		return nil, 2 * lost
+	}
+	return &Complex{m: w.m, n: w.n, rows: rounded}, 2 * lost
 }
 
 // complexSweep is a sweep over the real rows, with a row function that makes complex ones of them.

@@ -169,3 +169,75 @@ func TestRealOf(t *testing.T) {
 		t.Errorf("singular values %g to %g, want %g to %g (%v, %v)", smallest, largest, smallest2, largest2, err, err2)
 	}
 }
+
+// TestComplexSingle: sweeps in single precision, and over a rounded table, differ by that.
+func TestComplexSingle(t *testing.T) {
+	const m, n, p = 60, 150, 4
+	rng := rand.New(rand.NewPCG(1, 2))
+	values := make([]complex128, m*n)
+	for i := range values {
+		values[i] = complex(rng.NormFloat64(), rng.NormFloat64())
+	}
+	w, err := NewComplex(m, n, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, lost := w.Rounded(2)
+	single, ok := stored.(*Complex)
+	if !ok || single.Storage() != "f32" || w.Storage() != "f64" || HasSingle(w) || !HasSingle(single) {
+		t.Fatalf("%v in %q of a %v in %q", stored, stored.Storage(), w, w.Storage())
+	}
+	want := 0.0
+	for _, v := range values {
+		off := complex128(complex64(v)) - v
+		want += (real(off)*real(off) + imag(off)*imag(off)) / (m * n)
+	}
+	if math.Abs(lost-want) > 1e-12*want {
+		t.Errorf("mean square of what is lost: %g, want %g", lost, want)
+	}
+	x, c := make([]float64, p*n), make([]float64, p*n)
+	for i := range x {
+		x[i], c[i] = rng.NormFloat64(), rng.Float64()
+	}
+	products := func(sweep Sweep, c []float64) []float64 {
+		var z [m * p]float64
+		r, h := make([]float64, p*n), make([]float64, len(c))
+		if err := sweep.Run(r, h, x, c, func(first int, zs, vs, gs, ds []float64) {
+			copy(z[first*p:], zs)
+			copy(gs, zs)
+			for i, v := range vs {
+				ds[i] = -1 / v
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return append(append(z[:], r...), h...)
+	}
+	double, err := NewSweeps(w, p, 2)
+	if err != nil || double.Single.Exact != nil {
+		t.Fatal(err, "or sweeps in single precision over entries in double")
+	}
+	both, err := NewSweeps(single, p, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]struct {
+		got, want Sweep
+		c         []float64
+	}{
+		"rounded":        {both.Exact, double.Exact, c},
+		"rounded linear": {both.Linear, double.Linear, nil},
+		"single":         {both.Single.Exact, double.Exact, c},
+		"single linear":  {both.Single.Linear, double.Linear, nil},
+	} {
+		want := products(s.want, s.c)
+		got, size, off := products(s.got, s.c), 0.0, 0.0
+		for i, v := range want {
+			size += v * v
+			off += (got[i] - v) * (got[i] - v)
+		}
+		if off = math.Sqrt(off / size); !(off < 10*SingleError) || off == 0 {
+			t.Errorf("%s: products are off by %.2g", name, off)
+		}
+	}
+}

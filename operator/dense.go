@@ -115,15 +115,18 @@ func (d *Dense) NewSweep(p, q, threads int) (Sweep, error) {
 }
 
 // NewSweeps implements [Sharer]; it never fails.
-func (d *Dense) NewSweeps(p, threads int) (s Sweeps, err error) {
+func (d *Dense) NewSweeps(p, threads int) (Sweeps, error) { return d.sweeps(p, p, threads), nil }
+
+// sweeps are those over p linear and q quadratic columns.
+func (d *Dense) sweeps(p, q, threads int) (s Sweeps) {
 	if d.f32 == nil {
-		double := sweepOver[float64, float64](d.f64, p, p, threads)
+		double := sweepOver[float64, float64](d.f64, p, q, threads)
 		s.Exact, s.Linear = double, double.linear()
-		return s, nil
+		return s
 	}
-	double, single := sweepOver[float32, float64](d.f32, p, p, threads), sweepOver[float32, float32](d.f32, p, p, threads)
+	double, single := sweepOver[float32, float64](d.f32, p, q, threads), sweepOver[float32, float32](d.f32, p, q, threads)
 	s.Exact, s.Linear, s.Single.Exact, s.Single.Linear = double, double.linear(), single, single.linear()
-	return s, nil
+	return s
 }
 
 func sweepOver[T kernel.Entry, V kernel.Value](w *kernel.Matrix[T], p, q, threads int) *denseSweep[T, V] {

@@ -154,7 +154,7 @@ func TestRoundedByAnyNumberOfThreads(t *testing.T) {
 		single, lost := dense.Rounded(threads)
 		row := make([]float64, n)
 		for mu := range m {
-			if err := single.RowInto(row, mu); err != nil {
+			if err := single.(Matrix).RowInto(row, mu); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range row {

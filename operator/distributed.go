@@ -83,7 +83,7 @@ func (d distributedDisk) Budget() int64 { return d.budget }
 type distributedDense struct{ *Distributed }
 
 // Rounded implements [Rounder].
-func (d distributedDense) Rounded(threads int) (single Matrix, lost float64) {
+func (d distributedDense) Rounded(threads int) (single Stored, lost float64) {
 	if d.HasSingle() {
 		return d, 0
 	}

@@ -66,26 +66,31 @@ func NoSquares(w Operator) error {
 	return fmt.Errorf("W is a %s: %w, so that it serves only iterations with scalar variances", name, ErrNoSquares)
 }
 
+// Stored is an Operator that may be a table of numbers: a [Matrix], or a [Complex] one.
+type Stored interface {
+	Operator
+	Storage() string // "f64" or "f32"; "" of what is no table
+}
+
 // Matrix is an Operator whose entries can be seen; [Dense] and [Disk] are.
 type Matrix interface {
-	Operator
+	Stored
 
 	// RowInto copies row mu into dst, of length N. It returns an error when the row
 	// cannot be read; what dst holds then has no meaning.
 	RowInto(dst []float64, mu int) error
 	Means() Means
-	Storage() string // "f64" or "f32"
 }
 
-// Rounder is a Matrix of which there can be a copy with the entries rounded to single
+// Rounder is a table of which there can be a copy with the entries rounded to single
 // precision, as of [Dense].
 type Rounder interface {
-	Matrix
+	Stored
 
 	// Rounded returns the rounded matrix, and the mean square of the rounding errors of
 	// its entries. It returns the matrix itself if that is stored in single precision
 	// already, and nil if an entry is too large for single precision. It does not depend on threads.
-	Rounded(threads int) (single Matrix, lost float64)
+	Rounded(threads int) (single Stored, lost float64)
 }
 
 // Streamed is a Matrix that is not kept in memory: every sweep reads it again, as

@@ -10,7 +10,7 @@ const roundedAtOnce = 1 << 18
 
 // Rounded implements [Rounder]. The rounded matrix takes half the memory, and half the
 // time to read. It is made once, for all runs.
-func (d *Dense) Rounded(threads int) (single Matrix, lost float64) {
+func (d *Dense) Rounded(threads int) (single Stored, lost float64) {
 	if d.f32 != nil {
 		return d, 0
 	}

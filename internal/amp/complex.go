@@ -100,6 +100,14 @@ func complexPriorOf(m Model) (channel.ComplexPrior, bool) {
 
 func (b *planner) complex() bool { return prior.ColumnsOf(b.Model.Prior) == 2 }
 
+// numbers is how many real ones an entry of W is.
+func (b *planner) numbers() int64 {
+	if _, ok := b.W.(*operator.Complex); ok {
+		return 2
+	}
+	return 1
+}
+
 // complexNumbers wants all parts of a model to be complex, or none.
 func (b *planner) complexNumbers() (on bool, why string, err error) {
 	w, table := b.W.(*operator.Complex)
@@ -184,10 +192,10 @@ func (p *phaseStep) After(s *Solver, l *Line) Verdict {
 	if l.Index >= max(p.next, s.began+firstScaleStep) {
 		p.next = l.Index + scaleStepEvery
 		e := alongPhase(s.State)
-		theta := e.argmax()
+		theta, sd := e.argmax()
 		s.State.turn(theta)
 		s.Turn += theta
-		p.placed = math.Abs(theta) <= max(s.Tolerance(), scaleTolerance*e.sd()) || s.movesNothing(math.Abs(theta))
+		p.placed = math.Abs(theta) <= max(s.Tolerance(), scaleTolerance*sd) || s.movesNothing(math.Abs(theta))
 	}
 	if !p.placed {
 		return Unfinished
@@ -213,18 +221,27 @@ func (e *phaseEvidence) slope(theta float64) (first, second float64) {
 	return first + e.signals, second
 }
 
-func (e *phaseEvidence) argmax() float64 {
+// argmax is where it is largest, and its standard deviation by the curvature there.
+func (e *phaseEvidence) argmax() (theta, sd float64) {
 	bracket := search.Bracket{Lo: -phaseRange, Hi: phaseRange, Falling: true}
-	theta := 0.0
 	for range 60 {
 		first, second := e.slope(theta)
+		sd = phaseSDFrom(-second)
 		next := bracket.Next(theta, first, second)
 		step := math.Abs(next - theta)
-		if theta = next; step < 1e-15 {
+		if theta = next; step < 1e-15 || step < 1e-9*sd { // the next would be its square
 			break
 		}
 	}
-	return theta
+	return theta, sd
+}
+
+// phaseSDFrom is the standard deviation of a phase with so much curvature.
+func phaseSDFrom(curvature float64) float64 {
+	if curvature > 0 {
+		return min(math.Pi, 1/math.Sqrt(curvature))
+	}
+	return math.Pi
 }
 
 // sd is the standard deviation of the common phase, by the curvature at the present one.
@@ -232,10 +249,7 @@ func (e *phaseEvidence) sd() float64 {
 	const step = 1e-4
 	ahead, _ := e.slope(step)
 	behind, _ := e.slope(-step)
-	if curvature := (behind - ahead) / (2 * step); curvature > 0 {
-		return min(math.Pi, 1/math.Sqrt(curvature))
-	}
-	return math.Pi
+	return phaseSDFrom((behind - ahead) / (2 * step))
 }
 
 // PastPhaseSD is [Solver.PhaseSD] for a past on its own, with its statistics of all sensors. The signals' prior is circular, so

@@ -162,7 +162,7 @@ func (c *complexCase) checkScaleStep(t *testing.T) {
 	theta := 0.0
 	if p, _ := complexPriorOf(e.model); !p.Known() && !p.Free() {
 		along := alongPhase(e)
-		theta = along.argmax()
+		theta, _ = along.argmax()
 	}
 	var want complex128
 	if err := c.f.Read(c.name+"_c_star.npy", &want); err != nil {

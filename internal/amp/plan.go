@@ -114,7 +114,7 @@ type planner struct {
 
 	sweeps operator.Sweeps // over W as it is
 	demand *onDemand       // nil where all sweeps are exact, or scalar
-	single operator.Matrix // W in single precision; nil where all sweeps are in double precision
+	single operator.Stored // W in single precision; nil where all sweeps are in double precision
 	lost   float64         // mean square of what was rounded off of its entries
 }
 
@@ -816,7 +816,7 @@ func (b *planner) variancesOnDemand() (on bool, why string, err error) {
 func (b *planner) makeOnDemand(*Solver) (Part, error) { return b.demand, nil }
 
 func (b *planner) singlePrecision() (on bool, why string, err error) {
-	w, ok := b.matrix().(operator.Matrix)
+	w, ok := b.matrix().(operator.Stored)
 	power := prior.Square(b.Model.Prior)
 	switch {
 	case b.Precision == solver.DoublePrecision:
@@ -829,7 +829,7 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 		return false, b.untouched(), nil
 	case b.vector():
 		return false, "not possible with vector AMP: the decomposition is that of W", nil
-	case !ok:
+	case !ok || w.Storage() == "":
 		return false, "not possible: the entries of W cannot be seen", nil
 	case b.m*b.n < leastSingle:
 		return false, "not needed: W is small", nil
@@ -843,7 +843,7 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 	switch {
 	case !ok:
 		return false, "not possible: W cannot be rounded", nil
-	case !b.Fits(12 * int64(b.m) * int64(b.n)):
+	case !b.Fits(12 * int64(b.m) * int64(b.n) * b.numbers()):
 		return false, "not possible: too little memory", nil
 	}
 	if b.single, b.lost = rounder.Rounded(Threads(b.Threads, b.m*b.n)); b.single == nil || !operator.HasSingle(b.single) {

@@ -234,7 +234,7 @@ func (p *precision) end(r, x []float64) {
 // an operator that has no entries.
 func (s *Solver) Storage() string {
 	p, ok := PartOf[*precision](s)
-	if w, isMatrix := s.State.W.(operator.Matrix); isMatrix && (!ok || p.stored == w.Storage()) {
+	if w, table := s.State.W.(operator.Stored); table && (!ok || p.stored == w.Storage()) {
 		return w.Storage()
 	}
 	if !ok {

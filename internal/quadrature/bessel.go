@@ -8,11 +8,17 @@ const (
 	// whose terms are all positive.
 	besselFar   = 25
 	besselTerms = 24
+	nearTerms   = 52
 
-	// Beyond besselVeryFar fewer terms are enough.
+	// Beyond besselVeryFar few terms are enough for 1-A and its derivative, too.
 	besselVeryFar = 200
-	veryFarTerms  = 8
 )
+
+// farTerms are fewer terms of the asymptotic series, that are enough from some R on: the next is below 1e-16 of 1-A.
+var farTerms = [...]struct {
+	from  float64
+	terms int
+}{{50, 14}, {besselVeryFar, 8}, {2000, 6}}
 
 // circular is what the integral of exp(R cos φ) over an angle φ gives, for R ≥ 0.
 type circular struct {
@@ -28,42 +34,71 @@ func newCircular(r float64) circular {
 	case r < besselFar:
 		return nearCircular(r)
 	}
-	// Abramowitz and Stegun 9.7.1: a are the terms of I₀, -b those of I₁, in units of
-	// e^R/√(2πR). But for the first, which cancel, all of a+b are positive.
-	terms := besselTerms
-	if r > besselVeryFar {
-		terms = veryFarTerms
+	// All but the first coefficients are positive, and of that only the sum is needed.
+	terms := len(farZero)
+	for _, level := range farTerms {
+		if r >= level.from {
+			terms = level.terms
+		}
 	}
-	zero, difference := 1.0, 0.0
-	a, b := 1.0, -1.0
-	for k := 1; k <= terms; k++ {
-		odd := float64(2*k - 1)
-		step := 1 / (8 * float64(k) * r)
-		a *= odd * odd * step
-		b *= (odd*odd - 4) * step
-		zero += a
-		difference += a + b
-	}
-	c := circular{scaled: zero / math.Sqrt(2*math.Pi*r), complement: difference / zero}
+	x := 1 / r
+	zero, difference := twoPolynomials(x, farZero[:terms], farDifference[:terms])
+	zero, difference = 1+zero*x, difference*x
+	c := circular{scaled: zero * math.Sqrt(x/(2*math.Pi)), complement: difference / zero}
 	c.ratio = 1 - c.complement
 	return c
 }
 
-// nearCircular sums the power series (Abramowitz and Stegun 9.6.10).
+// farZero and farDifference are the coefficients of 1/R, 1/R², … in the asymptotic series of I₀, and of I₀ - I₁, in units of
+// e^R/√(2πR) (Abramowitz and Stegun 9.7.1).
+var farZero, farDifference = farSeries()
+
+func farSeries() (zero, difference [besselTerms]float64) {
+	a, b := 1.0, -1.0 // terms of I₀, and of -I₁
+	for k := range besselTerms {
+		odd, eight := float64(2*k+1), float64(8*(k+1))
+		a *= odd * odd / eight
+		b *= (odd*odd - 4) / eight
+		zero[k], difference[k] = a, a+b
+	}
+	return zero, difference
+}
+
+// nearZero and nearOne are the coefficients of 1, R²/4, (R²/4)², … in the power series of I₀, and of I₁/(R/2) (Abramowitz and Stegun 9.6.10).
+var nearZero, nearOne = nearSeries()
+
+func nearSeries() (zero, one [nearTerms]float64) {
+	a := 1.0
+	for k := range zero {
+		if k > 0 {
+			a /= float64(k * k)
+		}
+		zero[k], one[k] = a, a/float64(k+1)
+	}
+	return zero, one
+}
+
 func nearCircular(r float64) circular {
 	q := 0.25 * r * r
-	zero, one := 1.0, 1.0 // of I₀, and of I₁/(R/2)
-	for k, a := 1.0, 1.0; ; k++ {
-		a *= q / (k * k)
-		zero += a
-		one += a / (k + 1)
-		if a <= 1e-18*zero {
-			break
-		}
-	}
+	terms := nearNeeded(r)
+	zero, one := twoPolynomials(q, nearZero[:terms], nearOne[:terms])
 	c := circular{scaled: zero * math.Exp(-r), ratio: 0.5 * r * one / zero}
 	c.complement = 1 - c.ratio
 	return c
+}
+
+// nearNeeded is how many terms of the power series count: the next is below 1e-18 of the sum (TestCircular).
+func nearNeeded(r float64) int { return min(nearTerms, 12+2*int(0.8*r)) }
+
+// twoPolynomials are Σ a_k x^k and Σ b_k x^k, of the same even number of terms; even and odd powers side by side.
+func twoPolynomials(x float64, a, b []float64) (ofA, ofB float64) {
+	var a0, a1, b0, b1 float64
+	b = b[:len(a)]
+	for k := len(a) - 2; k >= 0; k -= 2 {
+		a0, a1 = math.FMA(a0, x*x, a[k]), math.FMA(a1, x*x, a[k+1])
+		b0, b1 = math.FMA(b0, x*x, b[k]), math.FMA(b1, x*x, b[k+1])
+	}
+	return math.FMA(a1, x, a0), math.FMA(b1, x, b0)
 }
 
 // slope is A'(R) = 1 - A/R - A², the variance of cos φ.

@@ -5,6 +5,7 @@ import (
 	"math/cmplx"
 
 	"github.com/calamp/calamp/internal/search"
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // Phasor is the density in r and φ of a complex number s = r e^{iφ},
@@ -59,7 +60,7 @@ type PhasorMoments struct {
 }
 
 // phasorDepth is where the density over r is cut, as the logarithm below its maximum.
-const phasorDepth = 42
+const phasorDepth = 38
 
 // Moments integrates the density. The angle is integrated in closed form; with
 // β = 2B, R(r) = |βr + K| and A = I₁/I₀ there is left
@@ -128,16 +129,20 @@ func unit(z complex128) complex128 {
 	if z == 0 {
 		return 1
 	}
-	return z / complex(cmplx.Abs(z), 0)
+	return over(z, cmplx.Abs(z))
 }
+
+// over is z divided by a real number, which takes far less time than by a complex one.
+func over(z complex128, by float64) complex128 { return complex(real(z)/by, imag(z)/by) }
 
 // phasorSide is h around its maximum r₀ on one side.
 type phasorSide struct {
 	*Phasor
 	square, c, d float64 // |β|², Re β*K, Im β*K
 	r0, big0     float64 // r₀ and R₀
-	rise         float64 // R₀' = dR/dr
+	rise, across float64 // R₀' = dR/dr, and d/R₀
 	slope        float64 // h₀', 0 inside
+	second       float64 // h₀”
 	power0       float64 // the power at r₀
 	inside       bool    // r₀ is no end
 	turn         complex128
@@ -148,6 +153,9 @@ type phasorSide struct {
 // radius is R(r), with βr + K.
 func (p *Phasor) radius(r float64) (z complex128, radius float64) {
 	z = complex(2*r*real(p.B)+real(p.K), 2*r*imag(p.B)+imag(p.K))
+	if square := real(z)*real(z) + imag(z)*imag(z); square > 1e-200 && square < 1e200 {
+		return z, math.Sqrt(square)
+	}
 	return z, max(cmplx.Abs(z), 1e-300)
 }
 
@@ -157,47 +165,105 @@ func (p *Phasor) side(lo, hi float64) PhasorMoments {
 		return s.pointLike()
 	}
 	if rule, width := s.nearlyGaussian(lo, hi); rule != nil {
-		return s.integrate(rule.x, rule.w, width, 0, 0.5, math.Sqrt(2*math.Pi)*width)
+		return s.integrate(rule.x, rule.w, width, 0, 0.5, width)
 	}
 	left, right := s.extent(lo, hi)
-	half, rule := 0.5*(right-left), &lineRules[Full]
-	return s.integrate(rule.x, rule.w, half, 0.5*(right+left), 0, half)
+	half, mid := 0.5*(right-left), 0.5*(right+left)
+	rule := s.legendre(left, right)
+	return s.integrate(rule.x, rule.w, half, mid, 0, half)
 }
 
-// nearlyGaussian is the rule for a density deep inside its range, as for a real gain (see [NewGainPosterior]),
-// and its standard deviation; nil where another one must do. R is to change no faster than r.
-func (s *phasorSide) nearlyGaussian(lo, hi float64) (rule *hermiteRule, width float64) {
-	_, second := s.slopes(s.r0)
-	width = 1 / math.Sqrt(-second)
-	ratio, power := width/s.r0, math.Abs(s.power0)+s.LogPrecision
-	plain := s.square == 0 || s.K == 0 || s.big0 > 10 && s.big0 > 0.5*math.Sqrt(s.square)*s.r0
-	switch {
-	case !s.inside || !plain || !(ratio < 0.02 && power*ratio*ratio*ratio < 1e-3 && s.r0-lo > 9*width && hi-s.r0 > 9*width):
-		return nil, 0
-	case ratio < 1e-4 && power*ratio < 1e-2:
-		return &hermiteSmall, width
+// phasorLimits are the [legendreLimits] of densities that are cut deeper.
+var phasorLimits = [...]float64{8, 22, 44, 80, 110}
+
+// flattest is for densities over so short a range that they change by no more than flat on it.
+var flattest = legendre(8)
+
+const flat = 0.5
+
+// legendre is the Legendre rule for u from left to right, by the steepness of h at these ends, as for real gains (see [rules]). e^h and
+// its moments are entire functions of r but for powers that are no whole numbers and log-normal factors, which are singular at 0.
+func (s *phasorSide) legendre(left, right float64) *rule {
+	first, _ := s.slopes(s.r0 + left)
+	last, _ := s.slopes(s.r0 + right)
+	half, mid := 0.5*(right-left), 0.5*(right+left)
+	steepness := half * max(math.Abs(first), math.Abs(last))
+	if steepness < flat && s.c >= 0 && half < 0.1*s.r0 && s.LogPrecision == 0 {
+		return &flattest
 	}
-	return &hermiteLarge, width
+	r := hermiteRules
+	for _, limit := range phasorLimits {
+		if steepness >= limit {
+			r++
+		}
+	}
+	if s.c < 0 {
+		r += 2 // between two maxima it is flat, where its ends do not tell
+	}
+	r = min(r, len(rules)-1)
+	if s.LogPrecision > 0 || s.Power != math.Trunc(s.Power) {
+		for r < len(rules)-1 && !(s.r0+mid > rules[r].farthest*half) {
+			r++
+		}
+	}
+	return &rules[r]
 }
+
+// nearlyGaussian is the rule for a density deep inside its range, as for a real gain (see [rules]),
+// and its standard deviation; nil where another one must do.
+func (s *phasorSide) nearlyGaussian(lo, hi float64) (best *rule, width float64) {
+	if !s.inside {
+		return nil, 0
+	}
+	width = 1 / math.Sqrt(-s.second)
+	ratio := width / s.r0
+	skew := (math.Abs(s.power0) + s.LogPrecision) * ratio * ratio * ratio
+	if s.square > 0 {
+		// R² = |β|²(r-r_c)² + d²/|β|² goes with e^R/√R, and what bends in it is of the size d²/|β|²R: that, and the root, are skewed as
+		// powers of R are.
+		if s.big0 < besselTail {
+			return nil, 0
+		}
+		along := max(width*math.Sqrt(s.square)/s.big0, ratio)
+		skew += (1 + s.d*s.d/(s.square*s.big0)) * along * along * along
+		ratio = along
+	}
+	if !(s.r0-lo > hermiteReach*width && hi-s.r0 > hermiteReach*width && hermiteReach*ratio < hermiteSpan) {
+		return nil, 0
+	}
+	if skew < narrowest.limit {
+		return &narrowest, width
+	}
+	for r := range hermiteRules {
+		if skew < rules[r].limit {
+			return &rules[r], width
+		}
+	}
+	return nil, 0
+}
+
+// besselTail is an R from which on I₀ is e^R/√R and little else.
+const besselTail = 10
 
 func (p *Phasor) newSide(lo, hi float64) *phasorSide {
 	b := 2 * p.B
 	s := &phasorSide{
 		Phasor: p, square: real(b)*real(b) + imag(b)*imag(b),
 	}
-	across := cmplx.Conj(b) * p.K
-	s.c, s.d = real(across), imag(across)
+	both := cmplx.Conj(b) * p.K
+	s.c, s.d = real(both), imag(both)
 	s.r0, s.inside = s.mode(lo, hi)
 	s.power0 = s.power(s.r0)
 	z, big := p.radius(s.r0)
 	s.big0, s.turn = big, 1
 	if z != 0 {
-		s.turn = z / complex(big, 0)
+		s.turn = over(z, big)
 	}
-	s.rise = (s.square*s.r0 + s.c) / big
+	s.rise, s.across = (s.square*s.r0+s.c)/big, s.d/big
 	s.at0 = s.circularOf(big)
-	if !s.inside {
-		s.slope, _ = s.slopes(s.r0)
+	s.slope, s.second = s.slopes(s.r0)
+	if s.inside {
+		s.slope = 0
 	}
 	s.toB = unit(b) * cmplx.Conj(s.turn)
 	return s
@@ -226,31 +292,57 @@ func (s *phasorSide) slopes(r float64) (first, second float64) {
 
 // mode is the maximum of h on [lo, hi], and whether it is inside.
 func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
-	if first, _ := s.slopes(hi); first >= 0 || lo == hi {
+	if lo == hi {
 		return hi, false
 	}
-	if first, _ := s.slopes(lo); first <= 0 {
-		return lo, false
-	}
+	r := s.expected()
 	b := search.Bracket{Lo: lo, Hi: hi, Falling: true}
-	// Where the phase is told by the readings h' is that of a real gain.
-	r := (math.Sqrt(s.square) + s.Linear) / (2 * s.Tau)
-	r = 0.5 * (r + math.Sqrt(r*r+2*max(0, s.Power)/s.Tau))
-	if !(r > lo && r < hi) {
+	atLo, atHi := r > lo, r < hi // whether h is taken to rise at lo, and to fall at hi
+	if !atLo || !atHi {
 		r = 0.5 * (lo + hi)
 	}
 	for range 200 {
 		first, second := s.slopes(r)
+		newton := r - first/second
+		if !(second < 0 && newton > lo && newton < hi) {
+			atLo, atHi = false, false
+		}
+		if !atHi {
+			if first, _ := s.slopes(hi); first >= 0 {
+				return hi, false
+			}
+		}
+		if !atLo {
+			if first, _ := s.slopes(lo); first <= 0 {
+				return lo, false
+			}
+		}
+		atLo, atHi = true, true
 		next := b.Next(r, first, second)
-		done := math.Abs(next-r) <= 4e-16*r
-		if r = next; done {
+		step := math.Abs(next - r)
+		if r = next; next == newton && step <= closeToMode*r || step <= 4e-16*r {
 			break
 		}
 	}
 	return r, true
 }
 
-// change is h(r₀+u) - h(r₀), with the circular moments at R₁ = R(r₀+u), and how much more R₁ is
+// closeToMode is a step of Newton's method, relative to r, after which it is there: the next is about its square, times
+// how many times as fast as r anything changes.
+const closeToMode = 1e-10
+
+// expected is about where h is largest, were there no ends. Where the phase is told by the readings h' is that of a real gain, with
+// half a power less.
+func (s *phasorSide) expected() float64 {
+	pull := 0.5 * (math.Sqrt(s.square) + s.Linear) / s.Tau
+	power := s.Power
+	if s.square*pull*pull > 1 {
+		power -= 0.5
+	}
+	return 0.5 * (pull + math.Sqrt(pull*pull+2*max(0, power)/s.Tau))
+}
+
+// change is h(r₀+u) - h(r₀), but for the logarithm of I₀e^{-R}, with the circular moments at R₁ = R(r₀+u), and how much more R₁ is
 // than its tangent says.
 func (s *phasorSide) change(u float64) (h, big, bend float64, c circular) {
 	h = s.slope*u + s.power0*log1pLess(u/s.r0) - s.Tau*u*u
@@ -262,17 +354,22 @@ func (s *phasorSide) change(u float64) (h, big, bend float64, c circular) {
 		return h, s.big0, 0, s.at0
 	}
 	_, big = s.radius(s.r0 + u)
-	across := s.d * (u / s.big0)
+	across := s.across * u
 	bend = across * (across / (big + s.big0 + s.rise*u))
 	c = newCircular(big)
-	h += bend + math.Log(c.scaled/s.at0.scaled) + s.at0.complement*s.rise*u
+	h += bend + s.at0.complement*s.rise*u
 	return h, big, bend, c
+}
+
+// density is e^h at r₀+u, relative to r₀.
+func (s *phasorSide) density(u float64) float64 {
+	h, _, _, c := s.change(u)
+	return math.Exp(h) * (c.scaled / s.at0.scaled)
 }
 
 // extent is how far from r₀ the density reaches on either side.
 func (s *phasorSide) extent(lo, hi float64) (left, right float64) {
-	_, second := s.slopes(s.r0)
-	return -s.reach(-1, second, s.r0-lo), s.reach(1, second, hi-s.r0)
+	return -s.reach(-1, s.second, s.r0-lo), s.reach(1, s.second, hi-s.r0)
 }
 
 func (s *phasorSide) reach(side, second, limit float64) float64 {
@@ -280,16 +377,14 @@ func (s *phasorSide) reach(side, second, limit float64) float64 {
 		return 0
 	}
 	u := descent(side*s.slope, max(0, -second), phasorDepth, limit)
-	at := func(u float64) float64 { h, _, _, _ := s.change(side * u); return -h }
+	at := func(u float64) float64 { h, _, _, c := s.change(side * u); return math.Log(s.at0.scaled/c.scaled) - h }
 	for range 60 {
-		switch depth := at(u); {
-		case depth < phasorDepth && u < limit:
-			u = min(limit, 1.4*u)
-		case depth > 2*phasorDepth:
-			u *= 0.6
-		default:
+		depth := at(u)
+		if depth >= phasorDepth && depth <= 1.4*phasorDepth || depth < phasorDepth && u >= limit {
 			return u
 		}
+		// It falls faster than a straight line, and slower than a parabola, or nearly.
+		u = min(limit, u*min(2, max(0.5, math.Sqrt(1.15*phasorDepth/max(depth, 0.1)))))
 	}
 	return u
 }
@@ -297,30 +392,34 @@ func (s *phasorSide) reach(side, second, limit float64) float64 {
 // offset is E[s|r₀+u] e^{-iψ₀} - r₀A₀, where e^{iψ₀} is the direction of s at r₀, and the direction of s at
 // r₀+u seen from there.
 func (s *phasorSide) offset(u, big, bend float64, c circular) (off, direction complex128) {
-	turned := complex(bend, u*s.d/s.big0) / complex(big, 0) // 1 - the direction
-	away := complex(u*c.ratio+s.r0*(s.at0.complement-c.complement), 0)
-	return away - complex((s.r0+u)*c.ratio, 0)*turned, 1 - turned
+	bent, turned := bend/big, u*s.across/big // 1 - the direction
+	away, size := u*c.ratio+s.r0*(s.at0.complement-c.complement), (s.r0+u)*c.ratio
+	return complex(away-size*bent, -size*turned), complex(1-bent, -turned)
 }
 
 // integrate sums over the nodes u = mid + half·x with the weights w e^{tilt x²}; unit is what their sum is multiplied by.
 func (s *phasorSide) integrate(nodes, w []float64, half, mid, tilt, unit float64) PhasorMoments {
-	var weights, scatter, along [48]float64
-	var offsets [48]complex128
-	var sum float64
-	var first complex128
+	var weights, factors, scatter, along [mostNodes]float64
+	var offsets [mostNodes]complex128
 	for i, x := range nodes {
 		u := mid + half*x
 		h, big, bend, c := s.change(u)
-		w := w[i] * math.Exp(h+tilt*x*x)
 		off, direction := s.offset(u, big, bend, c)
-		weights[i], offsets[i] = w, off
+		weights[i], factors[i], offsets[i] = h+tilt*x*x, w[i]*c.scaled, off
 		r := s.r0 + u
 		scatter[i] = r * r * c.complement * (1 + c.ratio)
 		along[i] = s.along(r, big, direction, c)
-		sum += w
-		first += complex(w, 0) * off
 	}
-	first /= complex(sum, 0)
+	vector.Exp(weights[:vector.Padded(len(nodes))])
+	var sum float64
+	var first complex128
+	for i, off := range offsets[:len(nodes)] {
+		w := weights[i] * factors[i]
+		weights[i] = w
+		sum += w
+		first += complex(w*real(off), w*imag(off))
+	}
+	first = complex(real(first)/sum, imag(first)/sum)
 	var variance, toB float64
 	for i := range nodes {
 		d := offsets[i] - first
@@ -331,7 +430,7 @@ func (s *phasorSide) integrate(nodes, w []float64, half, mid, tilt, unit float64
 	return PhasorMoments{
 		Mean: s.turn * (complex(s.r0*s.at0.ratio, 0) + first),
 		Var:  variance / sum, Along: toB / sum,
-		Peak: s.turn * complex(s.r0, 0), LogMass: s.logPeak() + math.Log(unit*sum),
+		Peak: s.turn * complex(s.r0, 0), LogMass: math.Log(unit * sum),
 	}
 }
 

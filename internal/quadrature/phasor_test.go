@@ -253,3 +253,87 @@ func TestPhasorLogNormal(t *testing.T) {
 		}
 	}
 }
+
+// TestCircular compares with the series, summed term by term until nothing is added.
+func TestCircular(t *testing.T) {
+	for r := 0.01; r < 1e5; r *= 1.003 {
+		zero, one, far := 1.0, 1.0, r >= besselFar
+		if far {
+			one = 0 // of I₀ - I₁
+			for k, a, b := 1.0, 1.0, -1.0; k <= besselTerms; k++ {
+				a *= (2*k - 1) * (2*k - 1) / (8 * k * r)
+				b *= ((2*k-1)*(2*k-1) - 4) / (8 * k * r)
+				zero, one = zero+a, one+(a+b)
+			}
+		} else {
+			for k, a := 1.0, 1.0; a > 1e-19*zero; k++ {
+				a *= 0.25 * r * r / (k * k)
+				zero, one = zero+a, one+a/(k+1)
+			}
+		}
+		c := newCircular(r)
+		scaled, complement := zero*math.Exp(-r), 1-0.5*r*one/zero
+		if far {
+			scaled, complement = zero/math.Sqrt(2*math.Pi*r), one/zero
+		}
+		if math.Abs(c.scaled/scaled-1) > 2e-15 || math.Abs(c.complement-complement) > 2e-15 || far && math.Abs(c.complement/complement-1) > 2e-15 {
+			t.Fatalf("R = %g: %+v, want I₀e^{-R} = %.17g and 1-A = %.17g", r, c, scaled, complement)
+		}
+	}
+}
+
+// TestPhasorRulesSuffice compares with the largest rule, between the same ends.
+func TestPhasorRulesSuffice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pick := func(of ...float64) float64 { return of[rng.IntN(len(of))] }
+	var worstMean, worstVar, worstLog float64
+	for range 20000 {
+		tau := math.Exp(20*rng.Float64() - 4)
+		p := Phasor{
+			Power: 2 * float64(rng.IntN(12)), Tau: tau,
+			B:     cmplx.Rect(tau*(0.3+2*rng.Float64())*math.Exp(0.3*rng.NormFloat64()), 6*rng.Float64()-3),
+			K:     complex(pick(0, 0, 1, 20, 300, 1e4), 0),
+			Known: rng.IntN(7) == 0,
+		}
+		ends := [][2]float64{{0.5, 1.5}, {0.95, 1.05}, {0.01, 100}}[rng.IntN(3)]
+		p.Lo, p.Hi = ends[0], ends[1]
+		switch rng.IntN(5) {
+		case 0:
+			p.Linear = 100 * rng.Float64()
+			p.Tau += 50
+		case 1:
+			p.LogCenter, p.LogPrecision = 1, math.Exp(8*rng.Float64())
+		}
+		largest := func(q *Phasor, lo, hi float64) PhasorMoments {
+			s := q.newSide(lo, hi)
+			left, right := s.extent(lo, hi)
+			half, rule := 0.5*(right-left), rules[len(rules)-1]
+			return s.integrate(rule.x, rule.w, half, 0.5*(right+left), 0, half)
+		}
+		got := p.Moments()
+		q, turn := p.integrand()
+		want := largest(&q, q.Lo, turn)
+		if turn < q.Hi {
+			want = q.combine(want, largest(&q, turn, q.Hi))
+		}
+		meanErr := (cmplx.Abs(got.Mean-want.Mean) - 3e-15*cmplx.Abs(want.Mean)) / math.Sqrt(want.Var)
+		varErr, logErr := math.Abs(got.Var/want.Var-1), math.Abs(got.LogMass-want.LogMass)
+		worstMean, worstVar, worstLog = max(worstMean, meanErr), max(worstVar, varErr), max(worstLog, logErr)
+		if meanErr > 1e-12 || varErr > 1e-11 || logErr > 1e-12 {
+			t.Fatalf("%+v: %+v, want %+v: mean off by %.2g standard deviations, variance by %.2g, log-mass by %.2g", p, got, want, meanErr, varErr, logErr)
+		}
+	}
+	t.Logf("worst: mean %.2g standard deviations, variance %.2g, log-mass %.2g", worstMean, worstVar, worstLog)
+}
+
+func BenchmarkPhasorMoments(b *testing.B) {
+	for name, precision := range map[string]float64{"wide": 10, "middle": 100, "narrow": 1e6} {
+		b.Run(name, func(b *testing.B) {
+			for i := range b.N {
+				tau := precision * (1 + 0.05*float64(i%20))
+				p := Phasor{Power: 8, Tau: tau, B: complex(tau, float64(i%7)), K: 20, Lo: 0.5, Hi: 1.5}
+				p.Moments()
+			}
+		})
+	}
+}

@@ -50,8 +50,7 @@ func (s *phasorPart) mass(at float64) float64 {
 	rule := &lineRules[Full]
 	half, mid, sum := 0.5*(to-s.left), 0.5*(to+s.left), 0.0
 	for i, x := range rule.x {
-		h, _, _, _ := s.change(mid + half*x)
-		sum += rule.w[i] * math.Exp(h)
+		sum += rule.w[i] * s.density(mid+half*x)
 	}
 	return s.weight * half * sum
 }
@@ -90,8 +89,7 @@ func (p *Phasor) AmplitudeQuantile(level float64) float64 {
 		for i := range parts {
 			s := &parts[i]
 			if u := r - s.r0; u >= s.left && u <= s.right {
-				h, _, _, _ := s.change(u)
-				density += s.weight * math.Exp(h)
+				density += s.weight * s.density(u)
 			}
 		}
 		next := bracket.Next(r, massOf(parts, r)-level*total, density)

@@ -47,6 +47,9 @@ var rules = []rule{
 	legendre(mostNodes),
 }
 
+// narrowest is for posteriors of complex gains that no series is for.
+var narrowest = hermite(4, 1e-7)
+
 // legendreLimits are the values of slope times half-width up to which the Legendre rules,
 // in their order, are enough. Beyond the last limit the fifth rule is taken, and the
 // sixth where the singularity at s = 0 is too near for the fifth.
