@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/cmplx"
 	"slices"
 
 	"github.com/calamp/calamp"
@@ -325,7 +326,11 @@ func (c *Calibrator) Posterior() *Posterior {
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	c.blend(p.Calibration.Stats)
-	known.Posteriors(p.S, p.SVar, p.Calibration.Stats)
+	means := make([]complex128, c.m)
+	c.posteriors(means, p.SVar, p.Calibration.Stats)
+	for mu, mean := range means {
+		p.S[mu] = cmplx.Abs(mean)
+	}
 	if offsets := c.offsets(); offsets != nil {
 		p.Offset, p.OffsetVar, p.OffsetSD = make([]float64, c.m), make([]float64, c.m), offsets.OffsetSD()
 		offsets.Offsets(p.Offset, p.OffsetVar, s.Stats) // what blend says is of s alone
@@ -340,7 +345,7 @@ func (c *Calibrator) Posterior() *Posterior {
 			p.Flagged = append(p.Flagged, FlaggedSensor{mu, s.Flag[mu]})
 		}
 	}
-	c.placePhases(p)
+	c.placePhases(p, means)
 	if s.Model.unequal() {
 		p.NoiseVar = make([]float64, c.m)
 		s.Model.Sensors.variances(p.NoiseVar, s.Model.NoiseVar)

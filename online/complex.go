@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -165,21 +166,26 @@ func (c *Calibrator) amplitudesOpen() bool {
 }
 
 // commonPhase is the phase that the convention takes for zero: of the anchored sensor, or of the sum of all s of which
-// something is known.
-func (c *Calibrator) commonPhase() float64 {
+// something is known. mean is the posterior mean of a sensor's s, of its statistics.
+func (c *Calibrator) commonPhase(mean func(mu int) complex128) float64 {
 	known := c.turning()
-	if mu, ok := c.anchor.PhaseSensor(); ok && c.state.Flag[mu] == Healthy && known.Readings(c.statsOf(mu)) > 0 {
-		mean, _ := known.Posterior(c.statsOf(mu))
-		return cmplx.Phase(mean)
+	counts := func(mu int) bool { return c.state.Flag[mu] == Healthy && known.Readings(c.statsOf(mu)) > 0 }
+	if mu, ok := c.anchor.PhaseSensor(); ok && counts(mu) {
+		return cmplx.Phase(mean(mu))
 	}
 	total := complex128(0)
-	for mu, flag := range c.state.Flag {
-		if flag == Healthy && known.Readings(c.statsOf(mu)) > 0 {
-			mean, _ := known.Posterior(c.statsOf(mu))
-			total += mean
+	for mu := range c.m {
+		if counts(mu) {
+			total += mean(mu)
 		}
 	}
 	return cmplx.Phase(total)
+}
+
+// meanOf is the posterior mean of the complex s of sensor mu.
+func (c *Calibrator) meanOf(mu int) complex128 {
+	mean, _ := c.turning().Posterior(c.statsOf(mu))
+	return mean
 }
 
 // placePhase brings the sample's estimate to the phase of the convention.
@@ -187,7 +193,7 @@ func (c *Calibrator) placePhase() {
 	if !c.free() {
 		return
 	}
-	theta := -c.commonPhase()
+	theta := -c.commonPhase(c.meanOf)
 	turnSignals(c.sample.X, c.n, theta)
 	if t := c.estimate.Together; t != nil {
 		t.turn(theta)
@@ -215,22 +221,25 @@ func (t *Together) turn(theta float64) {
 	}
 }
 
-// placePhases tells what is known of the phases of a posterior.
-func (c *Calibrator) placePhases(p *Posterior) {
-	known := c.turning()
-	if known == nil {
+// placePhases tells what is known of the phases of a posterior with these means of s.
+func (c *Calibrator) placePhases(p *Posterior, means []complex128) {
+	if c.turning() == nil {
 		return
 	}
 	common := 0.0
 	if p.PhaseFree = c.free(); p.PhaseFree {
-		common = c.commonPhase()
+		common = c.commonPhase(func(mu int) complex128 {
+			if slices.Equal(p.Calibration.Of(mu), c.statsOf(mu)) { // not so where gains drift
+				return means[mu]
+			}
+			return c.meanOf(mu)
+		})
 	} else {
 		p.PhaseSD = c.phaseSD()
 	}
 	p.Phase = make([]float64, c.m)
 	for mu := range p.Phase {
-		mean, _ := known.Posterior(p.Calibration.Of(mu))
-		p.Phase[mu] = cmplx.Phase(mean) - common
+		p.Phase[mu] = cmplx.Phase(means[mu]) - common
 		if c.opt.Phases != nil {
 			p.Phase[mu] += c.opt.Phases[mu]
 		}
