@@ -35,18 +35,23 @@ func newCircular(r float64) circular {
 		return nearCircular(r)
 	}
 	// All but the first coefficients are positive, and of that only the sum is needed.
-	terms := len(farZero)
-	for _, level := range farTerms {
-		if r >= level.from {
-			terms = level.terms
-		}
-	}
-	x := 1 / r
+	x, terms := 1/r, farNeeded(r)
 	zero, difference := twoPolynomials(x, farZero[:terms], farDifference[:terms])
 	zero, difference = 1+zero*x, difference*x
 	c := circular{scaled: zero * math.Sqrt(x/(2*math.Pi)), complement: difference / zero}
 	c.ratio = 1 - c.complement
 	return c
+}
+
+// farNeeded is how many terms of the asymptotic series count.
+func farNeeded(r float64) int {
+	terms := besselTerms
+	for _, level := range farTerms {
+		if r >= level.from {
+			terms = level.terms
+		}
+	}
+	return terms
 }
 
 // farZero and farDifference are the coefficients of 1/R, 1/R², … in the asymptotic series of I₀, and of I₀ - I₁, in units of
@@ -106,7 +111,7 @@ func (c circular) slope(r float64) float64 {
 	switch {
 	case r < 1e-4:
 		return 0.5
-	case r > besselVeryFar: // the series of the three terms, which cancel
+	case r > 1e4: // the series of the three terms, which cancel
 		q := 1 / r
 		return q * q * (0.5 + q*(0.25+q*(0.375+q*0.78125)))
 	}

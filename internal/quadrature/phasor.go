@@ -399,39 +399,73 @@ func (s *phasorSide) offset(u, big, bend float64, c circular) (off, direction co
 
 // integrate sums over the nodes u = mid + half·x with the weights w e^{tilt x²}; unit is what their sum is multiplied by.
 func (s *phasorSide) integrate(nodes, w []float64, half, mid, tilt, unit float64) PhasorMoments {
-	var weights, factors, scatter, along [mostNodes]float64
-	var offsets [mostNodes]complex128
+	var room [5][mostNodes]float64
+	at := vector.PhasorResults{Weight: room[0][:], Re: room[1][:], Im: room[2][:], Scatter: room[3][:], Along: room[4][:]}
+	if !s.farNodes(nodes, w, half, mid, tilt, &at) {
+		s.nodes(nodes, w, half, mid, tilt, &at)
+	}
+	var sum, re, im float64
+	for i, w := range at.Weight[:len(nodes)] {
+		sum += w
+		re += w * at.Re[i]
+		im += w * at.Im[i]
+	}
+	re, im = re/sum, im/sum
+	var variance, toB float64
+	toRe, toIm := real(s.toB), imag(s.toB)
+	for i, w := range at.Weight[:len(nodes)] {
+		x, y := at.Re[i]-re, at.Im[i]-im
+		projected := x*toRe + y*toIm
+		variance += w * (x*x + y*y + at.Scatter[i])
+		toB += w * (projected*projected + at.Along[i])
+	}
+	return PhasorMoments{
+		Mean: s.turn * complex(s.r0*s.at0.ratio+re, im),
+		Var:  variance / sum, Along: toB / sum,
+		Peak: s.turn * complex(s.r0, 0), LogMass: math.Log(unit * sum / math.Sqrt(2*math.Pi)),
+	}
+}
+
+// nodes computes what there is at the nodes.
+func (s *phasorSide) nodes(nodes, w []float64, half, mid, tilt float64, at *vector.PhasorResults) {
+	var factors [mostNodes]float64
 	for i, x := range nodes {
 		u := mid + half*x
 		h, big, bend, c := s.change(u)
 		off, direction := s.offset(u, big, bend, c)
-		weights[i], factors[i], offsets[i] = h+tilt*x*x, w[i]*c.scaled, off
+		at.Weight[i], factors[i] = h+tilt*x*x, w[i]*c.scaled*math.Sqrt(2*math.Pi)
+		at.Re[i], at.Im[i] = real(off), imag(off)
 		r := s.r0 + u
-		scatter[i] = r * r * c.complement * (1 + c.ratio)
-		along[i] = s.along(r, big, direction, c)
+		at.Scatter[i] = r * r * c.complement * (1 + c.ratio)
+		at.Along[i] = s.along(r, big, direction, c)
 	}
-	vector.Exp(weights[:vector.Padded(len(nodes))])
-	var sum float64
-	var first complex128
-	for i, off := range offsets[:len(nodes)] {
-		w := weights[i] * factors[i]
-		weights[i] = w
-		sum += w
-		first += complex(w*real(off), w*imag(off))
-	}
-	first = complex(real(first)/sum, imag(first)/sum)
-	var variance, toB float64
+	vector.Exp(at.Weight[:vector.Padded(len(nodes))])
 	for i := range nodes {
-		d := offsets[i] - first
-		variance += weights[i] * (real(d)*real(d) + imag(d)*imag(d) + scatter[i])
-		projected := real(d)*real(s.toB) + imag(d)*imag(s.toB)
-		toB += weights[i] * (projected*projected + along[i])
+		at.Weight[i] *= factors[i]
 	}
-	return PhasorMoments{
-		Mean: s.turn * (complex(s.r0*s.at0.ratio, 0) + first),
-		Var:  variance / sum, Along: toB / sum,
-		Peak: s.turn * complex(s.r0, 0), LogMass: math.Log(unit * sum),
+}
+
+// farNodes is nodes four at a time, where R is large at all of them: on one side of its minimum it is smallest at the first or the last.
+func (s *phasorSide) farNodes(nodes, w []float64, half, mid, tilt float64, at *vector.PhasorResults) bool {
+	if s.square == 0 || s.LogPrecision > 0 {
+		return false
 	}
+	_, first := s.radius(s.r0 + (mid + half*nodes[0]))
+	_, last := s.radius(s.r0 + (mid + half*nodes[len(nodes)-1]))
+	least := min(first, last)
+	if least < besselFar || max(first, last) > 1e150 {
+		return false
+	}
+	terms := farNeeded(least)
+	z, _ := s.radius(s.r0)
+	return vector.PhasorNodes(nodes, w, &[vector.PhasorFields]float64{
+		vector.PhasorMiddle: mid, vector.PhasorHalf: half, vector.PhasorTilt: tilt,
+		vector.PhasorSlope: s.slope + s.at0.complement*s.rise, vector.PhasorPower: s.power0, vector.PhasorTau: s.Tau,
+		vector.PhasorMode: s.r0, vector.PhasorInverse: 1 / s.r0,
+		vector.PhasorBetaRe: 2 * real(s.B), vector.PhasorBetaIm: 2 * imag(s.B), vector.PhasorAtRe: real(z), vector.PhasorAtIm: imag(z),
+		vector.PhasorBig: s.big0, vector.PhasorRise: s.rise, vector.PhasorAcross: s.across, vector.PhasorComplement: s.at0.complement,
+		vector.PhasorToRe: real(s.toB), vector.PhasorToIm: imag(s.toB),
+	}, farZero[:terms], farDifference[:terms], at)
 }
 
 // along is the variance of s along B at a given r: of cos φ it is A', of sin φ A/R.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/calamp/calamp/internal/vector"
 	"pgregory.net/rapid"
 )
 
@@ -336,4 +337,49 @@ func BenchmarkPhasorMoments(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestPhasorNodes compares the nodes four at a time with one by one.
+func TestPhasorNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	together := 0
+	for range 5000 {
+		tau := math.Exp(12 * rng.Float64())
+		p := Phasor{
+			Power: 2 * float64(rng.IntN(12)), Tau: tau, Linear: 10 * rng.Float64(),
+			B: cmplx.Rect(tau*(0.3+2*rng.Float64()), 6*rng.Float64()-3), K: complex(300*rng.Float64(), 0), Lo: 0.5, Hi: 1.5,
+		}
+		q, turn := p.integrand()
+		s := q.newSide(q.Lo, turn)
+		left, right := s.extent(q.Lo, turn)
+		half, mid := 0.5*(right-left), 0.5*(right+left)
+		rule := s.legendre(left, right)
+		at := func() *vector.PhasorResults {
+			room := func() []float64 { return make([]float64, mostNodes) }
+			return &vector.PhasorResults{Weight: room(), Re: room(), Im: room(), Scatter: room(), Along: room()}
+		}
+		got, want := at(), at()
+		if !s.farNodes(rule.x, rule.w, half, mid, 0, got) {
+			continue
+		}
+		together++
+		s.nodes(rule.x, rule.w, half, mid, 0, want)
+		for i := range rule.x {
+			u := mid + half*rule.x[i]
+			// The rounding of βr + K, of which both may oppose each other.
+			off := 4e-16 * (math.Sqrt(s.square)*s.r0 + real(p.K)) / s.big0
+			for name, v := range map[string][3]float64{
+				"weight":  {got.Weight[i], want.Weight[i], 200*off*want.Weight[i] + 1e-300},
+				"re":      {got.Re[i], want.Re[i], 2*off*(half+math.Abs(want.Re[i])) + 0.2*off*s.r0},
+				"im":      {got.Im[i], want.Im[i], 2 * off * (half + math.Abs(want.Im[i]))},
+				"scatter": {got.Scatter[i], want.Scatter[i], 10 * off * want.Scatter[i]},
+				"along":   {got.Along[i], want.Along[i], 10 * off * want.Scatter[i]},
+			} {
+				if !(math.Abs(v[0]-v[1]) <= v[2]) {
+					t.Fatalf("%+v: %s at node %d of %d, u = %g, is %.17g, one by one %.17g", p, name, i, len(rule.x), u, v[0], v[1])
+				}
+			}
+		}
+	}
+	t.Logf("%d of 5000 together", together)
 }

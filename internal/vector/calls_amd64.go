@@ -24,6 +24,10 @@ func gaussBernoulli(mean, variance, lambda, sigma []float64, logOdds, signalMean
 	gaussBernoulliAVX2(mean, variance, lambda, sigma, logOdds, signalMean, signalVar)
 }
 
+func phasorNodes(x, w, p, zero, difference, weight, re, im, scatter, along []float64) {
+	phasorNodesAVX2(x, w, p, zero, difference, weight, re, im, scatter, along)
+}
+
 func gainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	gainShapesAVX2(n, tau, b, lo, hi, out)
 }

@@ -18,4 +18,6 @@ func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) 
 
 func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
 
+func phasorNodes(_, _, _, _, _, _, _, _, _, _ []float64) { panic(noVectors) }
+
 func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }

@@ -38,3 +38,8 @@ func gainShapesAVX2(n []float64, tau []float64, b []float64, lo float64, hi floa
 //
 //go:noescape
 func gainEndsAVX2(tau []float64, lo float64, hi float64, out []float64)
+
+// phasorNodesAVX2 is PhasorNodes with AVX2, for a multiple of four nodes.
+//
+//go:noescape
+func phasorNodesAVX2(x []float64, w []float64, p []float64, zero []float64, difference []float64, weight []float64, re []float64, im []float64, scatter []float64, along []float64)

@@ -1476,3 +1476,195 @@ DATA constant7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
 DATA constant7fffffffffffffff<>+16(SB)/8, $0x7fffffffffffffff
 DATA constant7fffffffffffffff<>+24(SB)/8, $0x7fffffffffffffff
 GLOBL constant7fffffffffffffff<>(SB), RODATA|NOPTR, $32
+
+// func phasorNodesAVX2(x []float64, w []float64, p []float64, zero []float64, difference []float64, weight []float64, re []float64, im []float64, scatter []float64, along []float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·phasorNodesAVX2(SB), NOSPLIT, $0-240
+	MOVQ x_base+0(FP), AX
+	MOVQ w_base+24(FP), CX
+	MOVQ p_base+48(FP), DX
+	MOVQ weight_base+120(FP), BX
+	MOVQ re_base+144(FP), SI
+	MOVQ im_base+168(FP), DI
+	MOVQ scatter_base+192(FP), R8
+	MOVQ along_base+216(FP), R9
+	MOVQ zero_len+80(FP), R10
+	MOVQ x_len+8(FP), R11
+	MOVQ zero_base+72(FP), R12
+	MOVQ difference_base+96(FP), R13
+	SHRQ $0x02, R11
+	JZ   end
+
+four:
+	VMOVUPD      (AX), Y1
+	VBROADCASTSD (DX), Y0
+	VMOVAPD      Y0, Y0
+	VBROADCASTSD 8(DX), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	VBROADCASTSD 80(DX), Y2
+	VBROADCASTSD 88(DX), Y3
+	VBROADCASTSD 64(DX), Y4
+	VFMADD231PD  Y4, Y0, Y2
+	VBROADCASTSD 72(DX), Y4
+	VFMADD231PD  Y4, Y0, Y3
+	VMULPD       Y2, Y2, Y2
+	VFMADD231PD  Y3, Y3, Y2
+	VSQRTPD      Y2, Y2
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y3
+	VDIVPD       Y2, Y3, Y3
+	VXORPD       Y4, Y4, Y4
+	VXORPD       Y5, Y5, Y5
+	MOVQ         R10, R14
+
+term:
+	VBROADCASTSD -8(R12)(R14*8), Y6
+	VBROADCASTSD -8(R13)(R14*8), Y7
+	VFMADD213PD  Y6, Y3, Y4
+	VFMADD213PD  Y7, Y3, Y5
+	DECQ         R14
+	JNZ          term
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y3, Y4
+	VMULPD       Y3, Y5, Y5
+	VDIVPD       Y4, Y5, Y5
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
+	VSUBPD       Y5, Y6, Y6
+	VSQRTPD      Y3, Y7
+	VMULPD       Y4, Y7, Y7
+	VMULPD       (CX), Y7, Y7
+	VBROADCASTSD 112(DX), Y4
+	VMULPD       Y4, Y0, Y4
+	VBROADCASTSD 96(DX), Y8
+	VADDPD       Y2, Y8, Y8
+	VBROADCASTSD 104(DX), Y2
+	VFMADD231PD  Y2, Y0, Y8
+	VMULPD       Y4, Y4, Y2
+	VDIVPD       Y8, Y2, Y2
+	VBROADCASTSD 24(DX), Y8
+	VBROADCASTSD 40(DX), Y9
+	VFNMADD231PD Y9, Y0, Y8
+	VMULPD       Y0, Y8, Y8
+	VADDPD       Y2, Y8, Y8
+	VMULPD       Y1, Y1, Y1
+	VBROADCASTSD 16(DX), Y9
+	VFMADD231PD  Y9, Y1, Y8
+	VBROADCASTSD 56(DX), Y1
+	VMULPD       Y1, Y0, Y1
+	VBROADCASTSD 32(DX), Y9
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y10
+	VADDPD       Y10, Y1, Y11
+	VSUBPD       Y10, Y11, Y12
+	VSUBPD       Y12, Y1, Y12
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y11, Y14
+	VPSRLQ       $0x34, Y14, Y14
+	VPSLLQ       $0x34, Y14, Y13
+	VPSUBQ       Y13, Y11, Y15
+	VPADDQ       constant4000000000000000<>+0(SB), Y15, Y15
+	VMOVUPD      constant7ff0000000000000<>+0(SB), Y11
+	VPSUBQ       Y13, Y11, Y11
+	VSUBPD       Y10, Y15, Y15
+	VFMADD231PD  Y12, Y11, Y15
+	VADDPD       constant4000000000000000<>+0(SB), Y15, Y10
+	VDIVPD       Y10, Y15, Y10
+	VMULPD       Y10, Y10, Y11
+	VMOVUPD      constant3fc9999999995273<>+0(SB), Y12
+	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y11, Y12
+	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y13
+	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y11, Y13
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y16
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y11, Y16
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y17
+	VMULPD       Y11, Y11, Y18
+	VFMADD231PD  Y13, Y18, Y12
+	VFMADD231PD  Y17, Y18, Y16
+	VMULPD       Y18, Y18, Y13
+	VFMADD231PD  Y16, Y13, Y12
+	VADDPD       Y11, Y11, Y11
+	VFMSUB213PD  Y15, Y11, Y12
+	VMULPD       Y10, Y12, Y12
+	VSUBPD       Y1, Y15, Y15
+	VPOR         constant4330000000000000<>+0(SB), Y14, Y14
+	VSUBPD       constant4330000000000400<>+0(SB), Y14, Y14
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y14, Y15
+	VADDPD       Y15, Y12, Y12
+	VFMADD231PD  Y9, Y12, Y8
+	VMAXPD       constantc086200000000000<>+0(SB), Y8, Y8
+	VMOVUPD      constant4338000000000000<>+0(SB), Y1
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y8, Y1
+	VSUBPD       constant4338000000000000<>+0(SB), Y1, Y9
+	VPSLLQ       $0x34, Y1, Y1
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y9, Y8
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y9, Y8
+	VMOVUPD      constant3fe0000000000005<>+0(SB), Y9
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y8, Y9
+	VMOVUPD      constant3fa5555555552043<>+0(SB), Y10
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y8, Y10
+	VMOVUPD      constant3f56c16c17f6130b<>+0(SB), Y11
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y8, Y11
+	VMOVUPD      constant3efa019a60cd99d3<>+0(SB), Y12
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y8, Y12
+	VMOVUPD      constant3e928a321f9f0475<>+0(SB), Y13
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y8, Y13
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y14
+	VMULPD       Y8, Y8, Y15
+	VFMADD231PD  Y10, Y15, Y9
+	VFMADD231PD  Y12, Y15, Y11
+	VFMADD231PD  Y14, Y15, Y13
+	VMULPD       Y15, Y15, Y10
+	VFMADD231PD  Y11, Y10, Y9
+	VMULPD       Y10, Y10, Y10
+	VFMADD231PD  Y13, Y10, Y9
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y9, Y8
+	VPADDQ       Y1, Y8, Y8
+	VMULPD       Y7, Y8, Y8
+	VMOVUPD      Y8, (BX)
+	VBROADCASTSD 48(DX), Y1
+	VBROADCASTSD 120(DX), Y7
+	VSUBPD       Y5, Y7, Y7
+	VMULPD       Y1, Y7, Y7
+	VFMADD231PD  Y0, Y6, Y7
+	VADDPD       Y0, Y1, Y1
+	VMULPD       Y1, Y6, Y0
+	VMULPD       Y3, Y2, Y2
+	VMULPD       Y3, Y4, Y8
+	VFNMADD231PD Y0, Y2, Y7
+	VMOVUPD      Y7, (SI)
+	VMULPD       Y8, Y0, Y0
+	VXORPD       constant8000000000000000<>+0(SB), Y0, Y0
+	VMOVUPD      Y0, (DI)
+	VMOVUPD      constant4000000000000000<>+0(SB), Y0
+	VSUBPD       Y5, Y0, Y0
+	VMULPD       Y5, Y0, Y0
+	VMULPD       Y1, Y1, Y1
+	VMULPD       Y3, Y6, Y6
+	VSUBPD       Y6, Y0, Y3
+	VXORPD       Y4, Y4, Y4
+	VMAXPD       Y4, Y3, Y3
+	VMULPD       Y1, Y0, Y0
+	VMOVUPD      Y0, (R8)
+	VBROADCASTSD 128(DX), Y0
+	VBROADCASTSD 136(DX), Y4
+	VMOVAPD      Y0, Y5
+	VFNMADD231PD Y2, Y0, Y5
+	VFNMADD231PD Y8, Y4, Y5
+	VMOVAPD      Y4, Y7
+	VFNMADD231PD Y2, Y4, Y7
+	VFMADD231PD  Y8, Y0, Y7
+	VMULPD       Y5, Y5, Y5
+	VMULPD       Y7, Y7, Y7
+	VMULPD       Y3, Y5, Y5
+	VFMADD231PD  Y6, Y7, Y5
+	VMULPD       Y1, Y5, Y5
+	VMOVUPD      Y5, (R9)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	ADDQ         $0x00000020, BX
+	ADDQ         $0x00000020, SI
+	ADDQ         $0x00000020, DI
+	ADDQ         $0x00000020, R8
+	ADDQ         $0x00000020, R9
+	DECQ         R11
+	JNZ          four
+
+end:
+	VZEROUPPER
+	RET

@@ -67,4 +67,5 @@ func functions() {
 	gaussBernoulli()
 	gainShapes()
 	gainEnds()
+	phasorNodes()
 }
