@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // maxHeader bounds a .npy header. Those of arrays of numbers have a hundred
@@ -296,7 +298,7 @@ const chunk = 1 << 14
 // npyio is not used for that: it returns Fortran arrays in the order of the file, does
 // not know half precision, and stops before an archive's checksum.
 func decode[T float32 | float64 | int32 | int64 | complex64 | complex128](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
-	values := make([]T, a.count())
+	values := memory.Large[T](a.count())
 	raw := make([]byte, min(len(values), chunk)*t.size)
 	var part []T
 	if a.Order == "F" {

@@ -25,7 +25,7 @@ func (d *Dense) Rounded(threads int) (single Stored, lost float64) {
 // rounded is d with its entries rounded, and the sum of the squares of the errors.
 func (d *Dense) rounded(threads int) (single *Dense, lost float64) {
 	from := d.f64.Data // padding is rounded to itself
-	to := &kernel.Matrix[float32]{Shape: d.f64.Shape, Data: make([]float32, len(from))}
+	to := kernel.NewMatrix[float32](d.f64.Shape)
 	sums := make([]float64, (len(from)+roundedAtOnce-1)/roundedAtOnce)
 	parallel.Run(len(sums), threads, func(i int) {
 		first, end := i*roundedAtOnce, min((i+1)*roundedAtOnce, len(from))

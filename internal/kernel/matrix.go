@@ -1,5 +1,7 @@
 package kernel
 
+import "github.com/calamp/calamp/internal/memory"
+
 // Shape is how an M×N matrix lies in memory for the kernels. Packed, entry (µ, i) is at row µ
 // mod Rows and column i mod Columns of block i/Columns of panel µ/Rows.
 type Shape struct {
@@ -58,10 +60,14 @@ type Matrix[T Entry] struct {
 	Data []T
 }
 
+// NewMatrix is a matrix of zeros.
+func NewMatrix[T Entry](s Shape) *Matrix[T] {
+	return &Matrix[T]{Shape: s, Data: memory.Large[T](s.Panels() * s.PanelSize())}
+}
+
 // Pack copies the M×N row-major matrix w.
 func Pack[T Entry](m, n int, w []T) *Matrix[T] {
-	p := &Matrix[T]{Shape: ShapeOf(m, n)}
-	p.Data = make([]T, p.Panels()*p.PanelSize())
+	p := NewMatrix[T](ShapeOf(m, n))
 	for mu := range m {
 		PackRow(p.Shape, p.Data, mu, w[mu*n:(mu+1)*n])
 	}

@@ -30,3 +30,19 @@ func TestResident(t *testing.T) {
 		t.Errorf("this process holds %v", size)
 	}
 }
+
+// An array is all zeros and can be written to its ends, whether pages are large or not.
+func TestLarge(t *testing.T) {
+	for _, n := range []int{0, 1, leastLarge/8 - 1, leastLarge/8 + 7, leastLarge} {
+		v := Large[float64](n)
+		if len(v) != n {
+			t.Fatalf("%d values, expected %d", len(v), n)
+		}
+		for i := range v {
+			if v[i] != 0 {
+				t.Fatalf("value %d of %d is %g", i, n, v[i])
+			}
+			v[i] = 1
+		}
+	}
+}
