@@ -22,7 +22,7 @@ type Convolution struct {
 	places         []int32   // M
 	seen           []int32   // N: the µ of a place, or -1
 	plan           *transform.Fourier
-	linear, square []float64 // N×2, transforms of the kernel and of its square, over N
+	linear, square []float64 // 2×N, transforms of the kernel and of its square, over N: real, then imaginary parts
 	meanSquare     float64
 	memory
 }
@@ -60,10 +60,10 @@ func NewConvolution(kernel []float64, places []int) (*Convolution, error) {
 	}
 	spectrum := func(power int) []float64 {
 		out := make([]float64, 2*n)
-		w.plan.Into(out, 1, 1, func(j int, re, im []float64) {
-			re[0], im[0] = kernel[j]/float64(n), 0
-			if power == 2 {
-				re[0] *= kernel[j]
+		w.plan.Into(out[:n], out[n:], 1, 1, func(j int, re, im []float64) {
+			clear(im)
+			for i := range re {
+				re[i] = math.Pow(kernel[j+i], float64(power)) / float64(n)
 			}
 		})
 		return out
@@ -100,89 +100,88 @@ func (w *Convolution) Identify(to io.Writer) error {
 // NewSweep implements [Operator]; it never fails.
 func (w *Convolution) NewSweep(p, q, threads int) (Sweep, error) {
 	m, _ := w.Dims()
-	return newWholeSweep(&convolutionSweep{Convolution: w, p: p, q: q, threads: max(1, threads)}, m, p, q, threads), nil
+	s := &convolutionSweep{Convolution: w, p: p, q: q, there: columns{plan: w.plan, threads: max(1, threads)}}
+	return newWholeSweep(s, m, p, q, threads), nil
 }
 
 type convolutionSweep struct {
 	*Convolution
-	p, q, threads int
-	there, back   []float64 // N×2⌈max(p,q)/2⌉
+	p, q  int
+	there columns
+	back  []float64
 }
 
 func (s *convolutionSweep) forward(z, v, x, c []float64) error {
-	s.filter(s.p, s.linear, 1, func(j, k int) float64 { return x[k*len(s.kernel)+j] })
-	s.gather(z, s.p)
-	s.filter(s.q, s.square, 1, func(j, k int) float64 { return c[k*len(s.kernel)+j] })
-	s.gather(v, s.q)
+	s.see(z, s.p, s.linear, x)
+	s.see(v, s.q, s.square, c)
 	return nil
 }
 
 func (s *convolutionSweep) backward(r, h, g, d []float64) error {
-	at := func(from []float64, count int) func(j, k int) float64 {
-		return func(j, k int) float64 {
-			if mu := int(s.seen[j]); mu >= 0 {
-				return from[mu*count+k]
-			}
-			return 0
-		}
-	}
-	s.filter(s.p, s.linear, -1, at(g, s.p))
-	s.spread(r, s.p)
-	s.filter(s.q, s.square, -1, at(d, s.q))
-	s.spread(h, s.q)
+	s.spread(r, s.p, s.linear, g)
+	s.spread(h, s.q, s.square, d)
 	return nil
 }
 
-// filter convolves count signals, two as one complex one, with the kernel of this
-// spectrum, or with the reversed kernel where sign is -1: that is the conjugate spectrum.
-func (s *convolutionSweep) filter(count int, spectrum []float64, sign float64, value func(j, k int) float64) {
-	if count == 0 {
-		return
-	}
-	n, width := len(s.kernel), (count+1)/2
-	if s.there == nil {
-		size := (max(s.p, s.q) + 1) / 2 * 2 * n
-		s.there, s.back = make([]float64, size), make([]float64, size)
-	}
-	there := s.there[:2*width*n]
-	s.plan.Into(there, width, s.threads, func(j int, re, im []float64) {
-		for k := range width {
-			re[k], im[k] = value(j, k), 0
-			if width+k < count {
-				im[k] = value(j, width+k)
+// see sets z to what is seen of count convolved columns x.
+func (s *convolutionSweep) see(z []float64, count int, spectrum, x []float64) {
+	n := len(s.kernel)
+	s.filter(count, spectrum, 1, func(k, j int, out []float64, step int) {
+		for at := 0; at < len(out); at += step {
+			out[at] = x[k*n+j]
+			j++
+		}
+	}, func(p *pairs) {
+		for i := range p.count {
+			from, step := p.plane(i)
+			for mu, place := range s.places {
+				z[mu*count+p.first+i] = from[int(place)*step]
 			}
 		}
 	})
-	// The inverse transform is the transform with both parts exchanged.
-	s.plan.Into(s.back[:2*width*n], width, s.threads, func(j int, re, im []float64) {
-		a, b := spectrum[2*j], sign*spectrum[2*j+1]
-		from := there[2*width*j:]
-		for k := range width {
-			x, y := from[k], from[width+k]
-			im[k], re[k] = x*a-y*b, x*b+y*a
+}
+
+// spread sets r to the reversed convolution of what sensors read.
+func (s *convolutionSweep) spread(r []float64, count int, spectrum, g []float64) {
+	n := len(s.kernel)
+	s.filter(count, spectrum, -1, func(k, j int, out []float64, step int) {
+		for at := 0; at < len(out); at += step {
+			out[at] = 0
+			if mu := int(s.seen[j]); mu >= 0 {
+				out[at] = g[mu*count+k]
+			}
+			j++
+		}
+	}, func(p *pairs) {
+		for i := range p.count {
+			from, step := p.plane(i)
+			out := r[(p.first+i)*n:][:n]
+			for j := range out {
+				out[j] = from[j*step]
+			}
 		}
 	})
 }
 
-// at is signal k of count at a place, after filter.
-func (s *convolutionSweep) at(place, k, count int) float64 {
-	width := (count + 1) / 2
-	return s.back[2*width*place+(width+k)%(2*width)]
-}
-
-func (s *convolutionSweep) gather(z []float64, count int) {
-	for mu, place := range s.places {
-		for k := range count {
-			z[mu*count+k] = s.at(int(place), k, count)
-		}
-	}
-}
-
-func (s *convolutionSweep) spread(r []float64, count int) {
+// filter convolves count columns with the kernel of this spectrum, or with the reversed kernel where sign is -1: that is
+// the conjugate spectrum.
+func (s *convolutionSweep) filter(count int, spectrum []float64, sign float64, load func(k, j int, out []float64, step int), done func(p *pairs)) {
 	n := len(s.kernel)
-	for k := range count {
-		for i := range n {
-			r[k*n+i] = s.at(i, k, count)
+	s.there.each(count, ofReals(count, load), func(p *pairs) {
+		size := n * p.width
+		if len(s.back) < 2*size {
+			s.back = make([]float64, 2*size)
 		}
-	}
+		re, im := s.back[:size], s.back[size:2*size]
+		// The inverse transform is the transform with both parts exchanged.
+		s.plan.Into(im, re, p.width, s.there.threads, func(j int, outIm, outRe []float64) {
+			for i := range outRe {
+				x, y := p.re[j*p.width+i], p.im[j*p.width+i]
+				a, b := spectrum[j+i/p.width], sign*spectrum[n+j+i/p.width]
+				outRe[i], outIm[i] = x*a-y*b, x*b+y*a
+			}
+		})
+		p.re, p.im = re, im
+		done(p)
+	})
 }

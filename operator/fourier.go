@@ -65,32 +65,25 @@ func (f *fourierParts) Identify(to io.Writer) error { return f.identify(to, "fft
 // NewSweep implements [Operator]; it never fails.
 func (f *fourierParts) NewSweep(p, q, threads int) (Sweep, error) {
 	m, _ := f.Dims()
-	return newWholeSweep(&fourierSweep{fourierParts: f, p: p, q: q, threads: max(1, threads)}, m, p, q, threads), nil
+	s := &fourierSweep{fourierParts: f, p: p, q: q, columns: columns{plan: f.plan, threads: max(1, threads)}}
+	return newWholeSweep(s, m, p, q, threads), nil
 }
 
 type fourierSweep struct {
 	*fourierParts
-	p, q, threads int
-	work          []float64 // N×2⌈max(p,q)/2⌉
-}
-
-// space is that of count columns, two of which are one complex signal: the second half are the imaginary parts.
-func (s *fourierSweep) space(count int) (work []float64, width int) {
-	if s.work == nil {
-		s.work = make([]float64, (max(s.p, s.q)+1)/2*2*s.n)
-	}
-	width = (count + 1) / 2
-	return s.work[:2*width*s.n], width
+	p, q int
+	columns
 }
 
 func (s *fourierSweep) forward(z, v, x, c []float64) error {
 	if s.p > 0 {
 		scale := 1 / math.Sqrt(float64(s.n))
-		s.transform(x, s.p, linear)
-		inPieces(len(s.rows), s.threads, func(from, to int) {
-			for mu := from; mu < to; mu++ {
-				re, im := z[2*mu*s.p:(2*mu+1)*s.p], z[(2*mu+1)*s.p:(2*mu+2)*s.p]
-				s.at2(s.p, int(s.rows[mu]), func(k int, a, b float64) { re[k], im[k] = scale*a, scale*b })
+		s.transform(x, s.p, linear, func(k, mu, row int, p *pairs, q int) {
+			a, ai, b, bi := p.at(q, row)
+			re, im := z[2*mu*s.p:][k:s.p], z[(2*mu+1)*s.p:][k:s.p]
+			re[0], im[0] = scale*a, scale*ai
+			if len(re) > 1 {
+				re[1], im[1] = scale*b, scale*bi
 			}
 		})
 	}
@@ -100,13 +93,12 @@ func (s *fourierSweep) forward(z, v, x, c []float64) error {
 		for k := range totals {
 			totals[k] = sumOf(c[k*s.n:], s.n, 1)
 		}
-		s.transform(c, s.q, squares)
-		inPieces(len(s.rows), s.threads, func(from, to int) {
-			for mu := from; mu < to; mu++ {
-				re, im := v[2*mu*s.q:(2*mu+1)*s.q], v[(2*mu+1)*s.q:(2*mu+2)*s.q]
-				s.at2(s.q, 2*int(s.rows[mu])%s.n, func(k int, a, _ float64) {
-					re[k], im[k] = scale*(totals[k]+a), scale*(totals[k]-a)
-				})
+		s.transform(c, s.q, squares, func(k, mu, row int, p *pairs, q int) {
+			a, _, b, _ := p.at(q, 2*row%s.n)
+			re, im := v[2*mu*s.q:][k:s.q], v[(2*mu+1)*s.q:][k:s.q]
+			re[0], im[0] = scale*(totals[k]+a), scale*(totals[k]-a)
+			if len(re) > 1 {
+				re[1], im[1] = scale*(totals[k+1]+b), scale*(totals[k+1]-b)
 			}
 		})
 	}
@@ -170,60 +162,37 @@ func (s *fourierSweep) halves(double int) [2]int {
 	return [2]int{double / 2, double/2 + s.n/2}
 }
 
-// transform leaves the transforms of count columns in work, as [fourierSweep.at2] takes them from there.
-func (s *fourierSweep) transform(x []float64, count int, kind power) {
-	work, width := s.space(count)
-	s.plan.Into(work, width, s.threads, func(j int, re, im []float64) {
-		entry, sign := s.at(j, kind)
-		for k := range re {
-			re[k], im[k] = sign*x[k*s.n+entry], 0
-			if width+k < count {
-				im[k] = sign * x[(width+k)*s.n+entry]
+// transform calls done for every reading µ, its row, and every pair q of p, whose first column is k.
+func (s *fourierSweep) transform(x []float64, count int, kind power, done func(k, mu, row int, p *pairs, q int)) {
+	s.each(count, ofReals(count, func(k, j int, out []float64, step int) {
+		s.take(out, step, x[k*s.n:(k+1)*s.n], j, 1, kind)
+	}), func(p *pairs) {
+		inPieces(len(s.rows), s.threads, func(from, to int) {
+			for mu := from; mu < to; mu++ {
+				for q := range p.width {
+					done(p.first+2*q, mu, int(s.rows[mu]), p, q)
+				}
 			}
-		}
+		})
 	})
-}
-
-// at2 tells both parts of row r of the transforms of count columns: of z = a + ib, with a and b real,
-//
-//	a_r = ½(z_r + z̄_(N-r)),   b_r = (z_r - z̄_(N-r)) / 2i.
-func (s *fourierSweep) at2(count, row int, tell func(k int, re, im float64)) {
-	width := (count + 1) / 2
-	there := s.work[2*width*row:][:2*width]
-	mirror := s.work[2*width*((s.n-row)%s.n):][:2*width]
-	for k := range width {
-		a, b, c, d := there[k], there[width+k], mirror[k], mirror[width+k]
-		tell(k, 0.5*(a+c), 0.5*(b-d))
-		if width+k < count {
-			tell(width+k, 0.5*(b+d), 0.5*(c-a))
-		}
-	}
 }
 
 // series sets r to Re Σ_r a_r e^(-2πi rj/N) at every entry, where amplitude tells a_r of a column; and applies signs and permutation. That
 // is the transform of ½(a_r + ā_(N-r)).
 func (s *fourierSweep) series(r []float64, count int, kind power, amplitude func(row, k int) (re, im float64)) {
-	work, width := s.space(count)
-	s.plan.Into(work, width, s.threads, func(row int, re, im []float64) {
-		mirror := (s.n - row) % s.n
-		for k := range re {
-			a, b := amplitude(row, k)
-			c, d := amplitude(mirror, k)
-			re[k], im[k] = 0.5*(a+c), 0.5*(b-d)
-			if width+k < count { // times i
-				a, b = amplitude(row, width+k)
-				c, d = amplitude(mirror, width+k)
-				re[k] -= 0.5 * (b - d)
-				im[k] += 0.5 * (a + c)
-			}
+	s.each(count, ofSpectra(count, func(k, row int, re, im []float64) {
+		for i := range re {
+			a, b := amplitude(row+i, k)
+			c, d := amplitude((s.n-row-i)%s.n, k)
+			re[i], im[i] = 0.5*(a+c), 0.5*(b-d)
 		}
-	})
-	inPieces(s.n, s.threads, func(from, to int) {
-		for j := from; j < to; j++ {
-			entry, sign := s.at(j, kind)
-			for k, value := range work[2*width*j:][:count] { // real parts are the first half, imaginary ones the second
-				r[k*s.n+entry] = sign * value
+	}), func(p *pairs) {
+		inPieces(s.n, s.threads, func(from, to int) {
+			for i := range p.count {
+				in, step := p.plane(i)
+				k := p.first + i
+				s.give(r[k*s.n:(k+1)*s.n], in[from*step:], step, to-from, from, 1, kind)
 			}
-		}
+		})
 	})
 }

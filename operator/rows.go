@@ -124,6 +124,43 @@ func (s *selection) at(place int, kind power) (entry int, sign float64) {
 	return entry, sign
 }
 
+// take sets out[0], out[step], … to the entries of x that go to places place, place+stride, …, with their signs.
+func (s *selection) take(out []float64, step int, x []float64, place, stride int, kind power) {
+	if s.plain(kind) {
+		for at := 0; at < len(out); at += step {
+			out[at] = x[place]
+			place += stride
+		}
+		return
+	}
+	for at := 0; at < len(out); at += step {
+		entry, sign := s.at(place, kind)
+		out[at] = sign * x[entry]
+		place += stride
+	}
+}
+
+// give is the reverse, for count values.
+func (s *selection) give(x, in []float64, step, count, place, stride int, kind power) {
+	if s.plain(kind) {
+		for at := 0; at < count*step; at += step {
+			x[place] = in[at]
+			place += stride
+		}
+		return
+	}
+	for at := 0; at < count*step; at += step {
+		entry, sign := s.at(place, kind)
+		x[entry] = sign * in[at]
+		place += stride
+	}
+}
+
+// plain says that every entry goes to its own place, with no sign.
+func (s *selection) plain(kind power) bool {
+	return s.entry == nil && (s.signs == nil || kind == squares)
+}
+
 // Dims implements [Operator].
 func (s *selection) Dims() (m, n int) { return len(s.rows), s.n }
 

@@ -156,6 +156,7 @@ func structuredOperators(t *testing.T) []structured {
 		hadamardRows(t, rng, 1, 1, false), hadamardRows(t, rng, 5, 8, false), hadamardRows(t, rng, 40, 64, true), hadamardRows(t, rng, 64, 64, true),
 		dctRows(t, rng, 1, 1, false), dctRows(t, rng, 2, 2, false), dctRows(t, rng, 4, 5, true), dctRows(t, rng, 16, 16, false),
 		dctRows(t, rng, 30, 48, true), dctRows(t, rng, 50, 67, true), dctRows(t, rng, 60, 90, false),
+		dctRows(t, rng, 40, 2000, true), dctRows(t, rng, 20, 6561, false), dctRows(t, rng, 20, 5000, true),
 		sparseTable(t, rng, 30, 40, 0.1, false), sparseTable(t, rng, 70, 50, 0.3, true), sparseTable(t, rng, 100, 300, 0.02, false),
 		convolved(t, rng, 20, 32), convolved(t, rng, 7, 7),
 		kron(small(), denseTable(t, rng, 5, 3)), kron(hadamardRows(t, rng, 4, 8, true), dctRows(t, rng, 6, 6, false)),

@@ -760,8 +760,20 @@ func butterflies2AVX2(x []float64, run int)
 // butterflies4AVX2 replaces neighbouring runs a, b, c, d of x by a+b+c+d, a-b+c-d, a+b-c-d, a-b-c+d.
 func butterflies4AVX2(x []float64, run int)
 
-// fourier4AVX2 is Fourier4 for runs of a multiple of four values.
-func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64)
+// fourier2AVX2 is Fourier of radix 2 for runs of a multiple of four values.
+func fourier2AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+
+// fourier4AVX2 is Fourier of radix 4 for runs of a multiple of four values.
+func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+
+// fourier3AVX2 is Fourier of radix 3 for runs of a multiple of four values.
+func fourier3AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+
+// fourier5AVX2 is Fourier of radix 5 for runs of a multiple of four values.
+func fourier5AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+
+// turnAVX2 is Turn for a multiple of four values.
+func turnAVX2(re []float64, im []float64, factors []float64, cos float64, sin float64)
 
 // sparseDotF32AVX2 sets z to the product of a sparse row with the lines of x.
 func sparseDotF32AVX2(w []float32, columns []int32, x []float64, z *[4]float64)

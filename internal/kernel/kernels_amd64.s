@@ -28141,15 +28141,63 @@ quad:
 	VZEROUPPER
 	RET
 
-// func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64)
+// func fourier2AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
 // Requires: AVX, FMA3
-TEXT ·fourier4AVX2(SB), NOSPLIT, $0-88
+TEXT ·fourier2AVX2(SB), NOSPLIT, $0-112
 	MOVQ   re_base+0(FP), AX
 	MOVQ   im_base+24(FP), CX
 	MOVQ   rest+48(FP), DX
 	MOVQ   run+56(FP), BX
 	IMUL3Q $0x00000008, BX, BX
 	MOVQ   twiddles_base+64(FP), SI
+	MOVQ   roots_base+88(FP), DI
+	MOVQ   DX, DI
+	IMULQ  BX, DI
+	LEAQ   (DI)(DI*2), R8
+
+row:
+	MOVQ BX, R8
+	SHRQ $0x05, R8
+
+quad:
+	VMOVUPD      (AX), Y0
+	VMOVUPD      (CX), Y1
+	VMOVUPD      (AX)(DI*1), Y2
+	VMOVUPD      (CX)(DI*1), Y3
+	VSUBPD       Y2, Y0, Y4
+	VSUBPD       Y3, Y1, Y5
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, (CX)
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD 8(SI), Y1
+	VMULPD       Y4, Y1, Y2
+	VMULPD       Y4, Y0, Y4
+	VFMADD231PD  Y5, Y1, Y4
+	VFMSUB132PD  Y0, Y2, Y5
+	VMOVUPD      Y4, (AX)(DI*1)
+	VMOVUPD      Y5, (CX)(DI*1)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	DECQ         R8
+	JNZ          quad
+	ADDQ         $0x00000010, SI
+	DECQ         DX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func fourier4AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+// Requires: AVX, FMA3
+TEXT ·fourier4AVX2(SB), NOSPLIT, $0-112
+	MOVQ   re_base+0(FP), AX
+	MOVQ   im_base+24(FP), CX
+	MOVQ   rest+48(FP), DX
+	MOVQ   run+56(FP), BX
+	IMUL3Q $0x00000008, BX, BX
+	MOVQ   twiddles_base+64(FP), SI
+	MOVQ   roots_base+88(FP), DI
 	MOVQ   DX, DI
 	IMULQ  BX, DI
 	LEAQ   (DI)(DI*2), R8
@@ -28160,55 +28208,55 @@ row:
 
 quad:
 	VMOVUPD      (AX), Y0
-	VMOVUPD      (AX)(DI*2), Y1
-	VSUBPD       Y1, Y0, Y2
-	VADDPD       Y1, Y0, Y0
 	VMOVUPD      (CX), Y1
-	VMOVUPD      (CX)(DI*2), Y3
-	VSUBPD       Y3, Y1, Y4
-	VADDPD       Y3, Y1, Y1
-	VMOVUPD      (AX)(DI*1), Y3
-	VMOVUPD      (AX)(R8*1), Y5
-	VSUBPD       Y5, Y3, Y6
-	VADDPD       Y5, Y3, Y3
-	VMOVUPD      (CX)(DI*1), Y5
+	VMOVUPD      (AX)(DI*1), Y2
+	VMOVUPD      (CX)(DI*1), Y3
+	VMOVUPD      (AX)(DI*2), Y4
+	VMOVUPD      (CX)(DI*2), Y5
+	VMOVUPD      (AX)(R8*1), Y6
 	VMOVUPD      (CX)(R8*1), Y7
-	VSUBPD       Y7, Y5, Y8
-	VADDPD       Y7, Y5, Y5
-	VADDPD       Y3, Y0, Y7
-	VMOVUPD      Y7, (AX)
-	VADDPD       Y5, Y1, Y7
-	VMOVUPD      Y7, (CX)
-	VSUBPD       Y3, Y0, Y0
-	VSUBPD       Y5, Y1, Y1
-	VBROADCASTSD 16(SI), Y3
-	VBROADCASTSD 24(SI), Y5
-	VMULPD       Y1, Y5, Y7
-	VFMADD231PD  Y0, Y3, Y7
-	VMOVUPD      Y7, (AX)(DI*2)
-	VMULPD       Y0, Y5, Y5
-	VFMSUB231PD  Y1, Y3, Y5
-	VMOVUPD      Y5, (CX)(DI*2)
-	VADDPD       Y8, Y2, Y0
-	VSUBPD       Y6, Y4, Y1
-	VBROADCASTSD (SI), Y3
-	VBROADCASTSD 8(SI), Y5
-	VMULPD       Y1, Y5, Y7
-	VFMADD231PD  Y0, Y3, Y7
-	VMOVUPD      Y7, (AX)(DI*1)
-	VMULPD       Y0, Y5, Y5
-	VFMSUB231PD  Y1, Y3, Y5
-	VMOVUPD      Y5, (CX)(DI*1)
-	VSUBPD       Y8, Y2, Y2
-	VADDPD       Y6, Y4, Y4
+	VSUBPD       Y4, Y0, Y8
+	VSUBPD       Y5, Y1, Y9
+	VADDPD       Y4, Y0, Y0
+	VADDPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y4
+	VSUBPD       Y7, Y3, Y5
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VSUBPD       Y2, Y0, Y6
+	VSUBPD       Y3, Y1, Y7
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, (CX)
+	VBROADCASTSD 16(SI), Y0
+	VBROADCASTSD 24(SI), Y1
+	VMULPD       Y6, Y1, Y2
+	VMULPD       Y6, Y0, Y6
+	VFMADD231PD  Y7, Y1, Y6
+	VFMSUB132PD  Y0, Y2, Y7
+	VMOVUPD      Y6, (AX)(DI*2)
+	VMOVUPD      Y7, (CX)(DI*2)
+	VADDPD       Y5, Y8, Y0
+	VSUBPD       Y4, Y9, Y1
+	VSUBPD       Y5, Y8, Y8
+	VADDPD       Y4, Y9, Y9
+	VBROADCASTSD (SI), Y2
+	VBROADCASTSD 8(SI), Y3
+	VMULPD       Y0, Y3, Y4
+	VMULPD       Y0, Y2, Y0
+	VFMADD231PD  Y1, Y3, Y0
+	VFMSUB132PD  Y2, Y4, Y1
+	VMOVUPD      Y0, (AX)(DI*1)
+	VMOVUPD      Y1, (CX)(DI*1)
 	VBROADCASTSD 32(SI), Y0
 	VBROADCASTSD 40(SI), Y1
-	VMULPD       Y4, Y1, Y3
-	VFMADD231PD  Y2, Y0, Y3
-	VMOVUPD      Y3, (AX)(R8*1)
-	VMULPD       Y2, Y1, Y1
-	VFMSUB231PD  Y4, Y0, Y1
-	VMOVUPD      Y1, (CX)(R8*1)
+	VMULPD       Y8, Y1, Y2
+	VMULPD       Y8, Y0, Y8
+	VFMADD231PD  Y9, Y1, Y8
+	VFMSUB132PD  Y0, Y2, Y9
+	VMOVUPD      Y8, (AX)(R8*1)
+	VMOVUPD      Y9, (CX)(R8*1)
 	ADDQ         $0x00000020, AX
 	ADDQ         $0x00000020, CX
 	DECQ         R9
@@ -28216,6 +28264,234 @@ quad:
 	ADDQ         $0x00000030, SI
 	DECQ         DX
 	JNZ          row
+	VZEROUPPER
+	RET
+
+// func fourier3AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+// Requires: AVX, FMA3
+TEXT ·fourier3AVX2(SB), NOSPLIT, $0-112
+	MOVQ   re_base+0(FP), AX
+	MOVQ   im_base+24(FP), CX
+	MOVQ   rest+48(FP), DX
+	MOVQ   run+56(FP), BX
+	IMUL3Q $0x00000008, BX, BX
+	MOVQ   twiddles_base+64(FP), SI
+	MOVQ   roots_base+88(FP), DI
+	MOVQ   DX, R8
+	IMULQ  BX, R8
+	LEAQ   (R8)(R8*2), R9
+
+row:
+	MOVQ BX, R9
+	SHRQ $0x05, R9
+
+quad:
+	VMOVUPD      (AX), Y0
+	VMOVUPD      (CX), Y1
+	VMOVUPD      (AX)(R8*1), Y2
+	VMOVUPD      (CX)(R8*1), Y3
+	VMOVUPD      (AX)(R8*2), Y4
+	VMOVUPD      (CX)(R8*2), Y5
+	VSUBPD       Y4, Y2, Y6
+	VSUBPD       Y5, Y3, Y7
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
+	VBROADCASTSD 16(DI), Y8
+	VMOVAPD      Y0, Y4
+	VMOVAPD      Y1, Y5
+	VFMADD231PD  Y8, Y2, Y4
+	VFMADD231PD  Y8, Y3, Y5
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, (CX)
+	VBROADCASTSD 24(DI), Y0
+	VMULPD       Y0, Y6, Y1
+	VMULPD       Y0, Y7, Y0
+	VADDPD       Y0, Y4, Y2
+	VSUBPD       Y1, Y5, Y3
+	VSUBPD       Y0, Y4, Y4
+	VADDPD       Y1, Y5, Y5
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD 8(SI), Y1
+	VMULPD       Y2, Y1, Y6
+	VMULPD       Y2, Y0, Y2
+	VFMADD231PD  Y3, Y1, Y2
+	VFMSUB132PD  Y0, Y6, Y3
+	VMOVUPD      Y2, (AX)(R8*1)
+	VMOVUPD      Y3, (CX)(R8*1)
+	VBROADCASTSD 16(SI), Y0
+	VBROADCASTSD 24(SI), Y1
+	VMULPD       Y4, Y1, Y2
+	VMULPD       Y4, Y0, Y4
+	VFMADD231PD  Y5, Y1, Y4
+	VFMSUB132PD  Y0, Y2, Y5
+	VMOVUPD      Y4, (AX)(R8*2)
+	VMOVUPD      Y5, (CX)(R8*2)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	DECQ         R9
+	JNZ          quad
+	ADDQ         $0x00000020, SI
+	DECQ         DX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func fourier5AVX2(re []float64, im []float64, rest int, run int, twiddles []float64, roots []float64)
+// Requires: AVX, FMA3
+TEXT ·fourier5AVX2(SB), NOSPLIT, $0-112
+	MOVQ   re_base+0(FP), AX
+	MOVQ   im_base+24(FP), CX
+	MOVQ   rest+48(FP), DX
+	MOVQ   run+56(FP), BX
+	IMUL3Q $0x00000008, BX, BX
+	MOVQ   twiddles_base+64(FP), SI
+	MOVQ   roots_base+88(FP), DI
+	MOVQ   DX, R8
+	IMULQ  BX, R8
+	LEAQ   (R8)(R8*2), R9
+
+row:
+	MOVQ BX, R10
+	SHRQ $0x05, R10
+
+quad:
+	VMOVUPD      (AX), Y0
+	VMOVUPD      (CX), Y1
+	VMOVUPD      (AX)(R8*1), Y2
+	VMOVUPD      (CX)(R8*1), Y3
+	VMOVUPD      (AX)(R8*2), Y4
+	VMOVUPD      (CX)(R8*2), Y5
+	VMOVUPD      (AX)(R9*1), Y6
+	VMOVUPD      (CX)(R9*1), Y7
+	VMOVUPD      (AX)(R8*4), Y8
+	VMOVUPD      (CX)(R8*4), Y9
+	VSUBPD       Y8, Y2, Y10
+	VSUBPD       Y9, Y3, Y11
+	VADDPD       Y8, Y2, Y2
+	VADDPD       Y9, Y3, Y3
+	VSUBPD       Y6, Y4, Y8
+	VSUBPD       Y7, Y5, Y9
+	VADDPD       Y6, Y4, Y4
+	VADDPD       Y7, Y5, Y5
+	VBROADCASTSD 16(DI), Y12
+	VMOVAPD      Y0, Y6
+	VMOVAPD      Y1, Y7
+	VFMADD231PD  Y12, Y2, Y6
+	VFMADD231PD  Y12, Y3, Y7
+	VBROADCASTSD 32(DI), Y12
+	VFMADD231PD  Y12, Y4, Y6
+	VFMADD231PD  Y12, Y5, Y7
+	VBROADCASTSD 32(DI), Y14
+	VMOVAPD      Y0, Y12
+	VMOVAPD      Y1, Y13
+	VFMADD231PD  Y14, Y2, Y12
+	VFMADD231PD  Y14, Y3, Y13
+	VBROADCASTSD 64(DI), Y14
+	VFMADD231PD  Y14, Y4, Y12
+	VFMADD231PD  Y14, Y5, Y13
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y4, Y0, Y0
+	VADDPD       Y5, Y1, Y1
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, (CX)
+	VBROADCASTSD 24(DI), Y1
+	VMULPD       Y1, Y10, Y0
+	VMULPD       Y1, Y11, Y1
+	VBROADCASTSD 40(DI), Y2
+	VFMADD231PD  Y2, Y8, Y0
+	VFMADD231PD  Y2, Y9, Y1
+	VBROADCASTSD 40(DI), Y2
+	VMULPD       Y2, Y10, Y3
+	VMULPD       Y2, Y11, Y2
+	VBROADCASTSD 72(DI), Y4
+	VFMADD231PD  Y4, Y8, Y3
+	VFMADD231PD  Y4, Y9, Y2
+	VADDPD       Y1, Y6, Y4
+	VSUBPD       Y0, Y7, Y5
+	VSUBPD       Y1, Y6, Y6
+	VADDPD       Y0, Y7, Y7
+	VBROADCASTSD (SI), Y0
+	VBROADCASTSD 8(SI), Y1
+	VMULPD       Y4, Y1, Y8
+	VMULPD       Y4, Y0, Y4
+	VFMADD231PD  Y5, Y1, Y4
+	VFMSUB132PD  Y0, Y8, Y5
+	VMOVUPD      Y4, (AX)(R8*1)
+	VMOVUPD      Y5, (CX)(R8*1)
+	VBROADCASTSD 48(SI), Y0
+	VBROADCASTSD 56(SI), Y1
+	VMULPD       Y6, Y1, Y4
+	VMULPD       Y6, Y0, Y6
+	VFMADD231PD  Y7, Y1, Y6
+	VFMSUB132PD  Y0, Y4, Y7
+	VMOVUPD      Y6, (AX)(R8*4)
+	VMOVUPD      Y7, (CX)(R8*4)
+	VADDPD       Y2, Y12, Y0
+	VSUBPD       Y3, Y13, Y1
+	VSUBPD       Y2, Y12, Y12
+	VADDPD       Y3, Y13, Y13
+	VBROADCASTSD 16(SI), Y2
+	VBROADCASTSD 24(SI), Y3
+	VMULPD       Y0, Y3, Y4
+	VMULPD       Y0, Y2, Y0
+	VFMADD231PD  Y1, Y3, Y0
+	VFMSUB132PD  Y2, Y4, Y1
+	VMOVUPD      Y0, (AX)(R8*2)
+	VMOVUPD      Y1, (CX)(R8*2)
+	VBROADCASTSD 32(SI), Y0
+	VBROADCASTSD 40(SI), Y1
+	VMULPD       Y12, Y1, Y2
+	VMULPD       Y12, Y0, Y12
+	VFMADD231PD  Y13, Y1, Y12
+	VFMSUB132PD  Y0, Y2, Y13
+	VMOVUPD      Y12, (AX)(R9*1)
+	VMOVUPD      Y13, (CX)(R9*1)
+	ADDQ         $0x00000020, AX
+	ADDQ         $0x00000020, CX
+	DECQ         R10
+	JNZ          quad
+	ADDQ         $0x00000040, SI
+	DECQ         DX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func turnAVX2(re []float64, im []float64, factors []float64, cos float64, sin float64)
+// Requires: AVX, FMA3
+TEXT ·turnAVX2(SB), NOSPLIT, $0-88
+	MOVQ         re_base+0(FP), AX
+	MOVQ         im_base+24(FP), CX
+	MOVQ         factors_base+48(FP), DX
+	MOVQ         re_len+8(FP), BX
+	VBROADCASTSD cos+72(FP), Y0
+	VBROADCASTSD sin+80(FP), Y1
+	MOVQ         BX, SI
+	SHLQ         $0x03, SI
+	SHRQ         $0x02, BX
+
+quad:
+	VMOVUPD     (DX), Y2
+	VMOVUPD     (DX)(SI*1), Y3
+	VMULPD      Y3, Y1, Y4
+	VFMSUB231PD Y2, Y0, Y4
+	VMULPD      Y3, Y0, Y3
+	VFMADD231PD Y2, Y1, Y3
+	VMOVUPD     (AX), Y2
+	VMOVUPD     (CX), Y5
+	VMULPD      Y2, Y3, Y6
+	VMULPD      Y2, Y4, Y2
+	VFMADD231PD Y5, Y3, Y2
+	VFMSUB132PD Y4, Y6, Y5
+	VMOVUPD     Y2, (AX)
+	VMOVUPD     Y5, (CX)
+	ADDQ        $0x00000020, AX
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	DECQ        BX
+	JNZ         quad
 	VZEROUPPER
 	RET
 

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -43,12 +44,31 @@ func TestLoopsAgree(t *testing.T) {
 			plainButterflies4(y, run)
 			same(t, "butterflies of four", x, y)
 
-			re, im, twiddles := drawn(rng, 4*run*groups), drawn(rng, 4*run*groups), drawn(rng, 6*groups)
+			for _, radix := range []int{2, 3, 4, 5} {
+				var roots []float64
+				for k := range radix {
+					sin, cos := math.Sincos(2 * math.Pi * float64(k) / float64(radix))
+					roots = append(roots, cos, sin)
+				}
+				re, im, twiddles := drawn(rng, radix*run*groups), drawn(rng, radix*run*groups), drawn(rng, 2*(radix-1)*groups)
+				a, b := append([]float64(nil), re...), append([]float64(nil), im...)
+				Fourier(radix, re, im, groups, run, twiddles, roots)
+				plainFourier(radix, a, b, groups, run, twiddles, roots)
+				same(t, fmt.Sprintf("real parts of radix %d", radix), re, a)
+				same(t, fmt.Sprintf("imaginary parts of radix %d", radix), im, b)
+				if radix == 4 {
+					plainFourier4(re, im, groups, run, twiddles)
+					plainFourier(4, a, b, groups, run, twiddles, roots)
+					same(t, "real parts of radix 4 in plain Go", re, a)
+					same(t, "imaginary parts of radix 4 in plain Go", im, b)
+				}
+			}
+			re, im, factors := drawn(rng, run*groups), drawn(rng, run*groups), drawn(rng, 2*run*groups)
 			a, b := append([]float64(nil), re...), append([]float64(nil), im...)
-			Fourier4(re, im, groups, run, twiddles)
-			plainFourier4(a, b, groups, run, twiddles)
-			same(t, "real parts", re, a)
-			same(t, "imaginary parts", im, b)
+			Turn(re, im, factors, 0.6, 0.8)
+			plainTurn(a, b, factors, 0.6, 0.8)
+			same(t, "turned real parts", re, a)
+			same(t, "turned imaginary parts", im, b)
 		}
 	}
 	for _, count := range []int{0, 1, 3, 4, 5, 11, 40} {

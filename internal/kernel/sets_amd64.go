@@ -10,9 +10,20 @@ func butterflies2(x []float64, run int) { butterflies2AVX2(x, run) }
 
 func butterflies4(x []float64, run int) { butterflies4AVX2(x, run) }
 
-func fourier4(re, im []float64, rest, run int, twiddles []float64) {
-	fourier4AVX2(re, im, rest, run, twiddles)
+func fourier(radix int, re, im []float64, rest, run int, twiddles, roots []float64) {
+	switch radix {
+	case 2:
+		fourier2AVX2(re, im, rest, run, twiddles, roots)
+	case 3:
+		fourier3AVX2(re, im, rest, run, twiddles, roots)
+	case 4:
+		fourier4AVX2(re, im, rest, run, twiddles, roots)
+	case 5:
+		fourier5AVX2(re, im, rest, run, twiddles, roots)
+	}
 }
+
+func turn(re, im, factors []float64, cos, sin float64) { turnAVX2(re, im, factors, cos, sin) }
 
 func sparseDot[T Entry](w []T, columns []int32, x []float64, z *[4]float64) {
 	switch w := any(w).(type) {

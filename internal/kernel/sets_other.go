@@ -9,9 +9,11 @@ func butterflies2([]float64, int) { panic("calamp: no vector kernels in this bui
 
 func butterflies4([]float64, int) { panic("calamp: no vector kernels in this build") }
 
-func fourier4(_, _ []float64, _, _ int, _ []float64) {
+func fourier(int, []float64, []float64, int, int, []float64, []float64) {
 	panic("calamp: no vector kernels in this build")
 }
+
+func turn(_, _, _ []float64, _, _ float64) { panic("calamp: no vector kernels in this build") }
 
 func sparseDot[T Entry]([]T, []int32, []float64, *[4]float64) {
 	panic("calamp: no vector kernels in this build")

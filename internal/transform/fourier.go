@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
@@ -13,7 +14,7 @@ import (
 //
 //	Z_k = Σ_j z_j e^(-2πi jk/n),
 //
-// of several signals at once, for any n. The error grows as the logarithm of n.
+// of one or several signals at once, for any n. The error grows as the logarithm of n.
 //
 // A long transform is two (D. H. Bailey, "FFTs in external or hierarchical memory",
 // 1990): with n = n₁n₂, j = n₂j₁ + j₂ and k = k₁ + n₁k₂, first along j₁ for all j₂, then a
@@ -22,16 +23,14 @@ import (
 // the lanes, so that a step has the same factor for a whole run of values. An n with a
 // large prime factor is done by a longer convolution ([bluestein]).
 type Fourier struct {
-	n      int
-	first  line // n₁
-	second line // n₂
-	roots  roots
-	chirp  *bluestein // in place of all others; nil where n has small factors only
+	n       int
+	first   line // n₁
+	second  line // n₂
+	roots   roots
+	between [][]float64 // of every k₁ the factors of the first lanes, of one signal: all cosines, then all sines
+	chirp   *bluestein  // in place of all others; nil where n has small factors only
+	spare   sync.Pool   // of tiles
 }
-
-// mostPrime is the largest prime factor whose butterfly is computed as it is defined:
-// from there on the longer convolution takes fewer operations.
-const mostPrime = 61
 
 // NewFourier prepares the transform of n values.
 func NewFourier(n int) *Fourier {
@@ -39,7 +38,8 @@ func NewFourier(n int) *Fourier {
 		panic(fmt.Sprintf("calamp: Fourier transform of %d values", n))
 	}
 	factors := factorise(n)
-	if last := factors[len(factors)-1]; last > mostPrime {
+	// From there on the longer convolution takes fewer operations than the largest factor's butterfly.
+	if last := factors[len(factors)-1]; last > kernel.MostRadix {
 		return &Fourier{n: n, chirp: newBluestein(n)}
 	}
 	// The larger factors first to where the product is smaller: nearly √n each.
@@ -51,101 +51,150 @@ func NewFourier(n int) *Fourier {
 			n2 *= factors[i]
 		}
 	}
-	return &Fourier{n: n, first: newLine(n1), second: newLine(n2), roots: newRoots(n)}
+	f := &Fourier{n: n, first: newLine(n1), second: newLine(n2), roots: newRoots(n), between: make([][]float64, n1)}
+	for k1 := range f.between {
+		lanes := min(lanesOfTile, n2)
+		f.between[k1] = make([]float64, 2*lanes)
+		for j2 := range lanes {
+			f.between[k1][j2], f.between[k1][lanes+j2] = f.roots.at(j2 * k1)
+		}
+	}
+	return f
 }
 
-// Load fills the real and the imaginary parts of value j of all signals.
+// Together is how many of so many signals to transform at once: a long transform has lanes of its own, and gains nothing
+// from others beside it.
+func (f *Fourier) Together(signals int) int { return max(1, min(signals, 4096/f.n)) }
+
+// Size is n.
+func (f *Fourier) Size() int { return f.n }
+
+// MostLoaded is the largest number of values that a Load is asked for at once.
+const MostLoaded = lanesOfTile
+
+// Load fills the real and the imaginary parts of values j, j+1, … of all signals, value by value.
 type Load func(j int, re, im []float64)
 
-// Into computes the transform of what load tells, of width signals: dst is n×2·width, at
-// every k the real parts of all signals, then the imaginary ones. load is called once for
-// every j, concurrently.
-func (f *Fourier) Into(dst []float64, width, threads int, load Load) {
-	if len(dst) != 2*width*f.n {
-		panic(fmt.Sprintf("calamp: Fourier transform of %d values for %d signals into %d", f.n, width, len(dst)))
+// Into computes the transform of what load tells, of width signals: n×width real and as many
+// imaginary parts, value by value. load is called once for every j, concurrently.
+func (f *Fourier) Into(re, im []float64, width, threads int, load Load) {
+	if len(re) != width*f.n || len(im) != len(re) {
+		panic(fmt.Sprintf("calamp: Fourier transform of %d values for %d signals into %d and %d", f.n, width, len(re), len(im)))
 	}
 	if f.chirp != nil {
-		f.chirp.into(dst, width, threads, load)
+		f.chirp.into(re, im, width, threads, load)
 		return
 	}
 	n1, n2 := f.first.n, f.second.n
-	tiles := func(columns int, do func(t *tile, from, to int)) {
-		each := max(1, lanesOfTile/width)
-		count := (columns + each - 1) / each
-		per := (count + 4*threads - 1) / (4 * threads)
-		parallel.Run((count+per-1)/per, threads, func(part int) {
-			t := newTile(max(n1, n2), each*width)
-			for i := part * per; i < min((part+1)*per, count); i++ {
-				do(t, i*each, min((i+1)*each, columns))
-			}
-		})
-	}
-	tiles(n2, func(t *tile, from, to int) { // along j₁, from n₂j₁+j₂ to places n₁j₂+k₁
-		run := (to - from) * width
+	f.tiles(n2, width, threads, func(t *tile, from, to int) { // along j₁, from n₂j₁+j₂ to places n₁j₂+k₁
 		for j1 := range n1 {
-			for j2 := from; j2 < to; j2++ {
-				at := j1*run + (j2-from)*width
-				load(n2*j1+j2, t.re[at:at+width], t.im[at:at+width])
-			}
+			load(n2*j1+from, t.re[j1*t.run:][:t.used], t.im[j1*t.run:][:t.used])
 		}
-		f.first.transform(t, run)
-		for j2 := from; j2 < to; j2++ {
-			for k1 := range n1 {
-				at := f.first.place[k1]*run + (j2-from)*width
-				cos, sin := f.roots.at(j2 * k1)
-				out := dst[2*width*(j2*n1+k1):][:2*width]
-				re, im := t.re[at:at+width], t.im[at:at+width]
-				for k, a := range re {
-					b := im[k]
-					out[k], out[width+k] = a*cos+b*sin, b*cos-a*sin
-				}
-			}
+		f.first.transform(t)
+		for k1, at := range f.first.place {
+			f.turn(t.re[at*t.run:][:t.run], t.im[at*t.run:][:t.run], k1, from, to, width)
 		}
+		t.turnOver(re[from*n1*width:], t.re, f.first.place, width)
+		t.turnOver(im[from*n1*width:], t.im, f.first.place, width)
 	})
-	tiles(n1, func(t *tile, from, to int) { // along j₂, from places n₁j₂+k₁ to k₁+n₁k₂
-		run := (to - from) * width
+	f.tiles(n1, width, threads, func(t *tile, from, _ int) { // along j₂, from places n₁j₂+k₁ to k₁+n₁k₂
 		for j2 := range n2 {
-			split(t.re[j2*run:][:run], t.im[j2*run:][:run], dst[2*width*(j2*n1+from):], width)
+			copy(t.re[j2*t.run:][:t.used], re[(j2*n1+from)*width:])
+			copy(t.im[j2*t.run:][:t.used], im[(j2*n1+from)*width:])
 		}
-		f.second.transform(t, run)
-		for k2 := range n2 {
-			at := f.second.place[k2] * run
-			join(dst[2*width*(k2*n1+from):], t.re[at:][:run], t.im[at:][:run], width)
+		f.second.transform(t)
+		for k2, at := range f.second.place {
+			copy(re[(k2*n1+from)*width:], t.re[at*t.run:][:t.used])
+			copy(im[(k2*n1+from)*width:], t.im[at*t.run:][:t.used])
 		}
 	})
 }
 
-// split divides values into real and imaginary parts, which alternate in runs of width.
-// Runs are a few values, for which a call of copy would take longer.
-func split(re, im, from []float64, width int) {
-	for at := 0; at < len(re); at += width {
-		a, b, c := re[at:][:width], im[at:][:width], from[2*at:][:2*width]
-		for k := range a {
-			a[k], b[k] = c[k], c[width+k]
-		}
+// tiles calls do for tiles of neighbouring columns, from … to, of width values each.
+func (f *Fourier) tiles(columns, width, threads int, do func(t *tile, from, to int)) {
+	rows, each := f.n/columns, max(1, lanesOfTile/width)
+	count := (columns + each - 1) / each
+	per := count
+	if threads > 1 {
+		per = (count + 4*threads - 1) / (4 * threads)
 	}
+	parallel.Run((count+per-1)/per, threads, func(part int) {
+		t, _ := f.spare.Get().(*tile)
+		if size := 2 * max(f.first.n, f.second.n) * wholeVectors(each*width); t == nil || len(t.values) < size {
+			t = &tile{values: make([]float64, size)}
+		}
+		for i := part * per; i < min((part+1)*per, count); i++ {
+			from, to := i*each, min((i+1)*each, columns)
+			t.layOut(rows, (to-from)*width)
+			do(t, from, to)
+		}
+		f.spare.Put(t)
+	})
 }
 
-// join is the reverse.
-func join(to, re, im []float64, width int) {
-	for at := 0; at < len(re); at += width {
-		a, b, c := re[at:][:width], im[at:][:width], to[2*at:][:2*width]
-		for k := range a {
-			c[k], c[width+k] = a[k], b[k]
-		}
+// turn multiplies the values k₁ of lanes j₂ = from … to by e^(-2πi j₂k₁/n).
+func (f *Fourier) turn(re, im []float64, k1, from, to, width int) {
+	if factors := f.between[k1]; width == 1 && len(factors) == 2*len(re) {
+		cos, sin := f.roots.at(from * k1)
+		kernel.Turn(re, im, factors, cos, sin)
+		return
+	}
+	for j2 := from; j2 < to; j2++ {
+		cos, sin := f.roots.at(j2 * k1)
+		at := (j2 - from) * width
+		turn(re[at:at+width], im[at:at+width], cos, sin)
 	}
 }
 
 // lanesOfTile is how many values stand side by side in a tile: with 1024 rows a tile is
-// 256 KiB.
-const lanesOfTile = 16
+// 512 KiB.
+const lanesOfTile = 32
 
-// tile holds values in planes of real and imaginary parts.
-type tile struct{ re, im []float64 }
+// wholeVectors is the smallest multiple of the kernels' four lanes that has room for so many.
+func wholeVectors(lanes int) int { return (lanes + 3) &^ 3 }
 
-func newTile(rows, run int) *tile {
-	v := make([]float64, 2*rows*run)
-	return &tile{v[:rows*run], v[rows*run:]}
+// tile holds rows of run values in planes of real and imaginary parts. Those from used on are never read, but finite.
+type tile struct {
+	values    []float64
+	re, im    []float64
+	run, used int
+}
+
+func (t *tile) layOut(rows, used int) {
+	run := wholeVectors(used)
+	t.run, t.used, t.re, t.im = run, used, t.values[:rows*run], t.values[rows*run:2*rows*run]
+	if run > used {
+		clear(t.values[:2*rows*run])
+	}
+}
+
+// turnOver sets dst, lane by lane of width values, to the rows at places.
+func (t *tile) turnOver(dst, plane []float64, place []int, width int) {
+	n := len(place)
+	if width > 1 {
+		for lane := 0; lane < t.used; lane += width {
+			for k, at := range place {
+				out := dst[lane*n+k*width:][:width]
+				for i, v := range plane[at*t.run+lane:][:width] { // a few, for which a call of copy would take longer
+					out[i] = v
+				}
+			}
+		}
+		return
+	}
+	k := 0
+	for ; k+4 <= n; k += 4 { // parts of cache lines
+		a, b, c, d := plane[place[k]*t.run:][:t.used], plane[place[k+1]*t.run:][:t.used], plane[place[k+2]*t.run:][:t.used], plane[place[k+3]*t.run:][:t.used]
+		for lane, v := range a {
+			out := (*[4]float64)(dst[lane*n+k:])
+			out[0], out[1], out[2], out[3] = v, b[lane], c[lane], d[lane]
+		}
+	}
+	for ; k < n; k++ {
+		for lane, v := range plane[place[k]*t.run:][:t.used] {
+			dst[lane*n+k] = v
+		}
+	}
 }
 
 // line is the transform along one direction of a tile, in place, by decimation in
@@ -160,7 +209,7 @@ type line struct {
 type stage struct {
 	radix, rest int
 	twiddles    []float64 // for each of rest: of parts 1 … radix-1, cos and sin
-	cos, sin    []float64 // of the radix's own roots
+	roots       []float64 // cos and sin of the radix's own
 }
 
 func newLine(n int) line {
@@ -176,7 +225,7 @@ func newLine(n int) line {
 		}
 		for k := range radix {
 			cos, sin := Root(k, radix)
-			s.cos, s.sin = append(s.cos, cos), append(s.sin, sin)
+			s.roots = append(s.roots, cos, sin)
 		}
 		l.stages = append(l.stages, s)
 		left = s.rest
@@ -204,48 +253,24 @@ func nextRadix(n int) int {
 	}
 }
 
-// transform transforms a tile whose rows are run values long.
-func (l *line) transform(t *tile, run int) {
-	re, im := t.re[:l.n*run], t.im[:l.n*run]
-	for i := range l.stages {
-		s := &l.stages[i]
-		size := s.radix * s.rest * run
-		for at := 0; at < len(re); at += size {
-			if s.radix == 4 {
-				kernel.Fourier4(re[at:at+size], im[at:at+size], s.rest, run, s.twiddles)
-			} else {
-				s.step(re[at:at+size], im[at:at+size], run)
-			}
-		}
-	}
+// transform transforms a tile.
+func (l *line) transform(t *tile) {
+	l.stage(0, t.re[:l.n*t.run], t.im[:l.n*t.run], t.run)
 }
 
-// step is the butterfly of any radix as it is defined.
-func (s *stage) step(re, im []float64, run int) {
-	var a, b [mostPrime]float64
-	for j := range s.rest {
-		twiddles := s.twiddles[2*j*(s.radix-1):]
-		for lane := j * run; lane < (j+1)*run; lane++ {
-			for q := range s.radix {
-				a[q], b[q] = re[lane+q*s.rest*run], im[lane+q*s.rest*run]
-			}
-			for part := range s.radix {
-				x, y, at := 0.0, 0.0, 0
-				for q := range s.radix {
-					cos, sin := s.cos[at], s.sin[at]
-					x += a[q]*cos + b[q]*sin
-					y += b[q]*cos - a[q]*sin
-					if at += part; at >= s.radix {
-						at -= s.radix
-					}
-				}
-				if part > 0 {
-					cos, sin := twiddles[2*part-2], twiddles[2*part-1]
-					x, y = x*cos+y*sin, y*cos-x*sin
-				}
-				re[lane+part*s.rest*run], im[lane+part*s.rest*run] = x, y
-			}
-		}
+// stage does a stage, and the later ones part by part, so that ever smaller parts stay in ever faster caches.
+func (l *line) stage(i int, re, im []float64, run int) {
+	if i == len(l.stages) {
+		return
+	}
+	s := &l.stages[i]
+	kernel.Fourier(s.radix, re, im, s.rest, run, s.twiddles, s.roots)
+	if s.rest == 1 {
+		return
+	}
+	part := s.rest * run
+	for from := 0; from < len(re); from += part {
+		l.stage(i+1, re[from:from+part], im[from:from+part], run)
 	}
 }
 
@@ -321,7 +346,7 @@ type bluestein struct {
 	n        int
 	whole    *Fourier  // of a power of two, at least 2n-1
 	cos, sin []float64 // n: of πj²/n
-	filter   []float64 // transform of w̄, over its length: real and imaginary parts
+	re, im   []float64 // transform of w̄, over its length
 }
 
 func newBluestein(n int) *bluestein {
@@ -333,42 +358,51 @@ func newBluestein(n int) *bluestein {
 		b.cos[j], b.sin[j] = Root(square, 2*n)
 		square = (square + 2*j + 1) % (2 * n)
 	}
-	b.filter = make([]float64, 2*length)
-	b.whole.Into(b.filter, 1, 1, func(j int, re, im []float64) {
-		re[0], im[0] = 0, 0
-		if j > length/2 {
-			j = length - j
-		}
-		if j < n {
-			re[0], im[0] = b.cos[j]/float64(length), b.sin[j]/float64(length)
+	b.re, b.im = make([]float64, length), make([]float64, length)
+	b.whole.Into(b.re, b.im, 1, 1, func(from int, re, im []float64) {
+		clear(re)
+		clear(im)
+		for i := range re {
+			j := from + i
+			if j > length/2 {
+				j = length - j
+			}
+			if j < n {
+				re[i], im[i] = b.cos[j]/float64(length), b.sin[j]/float64(length)
+			}
 		}
 	})
 	return b
 }
 
-func (b *bluestein) into(dst []float64, width, threads int, load Load) {
-	there, back := make([]float64, 2*width*b.whole.n), make([]float64, 2*width*b.whole.n)
-	b.whole.Into(there, width, threads, func(j int, re, im []float64) {
-		if j >= b.n {
-			clear(re)
-			clear(im)
-			return
+func (b *bluestein) into(re, im []float64, width, threads int, load Load) {
+	size := width * b.whole.n
+	work := make([]float64, 4*size)
+	x, y, u, v := work[:size], work[size:2*size], work[2*size:3*size], work[3*size:]
+	b.whole.Into(x, y, width, threads, func(j int, re, im []float64) {
+		there := max(0, min(len(re), (b.n-j)*width))
+		clear(re[there:])
+		clear(im[there:])
+		if there > 0 {
+			load(j, re[:there], im[:there])
+			turnAll(re[:there], im[:there], b.cos[j:], b.sin[j:], width)
 		}
-		load(j, re, im)
-		turn(re, im, b.cos[j], b.sin[j])
 	})
 	// The inverse is the transform with real and imaginary parts exchanged.
-	b.whole.Into(back, width, threads, func(j int, re, im []float64) {
-		at := there[2*width*j:]
-		copy(re, at[width:2*width])
-		copy(im, at[:width])
-		turn(re, im, b.filter[2*j], b.filter[2*j+1])
+	b.whole.Into(u, v, width, threads, func(j int, re, im []float64) {
+		copy(re, y[j*width:])
+		copy(im, x[j*width:])
+		turnAll(re, im, b.re[j:], b.im[j:], width)
 	})
-	for k := range b.n {
-		out, at := dst[2*width*k:2*width*(k+1)], back[2*width*k:]
-		copy(out, at[width:2*width])
-		copy(out[width:], at[:width])
-		turn(out[:width], out[width:], b.cos[k], b.sin[k])
+	copy(re, v)
+	copy(im, u)
+	turnAll(re, im, b.cos, b.sin, width)
+}
+
+// turnAll multiplies values of width signals by cos - i sin of each.
+func turnAll(re, im, cos, sin []float64, width int) {
+	for i := 0; i*width < len(re); i++ {
+		turn(re[i*width:(i+1)*width], im[i*width:(i+1)*width], cos[i], sin[i])
 	}
 }
 

@@ -53,7 +53,7 @@ func loops() {
 		kernels{isa: v}.drain()
 	}
 	butterflies()
-	fourier4()
+	fourier()
 	sparse()
 	read()
 }
