@@ -174,10 +174,7 @@ func (t *tile) turnOver(dst, plane []float64, place []int, width int) {
 	if width > 1 {
 		for lane := 0; lane < t.used; lane += width {
 			for k, at := range place {
-				out := dst[lane*n+k*width:][:width]
-				for i, v := range plane[at*t.run+lane:][:width] { // a few, for which a call of copy would take longer
-					out[i] = v
-				}
+				copy(dst[lane*n+k*width:][:width], plane[at*t.run+lane:])
 			}
 		}
 		return
