@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
@@ -110,6 +111,21 @@ func (m *Model) LoadKnowledge(flags *pflag.FlagSet, known *channel.Knowledge, se
 	m.Learned, m.Assumed = slices.DeleteFunc(m.Learned, drop), slices.DeleteFunc(m.Assumed, drop)
 	p := m.GainPrior()
 	m.SRange = [2]float64{p.Lo, p.Hi}
+	return nil
+}
+
+// CheckReadings refuses a result of --s-from that was found from these very readings: they would count twice.
+func (m *Model) CheckReadings(y *mat.Dense) error {
+	if m.from == "" {
+		return nil
+	}
+	source, err := dataset.LoadProvenance(m.from)
+	if err != nil {
+		return console.Usage("--s-from %w", err)
+	}
+	if source != nil && source.Y == dataset.HashReadings(y) {
+		return console.Usage("--s-from %s: this result was found from the same readings, which would count twice; give one of other readings", m.from)
+	}
 	return nil
 }
 

@@ -185,6 +185,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
 		return err
 	}
+	if err := s.model.CheckReadings(data.Y); err != nil {
+		return err
+	}
 	if err := s.model.CheckRange(flags, facts.SizeOf(data).P); err != nil {
 		return err
 	}
