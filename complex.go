@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/prior"
 )
@@ -87,16 +86,6 @@ func (p *Problem) checkComplex() error {
 		}
 	}
 	return nil
-}
-
-// complexResidual is one part, that of column k, of ŝ y - ω.
-func complexResidual(s *amp.State, mu, k int) float64 {
-	j := mu*s.P + k - k%2
-	d := cmplx.Rect(s.S[mu], s.Phase[mu])*complex(s.Y[j], s.Y[j+1]) - complex(s.Omega[j], s.Omega[j+1])
-	if k%2 == 0 {
-		return real(d)
-	}
-	return imag(d)
 }
 
 // placePhase brings a result to the common phase that is its convention, where nothing is known of

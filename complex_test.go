@@ -134,6 +134,26 @@ func TestComplexMissingAndBroken(t *testing.T) {
 	}
 }
 
+// TestComplexOffsetsAreNamed, which nothing models where readings are complex.
+func TestComplexOffsetsAreNamed(t *testing.T) {
+	te := complexTeacher(channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: math.Inf(1)})
+	for _, size := range []float64{0, 0.02} {
+		in := drawComplex(t, te, 1)
+		rng := rand.New(rand.NewPCG(1, 0))
+		for mu := range te.M {
+			row := in.Y.RawRowView(mu)
+			o := [2]float64{size * rng.NormFloat64(), size * rng.NormFloat64()}
+			for k := range row {
+				row[k] += o[k%2]
+			}
+		}
+		p := te.Problem(in)
+		if got := warned(solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true}}), calamp.Offsets); got != (size > 0) {
+			t.Errorf("offsets of %g: named %v", size, got)
+		}
+	}
+}
+
 // TestComplexNominalPhases: phases about nominal ones are those about zero, turned.
 func TestComplexNominalPhases(t *testing.T) {
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})

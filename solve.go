@@ -240,7 +240,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration
 		for k := range s.P {
-			res.Residual.Set(mu, k, residual(res, s, mu, k))
+			res.Residual.Set(mu, k, residual(s, mu, k))
 		}
 	}
 	if len(r.trace) > 0 {
@@ -253,13 +253,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 
 // residual is how far a reading is from its prediction, in standard deviations;
 // 0 for one that is missing, or clipped where it should be.
-func residual(res *Result, s *amp.State, mu, k int) float64 {
+func residual(s *amp.State, mu, k int) float64 {
 	c, j := s.Model().Channel, mu*s.P+k
-	y := s.Y[j]
-	d := s.S[mu]*s.Reading(j) - s.Omega[j]
-	if res.Phase != nil {
-		d = complexResidual(s, mu, k)
-	}
+	y, d := s.Y[j], s.Residual(mu, k)
 	if math.IsNaN(y) || channel.Clipped(y, channel.LimitOf(c)) && d*y < 0 {
 		return 0
 	}

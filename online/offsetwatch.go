@@ -48,7 +48,7 @@ func (c *Calibrator) watchOffsets() {
 			ratios = append(ratios, ratio)
 		}
 	}
-	w.found, w.samples = diagnosis.OffsetsIn(ratios, "samples"), 0
+	w.found, w.samples = diagnosis.OffsetsIn(ratios, 1, "samples", diagnosis.FindOffsets), 0
 	clear(w.count)
 	clear(w.mean)
 	clear(w.spread)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 
 	"github.com/calamp/calamp/channel"
@@ -296,4 +297,17 @@ func (s *State) complexChiSquare(mu int, amplitude float64) (chi float64) {
 		chi += (real(d)*real(d) + imag(d)*imag(d)) / s.Doubt(j)
 	}
 	return 0.5 * chi // per complex reading, as Readings counts them
+}
+
+// Residual is ŝ y - ω of a sensor in column k: of complex numbers, the part of them that stands there. NaN where nothing was read.
+func (s *State) Residual(mu, k int) float64 {
+	if s.columns < 2 {
+		return s.S[mu]*s.Reading(mu*s.P+k) - s.Omega[mu*s.P+k]
+	}
+	j := mu*s.P + k - k%2
+	d := cmplx.Rect(s.S[mu], s.Phase[mu])*complex(s.Y[j], s.Y[j+1]) - complex(s.Omega[j], s.Omega[j+1])
+	if k%2 == 0 {
+		return real(d)
+	}
+	return imag(d)
 }

@@ -42,8 +42,12 @@ func MeanOff(n, mean, spread float64) (ratio float64, ok bool) {
 	return mean * mean * n * (n - 1) / spread / (medianSquare * (1 + 0.77/(n-1))), true
 }
 
-// OffsetsIn is the warning of offsets where that is what these ratios of sensors say (see [MeanOff]), of means over what; nil elsewhere.
-func OffsetsIn(ratios []float64, what string) *Warning {
+// FindOffsets is what to do about offsets of real readings.
+const FindOffsets = "which can be found with the gains: --offset auto"
+
+// OffsetsIn is the warning of offsets where that is what these ratios say (see [MeanOff]), so many of a sensor, of means over what, with the
+// remedy; nil elsewhere.
+func OffsetsIn(ratios []float64, each int, what, remedy string) *Warning {
 	count := len(ratios)
 	if count < leastOffsets {
 		return nil
@@ -52,17 +56,17 @@ func OffsetsIn(ratios []float64, what string) *Warning {
 	if !(ratio > offsetRatio+offsetChance*2.33/math.Sqrt(float64(count))) {
 		return nil
 	}
-	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all %s: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, which can be found with the gains: --offset auto", count, what, math.Sqrt(ratio))}
+	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all %s: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, %s", count/each, what, math.Sqrt(ratio), remedy)}
 }
 
-// residualsOf, of real readings, are the number, the mean and the sum of squared deviations of a sensor's residuals.
-func (r *Run) residualsOf(mu int) (n, mean, spread float64) {
-	s := r.state
+// residualsOf are the number, the mean and the sum of squared deviations of a sensor's residuals: of real readings, or of one part of
+// complex ones.
+func (r *Run) residualsOf(mu, part int) (n, mean, spread float64) {
 	var all []float64
-	for k := mu * s.P; k < (mu+1)*s.P; k++ {
-		if y := s.Y[k]; !math.IsNaN(y) {
-			all = append(all, s.S[mu]*y-s.Omega[k])
-			mean += all[len(all)-1]
+	for k := part; k < r.state.P; k += r.state.Columns() {
+		if v := r.state.Residual(mu, k); !math.IsNaN(v) {
+			all = append(all, v)
+			mean += v
 		}
 	}
 	n = float64(len(all))
@@ -75,7 +79,7 @@ func (r *Run) residualsOf(mu int) (n, mean, spread float64) {
 
 // warnOffsets tells of offsets that nobody modelled.
 func (r *Run) warnOffsets() *Warning {
-	if r.Solver.Iterations == 0 || r.state.Offsets() || r.complex() {
+	if r.Solver.Iterations == 0 || r.state.Offsets() {
 		return nil
 	}
 	var ratios []float64
@@ -83,11 +87,17 @@ func (r *Run) warnOffsets() *Warning {
 		if r.isBroken(mu) {
 			continue
 		}
-		if ratio, ok := MeanOff(r.residualsOf(mu)); ok {
-			ratios = append(ratios, ratio)
+		for part := range r.state.Columns() {
+			if ratio, ok := MeanOff(r.residualsOf(mu, part)); ok {
+				ratios = append(ratios, ratio)
+			}
 		}
 	}
-	return OffsetsIn(ratios, "signals")
+	remedy := FindOffsets
+	if r.complex() {
+		remedy = "which are not modelled where readings are complex: subtract a reading that was taken without a signal"
+	}
+	return OffsetsIn(ratios, r.state.Columns(), "signals", remedy)
 }
 
 // warnFewForOffsets tells of error bars that do not hold beside offsets.

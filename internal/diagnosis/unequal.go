@@ -28,7 +28,7 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 	s := r.state
 	var scores []float64
 	for mu := range s.M {
-		n, mean, _ := r.residualsOf(mu)
+		n, mean, _ := r.residualsOf(mu, 0)
 		chi := 0.0
 		for j := mu * s.P; j < (mu+1)*s.P; j++ {
 			if y := s.Y[j]; !math.IsNaN(y) {
