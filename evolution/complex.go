@@ -31,6 +31,9 @@ type ComplexModel struct {
 type ComplexOptions struct {
 	Iterations int // of a trajectory; default 50
 
+	// Tol ends a trajectory before, where an iteration moves the error on x by no more than this part of it; 0 for never.
+	Tol float64
+
 	// Points is how many readings the output side is averaged over, of a sequence that fills space evenly
 	// (quasi-Monte Carlo), in eight lots with shifts of their own; the default is 4096. Errors are the standard errors over the lots.
 	Points int
@@ -87,6 +90,12 @@ func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*
 		out.Steps = append(out.Steps, next())
 		if opt.Progress != nil {
 			opt.Progress(len(out.Steps))
+		}
+		if n := len(out.Steps); n > 1 && opt.Tol > 0 {
+			now := out.Steps[n-1].MSEX.Value
+			if math.Abs(now-out.Steps[n-2].MSEX.Value) <= opt.Tol*now {
+				break
+			}
 		}
 	}
 	return out, nil

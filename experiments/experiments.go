@@ -41,6 +41,7 @@ var All = []Experiment{
 	{"phase-s", "fig. 5: recovery of the gains in the ρ–α plane", "phase", phaseS},
 	{"phase-published", "the published algorithm beside the default one", "phase-published", phasePublished},
 	{"se-phase", "the ρ–α plane from state evolution alone", "se-phase", sePhase},
+	{"complex-phases", "complex gains: AMP and state evolution, by what is known of phases", "complex-phases", complexPhases},
 	{"hard-phase", "α_min, α_cal and the information-theoretic line", "hard-phase", hardPhase},
 }
 

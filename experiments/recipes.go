@@ -219,3 +219,38 @@ func medianRatio(a, b curve) float64 {
 	}
 	return median(ratios)
 }
+
+// complexPhases shows errors after the best complex factor, since the phase common to all is a convention where phases are free.
+func complexPhases(t *table) (Picture, []string) {
+	panels := figure.Panels{
+		X: figure.Axis{Label: alphaLabel}, Y: figure.Axis{Label: "mean squared error", Log: true},
+		Width: 400, Height: 300, Alt: "Errors of complex signals and gains against the number of sensors, by what is known of phases",
+	}
+	var row []figure.Figure
+	var notes []string
+	for _, of := range []struct{ title, measured, predicted string }{
+		{"x", "x_mse_scaled", "se_x_mse"}, {"s", "s_mse_scaled", "se_s_mse"},
+	} {
+		f := figure.Figure{Title: of.title}
+		for i, phase := range distinct(t, byPhase) {
+			runs := t.where(func(e entry) bool { return e.Phase == phase })
+			se := runs.where(algorithm(sweep.SE)).curve(byAlpha, value(of.predicted))
+			amp := runs.where(algorithm(sweep.Offline)).curve(byAlpha, value(of.measured))
+			f.Series = append(f.Series, theory("", se, i), measured(phaseName(phase), amp, figure.Points, i))
+			notes = append(notes, agreement(of.title+", "+phaseName(phase), amp, se))
+		}
+		f.Series = append(f.Series, keyOnly("state evolution", f.Series))
+		row = append(row, f)
+	}
+	panels.Rows = [][]figure.Figure{row}
+	return panels, notes
+}
+
+func byPhase(e entry) sweep.Phase { return e.Phase }
+
+func phaseName(p sweep.Phase) string {
+	if p == "known" || p == "free" {
+		return "phases " + string(p)
+	}
+	return "κ = " + string(p)
+}

@@ -38,7 +38,10 @@ func (l *learning) hopeless(it calamp.Iteration) bool {
 // hopeless is asked with what was measured after a sample. Gains that are known are not
 // waited for.
 func (p Point) hopeless(v Values) bool {
-	width := p.SRange[1] - p.SRange[0]
-	return width > 0 && v.Get("s_var") > hopelessSensorsVar*width*width/12 &&
-		v.Get("x_var") > hopelessSampleVar*p.signal().Variance()
+	width, variance := p.SRange[1]-p.SRange[0], p.signal().Variance()
+	before := width * width / 12
+	if p.Complex() {
+		_, before = p.complexGain().Moments()
+	}
+	return before > 0 && v.Get("s_var") > hopelessSensorsVar*before && v.Get("x_var") > hopelessSampleVar*variance
 }

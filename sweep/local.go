@@ -81,6 +81,9 @@ func (p Point) Cost() float64 {
 		if p.Covariance == "full" {
 			signals *= (signals + 3) / 2
 		}
+		if p.Complex() {
+			signals *= 4
+		}
 		return float64(p.sensors()) * (float64(p.N)*signals + 2000)
 	case SEOnline:
 		return signals

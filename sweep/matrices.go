@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/teacher"
 )
@@ -16,6 +17,7 @@ type matrixFields struct {
 	N, M    int
 	Density float64
 	Seed    uint64
+	Complex bool `json:",omitempty"`
 }
 
 // matrices are those that points share, by the seed of their draw. One that nobody uses goes
@@ -27,11 +29,11 @@ type matrices struct {
 
 type sharedMatrix struct {
 	users int
-	draw  func() (*operator.Dense, error) // once
+	draw  func() (operator.Operator, error) // once
 }
 
-// of returns the matrix that t draws from seed, until done is called.
-func (m *matrices) of(t teacher.Teacher, seed uint64) (w *operator.Dense, done func(), err error) {
+// of returns the matrix that draw makes of seed, until done is called.
+func (m *matrices) of(seed uint64, draw func() (operator.Operator, error)) (w operator.Operator, done func(), err error) {
 	m.mutex.Lock()
 	s, there := m.kept[seed]
 	if !there {
@@ -40,7 +42,7 @@ func (m *matrices) of(t teacher.Teacher, seed uint64) (w *operator.Dense, done f
 				delete(m.kept, other)
 			}
 		}
-		s = &sharedMatrix{draw: sync.OnceValues(func() (*operator.Dense, error) { return t.DrawMatrix(seed) })}
+		s = &sharedMatrix{draw: sync.OnceValues(draw)}
 		if m.kept == nil {
 			m.kept = make(map[uint64]*sharedMatrix)
 		}
@@ -56,21 +58,33 @@ func (m *matrices) of(t teacher.Teacher, seed uint64) (w *operator.Dense, done f
 	}, err
 }
 
+// posed is a problem with its truth.
+type posed struct {
+	*calamp.Problem
+	truth calamp.Truth
+}
+
 // draw makes the problem of a point, which is that of its stream: whether others share its
 // matrix at the time changes nothing. done is to be called when W is no longer used.
-func (r *Runner) draw(p Point) (in *teacher.Instance, done func(), err error) {
+func (r *Runner) draw(p Point) (in posed, done func(), err error) {
+	if p.Complex() {
+		return r.drawComplex(p)
+	}
 	t := p.teacher()
 	if !p.SharedMatrix {
-		in, err = t.Draw(p.stream())
-		return in, func() {}, err
+		problem, truth, err := t.Pose(p.stream())
+		return posed{problem, truth}, func() {}, err
 	}
-	w, done, err := r.drawn.of(t, binary.LittleEndian.Uint64(p.matrix[:]))
+	seed := binary.LittleEndian.Uint64(p.matrix[:])
+	w, done, err := r.drawn.of(seed, func() (operator.Operator, error) { return t.DrawMatrix(seed) })
 	if err != nil {
-		return nil, done, err
+		return posed{}, done, err
 	}
-	in = &teacher.Instance{W: w}
-	in.Y, in.Truth, err = t.Readings(w, p.stream())
-	return in, done, err
+	y, truth, err := t.Readings(w, p.stream())
+	if err != nil {
+		return posed{}, done, err
+	}
+	return posed{t.Problem(&teacher.Instance{W: w.(*operator.Dense), Y: y}), truth}, done, nil
 }
 
 // InTurn orders points for running: seed by seed, so that a sweep that is not

@@ -21,11 +21,12 @@ func (p Point) Memory() Size {
 	}
 	const copies = 3.5 // of the matrix in double precision: measured, n = 1000 to 3000, one run after the other
 	n, m, signals := float64(p.N), float64(p.sensors()), float64(p.P)
+	signals *= float64(p.columns())
 	arrays := 30 * (n + m) * signals
 	if p.Covariance == "full" {
 		arrays = 12 * (n + m) * signals * (signals + 2)
 	}
-	return Size(min(float64(baseMemory)+8*(copies*n*m+arrays), 1e18))
+	return Size(min(float64(baseMemory)+8*(copies*n*m*float64(p.columns())+arrays), 1e18))
 }
 
 // memory is what a point may have: by default all that the machine has, since

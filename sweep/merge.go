@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -23,10 +24,12 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 		opt = &MergeOptions{}
 	}
 	c := csv.NewWriter(w)
-	header := append([]string{
-		"key", "algorithm", "n", "density", "alpha", "p", "noise_var", "s_lo", "s_hi", "covariance", "seed",
-		"status", "error_class", "iterations", "sample", "iteration",
-	}, Columns...)
+	columns, parameters := Columns, []string{"key", "algorithm", "n", "density", "alpha", "p", "noise_var", "s_lo", "s_hi"}
+	complexOnes := slices.ContainsFunc(points, Point.Complex)
+	if complexOnes {
+		columns, parameters = append(slices.Clone(columns), complexColumns...), append(parameters, "phase")
+	}
+	header := append(append(parameters, "covariance", "seed", "status", "error_class", "iterations", "sample", "iteration"), columns...)
 	if opt.Runs {
 		header = append(header, "wall_s", "done", "version", "host")
 	}
@@ -41,7 +44,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p), m.cells()...)
+			line := append(row.cells(p, complexOnes), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -52,21 +55,24 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point) []string {
+func (r *Row) cells(p Point, phase bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
 	}
-	return []string{
+	cells := []string{
 		p.Key(), string(p.Algorithm), whole(p.N), decimal(p.Density), decimal(p.Alpha), whole(p.P),
-		decimal(p.NoiseVar), decimal(p.SRange[0]), decimal(p.SRange[1]), covariance,
-		fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations),
+		decimal(p.NoiseVar), decimal(p.SRange[0]), decimal(p.SRange[1]),
 	}
+	if phase {
+		cells = append(cells, string(p.Phase))
+	}
+	return append(cells, covariance, fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations))
 }
 
-func (m Measure) cells() []string {
+func (m Measure) cells(columns []string) []string {
 	out := []string{whole(m.Sample), whole(m.Iteration)}
-	for _, name := range Columns {
+	for _, name := range columns {
 		cell := ""
 		if v, ok := m.Values[name]; ok {
 			cell = decimal(v)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -27,6 +28,7 @@ type Point struct {
 	P         int        `json:"p,omitempty"`
 	NoiseVar  float64    `json:"noise_var,omitempty"`
 	SRange    [2]float64 `json:"s_range,omitzero"`
+	Phase     Phase      `json:"phase,omitempty"` // of complex problems; empty for real ones
 	Seed      uint64     `json:"seed,omitempty"`
 
 	// SharedMatrix says that W is that of all such points of one N, α, density and seed.
@@ -51,6 +53,7 @@ type problemFields struct {
 	NoiseVar float64
 	SRange   [2]float64
 	Seed     uint64
+	Phase    Phase `json:",omitempty"`
 }
 
 // identified fills in the key and the random stream.
@@ -58,11 +61,11 @@ func (p Point) identified() Point {
 	p = p.canonical()
 	sum := digest("point", p)
 	p.key = hex.EncodeToString(sum[:16])
-	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed})
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase})
 	copy(p.problem[:], sum[:8])
 	p.matrix = [8]byte{}
 	if p.SharedMatrix {
-		sum = digest("matrix", matrixFields{p.N, p.sensors(), p.Density, p.Seed})
+		sum = digest("matrix", matrixFields{p.N, p.sensors(), p.Density, p.Seed, p.Complex()})
 		copy(p.matrix[:], sum[:8])
 	}
 	return p
@@ -150,6 +153,12 @@ func (p Point) Validate() error {
 	if p.P < 1 {
 		return fmt.Errorf("p must be at least 1, found %d", p.P)
 	}
+	if p.Complex() {
+		if err := p.validateComplex(); err != nil || !p.Algorithm.synthetic() {
+			return err
+		}
+		return errors.Join(p.complexTeacher().Validate(), p.options().Validate())
+	}
 	if err := p.model().Validate(); err != nil {
 		return err
 	}
@@ -184,14 +193,17 @@ func (p Point) teacher() teacher.Teacher {
 	return teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar}
 }
 
-// model is the problem in the limit of large N, at the ratio M/N that a finite
-// one really has.
+// model is the problem in the limit of large N.
 func (p Point) model() evolution.Model {
-	alpha := p.Alpha
+	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.P}
+}
+
+// ratio is the M/N that a finite problem really has.
+func (p Point) ratio() float64 {
 	if p.N > 0 && p.Algorithm.synthetic() {
-		alpha = float64(p.sensors()) / float64(p.N)
+		return float64(p.sensors()) / float64(p.N)
 	}
-	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: alpha, P: p.P}
+	return p.Alpha
 }
 
 // options are those of the offline solver. Rows on record are of the paper's prior.

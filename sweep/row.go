@@ -101,6 +101,9 @@ var Columns = []string{
 	"alpha_min", "alpha_cs", "alpha_cal", "alpha_cal_error", "alpha_it", "alpha_it_error",
 }
 
+// complexColumns are those that only complex problems have.
+var complexColumns = []string{"phase_shift", "phase_sd", "phase_in_50", "phase_in_90", "phase_in_99"}
+
 // failure is an error with its class.
 type failure struct {
 	class string

@@ -14,24 +14,22 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/solver"
-	"github.com/calamp/calamp/teacher"
 )
 
-func solveOffline(ctx context.Context, p Point, threads int, instance *teacher.Instance) (*outcome, error) {
-	t := p.teacher()
+func solveOffline(ctx context.Context, p Point, threads int, in posed) (*outcome, error) {
 	opt := p.options()
 	opt.Threads = threads
 	out := &outcome{}
-	truth := transposed(instance.Truth.X)
+	truth := transposed(in.truth.X)
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
-	learns, givenUp := learning{priorVar: t.Signal.Variance()}, false
+	learns, givenUp := learning{priorVar: in.Prior.Variance()}, false
 	if p.Record.Trajectory || p.Solver.GiveUp {
 		opt.Observe = func(it calamp.Iteration, x, s []float64) {
 			if p.Record.Trajectory {
 				v := Values{}
-				errorsOf(v, x, truth, s, instance.Truth.S)
-				v.set("x_var", it.MeanXVar)
+				p.errors(v, x, truth, s, in.truth)
+				v.set("x_var", float64(p.columns())*it.MeanXVar)
 				v.set("s_var", it.MeanSVar)
 				out.measures = append(out.measures, Measure{Iteration: it.Index, Values: v})
 			}
@@ -41,7 +39,7 @@ func solveOffline(ctx context.Context, p Point, threads int, instance *teacher.I
 			}
 		}
 	}
-	res, err := calamp.Solve(watched, t.Problem(instance), opt)
+	res, err := calamp.Solve(watched, in.Problem, opt)
 	if err != nil && !(givenUp && ctx.Err() == nil) {
 		return nil, err
 	}
@@ -53,18 +51,39 @@ func solveOffline(ctx context.Context, p Point, threads int, instance *teacher.I
 		out.status = calamp.Converged.String() // a row says how the iteration ended; its errors say the rest
 	}
 	if !p.Record.Trajectory {
-		out.measures = []Measure{{Iteration: res.Iterations, Values: offlineValues(res, instance)}}
+		out.measures = []Measure{{Iteration: res.Iterations, Values: p.offlineValues(res, in.truth)}}
 	}
 	return out, predict(ctx, p, out)
 }
 
-func offlineValues(res *calamp.Result, in *teacher.Instance) Values {
+// columns is how many an entry has.
+func (p Point) columns() int {
+	if p.Complex() {
+		return 2
+	}
+	return 1
+}
+
+// errors are those of estimates while a run goes on: of complex gains only the sizes are known then, and nothing is said of them.
+func (p Point) errors(v Values, x, x0, s []float64, truth calamp.Truth) {
+	if p.Complex() {
+		complexErrors(v, x, x0, p.N, nil, calamp.Truth{})
+		return
+	}
+	errorsOf(v, x, x0, s, truth.S)
+}
+
+func (p Point) offlineValues(res *calamp.Result, truth calamp.Truth) Values {
 	v := Values{}
-	x, truth := transposed(res.X), transposed(in.Truth.X)
-	errorsOf(v, x, truth, res.S, in.Truth.S)
-	v.set("scale_sd", res.ScaleSD)
-	intervals(v, "x", x, transposed(res.XVar), truth, res.ScaleSD)
-	intervals(v, "s", res.S, res.SVar, in.Truth.S, res.ScaleSD)
+	if p.Complex() {
+		p.complexOffline(v, res, truth)
+	} else {
+		x, x0 := transposed(res.X), transposed(truth.X)
+		errorsOf(v, x, x0, res.S, truth.S)
+		v.set("scale_sd", res.ScaleSD)
+		intervals(v, "x", x, transposed(res.XVar), x0, res.ScaleSD)
+		intervals(v, "s", res.S, res.SVar, truth.S, res.ScaleSD)
+	}
 	if n := len(res.Trace); n > 0 {
 		v.set("v_diagonal", res.Trace[n-1].MeanV)
 		v.set("v_off_diagonal", res.Trace[n-1].OffV)
@@ -86,11 +105,10 @@ func transposed(m *mat.Dense) []float64 {
 
 // solveOnline streams P samples through one calibrator. What is recorded of a
 // sample is the error of its own signal, and of s once it was learned from.
-func solveOnline(ctx context.Context, p Point, threads int, instance *teacher.Instance) (*outcome, error) {
-	t := p.teacher()
-	run := &onlineRun{Point: p, instance: instance, truth: transposed(instance.Truth.X)}
+func solveOnline(ctx context.Context, p Point, threads int, in posed) (*outcome, error) {
+	run := &onlineRun{Point: p, problem: in.Problem, truth: in.truth, x: transposed(in.truth.X)}
 	opt := run.options(threads)
-	c, err := online.NewCalibrator(instance.W, t.Signal, channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, opt)
+	c, err := online.NewCalibrator(in.W, in.Prior, in.Channel.(channel.Calibrating), opt)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +126,10 @@ func solveOnline(ctx context.Context, p Point, threads int, instance *teacher.In
 type onlineRun struct {
 	Point
 	outcome
-	instance *teacher.Instance
-	truth    []float64 // P×N
-	present  int       // sample, from 0
+	problem *calamp.Problem
+	truth   calamp.Truth
+	x       []float64 // P×N, of complex signals all real parts and then all imaginary ones of each
+	present int       // sample, from 0
 }
 
 func (r *onlineRun) options(threads int) *online.Options {
@@ -118,11 +137,12 @@ func (r *onlineRun) options(threads int) *online.Options {
 	opt.Threads = threads
 	// The paper's model, as offline: gains that stay, uniform, and the scale where it is likeliest.
 	opt.Still, opt.SPrior, opt.ScaleAtPeak = true, solver.UniformS, true
+	opt.WarmUp = r.together()
 	if r.Record.Trajectory {
 		opt.Observe = func(iteration int, x, s []float64) {
 			if r.records(r.present) {
 				v := Values{}
-				errorsOf(v, x, r.signal(r.present), s, r.instance.Truth.S)
+				r.errors(v, x, r.signal(r.present), s, r.truth)
 				r.measures = append(r.measures, Measure{Sample: r.present + 1, Iteration: iteration, Values: v})
 			}
 		}
@@ -130,11 +150,26 @@ func (r *onlineRun) options(threads int) *online.Options {
 	return opt
 }
 
-func (r *onlineRun) signal(k int) []float64 { return r.truth[k*r.N : (k+1)*r.N] }
+func (r *onlineRun) signal(k int) []float64 {
+	size := r.columns() * r.N
+	return r.x[k*size : (k+1)*size]
+}
+
+// reading is that of sample k.
+func (r *onlineRun) reading(k int) []float64 {
+	if !r.Complex() {
+		return mat.Col(nil, k, r.problem.Y)
+	}
+	y := make([]float64, 0, 2*r.sensors())
+	for mu := range r.sensors() {
+		y = append(y, r.problem.Y.At(mu, 2*k), r.problem.Y.At(mu, 2*k+1))
+	}
+	return y
+}
 
 func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) error {
 	r.present = k
-	e, err := c.Absorb(ctx, mat.Col(nil, k, r.instance.Y))
+	e, err := c.Absorb(ctx, r.reading(k))
 	if err != nil {
 		return err
 	}
@@ -146,10 +181,16 @@ func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) err
 		return nil
 	}
 	v, post, sd := Values{}, c.Posterior(), e.ScaleSD()
-	errorsOf(v, e.X, r.signal(k), post.S, r.instance.Truth.S)
-	v.set("scale_sd", sd)
-	intervals(v, "x", e.X, e.XVar, r.signal(k), sd)
-	intervals(v, "s", post.S, post.SVar, r.instance.Truth.S, sd)
+	if r.Complex() {
+		t := turned{size: post.S, phase: post.Phase, variance: post.SVar, from: post.Calibration, scaleSD: sd, phaseSD: post.PhaseSD, free: post.PhaseFree}
+		m := complexErrors(v, e.X, r.signal(k), r.N, t.means(), r.truth)
+		t.intervals(v, e.X, e.XVar, r.signal(k), r.N, r.truth, m)
+	} else {
+		errorsOf(v, e.X, r.signal(k), post.S, r.truth.S)
+		v.set("scale_sd", sd)
+		intervals(v, "x", e.X, e.XVar, r.signal(k), sd)
+		intervals(v, "s", post.S, post.SVar, r.truth.S, sd)
+	}
 	if asked && r.hopeless(v) {
 		r.status, recorded = statusGivenUp, !r.Record.Trajectory
 	}
@@ -185,7 +226,7 @@ func errorsOf(v Values, x, x0, s, s0 []float64) {
 }
 
 // levels are the credible intervals of Gaussian posteriors, in standard deviations.
-var levels = []struct {
+var levels = [...]struct {
 	name  string
 	width float64
 }{{"50", 0.6744897501960817}, {"90", 1.6448536269514722}, {"99", 2.5758293035489004}}
@@ -195,20 +236,36 @@ var levels = []struct {
 // scale included.
 func intervals(v Values, name string, mean, variance, truth []float64, scaleSD float64) {
 	total := 0.0
-	inside := make([]int, len(levels))
+	var inside held
 	for i, value := range mean {
 		total += variance[i]
-		sd := math.Sqrt(variance[i] + value*value*scaleSD*scaleSD)
-		for l, level := range levels {
-			if math.Abs(value-truth[i]) <= level.width*sd {
-				inside[l]++
-			}
+		inside.add(value-truth[i], math.Sqrt(variance[i]+value*value*scaleSD*scaleSD))
+	}
+	v.set(name+"_var", total/float64(max(1, len(mean))))
+	inside.set(v, name)
+}
+
+// held counts what is inside the intervals.
+type held struct {
+	inside [len(levels)]int
+	of     int
+}
+
+func (h *held) add(off, sd float64) {
+	h.of++
+	for l, level := range levels {
+		if math.Abs(off) <= level.width*sd {
+			h.inside[l]++
 		}
 	}
-	n := float64(max(1, len(mean)))
-	v.set(name+"_var", total/n)
+}
+
+func (h *held) set(v Values, name string) {
+	if h.of == 0 {
+		return // what is known beforehand
+	}
 	for l, level := range levels {
-		v.set(name+"_in_"+level.name, float64(inside[l])/n)
+		v.set(name+"_in_"+level.name, float64(h.inside[l])/float64(h.of))
 	}
 }
 

@@ -44,6 +44,8 @@ type Grid struct {
 	NoiseVar   Axis   `toml:"noise_var"`
 	SRange     Ranges `toml:"s_range"`
 	Covariance Words  `toml:"covariance"`
+	Complex    bool   `toml:"complex"` // W, signals, noise and gains are
+	Phase      Phases `toml:"phase"`   // what is known of complex gains' phases; default free
 	Seeds      Seeds  `toml:"seeds"`
 	// SharedMatrix gives points that differ in nothing but P, noise, range and algorithm one W.
 	SharedMatrix bool `toml:"shared_matrix"`
@@ -223,6 +225,9 @@ func (g *Grid) validate(s *Spec) error {
 	if err := wholeAxes(g); err != nil {
 		return err
 	}
+	if len(g.Phase) > 0 && !g.Complex {
+		return errors.New("phase is for complex problems: complex = true")
+	}
 	return errors.Join(g.solver(s).validate(), g.record(s).validate(int(slices.Max(append(Axis{0}, g.P...)))))
 }
 
@@ -331,7 +336,7 @@ const MostPoints = 1_000_000
 func (g *Grid) size() float64 {
 	n := float64(len(g.Algorithm))
 	for _, axis := range []int{
-		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
 	} {
 		n *= float64(max(1, axis))
 	}
@@ -346,10 +351,12 @@ func (g *Grid) points(s *Spec) []Point {
 		for _, p := range g.P.or(1) {
 			for _, noise := range g.NoiseVar.or(0) {
 				for _, r := range g.SRange.or() {
-					for _, c := range g.Covariance.or(solver.Diagonal.String()) {
-						at := base
-						at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Covariance = Algorithm(a), int(p), noise, r, c
-						out = g.inner(out, at)
+					for _, phase := range g.phases() {
+						for _, c := range g.Covariance.or(solver.Diagonal.String()) {
+							at := base
+							at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Covariance = Algorithm(a), int(p), noise, r, phase, c
+							out = g.inner(out, at)
+						}
 					}
 				}
 			}
@@ -391,6 +398,9 @@ func (p Point) String() string {
 	add("seed", float64(p.Seed))
 	if p.Covariance != "" {
 		text = append(text, p.Covariance)
+	}
+	if p.Complex() {
+		text = append(text, "phase "+string(p.Phase))
 	}
 	return strings.Join(text, ", ")
 }

@@ -12,6 +12,9 @@ import (
 
 // evolveOffline is state evolution's fixed point, or its way there.
 func evolveOffline(ctx context.Context, p Point) (*outcome, error) {
+	if p.Complex() {
+		return complexFixedPoint(ctx, p)
+	}
 	m := p.model()
 	if p.Record.Trajectory {
 		t, err := evolution.Offline(ctx, m, &evolution.Options{Iterations: p.Solver.MaxIter})
@@ -33,12 +36,14 @@ func evolveOffline(ctx context.Context, p Point) (*outcome, error) {
 
 // evolveOnline is the same for a stream of P samples.
 func evolveOnline(ctx context.Context, p Point) (*outcome, error) {
-	samples, err := evolution.Online(ctx, p.model(), &evolution.OnlineOptions{Iterations: p.Solver.MaxIter})
+	samples, err := p.evolved(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := &outcome{status: statusConverged}
+	first := max(1, p.together()) - 1 // those that are solved together are one
 	for k, s := range samples {
+		k += first
 		if !s.Converged {
 			out.status = statusNotConverged
 		}
@@ -52,6 +57,14 @@ func evolveOnline(ctx context.Context, p Point) (*outcome, error) {
 		}
 	}
 	return out, nil
+}
+
+// evolved is what state evolution says of a stream.
+func (p Point) evolved(ctx context.Context) ([]evolution.Sample, error) {
+	if p.Complex() {
+		return evolution.ComplexOnline(ctx, p.complexModel(), &evolution.ComplexOnlineOptions{Iterations: p.Solver.MaxIter, WarmUp: p.together()})
+	}
+	return evolution.Online(ctx, p.model(), &evolution.OnlineOptions{Iterations: p.Solver.MaxIter})
 }
 
 func steps(sample int, all []evolution.Step) []Measure {
@@ -87,7 +100,7 @@ func predict(ctx context.Context, p Point, out *outcome) error {
 		return nil
 	}
 	theory := p
-	theory.Algorithm, theory.Alpha = SE, p.model().Alpha
+	theory.Algorithm, theory.Alpha = SE, p.ratio()
 	if p.Algorithm == Online {
 		theory.Algorithm = SEOnline
 	}
@@ -133,6 +146,9 @@ func (k *prediction) get(ctx context.Context, p Point) (*outcome, error) {
 
 // thresholds are the lines of the phase diagram at one density.
 func thresholds(ctx context.Context, p Point) (*outcome, error) {
+	if p.Complex() {
+		return complexThresholds(ctx, p)
+	}
 	g, v := p.signal(), Values{}
 	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
 	v.set("alpha_cs", recovery.AlphaCS(g))

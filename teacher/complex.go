@@ -69,7 +69,7 @@ func (t Complex) Draw(seed uint64) (*ComplexInstance, error) {
 		return nil, err
 	}
 	in := &ComplexInstance{}
-	w, err := t.matrix(in, stream(seed, "W"))
+	w, err := t.matrix(in, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,16 @@ func (t Complex) read(in *ComplexInstance, seed uint64, add func(z, x *mat.Dense
 	return nil
 }
 
+// DrawMatrix draws W alone, as [Complex.Draw] does: with [Complex.Readings] the W of an instance serves others, too.
+func (t Complex) DrawMatrix(seed uint64) (operator.Operator, error) {
+	in := &ComplexInstance{}
+	_, err := t.matrix(in, seed)
+	return in.W, err
+}
+
 // matrix draws W, and returns its entries.
-func (t Complex) matrix(in *ComplexInstance, rng *rand.Rand) (w []complex128, err error) {
+func (t Complex) matrix(in *ComplexInstance, seed uint64) (w []complex128, err error) {
+	rng := stream(seed, "W")
 	w = make([]complex128, t.M*t.N)
 	if t.RealMatrix {
 		values := gaussian(rng, t.M, t.N)
