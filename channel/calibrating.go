@@ -27,7 +27,8 @@ type Calibrating interface {
 	// ScaleQuadratic returns Q, added to sum.
 	ScaleQuadratic(sum float64, b *Block) float64
 
-	// ScaleDerivatives returns Φ'(c) and Φ''(c); b holds the statistics at c = 1.
+	// ScaleDerivatives returns Φ'(c) and Φ''(c); b holds the statistics at c = 1. Several goroutines
+	// may ask at a time.
 	ScaleDerivatives(c float64, b *Block) (first, second float64)
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/search"
 )
 
@@ -31,6 +32,7 @@ type scaleEvidence struct {
 	sensors   *channel.Block // with π, the probability that a sensor is broken
 	quadratic float64        // Q + S
 	volume    float64        // κ
+	threads   int
 
 	// tangent, where it is not nil, is in place of the channel's own part.
 	tangent func(c float64) (first, second float64)
@@ -122,9 +124,7 @@ type scaleGrid struct {
 
 func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
 	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), slope: make([]float64, cells+1)}
-	for i := range g.slope {
-		g.slope[i] = s.slopeLog(lo + float64(i)*g.step)
-	}
+	parallel.Run(len(g.slope), s.threads, func(i int) { g.slope[i] = s.slopeLog(lo + float64(i)*g.step) })
 	g.integrate()
 	return g
 }
@@ -132,13 +132,13 @@ func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
 // halved is the grid with half the steps.
 func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
 	h := &scaleGrid{lo: g.lo, step: 0.5 * g.step, slope: make([]float64, 2*len(g.slope)-1)}
-	for i := range h.slope {
+	parallel.Run(len(h.slope), s.threads, func(i int) {
 		if i%2 == 0 {
 			h.slope[i] = g.slope[i/2]
 		} else {
 			h.slope[i] = s.slopeLog(h.lo + float64(i)*h.step)
 		}
-	}
+	})
 	h.integrate()
 	return h
 }
@@ -207,7 +207,7 @@ func (g *scaleGrid) rootMeanSquare() float64 {
 // alongScale is the evidence along the scale in the present state; the channel calibrates.
 func alongScale(it Iteration) scaleEvidence {
 	s := it.state()
-	e := scaleEvidence{channel: s.model.Channel.(channel.Calibrating), sensors: &s.sensors}
+	e := scaleEvidence{channel: s.model.Channel.(channel.Calibrating), sensors: &s.sensors, threads: s.Threads}
 	e.quadratic, e.volume = it.scaleSums(s.Past.Quadratic+s.fieldPull, s.Past.Volume)
 	return e
 }
@@ -260,7 +260,7 @@ func (s *State) PastScaleSD(past Past) float64 {
 	e := scaleEvidence{
 		channel:   s.model.Channel.(channel.Calibrating),
 		sensors:   s.sensorsOf(past),
-		quadratic: past.Quadratic, volume: past.Volume,
+		quadratic: past.Quadratic, volume: past.Volume, threads: s.Threads,
 	}
 	return e.spread()
 }
