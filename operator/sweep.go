@@ -23,7 +23,7 @@ const (
 	// while it stays in a core's own cache, and mostRows its largest number of rows.
 	// With several columns a block has at least leastRows, since each block passes
 	// through all of r and h.
-	blockBytes = 256 << 10
+	blockBytes = 384 << 10
 	mostRows   = 64
 	leastRows  = 16
 
@@ -325,13 +325,15 @@ func (s *denseSweep[T, V]) forwardOne(part *densePart[T, V], w []T, panels int) 
 	}
 }
 
+// backwardOne asks memory for the next block meanwhile, if there is one of the same size.
 func (s *denseSweep[T, V]) backwardOne(part *densePart[T, V], w []T, panels int, g, d []V) {
+	ahead := s.block * s.w.PanelSize()
 	for a := range panels {
 		panel, at := w[a*s.w.PanelSize():], a*kernel.Rows
 		if s.q == 0 {
-			s.k.BackwardOneLinear(panel, s.w.PanelSize(), s.w.Blocks, part.r, g[at:])
+			s.k.BackwardOneLinear(panel, s.w.PanelSize(), ahead, s.w.Blocks, part.r, g[at:])
 		} else {
-			s.k.BackwardOne(panel, s.w.PanelSize(), s.w.Blocks, part.r, part.h, g[at:], d[at:])
+			s.k.BackwardOne(panel, s.w.PanelSize(), ahead, s.w.Blocks, part.r, part.h, g[at:], d[at:])
 		}
 	}
 }

@@ -59,9 +59,10 @@ type Set[T Entry, V Value] struct {
 	ForwardOneLinear func(w []T, panelStep, blocks int, x []V, z []float64)
 
 	// BackwardOne adds the products of a panel's transpose with g (Rows) to r,
-	// and of its squares with d to h.
-	BackwardOne       func(w []T, panelStep, blocks int, r, h, g, d []V)
-	BackwardOneLinear func(w []T, panelStep, blocks int, r, g []V)
+	// and of its squares with d to h. The first half of a packed panel that starts ahead entries further is
+	// asked of memory meanwhile.
+	BackwardOne       func(w []T, panelStep, ahead, blocks int, r, h, g, d []V)
+	BackwardOneLinear func(w []T, panelStep, ahead, blocks int, r, g []V)
 
 	// Dot and Axpy are the forward and the backward half for several signals: entry i
 	// is for i signals. They work on a tile, some blocks of several panels. DotSquares

@@ -96,11 +96,11 @@ func (s *workspace[T, V]) one(k *Set[T, V], linear bool) {
 		w, at := s.w[a*s.step:], a*Rows
 		if linear {
 			k.ForwardOneLinear(w, s.step, s.blocks, s.x, s.z[at:])
-			k.BackwardOneLinear(w, s.step, s.blocks, s.r, s.g[at:])
+			k.BackwardOneLinear(w, s.step, s.step, s.blocks, s.r, s.g[at:])
 			continue
 		}
 		k.ForwardOne(w, s.step, s.blocks, s.x, s.c, s.z[at:], s.v[at:])
-		k.BackwardOne(w, s.step, s.blocks, s.r, s.h, s.g[at:], s.d[at:])
+		k.BackwardOne(w, s.step, s.step, s.blocks, s.r, s.h, s.g[at:], s.d[at:])
 	}
 }
 

@@ -8,13 +8,13 @@ package kernel
 func forwardOneF32AVX2(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF32AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF32AVX2 sets z to the product of a panel with x.
 func forwardOneLinearF32AVX2(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF32AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1F32AVX2 is dot for a fixed number of signals.
 func dot1F32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -56,13 +56,13 @@ func axpySquares3F32AVX2(w []float32, panels int, panelStep int, blocks int, g [
 func forwardOneF64AVX2(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF64AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF64AVX2 sets z to the product of a panel with x.
 func forwardOneLinearF64AVX2(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF64AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1F64AVX2 is dot for a fixed number of signals.
 func dot1F64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -104,13 +104,13 @@ func axpySquares3F64AVX2(w []float64, panels int, panelStep int, blocks int, g [
 func forwardOneSingleAVX2(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneSingleAVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearSingleAVX2 sets z to the product of a panel with x.
 func forwardOneLinearSingleAVX2(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearSingleAVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
+func backwardOneLinearSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 
 // dot1SingleAVX2 is dot for a fixed number of signals.
 func dot1SingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
@@ -164,13 +164,13 @@ func axpySquares5SingleAVX2(w []float32, panels int, panelStep int, blocks int, 
 func forwardOneRowsF32AVX2(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneRowsF32AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneRowsF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearRowsF32AVX2 sets z to the product of a panel with x.
 func forwardOneLinearRowsF32AVX2(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearRowsF32AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearRowsF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1RowsF32AVX2 is dot for a fixed number of signals.
 func dot1RowsF32AVX2(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -212,13 +212,13 @@ func axpySquares3RowsF32AVX2(w []float32, panels int, panelStep int, blocks int,
 func forwardOneRowsF64AVX2(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneRowsF64AVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneRowsF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearRowsF64AVX2 sets z to the product of a panel with x.
 func forwardOneLinearRowsF64AVX2(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearRowsF64AVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearRowsF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1RowsF64AVX2 is dot for a fixed number of signals.
 func dot1RowsF64AVX2(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -260,13 +260,13 @@ func axpySquares3RowsF64AVX2(w []float64, panels int, panelStep int, blocks int,
 func forwardOneRowsSingleAVX2(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneRowsSingleAVX2 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneRowsSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearRowsSingleAVX2 sets z to the product of a panel with x.
 func forwardOneLinearRowsSingleAVX2(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearRowsSingleAVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
+func backwardOneLinearRowsSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 
 // dot1RowsSingleAVX2 is dot for a fixed number of signals.
 func dot1RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
@@ -323,13 +323,13 @@ func drainAVX2(total []float64, sums []float32)
 func forwardOneF32AVX512(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF32AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF32AVX512 sets z to the product of a panel with x.
 func forwardOneLinearF32AVX512(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF32AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1F32AVX512 is dot for a fixed number of signals.
 func dot1F32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -395,13 +395,13 @@ func axpySquares5F32AVX512(w []float32, panels int, panelStep int, blocks int, g
 func forwardOneF64AVX512(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneF64AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearF64AVX512 sets z to the product of a panel with x.
 func forwardOneLinearF64AVX512(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearF64AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1F64AVX512 is dot for a fixed number of signals.
 func dot1F64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -467,13 +467,13 @@ func axpySquares5F64AVX512(w []float64, panels int, panelStep int, blocks int, g
 func forwardOneSingleAVX512(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneSingleAVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearSingleAVX512 sets z to the product of a panel with x.
 func forwardOneLinearSingleAVX512(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearSingleAVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
+func backwardOneLinearSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 
 // dot1SingleAVX512 is dot for a fixed number of signals.
 func dot1SingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
@@ -539,13 +539,13 @@ func axpySquares5SingleAVX512(w []float32, panels int, panelStep int, blocks int
 func forwardOneRowsF32AVX512(w []float32, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneRowsF32AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneRowsF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearRowsF32AVX512 sets z to the product of a panel with x.
 func forwardOneLinearRowsF32AVX512(w []float32, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearRowsF32AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearRowsF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1RowsF32AVX512 is dot for a fixed number of signals.
 func dot1RowsF32AVX512(w []float32, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -611,13 +611,13 @@ func axpySquares5RowsF32AVX512(w []float32, panels int, panelStep int, blocks in
 func forwardOneRowsF64AVX512(w []float64, panelStep int, blocks int, x []float64, c []float64, z []float64, v []float64)
 
 // backwardOneRowsF64AVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+func backwardOneRowsF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 
 // forwardOneLinearRowsF64AVX512 sets z to the product of a panel with x.
 func forwardOneLinearRowsF64AVX512(w []float64, panelStep int, blocks int, x []float64, z []float64)
 
 // backwardOneLinearRowsF64AVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
+func backwardOneLinearRowsF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 
 // dot1RowsF64AVX512 is dot for a fixed number of signals.
 func dot1RowsF64AVX512(w []float64, panels int, panelStep int, blocks int, x []float64, xStep int, z []float64, zStep int)
@@ -683,13 +683,13 @@ func axpySquares5RowsF64AVX512(w []float64, panels int, panelStep int, blocks in
 func forwardOneRowsSingleAVX512(w []float32, panelStep int, blocks int, x []float32, c []float32, z []float64, v []float64)
 
 // backwardOneRowsSingleAVX512 adds the products of a panel's transpose with g to r, and of its squares with d to h.
-func backwardOneRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+func backwardOneRowsSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 
 // forwardOneLinearRowsSingleAVX512 sets z to the product of a panel with x.
 func forwardOneLinearRowsSingleAVX512(w []float32, panelStep int, blocks int, x []float32, z []float64)
 
 // backwardOneLinearRowsSingleAVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
+func backwardOneLinearRowsSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 
 // dot1RowsSingleAVX512 is dot for a fixed number of signals.
 func dot1RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)

@@ -127,25 +127,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneF32AVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneF32AVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSD (SI), Y0
 	VBROADCASTSD 8(SI), Y1
 	VBROADCASTSD 16(SI), Y2
 	VBROADCASTSD 24(SI), Y3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSD (SI), Y4
 	VBROADCASTSD 8(SI), Y5
 	VBROADCASTSD 16(SI), Y6
 	VBROADCASTSD 24(SI), Y7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000100, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000004, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -258,8 +258,6 @@ TEXT ·forwardOneLinearF32AVX2(SB), NOSPLIT, $0-88
 block:
 	PREFETCHT1  8192(AX)
 	PREFETCHT1  8256(AX)
-	PREFETCHT1  8320(AX)
-	PREFETCHT1  8384(AX)
 	VMOVUPD     (DX), Y8
 	VCVTPS2PD   (AX), Y9
 	VFMADD231PD Y9, Y8, Y0
@@ -318,19 +316,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneLinearF32AVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearF32AVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSD (BX), Y0
 	VBROADCASTSD 8(BX), Y1
 	VBROADCASTSD 16(BX), Y2
 	VBROADCASTSD 24(BX), Y3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000100, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000004, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -1985,25 +1983,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneF64AVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneF64AVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSD (SI), Y0
 	VBROADCASTSD 8(SI), Y1
 	VBROADCASTSD 16(SI), Y2
 	VBROADCASTSD 24(SI), Y3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSD (SI), Y4
 	VBROADCASTSD 8(SI), Y5
 	VBROADCASTSD 16(SI), Y6
 	VBROADCASTSD 24(SI), Y7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000200, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -2120,10 +2118,6 @@ block:
 	PREFETCHT1  8256(AX)
 	PREFETCHT1  8320(AX)
 	PREFETCHT1  8384(AX)
-	PREFETCHT1  8448(AX)
-	PREFETCHT1  8512(AX)
-	PREFETCHT1  8576(AX)
-	PREFETCHT1  8640(AX)
 	VMOVUPD     (DX), Y8
 	VMOVUPD     (AX), Y9
 	VFMADD231PD Y9, Y8, Y0
@@ -2182,19 +2176,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneLinearF64AVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearF64AVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSD (BX), Y0
 	VBROADCASTSD 8(BX), Y1
 	VBROADCASTSD 16(BX), Y2
 	VBROADCASTSD 24(BX), Y3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000200, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -3879,25 +3873,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+// func backwardOneSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneSingleAVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneSingleAVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSS (SI), Y0
 	VBROADCASTSS 4(SI), Y1
 	VBROADCASTSS 8(SI), Y2
 	VBROADCASTSS 12(SI), Y3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSS (SI), Y4
 	VBROADCASTSS 4(SI), Y5
 	VBROADCASTSS 8(SI), Y6
 	VBROADCASTSS 12(SI), Y7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000100, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000004, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -3978,8 +3972,6 @@ run:
 block:
 	PREFETCHT1   8192(AX)
 	PREFETCHT1   8256(AX)
-	PREFETCHT1   8320(AX)
-	PREFETCHT1   8384(AX)
 	VMOVUPS      (DX), Y9
 	VFMADD231PS  (AX), Y9, Y1
 	VFMADD231PS  64(AX), Y9, Y2
@@ -4031,19 +4023,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
+// func backwardOneLinearSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·backwardOneLinearSingleAVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearSingleAVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSS (BX), Y0
 	VBROADCASTSS 4(BX), Y1
 	VBROADCASTSS 8(BX), Y2
 	VBROADCASTSS 12(BX), Y3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000100, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000004, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -5922,23 +5914,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneRowsF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, FMA3
-TEXT ·backwardOneRowsF32AVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsF32AVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSD (R8), Y0
 	VBROADCASTSD 8(R8), Y1
 	VBROADCASTSD 16(R8), Y2
 	VBROADCASTSD 24(R8), Y3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSD (R8), Y4
 	VBROADCASTSD 8(R8), Y5
 	VBROADCASTSD 16(R8), Y6
@@ -6111,17 +6103,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsF32AVX2(w []float32, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearRowsF32AVX2(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, FMA3
-TEXT ·backwardOneLinearRowsF32AVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsF32AVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSD (DI), Y0
 	VBROADCASTSD 8(DI), Y1
 	VBROADCASTSD 16(DI), Y2
@@ -7784,23 +7776,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneRowsF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, FMA3
-TEXT ·backwardOneRowsF64AVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsF64AVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000008, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSD (R8), Y0
 	VBROADCASTSD 8(R8), Y1
 	VBROADCASTSD 16(R8), Y2
 	VBROADCASTSD 24(R8), Y3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSD (R8), Y4
 	VBROADCASTSD 8(R8), Y5
 	VBROADCASTSD 16(R8), Y6
@@ -7973,17 +7965,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsF64AVX2(w []float64, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearRowsF64AVX2(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, FMA3
-TEXT ·backwardOneLinearRowsF64AVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsF64AVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000008, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSD (DI), Y0
 	VBROADCASTSD 8(DI), Y1
 	VBROADCASTSD 16(DI), Y2
@@ -9654,23 +9646,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+// func backwardOneRowsSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 // Requires: AVX, FMA3
-TEXT ·backwardOneRowsSingleAVX2(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsSingleAVX2(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSS (R8), Y0
 	VBROADCASTSS 4(R8), Y1
 	VBROADCASTSS 8(R8), Y2
 	VBROADCASTSS 12(R8), Y3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VBROADCASTSS 8(R8), Y6
@@ -9804,17 +9796,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsSingleAVX2(w []float32, panelStep int, blocks int, r []float32, g []float32)
+// func backwardOneLinearRowsSingleAVX2(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 // Requires: AVX, FMA3
-TEXT ·backwardOneLinearRowsSingleAVX2(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsSingleAVX2(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSS (DI), Y0
 	VBROADCASTSS 4(DI), Y1
 	VBROADCASTSS 8(DI), Y2
@@ -11728,25 +11720,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneF32AVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneF32AVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSD (SI), Z0
 	VBROADCASTSD 8(SI), Z1
 	VBROADCASTSD 16(SI), Z2
 	VBROADCASTSD 24(SI), Z3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSD (SI), Z4
 	VBROADCASTSD 8(SI), Z5
 	VBROADCASTSD 16(SI), Z6
 	VBROADCASTSD 24(SI), Z7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000100, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000004, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -11819,8 +11811,6 @@ TEXT ·forwardOneLinearF32AVX512(SB), NOSPLIT, $0-88
 block:
 	PREFETCHT1    8192(AX)
 	PREFETCHT1    8256(AX)
-	PREFETCHT1    8320(AX)
-	PREFETCHT1    8384(AX)
 	VMOVUPD       (DX), Z8
 	VCVTPS2PD     (AX), Z9
 	VFMADD231PD   Z9, Z8, Z0
@@ -11869,19 +11859,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneLinearF32AVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearF32AVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSD (BX), Z0
 	VBROADCASTSD 8(BX), Z1
 	VBROADCASTSD 16(BX), Z2
 	VBROADCASTSD 24(BX), Z3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000100, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000004, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -14438,25 +14428,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneF64AVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneF64AVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSD (SI), Z0
 	VBROADCASTSD 8(SI), Z1
 	VBROADCASTSD 16(SI), Z2
 	VBROADCASTSD 24(SI), Z3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSD (SI), Z4
 	VBROADCASTSD 8(SI), Z5
 	VBROADCASTSD 16(SI), Z6
 	VBROADCASTSD 24(SI), Z7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000200, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000008, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -14533,10 +14523,6 @@ block:
 	PREFETCHT1    8256(AX)
 	PREFETCHT1    8320(AX)
 	PREFETCHT1    8384(AX)
-	PREFETCHT1    8448(AX)
-	PREFETCHT1    8512(AX)
-	PREFETCHT1    8576(AX)
-	PREFETCHT1    8640(AX)
 	VMOVUPD       (DX), Z8
 	VMOVUPD       (AX), Z9
 	VFMADD231PD   Z9, Z8, Z0
@@ -14585,19 +14571,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneLinearF64AVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearF64AVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSD (BX), Z0
 	VBROADCASTSD 8(BX), Z1
 	VBROADCASTSD 16(BX), Z2
 	VBROADCASTSD 24(BX), Z3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000200, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000008, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -17218,25 +17204,25 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+// func backwardOneSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneSingleAVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneSingleAVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         h_base+64(FP), BX
-	MOVQ         g_base+88(FP), SI
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         h_base+72(FP), BX
+	MOVQ         g_base+96(FP), SI
 	VBROADCASTSS (SI), Z0
 	VBROADCASTSS 4(SI), Z1
 	VBROADCASTSS 8(SI), Z2
 	VBROADCASTSS 12(SI), Z3
-	MOVQ         d_base+112(FP), SI
+	MOVQ         d_base+120(FP), SI
 	VBROADCASTSS (SI), Z4
 	VBROADCASTSS 4(SI), Z5
 	VBROADCASTSS 8(SI), Z6
 	VBROADCASTSS 12(SI), Z7
-	MOVQ         CX, SI
-	IMUL3Q       $0x00000100, SI, SI
+	MOVQ         ahead+32(FP), SI
+	IMUL3Q       $0x00000004, SI, SI
 	ADDQ         AX, SI
 
 block:
@@ -17297,8 +17283,6 @@ run:
 block:
 	PREFETCHT1    8192(AX)
 	PREFETCHT1    8256(AX)
-	PREFETCHT1    8320(AX)
-	PREFETCHT1    8384(AX)
 	VMOVUPS       (DX), Z1
 	VFMADD231PS   (AX), Z1, Z2
 	VFMADD231PS   64(AX), Z1, Z3
@@ -17353,19 +17337,19 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
+// func backwardOneLinearSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneLinearSingleAVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearSingleAVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
-	MOVQ         g_base+64(FP), BX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
+	MOVQ         g_base+72(FP), BX
 	VBROADCASTSS (BX), Z0
 	VBROADCASTSS 4(BX), Z1
 	VBROADCASTSS 8(BX), Z2
 	VBROADCASTSS 12(BX), Z3
-	MOVQ         CX, BX
-	IMUL3Q       $0x00000100, BX, BX
+	MOVQ         ahead+32(FP), BX
+	IMUL3Q       $0x00000004, BX, BX
 	ADDQ         AX, BX
 
 block:
@@ -19934,23 +19918,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneRowsF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneRowsF32AVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsF32AVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSD (R8), Z0
 	VBROADCASTSD 8(R8), Z1
 	VBROADCASTSD 16(R8), Z2
 	VBROADCASTSD 24(R8), Z3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSD (R8), Z4
 	VBROADCASTSD 8(R8), Z5
 	VBROADCASTSD 16(R8), Z6
@@ -20073,17 +20057,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsF32AVX512(w []float32, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearRowsF32AVX512(w []float32, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneLinearRowsF32AVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsF32AVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSD (DI), Z0
 	VBROADCASTSD 8(DI), Z1
 	VBROADCASTSD 16(DI), Z2
@@ -22656,23 +22640,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, h []float64, g []float64, d []float64)
+// func backwardOneRowsF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, h []float64, g []float64, d []float64)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneRowsF64AVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsF64AVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000008, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSD (R8), Z0
 	VBROADCASTSD 8(R8), Z1
 	VBROADCASTSD 16(R8), Z2
 	VBROADCASTSD 24(R8), Z3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSD (R8), Z4
 	VBROADCASTSD 8(R8), Z5
 	VBROADCASTSD 16(R8), Z6
@@ -22795,17 +22779,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsF64AVX512(w []float64, panelStep int, blocks int, r []float64, g []float64)
+// func backwardOneLinearRowsF64AVX512(w []float64, panelStep int, ahead int, blocks int, r []float64, g []float64)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneLinearRowsF64AVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsF64AVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000008, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSD (DI), Z0
 	VBROADCASTSD 8(DI), Z1
 	VBROADCASTSD 16(DI), Z2
@@ -25404,23 +25388,23 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, h []float32, g []float32, d []float32)
+// func backwardOneRowsSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, h []float32, g []float32, d []float32)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneRowsSingleAVX512(SB), NOSPLIT, $0-136
+TEXT ·backwardOneRowsSingleAVX512(SB), NOSPLIT, $0-144
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         h_base+64(FP), DI
-	MOVQ         g_base+88(FP), R8
+	MOVQ         h_base+72(FP), DI
+	MOVQ         g_base+96(FP), R8
 	VBROADCASTSS (R8), Z0
 	VBROADCASTSS 4(R8), Z1
 	VBROADCASTSS 8(R8), Z2
 	VBROADCASTSS 12(R8), Z3
-	MOVQ         d_base+112(FP), R8
+	MOVQ         d_base+120(FP), R8
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS 4(R8), Z5
 	VBROADCASTSS 8(R8), Z6
@@ -25537,17 +25521,17 @@ block:
 	VZEROUPPER
 	RET
 
-// func backwardOneLinearRowsSingleAVX512(w []float32, panelStep int, blocks int, r []float32, g []float32)
+// func backwardOneLinearRowsSingleAVX512(w []float32, panelStep int, ahead int, blocks int, r []float32, g []float32)
 // Requires: AVX, AVX512F
-TEXT ·backwardOneLinearRowsSingleAVX512(SB), NOSPLIT, $0-88
+TEXT ·backwardOneLinearRowsSingleAVX512(SB), NOSPLIT, $0-96
 	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+32(FP), CX
-	MOVQ         r_base+40(FP), DX
+	MOVQ         blocks+40(FP), CX
+	MOVQ         r_base+48(FP), DX
 	MOVQ         panelStep+24(FP), BX
 	IMUL3Q       $0x00000004, BX, BX
 	SHRQ         $0x02, BX
 	LEAQ         (BX)(BX*2), SI
-	MOVQ         g_base+64(FP), DI
+	MOVQ         g_base+72(FP), DI
 	VBROADCASTSS (DI), Z0
 	VBROADCASTSS 4(DI), Z1
 	VBROADCASTSS 8(DI), Z2

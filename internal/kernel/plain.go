@@ -37,12 +37,12 @@ func (p loops[T, V]) forwardOneLinear(w []T, panelStep, blocks int, x []V, z []f
 	p.dot(w, 1, panelStep, blocks, x, Columns, z, 0)
 }
 
-func (p loops[T, V]) backwardOne(w []T, panelStep, blocks int, r, h, g, d []V) {
-	p.backwardOneLinear(w, panelStep, blocks, r, g)
+func (p loops[T, V]) backwardOne(w []T, panelStep, _, blocks int, r, h, g, d []V) {
+	p.backwardOneLinear(w, panelStep, 0, blocks, r, g)
 	p.axpySquares(w, 1, panelStep, blocks, d, 1, h, Columns)
 }
 
-func (p loops[T, V]) backwardOneLinear(w []T, panelStep, blocks int, r, g []V) {
+func (p loops[T, V]) backwardOneLinear(w []T, panelStep, _, blocks int, r, g []V) {
 	p.axpy(w, 1, panelStep, blocks, g, 1, r, Columns)
 }
 

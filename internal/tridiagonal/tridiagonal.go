@@ -200,7 +200,7 @@ func (r *reduction) multiplyPanels(y []float64, from, panel, end int) {
 		var z [kernel.Rows]float64
 		r.k.ForwardOneLinear(w, r.a.PanelSize(), diagonal-from+1, r.v[at:], z[:])
 		if diagonal > from {
-			r.k.BackwardOneLinear(w, r.a.PanelSize(), diagonal-from, y[at:], r.v[row:])
+			r.k.BackwardOneLinear(w, r.a.PanelSize(), r.a.PanelSize(), diagonal-from, y[at:], r.v[row:])
 		}
 		for i, v := range z {
 			y[row+i] += v

@@ -376,7 +376,11 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 	}
 	loop("block", blocks, func() {
 		if !k.rows { // which were just read
-			fetch(Mem{Base: w, Disp: ahead}, k.blockBytes()/64)
+			lines := k.blockBytes() / 64
+			if !quadratic {
+				lines /= 2 // the hardware asks for the others, unless it is kept from it by arithmetic
+			}
+			fetch(Mem{Base: w, Disp: ahead}, lines)
 		}
 		for j := range k.vectors() {
 			xs := k.reg()
@@ -412,12 +416,12 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 }
 
 // backward1 is the backward half. This panel is in cache, so meanwhile it asks memory for
-// half of the next one.
+// half of one that is to come.
 func (k kernels) backward1(quadratic bool) {
 	if quadratic {
-		k.function("backwardOne", "w []%[1]s, panelStep, blocks int, r, h, g, d []%[2]s", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
+		k.function("backwardOne", "w []%[1]s, panelStep, ahead, blocks int, r, h, g, d []%[2]s", "adds the products of a panel's transpose with g to r, and of its squares with d to h.")
 	} else {
-		k.function("backwardOneLinear", "w []%[1]s, panelStep, blocks int, r, g []%[2]s", "adds the products of a panel's transpose with g to r.")
+		k.function("backwardOneLinear", "w []%[1]s, panelStep, ahead, blocks int, r, g []%[2]s", "adds the products of a panel's transpose with g to r.")
 	}
 	w, blocks, r := base("w"), number("blocks"), base("r")
 	if k.rows {
@@ -441,9 +445,7 @@ func (k kernels) backward1(quadratic bool) {
 	}
 	var next Register
 	if !k.rows {
-		next = GP64()
-		MOVQ(blocks, next)
-		IMUL3Q(U32(uint32(k.blockBytes())), next, next)
+		next = stride("ahead", k.size)
 		ADDQ(w, next)
 	}
 	loop("block", blocks, func() {
