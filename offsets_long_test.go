@@ -322,12 +322,30 @@ func offsetStreamErrors(t *testing.T, te teacher.Teacher, seed uint64, warm int)
 
 // TestLongOffsetsOfFewSignals: with fewer than ten signals what offsets do to all of them is in the error bars, nothing told.
 func TestLongOffsetsOfFewSignals(t *testing.T) {
+	fewWithOffsets(t, teacher.Ensemble{}, 4, 6, 8)
+}
+
+// TestLongOffsetsOfFewSignalsIllConditioned: the same by vector AMP.
+func TestLongOffsetsOfFewSignalsIllConditioned(t *testing.T) {
+	fewWithOffsets(t, teacher.Ensemble{Kind: "condition", Value: 100}, 4, 8)
+}
+
+// TestLongOffsetsOfFewSignalsBehindMasks: the same by vector AMP, too.
+func TestLongOffsetsOfFewSignalsBehindMasks(t *testing.T) {
+	fewWithOffsets(t, teacher.Ensemble{Kind: "binary"}, 4, 8)
+}
+
+func fewWithOffsets(t *testing.T, w teacher.Ensemble, signals ...int) {
 	longOnly(t)
 	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets told (median)", "error of x / x_var (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
-	for _, p := range []int{4, 6, 8} {
+	for _, p := range signals {
 		for _, relative := range []float64{0.1, 0.5} {
 			runs := make([]offsetRun, seedCount(10))
-			inParallel(len(runs), func(i int) { runs[i] = offsetRunOf(t, offsetTeacher(relative, p), uint64(i+1)) })
+			inParallel(len(runs), func(i int) {
+				te := offsetTeacher(relative, p)
+				te.Matrix = w
+				runs[i] = offsetRunOf(t, te, uint64(i+1))
+			})
 			converged, broken := 0, 0
 			var ratios, nmse, iterations, over []float64
 			var o, s, x float64

@@ -197,6 +197,42 @@ func TestOffsetsOfFewSignalsCovered(t *testing.T) {
 	}
 }
 
+// TestOffsetsOfFewSignalsIllConditioned: vector AMP follows what an offset does to all signals, and where it cannot it says that the result is none.
+func TestOffsetsOfFewSignalsIllConditioned(t *testing.T) {
+	te := smallOffsets
+	te.P, te.Offset, te.Signal.Density, te.Matrix = 6, 0.1, 0.15, teacher.Ensemble{Kind: "condition", Value: 100}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	solve := func() *calamp.Result {
+		p := te.Problem(in)
+		p.Channel = te.OffsetChannel()
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Threads: 1, MaxIter: 400}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	res := solve()
+	inside := 0.0
+	for mu, o := range in.Truth.O {
+		if math.Abs(res.Offset[mu]-o) < 1.96*math.Sqrt(res.OffsetVar[mu]) {
+			inside += 1 / float64(te.M)
+		}
+	}
+	stated, wrong := mat.Sum(res.XVar)/float64(te.N*te.P), calamp.Score(res.X, res.S, in.Truth).XMSEScaled
+	if res.Status != calamp.Converged || !res.Plan.Has("covariances") || res.Plan.Algorithm != solver.VAMP || inside < 0.85 || wrong > 2*stated {
+		t.Errorf("%v, %.3g of the offsets covered, error %.2g, stated %.2g", res.Status, inside, wrong, stated)
+	}
+	for mu := range te.M / 8 { // too many sensors to leave out
+		in.Y.Set(mu, mu%te.P, math.NaN())
+	}
+	if res := solve(); res.Status == calamp.Converged || !warned(res, calamp.OffsetsFewSignals) {
+		t.Errorf("with missing readings: %v, warnings %v", res.Status, res.Warnings)
+	}
+}
+
 // TestOffsetsAsPredicted: errors are those that state evolution says.
 func TestOffsetsAsPredicted(t *testing.T) {
 	te := smallOffsets

@@ -42,7 +42,7 @@ type Block struct {
 
 	// In: the covariance of z between any two signals, which V has in it; only with SumDG, and without a past. Out: Σ_kl ∂g_k/∂ω_l of each
 	// sensor. For channels whose readings of different signals say something of each other beyond s ([Offset]); SumDG is empty else.
-	Common float64
+	Common []float64
 	SumDG  []float64
 
 	// In: the statistics of earlier samples (paper, "Online cal-AMP"), which the

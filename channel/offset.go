@@ -60,18 +60,26 @@ type lot struct {
 }
 
 // d is the variance of reading k given s, o and what z has in common with the other signals.
-func (c Offset) d(b *Block, k int) float64 { return b.V[k] - b.Common + c.NoiseVar }
+func (c Offset) d(b *Block, k int, common float64) float64 { return b.V[k] - common + c.NoiseVar }
+
+// commonOf is the variance of z that the signals of a sensor have in common.
+func commonOf(b *Block, row int) float64 {
+	if len(b.Common) == 0 {
+		return 0
+	}
+	return b.Common[row]
+}
 
 // lotOf sums over the readings of a sensor, in two passes: raw sums would leave no digits of the spread where the
 // offset is large.
 func (c Offset) lotOf(b *Block, row int) (l lot) {
-	logD := logProduct{value: 1}
+	logD, common := logProduct{value: 1}, commonOf(b, row)
 	var y, omega float64
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if math.IsNaN(b.Y[k]) {
 			continue
 		}
-		d := c.d(b, k)
+		d := c.d(b, k, common)
 		l.N++
 		l.T0 += 1 / d
 		y += b.Y[k] / d
@@ -86,14 +94,14 @@ func (c Offset) lotOf(b *Block, row int) (l lot) {
 		if math.IsNaN(b.Y[k]) {
 			continue
 		}
-		d := c.d(b, k)
+		d := c.d(b, k, common)
 		dy, dw := b.Y[k]-l.Y, b.Omega[k]-l.Omega
 		l.Tau += dy * (dy / d)
 		l.B += dy * (dw / d)
 		l.square += dw * (dw / d)
 	}
-	if b.Common > 0 { // the mean of the readings has that variance, too
-		l.share = 1 / (1 + b.Common*l.T0)
+	if common > 0 { // the mean of the readings has that variance, too
+		l.share = 1 / (1 + common*l.T0)
 		l.logD -= math.Log(l.share)
 		l.T0 *= l.share
 	}
@@ -102,10 +110,11 @@ func (c Offset) lotOf(b *Block, row int) (l lot) {
 
 // misfit is Σ (s(y-ȳ) - (ω-ω̄))²/D of a lot, without the cancellation of its three sums.
 func (c Offset) misfit(b *Block, row int, l *lot, s float64) (sum float64) {
+	common := commonOf(b, row)
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if !math.IsNaN(b.Y[k]) {
 			r := s*(b.Y[k]-l.Y) - (b.Omega[k] - l.Omega)
-			sum += r * (r / c.d(b, k))
+			sum += r * (r / c.d(b, k, common))
 		}
 	}
 	return sum
@@ -131,15 +140,16 @@ func (c Offset) Output(b *Block) {
 
 // derivatives fills g and ∂g of one sensor. With a common variance w of z, D⁻¹1 is the share 1/(1+wΣ1/D) of 1/D.
 func (c Offset) derivatives(b *Block, row int, share float64, total *OffsetStats, p *quadrature.OffsetPosterior) {
+	common := commonOf(b, row)
 	for k := row * b.P; k < (row+1)*b.P; k++ {
 		if math.IsNaN(b.Y[k]) {
 			b.G[k], b.DG[k] = 0, 0
 			continue
 		}
-		d, y := c.d(b, k), b.Y[k]-total.Y
+		d, y := c.d(b, k, common), b.Y[k]-total.Y
 		b.G[k] = (p.S*y - (b.Omega[k] - total.Omega) + share*p.Zeta) / d
 		spread := p.SVar*y*y + 2*share*p.SZeta*y + share*share*(p.ZetaVar+p.Rho/total.T0)
-		b.DG[k] = min(0, ((spread+share*b.Common)/d-1)/d)
+		b.DG[k] = min(0, ((spread+share*common)/d-1)/d)
 	}
 	if len(b.SumDG) > 0 {
 		b.SumDG[row] = 0

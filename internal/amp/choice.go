@@ -172,8 +172,11 @@ func (b *planner) missing() int {
 // vectorFits says whether vector AMP is for such a W, and why.
 func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 	repeated := func(count, of int) bool { return float64(count) > mostRepeated*float64(of) }
+	independent := s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent
 	switch {
-	case s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent:
+	case independent && b.centred != nil && b.fewSignals():
+		return true, "W has means, and vector AMP follows what an offset does to all of a few signals beside them"
+	case independent:
 		return false, fmt.Sprintf("not needed: the singular values of W are those of independent entries (spread %.2g)", s.Spread)
 	case s.Filled < leastFilled:
 		return false, fmt.Sprintf("W is sparse (%.2g): it would be falsely sure", s.Filled)
@@ -197,7 +200,7 @@ func (b *planner) vectorPossible() error {
 	case b.full():
 		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
 	case b.exchangeable():
-		return errors.New("vector AMP has one precision a signal: exchangeable covariances need AMP")
+		return b.exchangeablePossible()
 	case b.Variance == solver.Scalar:
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
 	case b.Batch:

@@ -39,24 +39,26 @@ type exchangeableWork struct {
 	lambda, sigma, mean, variance []float64
 }
 
+func newExchangeableWork(p int) *exchangeableWork {
+	w := &exchangeableWork{}
+	for _, v := range []*[]float64{&w.lambda, &w.sigma, &w.mean, &w.variance} {
+		*v = make([]float64, p)
+	}
+	return w
+}
+
 func newExchangeable(s *State) *exchangeable {
 	e := &exchangeable{State: s}
 	e.newX, e.newC, e.newDG = make([]float64, len(s.X)), make([]float64, len(s.X)), make([]float64, len(s.DG))
 	e.newSum = make([]float64, s.M)
-	s.sumDG = make([]float64, s.M)
+	s.sumDG, s.common = make([]float64, s.M), make([]float64, s.M)
 	s.sensors = s.block(0, s.M)
 	for _, v := range []*[]float64{&e.together, &e.logs, &e.pulls, &s.squares} {
 		*v = make([]float64, s.N)
 	}
 	e.rows, e.entries = e.outputRows, e.inputEntries
 	e.blocks.New = func() any { return new(channel.Block) }
-	e.works.New = func() any {
-		w := &exchangeableWork{}
-		for _, v := range []*[]float64{&w.lambda, &w.sigma, &w.mean, &w.variance} {
-			*v = make([]float64, s.P)
-		}
-		return w
-	}
+	e.works.New = func() any { return newExchangeableWork(s.P) }
 	s.keep(s.sumDG, e.together)
 	for i := range e.together {
 		for k := range s.P {
@@ -83,8 +85,10 @@ func (e *exchangeable) Step(delta float64) error {
 	e.fieldPull = e.nextPull
 	w, p := e.W.MeanSquare(), float64(e.P)
 	each := w * sum(e.C) / p
-	e.common = max(0, (w*sum(e.together)/p-each)/(p-1))
-	e.sensors.Common = e.common
+	common := max(0, (w*sum(e.together)/p-each)/(p-1))
+	for mu := range e.common {
+		e.common[mu] = common
+	}
 	for j := range e.V {
 		e.V[j] = each
 	}
@@ -110,10 +114,11 @@ func (e *exchangeable) outputRows(first int, z, _, g, _ []float64) {
 	oldG, oldDG, oldSum := b.G, b.DG, b.SumDG
 	for row := range count {
 		own := oldG[row*e.P : (row+1)*e.P]
-		together := e.common * sum(own)
+		common := e.common[first+row]
+		together := common * sum(own)
 		for k, old := range own {
 			j := row*e.P + k
-			b.Omega[j] = z[j] - (e.V[from+j]-e.common)*old - together
+			b.Omega[j] = z[j] - (e.V[from+j]-common)*old - together
 		}
 	}
 	e.seen(first, len(z))
@@ -201,16 +206,18 @@ func (e *exchangeable) quadratic() (total float64) {
 	for mu := range e.M {
 		g := e.G[mu*e.P : (mu+1)*e.P]
 		all := sum(g)
-		total += e.common * all * all
+		total += e.common[mu] * all * all
 		for k, v := range g {
-			total += (e.V[mu*e.P+k] - e.common) * v * v
+			total += (e.V[mu*e.P+k] - e.common[mu]) * v * v
 		}
 	}
 	return total
 }
 
 // MeanV implements [Iteration].
-func (e *exchangeable) MeanV() (v, off float64) { return sum(e.V) / float64(len(e.V)), e.common }
+func (e *exchangeable) MeanV() (v, off float64) {
+	return sum(e.V) / float64(len(e.V)), sum(e.common) / float64(e.M)
+}
 
 // scaleSums implements [Iteration].
 func (e *exchangeable) scaleSums(quadratic, volume float64) (q, v float64) {

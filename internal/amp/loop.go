@@ -180,17 +180,28 @@ func (s *Solver) Report() {
 // Singular are the min(M, N) singular values of W, with its rows scaled to norm 1, where vector AMP
 // has found them; nil elsewhere.
 func (s *Solver) Singular() []float64 {
-	v, ok := s.Iteration.(*vamp)
-	if !ok || v.lmmse.norms == nil {
+	v := s.vector()
+	if v == nil || v.lmmse.norms == nil {
 		return nil
 	}
 	return v.linear.singular()
 }
 
+// vector is the iteration where it is vector AMP, with or without what signals have in common.
+func (s *Solver) vector() *vamp {
+	switch v := s.Iteration.(type) {
+	case *vamp:
+		return v
+	case *vampCommon:
+		return v.vamp
+	}
+	return nil
+}
+
 // Uncertainty is the relative standard error of the precisions of vector AMP, where they are estimates.
 func (s *Solver) Uncertainty() float64 {
-	v, ok := s.Iteration.(*vamp)
-	if !ok || v.lmmse.norms == nil {
+	v := s.vector()
+	if v == nil || v.lmmse.norms == nil {
 		return 0
 	}
 	return v.linear.uncertainty()

@@ -183,10 +183,16 @@ func (b *planner) build() (*Solver, error) {
 	var err error
 	switch {
 	case b.vector():
-		v := newVAMP(state, b.linearHalf(state))
+		var v *vamp
+		if b.exchangeable() {
+			c := newVAMPCommon(state, b.linearHalf(state))
+			v, s.Iteration = c.vamp, c
+		} else {
+			v = newVAMP(state, b.linearHalf(state))
+			s.Iteration = v
+		}
 		_, fixed := b.Damping.Fixed()
 		v.mixes = !fixed && b.Tol >= 0
-		s.Iteration = v
 		return s, b.makeParts(s)
 	case b.full():
 		s.Iteration = newFull(state)
@@ -302,10 +308,29 @@ func (b *planner) exchangeablePossible() error {
 		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
 	case b.P < leastForOffsets:
 		return nil // which is told of offsets
-	case b.vector():
-		return errors.New("exchangeable covariances need AMP: vector AMP has one precision a signal")
+	case b.vector() && float64(b.partial()) > mostPartial*float64(b.m):
+		return fmt.Errorf("exchangeable covariances by vector AMP leave out %d sensors of which single readings are missing, too many of %d", b.partial(), b.m)
 	}
 	return nil
+}
+
+// mostPartial is the part of the sensors that may be left out for readings that they lack.
+const mostPartial = 0.1
+
+// partial is the number of sensors that lack some of their readings, but not all.
+func (b *planner) partial() (count int) {
+	for mu := range b.m {
+		missing := 0
+		for _, y := range b.Y[mu*b.P : (mu+1)*b.P] {
+			if math.IsNaN(y) {
+				missing++
+			}
+		}
+		if missing > 0 && missing < b.P {
+			count++
+		}
+	}
+	return count
 }
 
 // mostExchangeable is the number of signals from which on what they have in common does not matter to error bars.
@@ -313,12 +338,20 @@ const mostExchangeable = 10
 
 // fewForOffsets reports whether signals are so few that what offsets do to all of them alike must be followed, and whether it can be.
 func (b *planner) fewForOffsets() bool {
-	if b.P >= mostExchangeable || b.untouched() != "" || b.exchangeablePossible() != nil {
+	if !b.fewSignals() {
 		return false
+	}
+	if b.vector() {
+		return true
 	}
 	centred, err := b.withoutMeans()
 	b.centred = centred
 	return err == nil && centred == nil
+}
+
+// fewSignals is fewForOffsets where W has no means for AMP to remove.
+func (b *planner) fewSignals() bool {
+	return b.P < mostExchangeable && b.untouched() == "" && b.exchangeablePossible() == nil
 }
 
 func (b *planner) exactVariances() (on bool, why string, err error) {

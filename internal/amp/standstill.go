@@ -44,7 +44,7 @@ func (b *planner) standstill() (on bool, why string, err error) {
 
 func (b *planner) makeStandstill(s *Solver) (Part, error) {
 	p := &standstill{model: b.plan.Has("amplitudes"), from: make([]float64, len(s.State.X))}
-	p.vector, _ = s.Iteration.(*vamp)
+	p.vector = s.vector()
 	return p, nil
 }
 

@@ -96,8 +96,8 @@ type State struct {
 	field   *inheritedField                       // of mini-batches; nil where there is none
 
 	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
-	// all pairs of signals (M); nil in other iterations.
-	common  float64
+	// all pairs of signals (both M); nil in other iterations.
+	common  []float64
 	sumDG   []float64
 	squares []float64 // N, (C + (x̂-λ)²)/Σ of an entry's signals together
 
@@ -205,7 +205,7 @@ func (s *State) block(from, to int) channel.Block {
 		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
 	}
 	if s.sumDG != nil {
-		b.Common, b.SumDG = s.common, s.sumDG[from:to]
+		b.Common, b.SumDG = s.common[from:to], s.sumDG[from:to]
 	}
 	if s.logPrior != nil && from < s.M {
 		b.LogPrior = s.logPrior[from:to]

@@ -52,6 +52,9 @@ type vamp struct {
 	taken      bool      // they are
 	off        []float64 // P, how far the linear mean is from x̂
 
+	inputs, readings func()    // the prior's and the channel's part
+	told, found      []float64 // P×N, what the prior was told, and its answer, as the linear half has them
+
 	outputs, signal func(i int)
 	blocks          sync.Pool // of *channel.Block
 }
@@ -73,6 +76,7 @@ func newVAMP(s *State, half linearHalf) *vamp {
 	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.rest, &v.square, &v.off} {
 		*a = make([]float64, s.P)
 	}
+	v.inputs, v.readings, v.told, v.found = v.input, v.output, s.Lambda, s.X
 	v.outputs, v.signal = v.outputChunk, v.denoise
 	v.blocks.New = func() any { return new(channel.Block) }
 	s.keep(v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.given, v.off)
@@ -113,12 +117,10 @@ func (v *vamp) Step(delta float64) error {
 				*a = make([]float64, len(v.X))
 			}
 		}
-		parallel.Run(v.P/v.columns, v.Threads, v.signal)
-		v.taken = true
-		v.sumPulls()
+		v.inputs()
 	}
 	v.fieldPull, v.fieldTurn = v.nextPull, v.nextTurn
-	v.output()
+	v.readings()
 	if err := v.combine(); err != nil {
 		return err
 	}
@@ -152,6 +154,13 @@ func (v *vamp) start() error {
 func (v *vamp) precision(p float64) float64 {
 	unit := 1 / v.model.Prior.Variance()
 	return min(max(p, leastPrecision*unit), mostPrecision*unit)
+}
+
+// input is the prior's part.
+func (v *vamp) input() {
+	parallel.Run(v.P/v.columns, v.Threads, v.signal)
+	v.taken = true
+	v.sumPulls()
 }
 
 // denoise is the prior's part for a signal, with all its columns.
@@ -313,9 +322,9 @@ func (v *vamp) extract(k int) {
 	off := 0.0
 	r1, p1 := v.next[0], v.next[1]
 	for i := k * v.N; i < (k+1)*v.N; i++ {
-		r2, change := v.Lambda[i]+(v.X[i]-v.Lambda[i])/v.rest[k], l.change[i]
+		r2, change := v.told[i]+(v.found[i]-v.told[i])/v.rest[k], l.change[i]
 		r1[i] = r2 + change/a
-		miss := r2 + change - v.X[i]
+		miss := r2 + change - v.found[i]
 		off += miss * miss
 	}
 	v.off[k] = math.Sqrt(off) + l.missed[k]
@@ -396,6 +405,14 @@ func (v *vamp) LogEvidence() float64 {
 }
 
 func (v *vamp) evidenceSignal(k int) float64 {
+	return v.evidenceOf(k, func(j int) (variance, distance float64) {
+		norm := v.lmmse.norms[j/v.P]
+		return v.V[j] / (norm * norm), v.Omega[j]/norm - v.p2[j]
+	})
+}
+
+// evidenceOf takes what the channel was told of z at j, 1/τ1 and p1-p2.
+func (v *vamp) evidenceOf(k int, told func(j int) (variance, distance float64)) float64 {
 	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.lmmse
 	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])
 	if gamma1 > 0 {
@@ -404,8 +421,7 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	for mu := range v.M {
 		j := mu*v.P + k
 		if w := l.weight[j]; w > 0 {
-			variance := v.V[j] / (v.lmmse.norms[mu] * v.lmmse.norms[mu])
-			d := v.Omega[j]/v.lmmse.norms[mu] - v.p2[j]
+			variance, d := told(j)
 			tau := w * tau2
 			total += 0.5 * (math.Log1p(tau*variance) - math.Log(w) + d*d*(tau/(1+tau*variance)))
 		}

@@ -66,6 +66,9 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 			r.FalselySure = true
 			return true, fmt.Sprintf("the iteration came to rest after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
 		}
+		if r.vector() && r.warnFewForOffsets() != nil {
+			return true, fmt.Sprintf("the iteration came to rest after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
+		}
 		a := r.agreement()
 		if a >= min(believed, r.chance()) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
