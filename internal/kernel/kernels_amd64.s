@@ -776,7 +776,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y4
 	ADDQ         SI, R10
 	VCVTPS2PD    (R9), Y5
@@ -819,7 +819,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -858,7 +858,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y8
 	VBROADCASTSD 8(R10), Y9
 	ADDQ         SI, R10
@@ -921,7 +921,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -968,7 +968,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y12
 	VBROADCASTSD 8(R10), Y13
 	VBROADCASTSD 16(R10), Y14
@@ -1051,7 +1051,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -1513,7 +1513,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y4
 	ADDQ         SI, R10
 	VCVTPS2PD    (R9), Y5
@@ -1572,7 +1572,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -1611,7 +1611,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y8
 	VBROADCASTSD 8(R10), Y9
 	ADDQ         SI, R10
@@ -1690,7 +1690,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -1737,7 +1737,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y12
 	VBROADCASTSD 8(R10), Y13
 	VBROADCASTSD 16(R10), Y14
@@ -1836,7 +1836,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -2650,7 +2650,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y4
 	ADDQ         SI, R10
 	VMOVUPD      (R9), Y5
@@ -2693,7 +2693,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -2732,7 +2732,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y8
 	VBROADCASTSD 8(R10), Y9
 	ADDQ         SI, R10
@@ -2795,7 +2795,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -2842,7 +2842,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y12
 	VBROADCASTSD 8(R10), Y13
 	VBROADCASTSD 16(R10), Y14
@@ -2925,7 +2925,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -3399,7 +3399,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y4
 	ADDQ         SI, R10
 	VMOVUPD      (R9), Y5
@@ -3458,7 +3458,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -3497,7 +3497,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y8
 	VBROADCASTSD 8(R10), Y9
 	ADDQ         SI, R10
@@ -3576,7 +3576,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -3623,7 +3623,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Y12
 	VBROADCASTSD 8(R10), Y13
 	VBROADCASTSD 16(R10), Y14
@@ -3722,7 +3722,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (DI)
 	VMOVUPD      Y1, 32(DI)
 	VMOVUPD      Y2, 64(DI)
@@ -4465,7 +4465,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y2
 	ADDQ         SI, R10
 	VMOVUPS      (R9), Y3
@@ -4492,7 +4492,7 @@ panel:
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	ADDQ         $0x00000100, AX
@@ -4525,7 +4525,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y4
 	VBROADCASTSS 4(R10), Y5
 	ADDQ         SI, R10
@@ -4564,7 +4564,7 @@ panel:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -4601,7 +4601,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y6
 	VBROADCASTSS 4(R10), Y7
 	VBROADCASTSS 8(R10), Y8
@@ -4652,7 +4652,7 @@ panel:
 	VFMADD231PS  Y9, Y8, Y5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -4693,7 +4693,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y8
 	VBROADCASTSS 4(R10), Y9
 	VBROADCASTSS 8(R10), Y10
@@ -4756,7 +4756,7 @@ panel:
 	VFMADD231PS  Y12, Y11, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -4801,7 +4801,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y10
 	VBROADCASTSS 4(R10), Y11
 	VBROADCASTSS 8(R10), Y12
@@ -4876,7 +4876,7 @@ panel:
 	VFMADD231PS  Y15, Y14, Y9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -5322,7 +5322,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y2
 	ADDQ         SI, R10
 	VMOVUPS      (R9), Y3
@@ -5357,7 +5357,7 @@ panel:
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	ADDQ         $0x00000100, AX
@@ -5390,7 +5390,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y4
 	VBROADCASTSS 4(R10), Y5
 	ADDQ         SI, R10
@@ -5437,7 +5437,7 @@ panel:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -5474,7 +5474,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y6
 	VBROADCASTSS 4(R10), Y7
 	VBROADCASTSS 8(R10), Y8
@@ -5533,7 +5533,7 @@ panel:
 	VFMADD231PS  Y9, Y8, Y5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -5574,7 +5574,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y8
 	VBROADCASTSS 4(R10), Y9
 	VBROADCASTSS 8(R10), Y10
@@ -5645,7 +5645,7 @@ panel:
 	VFMADD231PS  Y12, Y11, Y7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -5690,7 +5690,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSS (R10), Y10
 	VBROADCASTSS 4(R10), Y11
 	VBROADCASTSS 8(R10), Y12
@@ -5773,7 +5773,7 @@ panel:
 	VFMADD231PS  Y15, Y14, Y9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (DI)
 	VMOVUPS      Y1, 32(DI)
 	VMOVUPS      Y2, 64(DI)
@@ -6561,7 +6561,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y4
 	ADDQ         R8, R12
 	VCVTPS2PD    (R11), Y5
@@ -6604,7 +6604,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -6646,7 +6646,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y8
 	VBROADCASTSD 8(R12), Y9
 	ADDQ         R8, R12
@@ -6709,7 +6709,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -6759,7 +6759,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y12
 	VBROADCASTSD 8(R12), Y13
 	VBROADCASTSD 16(R12), Y14
@@ -6842,7 +6842,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -7304,7 +7304,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y4
 	ADDQ         R8, R12
 	VCVTPS2PD    (R11), Y5
@@ -7363,7 +7363,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -7405,7 +7405,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y8
 	VBROADCASTSD 8(R12), Y9
 	ADDQ         R8, R12
@@ -7484,7 +7484,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -7534,7 +7534,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y12
 	VBROADCASTSD 8(R12), Y13
 	VBROADCASTSD 16(R12), Y14
@@ -7633,7 +7633,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -8423,7 +8423,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y4
 	ADDQ         R8, R12
 	VMOVUPD      (R11), Y5
@@ -8466,7 +8466,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -8508,7 +8508,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y8
 	VBROADCASTSD 8(R12), Y9
 	ADDQ         R8, R12
@@ -8571,7 +8571,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -8621,7 +8621,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y12
 	VBROADCASTSD 8(R12), Y13
 	VBROADCASTSD 16(R12), Y14
@@ -8704,7 +8704,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -9166,7 +9166,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y4
 	ADDQ         R8, R12
 	VMOVUPD      (R11), Y5
@@ -9225,7 +9225,7 @@ panel:
 	VFMADD231PD  Y5, Y4, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -9267,7 +9267,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y8
 	VBROADCASTSD 8(R12), Y9
 	ADDQ         R8, R12
@@ -9346,7 +9346,7 @@ panel:
 	VFMADD231PD  Y10, Y9, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -9396,7 +9396,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Y12
 	VBROADCASTSD 8(R12), Y13
 	VBROADCASTSD 16(R12), Y14
@@ -9495,7 +9495,7 @@ panel:
 	VFMADD231PD  Y15, Y14, Y11
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Y0, (R9)
 	VMOVUPD      Y1, 32(R9)
 	VMOVUPD      Y2, 64(R9)
@@ -10236,7 +10236,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y2
 	ADDQ         R8, R12
 	VMOVUPS      (R11), Y3
@@ -10263,7 +10263,7 @@ panel:
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, AX
@@ -10299,7 +10299,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y4
 	VBROADCASTSS 4(R12), Y5
 	ADDQ         R8, R12
@@ -10338,7 +10338,7 @@ panel:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -10378,7 +10378,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y6
 	VBROADCASTSS 4(R12), Y7
 	VBROADCASTSS 8(R12), Y8
@@ -10429,7 +10429,7 @@ panel:
 	VFMADD231PS  Y9, Y8, Y5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -10473,7 +10473,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y8
 	VBROADCASTSS 4(R12), Y9
 	VBROADCASTSS 8(R12), Y10
@@ -10536,7 +10536,7 @@ panel:
 	VFMADD231PS  Y12, Y11, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -10584,7 +10584,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y10
 	VBROADCASTSS 4(R12), Y11
 	VBROADCASTSS 8(R12), Y12
@@ -10659,7 +10659,7 @@ panel:
 	VFMADD231PS  Y15, Y14, Y9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -11105,7 +11105,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y2
 	ADDQ         R8, R12
 	VMOVUPS      (R11), Y3
@@ -11140,7 +11140,7 @@ panel:
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	ADDQ         $0x00000040, AX
@@ -11176,7 +11176,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y4
 	VBROADCASTSS 4(R12), Y5
 	ADDQ         R8, R12
@@ -11223,7 +11223,7 @@ panel:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -11263,7 +11263,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y6
 	VBROADCASTSS 4(R12), Y7
 	VBROADCASTSS 8(R12), Y8
@@ -11322,7 +11322,7 @@ panel:
 	VFMADD231PS  Y9, Y8, Y5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -11366,7 +11366,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y8
 	VBROADCASTSS 4(R12), Y9
 	VBROADCASTSS 8(R12), Y10
@@ -11437,7 +11437,7 @@ panel:
 	VFMADD231PS  Y12, Y11, Y7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -11485,7 +11485,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSS (R12), Y10
 	VBROADCASTSS 4(R12), Y11
 	VBROADCASTSS 8(R12), Y12
@@ -11568,7 +11568,7 @@ panel:
 	VFMADD231PS  Y15, Y14, Y9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPS      Y0, (R9)
 	VMOVUPS      Y1, 32(R9)
 	VMOVUPS      Y2, 64(R9)
@@ -12644,7 +12644,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z2
 	ADDQ         SI, R10
 	VCVTPS2PD    (R9), Z3
@@ -12671,7 +12671,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	ADDQ         $0x00000100, AX
@@ -12704,7 +12704,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z4
 	VBROADCASTSD 8(R10), Z5
 	ADDQ         SI, R10
@@ -12743,7 +12743,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -12780,7 +12780,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z6
 	VBROADCASTSD 8(R10), Z7
 	VBROADCASTSD 16(R10), Z8
@@ -12831,7 +12831,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -12872,7 +12872,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z8
 	VBROADCASTSD 8(R10), Z9
 	VBROADCASTSD 16(R10), Z10
@@ -12935,7 +12935,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -12980,7 +12980,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z10
 	VBROADCASTSD 8(R10), Z11
 	VBROADCASTSD 16(R10), Z12
@@ -13055,7 +13055,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -13852,7 +13852,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z2
 	ADDQ         SI, R10
 	VCVTPS2PD    (R9), Z3
@@ -13887,7 +13887,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	ADDQ         $0x00000100, AX
@@ -13920,7 +13920,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z4
 	VBROADCASTSD 8(R10), Z5
 	ADDQ         SI, R10
@@ -13967,7 +13967,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -14004,7 +14004,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z6
 	VBROADCASTSD 8(R10), Z7
 	VBROADCASTSD 16(R10), Z8
@@ -14063,7 +14063,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -14104,7 +14104,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z8
 	VBROADCASTSD 8(R10), Z9
 	VBROADCASTSD 16(R10), Z10
@@ -14175,7 +14175,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -14220,7 +14220,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z10
 	VBROADCASTSD 8(R10), Z11
 	VBROADCASTSD 16(R10), Z12
@@ -14303,7 +14303,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -15378,7 +15378,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z2
 	ADDQ         SI, R10
 	VMOVUPD      (R9), Z3
@@ -15405,7 +15405,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	ADDQ         $0x00000200, AX
@@ -15438,7 +15438,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z4
 	VBROADCASTSD 8(R10), Z5
 	ADDQ         SI, R10
@@ -15477,7 +15477,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -15514,7 +15514,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z6
 	VBROADCASTSD 8(R10), Z7
 	VBROADCASTSD 16(R10), Z8
@@ -15565,7 +15565,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -15606,7 +15606,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z8
 	VBROADCASTSD 8(R10), Z9
 	VBROADCASTSD 16(R10), Z10
@@ -15669,7 +15669,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -15714,7 +15714,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z10
 	VBROADCASTSD 8(R10), Z11
 	VBROADCASTSD 16(R10), Z12
@@ -15789,7 +15789,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -16606,7 +16606,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z2
 	ADDQ         SI, R10
 	VMOVUPD      (R9), Z3
@@ -16641,7 +16641,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	ADDQ         $0x00000200, AX
@@ -16674,7 +16674,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z4
 	VBROADCASTSD 8(R10), Z5
 	ADDQ         SI, R10
@@ -16721,7 +16721,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -16758,7 +16758,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z6
 	VBROADCASTSD 8(R10), Z7
 	VBROADCASTSD 16(R10), Z8
@@ -16817,7 +16817,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -16858,7 +16858,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z8
 	VBROADCASTSD 8(R10), Z9
 	VBROADCASTSD 16(R10), Z10
@@ -16929,7 +16929,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -16974,7 +16974,7 @@ block:
 	MOVQ    AX, R9
 	MOVQ    BX, R10
 
-panel:
+panel1:
 	VBROADCASTSD (R10), Z10
 	VBROADCASTSD 8(R10), Z11
 	VBROADCASTSD 16(R10), Z12
@@ -17057,7 +17057,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R9
 	DECQ         R11
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (DI)
 	VMOVUPD      Z1, 64(DI)
 	VMOVUPD      Z2, 128(DI)
@@ -18245,38 +18245,86 @@ TEXT ·axpy1SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
 	VMOVUPS (DI), Z0
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	VMOVUPS (DI)(R8*1), Z1
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
 
-panel:
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z2
+panel2:
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      256(R10), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      320(R10), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      384(R10), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      448(R10), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
+	VMOVUPS (DI), Z0
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
+
+panel1:
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -18293,48 +18341,112 @@ TEXT ·axpy2SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      256(R10), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      320(R10), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      384(R10), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      448(R10), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z4
+panel1:
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -18351,58 +18463,138 @@ TEXT ·axpy3SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      256(R10), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      320(R10), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      384(R10), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      448(R10), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z6
+panel1:
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -18419,68 +18611,164 @@ TEXT ·axpy4SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	VMOVUPS 192(DI), Z6
+	VMOVUPS 192(DI)(R8*1), Z7
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      256(R10), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      320(R10), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      384(R10), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      448(R10), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	VMOVUPS      Z6, 192(DI)
+	VMOVUPS      Z7, 192(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
 	VMOVUPS 192(DI), Z3
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z8
+panel1:
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -18497,69 +18785,181 @@ TEXT ·axpy5SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	VMOVUPS 192(DI), Z6
+	VMOVUPS 192(DI)(R8*1), Z7
+	VMOVUPS 256(DI), Z8
+	VMOVUPS 256(DI)(R8*1), Z9
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      256(R10), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      320(R10), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      384(R10), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      448(R10), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	VMOVUPS      Z6, 192(DI)
+	VMOVUPS      Z7, 192(DI)(R8*1)
+	VMOVUPS      Z8, 256(DI)
+	VMOVUPS      Z9, 256(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
 	VMOVUPS 192(DI), Z3
 	VMOVUPS 256(DI), Z4
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z10
+panel1:
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
@@ -18567,8 +18967,8 @@ panel:
 	VMOVUPS      Z4, 256(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -19468,42 +19868,98 @@ TEXT ·axpySquares1SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
 	VMOVUPS (DI), Z0
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	VMOVUPS (DI)(R8*1), Z1
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
 
-panel:
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z2
+panel2:
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      256(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      320(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      384(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R11), Z2
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      448(R10), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
+	VMOVUPS (DI), Z0
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
+
+panel1:
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R10), Z1
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z2
+	VBROADCASTSS (BX), Z1
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -19520,52 +19976,124 @@ TEXT ·axpySquares2SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      256(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      320(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      384(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R11), Z4
+	VBROADCASTSS 4(R11), Z5
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      448(R10), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z4
+panel1:
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R10), Z2
-	VBROADCASTSS 4(R10), Z3
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z4
+	VBROADCASTSS (BX), Z2
+	VBROADCASTSS 4(BX), Z3
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -19582,62 +20110,150 @@ TEXT ·axpySquares3SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      256(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      320(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      384(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R11), Z6
+	VBROADCASTSS 4(R11), Z7
+	VBROADCASTSS 8(R11), Z8
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      448(R10), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z6
+panel1:
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R10), Z3
-	VBROADCASTSS 4(R10), Z4
-	VBROADCASTSS 8(R10), Z5
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z6
+	VBROADCASTSS (BX), Z3
+	VBROADCASTSS 4(BX), Z4
+	VBROADCASTSS 8(BX), Z5
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -19654,72 +20270,176 @@ TEXT ·axpySquares4SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	VMOVUPS 192(DI), Z6
+	VMOVUPS 192(DI)(R8*1), Z7
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      256(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      320(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      384(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R11), Z8
+	VBROADCASTSS 4(R11), Z9
+	VBROADCASTSS 8(R11), Z10
+	VBROADCASTSS 12(R11), Z11
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      448(R10), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	VMOVUPS      Z6, 192(DI)
+	VMOVUPS      Z7, 192(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
 	VMOVUPS 192(DI), Z3
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z8
+panel1:
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R10), Z4
-	VBROADCASTSS 4(R10), Z5
-	VBROADCASTSS 8(R10), Z6
-	VBROADCASTSS 12(R10), Z7
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z8
+	VBROADCASTSS (BX), Z4
+	VBROADCASTSS 4(BX), Z5
+	VBROADCASTSS 8(BX), Z6
+	VBROADCASTSS 12(BX), Z7
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
 	VMOVUPS      Z3, 192(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -19736,73 +20456,193 @@ TEXT ·axpySquares5SingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), DI
 	MOVQ   rStep+104(FP), R8
 	IMUL3Q $0x00000004, R8, R8
+	MOVQ   DX, R9
+	SHRQ   $0x01, R9
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (DI), Z0
+	VMOVUPS (DI)(R8*1), Z1
+	VMOVUPS 64(DI), Z2
+	VMOVUPS 64(DI)(R8*1), Z3
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 128(DI)(R8*1), Z5
+	VMOVUPS 192(DI), Z6
+	VMOVUPS 192(DI)(R8*1), Z7
+	VMOVUPS 256(DI), Z8
+	VMOVUPS 256(DI)(R8*1), Z9
+	MOVQ    panels+24(FP), R12
+	MOVQ    AX, R10
+	MOVQ    BX, R11
+
+panel2:
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      (R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      256(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      64(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      320(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      128(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      384(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS 4(R11), Z11
+	VBROADCASTSS 8(R11), Z12
+	VBROADCASTSS 12(R11), Z13
+	VBROADCASTSS 16(R11), Z14
+	ADDQ         SI, R11
+	VMOVUPS      192(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      448(R10), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	ADDQ         CX, R10
+	DECQ         R12
+	JNZ          panel2
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, (DI)(R8*1)
+	VMOVUPS      Z2, 64(DI)
+	VMOVUPS      Z3, 64(DI)(R8*1)
+	VMOVUPS      Z4, 128(DI)
+	VMOVUPS      Z5, 128(DI)(R8*1)
+	VMOVUPS      Z6, 192(DI)
+	VMOVUPS      Z7, 192(DI)(R8*1)
+	VMOVUPS      Z8, 256(DI)
+	VMOVUPS      Z9, 256(DI)(R8*1)
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	ADDQ         $0x00000100, AX
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
 	VMOVUPS 192(DI), Z3
 	VMOVUPS 256(DI), Z4
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
+	MOVQ    panels+24(FP), R9
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      (R9), Z10
+panel1:
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      (DX), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      64(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      64(DX), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      128(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      128(DX), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R10), Z5
-	VBROADCASTSS 4(R10), Z6
-	VBROADCASTSS 8(R10), Z7
-	VBROADCASTSS 12(R10), Z8
-	VBROADCASTSS 16(R10), Z9
-	ADDQ         SI, R10
-	VMOVUPS      192(R9), Z10
+	VBROADCASTSS (BX), Z5
+	VBROADCASTSS 4(BX), Z6
+	VBROADCASTSS 8(BX), Z7
+	VBROADCASTSS 12(BX), Z8
+	VBROADCASTSS 16(BX), Z9
+	ADDQ         SI, BX
+	VMOVUPS      192(DX), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R9
+	JNZ          panel1
 	VMOVUPS      Z0, (DI)
 	VMOVUPS      Z1, 64(DI)
 	VMOVUPS      Z2, 128(DI)
@@ -19810,8 +20650,8 @@ panel:
 	VMOVUPS      Z4, 256(DI)
 	ADDQ         $0x00000100, AX
 	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -20838,7 +21678,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z2
 	ADDQ         R8, R12
 	VCVTPS2PD    (R11), Z3
@@ -20865,7 +21705,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	ADDQ         $0x00000040, AX
@@ -20901,7 +21741,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z4
 	VBROADCASTSD 8(R12), Z5
 	ADDQ         R8, R12
@@ -20940,7 +21780,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -20980,7 +21820,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z6
 	VBROADCASTSD 8(R12), Z7
 	VBROADCASTSD 16(R12), Z8
@@ -21031,7 +21871,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -21075,7 +21915,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z8
 	VBROADCASTSD 8(R12), Z9
 	VBROADCASTSD 16(R12), Z10
@@ -21138,7 +21978,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -21186,7 +22026,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z10
 	VBROADCASTSD 8(R12), Z11
 	VBROADCASTSD 16(R12), Z12
@@ -21261,7 +22101,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -22056,7 +22896,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z2
 	ADDQ         R8, R12
 	VCVTPS2PD    (R11), Z3
@@ -22091,7 +22931,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	ADDQ         $0x00000040, AX
@@ -22127,7 +22967,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z4
 	VBROADCASTSD 8(R12), Z5
 	ADDQ         R8, R12
@@ -22174,7 +23014,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -22214,7 +23054,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z6
 	VBROADCASTSD 8(R12), Z7
 	VBROADCASTSD 16(R12), Z8
@@ -22273,7 +23113,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -22317,7 +23157,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z8
 	VBROADCASTSD 8(R12), Z9
 	VBROADCASTSD 16(R12), Z10
@@ -22388,7 +23228,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -22436,7 +23276,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z10
 	VBROADCASTSD 8(R12), Z11
 	VBROADCASTSD 16(R12), Z12
@@ -22519,7 +23359,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -23560,7 +24400,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z2
 	ADDQ         R8, R12
 	VMOVUPD      (R11), Z3
@@ -23587,7 +24427,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	ADDQ         $0x00000080, AX
@@ -23623,7 +24463,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z4
 	VBROADCASTSD 8(R12), Z5
 	ADDQ         R8, R12
@@ -23662,7 +24502,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -23702,7 +24542,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z6
 	VBROADCASTSD 8(R12), Z7
 	VBROADCASTSD 16(R12), Z8
@@ -23753,7 +24593,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -23797,7 +24637,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z8
 	VBROADCASTSD 8(R12), Z9
 	VBROADCASTSD 16(R12), Z10
@@ -23860,7 +24700,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -23908,7 +24748,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z10
 	VBROADCASTSD 8(R12), Z11
 	VBROADCASTSD 16(R12), Z12
@@ -23983,7 +24823,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -24778,7 +25618,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z2
 	ADDQ         R8, R12
 	VMOVUPD      (R11), Z3
@@ -24813,7 +25653,7 @@ panel:
 	VFMADD231PD  Z3, Z2, Z1
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	ADDQ         $0x00000080, AX
@@ -24849,7 +25689,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z4
 	VBROADCASTSD 8(R12), Z5
 	ADDQ         R8, R12
@@ -24896,7 +25736,7 @@ panel:
 	VFMADD231PD  Z6, Z5, Z3
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -24936,7 +25776,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z6
 	VBROADCASTSD 8(R12), Z7
 	VBROADCASTSD 16(R12), Z8
@@ -24995,7 +25835,7 @@ panel:
 	VFMADD231PD  Z9, Z8, Z5
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -25039,7 +25879,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z8
 	VBROADCASTSD 8(R12), Z9
 	VBROADCASTSD 16(R12), Z10
@@ -25110,7 +25950,7 @@ panel:
 	VFMADD231PD  Z12, Z11, Z7
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -25158,7 +25998,7 @@ block:
 	MOVQ    AX, R11
 	MOVQ    DI, R12
 
-panel:
+panel1:
 	VBROADCASTSD (R12), Z10
 	VBROADCASTSD 8(R12), Z11
 	VBROADCASTSD 16(R12), Z12
@@ -25241,7 +26081,7 @@ panel:
 	VFMADD231PD  Z15, Z14, Z9
 	ADDQ         CX, R11
 	DECQ         R13
-	JNZ          panel
+	JNZ          panel1
 	VMOVUPD      Z0, (R9)
 	VMOVUPD      Z1, 64(R9)
 	VMOVUPD      Z2, 128(R9)
@@ -26425,38 +27265,86 @@ TEXT ·axpy1RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
 	VMOVUPS (R9), Z0
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
 
-panel:
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z2
+panel2:
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(BX*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(BX*2), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(SI*1), Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
+	VMOVUPS (R9), Z0
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
+
+panel1:
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -26476,48 +27364,112 @@ TEXT ·axpy2RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(BX*1), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(BX*2), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(SI*1), Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z4
+panel1:
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -26537,58 +27489,138 @@ TEXT ·axpy3RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(BX*1), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(BX*2), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(SI*1), Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z6
+panel1:
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -26608,68 +27640,164 @@ TEXT ·axpy4RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	VMOVUPS 192(R9), Z6
+	VMOVUPS 192(R9)(R10*1), Z7
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(BX*1), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(BX*2), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(SI*1), Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	VMOVUPS      Z6, 192(R9)
+	VMOVUPS      Z7, 192(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
 	VMOVUPS 192(R9), Z3
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z8
+panel1:
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
 	VMOVUPS      Z3, 192(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -26689,69 +27817,181 @@ TEXT ·axpy5RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	VMOVUPS 192(R9), Z6
+	VMOVUPS 192(R9)(R10*1), Z7
+	VMOVUPS 256(R9), Z8
+	VMOVUPS 256(R9)(R10*1), Z9
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(BX*1), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(BX*2), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(SI*1), Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	VMOVUPS      Z6, 192(R9)
+	VMOVUPS      Z7, 192(R9)(R10*1)
+	VMOVUPS      Z8, 256(R9)
+	VMOVUPS      Z9, 256(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
 	VMOVUPS 192(R9), Z3
 	VMOVUPS 256(R9), Z4
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z10
+panel1:
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
@@ -26759,8 +27999,8 @@ panel:
 	VMOVUPS      Z4, 256(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -27658,42 +28898,98 @@ TEXT ·axpySquares1RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
 	VMOVUPS (R9), Z0
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	VMOVUPS (R9)(R10*1), Z1
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
 
-panel:
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z2
+panel2:
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(BX*1), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(BX*2), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (R13), Z2
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z0
+	VMOVUPS      64(R12)(SI*1), Z3
+	VMULPS       Z3, Z3, Z3
+	VFMADD231PS  Z3, Z2, Z1
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
+	VMOVUPS (R9), Z0
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
+
+panel1:
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (R12), Z1
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z2
+	VBROADCASTSS (DI), Z1
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z2
 	VMULPS       Z2, Z2, Z2
 	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -27713,52 +29009,124 @@ TEXT ·axpySquares2RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(BX*1), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(BX*2), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	VBROADCASTSS (R13), Z4
+	VBROADCASTSS 4(R13), Z5
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z0
+	VFMADD231PS  Z6, Z5, Z2
+	VMOVUPS      64(R12)(SI*1), Z6
+	VMULPS       Z6, Z6, Z6
+	VFMADD231PS  Z6, Z4, Z1
+	VFMADD231PS  Z6, Z5, Z3
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z4
+panel1:
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	VBROADCASTSS (R12), Z2
-	VBROADCASTSS 4(R12), Z3
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z4
+	VBROADCASTSS (DI), Z2
+	VBROADCASTSS 4(DI), Z3
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z4
 	VMULPS       Z4, Z4, Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -27778,62 +29146,150 @@ TEXT ·axpySquares3RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(BX*1), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(BX*2), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R13), Z6
+	VBROADCASTSS 4(R13), Z7
+	VBROADCASTSS 8(R13), Z8
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z0
+	VFMADD231PS  Z9, Z7, Z2
+	VFMADD231PS  Z9, Z8, Z4
+	VMOVUPS      64(R12)(SI*1), Z9
+	VMULPS       Z9, Z9, Z9
+	VFMADD231PS  Z9, Z6, Z1
+	VFMADD231PS  Z9, Z7, Z3
+	VFMADD231PS  Z9, Z8, Z5
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z6
+panel1:
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	VBROADCASTSS (R12), Z3
-	VBROADCASTSS 4(R12), Z4
-	VBROADCASTSS 8(R12), Z5
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z6
+	VBROADCASTSS (DI), Z3
+	VBROADCASTSS 4(DI), Z4
+	VBROADCASTSS 8(DI), Z5
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z6
 	VMULPS       Z6, Z6, Z6
 	VFMADD231PS  Z6, Z3, Z0
 	VFMADD231PS  Z6, Z4, Z1
 	VFMADD231PS  Z6, Z5, Z2
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -27853,72 +29309,176 @@ TEXT ·axpySquares4RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	VMOVUPS 192(R9), Z6
+	VMOVUPS 192(R9)(R10*1), Z7
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(BX*1), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(BX*2), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R13), Z8
+	VBROADCASTSS 4(R13), Z9
+	VBROADCASTSS 8(R13), Z10
+	VBROADCASTSS 12(R13), Z11
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z0
+	VFMADD231PS  Z12, Z9, Z2
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z6
+	VMOVUPS      64(R12)(SI*1), Z12
+	VMULPS       Z12, Z12, Z12
+	VFMADD231PS  Z12, Z8, Z1
+	VFMADD231PS  Z12, Z9, Z3
+	VFMADD231PS  Z12, Z10, Z5
+	VFMADD231PS  Z12, Z11, Z7
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	VMOVUPS      Z6, 192(R9)
+	VMOVUPS      Z7, 192(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
 	VMOVUPS 192(R9), Z3
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z8
+panel1:
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS (R12), Z4
-	VBROADCASTSS 4(R12), Z5
-	VBROADCASTSS 8(R12), Z6
-	VBROADCASTSS 12(R12), Z7
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z8
+	VBROADCASTSS (DI), Z4
+	VBROADCASTSS 4(DI), Z5
+	VBROADCASTSS 8(DI), Z6
+	VBROADCASTSS 12(DI), Z7
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z8
 	VMULPS       Z8, Z8, Z8
 	VFMADD231PS  Z8, Z4, Z0
 	VFMADD231PS  Z8, Z5, Z1
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
 	VMOVUPS      Z3, 192(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 
@@ -27938,73 +29498,193 @@ TEXT ·axpySquares5RowsSingleAVX512(SB), NOSPLIT, $0-112
 	MOVQ   r_base+80(FP), R9
 	MOVQ   rStep+104(FP), R10
 	IMUL3Q $0x00000004, R10, R10
+	MOVQ   DX, R11
+	SHRQ   $0x01, R11
+	JZ     last
 
-block:
+pair:
+	VMOVUPS (R9), Z0
+	VMOVUPS (R9)(R10*1), Z1
+	VMOVUPS 64(R9), Z2
+	VMOVUPS 64(R9)(R10*1), Z3
+	VMOVUPS 128(R9), Z4
+	VMOVUPS 128(R9)(R10*1), Z5
+	VMOVUPS 192(R9), Z6
+	VMOVUPS 192(R9)(R10*1), Z7
+	VMOVUPS 256(R9), Z8
+	VMOVUPS 256(R9)(R10*1), Z9
+	MOVQ    panels+24(FP), R14
+	MOVQ    AX, R12
+	MOVQ    DI, R13
+
+panel2:
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*1), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(BX*1), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(BX*2), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(BX*2), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	VBROADCASTSS (R13), Z10
+	VBROADCASTSS 4(R13), Z11
+	VBROADCASTSS 8(R13), Z12
+	VBROADCASTSS 12(R13), Z13
+	VBROADCASTSS 16(R13), Z14
+	ADDQ         R8, R13
+	VMOVUPS      (R12)(SI*1), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z0
+	VFMADD231PS  Z15, Z11, Z2
+	VFMADD231PS  Z15, Z12, Z4
+	VFMADD231PS  Z15, Z13, Z6
+	VFMADD231PS  Z15, Z14, Z8
+	VMOVUPS      64(R12)(SI*1), Z15
+	VMULPS       Z15, Z15, Z15
+	VFMADD231PS  Z15, Z10, Z1
+	VFMADD231PS  Z15, Z11, Z3
+	VFMADD231PS  Z15, Z12, Z5
+	VFMADD231PS  Z15, Z13, Z7
+	VFMADD231PS  Z15, Z14, Z9
+	ADDQ         CX, R12
+	DECQ         R14
+	JNZ          panel2
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, (R9)(R10*1)
+	VMOVUPS      Z2, 64(R9)
+	VMOVUPS      Z3, 64(R9)(R10*1)
+	VMOVUPS      Z4, 128(R9)
+	VMOVUPS      Z5, 128(R9)(R10*1)
+	VMOVUPS      Z6, 192(R9)
+	VMOVUPS      Z7, 192(R9)(R10*1)
+	VMOVUPS      Z8, 256(R9)
+	VMOVUPS      Z9, 256(R9)(R10*1)
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	ADDQ         $0x00000040, AX
+	ADDQ         R10, R9
+	DECQ         R11
+	JNZ          pair
+
+last:
+	ANDQ    $0x01, DX
+	JZ      end
 	VMOVUPS (R9), Z0
 	VMOVUPS 64(R9), Z1
 	VMOVUPS 128(R9), Z2
 	VMOVUPS 192(R9), Z3
 	VMOVUPS 256(R9), Z4
-	MOVQ    panels+24(FP), R13
-	MOVQ    AX, R11
-	MOVQ    DI, R12
+	MOVQ    panels+24(FP), R11
+	MOVQ    AX, DX
 
-panel:
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11), Z10
+panel1:
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*1), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*1), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(BX*2), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(BX*2), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	VBROADCASTSS (R12), Z5
-	VBROADCASTSS 4(R12), Z6
-	VBROADCASTSS 8(R12), Z7
-	VBROADCASTSS 12(R12), Z8
-	VBROADCASTSS 16(R12), Z9
-	ADDQ         R8, R12
-	VMOVUPS      (R11)(SI*1), Z10
+	VBROADCASTSS (DI), Z5
+	VBROADCASTSS 4(DI), Z6
+	VBROADCASTSS 8(DI), Z7
+	VBROADCASTSS 12(DI), Z8
+	VBROADCASTSS 16(DI), Z9
+	ADDQ         R8, DI
+	VMOVUPS      (DX)(SI*1), Z10
 	VMULPS       Z10, Z10, Z10
 	VFMADD231PS  Z10, Z5, Z0
 	VFMADD231PS  Z10, Z6, Z1
 	VFMADD231PS  Z10, Z7, Z2
 	VFMADD231PS  Z10, Z8, Z3
 	VFMADD231PS  Z10, Z9, Z4
-	ADDQ         CX, R11
-	DECQ         R13
-	JNZ          panel
+	ADDQ         CX, DX
+	DECQ         R11
+	JNZ          panel1
 	VMOVUPS      Z0, (R9)
 	VMOVUPS      Z1, 64(R9)
 	VMOVUPS      Z2, 128(R9)
@@ -28012,8 +29692,8 @@ panel:
 	VMOVUPS      Z4, 256(R9)
 	ADDQ         $0x00000040, AX
 	ADDQ         R10, R9
-	DECQ         DX
-	JNZ          block
+
+end:
 	VZEROUPPER
 	RET
 

@@ -184,11 +184,12 @@ func (k kernels) entries(w Register, row, j int) Register {
 	return v
 }
 
+// at is where they are; j goes on into the blocks behind.
 func (k kernels) at(w Register, row, j int) Mem {
+	at := Mem{Base: w, Disp: j/k.vectors()*k.nextBlock() + j%k.vectors()*k.width()*k.size}
 	if !k.rows {
-		return Mem{Base: w, Disp: (row*blockCols + j*k.width()) * k.size}
+		return at.Offset(row * blockCols * k.size)
 	}
-	at := Mem{Base: w, Disp: j * k.width() * k.size}
 	switch row {
 	case 1, 2:
 		at.Index, at.Scale = k.step, uint8(row)
@@ -560,46 +561,72 @@ func (k kernels) axpy(signals int, squares bool) {
 	k = k.strides(panelStep)
 	g, gStep := base("g"), stride("gStep", k.valueSize())
 	r, rStep := base("r"), stride("rStep", k.valueSize())
-	loop("block", blocks, func() {
-		acc := make([][]Register, signals)
-		for s := range acc {
-			acc[s] = k.regs(k.vectors())
-			for j, v := range acc[s] {
-				k.load(k.column(r, s, j), v)
-			}
-		}
-		wp, gp, panels := GP64(), GP64(), number("panels")
-		MOVQ(w, wp)
-		MOVQ(g, gp)
-		loop("panel", panels, func() {
-			for row := range panelRows {
-				gs := k.regs(signals)
-				for s := range gs {
-					k.broadcast(gp, s, gs[s])
-				}
-				ADDQ(gStep, gp)
-				for j := range k.vectors() {
-					e := k.entries(wp, row, j)
-					if squares {
-						k.square(e)
-					}
-					for s := range gs {
-						k.fma(e, gs[s], acc[s][j])
-					}
-				}
-			}
-			ADDQ(panelStep, wp)
-		})
-		for s := range acc {
-			for j, v := range acc[s] {
-				k.store(v, k.column(r, s, j))
-			}
-		}
-		add(w, k.nextBlock())
-		ADDQ(rStep, r)
-	})
+	one := func() { k.axpyBlocks(signals, squares, 1, w, panelStep, g, gStep, r, rStep) }
+	if k.vectors() > 1 {
+		loop("block", blocks, one)
+	} else {
+		pairs := GP64()
+		MOVQ(blocks, pairs)
+		SHRQ(U8(1), pairs)
+		JZ(LabelRef("last"))
+		loop("pair", pairs, func() { k.axpyBlocks(signals, squares, 2, w, panelStep, g, gStep, r, rStep) })
+		Label("last")
+		ANDQ(U8(1), blocks)
+		JZ(LabelRef("end"))
+		one()
+		Label("end")
+	}
 	VZEROUPPER()
 	RET()
+}
+
+// axpyBlocks is axpy for some blocks, and moves w and r behind them. Where one fits a register it is two: what is broadcast then serves twice.
+func (k kernels) axpyBlocks(signals int, squares bool, count int, w, panelStep, g, gStep, r, rStep Register) {
+	sums := func(s, j int) Mem {
+		at := k.column(r, s, j%k.vectors())
+		if j >= k.vectors() {
+			at.Index, at.Scale = rStep, 1
+		}
+		return at
+	}
+	acc := make([][]Register, signals)
+	for s := range acc {
+		acc[s] = k.regs(count * k.vectors())
+		for j, v := range acc[s] {
+			k.load(sums(s, j), v)
+		}
+	}
+	wp, gp, panels := GP64(), GP64(), number("panels")
+	MOVQ(w, wp)
+	MOVQ(g, gp)
+	loop(fmt.Sprintf("panel%d", count), panels, func() {
+		for row := range panelRows {
+			gs := k.regs(signals)
+			for s := range gs {
+				k.broadcast(gp, s, gs[s])
+			}
+			ADDQ(gStep, gp)
+			for j := range acc[0] {
+				e := k.entries(wp, row, j)
+				if squares {
+					k.square(e)
+				}
+				for s := range gs {
+					k.fma(e, gs[s], acc[s][j])
+				}
+			}
+		}
+		ADDQ(panelStep, wp)
+	})
+	for s := range acc {
+		for j, v := range acc[s] {
+			k.store(v, sums(s, j))
+		}
+	}
+	for range count {
+		add(w, k.nextBlock())
+		ADDQ(rStep, r)
+	}
 }
 
 // drain adds sums in single precision to their totals, and clears them.
