@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unsafe"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/parallel"
 )
@@ -406,27 +408,27 @@ func (s *denseSweep[T, V]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1)
 // sum adds the chunks' sums for one range of columns into r and h.
 func (s *denseSweep[T, V]) sum(i int) {
 	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
-	for a := range s.parts {
-		s.unpack(s.r, s.parts[a].totalR, s.p, from, to, a == 0)
-		s.unpack(s.h, s.parts[a].totalH, s.q, from, to, a == 0)
+	first := s.parts[0]
+	for _, part := range s.parts[1:] {
+		floats.Add(blocksOf(first.totalR, s.p, from, to), blocksOf(part.totalR, s.p, from, to))
+		floats.Add(blocksOf(first.totalH, s.q, from, to), blocksOf(part.totalH, s.q, from, to))
 	}
+	s.unpack(s.r, first.totalR, s.p, from, to)
+	s.unpack(s.h, first.totalH, s.q, from, to)
 }
 
-// unpack copies the blocks from … to of src to dst if set, and adds them otherwise.
-func (s *denseSweep[T, V]) unpack(dst, src []float64, count, from, to int, set bool) {
+// blocksOf are those from … to of count packed signals.
+func blocksOf(v []float64, count, from, to int) []float64 {
+	return v[from*count*kernel.Columns : to*count*kernel.Columns]
+}
+
+// unpack copies the blocks from … to of src to dst.
+func (s *denseSweep[T, V]) unpack(dst, src []float64, count, from, to int) {
 	n := s.w.N
 	for k := range count {
 		for b := from; b < to; b++ {
 			at := b * kernel.Columns
-			out := dst[k*n+at : k*n+min(n, at+kernel.Columns)]
-			in := src[(b*count+k)*kernel.Columns:][:len(out)]
-			if set {
-				copy(out, in)
-				continue
-			}
-			for i, v := range in {
-				out[i] += v
-			}
+			copy(dst[k*n+at:k*n+min(n, at+kernel.Columns)], src[(b*count+k)*kernel.Columns:])
 		}
 	}
 }
