@@ -59,19 +59,8 @@ func (s *hadamardSweep) forward(z, v, x, c []float64) error {
 		} else {
 			inPieces(s.n, s.threads, func(from, to int) { s.enterAt(work, x, from, to) })
 		}
+		along.Done = func(values []float64, first int) { s.choose(z, values, first) }
 		transform.Hadamard(work, s.n, s.p, s.threads, along)
-		inPieces(len(s.rows), s.threads, func(from, to int) {
-			if s.p == 4 {
-				s.chooseFour(z, work, from, to)
-				return
-			}
-			for mu := from; mu < to; mu++ {
-				out := z[mu*s.p : (mu+1)*s.p]
-				for k, value := range work[int(s.rows[mu])*s.p:][:len(out)] {
-					out[k] = value * s.scale
-				}
-			}
-		})
 	}
 	for k := range s.q { // all squares are 1/N
 		total := sumOf(c[k*s.n:], s.n, 1) / float64(s.n)
@@ -106,11 +95,21 @@ func (s *hadamardSweep) backward(r, h, g, d []float64) error {
 	return nil
 }
 
-// chooseFour is the choice of rows of four signals.
-func (s *hadamardSweep) chooseFour(z, work []float64, from, to int) {
-	for mu, row := range s.rows[from:to] {
-		out, in := (*[4]float64)(z[4*(from+mu):]), (*[4]float64)(work[4*int(row):])
-		out[0], out[1], out[2], out[3] = in[0]*s.scale, in[1]*s.scale, in[2]*s.scale, in[3]*s.scale
+// choose hands values of rows from first on to the sensors that have them: rows in their order, while they are in cache, so that what lies
+// anywhere in memory are the readings, of which there are fewer.
+func (s *hadamardSweep) choose(z, values []float64, first int) {
+	for i, mu := range s.row[first : first+len(values)/s.p] {
+		switch {
+		case mu < 0:
+		case s.p == 4:
+			out, in := (*[4]float64)(z[4*int(mu):]), (*[4]float64)(values[4*i:])
+			out[0], out[1], out[2], out[3] = in[0]*s.scale, in[1]*s.scale, in[2]*s.scale, in[3]*s.scale
+		default:
+			out := z[int(mu)*s.p:][:s.p]
+			for k, value := range values[i*s.p:][:len(out)] {
+				out[k] = value * s.scale
+			}
+		}
 	}
 }
 
@@ -118,7 +117,8 @@ func (s *hadamardSweep) chooseFour(z, work []float64, from, to int) {
 func (s *hadamardSweep) scatter(work, g []float64, from, to int) {
 	if s.p == 4 {
 		for mu, row := range s.rows[from:to] {
-			*(*[4]float64)(work[4*int(row):]) = *(*[4]float64)(g[4*(from+mu):])
+			out, in := (*[4]float64)(work[4*int(row):]), (*[4]float64)(g[4*(from+mu):])
+			out[0], out[1], out[2], out[3] = in[0], in[1], in[2], in[3]
 		}
 		return
 	}
