@@ -312,3 +312,46 @@ func TestComplexSinglePrecision(t *testing.T) {
 		t.Errorf("signals differ by up to %.2g standard deviations", worst/sd)
 	}
 }
+
+// TestComplexLearnsConcentration: how phases are spread about the nominal ones is learned, with the noise, and error bars hold.
+func TestComplexLearnsConcentration(t *testing.T) {
+	var inside, z2 float64
+	kappas := []float64{3, 30, 1000}
+	for i, kappa := range kappas {
+		te := complexTeacher(channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: kappa})
+		te.NoiseVar = 1e-4
+		in := drawComplex(t, te, uint64(5+i))
+		p := te.Problem(in)
+		g := p.Channel.(channel.ComplexGain)
+		g.Prior.Concentration = 1
+		p.Channel = g
+		res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true, Phases: true}})
+		found := res.Channel.(channel.ComplexGain).Prior.Concentration
+		if off := math.Log(found / kappa); res.Status != calamp.Converged || math.Abs(off) > 4*math.Sqrt(2/float64(te.M)) {
+			t.Errorf("%v: κ = %g was learned as %g", res.Status, kappa, found)
+		}
+		if warned(res, calamp.PhaseSpread) {
+			t.Errorf("κ = %g: %v", kappa, res.Warnings)
+		}
+		m := res.Score(in.Truth)
+		inside += intervalsHold(res, in.Truth, m)[1] / float64(len(kappas))
+		z := m.PhaseShift / res.PhaseSD
+		z2 += z * z / float64(len(kappas))
+	}
+	if inside < 0.9 || inside > 0.99 || z2 > 4 {
+		t.Errorf("intervals of 95 %% hold %.3g of the phases, the common one is off by %.2g of its standard deviations", inside, math.Sqrt(z2))
+	}
+}
+
+// TestComplexLearnsOfFreePhases: learned of phases that are anywhere, their spread says so.
+func TestComplexLearnsOfFreePhases(t *testing.T) {
+	te := complexTeacher(channel.ComplexPrior{Lo: 0.8, Hi: 1.2})
+	in := drawComplex(t, te, 3)
+	p := te.Problem(in)
+	g := p.Channel.(channel.ComplexGain)
+	g.Prior.Concentration = 1
+	p.Channel = g
+	if res := solve(t, p, &calamp.Options{Learn: calamp.Learn{Phases: true}}); !warned(res, calamp.PhaseSpread) {
+		t.Errorf("%v, κ = %g, warnings %v", res.Status, res.Channel.(channel.ComplexGain).Prior.Concentration, res.Warnings)
+	}
+}

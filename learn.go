@@ -30,6 +30,10 @@ type Learn struct {
 
 	// Offset learns the standard deviation of the offsets of a [channel.Offset].
 	Offset bool
+
+	// Phases learns the concentration of the phases of complex gains about the nominal ones, from that of a [channel.ComplexPrior] on, which is
+	// to be small and not 0.
+	Phases bool
 }
 
 // Outliers says whether single readings may be wrong: spikes, dropped bits. Their sensors keep

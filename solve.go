@@ -85,7 +85,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	_, signals := p.Y.Dims()
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
-		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset,
+		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
 		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
@@ -140,7 +140,7 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	}
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
-		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, Anchored: r.opt.Anchor.Set(),
+		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set(),
 		GivenNoise: r.leastNoise(), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})

@@ -12,6 +12,8 @@ import (
 const (
 	leastConcentration = 1e-2
 	mostConcentration  = 1e8
+
+	closeConcentration = 1e-5 // how near its logarithm is found
 )
 
 // PhaseSpread is the concentration κ of the phases that the statistics of several sensors, but for those that omit names, are likeliest under, and the logarithm of how
@@ -22,6 +24,22 @@ func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logR
 	if p.Free() {
 		return 0, 0
 	}
+	at := p.phaseEvidence(stats, omit)
+	golden := search.NewGolden(func(log float64) float64 { return at(math.Exp(log)) }, math.Log(leastConcentration), math.Log(mostConcentration))
+	for golden.B-golden.A > closeConcentration {
+		golden.Narrow()
+	}
+	return math.Exp(0.5 * (golden.A + golden.B)), max(golden.FC, golden.FD) - at(p.Concentration)
+}
+
+// AboutNominal is the logarithm of how much likelier statistics are with the phases as they are known here than with phases that may be anywhere.
+func (p ComplexPrior) AboutNominal(stats []float64, omit []bool) float64 {
+	at := p.phaseEvidence(stats, omit)
+	return at(p.Concentration) - at(0)
+}
+
+// phaseEvidence is the logarithm of the likelihood of statistics as a function of κ, up to a constant.
+func (p ComplexPrior) phaseEvidence(stats []float64, omit []bool) func(kappa float64) float64 {
 	var betas []complex128
 	for mu, left := range omit {
 		s := stats[mu*complexWidth : (mu+1)*complexWidth]
@@ -31,7 +49,7 @@ func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logR
 		r := min(max(p.Fit(s), p.Lo), p.Hi)
 		betas = append(betas, complex(2*r, 0)*fieldOf(s))
 	}
-	at := func(kappa float64) (total float64) {
+	return func(kappa float64) (total float64) {
 		if math.IsInf(kappa, 1) {
 			for _, beta := range betas {
 				total += real(beta)
@@ -41,14 +59,11 @@ func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logR
 		prior := quadrature.LogBessel(kappa)
 		for _, beta := range betas {
 			size := cmplx.Abs(beta + complex(kappa, 0))
-			more := (square(beta) + 2*kappa*real(beta)) / (size + kappa) // size - κ
-			total += more + quadrature.LogBessel(size) - prior
+			if size+kappa > 0 {
+				total += (square(beta) + 2*kappa*real(beta)) / (size + kappa) // size - κ
+			}
+			total += +quadrature.LogBessel(size) - prior
 		}
 		return total
 	}
-	golden := search.NewGolden(func(log float64) float64 { return at(math.Exp(log)) }, math.Log(leastConcentration), math.Log(mostConcentration))
-	for golden.B-golden.A > 0.02 {
-		golden.Narrow()
-	}
-	return math.Exp(0.5 * (golden.A + golden.B)), max(golden.FC, golden.FD) - at(p.Concentration)
 }

@@ -19,6 +19,7 @@ type Learning struct {
 	SensorNoise bool // that of every sensor, with Noise
 	Calibration bool // the calibration's distribution; it must be [channel.Learnable]
 	Offsets     bool // the offsets' standard deviation; the calibration must be [channel.Offsetting]
+	Phases      bool // the concentration of the phases; the calibration must be a [channel.ComplexPrior]
 
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
 	// the prior from where it started, 0 for all the way, and PastInformation what
@@ -102,6 +103,9 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	}
 	if l.Offsets {
 		change = max(change, refitOffsets(s))
+	}
+	if l.Phases {
+		change = max(change, refitPhases(s))
 	}
 	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
@@ -202,6 +206,20 @@ func refitOffsets(s *State) float64 {
 	next, change := s.offsets().RefitOffsets(s.Stats, s.outOfOrder())
 	s.adoptCalibration(next)
 	return change
+}
+
+// phaseReach bounds the factor of one update of the concentration of the phases.
+const phaseReach = 4
+
+// refitPhases moves the concentration of the phases to the one that the readings are likeliest under, whatever the phases are: at a fixed point that
+// is where the free energy is stationary in it. Its logarithm is known to √(2/M).
+func refitPhases(s *State) float64 {
+	known := s.calibration.(channel.ComplexPrior)
+	likeliest, _ := known.PhaseSpread(s.Stats, s.outOfOrder())
+	now := known.Concentration
+	known.Concentration = min(max(likeliest, now/phaseReach), now*phaseReach)
+	s.adoptCalibration(known)
+	return math.Abs(math.Log(known.Concentration/now)) * math.Sqrt(0.5*float64(s.M))
 }
 
 // scaleOfPrior is the factor by which the signals are to be multiplied to be likeliest

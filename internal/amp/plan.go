@@ -26,6 +26,9 @@ type Problem struct {
 	// LearnOffsets says that the standard deviation of the sensors' offsets is learned.
 	LearnOffsets bool
 
+	// LearnPhases says that the concentration of the phases of complex gains is learned.
+	LearnPhases bool
+
 	// Noise is the noise variance of every sensor (M), or of every reading (M×P), in
 	// place of the channel's; nil where all have that.
 	Noise []float64
@@ -268,7 +271,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets)
+	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases)
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
@@ -813,6 +816,9 @@ func (b *planner) learning() (on bool, why string, err error) {
 	if b.LearnOffsets && b.offsetting() == nil {
 		return false, "", fmt.Errorf("a %T has no offsets to be learned", working)
 	}
+	if known, ok := complexPriorOf(b.Model); b.LearnPhases && (!ok || known.Free() || known.Known()) {
+		return false, "", errors.New("how phases are spread is learned of complex gains, from a concentration that is neither 0 nor infinite")
+	}
 	switch {
 	case b.Batch:
 		return false, "not possible: batches share one model, which is as given", nil
@@ -825,7 +831,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 func (b *planner) makeLearning(s *Solver) (Part, error) {
 	learner, ok := b.Model.Prior.(prior.Learner)
 	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
-	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.

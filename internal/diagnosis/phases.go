@@ -21,10 +21,27 @@ func (r *Run) warnPhases() *Warning {
 		omit[mu] = r.isBroken(mu)
 	}
 	message := PhasesContradict(told, r.state.Stats, omit)
+	if r.LearnPhases {
+		message = phasesAnywhere(told, r.state.Stats, omit)
+	}
 	if message == "" {
 		return nil
 	}
 	return &Warning{Code: PhaseSpread, Message: message}
+}
+
+// aboutNominal is the logarithm of how much likelier learned phases must be about the nominal ones than anywhere: by chance, and the best common phase, that
+// happens to one in a hundred.
+const aboutNominal = 4.6
+
+// phasesAnywhere says so of phases whose spread was learned; empty where they are about the nominal ones.
+func phasesAnywhere(learned channel.ComplexPrior, stats []float64, omit []bool) string {
+	ratio := learned.AboutNominal(stats, omit)
+	if ratio > aboutNominal {
+		return ""
+	}
+	return fmt.Sprintf("how phases are spread about the nominal ones was learned as κ = %.2g, and they might as well be anywhere (log-likelihood ratio %.2g): "+
+		"the common phase, and its phase_sd, mean nothing; tell --phase free", learned.Concentration, ratio)
 }
 
 // PhasesContradict says so of statistics of sensors; empty where they do not.

@@ -20,6 +20,7 @@ type Run struct {
 	Limit    int // of iterations
 
 	LearnNoise, LearnCalibration bool
+	LearnPhases                  bool
 	Anchored                     bool // known calibrations hold the scale
 
 	GivenNoise float64 // the channel's noise variance as given

@@ -55,8 +55,8 @@ def solve(
     nothing is said all of it is learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
 
-    Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free" or the
-    concentration of a von Mises distribution about 0, or about s_phase (M), and x, s, gain and residual are complex.
+    Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
+    concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
 
     With the truth, X0 (N×P) and s0 (M), ``Result.metrics`` has the errors. report is the path of an HTML page.
 

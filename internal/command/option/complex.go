@@ -2,6 +2,7 @@ package option
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -20,8 +21,15 @@ import (
 // Phases is --phase: what is known of the phases of complex gains.
 type Phases struct {
 	Kappa float64 // concentration about the nominal phases: 0 free, +Inf known
+
+	// Learnable says that the flag may be auto, and Learned that it is: Kappa is then where learning begins.
+	Learnable, Learned bool
+
 	given bool
 }
+
+// unlearnedKappa is where learning begins: phases that may be anywhere, and are more often near the nominal ones.
+const unlearnedKappa = 1
 
 // WarmUpPhases is how many samples a stream with phases of which nothing is known begins with where that is not said.
 const WarmUpPhases = 4
@@ -44,12 +52,18 @@ func (p *Phases) Register(flags *pflag.FlagSet) {
 		value = a.Value
 	}
 	value.(*interval).point = true // an amplitude may be known
-	flags.Var(p, "phase", "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians")
+	usage := "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians"
+	if p.Learnable {
+		usage += "; auto learns κ"
+	}
+	flags.Var(p, "phase", usage)
 }
 
 // String is the flag's value.
 func (p *Phases) String() string {
 	switch {
+	case p.Learned:
+		return AutoWord
 	case math.IsInf(p.Kappa, 1):
 		return phaseKnown
 	case p.Kappa == 0:
@@ -58,12 +72,27 @@ func (p *Phases) String() string {
 	return strconv.FormatFloat(p.Kappa, 'g', -1, 64)
 }
 
+// TakeResult takes over what was learned.
+func (p *Phases) TakeResult(res *calamp.Result) {
+	if gain, ok := channel.InOrder(res.Channel).(channel.ComplexGain); ok && p.Learned {
+		p.Kappa = gain.Prior.Concentration
+	}
+}
+
+// Concentration is the κ that was learned; nil where it was told.
+func (p *Phases) Concentration() *float64 {
+	if !p.Learned {
+		return nil
+	}
+	return &p.Kappa
+}
+
 // Fields is what is known of phases, for the report; nothing where numbers are real.
 func (p *Phases) Fields(isComplex bool) []report.Field {
 	if !isComplex {
 		return nil
 	}
-	words := map[string]string{phaseKnown: "known", phaseFree: "free"}[p.String()]
+	words := map[string]string{phaseKnown: "known", phaseFree: "free", AutoWord: fmt.Sprintf("von Mises, κ = %.4g (learned)", p.Kappa)}[p.String()]
 	if words == "" {
 		words = "von Mises, κ = " + p.String()
 	}
@@ -71,15 +100,31 @@ func (p *Phases) Fields(isComplex bool) []report.Field {
 }
 
 // Type is what help shows.
-func (p *Phases) Type() string { return "known|free|κ" }
+func (p *Phases) Type() string {
+	if p.Learnable {
+		return "known|free|auto|κ"
+	}
+	return "known|free|κ"
+}
 
 // Words are the values that are words.
-func (p *Phases) Words() []string { return []string{phaseKnown, phaseFree} }
+func (p *Phases) Words() []string {
+	if p.Learnable {
+		return []string{phaseKnown, phaseFree, AutoWord}
+	}
+	return []string{phaseKnown, phaseFree}
+}
 
 // Set takes the flag's value.
 func (p *Phases) Set(text string) error {
-	p.given = true
+	p.given, p.Learned = true, false
 	switch text {
+	case AutoWord:
+		if !p.Learnable {
+			return errors.New("expected known, free, or a finite number above 0: how phases are spread is learned by calamp solve alone")
+		}
+		p.Kappa, p.Learned = unlearnedKappa, true
+		return nil
 	case phaseKnown:
 		p.Kappa = math.Inf(1)
 		return nil

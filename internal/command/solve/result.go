@@ -25,8 +25,9 @@ type resultJSON struct {
 	Groups             []option.Group     `json:"groups,omitempty"`
 	Amplitude          []float64          `json:"amplitude,omitempty"`
 	Model              option.Model       `json:"model"`
-	Phase              string             `json:"phase,omitempty"`    // of complex gains, as the flag
-	PhaseSD            *float64           `json:"phase_sd,omitempty"` // of the common phase, in radians; none where it is a convention
+	Phase              string             `json:"phase,omitempty"`               // of complex gains, as the flag
+	PhaseConcentration *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
+	PhaseSD            *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
 	option.OffsetJSON                     // offset, offset_sd
@@ -49,7 +50,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -73,6 +74,9 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	}
 	if res.Phase != nil {
 		complexLines(&text, res)
+		if kappa := s.phases.Concentration(); kappa != nil {
+			text.Line("phases", "spread about the nominal ones by %s rad: κ = %s, learned", console.Short(min(math.Pi/math.Sqrt(3), 1/math.Sqrt(*kappa))), console.Short(*kappa))
+		}
 	} else {
 		calibrationLines(&text, res, s.model)
 	}

@@ -107,6 +107,7 @@ exactly t iterations of it.`,
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
+	s.phases.Learnable = true
 	s.phases.Register(flags)
 	s.solver.Register(flags)
 	s.faults.Register(flags)
@@ -214,7 +215,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.ranks.Settle(&opt.Settings)
 	opt.Outliers = s.faults.Outliers()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
-	opt.Learn.Offset = s.offset.Learned()
+	opt.Learn.Offset, opt.Learn.Phases = s.offset.Learned(), s.phases.Learned
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
@@ -230,6 +231,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.prior.TakeResult(res.Prior)
 	s.groups.TakeResult(&s.model, res.Prior)
 	s.offset.TakeResult(res)
+	s.phases.TakeResult(res)
 	s.end(res)
 	showWarnings(s.Console, res)
 	var others comparisons
