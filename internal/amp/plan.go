@@ -385,6 +385,9 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	case b.Variance == solver.Scalar:
 		return false, "not possible with scalar variances: further entries have others", nil
 	}
+	if b.numbers() > 1 {
+		return false, "not possible with complex numbers: their means are left in", nil
+	}
 	if _, ok := b.W.(operator.Matrix); !ok {
 		return false, "not possible: the entries of W cannot be seen", nil
 	}
