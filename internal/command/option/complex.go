@@ -102,7 +102,7 @@ func (p *Phases) Fields(isComplex bool) []report.Field {
 // Type is what help shows.
 func (p *Phases) Type() string {
 	if p.Learnable {
-		return "known|free|auto|κ"
+		return "known|free|κ|auto"
 	}
 	return "known|free|κ"
 }
