@@ -402,8 +402,10 @@ func (p ComplexPrior) SetNormal(stats []float64, mean, variance float64) {
 	p.SetPosterior(stats, complex(mean, 0), variance)
 }
 
-// SetPosterior implements [Turning]: CN(mean, variance).
+// SetPosterior implements [Turning]: CN(mean, variance) where amplitude and phase are unknown. Where only one of them is, s moves along
+// one line, which has half of that variance: the other half is taken in beforehand.
 func (p ComplexPrior) SetPosterior(stats []float64, mean complex128, variance float64) {
+	variance *= 2 / float64(max(1, p.Unknowns()))
 	copy(stats, ComplexStats(1/variance, mean/complex(variance, 0), 0))
 }
 

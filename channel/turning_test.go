@@ -6,13 +6,21 @@ import (
 	"testing"
 )
 
-// TestSetPosterior: statistics with which a posterior is about normal.
+// TestSetPosterior: statistics with which a posterior is about normal, whatever of s is unknown.
 func TestSetPosterior(t *testing.T) {
-	p := ComplexPrior{Lo: 0.5, Hi: 1.5}
-	stats, want := make([]float64, p.Width()), cmplx.Rect(1.1, 0.7)
-	p.SetPosterior(stats, want, 1e-6)
-	if mean, variance := p.Posterior(stats); cmplx.Abs(mean-want) > 1e-5 || math.Abs(variance-1e-6) > 1e-8 {
-		t.Errorf("the posterior is %v with variance %.3g", mean, variance)
+	for name, c := range map[string]struct {
+		prior ComplexPrior
+		mean  complex128
+	}{
+		"amplitude and phase": {ComplexPrior{Lo: 0.5, Hi: 1.5}, cmplx.Rect(1.1, 0.7)},
+		"amplitude":           {ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)}, 1.1},
+		"phase":               {ComplexPrior{Lo: 1, Hi: 1}, cmplx.Rect(1, 0.7)},
+	} {
+		stats := make([]float64, c.prior.Width())
+		c.prior.SetPosterior(stats, c.mean, 1e-6)
+		if mean, variance := c.prior.Posterior(stats); cmplx.Abs(mean-c.mean) > 1e-5 || math.Abs(variance-1e-6) > 1e-8 {
+			t.Errorf("%s: the posterior is %v with variance %.3g", name, mean, variance)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func TestLongComplexStreams(t *testing.T) {
 		t.Skip("long: -long runs it")
 	}
 	table := tables.New(t, "", "gains", "model", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase", "not learned from", "flagged", "left out")
-	const seeds, samples = 10, 12
+	const seeds, samples = 10, 40
 	for _, c := range complexStreams {
 		te := teacher.Complex{N: 200, M: 140, P: samples, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: 1e-6}
 		x, s := predictedStream(t, te, c.warmUp)
@@ -118,7 +118,7 @@ func TestLongComplexVectorStreams(t *testing.T) {
 		t.Skip("long: -long runs it")
 	}
 	table := tables.New(t, "", "gains", "condition of W", "x: SE", "x", "stated", "s: SE", "s", "stated", "coverage of amplitudes", "of phases", "rms z scale", "rms z phase", "not learned from", "flagged")
-	const seeds, samples = 10, 12
+	const seeds, samples = 10, 40
 	for _, c := range complexStreams {
 		for _, condition := range []float64{10, 100} {
 			te := teacher.Complex{
