@@ -322,21 +322,23 @@ func offsetStreamErrors(t *testing.T, te teacher.Teacher, seed uint64, warm int)
 
 // TestLongOffsetsOfFewSignals: with fewer than ten signals what offsets do to all of them is in the error bars, nothing told.
 func TestLongOffsetsOfFewSignals(t *testing.T) {
+	longOnly(t)
 	fewWithOffsets(t, teacher.Ensemble{}, 4, 6, 8)
 }
 
 // TestLongOffsetsOfFewSignalsIllConditioned: the same by vector AMP.
 func TestLongOffsetsOfFewSignalsIllConditioned(t *testing.T) {
+	longOnly(t)
 	fewWithOffsets(t, teacher.Ensemble{Kind: "condition", Value: 100}, 4, 8)
 }
 
 // TestLongOffsetsOfFewSignalsBehindMasks: the same by vector AMP, too.
 func TestLongOffsetsOfFewSignalsBehindMasks(t *testing.T) {
+	longOnly(t)
 	fewWithOffsets(t, teacher.Ensemble{Kind: "binary"}, 4, 8)
 }
 
 func fewWithOffsets(t *testing.T, w teacher.Ensemble, signals ...int) {
-	longOnly(t)
 	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets told (median)", "error of x / x_var (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
 	for _, p := range signals {
 		for _, relative := range []float64{0.1, 0.5} {
