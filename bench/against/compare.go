@@ -48,6 +48,7 @@ type comparison struct {
 	status      string   // the earlier command's
 	iterations  string
 	x, s        float64 // largest differences in standard deviations
+	apart       float64 // of x, root mean square, but for a common factor
 }
 
 func (c *comparison) verdict() verdict {
@@ -68,13 +69,13 @@ func (c *comparison) differ(format string, values ...any) {
 // print is the comparison's line in the table, and lines of what differs.
 func (c *comparison) print() {
 	if c.verdict() == same {
-		fmt.Printf("%-34s %-14s %10s  %-9s %-9s same bytes", c.problem.name, c.status, c.iterations, "", "")
+		fmt.Printf("%-34s %-14s %10s  %-9s %-9s %-9s same bytes", c.problem.name, c.status, c.iterations, "", "", "")
 	} else {
 		word := "within"
 		if c.verdict() == differs {
 			word = "DIFFERS"
 		}
-		fmt.Printf("%-34s %-14s %10s  %-9.1e %-9.1e %s", c.problem.name, c.status, c.iterations, c.x, c.s, word)
+		fmt.Printf("%-34s %-14s %10s  %-9.1e %-9.1e %-9.1e %s", c.problem.name, c.status, c.iterations, c.x, c.s, c.apart, word)
 	}
 	if len(c.words) > 0 {
 		fmt.Print(", other words")

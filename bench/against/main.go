@@ -18,7 +18,8 @@
 //
 // Arrays and JSON fields that only the later one writes are listed and do
 // not count; so are words (messages and reasons). Times, and dates in state
-// files, are not compared.
+// files, are not compared. The third column of numbers is the root mean square difference of x in standard deviations
+// after the factor that makes it least: where the two place the common scale otherwise, what is left beside that.
 //
 // Speed is measured on the larger problems, with nothing else of ours running:
 // in each round both solve a problem, one right after the other, and the next
@@ -146,7 +147,7 @@ func (b *pair) compareAll(ctx context.Context, chosen []*problem, tidy bool) []*
 		}
 		close(next)
 	}()
-	fmt.Printf("%-34s %-14s %10s  %-9s %-9s %s\n", "problem", "status", "iterations", "x in sd", "s in sd", "")
+	fmt.Printf("%-34s %-14s %10s  %-9s %-9s %-9s %s\n", "problem", "status", "iterations", "x in sd", "s in sd", "rms of x", "")
 	for i := range chosen {
 		<-done[i]
 		found[i].print()

@@ -115,12 +115,36 @@ func (c *comparison) array(name string, before map[string]*array, after []float6
 	switch name { // the units are inStandardDeviations, or slightly more
 	case "x":
 		c.x = max(c.x, worst*inStandardDeviations)
+		c.apart = max(c.apart, apart(values, after, before["x_var"]))
 	case "s":
 		c.s = max(c.s, worst*inStandardDeviations)
 	}
 	if worst > 1 {
 		c.differ("array %s: %v → %v at %d, %.3g times the tolerance", name, values[at], after[at], at, worst)
 	}
+}
+
+// apart is the root mean square difference of two x, in standard deviations of the first, after the factor of the second that makes
+// it least; NaN where there are no variances.
+func apart(before, after []float64, variance *array) float64 {
+	if variance == nil {
+		return math.NaN()
+	}
+	along, square := 0.0, 0.0
+	for i, v := range variance.values {
+		if v > 0 {
+			along += before[i] * after[i] / v
+			square += after[i] * after[i] / v
+		}
+	}
+	sum := 0.0
+	for i, v := range variance.values {
+		if v > 0 {
+			off := before[i] - along/square*after[i]
+			sum += off * off / v
+		}
+	}
+	return math.Sqrt(sum / float64(len(before)))
 }
 
 // tolerance is how much value i of an array may be off.
