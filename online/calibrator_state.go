@@ -359,6 +359,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	c.doubtsNoise(p)
 	c.doubtsAmplitudes(p)
 	c.doubtsPhases(p)
+	c.doubtsAlike(p)
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"math/cmplx"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -406,5 +407,34 @@ func TestComplexStreamDoubtsPhases(t *testing.T) {
 	p := c.Posterior()
 	if !slices.ContainsFunc(p.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.PhaseSpread }) {
 		t.Errorf("warnings: %v", p.Warnings)
+	}
+}
+
+// TestComplexStreamDoubtsAlike: samples that differ little, of which the first was solved alone while phases were unknown.
+func TestComplexStreamDoubtsAlike(t *testing.T) {
+	te := teacher.Complex{
+		N: 80, M: 90, P: 5, Signal: prior.ComplexGaussBernoulli{Density: 0.15, SignalVar: 1},
+		Gain: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 20}, NoiseVar: 1e-4,
+	}
+	in := drawComplex(t, te, 3)
+	for _, alike := range []bool{false, true} {
+		c := complexCalibrator(t, te, in, Options{})
+		rng := rand.New(rand.NewPCG(1, 0))
+		for k := range te.P {
+			sample := complexSample(in, k)
+			if alike {
+				sample = complexSample(in, 0)
+				for j := range sample {
+					sample[j] += 0.005 * rng.NormFloat64()
+				}
+			}
+			if _, err := c.Absorb(context.Background(), sample); err != nil {
+				t.Fatal(err)
+			}
+		}
+		warned := slices.ContainsFunc(c.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
+		if warned != alike {
+			t.Errorf("alike %v: warnings %v", alike, c.Posterior().Warnings)
+		}
 	}
 }
