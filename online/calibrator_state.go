@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/diagnosis"
 )
 
 // State is all that a Calibrator remembers: what it takes to go on after an
@@ -363,8 +364,14 @@ func (c *Calibrator) Posterior() *Posterior {
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
-	if w := c.watched.found; w != nil {
-		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.Offsets, Message: w.Message})
+	found := []*diagnosis.Warning{c.watched.found}
+	if c.opt.Commit == Sane {
+		found = append(found, diagnosis.AlikeColumns(c.sample.W, c.sample.Threads))
+	}
+	for _, w := range found {
+		if w != nil {
+			p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.WarningCode(w.Code), Message: w.Message})
+		}
 	}
 	return p
 }

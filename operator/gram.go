@@ -44,7 +44,7 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 // remembering is an operator whose entries are in memory, and stay as they are.
 type remembering interface{ remembered() *memory }
 
-// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision, and its structure.
+// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision, its structure, and how alike its columns are.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
@@ -57,6 +57,10 @@ type memory struct {
 	measuring  sync.Once
 	structure  Structure
 	unmeasured error
+
+	comparing  sync.Once
+	coherence  Coherence
+	uncompared error
 }
 
 func (m *memory) remembered() *memory { return m }

@@ -170,4 +170,5 @@ const (
 	OutlyingReadings     = "outlying-readings"
 	EstimatedTraces      = "estimated-traces"
 	PhaseSpread          = "phase-spread"
+	ColumnsAlike         = "columns-alike"
 )

@@ -69,6 +69,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnCommonEntries(),
 		r.warnUnequal(),
 		r.warnTraces(),
+		r.warnColumns(),
 	} {
 		if w != nil {
 			all = append(all, *w)
