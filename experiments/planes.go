@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/sweep"
 )
 
@@ -68,6 +69,42 @@ func phasePublished(t *table) (Picture, []string) {
 	}
 	return panels, notes
 }
+
+// conditionPlane has the condition number where the others have the density. The threshold of state evolution is that of vector AMP for both: AMP has
+// none that holds for such W.
+func conditionPlane(t *table) (Picture, []string) {
+	panels := figure.Panels{
+		X: figure.Axis{Label: "log₁₀ of the condition number"}, Y: figure.Axis{Label: alphaLabel},
+		Alt: "The plane of condition number and measurement rate, for AMP and vector AMP; dark is recovered",
+	}
+	cal := t.where(algorithm(sweep.Threshold)).curve(byCondition, value("alpha_cal"))
+	limit := figure.Series{Name: "α_{cal}, vector AMP", X: cal.x, Y: cal.mean, Color: figure.Orange, Dashed: true}
+	var row []figure.Figure
+	var notes []string
+	for _, a := range []struct {
+		name string
+		is   solver.Algorithm
+	}{{"AMP", solver.AMP}, {"vector AMP", solver.VAMP}} {
+		of := t.where(algorithm(sweep.Offline), func(e entry) bool { return e.Solver.Algorithm == a.is })
+		x, y, z := of.planeOver(byCondition, value("x_one_minus_ncc"))
+		row = append(row, figure.Figure{
+			Title: a.name, Heat: &figure.Heat{X: x, Y: y, Z: z, Label: "1 − correlation of x", Log: true, Min: floor, Max: 1}, Series: []figure.Series{limit},
+		})
+		for i, at := range cal.x {
+			above := of.where(func(e entry) bool { return byCondition(e) == at && e.Alpha >= wellAbove*cal.mean[i] })
+			found := above.where(func(e entry) bool { return e.get("x_one_minus_ncc") <= recoveredBehind })
+			notes = append(notes, fmt.Sprintf("%s, condition number %.4g: of %d instances at %g α_cal (%.3f) and above %d are recovered",
+				a.name, math.Pow(10, at), len(above.entries), wellAbove, cal.mean[i], len(found.entries)))
+		}
+	}
+	panels.Rows = [][]figure.Figure{row}
+	return panels, notes
+}
+
+// recoveredBehind is [recovered] behind an ill-conditioned W, which makes noise up to the condition number's square as large.
+const recoveredBehind = 1e-5
+
+func byCondition(e entry) float64 { return math.Log10(max(1, e.Matrix.Value)) }
 
 func sePhase(t *table) (Picture, []string) {
 	panels := planePanels()

@@ -144,20 +144,25 @@ func (c curve) band(width float64) (lo, hi []float64) {
 
 // plane is the median over the seeds in the ρ–α plane, by row of α.
 func (t *table) plane(y func(entry) float64) (density, alpha []float64, z [][]float64) {
-	density, alpha = distinct(t, byDensity), distinct(t, byAlpha)
+	return t.planeOver(byDensity, y)
+}
+
+// planeOver is the same with something else in the density's place.
+func (t *table) planeOver(x, y func(entry) float64) (across, alpha []float64, z [][]float64) {
+	across, alpha = distinct(t, x), distinct(t, byAlpha)
 	values := make(map[[2]float64][]float64)
 	for _, e := range t.entries {
 		if v := y(e); !math.IsNaN(v) {
-			at := [2]float64{e.Alpha, e.Density}
+			at := [2]float64{e.Alpha, x(e)}
 			values[at] = append(values[at], v)
 		}
 	}
 	for _, a := range alpha {
-		row := make([]float64, len(density))
-		for i, d := range density {
+		row := make([]float64, len(across))
+		for i, d := range across {
 			row[i] = median(values[[2]float64{a, d}])
 		}
 		z = append(z, row)
 	}
-	return density, alpha, z
+	return across, alpha, z
 }

@@ -115,7 +115,7 @@ func (p Point) complexGain() channel.ComplexPrior {
 }
 
 func (p Point) complexTeacher() teacher.Complex {
-	return teacher.Complex{N: p.N, M: p.sensors(), P: p.P, Signal: p.complexSignal(), Gain: p.complexGain(), NoiseVar: p.NoiseVar}
+	return teacher.Complex{N: p.N, M: p.sensors(), P: p.P, Signal: p.complexSignal(), Gain: p.complexGain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix}
 }
 
 func (p Point) complexModel() evolution.ComplexModel {

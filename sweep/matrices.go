@@ -17,7 +17,8 @@ type matrixFields struct {
 	N, M    int
 	Density float64
 	Seed    uint64
-	Complex bool `json:",omitempty"`
+	Complex bool             `json:",omitempty"`
+	Matrix  teacher.Ensemble `json:",omitzero"`
 }
 
 // matrices are those that points share, by the seed of their draw. One that nobody uses goes

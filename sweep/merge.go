@@ -29,6 +29,10 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	if complexOnes {
 		columns, parameters = append(slices.Clone(columns), complexColumns...), append(parameters, "phase")
 	}
+	kinds := slices.ContainsFunc(points, func(p Point) bool { return !p.independent() })
+	if kinds {
+		parameters = append(parameters, "matrix", "solver")
+	}
 	header := append(append(parameters, "covariance", "seed", "status", "error_class", "iterations", "sample", "iteration"), columns...)
 	if opt.Runs {
 		header = append(header, "wall_s", "done", "version", "host")
@@ -44,7 +48,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p, complexOnes), m.cells(columns)...)
+			line := append(row.cells(p, complexOnes, kinds), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -55,7 +59,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point, phase bool) []string {
+func (r *Row) cells(p Point, phase, kind bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
@@ -66,6 +70,9 @@ func (r *Row) cells(p Point, phase bool) []string {
 	}
 	if phase {
 		cells = append(cells, string(p.Phase))
+	}
+	if kind {
+		cells = append(cells, p.Matrix.String(), p.Solver.Algorithm.String())
 	}
 	return append(cells, covariance, fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations))
 }

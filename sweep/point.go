@@ -31,6 +31,8 @@ type Point struct {
 	Phase     Phase      `json:"phase,omitempty"` // of complex problems; empty for real ones
 	Seed      uint64     `json:"seed,omitempty"`
 
+	Matrix teacher.Ensemble `json:"matrix,omitzero"` // how W is drawn; zero for independent entries
+
 	// SharedMatrix says that W is that of all such points of one N, α, density and seed.
 	SharedMatrix bool `json:"shared_matrix,omitempty"`
 
@@ -53,7 +55,8 @@ type problemFields struct {
 	NoiseVar float64
 	SRange   [2]float64
 	Seed     uint64
-	Phase    Phase `json:",omitempty"`
+	Phase    Phase            `json:",omitempty"`
+	Matrix   teacher.Ensemble `json:",omitzero"`
 }
 
 // identified fills in the key and the random stream.
@@ -61,11 +64,11 @@ func (p Point) identified() Point {
 	p = p.canonical()
 	sum := digest("point", p)
 	p.key = hex.EncodeToString(sum[:16])
-	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase})
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix})
 	copy(p.problem[:], sum[:8])
 	p.matrix = [8]byte{}
 	if p.SharedMatrix {
-		sum = digest("matrix", matrixFields{p.N, p.sensors(), p.Density, p.Seed, p.Complex()})
+		sum = digest("matrix", matrixFields{p.N, p.sensors(), p.Density, p.Seed, p.Complex(), p.Matrix})
 		copy(p.matrix[:], sum[:8])
 	}
 	return p
@@ -153,6 +156,9 @@ func (p Point) Validate() error {
 	if p.P < 1 {
 		return fmt.Errorf("p must be at least 1, found %d", p.P)
 	}
+	if err := p.validateMatrix(); err != nil {
+		return err
+	}
 	if p.Complex() {
 		if err := p.validateComplex(); err != nil || !p.Algorithm.synthetic() {
 			return err
@@ -190,7 +196,7 @@ func (p Point) gain() channel.GainPrior {
 func (p Point) sensors() int { return max(1, int(math.Round(p.Alpha*float64(p.N)))) }
 
 func (p Point) teacher() teacher.Teacher {
-	return teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar}
+	return teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix}
 }
 
 // model is the problem in the limit of large N.

@@ -43,6 +43,7 @@ type Grid struct {
 	P          Axis   `toml:"p"`
 	NoiseVar   Axis   `toml:"noise_var"`
 	SRange     Ranges `toml:"s_range"`
+	Matrix     Kinds  `toml:"matrix"` // how W is drawn, as in calamp simulate --matrix-kind; default iid
 	Covariance Words  `toml:"covariance"`
 	Complex    bool   `toml:"complex"` // W, signals, noise and gains are
 	Phase      Phases `toml:"phase"`   // what is known of complex gains' phases; default free
@@ -336,7 +337,7 @@ const MostPoints = 1_000_000
 func (g *Grid) size() float64 {
 	n := float64(len(g.Algorithm))
 	for _, axis := range []int{
-		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Matrix), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
 	} {
 		n *= float64(max(1, axis))
 	}
@@ -352,10 +353,12 @@ func (g *Grid) points(s *Spec) []Point {
 			for _, noise := range g.NoiseVar.or(0) {
 				for _, r := range g.SRange.or() {
 					for _, phase := range g.phases() {
-						for _, c := range g.Covariance.or(solver.Diagonal.String()) {
-							at := base
-							at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Covariance = Algorithm(a), int(p), noise, r, phase, c
-							out = g.inner(out, at)
+						for _, kind := range g.Matrix.or() {
+							for _, c := range g.Covariance.or(solver.Diagonal.String()) {
+								at := base
+								at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Matrix, at.Covariance = Algorithm(a), int(p), noise, r, phase, kind, c
+								out = g.inner(out, at)
+							}
 						}
 					}
 				}
@@ -401,6 +404,9 @@ func (p Point) String() string {
 	}
 	if p.Complex() {
 		text = append(text, "phase "+string(p.Phase))
+	}
+	if !p.independent() {
+		text = append(text, p.Matrix.String())
 	}
 	return strings.Join(text, ", ")
 }

@@ -15,15 +15,27 @@ func evolveOffline(ctx context.Context, p Point) (*outcome, error) {
 	if p.Complex() {
 		return complexFixedPoint(ctx, p)
 	}
-	m := p.model()
+	m, along, fixedPoint := p.model(), evolution.Offline, evolution.FixedPoint
+	if !p.independent() {
+		spectrum, err := p.spectrum()
+		if err != nil {
+			return nil, err
+		}
+		along = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Trajectory, error) {
+			return evolution.Vector(ctx, m, spectrum, opt)
+		}
+		fixedPoint = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Point, error) {
+			return evolution.VectorFixedPoint(ctx, m, spectrum, opt)
+		}
+	}
 	if p.Record.Trajectory {
-		t, err := evolution.Offline(ctx, m, &evolution.Options{Iterations: p.Solver.MaxIter})
+		t, err := along(ctx, m, &evolution.Options{Iterations: p.Solver.MaxIter})
 		if err != nil {
 			return nil, err
 		}
 		return &outcome{status: statusDone, iterations: len(t.Steps), measures: steps(0, t.Steps)}, nil
 	}
-	fixed, err := evolution.FixedPoint(ctx, m, nil)
+	fixed, err := fixedPoint(ctx, m, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +163,16 @@ func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	}
 	g, v := p.signal(), Values{}
 	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
+	if !p.independent() {
+		spectrum, err := p.spectrum()
+		if err != nil {
+			return nil, err
+		}
+		cal, err := evolution.VectorAlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, spectrum, &evolution.ThresholdOptions{Target: p.Record.Target})
+		v.set("alpha_cal", cal.Value)
+		v.set("alpha_cal_error", cal.Err)
+		return &outcome{status: statusDone, measures: []Measure{{Values: v}}}, err
+	}
 	v.set("alpha_cs", recovery.AlphaCS(g))
 	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, &evolution.ThresholdOptions{Target: p.Record.Target})
 	if err != nil {
