@@ -43,7 +43,7 @@ func New(t testing.TB, part string, heads ...string) *Table {
 // Row adds a row: "| a | b |" in the words of fmt.Sprintf.
 func (b *Table) Row(format string, values ...any) {
 	b.t.Helper()
-	row := fmt.Sprintf(format, values...)
+	row := strings.ReplaceAll(fmt.Sprintf(format, values...), "NaN", "–") // a mean of nothing
 	if n := strings.Count(row, "|") - 1; n != b.columns {
 		b.t.Errorf("a row of %d cells in a table of %d: %s", n, b.columns, row)
 	}
