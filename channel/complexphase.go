@@ -62,7 +62,7 @@ func (p ComplexPrior) phaseEvidence(stats []float64, omit []bool) func(kappa flo
 			if size+kappa > 0 {
 				total += (square(beta) + 2*kappa*real(beta)) / (size + kappa) // size - κ
 			}
-			total += +quadrature.LogBessel(size) - prior
+			total += quadrature.LogBessel(size) - prior
 		}
 		return total
 	}

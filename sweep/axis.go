@@ -100,16 +100,20 @@ func (a Axis) or(v float64) Axis {
 	return a
 }
 
+// listOf is a TOML list, or the one value as a list.
+func listOf(v any) []any {
+	if list, ok := v.([]any); ok {
+		return list
+	}
+	return []any{v}
+}
+
 // Words is a word or a list of words.
 type Words []string
 
 // UnmarshalTOML implements toml.Unmarshaler.
 func (w *Words) UnmarshalTOML(v any) error {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	for _, entry := range list {
+	for _, entry := range listOf(v) {
 		word, ok := entry.(string)
 		if !ok {
 			return fmt.Errorf("expected a word in quotes, found %v", entry)

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/cmplx"
@@ -13,7 +12,6 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/teacher"
@@ -47,11 +45,7 @@ type Phases []Phase
 
 // UnmarshalTOML implements toml.Unmarshaler.
 func (p *Phases) UnmarshalTOML(v any) error {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	for _, entry := range list {
+	for _, entry := range listOf(v) {
 		word, ok := entry.(string)
 		if !ok {
 			kappa, err := toFloat(entry)
@@ -122,25 +116,6 @@ func (p Point) complexModel() evolution.ComplexModel {
 	return evolution.ComplexModel{Signal: p.complexSignal(), Gain: p.complexGain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.P}
 }
 
-// drawComplex is draw for complex problems.
-func (r *Runner) drawComplex(p Point) (posed, func(), error) {
-	t := p.complexTeacher()
-	if !p.SharedMatrix {
-		problem, truth, err := t.Pose(p.stream())
-		return posed{problem, truth}, func() {}, err
-	}
-	seed := binary.LittleEndian.Uint64(p.matrix[:])
-	w, done, err := r.drawn.of(seed, func() (operator.Operator, error) { return t.DrawMatrix(seed) })
-	if err != nil {
-		return posed{}, done, err
-	}
-	in, err := t.Readings(w, p.stream())
-	if err != nil {
-		return posed{}, done, err
-	}
-	return posed{t.Problem(in), in.Truth}, done, nil
-}
-
 // pairsOf are complex signals as columns of real and imaginary parts beside each other, of arrays of all real parts of a signal and then
 // all imaginary ones, n each.
 func pairsOf(x []float64, n int) *mat.Dense {
@@ -179,11 +154,7 @@ type turned struct {
 }
 
 func (t *turned) means() []complex128 {
-	s := make([]complex128, len(t.size))
-	for mu, r := range t.size {
-		s[mu] = cmplx.Rect(r, t.phase[mu])
-	}
-	return s
+	return (&calamp.Truth{S: t.size, Phase: t.phase}).ComplexS()
 }
 
 // oneSD is the probability within a standard deviation of a normal distribution.
@@ -279,7 +250,5 @@ func complexThresholds(ctx context.Context, p Point) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.set("alpha_cal", cal.Value)
-	v.set("alpha_cal_error", cal.Err)
-	return &outcome{status: statusDone, measures: []Measure{{Values: v}}}, nil
+	return lines(v, cal), nil
 }

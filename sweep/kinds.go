@@ -21,14 +21,10 @@ func (k Kinds) or() Kinds {
 
 // UnmarshalTOML implements [toml.Unmarshaler].
 func (k *Kinds) UnmarshalTOML(v any) error {
-	list, many := v.([]any)
-	if !many {
-		list = []any{v}
-	}
-	for _, item := range list {
-		word, ok := item.(string)
+	for _, entry := range listOf(v) {
+		word, ok := entry.(string)
 		if !ok {
-			return fmt.Errorf("expected a kind of matrix, one of %s, found %v", teacher.Ensembles(), item)
+			return fmt.Errorf("expected a kind of matrix, one of %s, found %v", teacher.Ensembles(), entry)
 		}
 		var e teacher.Ensemble
 		if err := e.UnmarshalText([]byte(word)); err != nil {

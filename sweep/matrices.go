@@ -65,27 +65,50 @@ type posed struct {
 	truth calamp.Truth
 }
 
+// source draws problems with a W of their own, or a W, and problems behind one.
+type source struct {
+	pose   func(seed uint64) (*calamp.Problem, calamp.Truth, error)
+	matrix func(seed uint64) (operator.Operator, error)
+	behind func(w operator.Operator, seed uint64) (*calamp.Problem, calamp.Truth, error)
+}
+
+func (p Point) source() source {
+	if p.Complex() {
+		t := p.complexTeacher()
+		return source{t.Pose, t.DrawMatrix, func(w operator.Operator, seed uint64) (*calamp.Problem, calamp.Truth, error) {
+			in, err := t.Readings(w, seed)
+			if err != nil {
+				return nil, calamp.Truth{}, err
+			}
+			return t.Problem(in), in.Truth, nil
+		}}
+	}
+	t := p.teacher()
+	matrix := func(seed uint64) (operator.Operator, error) { return t.DrawMatrix(seed) }
+	return source{t.Pose, matrix, func(w operator.Operator, seed uint64) (*calamp.Problem, calamp.Truth, error) {
+		y, truth, err := t.Readings(w, seed)
+		if err != nil {
+			return nil, calamp.Truth{}, err
+		}
+		return t.Problem(&teacher.Instance{W: w.(*operator.Dense), Y: y}), truth, nil
+	}}
+}
+
 // draw makes the problem of a point, which is that of its stream: whether others share its
 // matrix at the time changes nothing. done is to be called when W is no longer used.
 func (r *Runner) draw(p Point) (in posed, done func(), err error) {
-	if p.Complex() {
-		return r.drawComplex(p)
-	}
-	t := p.teacher()
+	from := p.source()
 	if !p.SharedMatrix {
-		problem, truth, err := t.Pose(p.stream())
-		return posed{problem, truth}, func() {}, err
+		in.Problem, in.truth, err = from.pose(p.stream())
+		return in, func() {}, err
 	}
 	seed := binary.LittleEndian.Uint64(p.matrix[:])
-	w, done, err := r.drawn.of(seed, func() (operator.Operator, error) { return t.DrawMatrix(seed) })
+	w, done, err := r.drawn.of(seed, func() (operator.Operator, error) { return from.matrix(seed) })
 	if err != nil {
-		return posed{}, done, err
+		return in, done, err
 	}
-	y, truth, err := t.Readings(w, p.stream())
-	if err != nil {
-		return posed{}, done, err
-	}
-	return posed{t.Problem(&teacher.Instance{W: w.(*operator.Dense), Y: y}), truth}, done, nil
+	in.Problem, in.truth, err = from.behind(w, p.stream())
+	return in, done, err
 }
 
 // InTurn orders points for running: seed by seed, so that a sweep that is not

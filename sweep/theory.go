@@ -161,25 +161,24 @@ func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	if p.Complex() {
 		return complexThresholds(ctx, p)
 	}
-	g, v := p.signal(), Values{}
+	g, v, opt := p.signal(), Values{}, &evolution.ThresholdOptions{Target: p.Record.Target}
 	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
-	if !p.independent() {
+	if !p.independent() { // α_CS and the replica formula are for independent entries
 		spectrum, err := p.spectrum()
 		if err != nil {
 			return nil, err
 		}
-		cal, err := evolution.VectorAlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, spectrum, &evolution.ThresholdOptions{Target: p.Record.Target})
-		v.set("alpha_cal", cal.Value)
-		v.set("alpha_cal_error", cal.Err)
-		return &outcome{status: statusDone, measures: []Measure{{Values: v}}}, err
+		cal, err := evolution.VectorAlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, spectrum, opt)
+		if err != nil {
+			return nil, err
+		}
+		return lines(v, cal), nil
 	}
 	v.set("alpha_cs", recovery.AlphaCS(g))
-	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, &evolution.ThresholdOptions{Target: p.Record.Target})
+	cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, opt)
 	if err != nil {
 		return nil, err
 	}
-	v.set("alpha_cal", cal.Value)
-	v.set("alpha_cal_error", cal.Err)
 	if p.NoiseVar > 0 {
 		it, err := replica.InformationThreshold(ctx, g, p.gain(), p.NoiseVar, p.P, 0)
 		switch {
@@ -191,5 +190,12 @@ func thresholds(ctx context.Context, p Point) (*outcome, error) {
 			v.set("alpha_it_error", it.Information.Err)
 		}
 	}
-	return &outcome{status: statusDone, measures: []Measure{{Values: v}}}, nil
+	return lines(v, cal), nil
+}
+
+// lines are those of the phase diagram, with α_cal.
+func lines(v Values, cal evolution.Number) *outcome {
+	v.set("alpha_cal", cal.Value)
+	v.set("alpha_cal_error", cal.Err)
+	return &outcome{status: statusDone, measures: []Measure{{Values: v}}}
 }

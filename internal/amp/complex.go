@@ -103,7 +103,7 @@ func (b *planner) complex() bool { return prior.ColumnsOf(b.Model.Prior) == 2 }
 
 // numbers is how many real ones an entry of W is.
 func (b *planner) numbers() int64 {
-	if _, ok := b.W.(*operator.Complex); ok {
+	if b.pairs() {
 		return 2
 	}
 	return 1

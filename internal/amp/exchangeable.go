@@ -215,8 +215,11 @@ func (e *exchangeable) quadratic() (total float64) {
 }
 
 // MeanV implements [Iteration].
-func (e *exchangeable) MeanV() (v, off float64) {
-	return sum(e.V) / float64(len(e.V)), sum(e.common) / float64(e.M)
+func (e *exchangeable) MeanV() (v, off float64) { return e.meanCovariance() }
+
+// meanCovariance is the mean variance of z, and the mean covariance of two signals' z.
+func (s *State) meanCovariance() (v, off float64) {
+	return sum(s.V) / float64(len(s.V)), sum(s.common) / float64(s.M)
 }
 
 // scaleSums implements [Iteration].

@@ -247,6 +247,4 @@ func (c *vampCommon) scaleSums(quadratic, volume float64) (q, v float64) {
 }
 
 // MeanV implements [Iteration].
-func (c *vampCommon) MeanV() (v, off float64) {
-	return sum(c.V) / float64(len(c.V)), sum(c.common) / float64(c.M)
-}
+func (c *vampCommon) MeanV() (v, off float64) { return c.meanCovariance() }
