@@ -228,6 +228,33 @@ func (d *Distributed) broadcast(raw []byte, from int) error {
 	return d.group.Gather(raw, bounds)
 }
 
+// Together sets values[i] to what each makes of i, for all i, by so many threads. Where W is divided over ranks
+// they divide this, too: then all must call it at the same place, where each gives the same on all of them.
+func Together(w Operator, values []float64, threads int, each func(i int) float64) {
+	from, to := 0, len(values)
+	d := distributed(w)
+	var bounds []int
+	if d != nil {
+		rank, size := d.group.Rank()
+		for r := range size + 1 {
+			bounds = append(bounds, 8*(r*len(values)/size))
+		}
+		from, to = bounds[rank]/8, bounds[rank+1]/8
+	}
+	set := func(i int) { values[i] = each(i) }
+	parallel.Run(to-from, threads, func(i int) { set(from + i) })
+	if d == nil {
+		return
+	}
+	err := d.group.Meet("numbers divided over ranks", uint64(len(values)))
+	if err == nil {
+		err = d.group.Gather(bytesOf(values), bounds)
+	}
+	if err != nil { // a rank that ended says so at the next meeting
+		parallel.Run(len(values), threads, set)
+	}
+}
+
 // RowInto implements [Matrix]. The row comes from the rank that has it.
 func (d *Distributed) RowInto(dst []float64, mu int) error {
 	owner := 0

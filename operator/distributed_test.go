@@ -98,6 +98,9 @@ func TestDistributedIsTheMatrix(t *testing.T) {
 					close(name+", columns", d.Means().Columns, whole.Means().Columns)
 					close(name+", rows", d.Means().Rows, whole.Means().Rows)
 					close(name+", mean square", []float64{d.MeanSquare()}, []float64{whole.MeanSquare()})
+					few := make([]float64, 7)
+					Together(d, few, 2, func(i int) float64 { return float64(i * i) })
+					close(name+", together", few, []float64{0, 1, 4, 9, 16, 25, 36})
 					row, want := make([]float64, n), make([]float64, n)
 					for mu := range m {
 						if err := d.RowInto(row, mu); err != nil {

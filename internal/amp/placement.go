@@ -57,6 +57,7 @@ func (s *Solver) scaleAsTold() Placement {
 			return s.State.noiselessScale(told)
 		}
 		e := s.scaleEvidence()
+		e.w = s.State.W // results are reported by all ranks
 		e.settle()
 		if p := e.placement(); p.SD < unknown { // false for a NaN
 			return p

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/search"
+	"github.com/calamp/calamp/operator"
 )
 
 // scaleRange bounds one scale step: the likelihood is flat along the scale, so
@@ -33,6 +33,7 @@ type scaleEvidence struct {
 	quadratic float64        // Q + S
 	volume    float64        // κ
 	threads   int
+	w         operator.Operator // whose ranks, if it has any, divide the densities; nil where not all of them ask for one
 
 	// tangent, where it is not nil, is in place of the channel's own part.
 	tangent func(c float64) (first, second float64)
@@ -124,7 +125,7 @@ type scaleGrid struct {
 
 func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
 	g := &scaleGrid{lo: lo, step: (hi - lo) / float64(cells), slope: make([]float64, cells+1)}
-	parallel.Run(len(g.slope), s.threads, func(i int) { g.slope[i] = s.slopeLog(lo + float64(i)*g.step) })
+	operator.Together(s.w, g.slope, s.threads, func(i int) float64 { return s.slopeLog(lo + float64(i)*g.step) })
 	g.integrate()
 	return g
 }
@@ -132,13 +133,12 @@ func newScaleGrid(s *scaleEvidence, lo, hi float64, cells int) *scaleGrid {
 // halved is the grid with half the steps.
 func (g *scaleGrid) halved(s *scaleEvidence) *scaleGrid {
 	h := &scaleGrid{lo: g.lo, step: 0.5 * g.step, slope: make([]float64, 2*len(g.slope)-1)}
-	parallel.Run(len(h.slope), s.threads, func(i int) {
-		if i%2 == 0 {
-			h.slope[i] = g.slope[i/2]
-		} else {
-			h.slope[i] = s.slopeLog(h.lo + float64(i)*h.step)
-		}
-	})
+	between := make([]float64, len(g.slope)-1)
+	operator.Together(s.w, between, s.threads, func(i int) float64 { return s.slopeLog(h.lo + float64(2*i+1)*h.step) })
+	for i, slope := range between {
+		h.slope[2*i], h.slope[2*i+1] = g.slope[i], slope
+	}
+	h.slope[2*len(between)] = g.slope[len(between)]
 	h.integrate()
 	return h
 }
