@@ -27,48 +27,80 @@ var spectra = []string{
 	"correlated:0.7", "correlated:0.95", "mean:1", "binary", "low-rank:0.8", "uneven:1",
 }
 
-// Blind runs by the default command beside the same ones told the gains.
+// Blind runs by the default command beside the same ones told the gains, once told the rest of the model and once told nothing.
 func TestLongSpectra(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "W", "α", "P, s", "Δ", "converged", "error", "of known gains", "in theory", "largest", "C/error", "s within 90 %", "iterations", "algorithm")
+	heads := []string{"W", "α", "Δ", "converged"}
+	for _, c := range spectraProblems {
+		heads = append(heads, fmt.Sprintf("P = %d, [%g, %g]", c.p, c.gain.Lo, c.gain.Hi))
+	}
+	heads = append(heads, "largest", "C/error", "s within 90 %", "iterations", "algorithm")
+	told, nothing := tables.New(t, "", heads...), tables.New(t, "nothing-told", heads...)
 	for _, name := range spectra {
 		if *matrix != "" && name != *matrix {
 			continue
 		}
-		for _, alpha := range []float64{0.6, 0.8} {
-			for _, c := range []struct {
-				p    int
-				gain channel.GainPrior
-			}{{4, channel.Uniform(0.5, 1.5)}, {10, channel.Uniform(0.95, 1.05)}} {
-				for _, noise := range []float64{1e-4, 1e-8} {
+		for _, alpha := range []float64{0.6, 0.8, 1.2} {
+			for _, noise := range []float64{1e-4, 1e-8} {
+				var rows [2]spectraRow
+				for _, c := range spectraProblems {
 					te := teacher.Teacher{N: 400, M: int(400 * alpha), P: c.p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: noise}
 					if err := te.Matrix.UnmarshalText([]byte(name)); err != nil {
 						t.Fatal(err)
 					}
-					blind := study(t, te, noise, seedCount(10), calamp.Options{})
 					known := studyWith(t, te, func(truth calamp.Truth) channel.Channel {
 						return channel.AWGN{NoiseVar: noise, S: truth.S}
 					}, seedCount(10), calamp.Options{})
-					ratios, worst := make([]float64, len(blind)), 0.0
-					for i, o := range blind {
-						ratios[i] = measuredError(o) / measuredError(known[i])
-						worst = max(worst, ratios[i])
-						if o.Status == calamp.Converged && ratios[i] > 10 && statedError(o) < 0.3 && !warned(o.Result, calamp.UnexplainedVariance) {
-							t.Errorf("%s, α = %g, P = %d, Δ = %g, seed %d: converged without a warning, with an error %.2g times that of known gains, stated variance over error %.2g", name, alpha, c.p, noise, i, ratios[i], statedError(o))
-						}
-					}
-					converged := countOf(blind, func(o outcome) bool { return o.Status == calamp.Converged })
-					ratio, theory := medianOf(ratios, func(v float64) float64 { return v }), ratioInTheory(t, te, noise)
-					if ratio > 1.6 && ratio > 1.5*theory {
-						t.Errorf("%s, α = %g, P = %d, Δ = %g: errors are %.2f times those of known gains, in theory %.2f", name, alpha, c.p, noise, ratio, theory)
-					}
-					table.Row("| %s | %g | %d, [%g, %g] | %.0e | %d/%d | %.2g | %.2f | %.2f | %.3g | %.2f | %.2f | %.0f | %v |", name, alpha, c.p, c.gain.Lo, c.gain.Hi, noise,
-						converged, len(blind), medianOf(blind, measuredError), ratio, theory, worst,
-						medianOf(blind, statedError), medianOf(blind, gainsWithin), medianOf(blind, iterations), blind[0].Plan.Algorithm)
+					theory := ratioInTheory(t, te, noise)
+					blind := study(t, te, noise, seedCount(10), calamp.Options{})
+					rows[0].add(t, te, "told the model", blind, known, theory)
+					rows[1].add(t, te, "told nothing", studyNothingTold(t, te, seedCount(10)), known, theory)
 				}
+				rows[0].print(told, name, alpha, noise)
+				rows[1].print(nothing, name, alpha, noise)
 			}
 		}
 	}
+}
+
+var spectraProblems = []struct {
+	p    int
+	gain channel.GainPrior
+}{
+	{4, channel.Uniform(0.5, 1.5)},
+	{4, channel.Uniform(0.95, 1.05)},
+	{10, channel.Uniform(0.5, 1.5)},
+	{10, channel.Uniform(0.95, 1.05)},
+}
+
+// spectraRow is all runs with one kind of W, α and Δ.
+type spectraRow struct {
+	runs   []outcome
+	ratios []string // the median of each problem, and that of theory
+	worst  float64
+}
+
+func (r *spectraRow) add(t *testing.T, te teacher.Teacher, how string, blind, known []outcome, theory float64) {
+	t.Helper()
+	ratios := make([]float64, len(blind))
+	for i, o := range blind {
+		ratios[i] = measuredError(o) / measuredError(known[i])
+		r.worst = max(r.worst, ratios[i])
+		if o.Status == calamp.Converged && ratios[i] > 10 && statedError(o) < 0.3 && !warned(o.Result, calamp.UnexplainedVariance) {
+			t.Errorf("%v, M = %d, P = %d, Δ = %g, %s, seed %d: converged without a warning, with an error %.2g times that of known gains, stated variance over error %.2g", te.Matrix, te.M, te.P, te.NoiseVar, how, i, ratios[i], statedError(o))
+		}
+	}
+	ratio := medianOf(ratios, func(v float64) float64 { return v })
+	if ratio > 1.6 && ratio > 1.5*theory {
+		t.Errorf("%v, M = %d, P = %d, gains in [%g, %g], Δ = %g, %s: errors are %.2f times those of known gains, in theory %.2f", te.Matrix, te.M, te.P, te.Gain.Lo, te.Gain.Hi, te.NoiseVar, how, ratio, theory)
+	}
+	r.runs = append(r.runs, blind...)
+	r.ratios = append(r.ratios, fmt.Sprintf("%.2f (%.2f)", ratio, theory))
+}
+
+func (r *spectraRow) print(table *tables.Table, name string, alpha, noise float64) {
+	table.Row("| %s | %g | %.0e | %d/%d | %s | %.3g | %.2f | %.2f | %.0f | %v |", name, alpha, noise, countOf(r.runs, converged), len(r.runs), strings.Join(r.ratios, " | "),
+		r.worst, medianOf(r.runs, statedError), medianOf(r.runs, gainsWithin), medianOf(r.runs, iterations), r.runs[0].Plan.Algorithm)
 }
 
 // ratioInTheory is that of the errors with unknown and with known gains at the fixed points of state evolution, for the spectrum
