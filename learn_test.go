@@ -90,6 +90,24 @@ func TestLearnsEverything(t *testing.T) {
 	}
 }
 
+// What is learned of the signals is compared with the readings of a typical sensor: where the norms of rows are spread by a factor of e
+// these have a seventh of the mean power.
+func TestLearnsBehindUnevenRows(t *testing.T) {
+	te := teacher.Teacher{N: 400, M: 320, P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8}
+	if err := te.Matrix.UnmarshalText([]byte("uneven:1")); err != nil {
+		t.Fatal(err)
+	}
+	in, err := te.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := solveNothingTold(t, in, calamp.Learn{Noise: true, Range: true})
+	learned := res.Prior.(prior.LearnedGaussBernoulli)
+	if m := calamp.Score(res.X, res.S, in.Truth); res.Status != calamp.Converged || m.XMSEScaled > 1e-7 || learned.Density == 0.2 {
+		t.Errorf("%v, squared error %.2g, learned %v", res.Status, m.XMSEScaled, learned)
+	}
+}
+
 // When the signals' variance is known, a range that is learned follows it.
 func TestRangeFollowsTheSignals(t *testing.T) {
 	te := learnTeacher(1e-6)

@@ -2,9 +2,12 @@ package amp
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/moments"
+	"github.com/calamp/calamp/internal/search"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -127,7 +130,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	}
 	lambda, sigma := s.equalFields()
 	next, change := from.Refit(lambda, sigma, step)
-	expected := s.W.MeanSquare() * float64(s.N) * prior.Square(next)
+	expected := s.typicalRow * prior.Square(next)
 	if power, _ := s.Power(); !(expected <= mostPower*power) {
 		return change
 	}
@@ -256,6 +259,20 @@ func (b *planner) meanNoise() float64 {
 		return channel.MeanNoise(b.Noise)
 	}
 	return channel.NoiseOf(b.Model.Channel)
+}
+
+// typicalRow is the squared norm of a row of W, whatever a few rows are: what a typical sensor's readings are compared with. It is 0 where all
+// are zero.
+func (b *planner) typicalRow() (float64, error) {
+	norms, err := operator.RowSquares(b.W, Threads(b.Threads, b.m*b.n))
+	if err != nil {
+		return 0, err
+	}
+	norms = slices.DeleteFunc(norms, func(v float64) bool { return v == 0 })
+	if len(norms) == 0 {
+		return 0, nil
+	}
+	return search.Select(norms, len(norms)/2), nil
 }
 
 // startLearning brings what is to be learned to where learning can start: a noise no

@@ -834,6 +834,12 @@ func (b *planner) learning() (on bool, why string, err error) {
 func (b *planner) makeLearning(s *Solver) (Part, error) {
 	learner, ok := b.Model.Prior.(prior.Learner)
 	s.State.ScaleLearned = ok && learner.LearnsScale() && !b.stream()
+	if ok {
+		var err error
+		if s.State.typicalRow, err = b.typicalRow(); err != nil {
+			return nil, err
+		}
+	}
 	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases}, nil
 }
 

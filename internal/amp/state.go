@@ -65,6 +65,9 @@ type State struct {
 	Standing     bool // the signals stand still, however the model may creep
 	ScaleLearned bool
 
+	// The squared norm of a typical row of W, where a prior is learned.
+	typicalRow float64
+
 	// Unscored says that nobody asks for the evidence: LogZ is not computed where that spares anything.
 	Unscored bool
 
