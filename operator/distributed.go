@@ -349,6 +349,33 @@ func (d *Distributed) NewSweeps(p, threads int) (all Sweeps, err error) {
 	return all, nil
 }
 
+// byteSweep is a sweep over the rows of all ranks in bytes; nil where they are not in memory, in single precision.
+func (d *Distributed) byteSweep(p, threads int) Sweep {
+	s := &distributedSweep{d: d, p: p, threads: threads, space: &distributedSpace{}}
+	for _, c := range d.own {
+		local, ok := c.(*Dense)
+		if !ok || local.f32 == nil {
+			return nil
+		}
+		s.local = append(s.local, local.asBytes(threads).sweep(p, threads))
+	}
+	return s
+}
+
+// byteUnits are those of all rows, once there is such a sweep.
+func (d *Distributed) byteUnits() ([]float64, error) {
+	m, _ := d.Dims()
+	units := make([]float64, m)
+	for i, c := range d.own {
+		local := c.(*Dense)
+		copy(units[d.first(i):], local.bytes.units[:local.m])
+	}
+	if err := d.group.Meet("the rounding of W to bytes", 0); err != nil {
+		return nil, err
+	}
+	return units, d.gatherRows(units, 1)
+}
+
 // distributedSpace is the workspace of sweeps of which one runs at a time.
 type distributedSpace struct {
 	z, v    []float64   // of all rows

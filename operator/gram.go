@@ -44,7 +44,7 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 // remembering is an operator whose entries are in memory, and stay as they are.
 type remembering interface{ remembered() *memory }
 
-// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision, its structure, and how alike its columns are.
+// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision and in bytes, its structure, and how alike its columns are.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
@@ -53,6 +53,9 @@ type memory struct {
 	rounding sync.Once
 	single   *Dense
 	lost     float64
+
+	coarsening sync.Once
+	bytes      *inBytes
 
 	measuring  sync.Once
 	structure  Structure

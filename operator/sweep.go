@@ -50,6 +50,7 @@ type denseSweep[T kernel.Entry, V kernel.Value] struct {
 	tile     int // blocks of columns in a tile
 	x, c     []V // packed
 	parts    []*densePart[T, V]
+	units    []float64         // of the entries, row by row; nil where that is 1
 	lender   *denseSweep[T, V] // of the workspace, or nil
 	rows     RowFunc           // of the present run
 	r, h     []float64         // of the present run
@@ -255,8 +256,23 @@ func (s *denseSweep[T, V]) drains() bool {
 // sweepBlock uses a block of rows forward and backward.
 func (s *denseSweep[T, V]) sweepBlock(part *densePart[T, V], first, panels int, w []T) {
 	count := s.forwardBlock(part, first, panels, w)
+	s.inUnits(part.z[:count*s.p], first)
 	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
+	s.inUnits(part.g[:count*s.p], first)
 	s.backwardBlock(part, first, panels, w, count)
+}
+
+// inUnits multiplies values of the rows from panel first on by the units of these.
+func (s *denseSweep[T, V]) inUnits(values []float64, first int) {
+	if s.units == nil {
+		return
+	}
+	for row := range len(values) / s.p {
+		unit := s.units[first*kernel.Rows+row]
+		for k := row * s.p; k < (row+1)*s.p; k++ {
+			values[k] *= unit
+		}
+	}
 }
 
 // forwardBlock sets z and v of a block of rows, and returns how many there are.

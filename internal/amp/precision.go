@@ -3,6 +3,8 @@ package amp
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -30,6 +32,11 @@ const (
 	// both add up.
 	coarseMargin = 0.3
 
+	// byteMargin is by how much the latest step must exceed the errors that entries of eight bits make in it. They last until the next
+	// sweep with the squares of W, a few iterations. With 1 in place of 30 runs behind independent entries take as many iterations; on
+	// the stress matrices (docs/validation.md) they take 1 % more with 20.
+	byteMargin = 30
+
 	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes
 	// with the inverse of z, and squares with their squares.
 	singleRange = 1e8
@@ -46,14 +53,19 @@ const (
 // precision where the difference has become too large beside the latest step or the variance
 // of z, and in the last iterations of a run that is to come very near to its fixed point. A sweep in double precision, too,
 // is over the rounded entries, where what was rounded off is nothing beside the noise: they are half as much to read, and near already.
+//
+// The same once more: where W is large, sweeps between two with its squares are differences to the latest of the others, and go over
+// entries of eight bits, a quarter as much to read.
 type precision struct {
 	Idle
 	lent    operator.Sweeps // over the W of single-precision entries
 	lost    float64         // mean square of what was rounded off of its entries
 	demand  *onDemand       // nil where all sweeps multiply with squares, or none
-	x, r    []float64       // x̂₀ and Wᵀg₀, as the entries
-	z, g    []float64       // W x̂₀ and g₀, as the readings
-	away    []float64       // x̂ - x̂₀
+	double  earlier         // the latest sweep in double precision
+	single  earlier         // the latest one in single precision, but for those over bytes; empty without these
+	latest  *earlier        // the later one of the two
+	from    *earlier        // the one that the present sweep is a difference to; nil in double precision
+	away    []float64       // x̂ minus that of from
 	errors  []float64       // P, root of the sum of squares of what single precision makes of it
 	now     bool            // whether the present sweep is in single precision
 	coarse  bool            // whether it is over rounded entries if it is in double precision
@@ -62,26 +74,47 @@ type precision struct {
 	singles int             // sweeps of the latest run in single precision
 	doubles int             // and in double precision
 	fine    int             // of these over W as it is
+
+	bytes    operator.Sweep // over entries of eight bits; nil where there are none
+	bytesOff float64        // the part of them that was rounded off
+	inBytes  bool           // whether the present sweep is that
+	viaBytes int            // how many of the latest run were
+}
+
+// earlier is an earlier sweep.
+type earlier struct {
+	x, r []float64 // x̂ and Wᵀg, as the entries
+	z, g []float64 // Wx̂ and g, as the readings
+}
+
+func newEarlier(s *State) earlier {
+	entries, readings := len(s.all.x), len(s.all.g)
+	return earlier{x: make([]float64, entries), r: make([]float64, entries), z: make([]float64, readings), g: make([]float64, readings)}
 }
 
 func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored string, lost float64) *precision {
-	p := &precision{lent: lent, stored: stored, lost: lost, demand: demand, errors: make([]float64, s.P)}
-	for _, v := range []*[]float64{&p.x, &p.r, &p.away} {
-		*v = make([]float64, len(s.all.x))
+	return &precision{
+		lent: lent, stored: stored, lost: lost, demand: demand,
+		double: newEarlier(s), away: make([]float64, len(s.all.x)), errors: make([]float64, s.P),
 	}
-	for _, v := range []*[]float64{&p.z, &p.g} {
-		*v = make([]float64, len(s.all.g))
+}
+
+// useBytes has sweeps over bytes, if w has such.
+func (p *precision) useBytes(s *State, w operator.Operator) (err error) {
+	if p.bytes, p.bytesOff, err = operator.ByteSweep(w, p.demand.rows, p.demand.columns, s.P, s.Threads); p.bytes != nil {
+		p.single = newEarlier(s)
 	}
-	return p
+	return err
 }
 
 // Begin implements [Part].
 func (p *precision) Begin(*Solver) {
-	for _, v := range [][]float64{p.x, p.r, p.z, p.g} {
+	for _, v := range [][]float64{p.double.x, p.double.r, p.double.z, p.double.g} {
 		clear(v)
 	}
-	p.now, p.coarse, p.off = false, false, false
-	p.singles, p.doubles, p.fine = 0, 0, 0
+	p.latest, p.from = &p.double, nil
+	p.now, p.inBytes, p.coarse, p.off = false, false, false, false
+	p.singles, p.doubles, p.fine, p.viaBytes = 0, 0, 0, 0
 }
 
 // End implements [Part].
@@ -95,8 +128,17 @@ func (p *precision) Before(s *Solver) {
 	}
 	p.now = !p.off && !refused && p.resolves(s.State, s.Iterations == 1) && (!s.nearEnd() || p.enough(s))
 	p.coarse = p.drowned(s)
+	p.from, p.inBytes = nil, false
 	switch {
 	case p.now:
+		p.from = &p.double
+		if p.inBytes = p.bytesResolve(s.State); p.inBytes {
+			p.from = p.latest
+			p.viaBytes++
+		}
+		for i, x := range s.State.all.x {
+			p.away[i] = x - p.from.x[i]
+		}
 		p.singles++
 	case p.coarse:
 		p.doubles++
@@ -104,6 +146,21 @@ func (p *precision) Before(s *Solver) {
 		p.doubles++
 		p.fine++
 	}
+}
+
+// bytesResolve reports whether a sweep over entries of eight bits resolves what it is to find. No run ends with one: those
+// in which it may have squares.
+func (p *precision) bytesResolve(s *State) bool {
+	if p.bytes == nil || !p.demand.spares() {
+		return false
+	}
+	for k := range s.P {
+		away := floats.Distance(s.all.x[k*s.N:(k+1)*s.N], p.latest.x[k*s.N:(k+1)*s.N], 2)
+		if !(byteMargin*p.bytesOff*away <= s.Moved[k]) {
+			return false
+		}
+	}
+	return true
 }
 
 // drowned reports whether what was rounded off of W drowns in the noise, for a run that need not come nearer to its fixed
@@ -144,12 +201,9 @@ func (p *precision) enough(s *Solver) bool {
 	return true
 }
 
-// resolves sets x̂ - x̂₀, and reports whether it is so small that single precision
+// resolves reports whether x̂ - x̂₀ is so small that single precision
 // resolves what a sweep is to find.
 func (p *precision) resolves(s *State, first bool) bool {
-	for i, x := range s.all.x {
-		p.away[i] = x - p.x[i]
-	}
 	for k := range p.errors {
 		p.errors[k] = math.Inf(1)
 	}
@@ -157,11 +211,8 @@ func (p *precision) resolves(s *State, first bool) bool {
 		return true
 	}
 	for k := range s.P {
-		away := 0.0
-		for _, d := range p.away[k*s.N : (k+1)*s.N] {
-			away += d * d
-		}
-		off, sd := operator.SingleError*math.Sqrt(away), math.Sqrt(s.SumC[k])
+		away := floats.Distance(s.all.x[k*s.N:(k+1)*s.N], p.double.x[k*s.N:(k+1)*s.N], 2)
+		off, sd := operator.SingleError*away, math.Sqrt(s.SumC[k])
 		p.errors[k] = off
 		least := singleMargin * off
 		if !p.demand.spares() {
@@ -174,59 +225,69 @@ func (p *precision) resolves(s *State, first bool) bool {
 	return true
 }
 
-// single reports whether the present sweep is in single precision.
-func (p *precision) single() bool { return p != nil && p.now }
-
 // sweepsOf chooses the sweeps, and what they multiply.
 func (p *precision) sweepsOf(double operator.Sweeps, x []float64) (exact, linear operator.Sweep, of []float64) {
 	switch {
-	case p.single():
+	case p == nil || !p.now && !p.coarse:
+		return double.Exact, double.Linear, x
+	case p.inBytes:
+		return nil, p.bytes, p.away
+	case p.now:
 		return p.lent.Single.Exact, p.lent.Single.Linear, p.away
-	case p != nil && p.coarse:
-		return p.lent.Exact, p.lent.Linear, x
 	}
-	return double.Exact, double.Linear, x
+	return p.lent.Exact, p.lent.Linear, x
 }
 
-// products turns what a sweep found for the readings from first on into z, and keeps that of
-// one in double precision.
-func (p *precision) products(z []float64, first int) {
+// kept is where later sweeps find the present one; nil where they do not ask for it.
+func (p *precision) kept() *earlier {
 	switch {
-	case p == nil:
 	case !p.now:
-		copy(p.z[first:], z)
-	default:
-		for j, z0 := range p.z[first : first+len(z)] {
-			z[j] += z0
-		}
+		return &p.double
+	case p.bytes != nil && !p.inBytes:
+		return &p.single
+	}
+	return nil
+}
+
+// products turns what a sweep found for the readings from first on into z, and keeps that.
+func (p *precision) products(z []float64, first int) {
+	if p == nil {
+		return
+	}
+	if p.from != nil {
+		floats.Add(z, p.from.z[first:first+len(z)])
+	}
+	if e := p.kept(); e != nil {
+		copy(e.z[first:], z)
 	}
 }
 
 // factors turns g of the readings from first on into what the sweep is to multiply, and
-// keeps that of one in double precision.
+// keeps it.
 func (p *precision) factors(g []float64, first int) {
-	switch {
-	case p == nil:
-	case !p.now:
-		copy(p.g[first:], g)
-	default:
-		for j, g0 := range p.g[first : first+len(g)] {
-			g[j] -= g0
-		}
+	if p == nil {
+		return
+	}
+	if e := p.kept(); e != nil {
+		copy(e.g[first:], g)
+	}
+	if p.from != nil {
+		floats.Sub(g, p.from.g[first:first+len(g)])
 	}
 }
 
 // end follows a sweep over x, which found r.
 func (p *precision) end(r, x []float64) {
-	switch {
-	case p == nil:
-	case !p.now:
-		copy(p.x, x)
-		copy(p.r, r)
-	default:
-		for i, r0 := range p.r {
-			r[i] += r0
-		}
+	if p == nil {
+		return
+	}
+	if p.from != nil {
+		floats.Add(r, p.from.r)
+	}
+	if e := p.kept(); e != nil {
+		copy(e.x, x)
+		copy(e.r, r)
+		p.latest = e
 	}
 }
 

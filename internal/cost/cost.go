@@ -6,6 +6,8 @@ package cost
 import (
 	"math/bits"
 	"time"
+
+	"github.com/calamp/calamp/operator"
 )
 
 // Problem is the size of a problem with a table W.
@@ -16,9 +18,9 @@ type Problem struct {
 
 // Rates are what a machine does.
 type Rates struct {
-	// Single and Double are the seconds that a sweep takes an entry of W, with all signals, on the threads of one rank:
-	// one of the usual ones, in single precision and without the squares of W, and one of the others.
-	Single, Double float64
+	// Bytes, Single and Double are the seconds that a sweep takes an entry of W, with all signals, on the threads of one rank:
+	// one of the usual ones, over bytes or in single precision and without the squares of W, and one of the others.
+	Bytes, Single, Double float64
 
 	// Beside is what all else takes, in seconds for each of M·P readings and N·P entries.
 	Beside float64
@@ -94,11 +96,15 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 	}
 
 	const exact = 1.0 / exactEvery
-	single, double := r.Single, r.Double
-	if e.OnDisk && !p.Single {
-		single = double
+	usual := r.Single
+	switch {
+	case e.OnDisk && !p.Single:
+		usual = r.Double
+	case !e.OnDisk && operator.BytesPay(p.M*p.N, p.P):
+		usual = r.Bytes
+		e.Resident += entries
 	}
-	e.Sweep = seconds(float64(entries) * ((1-exact)*single + exact*double))
+	e.Sweep = seconds(float64(entries) * ((1-exact)*usual + exact*r.Double))
 	e.Beside = seconds((m + n) * signals * r.Beside)
 	if e.OnDisk {
 		e.Disk = seconds(float64(e.Share) / r.Disk)

@@ -48,7 +48,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestEstimates(t *testing.T) {
-	rates := Rates{Single: 1e-10, Double: 3e-10, Beside: 1e-8, Disk: 1e9, Network: 1e10, Latency: 10 * time.Microsecond}
+	rates := Rates{Bytes: 1e-10, Single: 2e-10, Double: 3e-10, Beside: 1e-8, Disk: 1e9, Network: 1e10, Latency: 10 * time.Microsecond}
 	p := Problem{M: 600_000, N: 1_000_000, P: 10, Single: true}
 	many := p.On(Setup{Ranks: 256, Memory: 1 << 40}, rates)
 	// By hand: 2344 rows of 10⁶ entries at (7·1 + 3)/8·1e-10 s, 1.6e6·10 numbers at 1e-8 s,

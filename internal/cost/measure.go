@@ -69,11 +69,19 @@ func Measure(p Problem, threads int) (Rates, error) {
 	if err != nil {
 		return r, err
 	}
+	inBytes, _, err := operator.ByteSweep(w, make([]float64, m), make([]float64, n), signals, threads)
+	if err != nil {
+		return r, err
+	}
+	bytes, err := of(inBytes, nil, nil)
+	if err != nil {
+		return r, err
+	}
 	double, err := of(s.Exact, squares, x)
 	if err != nil {
 		return r, err
 	}
-	r.Single, r.Double = single*more, double*more
+	r.Bytes, r.Single, r.Double = bytes*more, single*more, double*more
 	r.Beside, err = beside(signals, threads)
 	return r, err
 }

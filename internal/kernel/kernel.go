@@ -18,8 +18,8 @@ import (
 	"github.com/calamp/calamp/internal/simd"
 )
 
-// Entry is how an entry of W is stored.
-type Entry interface{ float32 | float64 }
+// Entry is how an entry of W is stored. With bytes every row has a unit, see [ToBytes].
+type Entry interface{ int8 | float32 | float64 }
 
 // Value is how signals, g and the sums over them are kept. Sums in float32 are short: z and
 // v are added up in float64 every few blocks of columns, and r and h are to be drained
@@ -85,6 +85,7 @@ type Axpy[T Entry, V Value] func(w []T, panels, panelStep, blocks int, g []V, gS
 var (
 	sets32     = [layouts][simd.Levels]*Set[float32, float64]{{simd.Go: plain[float32, float64](Packed)}, {simd.Go: plain[float32, float64](InRows)}}
 	sets64     = [layouts][simd.Levels]*Set[float64, float64]{{simd.Go: plain[float64, float64](Packed)}, {simd.Go: plain[float64, float64](InRows)}}
+	setsBytes  = [layouts][simd.Levels]*Set[int8, float32]{{simd.Go: plain[int8, float32](Packed)}} // in assembly without squares
 	setsSingle = [layouts][simd.Levels]*Set[float32, float32]{{simd.Go: plain[float32, float32](Packed)}, {simd.Go: plain[float32, float32](InRows)}}
 	drains     = [simd.Levels]func(total []float64, sums []float32){simd.Go: drain}
 )
@@ -95,9 +96,9 @@ var active, _ = simd.Active()
 func Of[T Entry, V Value](w Layout) *Set[T, V] { return set[T, V](w, active) }
 
 // set returns the kernels of an instruction set that this machine has. There are none for
-// entries in double precision and values in single precision.
+// entries in double precision and values in single precision, nor for bytes and values in double precision, or row by row.
 func set[T Entry, V Value](w Layout, l simd.Level) *Set[T, V] {
-	for _, s := range []any{sets32[w][l], sets64[w][l], setsSingle[w][l]} {
+	for _, s := range []any{sets32[w][l], sets64[w][l], setsSingle[w][l], setsBytes[w][l]} {
 		if s, ok := s.(*Set[T, V]); ok {
 			return s
 		}
@@ -111,6 +112,35 @@ func Drain(total []float64, sums []float32) {
 	if len(sums) > 0 {
 		drains[active](total, sums)
 	}
+}
+
+// mostByte is what the largest entry of a row becomes as a byte.
+const mostByte = 127
+
+// ToBytes rounds the entries of a panel to bytes, in units of its rows: entry ≈ unit·byte. A unit is 0 where all are zero, and +Inf where
+// they are too small for one.
+func ToBytes(w []float32, blocks int, to []int8) (units [Rows]float64) {
+	var top, inverse [Rows]float32
+	if active == simd.Go {
+		plainLargest(w, blocks, &top)
+	} else {
+		largest(w, blocks, &top)
+	}
+	for row, t := range top {
+		units[row] = float64(t) / mostByte
+		if t > 0 {
+			inverse[row] = mostByte / t
+		}
+		if math.IsInf(float64(inverse[row]), 1) {
+			units[row], inverse[row] = math.Inf(1), 0
+		}
+	}
+	if active == simd.Go {
+		plainToBytes(w, blocks, &inverse, to)
+	} else {
+		toBytes(w, blocks, &inverse, to)
+	}
+	return units
 }
 
 // Read combines the bits of w, as fast as memory allows where the kernels are

@@ -47,6 +47,7 @@ func compareAll(t *testing.T, l simd.Level, seed uint64, panels, blocks int) {
 		compare[float64, float64](t, w, l, seed, panels, blocks)
 		compare[float32, float32](t, w, l, seed, panels, blocks)
 	}
+	compare[int8, float32](t, Packed, l, seed, panels, blocks)
 }
 
 // workspace is one call's arguments for every kernel, and its results.
@@ -68,7 +69,11 @@ func newWorkspace[T Entry, V Value](layout Layout, seed uint64, panels, blocks, 
 	s.xStep = (signals + int(seed%2)) * Columns // and a group smaller than all signals
 	s.w = make([]T, panels*s.step+Columns)
 	for i := range s.w {
-		s.w[i] = T(float32(rng.NormFloat64())) // the same for all kinds
+		v := float32(rng.NormFloat64()) // the same for all kinds
+		if _, bytes := any(s.w).([]int8); bytes {
+			v *= 30
+		}
+		s.w[i] = T(v)
 	}
 	doubles := func(n int) []float64 {
 		v := make([]float64, n)
@@ -94,7 +99,7 @@ func newWorkspace[T Entry, V Value](layout Layout, seed uint64, panels, blocks, 
 func (s *workspace[T, V]) one(k *Set[T, V], linear bool) {
 	for a := range s.panels {
 		w, at := s.w[a*s.step:], a*Rows
-		if linear {
+		if linear || k.ForwardOne == nil {
 			k.ForwardOneLinear(w, s.step, s.blocks, s.x, s.z[at:])
 			k.BackwardOneLinear(w, s.step, s.step, s.blocks, s.r, s.g[at:])
 			continue
@@ -110,12 +115,18 @@ func (s *workspace[T, V]) several(k *Set[T, V]) {
 		group = min(s.signals-from, len(k.Dot)-1)
 		at := from * Columns
 		k.Dot[group](s.w, s.panels, s.step, s.blocks, s.x[at:], s.xStep, s.z[from*Rows:], count*Rows)
+		if k.DotSquares == nil {
+			continue
+		}
 		k.DotSquares[group](s.w, s.panels, s.step, s.blocks, s.c[at:], s.xStep, s.v[from*Rows:], count*Rows)
 	}
 	for from := 0; from < s.signals; from += group {
 		group = min(s.signals-from, len(k.Axpy)-1)
 		at := from * Columns
 		k.Axpy[group](s.w, s.panels, s.step, s.blocks, s.g[from:], count, s.r[at:], s.xStep)
+		if k.AxpySquares == nil {
+			continue
+		}
 		k.AxpySquares[group](s.w, s.panels, s.step, s.blocks, s.d[from:], count, s.h[at:], s.xStep)
 	}
 }
@@ -134,10 +145,52 @@ func compare[T Entry, V Value](t *testing.T, layout Layout, l simd.Level, seed u
 		near(t, what+" r", got.r, want.r, tolerance[V]())
 		near(t, what+" h", got.h, want.h, tolerance[V]())
 	}
-	check("one", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, false) })
+	if fast.ForwardOne != nil {
+		check("one", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, false) })
+	} else { // of bytes there are no squares
+		withoutSquares := *reference
+		withoutSquares.DotSquares, withoutSquares.AxpySquares = nil, nil
+		reference = &withoutSquares
+	}
 	check("one, linear", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, true) })
 	for signals := 1; signals < len(fast.Axpy); signals++ {
 		check("several", signals, func(s *workspace[T, V], k *Set[T, V]) { s.several(k) })
+	}
+}
+
+// Entries rounded to bytes are within half a unit, whatever rounds them, and a unit is 127th of a row's largest.
+func TestToBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for blocks := 1; blocks < 40; blocks += 3 {
+		w, got, want := make([]float32, blocks*blockSize), make([]int8, blocks*blockSize), make([]int8, blocks*blockSize)
+		largest := [Rows]float64{}
+		for at := range w {
+			row := at / Columns % Rows
+			w[at] = float32(rng.NormFloat64() * []float64{1, 1e30, 1e-30, 0}[row])
+			largest[row] = max(largest[row], math.Abs(float64(w[at])))
+		}
+		units := ToBytes(w, blocks, got)
+		var top, inverse [Rows]float32
+		plainLargest(w, blocks, &top)
+		for row, v := range top {
+			if math.Abs(units[row]*mostByte-largest[row]) > 1e-15*largest[row] || float64(v) != largest[row] {
+				t.Errorf("row %d: unit %g, largest entry %g", row, units[row], largest[row])
+			}
+			if v > 0 {
+				inverse[row] = mostByte / v
+			}
+		}
+		plainToBytes(w, blocks, &inverse, want)
+		for at, b := range got {
+			unit := units[at/Columns%Rows]
+			if b != want[at] || math.Abs(float64(w[at])-unit*float64(b)) > 0.5001*unit {
+				t.Fatalf("%d blocks: entry %d is %g, as a byte %d of %g, in plain Go %d", blocks, at, w[at], b, unit, want[at])
+			}
+		}
+	}
+	tiny := []float32{1e-42, blockSize - 1: 0}
+	if units := ToBytes(tiny, 1, make([]int8, blockSize)); !math.IsInf(units[0], 1) || units[1] != 0 {
+		t.Errorf("units %v of entries without an inverse", units)
 	}
 }
 

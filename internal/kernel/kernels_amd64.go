@@ -316,6 +316,36 @@ func axpySquares4RowsSingleAVX2(w []float32, panels int, panelStep int, blocks i
 // axpySquares5RowsSingleAVX2 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
+// forwardOneLinearBytesAVX2 sets z to the product of a panel with x.
+func forwardOneLinearBytesAVX2(w []int8, panelStep int, blocks int, x []float32, z []float64)
+
+// backwardOneLinearBytesAVX2 adds the products of a panel's transpose with g to r.
+func backwardOneLinearBytesAVX2(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
+
+// dot1BytesAVX2 is dot for a fixed number of signals.
+func dot1BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2BytesAVX2 is dot for a fixed number of signals.
+func dot2BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3BytesAVX2 is dot for a fixed number of signals.
+func dot3BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1BytesAVX2 is axpy for a fixed number of signals.
+func axpy1BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2BytesAVX2 is axpy for a fixed number of signals.
+func axpy2BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3BytesAVX2 is axpy for a fixed number of signals.
+func axpy3BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4BytesAVX2 is axpy for a fixed number of signals.
+func axpy4BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5BytesAVX2 is axpy for a fixed number of signals.
+func axpy5BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
 // drainAVX2 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX2(total []float64, sums []float32)
 
@@ -751,8 +781,50 @@ func axpySquares4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks
 // axpySquares5RowsSingleAVX512 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
+// forwardOneLinearBytesAVX512 sets z to the product of a panel with x.
+func forwardOneLinearBytesAVX512(w []int8, panelStep int, blocks int, x []float32, z []float64)
+
+// backwardOneLinearBytesAVX512 adds the products of a panel's transpose with g to r.
+func backwardOneLinearBytesAVX512(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
+
+// dot1BytesAVX512 is dot for a fixed number of signals.
+func dot1BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot2BytesAVX512 is dot for a fixed number of signals.
+func dot2BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot3BytesAVX512 is dot for a fixed number of signals.
+func dot3BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot4BytesAVX512 is dot for a fixed number of signals.
+func dot4BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// dot5BytesAVX512 is dot for a fixed number of signals.
+func dot5BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+
+// axpy1BytesAVX512 is axpy for a fixed number of signals.
+func axpy1BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy2BytesAVX512 is axpy for a fixed number of signals.
+func axpy2BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy3BytesAVX512 is axpy for a fixed number of signals.
+func axpy3BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy4BytesAVX512 is axpy for a fixed number of signals.
+func axpy4BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// axpy5BytesAVX512 is axpy for a fixed number of signals.
+func axpy5BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
 // drainAVX512 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX512(total []float64, sums []float32)
+
+// largestAVX2 sets top to the largest absolute values of the rows of a panel of so many blocks, at least one.
+func largestAVX2(w []float32, blocks int, top *[4]float32)
+
+// toBytesAVX2 sets to to the entries of a panel of so many blocks, at least one, times the inverse of the row's unit.
+func toBytesAVX2(w []float32, blocks int, inverse *[4]float32, to []int8)
 
 // butterflies2AVX2 replaces neighbouring runs a, b of x by a+b, a-b.
 func butterflies2AVX2(x []float64, run int)

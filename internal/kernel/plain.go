@@ -1,6 +1,9 @@
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // The kernels in plain Go. Blocks are taken as pointers to arrays, which avoids bounds
 // checks. The explicit conversion of products keeps the compiler from fusing them with
@@ -136,4 +139,21 @@ func drain(total []float64, sums []float32) {
 		total[i] += float64(v)
 	}
 	clear(sums)
+}
+
+func plainLargest(w []float32, blocks int, top *[Rows]float32) {
+	for b := range blocks {
+		for row := range top {
+			for _, v := range w[b*blockSize+row*Columns:][:Columns] {
+				top[row] = max(top[row], v, -v)
+			}
+		}
+	}
+}
+
+func plainToBytes(w []float32, blocks int, inverse *[Rows]float32, to []int8) {
+	for at, v := range w[:blocks*blockSize] {
+		q := math.RoundToEven(float64(v * inverse[at/Columns%Rows]))
+		to[at] = int8(min(max(q, -mostByte), mostByte))
+	}
 }

@@ -4,6 +4,12 @@ package kernel
 
 import "github.com/calamp/calamp/internal/simd"
 
+func largest(w []float32, blocks int, top *[Rows]float32) { largestAVX2(w, blocks, top) }
+
+func toBytes(w []float32, blocks int, inverse *[Rows]float32, to []int8) {
+	toBytesAVX2(w, blocks, inverse, to)
+}
+
 func readVector(w []float32) uint64 { return readAVX2(w) }
 
 func butterflies2(x []float64, run int) { butterflies2AVX2(x, run) }
@@ -110,6 +116,16 @@ func init() {
 		DotSquares:  []Dot[float32, float32]{nil, dotSquares1SingleAVX512, dotSquares2SingleAVX512, dotSquares3SingleAVX512, dotSquares4SingleAVX512, dotSquares5SingleAVX512},
 		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX512, axpy2SingleAVX512, axpy3SingleAVX512, axpy4SingleAVX512, axpy5SingleAVX512},
 		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX512, axpySquares2SingleAVX512, axpySquares3SingleAVX512, axpySquares4SingleAVX512, axpySquares5SingleAVX512},
+	}
+	setsBytes[Packed][simd.AVX2] = &Set[int8, float32]{
+		ForwardOneLinear: forwardOneLinearBytesAVX2, BackwardOneLinear: backwardOneLinearBytesAVX2,
+		Dot:  []Dot[int8, float32]{nil, dot1BytesAVX2, dot2BytesAVX2, dot3BytesAVX2},
+		Axpy: []Axpy[int8, float32]{nil, axpy1BytesAVX2, axpy2BytesAVX2, axpy3BytesAVX2, axpy4BytesAVX2, axpy5BytesAVX2},
+	}
+	setsBytes[Packed][simd.AVX512] = &Set[int8, float32]{
+		ForwardOneLinear: forwardOneLinearBytesAVX512, BackwardOneLinear: backwardOneLinearBytesAVX512,
+		Dot:  []Dot[int8, float32]{nil, dot1BytesAVX512, dot2BytesAVX512, dot3BytesAVX512, dot4BytesAVX512, dot5BytesAVX512},
+		Axpy: []Axpy[int8, float32]{nil, axpy1BytesAVX512, axpy2BytesAVX512, axpy3BytesAVX512, axpy4BytesAVX512, axpy5BytesAVX512},
 	}
 	sets32[InRows][simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneRowsF32AVX2, ForwardOneLinear: forwardOneLinearRowsF32AVX2,

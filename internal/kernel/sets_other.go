@@ -5,6 +5,12 @@ package kernel
 // This build has plain Go only, and this function is never called.
 func readVector([]float32) uint64 { panic("calamp: no vector kernels in this build") }
 
+func largest([]float32, int, *[Rows]float32) { panic("calamp: no vector kernels in this build") }
+
+func toBytes([]float32, int, *[Rows]float32, []int8) {
+	panic("calamp: no vector kernels in this build")
+}
+
 func butterflies2([]float64, int) { panic("calamp: no vector kernels in this build") }
 
 func butterflies4([]float64, int) { panic("calamp: no vector kernels in this build") }

@@ -174,6 +174,9 @@ func (k kernels) nextBlock() int {
 func (k kernels) entries(w Register, row, j int) Register {
 	v := k.reg()
 	switch at := k.at(w, row, j); {
+	case k.size == 1:
+		VPMOVSXBD(at, v)
+		VCVTDQ2PS(v, v)
 	case k.single:
 		VMOVUPS(at, v)
 	case k.size == 4:
@@ -202,7 +205,7 @@ func (k kernels) at(w Register, row, j int) Mem {
 // entriesOnce is entries that are used once: they stay in memory where they need no
 // conversion.
 func (k kernels) entriesOnce(w Register, row, j int) Op {
-	if k.single {
+	if k.single && k.size == k.valueSize() {
 		return k.at(w, row, j)
 	}
 	return k.entries(w, row, j)
@@ -217,7 +220,10 @@ func (k kernels) column(x Register, s, j int) Mem {
 func (k kernels) function(name, signature, doc string) {
 	value, suffix := "float64", k.entry.name
 	if k.single {
-		value, suffix = "float32", "Single"
+		value = "float32"
+		if k.size == k.valueSize() {
+			suffix = "Single"
+		}
 	}
 	if k.rows {
 		suffix = "Rows" + suffix
@@ -381,7 +387,7 @@ func (k kernels) forwardRun(quadratic bool, w, blocks, x, c Register) (zSum, vSu
 			if !quadratic {
 				lines /= 2 // the hardware asks for the others, unless it is kept from it by arithmetic
 			}
-			fetch(Mem{Base: w, Disp: ahead}, lines)
+			fetch(Mem{Base: w, Disp: ahead}, max(1, lines))
 		}
 		for j := range k.vectors() {
 			xs := k.reg()
@@ -451,7 +457,7 @@ func (k kernels) backward1(quadratic bool) {
 	}
 	loop("block", blocks, func() {
 		if !k.rows {
-			fetch(Mem{Base: next}, k.blockBytes()/128)
+			fetch(Mem{Base: next}, max(1, k.blockBytes()/128))
 			add(next, k.blockBytes()/2)
 		}
 		for j := range k.vectors() {
@@ -627,6 +633,71 @@ func (k kernels) axpyBlocks(signals int, squares bool, count int, w, panelStep, 
 		add(w, k.nextBlock())
 		ADDQ(rStep, r)
 	}
+}
+
+// largest finds the largest absolute values of the rows of a panel.
+func largest() {
+	TEXT("largestAVX2", NOSPLIT, "func(w []float32, blocks int, top *[4]float32)")
+	Doc("largestAVX2 sets top to the largest absolute values of the rows of a panel of so many blocks, at least one.")
+	w, blocks, top := base("w"), number("blocks"), Load(Param("top"), GP64())
+	k := kernels{isa: isa{lanes: 4}, entry: entry{"", "float32", 4}, single: true}
+	tops, positive := k.zeroed(panelRows), YMM()
+	VPCMPEQD(positive, positive, positive)
+	VPSRLD(U8(1), positive, positive)
+	loop("block", blocks, func() {
+		for row, t := range tops {
+			for j := range k.vectors() {
+				v := YMM()
+				VANDPS(k.at(w, row, j), positive, v)
+				VMAXPS(v, t, t)
+			}
+		}
+		add(w, k.blockBytes())
+	})
+	for row, t := range tops {
+		half, other := XMM(), XMM()
+		VEXTRACTF128(U8(1), t, half)
+		VMAXPS(lowHalf(t), half, half)
+		VMOVHLPS(half, half, other)
+		VMAXPS(other, half, half)
+		VMOVSHDUP(half, other)
+		VMAXSS(other, half, half)
+		VMOVSS(half, Mem{Base: top, Disp: 4 * row})
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// toBytes rounds the entries of a panel to bytes, in units of its rows.
+func toBytes() {
+	TEXT("toBytesAVX2", NOSPLIT, "func(w []float32, blocks int, inverse *[4]float32, to []int8)")
+	Doc("toBytesAVX2 sets to to the entries of a panel of so many blocks, at least one, times the inverse of the row's unit.")
+	w, blocks, inverse, to := base("w"), number("blocks"), Load(Param("inverse"), GP64()), base("to")
+	k := kernels{isa: isa{lanes: 4}, entry: entry{"", "float32", 4}, single: true}
+	units := k.regs(panelRows)
+	for row, u := range units {
+		k.broadcast(inverse, row, u)
+	}
+	loop("block", blocks, func() {
+		for row, u := range units {
+			var v [2]Register
+			for j := range v {
+				v[j] = YMM()
+				VMULPS(k.at(w, row, j), u, v[j])
+				VCVTPS2DQ(v[j], v[j])
+			}
+			VPACKSSDW(v[1], v[0], v[0])
+			VPERMQ(U8(0xd8), v[0], v[0]) // 0 to 7 and 8 to 15 were mixed
+			high := XMM()
+			VEXTRACTI128(U8(1), v[0], high)
+			VPACKSSWB(high, lowHalf(v[0]), high)
+			VMOVDQU(high, Mem{Base: to, Disp: blockCols * row})
+		}
+		add(w, k.blockBytes())
+		add(to, panelRows*blockCols)
+	})
+	VZEROUPPER()
+	RET()
 }
 
 // drain adds sums in single precision to their totals, and clears them.
