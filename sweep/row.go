@@ -33,6 +33,9 @@ func (r *Row) MeasuresAt() []Measure {
 		return r.Measures
 	}
 	out, last := slices.Clone(r.Measures), r.Measures[len(r.Measures)-1]
+	if !r.Point.records(last.Sample - 1) { // where it was given up
+		out = out[:len(out)-1]
+	}
 	for k := last.Sample; k < r.Point.P; k++ {
 		if r.Point.records(k) {
 			last.Sample = k + 1
