@@ -280,7 +280,8 @@ const (
 	meanIteration = "iteration of a whole solve"
 )
 
-// meanSweep is a sweep of a solve with variances on demand in single precision: with squares every eighth time.
+// meanSweep is a sweep of a solve with variances on demand in single precision: with squares every eighth time, and over bytes else
+// where they pay.
 func (d *problem) meanSweep() func() {
 	all, err := operator.NewSweeps(d.single, d.p, d.threads)
 	if err != nil {
@@ -297,13 +298,19 @@ func (d *problem) meanSweep() func() {
 			dg[i] = -1 / (v + rowNoise)
 		}
 	}
+	usual := all.Single.Linear
+	if operator.BytesPay(d.m*d.n, d.p) {
+		if usual, _, err = operator.ByteSweep(d.single, make([]float64, d.m), make([]float64, d.n), d.p, d.threads); err != nil {
+			panic(err)
+		}
+	}
 	count := 0
 	return func() {
 		if count++; count%8 == 1 {
 			must(all.Single.Exact.Run(r, h, d.x, d.c, rows))
 			return
 		}
-		must(all.Single.Linear.Run(r, nil, d.x, nil, rows))
+		must(usual.Run(r, nil, d.x, nil, rows))
 	}
 }
 
