@@ -572,7 +572,8 @@ func TestAbsorbingAllocatesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector, which goes with -short, pools drop what they hold")
 	}
-	s := newStream(t, small(6), 13)
+	// Six samples again and again are no stream: with one seed in ten the gains are taken to have moved, and what follows is done anew.
+	s := newStream(t, small(6), 15)
 	samples := make([][]float64, s.P)
 	for k := range samples {
 		samples[k] = s.sample(k)
