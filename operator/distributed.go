@@ -168,6 +168,9 @@ func (d *Distributed) add(total []float64, parts [][]float64, place string) erro
 	return d.addUp(total, parts)
 }
 
+// begin is where the part of a rank begins, of so many numbers that ranks divide evenly.
+func begin(rank, size, count int) int { return rank * count / size }
+
 // mostTogether is how many values of a sum are traded at a time.
 const mostTogether = 1 << 24
 
@@ -187,8 +190,8 @@ func (d *Distributed) addUp(total []float64, parts [][]float64) error {
 
 func (d *Distributed) addStretch(total []float64, parts [][]float64) error {
 	rank, size := d.group.Rank()
-	begin := func(r int) int { return r * len(total) / size }
-	mine := total[begin(rank):begin(rank+1)]
+	at := func(r int) int { return begin(r, size, len(total)) }
+	mine := total[at(rank):at(rank+1)]
 	chunks := len(d.share.Chunks) - 1
 	if len(d.got) < len(mine)*chunks {
 		d.got = make([]float64, len(mine)*chunks)
@@ -198,13 +201,13 @@ func (d *Distributed) addStretch(total []float64, parts [][]float64) error {
 		send = make([]float64, 0, len(parts)*len(total))
 		for r := range size {
 			for _, part := range parts {
-				send = append(send, part[begin(r):begin(r+1)]...)
+				send = append(send, part[at(r):at(r+1)]...)
 			}
 		}
 	}
 	sent, taken, whole := make([]int, size+1), make([]int, size+1), make([]int, size+1)
 	for r := range size + 1 {
-		sent[r], taken[r], whole[r] = 8*len(parts)*begin(r), 8*d.share.Ranks[r]*len(mine), 8*begin(r)
+		sent[r], taken[r], whole[r] = 8*len(parts)*at(r), 8*d.share.Ranks[r]*len(mine), 8*at(r)
 	}
 	if err := d.group.Trade(bytesOf(got), bytesOf(send), taken, sent); err != nil {
 		return err
@@ -231,20 +234,18 @@ func (d *Distributed) broadcast(raw []byte, from int) error {
 // Together sets values[i] to what each makes of i, for all i, by so many threads. Where W is divided over ranks
 // they divide this, too: then all must call it at the same place, where each gives the same on all of them.
 func Together(w Operator, values []float64, threads int, each func(i int) float64) {
-	from, to := 0, len(values)
-	d := distributed(w)
-	var bounds []int
-	if d != nil {
-		rank, size := d.group.Rank()
-		for r := range size + 1 {
-			bounds = append(bounds, 8*(r*len(values)/size))
-		}
-		from, to = bounds[rank]/8, bounds[rank+1]/8
-	}
 	set := func(i int) { values[i] = each(i) }
-	parallel.Run(to-from, threads, func(i int) { set(from + i) })
+	d := distributed(w)
 	if d == nil {
+		parallel.Run(len(values), threads, set)
 		return
+	}
+	rank, size := d.group.Rank()
+	from, to := begin(rank, size, len(values)), begin(rank+1, size, len(values))
+	parallel.Run(to-from, threads, func(i int) { set(from + i) })
+	bounds := make([]int, size+1)
+	for r := range bounds {
+		bounds[r] = 8 * begin(r, size, len(values))
 	}
 	err := d.group.Meet("numbers divided over ranks", uint64(len(values)))
 	if err == nil {

@@ -44,7 +44,7 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 // remembering is an operator whose entries are in memory, and stay as they are.
 type remembering interface{ remembered() *memory }
 
-// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision and in bytes, its structure, and how alike its columns are.
+// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision and in bytes, the norms of its rows, its structure, and how alike its columns are.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
@@ -56,6 +56,10 @@ type memory struct {
 
 	coarsening sync.Once
 	bytes      *inBytes
+
+	squaring  sync.Once
+	squares   []float64 // of the rows
+	unsquared error
 
 	measuring  sync.Once
 	structure  Structure

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -126,7 +127,7 @@ func inverseNorms(w Operator, threads int) ([]float64, error) {
 }
 
 // RowSquares are the squared norms of the rows: by a sweep, where the operator knows its
-// squared entries. Otherwise all are the mean.
+// squared entries, and by one for all who ask where these are in memory. Otherwise all are the mean.
 func RowSquares(w Operator, threads int) ([]float64, error) {
 	m, n := w.Dims()
 	norms := make([]float64, m)
@@ -145,6 +146,19 @@ func RowSquares(w Operator, threads int) ([]float64, error) {
 		}
 		return norms, nil
 	}
+	r, ok := w.(remembering)
+	if !ok {
+		return rowSquares(w, threads)
+	}
+	kept := r.remembered()
+	kept.squaring.Do(func() { kept.squares, kept.unsquared = rowSquares(w, threads) })
+	return slices.Clone(kept.squares), kept.unsquared
+}
+
+// rowSquares is [RowSquares] by a sweep.
+func rowSquares(w Operator, threads int) ([]float64, error) {
+	m, n := w.Dims()
+	norms := make([]float64, m)
 	sweep, err := w.NewSweep(1, 1, threads)
 	if err != nil {
 		return nil, err

@@ -99,10 +99,16 @@ func newPrecision(s *State, demand *onDemand, lent operator.Sweeps, stored strin
 	}
 }
 
+// away is how far signal k has moved since.
+func (e *earlier) away(s *State, k int) float64 {
+	return floats.Distance(s.all.x[k*s.N:(k+1)*s.N], e.x[k*s.N:(k+1)*s.N], 2)
+}
+
 // useBytes has sweeps over bytes, if w has such.
-func (p *precision) useBytes(s *State, w operator.Operator) (err error) {
-	if p.bytes, p.bytesOff, err = operator.ByteSweep(w, p.demand.rows, p.demand.columns, s.P, s.Threads); p.bytes != nil {
-		p.single = newEarlier(s)
+func (p *precision) useBytes(s *State, w operator.Operator) error {
+	sweep, off, err := operator.ByteSweep(w, p.demand.rows, p.demand.columns, s.P, s.Threads)
+	if off < 1 { // else nothing is left of some row or column
+		p.bytes, p.bytesOff, p.single = sweep, off, newEarlier(s)
 	}
 	return err
 }
@@ -155,8 +161,7 @@ func (p *precision) bytesResolve(s *State) bool {
 		return false
 	}
 	for k := range s.P {
-		away := floats.Distance(s.all.x[k*s.N:(k+1)*s.N], p.latest.x[k*s.N:(k+1)*s.N], 2)
-		if !(byteMargin*p.bytesOff*away <= s.Moved[k]) {
+		if !(byteMargin*p.bytesOff*p.latest.away(s, k) <= s.Moved[k]) {
 			return false
 		}
 	}
@@ -211,8 +216,7 @@ func (p *precision) resolves(s *State, first bool) bool {
 		return true
 	}
 	for k := range s.P {
-		away := floats.Distance(s.all.x[k*s.N:(k+1)*s.N], p.double.x[k*s.N:(k+1)*s.N], 2)
-		off, sd := operator.SingleError*away, math.Sqrt(s.SumC[k])
+		off, sd := operator.SingleError*p.double.away(s, k), math.Sqrt(s.SumC[k])
 		p.errors[k] = off
 		least := singleMargin * off
 		if !p.demand.spares() {
