@@ -31,7 +31,8 @@ type Calibrator struct {
 
 	state State // changed by commit alone
 
-	told   *channel.GainPrior // range of s that is tested; nil where none is
+	even   *channel.GainPrior // range that gains were told to fill evenly; nil without
+	told   *channel.GainPrior // the same where that is tested; nil where it is not
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample
 
@@ -109,7 +110,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if err := c.checkPhases(); err != nil {
 		return nil, err
 	}
-	c.told = testedRange(&full, c.sample.Calibration())
+	c.even = evenRange(c.sample.Calibration())
+	if !insisted(&full) {
+		c.told = c.even
+	}
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
 	c.state.Complex = c.columns > 1
@@ -424,7 +428,7 @@ func (c *Calibrator) commit() {
 	if c.opt.Commit == Sane && !c.opt.Still {
 		c.weight = c.weigh()
 	}
-	quadratic, volume := p.Sums(c.stats)
+	quadratic, volume := c.solver.Sums()
 	quadratic *= c.weight
 	volume *= c.weight
 	for mu, flag := range s.Flag {

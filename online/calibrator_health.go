@@ -366,7 +366,7 @@ func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
 		return false
 	}
 	if *scaleSD < 0 {
-		*scaleSD = c.solver.ScaleSD()
+		*scaleSD = c.evidenceSD()
 	}
 	_, hi := known.Range()
 	common := *scaleSD * hi * math.Sqrt(known.Information(stats))

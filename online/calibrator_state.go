@@ -384,11 +384,15 @@ func (c *Calibrator) scaleSD() float64 {
 		_, sd := c.learnedScale(c.strangers())
 		return sd
 	}
-	past := amp.Past{Stats: c.inUse(), Quadratic: s.Quadratic, Volume: s.Volume}
 	if c.amplitudesOpen() {
-		return c.sample.PastAmplitudeScaleSD(past, s.Signals)
+		return c.sample.PastAmplitudeScaleSD(c.inUse(), s.Signals)
 	}
-	return c.believing(c.sample.PastScaleSD(past))
+	return c.believing(c.evidenceSD())
+}
+
+// evidenceSD is what the evidence along the scale says of it.
+func (c *Calibrator) evidenceSD() float64 {
+	return c.sample.PastScaleSD(amp.Past{Stats: c.inUse(), Quadratic: c.state.Quadratic, Volume: c.state.Volume})
 }
 
 // inUse are the statistics of the sensors in use, and nothing of the others.

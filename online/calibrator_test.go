@@ -636,3 +636,30 @@ func statistic(s *online.State, j int) []float64 {
 	}
 	return out
 }
+
+// With next to no noise the scale is known by the gaps that gains leave at the ends of their range alone, and the slopes of its evidence are
+// differences of sums a trillion times as large: what each sample is short of must not add up in them.
+func TestScaleAtNextToNoNoise(t *testing.T) {
+	te := teacher.Teacher{
+		N: 200, M: 240, P: 60,
+		Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05),
+	}
+	for _, noise := range []float64{1e-14, 1e-12, 1e-10} {
+		te.NoiseVar = noise
+		for seed := range 3 {
+			s := newStream(t, te, uint64(seed))
+			c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1, SPrior: solver.UniformS, ScaleAtPeak: true}, Still: true})
+			for k := range te.P {
+				est := absorb(t, c, s.sample(k))
+				if k%5 != 4 {
+					continue
+				}
+				post := c.Posterior()
+				off := calamp.Score(nil, post.S, calamp.Truth{S: s.Truth.S}).Scale - 1
+				if sd := post.ScaleSD; math.Abs(off) > 3*sd || sd > 2e-3 || est.ScaleSD() != sd {
+					t.Errorf("noise %g, seed %d, %d samples: the scale is off by %.2g, stated %.2g, of the sample %.2g", noise, seed, k+1, off, sd, est.ScaleSD())
+				}
+			}
+		}
+	}
+}

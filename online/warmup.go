@@ -250,7 +250,7 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 		}
 	}
 	copy(s.Stats, e.Stats)
-	s.Quadratic, s.Volume = e.Sums(make([]float64, len(e.Stats)))
+	s.Quadratic, s.Volume = b.Sums()
 	if c.hearsSignals() {
 		s.Signals = e.SignalSums()
 	}

@@ -180,7 +180,8 @@ func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) err
 	if !recorded && !asked {
 		return nil
 	}
-	v, post, sd := Values{}, c.Posterior(), e.ScaleSD()
+	v, post := Values{}, c.Posterior()
+	sd := post.ScaleSD // and that of x
 	if r.Complex() {
 		t := turned{size: post.S, phase: post.Phase, variance: post.SVar, from: post.Calibration, scaleSD: sd, phaseSD: post.PhaseSD, free: post.PhaseFree}
 		m := complexErrors(v, e.X, r.signal(k), r.N, t.means(), r.truth)

@@ -63,7 +63,7 @@ func (s *Solver) scaleAsTold() Placement {
 			return p
 		}
 	}
-	return Placement{SD: s.ScaleSD()}
+	return Placement{SD: s.scaleEvidence().spread()}
 }
 
 // atRest reports whether the latest run ended with every signal settled.
@@ -125,13 +125,13 @@ func (s *State) noiselessScale(told channel.Bounded) Placement {
 // the past say, and leaves out what noise says of the scale, by its size. In the first samples of a
 // stream most of D is V, which grows with the signals, and says nothing: kept in the evidence of the past as if it were noise
 // of known size, it would hold the scale wherever it was.
-func (s *State) PastAmplitudeScaleSD(past Past, signals SignalSums) float64 {
+func (s *State) PastAmplitudeScaleSD(past []float64, signals SignalSums) float64 {
 	known := s.calibration.(channel.Turning)
 	mean, variance := make([]float64, s.M), make([]float64, s.M)
-	known.Posteriors(mean, variance, past.Stats)
+	known.Posteriors(mean, variance, past)
 	d := learnedDensity{told: known.(channel.Bounded), s: mean, sd: roots(variance), omit: make([]bool, s.M), signals: signals}
 	for mu := range d.omit {
-		stats := s.Of(past.Stats, mu)
+		stats := s.Of(past, mu)
 		blurred := d.sd[mu] > blurredFrom*d.s[mu]
 		d.omit[mu] = blurred || known.Readings(stats) == 0
 		if blurred {

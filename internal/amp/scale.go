@@ -235,17 +235,9 @@ func (s *scaleEvidence) rounding() float64 {
 	return 8 * 0x1p-52 * (math.Abs(s.quadratic) + math.Abs(s.volume))
 }
 
-// ScaleSD is the standard deviation of the logarithm of the global scale around
-// its present value: an error common to all of X and s. A prior whose scale is
+// scaleEvidence is the evidence in the present state. A prior whose scale is
 // learned moves with the signals and says nothing of it: what is left of S is its
 // slope, so that the evidence peaks where the estimates are.
-func (s *Solver) ScaleSD() float64 {
-	if s.State.calibration == nil {
-		return 0
-	}
-	return s.scaleEvidence().spread()
-}
-
 func (s *Solver) scaleEvidence() *scaleEvidence {
 	e := alongScale(s.Iteration)
 	if s.State.ScaleLearned {
@@ -255,7 +247,8 @@ func (s *Solver) scaleEvidence() *scaleEvidence {
 	return &e
 }
 
-// PastScaleSD is the same for a past on its own, with its statistics of all sensors.
+// PastScaleSD is the standard deviation of the logarithm of the global scale around its present value given a past, with its
+// statistics of all sensors: an error common to all of X and s.
 func (s *State) PastScaleSD(past Past) float64 {
 	e := scaleEvidence{
 		channel:   s.model.Channel.(channel.Calibrating),
@@ -271,24 +264,19 @@ func (s *State) sensorsOf(past Past) *channel.Block {
 }
 
 // Sums returns what the signals of the last sweep add to Q+S and to κ of a past of
-// which that sweep inherited the statistics past.
+// which that sweep inherited the statistics.
 //
-// At a fixed point Wᵀg = (λ-x̂)/Σ, hence Σ g ω = S - κ, that is
+// All of it is of that sweep, and so what x̂ is short of its fixed point hardly matters: with
+// B = Σ ωy/D and τ = Σ y²/D over samples
 //
-//	Q + S = Σ_µ ŝ_µ (B_µ - pastB_µ) + κ,
+//	Σ_µ B²/τ - Q = -Σ (ω - ŝy)²/D,   ŝ = B/τ,
 //
-// and the right side is what is returned. The left side is that to a relative
-// error of the order of the last change of x̂, and that is not enough: Q is ten
-// digits larger than the slopes by which the evidence tells one scale from
-// another, so a single sample that is a little short of its fixed point would
-// tilt the evidence for ever.
-func (s *State) Sums(past []float64) (quadratic, volume float64) {
-	volume = s.addVolume(0)
-	quadratic = volume
-	for mu, calibration := range s.S {
-		quadratic += s.calibration.Pull(s.Of(s.Stats, mu), s.Of(past, mu), calibration)
-	}
-	return quadratic, volume
+// where an error of ω meets a residual. At a fixed point what a sample adds to Q + S is Σ_µ ŝ_µ times what it adds to B_µ, and κ; but there
+// the error meets ω/D, ten digits more than the slopes by which the evidence tells one scale from another: what each
+// sample was short of would stay in the evidence for ever, and fifty samples at a noise of 10⁻¹⁴
+// left half of all s outside of their bars.
+func (s *Solver) Sums() (quadratic, volume float64) {
+	return s.Iteration.scaleSums(s.State.fieldPull, 0)
 }
 
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
