@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
@@ -319,25 +320,45 @@ func (s stream) endless(seed uint64) func() []float64 {
 // The scale's own error bar along a stream that goes on and on.
 func TestLongScaleOfLongStreams(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "samples", "(scale error / stated sd)²")
-	marks := []int{10, 100, 1000, 10000}
-	square := make([]float64, len(marks))
-	for seed := range seedCount(8) {
-		s := newStream(t, instrument(), uint64(100+seed))
-		c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1}})
-		next := s.endless(uint64(seed)) // of its own: the signals' power is what tells the scale
-		for k := 1; k <= marks[len(marks)-1]; k++ {
-			absorb(t, c, next())
-			if i := slices.Index(marks, k); i >= 0 {
+	table := tables.New(t, "", "Δ", "range", "samples", "(scale error / stated sd)²")
+	for _, at := range []struct {
+		noise  float64
+		sPrior solver.SPrior
+		told   string
+		marks  []int
+	}{
+		{1e-8, solver.AutoS, "tested", []int{10, 100, 1000, 10000}},
+		{1e-14, solver.AutoS, "tested", []int{10, 100, 1000}},
+		{1e-14, solver.UniformS, "insisted on", []int{10, 100, 1000}},
+	} {
+		te := instrument()
+		te.NoiseVar = at.noise
+		square := make([][]float64, len(at.marks)) // by mark and seed
+		for i := range square {
+			square[i] = make([]float64, seedCount(8))
+		}
+		parallel(seedCount(8), func(seed int) {
+			s := newStream(t, te, uint64(100+seed))
+			c := s.calibrator(t, &online.Options{Settings: solver.Settings{Threads: 1, SPrior: at.sPrior}})
+			next := s.endless(uint64(seed)) // of its own: the signals' power is what tells the scale
+			k := 0
+			for i, mark := range at.marks {
+				for ; k < mark; k++ {
+					absorb(t, c, next())
+				}
 				post := c.Posterior()
 				off := calamp.Score(nil, post.S, calamp.Truth{S: s.Truth.S}).Scale - 1
-				square[i] += off / post.ScaleSD * off / post.ScaleSD / float64(seedCount(8))
-				fmt.Printf("seed %d, %d samples: scale off by %.2g, sd %.2g\n", seed, k, off, post.ScaleSD)
+				fmt.Printf("seed %d, %d samples: scale off by %.2g, sd %.2g\n", seed, mark, off, post.ScaleSD)
+				square[i][seed] = off / post.ScaleSD * off / post.ScaleSD
+			}
+		})
+		for i, mark := range at.marks {
+			mean := floats.Sum(square[i]) / float64(len(square[i]))
+			table.Row("| %g | %s | %d | %.2f |", at.noise, at.told, mark, mean)
+			if mean > 2 {
+				t.Errorf("Δ = %g, range %s, %d samples: the scale is off by %.2f stated variances", at.noise, at.told, mark, mean)
 			}
 		}
-	}
-	for i, k := range marks {
-		table.Row("| %d | %.2f |", k, square[i])
 	}
 }
 
