@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,30 @@ func TestWarnings(t *testing.T) {
 		}
 		if find(res, calamp.UnexplainedVariance) == nil {
 			t.Error("unrecovered signals were not reported")
+		}
+	})
+	t.Run("one signal not sparse", func(t *testing.T) { // what is left of it is not the noise of some sensors
+		te := small()
+		te.P = 8
+		p, truth := draw(t, te, 1)
+		rng := rand.New(rand.NewPCG(1, 2))
+		x := make([]float64, te.N)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		for mu := range te.M {
+			z := 0.0
+			for i, v := range x {
+				z += p.W.(*operator.Dense).At(mu, i) * v
+			}
+			p.Y.Set(mu, 3, z/truth.S[mu])
+		}
+		res := solve(t, p, nil)
+		if w := find(res, calamp.UnexplainedVariance); w == nil || !slices.Equal(w.Signals, []int{3}) {
+			t.Errorf("not recovered: %+v, expected signal 3", w)
+		}
+		if w := find(res, calamp.NoiseUnequal); w != nil {
+			t.Errorf("%+v", w)
 		}
 	})
 	t.Run("single signal", func(t *testing.T) {

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/prior"
 )
@@ -60,11 +61,11 @@ func OffsetsIn(ratios []float64, each int, what, remedy string) *Warning {
 }
 
 // residualsOf are the number, the mean and the sum of squared deviations of a sensor's residuals: of real readings, or of one part of
-// complex ones.
-func (r *Run) residualsOf(mu, part int) (n, mean, spread float64) {
+// complex ones, without those of some signals.
+func (r *Run) residualsOf(mu, part int, without []int) (n, mean, spread float64) {
 	var all []float64
 	for k := part; k < r.state.P; k += r.state.Columns() {
-		if v := r.state.Residual(mu, k); !math.IsNaN(v) {
+		if v := r.state.Residual(mu, k); !math.IsNaN(v) && !slices.Contains(without, k/r.state.Columns()) {
 			all = append(all, v)
 			mean += v
 		}
@@ -88,7 +89,7 @@ func (r *Run) warnOffsets() *Warning {
 			continue
 		}
 		for part := range r.state.Columns() {
-			if ratio, ok := MeanOff(r.residualsOf(mu, part)); ok {
+			if ratio, ok := MeanOff(r.residualsOf(mu, part, nil)); ok {
 				ratios = append(ratios, ratio)
 			}
 		}

@@ -23,15 +23,21 @@ const (
 
 // sizes compares the sizes of the sensors' residuals with each other: how many times as far apart they
 // are as those of one noise, and the number of sensors. The logarithm of χ²/ν has the variance ψ′(ν/2); its
-// quartiles do not care for a few sensors with readings that are wrong altogether.
+// quartiles do not care for a few sensors with readings that are wrong altogether. Signals that are not recovered do not count beside others
+// that are: their residuals are no noise.
 func (r *Run) sizes() (ratio float64, sensors int) {
 	s := r.state
+	lost := r.unrecovered().Signals
+	if len(lost) == s.P {
+		lost = nil
+	}
 	var scores []float64
 	for mu := range s.M {
-		n, mean, _ := r.residualsOf(mu, 0)
+		n, mean, _ := r.residualsOf(mu, 0, lost)
 		chi := 0.0
-		for j := mu * s.P; j < (mu+1)*s.P; j++ {
-			if y := s.Y[j]; !math.IsNaN(y) {
+		for k := range s.P {
+			j := mu*s.P + k
+			if y := s.Y[j]; !math.IsNaN(y) && !slices.Contains(lost, k) {
 				d := s.S[mu]*y - s.Omega[j] - mean
 				chi += d * d / s.Doubt(j)
 			}
