@@ -41,6 +41,15 @@ type SlowScale interface {
 	ScaleTangent(at float64, b *Block) func(c float64) (first, second float64)
 }
 
+// Edged is a [Calibrating] that knows for which sensors the ends of the range of s matter.
+type Edged interface {
+	Calibrating
+
+	// AtEdges parts the sensors of b into those whose posterior comes near an end of its range at some factor between lo and
+	// hi, and the others, of which Φ' is smooth in between. Both are nil where that is not known.
+	AtEdges(lo, hi float64, b *Block) (near, inside *Block)
+}
+
 // CalibrationOf is what is known beforehand of the calibration that c estimates;
 // nil where it estimates none.
 func CalibrationOf(c Channel) Calibration {

@@ -388,6 +388,14 @@ func (f Faulty) ScaleTangent(at float64, b *Block) func(c float64) (first, secon
 	return nil
 }
 
+// AtEdges implements [Edged].
+func (f Faulty) AtEdges(lo, hi float64, b *Block) (near, inside *Block) {
+	if c, ok := f.Working.(Edged); ok {
+		return c.AtEdges(lo, hi, b)
+	}
+	return nil, nil
+}
+
 // Limit implements [Clipping].
 func (f Faulty) Limit() float64 { return LimitOf(f.Working) }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/calamp/calamp/internal/quadrature"
 )
 
 // Gain is the channel of blind calibration: the reading of sensor µ is divided
@@ -177,6 +179,30 @@ func (c Gain) ScaleQuadratic(sum float64, b *Block) float64 {
 		return c.clippedQuadratic(sum, b)
 	}
 	return Quadratic(sum, b, c.NoiseVar)
+}
+
+// edgeReach is how many standard deviations a posterior must be from an end of its range for that not to matter: what lies beyond
+// nine is 1e-19 of it.
+const edgeReach = 9
+
+// AtEdges implements [Edged].
+func (c Gain) AtEdges(lo, hi float64, b *Block) (near, inside *Block) {
+	p := c.Prior
+	if c.Saturation > 0 || p.Precision > 0 || p.Log || p.Tail > 0 || p.Each != nil {
+		return nil, nil
+	}
+	near, inside = &Block{}, &Block{}
+	for mu, broken := range b.Broken {
+		stats := p.of(b.Stats, mu)
+		n, tau, field := stats[readings], stats[precision], stats[field]
+		least, most := quadrature.GainMode(n, tau, lo*field), quadrature.GainMode(n, tau, hi*field)
+		reach, to := edgeReach/math.Sqrt(tau), near
+		if least-p.Lo > reach && p.Hi-most > reach {
+			to = inside
+		}
+		to.Broken, to.Stats = append(to.Broken, broken), append(to.Stats, stats[:]...)
+	}
+	return near, inside
 }
 
 // ScaleDerivatives implements [Calibrating], by [GainPrior.ScaleDerivatives].

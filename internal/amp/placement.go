@@ -73,10 +73,7 @@ func (s *Solver) atRest() bool {
 
 // placement is what e^Φ says of t (see [scaleEvidence.spread]).
 func (s *scaleEvidence) placement() Placement {
-	lo, hi := -s.fall(-1), s.fall(+1)
-	for range 2 {
-		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
-	}
+	s, lo, hi := s.withSupport()
 	g := newScaleGrid(s, lo, hi, placedCells/8)
 	mean, sd := g.moments()
 	for range 3 {

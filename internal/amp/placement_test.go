@@ -2,7 +2,10 @@ package amp
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/calamp/calamp/channel"
 )
 
 // The density along the scale is placed where it is, also when it is a ramp that ends in a
@@ -44,5 +47,35 @@ func TestActiveWhileVariancesLag(t *testing.T) {
 	s.C, s.Sigma = []float64{2, 4, 2, 3}, []float64{1, 2, 2, 3}
 	if got := s.active(); math.Abs(got-(2+2)*0.5-(1+1)) > 1e-15 {
 		t.Errorf("active entries: %g, expected 4", got)
+	}
+}
+
+// Between two factors the evidence of sensors far from the ends of their range is interpolated.
+func TestEvidenceBetween(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	gain := channel.Gain{Prior: channel.Uniform(0.9, 1.1)}
+	for _, tau := range []float64{1e5, 1e7, 1e12} {
+		const sensors, readings = 500, 20
+		e := &scaleEvidence{channel: gain, sensors: &channel.Block{}, volume: sensors}
+		for range sensors {
+			s := 0.9 + 0.2*rng.Float64()
+			b := tau * (s + rng.NormFloat64()/math.Sqrt(tau))
+			e.sensors.Broken = append(e.sensors.Broken, float64(rng.IntN(8)/7))
+			e.sensors.Stats = append(e.sensors.Stats, tau, b, readings)
+			e.quadratic += b * b / tau
+		}
+		const lo, hi = -8e-3, 9e-3
+		there := e.between(lo, hi)
+		if there == e {
+			t.Fatal("no sensor is far from the ends")
+		}
+		for i := range 41 {
+			at := lo + (hi-lo)*float64(i)/40
+			got, want := there.slopeLog(at), e.slopeLog(at)
+			// Beside rounding of sums, a part in 10⁸ of what a sensor says by the number of its readings.
+			if math.Abs(got-want) > 4*e.rounding()+1e-8*sensors*readings {
+				t.Errorf("τ = %g, log c = %g: slope %g, expected %g", tau, at, got, want)
+			}
+		}
 	}
 }

@@ -78,16 +78,66 @@ func widthFrom(curvature float64) float64 {
 // range, with walls as steep as that sensor is well known. So the density is
 // integrated; the curvature at the maximum would be off by factors.
 func (s *scaleEvidence) spread() float64 {
-	lo, hi := -s.fall(-1), s.fall(+1)
-	// The first grid finds where the mass is, the second resolves it.
-	for range 2 {
-		grid := newScaleGrid(s, lo, hi, scaleCells)
-		lo, hi = grid.support()
-	}
+	s, lo, hi := s.withSupport()
 	if rms := newScaleGrid(s, lo, hi, scaleCells).rootMeanSquare(); !math.IsNaN(rms) {
 		return rms
 	}
 	return scaleReach // the numbers are beyond double precision: nothing is known
+}
+
+// withSupport is where the mass of e^Φ is, and Φ there: a first grid finds it, and a second one what that was too coarse for.
+func (s *scaleEvidence) withSupport() (there *scaleEvidence, lo, hi float64) {
+	lo, hi = -s.fall(-1), s.fall(+1)
+	s = s.between(lo, hi)
+	for range 2 {
+		lo, hi = newScaleGrid(s, lo, hi, scaleCells).support()
+	}
+	return s, lo, hi
+}
+
+const (
+	// smoothOver is the width in log c up to which Φ' of sensors far from the ends of their range is interpolated, by a polynomial in
+	// smoothNodes Chebyshev nodes: without the part that is linear in c, which that has, it is the number of readings times a function that changes by
+	// its own size over a factor of e, and the fifth power of a hundredth is left of it.
+	smoothOver  = 0.02
+	smoothNodes = 5
+)
+
+// between is Φ' for t from lo to hi alone, without its slope: of all sensors that no end of the range matters to there it is a polynomial.
+func (s *scaleEvidence) between(lo, hi float64) *scaleEvidence {
+	edged, ok := s.channel.(channel.Edged)
+	if !ok || s.tangent != nil || !(hi-lo < smoothOver) {
+		return s
+	}
+	near, inside := edged.AtEdges(math.Exp(lo), math.Exp(hi), s.sensors)
+	if near == nil {
+		return s
+	}
+	var at, value, weight [smoothNodes]float64
+	for j := range at {
+		sin, cos := math.Sincos((float64(j) + 0.5) * math.Pi / smoothNodes)
+		at[j] = math.Exp(0.5*(lo+hi) + 0.5*(hi-lo)*cos)
+		value[j], _ = s.channel.ScaleDerivatives(at[j], inside)
+		weight[j] = sin
+		if j%2 > 0 {
+			weight[j] = -sin
+		}
+	}
+	there := *s
+	there.tangent = func(c float64) (first, second float64) {
+		first, _ = s.channel.ScaleDerivatives(c, near)
+		var above, below float64 // the barycentric formula
+		for j, node := range at {
+			if c == node {
+				return first + value[j], 0
+			}
+			part := weight[j] / (c - node)
+			above += part * value[j]
+			below += part
+		}
+		return first + above/below, 0
+	}
+	return &there
 }
 
 // slopeLog is dΦ/dt at c = e^t.
