@@ -195,7 +195,13 @@ func (e *Estimate) ScaleSD() float64 {
 	if c.held.Holds() {
 		return c.held.SD
 	}
-	return math.Hypot(c.scaleSD(), channel.CommonScaleSD(c.sample.Calibration()))
+	sd := 0.0
+	if e.Committed || e.Iterations == 0 || c.state.Range != nil || e.Together != nil || c.amplitudesOpen() {
+		sd = c.scaleSD()
+	} else {
+		sd = c.believing(c.unlearnedSD())
+	}
+	return math.Hypot(sd, channel.CommonScaleSD(c.sample.Calibration()))
 }
 
 // Reason is the status, and why the sample was not committed, in a sentence.

@@ -395,6 +395,17 @@ func (c *Calibrator) evidenceSD() float64 {
 	return c.sample.PastScaleSD(amp.Past{Stats: c.inUse(), Quadratic: c.state.Quadratic, Volume: c.state.Volume})
 }
 
+// unlearnedSD is what that would be with the present sample, which was not learned from.
+func (c *Calibrator) unlearnedSD() float64 {
+	quadratic, volume := c.solver.Sums()
+	scale := c.moved().scale
+	return c.sample.PastScaleSD(amp.Past{
+		Stats:     c.sample.Stats,
+		Quadratic: c.retention*scale*scale*c.past.Quadratic + quadratic,
+		Volume:    c.retention*c.past.Volume + volume,
+	})
+}
+
 // inUse are the statistics of the sensors in use, and nothing of the others.
 func (c *Calibrator) inUse() []float64 {
 	stats := slices.Clone(c.state.Stats)

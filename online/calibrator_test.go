@@ -663,3 +663,12 @@ func TestScaleAtNextToNoNoise(t *testing.T) {
 		}
 	}
 }
+
+// A sample that is not learned from has the scale that it and the past tell, also where there is no past.
+func TestScaleOfASampleNotLearnedFrom(t *testing.T) {
+	s := newStream(t, small(1), 1)
+	c := s.calibrator(t, &online.Options{Settings: solver.Settings{MaxIter: 8}})
+	if est := absorb(t, c, s.sample(0)); est.Committed || !(est.ScaleSD() < 0.1) || !(c.Posterior().ScaleSD > 0.1) {
+		t.Errorf("learned from: %v, scale %.2g, of the posterior %.2g", est.Committed, est.ScaleSD(), c.Posterior().ScaleSD)
+	}
+}
