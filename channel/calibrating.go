@@ -123,8 +123,8 @@ type Calibration interface {
 
 	// Pull is how fast the logarithm of the posterior density at s grows with log c
 	// when signals become c times as large, the part that is quadratic in c left out
-	// (see [Calibrating]), for what stats hold beyond the statistics past.
-	Pull(stats, past []float64, s float64) float64
+	// (see [Calibrating]).
+	Pull(stats []float64, s float64) float64
 
 	// Scaled is the distribution of c·s, and ScaleStats makes statistics of s
 	// those of c·s (several sensors at once).

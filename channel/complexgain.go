@@ -419,13 +419,13 @@ func (p ComplexPrior) Carry(stats []float64, weight, c float64) {
 	}
 }
 
-// Pull implements [Calibration]: 2 Re ŝ* times what was added to B. The phase of ŝ is that of the posterior.
-func (p ComplexPrior) Pull(stats, past []float64, s float64) float64 {
+// Pull implements [Calibration]: 2 Re ŝ*B. The phase of ŝ is that of the posterior.
+func (p ComplexPrior) Pull(stats []float64, s float64) float64 {
 	mean := p.moments(stats, 1).Mean
 	if mean == 0 {
 		return 0
 	}
-	return 2 * s * dot(mean, fieldOf(stats)-fieldOf(past)) / cmplx.Abs(mean)
+	return 2 * s * dot(mean, fieldOf(stats)) / cmplx.Abs(mean)
 }
 
 // Turning is a [Calibration] of complex numbers.

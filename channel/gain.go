@@ -181,14 +181,10 @@ func (c Gain) ScaleQuadratic(sum float64, b *Block) float64 {
 	return Quadratic(sum, b, c.NoiseVar)
 }
 
-// edgeReach is how many standard deviations a posterior must be from an end of its range for that not to matter: what lies beyond
-// nine is 1e-19 of it.
-const edgeReach = 9
-
 // AtEdges implements [Edged].
 func (c Gain) AtEdges(lo, hi float64, b *Block) (near, inside *Block) {
 	p := c.Prior
-	if c.Saturation > 0 || p.Precision > 0 || p.Log || p.Tail > 0 || p.Each != nil {
+	if c.Saturation > 0 || p.Fills() != nil {
 		return nil, nil
 	}
 	near, inside = &Block{}, &Block{}
@@ -196,7 +192,7 @@ func (c Gain) AtEdges(lo, hi float64, b *Block) (near, inside *Block) {
 		stats := p.of(b.Stats, mu)
 		n, tau, field := stats[readings], stats[precision], stats[field]
 		least, most := quadrature.GainMode(n, tau, lo*field), quadrature.GainMode(n, tau, hi*field)
-		reach, to := edgeReach/math.Sqrt(tau), near
+		reach, to := quadrature.EdgeReach/math.Sqrt(tau), near
 		if least-p.Lo > reach && p.Hi-most > reach {
 			to = inside
 		}

@@ -366,10 +366,8 @@ func (p GainPrior) Carry(stats []float64, weight, c float64) {
 	}
 }
 
-// Pull implements [Calibration]: s times what was added to B.
-func (p GainPrior) Pull(stats, past []float64, s float64) float64 {
-	return s * (stats[field] - past[field])
-}
+// Pull implements [Calibration]: sB.
+func (p GainPrior) Pull(stats []float64, s float64) float64 { return s * stats[field] }
 
 // ScaleStats implements [Calibration].
 func (p GainPrior) ScaleStats(stats []float64, c float64) {

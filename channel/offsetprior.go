@@ -254,14 +254,10 @@ func (p OffsetPrior) Carry(stats []float64, weight, c float64) {
 	}
 }
 
-// Pull implements [Calibration]: what the readings beyond the past add to E[sB + T₀ω̄ζ]. Where signals are at their
-// fixed point that is Σ g ω and what is quadratic in ω; the means of past and present are those of all.
-func (p OffsetPrior) Pull(stats, past []float64, s float64) float64 {
-	all, before := offsetStats(stats, 0), offsetStats(past, 0)
-	zeta := p.Posterior(&all).Zeta
-	inherited := s*(before.B-before.T0*(all.Y-before.Y)*before.Omega) + before.T0*before.Omega*zeta +
-		before.T0*(all.Omega-before.Omega)*before.Omega
-	return s*all.B + all.T0*all.Omega*zeta - inherited
+// Pull implements [Calibration]: E[sB + T₀ω̄ζ]. Where signals are at their fixed point that is Σ g ω and what is quadratic in ω.
+func (p OffsetPrior) Pull(stats []float64, s float64) float64 {
+	all := offsetStats(stats, 0)
+	return s*all.B + all.T0*all.Omega*p.Posterior(&all).Zeta
 }
 
 // Scaled implements [Calibration]: offsets are in the units of the readings, and stay.

@@ -402,7 +402,7 @@ func (c *Calibrator) share(stats []float64) float64 {
 	var mean, variance [1]float64
 	known := c.sample.Calibration()
 	known.Posteriors(mean[:], variance[:], stats)
-	return known.Pull(stats, c.none, mean[0])
+	return known.Pull(stats, mean[0])
 }
 
 // restart calibrates a flagged sensor from nothing.

@@ -179,7 +179,7 @@ func (c *Calibrator) believing(sd float64) float64 {
 // scaleFilling is how far from where it is the scale may be by what signals and the ends of a told range say, once
 // gains are known better than the gaps that so many leave at the ends; 0 before. The evidence along the scale counts
 // what the size of the residuals says, too, and that is right to order 1/N in each sample: in ten thousand of them it
-// stated half of the error. At a noise of 10⁻¹⁴ it is a difference of sums that a thousand samples round off.
+// stated three quarters of the error. At a noise of 10⁻¹⁴ it is a difference of sums that a thousand samples round off.
 func (c *Calibrator) scaleFilling() float64 {
 	if c.even == nil || c.scaleLearned() {
 		return 0

@@ -275,7 +275,7 @@ func (c *Calibrator) pulls(stats []float64) (total float64) {
 	known.Posteriors(c.means, c.variances, stats)
 	for mu, flag := range c.state.Flag {
 		if flag == Healthy {
-			total += known.Pull(c.sample.Of(stats, mu), c.none, c.means[mu])
+			total += known.Pull(c.sample.Of(stats, mu), c.means[mu])
 		}
 	}
 	return total

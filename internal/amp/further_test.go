@@ -72,11 +72,13 @@ func TestBorderAtAFixedPoint(t *testing.T) {
 	if math.Abs(slope) > 1e-6*math.Abs(curvature) {
 		t.Errorf("the evidence has slope %g along the scale, curvature %g", slope, curvature)
 	}
-	none := make([]float64, len(e.Stats))
 	quadratic, volume := s.Sums()
+	if math.Abs(quadratic/evidence.quadratic-1) > 1e-9 || math.Abs(volume/evidence.volume-1) > 1e-12 {
+		t.Errorf("sums %g and %g, of the evidence %g and %g", quadratic, volume, evidence.quadratic, evidence.volume)
+	}
 	pulls := volume
 	for mu, calibration := range e.S {
-		pulls += e.calibration.Pull(e.Of(e.Stats, mu), e.Of(none, mu), calibration)
+		pulls += e.calibration.Pull(e.Of(e.Stats, mu), calibration)
 	}
 	if math.Abs(quadratic/pulls-1) > 1e-9 {
 		t.Errorf("Q + S is %g, and by what sensors pull %g", quadratic, pulls)

@@ -27,9 +27,9 @@ const (
 // that are: their residuals are no noise.
 func (r *Run) sizes() (ratio float64, sensors int) {
 	s := r.state
-	lost := r.unrecovered().Signals
-	if len(lost) == s.P {
-		lost = nil
+	var lost []int
+	if w := r.warnUnexplained(); w != nil && len(w.Signals) < s.P {
+		lost = w.Signals
 	}
 	var scores []float64
 	for mu := range s.M {

@@ -250,27 +250,19 @@ func (r *Run) warnNothingLearned() *Warning {
 	}
 }
 
-// warnUnexplained tells of signals that are not recovered.
-func (r *Run) warnUnexplained() *Warning {
-	if w := r.unrecovered(); len(w.Signals) > 0 {
-		return &w
-	}
-	return nil
-}
-
-// unrecovered compares the posterior variances with what noise alone would
+// warnUnexplained compares the posterior variances with what noise alone would
 // cause if gains and supports were known: C = ρΔ/(w̄(M - ρN)), from Σ = (V+Δ)/(w̄M),
 // V = w̄NC and C = ρΣ. For vector AMP it is linear algebra that says so (see [Run.flatness]).
-func (r *Run) unrecovered() (w Warning) {
+func (r *Run) warnUnexplained() *Warning {
 	sparse, ok := r.model().Prior.(prior.Sparse)
 	if !ok || r.Solver.Iterations == 0 {
-		return w
+		return nil
 	}
 	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()
 	spare := max(active-density*float64(r.state.N), 0.01*active)
 	explained := density * r.noise() / (r.state.W.MeanSquare() * spare)
-	columns, worst := float64(r.state.Columns()), 0.0
-	w.Code = UnexplainedVariance
+	w, columns := Warning{Code: UnexplainedVariance}, float64(r.state.Columns())
+	worst := 0.0
 	for k := range r.signals() {
 		if r.oracle != nil {
 			explained = r.oracle[k] / float64(r.state.N)
@@ -280,8 +272,11 @@ func (r *Run) unrecovered() (w Warning) {
 			worst = max(worst, c)
 		}
 	}
+	if len(w.Signals) == 0 {
+		return nil
+	}
 	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.signals(), worst*columns, explained*columns, own*columns)
-	return w
+	return &w
 }
 
 func (r *Run) warnEdges() *Warning {

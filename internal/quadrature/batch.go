@@ -144,7 +144,7 @@ type shapes = [vector.Lanes * vector.ShapeFields]float64
 // isNarrow reports whether the series is good for a posterior with these shapes, from its own lane on.
 func isNarrow(g []float64, tau float64) bool {
 	width := g[vector.ShapeWidth*vector.Lanes]
-	return g[vector.ShapeRoom*vector.Lanes] > hermiteReach*width && g[vector.ShapeSkew*vector.Lanes] < seriesSkew &&
+	return g[vector.ShapeRoom*vector.Lanes] > EdgeReach*width && g[vector.ShapeSkew*vector.Lanes] < seriesSkew &&
 		width*g[vector.ShapeInverse*vector.Lanes] < seriesWidth && inDoublePrecision(g[vector.ShapeSlope*vector.Lanes], tau)
 }
 
@@ -164,7 +164,7 @@ func (s *workspace) chooseInside(i int, g *shapes) int8 {
 	}
 	width := g[vector.ShapeWidth*vector.Lanes+lane]
 	relative := width * g[vector.ShapeInverse*vector.Lanes+lane]
-	if !(g[vector.ShapeRoom*vector.Lanes+lane] > hermiteReach*width) || !(hermiteReach*relative < hermiteSpan) {
+	if !(g[vector.ShapeRoom*vector.Lanes+lane] > EdgeReach*width) || !(EdgeReach*relative < hermiteSpan) {
 		return hermiteRules
 	}
 	skew := g[vector.ShapeSkew*vector.Lanes+lane]

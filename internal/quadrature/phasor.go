@@ -228,7 +228,7 @@ func (s *phasorSide) nearlyGaussian(lo, hi float64) (best *rule, width float64) 
 		skew += (1 + s.d*s.d/(s.square*s.big0)) * along * along * along
 		ratio = along
 	}
-	if !(s.r0-lo > hermiteReach*width && hi-s.r0 > hermiteReach*width && hermiteReach*ratio < hermiteSpan) {
+	if !(s.r0-lo > EdgeReach*width && hi-s.r0 > EdgeReach*width && EdgeReach*ratio < hermiteSpan) {
 		return nil, 0
 	}
 	if skew < narrowest.limit {

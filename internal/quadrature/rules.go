@@ -21,15 +21,15 @@ type rule struct {
 }
 
 // Once something has been learned, most posteriors are nearly Gaussian, with the ends of
-// the range at least hermiteReach standard deviations away. These are integrated by
+// the range at least EdgeReach standard deviations away, beyond which is 1e-19 of them. These are integrated by
 // Gauss–Hermite quadrature of the factor that the logarithm adds to the Gaussian. How
 // many nodes that takes depends on the skewness n (sd/s*)³.
 //
 // Where the skewness and the relative width are tiny, the moments are short series in
 // them, good to 1e-13.
 const (
-	hermiteReach = 9
-	hermiteSpan  = 0.5 // the rule stays that far from s = 0, relative
+	EdgeReach   = 9
+	hermiteSpan = 0.5 // the rule stays that far from s = 0, relative
 
 	seriesSkew  = 5e-8
 	seriesWidth = 0.01
