@@ -132,7 +132,7 @@ func (p *precision) Before(s *Solver) {
 	if change := s.line.Change; refused && p.now && math.IsNaN(change-change) {
 		p.off = true // numbers may have left the range of single precision
 	}
-	p.now = !p.off && !refused && p.resolves(s.State, s.Iterations == 1) && (!s.nearEnd() || p.enough(s))
+	p.now = !p.off && !refused && p.resolves(s) && (!s.nearEnd() || p.enough(s))
 	p.coarse = p.drowned(s)
 	p.from, p.inBytes = nil, false
 	switch {
@@ -195,34 +195,36 @@ func (p *precision) AtRest(s *Solver) Verdict {
 // enough reports whether nobody can tell the latest difference in single precision from one in
 // double, beside how near a run is to come to its fixed point.
 func (p *precision) enough(s *Solver) bool {
-	if s.Tol != 0 || s.Iterations == s.limit {
-		return false
-	}
 	for k, off := range p.errors {
-		if sd := math.Sqrt(s.State.SumC[k]); !(endMargin*(off+operator.SingleError*sd) <= s.Reach*sd) {
+		if !s.negligible(off, math.Sqrt(s.State.SumC[k])) {
 			return false
 		}
 	}
 	return true
 }
 
+// negligible reports whether nobody can tell an error off of a signal with the posterior standard deviation sd, both roots of sums of squares.
+func (s *Solver) negligible(off, sd float64) bool {
+	return s.Tol == 0 && s.Iterations < s.limit && endMargin*(off+operator.SingleError*sd) <= s.Reach*sd
+}
+
 // resolves reports whether x̂ - x̂₀ is so small that single precision
-// resolves what a sweep is to find.
-func (p *precision) resolves(s *State, first bool) bool {
+// resolves what a sweep is to find, or that nobody can tell.
+func (p *precision) resolves(s *Solver) bool {
 	for k := range p.errors {
 		p.errors[k] = math.Inf(1)
 	}
-	if first {
+	if s.Iterations == 1 {
 		return true
 	}
-	for k := range s.P {
-		off, sd := operator.SingleError*p.double.away(s, k), math.Sqrt(s.SumC[k])
+	for k := range s.State.P {
+		off, sd := operator.SingleError*p.double.away(s.State, k), math.Sqrt(s.State.SumC[k])
 		p.errors[k] = off
 		least := singleMargin * off
 		if !p.demand.spares() {
 			least += squaresMargin * operator.SingleError * sd
 		}
-		if !(least <= s.Moved[k]) || !(squaresMargin*off <= sd) {
+		if !(least <= s.State.Moved[k]) && !s.negligible(off, sd) || !(squaresMargin*off <= sd) {
 			return false
 		}
 	}

@@ -329,6 +329,9 @@ func (s *Solver) Sums() (quadratic, volume float64) {
 	return s.Iteration.scaleSums(s.State.fieldPull, 0)
 }
 
+// nearPeak is the last of Newton's steps, in widths: the evidence is then 10⁻¹⁰ below its maximum, before that step.
+const nearPeak = 1e-5
+
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
 // from 1, guarded by bisection; the maximum may be at an end. Slopes of the size of rounding are none. It also returns the slope's
 // slope where it looked last.
@@ -348,7 +351,7 @@ func maximise(slope func(float64) (first, second float64), lo, hi, rounding floa
 		// noisy to ask for the last digit. Where noise leads Newton's steps out of a bracket that
 		// is narrow already, it would only be halved.
 		width := 1 / math.Sqrt(-second) // NaN where Φ is convex
-		if math.Abs(step) < 1e-15 || math.Abs(step) < 1e-9*width || halved && bracket.Hi-bracket.Lo < 1e-8*width {
+		if math.Abs(step) < 1e-15 || math.Abs(step) < nearPeak*width || halved && bracket.Hi-bracket.Lo < 1e-8*width {
 			break
 		}
 	}
