@@ -71,7 +71,7 @@ func (s *denseSweep[T, V]) Backward(r, g []float64) error {
 	s.prepare()
 	s.r, s.h, s.halfZ, s.halfG = r, nil, nil, g
 	parallel.Run(len(s.parts), s.threads, s.runHalf)
-	parallel.Run(s.sumRanges(), s.threads, s.sumRange)
+	parallel.Run(sumRanges(s.w.Blocks), s.threads, s.sumRange)
 	s.r = nil
 	return nil
 }

@@ -118,8 +118,13 @@ func (s *denseSweep[T, V]) panelsPerChunk() int {
 	if s.lender != nil {
 		return s.lender.panelsPerChunk()
 	}
-	count := chunksFor(s.w.M * s.w.N * (s.p + s.q))
-	return (s.w.Panels() + count - 1) / count
+	return panelsPerChunk(s.w, s.p+s.q)
+}
+
+// panelsPerChunk is that of a sweep over so many columns.
+func panelsPerChunk(w kernel.Shape, columns int) int {
+	count := chunksFor(w.M * w.N * columns)
+	return (w.Panels() + count - 1) / count
 }
 
 // prepare makes the workspace, unless it is there.
@@ -194,17 +199,22 @@ func (s *denseSweep[T, V]) single() bool { return s.p == 1 && s.q <= 1 }
 // Run implements [Sweep].
 func (s *denseSweep[T, V]) Run(r, h, x, c []float64, rows RowFunc) error {
 	n := s.w.N
-	if len(r) != s.p*n || len(x) != s.p*n || len(h) != s.q*n || len(c) != s.q*n {
-		panic(fmt.Sprintf("calamp: sweep over %d+%d columns of length %d called with slices of %d, %d, %d, %d", s.p, s.q, n, len(r), len(h), len(x), len(c)))
-	}
+	checkColumns(n, s.p, s.q, r, h, x, c)
 	s.prepare()
 	pack(s.x, x, s.p, n)
 	pack(s.c, c, s.q, n)
 	s.rows, s.r, s.h = rows, r, h
 	parallel.Run(len(s.parts), s.threads, s.runPart)
-	parallel.Run(s.sumRanges(), s.threads, s.sumRange)
+	parallel.Run(sumRanges(s.w.Blocks), s.threads, s.sumRange)
 	s.rows, s.r, s.h = nil, nil, nil
 	return nil
+}
+
+// checkColumns panics where the arguments of a sweep over p+q columns of length n are not of them.
+func checkColumns(n, p, q int, r, h, x, c []float64) {
+	if len(r) != p*n || len(x) != p*n || len(h) != q*n || len(c) != q*n {
+		panic(fmt.Sprintf("calamp: sweep over %d+%d columns of length %d called with slices of %d, %d, %d, %d", p, q, n, len(r), len(h), len(x), len(c)))
+	}
 }
 
 // pack copies count signals of n entries, stored signal by signal in src, to dst, block by
@@ -419,11 +429,14 @@ func (s *denseSweep[T, V]) axpy(kernels []kernel.Axpy[T, V], w []T, panels, b, b
 // sumBlocks is how many blocks of columns are summed over the chunks at a time.
 const sumBlocks = 64
 
-func (s *denseSweep[T, V]) sumRanges() int { return (s.w.Blocks + sumBlocks - 1) / sumBlocks }
+func sumRanges(blocks int) int { return (blocks + sumBlocks - 1) / sumBlocks }
+
+// rangeOfSum is the one of number i.
+func rangeOfSum(i, blocks int) (from, to int) { return i * sumBlocks, min((i+1)*sumBlocks, blocks) }
 
 // sum adds the chunks' sums for one range of columns into r and h.
 func (s *denseSweep[T, V]) sum(i int) {
-	from, to := i*sumBlocks, min((i+1)*sumBlocks, s.w.Blocks)
+	from, to := rangeOfSum(i, s.w.Blocks)
 	first := s.parts[0]
 	for _, part := range s.parts[1:] {
 		floats.Add(blocksOf(first.totalR, s.p, from, to), blocksOf(part.totalR, s.p, from, to))

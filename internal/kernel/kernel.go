@@ -85,7 +85,7 @@ type Axpy[T Entry, V Value] func(w []T, panels, panelStep, blocks int, g []V, gS
 var (
 	sets32     = [layouts][simd.Levels]*Set[float32, float64]{{simd.Go: plain[float32, float64](Packed)}, {simd.Go: plain[float32, float64](InRows)}}
 	sets64     = [layouts][simd.Levels]*Set[float64, float64]{{simd.Go: plain[float64, float64](Packed)}, {simd.Go: plain[float64, float64](InRows)}}
-	setsBytes  = [layouts][simd.Levels]*Set[int8, float32]{{simd.Go: plain[int8, float32](Packed)}} // in assembly without squares
+	setsBytes  = [layouts][simd.Levels]*Set[int8, float32]{{simd.Go: plain[int8, float32](Packed)}} // in assembly for several signals, without squares
 	setsSingle = [layouts][simd.Levels]*Set[float32, float32]{{simd.Go: plain[float32, float32](Packed)}, {simd.Go: plain[float32, float32](InRows)}}
 	drains     = [simd.Levels]func(total []float64, sums []float32){simd.Go: drain}
 )

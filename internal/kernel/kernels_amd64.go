@@ -316,23 +316,11 @@ func axpySquares4RowsSingleAVX2(w []float32, panels int, panelStep int, blocks i
 // axpySquares5RowsSingleAVX2 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
-// forwardOneLinearBytesAVX2 sets z to the product of a panel with x.
-func forwardOneLinearBytesAVX2(w []int8, panelStep int, blocks int, x []float32, z []float64)
-
-// backwardOneLinearBytesAVX2 adds the products of a panel's transpose with g to r.
-func backwardOneLinearBytesAVX2(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
-
-// dot1BytesAVX2 is dot for a fixed number of signals.
-func dot1BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
-
 // dot2BytesAVX2 is dot for a fixed number of signals.
 func dot2BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
 
 // dot3BytesAVX2 is dot for a fixed number of signals.
 func dot3BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
-
-// axpy1BytesAVX2 is axpy for a fixed number of signals.
-func axpy1BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
 // axpy2BytesAVX2 is axpy for a fixed number of signals.
 func axpy2BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
@@ -345,6 +333,15 @@ func axpy4BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32
 
 // axpy5BytesAVX2 is axpy for a fixed number of signals.
 func axpy5BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// wholeForwardAVX2 sets z to the product of a panel with x.
+func wholeForwardAVX2(w []int8, blocks int, x []int16, z []float64)
+
+// wholeBackwardAVX2 adds the product of a panel's transpose with g to r.
+func wholeBackwardAVX2(w []int8, ahead int, blocks int, r []int32, g []int16)
+
+// wholeDrainAVX2 adds sums times unit to total, and clears them; their length is a multiple of 16, and not 0.
+func wholeDrainAVX2(total []float64, sums []int32, unit float64)
 
 // drainAVX2 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX2(total []float64, sums []float32)
@@ -781,15 +778,6 @@ func axpySquares4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks
 // axpySquares5RowsSingleAVX512 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
-// forwardOneLinearBytesAVX512 sets z to the product of a panel with x.
-func forwardOneLinearBytesAVX512(w []int8, panelStep int, blocks int, x []float32, z []float64)
-
-// backwardOneLinearBytesAVX512 adds the products of a panel's transpose with g to r.
-func backwardOneLinearBytesAVX512(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
-
-// dot1BytesAVX512 is dot for a fixed number of signals.
-func dot1BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
-
 // dot2BytesAVX512 is dot for a fixed number of signals.
 func dot2BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
 
@@ -802,9 +790,6 @@ func dot4BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float3
 // dot5BytesAVX512 is dot for a fixed number of signals.
 func dot5BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
 
-// axpy1BytesAVX512 is axpy for a fixed number of signals.
-func axpy1BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
-
 // axpy2BytesAVX512 is axpy for a fixed number of signals.
 func axpy2BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
@@ -816,6 +801,15 @@ func axpy4BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float
 
 // axpy5BytesAVX512 is axpy for a fixed number of signals.
 func axpy5BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+
+// wholeForwardAVX512 sets z to the product of a panel with x.
+func wholeForwardAVX512(w []int8, blocks int, x []int16, z []float64)
+
+// wholeBackwardAVX512 adds the product of a panel's transpose with g to r.
+func wholeBackwardAVX512(w []int8, ahead int, blocks int, r []int32, g []int16)
+
+// wholeDrainAVX512 adds sums times unit to total, and clears them; their length is a multiple of 16, and not 0.
+func wholeDrainAVX512(total []float64, sums []int32, unit float64)
 
 // drainAVX512 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX512(total []float64, sums []float32)

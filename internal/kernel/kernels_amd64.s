@@ -11586,248 +11586,6 @@ panel1:
 	VZEROUPPER
 	RET
 
-// func forwardOneLinearBytesAVX2(w []int8, panelStep int, blocks int, x []float32, z []float64)
-// Requires: AVX, AVX2, CMOV, FMA3, MMX+
-TEXT ·forwardOneLinearBytesAVX2(SB), NOSPLIT, $0-88
-	MOVQ   w_base+0(FP), AX
-	MOVQ   blocks+32(FP), CX
-	MOVQ   x_base+40(FP), DX
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-
-run:
-	MOVQ    $0x0000000000000020, BX
-	CMPQ    CX, BX
-	CMOVQLT CX, BX
-	SUBQ    BX, CX
-	VXORPD  Y1, Y1, Y1
-	VXORPD  Y2, Y2, Y2
-	VXORPD  Y3, Y3, Y3
-	VXORPD  Y4, Y4, Y4
-	VXORPD  Y5, Y5, Y5
-	VXORPD  Y6, Y6, Y6
-	VXORPD  Y7, Y7, Y7
-	VXORPD  Y8, Y8, Y8
-
-block:
-	PREFETCHT1   8192(AX)
-	VMOVUPS      (DX), Y9
-	VPMOVSXBD    (AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y1
-	VPMOVSXBD    16(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y2
-	VPMOVSXBD    32(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y3
-	VPMOVSXBD    48(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y4
-	VMOVUPS      32(DX), Y9
-	VPMOVSXBD    8(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y5
-	VPMOVSXBD    24(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y6
-	VPMOVSXBD    40(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y7
-	VPMOVSXBD    56(AX), Y10
-	VCVTDQ2PS    Y10, Y10
-	VFMADD231PS  Y10, Y9, Y8
-	ADDQ         $0x00000040, AX
-	ADDQ         $0x00000040, DX
-	DECQ         BX
-	JNZ          block
-	VADDPS       Y5, Y1, Y1
-	VADDPS       Y6, Y2, Y2
-	VADDPS       Y7, Y3, Y3
-	VADDPS       Y8, Y4, Y4
-	VEXTRACTF128 $0x01, Y1, X5
-	VCVTPS2PD    X5, Y5
-	VCVTPS2PD    X1, Y1
-	VADDPD       Y5, Y1, Y1
-	VEXTRACTF128 $0x01, Y2, X5
-	VCVTPS2PD    X5, Y5
-	VCVTPS2PD    X2, Y2
-	VADDPD       Y5, Y2, Y2
-	VEXTRACTF128 $0x01, Y3, X5
-	VCVTPS2PD    X5, Y5
-	VCVTPS2PD    X3, Y3
-	VADDPD       Y5, Y3, Y3
-	VEXTRACTF128 $0x01, Y4, X5
-	VCVTPS2PD    X5, Y5
-	VCVTPS2PD    X4, Y4
-	VADDPD       Y5, Y4, Y4
-	VUNPCKLPD    Y2, Y1, Y5
-	VUNPCKHPD    Y2, Y1, Y1
-	VADDPD       Y1, Y5, Y5
-	VUNPCKLPD    Y4, Y3, Y1
-	VUNPCKHPD    Y4, Y3, Y2
-	VADDPD       Y2, Y1, Y1
-	VPERM2F128   $0x20, Y1, Y5, Y2
-	VPERM2F128   $0x31, Y1, Y5, Y1
-	VADDPD       Y1, Y2, Y2
-	VADDPD       Y2, Y0, Y0
-	TESTQ        CX, CX
-	JNZ          run
-	MOVQ         z_base+64(FP), AX
-	VMOVUPD      Y0, (AX)
-	VZEROUPPER
-	RET
-
-// func backwardOneLinearBytesAVX2(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·backwardOneLinearBytesAVX2(SB), NOSPLIT, $0-96
-	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+40(FP), CX
-	MOVQ         r_base+48(FP), DX
-	MOVQ         g_base+72(FP), BX
-	VBROADCASTSS (BX), Y0
-	VBROADCASTSS 4(BX), Y1
-	VBROADCASTSS 8(BX), Y2
-	VBROADCASTSS 12(BX), Y3
-	MOVQ         ahead+32(FP), BX
-	IMUL3Q       $0x00000001, BX, BX
-	ADDQ         AX, BX
-
-block:
-	PREFETCHT1  (BX)
-	ADDQ        $0x00000020, BX
-	VMOVUPS     (DX), Y4
-	VPMOVSXBD   (AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y0, Y4
-	VPMOVSXBD   16(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y1, Y4
-	VPMOVSXBD   32(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y2, Y4
-	VPMOVSXBD   48(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y3, Y4
-	VMOVUPS     Y4, (DX)
-	VMOVUPS     32(DX), Y4
-	VPMOVSXBD   8(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y0, Y4
-	VPMOVSXBD   24(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y1, Y4
-	VPMOVSXBD   40(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y2, Y4
-	VPMOVSXBD   56(AX), Y5
-	VCVTDQ2PS   Y5, Y5
-	VFMADD231PS Y5, Y3, Y4
-	VMOVUPS     Y4, 32(DX)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, DX
-	DECQ        CX
-	JNZ         block
-	VZEROUPPER
-	RET
-
-// func dot1BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·dot1BytesAVX2(SB), NOSPLIT, $0-112
-	MOVQ   w_base+0(FP), AX
-	MOVQ   panels+24(FP), CX
-	MOVQ   panelStep+32(FP), DX
-	IMUL3Q $0x00000001, DX, DX
-	MOVQ   x_base+48(FP), BX
-	MOVQ   xStep+72(FP), SI
-	IMUL3Q $0x00000004, SI, SI
-	MOVQ   z_base+80(FP), DI
-	MOVQ   zStep+104(FP), R8
-	IMUL3Q $0x00000008, R8, R8
-
-panel:
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	VXORPD Y6, Y6, Y6
-	VXORPD Y7, Y7, Y7
-	MOVQ   blocks+40(FP), R11
-	MOVQ   AX, R9
-	MOVQ   BX, R10
-	ADDQ   DX, AX
-
-block:
-	PREFETCHT1   (R9)(DX*1)
-	VMOVUPS      (R10), Y8
-	VPMOVSXBD    (R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y0
-	VPMOVSXBD    16(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y1
-	VPMOVSXBD    32(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y2
-	VPMOVSXBD    48(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y3
-	VMOVUPS      32(R10), Y8
-	VPMOVSXBD    8(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y4
-	VPMOVSXBD    24(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y5
-	VPMOVSXBD    40(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y6
-	VPMOVSXBD    56(R9), Y9
-	VCVTDQ2PS    Y9, Y9
-	VFMADD231PS  Y9, Y8, Y7
-	ADDQ         $0x00000040, R9
-	ADDQ         SI, R10
-	DECQ         R11
-	JNZ          block
-	VADDPS       Y4, Y0, Y0
-	VADDPS       Y5, Y1, Y1
-	VADDPS       Y6, Y2, Y2
-	VADDPS       Y7, Y3, Y3
-	VEXTRACTF128 $0x01, Y0, X4
-	VCVTPS2PD    X4, Y4
-	VCVTPS2PD    X0, Y0
-	VADDPD       Y4, Y0, Y0
-	VEXTRACTF128 $0x01, Y1, X4
-	VCVTPS2PD    X4, Y4
-	VCVTPS2PD    X1, Y1
-	VADDPD       Y4, Y1, Y1
-	VEXTRACTF128 $0x01, Y2, X4
-	VCVTPS2PD    X4, Y4
-	VCVTPS2PD    X2, Y2
-	VADDPD       Y4, Y2, Y2
-	VEXTRACTF128 $0x01, Y3, X4
-	VCVTPS2PD    X4, Y4
-	VCVTPS2PD    X3, Y3
-	VADDPD       Y4, Y3, Y3
-	VUNPCKLPD    Y1, Y0, Y4
-	VUNPCKHPD    Y1, Y0, Y0
-	VADDPD       Y0, Y4, Y4
-	VUNPCKLPD    Y3, Y2, Y0
-	VUNPCKHPD    Y3, Y2, Y1
-	VADDPD       Y1, Y0, Y0
-	VPERM2F128   $0x20, Y0, Y4, Y1
-	VPERM2F128   $0x31, Y0, Y4, Y0
-	VADDPD       Y0, Y1, Y1
-	VADDPD       (DI), Y1, Y1
-	VMOVUPD      Y1, (DI)
-	ADDQ         R8, DI
-	DECQ         CX
-	JNZ          panel
-	VZEROUPPER
-	RET
-
 // func dot2BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dot2BytesAVX2(SB), NOSPLIT, $0-112
@@ -12126,72 +11884,6 @@ block:
 	ADDQ         R8, DI
 	DECQ         CX
 	JNZ          panel
-	VZEROUPPER
-	RET
-
-// func axpy1BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·axpy1BytesAVX2(SB), NOSPLIT, $0-112
-	MOVQ   w_base+0(FP), AX
-	MOVQ   panelStep+32(FP), CX
-	IMUL3Q $0x00000001, CX, CX
-	MOVQ   blocks+40(FP), DX
-	MOVQ   g_base+48(FP), BX
-	MOVQ   gStep+72(FP), SI
-	IMUL3Q $0x00000004, SI, SI
-	MOVQ   r_base+80(FP), DI
-	MOVQ   rStep+104(FP), R8
-	IMUL3Q $0x00000004, R8, R8
-
-block:
-	VMOVUPS (DI), Y0
-	VMOVUPS 32(DI), Y1
-	MOVQ    panels+24(FP), R11
-	MOVQ    AX, R9
-	MOVQ    BX, R10
-
-panel1:
-	VBROADCASTSS (R10), Y2
-	ADDQ         SI, R10
-	VPMOVSXBD    (R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VPMOVSXBD    8(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VBROADCASTSS (R10), Y2
-	ADDQ         SI, R10
-	VPMOVSXBD    16(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VPMOVSXBD    24(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VBROADCASTSS (R10), Y2
-	ADDQ         SI, R10
-	VPMOVSXBD    32(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VPMOVSXBD    40(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VBROADCASTSS (R10), Y2
-	ADDQ         SI, R10
-	VPMOVSXBD    48(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y0
-	VPMOVSXBD    56(R9), Y3
-	VCVTDQ2PS    Y3, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	ADDQ         CX, R9
-	DECQ         R11
-	JNZ          panel1
-	VMOVUPS      Y0, (DI)
-	VMOVUPS      Y1, 32(DI)
-	ADDQ         $0x00000040, AX
-	ADDQ         R8, DI
-	DECQ         DX
-	JNZ          block
 	VZEROUPPER
 	RET
 
@@ -12616,6 +12308,156 @@ panel1:
 	ADDQ         R8, DI
 	DECQ         DX
 	JNZ          block
+	VZEROUPPER
+	RET
+
+// func wholeForwardAVX2(w []int8, blocks int, x []int16, z []float64)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·wholeForwardAVX2(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   blocks+24(FP), CX
+	MOVQ   x_base+32(FP), DX
+	VXORPD Y0, Y0, Y0
+
+run:
+	MOVQ    $0x0000000000000100, BX
+	CMPQ    CX, BX
+	CMOVQLT CX, BX
+	SUBQ    BX, CX
+	VXORPD  Y1, Y1, Y1
+	VXORPD  Y2, Y2, Y2
+	VXORPD  Y3, Y3, Y3
+	VXORPD  Y4, Y4, Y4
+
+block:
+	PREFETCHT1   8192(AX)
+	VMOVDQU      (DX), Y5
+	VPMOVSXBW    (AX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y1, Y1
+	VPMOVSXBW    16(AX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VPMOVSXBW    32(AX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPMOVSXBW    48(AX), Y6
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000020, DX
+	DECQ         BX
+	JNZ          block
+	VEXTRACTI128 $0x01, Y1, X5
+	VCVTDQ2PD    X5, Y5
+	VCVTDQ2PD    X1, Y1
+	VADDPD       Y5, Y1, Y1
+	VEXTRACTI128 $0x01, Y2, X5
+	VCVTDQ2PD    X5, Y5
+	VCVTDQ2PD    X2, Y2
+	VADDPD       Y5, Y2, Y2
+	VEXTRACTI128 $0x01, Y3, X5
+	VCVTDQ2PD    X5, Y5
+	VCVTDQ2PD    X3, Y3
+	VADDPD       Y5, Y3, Y3
+	VEXTRACTI128 $0x01, Y4, X5
+	VCVTDQ2PD    X5, Y5
+	VCVTDQ2PD    X4, Y4
+	VADDPD       Y5, Y4, Y4
+	VUNPCKLPD    Y2, Y1, Y5
+	VUNPCKHPD    Y2, Y1, Y1
+	VADDPD       Y1, Y5, Y5
+	VUNPCKLPD    Y4, Y3, Y1
+	VUNPCKHPD    Y4, Y3, Y2
+	VADDPD       Y2, Y1, Y1
+	VPERM2F128   $0x20, Y1, Y5, Y2
+	VPERM2F128   $0x31, Y1, Y5, Y1
+	VADDPD       Y1, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	TESTQ        CX, CX
+	JNZ          run
+	MOVQ         z_base+56(FP), AX
+	VMOVUPD      Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func wholeBackwardAVX2(w []int8, ahead int, blocks int, r []int32, g []int16)
+// Requires: AVX, AVX2, MMX+
+TEXT ·wholeBackwardAVX2(SB), NOSPLIT, $0-88
+	MOVQ         w_base+0(FP), AX
+	MOVQ         blocks+32(FP), CX
+	MOVQ         r_base+40(FP), DX
+	MOVQ         g_base+64(FP), BX
+	VPBROADCASTD (BX), Y0
+	VPBROADCASTD 4(BX), Y1
+	MOVQ         ahead+24(FP), BX
+	ADDQ         AX, BX
+
+block:
+	PREFETCHT1 (BX)
+	ADDQ       $0x00000020, BX
+	VMOVDQU    (DX), Y2
+	VMOVDQU    32(DX), Y3
+	VMOVDQU    (AX), X4
+	VPUNPCKLBW 16(AX), X4, X5
+	VPMOVSXBW  X5, Y5
+	VPMADDWD   Y0, Y5, Y5
+	VPADDD     Y5, Y2, Y2
+	VPUNPCKHBW 16(AX), X4, X4
+	VPMOVSXBW  X4, Y4
+	VPMADDWD   Y0, Y4, Y4
+	VPADDD     Y4, Y3, Y3
+	VMOVDQU    32(AX), X4
+	VPUNPCKLBW 48(AX), X4, X5
+	VPMOVSXBW  X5, Y5
+	VPMADDWD   Y1, Y5, Y5
+	VPADDD     Y5, Y2, Y2
+	VPUNPCKHBW 48(AX), X4, X4
+	VPMOVSXBW  X4, Y4
+	VPMADDWD   Y1, Y4, Y4
+	VPADDD     Y4, Y3, Y3
+	VMOVDQU    Y2, (DX)
+	VMOVDQU    Y3, 32(DX)
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DX
+	DECQ       CX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+// func wholeDrainAVX2(total []float64, sums []int32, unit float64)
+// Requires: AVX
+TEXT ·wholeDrainAVX2(SB), NOSPLIT, $0-56
+	MOVQ         total_base+0(FP), AX
+	MOVQ         sums_base+24(FP), CX
+	MOVQ         sums_len+32(FP), DX
+	VXORPD       Y0, Y0, Y0
+	VBROADCASTSD unit+48(FP), Y1
+	SHRQ         $0x04, DX
+
+block:
+	VCVTDQ2PD (CX), Y2
+	VMULPD    Y1, Y2, Y2
+	VADDPD    (AX), Y2, Y2
+	VMOVUPD   Y2, (AX)
+	VCVTDQ2PD 16(CX), Y2
+	VMULPD    Y1, Y2, Y2
+	VADDPD    32(AX), Y2, Y2
+	VMOVUPD   Y2, 32(AX)
+	VCVTDQ2PD 32(CX), Y2
+	VMULPD    Y1, Y2, Y2
+	VADDPD    64(AX), Y2, Y2
+	VMOVUPD   Y2, 64(AX)
+	VCVTDQ2PD 48(CX), Y2
+	VMULPD    Y1, Y2, Y2
+	VADDPD    96(AX), Y2, Y2
+	VMOVUPD   Y2, 96(AX)
+	VMOVUPS   Y0, (CX)
+	VMOVUPS   Y0, 32(CX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	DECQ      DX
+	JNZ       block
 	VZEROUPPER
 	RET
 
@@ -30730,224 +30572,6 @@ end:
 	VZEROUPPER
 	RET
 
-// func forwardOneLinearBytesAVX512(w []int8, panelStep int, blocks int, x []float32, z []float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV, MMX+
-TEXT ·forwardOneLinearBytesAVX512(SB), NOSPLIT, $0-88
-	MOVQ   w_base+0(FP), AX
-	MOVQ   blocks+32(FP), CX
-	MOVQ   x_base+40(FP), DX
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-
-run:
-	MOVQ    $0x0000000000000020, BX
-	CMPQ    CX, BX
-	CMOVQLT CX, BX
-	SUBQ    BX, CX
-	VPXORQ  Z2, Z2, Z2
-	VPXORQ  Z3, Z3, Z3
-	VPXORQ  Z4, Z4, Z4
-	VPXORQ  Z5, Z5, Z5
-	VPXORQ  Z6, Z6, Z6
-	VPXORQ  Z7, Z7, Z7
-	VPXORQ  Z8, Z8, Z8
-	VPXORQ  Z9, Z9, Z9
-
-block:
-	PREFETCHT1    8192(AX)
-	VMOVUPS       (DX), Z1
-	VPMOVSXBD     (AX), Z10
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z10, Z1, Z2
-	VPMOVSXBD     16(AX), Z10
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z10, Z1, Z3
-	VPMOVSXBD     32(AX), Z10
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z10, Z1, Z4
-	VPMOVSXBD     48(AX), Z10
-	VCVTDQ2PS     Z10, Z10
-	VFMADD231PS   Z10, Z1, Z5
-	ADDQ          $0x00000040, AX
-	ADDQ          $0x00000040, DX
-	DECQ          BX
-	JNZ           block
-	VADDPS        Z6, Z2, Z2
-	VADDPS        Z7, Z3, Z3
-	VADDPS        Z8, Z4, Z4
-	VADDPS        Z9, Z5, Z5
-	VEXTRACTF32X8 $0x01, Z2, Y1
-	VCVTPS2PD     Y1, Z10
-	VCVTPS2PD     Y2, Z1
-	VADDPD        Z10, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y10
-	VADDPD        Y10, Y1, Y1
-	VEXTRACTF32X8 $0x01, Z3, Y10
-	VCVTPS2PD     Y10, Z11
-	VCVTPS2PD     Y3, Z10
-	VADDPD        Z11, Z10, Z10
-	VEXTRACTF64X4 $0x01, Z10, Y11
-	VADDPD        Y11, Y10, Y10
-	VEXTRACTF32X8 $0x01, Z4, Y11
-	VCVTPS2PD     Y11, Z12
-	VCVTPS2PD     Y4, Z11
-	VADDPD        Z12, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VADDPD        Y12, Y11, Y11
-	VEXTRACTF32X8 $0x01, Z5, Y12
-	VCVTPS2PD     Y12, Z13
-	VCVTPS2PD     Y5, Z12
-	VADDPD        Z13, Z12, Z12
-	VEXTRACTF64X4 $0x01, Z12, Y13
-	VADDPD        Y13, Y12, Y12
-	VUNPCKLPD     Y10, Y1, Y13
-	VUNPCKHPD     Y10, Y1, Y1
-	VADDPD        Y1, Y13, Y13
-	VUNPCKLPD     Y12, Y11, Y1
-	VUNPCKHPD     Y12, Y11, Y10
-	VADDPD        Y10, Y1, Y1
-	VSHUFF64X2    $0x00, Y1, Y13, Y10
-	VSHUFF64X2    $0x03, Y1, Y13, Y1
-	VADDPD        Y1, Y10, Y10
-	VADDPD        Y10, Y0, Y0
-	TESTQ         CX, CX
-	JNZ           run
-	MOVQ          z_base+64(FP), AX
-	VMOVUPD       Y0, (AX)
-	VZEROUPPER
-	RET
-
-// func backwardOneLinearBytesAVX512(w []int8, panelStep int, ahead int, blocks int, r []float32, g []float32)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·backwardOneLinearBytesAVX512(SB), NOSPLIT, $0-96
-	MOVQ         w_base+0(FP), AX
-	MOVQ         blocks+40(FP), CX
-	MOVQ         r_base+48(FP), DX
-	MOVQ         g_base+72(FP), BX
-	VBROADCASTSS (BX), Z0
-	VBROADCASTSS 4(BX), Z1
-	VBROADCASTSS 8(BX), Z2
-	VBROADCASTSS 12(BX), Z3
-	MOVQ         ahead+32(FP), BX
-	IMUL3Q       $0x00000001, BX, BX
-	ADDQ         AX, BX
-
-block:
-	PREFETCHT1  (BX)
-	ADDQ        $0x00000020, BX
-	VMOVUPS     (DX), Z4
-	VPMOVSXBD   (AX), Z5
-	VCVTDQ2PS   Z5, Z5
-	VFMADD231PS Z5, Z0, Z4
-	VPMOVSXBD   16(AX), Z5
-	VCVTDQ2PS   Z5, Z5
-	VFMADD231PS Z5, Z1, Z4
-	VPMOVSXBD   32(AX), Z5
-	VCVTDQ2PS   Z5, Z5
-	VFMADD231PS Z5, Z2, Z4
-	VPMOVSXBD   48(AX), Z5
-	VCVTDQ2PS   Z5, Z5
-	VFMADD231PS Z5, Z3, Z4
-	VMOVUPS     Z4, (DX)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, DX
-	DECQ        CX
-	JNZ         block
-	VZEROUPPER
-	RET
-
-// func dot1BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·dot1BytesAVX512(SB), NOSPLIT, $0-112
-	MOVQ   w_base+0(FP), AX
-	MOVQ   panels+24(FP), CX
-	MOVQ   panelStep+32(FP), DX
-	IMUL3Q $0x00000001, DX, DX
-	MOVQ   x_base+48(FP), BX
-	MOVQ   xStep+72(FP), SI
-	IMUL3Q $0x00000004, SI, SI
-	MOVQ   z_base+80(FP), DI
-	MOVQ   zStep+104(FP), R8
-	IMUL3Q $0x00000008, R8, R8
-
-panel:
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	MOVQ   blocks+40(FP), R11
-	MOVQ   AX, R9
-	MOVQ   BX, R10
-	ADDQ   DX, AX
-
-block:
-	PREFETCHT1    (R9)(DX*1)
-	VMOVUPS       (R10), Z8
-	VPMOVSXBD     (R9), Z9
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z9, Z8, Z0
-	VPMOVSXBD     16(R9), Z9
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z9, Z8, Z1
-	VPMOVSXBD     32(R9), Z9
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z9, Z8, Z2
-	VPMOVSXBD     48(R9), Z9
-	VCVTDQ2PS     Z9, Z9
-	VFMADD231PS   Z9, Z8, Z3
-	ADDQ          $0x00000040, R9
-	ADDQ          SI, R10
-	DECQ          R11
-	JNZ           block
-	VADDPS        Z4, Z0, Z0
-	VADDPS        Z5, Z1, Z1
-	VADDPS        Z6, Z2, Z2
-	VADDPS        Z7, Z3, Z3
-	VEXTRACTF32X8 $0x01, Z0, Y8
-	VCVTPS2PD     Y8, Z9
-	VCVTPS2PD     Y0, Z8
-	VADDPD        Z9, Z8, Z8
-	VEXTRACTF64X4 $0x01, Z8, Y9
-	VADDPD        Y9, Y8, Y8
-	VEXTRACTF32X8 $0x01, Z1, Y9
-	VCVTPS2PD     Y9, Z10
-	VCVTPS2PD     Y1, Z9
-	VADDPD        Z10, Z9, Z9
-	VEXTRACTF64X4 $0x01, Z9, Y10
-	VADDPD        Y10, Y9, Y9
-	VEXTRACTF32X8 $0x01, Z2, Y10
-	VCVTPS2PD     Y10, Z11
-	VCVTPS2PD     Y2, Z10
-	VADDPD        Z11, Z10, Z10
-	VEXTRACTF64X4 $0x01, Z10, Y11
-	VADDPD        Y11, Y10, Y10
-	VEXTRACTF32X8 $0x01, Z3, Y11
-	VCVTPS2PD     Y11, Z12
-	VCVTPS2PD     Y3, Z11
-	VADDPD        Z12, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VADDPD        Y12, Y11, Y11
-	VUNPCKLPD     Y9, Y8, Y12
-	VUNPCKHPD     Y9, Y8, Y8
-	VADDPD        Y8, Y12, Y12
-	VUNPCKLPD     Y11, Y10, Y8
-	VUNPCKHPD     Y11, Y10, Y9
-	VADDPD        Y9, Y8, Y8
-	VSHUFF64X2    $0x00, Y8, Y12, Y9
-	VSHUFF64X2    $0x03, Y8, Y12, Y8
-	VADDPD        Y8, Y9, Y9
-	VADDPD        (DI), Y9, Y9
-	VMOVUPD       Y9, (DI)
-	ADDQ          R8, DI
-	DECQ          CX
-	JNZ           panel
-	VZEROUPPER
-	RET
-
 // func dot2BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·dot2BytesAVX512(SB), NOSPLIT, $0-112
@@ -31724,114 +31348,6 @@ block:
 	VZEROUPPER
 	RET
 
-// func axpy1BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
-// Requires: AVX, AVX512F
-TEXT ·axpy1BytesAVX512(SB), NOSPLIT, $0-112
-	MOVQ   w_base+0(FP), AX
-	MOVQ   panelStep+32(FP), CX
-	IMUL3Q $0x00000001, CX, CX
-	MOVQ   blocks+40(FP), DX
-	MOVQ   g_base+48(FP), BX
-	MOVQ   gStep+72(FP), SI
-	IMUL3Q $0x00000004, SI, SI
-	MOVQ   r_base+80(FP), DI
-	MOVQ   rStep+104(FP), R8
-	IMUL3Q $0x00000004, R8, R8
-	MOVQ   DX, R9
-	SHRQ   $0x01, R9
-	JZ     last
-
-pair:
-	VMOVUPS (DI), Z0
-	VMOVUPS (DI)(R8*1), Z1
-	MOVQ    panels+24(FP), R12
-	MOVQ    AX, R10
-	MOVQ    BX, R11
-
-panel2:
-	VBROADCASTSS (R11), Z2
-	ADDQ         SI, R11
-	VPMOVSXBD    (R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VPMOVSXBD    64(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS (R11), Z2
-	ADDQ         SI, R11
-	VPMOVSXBD    16(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VPMOVSXBD    80(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS (R11), Z2
-	ADDQ         SI, R11
-	VPMOVSXBD    32(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VPMOVSXBD    96(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS (R11), Z2
-	ADDQ         SI, R11
-	VPMOVSXBD    48(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VPMOVSXBD    112(R10), Z3
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z3, Z2, Z1
-	ADDQ         CX, R10
-	DECQ         R12
-	JNZ          panel2
-	VMOVUPS      Z0, (DI)
-	VMOVUPS      Z1, (DI)(R8*1)
-	ADDQ         $0x00000040, AX
-	ADDQ         R8, DI
-	ADDQ         $0x00000040, AX
-	ADDQ         R8, DI
-	DECQ         R9
-	JNZ          pair
-
-last:
-	ANDQ    $0x01, DX
-	JZ      end
-	VMOVUPS (DI), Z0
-	MOVQ    panels+24(FP), R9
-	MOVQ    AX, DX
-
-panel1:
-	VBROADCASTSS (BX), Z1
-	ADDQ         SI, BX
-	VPMOVSXBD    (DX), Z2
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (BX), Z1
-	ADDQ         SI, BX
-	VPMOVSXBD    16(DX), Z2
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (BX), Z1
-	ADDQ         SI, BX
-	VPMOVSXBD    32(DX), Z2
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z2, Z1, Z0
-	VBROADCASTSS (BX), Z1
-	ADDQ         SI, BX
-	VPMOVSXBD    48(DX), Z2
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z2, Z1, Z0
-	ADDQ         CX, DX
-	DECQ         R9
-	JNZ          panel1
-	VMOVUPS      Z0, (DI)
-	ADDQ         $0x00000040, AX
-	ADDQ         R8, DI
-
-end:
-	VZEROUPPER
-	RET
-
 // func axpy2BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 // Requires: AVX, AVX512F
 TEXT ·axpy2BytesAVX512(SB), NOSPLIT, $0-112
@@ -32521,6 +32037,164 @@ panel1:
 	ADDQ         R8, DI
 
 end:
+	VZEROUPPER
+	RET
+
+// func wholeForwardAVX512(w []int8, blocks int, x []int16, z []float64)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, CMOV, MMX+
+TEXT ·wholeForwardAVX512(SB), NOSPLIT, $0-80
+	MOVQ   w_base+0(FP), AX
+	MOVQ   blocks+24(FP), CX
+	MOVQ   x_base+32(FP), DX
+	VXORPD Y0, Y0, Y0
+
+run:
+	MOVQ    $0x0000000000000100, BX
+	CMPQ    CX, BX
+	CMOVQLT CX, BX
+	SUBQ    BX, CX
+	VPXORQ  Z1, Z1, Z1
+	VPXORQ  Z2, Z2, Z2
+
+block:
+	PREFETCHT1      8192(AX)
+	VBROADCASTI64X4 (DX), Z3
+	VPMOVSXBW       (AX), Z4
+	VPMADDWD        Z3, Z4, Z4
+	VPADDD          Z4, Z1, Z1
+	VPMOVSXBW       32(AX), Z4
+	VPMADDWD        Z3, Z4, Z4
+	VPADDD          Z4, Z2, Z2
+	ADDQ            $0x00000040, AX
+	ADDQ            $0x00000020, DX
+	DECQ            BX
+	JNZ             block
+	VEXTRACTI64X4   $0x01, Z1, Y3
+	VEXTRACTI128    $0x01, Y1, X4
+	VCVTDQ2PD       X4, Y5
+	VCVTDQ2PD       X1, Y4
+	VADDPD          Y5, Y4, Y4
+	VEXTRACTI128    $0x01, Y3, X5
+	VCVTDQ2PD       X5, Y5
+	VCVTDQ2PD       X3, Y3
+	VADDPD          Y5, Y3, Y3
+	VEXTRACTI64X4   $0x01, Z2, Y5
+	VEXTRACTI128    $0x01, Y2, X6
+	VCVTDQ2PD       X6, Y7
+	VCVTDQ2PD       X2, Y6
+	VADDPD          Y7, Y6, Y6
+	VEXTRACTI128    $0x01, Y5, X7
+	VCVTDQ2PD       X7, Y7
+	VCVTDQ2PD       X5, Y5
+	VADDPD          Y7, Y5, Y5
+	VUNPCKLPD       Y3, Y4, Y7
+	VUNPCKHPD       Y3, Y4, Y3
+	VADDPD          Y3, Y7, Y7
+	VUNPCKLPD       Y5, Y6, Y3
+	VUNPCKHPD       Y5, Y6, Y4
+	VADDPD          Y4, Y3, Y3
+	VPERM2F128      $0x20, Y3, Y7, Y4
+	VPERM2F128      $0x31, Y3, Y7, Y3
+	VADDPD          Y3, Y4, Y4
+	VADDPD          Y4, Y0, Y0
+	TESTQ           CX, CX
+	JNZ             run
+	MOVQ            z_base+56(FP), AX
+	VMOVUPD         Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func wholeBackwardAVX512(w []int8, ahead int, blocks int, r []int32, g []int16)
+// Requires: AVX, AVX512BW, AVX512F, MMX+
+TEXT ·wholeBackwardAVX512(SB), NOSPLIT, $0-88
+	MOVQ         w_base+0(FP), AX
+	MOVQ         blocks+32(FP), CX
+	MOVQ         r_base+40(FP), DX
+	MOVQ         g_base+64(FP), BX
+	VPBROADCASTD (BX), Z0
+	VPBROADCASTD 4(BX), Z1
+	MOVQ         ahead+24(FP), BX
+	ADDQ         AX, BX
+	VMOVDQU64    interleaved<>+0(SB), Z2
+
+block:
+	PREFETCHT1 (BX)
+	ADDQ       $0x00000020, BX
+	VMOVDQU32  (DX), Z3
+	VPMOVSXBW  (AX), Z4
+	VPERMW     Z4, Z2, Z4
+	VPMADDWD   Z0, Z4, Z4
+	VPADDD     Z4, Z3, Z3
+	VPMOVSXBW  32(AX), Z4
+	VPERMW     Z4, Z2, Z4
+	VPMADDWD   Z1, Z4, Z4
+	VPADDD     Z4, Z3, Z3
+	VMOVDQU32  Z3, (DX)
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000040, DX
+	DECQ       CX
+	JNZ        block
+	VZEROUPPER
+	RET
+
+DATA interleaved<>+0(SB)/2, $0x0000
+DATA interleaved<>+2(SB)/2, $0x0010
+DATA interleaved<>+4(SB)/2, $0x0001
+DATA interleaved<>+6(SB)/2, $0x0011
+DATA interleaved<>+8(SB)/2, $0x0002
+DATA interleaved<>+10(SB)/2, $0x0012
+DATA interleaved<>+12(SB)/2, $0x0003
+DATA interleaved<>+14(SB)/2, $0x0013
+DATA interleaved<>+16(SB)/2, $0x0004
+DATA interleaved<>+18(SB)/2, $0x0014
+DATA interleaved<>+20(SB)/2, $0x0005
+DATA interleaved<>+22(SB)/2, $0x0015
+DATA interleaved<>+24(SB)/2, $0x0006
+DATA interleaved<>+26(SB)/2, $0x0016
+DATA interleaved<>+28(SB)/2, $0x0007
+DATA interleaved<>+30(SB)/2, $0x0017
+DATA interleaved<>+32(SB)/2, $0x0008
+DATA interleaved<>+34(SB)/2, $0x0018
+DATA interleaved<>+36(SB)/2, $0x0009
+DATA interleaved<>+38(SB)/2, $0x0019
+DATA interleaved<>+40(SB)/2, $0x000a
+DATA interleaved<>+42(SB)/2, $0x001a
+DATA interleaved<>+44(SB)/2, $0x000b
+DATA interleaved<>+46(SB)/2, $0x001b
+DATA interleaved<>+48(SB)/2, $0x000c
+DATA interleaved<>+50(SB)/2, $0x001c
+DATA interleaved<>+52(SB)/2, $0x000d
+DATA interleaved<>+54(SB)/2, $0x001d
+DATA interleaved<>+56(SB)/2, $0x000e
+DATA interleaved<>+58(SB)/2, $0x001e
+DATA interleaved<>+60(SB)/2, $0x000f
+DATA interleaved<>+62(SB)/2, $0x001f
+GLOBL interleaved<>(SB), RODATA|NOPTR, $64
+
+// func wholeDrainAVX512(total []float64, sums []int32, unit float64)
+// Requires: AVX, AVX512F
+TEXT ·wholeDrainAVX512(SB), NOSPLIT, $0-56
+	MOVQ         total_base+0(FP), AX
+	MOVQ         sums_base+24(FP), CX
+	MOVQ         sums_len+32(FP), DX
+	VPXORQ       Z0, Z0, Z0
+	VBROADCASTSD unit+48(FP), Z1
+	SHRQ         $0x04, DX
+
+block:
+	VCVTDQ2PD (CX), Z2
+	VMULPD    Z1, Z2, Z2
+	VADDPD    (AX), Z2, Z2
+	VMOVUPD   Z2, (AX)
+	VCVTDQ2PD 32(CX), Z2
+	VMULPD    Z1, Z2, Z2
+	VADDPD    64(AX), Z2, Z2
+	VMOVUPD   Z2, 64(AX)
+	VMOVUPS   Z0, (CX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000040, CX
+	DECQ      DX
+	JNZ       block
 	VZEROUPPER
 	RET
 

@@ -8,7 +8,7 @@ import "golang.org/x/sys/cpu"
 func Best() Level {
 	x := &cpu.X86
 	switch {
-	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL:
+	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL:
 		return AVX512
 	case x.HasAVX2 && x.HasFMA:
 		return AVX2

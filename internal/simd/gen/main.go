@@ -51,14 +51,13 @@ func loops() {
 			}
 		}
 		bytes := kernels{isa: v, entry: entry{"Bytes", "int8", 1}, single: true}
-		bytes.forward1(false)
-		bytes.backward1(false)
-		for signals := 1; signals <= v.group; signals++ {
+		for signals := 2; signals <= v.group; signals++ {
 			bytes.dot(signals, false)
 		}
-		for signals := 1; signals <= bytes.axpyGroup(); signals++ {
+		for signals := 2; signals <= bytes.axpyGroup(); signals++ {
 			bytes.axpy(signals, false)
 		}
+		wholes(v)
 		kernels{isa: v}.drain()
 	}
 	largest()
