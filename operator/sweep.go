@@ -50,7 +50,6 @@ type denseSweep[T kernel.Entry, V kernel.Value] struct {
 	tile     int // blocks of columns in a tile
 	x, c     []V // packed
 	parts    []*densePart[T, V]
-	units    []float64         // of the entries, row by row; nil where that is 1
 	lender   *denseSweep[T, V] // of the workspace, or nil
 	rows     RowFunc           // of the present run
 	r, h     []float64         // of the present run
@@ -118,12 +117,12 @@ func (s *denseSweep[T, V]) panelsPerChunk() int {
 	if s.lender != nil {
 		return s.lender.panelsPerChunk()
 	}
-	return panelsPerChunk(s.w, s.p+s.q)
+	return panelsPerChunk(s.w, s.p+s.q, 1)
 }
 
-// panelsPerChunk is that of a sweep over so many columns.
-func panelsPerChunk(w kernel.Shape, columns int) int {
-	count := chunksFor(w.M * w.N * columns)
+// panelsPerChunk is that of a sweep over so many columns that does an entry in the time of one, divided by speed.
+func panelsPerChunk(w kernel.Shape, columns, speed int) int {
+	count := chunksFor(w.M * w.N * columns / speed)
 	return (w.Panels() + count - 1) / count
 }
 
@@ -266,23 +265,8 @@ func (s *denseSweep[T, V]) drains() bool {
 // sweepBlock uses a block of rows forward and backward.
 func (s *denseSweep[T, V]) sweepBlock(part *densePart[T, V], first, panels int, w []T) {
 	count := s.forwardBlock(part, first, panels, w)
-	s.inUnits(part.z[:count*s.p], first)
 	s.rows(first*kernel.Rows, part.z[:count*s.p], part.v[:count*s.q], part.g[:count*s.p], part.d[:count*s.q])
-	s.inUnits(part.g[:count*s.p], first)
 	s.backwardBlock(part, first, panels, w, count)
-}
-
-// inUnits multiplies values of the rows from panel first on by the units of these.
-func (s *denseSweep[T, V]) inUnits(values []float64, first int) {
-	if s.units == nil {
-		return
-	}
-	for row := range len(values) / s.p {
-		unit := s.units[first*kernel.Rows+row]
-		for k := row * s.p; k < (row+1)*s.p; k++ {
-			values[k] *= unit
-		}
-	}
 }
 
 // forwardBlock sets z and v of a block of rows, and returns how many there are.
@@ -442,8 +426,8 @@ func (s *denseSweep[T, V]) sum(i int) {
 		floats.Add(blocksOf(first.totalR, s.p, from, to), blocksOf(part.totalR, s.p, from, to))
 		floats.Add(blocksOf(first.totalH, s.q, from, to), blocksOf(part.totalH, s.q, from, to))
 	}
-	s.unpack(s.r, first.totalR, s.p, from, to)
-	s.unpack(s.h, first.totalH, s.q, from, to)
+	unpack(s.r, first.totalR, s.p, s.w.N, from, to)
+	unpack(s.h, first.totalH, s.q, s.w.N, from, to)
 }
 
 // blocksOf are those from … to of count packed signals.
@@ -451,9 +435,8 @@ func blocksOf(v []float64, count, from, to int) []float64 {
 	return v[from*count*kernel.Columns : to*count*kernel.Columns]
 }
 
-// unpack copies the blocks from … to of src to dst.
-func (s *denseSweep[T, V]) unpack(dst, src []float64, count, from, to int) {
-	n := s.w.N
+// unpack copies the blocks from … to of count packed signals of n entries to dst.
+func unpack(dst, src []float64, count, n, from, to int) {
 	for k := range count {
 		for b := from; b < to; b++ {
 			at := b * kernel.Columns

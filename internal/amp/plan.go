@@ -913,7 +913,7 @@ func (b *planner) makeSinglePrecision(s *Solver) (Part, error) {
 		}
 	}
 	p := newPrecision(s.State, b.demand, lent, b.single.Storage(), b.lost)
-	if b.demand != nil && operator.BytesPay(b.m*b.n, b.P) && b.Fits(int64(b.m)*int64(b.n)) {
+	if b.demand != nil && operator.BytesPay(b.m*b.n) && b.Fits(int64(b.m)*int64(b.n)) {
 		if err := p.useBytes(s.State, b.single); err != nil {
 			return nil, err
 		}

@@ -100,7 +100,7 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 	switch {
 	case e.OnDisk && !p.Single:
 		usual = r.Double
-	case !e.OnDisk && operator.BytesPay(p.M*p.N, p.P):
+	case !e.OnDisk && operator.BytesPay(p.M*p.N):
 		usual = r.Bytes
 		e.Resident += entries
 	}

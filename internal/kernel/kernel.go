@@ -18,7 +18,7 @@ import (
 	"github.com/calamp/calamp/internal/simd"
 )
 
-// Entry is how an entry of W is stored. With bytes every row has a unit, see [ToBytes].
+// Entry is how an entry of W is stored. With bytes every row has a unit, see [ToBytes] and [Whole].
 type Entry interface{ int8 | float32 | float64 }
 
 // Value is how signals, g and the sums over them are kept. Sums in float32 are short: z and
@@ -85,7 +85,6 @@ type Axpy[T Entry, V Value] func(w []T, panels, panelStep, blocks int, g []V, gS
 var (
 	sets32     = [layouts][simd.Levels]*Set[float32, float64]{{simd.Go: plain[float32, float64](Packed)}, {simd.Go: plain[float32, float64](InRows)}}
 	sets64     = [layouts][simd.Levels]*Set[float64, float64]{{simd.Go: plain[float64, float64](Packed)}, {simd.Go: plain[float64, float64](InRows)}}
-	setsBytes  = [layouts][simd.Levels]*Set[int8, float32]{{simd.Go: plain[int8, float32](Packed)}} // in assembly for several signals, without squares
 	setsSingle = [layouts][simd.Levels]*Set[float32, float32]{{simd.Go: plain[float32, float32](Packed)}, {simd.Go: plain[float32, float32](InRows)}}
 	drains     = [simd.Levels]func(total []float64, sums []float32){simd.Go: drain}
 )
@@ -96,9 +95,9 @@ var active, _ = simd.Active()
 func Of[T Entry, V Value](w Layout) *Set[T, V] { return set[T, V](w, active) }
 
 // set returns the kernels of an instruction set that this machine has. There are none for
-// entries in double precision and values in single precision, nor for bytes and values in double precision, or row by row.
+// entries in double precision and values in single precision; those for bytes are in [Whole].
 func set[T Entry, V Value](w Layout, l simd.Level) *Set[T, V] {
-	for _, s := range []any{sets32[w][l], sets64[w][l], setsSingle[w][l], setsBytes[w][l]} {
+	for _, s := range []any{sets32[w][l], sets64[w][l], setsSingle[w][l]} {
 		if s, ok := s.(*Set[T, V]); ok {
 			return s
 		}

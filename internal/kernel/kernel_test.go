@@ -47,7 +47,7 @@ func compareAll(t *testing.T, l simd.Level, seed uint64, panels, blocks int) {
 		compare[float64, float64](t, w, l, seed, panels, blocks)
 		compare[float32, float32](t, w, l, seed, panels, blocks)
 	}
-	compare[int8, float32](t, Packed, l, seed, panels, blocks)
+	compareWhole(t, l, seed, panels, blocks)
 }
 
 // workspace is one call's arguments for every kernel, and its results.
@@ -69,11 +69,7 @@ func newWorkspace[T Entry, V Value](layout Layout, seed uint64, panels, blocks, 
 	s.xStep = (signals + int(seed%2)) * Columns // and a group smaller than all signals
 	s.w = make([]T, panels*s.step+Columns)
 	for i := range s.w {
-		v := float32(rng.NormFloat64()) // the same for all kinds
-		if _, bytes := any(s.w).([]int8); bytes {
-			v *= 30
-		}
-		s.w[i] = T(v)
+		s.w[i] = T(float32(rng.NormFloat64())) // the same for all kinds
 	}
 	doubles := func(n int) []float64 {
 		v := make([]float64, n)
@@ -99,7 +95,7 @@ func newWorkspace[T Entry, V Value](layout Layout, seed uint64, panels, blocks, 
 func (s *workspace[T, V]) one(k *Set[T, V], linear bool) {
 	for a := range s.panels {
 		w, at := s.w[a*s.step:], a*Rows
-		if linear || k.ForwardOne == nil {
+		if linear {
 			k.ForwardOneLinear(w, s.step, s.blocks, s.x, s.z[at:])
 			k.BackwardOneLinear(w, s.step, s.step, s.blocks, s.r, s.g[at:])
 			continue
@@ -109,32 +105,18 @@ func (s *workspace[T, V]) one(k *Set[T, V], linear bool) {
 	}
 }
 
-// groupOf divides the signals that are left, more than one, into groups of more than one.
-func groupOf(left, most int) int {
-	if left == most+1 && most > 2 {
-		most--
-	}
-	return min(left, most)
-}
-
 func (s *workspace[T, V]) several(k *Set[T, V]) {
 	count, group := s.signals+1, 1
 	for from := 0; from < s.signals; from += group {
-		group = groupOf(s.signals-from, len(k.Dot)-1)
+		group = min(s.signals-from, len(k.Dot)-1)
 		at := from * Columns
 		k.Dot[group](s.w, s.panels, s.step, s.blocks, s.x[at:], s.xStep, s.z[from*Rows:], count*Rows)
-		if k.DotSquares == nil {
-			continue
-		}
 		k.DotSquares[group](s.w, s.panels, s.step, s.blocks, s.c[at:], s.xStep, s.v[from*Rows:], count*Rows)
 	}
 	for from := 0; from < s.signals; from += group {
-		group = groupOf(s.signals-from, len(k.Axpy)-1)
+		group = min(s.signals-from, len(k.Axpy)-1)
 		at := from * Columns
 		k.Axpy[group](s.w, s.panels, s.step, s.blocks, s.g[from:], count, s.r[at:], s.xStep)
-		if k.AxpySquares == nil {
-			continue
-		}
 		k.AxpySquares[group](s.w, s.panels, s.step, s.blocks, s.d[from:], count, s.h[at:], s.xStep)
 	}
 }
@@ -153,68 +135,93 @@ func compare[T Entry, V Value](t *testing.T, layout Layout, l simd.Level, seed u
 		near(t, what+" r", got.r, want.r, tolerance[V]())
 		near(t, what+" h", got.h, want.h, tolerance[V]())
 	}
-	first := 1
-	if fast.ForwardOne != nil {
-		check("one", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, false) })
-		check("one, linear", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, true) })
-	} else { // of bytes there are no squares, and one signal goes in whole numbers
-		withoutSquares := *reference
-		withoutSquares.DotSquares, withoutSquares.AxpySquares = nil, nil
-		reference, first = &withoutSquares, 2
-	}
-	for signals := first; signals < len(fast.Axpy); signals++ {
+	check("one", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, false) })
+	check("one, linear", 1, func(s *workspace[T, V], k *Set[T, V]) { s.one(k, true) })
+	for signals := 1; signals < len(fast.Axpy); signals++ {
 		check("several", signals, func(s *workspace[T, V], k *Set[T, V]) { s.several(k) })
 	}
 }
 
-// The kernels in whole numbers give the same bits everywhere, with the largest numbers, too.
-func TestWholeNumbers(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 9))
-	for _, l := range available() {
-		for _, blocks := range []int{1, 2, 7, 255, 256, 257, 700} {
-			for _, largest := range []bool{false, true} {
-				w, x := make([]int8, WholePanels*blocks*blockSize), make([]int16, blocks*Columns)
-				g := make([]int16, WholePanels*Rows)
-				for i := range w {
-					w[i] = int8(rng.IntN(2*mostByte+1) - mostByte)
-				}
-				for _, words := range [][]int16{x, g} {
-					for i := range words {
-						words[i] = int16(rng.IntN(2*MostWord+1) - MostWord)
-					}
-				}
-				if largest {
-					for i := range w {
-						w[i] = mostByte
-					}
-					for _, words := range [][]int16{x, g} {
-						for i := range words {
-							words[i] = MostWord
-						}
-					}
-				}
-				run := func(k Whole) (z, total []float64) {
-					z, total = make([]float64, Rows*WholePanels), make([]float64, blocks*Columns)
-					sums := make([]int32, blocks*Columns)
-					for a := range WholePanels {
-						k.Forward(w[a*blocks*blockSize:], blocks, x, z[a*Rows:])
-						k.Backward(w[a*blocks*blockSize:], blocks*blockSize, blocks, sums, g[a*Rows:])
-					}
-					k.Drain(total, sums, 0.3)
-					if slices.ContainsFunc(sums, func(v int32) bool { return v != 0 }) {
-						t.Errorf("%v: sums are left", l)
-					}
-					return z, total
-				}
-				z, total := run(wholes[l])
-				wantZ, wantTotal := run(wholes[simd.Go])
-				if !slices.Equal(z, wantZ) || !slices.Equal(total, wantTotal) {
-					t.Errorf("%v, %d blocks: not the bits of plain Go", l, blocks)
-				}
-				if largest && (z[0] != float64(blocks*Columns)*mostByte*MostWord || math.Abs(total[0]/(0.3*Rows*WholePanels*mostByte*MostWord)-1) > 1e-15) {
-					t.Errorf("%v, %d blocks: sums of %g and %g", l, blocks, z[0], total[0])
-				}
-			}
+// wholeSpace is one call's arguments for the kernels in whole numbers, and its results.
+type wholeSpace struct {
+	w                             []int8
+	panels, blocks, step, signals int
+	x, g                          []int16
+	z, total                      []float64
+	sums                          []int32
+	units                         []float64
+}
+
+// newWholeSpace draws them, or makes all the largest.
+func newWholeSpace(seed uint64, panels, blocks, signals int, largest bool) *wholeSpace {
+	rng := rand.New(rand.NewPCG(seed, uint64(signals)))
+	s := &wholeSpace{panels: panels, blocks: blocks, signals: signals, step: (blocks + int(seed%3)) * blockSize}
+	up := func(most int) int {
+		if largest {
+			return most
+		}
+		return rng.IntN(2*most+1) - most
+	}
+	words := func(n int) []int16 {
+		v := make([]int16, n)
+		for i := range v {
+			v[i] = int16(up(MostWord))
+		}
+		return v
+	}
+	s.w = make([]int8, panels*s.step)
+	for i := range s.w {
+		s.w[i] = int8(up(mostByte))
+	}
+	s.x, s.g = words(blocks*signals*Columns), words(panels*Rows*signals)
+	s.z, s.units = make([]float64, panels*signals*Rows), make([]float64, signals)
+	s.sums, s.total = make([]int32, len(s.x)), make([]float64, len(s.x))
+	for k := range s.units {
+		s.units[k] = rng.NormFloat64()
+	}
+	return s
+}
+
+func (s *wholeSpace) run(k *Whole) {
+	step := s.signals * Columns
+	for a := range s.panels {
+		for from, group := 0, 1; from < s.signals; from += group {
+			group = min(s.signals-from, len(k.Forward)-1)
+			k.Forward[group](s.w[a*s.step:], s.blocks, s.x[from*Columns:], step, s.z[(a*s.signals+from)*Rows:])
+		}
+		for from, group := 0, 1; from < s.signals; from += group {
+			group = min(s.signals-from, len(k.Backward)-1)
+			k.Backward[group](s.w[a*s.step:], s.step, s.blocks, s.sums[from*Columns:], step, s.g[a*Rows*s.signals+2*from:], 2*s.signals)
+		}
+	}
+	k.Drain(s.total, s.sums, s.units)
+}
+
+// compareWhole asks for the same bits.
+func compareWhole(t *testing.T, l simd.Level, seed uint64, panels, blocks int) {
+	t.Helper()
+	for signals := 1; signals <= 7; signals++ {
+		got, want := newWholeSpace(seed, panels, blocks, signals, false), newWholeSpace(seed, panels, blocks, signals, false)
+		got.run(&wholes[l])
+		want.run(&wholes[simd.Go])
+		if !slices.Equal(got.z, want.z) || !slices.Equal(got.total, want.total) {
+			t.Errorf("%v, %d signals, %d panels of %d blocks: not the bits of plain Go", l, signals, panels, blocks)
+		}
+		if slices.ContainsFunc(got.sums, func(v int32) bool { return v != 0 }) {
+			t.Errorf("%v: sums are left", l)
+		}
+	}
+}
+
+// As many as may add up do not overflow.
+func TestWholeNumbersFit(t *testing.T) {
+	for _, l := range append(available(), simd.Go) {
+		s := newWholeSpace(1, WholePanels, WholeBlocks, 2, true)
+		s.run(&wholes[l])
+		want := float64(WholeBlocks * Columns * mostByte * MostWord)
+		sum := float64(WholePanels*Rows*mostByte*MostWord) * s.units[0]
+		if s.z[0] != want || s.total[0] != sum {
+			t.Errorf("%v: sums of %g and %g, expected %g and %g", l, s.z[0], s.total[0], want, sum)
 		}
 	}
 }

@@ -316,32 +316,20 @@ func axpySquares4RowsSingleAVX2(w []float32, panels int, panelStep int, blocks i
 // axpySquares5RowsSingleAVX2 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX2(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
-// dot2BytesAVX2 is dot for a fixed number of signals.
-func dot2BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeForward1AVX2 is Forward for a fixed number of signals.
+func wholeForward1AVX2(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// dot3BytesAVX2 is dot for a fixed number of signals.
-func dot3BytesAVX2(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeBackward1AVX2 is Backward for a fixed number of signals.
+func wholeBackward1AVX2(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// axpy2BytesAVX2 is axpy for a fixed number of signals.
-func axpy2BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeForward2AVX2 is Forward for a fixed number of signals.
+func wholeForward2AVX2(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// axpy3BytesAVX2 is axpy for a fixed number of signals.
-func axpy3BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeBackward2AVX2 is Backward for a fixed number of signals.
+func wholeBackward2AVX2(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// axpy4BytesAVX2 is axpy for a fixed number of signals.
-func axpy4BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
-
-// axpy5BytesAVX2 is axpy for a fixed number of signals.
-func axpy5BytesAVX2(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
-
-// wholeForwardAVX2 sets z to the product of a panel with x.
-func wholeForwardAVX2(w []int8, blocks int, x []int16, z []float64)
-
-// wholeBackwardAVX2 adds the product of a panel's transpose with g to r.
-func wholeBackwardAVX2(w []int8, ahead int, blocks int, r []int32, g []int16)
-
-// wholeDrainAVX2 adds sums times unit to total, and clears them; their length is a multiple of 16, and not 0.
-func wholeDrainAVX2(total []float64, sums []int32, unit float64)
+// wholeDrainAVX2 adds sums times the units of their signals to total, and clears them.
+func wholeDrainAVX2(total []float64, sums []int32, units []float64)
 
 // drainAVX2 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX2(total []float64, sums []float32)
@@ -778,38 +766,38 @@ func axpySquares4RowsSingleAVX512(w []float32, panels int, panelStep int, blocks
 // axpySquares5RowsSingleAVX512 is axpy for a fixed number of signals.
 func axpySquares5RowsSingleAVX512(w []float32, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
 
-// dot2BytesAVX512 is dot for a fixed number of signals.
-func dot2BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeForward1AVX512 is Forward for a fixed number of signals.
+func wholeForward1AVX512(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// dot3BytesAVX512 is dot for a fixed number of signals.
-func dot3BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeBackward1AVX512 is Backward for a fixed number of signals.
+func wholeBackward1AVX512(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// dot4BytesAVX512 is dot for a fixed number of signals.
-func dot4BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeForward2AVX512 is Forward for a fixed number of signals.
+func wholeForward2AVX512(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// dot5BytesAVX512 is dot for a fixed number of signals.
-func dot5BytesAVX512(w []int8, panels int, panelStep int, blocks int, x []float32, xStep int, z []float64, zStep int)
+// wholeBackward2AVX512 is Backward for a fixed number of signals.
+func wholeBackward2AVX512(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// axpy2BytesAVX512 is axpy for a fixed number of signals.
-func axpy2BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeForward3AVX512 is Forward for a fixed number of signals.
+func wholeForward3AVX512(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// axpy3BytesAVX512 is axpy for a fixed number of signals.
-func axpy3BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeBackward3AVX512 is Backward for a fixed number of signals.
+func wholeBackward3AVX512(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// axpy4BytesAVX512 is axpy for a fixed number of signals.
-func axpy4BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeForward4AVX512 is Forward for a fixed number of signals.
+func wholeForward4AVX512(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// axpy5BytesAVX512 is axpy for a fixed number of signals.
-func axpy5BytesAVX512(w []int8, panels int, panelStep int, blocks int, g []float32, gStep int, r []float32, rStep int)
+// wholeBackward4AVX512 is Backward for a fixed number of signals.
+func wholeBackward4AVX512(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// wholeForwardAVX512 sets z to the product of a panel with x.
-func wholeForwardAVX512(w []int8, blocks int, x []int16, z []float64)
+// wholeForward5AVX512 is Forward for a fixed number of signals.
+func wholeForward5AVX512(w []int8, blocks int, x []int16, xStep int, z []float64)
 
-// wholeBackwardAVX512 adds the product of a panel's transpose with g to r.
-func wholeBackwardAVX512(w []int8, ahead int, blocks int, r []int32, g []int16)
+// wholeBackward5AVX512 is Backward for a fixed number of signals.
+func wholeBackward5AVX512(w []int8, ahead int, blocks int, r []int32, rStep int, g []int16, gStep int)
 
-// wholeDrainAVX512 adds sums times unit to total, and clears them; their length is a multiple of 16, and not 0.
-func wholeDrainAVX512(total []float64, sums []int32, unit float64)
+// wholeDrainAVX512 adds sums times the units of their signals to total, and clears them.
+func wholeDrainAVX512(total []float64, sums []int32, units []float64)
 
 // drainAVX512 adds sums to total, and clears them; their length is a multiple of 16, and not 0.
 func drainAVX512(total []float64, sums []float32)

@@ -68,8 +68,16 @@ func sparseAxpyBoth[T Entry](w []T, columns []int32, r []float64, g *[8]float64)
 }
 
 func init() {
-	wholes[simd.AVX2] = Whole{wholeForwardAVX2, wholeBackwardAVX2, wholeDrainAVX2}
-	wholes[simd.AVX512] = Whole{wholeForwardAVX512, wholeBackwardAVX512, wholeDrainAVX512}
+	wholes[simd.AVX2] = Whole{
+		Forward:  []WholeForward{nil, wholeForward1AVX2, wholeForward2AVX2},
+		Backward: []WholeBackward{nil, wholeBackward1AVX2, wholeBackward2AVX2},
+		Drain:    wholeDrainAVX2,
+	}
+	wholes[simd.AVX512] = Whole{
+		Forward:  []WholeForward{nil, wholeForward1AVX512, wholeForward2AVX512, wholeForward3AVX512, wholeForward4AVX512, wholeForward5AVX512},
+		Backward: []WholeBackward{nil, wholeBackward1AVX512, wholeBackward2AVX512, wholeBackward3AVX512, wholeBackward4AVX512, wholeBackward5AVX512},
+		Drain:    wholeDrainAVX512,
+	}
 	drains[simd.AVX2], drains[simd.AVX512] = drainAVX2, drainAVX512
 	sets32[Packed][simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX2, ForwardOneLinear: forwardOneLinearF32AVX2,
@@ -118,14 +126,6 @@ func init() {
 		DotSquares:  []Dot[float32, float32]{nil, dotSquares1SingleAVX512, dotSquares2SingleAVX512, dotSquares3SingleAVX512, dotSquares4SingleAVX512, dotSquares5SingleAVX512},
 		Axpy:        []Axpy[float32, float32]{nil, axpy1SingleAVX512, axpy2SingleAVX512, axpy3SingleAVX512, axpy4SingleAVX512, axpy5SingleAVX512},
 		AxpySquares: []Axpy[float32, float32]{nil, axpySquares1SingleAVX512, axpySquares2SingleAVX512, axpySquares3SingleAVX512, axpySquares4SingleAVX512, axpySquares5SingleAVX512},
-	}
-	setsBytes[Packed][simd.AVX2] = &Set[int8, float32]{
-		Dot:  []Dot[int8, float32]{nil, nil, dot2BytesAVX2, dot3BytesAVX2},
-		Axpy: []Axpy[int8, float32]{nil, nil, axpy2BytesAVX2, axpy3BytesAVX2, axpy4BytesAVX2, axpy5BytesAVX2},
-	}
-	setsBytes[Packed][simd.AVX512] = &Set[int8, float32]{
-		Dot:  []Dot[int8, float32]{nil, nil, dot2BytesAVX512, dot3BytesAVX512, dot4BytesAVX512, dot5BytesAVX512},
-		Axpy: []Axpy[int8, float32]{nil, nil, axpy2BytesAVX512, axpy3BytesAVX512, axpy4BytesAVX512, axpy5BytesAVX512},
 	}
 	sets32[InRows][simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneRowsF32AVX2, ForwardOneLinear: forwardOneLinearRowsF32AVX2,

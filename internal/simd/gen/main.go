@@ -50,13 +50,6 @@ func loops() {
 				}
 			}
 		}
-		bytes := kernels{isa: v, entry: entry{"Bytes", "int8", 1}, single: true}
-		for signals := 2; signals <= v.group; signals++ {
-			bytes.dot(signals, false)
-		}
-		for signals := 2; signals <= bytes.axpyGroup(); signals++ {
-			bytes.axpy(signals, false)
-		}
 		wholes(v)
 		kernels{isa: v}.drain()
 	}
