@@ -83,18 +83,17 @@ func (c Gain) Output(b *Block) {
 
 // output is Output without clipped readings.
 func (c *Gain) output(b *Block) {
-	for row := range b.Rows() {
-		c.statistics(b, row)
-	}
+	c.statistics(b)
 	if b.Unscored {
 		c.Prior.posteriors(nil, b.S, b.SVar, b.Stats, 1)
-		for row := range b.Rows() {
-			c.derivatives(b, row)
+		c.derivatives(b)
+		for row := range b.LogZ {
 			b.LogZ[row] = math.NaN()
 		}
 		return
 	}
 	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
+	c.derivatives(b)
 	logMass := c.Prior.logMass()
 	var products [batch]float64
 	for from := 0; from < b.Rows(); from += batch {
@@ -102,7 +101,7 @@ func (c *Gain) output(b *Block) {
 		for i := range rows {
 			row := from + i
 			s, past := b.S[row], c.Prior.of(b.Past, row)
-			logGauss, product := c.derivatives(b, row)
+			logGauss, product := c.logDensity(b, row)
 			b.LogZ[row] += logGauss + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
 			products[i] = product
 		}
@@ -110,46 +109,57 @@ func (c *Gain) output(b *Block) {
 	}
 }
 
-// statistics sums τ, B and n of one sensor, on top of what its past holds.
-func (c *Gain) statistics(b *Block, row int) {
-	past := c.Prior.of(b.Past, row)
-	tau, shift, n := past[precision], past[field], past[readings]
-	for k := row * b.P; k < (row+1)*b.P; k++ {
-		y := b.Y[k]
-		if math.IsNaN(y) {
-			continue
+// statistics sums τ, B and n of every sensor, on top of what its past holds.
+func (c *Gain) statistics(b *Block) {
+	width, at := c.Prior.Width(), 0
+	readingsOf, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
+	for row := range b.Rows() {
+		stats := b.Stats[row*width : (row+1)*width]
+		copy(stats, b.Past[row*width:(row+1)*width])
+		tau, shift, n := stats[precision], stats[field], stats[readings]
+		for end := at + b.P; at < end; at++ {
+			y := readingsOf[at]
+			if y != y {
+				continue // missing
+			}
+			scaled := y * (1 / (variances[at] + c.NoiseVar))
+			n++
+			tau += y * scaled
+			shift += omegas[at] * scaled
 		}
-		scaled := y * (1 / (b.V[k] + c.NoiseVar))
-		n++
-		tau += y * scaled
-		shift += b.Omega[k] * scaled
-	}
-	*c.Prior.of(b.Stats, row) = [gainWidth]float64{precision: tau, field: shift, readings: n}
-	if c.Prior.Each != nil {
-		copy(b.statsOf(row)[ownPrecision:], b.Past[row*informedWidth+ownPrecision:(row+1)*informedWidth])
+		stats[precision], stats[field], stats[readings] = tau, shift, n
 	}
 }
 
-// derivatives fills g and ∂g of one sensor from its posterior, and returns the
-// logarithm of its readings' density at ŝ, but for that of a factor product^{-½}: the residuals are squared as they are, since
-// y² and ω² in units of D leave no digits of them at small noise.
-func (c *Gain) derivatives(b *Block, row int) (logGauss, product float64) {
-	square, logD := 0.0, logProduct{value: 1}
-	s, sVar := b.S[row], b.SVar[row]
-	for k := row * b.P; k < (row+1)*b.P; k++ {
-		y := b.Y[k]
-		if math.IsNaN(y) {
-			b.G[k], b.DG[k] = 0, 0
-			continue
+// derivatives fills g and ∂g of every sensor from its posterior.
+func (c *Gain) derivatives(b *Block) {
+	at := 0
+	readingsOf, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
+	g, dg := b.G[:len(b.Y)], b.DG[:len(b.Y)]
+	for row, s := range b.S {
+		sVar := b.SVar[row]
+		for end := at + b.P; at < end; at++ {
+			y := readingsOf[at]
+			if y != y {
+				g[at], dg[at] = 0, 0
+				continue
+			}
+			inverse := 1 / (variances[at] + c.NoiseVar)
+			g[at] = (s*y - omegas[at]) * inverse
+			dg[at] = min(0, (sVar*y*(y*inverse)-1)*inverse)
 		}
-		d, omega := b.V[k]+c.NoiseVar, b.Omega[k]
-		inverse := 1 / d
-		scaled := y * inverse
-		residual := s*y - omega
-		b.G[k] = residual * inverse
-		b.DG[k] = min(0, (sVar*y*scaled-1)*inverse)
-		square += residual * b.G[k]
-		logD.multiply(2 * math.Pi * d)
+	}
+}
+
+// logDensity is the logarithm of the density of one sensor's readings at ŝ, but for that of a factor product^{-½}: the residuals are
+// squared as they are, since y² and ω² in units of D leave no digits of them at small noise.
+func (c *Gain) logDensity(b *Block, row int) (logGauss, product float64) {
+	square, logD := 0.0, logProduct{value: 1}
+	for k := row * b.P; k < (row+1)*b.P; k++ {
+		if y := b.Y[k]; !math.IsNaN(y) {
+			square += (b.S[row]*y - b.Omega[k]) * b.G[k]
+			logD.multiply(2 * math.Pi * (b.V[k] + c.NoiseVar))
+		}
 	}
 	return -0.5 * (square + logD.sum), logD.value
 }

@@ -35,13 +35,16 @@ func (l *learning) hopeless(it calamp.Iteration) bool {
 	return t >= hopelessFrom && it.MeanXVar > hopelessVar*l.priorVar && it.MeanXVar > hopelessStill*l.vars[t-1-hopelessWindow]
 }
 
-// hopeless is asked with what was measured after a sample. Gains that are known are not
+// unknown reports whether the entries of a sample with this mean variance are: else the run is not hopeless, whatever is known of sensors.
+func (p Point) unknown(variance float64) bool { return variance > hopelessSampleVar*p.signal().Variance() }
+
+// hopeless is asked after a sample whose entries are unknown, with what was measured of it. Gains that are known are not
 // waited for.
 func (p Point) hopeless(v Values) bool {
-	width, variance := p.SRange[1]-p.SRange[0], p.signal().Variance()
+	width := p.SRange[1] - p.SRange[0]
 	before := width * width / 12
 	if p.Complex() {
 		_, before = p.complexGain().Moments()
 	}
-	return before > 0 && v.Get("s_var") > hopelessSensorsVar*before && v.Get("x_var") > hopelessSampleVar*variance
+	return before > 0 && v.Get("s_var") > hopelessSensorsVar*before
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
@@ -176,7 +177,7 @@ func (r *onlineRun) sample(ctx context.Context, c *online.Calibrator, k int) err
 	r.iterations += e.Iterations
 	r.status = e.Status.String() // of the last sample
 	recorded := !r.Record.Trajectory && r.records(k)
-	asked := r.Solver.GiveUp && (k+1)%hopelessSamples == 0 && k < r.P-1
+	asked := r.Solver.GiveUp && (k+1)%hopelessSamples == 0 && k < r.P-1 && r.unknown(float64(r.columns())*stat.Mean(e.XVar, nil))
 	if !recorded && !asked {
 		return nil
 	}
