@@ -299,7 +299,7 @@ func (d *problem) meanSweep() func() {
 		}
 	}
 	usual := all.Single.Linear
-	if operator.BytesPay(d.m*d.n) {
+	if operator.BytesPay(d.m * d.n) {
 		if usual, _, err = operator.ByteSweep(d.single, make([]float64, d.m), make([]float64, d.n), d.p, d.threads); err != nil {
 			panic(err)
 		}

@@ -36,7 +36,9 @@ func (l *learning) hopeless(it calamp.Iteration) bool {
 }
 
 // unknown reports whether the entries of a sample with this mean variance are: else the run is not hopeless, whatever is known of sensors.
-func (p Point) unknown(variance float64) bool { return variance > hopelessSampleVar*p.signal().Variance() }
+func (p Point) unknown(variance float64) bool {
+	return variance > hopelessSampleVar*p.signal().Variance()
+}
 
 // hopeless is asked after a sample whose entries are unknown, with what was measured of it. Gains that are known are not
 // waited for.

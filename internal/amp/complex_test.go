@@ -180,7 +180,7 @@ func (c *complexCase) checkScaleStep(t *testing.T) {
 	}
 	along := alongScale(c.solver.Iteration)
 	limit := math.Log(1.1)
-	size, _ := maximise(along.slope, math.Exp(-limit), math.Exp(limit), 0)
+	size, _ := maximise(along.slope, math.Exp(-limit), math.Exp(limit), 0, 1e-9)
 	if math.Abs(size-cmplx.Abs(want)) > 1e-9 {
 		t.Errorf("scale step %.12g, want %.12g", size, cmplx.Abs(want))
 	}

@@ -8,9 +8,15 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// scaleRange bounds one scale step: the likelihood is flat along the scale, so
-// a far jump would rest on the priors of an early, poor estimate.
-const scaleRange = 0.1
+const (
+	// scaleRange bounds one scale step: the likelihood is flat along the scale, so
+	// a far jump would rest on the priors of an early, poor estimate.
+	scaleRange = 0.1
+
+	// nearPeak is the last of a scale step's steps, in widths of the evidence. The next one would be about its square, a hundredth of
+	// what the scale of a run that ends may be off by.
+	nearPeak = 3e-3
+)
 
 // scaleEvidence is the evidence along the global scale: when all estimates of
 // the signals are multiplied by c,
@@ -271,10 +277,10 @@ func (s scaleEvidence) argmax() (c, width float64) {
 	if ok {
 		s.tangent = slow.ScaleTangent(1, s.sensors)
 	}
-	c, curvature := maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding())
+	c, curvature := maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding(), nearPeak)
 	if s.tangent != nil {
 		s.tangent = slow.ScaleTangent(c, s.sensors)
-		c, curvature = maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding())
+		c, curvature = maximise(s.slope, 1-scaleRange, 1+scaleRange, s.rounding(), nearPeak)
 	}
 	return c, widthFrom(curvature)
 }
@@ -329,13 +335,10 @@ func (s *Solver) Sums() (quadratic, volume float64) {
 	return s.Iteration.scaleSums(s.State.fieldPull, 0)
 }
 
-// nearPeak is the last of Newton's steps, in widths: the evidence is then 10⁻¹⁰ below its maximum, before that step.
-const nearPeak = 1e-5
-
 // maximise finds the zero of a decreasing slope on [lo, hi] by Newton's method
-// from 1, guarded by bisection; the maximum may be at an end. Slopes of the size of rounding are none. It also returns the slope's
-// slope where it looked last.
-func maximise(slope func(float64) (first, second float64), lo, hi, rounding float64) (c, second float64) {
+// from 1, guarded by bisection; the maximum may be at an end. Slopes of the size of rounding are none, and a step of less than last
+// widths is the last. It also returns the slope's slope where it looked last.
+func maximise(slope func(float64) (first, second float64), lo, hi, rounding, last float64) (c, second float64) {
 	bracket := search.Bracket{Lo: lo, Hi: hi, Falling: true}
 	c = 1
 	var first float64
@@ -347,11 +350,10 @@ func maximise(slope func(float64) (first, second float64), lo, hi, rounding floa
 		next := bracket.Next(c, first, second)
 		step, halved := next-c, next != c-first/second
 		c = next
-		// The next step would be smaller by another such factor; slopes are too
-		// noisy to ask for the last digit. Where noise leads Newton's steps out of a bracket that
+		// Slopes are too noisy to ask for the last digit. Where noise leads Newton's steps out of a bracket that
 		// is narrow already, it would only be halved.
 		width := 1 / math.Sqrt(-second) // NaN where Φ is convex
-		if math.Abs(step) < 1e-15 || math.Abs(step) < nearPeak*width || halved && bracket.Hi-bracket.Lo < 1e-8*width {
+		if math.Abs(step) < 1e-15 || math.Abs(step) < last*width || halved && bracket.Hi-bracket.Lo < 1e-8*width {
 			break
 		}
 	}

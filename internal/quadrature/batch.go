@@ -89,21 +89,24 @@ func (s *workspace) group(i int) *shapes {
 // that was all of them. For the others it stores the task that chooseInside proposes.
 func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
 	all = true
-	for i := range mean {
-		g, lane := s.group(i), i%vector.Lanes
-		if isNarrow(g[lane:], s.tau[i]) { // most are, late in a run: no more is done for them than that
-			s.modes[i], s.mass[i], s.task[i] = g[vector.ShapeMode*vector.Lanes+lane], g[vector.ShapeSeriesMass*vector.Lanes+lane], narrow
-			mean[i] = s.modes[i] + g[vector.ShapeSeriesMean*vector.Lanes+lane]
-			variance[i] = g[vector.ShapeSeriesVariance*vector.Lanes+lane]
-			continue
+	for first := 0; first < len(mean); first += vector.Lanes {
+		g := s.group(first)
+		for i := first; i < min(first+vector.Lanes, len(mean)); i++ {
+			lane := i - first
+			if g[vector.ShapeNarrow*vector.Lanes+lane] != 0 { // most are, late in a run: no more is done for them than that
+				s.modes[i], s.mass[i], s.task[i] = g[vector.ShapeMode*vector.Lanes+lane], g[vector.ShapeSeriesMass*vector.Lanes+lane], narrow
+				mean[i] = s.modes[i] + g[vector.ShapeSeriesMean*vector.Lanes+lane]
+				variance[i] = g[vector.ShapeSeriesVariance*vector.Lanes+lane]
+				continue
+			}
+			task := s.chooseInside(i, g)
+			if task == pointMass {
+				mean[i], variance[i] = s.modes[i], 0
+			} else {
+				all = false
+			}
+			s.task[i] = task
 		}
-		task := s.chooseInside(i, g)
-		if task == pointMass {
-			mean[i], variance[i] = s.modes[i], 0
-		} else {
-			all = false
-		}
-		s.task[i] = task
 	}
 	return all
 }
@@ -141,25 +144,13 @@ func (s *workspace) choose(count int, lo, hi float64) {
 // shapes are those of a group.
 type shapes = [vector.Lanes * vector.ShapeFields]float64
 
-// isNarrow reports whether the series is good for a posterior with these shapes, from its own lane on.
-func isNarrow(g []float64, tau float64) bool {
-	width := g[vector.ShapeWidth*vector.Lanes]
-	return g[vector.ShapeRoom*vector.Lanes] > EdgeReach*width && g[vector.ShapeSkew*vector.Lanes] < seriesSkew &&
-		width*g[vector.ShapeInverse*vector.Lanes] < seriesWidth && inDoublePrecision(g[vector.ShapeSlope*vector.Lanes], tau)
-}
-
-// inDoublePrecision reports whether a posterior is more than a point mass there.
-func inDoublePrecision(slope, tau float64) bool {
-	return math.Abs(slope) <= math.MaxFloat64/4 && !(tau > math.MaxFloat64/4)
-}
-
 // chooseInside chooses the task of a posterior well inside its range, that is not narrow. For any other,
 // and where no Hermite rule is accurate enough, it returns hermiteRules, the number of
 // the first Legendre rule.
 func (s *workspace) chooseInside(i int, g *shapes) int8 {
 	lane := i % vector.Lanes
 	s.modes[i], s.mass[i] = g[vector.ShapeMode*vector.Lanes+lane], 1
-	if !inDoublePrecision(g[vector.ShapeSlope*vector.Lanes+lane], s.tau[i]) {
+	if !vector.InDoublePrecision(g[vector.ShapeSlope*vector.Lanes+lane], s.tau[i]) {
 		return pointMass
 	}
 	width := g[vector.ShapeWidth*vector.Lanes+lane]

@@ -173,11 +173,9 @@ func (p *Phasor) side(lo, hi float64) PhasorMoments {
 	return s.integrate(rule.x, rule.w, half, mid, 0, half)
 }
 
-// phasorLimits are the [legendreLimits] of densities that are cut deeper.
+// phasorLimits are the [legendreLimits] of densities that are cut deeper, from the third rule on. The first is for densities over so
+// short a range that they change by no more than flat on it.
 var phasorLimits = [...]float64{8, 22, 44, 80, 110}
-
-// flattest is for densities over so short a range that they change by no more than flat on it.
-var flattest = legendre(8)
 
 const flat = 0.5
 
@@ -189,9 +187,9 @@ func (s *phasorSide) legendre(left, right float64) *rule {
 	half, mid := 0.5*(right-left), 0.5*(right+left)
 	steepness := half * max(math.Abs(first), math.Abs(last))
 	if steepness < flat && s.c >= 0 && half < 0.1*s.r0 && s.LogPrecision == 0 {
-		return &flattest
+		return &rules[hermiteRules]
 	}
-	r := hermiteRules
+	r := hermiteRules + 2
 	for _, limit := range phasorLimits {
 		if steepness >= limit {
 			r++

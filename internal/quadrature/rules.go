@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/calamp/calamp/internal/vector"
 )
 
 // rule is a quadrature rule for some of the gain posteriors. Which rule is good enough
@@ -26,13 +28,10 @@ type rule struct {
 // many nodes that takes depends on the skewness n (sd/s*)³.
 //
 // Where the skewness and the relative width are tiny, the moments are short series in
-// them, good to 1e-13.
+// them, good to 1e-13 ([vector.GainShapes]).
 const (
-	EdgeReach   = 9
+	EdgeReach   = vector.NarrowReach
 	hermiteSpan = 0.5 // the rule stays that far from s = 0, relative
-
-	seriesSkew  = 5e-8
-	seriesWidth = 0.01
 )
 
 // Any other posterior is integrated by Gauss–Legendre quadrature, between the ends of the
@@ -43,7 +42,7 @@ const (
 // the posterior would be without it.
 var rules = []rule{
 	hermite(8, 3e-4), hermite(12, 5e-3), hermite(16, 0.02),
-	legendre(16), legendre(24), legendre(32), legendre(40), legendre(48),
+	legendre(8), legendre(12), legendre(16), legendre(24), legendre(32), legendre(40), legendre(48),
 	legendre(mostNodes),
 }
 
@@ -51,9 +50,9 @@ var rules = []rule{
 var narrowest = hermite(4, 1e-7)
 
 // legendreLimits are the values of slope times half-width up to which the Legendre rules,
-// in their order, are enough. Beyond the last limit the fifth rule is taken, and the
-// sixth where the singularity at s = 0 is too near for the fifth.
-var legendreLimits = [...]float64{8, 22, 48, 150}
+// in their order, are enough. Beyond the last limit the seventh rule is taken, and the
+// eighth where the singularity at s = 0 is too near for the seventh.
+var legendreLimits = [...]float64{0.5, 3, 8, 22, 48, 150}
 
 const (
 	hermiteRules = 3

@@ -1290,42 +1290,54 @@ four:
 	VMOVUPD      Y4, 160(BX)
 	VMULPD       32(BX), Y5, Y6
 	VMULPD       Y4, Y2, Y7
-	VMULPD       Y2, Y2, Y2
-	VMOVUPD      constant4008000000000000<>+0(SB), Y8
-	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y2, Y8
-	VFMADD213PD  Y6, Y4, Y8
-	VMULPD       Y5, Y8, Y8
-	VMOVUPD      Y8, 256(BX)
-	VMOVUPD      constantc02e000000000000<>+0(SB), Y8
-	VFMADD213PD  constantc008000000000000<>+0(SB), Y2, Y8
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y6, Y6, Y9
-	VFMADD231PD  constant4010000000000000<>+0(SB), Y4, Y9
-	VFMADD231PD  Y4, Y9, Y8
-	VADDPD       constant3ff0000000000000<>+0(SB), Y8, Y8
-	VMULPD       Y5, Y8, Y8
-	VMULPD       Y5, Y8, Y8
-	VMOVUPD      Y8, 288(BX)
-	VMOVUPD      constantc004000000000000<>+0(SB), Y8
-	VFMADD213PD  constantbfe8000000000000<>+0(SB), Y2, Y8
-	VMULPD       Y7, Y8, Y8
-	VMULPD       constant3feaaaaaaaaaaaab<>+0(SB), Y4, Y9
-	VADDPD       Y6, Y9, Y9
-	VFMADD231PD  Y4, Y9, Y8
-	VMULPD       constant3fe0000000000000<>+0(SB), Y6, Y9
-	VFMADD231PD  Y6, Y9, Y8
-	VADDPD       constant3ff0000000000000<>+0(SB), Y8, Y8
-	VMULPD       constant40040d931ff62705<>+0(SB), Y5, Y9
-	VMULPD       Y9, Y8, Y8
-	VMOVUPD      Y8, 224(BX)
-	VSUBPD       Y0, Y3, Y2
+	VMULPD       Y2, Y2, Y8
+	VMOVUPD      constant4008000000000000<>+0(SB), Y9
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y8, Y9
+	VFMADD213PD  Y6, Y4, Y9
+	VMULPD       Y5, Y9, Y9
+	VMOVUPD      Y9, 288(BX)
+	VMOVUPD      constantc02e000000000000<>+0(SB), Y9
+	VFMADD213PD  constantc008000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y7, Y9, Y9
+	VADDPD       Y6, Y6, Y10
+	VFMADD231PD  constant4010000000000000<>+0(SB), Y4, Y10
+	VFMADD231PD  Y4, Y10, Y9
+	VADDPD       constant3ff0000000000000<>+0(SB), Y9, Y9
+	VMULPD       Y5, Y9, Y9
+	VMULPD       Y5, Y9, Y9
+	VMOVUPD      Y9, 320(BX)
+	VMOVUPD      constantc004000000000000<>+0(SB), Y9
+	VFMADD213PD  constantbfe8000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y7, Y9, Y9
+	VMULPD       constant3feaaaaaaaaaaaab<>+0(SB), Y4, Y10
+	VADDPD       Y6, Y10, Y10
+	VFMADD231PD  Y4, Y10, Y9
+	VMULPD       constant3fe0000000000000<>+0(SB), Y6, Y10
+	VFMADD231PD  Y6, Y10, Y9
+	VADDPD       constant3ff0000000000000<>+0(SB), Y9, Y9
+	VMULPD       constant40040d931ff62705<>+0(SB), Y5, Y10
+	VMULPD       Y10, Y9, Y9
+	VMOVUPD      Y9, 256(BX)
+	VSUBPD       Y0, Y3, Y6
 	VSUBPD       Y3, Y1, Y3
-	VMINPD       Y2, Y3, Y3
+	VMINPD       Y6, Y3, Y3
 	VMOVUPD      Y3, 192(BX)
+	VMULPD       constant4022000000000000<>+0(SB), Y5, Y5
+	VCMPPD       $0x1e, Y5, Y3, Y5
+	VCMPPD       $0x11, constant3e6ad7f29abcaf48<>+0(SB), Y4, Y3
+	VANDPD       Y3, Y5, Y5
+	VCMPPD       $0x11, constant3f847ae147ae147b<>+0(SB), Y2, Y3
+	VANDPD       Y3, Y5, Y5
+	VMOVUPD      constant7fffffffffffffff<>+0(SB), Y3
+	VANDPD       32(BX), Y3, Y3
+	VCMPPD       $0x12, constant7fcfffffffffffff<>+0(SB), Y3, Y3
+	VANDPD       Y3, Y5, Y5
+	VANDPD       constant3ff0000000000000<>+0(SB), Y5, Y5
+	VMOVUPD      Y5, 224(BX)
 	ADDQ         $0x00000020, AX
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000020, DX
-	ADDQ         $0x000001a0, BX
+	ADDQ         $0x000001c0, BX
 	DECQ         SI
 	JNZ          four
 
@@ -1381,6 +1393,36 @@ DATA constant40040d931ff62705<>+16(SB)/8, $0x40040d931ff62705
 DATA constant40040d931ff62705<>+24(SB)/8, $0x40040d931ff62705
 GLOBL constant40040d931ff62705<>(SB), RODATA|NOPTR, $32
 
+DATA constant4022000000000000<>+0(SB)/8, $0x4022000000000000
+DATA constant4022000000000000<>+8(SB)/8, $0x4022000000000000
+DATA constant4022000000000000<>+16(SB)/8, $0x4022000000000000
+DATA constant4022000000000000<>+24(SB)/8, $0x4022000000000000
+GLOBL constant4022000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant3e6ad7f29abcaf48<>+0(SB)/8, $0x3e6ad7f29abcaf48
+DATA constant3e6ad7f29abcaf48<>+8(SB)/8, $0x3e6ad7f29abcaf48
+DATA constant3e6ad7f29abcaf48<>+16(SB)/8, $0x3e6ad7f29abcaf48
+DATA constant3e6ad7f29abcaf48<>+24(SB)/8, $0x3e6ad7f29abcaf48
+GLOBL constant3e6ad7f29abcaf48<>(SB), RODATA|NOPTR, $32
+
+DATA constant3f847ae147ae147b<>+0(SB)/8, $0x3f847ae147ae147b
+DATA constant3f847ae147ae147b<>+8(SB)/8, $0x3f847ae147ae147b
+DATA constant3f847ae147ae147b<>+16(SB)/8, $0x3f847ae147ae147b
+DATA constant3f847ae147ae147b<>+24(SB)/8, $0x3f847ae147ae147b
+GLOBL constant3f847ae147ae147b<>(SB), RODATA|NOPTR, $32
+
+DATA constant7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+16(SB)/8, $0x7fffffffffffffff
+DATA constant7fffffffffffffff<>+24(SB)/8, $0x7fffffffffffffff
+GLOBL constant7fffffffffffffff<>(SB), RODATA|NOPTR, $32
+
+DATA constant7fcfffffffffffff<>+0(SB)/8, $0x7fcfffffffffffff
+DATA constant7fcfffffffffffff<>+8(SB)/8, $0x7fcfffffffffffff
+DATA constant7fcfffffffffffff<>+16(SB)/8, $0x7fcfffffffffffff
+DATA constant7fcfffffffffffff<>+24(SB)/8, $0x7fcfffffffffffff
+GLOBL constant7fcfffffffffffff<>(SB), RODATA|NOPTR, $32
+
 // func gainEndsAVX2(tau []float64, lo float64, hi float64, out []float64)
 // Requires: AVX, FMA3
 TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
@@ -1406,7 +1448,7 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VDIVPD       Y6, Y7, Y5
 	VMINPD       Y4, Y5, Y4
 	VXORPD       constant8000000000000000<>+0(SB), Y4, Y4
-	VMOVUPD      Y4, 320(CX)
+	VMOVUPD      Y4, 352(CX)
 	VMOVUPD      32(CX), Y0
 	VMULPD       Y2, Y1, Y5
 	VMULPD       constant3fe5555555555555<>+0(SB), Y5, Y5
@@ -1436,7 +1478,7 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VBLENDVPD    Y0, Y6, Y5, Y6
 	VDIVPD       Y6, Y7, Y5
 	VMINPD       Y1, Y5, Y1
-	VMOVUPD      Y1, 352(CX)
+	VMOVUPD      Y1, 384(CX)
 	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
 	VFMADD231PD  Y2, Y4, Y6
 	VDIVPD       Y6, Y3, Y6
@@ -1455,7 +1497,7 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VSUBPD       Y4, Y1, Y1
 	VMULPD       Y1, Y5, Y5
 	VMULPD       constant3fe0000000000000<>+0(SB), Y5, Y5
-	VMOVUPD      Y5, 384(CX)
+	VMOVUPD      Y5, 416(CX)
 	VZEROUPPER
 	RET
 
@@ -1470,12 +1512,6 @@ DATA constant3fe5555555555555<>+8(SB)/8, $0x3fe5555555555555
 DATA constant3fe5555555555555<>+16(SB)/8, $0x3fe5555555555555
 DATA constant3fe5555555555555<>+24(SB)/8, $0x3fe5555555555555
 GLOBL constant3fe5555555555555<>(SB), RODATA|NOPTR, $32
-
-DATA constant7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
-DATA constant7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
-DATA constant7fffffffffffffff<>+16(SB)/8, $0x7fffffffffffffff
-DATA constant7fffffffffffffff<>+24(SB)/8, $0x7fffffffffffffff
-GLOBL constant7fffffffffffffff<>(SB), RODATA|NOPTR, $32
 
 // func phasorNodesAVX2(x []float64, w []float64, p []float64, zero []float64, difference []float64, weight []float64, re []float64, im []float64, scatter []float64, along []float64)
 // Requires: AVX, AVX2, FMA3

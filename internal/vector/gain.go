@@ -15,6 +15,7 @@ const (
 	ShapeWidth            // standard deviation of the Gaussian with the same curvature at the mode
 	ShapeSkew             // n (width/mode)³
 	ShapeRoom             // distance from the mode to the nearer end of the range
+	ShapeNarrow           // 1 where the series below is good to 1e-13, else 0
 
 	// Moments of a narrow posterior by the series in ShapeWidth/ShapeMode: its
 	// mass relative to the density at the mode, its mean as an offset from
@@ -28,6 +29,14 @@ const (
 	ShapeRight     // as offsets from the mode
 	ShapeSteepness // larger slope at these ends, times half their distance
 	ShapeFields
+)
+
+// A posterior is narrow where the ends of its range are at least NarrowReach standard deviations away, beyond which is 1e-19 of it, and
+// skewness and relative width are below narrowSkew and narrowWidth.
+const (
+	NarrowReach = 9
+	narrowSkew  = 5e-8
+	narrowWidth = 0.01
 )
 
 // Tail is how far below its maximum the log-density may fall before an integral is
@@ -58,13 +67,22 @@ func plainGainShape(n, tau, b, lo, hi float64, out []float64) {
 	t, slope := width*inverse, gainSlope(n, tau, b, mode)
 	skew := n * t * t * t
 	mass, mean, variance := gainSeries(slope*width, t, skew)
+	room, isNarrow := min(mode-lo, hi-mode), 0.0
+	if room > NarrowReach*width && skew < narrowSkew && t < narrowWidth && InDoublePrecision(slope, tau) {
+		isNarrow = 1
+	}
 	for i, v := range [ShapeLeft]float64{
 		ShapeMode: mode, ShapeSlope: slope, ShapeInverse: inverse, ShapeCurvature: curvature,
-		ShapeWidth: width, ShapeSkew: skew, ShapeRoom: min(mode-lo, hi-mode),
+		ShapeWidth: width, ShapeSkew: skew, ShapeRoom: room, ShapeNarrow: isNarrow,
 		ShapeSeriesMass: width * mass, ShapeSeriesMean: width * mean, ShapeSeriesVariance: width * width * variance,
 	} {
 		out[i*Lanes] = v
 	}
+}
+
+// InDoublePrecision reports whether a posterior with such a slope at its mode is more than a point mass there.
+func InDoublePrecision(slope, tau float64) bool {
+	return math.Abs(slope) <= math.MaxFloat64/4 && !(tau > math.MaxFloat64/4)
 }
 
 // gainSeries returns the moments, in units of the width, of

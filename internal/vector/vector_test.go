@@ -216,3 +216,41 @@ func BenchmarkGainPowers(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/groups/Lanes/nodes, "ns/node")
 }
+
+// Place and width of gain posteriors are those of plain Go, and so is what is narrow.
+func TestGainShapes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 2))
+	const sensors = 4000
+	n, tau, b := make([]float64, sensors), make([]float64, sensors), make([]float64, sensors)
+	for i := range n {
+		n[i] = float64(rng.IntN(60))
+		tau[i] = math.Exp(40 * rng.Float64())
+		b[i] = tau[i] * (0.4 + 1.2*rng.Float64())
+	}
+	out := make([]float64, sensors*ShapeFields)
+	GainShapes(n, tau, b, 0.5, 1.5, out)
+	narrow, want := 0, make([]float64, Lanes*ShapeFields)
+	for i := range n {
+		plainGainShape(n[i], tau[i], b[i], 0.5, 1.5, want)
+		for field := range ShapeLeft {
+			got, want := out[(i/Lanes*ShapeFields+field)*Lanes+i%Lanes], want[field*Lanes]
+			tolerance := 1e-14 * math.Abs(want)
+			switch field {
+			case ShapeSlope, ShapeSeriesMean: // differences of the rounding of the mode
+				tolerance = math.Inf(1)
+			case ShapeRoom:
+				tolerance = 1e-15
+			case ShapeNarrow:
+				narrow += int(got)
+			case ShapeSeriesMass, ShapeSeriesVariance: // which have the slope
+				tolerance = 1e-6 * math.Abs(want)
+			}
+			if !(math.Abs(got-want) <= tolerance) {
+				t.Errorf("n = %g, τ = %g, B = %g: field %d is %g, in plain Go %g", n[i], tau[i], b[i], field, got, want)
+			}
+		}
+	}
+	if narrow < sensors/10 || narrow > sensors*9/10 {
+		t.Errorf("%d of %d are narrow", narrow, sensors)
+	}
+}

@@ -521,6 +521,7 @@ const (
 	shapeWidth
 	shapeSkew
 	shapeRoom
+	shapeNarrow
 	shapeSeriesMass
 	shapeSeriesMean
 	shapeSeriesVariance
@@ -530,8 +531,13 @@ const (
 	shapeFields
 )
 
-// tail is vector.Tail.
-const tail = 37
+// As in package vector.
+const (
+	narrowReach = 9
+	narrowSkew  = 5e-8
+	narrowWidth = 0.01
+	tail        = 37
+)
 
 // gainShapes finds place and width of four gain posteriors; see the Go version.
 func gainShapes() {
@@ -578,6 +584,20 @@ func gainShapes() {
 		VSUBPD(mode, hi, right)
 		VMINPD(left, right, right)
 		VMOVUPD(right, field(shapeRoom))
+		const greater, less, lessEqual = 0x1e, 0x11, 0x12 // no number is none of them
+		narrow, and := YMM(), YMM()
+		VMULPD(value(narrowReach), width, narrow)
+		VCMPPD(U8(greater), narrow, right, narrow)
+		VCMPPD(U8(less), value(narrowSkew), skew, and)
+		VANDPD(and, narrow, narrow)
+		VCMPPD(U8(less), value(narrowWidth), t, and)
+		VANDPD(and, narrow, narrow)
+		VMOVUPD(bits(1<<63-1), and)
+		VANDPD(field(shapeSlope), and, and)
+		VCMPPD(U8(lessEqual), value(math.MaxFloat64/4), and, and)
+		VANDPD(and, narrow, narrow)
+		VANDPD(value(1), narrow, narrow)
+		VMOVUPD(narrow, field(shapeNarrow))
 		for _, p := range []Register{ns, taus, bs} {
 			add(p, 32)
 		}
