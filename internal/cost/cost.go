@@ -71,6 +71,9 @@ const (
 	// Numbers of double precision that a run keeps for each reading, entry of a signal and sensor,
 	// with those of sweeps (r and h of eight chunks of rows) and of ranks. Found by the heap of runs: see TestMemory.
 	aReading, anEntry, aSensor = 18, 67, 30
+
+	// The same of sweeps over bytes, whose eight chunks have sums in 32 and in 64 bits, and of what they are differences to.
+	byteReading, byteEntry = 2, 14
 )
 
 // On is what a problem takes on ranks with these rates.
@@ -102,7 +105,7 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 		usual = r.Double
 	case !e.OnDisk && operator.BytesPay(p.M*p.N):
 		usual = r.Bytes
-		e.Resident += entries
+		e.Resident += entries + int64(8*(byteReading*m*signals+byteEntry*n*signals))
 	}
 	e.Sweep = seconds(float64(entries) * ((1-exact)*usual + exact*r.Double))
 	e.Beside = seconds((m + n) * signals * r.Beside)

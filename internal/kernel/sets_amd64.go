@@ -73,10 +73,13 @@ func init() {
 		Backward: []WholeBackward{nil, wholeBackward1AVX2, wholeBackward2AVX2},
 		Drain:    wholeDrainAVX2,
 	}
-	wholes[simd.AVX512] = Whole{
-		Forward:  []WholeForward{nil, wholeForward1AVX512, wholeForward2AVX512, wholeForward3AVX512, wholeForward4AVX512, wholeForward5AVX512},
-		Backward: []WholeBackward{nil, wholeBackward1AVX512, wholeBackward2AVX512, wholeBackward3AVX512, wholeBackward4AVX512, wholeBackward5AVX512},
-		Drain:    wholeDrainAVX512,
+	wholes[simd.AVX512] = wholes[simd.AVX2]
+	if simd.Words() {
+		wholes[simd.AVX512] = Whole{
+			Forward:  []WholeForward{nil, wholeForward1AVX512, wholeForward2AVX512, wholeForward3AVX512, wholeForward4AVX512, wholeForward5AVX512},
+			Backward: []WholeBackward{nil, wholeBackward1AVX512, wholeBackward2AVX512, wholeBackward3AVX512, wholeBackward4AVX512, wholeBackward5AVX512},
+			Drain:    wholeDrainAVX512,
+		}
 	}
 	drains[simd.AVX2], drains[simd.AVX512] = drainAVX2, drainAVX512
 	sets32[Packed][simd.AVX2] = &Set[float32, float64]{

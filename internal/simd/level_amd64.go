@@ -8,10 +8,13 @@ import "golang.org/x/sys/cpu"
 func Best() Level {
 	x := &cpu.X86
 	switch {
-	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL:
+	case x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VL:
 		return AVX512
 	case x.HasAVX2 && x.HasFMA:
 		return AVX2
 	}
 	return Go
 }
+
+// Words reports whether a machine with AVX-512 has its instructions on bytes and words, too, and those that add up products of words.
+func Words() bool { return cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VNNI }

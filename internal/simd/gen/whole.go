@@ -24,7 +24,8 @@ func wholes(v isa) {
 	wholeDrain(v)
 }
 
-// addProducts adds to sum what two neighbouring words give with those of by, in every lane.
+// addProducts adds to sum what two neighbouring words give with those of by, in every lane: with AVX-512 in one instruction, which not all
+// processors have that have the others (simd.Words).
 func addProducts(v isa, words Register, by Op, sum Register) {
 	if v.lanes == 8 {
 		VPDPWSSD(by, words, sum)
