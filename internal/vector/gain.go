@@ -52,9 +52,9 @@ func GainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	if active != simd.Go {
 		gainShapes(n, tau, b, lo, hi, out)
 	}
-	for i := range tau {
-		if active == simd.Go || tooLarge(n[i], tau[i], b[i]) {
-			plainGainShape(n[i], tau[i], b[i], lo, hi, out[i/Lanes*ShapeFields*Lanes+i%Lanes:])
+	for i, tau := range tau {
+		if active == simd.Go || tooLarge(n[i], tau, b[i]) {
+			plainGainShape(n[i], tau, b[i], lo, hi, out[i/Lanes*ShapeFields*Lanes+i%Lanes:])
 		}
 	}
 }
@@ -125,9 +125,7 @@ func plainGainEnds(tau, lo, hi float64, out []float64) {
 
 // tooLarge reports whether a product of squares could overflow in the vector versions,
 // which do not scale their numbers.
-func tooLarge(n, tau, b float64) bool {
-	return !(math.Abs(b) < 1e120 && tau < 1e120 && n < 1e120)
-}
+func tooLarge(n, tau, b float64) bool { return !(math.Abs(b)+tau+n < 1e120) }
 
 // GainMode is the unconstrained maximum of n log s - τs²/2 + Bs over s > 0: the
 // positive root of τs² - Bs - n, in the form that does not cancel.
