@@ -130,7 +130,7 @@ func (c *Change) What() (names []string) {
 
 // forks reports whether forks are made: where all samples are learned from, none contradicts.
 func (c *Calibrator) forks() bool {
-	return c.opt.Commit == Sane && !c.opt.Freeze && !c.warming() && (c.state.Samples > 0 || c.doubted() || c.mayFree())
+	return c.opt.Commit == Sane && !c.opt.Certain && !c.opt.Freeze && !c.warming() && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
 // attempt solves the sample as the state wants it. For some samples after a change

@@ -41,6 +41,10 @@ type Options struct {
 	// go on either way.
 	Still bool
 
+	// Certain says that nothing happens but what the model has: a sample that contradicts what was learned is refused, and no other
+	// explanation of it is looked for (see [Fork]). It is not in the fingerprint, as Still.
+	Certain bool
+
 	// Anchor fixes the common scale of signals and s by known calibrations: what samples
 	// and the posterior report is brought there. It is no part of the model, and
 	// changes nothing of what is learned. The zero value is no anchor, or, where a

@@ -125,6 +125,25 @@ func TestStreamRecoversFromChanges(t *testing.T) {
 	}
 }
 
+// A stream that is certain of its model refuses samples that contradict it, and looks for no reason.
+func TestCertainStreamTriesNothing(t *testing.T) {
+	w := newWorld(t, 160, 200, 5)
+	c := w.calibrator(t, online.Options{Certain: true})
+	for range 25 {
+		absorb(t, c, w.draw())
+	}
+	before := c.Snapshot().Samples
+	jump(0.3, 0.1)(w)
+	for range 6 {
+		if e := absorb(t, c, w.draw()); e.Committed || e.Change != nil {
+			t.Fatalf("learned from a sample of other gains: %+v", e.Change)
+		}
+	}
+	if s := c.Snapshot(); len(s.Forks) > 0 || s.Samples != before {
+		t.Errorf("%d forks after %d samples", len(s.Forks), s.Samples)
+	}
+}
+
 // What no model explains teaches nothing, three times running or not.
 func TestGarbageTeachesNothing(t *testing.T) {
 	notInShort(t)

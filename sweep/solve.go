@@ -137,7 +137,8 @@ func (r *onlineRun) options(threads int) *online.Options {
 	opt := &online.Options{Settings: r.Solver.Settings, Commit: r.Solver.Commit}
 	opt.Threads = threads
 	// The paper's model, as offline: gains that stay, uniform, and the scale where it is likeliest.
-	opt.Still, opt.SPrior, opt.ScaleAtPeak = true, solver.UniformS, true
+	opt.Still, opt.Certain = true, true
+	opt.SPrior, opt.ScaleAtPeak = solver.UniformS, true
 	opt.WarmUp = r.together()
 	if r.Record.Trajectory {
 		opt.Observe = func(iteration int, x, s []float64) {
