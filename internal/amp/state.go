@@ -454,9 +454,9 @@ func (s *State) Restore() {
 	s.fieldPull, s.nextPull, s.fieldTurn, s.nextTurn = s.savedPull[0], s.savedPull[1], s.savedPull[2], s.savedPull[3]
 }
 
-// finite reports whether the estimates can be returned.
+// finite reports whether the estimates can be returned: sums are no numbers where an entry is none.
 func (s *State) finite() bool {
-	return allFinite(s.X) && allFinite(s.C) && allFinite(s.S)
+	return allFinite(s.Norm) && allFinite(s.SumC) && allFinite(s.S)
 }
 
 func allFinite(v []float64) bool {

@@ -8,29 +8,24 @@ import (
 )
 
 // batch is how many sensors are integrated at a time.
-const batch = 64
+const batch = 128
 
 // workspace is the memory for one batch.
 type workspace struct {
 	n, tau, b [batch]float64 // with the calibration prior's part
 	shapes    [batch * vector.ShapeFields]float64
-	task      [batch]int8            // how each sensor is integrated, see below
-	sizes     [2 * rulesAtMost]uint8 // how many sensors each task has
-	members   [batch]uint8           // the sensors, task by task
-	modes     [batch]float64         // and their logarithms
-	mass      [batch]float64         // and its logarithm
+	rest      []uint8                       // the sensors that need a rule
+	rules     [batch]uint8                  // and the one that well inside the range would do for each
+	modes     [batch]float64                // and their logarithms
+	mass      [batch]float64                // and its logarithm
+	members   [2 * rulesAtMost][batch]uint8 // the sensors of each task,
+	sizes     [2 * rulesAtMost]uint8        // and how many these are
 	integrals
 }
 
 // A task is the number of a rule: for sensors whose n is a small whole number the
-// number itself, for others with rulesAtMost added. Sensors that need no rule have one
-// of these in its place:
-const (
-	pointMass = -1 // so steep that in double precision it is a point mass
-	narrow    = -2 // integrated by a series
-
-	rulesAtMost = 16
-)
+// number itself, for others with rulesAtMost added.
+const rulesAtMost = 16
 
 // integrals is the memory that [vector.GainIntegrals] needs.
 type integrals struct {
@@ -39,7 +34,7 @@ type integrals struct {
 	scratch [2 * mostNodes * vector.Lanes]float64
 }
 
-var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+var workspaces = sync.Pool{New: func() any { return &workspace{rest: make([]uint8, 0, batch)} }}
 
 // GainMomentsBatch is [GainMoments] for a block of sensors, whose statistics
 // and results are slices of one length. extraTau and extraB are added to every τ and
@@ -57,8 +52,9 @@ func GainMomentsBatch(logMass, mean, variance, n, tau, b []float64, extraTau, ex
 		s.load(n[first:end], tau[first:end], b[first:end], extraTau, extraB)
 		padded := vector.Padded(end - first)
 		vector.GainShapes(s.n[:padded], s.tau[:padded], s.b[:padded], lo, hi, s.shapes[:])
-		if !s.finishNarrow(mean[first:end], variance[first:end]) {
-			s.choose(end-first, lo, hi)
+		s.finishNarrow(mean[first:end], variance[first:end])
+		if len(s.rest) > 0 {
+			s.choose(lo, hi)
 			s.integrate(mean[first:end], variance[first:end], lo, hi)
 		}
 		if logMass != nil {
@@ -80,126 +76,88 @@ func (s *workspace) load(n, tau, b []float64, extraTau, extraB float64) {
 	}
 }
 
-// group returns the shapes of a sensor's group, starting with its own lane.
-func (s *workspace) group(i int) *shapes {
-	return (*shapes)(s.shapes[i/vector.Lanes*vector.Lanes*vector.ShapeFields:])
+// shapes are those of a group of sensors.
+type shapes = [vector.Lanes * vector.ShapeFields]float64
+
+// group returns the shapes of a sensor's group, and its lane.
+func (s *workspace) group(i int) (g *shapes, lane uint) {
+	return (*shapes)(s.shapes[i/vector.Lanes*vector.Lanes*vector.ShapeFields:]), uint(i) % vector.Lanes
 }
 
-// finishNarrow computes the moments of sensors that need no rule, and reports whether
-// that was all of them. For the others it stores the task that chooseInside proposes.
-func (s *workspace) finishNarrow(mean, variance []float64) (all bool) {
-	all = true
-	for first := 0; first < len(mean); first += vector.Lanes {
-		g := s.group(first)
-		for i := first; i < min(first+vector.Lanes, len(mean)); i++ {
-			lane := i - first
-			if g[vector.ShapeNarrow*vector.Lanes+lane] != 0 { // most are, late in a run: no more is done for them than that
-				s.modes[i], s.mass[i], s.task[i] = g[vector.ShapeMode*vector.Lanes+lane], g[vector.ShapeSeriesMass*vector.Lanes+lane], narrow
-				mean[i] = s.modes[i] + g[vector.ShapeSeriesMean*vector.Lanes+lane]
-				variance[i] = g[vector.ShapeSeriesVariance*vector.Lanes+lane]
-				continue
-			}
-			task := s.chooseInside(i, g)
-			if task == pointMass {
-				mean[i], variance[i] = s.modes[i], 0
-			} else {
-				all = false
-			}
-			s.task[i] = task
+// finishNarrow computes the moments of sensors that need no rule. The others are the rest.
+func (s *workspace) finishNarrow(mean, variance []float64) {
+	s.rest = s.rest[:0]
+	for i := range mean {
+		g, lane := s.group(i)
+		s.modes[i] = g[vector.ShapeMode*vector.Lanes+lane]
+		switch {
+		case g[vector.ShapeNarrow*vector.Lanes+lane] != 0: // most are, late in a run: no more is done for them than that
+			s.mass[i] = g[vector.ShapeSeriesMass*vector.Lanes+lane]
+			mean[i] = s.modes[i] + g[vector.ShapeSeriesMean*vector.Lanes+lane]
+			variance[i] = g[vector.ShapeSeriesVariance*vector.Lanes+lane]
+		case !vector.InDoublePrecision(g[vector.ShapeSlope*vector.Lanes+lane], s.tau[i]): // a point mass
+			s.mass[i], mean[i], variance[i] = 1, s.modes[i], 0
+		default:
+			s.rest = append(s.rest, uint8(i))
 		}
 	}
-	return all
 }
 
-// choose decides by which rule each of the other sensors is integrated.
-func (s *workspace) choose(count int, lo, hi float64) {
-	clear(s.sizes[:])
+// choose decides by which rule each sensor of the rest is integrated.
+func (s *workspace) choose(lo, hi float64) {
 	var open [batch / vector.Lanes]bool // groups with a sensor that needs a Legendre rule
-	for i, task := range s.task[:count] {
-		if task == hermiteRules {
+	for at, i := range s.rest {
+		r := chooseHermite(s.group(int(i)))
+		s.rules[at] = uint8(r)
+		if r == hermiteRules {
 			open[i/vector.Lanes] = true
 		}
 	}
 	for g, is := range open {
 		if i := g * vector.Lanes; is {
-			vector.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, s.group(i)[:])
+			shapes, _ := s.group(i)
+			vector.GainEnds(s.n[i:], s.tau[i:], s.b[i:], lo, hi, legendreLadder, shapes[:])
 		}
 	}
+	clear(s.sizes[:])
 	powers := hi <= vector.MostRatio*lo
-	for i, task := range s.task[:count] {
-		if task < 0 {
-			continue
-		}
+	for at, i := range s.rest {
+		task := int(s.rules[at])
 		if task == hermiteRules {
-			task = s.chooseLegendre(i, s.group(i))
+			g, lane := s.group(int(i))
+			task += int(g[vector.ShapeRule*vector.Lanes+lane])
 		}
 		if n := s.n[i]; !powers || n > vector.MostPower || n != math.Trunc(n) {
 			task += rulesAtMost
 		}
-		s.task[i] = task
+		s.members[task][s.sizes[task]] = i
 		s.sizes[task]++
 	}
 }
 
-// shapes are those of a group.
-type shapes = [vector.Lanes * vector.ShapeFields]float64
-
-// chooseInside chooses the task of a posterior well inside its range, that is not narrow. For any other,
-// and where no Hermite rule is accurate enough, it returns hermiteRules, the number of
-// the first Legendre rule.
-func (s *workspace) chooseInside(i int, g *shapes) int8 {
-	lane := i % vector.Lanes
-	s.modes[i], s.mass[i] = g[vector.ShapeMode*vector.Lanes+lane], 1
-	if !vector.InDoublePrecision(g[vector.ShapeSlope*vector.Lanes+lane], s.tau[i]) {
-		return pointMass
-	}
+// chooseHermite chooses the rule of a posterior well inside its range. For any other, and where no Hermite rule is accurate enough,
+// it returns hermiteRules, the number of the first Legendre rule.
+func chooseHermite(g *shapes, lane uint) int {
 	width := g[vector.ShapeWidth*vector.Lanes+lane]
 	relative := width * g[vector.ShapeInverse*vector.Lanes+lane]
 	if !(g[vector.ShapeRoom*vector.Lanes+lane] > EdgeReach*width) || !(EdgeReach*relative < hermiteSpan) {
 		return hermiteRules
 	}
 	skew := g[vector.ShapeSkew*vector.Lanes+lane]
-	r := int8(0)
+	r := 0
 	for r < hermiteRules && !(skew < rules[r].limit) {
 		r++
 	}
 	return r
 }
 
-func (s *workspace) chooseLegendre(i int, g *shapes) int8 {
-	lane := i % vector.Lanes
-	left, right := g[vector.ShapeLeft*vector.Lanes+lane], g[vector.ShapeRight*vector.Lanes+lane]
-	steepness := g[vector.ShapeSteepness*vector.Lanes+lane]
-	r := hermiteRules
-	for _, limit := range legendreLimits {
-		if steepness >= limit {
-			r++ // compiled without a branch, which would be predicted badly
-		}
-	}
-	middle, half := s.modes[i]+0.5*(left+right), 0.5*(right-left)
-	for r < len(rules)-1 && s.n[i] != 0 && !(middle > rules[r].farthest*half) {
-		r++
-	}
-	return int8(r)
-}
-
 // integrate computes the moments of the sensors that have a rule, task by task.
 func (s *workspace) integrate(mean, variance []float64, lo, hi float64) {
-	var next [2 * rulesAtMost]uint8
-	for task := 1; task < len(next); task++ {
-		next[task] = next[task-1] + s.sizes[task-1]
-	}
-	for i, task := range s.task[:len(mean)] {
-		if task >= 0 {
-			s.members[next[task]] = uint8(i)
-			next[task]++
-		}
-	}
 	for task, size := range s.sizes {
 		if size == 0 {
 			continue
 		}
-		members := s.members[next[task]-size : next[task]]
+		members := s.members[task][:size]
 		if task >= rulesAtMost {
 			s.integrateRule(task-rulesAtMost, -1, members, mean, variance, lo, hi)
 			continue
@@ -232,26 +190,26 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 	padded := vector.Padded(len(members))
 	for at := range padded {
 		i := int(members[min(at, len(members)-1)])
-		shapes := s.group(i)[i%vector.Lanes:]
-		halfTau, left, right := 0.5*s.tau[i], shapes[vector.ShapeLeft*vector.Lanes], shapes[vector.ShapeRight*vector.Lanes]
+		g, lane := s.group(i)
+		halfTau, left, right := 0.5*s.tau[i], g[vector.ShapeLeft*vector.Lanes+lane], g[vector.ShapeRight*vector.Lanes+lane]
 		if r < hermiteRules {
 			// The Gaussian of the Hermite rule stands for the whole quadratic part of the
 			// exponent. GainIntegrals still adds the quadratic part of the logarithm,
 			// which therefore is taken off here.
-			halfTau, right = -0.5*shapes[vector.ShapeCurvature*vector.Lanes], shapes[vector.ShapeWidth*vector.Lanes]
+			halfTau, right = -0.5*g[vector.ShapeCurvature*vector.Lanes+lane], g[vector.ShapeWidth*vector.Lanes+lane]
 			left = -right
 		}
-		slope, inverse := shapes[vector.ShapeSlope*vector.Lanes], shapes[vector.ShapeInverse*vector.Lanes]
+		slope, inverse := g[vector.ShapeSlope*vector.Lanes+lane], g[vector.ShapeInverse*vector.Lanes+lane]
 		if power >= 0 {
 			slope -= s.n[i] * inverse
 		}
-		to := s.d[at/vector.Lanes*vector.GainFields*vector.Lanes+at%vector.Lanes:]
-		to[vector.GainSlope*vector.Lanes] = slope
-		to[vector.GainHalfTau*vector.Lanes] = halfTau
-		to[vector.GainCount*vector.Lanes] = s.n[i]
-		to[vector.GainInverse*vector.Lanes] = inverse
-		to[vector.GainMiddle*vector.Lanes] = 0.5 * (left + right)
-		to[vector.GainHalfWidth*vector.Lanes] = 0.5 * (right - left)
+		to, lane := s.parameters(at)
+		to[vector.GainSlope*vector.Lanes+lane] = slope
+		to[vector.GainHalfTau*vector.Lanes+lane] = halfTau
+		to[vector.GainCount*vector.Lanes+lane] = s.n[i]
+		to[vector.GainInverse*vector.Lanes+lane] = inverse
+		to[vector.GainMiddle*vector.Lanes+lane] = 0.5 * (left + right)
+		to[vector.GainHalfWidth*vector.Lanes+lane] = 0.5 * (right - left)
 	}
 	rule, groups := &rules[r], padded/vector.Lanes
 	if power >= 0 {
@@ -260,13 +218,18 @@ func (s *workspace) integrateRule(r, power int, members []uint8, mean, variance 
 		vector.GainIntegrals(rule.x, rule.w, groups, s.d[:], s.scratch[:], s.out[:])
 	}
 	for at, i := range members {
-		d := s.d[at/vector.Lanes*vector.GainFields*vector.Lanes+at%vector.Lanes:]
-		out := s.out[at/vector.Lanes*vector.GainResults*vector.Lanes+at%vector.Lanes:]
-		halfWidth, middle := d[vector.GainHalfWidth*vector.Lanes], d[vector.GainMiddle*vector.Lanes]
-		s.mass[i] = halfWidth * out[vector.GainMass*vector.Lanes]
-		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[vector.GainFirst*vector.Lanes]), lo, hi)
-		variance[i] = halfWidth * halfWidth * out[vector.GainSecond*vector.Lanes]
+		d, lane := s.parameters(at)
+		out := (*[vector.GainResults * vector.Lanes]float64)(s.out[at/vector.Lanes*vector.GainResults*vector.Lanes:])
+		halfWidth, middle := d[vector.GainHalfWidth*vector.Lanes+lane], d[vector.GainMiddle*vector.Lanes+lane]
+		s.mass[i] = halfWidth * out[vector.GainMass*vector.Lanes+lane]
+		mean[i] = clamp(s.modes[i]+(middle+halfWidth*out[vector.GainFirst*vector.Lanes+lane]), lo, hi)
+		variance[i] = halfWidth * halfWidth * out[vector.GainSecond*vector.Lanes+lane]
 	}
+}
+
+// parameters returns those of the group of the sensor that is integrated as the at-th, and its lane.
+func (s *workspace) parameters(at int) (d *[vector.GainFields * vector.Lanes]float64, lane uint) {
+	return (*[vector.GainFields * vector.Lanes]float64)(s.d[at/vector.Lanes*vector.GainFields*vector.Lanes:]), uint(at) % vector.Lanes
 }
 
 // logarithms finishes the masses about the means.

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -142,9 +143,9 @@ func TestRulesSuffice(t *testing.T) {
 		w.load([]float64{n}, []float64{tau}, []float64{b}, 0, 0)
 		vector.GainShapes(w.n[:vector.Lanes], w.tau[:vector.Lanes], w.b[:vector.Lanes], lo, hi, w.shapes[:])
 		w.finishNarrow(make([]float64, 1), make([]float64, 1))
-		w.choose(1, lo, hi)
-		vector.GainEnds(w.n[:], w.tau[:], w.b[:], lo, hi, w.shapes[:])
-		task := int(w.task[0])
+		w.choose(lo, hi)
+		vector.GainEnds(w.n[:], w.tau[:], w.b[:], lo, hi, legendreLadder, w.shapes[:])
+		task := slices.Index(w.sizes[:], 1) // -1 where it needs no rule
 		used[task]++
 		shape := func(what int) float64 { return w.shapes[what*vector.Lanes] }
 		mode := shape(vector.ShapeMode)

@@ -173,11 +173,14 @@ func (p *Phasor) side(lo, hi float64) PhasorMoments {
 	return s.integrate(rule.x, rule.w, half, mid, 0, half)
 }
 
-// phasorLimits are the [legendreLimits] of densities that are cut deeper, from the third rule on. The first is for densities over so
-// short a range that they change by no more than flat on it.
+// phasorLimits are those of [legendreLadder] for densities that are cut deeper, from phasorFirst on. The first Legendre rule is for densities over
+// so short a range that they change by no more than flat on it.
 var phasorLimits = [...]float64{8, 22, 44, 80, 110}
 
-const flat = 0.5
+const (
+	phasorFirst = hermiteRules + 2
+	flat        = 0.5
+)
 
 // legendre is the Legendre rule for u from left to right, by the steepness of h at these ends, as for real gains (see [rules]). e^h and
 // its moments are entire functions of r but for powers that are no whole numbers and log-normal factors, which are singular at 0.
@@ -189,7 +192,7 @@ func (s *phasorSide) legendre(left, right float64) *rule {
 	if steepness < flat && s.c >= 0 && half < 0.1*s.r0 && s.LogPrecision == 0 {
 		return &rules[hermiteRules]
 	}
-	r := hermiteRules + 2
+	r := phasorFirst
 	for _, limit := range phasorLimits {
 		if steepness >= limit {
 			r++
@@ -200,7 +203,7 @@ func (s *phasorSide) legendre(left, right float64) *rule {
 	}
 	r = min(r, len(rules)-1)
 	if s.LogPrecision > 0 || s.Power != math.Trunc(s.Power) {
-		for r < len(rules)-1 && !(s.r0+mid > rules[r].farthest*half) {
+		for r < len(rules)-1 && !(s.r0+mid > farthest[r-hermiteRules]*half) {
 			r++
 		}
 	}

@@ -15,11 +15,6 @@ import (
 type rule struct {
 	x, w  []float64
 	limit float64 // of the skewness, for a Hermite rule
-
-	// farthest, for a Legendre rule, is about the logarithm's singularity at s = 0: it
-	// does not matter when it is at least this far from the middle of the interval, in
-	// units of the interval's half-width.
-	farthest float64
 }
 
 // Once something has been learned, most posteriors are nearly Gaussian, with the ends of
@@ -49,14 +44,21 @@ var rules = []rule{
 // narrowest is for posteriors of complex gains that no series is for.
 var narrowest = hermite(4, 1e-7)
 
-// legendreLimits are the values of slope times half-width up to which the Legendre rules,
-// in their order, are enough. Beyond the last limit the seventh rule is taken, and the
-// eighth where the singularity at s = 0 is too near for the seventh.
-var legendreLimits = [...]float64{0.5, 3, 8, 22, 48, 150}
+// legendreLadder chooses among the Legendre rules. The seventh is good enough for any slope; the eighth is for the singularity at s = 0, which
+// causes, at the distance cosh(a) from the middle, a relative error of e^(-2·nodes·a); with a = 18/nodes that is 2e-16.
+var legendreLadder = vector.Ladder{Steep: []float64{0.5, 3, 8, 22, 48, 150}, Far: farthest[:]}
+
+var farthest = func() (f [legendreRules - 1]float64) {
+	for i := range f {
+		f[i] = math.Cosh(18 / float64(len(rules[hermiteRules+i].x)))
+	}
+	return f
+}()
 
 const (
-	hermiteRules = 3
-	mostNodes    = 64
+	hermiteRules  = 3
+	legendreRules = 8
+	mostNodes     = 64
 )
 
 // hermite is the rule for ∫ f(x) e^{-x²/2} dx.
@@ -70,11 +72,9 @@ func hermite(nodes int, limit float64) rule {
 	return r
 }
 
-// legendre is the rule on [-1, 1]. A singularity at the distance cosh(a) from 0 causes a
-// relative error of e^(-2·nodes·a); with a = 18/nodes that is 2e-16.
+// legendre is the rule on [-1, 1].
 func legendre(nodes int) rule {
 	r := rule{x: make([]float64, nodes), w: make([]float64, nodes)}
 	quad.Legendre{}.FixedLocations(r.x, r.w, -1, 1)
-	r.farthest = math.Cosh(18 / float64(nodes))
 	return r
 }

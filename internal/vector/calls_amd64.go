@@ -14,7 +14,9 @@ func gainPowers(x, w []float64, n, groups int, d, scratch, out []float64) {
 	gainPowersAVX2(x, w, n, groups, d, scratch, out)
 }
 
-func gainEnds(tau []float64, lo, hi float64, out []float64) { gainEndsAVX2(tau, lo, hi, out) }
+func gainEnds(n, tau []float64, lo, hi float64, steep, far, out []float64) {
+	gainEndsAVX2(n, tau, lo, hi, steep, far, out)
+}
 
 func gainIntegrals(x, w []float64, groups int, d, scratch, out []float64) {
 	gainIntegralsAVX2(x, w, groups, d, scratch, out)

@@ -12,7 +12,7 @@ func exponentials([]float64) { panic(noVectors) }
 
 func gainPowers(_, _ []float64, _, _ int, _, _, _ []float64) { panic(noVectors) }
 
-func gainEnds(_ []float64, _, _ float64, _ []float64) { panic(noVectors) }
+func gainEnds(_, _ []float64, _, _ float64, _, _, _ []float64) { panic(noVectors) }
 
 func gainIntegrals(_, _ []float64, _ int, _, _, _ []float64) { panic(noVectors) }
 

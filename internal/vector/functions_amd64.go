@@ -37,7 +37,7 @@ func gainShapesAVX2(n []float64, tau []float64, b []float64, lo float64, hi floa
 // gainEndsAVX2 is gainEnds with AVX2, for four sensors.
 //
 //go:noescape
-func gainEndsAVX2(tau []float64, lo float64, hi float64, out []float64)
+func gainEndsAVX2(n []float64, tau []float64, lo float64, hi float64, steep []float64, far []float64, out []float64)
 
 // phasorNodesAVX2 is PhasorNodes with AVX2, for a multiple of four nodes.
 //

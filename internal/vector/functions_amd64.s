@@ -1423,21 +1423,22 @@ DATA constant7fcfffffffffffff<>+16(SB)/8, $0x7fcfffffffffffff
 DATA constant7fcfffffffffffff<>+24(SB)/8, $0x7fcfffffffffffff
 GLOBL constant7fcfffffffffffff<>(SB), RODATA|NOPTR, $32
 
-// func gainEndsAVX2(tau []float64, lo float64, hi float64, out []float64)
-// Requires: AVX, FMA3
-TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
-	MOVQ         tau_base+0(FP), AX
-	MOVQ         out_base+40(FP), CX
-	VBROADCASTSD lo+24(FP), Y0
-	VBROADCASTSD hi+32(FP), Y1
-	VMOVUPD      64(CX), Y2
-	VMOVUPD      96(CX), Y3
-	VMOVUPD      (CX), Y4
+// func gainEndsAVX2(n []float64, tau []float64, lo float64, hi float64, steep []float64, far []float64, out []float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-136
+	MOVQ         n_base+0(FP), AX
+	MOVQ         tau_base+24(FP), CX
+	MOVQ         out_base+112(FP), DX
+	VBROADCASTSD lo+48(FP), Y0
+	VBROADCASTSD hi+56(FP), Y1
+	VMOVUPD      64(DX), Y2
+	VMOVUPD      96(DX), Y3
+	VMOVUPD      (DX), Y4
 	VSUBPD       Y4, Y1, Y1
 	VSUBPD       Y0, Y4, Y4
 	VMOVUPD      constant8000000000000000<>+0(SB), Y0
-	VXORPD       32(CX), Y0, Y0
-	VADDPD       (AX), Y3, Y5
+	VXORPD       32(DX), Y0, Y0
+	VADDPD       (CX), Y3, Y5
 	VMULPD       constant4052800000000000<>+0(SB), Y5, Y6
 	VFMADD231PD  Y0, Y0, Y6
 	VSQRTPD      Y6, Y6
@@ -1448,13 +1449,13 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VDIVPD       Y6, Y7, Y5
 	VMINPD       Y4, Y5, Y4
 	VXORPD       constant8000000000000000<>+0(SB), Y4, Y4
-	VMOVUPD      Y4, 352(CX)
-	VMOVUPD      32(CX), Y0
+	VMOVUPD      Y4, 352(DX)
+	VMOVUPD      32(DX), Y0
 	VMULPD       Y2, Y1, Y5
 	VMULPD       constant3fe5555555555555<>+0(SB), Y5, Y5
 	VADDPD       constant3ff0000000000000<>+0(SB), Y5, Y5
 	VDIVPD       Y5, Y3, Y5
-	VADDPD       (AX), Y5, Y5
+	VADDPD       (CX), Y5, Y5
 	VMULPD       constant4052800000000000<>+0(SB), Y5, Y6
 	VFMADD231PD  Y0, Y0, Y6
 	VSQRTPD      Y6, Y6
@@ -1468,7 +1469,7 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VMULPD       constant3fe5555555555555<>+0(SB), Y5, Y5
 	VADDPD       constant3ff0000000000000<>+0(SB), Y5, Y5
 	VDIVPD       Y5, Y3, Y5
-	VADDPD       (AX), Y5, Y5
+	VADDPD       (CX), Y5, Y5
 	VMULPD       constant4052800000000000<>+0(SB), Y5, Y6
 	VFMADD231PD  Y0, Y0, Y6
 	VSQRTPD      Y6, Y6
@@ -1478,26 +1479,58 @@ TEXT ·gainEndsAVX2(SB), NOSPLIT, $0-64
 	VBLENDVPD    Y0, Y6, Y5, Y6
 	VDIVPD       Y6, Y7, Y5
 	VMINPD       Y1, Y5, Y1
-	VMOVUPD      Y1, 384(CX)
+	VMOVUPD      Y1, 384(DX)
 	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
 	VFMADD231PD  Y2, Y4, Y6
 	VDIVPD       Y6, Y3, Y6
-	VADDPD       (AX), Y6, Y6
+	VADDPD       (CX), Y6, Y6
 	VMOVUPD      Y0, Y5
 	VFNMADD231PD Y6, Y4, Y5
 	VANDPD       constant7fffffffffffffff<>+0(SB), Y5, Y5
 	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
 	VFMADD231PD  Y2, Y1, Y6
 	VDIVPD       Y6, Y3, Y6
-	VADDPD       (AX), Y6, Y6
+	VADDPD       (CX), Y6, Y6
 	VMOVUPD      Y0, Y0
 	VFNMADD231PD Y6, Y1, Y0
 	VANDPD       constant7fffffffffffffff<>+0(SB), Y0, Y0
 	VMAXPD       Y0, Y5, Y5
+	VADDPD       Y4, Y1, Y0
+	VMULPD       constant3fe0000000000000<>+0(SB), Y0, Y0
+	VADDPD       (DX), Y0, Y0
 	VSUBPD       Y4, Y1, Y1
+	VMULPD       constant3fe0000000000000<>+0(SB), Y1, Y1
 	VMULPD       Y1, Y5, Y5
-	VMULPD       constant3fe0000000000000<>+0(SB), Y5, Y5
-	VMOVUPD      Y5, 416(CX)
+	MOVQ         steep_base+64(FP), CX
+	MOVQ         steep_len+72(FP), BX
+	VPXOR        Y3, Y3, Y3
+
+steep:
+	VBROADCASTSD (CX), Y2
+	VCMPPD       $0x1d, Y2, Y5, Y2
+	VPSUBQ       Y2, Y3, Y3
+	ADDQ         $0x00000008, CX
+	DECQ         BX
+	JNZ          steep
+	MOVQ         far_base+88(FP), CX
+	MOVQ         far_len+96(FP), BX
+	VPXOR        Y4, Y4, Y4
+
+far:
+	VBROADCASTSD (CX), Y2
+	VMULPD       Y1, Y2, Y2
+	VCMPPD       $0x1a, Y2, Y0, Y2
+	VPSUBQ       Y2, Y4, Y4
+	ADDQ         $0x00000008, CX
+	DECQ         BX
+	JNZ          far
+	VXORPD       Y0, Y0, Y0
+	VCMPPD       $0x04, (AX), Y0, Y2
+	VPAND        Y2, Y4, Y4
+	VPMAXSD      Y3, Y4, Y4
+	VPOR         constant4330000000000000<>+0(SB), Y4, Y4
+	VSUBPD       constant4330000000000000<>+0(SB), Y4, Y4
+	VMOVUPD      Y4, 416(DX)
 	VZEROUPPER
 	RET
 

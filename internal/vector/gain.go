@@ -25,9 +25,9 @@ const (
 	ShapeSeriesVariance
 
 	// The following are written by [GainEnds] only.
-	ShapeLeft      // ends of the interval to be integrated,
-	ShapeRight     // as offsets from the mode
-	ShapeSteepness // larger slope at these ends, times half their distance
+	ShapeLeft  // ends of the interval to be integrated,
+	ShapeRight // as offsets from the mode
+	ShapeRule  // the first of a ladder of rules that is good enough
 	ShapeFields
 )
 
@@ -98,29 +98,51 @@ func gainSeries(e, t, s float64) (mass, mean, variance float64) {
 	return mass, mean, variance
 }
 
-// GainEnds adds the intervals to be integrated to the shapes of one group of Lanes
+// Ladder is for the choice among quadrature rules, each with more nodes than the one before: rule r is good enough where the larger slope of
+// the log-density at the ends of the interval, times half their distance, is below Steep[r], and where the logarithm's singularity at
+// s = 0 is farther than Far[r] from the middle of the interval, in units of half its width. The rules beyond the ends of these lists always are.
+type Ladder struct{ Steep, Far []float64 }
+
+// rule is the first that is good enough.
+func (l Ladder) rule(n, steepness, middle, half float64) float64 {
+	steep, near := 0, 0
+	for _, limit := range l.Steep {
+		if steepness >= limit {
+			steep++
+		}
+	}
+	for _, distance := range l.Far {
+		if n != 0 && !(middle > distance*half) {
+			near++
+		}
+	}
+	return float64(max(steep, near))
+}
+
+// GainEnds adds the intervals to be integrated, and their rules, to the shapes of one group of Lanes
 // sensors.
-func GainEnds(n, tau, b []float64, lo, hi float64, out []float64) {
+func GainEnds(n, tau, b []float64, lo, hi float64, ladder Ladder, out []float64) {
 	n, tau, b, out = n[:Lanes], tau[:Lanes], b[:Lanes], out[:Lanes*ShapeFields]
 	if active != simd.Go {
-		gainEnds(tau, lo, hi, out)
+		gainEnds(n, tau, lo, hi, ladder.Steep, ladder.Far, out)
 	}
 	for i := range tau {
 		if active == simd.Go || tooLarge(n[i], tau[i], b[i]) {
-			plainGainEnds(tau[i], lo, hi, out[i:])
+			plainGainEnds(n[i], tau[i], lo, hi, ladder, out[i:])
 		}
 	}
 }
 
-func plainGainEnds(tau, lo, hi float64, out []float64) {
+func plainGainEnds(n, tau, lo, hi float64, ladder Ladder, out []float64) {
 	mode := out[ShapeMode*Lanes]
 	d := gainDensity{
 		tau: tau, slope: out[ShapeSlope*Lanes],
 		inverse: out[ShapeInverse*Lanes], curvature: out[ShapeCurvature*Lanes],
 	}
 	left, right := -d.reach(mode-lo, -1), d.reach(hi-mode, +1)
+	half := 0.5 * (right - left)
 	out[ShapeLeft*Lanes], out[ShapeRight*Lanes] = left, right
-	out[ShapeSteepness*Lanes] = 0.5 * (right - left) * max(d.steepness(left), d.steepness(right))
+	out[ShapeRule*Lanes] = ladder.rule(n, half*max(d.steepness(left), d.steepness(right)), mode+0.5*(left+right), half)
 }
 
 // tooLarge reports whether a product of squares could overflow in the vector versions,

@@ -217,22 +217,32 @@ func BenchmarkGainPowers(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/groups/Lanes/nodes, "ns/node")
 }
 
-// Place and width of gain posteriors are those of plain Go, and so is what is narrow.
+// Place and width of gain posteriors are those of plain Go, and so are what is narrow, the ends of the others and their rules.
 func TestGainShapes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	const sensors = 4000
+	ladder := Ladder{Steep: []float64{0.5, 3, 8, 22}, Far: []float64{5, 2.5, 1.7}}
 	n, tau, b := make([]float64, sensors), make([]float64, sensors), make([]float64, sensors)
 	for i := range n {
 		n[i] = float64(rng.IntN(60))
+		if i%5 == 0 {
+			n[i] = 0
+		}
 		tau[i] = math.Exp(40 * rng.Float64())
 		b[i] = tau[i] * (0.4 + 1.2*rng.Float64())
 	}
 	out := make([]float64, sensors*ShapeFields)
 	GainShapes(n, tau, b, 0.5, 1.5, out)
 	narrow, want := 0, make([]float64, Lanes*ShapeFields)
+	rules := map[float64]int{}
+	for i := 0; i < sensors; i += Lanes {
+		GainEnds(n[i:], tau[i:], b[i:], 0.5, 1.5, ladder, out[i*ShapeFields:])
+	}
 	for i := range n {
 		plainGainShape(n[i], tau[i], b[i], 0.5, 1.5, want)
-		for field := range ShapeLeft {
+		plainGainEnds(n[i], tau[i], 0.5, 1.5, ladder, want)
+		rules[want[ShapeRule*Lanes]]++
+		for field := range ShapeFields {
 			got, want := out[(i/Lanes*ShapeFields+field)*Lanes+i%Lanes], want[field*Lanes]
 			tolerance := 1e-14 * math.Abs(want)
 			switch field {
@@ -240,6 +250,8 @@ func TestGainShapes(t *testing.T) {
 				tolerance = math.Inf(1)
 			case ShapeRoom:
 				tolerance = 1e-15
+			case ShapeLeft, ShapeRight: // which have it, too
+				tolerance = 1e-6 * math.Abs(want)
 			case ShapeNarrow:
 				narrow += int(got)
 			case ShapeSeriesMass, ShapeSeriesVariance: // which have the slope
@@ -252,5 +264,8 @@ func TestGainShapes(t *testing.T) {
 	}
 	if narrow < sensors/10 || narrow > sensors*9/10 {
 		t.Errorf("%d of %d are narrow", narrow, sensors)
+	}
+	if len(rules) != len(ladder.Steep)+1 {
+		t.Errorf("rules chosen: %v", rules)
 	}
 }

@@ -527,7 +527,7 @@ const (
 	shapeSeriesVariance
 	shapeLeft
 	shapeRight
-	shapeSteepness
+	shapeRule
 	shapeFields
 )
 
@@ -651,10 +651,10 @@ func gainSeries(width, t, skew Register, field func(int) Mem) {
 // gainEnds finds what must be integrated of four gain posteriors; see the Go
 // version.
 func gainEnds() {
-	TEXT("gainEndsAVX2", NOSPLIT, "func(tau []float64, lo, hi float64, out []float64)")
+	TEXT("gainEndsAVX2", NOSPLIT, "func(n, tau []float64, lo, hi float64, steep, far, out []float64)")
 	Pragma("noescape")
 	Doc("gainEndsAVX2 is gainEnds with AVX2, for four sensors.")
-	tau, out := Mem{Base: base("tau")}, base("out")
+	n, tau, out := Mem{Base: base("n")}, Mem{Base: base("tau")}, base("out")
 	field := func(f int) Mem { return Mem{Base: out, Disp: 32 * f} }
 	lo, hi := broadcast("lo"), broadcast("hi")
 	mode, inverse, curvature := field(shapeMode), YMM(), YMM()
@@ -699,12 +699,47 @@ func gainEnds() {
 	}
 	steepness := steep(left)
 	VMAXPD(steep(right), steepness, steepness)
-	VSUBPD(left, right, right)
-	VMULPD(right, steepness, steepness)
-	VMULPD(value(0.5), steepness, steepness)
-	VMOVUPD(steepness, field(shapeSteepness))
+	middle, half := YMM(), YMM()
+	VADDPD(left, right, middle)
+	VMULPD(value(0.5), middle, middle)
+	VADDPD(mode, middle, middle)
+	VSUBPD(left, right, half)
+	VMULPD(value(0.5), half, half)
+	VMULPD(half, steepness, steepness)
+
+	const greaterEqual, notGreater, notEqual = 0x1d, 0x1a, 0x04
+	is, limit := YMM(), YMM()
+	tooSteep := count("steep", func(value Mem) {
+		VBROADCASTSD(value, limit)
+		VCMPPD(U8(greaterEqual), limit, steepness, is)
+	}, is)
+	tooNear := count("far", func(value Mem) {
+		VBROADCASTSD(value, limit)
+		VMULPD(half, limit, limit)
+		VCMPPD(U8(notGreater), limit, middle, is)
+	}, is)
+	zero := YMM()
+	VXORPD(zero, zero, zero)
+	VCMPPD(U8(notEqual), n, zero, is)
+	VPAND(is, tooNear, tooNear)
+	VPMAXSD(tooSteep, tooNear, tooNear)
+	VPOR(value(1<<52), tooNear, tooNear) // as a number: the last digits of one that has no digits behind the point
+	VSUBPD(value(1<<52), tooNear, tooNear)
+	VMOVUPD(tooNear, field(shapeRule))
 	VZEROUPPER()
 	RET()
+}
+
+// count is how many of the numbers of a parameter, of which there is at least one, are such that compare sets is, as whole numbers.
+func count(name string, compare func(value Mem), is Register) Register {
+	at, left, sum := base(name), Load(Param(name).Len(), GP64()), YMM()
+	VPXOR(sum, sum, sum)
+	loop(name, left, func() {
+		compare(Mem{Base: at})
+		VPSUBQ(is, sum, sum) // all bits are set, which is -1
+		add(at, 8)
+	})
+	return sum
 }
 
 // broadcast loads a parameter into all lanes.
