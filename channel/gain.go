@@ -112,13 +112,13 @@ func (c *Gain) output(b *Block) {
 // statistics sums τ, B and n of every sensor, on top of what its past holds.
 func (c *Gain) statistics(b *Block) {
 	width, at := c.Prior.Width(), 0
-	readingsOf, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
+	values, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
 	for row := range b.Rows() {
 		stats := b.Stats[row*width : (row+1)*width]
 		copy(stats, b.Past[row*width:(row+1)*width])
 		tau, shift, n := stats[precision], stats[field], stats[readings]
 		for end := at + b.P; at < end; at++ {
-			y := readingsOf[at]
+			y := values[at]
 			if y != y {
 				continue // missing
 			}
@@ -134,12 +134,12 @@ func (c *Gain) statistics(b *Block) {
 // derivatives fills g and ∂g of every sensor from its posterior.
 func (c *Gain) derivatives(b *Block) {
 	at := 0
-	readingsOf, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
+	values, variances, omegas := b.Y, b.V[:len(b.Y)], b.Omega[:len(b.Y)]
 	g, dg := b.G[:len(b.Y)], b.DG[:len(b.Y)]
 	for row, s := range b.S {
 		sVar := b.SVar[row]
 		for end := at + b.P; at < end; at++ {
-			y := readingsOf[at]
+			y := values[at]
 			if y != y {
 				g[at], dg[at] = 0, 0
 				continue

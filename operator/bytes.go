@@ -193,21 +193,17 @@ func (s *byteSweep) run(i int) {
 		count := min(panels*kernel.Rows, s.M-first*kernel.Rows)
 		z, g, units := part.z[:count*s.p], part.g[:count*s.p], s.inBytes.units[first*kernel.Rows:][:count]
 		s.forward(part, first, panels)
-		s.unpackRows(z, part.zt, units)
+		byRow(part.z, part.zt, panels, s.p)
+		for row, unit := range units {
+			for k, ofX := range s.units {
+				z[row*s.p+k] *= unit * ofX
+			}
+		}
 		s.rows(first*kernel.Rows, z, nil, g, nil)
 		s.packFactors(part, g, units, panels)
 		s.backward(part, first, panels)
 	}
 	s.drain(part)
-}
-
-// unpackRows sets the z of rows with these units, signal by signal, from sums stored panel by panel.
-func (s *byteSweep) unpackRows(z, sums, units []float64) {
-	for k, ofX := range s.units {
-		for row, unit := range units {
-			z[row*s.p+k] = sums[(row/kernel.Rows*s.p+k)*kernel.Rows+row%kernel.Rows] * (unit * ofX)
-		}
-	}
 }
 
 // tiles calls visit with the blocks of columns of every tile, of at most so many, and each group of signals.

@@ -174,9 +174,6 @@ func (k kernels) nextBlock() int {
 func (k kernels) entries(w Register, row, j int) Register {
 	v := k.reg()
 	switch at := k.at(w, row, j); {
-	case k.size == 1:
-		VPMOVSXBD(at, v)
-		VCVTDQ2PS(v, v)
 	case k.single:
 		VMOVUPS(at, v)
 	case k.size == 4:
