@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sort"
 )
 
 const (
@@ -240,6 +241,9 @@ func learnedNormal(mean, variance float64) GainPrior {
 // LogInside is the logarithm of the probability that an s of N(mean, sd²) lies in the
 // range, moved out by what is chance, and no less than what an outlier costs.
 func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
+	if far := (inside - wallSlack) * sd; p.Hi-mean > far && mean-p.Lo > far {
+		return 0, false
+	}
 	table := normalMass()
 	mass := table.below((p.Hi-mean)/sd+wallSlack) - table.below((p.Lo-mean)/sd-wallSlack)
 	if mass > 1-1e-10 { // nearly always
@@ -252,32 +256,45 @@ func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
 // filling is the evidence of a range (see [peaks.evidence]) in which no sensor counts for
 // less than least. What lies below either end is kept: one end is moved at a time.
 type filling struct {
-	sensors          peaks
+	sensors          peaks   // in the order of their s
+	reach            float64 // how far from its s any of them has mass
 	least            float64
 	belowLo, belowHi []float64 // the mass of each sensor's s below lo, and below hi
 	lo, hi           float64
 }
 
 func newFilling(sensors peaks, least float64) *filling {
-	return &filling{sensors: sensors, least: least, belowLo: make([]float64, len(sensors)), belowHi: make([]float64, len(sensors))}
+	reach := 0.0
+	for _, s := range sensors {
+		reach = max(reach, inside/s.inverseSD)
+	}
+	return &filling{sensors: sensors, reach: reach, least: least, belowLo: make([]float64, len(sensors)), belowHi: make([]float64, len(sensors))}
 }
 
 func (f *filling) setLo(lo float64) {
 	f.lo = lo
-	f.sensors.below(f.belowLo, lo)
+	f.below(f.belowLo, lo)
 }
 
 func (f *filling) setHi(hi float64) {
 	f.hi = hi
-	f.sensors.below(f.belowHi, hi)
+	f.below(f.belowHi, hi)
 }
 
 // below sets each sensor's mass below the end. A sensor cannot count for less than e^-9
 // of one that is inside, so that differences of masses have digits enough.
-func (p peaks) below(mass []float64, end float64) {
+func (f *filling) below(mass []float64, end float64) {
 	table := normalMass()
-	for i, s := range p {
-		mass[i] = table.below((end - s.mode) * s.inverseSD)
+	first := sort.Search(len(mass), func(i int) bool { return !(f.sensors[i].mode < end-f.reach) })
+	for i := range mass[:first] {
+		mass[i] = 1
+	}
+	for i, s := range f.sensors[first:] {
+		if s.mode > end+f.reach {
+			clear(mass[first+i:])
+			return
+		}
+		mass[first+i] = table.below((end - s.mode) * s.inverseSD)
 	}
 }
 
@@ -366,9 +383,14 @@ func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
 				d := s.mode - m
 				part[j] = -0.5 * (d*(d/both) + norm)
 			}
-			top := max(part[0], part[1])
-			part[0], part[1] = math.Exp(part[0]-top), math.Exp(part[1]-top)
-			total := part[0] + part[1]
+			top, less := max(part[0], part[1]), math.Exp(-math.Abs(part[0]-part[1]))
+			total := 1 + less
+			for j, log := range part {
+				part[j] = less
+				if log == top {
+					part[j] = 1
+				}
+			}
 			here := top + math.Log(0.5*total)
 			if !(here > least) {
 				evidence += least

@@ -50,6 +50,23 @@ func AlphaCS(g prior.GaussBernoulli) float64 {
 	return alpha
 }
 
+// MostAlphaCS bounds [AlphaCS] from above for entries of which a part density is not zero, whatever the others are: the mmse is at most
+// the error of soft thresholding, which is
+//
+//	Σ (ρ(1+τ²) + 2(1-ρ)((1+τ²)Φ(-τ) - τφ(τ)))
+//
+// at worst, with any threshold τ√Σ (Donoho, Johnstone 1994), and at most Σ. It takes no integral.
+func MostAlphaCS(density float64) float64 {
+	const step, most = 0.1, 4 // finer ones lower it by less than 1 %
+	least := 1.0
+	for tau := step; tau < most; tau += step {
+		above := 1 + tau*tau
+		zeros := above*math.Erfc(tau/math.Sqrt2) - tau*math.Exp(-0.5*tau*tau)*math.Sqrt(2/math.Pi)
+		least = min(least, density*above+(1-density)*zeros)
+	}
+	return least
+}
+
 var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
 
 // supremum is sup_Σ mmse(Σ)/Σ for entries of which a part density is not zero, with that mean square and a variance of 1; mmse has the

@@ -36,6 +36,21 @@ func TestAlphaCSOfFarMeans(t *testing.T) {
 	}
 }
 
+// With the best threshold the bound is where ℓ₁ minimisation recovers: 0.3288 at ρ = 0.1 (Donoho, Maleki, Montanari 2009).
+func TestMostAlphaCS(t *testing.T) {
+	for rho := 0.01; rho <= 1; rho += 0.09 {
+		for _, mean := range []float64{0, 2, 100} {
+			least, most := AlphaCS(prior.GaussBernoulli{Density: rho, SignalMean: mean, SignalVar: 1}), MostAlphaCS(rho)
+			if !(least <= most+1e-12) || most > 1 {
+				t.Errorf("ρ = %g, mean %g: α_CS = %g, bounded by %g", rho, mean, least, most)
+			}
+		}
+	}
+	if got := MostAlphaCS(0.1); math.Abs(got-0.3288) > 1e-3 {
+		t.Errorf("bound at ρ = 0.1: %.5f", got)
+	}
+}
+
 func BenchmarkAlphaCS(b *testing.B) {
 	for b.Loop() {
 		AlphaCS(prior.GaussBernoulli{Density: 0.3, SignalVar: 1})

@@ -134,14 +134,19 @@ func (r *Run) warnSignals() *Warning {
 }
 
 func (r *Run) warnMeasurements() *Warning {
+	alpha, signals := float64(r.usable())/float64(r.state.N), r.blind() && r.signals() > 1
 	var least, counting, density float64
 	switch p := r.model().Prior.(type) {
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		g := p.GaussBernoulliPrior()
-		density, least, counting = g.Density, recovery.AlphaCS(g), recovery.AlphaMin(g.Density, r.state.P)
+		density, counting = g.Density, recovery.AlphaMin(g.Density, r.state.P)
 		if r.state.Offsets() {
 			counting = recovery.OffsetAlphaMin(g.Density, r.state.P)
 		}
+		if alpha >= recovery.MostAlphaCS(density) && (!signals || alpha >= counting) {
+			return nil // nearly always, and α_CS takes integrals
+		}
+		least = recovery.AlphaCS(g)
 	case interface {
 		ComplexPrior() prior.ComplexGaussBernoulli
 	}:
@@ -153,9 +158,8 @@ func (r *Run) warnMeasurements() *Warning {
 	default:
 		return nil
 	}
-	alpha := float64(r.usable()) / float64(r.state.N)
 	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, density)
-	if r.blind() && r.signals() > 1 {
+	if signals {
 		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.signals(), text)
 		least = max(least, counting)
 	}
