@@ -11,13 +11,12 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/simd"
 )
 
 // Disk is a matrix that stays in its file, for a W larger than memory. Every sweep
-// reads it once, in order and ahead of its use. The results have the same bits as
+// reads it once, and each thread its rows in order, so that the system reads ahead. The results have the same bits as
 // those of a [Dense] with the same entries.
 //
 // The file is read and not mapped into memory. So the memory in use is bounded by the
@@ -95,8 +94,8 @@ func openDisk(from io.ReaderAt, m, n int, single bool, budget int64) (*Disk, err
 	}
 	d := &Disk{Shape: kernel.ShapeOf(m, n), from: from, single: single, budget: budget}
 	d.Layout = kernel.InRows
-	if least := d.buffers(1) * int64(kernel.Rows) * d.rowBytes(); budget < least {
-		return nil, fmt.Errorf("%d bytes do not hold the buffers for a matrix with %d columns: at least %d", budget, n, least)
+	if least := int64(kernel.Rows) * d.rowBytes(); budget < least {
+		return nil, fmt.Errorf("%d bytes do not hold the buffer for a matrix with %d columns: at least %d", budget, n, least)
 	}
 	return d, nil
 }
@@ -244,19 +243,15 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
 	return nil
 }
 
-// slabBytes is how much of the file is read at a time, if the budget allows. It was
-// chosen by measurement: see "A W larger than memory" in docs/performance.md.
-const slabBytes = 2 << 20
+// slabBytes is how much of the file is read at a time, if the budget allows: what the cache of a core holds until it has been checked
+// and used. It was chosen by measurement: see "A W larger than memory" in docs/performance.md.
+const slabBytes = 512 << 10
 
-// buffers is how many slabs a sweep on so many threads needs. Each thread has one that
-// is being used, and one that is read ahead.
-func (d *Disk) buffers(threads int) int64 { return 2 * int64(threads) }
-
-// diskSource reads panels ahead of their use.
+// diskSource reads panels as they are used.
 type diskSource[T kernel.Entry] struct {
 	*Disk
 	slab int        // panels in a slab, a multiple of a block
-	free chan []T   // slabs that are not in use; there are two a thread
+	free chan []T   // slabs that are not in use; there is one a thread
 	fail sync.Mutex // guards err
 	err  error      // the first error of a run
 }
@@ -269,9 +264,9 @@ type diskSweep[T kernel.Entry, V kernel.Value] struct {
 func newDiskSweep[T kernel.Entry, V kernel.Value](d *Disk, p, q, threads int) *diskSweep[T, V] {
 	source := &diskSource[T]{Disk: d}
 	s := &diskSweep[T, V]{newDenseSweep[T, V](d.Shape, source, p, q, threads), source}
-	slab := min(slabBytes, d.budget/d.buffers(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
+	slab := min(slabBytes, d.budget/int64(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
 	source.slab = min(max(1, int(slab)/s.block)*s.block, s.panelsPerChunk())
-	source.free = make(chan []T, 2*s.threads)
+	source.free = make(chan []T, s.threads)
 	for range cap(source.free) {
 		source.free <- make([]T, source.slab*d.PanelSize()+kernel.Columns)
 	}
@@ -304,53 +299,28 @@ func (s *diskSweep[T, V]) Backward(r, g []float64) error {
 	return cmp.Or(s.denseSweep.Backward(r, g), s.source.err)
 }
 
-// slabOf is a part of a chunk: the panels from first to end.
-type slabOf[T kernel.Entry] struct {
-	first, end int
-	w          []T
-	bug        *crash.Error // in place of all else where reading panicked
-}
-
+// chunk ends at the first slab that cannot be read.
 func (d *diskSource[T]) chunk(first, end, size int, visit func(first, panels int, w []T)) {
-	ahead := make(chan slabOf[T])
-	go d.readAhead(first, end, ahead)
-	for s := range ahead {
-		if s.bug != nil {
-			panic(s.bug)
-		}
-		for at := s.first; at < s.end; at += size {
-			visit(at, min(size, s.end-at), s.w[(at-s.first)*d.PanelSize():])
-		}
-		d.free <- s.w
-	}
-}
-
-// readAhead sends a chunk's slabs, up to the first that cannot be read.
-func (d *diskSource[T]) readAhead(first, end int, out chan<- slabOf[T]) {
-	defer close(out)
-	defer func() { // the panic of a goroutine would end the process
-		if v := recover(); v != nil {
-			out <- slabOf[T]{bug: crash.Of(v)}
-		}
-	}()
+	w := <-d.free
+	defer func() { d.free <- w }()
 	for ; first < end; first += d.slab {
-		s := slabOf[T]{first: first, end: min(first+d.slab, end), w: <-d.free}
-		if err := d.read(&s); err != nil {
-			d.free <- s.w
+		stop := min(first+d.slab, end)
+		if err := d.read(w, first, stop); err != nil {
 			d.fail.Lock()
+			defer d.fail.Unlock()
 			d.err = err
-			d.fail.Unlock()
 			return
 		}
-		out <- s
+		for at := first; at < stop; at += size {
+			visit(at, min(size, stop-at), w[(at-first)*d.PanelSize():])
+		}
 	}
 }
 
-// read fills a slab with rows as they are in the file. What kernels may read besides, rows
+// read fills w with the panels from first to end as they are in the file. What kernels may read besides, rows
 // that W does not have and the entries behind the last row, is zero.
-func (d *diskSource[T]) read(s *slabOf[T]) error {
-	first, last := s.first*kernel.Rows, min(s.end*kernel.Rows, d.M)
-	rows := s.w[:(last-first)*d.N]
-	clear(s.w[len(rows) : (s.end-s.first)*d.PanelSize()+kernel.Columns])
-	return readRows(d.Disk, rows, first)
+func (d *diskSource[T]) read(w []T, first, end int) error {
+	rows := w[:(min(end*kernel.Rows, d.M)-first*kernel.Rows)*d.N]
+	clear(w[len(rows) : (end-first)*d.PanelSize()+kernel.Columns])
+	return readRows(d.Disk, rows, first*kernel.Rows)
 }
