@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
 	"unsafe"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/calamp/calamp/internal/kernel"
 	"github.com/calamp/calamp/internal/simd"
@@ -28,7 +29,7 @@ type Disk struct {
 	single bool
 	budget int64
 	above  int      // the number of its first row in messages
-	sums   []uint32 // of each row, when it was first read; nil where rows cannot change
+	sums   []uint64 // of each row, when it was first read; nil where rows cannot change
 	summary
 }
 
@@ -67,7 +68,7 @@ func OpenDiskRows(from io.ReaderAt, first, m, n int, single bool, budget int64) 
 		return nil, err
 	}
 	d.above = first
-	sums := make([]uint32, m)
+	sums := make([]uint64, m)
 	if err := d.measure(sums); err != nil {
 		return nil, err
 	}
@@ -191,9 +192,8 @@ func readRows[T kernel.Entry](d *Disk, rows []T, first int) error {
 	return nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checksum[T kernel.Entry](row []T) uint32 { return crc32.Checksum(bytesOf(row), castagnoli) }
+// checksum takes a third of the time of CRC-32, which was a quarter of that of a sweep.
+func checksum[T kernel.Entry](row []T) uint64 { return xxh3.Hash(bytesOf(row)) }
 
 // littleEndian is whether this machine has the byte order of the file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
@@ -213,14 +213,14 @@ func swap(raw []byte, size int) {
 
 // measure checks the entries, sets the averages over them, and fills sums, unless it
 // is nil, with the checksums of the rows.
-func (d *Disk) measure(sums []uint32) error {
+func (d *Disk) measure(sums []uint64) error {
 	if d.single {
 		return measureRows[float32](d, sums)
 	}
 	return measureRows[float64](d, sums)
 }
 
-func measureRows[T kernel.Entry](d *Disk, sums []uint32) error {
+func measureRows[T kernel.Entry](d *Disk, sums []uint64) error {
 	count := int(max(1, min(slabBytes, d.budget)/d.rowBytes()))
 	rows, m := make([]T, count*d.N), newMeasurement(d.M, d.N)
 	m.above = d.above

@@ -3,7 +3,6 @@ package operator
 import (
 	"encoding"
 	"errors"
-	"hash/crc32"
 	"io"
 	"math"
 	"sync"
@@ -531,7 +530,7 @@ func sumOfBits(of ...[]float64) uint64 {
 	sum := uint64(len(of))
 	for _, v := range of {
 		if len(v) > 0 {
-			sum = sum*math.MaxUint32 + uint64(crc32.Checksum(bytesOf(v), castagnoli))
+			sum = sum*math.MaxUint32 + checksum(v)
 		}
 	}
 	return sum
