@@ -242,11 +242,11 @@ func learnedNormal(mean, variance float64) GainPrior {
 // range, moved out by what is chance, and no less than what an outlier costs.
 func (p GainPrior) LogInside(mean, sd float64) (log float64, outside bool) {
 	if far := (inside - wallSlack) * sd; p.Hi-mean > far && mean-p.Lo > far {
-		return 0, false
+		return 0, false // nearly always
 	}
 	table := normalMass()
 	mass := table.below((p.Hi-mean)/sd+wallSlack) - table.below((p.Lo-mean)/sd-wallSlack)
-	if mass > 1-1e-10 { // nearly always
+	if mass > 1-1e-10 {
 		return 0, false
 	}
 	log = max(math.Log(max(mass, 0)), -outlierCost)
@@ -383,14 +383,13 @@ func (p peaks) ofTwoKinds(mean, variance, least float64) (evidence float64) {
 				d := s.mode - m
 				part[j] = -0.5 * (d*(d/both) + norm)
 			}
-			top, less := max(part[0], part[1]), math.Exp(-math.Abs(part[0]-part[1]))
-			total := 1 + less
-			for j, log := range part {
-				part[j] = less
-				if log == top {
-					part[j] = 1
-				}
+			nearer := 0
+			if part[1] > part[0] {
+				nearer = 1
 			}
+			top := part[nearer]
+			part[nearer], part[1-nearer] = 1, math.Exp(part[1-nearer]-top)
+			total := part[0] + part[1]
 			here := top + math.Log(0.5*total)
 			if !(here > least) {
 				evidence += least

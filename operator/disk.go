@@ -221,7 +221,7 @@ func (d *Disk) measure(sums []uint64) error {
 }
 
 func measureRows[T kernel.Entry](d *Disk, sums []uint64) error {
-	count := int(max(1, min(slabBytes, d.budget)/d.rowBytes()))
+	count := int(max(1, min(SlabBytes, d.budget)/d.rowBytes()))
 	rows, m := make([]T, count*d.N), newMeasurement(d.M, d.N)
 	m.above = d.above
 	for first := 0; first < d.M; first += count {
@@ -243,9 +243,9 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint64) error {
 	return nil
 }
 
-// slabBytes is how much of the file is read at a time, if the budget allows: what the cache of a core holds until it has been checked
+// SlabBytes is how much of the file is read at a time, if the budget allows: what the cache of a core holds until it has been checked
 // and used. It was chosen by measurement: see "A W larger than memory" in docs/performance.md.
-const slabBytes = 512 << 10
+const SlabBytes = 512 << 10
 
 // diskSource reads panels as they are used.
 type diskSource[T kernel.Entry] struct {
@@ -264,7 +264,7 @@ type diskSweep[T kernel.Entry, V kernel.Value] struct {
 func newDiskSweep[T kernel.Entry, V kernel.Value](d *Disk, p, q, threads int) *diskSweep[T, V] {
 	source := &diskSource[T]{Disk: d}
 	s := &diskSweep[T, V]{newDenseSweep[T, V](d.Shape, source, p, q, threads), source}
-	slab := min(slabBytes, d.budget/int64(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
+	slab := min(SlabBytes, d.budget/int64(s.threads)) / (int64(kernel.Rows) * d.rowBytes())
 	source.slab = min(max(1, int(slab)/s.block)*s.block, s.panelsPerChunk())
 	source.free = make(chan []T, s.threads)
 	for range cap(source.free) {

@@ -50,6 +50,8 @@ func AlphaCS(g prior.GaussBernoulli) float64 {
 	return alpha
 }
 
+var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
+
 // MostAlphaCS bounds [AlphaCS] from above for entries of which a part density is not zero, whatever the others are: the mmse is at most
 // the error of soft thresholding, which is
 //
@@ -66,8 +68,6 @@ func MostAlphaCS(density float64) float64 {
 	}
 	return least
 }
-
-var alphaCS sync.Map // prior.GaussBernoulli, or its complex kind, of variance 1 → float64
 
 // supremum is sup_Σ mmse(Σ)/Σ for entries of which a part density is not zero, with that mean square and a variance of 1; mmse has the
 // relative tolerance tol.

@@ -129,7 +129,7 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 
 const (
 	// slabs is what a sweep over a file takes of memory at most, with eight threads.
-	slabs = 8 * 512 << 10
+	slabs = 8 * operator.SlabBytes
 
 	// meetings of all ranks in a sweep: where they are, W x, the trade of sums, and their gathering.
 	meetings = 4

@@ -709,12 +709,12 @@ func gainEnds() {
 
 	const greaterEqual, notGreater, notEqual = 0x1d, 0x1a, 0x04
 	is, limit := YMM(), YMM()
-	tooSteep := count("steep", func(value Mem) {
-		VBROADCASTSD(value, limit)
+	tooSteep := count("steep", func(of Mem) {
+		VBROADCASTSD(of, limit)
 		VCMPPD(U8(greaterEqual), limit, steepness, is)
 	}, is)
-	tooNear := count("far", func(value Mem) {
-		VBROADCASTSD(value, limit)
+	tooNear := count("far", func(of Mem) {
+		VBROADCASTSD(of, limit)
 		VMULPD(half, limit, limit)
 		VCMPPD(U8(notGreater), limit, middle, is)
 	}, is)
@@ -731,7 +731,7 @@ func gainEnds() {
 }
 
 // count is how many of the numbers of a parameter, of which there is at least one, are such that compare sets is, as whole numbers.
-func count(name string, compare func(value Mem), is Register) Register {
+func count(name string, compare func(of Mem), is Register) Register {
 	at, left, sum := base(name), Load(Param(name).Len(), GP64()), YMM()
 	VPXOR(sum, sum, sum)
 	loop(name, left, func() {
