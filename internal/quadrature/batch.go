@@ -14,7 +14,8 @@ const batch = 128
 type workspace struct {
 	n, tau, b [batch]float64 // with the calibration prior's part
 	shapes    [batch * vector.ShapeFields]float64
-	rest      []uint8                       // the sensors that need a rule
+	rest      []uint8 // the sensors that need a rule, in room
+	room      [batch]uint8
 	rules     [batch]uint8                  // and the one that well inside the range would do for each
 	modes     [batch]float64                // and their logarithms
 	mass      [batch]float64                // and its logarithm
@@ -34,7 +35,7 @@ type integrals struct {
 	scratch [2 * mostNodes * vector.Lanes]float64
 }
 
-var workspaces = sync.Pool{New: func() any { return &workspace{rest: make([]uint8, 0, batch)} }}
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
 // GainMomentsBatch is [GainMoments] for a block of sensors, whose statistics
 // and results are slices of one length. extraTau and extraB are added to every τ and
@@ -86,7 +87,7 @@ func (s *workspace) group(i int) (g *shapes, lane uint) {
 
 // finishNarrow computes the moments of sensors that need no rule. The others are the rest.
 func (s *workspace) finishNarrow(mean, variance []float64) {
-	s.rest = s.rest[:0]
+	s.rest = s.room[:0]
 	for i := range mean {
 		g, lane := s.group(i)
 		s.modes[i] = g[vector.ShapeMode*vector.Lanes+lane]

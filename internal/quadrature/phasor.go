@@ -68,30 +68,86 @@ const phasorDepth = 38
 //	h(r) = Power log r - Tau r² + Linear r + log I₀(R),   E[e^{iφ}|r] = A(R) (βr+K)/R,
 //
 // which is done in the offset u = r - r₀ from its maximum r₀, in forms without cancellation.
-// With K > 0 and readings that oppose it h can have two maxima, on either side of
-// where βr + K is smallest: then it is done side by side.
+// With K > 0 and readings that oppose it h can have several maxima: then it is done stretch by stretch.
 func (p *Phasor) Moments() PhasorMoments {
-	q, turn := p.integrand()
-	if turn == q.Hi {
-		return q.side(q.Lo, q.Hi)
+	q := p.field()
+	var room [mostStretches]stretch
+	parts := q.stretches(&room)
+	m := q.side(parts[0].lo, parts[0].hi)
+	for _, part := range parts[1:] {
+		m = q.combine(m, q.side(part.lo, part.hi))
 	}
-	return q.combine(q.side(q.Lo, turn), q.side(turn, q.Hi))
+	return m
 }
 
-// integrand is p as it is integrated, with what a known phase makes of B, and the r inside its range at which
-// |βr + K| is smallest; Hi where there is none.
-func (p *Phasor) integrand() (q Phasor, turn float64) {
-	q = *p
-	switch {
-	case p.Known:
-		q.Linear += 2 * real(p.B)
-		q.B, q.K = 0, 0
-	case p.B != 0:
-		if r := -real(p.K / (2 * p.B)); r > p.Lo && r < p.Hi {
-			return q, r
-		}
+// phasorField is a density as it is integrated: with what a known phase makes of B.
+type phasorField struct {
+	Phasor
+	square, c, d float64 // |β|², Re β*K, Im β*K
+}
+
+func (p *Phasor) field() phasorField {
+	if p.Known {
+		f := phasorField{Phasor: *p}
+		f.Linear += 2 * real(p.B)
+		f.B, f.K = 0, 0
+		return f
 	}
-	return q, q.Hi
+	b := 2 * p.B
+	both := cmplx.Conj(b) * p.K
+	return phasorField{Phasor: *p, square: real(b)*real(b) + imag(b)*imag(b), c: real(both), d: imag(both)}
+}
+
+// stretch is a part of [Lo, Hi] on which h has one maximum.
+type stretch struct{ lo, hi float64 }
+
+const mostStretches = 4
+
+// stretches are those of the density, from Lo to Hi. There is more than one only where B opposes K: log I₀(R) is a convex function
+// of r that bends most at the turn, where R is smallest, and on either side of it there may be a minimum of h.
+func (p *phasorField) stretches(room *[mostStretches]stretch) []stretch {
+	turn := 0.0
+	if p.B != 0 {
+		turn = -real(p.K / (2 * p.B))
+	}
+	switch {
+	case turn <= 0 || p.Lo == p.Hi:
+		return append(room[:0], stretch{p.Lo, p.Hi})
+	case turn <= p.Lo || turn >= p.Hi:
+		return p.atValley(room[:0], stretch{p.Lo, p.Hi}, turn)
+	}
+	return p.atValley(p.atValley(room[:0], stretch{p.Lo, turn}, turn), stretch{turn, p.Hi}, turn)
+}
+
+// atValley appends to list a part on one side of the turn, divided at the minimum of h that is inside of it, if one is.
+func (p *phasorField) atValley(list []stretch, part stretch, turn float64) []stretch {
+	b := 2 * cmplx.Abs(p.B)
+	nearest := min(max(turn, part.lo), part.hi)
+	if _, least := p.radius(nearest); p.LogPrecision == 0 && b*b*newCircular(least).ratio <= 2*p.Tau*least {
+		return append(list, part) // all of it is concave: log I₀(R) bends by less than |β|² A/R
+	}
+	// Powers of r change over distances of about r, and log I₀(R) over the distance from the turn, or where its bend ends.
+	_, atTurn := p.radius(turn)
+	bend := max(atTurn, 1) / b
+	for lo, falls := part.lo, p.slopeAt(part.lo) < 0; lo < part.hi; {
+		hi := min(part.hi, lo+0.5*min(lo, max(math.Abs(lo-turn), bend, closeToMode*lo)))
+		rises := p.slopeAt(hi) >= 0
+		if falls && rises {
+			for {
+				mid := 0.5 * (lo + hi)
+				switch {
+				case mid <= lo || mid >= hi:
+					return append(list, stretch{part.lo, lo}, stretch{hi, part.hi})
+				case p.slopeAt(mid) < 0:
+					lo = mid
+				default:
+					hi = mid
+				}
+			}
+		}
+		lo, falls = hi, !rises
+	}
+	return append(list, part)
 }
 
 // exponent is the logarithm of the density at a point s, for [Phasor.combine].
@@ -135,10 +191,28 @@ func unit(z complex128) complex128 {
 // over is z divided by a real number, which takes far less time than by a complex one.
 func over(z complex128, by float64) complex128 { return complex(real(z)/by, imag(z)/by) }
 
+// slopes are h' and h” at r.
+func (p *phasorField) slopes(r float64) (first, second float64) {
+	power := p.power(r)
+	first = power/r - 2*p.Tau*r + p.Linear
+	second = -(power+p.LogPrecision)/(r*r) - 2*p.Tau
+	if p.square == 0 {
+		return first, second
+	}
+	_, big := p.radius(r)
+	c, rise := newCircular(big), (p.square*r+p.c)/big
+	bend := p.d / big
+	return first + c.ratio*rise, second + c.slope(big)*rise*rise + c.ratio*(bend*bend/big)
+}
+
+func (p *phasorField) slopeAt(r float64) float64 {
+	first, _ := p.slopes(r)
+	return first
+}
+
 // phasorSide is h around its maximum r₀ on one side.
 type phasorSide struct {
-	*Phasor
-	square, c, d float64 // |β|², Re β*K, Im β*K
+	*phasorField
 	r0, big0     float64 // r₀ and R₀
 	rise, across float64 // R₀' = dR/dr, and d/R₀
 	slope        float64 // h₀', 0 inside
@@ -159,7 +233,7 @@ func (p *Phasor) radius(r float64) (z complex128, radius float64) {
 	return z, max(cmplx.Abs(z), 1e-300)
 }
 
-func (p *Phasor) side(lo, hi float64) PhasorMoments {
+func (p *phasorField) side(lo, hi float64) PhasorMoments {
 	s := p.newSide(lo, hi)
 	if lo == hi {
 		return s.pointLike()
@@ -246,13 +320,8 @@ func (s *phasorSide) nearlyGaussian(lo, hi float64) (best *rule, width float64) 
 // besselTail is an R from which on I₀ is e^R/√R and little else.
 const besselTail = 10
 
-func (p *Phasor) newSide(lo, hi float64) *phasorSide {
-	b := 2 * p.B
-	s := &phasorSide{
-		Phasor: p, square: real(b)*real(b) + imag(b)*imag(b),
-	}
-	both := cmplx.Conj(b) * p.K
-	s.c, s.d = real(both), imag(both)
+func (p *phasorField) newSide(lo, hi float64) *phasorSide {
+	s := &phasorSide{phasorField: p}
 	s.r0, s.inside = s.mode(lo, hi)
 	s.power0 = s.power(s.r0)
 	z, big := p.radius(s.r0)
@@ -266,7 +335,7 @@ func (p *Phasor) newSide(lo, hi float64) *phasorSide {
 	if s.inside {
 		s.slope = 0
 	}
-	s.toB = unit(b) * cmplx.Conj(s.turn)
+	s.toB = unit(p.B) * cmplx.Conj(s.turn)
 	return s
 }
 
@@ -275,20 +344,6 @@ func (s *phasorSide) circularOf(radius float64) circular {
 		return circular{scaled: 1, ratio: 1}
 	}
 	return newCircular(radius)
-}
-
-// slopes are h' and h” at r.
-func (s *phasorSide) slopes(r float64) (first, second float64) {
-	power := s.power(r)
-	first = power/r - 2*s.Tau*r + s.Linear
-	second = -(power+s.LogPrecision)/(r*r) - 2*s.Tau
-	if s.square == 0 {
-		return first, second
-	}
-	_, big := s.radius(r)
-	c, rise := newCircular(big), (s.square*r+s.c)/big
-	bend := s.d / big
-	return first + c.ratio*rise, second + c.slope(big)*rise*rise + c.ratio*(bend*bend/big)
 }
 
 // mode is the maximum of h on [lo, hi], and whether it is inside.
@@ -309,12 +364,12 @@ func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
 			atLo, atHi = false, false
 		}
 		if !atHi {
-			if first, _ := s.slopes(hi); first >= 0 {
+			if s.slopeAt(hi) >= 0 {
 				return hi, false
 			}
 		}
 		if !atLo {
-			if first, _ := s.slopes(lo); first <= 0 {
+			if s.slopeAt(lo) <= 0 {
 				return lo, false
 			}
 		}

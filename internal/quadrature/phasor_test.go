@@ -6,6 +6,7 @@ import (
 	"math/cmplx"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp/internal/vector"
@@ -154,6 +155,80 @@ func TestPhasorMomentsAreAlwaysPossible(t *testing.T) {
 			t.Fatalf("%+v: %+v", p, m)
 		}
 	})
+}
+
+// TestPhasorSeveralMaxima compares densities in which B opposes K, which may have several maxima, with sums over a grid that is
+// fine at both ends and at the turn.
+func TestPhasorSeveralMaxima(t *testing.T) {
+	densities := []Phasor{
+		// The turn is just beyond Hi, where h has a second maximum, e^689 below that at Lo.
+		{Power: 1, Tau: 1, B: cmplx.Rect(4.0231825e+06, 1.75), K: 176366.5, Lo: 0.001953125, Hi: 0.00390625},
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		kappa := math.Exp(8 * rng.Float64())
+		away := math.Exp(6*rng.Float64() - 6)
+		p := Phasor{Power: 40 * rng.Float64(), Tau: math.Exp(8*rng.Float64() - 2), K: complex(kappa, 0), Lo: 0.5, Hi: 1.5}
+		turn := 0.3 + 1.5*rng.Float64()
+		p.B = cmplx.Rect(0.5*kappa*math.Cos(away)/turn, math.Pi-away)
+		densities = append(densities, p)
+	}
+	several := 0
+	for _, p := range densities {
+		q := p.field()
+		var room [mostStretches]stretch
+		parts := q.stretches(&room)
+		turn := -real(p.K / (2 * p.B))
+		if len(parts) > 2 || len(parts) == 2 && parts[0].hi != turn {
+			several++
+		}
+		h := func(r float64) float64 {
+			_, big := p.radius(r)
+			return p.Power*math.Log(r) - p.Tau*r*r + big + math.Log(newCircular(big).scaled)
+		}
+		ends := []float64{p.Lo, p.Hi}
+		for away := 1.0; away > 1e-6; away *= 0.7 {
+			for _, r := range []float64{p.Lo + away*(p.Hi-p.Lo), p.Hi - away*(p.Hi-p.Lo), turn + away*p.Hi, turn - away*p.Hi} {
+				if r > p.Lo && r < p.Hi {
+					ends = append(ends, r)
+				}
+			}
+		}
+		slices.Sort(ends)
+		top, mass, below := math.Inf(-1), 0.0, 0.0
+		var first complex128
+		median := p.AmplitudeQuantile(0.5)
+		for i, lo := range ends[:len(ends)-1] {
+			const cells = 100
+			width := (ends[i+1] - lo) / cells
+			for j := range cells {
+				r := lo + (float64(j)+0.5)*width
+				log := h(r)
+				if log > top {
+					less := math.Exp(top - log)
+					mass, below, first, top = mass*less, below*less, first*complex(less, 0), log
+				}
+				w := width * math.Exp(log-top)
+				mass += w
+				below += w * min(1, max(0, (median-r)/width+0.5))
+				z, big := p.radius(r)
+				first += complex(w*newCircular(big).ratio*r/big, 0) * z
+			}
+		}
+		m := p.Moments()
+		log, wantLog := m.LogMass+p.exponent(m.Peak), math.Log(mass)+top
+		mean := first / complex(mass, 0)
+		if !(math.Abs(log-wantLog) < 1e-3+1e-14*math.Abs(wantLog)) {
+			t.Errorf("%+v: log-mass %.9g, by a grid %.9g", p, log, wantLog)
+		}
+		if off := cmplx.Abs(m.Mean - mean); !(off < 1e-3*math.Sqrt(m.Var)) {
+			t.Errorf("%+v: mean %.9g ± %.2g, by a grid %.9g", p, m.Mean, math.Sqrt(m.Var), mean)
+		}
+		if p := below / mass; math.Abs(p-0.5) > 1e-3 {
+			t.Errorf("%+v: %.4g of the mass is below the median", p, p)
+		}
+	}
+	t.Logf("%d of %d have a minimum beside the turn", several, len(densities))
 }
 
 // TestPhasorIntervals compares quantiles and intervals with sums over a grid of r and φ.
@@ -305,17 +380,19 @@ func TestPhasorRulesSuffice(t *testing.T) {
 		case 1:
 			p.LogCenter, p.LogPrecision = 1, math.Exp(8*rng.Float64())
 		}
-		largest := func(q *Phasor, lo, hi float64) PhasorMoments {
-			s := q.newSide(lo, hi)
-			left, right := s.extent(lo, hi)
+		q := p.field()
+		largest := func(on stretch) PhasorMoments {
+			s := q.newSide(on.lo, on.hi)
+			left, right := s.extent(on.lo, on.hi)
 			half, rule := 0.5*(right-left), rules[len(rules)-1]
 			return s.integrate(rule.x, rule.w, half, 0.5*(right+left), 0, half)
 		}
 		got := p.Moments()
-		q, turn := p.integrand()
-		want := largest(&q, q.Lo, turn)
-		if turn < q.Hi {
-			want = q.combine(want, largest(&q, turn, q.Hi))
+		var room [mostStretches]stretch
+		parts := q.stretches(&room)
+		want := largest(parts[0])
+		for _, part := range parts[1:] {
+			want = q.combine(want, largest(part))
 		}
 		meanErr := (cmplx.Abs(got.Mean-want.Mean) - 3e-15*cmplx.Abs(want.Mean)) / math.Sqrt(want.Var)
 		varErr, logErr := math.Abs(got.Var/want.Var-1), math.Abs(got.LogMass-want.LogMass)
@@ -349,9 +426,11 @@ func TestPhasorNodes(t *testing.T) {
 			Power: 2 * float64(rng.IntN(12)), Tau: tau, Linear: 10 * rng.Float64(),
 			B: cmplx.Rect(tau*(0.3+2*rng.Float64()), 6*rng.Float64()-3), K: complex(300*rng.Float64(), 0), Lo: 0.5, Hi: 1.5,
 		}
-		q, turn := p.integrand()
-		s := q.newSide(q.Lo, turn)
-		left, right := s.extent(q.Lo, turn)
+		q := p.field()
+		var room [mostStretches]stretch
+		on := q.stretches(&room)[0]
+		s := q.newSide(on.lo, on.hi)
+		left, right := s.extent(on.lo, on.hi)
 		half, mid := 0.5*(right-left), 0.5*(right+left)
 		rule := s.legendre(left, right)
 		at := func() *vector.PhasorResults {

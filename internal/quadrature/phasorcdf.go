@@ -19,21 +19,17 @@ type phasorPart struct {
 
 // parts are the sides of h that [Phasor.Moments] integrates.
 func (p *Phasor) parts() []phasorPart {
-	q, turn := p.integrand()
-	ends := []float64{q.Lo, turn, q.Hi}
-	if turn == q.Hi {
-		ends = ends[1:]
-		ends[0] = q.Lo
-	}
+	q := p.field()
+	var room [mostStretches]stretch
 	var parts []phasorPart
 	var peaks []float64
 	top := math.Inf(-1)
-	for i := 1; i < len(ends); i++ {
-		s := q.newSide(ends[i-1], ends[i])
-		left, right := s.extent(ends[i-1], ends[i])
+	for i, on := range q.stretches(&room) {
+		s := q.newSide(on.lo, on.hi)
+		left, right := s.extent(on.lo, on.hi)
 		parts = append(parts, phasorPart{phasorSide: s, left: left, right: right})
 		peaks = append(peaks, q.exponent(s.turn*complex(s.r0, 0))+s.logPeak())
-		top = max(top, peaks[i-1])
+		top = max(top, peaks[i])
 	}
 	for i := range parts {
 		parts[i].weight = math.Exp(peaks[i] - top)
