@@ -274,11 +274,18 @@ func (m *mpi) wait(begin func(request uintptr) int32, buffers ...[]byte) (err er
 	return err
 }
 
-// patience is how long MPI may take to end all processes.
-const patience = 5 * time.Second
+const (
+	// patience is how long MPI may take to end all processes.
+	patience = 5 * time.Second
+
+	// lastWords is how long mpirun has to read what a rank wrote before it is told to end all: words and end reach it on
+	// different ways, and MPICH's drops words that come second.
+	lastWords = 500 * time.Millisecond
+)
 
 // Abort implements [Transport].
 func (m *mpi) Abort(code int) {
+	time.Sleep(lastWords)
 	m.aborted.Store(int64(code))
 	go m.do(func() { call(m.abort, m.world, uintptr(code)) })
 	time.Sleep(patience)
