@@ -224,8 +224,8 @@ func TestPhasorSeveralMaxima(t *testing.T) {
 		if off := cmplx.Abs(m.Mean - mean); !(off < 1e-3*math.Sqrt(m.Var)) {
 			t.Errorf("%+v: mean %.9g ± %.2g, by a grid %.9g", p, m.Mean, math.Sqrt(m.Var), mean)
 		}
-		if p := below / mass; math.Abs(p-0.5) > 1e-3 {
-			t.Errorf("%+v: %.4g of the mass is below the median", p, p)
+		if part := below / mass; math.Abs(part-0.5) > 1e-3 {
+			t.Errorf("%+v: %.4g of the mass is below the median", p, part)
 		}
 	}
 	t.Logf("%d of %d have a minimum beside the turn", several, len(densities))
