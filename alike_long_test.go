@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -79,7 +80,7 @@ func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calam
 	frames(te, in, level, rand.New(rand.NewPCG(seed, 7)))
 	signal := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density | prior.SignalVar}
 	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
-	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}, Joint: solver.JointOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func behindMasks(t *testing.T, n, p int, seed uint64) (*calamp.Result, *teacher.
 		Learn:          prior.Density | prior.SignalMean | prior.SignalVar,
 	}
 	problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
-	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}, Joint: solver.JointOff})
 	if err != nil {
 		t.Fatal(err)
 	}

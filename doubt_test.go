@@ -64,8 +64,8 @@ func TestFailureIsNotTakenForNoise(t *testing.T) {
 	}
 }
 
-// The errors of compressible signals are larger than the prior says; how much larger, the
-// fields tell.
+// Compressible signals are found with a mixture that is learned, where zero or one Gaussian would say errors too small; signals that are zero or
+// Gaussian keep that.
 func TestCompressibleSignals(t *testing.T) {
 	const n, p = 400, 6
 	te := teacher.Teacher{N: n, M: 320, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
@@ -83,8 +83,8 @@ func TestCompressibleSignals(t *testing.T) {
 		if res.Status != calamp.Converged {
 			t.Fatal(res.Reason)
 		}
-		if w := find(res, calamp.SignalsUnlikePrior); (w != nil) != (decay > 0) {
-			t.Errorf("decay %g: warnings %+v", decay, res.Warnings)
+		if _, mixture := res.Prior.(prior.LearnedMixture); mixture != (decay > 0) || find(res, calamp.SignalsUnlikePrior) != nil {
+			t.Errorf("decay %g: prior %v, warnings %+v", decay, res.Prior, res.Warnings)
 		}
 		// What is common to all signals has its error bar in ScaleSD.
 		ratio := score.XMSEScaled / (score.Scale * score.Scale) / (mat.Sum(res.XVar) / float64(n*p))

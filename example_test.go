@@ -140,11 +140,14 @@ func Example_ownPriorAndChannel() {
 
 func signs(w *operator.Dense, x *mat.Dense) *mat.Dense {
 	m, n := w.Dims()
-	y := mat.NewDense(m, 1, nil)
+	_, p := x.Dims()
+	y := mat.NewDense(m, p, nil)
 	row := make([]float64, n)
 	for mu := range m {
 		w.RowInto(row, mu)
-		y.Set(mu, 0, math.Copysign(1, mat.Dot(mat.NewVecDense(n, row), x.ColView(0))))
+		for k := range p {
+			y.Set(mu, k, math.Copysign(1, mat.Dot(mat.NewVecDense(n, row), x.ColView(k))))
+		}
 	}
 	return y
 }

@@ -32,8 +32,9 @@ type Learn struct {
 	Offset bool
 
 	// Phases learns the concentration of the phases of complex gains about the nominal ones, from that of a [channel.ComplexPrior] on, which is
-	// to be small and not 0.
-	Phases bool
+	// to be small and not 0. PhasesOrFree, with [Options.Retry], solves the problem again with phases of which nothing is known where those
+	// that were learned are not near the nominal ones.
+	Phases, PhasesOrFree bool
 }
 
 // Outliers says whether single readings may be wrong: spikes, dropped bits. Their sensors keep

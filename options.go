@@ -1,8 +1,13 @@
 package calamp
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"time"
 
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -19,9 +24,26 @@ type Options struct {
 	// default is not to.
 	Outliers Outliers
 
+	// Joint says whether signals belong together: an entry is zero in all of them or in none, and its values in all signals are drawn from a
+	// normal distribution whose covariance is learned. [solver.JointOn] takes that for granted.
+	Joint solver.Joint
+
 	// Anchor fixes the global scale by known calibrations. The default leaves it
 	// to the priors.
 	Anchor Anchor
+
+	// Scale is what is known of the model's scale where the rest of it is learned. The default is nothing.
+	Scale Scale
+
+	// Retry solves a problem again in other ways where the first run did not converge, or blames a fifth of the
+	// sensors: without looking for faults, by the other algorithm, by the evidence of Gaussian signals ([solver.Evidence]), and from
+	// the best answer so far. The likeliest result is returned, and its Plan lists what was tried. It is for Algorithm auto.
+	Retry bool
+
+	// TimeLimit ends the run, or the last of the tries of Retry, after so long; the best answer until then is returned, which
+	// has not converged unless an earlier try has. An iteration that is under way is left. The default, 0, is no limit. It is not for a W over several machines,
+	// whose ranks would end at different iterations.
+	TimeLimit time.Duration
 
 	// Evidence computes the evidence of every iteration for the trace, which takes a
 	// twentieth of a run; otherwise it is that of the last one, and NaN before. Progress is
@@ -35,6 +57,24 @@ type Options struct {
 	// they are then: x is P×N, signal by signal, s has M values. They are the
 	// solver's own: read them, and keep none.
 	Observe func(it Iteration, x, s []float64)
+
+	from *Result // where a run begins; nil for the prior
+	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
+}
+
+// start is where a run begins, signal by signal.
+func (o *Options) start() *amp.Start {
+	if o.from == nil {
+		return nil
+	}
+	n, p := o.from.X.Dims()
+	start := &amp.Start{X: make([]float64, 0, n*p), C: make([]float64, 0, n*p)}
+	for k := range p {
+		for i := range n {
+			start.X, start.C = append(start.X, o.from.X.At(i, k)), append(start.C, o.from.XVar.At(i, k))
+		}
+	}
+	return start
 }
 
 const defaultMaxIter = 1000
@@ -50,5 +90,24 @@ func Published(iterations int) *Options {
 
 // Validate reports every field with an impossible value.
 func (o *Options) Validate() error {
-	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Outliers.Validate())
+	var err error
+	if o.TimeLimit < 0 {
+		err = fmt.Errorf("the time limit must be positive, found %v", o.TimeLimit)
+	}
+	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Scale.Validate(), o.Outliers.Validate(), err)
+}
+
+// errTimeLimit is why the context of a run with a time limit ends.
+var errTimeLimit = errors.New("the time limit")
+
+// within is a context that ends at the time limit.
+func (o *Options) within(ctx context.Context, p *Problem) (context.Context, context.CancelFunc, error) {
+	if o.TimeLimit <= 0 {
+		return ctx, func() {}, nil
+	}
+	if _, several := p.W.(*operator.Distributed); several {
+		return nil, nil, errors.New("a time limit is not for a W over several machines: they would end at different iterations")
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, o.TimeLimit, errTimeLimit)
+	return ctx, stop, nil
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
 )
 
 // The channel and the prior of the examples, which the library does not know, get
@@ -162,5 +164,45 @@ func TestPointerToAChannelCalibrates(t *testing.T) {
 	byPointer := solve(t, &calamp.Problem{W: in.W, Y: in.Y, Prior: spikes{0.2, 1}, Channel: &gain}, nil)
 	if byPointer.ScaleSD != byValue.ScaleSD || byPointer.Calibration == nil || !slices.Equal(byPointer.S, byValue.S) {
 		t.Errorf("scale known to %g, by value %g", byPointer.ScaleSD, byValue.ScaleSD)
+	}
+}
+
+// TestSignsAreNoClippedReadings solves readings that are signs, by the channel of the example, with its own prior and others, told and
+// learned. Nothing may be said of them that supposes readings to be z plus noise, and the scores must have the size that the
+// likelihood expects of them.
+func TestSignsAreNoClippedReadings(t *testing.T) {
+	const n, p = 200, 6
+	in, err := teacher.Teacher{N: n, M: 800, P: p, Signal: prior.Gaussian(0, 1), Gain: channel.Uniform(0.999, 1.001)}.Draw(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		prior  prior.Prior
+		levels bool // signals are ±1
+	}{
+		{"two levels", twoLevel{a: 1}, true},
+		{"Gaussian", prior.Gaussian(0, 1), false},
+		{"learned", prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.9, SignalVar: 1}}, false},
+	} {
+		x := mat.DenseCopyOf(in.Truth.X)
+		if c.levels {
+			x.Apply(func(_, _ int, v float64) float64 { return math.Copysign(1, v) }, x)
+		}
+		r, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: signs(in.W, x), Prior: c.prior, Channel: oneBit{noise: 1e-3}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		square := mat.Norm(r.Residual, 2)
+		square *= square / (800 * p)
+		var off mat.Dense
+		off.Sub(r.X, x)
+		t.Logf("%s: %v, error %.3g, stated %.3g, mean squared residual %.3g", c.name, r.Status, math.Pow(mat.Norm(&off, 2), 2)/(n*p), mat.Sum(r.XVar)/(n*p), square)
+		if r.Status != calamp.Converged || len(r.Warnings) > 0 {
+			t.Errorf("%s: %v, %v", c.name, r.Status, r.Warnings)
+		}
+		if !c.levels && math.Abs(square-1) > 0.2 { // those of signs that are all right tend to zero
+			t.Errorf("%s: mean squared residual %.3g", c.name, square)
+		}
 	}
 }

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // readings is Y as a run uses it, and what carries no information in it.
@@ -13,6 +17,7 @@ type readings struct {
 	y      []float64 // M×P, NaN where missing
 	silent []int     // sensors with no usable reading
 	zero   []int     // of these, the ones whose readings are all exactly zero
+	beyond []int     // places of what was read and is too large to compute with
 }
 
 // readingsOf checks Y and takes out what carries no information: a sensor whose
@@ -28,18 +33,18 @@ func readingsOf(p *Problem) (*readings, error) {
 	}
 	r := &readings{y: flat(p.Y)}
 	columns := prior.ColumnsOf(p.Prior)
+	blind, limit := channel.CalibrationOf(p.Channel) != nil, channel.LimitOf(p.Channel)
+	if err := r.examine(limit, signals); err != nil {
+		return nil, err
+	}
 	if columns > 1 {
 		r.pair()
 	}
 	r.turn(p.Phases, signals)
-	blind, limit := channel.CalibrationOf(p.Channel) != nil, channel.LimitOf(p.Channel)
 	for mu := range m {
 		row := r.y[mu*signals : (mu+1)*signals]
 		present, nonzero := 0, 0
 		for k, y := range row {
-			if math.IsInf(y, 0) {
-				return nil, fmt.Errorf("Y: sensor %d, signal %d is %g, expected a finite reading, or NaN for a missing one", mu, k, y)
-			}
 			if math.IsNaN(y) {
 				continue
 			}
@@ -65,10 +70,48 @@ func readingsOf(p *Problem) (*readings, error) {
 	return r, r.measured(signals, columns)
 }
 
+// examine refuses readings that are infinite, and finds single ones that are too large. A reading at a limit of saturation has that size, whatever it is.
+func (r *readings) examine(limit float64, signals int) error {
+	sizes := make([]float64, 0, len(r.y))
+	for j, y := range r.y {
+		if math.IsInf(y, 0) {
+			return fmt.Errorf("Y: sensor %d, signal %d is %g, expected a finite reading, or NaN for a missing one", j/signals, j%signals, y)
+		}
+		if size := math.Abs(y); size > 0 {
+			sizes = append(sizes, size)
+		}
+		if math.Abs(y) > solver.MostSize && !channel.Clipped(y, limit) {
+			r.beyond = append(r.beyond, j)
+		}
+	}
+	if len(sizes) > 0 && search.Select(sizes, len(sizes)/2) > solver.MostSize { // no outliers: all are
+		r.beyond = nil
+	}
+	return nil
+}
+
+// CheckSizes reports readings that are typically of no size to compute with, from [solver.LeastSize] to [solver.MostSize]: a run with
+// these ends, but not with what they are of. They need other units.
+func CheckSizes(y *mat.Dense) error {
+	var sizes []float64
+	for _, v := range flat(y) {
+		if size := math.Abs(v); size > 0 {
+			sizes = append(sizes, size)
+		}
+	}
+	if len(sizes) == 0 {
+		return nil
+	}
+	if typical := search.Select(sizes, len(sizes)/2); typical < solver.LeastSize || typical > solver.MostSize {
+		return fmt.Errorf("Y: the typical size of a reading is %.3g, expected one from %.1g to %.1g: give the readings in other units", typical, solver.LeastSize, solver.MostSize)
+	}
+	return nil
+}
+
 // pair makes both parts of a complex reading missing where one is.
 func (r *readings) pair() {
 	for j := 0; j+1 < len(r.y); j += 2 {
-		if sum := r.y[j] + r.y[j+1]; math.IsNaN(sum) && !math.IsInf(r.y[j], 0) && !math.IsInf(r.y[j+1], 0) {
+		if math.IsNaN(r.y[j]) || math.IsNaN(r.y[j+1]) {
 			r.y[j], r.y[j+1] = math.NaN(), math.NaN()
 		}
 	}

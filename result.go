@@ -9,6 +9,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/warning"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -56,7 +57,8 @@ type Result struct {
 	Calibration *channel.Posteriors
 
 	// Residual (M×P) holds (ŝ y - ω)/√(V+Δ), of order one where the model
-	// explains the readings; 0 where a reading is missing, or clipped as it should be.
+	// explains the readings; 0 where a reading is missing, or clipped as it should be. For a channel
+	// that is not [channel.Additive] it holds g over the root of the mean of -∂g, whose mean square is 1 as well.
 	Residual *mat.Dense
 
 	// The model that the result rests on: the problem's, with what was learned.
@@ -67,6 +69,11 @@ type Result struct {
 	// learned together with a prior that differs by entry ([prior.Varied]).
 	Amplitude []float64
 	Channel   channel.Channel
+
+	// SignalCov (P×P) is the covariance across signals of an entry that is not zero, and Support (N) the probability of each entry that it is
+	// not zero, in all signals at once: where signals belong together ([Options.Joint]). Prior is then what this is on average. Nil elsewhere.
+	SignalCov *mat.Dense
+	Support   []float64
 
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
 	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
@@ -91,10 +98,11 @@ type Result struct {
 	Storage, Arithmetic string
 
 	Trace    []Iteration
-	Warnings []Warning
+	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
 	field     field         // for Ranks
+	jointGain float64       // at rest, of signals that belong together
 	placement amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }
 
@@ -121,6 +129,7 @@ const (
 	Diverged                       // estimates blew up; the last sane ones are returned
 	Cancelled                      // the context was cancelled
 	NothingRecovered               // came to rest, and knows nothing of the signals
+	TimedOut                       // the time limit came first
 )
 
 // String is the status as written in JSON.
@@ -134,6 +143,8 @@ func (s Status) String() string {
 		return "cancelled"
 	case NothingRecovered:
 		return "nothing recovered"
+	case TimedOut:
+		return "time limit"
 	default:
 		return "not converged"
 	}
@@ -144,7 +155,7 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText writes.
 func (s *Status) UnmarshalText(text []byte) error {
-	for _, known := range []Status{NotConverged, Converged, Diverged, Cancelled, NothingRecovered} {
+	for _, known := range []Status{NotConverged, Converged, Diverged, Cancelled, NothingRecovered, TimedOut} {
 		if string(text) == known.String() {
 			*s = known
 			return nil
@@ -155,6 +166,9 @@ func (s *Status) UnmarshalText(text []byte) error {
 
 // Iteration is one line of a run's trace.
 type Iteration struct {
+	Try         int    // of the runs of [Options.Retry], from 1; 0 where it is not asked for
+	What        string // the try in words; empty where Try is 0
+	Algorithm   solver.Algorithm
 	Index       int     // from 1
 	Change      float64 // largest relative change of a signal, damping accounted for
 	MeanXVar    float64 // mean posterior variance of the signals' entries
@@ -164,6 +178,17 @@ type Iteration struct {
 	Scale       float64 // factor of the scale step; 1 when none was taken
 	Damping     float64 // δ of this iteration
 	LogEvidence float64 // Bethe approximation; exact meaning only at convergence; NaN where nobody looks ([Options.Evidence])
+}
+
+// Untrusted is the warning for which a result that came to rest is none: docs/warnings says so of it. It is nil where the result
+// can be used, as far as anything tells.
+func (r *Result) Untrusted() *Warning {
+	for i, w := range r.Warnings {
+		if warning.LevelOf(string(w.Code)) == warning.Untrusted {
+			return &r.Warnings[i]
+		}
+	}
+	return nil
 }
 
 // Warning is something a user should know before trusting a result.
@@ -195,6 +220,7 @@ const (
 	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
 	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
 	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
+	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was told is not that of the readings
 	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
 	OnlyNoise            WarningCode = diagnosis.OnlyNoise            // learned noise explains the readings without a signal
 	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the told range is not that of the gains: they were learned within it
@@ -211,5 +237,7 @@ const (
 	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit of which nobody told
 	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
+	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
+	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

@@ -2,6 +2,7 @@ package calamp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/warning"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -26,25 +28,47 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
+	start := time.Now()
+	solve := solveOnce
+	if opt.Retry {
+		solve = solveTrying
+	}
+	ctx, stop, err := opt.within(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	res, err := solve(ctx, p, opt)
+	if res != nil {
+		warning.Sort(res.Warnings, func(w Warning) string { return string(w.Code) })
+		res.Wall = time.Since(start)
+		if errors.Is(context.Cause(ctx), errTimeLimit) {
+			err = nil
+		}
+	}
+	return res, err
+}
+
+// solveOnce is one run, or two where vector AMP turns out to be falsely sure.
+func solveOnce(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	r, err := newRun(p, opt)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
 	outcome, err := r.solver.Run(ctx, r.limit())
 	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
-	res, falselySure := r.end(outcome)
+	if belong, ok := amp.PartOf[*amp.JointTest](r.solver); ok && belong.Ends && err == nil {
+		return solveTogether(ctx, p, opt, r)
+	}
+	res, falselySure := r.end(outcome, context.Cause(ctx))
 	if falselySure && opt.Algorithm == solver.AutoAlgorithm && err == nil {
 		again := *opt
 		again.Algorithm = solver.AMP
-		if res, err = Solve(ctx, p, &again); res != nil {
+		if res, err = solveOnce(ctx, p, &again); res != nil {
 			res.Plan.Parts[0].Why = "tried: it would be falsely sure of this W"
 		}
-	}
-	if res != nil {
-		res.Wall = time.Since(start)
 	}
 	return res, err
 }
@@ -71,9 +95,6 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err := prior.ValidateFor(p.Prior, n); err != nil {
 		return nil, fmt.Errorf("the signal prior: %w", err)
 	}
-	if err := p.Channel.Validate(); err != nil {
-		return nil, fmt.Errorf("the channel: %w", err)
-	}
 	r := &run{problem: p, opt: opt}
 	if err := p.checkComplex(); err != nil {
 		return nil, err
@@ -82,11 +103,14 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if r.readings, err = readingsOf(p); err != nil {
 		return nil, err
 	}
+	if err := p.Channel.Validate(); err != nil { // after Y, from which what is not told of it may have been guessed
+		return nil, fmt.Errorf("the channel: %w", err)
+	}
 	_, signals := p.Y.Dims()
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
-		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate,
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.Joint,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -113,7 +137,7 @@ type recorder struct {
 
 // After implements [amp.Part].
 func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
-	it := Iteration{Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
+	it := Iteration{Algorithm: p.run.plan.Algorithm, Index: l.Index, Change: l.Change, Scale: l.Scale, Damping: l.Damping}
 	it.MeanXVar = mean(s.State.C)
 	it.MeanSVar = mean(s.State.SVar)
 	it.MeanV, it.OffV = s.Iteration.MeanV()
@@ -132,15 +156,15 @@ func (p *recorder) After(s *amp.Solver, l *amp.Line) amp.Verdict {
 	return amp.GoOn
 }
 
-// end makes the result of a run that has ended, and says whether its algorithm was not for this W.
-func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
+// end makes the result of a run that has ended, for the given cause where it was cancelled, and says whether its algorithm was not for this W.
+func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bool) {
 	r.state().Forget() // the result takes its place
 	if n := len(r.trace); n > 0 && math.IsNaN(r.trace[n-1].LogEvidence) {
 		r.trace[n-1].LogEvidence = r.solver.Iteration.LogEvidence()
 	}
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
-		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set(),
+		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set(),
 		GivenNoise: r.leastNoise(), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})
@@ -154,6 +178,10 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	r.place(res, d)
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
+	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
+		res.Status = TimedOut
+		res.Reason = fmt.Sprintf("the time limit of %v came after %d iterations", r.opt.TimeLimit, res.Iterations)
+	}
 	if text := d.NothingRecovered(); text != "" {
 		res.Status, res.Reason = NothingRecovered, text
 	}
@@ -164,6 +192,10 @@ func (r *run) end(outcome amp.Outcome) (res *Result, falselySure bool) {
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}
+	if w := r.contradicted(res); w != nil {
+		res.Warnings = append(res.Warnings, *w)
+	}
+	r.hold(res)
 	return res, d.FalselySure
 }
 
@@ -204,7 +236,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Prior: model.Prior, Channel: r.problem.Channel, Plan: r.plan,
 		X: mat.NewDense(s.N, s.P, nil), XVar: mat.NewDense(s.N, s.P, nil),
 		S: slices.Clone(s.S), SVar: slices.Clone(s.SVar), Gain: make([]float64, s.M),
-		Residual:  mat.NewDense(s.M, s.P, nil),
+		Residual:  mat.NewDense(s.M, s.P, s.Standardized()),
 		Converged: make([]bool, s.P), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
 		Calibration: d.Calibration(), Amplitude: slices.Clone(s.Amplitude),
@@ -234,14 +266,18 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}
-	if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
+	if q, support := r.solver.Joint(); q != nil {
+		res.jointGain = r.solver.JointGain()
+		if l, learned := r.problem.Prior.(prior.LearnedGaussBernoulli); learned {
+			l.GaussBernoulli = model.Prior.(prior.GaussBernoulli) // as the rows have it
+			res.Prior = l
+		}
+		res.SignalCov, res.Support = mat.NewDense(s.P, s.P, slices.Clone(q.Cov)), slices.Clone(support)
+	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration
-		for k := range s.P {
-			res.Residual.Set(mu, k, residual(s, mu, k))
-		}
 	}
 	if len(r.trace) > 0 {
 		last := r.trace[len(r.trace)-1]
@@ -249,17 +285,6 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.ScaleSD, res.placement = s.Placement.SD, s.Placement
 	}
 	return res
-}
-
-// residual is how far a reading is from its prediction, in standard deviations;
-// 0 for one that is missing, or clipped where it should be.
-func residual(s *amp.State, mu, k int) float64 {
-	c, j := s.Model().Channel, mu*s.P+k
-	y, d := s.Y[j], s.Residual(mu, k)
-	if math.IsNaN(y) || channel.Clipped(y, channel.LimitOf(c)) && d*y < 0 {
-		return 0
-	}
-	return d / math.Sqrt(max(s.Doubt(j), math.SmallestNonzeroFloat64))
 }
 
 func mean(v []float64) float64 {

@@ -111,6 +111,15 @@ func TestWarnings(t *testing.T) {
 			t.Error("no warning")
 		}
 	})
+	t.Run("nothing to learn", func(t *testing.T) {
+		te := small()
+		te.Gain = channel.Uniform(0.999999, 1.000001) // closer together than anybody can see beside the noise
+		te.NoiseVar = 1e-4
+		p, _ := draw(t, te, 1)
+		if w := find(solve(t, p, nil), calamp.NothingLearned); w != nil {
+			t.Errorf("%+v", w)
+		}
+	})
 	t.Run("matrix mean", func(t *testing.T) {
 		te := small()
 		p, _ := draw(t, te, 1)

@@ -1,7 +1,7 @@
 // Package baseline holds other answers to the same readings, to compare blind
 // calibration with: it knows problems and results, and nothing of how the solver works.
-// There are gains ignored, gains known, sparse recovery and calibration in turn, and the
-// convex program of Gribonval, Chardon and Daudet.
+// There are gains ignored, gains known, sparse recovery and calibration in turn, the
+// convex program of Gribonval, Chardon and Daudet, and, for real and complex numbers, matching pursuit and ℓ1.
 package baseline
 
 import (

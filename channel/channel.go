@@ -199,6 +199,14 @@ type Noisy interface {
 	WithNoise(v float64) Channel // with noise of variance v in its place
 }
 
+// Additive reports whether the readings of c are z plus Gaussian noise, divided by s, so that s y - ω is a residual and can be compared
+// with a variance. Those of other channels (signs, counts, codes) are judged by g and ∂g alone: whatever the likelihood, the mean square
+// of g is the mean of -∂g where the model is right (Bartlett's second identity).
+func Additive(c Channel) bool {
+	_, noisy := InOrder(c).(Noisy)
+	return noisy
+}
+
 // NoiseOf is the noise variance of a channel; 0 where it has none.
 func NoiseOf(c Channel) float64 {
 	if c, ok := c.(Noisy); ok {

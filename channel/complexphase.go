@@ -26,8 +26,7 @@ func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logR
 	}
 	at := p.phaseEvidence(stats, omit)
 	golden := search.NewGolden(func(log float64) float64 { return at(math.Exp(log)) }, math.Log(leastConcentration), math.Log(mostConcentration))
-	for golden.B-golden.A > closeConcentration {
-		golden.Narrow()
+	for golden.B-golden.A > closeConcentration && golden.Narrow() {
 	}
 	return math.Exp(0.5 * (golden.A + golden.B)), max(golden.FC, golden.FD) - at(p.Concentration)
 }

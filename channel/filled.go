@@ -104,10 +104,14 @@ func (f *filling) odds(p GainPrior, at [2]float64) float64 {
 // integral is that of e^log over [lo, hi], by steps that grow with the distance from at,
 // the maximum.
 func integral(log func(float64) float64, at, lo, hi float64) (sum float64) {
-	const first, growth = 1e-4, 1.4
+	const first, growth, mostSteps = 1e-4, 1.4, 100 // 30 of them are the whole way
 	for _, end := range []float64{lo, hi} {
 		before, weight := at, 1.0
-		for step := first * (end - at); before != end && weight > 1e-6; step *= growth {
+		step := first * (end - at)
+		for range mostSteps {
+			if before == end || !(weight > 1e-6) {
+				break
+			}
 			x := before + step
 			if math.Abs(x-at) >= math.Abs(end-at) {
 				x = end
@@ -115,6 +119,7 @@ func integral(log func(float64) float64, at, lo, hi float64) (sum float64) {
 			next := math.Exp(log(x))
 			sum += 0.5 * math.Abs(x-before) * (weight + next)
 			before, weight = x, next
+			step *= growth
 		}
 	}
 	return sum

@@ -161,9 +161,12 @@ func (p GainPrior) Sample(rng *rand.Rand) float64 {
 func (p GainPrior) sampleNormal(rng *rand.Rand, lo, hi, center float64) float64 {
 	nearest := min(max(center, lo), hi)
 	peak := -0.5 * p.Precision * (nearest - center) * (nearest - center)
-	const wide = 10 // standard deviations: more are drawn from the Gaussian
+	const (
+		wide      = 10      // standard deviations: more are drawn from the Gaussian
+		mostTries = 100_000 // of which one in five succeeds where the center is in the range
+	)
 	sd := 1 / math.Sqrt(p.Precision)
-	for {
+	for range mostTries {
 		if nearest == center && hi-lo > wide*sd {
 			if s := center + sd*rng.NormFloat64(); s >= lo && s <= hi {
 				return s
@@ -175,4 +178,5 @@ func (p GainPrior) sampleNormal(rng *rand.Rand, lo, hi, center float64) float64 
 			return s
 		}
 	}
+	return nearest // the range is far out in a tail, all of which is at its end
 }

@@ -123,8 +123,7 @@ func logNormalMass(a, b float64) float64 {
 func maximum(f func(float64) float64, a, b float64) float64 {
 	tol := 1e-6 * (b - a)
 	g := search.NewGolden(f, a, b)
-	for g.B-g.A > tol {
-		g.Narrow()
+	for g.B-g.A > tol && g.Narrow() {
 	}
 	return 0.5 * (g.A + g.B)
 }

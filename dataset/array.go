@@ -6,6 +6,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/operator"
 )
 
 // Info describes an array of a file.
@@ -28,6 +31,8 @@ type Array struct {
 	complex128 []complex128
 	complex64  []complex64
 	parts      int // in Data, of every entry: 2 for real and imaginary parts beside each other, 0 for 1
+
+	allowed *memory.Allowance // of the file; nil for what is in memory
 }
 
 // LoadArray reads one array of the .npz or .mat at path, or the array of a .npy, as
@@ -56,14 +61,27 @@ func Inspect(path string) ([]Info, error) {
 	defer c.close()
 	infos := make([]Info, 0, len(c.entries))
 	for _, e := range c.entries {
-		info, r, err := e.open()
+		info, err := e.info()
 		if err != nil {
 			return nil, c.fault(e.name, "%w", err)
 		}
-		r.Close()
 		infos = append(infos, info)
 	}
 	return infos, nil
+}
+
+// Takes is the memory that the arrays of the problem at path take once they are read, in bytes, by what their headers say:
+// nothing else is read.
+func Takes(path string) (bytes int64, err error) {
+	arrays, err := Inspect(path)
+	for _, a := range arrays {
+		takes := a.converted()
+		if a.Name == "W" && len(a.Shape) == 2 && a.count() > 0 { // as the kernels have it
+			takes = int64(min(float64(operator.Packed(a.Shape[0], a.Shape[1]))*float64(takes/int64(a.count())), float64(memory.Unlimited)))
+		}
+		bytes += min(takes, int64(memory.Unlimited)-bytes)
+	}
+	return bytes, err
 }
 
 // read reads the array of the given name. With keepSingle, an f4 array is left
@@ -92,12 +110,26 @@ func (c *container) start(name string) (a *Array, r io.ReadCloser, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a = &Array{path: c.path}
+	a = &Array{path: c.path, allowed: c.allowed}
 	if a.Info, r, err = e.open(); err != nil {
 		return nil, nil, c.fault(e.name, "%w", err)
 	}
 	a.Name = e.name // a .npy has none of its own
 	return a, r, nil
+}
+
+// describe is start without the values.
+func (c *container) describe(name string) (*Array, error) {
+	e, err := c.choose(name)
+	if err != nil {
+		return nil, err
+	}
+	a := &Array{path: c.path, allowed: c.allowed}
+	if a.Info, err = e.info(); err != nil {
+		return nil, c.fault(e.name, "%w", err)
+	}
+	a.Name = e.name
+	return a, nil
 }
 
 // choose returns the entry to read, with the name that messages use for it.
@@ -154,13 +186,9 @@ func (a *Array) readValues(r io.Reader, keepSingle, mayBeComplex bool) error {
 	case t.complex() && !mayBeComplex:
 		return noNumbers(a.Dtype)
 	case t.kind == "c8" && keepSingle:
-		a.complex64, err = decode(r, a, t, decodeComplexSingle)
+		a.complex64, err = decode(r, a, t, decodeComplexSingle[complex64])
 	case t.kind == "c8":
-		var single []complex64
-		single, err = decode(r, a, t, decodeComplexSingle)
-		for _, v := range single {
-			a.complex128 = append(a.complex128, complex128(v))
-		}
+		a.complex128, err = decode(r, a, t, decodeComplexSingle[complex128])
 	case t.complex():
 		a.complex128, err = decode(r, a, t, decodeComplex)
 	case t.kind == "f4" && keepSingle:
@@ -194,6 +222,25 @@ func (i Info) count() int {
 		n *= d
 	}
 	return n
+}
+
+// converted is the bytes that the values take once they are read: all types become double precision, but for those of W
+// that are single and stay so. It is 0 for types that are no numbers.
+func (i Info) converted() int64 {
+	t, err := parseDtype(i.Dtype)
+	if err != nil {
+		return 0
+	}
+	each := int64(8)
+	switch {
+	case t.complex() && i.Name != "W":
+		each = 16
+	case t.complex():
+		each = int64(t.size)
+	case t.kind == "f4" && i.Name == "W":
+		each = 4
+	}
+	return int64(i.count()) * each
 }
 
 // dims is the shape in a message: 627×784, a vector of 627, a single number.

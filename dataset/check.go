@@ -87,9 +87,13 @@ func check(w, y *Array, t truths) (readings *mat.Dense, truth calamp.Truth, err 
 		return nil, truth, err
 	}
 	whole := y.isComplex()
-	y = y.asPairs(whole)
+	if y, err = y.asPairs(whole); err != nil {
+		return nil, truth, err
+	}
 	if t.x0 != nil {
-		t.x0 = t.x0.asPairs(whole)
+		if t.x0, err = t.x0.asPairs(whole); err != nil {
+			return nil, truth, err
+		}
 	}
 	if t.s0 != nil && whole {
 		t.s0, truth.Phase = t.s0.polar()
@@ -162,6 +166,12 @@ func checkReadings(w, y *Array) error {
 
 // table makes an operator of the values, real or complex.
 func (a *Array) table() (operator.Operator, error) {
+	// In the order of the kernels a narrow table is larger.
+	if more := operator.Packed(a.Shape[0], a.Shape[1]) - int64(a.count()); more > 0 {
+		if err := a.allowed.Take(more * a.converted() / int64(a.count())); err != nil {
+			return nil, a.fault("%s: %w", a.dims(), err)
+		}
+	}
 	if !a.isComplex() {
 		return a.dense()
 	}

@@ -37,9 +37,12 @@ func checkKinds(w, y *Array, t truths) error {
 }
 
 // asPairs is a with its values as real and imaginary parts beside each other, where the problem is complex.
-func (a *Array) asPairs(whole bool) *Array {
+func (a *Array) asPairs(whole bool) (*Array, error) {
 	if !whole || a.parts == 2 {
-		return a
+		return a, nil
+	}
+	if err := a.allowed.TakeTimes(a.count(), 2, 8); err != nil {
+		return nil, a.fault("%s of complex numbers: %w", a.dims(), err)
 	}
 	b := *a
 	b.parts, b.Data = 2, make([]float64, 0, 2*a.count())
@@ -53,7 +56,7 @@ func (a *Array) asPairs(whole bool) *Array {
 		b.Data = append(b.Data, float64(real(v)), float64(imag(v)))
 	}
 	b.complex64, b.complex128 = nil, nil
-	return &b
+	return &b, nil
 }
 
 // halved is a matrix with two columns for each complex number as what it stands for.
@@ -150,11 +153,10 @@ func (c *container) isComplex(name string) bool {
 	if e == nil {
 		return false
 	}
-	info, r, err := e.open()
+	info, err := e.info()
 	if err != nil {
 		return false
 	}
-	r.Close()
 	t, err := parseDtype(info.Dtype)
 	return err == nil && t.complex()
 }
@@ -168,10 +170,13 @@ func (l *resultLoader) complexMatrix(name string) *mat.Dense {
 	if err == nil {
 		a, err = a.columns("with two dimensions")
 	}
+	if err == nil {
+		a, err = a.asPairs(true)
+	}
 	if l.err = err; err != nil {
 		return nil
 	}
-	return a.asPairs(true).matrix()
+	return a.matrix()
 }
 
 // complexResult is a result of complex signals and gains.

@@ -3,6 +3,7 @@ package dataset
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/calamp/calamp/internal/matfile"
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // container is a file with arrays: numpy's archive of several or single one, or MATLAB's.
@@ -23,7 +25,10 @@ type container struct {
 	format  format
 	head    []byte // the first bytes, which tell the format
 	entries []entry
+	places  map[string]int // of entries, by name
 	closer  io.Closer
+	allowed *memory.Allowance // for what is made of the arrays
+	names   Names
 }
 
 type format uint8
@@ -38,16 +43,21 @@ const (
 // entry is one array of a container, not yet read.
 type entry struct {
 	name string
-	// open reads the header. The values can then be read from r, which the caller closes:
+	// info reads the header.
+	info func() (Info, error)
+	// open reads the header, too. The values can then be read from r, which the caller closes:
 	// in the header's type and order.
 	open func() (info Info, r io.ReadCloser, err error)
 }
 
 const headSize = 1024
 
-// open opens the file at path and lists its arrays.
-func open(path string) (*container, error) {
-	c, err := openAny(path)
+// open opens the file at path and lists its arrays, which may take half of the machine's memory.
+func open(path string) (*container, error) { return openWithin(path, memory.Half()) }
+
+// openWithin is open with the memory that arrays may take.
+func openWithin(path string, allowed *memory.Allowance) (*container, error) {
+	c, err := openAny(path, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +69,7 @@ func open(path string) (*container, error) {
 }
 
 // openAny is open without the demand that the file holds arrays.
-func openAny(path string) (*container, error) {
+func openAny(path string, allowed *memory.Allowance) (*container, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault(path, "", "%w", withoutPath(err))
@@ -74,9 +84,9 @@ func openAny(path string) (*container, error) {
 	}
 	if !stat.Mode().IsRegular() { // a pipe, which can only be read forward
 		defer f.Close()
-		return bufferAny(f, path)
+		return bufferAny(f, path, allowed)
 	}
-	c := &container{path: path, file: f, size: stat.Size(), closer: f}
+	c := &container{path: path, file: f, size: stat.Size(), closer: f, allowed: allowed}
 	if err := c.list(); err != nil {
 		f.Close()
 		return nil, err
@@ -85,20 +95,32 @@ func openAny(path string) (*container, error) {
 }
 
 // buffer is open for a stream.
-func buffer(r io.Reader, name string) (*container, error) {
-	c, err := bufferAny(r, name)
+func buffer(r io.Reader, name string, allowed *memory.Allowance) (*container, error) {
+	c, err := bufferAny(r, name, allowed)
 	if err == nil && c.format == foreignFormat {
 		err = c.fault("", "%s", foreign(c.head))
 	}
 	return c, err
 }
 
-func bufferAny(r io.Reader, name string) (*container, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
+// bufferAny is openAny for a stream. It reads no more of one than the first bytes where they are of no kind that is
+// known, and no more than half of what is allowed: a buffer that grows is there twice.
+func bufferAny(r io.Reader, name string, allowed *memory.Allowance) (*container, error) {
+	data := make([]byte, headSize)
+	n, err := io.ReadFull(r, data)
+	data = data[:n]
+	if err == nil && (formatOf(data) != foreignFormat || isText(data)) {
+		var rest []byte
+		most := int64(allowed.Most() / 2)
+		rest, err = io.ReadAll(io.LimitReader(r, most))
+		if data = append(data, rest...); int64(len(rest)) == most {
+			return nil, fault(name, "", "this stream is longer than %v, half of the memory allowed: expected a file", memory.Size(most))
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fault(name, "", "%w", withoutPath(err))
 	}
-	c := &container{path: name, file: bytes.NewReader(data), size: int64(len(data))}
+	c := &container{path: name, file: bytes.NewReader(data), size: int64(len(data)), allowed: allowed}
 	return c, c.list()
 }
 
@@ -118,22 +140,49 @@ func (c *container) list() error {
 	if _, err := c.file.ReadAt(c.head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return c.fault("", "%w", withoutPath(err))
 	}
-	switch {
-	case bytes.HasPrefix(c.head, []byte("\x93NUMPY")):
-		c.format = npyFormat
+	c.allowed.File(c.size)
+	switch c.format = formatOf(c.head); c.format {
+	case npyFormat:
 		name := strings.TrimSuffix(filepath.Base(c.path), ".npy")
-		c.entries = []entry{npyEntry(name, c.size, func() (io.ReadCloser, error) {
+		return c.add(npyEntry(name, c.size, func() (io.ReadCloser, error) {
 			return io.NopCloser(io.NewSectionReader(c.file, 0, c.size)), nil
-		})}
-	case bytes.HasPrefix(c.head, []byte("PK\x03\x04")), bytes.HasPrefix(c.head, []byte("PK\x05\x06")):
-		c.format = npzFormat
+		}))
+	case npzFormat:
 		return c.listArchive()
-	case matfile.Version(c.head) == 5:
-		c.format = matFormat
+	case matFormat:
 		return c.listVariables()
 	}
 	return nil
 }
+
+// formatOf tells the format of a file by its first bytes.
+func formatOf(head []byte) format {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x93NUMPY")):
+		return npyFormat
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+		return npzFormat
+	case matfile.Version(head) == 5:
+		return matFormat
+	}
+	return foreignFormat
+}
+
+// add refuses a second array of a name.
+func (c *container) add(e entry) error {
+	if c.find(e.name) != nil {
+		return c.fault(e.name, "there are two arrays of this name")
+	}
+	if c.places == nil {
+		c.places = make(map[string]int)
+	}
+	c.places[e.name] = len(c.entries)
+	c.entries = append(c.entries, e)
+	return nil
+}
+
+// ErrClaims is what is wrong with an archive that says of its arrays what cannot be.
+var ErrClaims = errors.New("unpacked they are more than anything that size can hold")
 
 func (c *container) listArchive() error {
 	archive, err := zip.NewReader(c.file, c.size)
@@ -147,16 +196,15 @@ func (c *container) listArchive() error {
 			others = append(others, f.Name)
 			continue
 		}
-		if c.find(name) != nil {
-			return c.fault(name, "there are two arrays of this name")
-		}
 		// Memory is allocated by the sizes in the archive's directory, which anyone can
 		// write there: refuse sizes that the file cannot contain.
 		packed, unpacked := f.CompressedSize64, f.UncompressedSize64
 		if packed > uint64(c.size) || unpacked > matfile.MaxDeflate*packed+matfile.MaxDeflate {
-			return c.fault(name, "damaged archive: %d bytes said to be packed into %d, in a file of %d", unpacked, packed, c.size)
+			return c.fault(name, "damaged archive: %d bytes said to be packed into %d, in a file of %d: %w", unpacked, packed, c.size, ErrClaims)
 		}
-		c.entries = append(c.entries, npyEntry(name, int64(unpacked), f.Open))
+		if err := c.add(npyEntry(name, int64(unpacked), f.Open)); err != nil {
+			return err
+		}
 	}
 	if len(c.entries) == 0 && len(others) > 0 {
 		return c.fault("", "this zip archive holds no numpy arrays, only %s, expected a .npz as numpy.savez writes", shorten(others))
@@ -166,8 +214,11 @@ func (c *container) listArchive() error {
 
 // find returns the entry of the given name, or nil.
 func (c *container) find(name string) *entry {
-	i := slices.IndexFunc(c.entries, func(e entry) bool { return e.name == name })
-	if i < 0 {
+	if own, ok := c.names[name]; ok {
+		name = own
+	}
+	i, ok := c.places[name]
+	if !ok {
 		return nil
 	}
 	return &c.entries[i]
@@ -186,7 +237,41 @@ func (c *container) missing(name string) error {
 			hint = fmt.Sprintf("; rename %s to %s: upper and lower case differ", e.name, name)
 		}
 	}
+	if candidates := c.tables(); hint == "" && (name == "W" || name == "Y") && len(candidates) > 0 {
+		hint = fmt.Sprintf("; --name %s=%s reads it from there", name, candidates[0])
+		if name == "W" && len(candidates) > 1 {
+			hint = fmt.Sprintf("; --name W=%s,Y=%s reads them from there", candidates[0], candidates[1])
+		}
+	}
 	return c.fault(name, "%s is missing, found only %s%s", name, shorten(names), hint)
+}
+
+// Names are the names that arrays have in a file, by those that they are read as: {"W": "A"}.
+type Names map[string]string
+
+// has says whether an array is read under another name.
+func (c *container) has(own string) bool {
+	for _, name := range c.names {
+		if name == own {
+			return true
+		}
+	}
+	return false
+}
+
+// tables are the arrays of two dimensions that have no name of ours, the largest first.
+func (c *container) tables() (names []string) {
+	sizes := map[string]int64{}
+	for _, e := range c.entries {
+		info, err := e.info()
+		if err != nil || len(info.Shape) != 2 || slices.Contains([]string{"W", "Y", "X0"}, e.name) || c.has(e.name) {
+			continue
+		}
+		names = append(names, e.name)
+		sizes[e.name] = int64(info.Shape[0]) * int64(info.Shape[1])
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sizes[b], sizes[a]) })
+	return names
 }
 
 // shorten lists names, at most a few.

@@ -9,19 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // csvOrder marks an array that was read from text, in Info.Order.
 const csvOrder = "CSV"
 
-// loadReadings reads Y from a .npy, .npz, .mat or text, whichever it is, and from a .npz or .mat the
+// readings reads Y from a .npy, .npz, .mat or text, whichever it is, and from a .npz or .mat the
 // truth as well, if it is there.
-func loadReadings(path string, mayBeComplex bool) (y *Array, truth truths, err error) {
-	c, err := openAny(path)
-	if err != nil {
-		return nil, truth, err
-	}
-	defer c.close()
+func (c *container) readings(mayBeComplex bool) (y *Array, truth truths, err error) {
 	if c.format != foreignFormat {
 		if y, err = c.readNumbers("Y", false, mayBeComplex); err != nil || c.format == npyFormat {
 			return y, truth, err
@@ -34,23 +31,60 @@ func loadReadings(path string, mayBeComplex bool) (y *Array, truth truths, err e
 	if len(c.head) == 0 || !isText(c.head) {
 		return nil, truth, c.fault("", "%s, or readings as text (CSV)", foreign(c.head))
 	}
-	text, err := io.ReadAll(io.NewSectionReader(c.file, 0, c.size))
-	if err != nil {
-		return nil, truth, c.fault("", "%w", withoutPath(err))
-	}
-	y, err = parseReadings(path, text)
+	y, err = c.textTable("Y")
 	return y, truth, err
 }
 
-// parseReadings reads comma separated readings, one sensor a line.
-func parseReadings(path string, text []byte) (*Array, error) {
+// textTable reads an array from a text with a line for each row.
+func (c *container) textTable(name string) (*Array, error) {
+	text, err := io.ReadAll(io.NewSectionReader(c.file, 0, c.size))
+	if err != nil {
+		return nil, c.fault(name, "%w", withoutPath(err))
+	}
+	return parseText(c.path, name, text, c.allowed)
+}
+
+// separatorOf is what separates cells in a text: a semicolon, a comma, a tab, or, as 0, spaces; that of its first line which has any.
+func separatorOf(text []byte) rune {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if !bytes.ContainsAny(line, "0123456789") { // a header says little
+			continue
+		}
+		for _, separator := range ";,\t" {
+			if bytes.ContainsRune(line, separator) {
+				return separator
+			}
+		}
+		if len(bytes.Fields(line)) > 1 {
+			return 0
+		}
+	}
+	return ','
+}
+
+// parseText reads separated numbers, a row in each line.
+func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Array, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // Excel's mark of UTF-8
 	text = bytes.TrimRight(text, " \t\r\n")         // empty lines at the end are not sensors
-	a := &Array{Info: Info{Name: "Y", Dtype: "text", Order: csvOrder, Bytes: int64(len(text))}, path: path}
+	a := &Array{Info: Info{Name: name, Dtype: "text", Order: csvOrder, Bytes: int64(len(text))}, path: path, allowed: allowed}
+	separator := separatorOf(text)
+	all, longest := 0, 0
+	for line := range bytes.Lines(text) {
+		cells := bytes.Count(line, []byte(string(separator))) + 1
+		if separator == 0 {
+			cells = len(bytes.Fields(line))
+		}
+		all, longest = all+cells, max(longest, cells)
+	}
+	if err := allowed.Take(8*int64(all) + 16*int64(longest)); err != nil { // numbers, and a line's cells as text
+		return nil, a.fault("%d cells: %w", all, err)
+	}
+	a.Data = make([]float64, 0, all)
 	columns, rows, number := 0, 0, 0
 	for line := range bytes.Lines(text) {
 		number++
-		cells := splitLine(string(line))
+		cells := splitLine(string(line), separator)
 		if number == 1 && isHeader(cells) {
 			continue
 		}
@@ -61,6 +95,9 @@ func parseReadings(path string, text []byte) (*Array, error) {
 			return nil, a.fault("line %d has %s, expected %d, as in the lines before", number, countCells(cells), columns)
 		}
 		for k, cell := range cells {
+			if separator == ';' && strings.Count(cell, ",") == 1 { // where semicolons separate, a comma is a decimal one
+				cell = strings.Replace(cell, ",", ".", 1)
+			}
 			v, err := parseReading(cell)
 			if err != nil {
 				return nil, a.fault("line %d, column %d: %w", number, k+1, err)
@@ -70,15 +107,18 @@ func parseReadings(path string, text []byte) (*Array, error) {
 		rows++
 	}
 	if rows == 0 {
-		return nil, a.fault("no readings, expected comma separated numbers, one sensor a line")
+		return nil, a.fault("no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line")
 	}
 	a.Shape = []int{rows, columns}
 	return a, nil
 }
 
 // splitLine separates cells, without the quotes and spaces around them.
-func splitLine(line string) []string {
-	cells := strings.Split(line, ",")
+func splitLine(line string, separator rune) []string {
+	cells := strings.Split(line, string(separator))
+	if separator == 0 {
+		cells = strings.Fields(line)
+	}
 	for k, cell := range cells {
 		cell = strings.TrimSpace(cell)
 		if len(cell) >= 2 && cell[0] == '"' && cell[len(cell)-1] == '"' {
@@ -122,11 +162,7 @@ func parseReading(cell string) (float64, error) {
 	if err == nil && !math.IsInf(v, 0) {
 		return v, nil
 	}
-	hint := ""
-	if strings.ContainsAny(cell, ";\t") || len(strings.Fields(cell)) > 1 {
-		hint = " (readings are separated by commas)"
-	}
-	return 0, fmt.Errorf("found %s, expected a finite number, or nothing or nan where a reading is missing%s", quote(cell), hint)
+	return 0, fmt.Errorf("found %s, expected a finite number, or nothing or nan where a reading is missing", quote(cell))
 }
 
 // quote shows the text of a cell, shortened if it is long.

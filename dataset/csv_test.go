@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/operator"
 )
 
 func TestReadings(t *testing.T) {
@@ -25,7 +27,7 @@ func TestReadings(t *testing.T) {
 		{"1\n\n3\n", []int{3, 1}, []float64{1, nan, 3}}, // with one column, an empty line is a missing reading
 	}
 	for _, c := range cases {
-		a, err := parseReadings("y.csv", []byte(c.text))
+		a, err := parseText("y.csv", "Y", []byte(c.text), nil)
 		if err != nil {
 			t.Errorf("%q: %v", c.text, err)
 		} else if !slices.Equal(a.Shape, c.shape) || !equal(a.Data, c.want) {
@@ -44,14 +46,30 @@ func TestReadingsFaults(t *testing.T) {
 		{"1,2\n3,-inf\n", `line 2, column 2: found "-inf"` + expected},
 		{"1,2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},
 		{"1,2\n\n3,4\n", "line 2 has nothing in it, expected 2, as in the lines before"},
-		{"a;b\n1;2\n", `line 2, column 1: found "1;2"` + expected + " (readings are separated by commas)"},
-		{"1 2\n3 4\n", `line 2, column 1: found "3 4"` + expected + " (readings are separated by commas)"},
-		{"a,b\n", "no readings, expected comma separated numbers, one sensor a line"},
+		{"1;2\n3;4x\n", `line 2, column 2: found "4x"` + expected},
+		{"1 2\n3\n", "line 2 has 1 column, expected 2, as in the lines before"},
+		{"a,b\n", "no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line"},
 		{"1\n" + strings.Repeat("é", 60), `line 2, column 1: found "` + strings.Repeat("é", 20) + `"…` + expected},
 	}
 	for _, c := range cases {
-		_, err := parseReadings("y.csv", []byte(c.text))
+		_, err := parseText("y.csv", "Y", []byte(c.text), nil)
 		expectFault(t, err, "y.csv: Y: "+c.want)
+	}
+}
+
+// TestSeparators: commas, semicolons, with which a decimal comma goes, tabs and spaces.
+func TestSeparators(t *testing.T) {
+	for _, text := range []string{
+		"1.5,2\n3,4\n", "1.5;2\n3;4\n", "1,5;2\n3;4,0\n", "a;b\n1.5;2\n3;4\n", "1.5\t2\n3\t4\n", "1.5 2\n3 4\n", "  1.5   2\r\n 3  4\r\n", "a b\n1.5 2\n3 4\n",
+	} {
+		a, err := parseText("y.csv", "Y", []byte(text), nil)
+		if err != nil || !slices.Equal(a.Data, []float64{1.5, 2, 3, 4}) || !slices.Equal(a.Shape, []int{2, 2}) {
+			t.Errorf("%q: %v, %v", text, a, err)
+		}
+	}
+	a, err := parseText("y.csv", "Y", []byte("1;;3\n4;5;\n"), nil)
+	if err != nil || !math.IsNaN(a.Data[1]) || !math.IsNaN(a.Data[5]) {
+		t.Errorf("missing ones: %v, %v", a, err)
 	}
 }
 
@@ -76,7 +94,10 @@ func TestParts(t *testing.T) {
 	writeTest(t, y, []byte("\x89PNG"))
 	_, err = LoadParts(w, y)
 	expectFault(t, err, y+": this is a PNG image, expected numpy's .npz or .npy, or MATLAB's .mat, or readings as text (CSV)")
-	writeTest(t, y, []byte("1,2\n"))
 	_, err = LoadParts(y, y)
-	expectFault(t, err, y+": this is text, expected numpy's .npz or .npy, or MATLAB's .mat")
+	expectFault(t, err, y+": this is a PNG image, expected numpy's .npz or .npy, or MATLAB's .mat")
+	writeTest(t, y, []byte("1,2\n3,4\n"))
+	if p, err := LoadParts(y, y); err != nil || p.W.(*operator.Dense).At(1, 0) != 3 {
+		t.Errorf("W as text: %v", err)
+	}
 }

@@ -31,6 +31,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -59,20 +60,31 @@ func (p *Problem) Close() {
 	}
 }
 
-// Load reads a problem from the .npz or .mat at path.
-func Load(path string) (*Problem, error) {
-	c, err := open(path)
+// Load reads a problem from the .npz or .mat at path, of which the arrays take at most half of the machine's memory once
+// they are read, or four times the file.
+func Load(path string) (*Problem, error) { return LoadWithin(path, math.MaxInt64) }
+
+// LoadWithin is Load with a budget of bytes in place of half the machine's memory.
+func LoadWithin(path string, budget int64) (*Problem, error) { return LoadNamed(path, budget, nil) }
+
+// LoadNamed is LoadWithin for arrays that have names of their own in the file.
+func LoadNamed(path string, budget int64, names Names) (*Problem, error) {
+	c, err := openWithin(path, allowance(budget))
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
+	c.names = names
 	return c.problem()
 }
 
 // Read reads a problem in .npz or .mat format from r. It first reads all of r into memory,
 // since a zip archive is read from its end. In errors, r is called name.
-func Read(r io.Reader, name string) (*Problem, error) {
-	c, err := buffer(r, name)
+func Read(r io.Reader, name string) (*Problem, error) { return ReadWithin(r, name, math.MaxInt64) }
+
+// ReadWithin is Read with a budget, as [LoadWithin] is Load.
+func ReadWithin(r io.Reader, name string, budget int64) (*Problem, error) {
+	c, err := buffer(r, name, allowance(budget))
 	if err != nil {
 		return nil, err
 	}
@@ -89,15 +101,17 @@ func LoadParts(spec, readingsPath string) (*Problem, error) {
 
 // OpenParts is LoadParts for a W that may be larger than memory: a table beyond budget
 // bytes stays in its file, if that is a .npy of little-endian f4 or f8 in C
-// order, and is read in every iteration. Another file that large is an error.
+// order, and is read in every iteration. Another file that large is an error, and so is one of which
+// the arrays take more than budget bytes, and more than four times the files.
 // Close the problem when done.
 func OpenParts(spec, readingsPath string, budget int64) (*Problem, error) {
-	w, file, err := OpenMatrix(spec, budget)
+	allowed := allowance(budget)
+	w, file, err := openMatrix(spec, budget, allowed)
 	if err != nil {
 		return nil, err
 	}
 	p := &Problem{W: w, file: file}
-	if err := p.addReadings(spec, readingsPath); err != nil {
+	if err := p.addReadings(spec, readingsPath, allowed); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -111,16 +125,29 @@ func OpenPartsShared(path, readingsPath string, budget int64, group operator.Gro
 		return nil, err
 	}
 	p := &Problem{W: w, file: file}
-	if err := p.addReadings(path, readingsPath); err != nil {
+	if err := p.addReadings(path, readingsPath, allowance(budget)); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
+// allowance is that of a budget in bytes, of which the largest is half of what the machine has.
+func allowance(budget int64) *memory.Allowance {
+	if budget == math.MaxInt64 {
+		return memory.Half()
+	}
+	return memory.Allow(memory.Size(budget))
+}
+
 // addReadings reads Y and the truth for the matrix that spec names.
-func (p *Problem) addReadings(spec, path string) error {
-	y, truth, err := loadReadings(path, true)
+func (p *Problem) addReadings(spec, path string, allowed *memory.Allowance) error {
+	c, err := openAny(path, allowed)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	y, truth, err := c.readings(true)
 	if err != nil {
 		return err
 	}
@@ -133,29 +160,20 @@ func (p *Problem) addReadings(spec, path string) error {
 	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
 		return err
 	}
-	if p.Known, err = knowledgeBeside(path, m); err != nil {
+	if p.Known, err = c.knowledge(m); err != nil {
 		return err
 	}
-	if y.Order == csvOrder {
-		return nil
-	}
-	c, err := openAny(path)
-	if err != nil {
-		return err
-	}
-	defer c.close()
 	return p.readPhases(c)
 }
 
 // leave returns the description of W, without its values, when W is to stay in its
 // file; nil when it fits the budget.
 func (c *container) leave(budget int64) (*Array, error) {
-	w, r, err := c.start("W")
+	w, err := c.describe("W")
 	if err != nil {
 		return nil, err
 	}
-	r.Close()
-	if w.Bytes > budget && (len(w.Shape) != 2 || w.count() == 0) {
+	if w.converted() > budget && (len(w.Shape) != 2 || w.count() == 0) {
 		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
 	}
 	if stays, err := c.stays(w, budget); !stays {
@@ -166,12 +184,13 @@ func (c *container) leave(budget int64) (*Array, error) {
 
 // stays says whether W, or what is needed of it, is to stay in its file.
 func (c *container) stays(w *Array, budget int64) (bool, error) {
-	if w.Bytes <= budget {
+	takes := w.converted()
+	if takes <= budget {
 		return false, nil
 	}
 	if c.format != npyFormat || c.closer == nil || w.Order != "C" || w.Dtype != "<f4" && w.Dtype != "<f8" {
 		return false, w.fault("W takes %d bytes, over the memory allowed for it (%d), and is not in a form that can be read piece by piece: expected a .npy of <f4 or <f8 in C order, "+
-			"numpy.save('W.npy', numpy.ascontiguousarray(W, '<f4'))", w.Bytes, budget)
+			"numpy.save('W.npy', numpy.ascontiguousarray(W, '<f4'))", takes, budget)
 	}
 	return true, nil
 }

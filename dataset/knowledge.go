@@ -28,22 +28,9 @@ func LoadKnowledge(path string, m int) (*channel.Knowledge, error) {
 	return c.knowledgeOfResult(m)
 }
 
-// knowledgeBeside is that of a file with readings, if it can hold any.
-func knowledgeBeside(path string, m int) (*channel.Knowledge, error) {
-	if kind := extension(path); kind != ".npz" && kind != ".mat" {
-		return nil, nil
-	}
-	c, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	return c.knowledge(m)
-}
-
 // knowledge is that of a problem; nil where there is none.
 func (c *container) knowledge(m int) (*channel.Knowledge, error) {
-	if c.format == npyFormat {
+	if c.format == npyFormat || c.format == foreignFormat {
 		return nil, nil
 	}
 	mean, err := c.readOptional(knownMean)

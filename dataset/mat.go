@@ -14,25 +14,25 @@ import (
 
 // listVariables lists what is in a .mat.
 func (c *container) listVariables() error {
-	variables, err := matfile.List(c.file, c.size)
+	variables, err := matfile.List(c.file, c.size, c.allowed)
 	if err != nil {
 		return c.fault("", "%w", err)
 	}
 	for _, v := range variables {
-		if c.find(v.Name) != nil {
-			return c.fault(v.Name, "there are two arrays of this name")
+		info := Info{Name: v.Name, Dtype: v.Dtype, Order: "F", Shape: slices.Clone(v.Shape), Bytes: v.Bytes}
+		if info.Shape == nil {
+			info.Shape = []int{}
 		}
-		c.entries = append(c.entries, entry{name: v.Name, open: func() (Info, io.ReadCloser, error) {
-			info := Info{Name: v.Name, Dtype: v.Dtype, Order: "F", Shape: slices.Clone(v.Shape), Bytes: v.Bytes}
-			if info.Shape == nil {
-				info.Shape = []int{}
-			}
+		open := func() (Info, io.ReadCloser, error) {
 			r, err := v.Open()
 			if errors.Is(err, matfile.ErrNoNumbers) { // the type says so
 				r, err = strings.NewReader(""), nil
 			}
 			return info, io.NopCloser(r), err
-		}})
+		}
+		if err := c.add(entry{name: v.Name, info: func() (Info, error) { return info, nil }, open: open}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ const maxHeader = 1 << 20
 
 // npyEntry is an array in .npy format, of size bytes with its header, which open opens.
 func npyEntry(name string, size int64, open func() (io.ReadCloser, error)) entry {
-	return entry{name: name, open: func() (Info, io.ReadCloser, error) {
+	e := entry{name: name, open: func() (Info, io.ReadCloser, error) {
 		r, err := open()
 		if err != nil {
 			return Info{}, nil, fmt.Errorf("damaged: %w", err)
@@ -32,6 +32,14 @@ func npyEntry(name string, size int64, open func() (io.ReadCloser, error)) entry
 		}
 		return info, r, nil
 	}}
+	e.info = func() (Info, error) {
+		info, r, err := e.open()
+		if err == nil {
+			r.Close()
+		}
+		return info, err
+	}
+	return e
 }
 
 // readHeader reads the header of an array, and compares the shape with the size.
@@ -264,9 +272,9 @@ func decodeComplex(dst []complex128, src []byte) {
 	}
 }
 
-func decodeComplexSingle(dst []complex64, src []byte) {
+func decodeComplexSingle[T complex64 | complex128](dst []T, src []byte) {
 	for i := range dst {
-		dst[i] = complex(math.Float32frombits(binary.LittleEndian.Uint32(src[8*i:])), math.Float32frombits(binary.LittleEndian.Uint32(src[8*i+4:])))
+		dst[i] = T(complex(math.Float32frombits(binary.LittleEndian.Uint32(src[8*i:])), math.Float32frombits(binary.LittleEndian.Uint32(src[8*i+4:]))))
 	}
 }
 
@@ -298,7 +306,11 @@ const chunk = 1 << 14
 // npyio is not used for that: it returns Fortran arrays in the order of the file, does
 // not know half precision, and stops before an archive's checksum.
 func decode[T float32 | float64 | int32 | int64 | complex64 | complex128](r io.Reader, a *Array, t dtype, convert func([]T, []byte)) ([]T, error) {
-	values := memory.Large[T](a.count())
+	count := a.count()
+	if err := a.allowed.TakeTimes(count, 1, int64(binary.Size(T(0)))); err != nil {
+		return nil, fmt.Errorf("%s of dtype %s: %w", a.dims(), a.Dtype, err)
+	}
+	values := memory.Large[T](count)
 	raw := make([]byte, min(len(values), chunk)*t.size)
 	var part []T
 	if a.Order == "F" {

@@ -16,6 +16,10 @@ func LoadMatrix(path string) (operator.Operator, error) {
 		return nil, err
 	}
 	defer c.close()
+	return c.matrix()
+}
+
+func (c *container) matrix() (operator.Operator, error) {
 	w, err := c.readNumbers("W", true, true)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -25,6 +26,15 @@ type Provenance struct {
 	W       string          `json:"w_sha256"`           // of M, N and the entries as float64, row by row, all little-endian
 	Y       string          `json:"y_sha256,omitempty"` // the same of the readings; empty for those of a stream
 	Model   json.RawMessage `json:"model"`              // as in --json, with what was learned
+	Outcome *Outcome        `json:"outcome,omitempty"`  // nil for a stream
+}
+
+// Outcome is how a run ended, and what to know before trusting it.
+type Outcome struct {
+	Status     calamp.Status    `json:"status"`
+	Reason     string           `json:"reason"`
+	Iterations int              `json:"iterations"`
+	Warnings   []calamp.Warning `json:"warnings"`
 }
 
 const provenanceName = "provenance"

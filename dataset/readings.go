@@ -9,19 +9,28 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // LoadReadings reads the readings Y, M×P or M, from a .npy, from the array Y of a .npz or
 // .mat, or from text. NaN is a missing reading. Complex ones are pairs in Data, and are to be complex.
 func LoadReadings(path string, complex bool) (*Array, error) {
-	y, _, err := loadReadings(path, complex)
+	c, err := openAny(path, memory.Half())
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	y, _, err := c.readings(complex)
 	if err != nil {
 		return nil, err
 	}
 	if complex && !y.isComplex() {
 		return nil, y.fault("Y is real (%s), and the sensors' gains are complex", y.Dtype)
 	}
-	y = y.asPairs(complex)
+	if y, err = y.asPairs(complex); err != nil {
+		return nil, err
+	}
 	columns, err := y.columns("M×P")
 	if err != nil {
 		return nil, err

@@ -26,6 +26,8 @@ import (
 //	offset, offset_var M   the sensors' offsets (y = z/s + o); left out when r has none
 //	broken           M     probability that a sensor is broken; left out when r has none
 //	amplitude        P     how large each signal is, relative to the others; left out when they are alike
+//	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
+//	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
 //	outlier          M×P   probability that a reading is nobody's; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
@@ -60,6 +62,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.Amplitude != nil {
 		arrays = append(arrays, vectorOutput("amplitude", r.Amplitude))
+	}
+	if r.SignalCov != nil {
+		arrays = append(arrays, matrixOutput("signal_cov", r.SignalCov), vectorOutput("support", r.Support))
 	}
 	if r.Outlier != nil {
 		arrays = append(arrays, matrixOutput("outlier", r.Outlier))

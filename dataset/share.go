@@ -1,35 +1,35 @@
 package dataset
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math"
 
+	"github.com/zeebo/xxh3"
+
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 )
 
-const (
-	// A file is told from others of the same size by so many samples of so many bytes, evenly spread:
-	// reading all of it would take each rank as long as reading all of W.
-	samples    = 256
-	sampleSize = 4 << 10
-)
+// kind tells a matrix from one of another size or form.
+func (a *Array) kind() uint64 {
+	return xxh3.HashString(fmt.Sprintln(a.Shape, a.Dtype, a.Order))
+}
 
-// fingerprint tells the file from one of another size, or with other contents throughout.
-func (c *container) fingerprint() (uint64, error) {
-	h := fnv.New64a()
-	fmt.Fprintln(h, c.size)
-	raw := make([]byte, min(sampleSize, c.size))
-	for i := range int64(samples) {
-		at := (c.size - int64(len(raw))) / (samples - 1) * i
-		if _, err := c.file.ReadAt(raw, at); err != nil && !errors.Is(err, io.EOF) {
-			return 0, withoutPath(err)
-		}
-		h.Write(raw)
+// firstRead is a file that is hashed as it is read for the first time, in order.
+type firstRead struct {
+	io.ReaderAt
+	all *xxh3.Hasher // nil from then on
+}
+
+// ReadAt implements [io.ReaderAt].
+func (f *firstRead) ReadAt(p []byte, at int64) (int, error) {
+	n, err := f.ReaderAt.ReadAt(p, at)
+	if f.all != nil {
+		f.all.Write(p[:n])
 	}
-	return h.Sum64(), nil
+	return n, err
 }
 
 // rows reads the rows first … end-1 of a matrix, of which r has all values, and makes chunks of
@@ -67,7 +67,7 @@ func rowsAs[T float32 | float64](r io.Reader, a *Array, t dtype, convert func([]
 func decodeRows[T float32 | float64](r io.Reader, a *Array, t dtype, convert func([]T, []byte), first, end int) ([]T, error) {
 	m, n := a.Shape[0], a.Shape[1]
 	if a.Order == "F" {
-		return decodeColumns(r, t, convert, m, n, first, end)
+		return decodeColumns(r, a.allowed, t, convert, m, n, first, end)
 	}
 	skip := func(rows int) error {
 		_, err := io.CopyN(io.Discard, r, int64(rows)*int64(n)*int64(t.size))
@@ -88,7 +88,10 @@ func decodeRows[T float32 | float64](r io.Reader, a *Array, t dtype, convert fun
 	return values, atEnd(r)
 }
 
-func decodeColumns[T float32 | float64](r io.Reader, t dtype, convert func([]T, []byte), m, n, first, end int) ([]T, error) {
+func decodeColumns[T float32 | float64](r io.Reader, allowed *memory.Allowance, t dtype, convert func([]T, []byte), m, n, first, end int) ([]T, error) {
+	if err := allowed.TakeTimes(end-first, n, int64(binary.Size(T(0)))); err != nil {
+		return nil, err
+	}
 	values, raw, column := make([]T, (end-first)*n), make([]byte, m*t.size), make([]T, m)
 	for i := range n {
 		if _, err := io.ReadFull(r, raw); err != nil {
@@ -105,21 +108,36 @@ func decodeColumns[T float32 | float64](r io.Reader, t dtype, convert func([]T, 
 	return values, atEnd(r)
 }
 
-// rowsOnDisk are chunks that stay in the file.
-func (c *container) rowsOnDisk(a *Array, chunks []int, budget int64) ([]operator.Chunk, error) {
+// rowsOnDisk are chunks that stay in the file, of which all rows are hashed.
+func (c *container) rowsOnDisk(a *Array, chunks []int, budget int64, hash *xxh3.Hasher) ([]operator.Chunk, error) {
 	m, n := a.Shape[0], a.Shape[1]
 	each := budget / int64(len(chunks)-1) // all have buffers
 	row := a.Bytes / int64(m)
+	file := &firstRead{c.file, hash}
+	section := func(from, to int) *io.SectionReader {
+		return io.NewSectionReader(file, c.size-a.Bytes+int64(from)*row, int64(to-from)*row)
+	}
+	pass := func(from, to int) error { // rows of other ranks
+		_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, section(from, to), make([]byte, operator.SlabBytes))
+		return err
+	}
+	if err := pass(0, chunks[0]); err != nil {
+		return nil, withoutPath(err)
+	}
 	var all []operator.Chunk
 	for i, from := range chunks[:len(chunks)-1] {
 		to := chunks[i+1]
-		values := io.NewSectionReader(c.file, c.size-a.Bytes+int64(from)*row, int64(to-from)*row)
+		values := section(from, to)
 		d, err := operator.OpenDiskRows(values, from, to-from, n, a.Dtype == "<f4", each)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, d)
 	}
+	if err := pass(chunks[len(chunks)-1], m); err != nil {
+		return nil, withoutPath(err)
+	}
+	file.all = nil
 	return all, nil
 }
 
@@ -138,5 +156,5 @@ func LoadShared(path string, group operator.Group, reproducible bool) (*Problem,
 		return nil, err
 	}
 	p := &Problem{W: w}
-	return p, p.addReadings(path, path)
+	return p, p.addReadings(path, path, c.allowed)
 }

@@ -184,3 +184,55 @@ func share(t *testing.T, size int, do func(g *ranks.Group)) {
 	}
 	all.Wait()
 }
+
+// TestOneEntryThatDiffers: ranks whose files differ in a single entry, whosever row it is in, do not agree.
+func TestOneEntryThatDiffers(t *testing.T) {
+	const m, n, size = 300, 700, 3
+	w := make([]float64, m*n)
+	for i := range w {
+		w[i] = float64(i%23) - 7.25
+	}
+	folder := t.TempDir()
+	for _, form := range []struct {
+		dtype   string
+		fortran bool
+		budget  int64
+	}{{"<f8", false, 1 << 30}, {"<f8", true, 1 << 30}, {">f4", false, 1 << 30}, {"<f8", false, 40 * 8 * n}, {"<f4", false, 40 * 4 * n}} {
+		good := npyOf(w, m, n, form.dtype, form.fortran)
+		for _, at := range []int{-1, 3*n + 100, 150*n + 350, m*n - 100} {
+			other := slices.Clone(w)
+			if at >= 0 {
+				other[at]++
+			}
+			bad := npyOf(other, m, n, form.dtype, form.fortran)
+			for different := range size {
+				share(t, size, func(g *ranks.Group) {
+					rank, _ := g.Rank()
+					path := filepath.Join(folder, fmt.Sprint(rank, ".npy"))
+					content := good
+					if rank == different {
+						content = bad
+					}
+					if err := os.WriteFile(path, content, 0o666); err != nil {
+						t.Error(err)
+					}
+					c, err := open(path)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer c.close()
+					c.path = "W.npy"
+					_, onDisk, err := c.share(form.budget, g, false)
+					agree := err == nil
+					if _, differ := errors.AsType[*ranks.Differs](err); agree != (at < 0) || !agree && !differ {
+						t.Errorf("%+v, entry %d of rank %d: %v", form, at, different, err)
+					}
+					if agree && onDisk != (form.budget < 1<<30) {
+						t.Errorf("%+v: on disk %v", form, onDisk)
+					}
+				})
+			}
+		}
+	}
+}

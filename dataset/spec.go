@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -20,7 +23,7 @@ import (
 type matrixKind struct {
 	name  string
 	usage string
-	open  func(rest string) (operator.Operator, error)
+	open  func(rest string, allowed *memory.Allowance) (operator.Operator, error)
 }
 
 var matrixKinds []matrixKind
@@ -95,18 +98,24 @@ func SpecFiles(spec string) []string {
 //
 // A table of more than budget bytes stays in its file, as [OpenParts] says; file is then
 // to be closed when done, and nil otherwise.
+//
+// What is no table may take budget bytes, too, with the vectors that a product with it takes.
 func OpenMatrix(spec string, budget int64) (w operator.Operator, file io.Closer, err error) {
+	return openMatrix(spec, budget, allowance(budget))
+}
+
+func openMatrix(spec string, budget int64, allowed *memory.Allowance) (w operator.Operator, file io.Closer, err error) {
 	kind, rest, err := kindOf(spec)
 	if err != nil {
 		return nil, nil, err
 	}
 	if kind == nil {
-		return openTable(spec, budget)
+		return openTable(spec, budget, allowed)
 	}
 	if rest == "" {
 		return nil, nil, fault(spec, "", "expected a file behind the colon, as in %s", kind.usage)
 	}
-	w, err = kind.open(rest)
+	w, err = kind.open(rest, allowed)
 	if err != nil {
 		if _, ok := err.(*InputError); !ok {
 			err = fault(strings.TrimPrefix(rest, kind.name+":"), "", "%w", err)
@@ -120,23 +129,31 @@ func OpenMatrix(spec string, budget int64) (w operator.Operator, file io.Closer,
 // basis of N entries, dct2:HxW, that of images of H×W pixels, row by row, or as
 // [OpenMatrix]. Signals are the basis times their coefficients.
 func OpenBasis(spec string, n int) (operator.Operator, error) {
-	b, err := openBasis(spec)
+	b, err := openBasis(spec, n, memory.Half())
 	if err != nil {
 		return nil, err
 	}
 	if rows, columns := b.Dims(); rows != n {
-		return nil, fault(spec, "", "the basis is %d×%d, expected %d rows, one for each column of W", rows, columns, n)
+		return nil, otherBasis(spec, float64(rows), float64(columns), n)
 	}
 	return b, nil
 }
 
-func openBasis(spec string) (operator.Operator, error) {
+// otherBasis is the error of a basis, which may be too large to be made, for other signals.
+func otherBasis(spec string, rows, columns float64, n int) error {
+	return fault(spec, "", "the basis is %.0f×%.0f, expected %d rows, one for each column of W", rows, columns, n)
+}
+
+func openBasis(spec string, n int, allowed *memory.Allowance) (operator.Operator, error) {
 	name, size, _ := strings.Cut(spec, ":")
-	if n, err := strconv.Atoi(size); name == "dct" && err == nil {
-		return cosineBasis(spec, n)
+	if entries, err := strconv.Atoi(size); name == "dct" && err == nil {
+		if entries != n && entries > 0 { // before it is made
+			return nil, otherBasis(spec, float64(entries), float64(entries), n)
+		}
+		return cosineBasis(spec, entries, allowed)
 	}
 	if name != "dct2" {
-		w, _, err := OpenMatrix(spec, math.MaxInt64)
+		w, _, err := openMatrix(spec, math.MaxInt64, allowed)
 		return w, err
 	}
 	h, w, ok := strings.Cut(size, "x")
@@ -145,11 +162,14 @@ func openBasis(spec string) (operator.Operator, error) {
 	if !ok || errH != nil || errW != nil {
 		return nil, fault(spec, "", "expected a height and a width, as in dct2:28x28")
 	}
-	down, err := cosineBasis(spec, height)
+	if pixels := float64(height) * float64(width); height > 0 && width > 0 && pixels != float64(n) {
+		return nil, otherBasis(spec, pixels, pixels, n)
+	}
+	down, err := cosineBasis(spec, height, allowed)
 	if err != nil {
 		return nil, err
 	}
-	across, err := cosineBasis(spec, width)
+	across, err := cosineBasis(spec, width, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +177,12 @@ func openBasis(spec string) (operator.Operator, error) {
 }
 
 // cosineBasis is the inverse of the whole cosine transform, which is its transpose.
-func cosineBasis(spec string, n int) (operator.Operator, error) {
-	if n < 1 || n > 1<<30 {
+func cosineBasis(spec string, n int, allowed *memory.Allowance) (operator.Operator, error) {
+	if n < 1 {
 		return nil, fault(spec, "", "a cosine basis of %d entries, expected 1 or more", n)
+	}
+	if err := takeVectors(allowed, n, operator.TransformTakes(n)); err != nil {
+		return nil, fault(spec, "", "%w", err)
 	}
 	rows := make([]int, n)
 	for i := range rows {
@@ -173,10 +196,22 @@ func cosineBasis(spec string, n int) (operator.Operator, error) {
 }
 
 // openTable reads a table, or leaves it in its file.
-func openTable(path string, budget int64) (operator.Operator, io.Closer, error) {
-	c, err := open(path)
+func openTable(path string, budget int64, allowed *memory.Allowance) (operator.Operator, io.Closer, error) {
+	c, err := openAny(path, allowed)
 	if err != nil {
 		return nil, nil, err
+	}
+	if c.format == foreignFormat {
+		defer c.close()
+		if len(c.head) == 0 || !isText(c.head) {
+			return nil, nil, c.fault("", "%s", foreign(c.head))
+		}
+		w, err := c.textTable("W")
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := w.table()
+		return d, nil, err
 	}
 	if hint := c.otherKind(); hint != "" {
 		c.close()
@@ -192,23 +227,24 @@ func openTable(path string, budget int64) (operator.Operator, io.Closer, error) 
 		c.close()
 		return nil, nil, array.fault("%w", err)
 	}
-	c.close()
+	defer c.close()
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := LoadMatrix(path)
+	d, err := c.matrix()
 	return d, nil, err
 }
 
 // OpenShared reads the rows of the table at path that this rank of the group has, and is the whole matrix,
-// of which other ranks have the others. All have a file of the same name, with the same contents. A share of more
+// of which other ranks have the others. All have a file of the same name, with the same contents: each rank reads all of its own once,
+// and hashes it. A share of more
 // than budget bytes, on any rank, stays in its file, as [OpenParts] says. With reproducible
 // the result has the same bits for any number of ranks.
 func OpenShared(path string, budget int64, group operator.Group, reproducible bool) (operator.Operator, io.Closer, error) {
 	if kind, _, err := kindOf(path); err != nil || kind != nil {
 		return nil, nil, cmp.Or(err, fault(path, "", "only a table can be divided over ranks; this takes little memory: leave out --mpi"))
 	}
-	c, err := open(path)
+	c, err := openWithin(path, allowance(budget))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,11 +272,7 @@ func (c *container) share(budget int64, group operator.Group, reproducible bool)
 	if t, err := parseDtype(a.Dtype); err == nil && decoders[t.kind] == nil {
 		return nil, false, a.fault("dtype %s: a complex W cannot be divided over ranks yet: leave out --mpi", a.Dtype)
 	}
-	print, err := c.fingerprint()
-	if err != nil {
-		return nil, false, c.fault("W", "%w", err)
-	}
-	if err := group.Meet(c.path, print); err != nil {
+	if err := group.Meet(c.path, a.kind()); err != nil {
 		return nil, false, err
 	}
 	m := a.Shape[0]
@@ -251,19 +283,22 @@ func (c *container) share(budget int64, group operator.Group, reproducible bool)
 	}
 	first, end := s.Rows(rank)
 	largest := *a
-	largest.Bytes = a.Bytes / int64(m) * int64(s.Largest())
+	largest.Shape = []int{s.Largest(), a.Shape[1]}
 	if onDisk, err = c.stays(&largest, budget); err != nil {
 		return nil, false, err
 	}
 	var own []operator.Chunk
-	chunks := s.Chunks[s.Ranks[rank] : s.Ranks[rank+1]+1]
+	chunks, all := s.Chunks[s.Ranks[rank]:s.Ranks[rank+1]+1], xxh3.New() // of all rows, as they are read for the first time
 	if !onDisk {
-		own, err = a.rows(r, first, end, chunks)
+		own, err = a.rows(io.TeeReader(r, all), first, end, chunks)
 	} else {
-		own, err = c.rowsOnDisk(a, chunks, budget)
+		own, err = c.rowsOnDisk(a, chunks, budget, all)
 	}
 	if err != nil {
 		return nil, false, a.fault("%w", err)
+	}
+	if err := group.Meet(c.path, all.Sum64()); err != nil {
+		return nil, false, err
 	}
 	if w, err = operator.NewDistributed(group, s, own); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", c.path, err)
@@ -287,9 +322,9 @@ func (c *container) otherKind() string {
 }
 
 // rowsOf opens a file with rows of a transform.
-func rowsOf(make func(operator.Rows) (operator.Operator, error)) func(path string) (operator.Operator, error) {
-	return func(path string) (operator.Operator, error) {
-		c, err := open(path)
+func rowsOf(make func(operator.Rows) (operator.Operator, error)) func(path string, allowed *memory.Allowance) (operator.Operator, error) {
+	return func(path string, allowed *memory.Allowance) (operator.Operator, error) {
+		c, err := openWithin(path, allowed)
 		if err != nil {
 			return nil, err
 		}
@@ -309,6 +344,9 @@ func rowsOf(make func(operator.Rows) (operator.Operator, error)) func(path strin
 			return nil, c.fault("n", "n has %d values, expected a single number, the size of the transform", len(n))
 		}
 		r.N = n[0]
+		if err := takeVectors(allowed, 0, operator.TransformTakes(r.N)); err != nil {
+			return nil, c.fault("n", "a transform of %d entries: %w", r.N, err)
+		}
 		if r.Rows, err = c.integers("rows"); err != nil {
 			return nil, err
 		}
@@ -344,6 +382,9 @@ func (c *container) integers(name string) ([]int, error) {
 	if len(a.Shape) > 0 && !a.isVector() {
 		return nil, a.fault("%s is %s, expected a vector", name, a.dims())
 	}
+	if err := c.allowed.TakeTimes(len(a.Data), 1, 8); err != nil {
+		return nil, a.fault("%w", err)
+	}
 	values := make([]int, len(a.Data))
 	for i, v := range a.Data {
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
@@ -354,16 +395,26 @@ func (c *container) integers(name string) ([]int, error) {
 	return values, nil
 }
 
-func openKronecker(spec string) (operator.Operator, error) {
+// vectors is how many numbers a product with a matrix takes for each row and column beside what the matrix is made of:
+// x, c, r and h of a column, or z, v, g and d of a row, and what transforms and sparse matrices keep for as many again.
+const vectors = 8
+
+// takeVectors counts what an M×N matrix takes that is no table, before it is made: a file of a kilobyte can ask for any
+// number of rows and columns.
+func takeVectors(allowed *memory.Allowance, m, n int) error {
+	return allowed.Take(int64(min((float64(max(m, 0))+float64(max(n, 0)))*vectors*8, float64(memory.Unlimited))))
+}
+
+func openKronecker(spec string, allowed *memory.Allowance) (operator.Operator, error) {
 	first, second, ok := strings.Cut(spec, ",")
 	if !ok || first == "" || second == "" {
 		return nil, fmt.Errorf("expected two files with a comma between them, kron:A.npy,B.npy")
 	}
-	a, _, err := OpenMatrix(first, math.MaxInt64)
+	a, _, err := openMatrix(first, math.MaxInt64, allowed)
 	if err != nil {
 		return nil, err
 	}
-	b, _, err := OpenMatrix(second, math.MaxInt64)
+	b, _, err := openMatrix(second, math.MaxInt64, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -372,12 +423,20 @@ func openKronecker(spec string) (operator.Operator, error) {
 	if float64(ma)*float64(mb) > math.MaxInt32 || float64(na)*float64(nb) > math.MaxInt32 {
 		return nil, fmt.Errorf("the product of %d×%d and %d×%d has too many rows or columns", ma, na, mb, nb)
 	}
+	// Between both products there are M_b×N_a numbers.
+	err = takeVectors(allowed, ma*mb, na*nb)
+	if err == nil {
+		err = allowed.TakeTimes(mb, na, vectors*8)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the product of %d×%d and %d×%d: %w", ma, na, mb, nb, err)
+	}
 	return operator.NewKronecker(a, b), nil
 }
 
 // openSparse reads what scipy.sparse.save_npz writes.
-func openSparse(path string) (operator.Operator, error) {
-	c, err := open(path)
+func openSparse(path string, allowed *memory.Allowance) (operator.Operator, error) {
+	c, err := openWithin(path, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -404,6 +463,9 @@ func openSparse(path string) (operator.Operator, error) {
 	if len(shape) != 2 || shape[0] < 1 || shape[1] < 1 || shape[0] > math.MaxInt32 || shape[1] > math.MaxInt32 {
 		return nil, c.fault("shape", "shape is %v, expected M×N", shape)
 	}
+	if err := takeVectors(allowed, shape[0], shape[1]); err != nil {
+		return nil, c.fault("shape", "%d×%d: %w", shape[0], shape[1], err)
+	}
 	m := operator.CSR{M: shape[0], N: shape[1]}
 	if format == "csc" {
 		m.M, m.N = m.N, m.M
@@ -419,7 +481,10 @@ func openSparse(path string) (operator.Operator, error) {
 		return nil, err
 	}
 	m.Values, m.Values32 = data.Data, data.data32
-	if format == "csc" {
+	if format == "csc" { // which is there twice while it is turned
+		if err := allowed.TakeTimes(len(m.Columns), 1, 4+8); err != nil {
+			return nil, c.fault("data", "%w", err)
+		}
 		if m, err = operator.TransposeCSR(m); err != nil {
 			return nil, c.fault("", "%w", err)
 		}

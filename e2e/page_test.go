@@ -10,6 +10,9 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +27,7 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 var (
@@ -343,6 +347,8 @@ func TestTheory(t *testing.T) {
 		b.do(chromedp.Navigate(address + "#theory"))
 		took := b.until(time.Minute, cells+" === 400")
 		t.Logf("400 cells within %v", took)
+		// Thresholds and trajectory take their place above the plane when they come: a click meant for the plane would miss it.
+		b.until(20*time.Second, `document.querySelectorAll("#limits dt").length === 3 && document.querySelectorAll("#theory-plots figure:nth-child(1) .u-series").length === 3`)
 		b.do(chromedp.Click("canvas.map"))
 		b.until(20*time.Second, `document.querySelectorAll("#theory-plots figure:nth-child(1) .u-series").length === 5`)
 		time.Sleep(2 * time.Second)
@@ -416,6 +422,173 @@ func TestSweep(t *testing.T) {
 		b.look(fmt.Sprintf("sweep-%d-%s", width, theme), theme)
 	})
 }
+
+// TestKeys: every key of the list does what it says, in every view, before and after something was looked at there, and none throws.
+func TestKeys(t *testing.T) {
+	folder := t.TempDir()
+	spec := filepath.Join(folder, "phase.toml")
+	text := "name = \"phase\"\n[[grid]]\nalgorithm = \"offline\"\nn = 40\np = 3\ndensity = {from = 0.1, to = 0.9, count = 3}\nalpha = {from = 0.2, to = 2.0, count = 3}\nnoise_var = 1e-6\ns_range = [0.9, 1.1]\nseeds = 1\n"
+	if err := os.WriteFile(spec, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command(t, "sweep", "run", spec).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	runs := `document.querySelectorAll("#theory-plots figure:nth-child(1) .u-series").length === `
+	for _, args := range [][]string{{"serve"}, {"serve", "--sweep", spec}} {
+		address, _ := server(t, args...)
+		b := open(t, 1280, "light")
+		b.do(chromedp.Navigate(address))
+		views := []string{"solve", "theory", "sweep"}[:min(len(args)+1, 3)]
+		shown := func(name string) {
+			t.Helper()
+			b.until(5*time.Second, fmt.Sprintf(`!document.getElementById(%q).hidden`, name))
+		}
+		for range 2 {
+			for k, name := range views {
+				b.do(chromedp.KeyEvent(fmt.Sprint(k + 1)))
+				shown(name)
+				if name == "theory" {
+					b.do(chromedp.KeyEvent("c"))
+					b.until(20*time.Second, runs+"3")
+					b.do(chromedp.KeyEvent("r"))
+					b.until(20*time.Second, runs+"5")
+					b.do(chromedp.KeyEvent("c"))
+					b.until(5*time.Second, runs+"3")
+				}
+				if name == "sweep" {
+					b.until(20*time.Second, `/9 of 9 points/.test(document.getElementById("sweep-text").textContent)`)
+				}
+				for _, key := range []string{"r", "3", "c", "s", "x", "9", "q", kb.ArrowLeft, kb.ArrowRight} {
+					b.do(chromedp.KeyEvent(key))
+				}
+				b.do(chromedp.KeyEvent(fmt.Sprint(k + 1)))
+				shown(name)
+				b.do(chromedp.KeyEvent("?"))
+				b.until(5*time.Second, `document.getElementById("keys").open`)
+				b.do(chromedp.KeyEvent("?"))
+				b.until(5*time.Second, `!document.getElementById("keys").open`)
+			}
+		}
+	}
+}
+
+// TestForeignLink: a page from elsewhere that leads its reader to the server, by a link or by itself, shows the page there, and has nothing computed.
+func TestForeignLink(t *testing.T) {
+	address, _ := server(t, "serve")
+	question := address + "api/theory/trajectory?density=0.2&alpha=0.6&p=5&noise_var=1e-6&lo=0.9&hi=1.1"
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<a id="link" href=%q>x</a><a id="page" href=%q>x</a>`, question, address)
+		if r.URL.Path == "/itself" {
+			fmt.Fprintf(w, `<script>location = %q</script>`, question)
+		}
+	}))
+	defer there.Close()
+	b := open(t, 1280, "light")
+	refused := `/pages from elsewhere may not ask/.test(document.body?.textContent)`
+	b.do(chromedp.Navigate(there.URL), chromedp.Click("#link"))
+	b.until(10*time.Second, refused)
+	b.do(chromedp.Navigate(there.URL + "/itself"))
+	b.until(10*time.Second, refused)
+	b.do(chromedp.Navigate(there.URL), chromedp.Click("#page"))
+	b.until(10*time.Second, `!document.getElementById("drop")?.closest("section").hidden`)
+	b.do(chromedp.Navigate(question)) // typed
+	b.until(10*time.Second, `/x_mse/.test(document.body?.textContent)`)
+}
+
+// TestServerGone: where the server does not answer nothing on the page says that it is alive, and all is as before when it answers again.
+func TestServerGone(t *testing.T) {
+	problem := simulate(t, "--n", "300", "--alpha", "0.8", "--p", "3000", "--seed", "1")
+	target, process := server(t, "online", problem, "--http", "127.0.0.1:0", "--density", "0.2", "--noise-var", "1e-6", "--s-range", "0.9,1.1", "-o", filepath.Join(t.TempDir(), "R.npz"))
+	address, wire := between(t, target)
+	b := open(t, 1280, "light")
+	state := func(text, level string) string {
+		return fmt.Sprintf(`document.getElementById("run-state").textContent === %q && document.getElementById("run-state").className === %q`, text, "badge "+level)
+	}
+	silent := `document.getElementById("trouble").hidden`
+	b.do(chromedp.Navigate(address))
+	b.until(20*time.Second, state("live", "good")+"&&"+silent)
+	wire.cut()
+	b.until(20*time.Second, state("no answer", "bad")+"&& !"+silent)
+	b.look("gone", "light")
+	wire.mend()
+	b.until(20*time.Second, state("live", "good")+"&&"+silent)
+	wire.refuse() // as something does that is between, while the server is not there
+	b.until(20*time.Second, state("no answer", "bad")+"&& !"+silent)
+	wire.mend()
+	b.until(20*time.Second, state("live", "good")+"&&"+silent)
+	process.Signal(os.Interrupt)
+	b.until(20*time.Second, state("no answer", "bad")+"&& !"+silent)
+}
+
+// wire is between a browser and a server, and can be cut.
+type wire struct {
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex
+	state string
+	conns []net.Conn
+}
+
+func between(t *testing.T, target string) (address string, w *wire) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	w = &wire{listener: listener, target: strings.TrimSuffix(strings.TrimPrefix(target, "http://"), "/")}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.serve(c)
+		}
+	}()
+	return "http://" + listener.Addr().String() + "/", w
+}
+
+func (w *wire) serve(c net.Conn) {
+	defer c.Close()
+	w.mu.Lock()
+	state := w.state
+	w.mu.Unlock()
+	if state == "refuse" {
+		c.Read(make([]byte, 1<<14))
+		io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	}
+	if state != "" {
+		return
+	}
+	to, err := net.Dial("tcp", w.target)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	w.mu.Lock()
+	w.conns = append(w.conns, c, to)
+	w.mu.Unlock()
+	go func() { io.Copy(to, c); to.Close() }()
+	io.Copy(c, to)
+}
+
+func (w *wire) set(state string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state = state
+	for _, c := range w.conns {
+		c.Close()
+	}
+	w.conns = nil
+}
+
+func (w *wire) cut()    { w.set("cut") }
+func (w *wire) refuse() { w.set("refuse") }
+func (w *wire) mend()   { w.set("") }
 
 // TestStream: a running stream.
 func TestStream(t *testing.T) {

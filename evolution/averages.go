@@ -1,6 +1,7 @@
 package evolution
 
 import (
+	"context"
 	"math"
 
 	"github.com/calamp/calamp/channel"
@@ -18,12 +19,15 @@ type SensorAverages struct {
 }
 
 // Sensor computes the [SensorAverages] at the error V in [0, Var x], to the relative
-// tolerance of opt (default 1e-8). V+Δ must be positive. Alpha is not used.
-func (m Model) Sensor(v float64, opt *Options) (SensorAverages, error) {
+// tolerance of opt (default 1e-8). V+Δ must be positive. Alpha is not used. It ends with
+// ctx, and with [ErrWork] after opt.Work.
+func (m Model) Sensor(ctx context.Context, v float64, opt *Options) (a SensorAverages, err error) {
+	defer ending(&err)
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return SensorAverages{}, err
 	}
+	e.work = opt.heeding(ctx)
 	return e.sensor(v), nil
 }
 

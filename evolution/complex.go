@@ -69,7 +69,8 @@ func (m ComplexModel) Validate() error {
 
 // ComplexOffline follows Bayes-optimal offline cal-AMP on complex problems iteration by iteration. Errors of m̂
 // and of s are standard errors of their averages; how they grow along a trajectory is not in them.
-func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*Trajectory, error) {
+func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (out *Trajectory, err error) {
+	defer ending(&err)
 	e, err := newComplexEvolution(m, opt)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*
 	if steps == 0 {
 		steps = defaultSteps
 	}
-	out := &Trajectory{}
+	e.work, out = newWork(ctx, 0), &Trajectory{}
 	next := e.iteration(opt.Spectrum)
 	for range steps {
 		if err := ctx.Err(); err != nil {
@@ -104,6 +105,7 @@ func ComplexOffline(ctx context.Context, m ComplexModel, opt *ComplexOptions) (*
 // complexEvolution is the map V → V'.
 type complexEvolution struct {
 	ComplexModel
+	work *work
 	q0   float64 // E|x|²
 	lots [][]complexPoint
 }
@@ -205,6 +207,7 @@ func (e *complexEvolution) output(v float64) (mHat, mseS Number) {
 	for _, lot := range e.lots {
 		var hat, miss float64
 		for _, p := range lot {
+			e.work.spend(posteriorValues)
 			z := math.Sqrt(t0) * p.size
 			omega := complex(c*z, 0) + complex(math.Sqrt(kappa), 0)*p.u
 			r := cmplx.Abs(p.s0)
@@ -289,17 +292,19 @@ func phaseQuantiles(kappa float64) func(level float64) float64 {
 
 // ComplexAlphaCal is [AlphaCal] for complex problems: the smallest α at which state evolution from no information
 // reaches the target. The error is that of the average.
-func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain channel.ComplexPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
+func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain channel.ComplexPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
+	defer ending(&err)
 	e, err := newComplexEvolution(ComplexModel{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &ComplexOptions{Points: opt.points()})
 	if err != nil {
 		return Number{}, err
 	}
+	e.work = opt.heeding(ctx)
 	target := opt.target() * g.SignalVar
 	if !(target > 0) || target >= e.q0 {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", e.q0, target)
 	}
 	lo, hi := math.Log(target), math.Log(g.SignalVar)+8
-	for field.ComplexVariance(g, math.Exp(lo), 1e-8).Value < target {
+	for lo < hi && field.ComplexVariance(g, math.Exp(lo), 1e-8).Value < target {
 		lo += 0.02
 	}
 	best, at, found := 0.0, lo, Number{}
@@ -313,8 +318,7 @@ func ComplexAlphaCal(ctx context.Context, g prior.ComplexGaussBernoulli, gain ch
 		}
 	}
 	golden := search.NewGolden(func(x float64) float64 { return e.maximalAlpha(x).Value }, max(lo, at-step), at+step)
-	for golden.B-golden.A > 0.01 {
-		golden.Narrow()
+	for golden.B-golden.A > 0.01 && golden.Narrow() {
 	}
 	found.Value = max(best, golden.FC, golden.FD)
 	return found, nil

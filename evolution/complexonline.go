@@ -34,7 +34,8 @@ type ComplexOnlineOptions struct {
 // ComplexOnline follows Bayes-optimal online cal-AMP over m.P complex samples. A sensor's past are its statistics: those of
 // a population of sensors are carried from sample to sample. Samples that are solved together are one [Sample]. Errors are standard errors over the lots.
 // A cancelled run returns the samples done and ctx.Err().
-func ComplexOnline(ctx context.Context, m ComplexModel, opt *ComplexOnlineOptions) ([]Sample, error) {
+func ComplexOnline(ctx context.Context, m ComplexModel, opt *ComplexOnlineOptions) (out []Sample, err error) {
+	defer ending(&err)
 	var o ComplexOnlineOptions
 	if opt != nil {
 		o = *opt
@@ -54,7 +55,7 @@ func ComplexOnline(ctx context.Context, m ComplexModel, opt *ComplexOnlineOption
 	for _, lot := range e.lots {
 		on.past = append(on.past, make([]float64, len(lot)*m.Gain.Width()))
 	}
-	var out []Sample
+	e.work = newWork(ctx, 0)
 	for done := 0; done < m.P; {
 		p := 1
 		if done == 0 && o.WarmUp > 1 {
@@ -148,6 +149,7 @@ func (o *complexOnline) output(v float64) (mHat, mseS Number) {
 	for j, lot := range o.lots {
 		var hat, miss float64
 		for i, p := range lot {
+			o.work.spend(posteriorValues)
 			z := math.Sqrt(t0) * p.size
 			s, variance := o.Gain.Posterior(o.added(j, i, v))
 			g := (s/p.s0-1)*complex(z, 0) + complex(z*d/t0, 0) - complex(math.Sqrt(kappa), 0)*p.u

@@ -21,7 +21,8 @@ type Point struct {
 // fewer steps, secant steps in log V replace plain ones. A secant step that goes too
 // far finds V′ > V: then the fixed point lies between two known values, and root
 // finding takes over.
-func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
+func FixedPoint(ctx context.Context, m Model, opt *Options) (found *Point, err error) {
+	defer ending(&err)
 	if m.OffsetSD != 0 {
 		return offsetFixedPoint(ctx, m, opt)
 	}
@@ -29,6 +30,7 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.work = opt.heeding(ctx)
 	start := m.Variance()
 	if opt != nil && opt.Informed {
 		start = e.truth()
@@ -63,6 +65,9 @@ func (e *evolution) fixedPoint(ctx context.Context, start float64, limit int) (*
 			return p, err
 		}
 		step := e.secant(g, derivative)
+		if math.IsNaN(step) { // beyond double precision: no further step is a number
+			break
+		}
 		if math.Abs(step) <= 0.1*e.tol {
 			p.Converged = true
 			break

@@ -35,18 +35,18 @@ type Matrices struct {
 type Matrix struct{ Value, Err *mat.Dense }
 
 // MonteCarloFull runs offline state evolution for matrices, by sampling.
-func MonteCarloFull(ctx context.Context, m Full, opt *MonteCarloOptions) ([]Matrices, error) {
+func MonteCarloFull(ctx context.Context, m Full, opt *MonteCarloOptions) (out []Matrices, err error) {
+	defer ending(&err)
 	if m.Truth == nil || m.Prior == nil || m.Channel == nil || m.P < 1 || !(m.Alpha > 0) {
 		return nil, fmt.Errorf("sampling needs a truth, a prior, a channel, P ≥ 1 and α > 0")
 	}
-	f := &fullSampling{Full: m, o: opt.withDefaults()}
+	f := &fullSampling{Full: m, work: newWork(ctx, 0), o: opt.withDefaults()}
 	f.rng = rand.New(rand.NewPCG(f.o.Seed, 1))
 	f.q0 = mat.NewDense(m.P, m.P, nil)
 	for k := range m.P {
 		f.q0.Set(k, k, m.Truth.SecondMoment())
 	}
 	state := f.ignorant()
-	var out []Matrices
 	for range f.o.Iterations {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -63,9 +63,10 @@ func MonteCarloFull(ctx context.Context, m Full, opt *MonteCarloOptions) ([]Matr
 
 type fullSampling struct {
 	Full
-	o   MonteCarloOptions
-	rng *rand.Rand
-	q0  *mat.Dense
+	work *work
+	o    MonteCarloOptions
+	rng  *rand.Rand
+	q0   *mat.Dense
 }
 
 // ignorant is the state before the first iteration: x̂ is the student's prior mean.
@@ -104,6 +105,7 @@ func (f *fullSampling) step(s Matrices) (Matrices, error) {
 		copy(sensor.V[i*p:(i+1)*p], s.V.Value.RawRowView(i))
 	}
 	for range f.o.Samples {
+		f.work.spend(p * p)
 		s0 := f.Truth.Gain(f.rng)
 		omega.MulVec(rootQ, f.normals())
 		innov.MulVec(rootRest, f.normals())
@@ -144,6 +146,7 @@ func (f *fullSampling) entries(out *Matrices) error {
 	var q, m, v matrixMoments
 	var mse moments
 	for range f.o.Samples {
+		f.work.spend(p * p)
 		for k := range p {
 			x0.SetVec(k, f.Truth.Entry(f.rng))
 		}

@@ -33,7 +33,7 @@ func TestGainDistributionsAgainstSampling(t *testing.T) {
 func TestGainDistributionsAgree(t *testing.T) {
 	at := func(g channel.GainPrior) SensorAverages {
 		m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-4, Alpha: 0.6, P: 3}
-		a, err := m.Sensor(0.05, nil)
+		a, err := m.Sensor(t.Context(), 0.05, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestEvidenceOfGainDistributions(t *testing.T) {
 		m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-3, Alpha: 0.6, P: 3}
 		const v, h = 0.05, 1e-4
 		at := func(v float64) SensorAverages {
-			a, err := m.Sensor(v, &Options{Tol: 1e-9})
+			a, err := m.Sensor(t.Context(), v, &Options{Tol: 1e-9})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,7 +37,7 @@ func validGroups(groups []Group) error {
 		if !(g.Fraction > 0) {
 			return fmt.Errorf("group %d: its fraction of the entries must be positive, found %g", j, g.Fraction)
 		}
-		if err := g.Signal.Validate(); err != nil {
+		if err := validSignal(g.Signal); err != nil {
 			if len(groups) > 1 {
 				return fmt.Errorf("group %d: %w", j, err)
 			}
@@ -47,6 +47,16 @@ func validGroups(groups []Group) error {
 	}
 	if math.Abs(total-1) > 1e-9 {
 		return fmt.Errorf("the fractions of the groups must sum to 1, found %g", total)
+	}
+	return nil
+}
+
+func validSignal(g prior.GaussBernoulli) error {
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	if sd := math.Sqrt(g.SignalVar); !(math.Abs(g.SignalMean) <= mostMean*sd) {
+		return fmt.Errorf("a signal mean of %g beside a standard deviation of %g: rounding hides what differs, expected at most %g standard deviations", g.SignalMean, sd, mostMean)
 	}
 	return nil
 }

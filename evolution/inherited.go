@@ -11,6 +11,7 @@ import (
 // inherited is a table of the averages U, G and S of online state evolution (see
 // online.go) after n samples, the current one included, as functions of (K, F).
 type inherited struct {
+	work     *work
 	gain     channel.GainPrior
 	n        float64
 	scale    float64 // F₀, what the prior knows of s: smaller F hardly change the averages
@@ -35,7 +36,7 @@ func (o *online) law(k int) *inherited {
 	}
 	_, variance := o.Gain.Moments()
 	gain := trimmed(o.Gain)
-	t := &inherited{gain: gain, n: float64(k), scale: gain.Lo * gain.Lo / variance, step: fStep}
+	t := &inherited{work: o.work, gain: gain, n: float64(k), scale: gain.Lo * gain.Lo / variance, step: fStep}
 	most := 0.0
 	for _, p := range o.stream {
 		for i := range p.f {
@@ -114,6 +115,7 @@ func (t *inherited) at(k, f float64) (v [3]float64) {
 	norm := logMass(g)
 	cuts := t.gainCuts(f)
 	for i := 1; i < len(cuts); i++ {
+		t.work.spend(len(gainRule.x) * len(shiftRule.x) * posteriorValues)
 		h := cuts[i] - cuts[i-1]
 		for j, x := range gainRule.x {
 			s0 := cuts[i-1] + h*x
@@ -143,6 +145,7 @@ func (t *inherited) gainCuts(f float64) []float64 {
 	if b-a < 15*(narrow+wide) || t.gain.Precision > 0 {
 		// Over the whole range: panels of a few posterior widths, which grow like s₀.
 		n := math.Ceil(math.Log(b/a) / math.Log1p(3*narrow/a))
+		room(n, t.gain, t.n)
 		cuts := []float64{a}
 		for i := 1.0; i < n; i++ {
 			cuts = append(cuts, a*math.Pow(b/a, i/n))
@@ -204,10 +207,11 @@ func lagrange6(x float64) (w [6]float64) {
 
 // average returns E[1-Cˢτ_k] and E[Cˢ], over the population and the χ of the current
 // sample, when the current sample's information m/D is as given.
-func (t *inherited) average(p *population, information float64) (shrink, mseS float64) {
+func (t *inherited) average(p *population, information float64, w *work) (shrink, mseS float64) {
 	rule := t.chiRule(information)
 	n := float64(len(p.k))
 	for i, k := range p.k {
+		w.spend(len(rule.x))
 		f := p.f[i]
 		for j, c2 := range rule.x {
 			v := t.value(k+c2, f+c2*information)
@@ -222,7 +226,7 @@ func (t *inherited) average(p *population, information float64) (shrink, mseS fl
 // smallest where the current sample says as much of s as the prior does, and grow
 // from there.
 func (t *inherited) chiRule(information float64) (r lineRule) {
-	from := math.Sqrt(t.scale / max(information, t.scale))
+	from := max(math.Sqrt(t.scale/max(information, t.scale)), leastNormal)
 	cuts := []float64{0}
 	for c := from; c < 0.7; c *= 4 {
 		cuts = append(cuts, c)

@@ -78,12 +78,13 @@ func (o Overlaps) MSEXScaled(secondMoment float64) Number {
 // the student's prior mean and variance. It is deterministic: the averages are
 // three-dimensional integrals for any two beliefs (see output.go). A cancelled run
 // returns the iterations made and ctx.Err().
-func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlaps, error) {
+func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) (out []Overlaps, err error) {
+	defer ending(&err)
 	e, err := newMismatched(m, opt)
 	if err != nil {
 		return nil, err
 	}
-	var out []Overlaps
+	e.work = opt.heeding(ctx)
 	for range opt.iterations(defaultSteps) {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -99,10 +100,12 @@ func OfflineMismatched(ctx context.Context, m Mismatch, opt *Options) ([]Overlap
 // not happen within the iterations allowed (default 1000), or when the iteration
 // diverges.
 func FixedPointMismatched(ctx context.Context, m Mismatch, opt *Options) (o Overlaps, ok bool, err error) {
+	defer ending(&err)
 	e, err := newMismatched(m, opt)
 	if err != nil {
 		return o, false, err
 	}
+	e.work = opt.heeding(ctx)
 	change := math.Inf(1)
 	for range opt.iterations(1000) {
 		if err := ctx.Err(); err != nil {
@@ -148,8 +151,9 @@ func (s overlapState) distance(o overlapState) float64 {
 type mismatched struct {
 	Mismatch
 	overlapState
-	tol float64
-	q0  float64 // E x₀²
+	work *work
+	tol  float64
+	q0   float64 // E x₀²
 }
 
 func newMismatched(m Mismatch, opt *Options) (*mismatched, error) {
@@ -198,7 +202,7 @@ func (e *mismatched) law() sensorLaw {
 // output is the output side in the signals' units.
 func (e *mismatched) output() averages {
 	l := e.law()
-	a := l.integrate(e.tol)
+	a := l.integrate(e.tol, e.work)
 	t0 := e.q0 + e.Teacher.NoiseVar
 	for _, n := range []*Number{&a.qHat, &a.mHat, &a.chiHat} {
 		n.Value /= t0
@@ -241,12 +245,14 @@ type MismatchedSensor struct {
 }
 
 // Sensor computes these averages when E x̂² = q, E x̂x₀ = overlap and the student
-// believes in a posterior variance v.
-func (m Mismatch) Sensor(q, overlap, v float64, opt *Options) (MismatchedSensor, error) {
+// believes in a posterior variance v. It ends with ctx, and with [ErrWork] after opt.Work.
+func (m Mismatch) Sensor(ctx context.Context, q, overlap, v float64, opt *Options) (s MismatchedSensor, err error) {
+	defer ending(&err)
 	e, err := newMismatched(m, opt)
 	if err != nil {
 		return MismatchedSensor{}, err
 	}
+	e.work = opt.heeding(ctx)
 	e.overlapState = overlapState{mse: q - 2*overlap + e.q0, loss: e.q0 - overlap, v: v}
 	law := e.law()
 	if law.kappa < 0 || law.q < 0 {

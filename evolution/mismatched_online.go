@@ -17,7 +17,8 @@ import (
 // Errors are standard errors over eight independent populations of opt.Samples/8
 // sensors (default 100 000 in all). Each population has a history of its own, so the
 // errors include what earlier samples add to them.
-func OnlineMismatched(ctx context.Context, m Mismatch, opt *MonteCarloOptions) ([][]Overlaps, error) {
+func OnlineMismatched(ctx context.Context, m Mismatch, opt *MonteCarloOptions) (out [][]Overlaps, err error) {
+	defer ending(&err)
 	const replicates = 8
 	o := opt.withDefaults()
 	streams := make([]*sensors, replicates)
@@ -26,9 +27,9 @@ func OnlineMismatched(ctx context.Context, m Mismatch, opt *MonteCarloOptions) (
 		if err != nil {
 			return nil, err
 		}
+		e.work = newWork(ctx, 0)
 		streams[r] = newSensors(e, max(2, o.Samples/replicates), rand.New(rand.NewPCG(o.Seed, uint64(r))))
 	}
-	var out [][]Overlaps
 	for k := range m.P {
 		steps, err := sampleOf(ctx, streams, o.Iterations, func(iteration int) {
 			if o.Progress != nil {
@@ -112,6 +113,7 @@ func (s *sensors) output() averages {
 	d := law.d * t0
 	var qHat, mHat, chiHat, mseS moments
 	for i, s0 := range s.s0 {
+		s.work.spend(posteriorValues)
 		z := math.Sqrt(t0) * s.rng.NormFloat64()
 		rho := math.Sqrt(law.kappa*t0)*s.rng.NormFloat64() - law.cBias*z
 		y := z / s0

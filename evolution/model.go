@@ -55,13 +55,20 @@ func (m Model) Validate() error {
 	switch {
 	case !(m.NoiseVar >= 0) || math.IsInf(m.NoiseVar, 1):
 		return fmt.Errorf("noise variance must be finite and not negative, found %g", m.NoiseVar)
-	case !(m.Alpha > 0) || math.IsInf(m.Alpha, 1):
-		return fmt.Errorf("the measurement rate α = M/N must be positive and finite, found %g", m.Alpha)
+	case !(m.Alpha >= 1/mostAlpha && m.Alpha <= mostAlpha):
+		return fmt.Errorf("the measurement rate α = M/N must be in [%g, %g], found %g", 1/mostAlpha, mostAlpha, m.Alpha)
 	case m.P < 1:
 		return fmt.Errorf("the number of signals P must be at least 1, found %d", m.P)
 	}
 	return nil
 }
+
+// mostAlpha: no machine has more than 10¹² sensors, or entries.
+const mostAlpha = 1e12
+
+// mostMean bounds the mean of what is not zero, in its standard deviations: at an error of 10⁻⁵ v the field is 3·10⁻³ √v wide, and
+// beside a mean of 10¹⁰ √v numbers are 10⁻⁶ √v apart.
+const mostMean = 1e10
 
 func (m Model) validOffsets() error {
 	if math.IsInf(m.OffsetSD, 1) {

@@ -142,27 +142,28 @@ func (o *MonteCarloOptions) withDefaults() MonteCarloOptions {
 // MonteCarlo runs offline state evolution by sampling (paper, Algorithm 2; with
 // a mismatched student the section before it). Errors are the standard errors of
 // each average; what the errors of earlier iterations add is not in them.
-func MonteCarlo(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([]Overlaps, error) {
+func MonteCarlo(ctx context.Context, m Sampled, opt *MonteCarloOptions) (out []Overlaps, err error) {
+	defer ending(&err)
 	s, err := newSampling(m, m.P, opt)
 	if err != nil {
 		return nil, err
 	}
-	return s.run(ctx)
+	err = s.run(ctx, func(o Overlaps) { out = append(out, o) })
+	return out, err
 }
 
 // MonteCarloOnline runs online state evolution over m.P samples by sampling
 // (paper, Algorithm 3, with its misprints corrected). It returns the iterations of
 // each sample.
-func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) ([][]Overlaps, error) {
+func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) (out [][]Overlaps, err error) {
+	defer ending(&err)
 	s, err := newSampling(m, 1, opt)
 	if err != nil {
 		return nil, err
 	}
-	var out [][]Overlaps
-	for range m.P {
-		steps, err := s.run(ctx)
-		out = append(out, steps)
-		if err != nil {
+	for k := range m.P {
+		out = append(out, nil)
+		if err := s.run(ctx, func(o Overlaps) { out[k] = append(out[k], o) }); err != nil {
 			return out, err
 		}
 		s.absorb()
@@ -176,6 +177,7 @@ func (s *sampling) absorb() { copy(s.block.Past, s.block.Stats) }
 // sampling holds the samples: sensors with their gains, and entries.
 type sampling struct {
 	Sampled
+	work  *work
 	o     MonteCarloOptions
 	p     int
 	rng   *rand.Rand
@@ -204,7 +206,8 @@ func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
 }
 
 // run iterates from the student's prior.
-func (s *sampling) run(ctx context.Context) ([]Overlaps, error) {
+func (s *sampling) run(ctx context.Context, take func(Overlaps)) error {
+	s.work = newWork(ctx, 0)
 	mean := s.Prior.Mean()
 	q0 := s.Truth.SecondMoment()
 	o := Overlaps{Q: Number{Value: mean * mean}, V: Number{Value: s.Prior.Variance()}}
@@ -216,15 +219,14 @@ func (s *sampling) run(ctx context.Context) ([]Overlaps, error) {
 		}
 		o.M.Value = mean * total / float64(s.o.Samples)
 	}
-	var out []Overlaps
 	for range s.o.Iterations {
 		if err := ctx.Err(); err != nil {
-			return out, err
+			return err
 		}
 		o = s.step(o, q0)
-		out = append(out, o)
+		take(o)
 	}
-	return out, nil
+	return nil
 }
 
 // step is one iteration from the overlaps given.
@@ -251,6 +253,7 @@ func (s *sampling) output(o Overlaps, q0 float64) Overlaps {
 	rest := math.Sqrt(max(0, q0-m*gain))
 	b := s.block
 	for row, s0 := range s.s0 {
+		s.work.spend(s.p)
 		for k := row * s.p; k < (row+1)*s.p; k++ {
 			b.Omega[k] = math.Sqrt(q) * s.rng.NormFloat64()
 			s.innov[k] = rest * s.rng.NormFloat64()

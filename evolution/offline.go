@@ -25,6 +25,10 @@ type Options struct {
 	// Table, when set, gives what readings are worth in place of integrals; it must be of the model's P and gains.
 	Table *Table
 
+	// Work is the most values of integrands that a call may take, some ten nanoseconds each; with more it ends with [ErrWork].
+	// 0 is any number.
+	Work int64
+
 	// Progress, when set, is called after every iteration of a trajectory with
 	// the number done.
 	Progress func(iterations int)
@@ -49,6 +53,14 @@ func (o *Options) iterations(standard int) int {
 		return standard
 	}
 	return o.Iterations
+}
+
+// heeding is the work of a call.
+func (o *Options) heeding(ctx context.Context) *work {
+	if o == nil {
+		return newWork(ctx, 0)
+	}
+	return newWork(ctx, o.Work)
 }
 
 func (o *Options) progress(done int) {
@@ -86,7 +98,8 @@ type Trajectory struct{ Steps []Step }
 // Offline follows Bayes-optimal offline cal-AMP iteration by iteration (paper,
 // "Bayes optimal State Evolution", with diagonal overlaps). A cancelled run
 // returns the steps made and ctx.Err().
-func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
+func Offline(ctx context.Context, m Model, opt *Options) (out *Trajectory, err error) {
+	defer ending(&err)
 	if m.OffsetSD != 0 {
 		t, _, err := offsetOffline(ctx, m, opt, opt.iterations(defaultSteps), -1)
 		return t, err
@@ -95,7 +108,8 @@ func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Trajectory{}
+	e.work = opt.heeding(ctx)
+	out = &Trajectory{}
 	v := Number{Value: m.Variance()}
 	for range opt.iterations(defaultSteps) {
 		if err := ctx.Err(); err != nil {
@@ -112,8 +126,9 @@ func Offline(ctx context.Context, m Model, opt *Options) (*Trajectory, error) {
 // evolution is the map of one iteration, V → V′.
 type evolution struct {
 	Model
-	tol float64
-	q0  float64 // E x²
+	work *work
+	tol  float64
+	q0   float64 // E x²
 	// table is in place of the output side's integrals, or nil.
 	table *Table
 	// field is a precision on x from elsewhere (earlier batches); 0 offline.
@@ -142,6 +157,9 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 	}
 	return e, nil
 }
+
+// leastDelta is above the smallest number whose inverse is finite.
+const leastDelta = 1e-300
 
 // step applies the map, and adds to its error what that of v brings.
 func (e *evolution) step(v Number) Step {
@@ -186,16 +204,16 @@ func (e *evolution) at(v float64) (s Step, slope float64) {
 // are in units where T₀ = q₀+Δ = 1; m̂ is brought back to the signals' units.
 func (e *evolution) output(v float64) averages {
 	if e.sensors != nil {
-		a := e.sensors.averages(e.P, power{e.q0, e.q0}, uncertainty{v: v}, e.NoiseVar)
+		a := e.sensors.averages(e.P, power{e.q0, e.q0}, uncertainty{v: v}, e.NoiseVar, e.work)
 		return averages{chiHat: a.mean(e.P), mseS: a.mseS}
 	}
 	t0 := e.q0 + e.NoiseVar
-	delta := min(1, (v+e.NoiseVar)/t0)
+	delta := max(leastDelta, min(1, (v+e.NoiseVar)/t0)) // at 0, where an error went that shrinks for ever, nothing is finite
 	var out averages
 	if e.table != nil {
-		out = e.table.at(delta)
+		out = e.table.at(delta, e.work)
 	} else {
-		out = bayesAverages(e.P, e.Gain, delta, e.tol)
+		out = bayesAverages(e.P, e.Gain, delta, e.tol, e.work)
 	}
 	out.chiHat.Value /= t0
 	out.chiHat.Err /= t0

@@ -98,11 +98,12 @@ func (a *offsetAverages) mean(p int) Number {
 	return Number{((n-1)*a.apart.Value + a.together.Value) / n, ((n-1)*a.apart.Err + a.together.Err) / n}
 }
 
-func (c *offsetSensors) averages(p int, q power, u uncertainty, noise float64) (a offsetAverages) {
+func (c *offsetSensors) averages(p int, q power, u uncertainty, noise float64, w *work) (a offsetAverages) {
 	const numbers = 4
 	sums := make([][numbers]float64, len(c.lots))
 	parallel(len(c.lots), func(j int) {
 		for i := range c.lots[j] {
+			w.spend(posteriorValues)
 			at := &c.lots[j][i]
 			own := at.stats(p, q, u, noise)
 			total := at.past.Merged(own)
@@ -200,6 +201,7 @@ func binomial(n, k int, p float64) float64 {
 // offsetEvolution is the map of the errors' covariance, of P signals that are solved together.
 type offsetEvolution struct {
 	Model
+	work    *work
 	sensors *offsetSensors
 	entries [][]offsetEntry // of every lot
 	q       power
@@ -230,7 +232,7 @@ func (e *offsetEvolution) start() {
 
 // step is one iteration. Errors are standard errors of its averages; how they grow along a trajectory is not in them.
 func (e *offsetEvolution) step() Step {
-	a := e.sensors.averages(e.P, e.q, e.at, e.NoiseVar)
+	a := e.sensors.averages(e.P, e.q, e.at, e.NoiseVar, e.work)
 	n := float64(e.P)
 	apart := 1 / (e.Alpha * a.apart.Value)
 	s := Step{MHat: a.together, MSES: a.mseS, MSEO: a.mseO}
@@ -262,6 +264,7 @@ func (e *offsetEvolution) seen(apart, common, alone float64) (each, sum Number) 
 			sigma[i] = apart
 		}
 		for _, s := range e.entries[j] {
+			e.work.spend(e.P)
 			for k, x := range s.x {
 				lambda[k] = x + math.Sqrt(apart)*s.own[k]
 			}
@@ -295,6 +298,7 @@ func offsetOffline(ctx context.Context, m Model, opt *Options, limit int, rest f
 	if opt != nil && opt.Informed {
 		e.at.v = 1e-18 * (e.SecondMoment() + e.NoiseVar)
 	}
+	e.work = opt.heeding(ctx)
 	out = &Trajectory{}
 	for range limit {
 		if err := ctx.Err(); err != nil {
@@ -338,6 +342,7 @@ func offsetOnline(ctx context.Context, m Model, o OnlineOptions) (out []Sample, 
 	if err != nil {
 		return nil, err
 	}
+	e.work = newWork(ctx, 0)
 	for done := 0; done < total; done += e.P {
 		if done > 0 {
 			e.P = 1

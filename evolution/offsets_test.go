@@ -80,7 +80,7 @@ func TestOffsetsRefused(t *testing.T) {
 		t.Error("offsets without a bound")
 	}
 	m = offsetModel(0.1)
-	if _, err := m.Sensor(0.01, nil); err == nil {
+	if _, err := m.Sensor(t.Context(), 0.01, nil); err == nil {
 		t.Error("averages of the free energy with offsets")
 	}
 	if _, err := Vector(context.Background(), m, Spectrum{}, nil); err == nil {

@@ -106,7 +106,8 @@ func (s *Sample) Last() Step { return s.Steps[len(s.Steps)-1] }
 // Online follows Bayes-optimal online cal-AMP over m.P samples that arrive one
 // at a time; each starts from the prior on x and inherits the posterior of s. A
 // cancelled run returns the samples done and ctx.Err().
-func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) {
+func Online(ctx context.Context, m Model, opt *OnlineOptions) (out []Sample, err error) {
+	defer ending(&err)
 	o := opt.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 	if err != nil {
 		return nil, err
 	}
-	e.P = 1
+	e.P, e.work = 1, newWork(ctx, 0)
 	on := &online{evolution: e, OnlineOptions: o, stream: make([]*population, o.Replicates)}
 	for r := range on.stream {
 		on.stream[r] = newPopulation(o.Members, o.Seed, uint64(r))
@@ -129,7 +130,6 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) ([]Sample, error) 
 			on.vectors = append(on.vectors, o.Spectrum.between(own.ends()))
 		}
 	}
-	var out []Sample
 	for k := 1; k <= m.P; k++ {
 		s, err := on.sample(ctx, k)
 		if len(s.Steps) > 0 {
@@ -229,7 +229,7 @@ func (o *online) stepGiven(law *inherited, r int, v float64) Step {
 // sensorsGiven is the channel's side: m̂, and the error on s.
 func (o *online) sensorsGiven(law *inherited, p *population, v float64) (mHat, mseS Number) {
 	d := v + o.NoiseVar
-	shrink, errS := law.average(p, (o.q0-v)/d)
+	shrink, errS := law.average(p, (o.q0-v)/d, o.work)
 	return Number{shrink / d, law.miss * (shrink / d)}, Number{errS, law.miss * errS}
 }
 

@@ -78,8 +78,8 @@ func TestOnlineAveragesAgainstOffline(t *testing.T) {
 	o.stream[0].absorb(info)
 	o.NoiseVar = delta * o.q0 // keeps the table small
 	law := o.law(2)
-	shrink, mseS := law.average(o.stream[0], info)
-	want := matchedAverages(2, m.Gain, delta, 1e-10)
+	shrink, mseS := law.average(o.stream[0], info, nil)
+	want, _ := matchedAverages(2, m.Gain, delta, 1e-10, nil)
 	t.Logf("interpolation misses by %.1e; δχ̂ %.8f, offline %.8f; mse_s %.8g, offline %.8g", law.miss, shrink, delta*want.chiHat.Value, mseS, want.mseS.Value)
 	if math.Abs(shrink/(delta*want.chiHat.Value)-1) > 2e-4 || math.Abs(mseS/want.mseS.Value-1) > 1e-3 {
 		t.Errorf("1-Cˢτ: %.8g, offline %.8g; Cˢ: %.8g, offline %.8g", shrink, delta*want.chiHat.Value, mseS, want.mseS.Value)

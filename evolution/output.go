@@ -49,17 +49,19 @@ func matchedLaw(p int, gain channel.GainPrior, delta float64) sensorLaw {
 }
 
 // bayesAverages are the averages of matchedLaw: in closed form for known gains, by
-// fixed rules for a uniform prior of s, by adaptive panels otherwise.
-func bayesAverages(p int, g channel.GainPrior, delta, tol float64) averages {
+// fixed rules for a uniform prior of s where these are good for it, by adaptive panels otherwise.
+func bayesAverages(p int, g channel.GainPrior, delta, tol float64, w *work) averages {
 	switch {
 	case g.Lo == g.Hi:
 		d := Number{Value: 1 / delta}
 		return averages{qHat: d, mHat: d, chiHat: d, evidence: knownEvidence(p, g.Lo, delta), mass: Number{Value: 1}}
 	case g.Precision == 0:
-		return matchedAverages(p, g, delta, tol)
+		if a, good := matchedAverages(p, g, delta, tol, w); good {
+			return a
+		}
 	}
 	l := matchedLaw(p, trimmed(g), delta)
-	return l.integrate(tol)
+	return l.integrate(tol, w)
 }
 
 // knownEvidence is E log s^P e^{-(sy-w)²/2D}. Along z̃ the residual is
@@ -87,7 +89,7 @@ type averages struct {
 }
 
 // integrate computes the averages to a relative tolerance.
-func (l *sensorLaw) integrate(tol float64) averages {
+func (l *sensorLaw) integrate(tol float64, w *work) averages {
 	acc := quadrature.Full
 	if tol > 1e-9 {
 		acc = quadrature.Fast
@@ -106,6 +108,7 @@ func (l *sensorLaw) integrate(tol float64) averages {
 	var cuts [64]float64
 	single := l.q == 0 // ω is zero: nothing to integrate over t
 	r := outer.Integrate(func(y float64) (v, e quadrature.Vec) {
+		w.spend(readingValues)
 		if single {
 			return l.atReading(y, 0, logNorm, acc), e
 		}
@@ -113,6 +116,7 @@ func (l *sensorLaw) integrate(tol float64) averages {
 		in := inner
 		in.Floor = outer.Floor
 		res := in.Integrate(func(t float64) (v, e quadrature.Vec) {
+			w.spend(readingValues)
 			return l.atReading(y, t, logNorm, acc), e
 		}, l.tCuts(cuts[:0], y))
 		return res.Value, res.Err
@@ -143,7 +147,6 @@ func (l *sensorLaw) assemble(r quadrature.Result) averages {
 }
 
 // atReading is the integrand: density times components.
-
 func (l *sensorLaw) atReading(y, t, logNorm float64, acc quadrature.Accuracy) (v quadrature.Vec) {
 	p := float64(l.p)
 	var truth gainPosterior
@@ -223,6 +226,9 @@ func (l *sensorLaw) tCutsOf(buf []float64, lo, hi, spread, width float64) []floa
 	return quadrature.Panels(lo, hi, min(spread, width)/3, inside)
 }
 
+// leastNormal is the smallest number with all its digits: steps that grow by a factor begin there at the earliest.
+const leastNormal = 0x1p-1022
+
 // yCuts places panels in y: in steps of order one over the bulk of |z̃|/s₀, and below it in
 // geometric steps, down to readings too small to say anything of s.
 func (l *sensorLaw) yCuts() []float64 {
@@ -238,7 +244,7 @@ func (l *sensorLaw) yCuts() []float64 {
 	// show even in the mean square error of s, which is of order D.
 	const least = 1e-18
 	negligible := math.Pow(least*l.d, 1/float64(l.p)) / l.teacher.Hi
-	first = max(first, negligible)
+	first = max(first, negligible, leastNormal)
 	cuts := []float64{0}
 	for y := first; y < bulk; y *= 3 {
 		cuts = append(cuts, y)

@@ -31,8 +31,9 @@ func TestFixedRulesAgainstAdaptive(t *testing.T) {
 	} {
 		g := channel.Uniform(c.a, c.b)
 		law := matchedLaw(c.p, g, c.delta)
-		slow := law.integrate(1e-8)
-		fast, full := matchedAverages(c.p, g, c.delta, 1e-8), matchedAverages(c.p, g, c.delta, 1e-12)
+		slow := law.integrate(1e-8, nil)
+		fast, _ := matchedAverages(c.p, g, c.delta, 1e-8, nil)
+		full, _ := matchedAverages(c.p, g, c.delta, 1e-12, nil)
 		for k, n := range [][3]Number{{slow.chiHat, fast.chiHat, full.chiHat}, {slow.mseS, fast.mseS, full.mseS}, {slow.evidence, fast.evidence, full.evidence}} {
 			for i := range 2 {
 				if d := math.Abs(n[i].Value - n[2].Value); d > n[i].Err+n[2].Err {

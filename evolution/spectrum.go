@@ -119,12 +119,13 @@ func (s Spectrum) eigenvalues(alpha float64) (lambda, weight []float64) {
 // Vector follows Bayes-optimal cal-VAMP iteration by iteration, for W with a given
 // spectrum. Its fixed points with independent entries are those of cal-AMP. A cancelled run
 // returns the steps made and ctx.Err().
-func Vector(ctx context.Context, m Model, s Spectrum, opt *Options) (*Trajectory, error) {
-	e, err := newVectorEvolution(m, s, opt)
+func Vector(ctx context.Context, m Model, s Spectrum, opt *Options) (out *Trajectory, err error) {
+	defer ending(&err)
+	e, err := newVectorEvolution(m, s, opt, opt.heeding(ctx))
 	if err != nil {
 		return nil, err
 	}
-	out := &Trajectory{}
+	out = &Trajectory{}
 	for range opt.iterations(defaultSteps) {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -136,12 +137,13 @@ func Vector(ctx context.Context, m Model, s Spectrum, opt *Options) (*Trajectory
 }
 
 // VectorFixedPoint is where [Vector] ends.
-func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*Point, error) {
-	e, err := newVectorEvolution(m, s, opt)
+func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (p *Point, err error) {
+	defer ending(&err)
+	e, err := newVectorEvolution(m, s, opt, opt.heeding(ctx))
 	if err != nil {
 		return nil, err
 	}
-	p := &Point{}
+	p = &Point{}
 	slow := math.Inf(1)
 	for p.Evaluations < opt.iterations(defaultLimit) {
 		if err := ctx.Err(); err != nil {
@@ -149,6 +151,9 @@ func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (*
 		}
 		p.Step = e.next()
 		p.Evaluations++
+		if math.IsNaN(e.move) { // beyond double precision: no further one is a number
+			break
+		}
 		// Moves that shrink by q each leave m q/(1-q) to go.
 		if q := e.move / slow; e.move <= 0.1*opt.tol()*(1-min(q, 0.999)) {
 			p.Converged = true
@@ -198,11 +203,12 @@ func (e *evolution) ends() ends {
 	}
 }
 
-func newVectorEvolution(m Model, s Spectrum, opt *Options) (*vectorEvolution, error) {
+func newVectorEvolution(m Model, s Spectrum, opt *Options, w *work) (*vectorEvolution, error) {
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err
 	}
+	e.work = w
 	return s.between(e.ends()), nil
 }
 
@@ -259,10 +265,12 @@ func (e *vectorEvolution) follow(output, mseS Number) Step {
 // VectorAlphaCal is the algorithmic threshold of offline cal-VAMP: the smallest α at which its
 // state evolution, for a W with this spectrum at every α, reaches the target; +Inf when no α
 // up to 64 does. It bisects: the error stated is half of the last bracket.
-func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, s Spectrum, opt *ThresholdOptions) (Number, error) {
+func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, s Spectrum, opt *ThresholdOptions) (found Number, err error) {
+	defer ending(&err)
+	w := opt.heeding(ctx)
 	target := opt.target() * g.SignalVar
 	reached := func(alpha float64) (bool, error) {
-		e, err := newVectorEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p}, s, &Options{Tol: 1e-6})
+		e, err := newVectorEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p}, s, &Options{Tol: 1e-6}, w)
 		if err != nil {
 			return false, err
 		}
@@ -295,7 +303,10 @@ func VectorAlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.Ga
 		}
 		break
 	}
-	for hi-lo > opt.tol() {
+	for range halvings {
+		if !(hi-lo > opt.tol()) {
+			break
+		}
 		middle := 0.5 * (lo + hi)
 		ok, err := reached(middle)
 		switch {

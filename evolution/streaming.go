@@ -15,7 +15,8 @@ import (
 //
 // One point is returned for each batch; errors include those of the batches
 // before. A cancelled run returns the batches done and ctx.Err().
-func Streaming(ctx context.Context, m Model, batches int, opt *Options) ([]Point, error) {
+func Streaming(ctx context.Context, m Model, batches int, opt *Options) (out []Point, err error) {
+	defer ending(&err)
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err
@@ -23,7 +24,7 @@ func Streaming(ctx context.Context, m Model, batches int, opt *Options) ([]Point
 	if batches < 1 {
 		return nil, fmt.Errorf("the number of batches must be positive, found %d", batches)
 	}
-	var out []Point
+	e.work = opt.heeding(ctx)
 	inherited := 0.0 // relative error of the field
 	start := m.Variance()
 	for range batches {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/calamp/calamp/channel"
 )
@@ -40,37 +41,45 @@ const (
 	tableNear = 6   // nodes that a value is interpolated from
 )
 
-// tableNode has the logarithms of m̂ and of the error on s.
+// tableNode has the logarithms of m̂ and of the error on s, once known is true. Who has the turn computes them; one whose call ends before
+// leaves that to the next.
 type tableNode struct {
-	once       sync.Once
+	turn       chan struct{}
+	known      atomic.Bool
 	mHat, mseS float64
 }
 
-func (t *Table) node(k int) *tableNode {
+func (t *Table) node(k int, w *work) *tableNode {
 	t.mu.Lock()
 	n := t.nodes[k]
 	if n == nil {
-		n = &tableNode{}
+		n = &tableNode{turn: make(chan struct{}, 1)}
 		t.nodes[k] = n
 	}
 	t.mu.Unlock()
-	n.once.Do(func() {
-		a := bayesAverages(t.p, t.gain, math.Exp(-tableStep*float64(k)), t.tol)
+	if n.known.Load() {
+		return n
+	}
+	w.wait(n.turn)
+	defer func() { <-n.turn }()
+	if !n.known.Load() {
+		a := bayesAverages(t.p, t.gain, math.Exp(-tableStep*float64(k)), t.tol, w)
 		n.mHat, n.mseS = math.Log(a.chiHat.Value), math.Log(a.mseS.Value)
-	})
+		n.known.Store(true)
+	}
 	return n
 }
 
 // at interpolates. δ is at most 1, so that the nodes lie to one side of the first.
-func (t *Table) at(delta float64) averages {
+func (t *Table) at(delta float64, w *work) averages {
 	if t.gain.Lo == t.gain.Hi { // in closed form
-		return bayesAverages(t.p, t.gain, delta, t.tol)
+		return bayesAverages(t.p, t.gain, delta, t.tol, w)
 	}
 	at := -math.Log(delta) / tableStep
 	first := max(0, int(at)-tableNear/2+1)
 	var mHat, mseS [tableNear]float64
 	parallel(tableNear, func(j int) {
-		n := t.node(first + j)
+		n := t.node(first+j, w)
 		mHat[j], mseS[j] = n.mHat, n.mseS
 	})
 	at -= float64(first)

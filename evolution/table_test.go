@@ -21,7 +21,7 @@ func TestTable(t *testing.T) {
 		worst, where := 0.0, 0.0
 		for x := 0.0; x < 16; x += 1.37 {
 			delta := math.Exp(-x)
-			got, want := table.at(delta), bayesAverages(c.p, g, delta, 1e-7)
+			got, want := table.at(delta, nil), bayesAverages(c.p, g, delta, 1e-7, nil)
 			for _, r := range []float64{got.chiHat.Value / want.chiHat.Value, got.mseS.Value / want.mseS.Value} {
 				if off := math.Abs(r - 1); !(off <= worst) {
 					worst, where = off, x

@@ -18,8 +18,9 @@ type ThresholdOptions struct {
 	Target float64
 	// Tol is the error allowed on α. Default 1e-4.
 	Tol float64
-	// Table is as in [Options].
+	// Table and Work are as in [Options].
 	Table *Table
+	Work  int64
 	// Points is how many readings the output side of complex problems is averaged over; 0 is their default.
 	Points int
 	// OffsetSD is that of [Model]. The threshold is then that of the diagonal ansatz, which solvers use.
@@ -38,6 +39,13 @@ func (o *ThresholdOptions) points() int {
 		return 0
 	}
 	return o.Points
+}
+
+func (o *ThresholdOptions) heeding(ctx context.Context) *work {
+	if o == nil {
+		return newWork(ctx, 0)
+	}
+	return newWork(ctx, o.Work)
 }
 
 func (o *ThresholdOptions) table() *Table {
@@ -70,7 +78,8 @@ func (o *ThresholdOptions) tol() float64 {
 // fixed point is 1/(Σ m̂(V)); the threshold is the largest of these over all V between
 // the target and the prior's variance. No iteration is run. With known gains and
 // without noise the threshold is recovery.AlphaCS.
-func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (Number, error) {
+func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
+	defer ending(&err)
 	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &Options{Table: opt.table()})
 	if err != nil {
 		return Number{}, err
@@ -83,6 +92,7 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 		}
 		e.sensors = newOffsetSensors(m.offsets(), p, offsetPoints, 0)
 	}
+	e.work = opt.heeding(ctx)
 	target := opt.target() * g.SignalVar
 	if !(target > 0) || target >= g.Variance() {
 		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", g.Variance(), target)
@@ -123,12 +133,14 @@ func (e *evolution) peak(x, top, least, step, tol float64) Number {
 	for {
 		top = max(top, g.FC, g.FD)
 		low := min(g.FC, g.FD)
-		if top-low <= 0.1*tol || g.B-g.A < 1e-6 {
+		if top-low <= 0.1*tol || g.B-g.A < 1e-6 || !g.Narrow() {
 			return Number{Value: top, Err: (top - low) + 1e-9*top}
 		}
-		g.Narrow()
 	}
 }
+
+// halvings are more than it takes to bisect an interval to double precision.
+const halvings = 100
 
 // fieldOf inverts mmse(Σ) = v: the Σ whose posterior variance is v.
 func fieldOf(g prior.GaussBernoulli, v float64) float64 {
@@ -138,8 +150,11 @@ func fieldOf(g prior.GaussBernoulli, v float64) float64 {
 		return f.Integrate(1e-10).Variance.Value
 	}
 	// mmse(Σ) ≤ Σ, and it is increasing.
-	for hi-lo > 1e-12*math.Abs(hi) && hi-lo > 1e-13 {
+	for range halvings {
 		mid := 0.5 * (lo + hi)
+		if !(hi-lo > 1e-12*math.Abs(hi) && hi-lo > 1e-13) {
+			break
+		}
 		if at(mid) < v {
 			lo = mid
 		} else {

@@ -43,6 +43,7 @@ type Calibrator struct {
 
 	// Of the sample being absorbed.
 	y         []float64  // M×columns, NaN where missing
+	beyond    []bool     // M, readings out of the range of arithmetic; they count as missing
 	masked    []bool     // M, readings set aside because they do not fit
 	noise     float64    // noise variance that readings are judged by, as learned before
 	past      amp.Past   // what the sample inherits
@@ -133,7 +134,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.one = make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
 	c.scene, c.basis = make([]float64, m*c.columns), make([]float64, mostScenes*m*c.columns)
-	c.masked = make([]bool, m)
+	c.beyond, c.masked = make([]bool, m), make([]bool, m)
 	c.nobodys = newOutliers(c)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
@@ -224,18 +225,28 @@ func (o *Options) nominalRetention() float64 {
 // call.
 //
 // Not converging, or not fitting the model, is no error: it is the estimate's
-// Status and Reject. A y of the wrong length or with an infinite reading is an
+// Status and Reject. Readings too large to compute with (above [solver.MostSize]) are left out, as other outliers are; a sample with
+// many of them has diverged. A y of the wrong length or with an infinite reading is an
 // error, and changes nothing. When ctx is cancelled the estimate so far is
 // returned with ctx.Err(), and nothing is learned.
 func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error) {
 	if err := c.take(y); err != nil {
 		return nil, err
 	}
+	if c.overflows() {
+		c.noSample()
+		c.outcome = amp.Diverged
+		c.report(Diverged)
+		return &c.estimate, ctx.Err()
+	}
 	if c.warming() {
 		return c.warmUp(ctx)
 	}
 	c.estimate.Together = nil
 	reject, err := c.attempt(ctx)
+	if err == nil && c.dark(reject) {
+		reject = NoSignal
+	}
 	switch {
 	case reject == Accepted && c.opt.Freeze:
 		reject = Frozen
@@ -274,10 +285,47 @@ func (c *Calibrator) take(y []float64) error {
 		}
 	}
 	copy(c.y, y)
+	c.leaveOutExtremes()
 	c.pair()
 	c.change, c.lately = nil, c.state.Brightness
 	c.begin()
 	return nil
+}
+
+// leaveOutExtremes makes readings missing that are too large to compute with, and zero those that are too small. The
+// first are outliers, the second carry nothing, as other zeros.
+func (c *Calibrator) leaveOutExtremes() {
+	for mu := range c.m {
+		size := 0.0 // NaN where the reading is missing
+		for _, v := range c.row(c.y, mu) {
+			size = max(size, math.Abs(v))
+		}
+		c.beyond[mu] = size > solver.MostSize
+		for j, v := range c.row(c.y, mu) {
+			switch {
+			case c.beyond[mu]:
+				v = math.NaN()
+			case size < solver.LeastSize:
+				v = 0
+			}
+			c.y[mu*c.columns+j] = v
+		}
+	}
+}
+
+// overflows reports whether so many readings are too large to compute with that it is not the sensors, but the sample.
+func (c *Calibrator) overflows() bool {
+	beyond, readings := 0, 0
+	for mu := range c.m {
+		beyond += int(bit(c.beyond[mu]))
+		readings += int(bit(c.beyond[mu] || !c.missing(mu)))
+	}
+	return float64(beyond) > c.opt.Sanity.Faulty*float64(readings)
+}
+
+// leftOut reports whether the reading of a sensor in use is one that the sample was solved without, although it is there.
+func (c *Calibrator) leftOut(mu int) bool {
+	return c.masked[mu] || c.beyond[mu] && c.state.Flag[mu] == Healthy
 }
 
 // begin prepares for solving the sample from the present state.

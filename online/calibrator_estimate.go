@@ -8,6 +8,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
 )
 
 // Estimate is what one sample gave. It belongs to the Calibrator and is valid
@@ -84,6 +85,7 @@ const (
 	Frozen              // sane, but learning is off
 	Interrupted         // the context was cancelled
 	WarmingUp           // kept, to be solved together with those that follow
+	NoSignal            // noise explains it better than signals do; it teaches nothing
 )
 
 // contradicts reports whether the sample contradicts what was learned.
@@ -109,6 +111,8 @@ func (r Reject) String() string {
 		return "frozen"
 	case WarmingUp:
 		return "warming up"
+	case NoSignal:
+		return "no signal"
 	default:
 		return "interrupted"
 	}
@@ -143,17 +147,50 @@ func (c *Calibrator) report(reject Reject) {
 	if solved {
 		est.ChiSquare = c.chiSquare()
 	}
+	switch {
+	case reject.contradicts():
+		c.widenSignal(est.ChiSquare) // the noise is then so many times as large
+	case reject == Accepted && c.weight < 1:
+		c.widenSignal(c.sharedError())
+	}
 	for mu := range c.m {
 		if solved && !math.IsNaN(c.chi[mu]) {
 			est.Worst = insertWorst(est.Worst, Residual{mu, c.chi[mu]})
 		}
-		if c.masked[mu] {
+		if c.leftOut(mu) {
 			est.Masked = append(est.Masked, mu)
 		}
 		if c.state.Flag[mu] != Healthy {
 			est.Flagged = append(est.Flagged, mu)
 		}
 	}
+}
+
+// widenSignal multiplies the variances of the signal by a factor above 1. Nothing is known less than beforehand.
+func (c *Calibrator) widenSignal(factor float64) {
+	if !(factor > 1) {
+		return
+	}
+	e := c.sample
+	for i, v := range e.C {
+		e.C[i] = max(v, min(v*factor, prior.At(e.Model().Prior, i%c.n).Variance()))
+	}
+}
+
+// sharedError is the factor by which the variances of a signal are too small that looks like earlier ones: what the gains are wrong by is then
+// what those signals were wrong by, and the same again in this one. To a signal the errors of the gains are noise beside V+Δ. So it is what that
+// is with a past that says as much of this signal as the signal is let say of the gains, in what it is with all of the past.
+func (c *Calibrator) sharedError() float64 {
+	_, most := channel.Typical(c.sample.Calibration())
+	var with, without float64
+	for mu := range c.m {
+		if v := c.pastSVar[mu]; c.uses(mu) && v > 0 && v < most {
+			noise, y := c.sample.U[mu*c.columns]+c.noise, square(c.number(c.y, mu))/float64(c.columns)
+			with += noise + v*y
+			without += noise + y/(1/most+c.weight*(1/v-1/most))
+		}
+	}
+	return without / with
 }
 
 // insertWorst keeps the largest residuals, largest first.
@@ -227,9 +264,14 @@ func (e *Estimate) Reason() string {
 	case Unexplained:
 		return fmt.Sprintf("mean χ² of %d readings is %.3g, at most %.3g is explained: the noise variance is too small, the sample is no signal of the model, or the sensors have changed", e.Used, e.ChiSquare, c.chiSquareLimit())
 	case Diverged:
+		if c.overflows() {
+			return "many readings are too large to compute with"
+		}
 		return fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", e.Iterations)
 	case Frozen:
 		return status + "; learning is off"
+	case NoSignal:
+		return status + "; noise explains the readings better than a signal does"
 	default:
 		return fmt.Sprintf("cancelled after %d iterations", e.Iterations)
 	}

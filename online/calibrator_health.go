@@ -204,7 +204,7 @@ func (c *Calibrator) watch() (changed bool) {
 // fits reports whether no real reading is so far off that it could be masked, and none is: a cheap test, which nearly
 // every iteration ends with.
 func (c *Calibrator) fits() bool {
-	if c.columns > 1 || c.learnsEach() {
+	if c.columns > 1 || c.learnsEach() || c.nobodys != nil && c.nobodys.heat > 0 {
 		return false
 	}
 	limit := c.opt.Sanity.Sensor * c.opt.Sanity.Sensor * (1 - 1e-9) // squares round
@@ -235,15 +235,33 @@ func (c *Calibrator) chiSquareLimit() float64 {
 	return c.opt.Sanity.ChiSquare * (1 + 4*math.Sqrt(2/float64(max(1, c.columns*c.used()))))
 }
 
+// farOff is the |χ| from which on the reading of sensor mu is set aside while the iteration runs. A sample that contradicts what was learned, and is
+// solved once more, has wrong readings in it, or so it is hoped: left in they would keep it from ever coming to rest, where their odds
+// are looked at. Then it is the |χ| at which a reading is as likely nobody's,
+//
+//	r N(y; 0, v) = (1-r) N(χ; 0, 1)/√D,
+//
+// with a y of the typical size.
+func (c *Calibrator) farOff(mu int) float64 {
+	limit, o := c.opt.Sanity.Sensor, c.nobodys
+	if o == nil || o.heat == 0 || c.columns > 1 {
+		return limit
+	}
+	rate := c.state.Outliers.rate(c.opt.Outliers.Rate)
+	_, d := c.innovation(mu)
+	even := 2*math.Log((1-rate)/rate) + math.Log(max(1, o.typical/d)) + 1
+	return min(limit, math.Sqrt(max(suspicious*suspicious, even)))
+}
+
 // misfit reports whether the reading of sensor mu contradicts the model, by the
 // sample's own measure where that is wider. One that was masked is taken back
 // when it is half as far from it.
 func (c *Calibrator) misfit(mu int) bool {
-	limit := c.opt.Sanity.Sensor * max(1, c.spread)
+	limit := c.farOff(mu) * max(1, c.spread)
 	if c.masked[mu] {
 		limit *= 0.5
 	}
-	return math.Abs(c.chi[mu]) > limit
+	return c.beyond[mu] || math.Abs(c.chi[mu]) > limit
 }
 
 // mask sets aside the readings that do not fit, and takes back those that do
@@ -328,7 +346,7 @@ func (c *Calibrator) examineSensors() {
 	scaleSD := -1.0 // computed when first needed
 	for mu := range c.chi {
 		switch {
-		case c.missing(mu):
+		case c.missing(mu) && !c.beyond[mu]:
 		case c.state.Flag[mu] != Healthy:
 			c.recalibrate(mu)
 		default:
@@ -347,9 +365,15 @@ func (c *Calibrator) monitor(mu int) {
 		return
 	}
 	chi := c.chi[mu] / max(1, c.spread)
+	if c.beyond[mu] {
+		chi = math.Inf(1)
+	}
 	evidence := float64(c.columns) * (0.375*chi*chi - math.Ln2)
-	if c.nobodys != nil && c.masked[mu] {
+	if c.nobodys != nil && c.leftOut(mu) {
 		evidence = min(evidence, c.ofOutlier())
+	}
+	if !c.misfit(mu) {
+		evidence *= c.weight // what a scene is wrong by comes again with every sample of it
 	}
 	s.Health[mu] = max(0, s.Health[mu]+min(evidence, mostOfHealth*limit))
 	if s.Health[mu] >= limit {

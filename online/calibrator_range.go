@@ -103,7 +103,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 		c.adoptRange()
 		return true
 	}
-	if !testNow(s.Samples) {
+	if !testNow(s.Samples) || !c.novel() {
 		return false
 	}
 	omit := c.strangers()
@@ -125,6 +125,10 @@ func (c *Calibrator) examineRange() (anew bool) {
 	s.Range.Prior = s.Range.Prior.Spread(c.blur()) // the gains as bent signals show them
 	return true
 }
+
+// novel reports whether the latest sample differs from those before, most of it: how gains are spread is not told by one scene, whose signal takes up
+// a part of what they differ by.
+func (c *Calibrator) novel() bool { return c.weight > 0.5 }
 
 // spreadAs is what is known of the sensors where their gains are spread like this.
 func (c *Calibrator) spreadAs(g channel.GainPrior) channel.Bounded {
@@ -160,7 +164,7 @@ func (c *Calibrator) strangers() []bool {
 // refitRange learns how the gains are spread, and brings all to where the scale belongs.
 func (c *Calibrator) refitRange() {
 	s, omit := &c.state, c.strangers()
-	if s.Samples > 1 {
+	if s.Samples > 1 && c.novel() {
 		if learned := c.within(omit); learned.Precision > 0 {
 			s.Range.Prior = channel.AsFarAsKnown(c.spreadAs(learned).(channel.Gains), s.Stats, omit)
 		}

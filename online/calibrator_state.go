@@ -86,6 +86,10 @@ func (c *Calibrator) Snapshot() *State {
 	return s
 }
 
+// Validate reports a state from which no stream could go on (see [State.Validate]), as one would after readings that arithmetic does
+// not survive.
+func (c *Calibrator) Validate() error { return c.state.Validate() }
+
 func (s *State) clone() *State {
 	c := *s
 	c.Stats = slices.Clone(s.Stats)
@@ -186,6 +190,9 @@ func (c *Calibrator) Restore(s *State) error {
 	return nil
 }
 
+// mostShown are the statistics of a sensor that an error shows: a channel of ours has no more.
+const mostShown = 6
+
 // Validate reports what no stream leaves behind.
 func (s *State) Validate() error {
 	m, width := s.Sensors(), s.Width()
@@ -195,13 +202,13 @@ func (s *State) Validate() error {
 	for mu := range m {
 		stats := s.Stats[mu*width : (mu+1)*width]
 		if !allFinite(stats) || !allFinite(s.Health[mu:mu+1]) || s.Flag[mu] > Inconsistent {
-			return fmt.Errorf("state: sensor %d has statistics %v, health %g, flag %d", mu, stats, s.Health[mu], s.Flag[mu])
+			return fmt.Errorf("state: sensor %d has statistics %v, health %g, flag %d", mu, stats[:min(width, mostShown)], s.Health[mu], s.Flag[mu])
 		}
 		if width == gainWidth && !(stats[0] >= 0 && stats[2] >= 0) {
 			return fmt.Errorf("state: sensor %d has τ = %g, B = %g, count %g", mu, stats[0], stats[1], stats[2])
 		}
 		if s.Complex && !(width == 4 && stats[0] >= 0 && stats[3] >= 0) {
-			return fmt.Errorf("state: sensor %d has complex statistics %v", mu, stats)
+			return fmt.Errorf("state: sensor %d has complex statistics %v", mu, stats[:min(width, mostShown)])
 		}
 	}
 	if !allFinite([]float64{s.Quadratic, s.Volume}) || !(s.Retention > 0 && s.Retention <= 1) {

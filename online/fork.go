@@ -391,6 +391,14 @@ func newApart(m, columns, width int) *apart {
 	return a
 }
 
+// doubts is that workspace.
+func (c *Calibrator) doubts() *apart {
+	if c.apart == nil {
+		c.apart = newApart(c.m, c.columns, c.sample.Calibration().Width())
+	}
+	return c.apart
+}
+
 // changed reports whether the past of a sensor was found not to hold.
 func (c *Calibrator) changed(mu int) bool {
 	return c.apart != nil && c.apart.active && c.apart.chance[mu] > 0.5
@@ -400,10 +408,7 @@ func (c *Calibrator) changed(mu int) bool {
 // first with all of the past weakened as far as it takes, then with each sensor's
 // past as far as the solution before bears it out.
 func (c *Calibrator) solveApart(ctx context.Context) error {
-	if c.apart == nil {
-		c.apart = newApart(c.m, c.columns, c.sample.Calibration().Width())
-	}
-	a := c.apart
+	a := c.doubts()
 	a.whole = c.past
 	c.tempering = true
 	defer func() { c.tempering = false }()
@@ -498,10 +503,7 @@ func (c *Calibrator) logZ(sum, y, past []float64, sign float64) {
 
 // evidence is the log-evidence of the sample as solved, given its past.
 func (c *Calibrator) evidence() float64 {
-	if c.apart == nil {
-		c.apart = newApart(c.m, c.columns, c.sample.Calibration().Width())
-	}
-	a, total := c.apart, c.solver.Iteration.LogEvidence()
+	a, total := c.doubts(), c.solver.Iteration.LogEvidence()
 	norm := make([]float64, c.m)
 	c.logZ(norm, a.missing, c.sample.Past.Stats, -1)
 	var power, used float64

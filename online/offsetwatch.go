@@ -12,7 +12,7 @@ const watchedTogether = 10
 
 // offsetWatch looks for offsets that nobody modelled, in the residuals of some samples after the other.
 type offsetWatch struct {
-	samples             int
+	samples             float64   // as they are weighed
 	count, mean, spread []float64 // M, of residuals in units of their sample's spread: the sum of squared deviations
 	found               *diagnosis.Warning
 }
@@ -22,9 +22,10 @@ func (c *Calibrator) watches() bool {
 	return c.columns == 1 && c.opt.Commit == Sane && c.offsets() == nil && !c.oneSigned()
 }
 
-// watchOffsets takes in the residuals of a sample that was learned from.
+// watchOffsets takes in the residuals of a sample that was learned from, as far as it differs from those before: what a scene is wrong by does not
+// average over its samples, and would look like an offset.
 func (c *Calibrator) watchOffsets() {
-	if !c.watches() || !(c.spread > 0) {
+	if !c.watches() || !(c.spread > 0) || c.weight == 0 {
 		return
 	}
 	w := &c.watched
@@ -34,12 +35,12 @@ func (c *Calibrator) watchOffsets() {
 	for mu, chi := range c.chi {
 		if x := chi / c.spread; c.uses(mu) && !math.IsNaN(x) {
 			off := x - w.mean[mu] // Welford's way: no difference of squares
-			w.count[mu]++
-			w.mean[mu] += off / w.count[mu]
-			w.spread[mu] += off * (x - w.mean[mu])
+			w.count[mu] += c.weight
+			w.mean[mu] += c.weight * off / w.count[mu]
+			w.spread[mu] += c.weight * off * (x - w.mean[mu])
 		}
 	}
-	if w.samples++; w.samples < watchedTogether {
+	if w.samples += c.weight; w.samples < watchedTogether {
 		return
 	}
 	var ratios []float64

@@ -54,7 +54,7 @@ const (
 
 	// A sample that contradicts what was learned is solved once more with noise that hides wrong readings, startHeat of the
 	// readings' power, which is taken away slowly: by the factor coolingRate in an iteration, until heated of it is left.
-	// At most mostLeftOut of its readings may be wrong for the sample to be good.
+	// At most mostLeftOut of its readings may be wrong for the sample to be good, and the others must fit.
 	startHeat   = 0.1
 	coolingRate = 0.9
 	heated      = 1e-4
@@ -163,19 +163,20 @@ func (c *Calibrator) setHugeAside() {
 func (c *Calibrator) solveWarily(ctx context.Context) (Reject, error) {
 	c.begin()
 	size := c.typicalSize()
-	c.nobodys.heat = startHeat * size * size / float64(c.columns)
+	c.nobodys.typical = size * size / float64(c.columns)
+	c.nobodys.heat = startHeat * c.nobodys.typical
 	defer func() { c.nobodys.heat = 0 }()
 	err := c.solve(ctx)
 	reject := c.judge()
-	if reject == Accepted && float64(c.leftOut()) > mostLeftOut*float64(c.used()) {
-		reject = Unexplained
+	if out := float64(c.countLeftOut()); reject == Accepted && (out > mostLeftOut*float64(c.used()) || out > 0 && c.spread > strained) {
+		reject = Unexplained // not by wrong readings: without them the others do not fit
 	}
 	return reject, err
 }
 
-func (c *Calibrator) leftOut() (count int) {
-	for _, masked := range c.masked {
-		count += int(bit(masked))
+func (c *Calibrator) countLeftOut() (count int) {
+	for mu := range c.m {
+		count += int(bit(c.leftOut(mu)))
 	}
 	return count
 }
@@ -273,7 +274,7 @@ func (c *Calibrator) outlying() []float64 {
 		if c.candidate(mu) {
 			o.each[mu] = 1 / (1 + math.Exp(-o.odds[mu]))
 		}
-		if c.masked[mu] {
+		if c.leftOut(mu) {
 			o.each[mu] = max(o.each[mu], surelyOut)
 		}
 	}
@@ -284,7 +285,7 @@ func (c *Calibrator) outlying() []float64 {
 func (c *Calibrator) countOutliers() {
 	n := &c.state.Outliers
 	for mu, p := range c.outlying() {
-		if c.candidate(mu) && c.state.Health[mu] <= inDoubt*c.opt.Sanity.Health {
+		if (c.candidate(mu) || c.leftOut(mu)) && c.state.Health[mu] <= inDoubt*c.opt.Sanity.Health {
 			n.Outlying += p
 			n.Readings++
 		}

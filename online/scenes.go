@@ -53,7 +53,7 @@ func (c *Calibrator) weigh() float64 {
 		return 1
 	}
 	scenes := c.state.Scenes
-	rest, rank := 1-c.explained(scenes), float64(len(scenes))
+	rest, rank := max(0, 1-c.explained(scenes)), float64(len(scenes)) // the part rounds to a little above 1
 	m := float64(c.used())
 	novel := min(1, rest*m/max(1, m-rank))
 	if 1-novel < byChance*math.Sqrt(2*max(1, rank)/float64(c.columns))/m {

@@ -274,7 +274,10 @@ func bit(v bool) byte {
 
 // UnmarshalBinary implements encoding.BinaryUnmarshaler. It refuses what is
 // truncated, altered, or of a version it does not know.
-func (s *State) UnmarshalBinary(b []byte) error {
+func (s *State) UnmarshalBinary(b []byte) error { return s.unmarshal(b, false) }
+
+// unmarshal reads a state, or one of a fork, which has no forks itself.
+func (s *State) unmarshal(b []byte, ofFork bool) error {
 	le := binary.LittleEndian
 	if len(b) < stateHeader+4 || string(b[:4]) != stateMagic {
 		return errors.New("state: this is no calibration state")
@@ -285,7 +288,7 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	}
 	body := b[:len(b)-4]
 	intact := crc32.Checksum(body, castagnoli) == le.Uint32(b[len(body):])
-	r := &reader{rest: body[8:]}
+	r := &reader{rest: body[8:], ofFork: ofFork}
 	m := r.count(r.uint64(), 1)
 	read := State{Samples: r.uint64()}
 	read.Quadratic, read.Volume, read.Retention = r.float(), r.float(), r.float()
@@ -308,6 +311,7 @@ func (s *State) UnmarshalBinary(b []byte) error {
 	}
 	read.Stats = r.stats(m, width)
 	read.Health = r.floats(m)
+	read.Flag = make([]Flag, 0, m) // at most as many as there are bytes
 	for range m {
 		read.Flag = append(read.Flag, Flag(r.byte()))
 	}
@@ -315,7 +319,7 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		r.watch(&read, m, width)
 	}
 	if version >= versionPlaced {
-		r.scale(&read)
+		r.scale(&read, m)
 	}
 	if version >= versionWarm {
 		read.OffsetSD = r.float()
@@ -338,12 +342,14 @@ func (s *State) UnmarshalBinary(b []byte) error {
 		}
 	}
 	switch {
+	case r.err != nil && intact:
+		return r.err
 	case r.short || len(r.rest) > 0:
 		return fmt.Errorf("state: %d bytes cannot hold %d sensors: the file is truncated or damaged", len(b), le.Uint64(b[8:]))
 	case !intact:
 		return errors.New("state: the checksum does not match: the file is damaged")
-	case r.err != nil:
-		return r.err
+	case m == 0:
+		return errors.New("state: it is of no sensors")
 	}
 	if err := read.Validate(); err != nil {
 		return err
@@ -355,9 +361,10 @@ func (s *State) UnmarshalBinary(b []byte) error {
 // reader takes numbers off the front of a state. Where there are too few bytes it
 // says so in short, and returns zeros.
 type reader struct {
-	rest  []byte
-	short bool
-	err   error // of a state within
+	rest   []byte
+	ofFork bool
+	short  bool
+	err    error // of a state within
 }
 
 // take returns the next n bytes.
@@ -416,14 +423,14 @@ func (r *reader) hypothesis() Hypothesis {
 }
 
 // scale reads what appendScale appends.
-func (r *reader) scale(s *State) {
+func (r *reader) scale(s *State, m int) {
 	s.Signals = amp.SignalSums{Active: r.float(), Pull: r.float()}
 	if kind := r.uint32(); kind != 0 {
 		prior := channel.GainPrior{Lo: r.float(), Hi: r.float(), Center: r.float(), Precision: r.float(), Log: kind&4 != 0, Tail: channel.LikeNoOther * float64(bit(kind&8 != 0))}
 		s.Range = &LearnedRange{Prior: prior, LogRatio: r.float(), TooNarrow: kind&2 != 0}
 	}
 	s.Anchor.Mean = r.float()
-	if sensors := r.count(uint64(r.uint32()), 16); sensors > 0 {
+	if sensors := min(r.count(uint64(r.uint32()), 16), m+1); sensors > 0 { // more than M are refused
 		s.Anchor.Sensors = make(map[int]float64, sensors)
 		for range sensors {
 			mu := r.uint64()
@@ -434,7 +441,10 @@ func (r *reader) scale(s *State) {
 
 // watch reads what appendWatch appends.
 func (r *reader) watch(s *State, m, width int) {
-	if members := r.count(uint64(r.uint32()), 8); members > 0 {
+	if r.short {
+		return
+	}
+	if members := r.count(uint64(r.uint32()), 8*(2+m*(width+1))); members > 0 {
 		d := &Drift{Since: r.uint64(), Quadratic: r.float(), Volume: r.float()}
 		d.Parts, d.Sums = r.floats(members), r.floats(members)
 		for range members {
@@ -445,13 +455,19 @@ func (r *reader) watch(s *State, m, width int) {
 		}
 		s.Drift = d
 	}
-	for range r.count(uint64(r.uint32()), 8) {
+	for range r.count(uint64(r.uint32()), 8*(2+m*s.columns())) {
 		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m * s.columns())})
 	}
 	s.Alert = Alert{Left: int(r.uint16())}
 	s.Alert.Hypothesis = r.hypothesis()
-	for range r.count(uint64(r.uint32()), stateHeader) {
+	forks := r.count(uint64(r.uint32()), stateHeader+m)
+	if forks > 0 && r.ofFork {
+		r.err = errors.New("state: a fork with forks")
+		return
+	}
+	for range forks {
 		f := Fork{Hypothesis: r.hypothesis(), Accepted: int(r.uint64()), Evidence: r.float(), State: new(State)}
+		f.Changed = make([]bool, 0, m)
 		for _, v := range r.take(m) {
 			f.Changed = append(f.Changed, v != 0)
 		}
@@ -459,7 +475,7 @@ func (r *reader) watch(s *State, m, width int) {
 		if r.short {
 			return
 		}
-		if err := f.State.UnmarshalBinary(body); err != nil && r.err == nil {
+		if err := f.State.unmarshal(body, true); err != nil && r.err == nil {
 			r.err = err
 		}
 		s.Forks = append(s.Forks, f)

@@ -3,7 +3,6 @@ package online
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"regexp"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // NoSequence is the last sequence number before any sample was taken in.
@@ -27,6 +25,7 @@ const BeforeRollback = "before-rollback"
 // The faults of state files, for errors.Is. Every error of a Store names the
 // file, and says what was found.
 var (
+	ErrStateLost       = errors.New("the state file was changed by something else while it was in use")
 	ErrStateInUse      = errors.New("the state is in use by another process")
 	ErrStateDamaged    = errors.New("the state file is damaged")
 	ErrStateVersion    = errors.New("the state file's format is not known to this version")
@@ -41,7 +40,11 @@ var (
 type Saved struct {
 	State    *State    // nil before the first commit
 	Sequence int64     // of the last sample taken in, learned from or rejected
-	Time     time.Time // of the commit
+	Time     time.Time // of the commit, or of Renumber
+
+	// Origin is when the stream was made whose numbers Sequence is one of; zero where numbers are of nothing that can be told
+	// from another of its name, as lines and columns are.
+	Origin time.Time
 
 	size int64 // the file's, before the commit: it does not shrink
 }
@@ -51,6 +54,10 @@ type StoreOptions struct {
 	// ReadOnly opens an existing file without changing it. Many readers can
 	// share a file, but not with a writer.
 	ReadOnly bool
+
+	// Repair opens a file of which single records are damaged as well: its present state, so that [Store.Rollback]
+	// can replace it, or checkpoints, so that [Store.Drop] can remove them.
+	Repair bool
 
 	// Timeout is how long to wait for another process to let go of the file.
 	// The default is one second.
@@ -67,7 +74,15 @@ type Store struct {
 	db     *bbolt.DB
 	file   *os.File // that of db
 	header header
-	buffer []byte
+	origin time.Time // of the numbers to come
+
+	readOnly    bool
+	last, spare []byte  // the record of the present state, nil for none, and memory for the next one
+	next        []byte  // put in the present transaction
+	present     error   // fault of the present state, of a file that is to be repaired
+	left        witness // what the last transaction left of the file
+	block       []byte  // workspace of reading it
+	lost        error   // the file is no longer what it was
 }
 
 // OpenStore opens the state file at path for the matrix, model and options that
@@ -85,26 +100,31 @@ func OpenStore(path string, id *Identity, opt *StoreOptions) (*Store, error) {
 	if err := ensureFile(path, id, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &Store{path: path}
+	s := &Store{path: path, readOnly: o.ReadOnly}
 	err := s.open(o)
 	if err == nil && id != nil {
 		err = s.header.matches(id)
 	}
 	if err != nil {
+		s.readOnly = true // nothing was lost
 		s.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// Close lets go of the file.
+// Close lets go of the file. It is an error where the file was changed by something else since the last commit.
 func (s *Store) Close() error {
 	if s.db == nil {
 		return nil
 	}
+	var err error
+	if !s.readOnly && s.lost == nil { // else it was told
+		err = s.fault(s.check())
+	}
 	db := s.db
 	s.db = nil
-	return db.Close()
+	return errors.Join(err, db.Close())
 }
 
 // Path is the name that the store was opened by.
@@ -116,33 +136,38 @@ func (s *Store) Identity() Identity { return s.header.id }
 // Created is when the file was made.
 func (s *Store) Created() time.Time { return s.header.created }
 
+// SetOrigin says of which stream the numbers of later commits are: of the one made then. See [Saved].
+func (s *Store) SetOrigin(made time.Time) { s.origin = made }
+
 // Load returns the present state.
 func (s *Store) Load() (Saved, error) {
 	saved := Saved{Sequence: NoSequence}
-	err := s.db.View(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(mainBucket).Get(currentKey)
-		if b == nil {
-			return nil
-		}
-		return saved.decode(b, currentKey)
-	})
-	return saved, s.fault(err)
+	switch {
+	case s.present != nil:
+		return saved, s.fault(s.present)
+	case s.last == nil:
+		return saved, nil
+	}
+	return saved, s.fault(saved.decode(s.last, currentKey))
 }
 
+// Fault is what is wrong with the present state of a file that was opened to be repaired; nil once a rollback has replaced it.
+func (s *Store) Fault() error { return s.present }
+
 // Commit replaces the present state, and returns when that is on the disk. If it
-// fails, the state before is still there.
+// fails, the state before is still there: so it does for a state that could not be read again (see [State.Validate]). Where the file
+// itself was deleted, replaced or changed by something else the error is ErrStateLost; nothing is committed from then on, and
+// a copy with the state before is kept beside it, which the error names.
 func (s *Store) Commit(state *State, sequence int64) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		stat, err := s.file.Stat()
-		if err != nil {
-			return err
-		}
-		saved := Saved{State: state, Sequence: sequence, Time: time.Now(), size: stat.Size()}
-		if s.buffer, err = saved.append(s.buffer[:0], currentKey); err != nil {
-			return err
-		}
-		return tx.Bucket(mainBucket).Put(currentKey, s.buffer)
-	})
+	if err := state.Validate(); err != nil {
+		return s.fault(err)
+	}
+	saved := Saved{State: state, Sequence: sequence, Time: time.Now(), Origin: s.origin, size: s.left.size}
+	record, err := saved.append(s.spare[:0], currentKey)
+	if s.spare = record; err != nil {
+		return s.fault(err)
+	}
+	return s.update(func(tx *bbolt.Tx) error { return s.putCurrent(tx, record) })
 }
 
 var checkpointName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -150,7 +175,7 @@ var checkpointName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // CheckCheckpoint says whether Checkpoint would accept the name, without doing
 // it.
 func (s *Store) CheckCheckpoint(name string) error {
-	return s.fault(s.db.View(func(tx *bbolt.Tx) error { return admitCheckpoint(tx, name) }))
+	return s.fault(s.view(func(tx *bbolt.Tx) error { return admitCheckpoint(tx, name) }))
 }
 
 func admitCheckpoint(tx *bbolt.Tx, name string) error {
@@ -177,17 +202,19 @@ func (s *Store) Checkpoint(name string) error {
 		if err := admitCheckpoint(tx, name); err != nil {
 			return err
 		}
-		return keep(tx, name)
+		return s.keep(tx, name)
 	})
 }
 
 // keep copies the present state to a checkpoint.
-func keep(tx *bbolt.Tx, name string) error {
-	current := tx.Bucket(mainBucket).Get(currentKey)
-	if current == nil {
+func (s *Store) keep(tx *bbolt.Tx, name string) error {
+	switch {
+	case s.present != nil:
+		return s.present
+	case s.last == nil:
 		return errors.New("no sample was taken in yet: there is nothing to keep in a checkpoint")
 	}
-	record, err := moved(current, currentKey, []byte(name))
+	record, err := moved(s.last, currentKey, []byte(name))
 	if err != nil {
 		return err
 	}
@@ -195,41 +222,48 @@ func keep(tx *bbolt.Tx, name string) error {
 }
 
 // Rollback makes the checkpoint the present state again; the checkpoint stays.
-// The state that was, is kept as the checkpoint BeforeRollback.
+// The state that was, is kept as the checkpoint BeforeRollback, unless it was damaged.
 func (s *Store) Rollback(name string) error {
 	return s.update(func(tx *bbolt.Tx) error {
 		saved := tx.Bucket(checkpointBucket).Get([]byte(name))
 		if saved == nil {
 			return noCheckpoint(tx, name)
 		}
+		if err := new(Saved).decode(saved, []byte(name)); err != nil {
+			return &RecordFault{Checkpoint: name, Err: err}
+		}
 		record, err := moved(saved, []byte(name), currentKey)
 		if err != nil {
 			return err
 		}
-		if err := keep(tx, BeforeRollback); err != nil {
-			return err
+		if s.present == nil {
+			if err := s.keep(tx, BeforeRollback); err != nil {
+				return err
+			}
 		}
-		return tx.Bucket(mainBucket).Put(currentKey, record)
+		return s.putCurrent(tx, record)
 	})
 }
 
 // Renumber makes sequence, at least 0, the number of the last sample taken in,
 // and leaves what was learned as it is: for a stream in which a corrupt number
-// was taken in, or one that has begun to count anew.
+// was taken in, or one that has begun to count anew: the number is then of no [Saved.Origin].
 func (s *Store) Renumber(sequence int64) error {
 	if sequence < 0 {
 		return s.fault(fmt.Errorf("sequence number %d, expected 0 or more", sequence))
 	}
 	return s.update(func(tx *bbolt.Tx) error {
-		current := tx.Bucket(mainBucket).Get(currentKey)
-		if current == nil {
+		switch {
+		case s.present != nil:
+			return s.present
+		case s.last == nil:
 			return errors.New("no sample was taken in yet: there is no number to set")
 		}
-		record, err := renumbered(current, sequence)
+		record, err := renumbered(s.last, sequence, time.Now())
 		if err != nil {
 			return err
 		}
-		return tx.Bucket(mainBucket).Put(currentKey, record)
+		return s.putCurrent(tx, record)
 	})
 }
 
@@ -255,7 +289,7 @@ func (s *Store) Drop(name string) error {
 // Checkpoints returns all checkpoints by name.
 func (s *Store) Checkpoints() (map[string]Saved, error) {
 	all := map[string]Saved{}
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(checkpointBucket).ForEach(func(key, value []byte) error {
 			var saved Saved
 			if err := saved.decode(value, key); err != nil {
@@ -270,18 +304,6 @@ func (s *Store) Checkpoints() (map[string]Saved, error) {
 
 // CheckpointNames are the names in order.
 func CheckpointNames(all map[string]Saved) []string { return slices.Sorted(maps.Keys(all)) }
-
-// update runs one transaction.
-func (s *Store) update(change func(*bbolt.Tx) error) error {
-	err := s.db.Update(change)
-	if errors.Is(err, bolterrors.ErrDatabaseReadOnly) {
-		err = errors.New("the state was opened for reading")
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err // the file is named by fault
-	}
-	return s.fault(err)
-}
 
 // fault names the file in an error.
 func (s *Store) fault(err error) error {

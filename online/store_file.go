@@ -1,12 +1,15 @@
 package online
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -37,7 +40,7 @@ func ensureFile(path string, id *Identity, readOnly bool) error {
 // without replacing a file that another process has made meanwhile.
 func create(path string, id *Identity) error {
 	err := atomicfile.New(path, func(name string) error {
-		return fill(name, &header{id: *id, created: time.Now()})
+		return fill(name, &header{id: *id, created: time.Now()}, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("the state cannot be created: %w", withoutPath(err))
@@ -45,7 +48,8 @@ func create(path string, id *Identity) error {
 	return nil
 }
 
-func fill(path string, h *header) error {
+// fill makes a file with a header, and with the record of a state where there is one.
+func fill(path string, h *header, record []byte) error {
 	db, err := bbolt.Open(path, 0o666, nil)
 	if err != nil {
 		return err
@@ -57,6 +61,11 @@ func fill(path string, h *header) error {
 		}
 		if _, err := tx.CreateBucket(checkpointBucket); err != nil {
 			return err
+		}
+		if record != nil {
+			if err := b.Put(currentKey, record); err != nil {
+				return err
+			}
 		}
 		return b.Put(headerKey, h.encode())
 	})
@@ -70,9 +79,13 @@ func (s *Store) open(o StoreOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := s.verify(f); err != nil {
+	content, err := contentOf(f)
+	if err == nil {
+		err = s.verify(content, o.Repair)
+	}
+	if err != nil {
 		f.Close()
-		return err
+		return withoutPath(err)
 	}
 	options := &bbolt.Options{
 		ReadOnly: o.ReadOnly, Timeout: o.Timeout,
@@ -86,7 +99,22 @@ func (s *Store) open(o StoreOptions) error {
 		return err
 	}
 	s.file = f
-	return nil
+	s.left, err = s.look()
+	return err
+}
+
+// contentOf reads all of a file into memory of its size.
+func contentOf(f *os.File) ([]byte, error) {
+	stat, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	content := make([]byte, stat.Size())
+	n, err := f.ReadAt(content, 0)
+	if errors.Is(err, io.EOF) { // it has become shorter, which will be noticed
+		err = nil
+	}
+	return content[:n], err
 }
 
 // openMapped is bbolt.Open, with panics and faults of memory turned into errors.
@@ -124,13 +152,9 @@ func lock(path string, o StoreOptions) (*os.File, error) {
 	return f, nil
 }
 
-// verify reads the whole file, apart from bbolt, and checks its structure and
-// every checksum.
-func (s *Store) verify(f *os.File) error {
-	content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
-	if err != nil {
-		return withoutPath(err)
-	}
+// verify reads the bytes of a whole file, apart from bbolt, and checks its structure and
+// every checksum. A file that is to be repaired may have damaged records.
+func (s *Store) verify(content []byte, repair bool) error {
 	buckets, err := readPages(content)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStateDamaged, err)
@@ -143,18 +167,26 @@ func (s *Store) verify(f *os.File) error {
 	if err := s.header.decode(main[string(headerKey)]); err != nil {
 		return err
 	}
-	for name, record := range checkpoints {
-		if err := new(Saved).decode(record, []byte(name)); err != nil {
-			return fmt.Errorf("checkpoint %q: %w", name, err)
+	var damaged *RecordFault
+	var sound []string
+	for _, name := range slices.Sorted(maps.Keys(checkpoints)) {
+		if err := new(Saved).decode(checkpoints[name], []byte(name)); err != nil {
+			damaged = &RecordFault{Checkpoint: name, Err: err}
+		} else {
+			sound = append(sound, name)
 		}
 	}
 	current, ok := main[string(currentKey)]
-	if !ok {
-		return nil
-	}
 	var saved Saved
-	if err := saved.decode(current, currentKey); err != nil {
-		return err
+	if ok {
+		s.last = bytes.Clone(current)
+		if err := saved.decode(current, currentKey); err != nil {
+			damaged = &RecordFault{Sound: sound, Err: err}
+			s.present = damaged
+		}
+	}
+	if damaged != nil && !repair {
+		return damaged
 	}
 	if saved.size > int64(len(content)) {
 		return fmt.Errorf("%w: cut short: %d bytes, there were %d at the last commit", ErrStateDamaged, len(content), saved.size)

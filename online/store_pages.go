@@ -115,9 +115,10 @@ func readMeta(page []byte, id uint64) (boltMeta, error) {
 }
 
 type pageReader struct {
-	file []byte
-	meta boltMeta
-	seen map[uint64]bool // pages in use
+	file  []byte
+	meta  boltMeta
+	depth int             // of the tree, at present
+	seen  map[uint64]bool // pages in use
 }
 
 // claim returns a page with its overflow pages, each of which is in use once.
@@ -156,10 +157,11 @@ func entries(page []byte) (list []entry, leaf bool, end uint64, err error) {
 	}
 	leaf = flags == leafPage
 	end = uint64(pageHeader + count*elementSize)
+	if end > uint64(len(page)) {
+		return nil, leaf, 0, fmt.Errorf("page %d has more entries than it can hold", ne.Uint64(page))
+	}
+	list = make([]entry, 0, count)
 	for k := range count {
-		if pageHeader+(k+1)*elementSize > len(page) {
-			return nil, leaf, 0, fmt.Errorf("page %d has more entries than it can hold", ne.Uint64(page))
-		}
 		e, ok := elementAt(page, pageHeader+k*elementSize, leaf, &end)
 		if !ok {
 			return nil, leaf, 0, fmt.Errorf("entry %d of page %d is damaged", k, ne.Uint64(page))
@@ -193,8 +195,19 @@ func elementAt(page []byte, at int, leaf bool, end *uint64) (e entry, ok bool) {
 	return e, true
 }
 
+// What no state has: bbolt's trees of so few keys have one level or two, and a bucket has a key for each checkpoint at most.
+const (
+	mostDepth = 8
+	mostKeys  = MaxCheckpoints + 1
+)
+
 // walk visits all entries of the tree below a page.
 func (r *pageReader) walk(id uint64, visit func(entry) error) error {
+	r.depth++
+	defer func() { r.depth-- }()
+	if r.depth > mostDepth {
+		return fmt.Errorf("page %d is more than %d levels deep", id, mostDepth)
+	}
 	page, err := r.claim(id)
 	if err != nil {
 		return err
@@ -230,12 +243,18 @@ func (r *pageReader) top(root uint64) (map[string]bucketContent, error) {
 			return fmt.Errorf("%q is no bucket", e.key)
 		}
 		content := bucketContent{}
-		buckets[string(e.key)] = content
+		name := string(e.key)
+		if buckets[name] = content; len(buckets) > mostKeys {
+			return fmt.Errorf("there are more than %d buckets", mostKeys)
+		}
 		add := func(e entry) error {
 			if e.bucket {
 				return fmt.Errorf("%q is a bucket within a bucket", e.key)
 			}
 			content[string(e.key)] = e.value
+			if len(content) > mostKeys {
+				return fmt.Errorf("bucket %.20q has more than %d keys", name, mostKeys)
+			}
 			return nil
 		}
 		if page := ne.Uint64(e.value); page != 0 {

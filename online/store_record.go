@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,12 +20,16 @@ var (
 
 const (
 	formatVersion = 1
+	originVersion = 2 // of a record that has the origin of its number
 
 	headerMagic  = "calamp-h"
 	recordMagic  = "calamp-r"
 	headerLength = 8 + 4 + 4 + 8 + sha256.Size // before the model
-	recordLength = 8 + 4 + 4 + 8 + 8 + 8       // before the state
-	sequenceAt   = 8 + 4 + 4                   // in a record
+	recordLength = 8 + 4 + 4 + 8 + 8 + 8       // before the state, and before the origin where there is one
+	originLength = 8
+	versionAt    = 8 // in a record
+	sequenceAt   = 8 + 4 + 4
+	timeAt       = sequenceAt + 8
 )
 
 // header is what never changes in a file.
@@ -88,16 +93,22 @@ func (s Saved) append(b, key []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	start := len(b)
 	b = append(b, recordMagic...)
-	b = le.AppendUint32(b, formatVersion)
+	if b = le.AppendUint32(b, formatVersion); !s.Origin.IsZero() {
+		le.PutUint32(b[start+versionAt:], originVersion)
+	}
 	b = le.AppendUint32(b, 0) // the state's length, below
 	b = le.AppendUint64(b, uint64(s.Sequence))
 	b = le.AppendUint64(b, uint64(s.Time.UnixNano()))
 	b = le.AppendUint64(b, uint64(s.size))
+	if !s.Origin.IsZero() {
+		b = le.AppendUint64(b, uint64(s.Origin.UnixNano()))
+	}
+	begin := len(b)
 	b, err := s.State.AppendBinary(b)
 	if err != nil {
 		return nil, err
 	}
-	le.PutUint32(b[start+12:], uint32(len(b)-start-recordLength))
+	le.PutUint32(b[start+12:], uint32(len(b)-begin))
 	return sealed(b, start, key), nil
 }
 
@@ -110,20 +121,27 @@ func (s *Saved) decode(b, key []byte) error {
 		return err
 	}
 	le := binary.LittleEndian
-	if v := le.Uint32(b[8:]); v != formatVersion {
-		return fmt.Errorf("%w: a record of version %d, this program reads version %d", ErrStateVersion, v, formatVersion)
+	begin, v := recordLength, le.Uint32(b[versionAt:])
+	if v == originVersion {
+		begin += originLength
 	}
-	if n := int(le.Uint32(b[12:])); len(body) != recordLength+n {
+	if v != formatVersion && v != originVersion {
+		return fmt.Errorf("%w: a record of version %d, this program reads versions %d and %d", ErrStateVersion, v, formatVersion, originVersion)
+	}
+	if n := int(le.Uint32(b[12:])); len(body) != begin+n {
 		return fmt.Errorf("%w: a record of %d bytes with a state of %d", ErrStateDamaged, len(body), n)
 	}
 	state := new(State)
-	if err := state.UnmarshalBinary(body[recordLength:]); err != nil {
+	if err := state.UnmarshalBinary(body[begin:]); err != nil {
 		return fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	s.State = state
 	s.Sequence = int64(le.Uint64(b[sequenceAt:]))
-	s.Time = time.Unix(0, int64(le.Uint64(b[24:])))
-	s.size = int64(le.Uint64(b[32:]))
+	s.Time = time.Unix(0, int64(le.Uint64(b[timeAt:])))
+	s.size = int64(le.Uint64(b[timeAt+8:]))
+	if v == originVersion {
+		s.Origin = time.Unix(0, int64(le.Uint64(b[recordLength:])))
+	}
 	if s.Sequence < 0 {
 		return fmt.Errorf("%w: sequence number %d", ErrStateDamaged, s.Sequence)
 	}
@@ -139,14 +157,19 @@ func moved(record, from, to []byte) ([]byte, error) {
 	return sealed(bytes.Clone(body), 0, to), nil
 }
 
-// renumbered is the present record with another sequence number.
-func renumbered(current []byte, sequence int64) ([]byte, error) {
+// renumbered is the present record with another sequence number, of no origin, set now.
+func renumbered(current []byte, sequence int64, now time.Time) ([]byte, error) {
 	body, err := unsealed(current, currentKey)
 	if err != nil {
 		return nil, err
 	}
-	body = bytes.Clone(body)
-	binary.LittleEndian.PutUint64(body[sequenceAt:], uint64(sequence))
+	le := binary.LittleEndian
+	if body = bytes.Clone(body); le.Uint32(body[versionAt:]) == originVersion {
+		body = slices.Delete(body, recordLength, recordLength+originLength)
+		le.PutUint32(body[versionAt:], formatVersion)
+	}
+	le.PutUint64(body[sequenceAt:], uint64(sequence))
+	le.PutUint64(body[timeAt:], uint64(now.UnixNano()))
 	return sealed(body, 0, currentKey), nil
 }
 

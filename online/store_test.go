@@ -462,15 +462,6 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// FuzzPages: whatever the bytes, no panic.
-func FuzzPages(f *testing.F) {
-	if content, err := os.ReadFile(formatFile); err == nil {
-		f.Add(content)
-	}
-	f.Add(make([]byte, 1<<14))
-	f.Fuzz(func(t *testing.T, content []byte) { readPages(content) })
-}
-
 // BenchmarkCommit is a commit of M = 600 sensors, synced to where temporary
 // files are.
 func BenchmarkCommit(b *testing.B) {

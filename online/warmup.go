@@ -242,6 +242,7 @@ func (c *Calibrator) startTogether(y *mat.Dense) (amp.Model, error) {
 // learnTogether makes what the samples said the stream's past.
 func (c *Calibrator) learnTogether(b *amp.Solver) {
 	s, e := &c.state, b.State
+	c.weight = 1
 	for mu := range c.m {
 		if e.OutOfOrder(mu) {
 			s.Flag[mu] = Inconsistent

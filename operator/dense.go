@@ -17,6 +17,12 @@ type Dense struct {
 	memory
 }
 
+// Packed is how many entries an M×N table has in memory, with those that fill blocks of rows and columns.
+func Packed(m, n int) int64 {
+	s := kernel.ShapeOf(m, n)
+	return int64(s.Panels()) * int64(s.PanelSize())
+}
+
 // NewDense copies the M×N row-major matrix w; the caller may change or drop it
 // afterwards. The error names the first entry that is not finite, counting from 0.
 func NewDense(m, n int, w []float64) (*Dense, error) {

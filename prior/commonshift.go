@@ -36,6 +36,10 @@ type shiftPanel struct{ lo, width, height float64 }
 type shiftNode struct{ c, log, weight float64 }
 
 const (
+	// mostPanels bounds the panels of one interval, where fields are known a thousand times better than others: the density is then cut by
+	// what nodes there are.
+	mostPanels = 1 << 12
+
 	shiftReach = 8.5 // standard deviations of c that are looked at
 	shiftNear  = 8   // standard deviations of a field within which an entry may be zero
 	shiftDepth = 40  // below its highest place the density is left out
@@ -182,7 +186,10 @@ func (s *CommonShift) place(p Prior, lambda, sigma []float64, shiftVar float64) 
 // cut adds the panels from lo to hi, and returns the highest place so far. A panel is looked at in its middle, too: a peak of P equal fields
 // is √P times narrower than one of them.
 func (s *CommonShift) cut(lo, hi, width, top float64, p Prior, lambda, sigma []float64, shiftVar float64) float64 {
-	count := math.Ceil((hi - lo) / width)
+	count := min(math.Ceil((hi-lo)/width), mostPanels)
+	if !(count >= 1) { // no number: nothing is known of this interval
+		return top
+	}
 	width = (hi - lo) / count
 	left := s.log(p, lambda, sigma, lo, shiftVar)
 	for j := range int(count) {

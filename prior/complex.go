@@ -138,6 +138,9 @@ func (g ComplexGaussBernoulli) Sample(rng *rand.Rand) complex128 {
 	return x
 }
 
+// Slab implements [Slabbed]: the variance is that of both parts together.
+func (g ComplexGaussBernoulli) Slab() (mean, variance float64) { return 0, g.SignalVar }
+
 // ComplexPrior is the prior itself. [LearnedComplexGaussBernoulli] has the method, too:
 // so code that is only for these two finds both.
 func (g ComplexGaussBernoulli) ComplexPrior() ComplexGaussBernoulli { return g }

@@ -58,6 +58,9 @@ func (g GaussBernoulli) Name() string {
 // NonZero implements [Sparse]: ρ.
 func (g GaussBernoulli) NonZero() float64 { return g.Density }
 
+// Slab implements [Slabbed].
+func (g GaussBernoulli) Slab() (mean, variance float64) { return g.SignalMean, g.SignalVar }
+
 // GaussBernoulliPrior is the prior itself. [LearnedGaussBernoulli] has the method, too:
 // it tells whether a prior is of this family, whatever else it is.
 func (g GaussBernoulli) GaussBernoulliPrior() GaussBernoulli { return g }

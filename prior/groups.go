@@ -466,3 +466,38 @@ func (s *sample) expect() (n, total, first, spread float64) {
 	}
 	return n, total, first, spread
 }
+
+// leastTold is the least variance of entries that are not zero, in standard errors of its estimate, where it is hidden in the fields.
+const leastTold = 0.1
+
+// creeps is the change of log v in a step of expectation–maximisation below which it creeps, at half way to an end that it reaches in a hundred steps.
+const creeps = 0.1
+
+// scoreReach bounds the factor by which one step of [sample.score] shrinks a variance: estimates follow only some iterations later.
+const scoreReach = 2
+
+// score takes a step of Fisher scoring where the entries' variance v is hidden, below that of their fields, as where all that are not zero
+// have one value: expectation–maximisation goes only the part v/(v+Σ) of its way there. With weights on/(v+Σ)² and on/(v+Σ),
+//
+//	v ← ⟨(λ-x̄)² - Σ⟩,   x̄ ← ⟨λ⟩.
+func (s *sample) score(learn Parameters, before float64) {
+	v, mean := s.g.SignalVar, s.g.SignalMean
+	var first, weights, excess, information, hidden float64
+	for i, on := range s.on {
+		if on == 0 {
+			continue
+		}
+		total := v + s.sigma[i]
+		d := s.lambda[i] - mean
+		first, weights = first+on*s.lambda[i]/total, weights+on/total
+		excess, information = excess+on*(d*d-s.sigma[i])/total/total, information+on/total/total
+		hidden += on * s.sigma[i] / total / total
+	}
+	if learn&SignalVar == 0 || !(information > 0) || v*information > hidden || math.Abs(math.Log(v/before)) > creeps {
+		return
+	}
+	s.g.SignalVar = max(excess/information, leastTold*math.Sqrt(2/information), v/scoreReach)
+	if learn&SignalMean != 0 {
+		s.g.SignalMean = first / weights
+	}
+}

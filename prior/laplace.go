@@ -37,6 +37,9 @@ func (l Laplace) Name() string {
 	return fmt.Sprintf("laplace density=%g variance=%g", l.Density, l.SignalVar)
 }
 
+// Slab implements [Slabbed].
+func (l Laplace) Slab() (mean, variance float64) { return 0, l.SignalVar }
+
 // NonZero implements [Sparse]: ρ.
 func (l Laplace) NonZero() float64 { return l.Density }
 

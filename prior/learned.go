@@ -114,6 +114,7 @@ func (g LearnedGaussBernoulli) Refit(lambda, sigma []float64, step float64) (nex
 	for range refitSteps {
 		maximise(g.Learn, 0, fit)
 	}
+	fit[0].score(g.Learn, g.GaussBernoulli.SignalVar)
 	to := g
 	to.GaussBernoulli = g.towards(fit[0].g, step)
 	return to, to.distance(g.GaussBernoulli, float64(len(lambda)))

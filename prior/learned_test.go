@@ -131,3 +131,36 @@ func TestLearnedMixtureSettles(t *testing.T) {
 		}
 	}
 }
+
+// Where all entries that are not zero have one value their variance is hidden in the fields. It is found in tens of steps all the same.
+func TestOneValueIsFoundSoon(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	const n, sigma = 2000, 1e-6
+	lambda, variances := make([]float64, n), make([]float64, n)
+	for i := range lambda {
+		lambda[i], variances[i] = math.Sqrt(sigma)*rng.NormFloat64(), sigma
+		if i%10 == 0 {
+			lambda[i]++
+		}
+	}
+	var fit Learner = LearnedGaussBernoulli{
+		GaussBernoulli: GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: Density | SignalMean | SignalVar,
+	}
+	for step := range 40 {
+		next, change := fit.Refit(lambda, variances, 1)
+		if fit = next; change < 1e-3 {
+			t.Logf("%d steps: %v", step+1, fit)
+			return
+		}
+	}
+	t.Errorf("not settled after 40 steps: %v", fit)
+}
+
+// One Gaussian in place of a mixture has its density, and its mean and variance.
+func TestMixtureAsOne(t *testing.T) {
+	m := Mixture{Components: []Component{{Weight: 0.1, Mean: 2, Var: 1}, {Weight: 0.3, Mean: -1, Var: 0.5}}}
+	g := m.AsOne()
+	if math.Abs(g.Density-0.4) > 1e-12 || math.Abs(g.Mean()-m.Mean()) > 1e-12 || math.Abs(g.Variance()-m.Variance()) > 1e-12 {
+		t.Errorf("%+v: mean %g, variance %g, expected %g, %g", g, g.Mean(), g.Variance(), m.Mean(), m.Variance())
+	}
+}

@@ -19,6 +19,25 @@ type Mixture struct {
 	Components []Component
 }
 
+const (
+	// compressibleParts are in a mixture from which learning starts, compressibleRatio is that of the variances of neighbours.
+	compressibleParts = 3
+	compressibleRatio = 30
+)
+
+// Compressible is a mixture of zero-mean Gaussians from which the learning of compressible entries starts, of which the part density has nearly
+// all of their mean square. It expects more than that: of too narrow a prior the first estimates would be too sure.
+func Compressible(density, square float64) Mixture {
+	m := Mixture{Components: make([]Component, compressibleParts)}
+	for j := range m.Components {
+		m.Components[j] = Component{
+			Weight: math.Pow(density, 0.5*float64(compressibleParts-1-j)) / (compressibleParts + 0.1),
+			Var:    square / density * math.Pow(compressibleRatio, float64(j)-0.5*compressibleParts),
+		}
+	}
+	return m
+}
+
 // Component is a Gaussian with its weight.
 type Component struct {
 	Weight float64 `json:"weight"` // ρⱼ > 0
@@ -36,6 +55,19 @@ func (m Mixture) Density() float64 {
 		total += c.Weight
 	}
 	return total
+}
+
+// AsOne is the prior of zero or one Gaussian that has the same density, and the same mean and variance of entries that are not zero.
+func (m Mixture) AsOne() GaussBernoulli {
+	g := GaussBernoulli{Density: m.Density()}
+	for _, c := range m.Components {
+		g.SignalMean += c.Weight * c.Mean / g.Density
+	}
+	for _, c := range m.Components {
+		d := c.Mean - g.SignalMean
+		g.SignalVar += c.Weight * (c.Var + d*d) / g.Density
+	}
+	return g
 }
 
 // Name implements [Named].

@@ -27,8 +27,8 @@ type NonNegative struct {
 // Validate reports a parameter that describes no distribution.
 func (n NonNegative) Validate() error { return GaussBernoulli(n).Validate() }
 
-// slab is the mean and variance of an entry that is not zero.
-func (n NonNegative) slab() (mean, variance float64) {
+// cut is the mean and variance of an entry that is not zero.
+func (n NonNegative) cut() (mean, variance float64) {
 	sd := math.Sqrt(n.SignalVar)
 	_, mean, variance = quadrature.TruncatedNormal(n.SignalMean / sd)
 	return sd * mean, n.SignalVar * variance
@@ -36,13 +36,13 @@ func (n NonNegative) slab() (mean, variance float64) {
 
 // Mean implements [Prior].
 func (n NonNegative) Mean() float64 {
-	mean, _ := n.slab()
+	mean, _ := n.cut()
 	return n.Density * mean
 }
 
 // Variance implements [Prior].
 func (n NonNegative) Variance() float64 {
-	mean, variance := n.slab()
+	mean, variance := n.cut()
 	return n.Density * (variance + (1-n.Density)*mean*mean)
 }
 
@@ -50,6 +50,9 @@ func (n NonNegative) Variance() float64 {
 func (n NonNegative) Name() string {
 	return fmt.Sprintf("nonnegative density=%g mean=%g variance=%g", n.Density, n.SignalMean, n.SignalVar)
 }
+
+// Slab implements [Slabbed]: of the Gaussian before it is cut.
+func (n NonNegative) Slab() (mean, variance float64) { return n.SignalMean, n.SignalVar }
 
 // NonZero implements [Sparse]: ρ.
 func (n NonNegative) NonZero() float64 { return n.Density }

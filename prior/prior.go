@@ -48,6 +48,12 @@ type Sparse interface {
 	NonZero() float64 // the probability of not being zero, in (0, 1]
 }
 
+// Slabbed is a prior whose non-zero entries have a mean and a variance that are parameters.
+type Slabbed interface {
+	Prior
+	Slab() (mean, variance float64)
+}
+
 // Parametric is a prior whose parameters are a few numbers, which a stream keeps in
 // its state while they are learned.
 type Parametric interface {

@@ -34,7 +34,8 @@ func OffsetAlphaMin(density float64, p int) float64 {
 //	α_CS = sup_Σ mmse(Σ)/Σ
 //
 // (Krzakala, Mézard, Sausset, Sun, Zdeborová 2012). The error is below 1e-8. It
-// depends only on the density and on x̄/√v; values once computed are remembered.
+// depends only on the density and on x̄/√v; values once computed are remembered. It takes
+// at most a hundred integrals, some milliseconds, whatever the signals are.
 func AlphaCS(g prior.GaussBernoulli) float64 {
 	// With a mean of more than 10⁴ standard deviations entries are zero or the mean, whatever that is.
 	ratio := min(math.Abs(g.SignalMean)/math.Sqrt(g.SignalVar), 1e4)
@@ -77,14 +78,14 @@ func supremum(density, square float64, mmse func(sigma, tol float64) float64) fl
 	// that this width leaves less than 1e-8.
 	const above, bottom, step, width = 8, -40, 1, 1e-3
 	best, most := 0.0, math.Inf(-1)
-	for l := above + math.Log(square); l >= bottom; l -= step {
+	top := above + math.Log(min(square, math.MaxFloat64))
+	for l := top; l >= bottom; l -= step {
 		if r := mmse(math.Exp(l), 1e-6) / math.Exp(l); r > most {
 			best, most = l, r
 		}
 	}
 	peak := search.NewGolden(func(l float64) float64 { return mmse(math.Exp(l), 1e-11) / math.Exp(l) }, best-step, best+step)
-	for peak.B-peak.A > width {
-		peak.Narrow()
+	for peak.B-peak.A > width && peak.Narrow() {
 	}
 	return max(density, peak.FC, peak.FD)
 }

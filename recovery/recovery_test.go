@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/calamp/calamp/internal/field"
+
 	"github.com/calamp/calamp/prior"
 )
 
@@ -69,5 +71,38 @@ func TestComplexAlphaCS(t *testing.T) {
 	}
 	if got := ComplexAlphaCS(prior.ComplexGaussBernoulli{Density: 1, SignalVar: 1}); math.Abs(got-1) > 1e-8 {
 		t.Errorf("α_CS(1) = %g, want 1", got)
+	}
+}
+
+// TestSupremumIsBounded: α_CS takes at most a hundred integrals, whatever the signals are, and lies between the density and the bound
+// that takes none.
+func TestSupremumIsBounded(t *testing.T) {
+	for _, density := range []float64{1e-60, 1e-12, 1e-6, 1e-3, 0.2, 0.999, 1} {
+		for _, mean := range []float64{0, 1e-60, 1, 1e3, 1e4, 1e60} {
+			ratio := min(mean, 1e4)
+			g, calls := prior.GaussBernoulli{Density: density, SignalMean: ratio, SignalVar: 1}, 0
+			alpha := supremum(density, 1+ratio*ratio, func(sigma, tol float64) float64 {
+				calls++
+				f := field.Matched(g, sigma)
+				return f.Integrate(tol).Variance.Value
+			})
+			if calls > 100 {
+				t.Errorf("density %g, mean %g: %d integrals", density, mean, calls)
+			}
+			if most := MostAlphaCS(density); !(alpha >= density && alpha <= most*(1+1e-9)) {
+				t.Errorf("density %g, mean %g: α_CS = %g, expected %g to %g", density, mean, alpha, density, most)
+			}
+			if again := AlphaCS(prior.GaussBernoulli{Density: density, SignalMean: mean, SignalVar: 1}); again != alpha {
+				t.Errorf("density %g, mean %g: %g and %g", density, mean, again, alpha)
+			}
+		}
+		calls := 0
+		supremum(density, 1, func(sigma, tol float64) float64 {
+			calls++
+			return field.ComplexVariance(prior.ComplexGaussBernoulli{Density: density, SignalVar: 1}, sigma, tol).Value
+		})
+		if calls > 100 {
+			t.Errorf("density %g, complex: %d integrals", density, calls)
+		}
 	}
 }

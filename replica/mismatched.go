@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"context"
+
 	"github.com/calamp/calamp/evolution"
 )
 
@@ -38,8 +40,8 @@ func (p Mismatched) IX(at Point) (value evolution.Number, overlaps Point) {
 
 // IZ is I_z(q, m, q₁₂) of a sensor, and the conjugates that its gradient gives, without
 // the factor α: ∂I_z/∂m = P m̂, ∂I_z/∂q = -½P q̂, ∂I_z/∂q₁₂ = -½P q̂₁₂.
-func (p Mismatched) IZ(at Point) (value evolution.Number, hats Point, err error) {
-	s, err := p.Model.Sensor(at.Q12, at.M, at.Q-at.Q12, p.options())
+func (p Mismatched) IZ(ctx context.Context, at Point) (value evolution.Number, hats Point, err error) {
+	s, err := p.Model.Sensor(ctx, at.Q12, at.M, at.Q-at.Q12, p.options())
 	if err != nil {
 		return value, hats, err
 	}
@@ -48,8 +50,8 @@ func (p Mismatched) IZ(at Point) (value evolution.Number, hats Point, err error)
 
 // Phi is the potential and its gradient: each field of gradient is the derivative with
 // respect to the field of that name.
-func (p Mismatched) Phi(at Point) (phi evolution.Number, gradient Point, err error) {
-	iz, hats, err := p.IZ(at)
+func (p Mismatched) Phi(ctx context.Context, at Point) (phi evolution.Number, gradient Point, err error) {
+	iz, hats, err := p.IZ(ctx, at)
 	if err != nil {
 		return phi, gradient, err
 	}

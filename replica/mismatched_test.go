@@ -31,7 +31,7 @@ func TestMismatchedGradient(t *testing.T) {
 		t.Fatal(err, ok)
 	}
 	fixed := p.At(o)
-	_, gradient, err := p.Phi(fixed)
+	_, gradient, err := p.Phi(t.Context(), fixed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestMismatchedGradient(t *testing.T) {
 	}
 	// At a point that is not stationary, in each direction.
 	at := Point{Q: 0.5, M: 0.2, Q12: 0.25, QHat: 0.3, MHat: 1.5, Q12Hat: 1.2}
-	_, gradient, err = p.Phi(at)
+	_, gradient, err = p.Phi(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestMismatchedGradient(t *testing.T) {
 		phi := func(k float64) float64 {
 			x := at
 			*c.field(&x) += k * h
-			v, _, err := p.Phi(x)
+			v, _, err := p.Phi(t.Context(), x)
 			if err != nil {
 				t.Fatal(err)
 			}

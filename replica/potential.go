@@ -5,6 +5,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -61,8 +62,8 @@ type Value struct {
 }
 
 // At computes the potential at error V in (0, Var x].
-func (p *Potential) At(v float64) (Value, error) {
-	sensor, err := p.model.Sensor(v, &p.opt)
+func (p *Potential) At(ctx context.Context, v float64) (Value, error) {
+	sensor, err := p.model.Sensor(ctx, v, &p.opt)
 	if err != nil {
 		return Value{}, err
 	}
@@ -113,44 +114,48 @@ func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) 
 	n := int(math.Ceil((hi - lo) / step))
 	x, g := make([]float64, n+1), make([]float64, n+1)
 	for i := range x {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		x[i] = lo + (hi-lo)*float64(i)/float64(n)
 		var err error
-		if g[i], err = p.excess(x[i]); err != nil {
+		if g[i], err = p.excess(ctx, x[i]); err != nil {
 			return nil, err
 		}
 	}
 	var roots []float64
+	var failed error
+	excess := func(x float64) float64 {
+		g, err := p.excess(ctx, x)
+		failed = cmp.Or(failed, err)
+		return g
+	}
 	for i := 1; i <= n; i++ {
 		if g[i-1] == 0 || g[i-1]*g[i] < 0 {
-			roots = append(roots, p.root(x[i-1], x[i], g[i-1], g[i]))
+			roots = append(roots, root(excess, x[i-1], x[i], g[i-1], g[i]))
 		}
 		if i < n && g[i-1]*g[i] > 0 && g[i]*g[i+1] > 0 && math.Abs(g[i]) < math.Abs(g[i-1]) && math.Abs(g[i]) <= math.Abs(g[i+1]) {
 			// There may be two zeros between these grid points.
-			if y, gy := p.closest(x[i-1], x[i+1], g[i]); gy*g[i] < 0 {
-				roots = append(roots, p.root(x[i-1], y, g[i-1], gy), p.root(y, x[i+1], gy, g[i+1]))
+			if y, gy := closest(excess, x[i-1], x[i+1], g[i]); gy*g[i] < 0 {
+				roots = append(roots, root(excess, x[i-1], y, g[i-1], gy), root(excess, y, x[i+1], gy, g[i+1]))
 			}
 		}
 	}
 	var out []Stationary
 	for _, r := range roots {
-		v, err := p.At(math.Exp(r))
+		v, err := p.At(ctx, math.Exp(r))
 		if err != nil {
 			return nil, err
 		}
 		const h = 1e-4
-		up, _ := p.excess(r + h)
-		down, _ := p.excess(r - h)
-		out = append(out, Stationary{v, up < down})
+		out = append(out, Stationary{v, excess(r+h) < excess(r-h)})
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return out, nil
 }
 
 // excess is log V′/V at x = log V.
-func (p *Potential) excess(x float64) (float64, error) {
-	sensor, err := p.model.Sensor(math.Exp(x), &p.opt)
+func (p *Potential) excess(ctx context.Context, x float64) (float64, error) {
+	sensor, err := p.model.Sensor(ctx, math.Exp(x), &p.opt)
 	if err != nil {
 		return 0, err
 	}
@@ -159,10 +164,10 @@ func (p *Potential) excess(x float64) (float64, error) {
 }
 
 // root refines a bracketed zero of the excess: regula falsi, Illinois variant.
-func (p *Potential) root(a, b, ga, gb float64) float64 {
+func root(excess func(x float64) float64, a, b, ga, gb float64) float64 {
 	for range 100 {
 		x := (a*gb - b*ga) / (gb - ga)
-		g, _ := p.excess(x)
+		g := excess(x)
 		if g == 0 || math.Abs(b-a) < 1e-12 {
 			return x
 		}
@@ -182,11 +187,10 @@ func (p *Potential) root(a, b, ga, gb float64) float64 {
 
 // closest looks between a and b for the place where the excess, which has the given
 // sign at the ends, is nearest to zero, and stops as soon as it finds the other sign.
-func (p *Potential) closest(a, b, sign float64) (x, g float64) {
+func closest(excess func(x float64) float64, a, b, sign float64) (x, g float64) {
 	sign = math.Copysign(1, sign)
 	s := search.NewGolden(func(x float64) float64 {
-		g, _ := p.excess(x)
-		return -sign * g
+		return -sign * excess(x)
 	}, a, b)
 	for range 30 {
 		if s.FC > 0 {
@@ -238,7 +242,7 @@ func (p *Potential) FreeEnergy(ctx context.Context) (*Energy, error) {
 
 	// The information on the signals is H(Y) - H(Y|z), and -H(y|z) of a sensor is
 	// I_z at V = 0, where z is known.
-	told, err := p.model.Sensor(0, &p.opt)
+	told, err := p.model.Sensor(ctx, 0, &p.opt)
 	if err != nil {
 		return nil, err
 	}

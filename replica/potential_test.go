@@ -59,7 +59,7 @@ func TestGradientIdentities(t *testing.T) {
 		for _, v := range []float64{0.5 * p.q0, 1e-2, 1e-4, 1e-7} {
 			h := 2e-3
 			at := func(x float64) evolution.SensorAverages {
-				s, err := m.Sensor(v*math.Exp(x), &evolution.Options{Tol: 1e-12})
+				s, err := m.Sensor(t.Context(), v*math.Exp(x), &evolution.Options{Tol: 1e-12})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,8 +111,8 @@ func TestStationaryPointsAreFixedPoints(t *testing.T) {
 		// The differences of φ itself vanish at these points, and nowhere between them.
 		for i, s := range pts {
 			const h = 1e-3
-			up, _ := p.At(s.MSE * math.Exp(h))
-			down, _ := p.At(s.MSE * math.Exp(-h))
+			up, _ := p.At(t.Context(), s.MSE*math.Exp(h))
+			down, _ := p.At(t.Context(), s.MSE*math.Exp(-h))
 			slope := (up.Phi.Value - down.Phi.Value) / (2 * h)
 			curve := (up.Phi.Value - 2*s.Phi.Value + down.Phi.Value) / (h * h)
 			t.Logf("point %d: V %.6g φ %v; dφ/dlogV %.1e, curvature %.1e (%v)", i, s.MSE, s.Phi, slope, curve, time.Since(start))

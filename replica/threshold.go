@@ -56,9 +56,9 @@ type transition struct {
 }
 
 // alpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
-func (t *transition) alpha(x float64) (float64, error) {
+func (t *transition) alpha(ctx context.Context, x float64) (float64, error) {
 	v := evolution.Entry(t.model.Signal, math.Exp(x), &t.opt).MMSE.Value
-	s, err := t.model.Sensor(v, &t.opt)
+	s, err := t.model.Sensor(ctx, v, &t.opt)
 	if err != nil {
 		return 0, err
 	}
@@ -72,14 +72,14 @@ func (t *transition) spinodals(ctx context.Context, tol float64) (*Transition, e
 	g := t.model.Signal
 	lo, hi := math.Log(1e-2*t.model.NoiseVar), math.Log(g.SignalVar)+6
 	n := int(math.Ceil((hi - lo) / step))
+	if n < 1 { // noise hides the signals
+		return nil, ErrNoTransition
+	}
 	a := make([]float64, n+1)
 	x := func(i int) float64 { return lo + step*float64(i) }
 	for i := range a {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		var err error
-		if a[i], err = t.alpha(x(i)); err != nil {
+		if a[i], err = t.alpha(ctx, x(i)); err != nil {
 			return nil, err
 		}
 	}
@@ -97,24 +97,23 @@ func (t *transition) spinodals(ctx context.Context, tol float64) (*Transition, e
 	if rise <= 10*tol || from == 0 || to == n {
 		return nil, ErrNoTransition
 	}
-	bottom, err := t.extremum(x(from-1), x(from+1), -1, tol)
+	bottom, err := t.extremum(ctx, x(from-1), x(from+1), -1, tol)
 	if err != nil {
 		return nil, err
 	}
-	top, err := t.extremum(x(to-1), x(to+1), 1, tol)
+	top, err := t.extremum(ctx, x(to-1), x(to+1), 1, tol)
 	return &Transition{Informed: bottom, Algorithmic: top}, err
 }
 
 // extremum refines the extremum of sign·α between two points by golden sections.
-func (t *transition) extremum(a, b, sign, tol float64) (evolution.Number, error) {
+func (t *transition) extremum(ctx context.Context, a, b, sign, tol float64) (evolution.Number, error) {
 	var failed error
 	g := search.NewGolden(func(x float64) float64 {
-		v, err := t.alpha(x)
+		v, err := t.alpha(ctx, x)
 		failed = errors.Join(failed, err)
 		return sign * v
 	}, a, b)
-	for failed == nil && g.B-g.A > 1e-6 && math.Abs(g.FC-g.FD) > 0.05*tol {
-		g.Narrow()
+	for failed == nil && g.B-g.A > 1e-6 && math.Abs(g.FC-g.FD) > 0.05*tol && g.Narrow() {
 	}
 	top := max(g.FC, g.FD)
 	return evolution.Number{Value: sign * top, Err: math.Abs(g.FC-g.FD) + 0.1*tol}, failed
@@ -160,7 +159,7 @@ func (t *transition) difference(ctx context.Context, alpha float64, out *Transit
 		if err != nil {
 			return 0, 0, err
 		}
-		if v[i], err = p.At(pt.MSEX.Value); err != nil {
+		if v[i], err = p.At(ctx, pt.MSEX.Value); err != nil {
 			return 0, 0, err
 		}
 	}

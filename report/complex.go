@@ -27,8 +27,13 @@ const onePart = 0.683
 // takeAmplitudes makes the report one of amplitudes, and keeps the phases apart.
 func (r *Report) takeAmplitudes() {
 	res := *r.Result
-	m := res.Score(r.Truth)
+	scored := res
+	scored.X = r.x()
+	m := scored.Score(r.Truth)
 	res.X, r.Truth.X = moduli(res.X), moduli(r.Truth.X)
+	if r.Signals != nil {
+		r.Signals = moduli(r.Signals)
+	}
 	if res.XVar != nil {
 		total := moduli(res.XVar) // both parts have the same
 		total.Apply(func(_, _ int, v float64) float64 { return math.Sqrt2 * v }, total)

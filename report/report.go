@@ -14,6 +14,7 @@ import (
 	"errors"
 	"html/template"
 	"io"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -33,6 +34,10 @@ type Report struct {
 
 	Metrics   []Field    // of the result, against the truth
 	Baselines []Baseline // other answers to the same readings, shown beside the result
+
+	// Signals (N×P) are drawn, and compared with the truth and the baselines, in place of Result.X, where that are coefficients of
+	// them in a basis.
+	Signals *mat.Dense
 
 	// ImageShape is the number of rows and columns of signals that are pictures, stored
 	// row by row. By default signals are pictures when N is a square, of at least 8×8. A
@@ -90,6 +95,7 @@ type view struct {
 
 	Worst     []table
 	PerSignal *table
+	Tries     *table
 	Plan      *table
 
 	Version, Command string
@@ -113,6 +119,7 @@ type table struct {
 	Columns []string
 	Rows    [][]string
 	Words   bool // and not numbers
+	Bare    bool // the heading stands above it
 }
 
 // Write writes the report as an HTML file.
@@ -135,6 +142,7 @@ func Write(w io.Writer, r Report) error {
 		Residual:  r.residuals(),
 		Worst:     worst,
 		PerSignal: r.perSignal(),
+		Tries:     r.tries(),
 		Plan:      r.plan(),
 		Version:   r.Version,
 		Command:   r.Command,
@@ -214,13 +222,46 @@ func (r *Report) plan() *table {
 	if r.Result.Plan == nil {
 		return nil
 	}
-	t := &table{Heading: "What the run did, and what it left out", Columns: []string{"part", "", "why"}, Words: true}
+	t := &table{Heading: "What the run did, and what it left out", Columns: []string{"part", "", "why"}, Words: true, Bare: true}
 	for _, c := range r.Result.Plan.Parts {
+		if c.Part == try {
+			continue
+		}
 		state, why := "on", c.Why
 		if !c.On {
 			state = "off"
 		}
 		t.Rows = append(t.Rows, []string{c.Part, state, cmp.Or(why, dash)})
+	}
+	return t
+}
+
+// try is the part of a plan that is one of several runs.
+const try = "try"
+
+// tries is what was tried, where it was more than one run; the mark says which answer was taken.
+func (r *Report) tries() *table {
+	if r.Result.Plan == nil {
+		return nil
+	}
+	t := &table{Heading: "What was tried", Note: "The likeliest answer of those that can be one is taken.", Columns: []string{"run", "", "how it ended"}, Words: true, Bare: true}
+	for _, c := range r.Result.Plan.Parts {
+		if c.Part != try {
+			continue
+		}
+		taken := ""
+		if c.On {
+			taken = "taken"
+		}
+		name, end, found := strings.Cut(c.Why, ": ")
+		for found && strings.Contains(end, ": ") { // names may have one, too: begun at the answer of: …
+			further, rest, _ := strings.Cut(end, ": ")
+			name, end = name+": "+further, rest
+		}
+		t.Rows = append(t.Rows, []string{name, taken, sentence(end)})
+	}
+	if len(t.Rows) == 0 {
+		return nil
 	}
 	return t
 }

@@ -155,8 +155,8 @@ func (r *Report) relativeErrors() plot {
 // the signals where they are known, on s otherwise.
 func (r *Report) scale() float64 {
 	estimate, truth := r.Result.S, r.Truth.S
-	if sameShape(r.Truth.X, r.Result.X) {
-		estimate, truth = flat(r.Result.X), flat(r.Truth.X)
+	if sameShape(r.Truth.X, r.x()) {
+		estimate, truth = flat(r.x()), flat(r.Truth.X)
 	}
 	c := floats.Dot(estimate, truth) / floats.Dot(estimate, estimate)
 	if !(c > 0) || math.IsInf(c, 0) {

@@ -58,14 +58,22 @@ type source struct {
 	x    *mat.Dense
 }
 
+// x is the signals that are drawn.
+func (r *Report) x() *mat.Dense {
+	if r.Signals != nil {
+		return r.Signals
+	}
+	return r.Result.X
+}
+
 func (r *Report) sources() []source {
 	var all []source
-	if sameShape(r.Truth.X, r.Result.X) {
+	if sameShape(r.Truth.X, r.x()) {
 		all = append(all, source{trueName, r.Truth.X})
 	}
-	all = append(all, source{blindName, r.Result.X})
+	all = append(all, source{blindName, r.x()})
 	for _, b := range r.Baselines {
-		if sameShape(b.X, r.Result.X) {
+		if sameShape(b.X, r.x()) {
 			all = append(all, source{b.Name, b.X})
 		}
 	}
@@ -73,7 +81,7 @@ func (r *Report) sources() []source {
 }
 
 func (r *Report) signals() signals {
-	n, p := dims(r.Result.X)
+	n, p := dims(r.x())
 	if n == 0 || p == 0 {
 		return signals{}
 	}
@@ -170,13 +178,13 @@ func greyRange(values []float64) (low, high float64) {
 func (r *Report) stems(p int) signals {
 	shown := min(p, maxStems)
 	s := signals{Note: firstOf(shown, p)}
-	rows, _ := dims(r.Result.X)
+	rows, _ := dims(r.x())
 	thinned := rows > maxEntries
 	for k := range shown {
 		f := figure.Figure{X: figure.Axis{Label: "entry", Whole: true, Min: -0.5, Max: float64(rows) - 0.5}, Y: figure.Axis{Label: "value"}, Height: 200}
-		blind := stemSeries(mat.Col(nil, k, r.Result.X))
+		blind := stemSeries(mat.Col(nil, k, r.x()))
 		blind.Color = figure.Blue
-		if sameShape(r.Truth.X, r.Result.X) {
+		if sameShape(r.Truth.X, r.x()) {
 			blind.Name = blindName
 			truth := stemSeries(mat.Col(nil, k, r.Truth.X))
 			truth.Name, truth.Color, truth.Style, truth.Size = trueName, figure.Orange, figure.Rings, 3.6

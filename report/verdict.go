@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp"
+	warnings "github.com/calamp/calamp/internal/warning"
 )
 
 // verdict is the result in one sentence.
@@ -35,14 +36,6 @@ const (
 	doubtful = "doubtful"
 	bad      = "bad"
 )
-
-// suspect are the warnings that put the whole result in doubt, and not just a sensor.
-var suspect = []calamp.WarningCode{
-	calamp.TooFewMeasurements, calamp.UnexplainedVariance, calamp.MatrixMean, calamp.MatrixSpectrum,
-	calamp.SignalNotConverged, calamp.SingleSignal, calamp.NothingLearned, calamp.ManyBroken,
-	calamp.ScaleContradicted,
-	calamp.UnrecoveredOrNoise,
-}
 
 func (r *Report) verdict() verdict {
 	v := r.judge()
@@ -122,6 +115,9 @@ func (r *Report) judgeConverged(iterations string) verdict {
 		v.Level, v.Badge = bad, "Nothing learned"
 		v.Text = "Converged in " + iterations + ", but the readings taught nothing about the sensors: " +
 			"their calibration is as uncertain as before. Trust neither the signals nor the gains."
+	case r.untrusted():
+		v.Level, v.Badge = bad, "Not to be trusted"
+		v.Text = "Converged in " + iterations + ", but to nothing that can be trusted: see the first warning."
 	case r.gainsKnown():
 		v.Text += some(r.Problem.P, "signal") + " recovered, with the gains taken as known."
 	default:
@@ -185,7 +181,17 @@ func (r *Report) warned(code calamp.WarningCode) bool {
 }
 
 func (r *Report) doubted() bool {
-	return slices.ContainsFunc(suspect, r.warned)
+	return r.gravest() >= warnings.Doubt
+}
+
+func (r *Report) untrusted() bool { return r.gravest() == warnings.Untrusted }
+
+// gravest is how much the warning matters that matters most.
+func (r *Report) gravest() (level warnings.Level) {
+	for _, w := range r.Result.Warnings {
+		level = max(level, warnings.LevelOf(string(w.Code)))
+	}
+	return level
 }
 
 // warning is one of the solver's warnings, with the sensors or signals that it is about
@@ -195,20 +201,22 @@ type warning struct {
 	Code  string
 	Text  string
 	Where string
+	Page  warnings.Page // what it means, and what to do
 }
 
 func (r *Report) warnings() []warning {
 	var out []warning
 	for _, w := range r.Result.Warnings {
+		page, _ := warnings.Of(string(w.Code))
 		level := ""
-		if slices.Contains(suspect, w.Code) {
+		switch page.Level {
+		case warnings.Doubt:
 			level = doubtful
-		}
-		if w.Code == calamp.NothingLearned {
+		case warnings.Untrusted:
 			level = bad
 		}
 		where := strings.TrimSpace(list("sensor", w.Sensors, r.Problem.M) + " " + list("signal", w.Signals, r.Problem.P))
-		out = append(out, warning{level, strings.ReplaceAll(string(w.Code), "-", " "), sentence(w.Message), sentence(where)})
+		out = append(out, warning{level, strings.ReplaceAll(string(w.Code), "-", " "), sentence(w.Message), sentence(where), page.Plain()})
 	}
 	return out
 }

@@ -166,6 +166,11 @@ func (d *Damping) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (d Damping) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
+// Readings, and what describes them (gains, offsets, a signal's entries), are 0 or of sizes between these; variances are between
+// their squares. Fourth powers occur, as the curvature of a likelihood in a variance: these are 1e240 at most, and double precision, which ends
+// at 2^1024 = 1.8e308, has room for sums over readings, and for noise that is far smaller than they.
+const LeastSize, MostSize = 1e-60, 1e60
+
 // Algorithm selects what is iterated.
 type Algorithm uint8
 
@@ -182,9 +187,13 @@ const (
 	// whatever the singular values are. It decomposes WWᵀ beforehand, or, where that is too
 	// much, takes conjugate gradients in every iteration.
 	VAMP
+
+	// Evidence takes signals for Gaussian, with a variance of each entry that is learned, and integrates
+	// them out: for any W, slower, and with larger errors than the other two where these succeed. Its evidence never falls.
+	Evidence
 )
 
-var algorithms = []string{AutoAlgorithm: "auto", AMP: "amp", VAMP: "vamp"}
+var algorithms = []string{AutoAlgorithm: "auto", AMP: "amp", VAMP: "vamp", Evidence: "evidence"}
 
 // String is the name used by the command's --algorithm.
 func (a Algorithm) String() string { return nameOf(algorithms, a) }

@@ -118,6 +118,9 @@ func Load(path string) (*Spec, error) {
 // Parse reads a spec from text; name is the file's, for messages.
 func Parse(name, text string) (*Spec, error) {
 	s := &Spec{}
+	if err := countAxes(name, text); err != nil {
+		return nil, err
+	}
 	meta, err := toml.Decode(text, s)
 	if err != nil {
 		return nil, tomlError(name, err)
@@ -133,6 +136,66 @@ func Parse(name, text string) (*Spec, error) {
 		return nil, &SpecError{File: name, Err: err}
 	}
 	return s, nil
+}
+
+// countAxes refuses ranges and numbers of seeds of which there are too many values, before they are made: a line of text can
+// ask for a million. Where a spec is wrong in another way it says nothing.
+func countAxes(name, text string) error {
+	var spec map[string]any
+	if _, err := toml.Decode(text, &spec); err != nil {
+		return nil // and the same of the whole
+	}
+	for key, value := range spec {
+		if !strings.EqualFold(key, "grid") && !strings.EqualFold(key, "quick") { // as the parser has it
+			continue
+		}
+		total := 0.0
+		for i, grid := range arrayOfTables(value) {
+			points := 1.0 // or more, by its other axes
+			for key, value := range grid {
+				points *= max(1, longer(key, value))
+			}
+			if total += points; total > MostPoints {
+				return &SpecError{File: name, Err: tooMany(i, total)}
+			}
+		}
+	}
+	return nil
+}
+
+// arrayOfTables are the tables of an array of tables, however it is written.
+func arrayOfTables(value any) (list []map[string]any) {
+	switch value := value.(type) {
+	case []map[string]any:
+		return value
+	case map[string]any:
+		return []map[string]any{value}
+	case []any:
+		for _, entry := range value {
+			list = append(list, arrayOfTables(entry)...)
+		}
+	}
+	return list
+}
+
+// tooMany is the error of grid i, up to which there are so many points.
+func tooMany(i int, points float64) error {
+	return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; "+
+		"shorten an axis, or part the sweep into several specs", i+1, points, MostPoints)
+}
+
+// longer is how many values a range, or a number of seeds, stands for.
+func longer(key string, value any) float64 {
+	if table, ok := value.(map[string]any); ok {
+		value = table["count"]
+	} else if !strings.EqualFold(key, "seeds") {
+		return 0
+	}
+	count, err := toFloat(value)
+	if err != nil || count > mostCount {
+		return 0 // which is refused where it is read
+	}
+	return count
 }
 
 // placed is how the parser tells the place of most faults.
@@ -190,15 +253,18 @@ func (s *Spec) validate() error {
 				return fmt.Errorf("grid %d: %w", i+1, err)
 			}
 			if total += g.size(); total > MostPoints {
-				return fmt.Errorf("grid %d: %.3g points up to here, expected at most %d; "+
-					"shorten an axis, or part the sweep into several specs", i+1, total, MostPoints)
+				return tooMany(i, total)
 			}
 			one := *g
 			one.Seeds = nil // seeds are all alike
-			for _, p := range one.points(s) {
-				if err := p.Validate(); err != nil {
-					return fmt.Errorf("grid %d, %v: %w", i+1, p, err)
+			err := one.each(s, func(p Point) error {
+				if err := p.canonical().Validate(); err != nil {
+					return fmt.Errorf("grid %d, %v: %w", i+1, p.canonical(), err)
 				}
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -345,8 +411,16 @@ func (g *Grid) size() float64 {
 }
 
 // points is the product of the axes, the last of which, the seeds, changes fastest.
-func (g *Grid) points(s *Spec) []Point {
-	var out []Point
+func (g *Grid) points(s *Spec) (out []Point) {
+	g.each(s, func(p Point) error { // which never fails
+		out = append(out, p.identified())
+		return nil
+	})
+	return out
+}
+
+// each calls do with every point in order, which has no key yet, until there is an error.
+func (g *Grid) each(s *Spec, do func(Point) error) error {
 	base := Point{Solver: g.solver(s), Record: g.record(s), Rehearse: s.Rehearse, SharedMatrix: g.SharedMatrix}
 	for _, a := range g.Algorithm {
 		for _, p := range g.P.or(1) {
@@ -357,7 +431,9 @@ func (g *Grid) points(s *Spec) []Point {
 							for _, c := range g.Covariance.or(solver.Diagonal.String()) {
 								at := base
 								at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Matrix, at.Covariance = Algorithm(a), int(p), noise, r, phase, kind, c
-								out = g.inner(out, at)
+								if err := g.inner(at, do); err != nil {
+									return err
+								}
 							}
 						}
 					}
@@ -365,10 +441,10 @@ func (g *Grid) points(s *Spec) []Point {
 			}
 		}
 	}
-	return out
+	return nil
 }
 
-func (g *Grid) inner(out []Point, at Point) []Point {
+func (g *Grid) inner(at Point, do func(Point) error) error {
 	if at.Covariance == solver.Diagonal.String() {
 		at.Covariance = "" // as keys have it
 	}
@@ -377,12 +453,14 @@ func (g *Grid) inner(out []Point, at Point) []Point {
 			for _, alpha := range g.Alpha.or(0) {
 				for _, seed := range g.Seeds.or() {
 					at.N, at.Density, at.Alpha, at.Seed = int(n), density, alpha, seed
-					out = append(out, at.identified())
+					if err := do(at); err != nil {
+						return err
+					}
 				}
 			}
 		}
 	}
-	return out
+	return nil
 }
 
 // String is the point in a line.

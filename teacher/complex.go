@@ -251,7 +251,7 @@ func vonMises(rng *rand.Rand, kappa float64) float64 {
 	tau := 1 + math.Sqrt(1+4*kappa*kappa)
 	rho := (tau - math.Sqrt(2*tau)) / (2 * kappa)
 	r := (1 + rho*rho) / (2 * rho)
-	for {
+	for range mostTries {
 		z := math.Cos(math.Pi * rng.Float64())
 		f := (1 + r*z) / (r + z)
 		c := kappa * (r - f)
@@ -260,4 +260,8 @@ func vonMises(rng *rand.Rand, kappa float64) float64 {
 			return math.Copysign(math.Acos(min(1, max(-1, f))), sign-0.5)
 		}
 	}
+	return 0
 }
+
+// mostTries bounds a rejection of which two in three tries succeed.
+const mostTries = 1000

@@ -276,6 +276,11 @@ func TestMPIFails(t *testing.T) {
 			}
 			return w, y
 		}},
+		{name: "one entry", want: "ranks do not agree on W.npy: ranks 2, 3 have others than rank 0", spoil: func(w, y []byte) ([]byte, []byte) {
+			w = bytes.Clone(w)
+			w[len(w)/3] ^= 1
+			return w, y
+		}},
 		{name: "another Y", want: "ranks do not agree on the readings: ranks 2, 3 have others than rank 0", spoil: func(w, y []byte) ([]byte, []byte) {
 			y = bytes.Clone(y)
 			y[len(y)-3] ^= 1

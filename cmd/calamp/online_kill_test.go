@@ -311,7 +311,7 @@ func (s *killStream) roundEmbedded(t *testing.T, r *rand.Rand, most int, state s
 // fill is a server whose stream S holds all samples.
 func (s *killStream) fill(t *testing.T, folder string) *intake.Embedded {
 	t.Helper()
-	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: folder, Address: "127.0.0.1:0"})
+	e, err := intake.StartEmbedded(intake.EmbeddedOptions{Folder: folder, Address: "127.0.0.1:0", Shared: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ type group struct {
 var menu = []group{
 	{"", []string{"README.md"}},
 	{"Three ways to work", []string{"docs/python.md", "docs/stream.md", "docs/sweeps.md"}},
-	{"Solving", []string{"docs/solve.md", "docs/trust.md", "docs/page.md", "docs/cluster.md", "docs/library.md"}},
+	{"Guides", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md"}},
+	{"Solving", []string{"docs/solve.md", "docs/trust.md", "docs/warnings/README.md", "docs/page.md", "docs/cluster.md", "docs/library.md"}},
 	{"Knowing", []string{"docs/theory.md", "docs/results/README.md", "docs/validation.md", "docs/performance.md"}},
 	{"Reference", []string{"docs/online-json.md", "docs/format/state.md", "docs/performance/tables.md", "docs/architecture.md", "experiments/README.md", "CHANGELOG.md"}},
 }

@@ -41,8 +41,11 @@ const (
 func (b *planner) vectorAMP() (on bool, why string, err error) {
 	if b.Algorithm != solver.AutoAlgorithm {
 		b.plan.Algorithm = b.Algorithm
-		if b.vector() {
+		switch {
+		case b.vector():
 			err = b.vectorPossible()
+		case b.evidence():
+			return false, "not asked: signals are integrated out", b.evidencePossible()
 		}
 		return b.vector(), asked, err
 	}

@@ -34,7 +34,7 @@ type commonFields struct {
 	b, now        float64
 }
 
-// newCommonFields is not ok where a signal is nothing beside the others.
+// newCommonFields is not ok where a signal is nothing beside the others, or all of its readings were left out.
 func newCommonFields(s *State, common []float64) (f *commonFields, ok bool) {
 	f = &commonFields{State: s, common: common, ratios: make([]float64, s.P), lambda: make([]float64, s.P), sigma: make([]float64, s.P)}
 	for _, t := range common {
@@ -67,6 +67,9 @@ func newCommonFields(s *State, common []float64) (f *commonFields, ok bool) {
 		return nil, false
 	}
 	for k := range f.ratios {
+		if !(f.ratios[k] > 0) {
+			return nil, false // none of its readings is in use
+		}
 		f.ratios[k] /= apart
 	}
 	f.excess = apart/max(along, leastAlong*apart) - 1

@@ -61,7 +61,7 @@ func (s *State) Brightness(k int) (logarithm, sd float64) {
 		second += x * x
 		fourth += x * x * x * x
 	}
-	if !(second > 0) || math.IsInf(second*second, 1) {
+	if square := second * second; !(square > 0) || math.IsInf(square, 1) {
 		return math.Inf(-1), math.Inf(1)
 	}
 	return math.Log(second), math.Sqrt(max(0, fourth/(second*second)-1/float64(s.N)))

@@ -69,9 +69,9 @@ func (s *State) turn(theta float64) {
 // signals.
 const unevenSize = 0.1
 
-// startUneven makes the start one that prefers phases, the same in every run.
-func (s *State) startUneven() {
-	rng := rand.New(rand.NewPCG(17, uint64(len(s.X))))
+// startUneven makes the start one that prefers phases, the same in every run with the same draw.
+func (s *State) startUneven(draw uint64) {
+	rng := rand.New(rand.NewPCG(17+draw, uint64(len(s.X))))
 	size := unevenSize * math.Sqrt(s.model.Prior.Variance())
 	s.uneven = make([]float64, len(s.X))
 	for i := range s.uneven {
@@ -153,6 +153,8 @@ func (b *planner) unevenStart() (on bool, why string, err error) {
 		return false, "not needed: something is known of phases", nil
 	case b.stream():
 		return false, "not needed: earlier samples say something of phases", nil
+	case b.Start != nil:
+		return false, "not needed: the start says something of phases", nil
 	}
 	return true, "nothing is known of phases: at zero signals would stay", nil
 }
@@ -297,6 +299,33 @@ func (s *State) complexChiSquare(mu int, amplitude float64) (chi float64) {
 		chi += (real(d)*real(d) + imag(d)*imag(d)) / s.Doubt(j)
 	}
 	return 0.5 * chi // per complex reading, as Readings counts them
+}
+
+// Standardized are the distances of readings from their predictions in standard deviations, M×P; 0 for those that are missing, or clipped
+// where they should be. Where readings are not z plus noise they are the scores g, in units of the size that the likelihood expects.
+func (s *State) Standardized() []float64 {
+	out := make([]float64, s.M*s.P)
+	if !channel.Additive(s.model.Channel) {
+		count, slope := 0.0, 0.0
+		for j, d := range s.DG {
+			if !math.IsNaN(s.Y[j]) {
+				count, slope = count+1, slope-d
+			}
+		}
+		for j, g := range s.G {
+			out[j] = g / math.Sqrt(max(slope/max(1, count), math.SmallestNonzeroFloat64))
+		}
+		return out
+	}
+	limit := channel.LimitOf(s.model.Channel)
+	for j, y := range s.Y {
+		d := s.Residual(j/s.P, j%s.P)
+		if math.IsNaN(y) || channel.Clipped(y, limit) && d*y < 0 {
+			continue
+		}
+		out[j] = d / math.Sqrt(max(s.Doubt(j), math.SmallestNonzeroFloat64))
+	}
+	return out
 }
 
 // Residual is ŝ y - ω of a sensor in column k: of complex numbers, the part of them that stands there. NaN where nothing was read.

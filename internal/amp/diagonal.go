@@ -101,6 +101,9 @@ func (d *diagonal) Step(delta float64) error {
 // outputRows is the part of an iteration between the two halves of the sweep, for
 // a block of rows: sensors, and further rows, whose channel reads zero without noise.
 func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
+	if d.interrupted() {
+		return
+	}
 	rows := len(z) / d.P
 	sensors := min(max(d.M-first, 0), rows)
 	d.precision.products(z, first*d.P)

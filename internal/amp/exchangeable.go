@@ -107,6 +107,9 @@ func (e *exchangeable) Step(delta float64) error {
 
 // outputRows is the part of an iteration between the two halves of the sweep.
 func (e *exchangeable) outputRows(first int, z, _, g, _ []float64) {
+	if e.interrupted() {
+		return
+	}
 	count := len(z) / e.P
 	b := e.blocks.Get().(*channel.Block)
 	*b = e.block(first, first+count)
@@ -155,6 +158,9 @@ func (e *exchangeable) precisions() {
 
 // inputEntries turns the backward products into fields, and those into posteriors.
 func (e *exchangeable) inputEntries(chunk int) {
+	if e.interrupted() {
+		return
+	}
 	w := e.works.Get().(*exchangeableWork)
 	defer e.works.Put(w)
 	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, e.N); i++ {

@@ -132,6 +132,9 @@ func (f *full) outputRows(first int, z, v, g, d []float64) {
 	s := f.sensorBuffer.Get().(*channel.Sensor)
 	defer f.sensorBuffer.Put(s)
 	for row := range len(z) / p {
+		if f.interrupted() {
+			return
+		}
 		mu := first + row
 		f.unpack(s.V, v[row*f.pairs:], 1)
 		old := f.G[mu*p : (mu+1)*p]
@@ -175,7 +178,7 @@ func (f *full) outputRows(first int, z, v, g, d []float64) {
 const entryChunk = 64
 
 func (f *full) inputEntries(chunk int) {
-	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, f.N); i++ {
+	for i := chunk * entryChunk; i < min((chunk+1)*entryChunk, f.N) && !f.interrupted(); i++ {
 		f.failed[i] = f.inputEntry(i)
 	}
 }

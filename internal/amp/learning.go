@@ -24,6 +24,10 @@ type Learning struct {
 	Offsets     bool // the offsets' standard deviation; the calibration must be [channel.Offsetting]
 	Phases      bool // the concentration of the phases; the calibration must be a [channel.ComplexPrior]
 
+	// Told is a noise variance that was told where something else is learned: the noise falls to it from where learning starts, as learned
+	// noise does, and then stays. Sure of readings before it knows signals, a run would take sound sensors for broken ones. 0 for none.
+	Told float64
+
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
 	// the prior from where it started, 0 for all the way, and PastInformation what
 	// earlier samples said of the noise variance (an inverse variance). Information
@@ -56,6 +60,9 @@ const (
 	// A model that moves by less than this, in standard errors of its parameters, has
 	// settled. The ends of a range move in steps of at least rangeTolerance.
 	modelTolerance = 1e-3
+
+	// A model that moves by no more than creepTolerance while the signals stand still creeps; by more, it pulls where it is not let.
+	creepTolerance = 1
 	rangeTolerance = 0.05
 
 	// rangePatience is after how many iterations larger moves are left out, too:
@@ -93,7 +100,7 @@ func (l *Learning) After(s *Solver, line *Line) Verdict {
 	if line.Index%refitEvery == 0 {
 		s.State.ModelMoved = max(l.refit(s.State, line.Index), l.sensorsMoved)
 	}
-	if s.State.ModelMoved > modelTolerance && !s.State.Standing {
+	if moved := s.State.ModelMoved; moved > modelTolerance && !(s.State.Standing && moved < creepTolerance) {
 		return Disturbed
 	}
 	return GoOn
@@ -109,6 +116,9 @@ func (l *Learning) refit(s *State, t int) (change float64) {
 	}
 	if l.Phases {
 		change = max(change, refitPhases(s))
+	}
+	if l.falls(s) {
+		change = max(change, l.fall(s, t))
 	}
 	if l.Noise && !(l.SensorNoise && t >= firstSensorRefit) {
 		change = max(change, l.refitNoise(s))
@@ -131,7 +141,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	lambda, sigma := s.equalFields()
 	next, change := from.Refit(lambda, sigma, step)
 	expected := s.typicalRow * prior.Square(next)
-	if power, _ := s.Power(); !(expected <= mostPower*power) {
+	if power := s.meanPower(); !(expected <= mostPower*power) {
 		return change
 	}
 	s.Adopt(Model{next, s.model.Channel})
@@ -178,6 +188,20 @@ func (l *Learning) refitNoise(s *State) float64 {
 	step := next - c.Noise()
 	s.adoptWorking(c.WithNoise(c.Noise() + step))
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
+}
+
+// falls says that the noise is still above what was told.
+func (l *Learning) falls(s *State) bool {
+	return l.Told > 0 && channel.NoiseOf(s.model.Channel) > l.Told
+}
+
+// fall moves the noise as if it were learned, but not below what was told; a run that does not find the way there by itself is led.
+func (l *Learning) fall(s *State, t int) float64 {
+	change := l.refitNoise(s)
+	if c := channel.InOrder(s.model.Channel).(channel.Noisy); c.Noise() <= l.Told || t >= rangePatience || change < modelTolerance {
+		s.adoptWorking(c.WithNoise(l.Told))
+	}
+	return max(change, 1)
 }
 
 // refitCalibration moves the distribution of s, and the global scale with it: one
@@ -261,6 +285,12 @@ func (b *planner) meanNoise() float64 {
 	return channel.NoiseOf(b.Model.Channel)
 }
 
+// noiseFalls says that noise that was told is where learning ends, and not where it starts.
+func (b *planner) noiseFalls() bool {
+	c, ok := channel.InOrder(b.Model.Channel).(channel.Noisy)
+	return ok && b.Tol >= 0 && !b.stream() && !b.LearnNoise && !b.LearnSensorNoise && b.Noise == nil && c.Noise() > 0 && b.learns()
+}
+
 // typicalRow is the squared norm of a row of W, whatever a few rows are: what a typical sensor's readings are compared with. It is 0 where all
 // are zero.
 func (b *planner) typicalRow() (float64, error) {
@@ -294,7 +324,10 @@ func (b *planner) startLearning() error {
 	}
 	row := b.W.MeanSquare() * float64(b.n)
 	power := powers.Power(row, middle)
-	if b.LearnNoise {
+	if b.noiseFalls() {
+		b.told = channel.NoiseOf(b.Model.Channel)
+	}
+	if b.LearnNoise || b.told > 0 {
 		noisy := b.Model.Channel.(channel.Noisy)
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}

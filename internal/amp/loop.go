@@ -13,6 +13,7 @@ import (
 type Iteration interface {
 	// Step does one iteration, keeping the fraction delta of the old state. The
 	// error is that of a W which could not be read; the signals are then as they were.
+	// Blocks of sensors heed State.interrupted.
 	Step(delta float64) error
 
 	// LogEvidence is the Bethe approximation of log p(Y|W): minus the Bethe free
@@ -95,12 +96,14 @@ const (
 // present state. The error is ctx's, or that of a W that cannot be read.
 func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 	s.limit = limit
+	s.State.ctx = ctx
+	defer func() { s.State.ctx = nil }()
 	if err := s.Iteration.prepare(ctx); err != nil {
 		return Cancelled, err
 	}
 	s.begin()
 	defer s.end()
-	for t := 1; t <= limit; t++ {
+	for t := 1; t <= s.limit; t++ {
 		if err := ctx.Err(); err != nil {
 			return Cancelled, err
 		}
@@ -111,7 +114,11 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 		s.State.Save()
 		line := &s.line
 		*line = Line{Index: t, Scale: 1, Damping: s.damping.delta(t)}
-		if err := s.Iteration.Step(line.Damping); err != nil {
+		err := s.Iteration.Step(line.Damping)
+		if err == nil {
+			err = ctx.Err() // it is not whole, see State.interrupted
+		}
+		if err != nil {
 			s.State.Restore()
 			return Cancelled, err
 		}

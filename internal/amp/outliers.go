@@ -21,7 +21,8 @@ import (
 // many are wrong is broken, or W is: then it is left to others.
 type outliers struct {
 	Idle
-	given float64 // r as told; 0: learned
+	given  float64 // r as told; 0: learned
+	beyond []int   // places of readings that are nobody's beforehand; they are missing from the first
 
 	rate    float64
 	y       []float64 // M×P, as they were read
@@ -120,6 +121,9 @@ func (p *outliers) lookAtAll(s *Solver, least float64) Verdict {
 	}
 	changed := false
 	for mu := range s.State.M {
+		if s.State.interrupted() {
+			return GoOn
+		}
 		changed = p.look(s.State, mu) || changed
 	}
 	p.learn()
@@ -355,6 +359,12 @@ func (p *outliers) evidence(s *State, mu int) float64 {
 			b.Y[k] = math.NaN()
 		}
 	}
+	if s.correlated != nil {
+		if z := s.correlated(mu, b.Y, b.Stats); !math.IsNaN(z) {
+			return z
+		}
+		return math.Inf(-1)
+	}
 	channel.InOrder(s.model.Channel).Output(b)
 	if z := b.LogZ[0]; !math.IsNaN(z) {
 		return z
@@ -385,6 +395,9 @@ func (s *Solver) Outlying() []float64 {
 		if each[j] = p.probability(j); p.out[j] {
 			each[j] = max(each[j], leftOut)
 		}
+	}
+	for _, j := range p.beyond {
+		each[j] = 1
 	}
 	return each
 }

@@ -36,6 +36,10 @@ func (s *Solver) placeScale() Placement {
 	if s.State.calibration == nil {
 		return Placement{}
 	}
+	if _, is := s.Iteration.(*gaussian); is {
+		told, _ := s.State.calibration.(channel.Bounded)
+		return s.State.learnedScale(told)
+	}
 	test, ok := PartOf[*RangeTest](s)
 	if ok && test.Rejected {
 		return s.State.learnedScale(test.Told)

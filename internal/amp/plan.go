@@ -44,11 +44,26 @@ type Problem struct {
 	Outliers    bool
 	OutlierRate float64
 
+	// Beyond are places in Y of readings that are outliers whatever the model is. Where outliers are left out they become NaN there.
+	Beyond []int
+
+	// Start is where estimates begin, or nil: at the prior's. The model is then taken to be as good as they are.
+	Start *Start
+
+	// StartDraw is which of many random starts is taken where phases are free and the start decides.
+	StartDraw uint64
+
+	// Joint says whether signals belong together (see [jointRows]).
+	Joint solver.Joint
+
 	// Watch, or nil, is the caller's own part, and WatchFor what it is there for, as
 	// the plan says it.
 	Watch    Part
 	WatchFor string
 }
+
+// Start is the means and variances of signals (P×N, signal by signal) at which a run begins.
+type Start struct{ X, C []float64 }
 
 func (p *Problem) stream() bool { return p.Y == nil }
 
@@ -64,6 +79,8 @@ var table = []struct {
 	{"complex numbers", (*planner).complexNumbers, nil},
 	{"vector AMP", (*planner).vectorAMP, nil},
 	{"decomposition", (*planner).decomposition, nil},
+	{"joint rows", (*planner).jointRows, nil},
+	{"joint test", (*planner).jointTest, (*planner).makeJointTest},
 	{"covariances", (*planner).covariances, nil},
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
@@ -86,6 +103,7 @@ var table = []struct {
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"mixture", (*planner).shape, (*planner).makeShape},
 	{"distribution of gains", (*planner).family, (*planner).makeFamily},
 	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
@@ -99,6 +117,7 @@ const (
 	noConvergence = "not needed: convergence is not looked for"
 	fullInstead   = "not possible with full covariances"
 	alikeInstead  = "not possible with exchangeable covariances"
+	jointInstead  = "not possible, or not needed, with joint rows"
 	vectorInstead = "not needed with vector AMP"
 	realOnly      = "not possible with complex numbers"
 	leftAlone     = "asked: without scale steps the recursion is left alone"
@@ -118,6 +137,7 @@ type planner struct {
 	sweeps operator.Sweeps // over W as it is
 	demand *onDemand       // nil where all sweeps are exact, or scalar
 	single operator.Stored // W in single precision; nil where all sweeps are in double precision
+	told   float64         // noise that was told, to which a run of learning falls; 0 for none
 	lost   float64         // mean square of what was rounded off of its entries
 }
 
@@ -135,6 +155,14 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 		b.round()
 	}
 	for _, line := range table {
+		if b.evidence() && !evidenceKeeps[line.name] {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: "not needed: signals are integrated out"})
+			continue
+		}
+		if b.joint() && jointLeaves[line.name] {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: jointInstead})
+			continue
+		}
 		on, why, err := line.decide(b)
 		if err != nil {
 			return nil, nil, 0, err
@@ -149,10 +177,19 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 
 // build makes what was decided.
 func (b *planner) build() (*Solver, error) {
-	if b.plan.Has("learning") && !b.stream() {
+	if b.plan.Has("outliers") {
+		for _, j := range b.Beyond {
+			b.Y[j] = math.NaN()
+		}
+	}
+	if b.plan.Has("learning") && !b.stream() && b.Start == nil {
 		if err := b.startLearning(); err != nil {
 			return nil, err
 		}
+	}
+	rowsFrom, rowsLearn := b.jointStart()
+	if b.joint() {
+		b.Model.Prior = rowsFrom // the rows learn what is learned of it
 	}
 	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
 	if known, ok := state.calibration.(channel.Informed); ok {
@@ -165,9 +202,13 @@ func (b *planner) build() (*Solver, error) {
 	}
 	state.StartCalibration()
 	if b.plan.Has("uneven start") {
-		state.startUneven()
+		state.startUneven(b.StartDraw)
 	}
 	copy(state.Y, b.Y)
+	if b.Start != nil {
+		state.start = b.Start
+		state.Reset()
+	}
 	if b.InheritedField != nil {
 		state.InheritField(b.InheritedPrecision, b.InheritedField)
 	}
@@ -180,11 +221,15 @@ func (b *planner) build() (*Solver, error) {
 	if !b.plan.Has("new start") {
 		s.startDamping.stay()
 	}
-	if !b.vector() {
+	if !b.vector() && !b.evidence() {
 		state.findFields()
 	}
 	var err error
 	switch {
+	case b.evidence():
+		g := newGaussian(state, b.W.(operator.Matrix), b)
+		s.Iteration, s.Parts = g, append(s.Parts, g)
+		return s, b.makeParts(s)
 	case b.vector():
 		var v *vamp
 		if b.exchangeable() {
@@ -197,6 +242,9 @@ func (b *planner) build() (*Solver, error) {
 		_, fixed := b.Damping.Fixed()
 		v.mixes = !fixed && b.Tol >= 0
 		return s, b.makeParts(s)
+	case b.joint():
+		rows := newJointRows(state, rowsFrom, rowsLearn, b.Variance != solver.Scalar)
+		s.Iteration, s.Parts = rows, append(s.Parts, rows)
 	case b.full():
 		s.Iteration = newFull(state)
 	case b.exchangeable():
@@ -237,8 +285,11 @@ func (b *planner) makeParts(s *Solver) error {
 
 func (b *planner) damper() damper {
 	delta, fixed := b.Damping.Fixed()
-	if b.vector() && !fixed {
+	switch {
+	case b.vector() && !fixed:
 		return newVectorDamper()
+	case b.joint() && !fixed:
+		return newJointDamper()
 	}
 	return NewDamper(delta, fixed)
 }
@@ -706,13 +757,17 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, "not possible: readings come one by one", nil
 	case prior.ColumnsOf(b.Model.Prior) > 1:
 		return false, "not possible with complex readings, which are pairs of columns", nil
+	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
+		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
 	case b.P < leastOutlying:
 		return false, "not possible: so few readings of a sensor do not tell which of them is wrong", nil
 	}
 	return true, "single readings that nothing explains are left out", nil
 }
 
-func (b *planner) makeOutliers(*Solver) (Part, error) { return &outliers{given: b.OutlierRate}, nil }
+func (b *planner) makeOutliers(*Solver) (Part, error) {
+	return &outliers{given: b.OutlierRate, beyond: b.Beyond}, nil
+}
 
 func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {
@@ -840,7 +895,7 @@ func (b *planner) makeLearning(s *Solver) (Part, error) {
 			return nil, err
 		}
 	}
-	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases, Told: b.told}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.

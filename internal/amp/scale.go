@@ -163,11 +163,16 @@ const (
 // far below its maximum: steps double, and Φ' is integrated along the way.
 func (s *scaleEvidence) fall(side float64) float64 {
 	t, drop, slope := 0.0, 0.0, side*s.slopeLog(0)
-	for step := 0.1 * s.width(); t < scaleReach && drop < scaleDrop; step *= 2 {
+	step := 0.1 * s.width()
+	for range search.MostDoublings {
+		if !(t < scaleReach && drop < scaleDrop) { // so where one is no number
+			break
+		}
 		t += step
 		next := side * s.slopeLog(side*t)
 		drop = max(0, drop-0.5*step*(slope+next)) // uphill does not count
 		slope = next
+		step *= 2
 	}
 	return t
 }

@@ -4,9 +4,9 @@ import "math"
 
 // standstill ends runs that move without getting anywhere. In vector AMP, where W is
 // ill-conditioned and there is much noise, some combinations of entries hardly matter to any
-// reading, and creep, or turn in small circles. With amplitudes and priors by group that are
-// learned, parameters creep that readings hardly tell of, such as the variance of entries
-// below the noise. When the signals are, twice in a row, where
+// reading, and creep, or turn in small circles. Where the model is learned, parameters creep that
+// readings hardly tell of, such as the variance of entries below the noise, or of a component
+// of a mixture that overlaps with others. When the signals are, twice in a row, where
 // they were a while ago to within a small part of their own error, nobody could tell more from
 // going on. The linear part of vector AMP must agree: its mean is then x̂, too.
 type standstill struct {
@@ -24,6 +24,9 @@ const (
 	standsFor    = 50
 	standsWithin = 5e-3
 
+	// mostOpen is the part of the signals' variance that may be open for a run of AMP to stand still.
+	mostOpen = 0.5
+
 	// linearWithin is how far the linear part's mean may be from x̂ when a run ends, in the
 	// same units; relative to the signal, linearRelative is near enough in any case.
 	linearWithin   = 0.02
@@ -32,7 +35,7 @@ const (
 
 func (b *planner) standstill() (on bool, why string, err error) {
 	switch {
-	case !b.vector() && !b.plan.Has("amplitudes"):
+	case b.stream() && !b.vector():
 		return false, "not needed without vector AMP", nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
@@ -43,7 +46,7 @@ func (b *planner) standstill() (on bool, why string, err error) {
 }
 
 func (b *planner) makeStandstill(s *Solver) (Part, error) {
-	p := &standstill{model: b.plan.Has("amplitudes"), from: make([]float64, len(s.State.X))}
+	p := &standstill{model: b.plan.Has("learning"), from: make([]float64, len(s.State.X))}
 	p.vector = s.vector()
 	return p, nil
 }
@@ -57,7 +60,7 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	if p.steps++; p.steps < standsFor {
 		return GoOn
 	}
-	still := true
+	still := p.vector != nil || e.known()
 	for k := range e.P {
 		moved := distance(e.X[k*e.N:(k+1)*e.N], p.from[k*e.N:(k+1)*e.N])
 		still = still && moved <= standsWithin*math.Sqrt(e.SumC[k])
@@ -75,6 +78,11 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	}
 	e.Standing = p.model && p.times > 1
 	return GoOn
+}
+
+// known reports whether readings have told most of the signals: before, what stands still may only wait for its start.
+func (s *State) known() bool {
+	return !s.phasesOpen() && sum(s.SumC) <= mostOpen*float64(s.N*s.P)*s.model.Prior.Variance()
 }
 
 // AtRest implements [Part].

@@ -1,6 +1,7 @@
 package amp
 
 import (
+	"context"
 	"math"
 	"runtime"
 
@@ -68,6 +69,9 @@ type State struct {
 	// The squared norm of a typical row of W, where a prior is learned.
 	typicalRow float64
 
+	// Of the present run: blocks of sensors ask it.
+	ctx context.Context
+
 	// Unscored says that nobody asks for the evidence: LogZ is not computed where that spares anything.
 	Unscored bool
 
@@ -95,14 +99,16 @@ type State struct {
 	linear  [][]float64                           // arrays that are as large as the signals: the scale step multiplies them
 	turned  struct{ entries, readings []float64 } // of an iteration, as long as those of all, that turn with complex signals, too
 	fresh   bool                                  // Reset, and not iterated since
+	start   *Start                                // of x̂ and C; nil for those of the prior
 	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
 	field   *inheritedField                       // of mini-batches; nil where there is none
 
 	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
 	// all pairs of signals (both M); nil in other iterations.
-	common  []float64
-	sumDG   []float64
-	squares []float64 // N, (C + (x̂-λ)²)/Σ of an entry's signals together
+	common     []float64
+	sumDG      []float64
+	correlated func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
+	squares    []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
 
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
@@ -216,6 +222,10 @@ func (s *State) block(from, to int) channel.Block {
 	return b
 }
 
+// interrupted reports whether the run was cancelled. What takes long asks it block by block, and leaves out what is left: an iteration during
+// which a run was cancelled is taken back.
+func (s *State) interrupted() bool { return s.ctx != nil && s.ctx.Err() != nil }
+
 // Columns is how many columns a signal has: 2 where it is complex.
 func (s *State) Columns() int { return s.columns }
 
@@ -261,6 +271,10 @@ func (s *State) Reset() {
 		for j := i; j < len(s.X); j += s.N {
 			s.X[j], s.C[j] = mean, variance
 		}
+	}
+	if s.start != nil {
+		copy(s.X, s.start.X)
+		copy(s.C, s.start.C)
 	}
 	for i, x := range s.uneven {
 		s.X[i] += x
@@ -402,6 +416,28 @@ func (s *State) Power() (typical, count float64) {
 		return 0, 0
 	}
 	return search.Select(squares, len(squares)/2), count
+}
+
+// meanPower is the mean square of the corrected readings in use. Where few readings have most of the power, as behind rows of a Hadamard matrix, it
+// is far above the typical one.
+func (s *State) meanPower() float64 {
+	total, count := 0.0, 0.0
+	for mu, calibration := range s.S {
+		if s.OutOfOrder(mu) {
+			continue
+		}
+		square := calibration * calibration
+		if s.columns == 2 {
+			square += s.SVar[mu]
+		}
+		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+			if y -= s.O[mu]; !math.IsNaN(y) {
+				total += square * y * y
+				count++
+			}
+		}
+	}
+	return total / max(count, 1)
 }
 
 // undoing is an iteration that can take its latest step back, as far as it is not in what Save keeps.

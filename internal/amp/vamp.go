@@ -279,6 +279,9 @@ func (v *vamp) weight(mu, k int) float64 {
 }
 
 func (v *vamp) outputChunk(chunk int) {
+	if v.interrupted() {
+		return
+	}
 	from, to := chunk*sensorChunk, min((chunk+1)*sensorChunk, v.M)
 	b := v.blocks.Get().(*channel.Block)
 	defer v.blocks.Put(b)

@@ -148,7 +148,7 @@ func (c *vampCommon) output() {
 	parallel.Run((c.M+sensorChunk-1)/sensorChunk, c.Threads, func(chunk int) {
 		b := c.blocks.Get().(*channel.Block)
 		defer c.blocks.Put(b)
-		for mu := chunk * sensorChunk; mu < min((chunk+1)*sensorChunk, c.M); mu++ {
+		for mu := chunk * sensorChunk; mu < min((chunk+1)*sensorChunk, c.M) && !c.interrupted(); mu++ {
 			c.sensor(b, mu)
 		}
 	})

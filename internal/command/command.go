@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/internal/command/groups"
 	"github.com/calamp/calamp/internal/command/inspect"
 	"github.com/calamp/calamp/internal/command/online"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/command/plan"
 	"github.com/calamp/calamp/internal/command/serve"
 	"github.com/calamp/calamp/internal/command/simulate"
@@ -71,19 +72,27 @@ func root(a *console.Console) *cobra.Command {
   calamp solve P.npz -o R.npz --report R.html`,
 	}
 	root.SetVersionTemplate("calamp {{.Version}}\n")
-	root.SetUsageTemplate(root.UsageTemplate() + console.ExitCodes)
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
 		serve.Command(a), plan.Command(a),
 		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))
-	for _, c := range root.Commands() {
-		c.Flags().SortFlags = false
-	}
+	finish(root)
+	addHelp(a, root)
 	addMan(a, root)
+	helpOnWarnings(a, root)
 	completeFlags(root)
 	return root
+}
+
+// finish gives all commands below one their flags' other names, and has help list flags as they were registered.
+func finish(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		c.Flags().SortFlags = false
+		option.AddSpellings(c.Flags())
+		finish(c)
+	}
 }
 
 // commandLineError puts cobra's errors, all about usage, into the words of this
@@ -99,6 +108,11 @@ func commandLineError(cmd *cobra.Command, err error) error {
 		hint = "calamp --help lists the commands"
 		if meant := closeTo(cmd, name); meant != "" {
 			hint = "did you mean calamp " + meant + "?"
+		}
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if meant := option.Near(cmd.Flags(), unknown.GetSpecifiedName()); meant != "" {
+			hint = "did you mean --" + meant + "?"
 		}
 	}
 	return &console.Exit{Code: console.WrongUsage, Err: err, Hint: hint}

@@ -148,6 +148,11 @@ func TestManualPages(t *testing.T) {
 		if err != nil || !bytes.Contains(page, []byte(".SH EXAMPLE")) {
 			t.Errorf("%s: %v", name, err)
 		}
+		for _, group := range grouped(cmd) { // as help has them
+			if !bytes.Contains(page, []byte(".SS "+group.title)) {
+				t.Errorf("%s has no options under %q", name, group.title)
+			}
+		}
 	})
 	if code := Run([]string{"man", filepath.Join(folder, "nowhere")}, strings.NewReader(""), &out, &errs); code != console.WrongUsage {
 		t.Errorf("a folder that is not there: exit %d", code)

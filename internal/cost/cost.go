@@ -76,6 +76,11 @@ const (
 	byteReading, byteEntry = 2, 14
 )
 
+// Kept is the memory, in bytes, that a run of M sensors, N entries and P signals keeps beside W.
+func Kept(m, n, p int) float64 {
+	return 8 * (float64(p)*(aReading*float64(m)+anEntry*float64(n)) + aSensor*float64(m))
+}
+
 // On is what a problem takes on ranks with these rates.
 func (p Problem) On(s Setup, r Rates) Estimate {
 	e := Estimate{Setup: s}
@@ -88,7 +93,7 @@ func (p Problem) On(s Setup, r Rates) Estimate {
 	entries := int64(e.Rows) * int64(p.N)
 	e.Share = entries * entry
 	e.OnDisk = e.Share > s.Memory
-	e.Resident = int64(8 * (aReading*m*signals + anEntry*n*signals + aSensor*m))
+	e.Resident = int64(Kept(p.M, p.N, p.P))
 	switch {
 	case e.OnDisk:
 		e.Resident += min(s.Memory, slabs)

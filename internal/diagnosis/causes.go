@@ -49,6 +49,9 @@ func (r *Run) extreme() string {
 // clipping tells of readings that stop at a limit: they have exactly the same size,
 // and nothing exceeds them.
 func (r *Run) clipping() string {
+	if !r.additive() {
+		return "" // a sign, or a code, is what such a sensor reads
+	}
 	limit := channel.LimitOf(r.model().Channel)
 	told := limit > 0
 	count, largest, at := 0, 0.0, 0

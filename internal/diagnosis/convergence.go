@@ -66,6 +66,9 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 			r.FalselySure = true
 			return true, fmt.Sprintf("the iteration came to rest after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
 		}
+		if text := r.unchecked(); text != "" {
+			return true, text
+		}
 		if r.vector() && r.warnFewForOffsets() != nil {
 			return true, fmt.Sprintf("the iteration came to rest after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
 		}
@@ -100,6 +103,11 @@ const (
 func (r *Run) NothingRecovered() string {
 	if !r.Converged || r.Solver.Iterations == 0 {
 		return ""
+	}
+	if w := r.warnNothingLearned(); w != nil {
+		if text := r.unmixed(); text != "" {
+			return text
+		}
 	}
 	reading, broken := r.state.M-len(r.Silent), 0
 	for mu := range r.state.M {
@@ -138,6 +146,9 @@ func (r *Run) cause() string {
 
 // wrongInput looks for a cause in W and in the readings.
 func (r *Run) wrongInput() string {
+	if text := r.unmixed(); text != "" {
+		return text
+	}
 	if text := r.meanExcess(); text != "" {
 		return text + " those of independent entries of mean zero, and they were not removed"
 	}
@@ -145,7 +156,7 @@ func (r *Run) wrongInput() string {
 		return text
 	}
 	if alike := r.alike(); alike > amp.Alike {
-		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more, a W with a smaller mean, or a range of s that is told would help", alike)
+		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more would help, or a W with a smaller mean", alike)
 	}
 	if text := r.clipping(); text != "" {
 		return text
@@ -175,7 +186,10 @@ func (r *Run) residual() float64 {
 
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
-	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown {
+	if w := r.warnOnlyNoise(); w != nil {
+		return w.Message + ": they are noise, or W is not theirs, or the sensors are far too few for such signals"
+	}
+	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown && r.additive() {
 		if text := nearThreshold(r.theory(), left); text != "" {
 			return text + "; more sensors or signals would help"
 		}
@@ -198,7 +212,7 @@ func (r *Run) slowness() string {
 // illConditioned describes a W whose spectrum is not that of independent
 // entries, which matters to AMP.
 func (r *Run) illConditioned() string {
-	if r.vector() {
+	if r.vector() || r.integrated() {
 		return ""
 	}
 	w := r.spectrum()
@@ -213,7 +227,7 @@ func (r *Run) illConditioned() string {
 func (r *Run) meanExcess() string {
 	w := r.state.W
 	// Rows that are orthogonal have no large singular value, whatever their means are.
-	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.vector() || r.Plan.Has("mean removal") {
+	if _, orthogonal := operator.Orthogonal(w); orthogonal || r.vector() || r.integrated() || r.Plan.Has("mean removal") {
 		return ""
 	}
 	w = operator.RealOf(w)

@@ -69,6 +69,11 @@ func (r *Run) Calibration() *channel.Posteriors {
 	return c
 }
 
+// manyBroken reports whether so many sensors are called broken that it is the model that is in doubt.
+func (r *Run) manyBroken() bool {
+	return float64(len(r.BrokenSensors())) > manyBroken*float64(r.state.M)
+}
+
 func (r *Run) warnBroken() *Warning {
 	list := r.BrokenSensors()
 	if len(list) == 0 {
@@ -87,7 +92,7 @@ func (r *Run) warnBroken() *Warning {
 		verb = "is broken, and was"
 	}
 	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
-	if float64(len(w.Sensors)) <= manyBroken*float64(r.state.M) {
+	if !r.manyBroken() {
 		return &w
 	}
 	w.Code = ManyBroken

@@ -86,7 +86,8 @@ func (r *Run) warnLikeNoOther() *Warning {
 // warnScale says what the common scale rests on when that of the signals was learned.
 func (r *Run) warnScale() *Warning {
 	p, learner := r.model().Prior.(prior.Learner)
-	if !r.blind() || !learner || !p.LearnsScale() || r.Anchored {
+	learned := learner && p.LearnsScale() || r.joint() && r.LearnCalibration
+	if !r.blind() || !learned || r.Anchored {
 		return nil
 	}
 	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}

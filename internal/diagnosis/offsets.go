@@ -80,7 +80,7 @@ func (r *Run) residualsOf(mu, part int, without []int) (n, mean, spread float64)
 
 // warnOffsets tells of offsets that nobody modelled.
 func (r *Run) warnOffsets() *Warning {
-	if r.Solver.Iterations == 0 || r.state.Offsets() {
+	if r.Solver.Iterations == 0 || r.state.Offsets() || !r.additive() {
 		return nil
 	}
 	var ratios []float64
@@ -89,7 +89,11 @@ func (r *Run) warnOffsets() *Warning {
 			continue
 		}
 		for part := range r.state.Columns() {
-			if ratio, ok := MeanOff(r.residualsOf(mu, part, nil)); ok {
+			n, mean, spread := r.residualsOf(mu, part, nil)
+			if e, constant := r.Solver.Whitened(mu); e != nil {
+				n, mean, spread = along(e, constant)
+			}
+			if ratio, ok := MeanOff(n, mean, spread); ok {
 				ratios = append(ratios, ratio)
 			}
 		}

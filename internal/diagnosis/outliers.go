@@ -15,21 +15,30 @@ const (
 	disturbed    = 0.1
 )
 
+// readings counts those that there are: one that was left out may still be in y, or be missing there by now.
+func readings(y, outlying []float64) (count int) {
+	for j, v := range y {
+		if !math.IsNaN(v) || outlying[j] > leftOut {
+			count++
+		}
+	}
+	return count
+}
+
 // warnOutliers names single readings that were left out.
 func (r *Run) warnOutliers() *Warning {
 	each, p := r.Solver.Outlying(), r.state.P
+	if each == nil { // nobody looked
+		return nil
+	}
 	w := Warning{Code: OutlyingReadings}
-	count, all, first := 0, 0, -1
+	count, all, first := 0, readings(r.state.Y, each), -1
 	ofSignal, last := make([]int, p), -1
 	for j, probability := range each {
-		if !math.IsNaN(r.state.Y[j]) {
-			all++
-		}
 		if probability <= leftOut {
 			continue
 		}
 		count++
-		all++
 		ofSignal[j%p]++
 		if first < 0 {
 			first = j

@@ -116,6 +116,7 @@ func (r *Run) complex() bool { return r.state.Columns() > 1 }
 
 func (r *Run) model() amp.Model                 { return r.state.Model() }
 func (r *Run) calibration() channel.Calibration { return r.state.Calibration() }
+func (r *Run) additive() bool                   { return channel.Additive(r.model().Channel) }
 func (r *Run) blind() bool                      { return r.calibration() != nil }
 func (r *Run) noise() float64                   { return r.state.TypicalNoise() }
 func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stats, mu) }
@@ -171,4 +172,6 @@ const (
 	EstimatedTraces      = "estimated-traces"
 	PhaseSpread          = "phase-spread"
 	ColumnsAlike         = "columns-alike"
+	GaussianSignals      = "gaussian-signals"
+	NotMixed             = "not-mixed"
 )

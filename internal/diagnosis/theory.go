@@ -40,13 +40,16 @@ const (
 // error bars are large, and the noise learned is what the residuals are. State
 // evolution of the model learned tells where that cannot be ruled out.
 func (r *Run) warnUnrecovered() *Warning {
-	if !r.Converged || r.Solver.Iterations == 0 || !r.learns() || r.warnOnlyNoise() != nil {
+	if !r.Converged || r.Solver.Iterations == 0 || !r.learns() || !r.additive() || r.warnOnlyNoise() != nil {
 		return nil
 	}
 	own := r.model().Prior.Variance()
 	left := mean(r.state.C) / own
 	if !(left > wellKnown) {
 		return nil
+	}
+	if r.joint() {
+		return r.warnJointUnrecovered(left)
 	}
 	m := r.theory()
 	cause := "theory expects less than half of that error from the model that was learned, so the iteration stopped short of it"
@@ -131,9 +134,9 @@ func (r *Run) learns() bool {
 // entries, or for vector AMP with the same singular values.
 func (r *Run) theory() theory {
 	s := r.state
-	readings := 0
+	readings, many := 0, r.manyBroken()
 	for j, y := range s.Y {
-		if !math.IsNaN(y) && !r.isBroken(j/s.P) {
+		if !math.IsNaN(y) && (many || !r.isBroken(j/s.P)) {
 			readings++
 		}
 	}
@@ -193,7 +196,7 @@ func reaches(m theory, target float64) bool {
 	}
 	v := m.Variance()
 	for range theorySteps {
-		sensor, err := m.Sensor(v, opt)
+		sensor, err := m.Sensor(context.Background(), v, opt)
 		if err != nil {
 			return true // nothing to be said against it
 		}

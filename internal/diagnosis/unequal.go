@@ -42,6 +42,9 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 				chi += d * d / s.Doubt(j)
 			}
 		}
+		if e, constant := r.Solver.Whitened(mu); e != nil {
+			n, _, chi = along(e, constant)
+		}
 		if n < leastForSize || r.isBroken(mu) || !(chi > 0) {
 			continue
 		}
@@ -57,7 +60,7 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 
 // warnUnequal tells of noise that differs from sensor to sensor, where it was taken to be the same.
 func (r *Run) warnUnequal() *Warning {
-	if r.Solver.Iterations == 0 || r.state.Unequal() || r.complex() {
+	if r.Solver.Iterations == 0 || r.state.Unequal() || r.complex() || !r.additive() {
 		return nil
 	}
 	ratio, sensors := r.sizes()

@@ -70,6 +70,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnUnequal(),
 		r.warnTraces(),
 		r.warnColumns(),
+		r.warnGaussian(),
 	} {
 		if w != nil {
 			all = append(all, *w)
@@ -143,6 +144,9 @@ func (r *Run) warnMeasurements() *Warning {
 		if r.state.Offsets() {
 			counting = recovery.OffsetAlphaMin(g.Density, r.state.P)
 		}
+		if r.joint() {
+			return r.warnJointMeasurements(alpha, counting)
+		}
 		if alpha >= recovery.MostAlphaCS(density) && (!signals || alpha >= counting) {
 			return nil // nearly always, and α_CS takes integrals
 		}
@@ -172,13 +176,12 @@ func (r *Run) warnMeasurements() *Warning {
 	}
 }
 
-// usable is the number of sensors that say something of the signals.
+// usable is the number of sensors that say something of the signals. Where many are called broken it is the model that is in doubt, and
+// they count.
 func (r *Run) usable() int {
 	usable := r.state.M - len(r.Silent)
-	for mu := range r.state.M {
-		if r.isBroken(mu) {
-			usable--
-		}
+	if !r.manyBroken() {
+		usable -= len(r.BrokenSensors())
 	}
 	return usable
 }
@@ -248,10 +251,27 @@ func (r *Run) warnNothingLearned() *Warning {
 			Message: fmt.Sprintf("the readings do not tell the spread of s: [%.4g, %.4g] is what they agree with, and no sensor is known better", lo, hi),
 		}
 	}
+	if !r.gainsMatter() && mean(r.state.C) < unmoved*r.model().Prior.Variance() {
+		return nil // there was nothing to learn, and the signals are known
+	}
 	return &Warning{
 		Code:    NothingLearned,
 		Message: fmt.Sprintf("the posterior of s is no narrower than its prior: standard deviation %.3g, before the readings %.3g", math.Sqrt(after), math.Sqrt(before)),
 	}
+}
+
+// gainsMatter reports whether gains that are spread as the prior of s says change calibrated readings by more than the noise does: Var(s) y² > Δ,
+// on average. Gains told to lie closer together than that are known, as far as anybody can see.
+func (r *Run) gainsMatter() bool {
+	_, variance := channel.Typical(r.calibration())
+	power, count := 0.0, 0.0
+	for j, y := range r.state.Y {
+		if !math.IsNaN(y) {
+			y = r.state.Reading(j)
+			power, count = power+y*y, count+1
+		}
+	}
+	return variance*power > r.noise()*count
 }
 
 // warnUnexplained compares the posterior variances with what noise alone would
@@ -259,7 +279,7 @@ func (r *Run) warnNothingLearned() *Warning {
 // V = w̄NC and C = ρΣ. For vector AMP it is linear algebra that says so (see [Run.flatness]).
 func (r *Run) warnUnexplained() *Warning {
 	sparse, ok := r.model().Prior.(prior.Sparse)
-	if !ok || r.Solver.Iterations == 0 {
+	if !ok || r.Solver.Iterations == 0 || !r.additive() {
 		return nil
 	}
 	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()

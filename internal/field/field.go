@@ -117,7 +117,7 @@ func (f *Law) cuts(sd, mean float64, symmetric bool) []float64 {
 func (f *Law) atSpike(lambda float64) (v quadrature.Vec) {
 	x := view(f.Student, lambda, f.Sigma)
 	variance := x.variance()
-	mean := x.on * (lambda + x.shift)
+	mean := x.on * x.mean
 	v[atVariance] = variance
 	v[atSquare] = variance * variance
 	v[atError] = mean * mean
@@ -132,15 +132,16 @@ func (f *Law) atSlab(lambda float64) (v quadrature.Vec) {
 	t := f.Teacher
 	total := f.Noise + f.Gamma*f.Gamma*t.SignalVar
 	shift := (f.Noise*(t.SignalMean-lambda) + f.Gamma*f.GammaBias*t.SignalVar*lambda) / total // µ-λ
+	mean := (f.Gamma*t.SignalVar*lambda + f.Noise*t.SignalMean) / total                       // µ
 	spread := f.Noise * t.SignalVar / total                                                   // ν
 
 	x := view(f.Student, lambda, f.Sigma)
 	variance := x.variance()
-	miss := x.shift - shift - x.off*(lambda+x.shift) // x̂-µ
+	miss := x.shift - shift - x.off*x.mean // x̂-µ
 	v[atVariance] = variance
 	v[atSquare] = variance * variance
 	v[atError] = miss*miss + spread
-	v[atLoss] = spread - (lambda+shift)*miss
+	v[atLoss] = spread - mean*miss
 	v[atLogNorm] = x.logNorm
 	return v
 }
@@ -159,7 +160,7 @@ func (x *entryView) variance() float64 { return x.on*x.spread + x.on*x.off*x.mea
 func view(g prior.GaussBernoulli, lambda, sigma float64) entryView {
 	wide := g.SignalVar + sigma
 	x := entryView{shift: sigma * (g.SignalMean - lambda) / wide, spread: sigma * (g.SignalVar / wide)}
-	x.mean = lambda + x.shift
+	x.mean = g.SignalVar/wide*lambda + sigma/wide*g.SignalMean // of which λ leaves nothing where Σ is 1e16 v
 	far := lambda - g.SignalMean
 	slab := math.Log(g.Density) + 0.5*(math.Log(sigma/wide)-far*far/wide)
 	if g.Density == 1 {

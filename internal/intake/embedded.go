@@ -29,6 +29,7 @@ import (
 type Embedded struct {
 	*Broker
 	server    *server.Server
+	guests    *guests // nil where clients share the streams
 	token     string
 	tokenFile string
 }
@@ -68,7 +69,8 @@ func startEmbedded(o EmbeddedOptions) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{own: newToken(), token: e.token, shared: o.Shared}
+	d := &door{own: newToken(), token: e.token, open: make(chan struct{})}
+	defer close(d.open)
 	e.server, err = server.NewServer(&server.Options{
 		ServerName: "calamp", Host: host, Port: port, MaxConn: mostConnections,
 		JetStream: true, StoreDir: o.Folder, SyncAlways: true, JetStreamMaxStore: cmp.Or(o.Disk, DefaultDisk),
@@ -89,11 +91,35 @@ func startEmbedded(o EmbeddedOptions) (*Embedded, error) {
 	if err == nil {
 		e.Broker, err = newBroker(nc)
 	}
+	if err == nil {
+		d.account, err = e.accountOfClients(o.Shared)
+	}
 	if err != nil {
 		e.server.Shutdown()
 		return nil, err
 	}
 	return e, nil
+}
+
+// accountOfClients is where clients are let in: beside the streams where they share them, else in [guests].
+func (e *Embedded) accountOfClients(shared bool) (*server.Account, error) {
+	own := e.server.GlobalAccount()
+	if shared {
+		return own, nil
+	}
+	var err error
+	if e.guests, err = newGuests(e.server, e.nc); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	there := e.js.ListStreams(ctx)
+	for info := range there.Info() { // those of the last time, before a guest asks for them
+		if err := e.guests.show(info.Config); err != nil {
+			return nil, err
+		}
+	}
+	return e.guests.account, there.Err()
 }
 
 // tokenOf reads the token of a file, which only its owner can read, and makes one
@@ -123,25 +149,24 @@ func newToken() string { return rand.Text() }
 // door lets in who shows a token: this process's own, or that of the clients.
 type door struct {
 	own, token string
-	shared     bool
-}
 
-// guests may not take samples away, nor fill the disk with streams of their own.
-var guests = &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{
-	"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.PURGE.>",
-	"$JS.API.STREAM.MSG.DELETE.>", "$JS.API.STREAM.RESTORE.>",
-}}}
+	open    chan struct{}   // closed when account is set
+	account *server.Account // of clients; nil where the server did not start
+}
 
 // Check implements server.Authentication.
 func (d *door) Check(c server.ClientAuthentication) bool {
 	given := c.GetOpts().Token
 	user := &server.User{Username: "calamp"}
-	switch {
-	case same(given, d.own):
-	case !same(given, d.token):
-		return false
-	case !d.shared:
-		user = &server.User{Username: "guest", Permissions: guests}
+	if !same(given, d.own) {
+		if !same(given, d.token) {
+			return false
+		}
+		<-d.open
+		if d.account == nil {
+			return false
+		}
+		user = &server.User{Username: "guest", Account: d.account}
 	}
 	c.RegisterUser(user)
 	return true
@@ -204,10 +229,10 @@ func (e *Embedded) Close() error {
 // EnsureStream creates a stream for a subject, kept on the disk, if there is
 // none of that name, and gives one that is there its limits. Single messages
 // cannot be deleted from it, nor can one be purged that drops its oldest messages by
-// itself. What comes in is trimmed by a purge (see [Broker.Trim]), which only the guests'
-// permissions can refuse to others.
-func (b *Broker) EnsureStream(ctx context.Context, name, subject string, limits StreamLimits) error {
-	stream, err := b.js.Stream(ctx, name)
+// itself. What comes in is trimmed by a purge (see [Broker.Trim]), which guests have no way to
+// ask for.
+func (e *Embedded) EnsureStream(ctx context.Context, name, subject string, limits StreamLimits) error {
+	stream, err := e.js.Stream(ctx, name)
 	missing := errors.Is(err, jetstream.ErrStreamNotFound)
 	config := jetstream.StreamConfig{Name: name, Subjects: []string{subject}, Storage: jetstream.FileStorage}
 	if err == nil {
@@ -223,12 +248,16 @@ func (b *Broker) EnsureStream(ctx context.Context, name, subject string, limits 
 	}
 	switch {
 	case missing:
-		_, err = b.js.CreateStream(ctx, config)
+		config.MaxConsumers = mostConnections
+		_, err = e.js.CreateStream(ctx, config)
 	case err == nil:
-		_, err = b.js.UpdateStream(ctx, config)
+		_, err = e.js.UpdateStream(ctx, config)
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s for %s: %w", name, subject, err)
+	}
+	if e.guests != nil {
+		return e.guests.show(config)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -83,12 +84,15 @@ func (s *Sample) Done() error {
 // Source gives samples in order.
 type Source interface {
 	// Next waits for the next sample, which stays valid until the next call. At
-	// the end the error is io.EOF. A *Refused is a sample that cannot be used;
-	// the stream goes on after it. When ctx is cancelled the error is ctx.Err().
+	// the end the error is io.EOF. A *Refused is a sample that cannot be used, a *Notice is about no sample;
+	// the stream goes on after both. When ctx is cancelled the error is ctx.Err().
 	Next(ctx context.Context) (*Sample, error)
 
 	Close() error
 }
+
+// Dated is a source of a stream that was made at a time, by which it is told from another one of its name.
+type Dated interface{ Origin() time.Time }
 
 // Refused is the error of a sample that cannot be used.
 type Refused struct {
@@ -103,6 +107,20 @@ func (r *Refused) Error() string { return r.Place + ": " + r.Err.Error() }
 
 // Unwrap returns the fault without its place.
 func (r *Refused) Unwrap() error { return r.Err }
+
+// Notice is the error of a source that has something to say of the stream itself, in place of a sample. The stream goes on after
+// it.
+type Notice struct {
+	Place   string // the messages it is about, or what of the stream
+	Missing int64  // messages that never came and will not; 0 where none is known to be missing
+	Err     error
+}
+
+// Error names the place.
+func (n *Notice) Error() string { return n.Place + ": " + n.Err.Error() }
+
+// Unwrap returns what there is to say without its place.
+func (n *Notice) Unwrap() error { return n.Err }
 
 // MaxSequence is the largest number that a sample may have. It leaves room to
 // count on from there without overflow.

@@ -16,11 +16,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// taken is what a source gave: samples, and the texts of what was refused.
+// taken is what a source gave: samples, and the texts of what was refused and noticed.
 type taken struct {
 	sequences []int64
 	y         [][]float64
 	refused   []string
+	notices   []string
 	err       error
 }
 
@@ -29,6 +30,10 @@ func takeAll(s Source) (t taken) {
 		sample, err := s.Next(context.Background())
 		if refused, ok := errors.AsType[*Refused](err); ok {
 			t.refused = append(t.refused, refused.Error())
+			continue
+		}
+		if notice, ok := errors.AsType[*Notice](err); ok {
+			t.notices = append(t.notices, notice.Error())
 			continue
 		}
 		if err != nil {
@@ -102,6 +107,25 @@ func TestLines(t *testing.T) {
 		}
 	}
 	t.Log(strings.Join(got.refused, "\n"))
+}
+
+// TestLineWithoutEnd: a line that is too long is refused when that is known, and not at an end that may never come.
+func TestLineWithoutEnd(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	s := Lines(r, Form{Sensors: 2}, Numbering{After: -1})
+	defer s.Close()
+	go w.Write(bytes.Repeat([]byte{0}, 1<<18))
+	ctx, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	_, err := s.Next(ctx)
+	if refused, ok := errors.AsType[*Refused](err); !ok || refused.Place != "line 1" {
+		t.Fatalf("found %v, expected a refusal", err)
+	}
+	go w.Write([]byte(strings.Repeat("x", 1<<18) + "\n" + `{"seq":3,"y":[1,2]}` + "\n"))
+	if sample, err := s.Next(ctx); err != nil || sample.Sequence != 3 || sample.Place != "line 2" {
+		t.Errorf("the line after it: %+v, %v", sample, err)
+	}
 }
 
 func frameBytes(width int, values ...float64) []byte {

@@ -93,15 +93,15 @@ func (b *Broker) Source(ctx context.Context, o StreamOptions) (Source, error) {
 	if err := checkStream(info, o); err != nil {
 		return nil, err
 	}
-	consumer, err := openConsumer(ctx, stream, o)
+	s := &messageSource{o: o, believed: o.Numbering, stream: stream, run: newToken()}
+	if s.consumer, err = s.openConsumer(ctx); err == nil {
+		s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(1))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(1))
-	if err != nil {
-		return nil, fmt.Errorf("stream %s, consumer %s: %w", o.Stream, o.Durable, err)
-	}
-	return &messageSource{o: o, believed: o.Numbering, consumer: consumer, messages: messages}, nil
+	s.watch = newWatch(info, s.consumer.CachedInfo(), o)
+	return s, nil
 }
 
 func (b *Broker) streamNames(ctx context.Context) string {
@@ -116,14 +116,44 @@ func (b *Broker) streamNames(ctx context.Context) string {
 	return ", there are " + strings.Join(names, ", ")
 }
 
-// checkStream refuses a stream that ends before what was taken in: it is another
-// one, and all its messages would be taken for duplicates.
+// checkStream refuses a stream whose messages are not those that After counts, because it ends before, or was made later:
+// its first ones would be taken for duplicates.
 func checkStream(info *jetstream.StreamInfo, o StreamOptions) error {
-	if o.SequenceHeader == "" && !o.Frozen && o.After > int64(info.State.LastSeq) {
+	const another = "its first %d messages would be taken for those; calamp online --state S.calamp --restart-at 1 begins with the first, and keeps what was learned; " +
+		"where it is the same stream, --restart-at %d goes on"
+	switch {
+	case !o.counts() || o.After <= 0:
+		return nil
+	case o.After > int64(info.State.LastSeq):
 		return fmt.Errorf("stream %s ends at message %d, but the state has taken in message %d: it was made from another stream", o.Stream, info.State.LastSeq, o.After)
+	case !madeAfter(info, o):
+		return nil
+	case !o.Origin.IsZero():
+		return fmt.Errorf("stream %s was made on %s, but the state has taken in messages of one made on %s: it was deleted and made anew; "+another,
+			o.Stream, moment(info.Created), moment(o.Origin), o.After, o.After+1)
 	}
-	return nil
+	return fmt.Errorf("stream %s was made on %s, after the last number of the state, of %s: that is of something else; "+another,
+		o.Stream, moment(info.Created), moment(o.Committed), o.After, o.After+1)
 }
+
+// madeAfter says whether a stream was made after the one of After, or where that is not known after After was set.
+func madeAfter(info *jetstream.StreamInfo, o StreamOptions) bool {
+	if !o.Origin.IsZero() {
+		return madeAnew(info, o.Origin)
+	}
+	return !o.Committed.IsZero() && o.Committed.Before(info.Created) && madeAnew(info, o.Committed)
+}
+
+// madeAnew says whether a stream was made at another time than then. A server that is killed while it starts can forget when a stream was made
+// and say that it was now; such a stream has messages from before.
+func madeAnew(info *jetstream.StreamInfo, then time.Time) bool {
+	return !info.Created.Equal(then) && (info.State.Msgs == 0 || !info.State.FirstTime.Before(info.Created))
+}
+
+// counts says whether the stream's own numbers are those of the samples, and the state's.
+func (o *StreamOptions) counts() bool { return o.SequenceHeader == "" && !o.Frozen }
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
 
 // openConsumer makes the state's own record of what was taken in decide where the
 // consumer begins, not the broker's: the state may be older than the broker
@@ -131,27 +161,33 @@ func checkStream(info *jetstream.StreamInfo, o StreamOptions) error {
 // lost to it. Where the stream keeps its messages whoever acknowledges them, the
 // consumer is therefore made anew, which also brings back at once the message
 // that a killed process had not acknowledged. Otherwise it must be kept, since
-// without it the stream would drop messages.
-func openConsumer(ctx context.Context, stream jetstream.Stream, o StreamOptions) (jetstream.Consumer, error) {
+// without it the stream would drop messages. Either way it is this state's own.
+func (s *messageSource) openConsumer(ctx context.Context) (jetstream.Consumer, error) {
+	stream, o := s.stream, s.o
 	config := jetstream.ConsumerConfig{
 		Durable: o.Durable, Description: "calamp online",
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 1, MaxDeliver: -1,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: 1, MaxDeliver: -1, Metadata: s.marks(),
 		FilterSubject: o.Filter, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
-	kept := stream.CachedInfo().Config.Retention != jetstream.LimitsPolicy || o.SequenceHeader != "" || o.Frozen
+	kept := stream.CachedInfo().Config.Retention != jetstream.LimitsPolicy || !o.counts()
 	old, err := stream.Consumer(ctx, o.Durable)
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return nil, err
 	}
+	if old != nil {
+		if err := o.Owner.check(old.CachedInfo().Config.Metadata); err != nil {
+			return nil, err
+		}
+	}
 	if old != nil && kept {
 		floor := int64(old.CachedInfo().AckFloor.Stream)
-		if o.SequenceHeader == "" && !o.Frozen && floor > o.After && floor > 0 {
+		if o.counts() && floor > o.After && floor > 0 {
 			return nil, fmt.Errorf("messages up to %d were acknowledged and removed, but the state has taken in only those up to %d: --from %d goes on without them", floor, o.After, floor+1)
 		}
 		if c := old.CachedInfo().Config; c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxAckPending != 1 {
 			return nil, errors.New("it is there, but not made for this: samples can come out of order unless acknowledgements are explicit and MaxAckPending is 1")
 		}
-		return old, nil
+		return s.mark(ctx, old), nil
 	}
 	if old != nil {
 		if err := stream.DeleteConsumer(ctx, o.Durable); err != nil {
@@ -167,10 +203,16 @@ func openConsumer(ctx context.Context, stream jetstream.Stream, o StreamOptions)
 type messageSource struct {
 	o        StreamOptions
 	believed Numbering // by the messages so far
+	stream   jetstream.Stream
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
-	empty    bool // the last message was the last that there was
-	started  bool
+	run      string  // marks the consumer as this process's
+	marked   bool    // it does
+	notice   *Notice // to be said first
+	watch
+	held    jetstream.Msg // delivered, to be returned after a notice
+	empty   bool          // the last message was the last that there was
+	started bool
 }
 
 func (s *messageSource) Close() error {
@@ -180,52 +222,99 @@ func (s *messageSource) Close() error {
 
 func (s *messageSource) Next(ctx context.Context) (*Sample, error) {
 	for {
-		if done, err := s.drained(ctx); err != nil {
+		if m := s.held; m != nil {
+			s.held = nil
+			return s.sample(m)
+		}
+		if n := s.notice; n != nil {
+			s.notice = nil
+			return nil, n
+		}
+		if err := s.look(ctx); err != nil {
 			return nil, err
-		} else if done {
-			return nil, io.EOF
 		}
 		message, err := s.wait(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err() // a message that came with it comes again
 		case errors.Is(err, jetstream.ErrNoHeartbeat), errors.Is(err, context.DeadlineExceeded):
-			continue // the connection is being taken up again; or see wait
+			s.looked = time.Time{} // the connection is being taken up again, or see wait
+			continue
 		case errors.Is(err, jetstream.ErrConsumerDeleted):
 			return nil, fmt.Errorf("stream %s: consumer %s was deleted; another process may use the same name", s.o.Stream, s.o.Durable)
 		case err != nil:
 			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
 		}
+		meta, err := message.Metadata()
+		if err != nil {
+			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
+		}
+		s.empty = meta.NumPending == 0
+		if n := s.delivered(meta); n != nil {
+			s.held = message
+			return nil, n
+		}
 		return s.sample(message)
 	}
 }
 
-// wait waits for a message, to be drained not for long: the last acknowledgement
+// wait waits for a message, until it is time to look, to be drained not for long: the last acknowledgement
 // may be under way.
 func (s *messageSource) wait(ctx context.Context) (jetstream.Msg, error) {
-	if s.o.Drain && s.empty {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-		defer cancel()
+	patience := s.quiet
+	switch {
+	case s.o.Drain && s.empty:
+		patience = 100 * time.Millisecond
+	case s.o.Drain:
+		patience = min(patience, time.Second)
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	return s.messages.Next(jetstream.NextContext(ctx))
 }
 
-// drained says whether the stream has been read to its end.
-func (s *messageSource) drained(ctx context.Context) (bool, error) {
-	if !s.o.Drain || s.started && !s.empty {
-		return false, nil
+// look asks for the stream and its consumer now and then, to be drained as long as there may be no more. The error is
+// io.EOF at the end, a *Notice of what is not as it should be, or one that ends the source. A server that does
+// not answer is waited for.
+func (s *messageSource) look(ctx context.Context) error {
+	ending := s.o.Drain && (!s.started || s.empty)
+	if !ending && time.Since(s.looked) < s.quiet {
+		return nil
 	}
-	s.started = true
-	info, err := s.consumer.Info(ctx)
-	if ctx.Err() != nil {
-		return false, nil
+	s.looked = time.Now()
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	stream, err := s.stream.Info(limited)
+	var consumer *jetstream.ConsumerInfo
+	if err == nil { // what it has now, the consumer has delivered when nothing is pending afterwards
+		consumer, err = s.consumer.Info(limited)
 	}
-	if err != nil {
-		return false, fmt.Errorf("stream %s: %w", s.o.Stream, err)
+	switch {
+	case ctx.Err() != nil:
+		return nil // Next says so
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("stream %s was deleted", s.o.Stream)
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return fmt.Errorf("stream %s: consumer %s was deleted; another process may use the same name", s.o.Stream, s.o.Durable)
+	case err != nil && ending:
+		return fmt.Errorf("stream %s: %w", s.o.Stream, err)
+	case err != nil:
+		return nil
+	case madeAnew(stream, s.made):
+		return fmt.Errorf("stream %s was deleted and made anew, on %s", s.o.Stream, moment(stream.Created))
 	}
-	s.empty = info.NumPending == 0
-	return s.empty && info.NumAckPending == 0, nil
+	if run := consumer.Config.Metadata[runMark]; run != s.run && s.marked {
+		return fmt.Errorf("stream %s: consumer %s is taken over by another process, of state %s", s.o.Stream, s.o.Durable, consumer.Config.Metadata[placeMark])
+	}
+	s.empty, s.started = consumer.NumPending == 0, true
+	atEnd := s.empty && consumer.NumAckPending == 0
+	if n := s.state(stream, consumer, atEnd); n != nil {
+		return n
+	}
+	if atEnd && s.o.Drain {
+		return io.EOF
+	}
+	return nil
 }
 
 // sample reads a message. One that is refused never comes again.
@@ -234,7 +323,6 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
 	}
-	s.empty = meta.NumPending == 0
 	place := fmt.Sprintf("message %d", meta.Sequence.Stream)
 	sequence, y, err := s.decode(message, int64(meta.Sequence.Stream))
 	if err != nil {

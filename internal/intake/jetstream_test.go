@@ -60,6 +60,9 @@ func expectSequences(t *testing.T, got taken, from, to int64) {
 	if got.err != io.EOF || !slices.Equal(got.sequences, want) {
 		t.Errorf("found %v, expected %v; %v", got.sequences, want, got.err)
 	}
+	if len(got.notices) > 0 {
+		t.Errorf("noticed %q", got.notices)
+	}
 }
 
 func TestStreamInOrder(t *testing.T) {
@@ -399,7 +402,12 @@ func TestTrim(t *testing.T) {
 	if err := e.Trim(t.Context(), "S", 9, 6); err != nil {
 		t.Fatal(err)
 	}
-	expectSequences(t, takeAll(openStream(t, e.Broker, 0, nil)), 4, 9)
+	kept := takeAll(openStream(t, e.Broker, 0, nil))
+	if len(kept.notices) != 1 || !strings.HasPrefix(kept.notices[0], "messages 1 to 3: ") {
+		t.Errorf("noticed %q by a state from before", kept.notices)
+	}
+	kept.notices = nil
+	expectSequences(t, kept, 4, 9)
 	publish(t, e.Broker, 10, 10)
 	expectSequences(t, takeAll(openStream(t, e.Broker, 9, nil)), 10, 10)
 }

@@ -29,6 +29,7 @@ type lines struct {
 	last     int64 // number in this stream
 	believed Numbering
 	raw      []byte
+	inside   bool // of a line that was too long, and has been refused
 }
 
 func (l *lines) read() (*Sample, error) {
@@ -62,20 +63,27 @@ func (l *lines) read() (*Sample, error) {
 	}
 }
 
-// next returns the next line, or says that it was too long. At the end what is
-// left is a line as well.
+// next returns the next line, or says as soon as it is known that it is too long: its end may never come. At
+// the end what is left is a line as well.
 func (l *lines) next() (raw []byte, tooLong bool, err error) {
 	l.raw = l.raw[:0]
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if len(l.raw)+len(part) > l.limit {
-			tooLong = true
-			l.raw = l.raw[:0]
-		} else if !tooLong {
+		skip := l.inside
+		l.inside = errors.Is(err, bufio.ErrBufferFull) && (skip || len(l.raw)+len(part) > l.limit)
+		switch {
+		case skip && err == nil: // the end of one that was refused
+			continue
+		case skip && !l.inside:
+			return nil, false, err
+		case skip:
+		case len(l.raw)+len(part) > l.limit:
+			return nil, true, err
+		default:
 			l.raw = append(l.raw, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return l.raw, tooLong, err
+			if !errors.Is(err, bufio.ErrBufferFull) {
+				return l.raw, false, err
+			}
 		}
 	}
 }

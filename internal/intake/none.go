@@ -35,7 +35,7 @@ func (b *Broker) Close() error { return nil }
 func (b *Broker) Source(context.Context, StreamOptions) (Source, error) { return nil, ErrNone }
 
 // EnsureStream says that there is no NATS.
-func (b *Broker) EnsureStream(context.Context, string, string, StreamLimits) error { return ErrNone }
+func (e *Embedded) EnsureStream(context.Context, string, string, StreamLimits) error { return ErrNone }
 
 // Trim says that there is no NATS.
 func (b *Broker) Trim(context.Context, string, int64, int64) error { return ErrNone }

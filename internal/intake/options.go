@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // StreamOptions say which messages of which JetStream to take, and how to read
@@ -29,6 +30,19 @@ type StreamOptions struct {
 
 	// Frozen leaves the consumer where it is, whatever After says.
 	Frozen bool
+
+	// Origin is when the stream was made whose messages After counts, and Committed when After was last set: zero
+	// where not known. A stream of the same name that was made anew is another one.
+	Origin, Committed time.Time
+
+	// Owner is the state that the consumer's messages go into. A consumer that is another state's is refused.
+	Owner Owner
+}
+
+// Owner is a state that a consumer's messages go into. The zero value is none, and checks nothing.
+type Owner struct {
+	State string // which no other state has
+	Place string // where it is, for messages
 }
 
 // Access is how to get into a NATS server: a .creds file, a token, or neither.

@@ -82,6 +82,7 @@ func init() {
 		}
 	}
 	drains[simd.AVX2], drains[simd.AVX512] = drainAVX2, drainAVX512
+	tiles[simd.AVX2], tiles[simd.AVX512] = tileAVX2, tileAVX512
 	sets32[Packed][simd.AVX2] = &Set[float32, float64]{
 		ForwardOne: forwardOneF32AVX2, ForwardOneLinear: forwardOneLinearF32AVX2,
 		BackwardOne: backwardOneF32AVX2, BackwardOneLinear: backwardOneLinearF32AVX2,

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // Variable is one variable of a file, not yet read.
@@ -51,9 +53,13 @@ type header struct {
 }
 
 type file struct {
-	r     io.ReaderAt
-	size  int64
-	order binary.ByteOrder
+	r       io.ReaderAt
+	size    int64
+	order   binary.ByteOrder
+	allowed *memory.Allowance
+
+	listing  bool          // variables are opened one after the other, and
+	unpacker io.ReadCloser // share this
 }
 
 // headerSize is the size of the file's header: 116 bytes of text, 8 of an offset, a
@@ -98,16 +104,19 @@ func isVersion4(head []byte) bool {
 // bytes in two bits, which is 1032.
 const MaxDeflate = 1032
 
-// List returns the variables of a file of version 5 to 7 with size bytes.
-func List(r io.ReaderAt, size int64) ([]*Variable, error) {
+// List returns the variables of a file of version 5 to 7 with size bytes. What is read of them at once, before
+// any value is given, is counted against what is allowed.
+func List(r io.ReaderAt, size int64, allowed *memory.Allowance) ([]*Variable, error) {
 	head := make([]byte, headerSize)
 	if _, err := r.ReadAt(head, 0); err != nil {
 		return nil, fmt.Errorf("cut short within the header: %w", err)
 	}
-	f := &file{r: r, size: size, order: binary.LittleEndian}
+	f := &file{r: r, size: size, order: binary.LittleEndian, allowed: allowed}
 	if head[126] == 'M' {
 		f.order = binary.BigEndian
 	}
+	f.listing = true
+	defer func() { f.listing, f.unpacker = false, nil }()
 	var list []*Variable
 	for at := int64(headerSize); at < size; {
 		v, next, err := f.variable(at)
@@ -221,6 +230,8 @@ type stream struct {
 	left  int64     // bytes up to the end of the element
 	all   io.Reader // a compressed variable to its end, where the checksum is; nil for others
 	size  int64     // bytes of the file, which bound what can be in it
+
+	allowed *memory.Allowance
 }
 
 // The types of elements, beside those of numbers.
@@ -236,7 +247,7 @@ var stored = map[uint32]string{
 
 // open opens the variable whose tag is at a place, up to its inside.
 func (f *file) open(at int64) (s *stream, next int64, err error) {
-	outer := &stream{r: io.NewSectionReader(f.r, at, f.size-at), order: f.order, left: f.size - at, size: f.size}
+	outer := &stream{r: io.NewSectionReader(f.r, at, f.size-at), order: f.order, left: f.size - at, size: f.size, allowed: f.allowed}
 	kind, size, _, err := outer.tag()
 	if err != nil {
 		return nil, 0, err
@@ -247,12 +258,12 @@ func (f *file) open(at int64) (s *stream, next int64, err error) {
 		outer.left = size
 		return outer, next, nil
 	case compressedType:
-		unpacked, err := zlib.NewReader(io.LimitReader(outer.r, size))
+		unpacked, err := f.unpack(io.LimitReader(outer.r, size))
 		if err != nil {
 			return nil, 0, fmt.Errorf("compressed data: %w", err)
 		}
 		most := MaxDeflate*size + MaxDeflate
-		s = &stream{r: unpacked, all: unpacked, order: f.order, left: most, size: f.size}
+		s = &stream{r: unpacked, all: unpacked, order: f.order, left: most, size: f.size, allowed: f.allowed}
 		kind, size, _, err := s.tag()
 		if err != nil {
 			return nil, 0, err
@@ -264,6 +275,18 @@ func (f *file) open(at int64) (s *stream, next int64, err error) {
 		return s, next, nil
 	}
 	return nil, 0, fmt.Errorf("an element of type %d in place of a variable", kind)
+}
+
+// unpack is a decompressor, which takes 40 KB: a list needs no more than one, however many variables there are.
+func (f *file) unpack(r io.Reader) (io.ReadCloser, error) {
+	if f.unpacker != nil {
+		return f.unpacker, f.unpacker.(zlib.Resetter).Reset(r, nil)
+	}
+	unpacked, err := zlib.NewReader(r)
+	if err == nil && f.listing {
+		f.unpacker = unpacked
+	}
+	return unpacked, err
 }
 
 // tag reads the tag of an element: its type, its bytes, and how many follow that fill
@@ -316,10 +339,13 @@ func (s *stream) full(dst []byte) error {
 	return nil
 }
 
-// element reads a whole element. Memory grows with what is there.
+// element reads a whole element. It is counted before it is read, and memory grows with what is there.
 func (s *stream) element() (kind uint32, data []byte, err error) {
 	kind, size, padding, err := s.tag()
 	if err != nil {
+		return 0, nil, err
+	}
+	if err := s.allowed.Take(size); err != nil {
 		return 0, nil, err
 	}
 	var b bytes.Buffer
@@ -337,7 +363,7 @@ const maxHeader = 1 << 16
 // short is element for the header.
 func (s *stream) short(what string, kinds ...uint32) ([]byte, error) {
 	limited := *s
-	limited.left = min(s.left, maxHeader)
+	limited.left, limited.allowed = min(s.left, maxHeader), nil
 	kind, data, err := limited.element()
 	s.left -= min(s.left, maxHeader) - limited.left
 	if err != nil {

@@ -3,16 +3,21 @@ package matfile
 import (
 	"archive/zip"
 	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/calamp/calamp/internal/memory"
 )
 
 // expected is what scipy reads in a variable; nil where that is no array of numbers.
@@ -74,7 +79,7 @@ func TestFilesOfOthers(t *testing.T) {
 			if version != 5 {
 				return
 			}
-			variables, err := List(bytes.NewReader(data), int64(len(data)))
+			variables, err := List(bytes.NewReader(data), int64(len(data)), nil)
 			values := map[string][]byte{}
 			for _, v := range variables {
 				var r io.Reader
@@ -190,7 +195,7 @@ func same(got float64, want any) bool {
 
 // readAll reads every variable of a file of version 5.
 func readAll(data []byte) ([]*Variable, [][]byte, error) {
-	list, err := List(bytes.NewReader(data), int64(len(data)))
+	list, err := List(bytes.NewReader(data), int64(len(data)), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -283,8 +288,8 @@ func TestWriteIsRead(t *testing.T) {
 	}
 }
 
-// FuzzList reads any bytes after a sound header, in both byte orders: no panic, and no more
-// values than were said.
+// FuzzList reads any bytes after a sound header, in both byte orders, and as the inside of a compressed variable: no panic, no
+// more values than were said, and no more memory than four times the file and what is allowed.
 func FuzzList(f *testing.F) {
 	for _, name := range []string{"scipy", "octave"} {
 		archive, err := zip.OpenReader("testdata/" + name + ".zip")
@@ -301,32 +306,76 @@ func FuzzList(f *testing.F) {
 				f.Fatal(err)
 			}
 			if Version(data[:min(len(data), 1024)]) == 5 && len(data) < 4000 {
-				f.Add(data[headerSize:], data[126] == 'M')
+				f.Add(data[headerSize:], data[126] == 'M', false, uint16(0))
 			}
 		}
 		archive.Close()
 	}
-	f.Fuzz(func(t *testing.T, inside []byte, big bool) {
+	le := binary.LittleEndian
+	for _, v := range []struct{ class, rows, columns uint32 }{{6, 1 << 20, 16}, {5, math.MaxInt32, 0}, {5, 0, math.MaxInt32}, {6 | 0x800, 1 << 20, 4}, {4, 1, 1 << 24}} {
+		inside := appendElement(nil, 6, le.AppendUint64(nil, uint64(v.class)))
+		inside = appendElement(inside, 5, le.AppendUint32(le.AppendUint32(nil, v.rows), v.columns))
+		inside = appendTag(appendElement(inside, 1, []byte("W")), 9, 1<<27)
+		f.Add(append(appendTag(nil, matrixType, 1<<28), inside...), false, true, uint16(60000))
+	}
+	f.Fuzz(func(t *testing.T, inside []byte, big, deflated bool, zeros uint16) {
 		header := append(make([]byte, 124), "\x00\x01IM"...)
+		order := binary.ByteOrder(binary.LittleEndian)
 		if big {
-			header = append(header[:124], "\x01\x00MI"...)
+			header, order = append(header[:124], "\x01\x00MI"...), binary.BigEndian
+		}
+		if deflated { // with zeros behind it, of which nothing is left: 8 MB at most, for which a machine with much else to do takes a second
+			var b bytes.Buffer
+			z := zlib.NewWriter(&b)
+			z.Write(inside)
+			piece := make([]byte, 128)
+			for range zeros {
+				z.Write(piece)
+			}
+			z.Close()
+			tag := make([]byte, 8)
+			order.PutUint32(tag, compressedType)
+			order.PutUint32(tag[4:], uint32(b.Len()))
+			inside = append(tag, b.Bytes()...)
 		}
 		data := append(header, inside...)
-		list, err := List(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			return
+		const allowed, fixed = 1 << 20, 1 << 20
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		variables := readEach(t, data, allowed)
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		if took > 10*time.Second {
+			t.Errorf("%v for %d bytes", took, len(data))
 		}
-		for _, v := range list {
-			if v.Bytes > 1<<24 {
-				continue // allowed, but not a thousand times a second
-			}
-			r, err := v.Open()
-			if err != nil {
-				continue
-			}
-			if n, err := io.Copy(io.Discard, r); err == nil && n != v.Bytes {
-				t.Errorf("%s: %d bytes, expected %d", v.Name, n, v.Bytes)
-			}
+		// A buffer that grows is there twice; a decompressor takes 50 KB, and there is one for all headers.
+		most := uint64(2*max(allowed, memory.OfFile*len(data)) + fixed + variables*100<<10)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
+			t.Errorf("%d bytes allocated for %d, expected at most %d", allocated, len(data), most)
 		}
 	})
+}
+
+// readEach reads all variables of a file, and returns how many there may be at most.
+func readEach(t *testing.T, data []byte, most memory.Size) int {
+	allowed := memory.Allow(most)
+	allowed.File(int64(len(data)))
+	list, err := List(bytes.NewReader(data), int64(len(data)), allowed)
+	if err != nil {
+		return 1
+	}
+	for _, v := range list {
+		if v.Bytes > 1<<26 {
+			continue // who wants these values counts them first
+		}
+		r, err := v.Open()
+		if err != nil {
+			continue
+		}
+		if n, err := io.Copy(io.Discard, r); err == nil && n != v.Bytes {
+			t.Errorf("%s: %d bytes, expected %d", v.Name, n, v.Bytes)
+		}
+	}
+	return len(list) + 1
 }

@@ -244,9 +244,13 @@ func (s *stream) sparse(h header, kind string) (io.Reader, error) {
 	if h.complex {
 		w *= 2
 	}
-	if dense := int64(rows) * int64(columns) * int64(w); dense > max(maxDense, MaxDeflate*s.size) {
-		return nil, fmt.Errorf("a sparse array of %d×%d, which takes %d bytes with its zeros, more than the %d allowed; "+
+	// A column is held at a time, and where each begins, also where there are no rows or no columns.
+	if dense := float64(max(rows, 1)) * float64(max(columns, 1)) * float64(w); dense > float64(max(maxDense, MaxDeflate*s.size)) {
+		return nil, fmt.Errorf("a sparse array of %d×%d, which takes %.0f bytes with its zeros, more than the %d allowed; "+
 			"save it as full(single(…))", rows, columns, dense, max(maxDense, MaxDeflate*s.size))
+	}
+	if err := s.allowed.TakeTimes(rows, 3, 8); err != nil { // a column, and its real and imaginary parts
+		return nil, err
 	}
 	c, err := s.compressedColumns(rows, columns, h.complex, h.logical)
 	if err != nil {
@@ -254,11 +258,12 @@ func (s *stream) sparse(h header, kind string) (io.Reader, error) {
 	}
 	k := 0
 	column := make([]byte, 0, rows*w)
+	real, imaginary := make([]float64, rows), make([]float64, rows)
 	return &parts{done: s.end, next: func() ([]byte, error) {
 		if k == columns {
 			return nil, io.EOF
 		}
-		column = c.column(column[:0], k, rows, kind)
+		column = c.column(column[:0], k, real, imaginary, kind)
 		k++
 		return column, nil
 	}}, nil
@@ -293,22 +298,20 @@ func (s *stream) compressedColumns(rows, columns int, isComplex, logical bool) (
 	return c, err
 }
 
-// column appends the values of a column. Entries at the same place are added.
-func (c *compressedColumns) column(dst []byte, k, rows int, kind string) []byte {
-	real := make([]float64, rows)
-	var imaginary []float64
-	if c.imaginary != nil {
-		imaginary = make([]float64, rows)
-	}
+// column appends the values of a column, which it adds up in real and imaginary, one value a row each. Entries at the same
+// place are added.
+func (c *compressedColumns) column(dst []byte, k int, real, imaginary []float64, kind string) []byte {
+	clear(real)
+	clear(imaginary)
 	for i := c.start[k]; i < c.start[k+1]; i++ {
 		real[c.row[i]] += c.real[i]
-		if imaginary != nil {
+		if c.imaginary != nil {
 			imaginary[c.row[i]] += c.imaginary[i]
 		}
 	}
 	for r, v := range real {
 		dst = put(dst, kind, v)
-		if imaginary != nil {
+		if c.imaginary != nil {
 			dst = put(dst, kind, imaginary[r])
 		}
 	}
@@ -323,6 +326,9 @@ func (s *stream) indices(what string) ([]int, error) {
 	}
 	if stored[t] != "i4" && stored[t] != "u4" || len(raw)%4 != 0 {
 		return nil, fmt.Errorf("damaged: %s in an element of type %d", what, t)
+	}
+	if err := s.allowed.Take(2 * int64(len(raw))); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	list := make([]int, len(raw)/4)
 	for i := range list {
@@ -348,6 +354,9 @@ func (s *stream) entries(n int, logical bool) ([]float64, error) {
 	if n*width(kind) > len(raw) {
 		return nil, fmt.Errorf("damaged: %d bytes for values that take %d", len(raw), n*width(kind))
 	}
+	if err := s.allowed.TakeTimes(n, 2, 8); err != nil { // as bytes, and as numbers
+		return nil, err
+	}
 	raw = convert(raw[:n*width(kind)], kind, "f8", s.order)
 	list := make([]float64, n)
 	for i := range list {
@@ -361,6 +370,9 @@ func (s *stream) entries(n int, logical bool) ([]float64, error) {
 func (s *stream) text(h header) (io.Reader, error) {
 	t, raw, err := s.element()
 	if err != nil {
+		return nil, err
+	}
+	if err := s.allowed.TakeTimes(len(raw), 2, 4); err != nil { // as characters, and as UTF-32
 		return nil, err
 	}
 	var characters []rune

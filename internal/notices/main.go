@@ -62,9 +62,10 @@ func write(w io.Writer) error {
 func linked() (map[string]string, error) {
 	const format = "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}"
 	modules := map[string]string{"uPlot 1.6.32": "internal/page/assets/uplot"} // no module, but part of the command
-	for _, system := range []string{"linux", "darwin", "windows"} {
-		env := []string{"GOOS=" + system, "GOARCH=amd64", "CGO_ENABLED=0"}
-		list, err := run(env, "go", "list", "-deps", "-f", format, "./cmd/calamp")
+	// MPI is for Linux, with a tag of its own, which takes no package away.
+	for _, build := range [][2]string{{"linux", "mpi"}, {"darwin", ""}, {"windows", ""}} {
+		env := []string{"GOOS=" + build[0], "GOARCH=amd64", "CGO_ENABLED=0"}
+		list, err := run(env, "go", "list", "-deps", "-tags", build[1], "-f", format, "./cmd/calamp")
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/calamp/calamp/internal/web"
 )
 
 // event is a piece of news, in JSON.
@@ -56,6 +58,7 @@ func ServeEvents(w http.ResponseWriter, r *http.Request, sources ...Source) {
 		if tell(w, sources, known) || control.Flush() != nil {
 			return
 		}
+		web.Listening(r)
 		select {
 		case <-r.Context().Done():
 			return

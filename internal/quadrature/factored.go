@@ -3,6 +3,8 @@ package quadrature
 import (
 	"math"
 	"slices"
+
+	"github.com/calamp/calamp/internal/search"
 )
 
 // Factored are nodes and weights for averages over the density proportional to
@@ -77,7 +79,7 @@ func NewFactored(n, tau, b, lo, hi float64, logFactor func(s float64) (value, sl
 			total += w
 		}
 	}
-	if total == 0 { // so steep that in double precision it is a point mass
+	if !(total > 0) || math.IsInf(total, 1) { // so steep that in double precision it is a point mass
 		f.Offset, f.Weight, total = []float64{mode}, []float64{1}, math.SmallestNonzeroFloat64
 		f.LogMass = -factoredDepth
 	} else {
@@ -100,7 +102,10 @@ func zeroOfSlope(f func(float64) (value, slope float64), least, width float64) f
 	}
 	lo := max(least, -width)
 	_, slope := f(lo)
-	for slope <= 0 {
+	for range search.MostDoublings {
+		if !(slope <= 0) {
+			break
+		}
 		if lo == least {
 			return lo
 		}
@@ -121,31 +126,9 @@ func zeroOfSlope(f func(float64) (value, slope float64), least, width float64) f
 	return lo
 }
 
-// fall goes from the mode of a concave function towards end until the function is
-// below level, and returns that point, or end. Steps double, and the last one is
-// bisected to a tenth of the distance.
+// fall goes from the mode of a concave function towards end, in steps that double from
+// step on, until the function is below level, and returns that point, to a tenth of the
+// way, or end.
 func fall(f func(float64) (value, slope float64), mode, end, level, step float64) float64 {
-	beyond := func(u float64) bool { return (u-end)*step >= 0 }
-	inside, outside := mode, mode+step
-	for {
-		if beyond(outside) {
-			outside = end
-		}
-		if v, _ := f(outside); v < level || outside == end {
-			if v >= level {
-				return end
-			}
-			break
-		}
-		inside, outside = outside, mode+2*(outside-mode)
-	}
-	for math.Abs(outside-inside) > 0.1*math.Abs(outside-mode) {
-		middle := 0.5 * (inside + outside)
-		if v, _ := f(middle); v < level {
-			outside = middle
-		} else {
-			inside = middle
-		}
-	}
-	return outside
+	return search.Fall(func(u float64) bool { v, _ := f(u); return v < level }, mode, end, step, 0.1)
 }

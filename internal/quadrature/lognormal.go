@@ -1,6 +1,10 @@
 package quadrature
 
-import "math"
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/search"
+)
 
 // LogNormalPosterior holds what [GainPosterior] does for a calibration variable whose prior is
 // log-normal on a range,
@@ -246,8 +250,12 @@ func (d *logNormalDensity) round(buffer *nodes, lo, hi float64) bool {
 	return true
 }
 
+// leastOffset is the next number above -1: nearer to s = 0 an offset from the mode has no digits.
+const leastOffset = -1 + 0x1p-53
+
 // at is the log-density, relative to the mode's.
 func (d *logNormalDensity) at(x float64) float64 {
+	x = max(x, leastOffset)
 	l := math.Log1p(x)
 	return x*(d.slope-0.5*d.tau*x) + d.a*log1pLess(x) - 0.5*d.lambda*l*l
 }
@@ -267,7 +275,7 @@ func (d *logNormalDensity) integrate(buffer *nodes, p piece, lo, hi float64) {
 		}
 		for i, x := range logNormalRule.x {
 			v := 0.5*(side+peak) + half*x
-			offset := clamp(math.Expm1(v), lo/d.mode-1, hi/d.mode-1)
+			offset := clamp(math.Expm1(v), max(lo/d.mode-1, leastOffset), hi/d.mode-1)
 			buffer.add(offset, half*logNormalRule.w[i]*(1+offset)*math.Exp(d.at(offset)))
 		}
 	}
@@ -279,29 +287,11 @@ func (d *logNormalDensity) fall(peak, end float64) float64 {
 	level := math.Log1p(math.Expm1(peak)) // its density in log s has the factor s
 	height := d.at(math.Expm1(peak)) + level
 	below := func(v float64) bool { return d.at(math.Expm1(v))+v < height-logNormalDepth }
-	if !below(end) {
-		return end
-	}
-	inside, outside := peak, end
 	step := side * min(1e-3, math.Abs(end-peak))
 	if curvature := d.curvature(); curvature > 0 {
 		step = side * min(1/math.Sqrt(curvature), math.Abs(end-peak))
 	}
-	for v := peak + step; (end-v)*side > 0; v = peak + 2*(v-peak) {
-		if below(v) {
-			outside = v
-			break
-		}
-		inside = v
-	}
-	for math.Abs(outside-inside) > 0.05*math.Abs(outside-peak) {
-		if middle := 0.5 * (inside + outside); below(middle) {
-			outside = middle
-		} else {
-			inside = middle
-		}
-	}
-	return outside
+	return search.Fall(below, peak, end, step, 0.05)
 }
 
 // logNormalExponent is h(s) = (n-1) log s - λ log²(s/m)/2 - τs²/2 + Bs.
@@ -336,7 +326,8 @@ func (h *logNormalExponent) pieces(lo, hi float64) (p [2]piece, count int) {
 		if root := h.b*h.b - 8*h.tau*h.lambda; h.tau > 0 && root > 0 {
 			second = (h.b + math.Sqrt(root)) / (4 * h.tau)
 			first = h.lambda / (2 * h.tau * second)
-		} else if h.tau == 0 {
+		}
+		if h.tau == 0 || first == 0 { // there is no second, or it is beyond double precision
 			first = h.lambda / h.b
 		}
 	}

@@ -264,7 +264,7 @@ func (d *OffsetDensity) cuts(cuts []float64, peaks []float64, f *offsetFrom) []f
 		}
 		cuts = append(cuts, own+left, own, own+right)
 		// A Gaussian peak falls within 9.2 of its widths; what falls more slowly has a tail, in panels that grow.
-		for far := tailFrom * step; far < max(-left, right); far *= tailGrowth {
+		for far, n := tailFrom*step, 0; far < max(-left, right) && n < mostCuts; far, n = far*tailGrowth, n+1 {
 			if far < -left*tailLeft {
 				cuts = append(cuts, own-far)
 			}
@@ -276,7 +276,10 @@ func (d *OffsetDensity) cuts(cuts []float64, peaks []float64, f *offsetFrom) []f
 	slices.Sort(cuts)
 	// Powers of 1/s, as ζ and the mean of o are, need panels that do not reach far towards s = 0.
 	left, right := f.mode+cuts[0], f.mode+cuts[len(cuts)-1]
-	for s := steepest * left; s < tailLeft*right; s *= steepest {
+	if !(left > 0.5*d.Lo) { // far below the mode its difference has none of its digits
+		left = d.Lo
+	}
+	for s, n := steepest*left, 0; s < tailLeft*right && n < search.MostDoublings; s, n = s*steepest, n+1 {
 		cuts = append(cuts, s-f.mode)
 	}
 	slices.Sort(cuts)

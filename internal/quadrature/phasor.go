@@ -101,7 +101,12 @@ func (p *Phasor) field() phasorField {
 // stretch is a part of [Lo, Hi] on which h has one maximum.
 type stretch struct{ lo, hi float64 }
 
-const mostStretches = 4
+const (
+	mostStretches = 4
+
+	// mostSteps is how many a part is looked at in: each grows by the half at least, but near the turn, from where they grow, too.
+	mostSteps = 4 * search.MostDoublings
+)
 
 // stretches are those of the density, from Lo to Hi. There is more than one only where B opposes K: log I₀(R) is a convex function
 // of r that bends most at the turn, where R is smallest, and on either side of it there may be a minimum of h.
@@ -129,14 +134,18 @@ func (p *phasorField) atValley(list []stretch, part stretch, turn float64) []str
 	// Powers of r change over distances of about r, and log I₀(R) over the distance from the turn, or where its bend ends.
 	_, atTurn := p.radius(turn)
 	bend := max(atTurn, 1) / b
-	for lo, falls := part.lo, p.slopeAt(part.lo) < 0; lo < part.hi; {
+	lo, falls := part.lo, p.slopeAt(part.lo) < 0
+	for range mostSteps {
+		if !(lo < part.hi) {
+			break
+		}
 		hi := min(part.hi, lo+0.5*min(lo, max(math.Abs(lo-turn), bend, closeToMode*lo)))
 		rises := p.slopeAt(hi) >= 0
 		if falls && rises {
-			for {
+			for range search.MostDoublings {
 				mid := 0.5 * (lo + hi)
 				switch {
-				case mid <= lo || mid >= hi:
+				case !(mid > lo && mid < hi):
 					return append(list, stretch{part.lo, lo}, stretch{hi, part.hi})
 				case p.slopeAt(mid) < 0:
 					lo = mid
@@ -200,9 +209,20 @@ func (p *phasorField) slopes(r float64) (first, second float64) {
 		return first, second
 	}
 	_, big := p.radius(r)
-	c, rise := newCircular(big), (p.square*r+p.c)/big
-	bend := p.d / big
+	c, rise, bend := newCircular(big), p.component(p.square*r+p.c, big), p.component(p.d, big)
 	return first + c.ratio*rise, second + c.slope(big)*rise*rise + c.ratio*(bend*bend/big)
+}
+
+// noDigits is what rounding leaves of a difference of equal numbers, relative to them.
+const noDigits = 4e-16
+
+// component is a part of dR/dr, of which neither is larger than |β|: where R is 0, the quotient of rounding errors may be.
+func (p *phasorField) component(part, radius float64) float64 {
+	along := part / radius
+	if along*along > 4*p.square {
+		along = math.Copysign(math.Sqrt(p.square), along)
+	}
+	return along
 }
 
 func (p *phasorField) slopeAt(r float64) float64 {
@@ -329,7 +349,11 @@ func (p *phasorField) newSide(lo, hi float64) *phasorSide {
 	if z != 0 {
 		s.turn = over(z, big)
 	}
-	s.rise, s.across = (s.square*s.r0+s.c)/big, s.d/big
+	s.rise, s.across = s.component(s.square*s.r0+s.c, big), s.component(s.d, big)
+	if beta := math.Sqrt(s.square); big <= noDigits*beta*s.r0 { // at the turn, from which it goes along β
+		s.rise, s.across = math.Copysign(beta, 0.5*(lo+hi)-s.r0), 0
+		s.turn = unit(s.B) * complex(math.Copysign(1, s.rise), 0)
+	}
 	s.at0 = s.circularOf(big)
 	s.slope, s.second = s.slopes(s.r0)
 	if s.inside {
@@ -410,8 +434,9 @@ func (s *phasorSide) change(u float64) (h, big, bend float64, c circular) {
 		return h, s.big0, 0, s.at0
 	}
 	_, big = s.radius(s.r0 + u)
-	across := s.across * u
-	bend = across * (across / (big + s.big0 + s.rise*u))
+	if across := s.across * u; across != 0 {
+		bend = across * (across / (big + s.big0 + s.rise*u))
+	}
 	c = newCircular(big)
 	h += bend + s.at0.complement*s.rise*u
 	return h, big, bend, c
@@ -425,7 +450,7 @@ func (s *phasorSide) density(u float64) float64 {
 
 // extent is how far from r₀ the density reaches on either side.
 func (s *phasorSide) extent(lo, hi float64) (left, right float64) {
-	return -s.reach(-1, s.second, s.r0-lo), s.reach(1, s.second, hi-s.r0)
+	return -s.reach(-1, s.second, min(s.r0-lo, -leastOffset*s.r0)), s.reach(1, s.second, hi-s.r0)
 }
 
 func (s *phasorSide) reach(side, second, limit float64) float64 {

@@ -462,3 +462,20 @@ func TestPhasorNodes(t *testing.T) {
 	}
 	t.Logf("%d of 5000 together", together)
 }
+
+// TestPhasorOpposed: readings that say the very opposite of what is known of the phase leave no digits of R where it is zero; the
+// moments are those of readings that are a little off.
+func TestPhasorOpposed(t *testing.T) {
+	for _, p := range []Phasor{
+		{Power: 1, Tau: 0.00325, B: 0.2075i, K: -18.83i, Lo: 1e-4, Hi: 4e4},
+		{Power: 3, Tau: 2, B: -4, K: 5, Lo: 0.3, Hi: 2},
+		{Power: 11, Tau: 2, B: 94i, K: -1i, Lo: 1e-9, Hi: 1e10},
+	} {
+		near := p
+		near.B *= complex(1, 1e-9)
+		got, want := p.Moments(), near.Moments()
+		if cmplx.Abs(got.Mean-want.Mean) > 1e-6*cmplx.Abs(want.Mean) || !(math.Abs(got.Var/want.Var-1) < 1e-6) || !(math.Abs(got.LogMass-want.LogMass) < 1e-6) {
+			t.Errorf("%+v: %+v, a little off %+v", p, got, want)
+		}
+	}
+}

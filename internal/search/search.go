@@ -2,6 +2,8 @@
 // takes the steps one by one, since each knows best when its answer is good enough.
 package search
 
+import "math"
+
 // golden is the ratio of the golden section.
 const golden = 0.6180339887498949
 
@@ -24,8 +26,13 @@ func NewGolden(f func(x float64) float64, a, b float64) *Golden {
 }
 
 // Narrow leaves out the part of [A, B] beyond the lower one of C and D, and
-// evaluates the function at one new point.
-func (g *Golden) Narrow() {
+// evaluates the function at one new point. It returns false, and does nothing, where
+// double precision has no further points between A and B: there a search ends, whatever
+// width it was to reach.
+func (g *Golden) Narrow() bool {
+	if !(g.A < g.C && g.C < g.D && g.D < g.B) { // so for what is no number
+		return false
+	}
 	if g.FC > g.FD {
 		g.B, g.D, g.FD = g.D, g.C, g.FC
 		g.C = g.B - golden*(g.B-g.A)
@@ -35,6 +42,45 @@ func (g *Golden) Narrow() {
 		g.D = g.A + golden*(g.B-g.A)
 		g.FD = g.f(g.D)
 	}
+	return true
+}
+
+// MostDoublings is how often a positive number can double in double precision, from the
+// smallest to the largest: a search whose steps grow by such a factor has as many at most.
+const MostDoublings = 1074 + 1024
+
+// Fall goes from a point towards end, in steps that double from step on, until below is
+// true, and returns where: the last step is bisected to the fraction within of the way. It
+// returns end where below is not true at end. Once true, below must stay so. It ends
+// whatever the numbers are: a step that is none, or too small to move, leads to the end at
+// once.
+func Fall(below func(x float64) bool, from, end, step, within float64) float64 {
+	side := math.Copysign(1, step)
+	inside, outside := from, from+step
+	for range MostDoublings + 1 {
+		if outside == from || !((end-outside)*side > 0) {
+			outside = end
+		}
+		if below(outside) {
+			break
+		}
+		if outside == end {
+			return end
+		}
+		inside, outside = outside, from+2*(outside-from)
+	}
+	for range MostDoublings {
+		middle := 0.5*inside + 0.5*outside
+		if !(math.Abs(outside-inside) > within*math.Abs(outside-from)) || middle == inside || middle == outside {
+			break
+		}
+		if below(middle) {
+			outside = middle
+		} else {
+			inside = middle
+		}
+	}
+	return outside
 }
 
 // Bracket holds the zero of a function that rises through it, or falls, between Lo

@@ -53,3 +53,46 @@ func TestBracketFindsTheZero(t *testing.T) {
 		}
 	}
 }
+
+// TestGoldenEnds: where a width is asked for that double precision does not have, a search ends all the same.
+func TestGoldenEnds(t *testing.T) {
+	for _, ends := range [][2]float64{{1, 1 + 1e-15}, {1, 1}, {1e300, 1e300 * (1 + 1e-14)}, {0, 5e-324}, {math.NaN(), 1}, {1, math.Inf(1)}, {math.Inf(-1), math.Inf(1)}} {
+		steps := 0
+		g := NewGolden(func(x float64) float64 { return -x }, ends[0], ends[1])
+		for g.B-g.A > 0 && g.Narrow() {
+			if steps++; steps > 4000 {
+				t.Fatalf("from %g to %g it does not end", ends[0], ends[1])
+			}
+		}
+	}
+}
+
+func TestFall(t *testing.T) {
+	extreme := []float64{0, 1, -1, 5e-324, -5e-324, 1e-300, 1e-10, 1e10, 1e300, -1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	for _, from := range extreme {
+		for _, end := range extreme {
+			for _, step := range extreme {
+				for _, level := range extreme {
+					asked := 0
+					x := Fall(func(x float64) bool { asked++; return math.Abs(x-from) > level }, from, end, step, 0.1)
+					if asked > 2*MostDoublings+2 {
+						t.Fatalf("from %g to %g in steps of %g: asked %d times", from, end, step, asked)
+					}
+					if (step > 0) == (end > from) && (x > max(from, end) || x < min(from, end)) {
+						t.Fatalf("from %g to %g in steps of %g: found %g", from, end, step, x)
+					}
+				}
+			}
+		}
+	}
+	for _, end := range []float64{3, 1e9, -3, -1e9} { // towards either side, to a tenth
+		side := math.Copysign(1, end)
+		x := Fall(func(x float64) bool { return x*side > 2.7 }, 0, end, 0.01*side, 0.1)
+		if x*side < 2.7 || x*side > 3 {
+			t.Errorf("towards %g: %g", end, x)
+		}
+	}
+	if x := Fall(func(x float64) bool { return x > 2.7 }, 0, 2, 0.01, 0.1); x != 2 {
+		t.Errorf("it never falls, but at %g", x)
+	}
+}

@@ -13,11 +13,12 @@ import (
 	"github.com/calamp/calamp/online"
 )
 
-// Line is the JSON line of a sample, or of what was refused. docs/online-json.md
+// Line is the JSON line of a sample, of what was refused, or of what was noticed. docs/online-json.md
 // has the fields.
 type Line struct {
 	Seq        *int64      `json:"seq,omitempty"`
 	Place      string      `json:"place,omitempty"`
+	Missing    int64       `json:"missing,omitempty"`
 	Status     string      `json:"status"`
 	Iterations int         `json:"iterations"`
 	Committed  bool        `json:"committed"`
@@ -72,12 +73,18 @@ type SensorChi struct {
 	Chi    float64 `json:"chi"`    // of order one under the model
 }
 
-// refusedStatus is the status of a line that tells of no sample.
-const refusedStatus = "refused"
+// The status of a line that tells of no sample: something that is none, and the stream itself.
+const (
+	refusedStatus = "refused"
+	noticeStatus  = "notice"
+)
 
-// Line is the line of an item that was taken or refused. With signals it has the
+// Line is the line of an item that was taken or refused, or of what was noticed. With signals it has the
 // reconstructed signal in it.
 func (e *Event) Line(signals bool) *Line {
+	if e.Fate == Noticed {
+		return &Line{Place: e.Place, Missing: e.Missing, Status: noticeStatus, Reason: e.Err.Error(), Flagged: []int{}}
+	}
 	if e.Fate == Refused {
 		l := &Line{Place: e.Place, Status: refusedStatus, Reject: refusedStatus, Reason: e.Err.Error(), Flagged: []int{}}
 		if e.Sequence >= 0 {
@@ -154,7 +161,7 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// Lines prints a line for every sample, and for what was refused, at once: whoever
+// Lines prints a line for every sample, for what was refused, and for what was noticed, at once: whoever
 // reads them wants to know now.
 type Lines struct {
 	W       io.Writer
@@ -163,7 +170,7 @@ type Lines struct {
 
 // Put prints.
 func (s Lines) Put(e *Event) error {
-	if e.Fate != Taken && e.Fate != Refused {
+	if e.Fate == Duplicate || e.Fate == Skipped {
 		return nil
 	}
 	b, err := json.Marshal(e.Line(s.Signals))
@@ -207,6 +214,8 @@ func (w Watch) Put(e *Event) error {
 		w.Server.Refused()
 	case Duplicate:
 		w.Server.Duplicate()
+	case Noticed:
+		w.Server.Notice(e.Place+": "+e.Err.Error(), e.Missing)
 	case Taken:
 		w.Server.Show(watch.View{Sequence: e.Sequence, Posterior: w.Calibrator.Posterior()})
 		step := 1.0

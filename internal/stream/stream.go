@@ -32,6 +32,7 @@ const (
 	Refused               // it is no sample
 	Duplicate             // its number is not above the last one
 	Skipped               // its number is below the first one that was asked for
+	Noticed               // it is about the stream itself: messages that never came, for one
 )
 
 // Event tells what became of an item. What it points to is valid until the next
@@ -43,7 +44,8 @@ type Event struct {
 	Stored   int64  // number of its message in the JetStream it came from, 0 elsewhere
 
 	Estimate *online.Estimate // of one that was taken
-	Err      error            // why it was refused
+	Err      error            // why it was refused, or what was noticed
+	Missing  int64            // messages that never came
 
 	Solving time.Duration
 	Saving  time.Duration // publishing, committing and acknowledging
@@ -111,6 +113,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	for taken := 0; l.Limit == 0 || taken < l.Limit; {
 		sample, err := l.Source.Next(ctx)
 		refused, isRefused := errors.AsType[*intake.Refused](err)
+		notice, isNotice := errors.AsType[*intake.Notice](err)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -118,6 +121,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			err = l.tell(&Event{
 				Fate: Refused, Sequence: refused.Sequence, Place: refused.Place, Stored: refused.Stored, Err: refused.Err,
 			})
+		case isNotice:
+			err = l.tell(&Event{Fate: Noticed, Sequence: -1, Place: notice.Place, Err: notice.Err, Missing: notice.Missing})
 		case err != nil:
 			return err
 		default:
@@ -195,6 +200,8 @@ func (l *Loop) keep(e *Event) error {
 		if err := l.Store.Commit(l.Calibrator.Snapshot(), e.Sequence); err != nil {
 			return &CommitError{Sequence: e.Sequence, Err: err}
 		}
+	} else if err := l.Calibrator.Validate(); err != nil {
+		return &CommitError{Sequence: e.Sequence, Err: err}
 	}
 	l.Last = e.Sequence
 	return nil

@@ -15,6 +15,7 @@ type Tally struct {
 	LeftOut             int            // single readings
 	Disturbed           int            // samples, in all sensors alike
 	Refused             int            // were no samples
+	Missing             int64          // messages that never came
 	Duplicates, Skipped int
 	NotConverged        int
 	Iterations          int
@@ -31,6 +32,8 @@ func (t *Tally) Put(e *Event) error {
 		t.Duplicates++
 	case Skipped:
 		t.Skipped++
+	case Noticed:
+		t.Missing += e.Missing
 	default:
 		t.sample(e)
 	}

@@ -62,6 +62,15 @@ func NewFourier(n int) *Fourier {
 	return f
 }
 
+// Length is how long the transform is that one of n values is computed by: n, or that of a convolution where n has a large
+// prime factor.
+func Length(n int) int {
+	if factors := factorise(n); n > 1 && factors[len(factors)-1] > kernel.MostRadix {
+		return 1 << bits.Len(uint(2*n-2))
+	}
+	return n
+}
+
 // Together is how many of so many signals to transform at once: a long transform has lanes of its own, and gains nothing
 // from others beside it.
 func (f *Fourier) Together(signals int) int { return max(1, min(signals, 4096/f.n)) }

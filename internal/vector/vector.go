@@ -107,7 +107,7 @@ func plainGainIntegral(x, w []float64, p *[GainFields]float64, scratch, out []fl
 		if n := p[GainCount]; n != 0 {
 			h += float64(n * log1pTail(u*p[GainInverse]))
 		}
-		weight := w[i] * math.Exp(h)
+		weight := w[i] * math.Exp(max(h, -708)) // as the vector versions have it: an interval far too wide leaves some weight
 		scratch[i] = weight
 		sum += weight
 		first += float64(weight * x)

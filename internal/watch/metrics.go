@@ -19,6 +19,7 @@ import (
 type metrics struct {
 	sync.Mutex
 	samples, committed, duplicates int
+	missing                        int64          // messages that never came
 	rejected                       map[string]int // by reason
 	iterations, solving, saving    histogram
 	scaleStep                      float64
@@ -60,6 +61,12 @@ func (m *metrics) duplicate() {
 	m.Lock()
 	defer m.Unlock()
 	m.duplicates++
+}
+
+func (m *metrics) miss(messages int64) {
+	m.Lock()
+	defer m.Unlock()
+	m.missing += messages
 }
 
 // histogram counts values up to each bound, and beyond the last.
@@ -143,6 +150,7 @@ func (e *exposition) samples(m *metrics) {
 		e.line(fmt.Sprintf("calamp_rejected_total{reason=%q}", reason), float64(m.rejected[reason]))
 	}
 	e.counter("calamp_duplicates_total", "Samples dropped because they had been taken in before.", m.duplicates)
+	e.counter("calamp_missing_total", "Messages of a stream that never came.", int(m.missing))
 	e.histogram("calamp_iterations", "Iterations of a sample.", m.iterations)
 	e.histogram("calamp_solve_seconds", "Time to reconstruct a sample.", m.solving)
 	e.histogram("calamp_commit_seconds", "Time to publish, commit and acknowledge a sample.", m.saving)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -15,8 +16,11 @@ import (
 )
 
 // unhealthyAfter is how many samples in a row must be rejected, or dropped as
-// taken in before, for the stream to be unhealthy.
-const unhealthyAfter = 10
+// taken in before, for the stream to be unhealthy; or most of the last latestSamples.
+const (
+	unhealthyAfter = 10
+	latestSamples  = 100
+)
 
 // health follows the last samples.
 type health struct {
@@ -24,10 +28,14 @@ type health struct {
 	started    time.Time
 	lastSample time.Time
 	rejected   int // in a row
-	duplicates int // in a row
+	seen       uint64
+	latest     [latestSamples]bool // which of the last samples taught nothing, sample k at k mod their number
+	duplicates int                 // in a row
 	reason     string
 	changed    int64    // number of the sample with which the latest change was found
 	change     []string // what it was
+	missing    int64    // messages that never came
+	notice     string   // the latest word about the stream itself
 }
 
 func (h *health) sample(ok bool, reason string) {
@@ -35,6 +43,8 @@ func (h *health) sample(ok bool, reason string) {
 	defer h.Unlock()
 	h.lastSample = time.Now()
 	h.duplicates = 0
+	h.latest[h.seen%latestSamples] = !ok
+	h.seen++
 	if ok {
 		h.rejected, h.reason = 0, ""
 		return
@@ -43,11 +53,28 @@ func (h *health) sample(ok bool, reason string) {
 	h.reason = reason
 }
 
+// ofLatest is how many of the last samples taught nothing.
+func (h *health) ofLatest() (count int) {
+	for _, bad := range h.latest {
+		if bad {
+			count++
+		}
+	}
+	return count
+}
+
 // duplicate notes a sample that was dropped. It is no news of the rejected ones.
 func (h *health) duplicate() {
 	h.Lock()
 	defer h.Unlock()
 	h.duplicates++
+}
+
+func (h *health) say(text string, missing int64) {
+	h.Lock()
+	defer h.Unlock()
+	h.missing += missing
+	h.notice = text
 }
 
 // Changed tells what was found to have changed with a sample.
@@ -64,6 +91,7 @@ func (s *Server) Changed(sequence int64, what []string) {
 type healthJSON struct {
 	Status        string   `json:"status"` // ok, or unhealthy
 	Rejected      int      `json:"rejected_in_a_row"`
+	OfLast100     int      `json:"rejected_of_last_100"`
 	Duplicates    int      `json:"duplicates_in_a_row"`
 	Reason        string   `json:"reason,omitempty"`
 	LastSeq       *int64   `json:"last_seq,omitempty"`
@@ -72,6 +100,8 @@ type healthJSON struct {
 	Drift         float64  `json:"drift,omitempty"`       // relative step of the gains a sample, while they drift
 	Changed       []string `json:"changed,omitempty"`     // noise, signals, gains: the latest change
 	ChangedSeq    *int64   `json:"changed_seq,omitempty"` // the sample with which it was found
+	Missing       int64    `json:"missing"`               // messages of a stream that never came
+	Notice        string   `json:"notice,omitempty"`      // the latest word about the stream itself
 	UptimeS       float64  `json:"uptime_s"`
 	SinceSampleS  *float64 `json:"since_last_sample_s,omitempty"`
 	UnhealthyFrom int      `json:"unhealthy_from"`
@@ -81,7 +111,8 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	h := &s.health
 	h.Lock()
 	j := healthJSON{
-		Status: "ok", Rejected: h.rejected, Duplicates: h.duplicates, Reason: h.reason,
+		Status: "ok", Rejected: h.rejected, OfLast100: h.ofLatest(), Duplicates: h.duplicates, Reason: h.reason,
+		Missing: h.missing, Notice: h.notice,
 		UptimeS: time.Since(h.started).Seconds(), UnhealthyFrom: unhealthyAfter,
 	}
 	if !h.lastSample.IsZero() {
@@ -104,7 +135,11 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if j.Duplicates >= unhealthyAfter {
 		j.Reason = "all samples were taken in before: their numbers are not above the last one"
 	}
-	if max(j.Rejected, j.Duplicates) >= unhealthyAfter {
+	most := 2*j.OfLast100 > latestSamples
+	if most && j.Reason == "" {
+		j.Reason = fmt.Sprintf("%d of the last %d samples taught nothing", j.OfLast100, latestSamples)
+	}
+	if most || max(j.Rejected, j.Duplicates) >= unhealthyAfter {
 		j.Status, code = "unhealthy", http.StatusServiceUnavailable
 	}
 	page.JSON(w, code, j)

@@ -104,6 +104,14 @@ func (s *Server) Duplicate() {
 	}
 }
 
+// Notice tells something of the stream itself, and counts messages that never came.
+func (s *Server) Notice(text string, missing int64) {
+	if s != nil {
+		s.health.say(text, missing)
+		s.metrics.miss(missing)
+	}
+}
+
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.serveHealth)

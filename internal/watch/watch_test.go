@@ -105,6 +105,17 @@ func TestHealth(t *testing.T) {
 	expect(503, "unhealthy")
 	s.Sample(Sample{Reject: "frozen"})
 	expect(200, "ok")
+	for range latestSamples { // as where every third sample is a real one
+		s.Sample(Sample{Committed: true})
+		s.Sample(Sample{Reject: "unexplained"})
+		s.Sample(Sample{Reject: "unexplained"})
+	}
+	s.Sample(Sample{Committed: true})
+	expect(503, "unhealthy")
+	for k := range 2 * latestSamples {
+		s.Sample(Sample{Committed: k%3 > 0, Reject: "no signal"})
+	}
+	expect(200, "ok")
 }
 
 func TestMetrics(t *testing.T) {

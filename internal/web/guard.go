@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -41,9 +42,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
+// asked is where pages ask the server to do something for them. Links lead to pages and files that are elsewhere.
+const asked = "/api/"
+
 // foreign says whether a browser asks for a page that is not ours. Browsers say so in
 // Sec-Fetch-Site, which pages cannot set, and in Origin; other programs send neither. A link that was
-// followed may come from anywhere.
+// followed may come from anywhere, and a page can follow its own without a click: so it may show a page, and not have the
+// server compute, or tell news.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
@@ -53,7 +58,8 @@ func foreign(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
-	return !(r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document")
+	followed := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return !followed || strings.HasPrefix(path.Clean("/"+r.URL.Path), asked)
 }
 
 func hostOf(hostPort string) string {

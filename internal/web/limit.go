@@ -1,23 +1,39 @@
 package web
 
 import (
+	"context"
 	"net"
+	"net/http"
 	"sync"
+	"time"
 )
 
-// limited is a listener with so many connections at a time: the next one waits
-// until one is closed.
+// limited is a listener with so many connections at a time. A further one takes the place of the one that is idle for longest; where
+// none is, it waits until one is closed.
 type limited struct {
 	net.Listener
-	slots  chan struct{}
+	most   int
 	closed chan struct{}
 	close  func() error
+
+	mu    sync.Mutex
+	conns map[*limitedConn]bool
+	freed chan struct{} // a place may have become free
 }
 
-func limit(l net.Listener, most int) net.Listener {
+// use says how much would be lost with a connection, from the least on.
+type use int
+
+const (
+	idle      use = iota // waits for a request, the first or the next
+	listening            // is told news as they come; who is cut off asks again
+	busy                 // everything else
+)
+
+func limit(l net.Listener, most int) *limited {
 	closed := make(chan struct{})
 	return &limited{
-		Listener: l, slots: make(chan struct{}, most), closed: closed,
+		Listener: l, most: most, closed: closed, conns: make(map[*limitedConn]bool), freed: make(chan struct{}, 1),
 		close: sync.OnceValue(func() error {
 			close(closed)
 			return l.Close()
@@ -25,30 +41,103 @@ func limit(l net.Listener, most int) net.Listener {
 	}
 }
 
-// Accept waits for a slot, and then for a connection.
+// Accept takes a connection, and then waits for a place for it.
 func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
+	inner, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
+	c := &limitedConn{Conn: inner, of: l, use: busy}
+	for !l.place(c) {
+		select {
+		case <-l.freed:
+		case <-l.closed:
+			inner.Close()
+			return nil, net.ErrClosed
+		}
+	}
+	return c, nil
 }
 
-// Close also ends an Accept that waits for a slot.
+// place takes a place for a connection, if need be that of another one.
+func (l *limited) place(c *limitedConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.conns) >= l.most {
+		var out *limitedConn
+		for o := range l.conns {
+			if o.use != busy && (out == nil || o.use < out.use || o.use == out.use && o.since.Before(out.since)) {
+				out = o
+			}
+		}
+		if out == nil {
+			return false
+		}
+		delete(l.conns, out)
+		out.Conn.Close() // its server finds it closed, and ends what goes on there
+	}
+	l.conns[c] = true
+	return true
+}
+
+// Close also ends an Accept that waits for a place.
 func (l *limited) Close() error { return l.close() }
 
+// limitedConn is a connection that has a place.
 type limitedConn struct {
 	net.Conn
-	free func()
+	of    *limited
+	use   use
+	since time.Time // of that use
 }
 
+// Close frees the place.
 func (c *limitedConn) Close() error {
-	defer c.free()
+	c.of.mu.Lock()
+	delete(c.of.conns, c)
+	c.of.mu.Unlock()
+	c.of.wake()
 	return c.Conn.Close()
+}
+
+func (l *limited) wake() {
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (c *limitedConn) used(as use) {
+	c.of.mu.Lock()
+	c.use, c.since = as, time.Now()
+	c.of.mu.Unlock()
+	if as != busy {
+		c.of.wake()
+	}
+}
+
+// connState follows what connections do, for http.Server.
+func connState(c net.Conn, state http.ConnState) {
+	if c, ok := c.(*limitedConn); ok {
+		switch state {
+		case http.StateNew, http.StateIdle:
+			c.used(idle)
+		case http.StateActive:
+			c.used(busy)
+		}
+	}
+}
+
+type connKey struct{}
+
+// connContext lets handlers know the connection of their request, for http.Server.
+func connContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// Listening says that a request's visitor has been told what there is, and waits for news as long as nobody else needs the connection.
+func Listening(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+		c.used(listening)
+	}
 }

@@ -33,8 +33,8 @@ const (
 	// MinToken is how long a token is at least, in bytes.
 	MinToken = 16
 
-	// mostConnections is far more than monitors and pages need; others wait, for at
-	// most firstTime where those before them say nothing.
+	// mostConnections is far more than monitors and pages need. A further one takes the place of one that waits for
+	// a request or for news; where all are busy it waits.
 	mostConnections = 256
 
 	// firstTime is for the headers of a request, readTime for all of a request whose
@@ -69,6 +69,7 @@ func (s *Server) Serve(handler http.Handler) {
 	s.http = http.Server{
 		Handler: s.guard(handler), MaxHeaderBytes: 1 << 14,
 		ReadHeaderTimeout: firstTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		ConnState: connState, ConnContext: connContext,
 	}
 	go s.http.Serve(limit(s.listener, mostConnections))
 }

@@ -83,6 +83,31 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// TestForeignLinks: a link from elsewhere leads to a page, and to nothing that a page asks for, however it is written.
+func TestForeignLinks(t *testing.T) {
+	s := listen(t, "")
+	for path, want := range map[string]int{
+		"/": 200, "/healthz": 200, "/posterior?format=json": 200, "/metrics": 200, "/apis": 200,
+		"/api/theory/trajectory?p=1000&lo=0.001&hi=1000": 403, "/api/events": 403, "//api/events": 403, "/x/../api/events": 403, "/%61pi/events": 403, "/api/jobs/1/result.npz": 403,
+	} {
+		for _, site := range []string{"cross-site", "same-site"} {
+			code, _ := get(t, s, path, func(r *http.Request) {
+				r.Header.Set("Sec-Fetch-Site", site)
+				r.Header.Set("Sec-Fetch-Mode", "navigate")
+				r.Header.Set("Sec-Fetch-Dest", "document")
+			})
+			if code != want {
+				t.Errorf("%s %s: %d, expected %d", site, path, code, want)
+			}
+		}
+		for _, site := range []string{"same-origin", "none"} { // our page, and who types an address
+			if code, _ := get(t, s, path, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", site) }); code != 200 {
+				t.Errorf("%s %s: %d", site, path, code)
+			}
+		}
+	}
+}
+
 // TestForeignPages: what a browser says comes from another page is refused, a link that was followed is not.
 func TestForeignPages(t *testing.T) {
 	s := listen(t, "")
@@ -166,6 +191,68 @@ func TestIdleConnections(t *testing.T) {
 	}
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("served after %v", took)
+	}
+}
+
+// TestListeners: a thousand who wait for news, and as many who say nothing, keep nobody out; who is busy is not cut off.
+func TestListeners(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	work, ended := make(chan struct{}), make(chan struct{}, 2000)
+	s.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/news":
+			http.NewResponseController(w).Flush()
+			Listening(r)
+			<-r.Context().Done()
+			ended <- struct{}{}
+		case "/work":
+			<-work
+			fallthrough
+		default:
+			io.WriteString(w, "yes")
+		}
+	}))
+	worked := make(chan int)
+	go func() {
+		code, _ := get(t, s, "/work", func(*http.Request) {})
+		worked <- code
+	}()
+	for k := range 1000 {
+		c, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /news HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := c.Read(make([]byte, 100)); err != nil {
+			t.Fatalf("listener %d is not served: %v", k, err)
+		}
+		silent, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	if code, _ := get(t, s, "/", func(r *http.Request) { r.Close = true }); code != 200 {
+		t.Error(code)
+	}
+	close(work)
+	if code := <-worked; code != 200 {
+		t.Errorf("who was busy was cut off: %d", code)
+	}
+	for k := range 1000 - mostConnections { // their handlers do not go on
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("only %d listeners were ended", k)
+		}
 	}
 }
 

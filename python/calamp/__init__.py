@@ -10,15 +10,27 @@ The work is done by the command ``calamp``, which is part of this package: a pro
 threads and interrupts are nobody's trouble. Arrays go to it through memory.
 """
 
-from ._command import CalampError, CalampWarning, NotConvergedWarning, version
+from ._command import CalampError, CalampWarning, Interrupted, NotConvergedWarning, version
 from ._matrix import Matrix, dct, hadamard
-from ._result import Result, Warning
+from ._result import Result, ResultWarning, load
+from ._result import ResultWarning as Warning  # the name it had first; not in __all__, since it is one of Python's
 from ._solve import apply, solve
 from ._sklearn import BlindCalibrator
 from ._stream import Calibrator, Posterior
 from ._theory import Problem, se_offline, se_online, simulate, threshold
 
 __all__ = [
-    "solve", "apply", "Result", "Warning", "Calibrator", "Posterior", "BlindCalibrator", "Matrix", "hadamard", "dct", "simulate", "Problem",
-    "se_offline", "se_online", "threshold", "version", "CalampError", "CalampWarning", "NotConvergedWarning",
+    "solve", "apply", "load", "Result", "ResultWarning", "Calibrator", "Posterior", "BlindCalibrator", "Matrix", "hadamard", "dct", "simulate", "Problem",
+    "se_offline", "se_online", "threshold", "version", "CalampError", "CalampWarning", "NotConvergedWarning", "Interrupted",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> str:
+    if name != "__version__":
+        raise AttributeError(f"module 'calamp' has no attribute {name!r}")
+    from importlib import metadata
+
+    try:
+        return metadata.version("calamp")
+    except metadata.PackageNotFoundError:  # from a folder, with the command that CALAMP names
+        return version()["version"]

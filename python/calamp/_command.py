@@ -28,6 +28,14 @@ class CalampWarning(UserWarning):
     """What to know before trusting a result; ``Result.warnings`` has the same."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run in good order: ``result`` is what there was by then, with ``status`` "cancelled"."""
+
+    def __init__(self, result: Any):
+        super().__init__("interrupted: the exception's result is what there is")
+        self.result = result
+
+
 class NotConvergedWarning(CalampWarning):
     """A run ended without convergence; its result is marked."""
 
@@ -89,6 +97,11 @@ def sensors(W: Any) -> Optional[int]:
 
 
 def check_array(name: str, a: Any, *dimensions: int, or_complex: bool = False) -> np.ndarray:
+    """a as an array of numbers of so many dimensions. What is masked is missing, NaN, where readings may be."""
+    if isinstance(a, np.ma.MaskedArray):
+        if name not in ("Y", "y") and np.any(np.ma.getmaskarray(a)):
+            raise ValueError(f"{name} is masked in places, and only readings can be missing")
+        a = np.asarray(a) if not np.any(np.ma.getmaskarray(a)) else a.astype(np.result_type(a.dtype, np.float32)).filled(np.nan)
     a = np.asanyarray(a)
     is_complex = a.dtype.kind == "c"
     if is_complex and not or_complex:
@@ -145,6 +158,72 @@ def write(f: Any, a: Any) -> None:
         np.savez(f, **a)
     else:
         np.lib.format.write_array(f, np.asarray(a), allow_pickle=False)
+
+
+# Keywords that take a file, in which an array can stand in its place.
+FILE_KEYWORDS = ("noise_var", "density", "signal_mean", "signal_var", "groups", "basis", "s_from", "sensors", "gain_smooth", "gain_basis", "derivatives")
+
+
+class Files:
+    """Arrays in the place of files, as files for as long as the command runs."""
+
+    def __init__(self) -> None:
+        self.folder: Any = None
+
+    def take(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords, with paths in the place of arrays and results."""
+        return {name: self._path(name, value) if name in FILE_KEYWORDS else value for name, value in told.items()}
+
+    def _path(self, name: str, value: Any) -> Any:
+        if hasattr(value, "_npz"):  # a result
+            return self._new(name, ".npz", lambda f: f.write(value._npz))
+        made = value if isinstance(value, dict) else structured(value)
+        if made is not None:
+            path = self._new(name, ".npz", lambda f: write(f, made))
+            return path if isinstance(made, dict) else f"{made.kind}:{path}"  # type: ignore[union-attr]
+        if value is None or isinstance(value, (str, bool, os.PathLike)) or np.ndim(value) == 0:
+            return value
+        a = check_array(name, value, 1, 2)
+        return self._new(name, ".npy", lambda f: write(f, np.ascontiguousarray(a)))
+
+    def _new(self, name: str, end: str, fill: Callable[[Any], Any]) -> str:
+        import tempfile
+
+        self.folder = self.folder or tempfile.TemporaryDirectory(prefix="calamp-")
+        path = os.path.join(self.folder.name, name + end)
+        with open(path, "wb") as f:
+            fill(f)
+        return path
+
+    def __enter__(self) -> "Files":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
+
+
+def check_pair(W: Any, Y: np.ndarray) -> None:
+    """Refuses W and Y of which one stands in the place of the other, or is transposed."""
+    if not hasattr(W, "shape"):
+        return
+    m, n = W.shape
+    if Y.shape[0] != m and n == Y.shape[0]:
+        raise ValueError(f"W is {m}×{n} and Y has {Y.shape[0]} rows, expected {m}, one for each sensor; W looks transposed: W.T")
+    if Y.shape[0] != m:
+        return  # the command says what
+    # The columns of readings are combinations of those of W, but for the gains. Where Y is much the wider one, and has hardly more in the
+    # n columns of W than a matrix of P columns has in n readings of it, n/M by chance and n/P since they are made of it, it is the matrix.
+    if not isinstance(W, np.ndarray) or np.iscomplexobj(W) or np.iscomplexobj(Y) or Y.ndim != 2 or not 8 * n <= m <= 10**4 or Y.shape[1] < 8 * n:
+        return
+    y = np.nan_to_num(np.asarray(Y, float))[:, :1000]
+    if not (np.isfinite(W).all() and np.isfinite(y).all()) or not y.any():
+        return
+    q, _ = np.linalg.qr(np.asarray(W, float))
+    explained = np.sum((q.T @ y) ** 2) / np.sum(y**2)
+    if explained < 1.5 * (n / m + n / y.shape[1]):
+        raise ValueError(f"W ({m}×{n}) and Y ({m}×{Y.shape[1]}) look swapped: calamp.solve(W, Y) takes the matrix first, and these readings have no more to do with it than chance")
 
 
 class Inputs:
@@ -253,11 +332,27 @@ class Reader(threading.Thread):
 _PASSED = re.compile(r"(?:(?:[a-z]+:)?/dev/fd/\d+(?:, )?)+: |^-: |^standard input: ")
 
 
+# Files that stand for keywords, and flags, which are keywords here.
+_FILES = re.compile(r"\S*calamp-[^/\s]*[/\\](\w+)\.np[yz]")
+_FLAGS = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])")
+
+
 def words_of(text: str) -> str:
-    """The command's errors without its name, and without the files that we have made."""
+    """The command's errors without its name, without the files that we have made, and with keywords for flags."""
     lines = [line[len("calamp: ") :] if line.startswith("calamp: ") else line for line in text.strip().splitlines()]
-    lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ")]
+    lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ") and not line.endswith("--help lists the flags")]
+    lines = [_FLAGS.sub(lambda m: m[1].replace("-", "_"), _FILES.sub(r"\1", line)) for line in lines]
     return "\n".join(lines) or "no reason was given"
+
+
+def unknown(text: str) -> Optional[str]:
+    """What Python says of a keyword that there is none of, where that is the error."""
+    found = re.search(r"unknown flag: --([\w-]+)", text)
+    if not found:
+        return None
+    meant = re.search(r"did you mean --([\w-]+)\?", text)
+    name = found[1].replace("-", "_")
+    return f"got an unexpected keyword argument {name!r}" + (f"; did you mean {meant[1].replace('-', '_')!r}?" if meant else "")
 
 
 class Finished:
@@ -268,6 +363,8 @@ class Finished:
 
     def check(self) -> "Finished":
         """Raises what the exit code says; 3 and 130 are the caller's matter where there is a result."""
+        if self.code == 2 and (text := unknown(self.stderr)):
+            raise TypeError(text)
         if self.code == 2:
             raise ValueError(words_of(self.stderr))
         if self.code not in (0, 3, 130) or self.code != 0 and not self.stdout and not self.output:

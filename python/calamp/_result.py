@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import os
+import zipfile
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Union
 
@@ -14,7 +16,7 @@ from . import _command
 
 
 @dataclass(frozen=True)
-class Warning:
+class ResultWarning:
     """Something to know before trusting a result. docs/trust.md explains every code."""
 
     code: str
@@ -57,7 +59,7 @@ class Result:
     status: str
     reason: str
     iterations: int
-    warnings: tuple[Warning, ...]
+    warnings: tuple[ResultWarning, ...]
     metrics: Mapping[str, float]
     summary: Mapping[str, Any] = field(repr=False)
     provenance: Mapping[str, Any] = field(repr=False)
@@ -72,17 +74,23 @@ class Result:
         return text + (f"; {len(self.warnings)} warnings>" if self.warnings else ">")
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the .npz that the command would have written, the same bytes."""
+        """Writes the .npz that the command would have written, the same bytes; :func:`calamp.load` reads it."""
         with open(path, "wb") as f:
             f.write(self._npz)
+
+    def __copy__(self) -> "Result":
+        return self  # nothing of it can be changed
+
+    def __deepcopy__(self, memo: Any) -> "Result":
+        return self
 
     def report(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the report, an HTML page. It solves again, which gives the same; solve(…, report=path) does both at once."""
         if self._inputs is None:
             raise ValueError("this result comes from another process, without W and Y: solve(…, report=path) writes the report there")
         arrays, told = self._inputs
-        words = ["solve", "--quiet", "--json", *_command.flags({**told, "report": path})]
-        with _command.Inputs(arrays) as inputs:
+        with _command.Files() as files, _command.Inputs(arrays) as inputs:
+            words = ["solve", "--quiet", "--json", *_command.flags({**files.take(told), "report": path})]
             _command.run(words, inputs).check()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,6 +166,26 @@ def _panel(width: int, height: int, pad: int, inside: str, low: str, high: str, 
     )
 
 
+def load(path: Union[str, "os.PathLike[str]"]) -> Result:
+    """The result in a .npz that :meth:`Result.save` or ``calamp solve -o`` has written, with its warnings. What the command printed and the
+    trace are not in it."""
+    name = os.fspath(path)
+    with open(path, "rb") as f:
+        npz = f.read()
+    try:
+        with np.load(io.BytesIO(npz), allow_pickle=False) as z:
+            missing = [k for k in ("x", "x_var", "s", "s_var", "gain", "converged", "scale_sd") if k not in z.files]
+            said = json.loads(str(z["provenance"])) if "provenance" in z.files else {}
+            converged = not missing and bool(np.all(z["converged"]))
+    except (ValueError, OSError, zipfile.BadZipFile) as e:
+        raise ValueError(f"{name} is no result of calamp: expected a .npz") from e
+    if missing:
+        raise ValueError(f"{name} is no result of calamp: it has no {', '.join(missing)}")
+    # Files of streams, and of earlier versions, do not say how the run ended.
+    ended = {"status": "converged" if converged else "not converged", "reason": f"read from {name}, which has no warnings", "iterations": 0, "warnings": []}
+    return _result(npz, said.get("outcome") or ended, {}, None)
+
+
 def result_of(done: _command.Finished, inputs: Any) -> Result:
     names = [k for k in (done.events[0] if done.events else {}) if k != "fraction"]
     trace = {k: np.array([np.nan if e.get(k) is None else e[k] for e in done.events]) for k in names}
@@ -172,7 +200,7 @@ def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray]
 
     s_range = a.get("s_range")
     found = tuple(
-        Warning(w["code"], w["message"], tuple(w.get("sensors", ())), tuple(w.get("signals", ()))) for w in summary["warnings"]
+        ResultWarning(w["code"], w["message"], tuple(w.get("sensors", ())), tuple(w.get("signals", ()))) for w in summary["warnings"]
     )
     return Result(
         **{k: a[k] for k in ("x", "x_var", "s", "s_var", "gain", "converged")},

@@ -19,16 +19,18 @@ def solve(
     W: Any,
     Y: Any,
     *,
-    density: Optional[Number] = None,
-    signal_mean: Optional[Number] = None,
-    signal_var: Optional[Number] = None,
+    density: Any = None,
+    signal_mean: Any = None,
+    signal_var: Any = None,
     s_range: Union[Sequence[float], str, None] = None,
-    noise_var: Optional[Number] = None,
+    noise_var: Any = None,
     s_prior: Optional[str] = None,
     s_mean: Optional[float] = None,
     s_sd: Optional[float] = None,
     phase: Optional[Number] = None,
     s_phase: Any = None,
+    s_prior_mean: Any = None,
+    s_prior_sd: Any = None,
     prior: Optional[str] = None,
     component: Any = None,
     anchor: Any = None,
@@ -51,9 +53,11 @@ def solve(
 
     W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, rows of a transform (:func:`calamp.hadamard`,
     :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
-    a signal in each column; NaN is a missing reading. What is said of the model is believed, "auto" is learned; when
-    nothing is said all of it is learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
+    a signal in each column; what is NaN, or masked, is a missing reading. What is said of the model is believed, and what is not is
+    learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
+    Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
+    of every entry (N), groups (N), basis; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
@@ -63,8 +67,8 @@ def solve(
     progress: None shows a bar for runs of more than a second in a notebook or terminal, False none, a function is
     called with a dict an iteration (iteration, fraction, change, …).
 
-    Errors of the input raise ValueError, in the command's words. A run that ends without convergence warns with
-    NotConvergedWarning and returns what there is; so does Ctrl-C, with ``status`` "cancelled".
+    Errors of the input raise ValueError, a keyword that there is none of TypeError. A run that ends without convergence warns with
+    NotConvergedWarning and returns what there is. Ctrl-C raises Interrupted, a KeyboardInterrupt whose ``result`` is what there is.
     """
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
@@ -73,19 +77,25 @@ def solve(
         threads=threads, report=report, **options,
     )  # fmt: skip
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
+    _command.check_pair(arrays["W"], arrays["Y"])
     for name, truth in (("X0", X0), ("s0", s0)):
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
-    if s_phase is not None:
-        arrays["s_phase"] = _command.check_array("s_phase", s_phase, 1)
-    words = ["solve", "--quiet", "--json", "--progress", "json", *_command.flags(told)]
+    for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd)):
+        if known is not None:
+            arrays[name] = _command.check_array(name, known, 1)
     show, close = _command.shown(progress)
     try:
-        with _command.Inputs(arrays) as inputs:
+        with _command.Files() as files, _command.Inputs(arrays) as inputs:
+            words = ["solve", "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
             done = _command.run(words, inputs, output=True, show=show).check()
+    except TypeError as e:
+        raise TypeError(f"calamp.solve() {e}") from None
     finally:
         close()
     result = result_of(done, (arrays, told))
+    if done.code == 130:
+        raise _command.Interrupted(result)
     for w in result.warnings:
         warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
     if done.code != 0:

@@ -31,6 +31,9 @@ class Posterior:
     samples: int
     last: int
 
+    def __repr__(self) -> str:
+        return f"<calamp.Posterior: {len(self.s)} sensors, {self.samples} samples, common scale ±{100 * self.scale_sd:.2g} %>"
+
 
 class Calibrator:
     """Takes in samples one at a time; each is solved at once, improves the calibration, and is forgotten.

@@ -19,6 +19,10 @@ class Problem:
     X0: Optional[np.ndarray]
     s0: Optional[np.ndarray]
 
+    def __repr__(self) -> str:
+        m, n = self.W.shape
+        return f"<calamp.Problem: {self.Y.shape[1] if self.Y.ndim == 2 else 1} signals of {n} entries, {m} sensors>"
+
 
 def simulate(n: Optional[int] = None, *, alpha: Optional[float] = None, m: Optional[int] = None, p: Optional[int] = None, seed: Optional[int] = None, **options: Any) -> Problem:
     """Draws a problem: n entries a signal, m = alpha n sensors, p signals; the model as in :func:`solve`, and every

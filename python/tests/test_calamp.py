@@ -115,14 +115,13 @@ def test_bad_input(p):
         (lambda: calamp.solve(p.W, p.Y[:7]), "Y is 7×6 but W has 90 rows (sensors): expected 90×P"),
         (lambda: calamp.solve(p.W, p.Y.T), "Y looks transposed"),
         (lambda: calamp.solve(p.W * np.nan, p.Y), "W: row 0, column 0 is NaN"),
-        (lambda: calamp.solve(p.W, p.Y, density=2), '--density "2": expected a number in (0, 1]'),
-        (lambda: calamp.solve(p.W, p.Y, nonsense=1), "unknown flag: --nonsense"),
+        (lambda: calamp.solve(p.W, p.Y, density=2), 'density "2": expected a number in (0, 1]'),
         (lambda: calamp.solve(1j * p.W, p.Y), "and W is complex: a complex W needs complex readings"),
         (lambda: calamp.solve(p.W, [["a"]]), "Y is of dtype <U1"),
         (lambda: calamp.solve(p.W[None], p.Y), "W has 3 dimensions, expected 2"),
         (lambda: calamp.solve("nowhere.npy", p.Y), "nowhere.npy: no such file"),
-        (lambda: calamp.simulate(n=10, p=2), "--alpha"),
-        (lambda: calamp.threshold(0.2, -1), "--p"),
+        (lambda: calamp.simulate(n=10, p=2), "alpha"),
+        (lambda: calamp.threshold(0.2, -1), "p "),
         (lambda: calamp.apply(calamp.solve(p.W, p.Y, **MODEL), p.Y.T), "Y looks transposed"),
     ]
     for call, words in cases:
@@ -227,8 +226,10 @@ def test_interrupt(p):
     timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     begin = time.monotonic()
-    with pytest.warns(calamp.NotConvergedWarning, match="cancelled"):
-        r = calamp.solve(p.W, p.Y, tol=0, max_iter=10**8, **MODEL)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        calamp.solve(p.W, p.Y, tol=0, max_iter=10**8, **MODEL)
+    r = stopped.value.result
+    assert isinstance(stopped.value, calamp.Interrupted)
     assert r.status == "cancelled" and r.x.shape == (100, 6) and time.monotonic() - begin < 20
     assert np.linalg.norm(r.x - p.X0) < 0.02 * np.linalg.norm(p.X0)
 
@@ -406,3 +407,116 @@ def test_documentation(monkeypatch, tmp_path):
             warnings.simplefilter("ignore")
             exec(piece.split("```")[0], names)
     assert os.path.exists("R.html") and names["r"].status == "converged"
+
+
+def test_swapped(p):
+    """W and Y in each other's place, or one of them transposed, are refused before anything is solved."""
+    wide = calamp.simulate(n=200, alpha=0.8, p=10, seed=1)
+    for W, Y, words in ((wide.Y, wide.W, "swapped"), (wide.W.T, wide.Y, "W looks transposed"), (wide.W, wide.Y.T, "Y looks transposed")):
+        with pytest.raises(ValueError, match=words):
+            calamp.solve(W, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        calamp.solve(np.where(np.arange(6) == 2, np.nan, p.Y), p.W)
+    many = calamp.simulate(n=12, alpha=5, p=40, s_range=(0.5, 2), seed=2)  # more signals than entries is no mistake
+    assert calamp.solve(many.W, many.Y, s_range=(0.5, 2), noise_var=1e-6).x.shape == (12, 40)
+
+
+def test_load(p, r, tmp_path):
+    r.save(tmp_path / "R.npz")
+    q = calamp.load(tmp_path / "R.npz")
+    assert (q.status, q.iterations, q.warnings, q.noise_var) == (r.status, r.iterations, r.warnings, r.noise_var)
+    np.testing.assert_array_equal(q.x, r.x)
+    q.save(tmp_path / "Q.npz")
+    assert (tmp_path / "Q.npz").read_bytes() == (tmp_path / "R.npz").read_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        calamp.solve(p.W, p.Y).save(tmp_path / "W.npz")
+    assert [w.code for w in calamp.load(tmp_path / "W.npz").warnings] == ["scale-from-gains"]
+    np.savez(tmp_path / "P.npz", W=p.W, Y=p.Y)
+    words = [f"--{k.replace('_', '-')}={v if not isinstance(v, tuple) else ','.join(map(str, v))}" for k, v in MODEL.items()]
+    command("solve", tmp_path / "P.npz", *words, "-o", tmp_path / "C.npz")
+    c = calamp.load(tmp_path / "C.npz")
+    assert c.status == "converged" and c.warnings == () and c.iterations == r.iterations
+    np.testing.assert_array_equal(c.s, r.s)
+    with pytest.raises(ValueError, match="no result"):
+        calamp.load(tmp_path / "P.npz")
+
+
+def test_copies(p, r):
+    import copy
+
+    for q in (copy.copy(r), copy.deepcopy(r), copy.deepcopy({"r": r})["r"], pickle.loads(pickle.dumps(r))):
+        np.testing.assert_array_equal(q.s, r.s)
+        assert q.status == r.status and q.warnings == r.warnings
+    q = pickle.loads(pickle.dumps(p))
+    np.testing.assert_array_equal(q.Y, p.Y)
+    b = pickle.loads(pickle.dumps(calamp.BlindCalibrator(p.W, **MODEL).fit(p.Y.T)))
+    np.testing.assert_array_equal(b.s_, r.s)
+
+
+def test_names():
+    assert calamp.__version__ == calamp.version()["version"]
+    import builtins
+
+    names = {}
+    exec("from calamp import *", names)
+    assert names["solve"] is calamp.solve and not [k for k in calamp.__all__ if hasattr(builtins, k)]
+    with pytest.raises(AttributeError):
+        calamp.nothing
+
+
+def test_masked(p):
+    Y = p.Y.copy()
+    Y[3, 1] = Y[7, 0] = np.nan
+    masked = np.ma.masked_array(np.where(np.isnan(Y), 1e9, Y), np.isnan(Y))
+    assert calamp.solve(p.W, masked, **MODEL)._npz == calamp.solve(p.W, Y, **MODEL)._npz
+    with pytest.raises(ValueError, match="W is masked"):
+        calamp.solve(np.ma.masked_array(p.W, p.W > 0.1), p.Y)
+
+
+def test_arrays_in_the_place_of_files(p, r):
+    def same(a, b):
+        np.testing.assert_array_equal(a.x, b.x)
+
+    model = {k: v for k, v in MODEL.items() if k != "noise_var"}
+    m, n = p.W.shape
+    assert calamp.solve(p.W, p.Y, noise_var=np.full(m, 1e-6), **model).arrays["noise_var"].shape == (m,)
+    assert calamp.solve(p.W, p.Y, noise_var=np.full(p.Y.shape, 1e-6), **model).converged.all()
+    densities = np.where(np.arange(n) < 50, 0.1, 0.3)
+    same(calamp.solve(p.W, p.Y, **{**MODEL, "density": densities}), calamp.solve(p.W, p.Y, **{**MODEL, "density": list(densities)}))
+    groups = (np.arange(n) % 2).tolist()
+    assert calamp.solve(p.W, p.Y, groups=groups, s_range=(0.95, 1.05)).arrays["group_density"].shape == (2,)
+    same(calamp.solve(p.W, p.Y, basis=np.eye(n), **MODEL), r)
+    known = calamp.solve(p.W, p.Y[:, :3], s_from=r, density=0.2, noise_var=1e-6)
+    assert np.std(known.s / p.s0) < 0.01
+    told = calamp.solve(p.W, p.Y, s_prior_mean=p.s0, s_prior_sd=np.full(m, 0.01), density=0.2, noise_var=1e-6)
+    assert told.scale_sd < 0.01
+    with pytest.raises(ValueError, match=r"^noise_var") as e:
+        calamp.solve(p.W, p.Y, noise_var=np.ones(5))
+    assert "--" not in str(e.value) and "/" not in str(e.value).split("noise_var", 1)[1][:20]
+
+
+def test_errors_are_in_words_of_python(p):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'densty'; did you mean 'density'"):
+        calamp.solve(p.W, p.Y, densty=0.1)
+    for bad, words in ((dict(density=2), "^density"), (dict(s_range=(2, 1)), "^s_range"), (dict(gain_range=(0.9, 1.1), s_prior="odd"), "^s_prior"), (dict(saturation=1, covariance="full"), "saturation needs covariance diagonal")):
+        with pytest.raises(ValueError, match=words) as e:
+            calamp.solve(p.W, p.Y, **bad)
+        assert "--" not in str(e.value)
+
+
+def test_short_reprs(p, r):
+    with calamp.Calibrator(p.W, **MODEL) as c:
+        c.absorb(p.Y[:, 0])
+        shown = [repr(x) for x in (p, r, c.posterior(), calamp.dct([0, 1], 4))]
+    assert all(len(s.splitlines()) == 1 and len(s) < 200 for s in shown), shown
+
+
+def test_what_is_told_is_told_alone(p):
+    """One keyword leaves the others learned."""
+    free = calamp.solve(p.W, p.Y)
+    for told in (dict(density=0.2), dict(noise_var=1e-6), dict(gain_range=(1 / 1.05, 1 / 0.95))):
+        q = calamp.solve(p.W, p.Y, **told)
+        scale = np.vdot(q.x, p.X0) / np.vdot(q.x, q.x)
+        best = np.vdot(free.x, p.X0) / np.vdot(free.x, free.x)
+        assert q.status == "converged" and np.linalg.norm(scale * q.x - p.X0) < 1.2 * np.linalg.norm(best * free.x - p.X0)

@@ -101,6 +101,6 @@ Exit codes:
   0    done
   1    failed (a full disk, say)
   2    wrong usage or wrong input
-  3    ended without convergence; the result is written, and marked
+  3    ended without convergence, or with a result that is not to be trusted; it is written, and marked
   130  interrupted; what there is, is written
 `

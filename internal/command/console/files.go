@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/calamp/calamp/dataset"
@@ -47,12 +48,12 @@ func (all Outputs) Check(jsonAsked bool, inputs ...string) error {
 			return err
 		}
 		for _, input := range inputs {
-			if sameFile(o.Path, input) {
+			if input != "" && SameFile(o.Path, input) {
 				return Usage("%s %s would overwrite the input", o.Flag, o.Path)
 			}
 		}
 		for _, other := range all[:k] {
-			if other.Path != "" && other.Path != "-" && (sameFile(o.Path, other.Path) || filepath.Clean(o.Path) == filepath.Clean(other.Path)) {
+			if other.Path != "" && other.Path != "-" && (SameFile(o.Path, other.Path) || filepath.Clean(o.Path) == filepath.Clean(other.Path)) {
 				return Usage("%s and %s both want to write %s", other.Flag, o.Flag, o.Path)
 			}
 		}
@@ -106,10 +107,56 @@ func Cause(err error) error {
 	return err
 }
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths are one file: one that is there, or one that both would make. Devices and pipes may be given twice.
+func SameFile(a, b string) bool {
 	x, errA := os.Stat(a)
 	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && x.Mode().IsRegular() && os.SameFile(x, y)
+	if errA == nil && errB == nil {
+		return x.Mode().IsRegular() && os.SameFile(x, y)
+	}
+	if errA == nil || errB == nil {
+		return false
+	}
+	folderA, nameA := place(a)
+	folderB, nameB := place(b)
+	if folderA == nil || folderB == nil || !os.SameFile(folderA, folderB) {
+		return false
+	}
+	if foldsCase {
+		return strings.EqualFold(nameA, nameB)
+	}
+	return nameA == nameB
+}
+
+// foldsCase says that names which differ in case alone may be one file. Where they are two, a command with both is refused for nothing.
+var foldsCase = runtime.GOOS == "windows" || runtime.GOOS == "darwin"
+
+// mostLinks is how many links one after the other are followed, as in Linux (path_resolution(7)).
+const mostLinks = 40
+
+// place is the folder and the name where a file would be made, with links followed; nil where there is no such folder.
+func place(path string) (folder fs.FileInfo, name string) {
+	for range mostLinks {
+		dir, base := filepath.Split(path)
+		if dir == "" {
+			dir = "."
+		}
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return nil, ""
+		}
+		path = filepath.Join(dir, base)
+		target, err := os.Readlink(path)
+		if err != nil { // it is no link
+			folder, _ = os.Stat(dir)
+			return folder, base
+		}
+		if !filepath.IsAbs(target) {
+			target = dir + string(filepath.Separator) + target
+		}
+		path = target
+	}
+	return nil, ""
 }
 
 // Write writes to the path, all or nothing, or to standard output.

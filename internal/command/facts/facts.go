@@ -155,10 +155,10 @@ func TruthLines(s *console.Summary, m *Metrics) {
 	if m == nil {
 		return
 	}
-	if m.XMSE != nil {
+	if m.XMSE != nil && m.XMSEScaled != nil && m.XOneMinusNCC != nil {
 		s.Line("x and truth", "MSE %.3g, scale corrected %.3g, 1-ncc %.3g", *m.XMSE, *m.XMSEScaled, *m.XOneMinusNCC)
 	}
-	if m.SMSE != nil {
+	if m.SMSE != nil && m.SMSEScaled != nil && m.SOneMinusCNCC != nil {
 		s.Line("s and truth", "MSE %.3g, scale corrected %.3g, 1-cncc %.3g", *m.SMSE, *m.SMSEScaled, *m.SOneMinusCNCC)
 	}
 	if m.OMSE != nil {

@@ -13,6 +13,7 @@ func StateFault(err error) error {
 		return nil
 	}
 	e := &console.Exit{Code: console.Failed, Err: err}
+	record, _ := errors.AsType[*online.RecordFault](err)
 	switch {
 	case errors.Is(err, online.ErrStateMismatch):
 		e.Code = console.WrongUsage
@@ -20,6 +21,9 @@ func StateFault(err error) error {
 	case errors.Is(err, online.ErrStateDamaged):
 		e.Code = console.WrongUsage
 		e.Hint = "the file was left as it is; go on with a copy of it, or begin a new state under another name"
+		if record != nil && record.Hint() != "" {
+			e.Hint = record.Hint()
+		}
 	case errors.Is(err, online.ErrStateVersion), errors.Is(err, online.ErrNoState), errors.Is(err, online.ErrNoCheckpoint), errors.Is(err, online.ErrCheckpointLimit):
 		e.Code = console.WrongUsage
 	case errors.Is(err, online.ErrStateInUse):

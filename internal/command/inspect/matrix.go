@@ -44,7 +44,11 @@ const spectrumSweeps = 62
 
 // inspectMatrix measures the matrix that spec names.
 func inspectMatrix(a *console.Console, spec string, asJSON bool, limit int64) error {
-	w, file, err := dataset.OpenMatrix(spec, limit)
+	budget := limit // of a table, which stays in its file beyond that
+	if dataset.IsSpec(spec) {
+		budget = math.MaxInt64
+	}
+	w, file, err := dataset.OpenMatrix(spec, budget)
 	if err != nil {
 		return err
 	}

@@ -49,21 +49,21 @@ const mostBatch = 12
 
 // checkBatch refuses to begin with a batch whose signals nothing could find, by state evolution: a stream that begins with a
 // wrong answer goes on with it.
-func (r *onlineRun) checkBatch() error {
+func (r *onlineRun) checkBatch(ctx context.Context) error {
 	c, s := r.calibration, r.loop.Calibrator.Snapshot()
 	if !c.complex || !c.phases.Free() || s.Samples > 0 || len(s.Warm) > 0 {
 		return nil // or begun
 	}
 	m, n := r.in.w.Dims()
 	alpha := float64(m) / float64(n)
-	least, err := c.leastAlpha(c.warmUp)
+	least, err := c.leastAlpha(ctx, c.warmUp)
 	if err != nil || alpha >= least {
 		return err
 	}
 	e := console.Usage("--phase free: state evolution finds the signals of a batch of %d from M/N = %.3g on, and there are %.3g: "+
 		"the stream would begin with what is wrong", c.warmUp, least, alpha)
 	for k := c.warmUp + 1; k <= mostBatch; k++ {
-		if least, err = c.leastAlpha(k); err == nil && alpha >= least {
+		if least, err = c.leastAlpha(ctx, k); err == nil && alpha >= least {
 			return e.WithHint("--warm-up %d is enough, from %.3g on; better more", k, least)
 		}
 	}
@@ -71,12 +71,12 @@ func (r *onlineRun) checkBatch() error {
 }
 
 // leastAlpha is the smallest M/N at which state evolution finds a batch of k signals.
-func (c *calibration) leastAlpha(k int) (float64, error) {
+func (c *calibration) leastAlpha(ctx context.Context, k int) (float64, error) {
 	if k < online.LeastTogether {
 		return 0, nil // which the calibrator refuses
 	}
 	const found, points = 0.01, 1024 // a part of the signals' power: that something is found
-	least, err := evolution.ComplexAlphaCal(context.Background(), c.model.ComplexPrior(), c.model.ComplexGain(&c.phases), c.model.NoiseVar, k,
+	least, err := evolution.ComplexAlphaCal(ctx, c.model.ComplexPrior(), c.model.ComplexGain(&c.phases), c.model.NoiseVar, k,
 		&evolution.ThresholdOptions{Target: found * c.model.Density, Points: points})
 	return least.Value, err
 }

@@ -185,7 +185,7 @@ Complex readings are [re, im] in JSON lines. A stream from standard input is one
 complex readings where W is complex, or --phase or --input c8|c16 says so.
 
 Model flags are those of solve; signals and noise are learned along the stream
-where they are auto, or none of them is given.
+where they are auto, or not given.
 
 For every sample one JSON line goes to standard output.
 
@@ -219,9 +219,9 @@ Ctrl-C, SIGTERM and SIGHUP finish the sample at hand, commit, write -o and exit 
 
 Exit codes of online: 0 all samples were taken in; 1 failed, or the state is in
 use by another process; 2 wrong usage, a state that is damaged or of another
-model, or input in which something was refused or all was taken in before; 3 at
-least one sample did not converge and was not learned from, or only because of
---commit always. Whatever could be taken in, was. docs/online-json.md has the
+model, or input in which something was refused, messages of a stream never
+came, or all was taken in before; 3 at least one sample did not converge and was
+not learned from, or only because of --commit always. Whatever could be taken in, was. docs/online-json.md has the
 fields of the lines.`
 
 // Command is calamp online.
@@ -300,7 +300,7 @@ func (c *calibration) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
-	if err := c.model.CompleteLearnable(flags, true); err != nil {
+	if err := errors.Join(c.solver.Complete(flags), c.model.CompleteLearnable(flags, c.solver.Learns() && c.commit != online.Always)); err != nil {
 		return err
 	}
 	if c.shift.On() {
@@ -351,9 +351,6 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 
 // complete checks what concerns several flags.
 func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
-	if err := c.solver.Complete(flags); err != nil {
-		return err
-	}
 	if c.solver.Full() {
 		return console.Usage("--covariance full: online calibration takes one signal at a time, which has no covariance with others")
 	}
@@ -362,7 +359,7 @@ func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
 	if c.sourceKind, err = c.chooseSource(flags, args); err != nil {
 		return err
 	}
-	return c.checkState()
+	return errors.Join(option.CheckArchive("-o", c.out), c.checkState())
 }
 
 // checkState checks the flags about the state file.
@@ -415,10 +412,10 @@ func (c *calibration) options() *online.Options {
 }
 
 // fell says whether a sample counts as not converged: one that came so near that
-// the rule of learning was content with it does not, nor one without readings.
+// the rule of learning was content with it does not, nor one without readings or without a signal.
 func (c *calibration) fell(e *online.Estimate) bool {
 	switch {
-	case e.Status == calamp.Converged, e.Reject == online.NoReadings, e.Reject == online.Frozen, e.Reject == online.WarmingUp:
+	case e.Status == calamp.Converged, e.Reject == online.NoReadings, e.Reject == online.NoSignal, e.Reject == online.Frozen, e.Reject == online.WarmingUp:
 		return false
 	case c.solver.Exactly():
 		return e.Status == calamp.Diverged

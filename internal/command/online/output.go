@@ -199,7 +199,23 @@ func (r *onlineRun) writeResults() error {
 	if err != nil {
 		return err
 	}
-	return dataset.SaveResult(r.out, res, from, append(further, r.groups.Extra()...)...)
+	further = append(append(further, r.groups.Extra()...), r.results.numbers())
+	if err := dataset.SaveResult(r.out, res, from, further...); err != nil {
+		return err
+	}
+	if r.earlier > 0 {
+		r.Note("%s has the signals that this run took in, and their numbers in seq; the %s before went through earlier runs", r.out, console.Plural(r.earlier, "sample"))
+	}
+	return nil
+}
+
+// numbers are those of the samples whose signals are kept, as an array of the result.
+func (s *results) numbers() dataset.Extra {
+	v := make([]float64, len(s.sequence))
+	for k, sequence := range s.sequence {
+		v[k] = float64(sequence)
+	}
+	return dataset.Extra{Name: "seq", Vector: v}
 }
 
 // bearing says whether a flag is one that the arrays of a result depend on.
@@ -251,6 +267,7 @@ type runJSON struct {
 	Rejected    map[string]int        `json:"rejected"`
 	Refused     int                   `json:"refused"`
 	Duplicates  int                   `json:"duplicates"`
+	Missing     int64                 `json:"missing,omitempty"`
 	Skipped     int                   `json:"skipped"`
 	LastSeq     *int64                `json:"last_seq,omitempty"`
 	Learned     uint64                `json:"learned_samples"` // in the posterior
@@ -308,7 +325,7 @@ func (r *onlineRun) summarise(status string) error {
 	m, n := r.in.w.Dims()
 	j := runJSON{
 		Status: status, Samples: t.Samples, Committed: t.Committed, Rejected: orNone(t.Rejected),
-		Refused: t.Refused, Duplicates: t.Duplicates, Skipped: t.Skipped,
+		Refused: t.Refused, Duplicates: t.Duplicates, Missing: t.Missing, Skipped: t.Skipped,
 		Learned: p.Samples, Iterations: t.Iterations, WallS: time.Since(r.start).Seconds(),
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,

@@ -29,14 +29,17 @@ type onlineRun struct {
 	toldSignal prior.Prior
 	loop       stream.Loop
 	store      *online.Store  // nil without --state
+	saved      online.Saved   // what the store had in the beginning, but for its state
 	broker     *intake.Broker // nil without --nats
 	watch      *watch.Server  // nil without --http
 	closers    []io.Closer
 	bar        *console.Progress
 
 	firstColumn int64 // number of the first column
+	earlier     int   // samples that earlier runs learned from
 	results     results
 	tally       stream.Tally
+	noticed     int // events about the stream itself
 	start       time.Time
 }
 
@@ -86,8 +89,8 @@ func (r *onlineRun) all() (err error) {
 	if err := r.openState(); err != nil {
 		return err
 	}
-	if err := r.checkBatch(); err != nil {
-		return err
+	if err := r.checkBatch(ctx); err != nil {
+		return console.Interruption(ctx, err, "nothing was taken in")
 	}
 	if err := r.ranks.OfFirst(r.openWatch); err != nil {
 		return err
@@ -123,6 +126,7 @@ func (r *onlineRun) openSinks() {
 	add(&r.tally)
 	add(stream.SinkFunc(r.warnOfRefused))
 	add(stream.SinkFunc(r.noteDuplicates))
+	add(stream.SinkFunc(r.warnOfStream))
 	if r.watch != nil {
 		add(stream.Watch{Server: r.watch, Calibrator: r.loop.Calibrator})
 	}
@@ -158,6 +162,20 @@ func (r *onlineRun) warnOfRefused(e *stream.Event) error {
 	return nil
 }
 
+// warnOfStream says what was noticed of the stream itself.
+func (r *onlineRun) warnOfStream(e *stream.Event) error {
+	if e.Fate != stream.Noticed {
+		return nil
+	}
+	if r.noticed++; r.noticed <= mostWarnings {
+		r.Warn("stream %s, %s: %v", r.nats.stream, e.Place, e.Err)
+	}
+	if r.noticed == mostWarnings {
+		r.Warn("no more warnings of this kind")
+	}
+	return nil
+}
+
 // manyDuplicates is how many dropped samples in a row are worth a note.
 const manyDuplicates = 100
 
@@ -186,21 +204,43 @@ func (r *onlineRun) finish(ending error) error {
 		e := &console.Exit{Code: console.Failed, Err: ending}
 		ending = e.WithHint("the state in the file is that of the sample before, intact; go on from there")
 	}
+	lost := errors.Is(ending, online.ErrStateLost)
+	if lost {
+		e := &console.Exit{Code: console.Failed, Err: ending}
+		ending = e.WithHint("nothing is learned without the state; go on with the copy, under the name of the state")
+	}
 	err := r.goBack()
 	if err == nil {
 		err = r.writeResults()
 	}
 	err = errors.Join(err, r.spectrum.Err())
-	if r.checkpoint != "" && r.store != nil && r.loop.Last != online.NoSequence {
+	if r.checkpoint != "" && r.store != nil && !lost && r.loop.Last != online.NoSequence {
 		err = errors.Join(err, r.keepCheckpoint(r.store))
 	}
 	if !interrupted {
 		err = errors.Join(ending, err)
 	}
+	r.warnOfRejected()
 	if err = errors.Join(err, r.summarise(r.status(interrupted, err != nil))); err != nil {
 		return err
 	}
 	return r.verdict(interrupted)
+}
+
+// leastToJudge is how many samples it takes to say that most were rejected.
+const leastToJudge = 20
+
+// warnOfRejected is for a run most of whose samples taught nothing, whatever the exit code: samples may converge, and be rejected all the same.
+func (r *onlineRun) warnOfRejected() {
+	t, lost := &r.tally, 0
+	for reason, count := range t.Rejected {
+		if reason != online.Frozen.String() && reason != online.WarmingUp.String() {
+			lost += count
+		}
+	}
+	if t.Samples >= leastToJudge && 2*lost > t.Samples {
+		r.Warn("%d of %d samples were rejected, and taught nothing: their lines say why", lost, t.Samples)
+	}
 }
 
 // verdict is the error of a run that ended in good order.
@@ -214,6 +254,8 @@ func (r *onlineRun) verdict(interrupted bool) error {
 		return r.allDropped()
 	case t.Refused > 0:
 		return console.Usage("%d of the input's samples were refused", t.Refused).WithHint("all others were taken in")
+	case t.Missing > 0:
+		return console.Usage("%s of stream %s never came", console.Plural(int(t.Missing), "message"), r.nats.stream).WithHint("all others were taken in")
 	case t.Samples == 0 && t.Skipped > 0:
 		return console.Usage("no sample was taken in: the numbers of all %d are below --from %d", t.Skipped, r.from)
 	case t.NotConverged > 0:

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
@@ -240,12 +243,35 @@ func (r *onlineRun) openStream(ctx context.Context) (intake.Source, error) {
 	if r.freeze {
 		durable += "-frozen" // so as not to take the learner's messages
 	}
-	source, err := r.broker.Source(ctx, intake.StreamOptions{
+	o := intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
 		SequenceHeader: n.header, Form: r.form(),
 		Numbering: r.believed(), Drain: n.drain, Frozen: r.freeze,
-	})
-	return source, err
+	}
+	if n.Address != option.Embedded { // whose streams are this state's, by the place where they are
+		o.Owner, o.Origin, o.Committed = ownerOf(r.store), r.saved.Origin, r.saved.Time
+	}
+	source, err := r.broker.Source(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if n.header == "" && n.Address != option.Embedded {
+		r.store.SetOrigin(source.(intake.Dated).Origin())
+	}
+	return source, nil
+}
+
+// ownerOf tells a state from others by when it was made, and says where it is.
+func ownerOf(store *online.Store) intake.Owner {
+	path := store.Path()
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return intake.Owner{State: store.Created().UTC().Format(time.RFC3339Nano), Place: path + " on " + host}
 }
 
 func (n *natsFlags) filter() string {

@@ -12,7 +12,7 @@ import (
 
 // maintain changes the state file, without a source of samples.
 func (c *calibration) maintain() error {
-	store, err := online.OpenStore(c.state, nil, nil)
+	store, err := online.OpenStore(c.state, nil, &online.StoreOptions{Repair: c.repairs()})
 	if err != nil {
 		return facts.StateFault(err)
 	}
@@ -30,8 +30,11 @@ func (c *calibration) maintain() error {
 			return err
 		}
 	}
-	return store.Close()
+	return facts.StateFault(store.Close())
 }
+
+// repairs reports whether damaged records are to be replaced or removed.
+func (c *calibration) repairs() bool { return c.rollback != "" || c.drop != "" }
 
 // before does what is to be done to the state before samples come.
 func (c *calibration) before(store *online.Store) error {
@@ -51,6 +54,10 @@ func (c *calibration) before(store *online.Store) error {
 	if c.rollback == "" {
 		return nil
 	}
+	was := "is kept as " + online.BeforeRollback
+	if store.Fault() != nil {
+		was = "was damaged, and is gone"
+	}
 	if err := store.Rollback(c.rollback); err != nil {
 		return facts.StateFault(err)
 	}
@@ -58,8 +65,8 @@ func (c *calibration) before(store *online.Store) error {
 	if err != nil {
 		return facts.StateFault(err)
 	}
-	c.Note("back to checkpoint %s: %s learned from, the last number is %d; the state before is kept as %s",
-		c.rollback, console.Plural(int(saved.State.Samples), "sample"), saved.Sequence, online.BeforeRollback)
+	c.Note("back to checkpoint %s: %s learned from, the last number is %d; the state before %s",
+		c.rollback, console.Plural(int(saved.State.Samples), "sample"), saved.Sequence, was)
 	return nil
 }
 
@@ -104,7 +111,7 @@ func (r *onlineRun) openState() error {
 
 // openStore opens the file itself.
 func (r *onlineRun) openStore(id online.Identity) error {
-	store, err := online.OpenStore(r.state, &id, &online.StoreOptions{ReadOnly: r.freeze})
+	store, err := online.OpenStore(r.state, &id, &online.StoreOptions{ReadOnly: r.freeze, Repair: r.repairs()})
 	if err != nil {
 		return facts.StateFault(err)
 	}
@@ -119,13 +126,14 @@ func (r *onlineRun) openStore(id online.Identity) error {
 	if saved.State == nil {
 		return nil
 	}
+	r.saved = online.Saved{Sequence: saved.Sequence, Time: saved.Time, Origin: saved.Origin}
 	if err := r.takeAnchor(saved.State.Anchor); err != nil {
 		return err
 	}
 	if r.freeze {
 		return nil // every sample is reconstructed, whatever was taken in
 	}
-	r.loop.Last = saved.Sequence
+	r.loop.Last, r.earlier = saved.Sequence, int(saved.State.Samples)
 	r.Note("%s: going on after sample %d; %s learned from so far", r.state, saved.Sequence, console.Plural(int(saved.State.Samples), "sample"))
 	return nil
 }

@@ -42,6 +42,9 @@ func (a *Anchor) Set(text string) error {
 		if err != nil || !(v > 0) || math.IsInf(v, 1) {
 			return errors.New("expected mean= with a finite number above 0")
 		}
+		if err := sized(v, false, "mean= with a finite number above 0"); err != nil {
+			return err
+		}
 		if a.Mean != 0 {
 			return errors.New("the mean is anchored already")
 		}
@@ -61,6 +64,9 @@ func (a *Anchor) Set(text string) error {
 		v, errV := strconv.ParseFloat(value, 64)
 		if err != nil || errV != nil || mu < 0 || !(v > 0) || math.IsInf(v, 1) {
 			return errors.New("expected sensor=ROW:VALUE, a row of W from 0 and its s, a finite number above 0")
+		}
+		if err := sized(v, false, "sensor=ROW:VALUE, a row of W from 0 and its s, a finite number above 0"); err != nil {
+			return err
 		}
 		if _, twice := a.Sensors[mu]; twice {
 			return fmt.Errorf("sensor %d is anchored already", mu)

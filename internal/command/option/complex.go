@@ -76,6 +76,7 @@ func (p *Phases) String() string {
 func (p *Phases) TakeResult(res *calamp.Result) {
 	if gain, ok := channel.InOrder(res.Channel).(channel.ComplexGain); ok && p.Learned {
 		p.Kappa = gain.Prior.Concentration
+		p.Learned = !p.Free()
 	}
 }
 
@@ -136,6 +137,9 @@ func (p *Phases) Set(text string) error {
 	if err != nil || !(v > 0) || math.IsInf(v, 1) {
 		return errors.New("expected known, free, or a finite number above 0")
 	}
+	if err := sized(v, false, "known, free, or a finite number above 0"); err != nil {
+		return err
+	}
 	p.Kappa = v
 	return nil
 }
@@ -176,6 +180,9 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 			}
 			return err.WithHint("%s", f.hint)
 		}
+	}
+	if p.Learnable && !p.given { // omitted means learned
+		p.Kappa, p.Learned = unlearnedKappa, true
 	}
 	switch {
 	case m.Noise.File != "" || m.Noise.PerSensor:

@@ -87,6 +87,9 @@ func (f *faultRate) Set(text string) error {
 	if err != nil || !(rate > 0 && rate < 1) {
 		return errors.New("expected auto, off, or a number in (0, 1)")
 	}
+	if err := sized(rate, false, "auto, off, or a number in (0, 1)"); err != nil {
+		return err
+	}
 	*f = faultRate{rate: rate}
 	return nil
 }

@@ -121,7 +121,7 @@ func (g *Groups) Load(m *Model, n int) error {
 		return console.Usage("--groups %s: group %d has no entries, and group %d has; expected groups 0 to K-1", g.path, empty, count-1)
 	}
 	averages := [...]*float64{&m.Density, &m.SignalMean, &m.SignalVar}
-	ranges := [...]Range{Fraction, Finite, Positive}
+	ranges := [...]Range{Fraction, Finite, Square}
 	for j, path := range g.files {
 		if path == "" {
 			continue
@@ -134,6 +134,9 @@ func (g *Groups) Load(m *Model, n int) error {
 		for i, v := range values {
 			if !ranges[j].holds(v) {
 				return console.Usage("--%s %s: entry %d is %g, expected %s", entryFlags[j], path, i, v, ranges[j].expected)
+			}
+			if err := sized(v, ranges[j].square, ranges[j].expected); err != nil {
+				return console.Usage("--%s %s: entry %d is %g, %w", entryFlags[j], path, i, v, err)
 			}
 			total += v
 		}

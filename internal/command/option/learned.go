@@ -31,29 +31,19 @@ func (m *Model) RegisterLearnable(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// CompleteLearnable notes which flags were not given, and what is to be learned: what is
-// auto. Who says nothing of signals and noise has them learned, and, who says nothing of
-// s either, its range, where that has auto, too; unless the algorithm cannot.
+// CompleteLearnable notes which flags were not given, and what is to be learned: each quantity that was not told, by
+// itself, and what is auto; unless the algorithm cannot, where the defaults stand for what was not told.
 func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 	err := m.Complete(flags)
 	m.Learned = nil
-	isAuto := func(name string) *auto {
-		a, _ := flags.Lookup(name).Value.(*auto)
-		return a
-	}
-	silent := func(names []string) bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return Given(flags, name) })
-	}
-	nothing := silent(ModelFlags) && !m.ToldGains()
-	if can && silent(SignalFlags) {
-		for _, name := range ModelFlags {
-			if a := isAuto(name); a != nil && (name != "s-range" || nothing) {
-				a.on = true
-			}
-		}
-	}
 	for _, name := range ModelFlags {
-		if a := isAuto(name); a != nil && (a.on || name == "noise-var" && m.Noise.PerSensor) {
+		a, _ := flags.Lookup(name).Value.(*auto)
+		if a == nil {
+			continue
+		}
+		told := Given(flags, name) || name == "s-range" && m.ToldGains()
+		a.on = a.on || can && !told
+		if a.on || name == "noise-var" && m.Noise.PerSensor {
 			m.Learned = append(m.Learned, name)
 		}
 	}
@@ -73,7 +63,7 @@ func (m *Model) CheckRange(flags *pflag.FlagSet, p int) error {
 	}
 	flags.Lookup("s-range").Value.(*auto).on = false
 	m.Learned = slices.DeleteFunc(m.Learned, func(name string) bool { return name == "s-range" })
-	m.Assumed = append(m.Assumed, "s-range")
+	m.Assumed, m.oneSignal = append(m.Assumed, "s-range"), true
 	return nil
 }
 
@@ -86,6 +76,9 @@ func (m *Model) Intention(flags *pflag.FlagSet) string {
 	if len(m.Learned) == len(ModelFlags) {
 		words = append(words, "nothing assumed of the model")
 	} else if text := m.Assumption(flags); text != "" {
+		if m.oneSignal {
+			text += ", since one signal does not tell a spread of gains from noise (--s-range a,b tells it, and more signals do)"
+		}
 		words = append(words, "assumed "+text)
 	}
 	if len(m.Learned) > 0 {
@@ -97,7 +90,7 @@ func (m *Model) Intention(flags *pflag.FlagSet) string {
 // Known is the model with NaN where something is to be learned.
 func (m *Model) Known() (prior.GaussBernoulli, channel.Gain) {
 	unless := func(name string, v float64) float64 {
-		if m.Learns(name) {
+		if m.open(name) {
 			return math.NaN()
 		}
 		return v
@@ -132,11 +125,17 @@ func (m *Model) Take(g prior.GaussBernoulli, c channel.Gain) {
 
 // TakeResult takes what a run has learned.
 func (m *Model) TakeResult(res *calamp.Result) {
-	g, isLearned := res.Prior.(prior.LearnedGaussBernoulli) // made by Signal, below
-	if !isLearned {
-		g.GaussBernoulli = m.Prior()
-	}
-	if p, ok := res.Prior.(prior.LearnedComplexGaussBernoulli); ok {
+	g := m.Prior()
+	switch p := res.Prior.(type) { // made by Signal, below, or by a further try
+	case prior.LearnedGaussBernoulli:
+		g = p.GaussBernoulli
+	case prior.LearnedComplexGaussBernoulli:
+		g.Density, g.SignalVar = p.Density, p.SignalVar
+	case prior.LearnedNonNegative:
+		g = prior.GaussBernoulli(p.NonNegative)
+	case prior.LearnedMixture:
+		g = p.AsOne()
+	case prior.LearnedLaplace:
 		g.Density, g.SignalVar = p.Density, p.SignalVar
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
@@ -145,39 +144,70 @@ func (m *Model) TakeResult(res *calamp.Result) {
 			gain = known.Gains()
 		}
 		columns := float64(channel.ColumnsOf(res.Channel))
-		m.Take(g.GaussBernoulli, channel.Gain{Prior: gain, NoiseVar: columns * channel.NoiseOf(res.Channel)})
+		m.Take(g, channel.Gain{Prior: gain, NoiseVar: columns * channel.NoiseOf(res.Channel)})
 	}
 	if each := res.NoiseVar; each != nil {
 		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)
 	}
 }
 
-// Signal is the prior p, with what is to be learned of it.
+// Signal is the prior p, with what is to be learned of it: that of a family whose parameters --density and its like are.
 func (m *Model) Signal(p prior.Prior) prior.Prior {
-	g, ok := p.(prior.GaussBernoulli) // the one that --density and its like describe
-	if !ok {
+	learn := m.free()
+	if learn == 0 {
 		return p
 	}
-	free := prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: m.free()}
-	if free.Learn == 0 {
-		return g
+	switch p := p.(type) {
+	case prior.GaussBernoulli:
+		return prior.LearnedGaussBernoulli{GaussBernoulli: p, Learn: learn}
+	case prior.NonNegative:
+		return prior.LearnedNonNegative{NonNegative: p, Learn: learn}
+	case prior.Laplace:
+		return prior.LearnedLaplace{Laplace: p, Learn: learn &^ prior.SignalMean}
 	}
-	return free
+	return p
 }
 
 // free is which parameters of the signals are to be learned.
 func (m *Model) free() (learn prior.Parameters) {
 	for name, p := range map[string]prior.Parameters{"density": prior.Density, "signal-mean": prior.SignalMean, "signal-var": prior.SignalVar} {
-		if m.Learns(name) {
+		if m.open(name) {
 			learn |= p
 		}
 	}
 	return learn
 }
 
+// open says whether a run learns a number: what is to be learned, and what holds the scale.
+func (m *Model) open(name string) bool { return m.Learns(name) || name == m.holds }
+
+// HoldScale leaves a number that was told, where it is the only one that has a scale, to hold the scale of what is learned: with the
+// signals' scale and the range of s free it says nothing else. varied is a prior that has more than one such number of its own.
+func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
+	free := m.Learns("s-range") || m.oneSignal
+	if !free || anchor.Anchor.Set() || varied || m.Noise.File != "" {
+		return scale
+	}
+	var told []string
+	if !m.Learns("signal-var") {
+		told, scale.SignalVar = append(told, "signal-var"), m.SignalVar
+	}
+	if !m.Learns("signal-mean") && m.SignalMean != 0 {
+		told, scale.SignalMean = append(told, "signal-mean"), m.SignalMean
+	}
+	if !m.Learns("noise-var") && m.NoiseVar > 0 {
+		told, scale.NoiseVar = append(told, "noise-var"), m.NoiseVar
+	}
+	if len(told) != 1 {
+		return calamp.Scale{}
+	}
+	m.holds = told[0]
+	return scale
+}
+
 // Learning is what the solver is to learn of the channel.
 func (m *Model) Learning() calamp.Learn {
-	return calamp.Learn{Noise: m.Learns("noise-var"), SensorNoise: m.Noise.PerSensor, Range: m.Learns("s-range")}
+	return calamp.Learn{Noise: m.open("noise-var"), SensorNoise: m.Noise.PerSensor, Range: m.Learns("s-range")}
 }
 
 // String is the model in a line, for the log of a test.

@@ -37,6 +37,8 @@ type Model struct {
 	KnownSensors int `json:"known_sensors,omitempty"`
 
 	known      *channel.Knowledge
+	oneSignal  bool   // of which no range of s can be learned
+	holds      string // the flag of the one number that was told and has a scale, where the scale is otherwise free
 	from       string // the file of --s-from
 	asked      solver.SPrior
 	rangeGiven bool // or learned, beside a mean
@@ -57,11 +59,11 @@ func (m *Model) Register(flags *pflag.FlagSet) {
 		"density", "expected fraction of non-zero signal entries, ρ")
 	flags.Var(Number(&m.SignalMean, Finite),
 		"signal-mean", "mean of the non-zero entries")
-	flags.Var(Number(&m.SignalVar, Positive),
+	flags.Var(Number(&m.SignalVar, Square),
 		"signal-var", "variance of the non-zero entries")
 	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]},
 		"s-range", "range of the calibration s, y = z/s")
-	flags.Var(Number(&m.NoiseVar, NotNegative),
+	flags.Var(Number(&m.NoiseVar, SquareOr0),
 		"noise-var", "noise variance Δ, before the division by s")
 	m.registerGains(flags)
 }

@@ -53,6 +53,9 @@ func (o *Offset) Set(text string) error {
 	if err != nil || !(sd > 0) || math.IsInf(sd, 1) {
 		return errors.New("expected off, auto, or a finite number above 0")
 	}
+	if err := sized(sd, false, "off, auto, or a finite number above 0"); err != nil {
+		return err
+	}
 	*o = Offset{on: true, sd: sd}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
 )
@@ -54,11 +55,28 @@ func (b *Basis) Compose(w operator.Operator) (operator.Operator, error) {
 	if b.op, err = dataset.OpenBasis(b.Spec, n); err != nil {
 		return nil, console.Usage("--basis %w", err)
 	}
+	if err := takeComposed(w, b.op); err != nil {
+		return nil, console.Usage("--basis %s: %w", b.Spec, err)
+	}
 	composed, err := operator.Compose(w, b.op)
 	if err != nil {
 		return nil, console.Usage("--basis %s: %w", b.Spec, err)
 	}
 	return composed, nil
+}
+
+// takeComposed refuses a product that half of the machine's memory does not hold: that of a table is a table, of as many
+// columns as the basis.
+func takeComposed(w, basis operator.Operator) error {
+	if _, table := w.(*operator.Dense); !table {
+		return nil
+	}
+	m, _ := w.Dims()
+	_, k := basis.Dims()
+	if err := memory.Half().TakeTimes(m, k, 8); err != nil {
+		return fmt.Errorf("W times the basis, %d×%d: %w", m, k, err)
+	}
+	return nil
 }
 
 // Signals are the signals of the coefficients x (K×P): N×P; x itself where there is no

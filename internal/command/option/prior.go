@@ -22,17 +22,21 @@ type SignalPrior struct {
 
 	// Learned says that the components are only where learning starts; then they are what was found.
 	Learned bool `json:"components_learned,omitempty"`
+
+	guess bool // nor where learning starts was told
 }
 
 const (
 	GaussBernoulli = "gauss-bernoulli"
 	NonNegative    = "nonnegative"
+	laplaceFamily  = "laplace"
+	mixtureFamily  = "mixture"
 )
 
 // Register adds the flags; family is the default.
 func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
 	s.Family = family
-	flags.Var(Choice(&s.Family, GaussBernoulli, NonNegative, "laplace", "mixture"),
+	flags.Var(Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily),
 		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component")
 	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
 }
@@ -60,6 +64,9 @@ func (c *components) Set(text string) error {
 		if v[i], err = strconv.ParseFloat(strings.TrimSpace(word), 64); err != nil {
 			return errors.New("expected weight,mean,variance")
 		}
+		if err := sized(v[i], i == 2, "weight,mean,variance"); err != nil {
+			return err
+		}
 	}
 	next := append(*c, prior.Component{Weight: v[0], Mean: v[1], Var: v[2]})
 	if err := (prior.Mixture{Components: next}).Validate(); err != nil {
@@ -70,41 +77,57 @@ func (c *components) Set(text string) error {
 }
 
 // Complete refuses flags that are no parameters of the family, and forgets that
-// their defaults were assumed.
-func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model) error {
-	switch mixture := s.Family == "mixture"; {
-	case mixture && len(s.Components) == 0:
+// their defaults were assumed, or that they were to be learned. Where the command learns, a mixture without components learns those of its own.
+func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) error {
+	switch mixture := s.Family == mixtureFamily; {
+	case mixture && len(s.Components) == 0 && !learns:
 		return console.Usage("--prior mixture needs its --component weight,mean,variance, once for each")
 	case !mixture && len(s.Components) > 0:
 		return console.Usage("--component is for --prior mixture")
 	case !mixture && s.Learned:
 		return console.Usage("--learn-components is for --prior mixture")
+	case mixture && len(s.Components) == 0:
+		s.Learned, s.guess = true, true
 	}
-	if !s.Plain() && slices.ContainsFunc(m.Learned, func(name string) bool { return name != "noise-var" && name != "s-range" }) {
-		return console.Usage("--prior %s has no parameters that are learned: give their values in place of auto", s.Family)
-	}
-	foreign := map[string]string{"mixture": "density signal-mean signal-var", "laplace": "signal-mean"}
+	foreign := map[string]string{mixtureFamily: "density signal-mean signal-var", laplaceFamily: "signal-mean"}
 	for _, name := range strings.Fields(foreign[s.Family]) {
 		if Given(flags, name) {
 			return console.Usage("--%s is no parameter of --prior %s", name, s.Family)
 		}
-		m.Assumed = slices.DeleteFunc(m.Assumed, func(assumed string) bool { return assumed == name })
+		is := func(flag string) bool { return flag == name }
+		m.Assumed, m.Learned = slices.DeleteFunc(m.Assumed, is), slices.DeleteFunc(m.Learned, is)
 	}
 	return nil
 }
 
-// Signal is the prior p of a run, with what is to be learned of it.
-func (s *SignalPrior) Signal(p prior.Prior) prior.Prior {
-	if m, ok := p.(prior.Mixture); ok && s.Learned { // which --component describes
-		return prior.LearnedMixture{Mixture: m}
+// Signal is the prior of a run whose model has been guessed, with what is to be learned of it.
+func (s *SignalPrior) Signal(m *Model) prior.Prior {
+	if s.guess {
+		s.Components = s.compressible(m)
 	}
-	return p
+	p := s.Of(m)
+	if mixture, ok := p.(prior.Mixture); ok && s.Learned {
+		return prior.LearnedMixture{Mixture: mixture}
+	}
+	return m.Signal(p)
 }
+
+// compressible are the components that learning starts from where none were told: half of what is not zero is a fourth as large as the
+// rest, all of it of the power that was guessed.
+func (s *SignalPrior) compressible(m *Model) []prior.Component {
+	square := m.SignalVar + m.SignalMean*m.SignalMean
+	const ratio = 16
+	small := 2 * square / (1 + ratio)
+	return []prior.Component{{Weight: 0.5 * m.Density, Var: small}, {Weight: 0.5 * m.Density, Var: ratio * small}}
+}
+
+// Fixed says that the prior has numbers with a scale beside those of the model's flags.
+func (s *SignalPrior) Fixed() bool { return s.Family == mixtureFamily && !s.Learned }
 
 // TakeResult takes what a run has learned.
 func (s *SignalPrior) TakeResult(p prior.Prior) {
-	if m, ok := p.(prior.LearnedMixture); ok { // made by Signal, above
-		s.Components = m.Components
+	if m, ok := p.(prior.LearnedMixture); ok { // made by Signal, above, or found better than what was asked for
+		s.Family, s.Components, s.Learned = "mixture", m.Components, true
 	}
 }
 
@@ -113,9 +136,9 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 	switch s.Family {
 	case NonNegative:
 		return prior.NonNegative(m.Prior())
-	case "laplace":
+	case laplaceFamily:
 		return prior.Laplace{Density: m.Density, SignalVar: m.SignalVar}
-	case "mixture":
+	case mixtureFamily:
 		return prior.Mixture{Components: s.Components}
 	}
 	return m.Prior()
@@ -125,9 +148,9 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 func (s *SignalPrior) Words(m *Model) string {
 	density, mean, variance := console.Short(m.Density), console.Short(m.SignalMean), console.Short(m.SignalVar)
 	switch s.Family {
-	case "laplace":
+	case laplaceFamily:
 		return fmt.Sprintf("density %s, non-zero entries two-sided exponential of variance %s", density, variance)
-	case "mixture":
+	case mixtureFamily:
 		return "components " + strings.Join(s.componentWords(), ", ")
 	case NonNegative:
 		return fmt.Sprintf("density %s, non-zero entries N(%s, %s) cut to x ≥ 0", density, mean, variance)

@@ -42,7 +42,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&s.damping, dampingWords), "damping", "fraction of the old estimate kept at each update")
 	flags.BoolVar(&s.noScaleStep, "no-scale-step", false, "leave the global scale to the plain recursion")
 	flags.Var(Choice(&s.means, "auto", "off"), "mean-removal", "take row and column means out of W where it has any, and restore them exactly;\nneeds --covariance diagonal and no scalar variances, and is off for the published algorithm")
-	flags.Var(Text(&s.algorithm, OneOf(solver.AutoAlgorithm, solver.AMP, solver.VAMP)), "algorithm", "amp, for a W like one of independent entries, vamp, for any spectrum, or auto: by what W is")
+	flags.Var(Text(&s.algorithm, OneOf(solver.AutoAlgorithm, solver.AMP, solver.VAMP, solver.Evidence)), "algorithm", "amp, for a W like one of independent entries, vamp, for any spectrum, evidence, for any W\nof a few thousand rows, with larger errors, or auto: by what W is, then by which converges")
 	flags.Var(Text(&s.covariance, OneOf(solver.Diagonal, solver.Full, solver.Exchangeable)), "covariance", "one variance a signal, P×P covariances, or with --offset one covariance for all pairs\nof signals (exchangeable, which diagonal is there with fewer than ten)")
 	flags.Var(Text(&s.variance, OneOf(solver.OnDemand, solver.Exact, solver.Scalar)), "variance", "squared entries of W in every iteration (exact) or where the result needs them (on-demand),\nor their mean")
 	flags.Var(Text(&s.precision, OneOf(solver.AutoPrecision, solver.SinglePrecision, solver.DoublePrecision)), "precision", "how W is stored and multiplied: auto in single precision where that saves time and cannot\nbe seen in the result, f64 never, f32 rounds a W of f8 for good")
@@ -82,10 +82,22 @@ func (s *Solver) Full() bool { return s.covariance == solver.Full }
 // Exactly says that all iterations were asked for, and no convergence.
 func (s *Solver) Exactly() bool { return s.tolGiven && s.tol == 0 }
 
+// Retries says that a run that fails may be followed by others: where nobody asked for the algorithm as it is.
+func (s *Solver) Retries() bool {
+	_, fixed := s.damping.Fixed()
+	return !s.Exactly() && !s.noScaleStep && !fixed && s.algorithm == solver.AutoAlgorithm
+}
+
 // published says that the flags are those of the published algorithm.
 func (s *Solver) published() bool {
 	delta, fixed := s.damping.Fixed()
 	return s.Exactly() && s.noScaleStep && fixed && delta == 0
+}
+
+// Learns says that what is not told of the model can be learned: not with full covariances, and bare iterations are exactly as told.
+func (s *Solver) Learns() bool {
+	_, fixed := s.damping.Fixed()
+	return !s.Full() && !(s.Exactly() && s.noScaleStep && fixed)
 }
 
 // Options are those of the library.

@@ -4,6 +4,7 @@
 package option
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/solver"
 )
 
 // The flags' values check themselves: a wrong one is found before anything is
@@ -22,26 +25,43 @@ import (
 type Range struct {
 	holds    func(float64) bool // false for NaN
 	expected string             // in words, for the message
+	square   bool               // of variances, which are as far as the squares of others
+	unsized  bool               // of numbers that no model has
+}
+
+// sized returns an error that begins with what is expected where a finite number is of no size to compute with.
+func sized(v float64, square bool, expected string) error {
+	least, most := solver.LeastSize, solver.MostSize
+	if square {
+		least, most = least*least, most*most
+	}
+	if size := math.Abs(v); size > 0 && size < least || size > most && !math.IsInf(v, 0) {
+		return fmt.Errorf("expected %s, of a size from %.0g to %.0g", expected, least, most)
+	}
+	return nil
 }
 
 // The ranges that several flags have.
 var (
-	Finite      = Range{func(v float64) bool { return !math.IsNaN(v) }, "a finite number"}
-	Positive    = Range{func(v float64) bool { return v > 0 }, "a finite number above 0"}
-	NotNegative = Range{func(v float64) bool { return v >= 0 }, "a finite number, not below 0"}
-	Fraction    = Range{func(v float64) bool { return v > 0 && v <= 1 }, "a number in (0, 1]"}
-	Inside01    = Range{func(v float64) bool { return v > 0 && v < 1 }, "a number in (0, 1)"}
-	Below1      = Range{func(v float64) bool { return v >= 0 && v < 1 }, "a number in [0, 1)"}
+	Finite      = Range{holds: func(v float64) bool { return !math.IsNaN(v) }, expected: "a finite number"}
+	Positive    = Range{holds: func(v float64) bool { return v > 0 }, expected: "a finite number above 0"}
+	Ratio       = Range{holds: Positive.holds, expected: Positive.expected, unsized: true}
+	NotNegative = Range{holds: func(v float64) bool { return v >= 0 }, expected: "a finite number, not below 0"}
+	Square      = Range{holds: Positive.holds, expected: Positive.expected, square: true} // a variance
+	SquareOr0   = Range{holds: NotNegative.holds, expected: NotNegative.expected, square: true}
+	Fraction    = Range{holds: func(v float64) bool { return v > 0 && v <= 1 }, expected: "a number in (0, 1]"}
+	Inside01    = Range{holds: func(v float64) bool { return v > 0 && v < 1 }, expected: "a number in (0, 1)"}
+	Below1      = Range{holds: func(v float64) bool { return v >= 0 && v < 1 }, expected: "a number in [0, 1)"}
 )
 
 // Between is the numbers from lo to hi, both included.
 func Between(lo, hi float64) Range {
-	return Range{func(v float64) bool { return v >= lo && v <= hi }, fmt.Sprintf("a number in [%g, %g]", lo, hi)}
+	return Range{holds: func(v float64) bool { return v >= lo && v <= hi }, expected: fmt.Sprintf("a number in [%g, %g]", lo, hi)}
 }
 
 // UpTo is the positive numbers up to hi.
 func UpTo(hi float64) Range {
-	return Range{func(v float64) bool { return v > 0 && v <= hi }, fmt.Sprintf("a number in (0, %g]", hi)}
+	return Range{holds: func(v float64) bool { return v > 0 && v <= hi }, expected: fmt.Sprintf("a number in (0, %g]", hi)}
 }
 
 type number struct {
@@ -60,6 +80,9 @@ func (n number) Set(text string) error {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || !n.within.holds(v) {
 		return errors.New("expected " + n.within.expected)
+	}
+	if err := sized(v, n.within.square, n.within.expected); err != nil && !n.within.unsized {
+		return err
 	}
 	*n.value = v
 	return nil
@@ -108,6 +131,9 @@ func (i *interval) Set(text string) error {
 	hi, errHi := strconv.ParseFloat(strings.TrimSpace(second), 64)
 	if !ok || errLo != nil || errHi != nil || !(lo > 0) || !(lo < hi || i.point && lo == hi) || math.IsInf(hi, 1) {
 		return errors.New("expected a,b with 0 < a < b")
+	}
+	if err := cmp.Or(sized(lo, false, "a,b with 0 < a < b"), sized(hi, false, "a,b with 0 < a < b")); err != nil {
+		return err
 	}
 	*i.lo, *i.hi = lo, hi
 	return nil

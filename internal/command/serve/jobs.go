@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/internal/page"
 )
 
@@ -37,9 +38,11 @@ type job struct {
 	Report bool      `json:"report"` // there is one
 	Result bool      `json:"result"`
 
-	// prepare makes the problem, in a folder of the job's own, and says which
-	// arguments calamp solve is to have.
-	prepare func(ctx context.Context, folder string) (args []string, err error)
+	// prepare makes the problem, in the folder for it, and says which arguments calamp
+	// solve is to have.
+	prepare func(ctx context.Context, in string) (args []string, err error)
+
+	memory memory.Size // that what is in its file may take; 0 for as much as calamp solve allows
 
 	board   *page.Board
 	folder  string
@@ -134,6 +137,9 @@ func (q *jobs) file(j *job, name string) string {
 	return ""
 }
 
+// problemFolder is where in a job's folder its problem is: apart from the job's other files, since visitors call it what they like.
+func problemFolder(folder string) string { return filepath.Join(folder, "problem") }
+
 // keep gives the file of a job's problem a place in another folder as well, where it stays
 // when the job is forgotten; a file that is not ours stays where it is.
 func (q *jobs) keep(j *job, folder string) (path string, err error) {
@@ -142,10 +148,13 @@ func (q *jobs) keep(j *job, folder string) (path string, err error) {
 	switch {
 	case j.problem == "":
 		return "", errors.New("this problem was not there yet")
-	case filepath.Dir(j.problem) != j.folder:
+	case filepath.Dir(j.problem) != problemFolder(j.folder):
 		return j.problem, nil
 	}
-	path = filepath.Join(folder, filepath.Base(j.problem))
+	path = filepath.Join(problemFolder(folder), filepath.Base(j.problem))
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
 	return path, os.Link(j.problem, path)
 }
 
@@ -231,7 +240,7 @@ func (q *jobs) one(ctx context.Context, j *job) {
 	j.Result, j.Report = exists(filepath.Join(j.folder, resultName)), exists(filepath.Join(j.folder, reportName))
 	state, text, hint := done, "", ""
 	// Where files are here is nobody's business.
-	without := strings.NewReplacer(j.folder+string(filepath.Separator), "").Replace
+	without := strings.NewReplacer(problemFolder(j.folder)+string(filepath.Separator), "", j.folder+string(filepath.Separator), "").Replace
 	if err != nil {
 		text = without(err.Error())
 		e, ok := errors.AsType[*console.Exit](err)
@@ -251,10 +260,11 @@ func (q *jobs) one(ctx context.Context, j *job) {
 
 func (q *jobs) solved(ctx context.Context, a *console.Console, j *job) (err error) {
 	defer crash.Catch(&err)
-	if err := os.Mkdir(j.folder, 0o700); err != nil && !os.IsExist(err) {
+	in := problemFolder(j.folder)
+	if err := os.MkdirAll(in, 0o700); err != nil {
 		return err
 	}
-	args, err := j.prepare(ctx, j.folder)
+	args, err := j.prepare(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -263,6 +273,9 @@ func (q *jobs) solved(ctx context.Context, a *console.Console, j *job) (err erro
 	q.mu.Unlock()
 	a.Args = append([]string{"solve"}, args...)
 	args = append(args, "-o", filepath.Join(j.folder, resultName), "--report", filepath.Join(j.folder, reportName))
+	if j.memory > 0 {
+		args = append(args, "--memory", fmt.Sprint(int64(j.memory)))
+	}
 	return q.solve(ctx, a, args, j.board)
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -171,7 +173,7 @@ func TestSimulatedRun(t *testing.T) {
 }
 
 // problemFile is a small problem as bytes, with further names in the archive.
-func problemFile(t *testing.T, further ...string) []byte {
+func problemFile(t testing.TB, further ...string) []byte {
 	t.Helper()
 	problem, _, err := smallProblem()
 	if err != nil {
@@ -448,7 +450,7 @@ func (l *lines) Write(b []byte) (int, error) {
 
 func TestPlain(t *testing.T) {
 	for name, want := range map[string]string{
-		"P.npz": "P.npz", "../../etc/x.npz": "x.npz", `C:\data\y.mat`: "y.mat", "..": "_", "": "_", "-o.npz": "o.npz",
+		"P.npz": "P.npz", "../../etc/x.npz": "x.npz", ".npz": "_.npz", "-.mat": "_.mat", "x.": "x.", `C:\data\y.mat`: "y.mat", "..": "_", "": "_", "-o.npz": "o.npz",
 		"a b\"\r\n<é>.npz": "a_b______.npz", strings.Repeat("x", 300) + ".npz": strings.Repeat("x", 96) + ".npz",
 	} {
 		if got := plain(name); got != want {
@@ -465,4 +467,135 @@ func smallProblem() (*dataset.Problem, *teacher.Instance, error) {
 		return nil, nil, err
 	}
 	return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth}, in, nil
+}
+
+// TestNames: a file is solved whatever its name, that of a result or a report among them.
+func TestNames(t *testing.T) {
+	p := open(t, nil)
+	content := problemFile(t)
+	for _, name := range []string{"result.npz", "RESULT.npz", "report.html.npz", ".result.npz", "result.npz.npz", "problem.npz", "x%2Fresult.npz", "..npz", "-.npz"} {
+		j := p.submit("/api/problem?name="+name, bytes.NewReader(content))
+		if state := p.state(j, done); state != done || j.Error != "" {
+			t.Errorf("%s: %s %s %s", name, state, j.Error, j.Hint)
+			continue
+		}
+		again := p.submit(fmt.Sprintf("/api/jobs/%d/again", j.ID), nil)
+		if state := p.state(again, done); state != done || again.Error != "" {
+			t.Errorf("%s again: %s %s %s", name, state, again.Error, again.Hint)
+		}
+		code, text := p.do("GET", fmt.Sprintf("/api/jobs/%d/result.npz", again.ID), nil)
+		path := filepath.Join(t.TempDir(), "r.npz")
+		os.WriteFile(path, []byte(text), 0o600)
+		if a, err := dataset.LoadArray(path, "s"); code != 200 || err != nil || len(a.Data) != 40 {
+			t.Errorf("%s: %d %v", name, code, err)
+		}
+	}
+	// What cannot be read is named as it was called.
+	j := p.submit("/api/problem?name=result.npz", strings.NewReader("no archive"))
+	if state := p.state(j, done); state != failed || strings.ContainsRune(j.Error+j.Hint, filepath.Separator) || !strings.Contains(j.Error, "result.npz") {
+		t.Errorf("%s: %q %q", state, j.Error, j.Hint)
+	}
+}
+
+// TestTheoryIsBounded: what once took 16 GB is answered, in little memory, and who goes is heeded in the middle of an average.
+func TestTheoryIsBounded(t *testing.T) {
+	p := open(t, nil)
+	const hard = "density=0.2&alpha=0.6&p=1000&noise_var=1e-6&lo=0.001&hi=1000"
+	defer watchdog(hard)()
+	code, text := p.do("GET", "/api/theory/trajectory?"+hard, nil)
+	if code != 200 && code != 422 || code == 422 && !strings.Contains(text, "too much work") {
+		t.Error(code, text)
+	}
+	for _, ask := range []func(http.ResponseWriter, *http.Request){trajectory, thresholds, plane} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		start := time.Now()
+		ask(httptest.NewRecorder(), httptest.NewRequest("GET", "/?"+strings.Replace(hard, "hi=1000", "hi=999", 1), nil).WithContext(ctx))
+		cancel()
+		if took := time.Since(start); took > 10*time.Second {
+			t.Error("went on for", took)
+		}
+	}
+}
+
+// TestTurns: questions wait no longer than their context, also while others do not end and cells wait; these begin when nobody asks.
+func TestTurns(t *testing.T) {
+	q := newTurns()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	ran := make(chan string, 100)
+	block, begun := make(chan struct{}), make(chan struct{})
+	for range cap(q.cores) {
+		all.Go(func() { q.now(ctx, func() { begun <- struct{}{}; <-block }) })
+		<-begun
+	}
+	for range 3 {
+		all.Go(func() { q.later(ctx, func() { ran <- "cell" }) })
+	}
+	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if err := q.now(short, func() { ran <- "late" }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if err := q.later(short, func() { ran <- "late" }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if len(ran) > 0 {
+		t.Error("ran:", <-ran)
+	}
+	close(block)
+	all.Wait()
+	cancel()
+	if len(ran) != 3 {
+		t.Errorf("%d cells", len(ran))
+	}
+	for range mostOpen {
+		if err := q.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.enter(); !errors.Is(err, errBusy) {
+		t.Error(err)
+	}
+	q.leave()
+	if err := q.enter(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBombs: files that are small, and take more than a quarter of the machine once they are read, or solved.
+func TestBombs(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string, w, y *dataset.Array) string {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for name, a := range map[string]*dataset.Array{"W": w, "Y": y} {
+			entry, err := z.Create(name + ".npy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := make([]byte, a.Shape[0]*a.Shape[1])
+			header := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d, %d), }", a.Shape[0], a.Shape[1])
+			header += strings.Repeat(" ", (64-(len(header)+11)%64)%64) + "\n"
+			entry.Write([]byte("\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), byte(len(header) >> 8)}) + header))
+			entry.Write(raw)
+		}
+		z.Close()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	table := func(m, n int) *dataset.Array { return &dataset.Array{Info: dataset.Info{Shape: []int{m, n}}} }
+	const quarter = 8 << 20
+	for _, c := range []struct{ path, want string }{
+		{file("bytes.npz", table(4, 500000), table(4, 1)), "bytes.npz: unpacked it takes 16 MB, more than 8.39 MB, a quarter"},
+		{file("state.npz", table(4, 2000), table(4, 100)), "state.npz: a run with 4 sensors, 2000 entries and 100 signals takes 107 MB"},
+		{file("small.npz", table(4, 200), table(4, 2)), ""},
+	} {
+		switch err := checkTakes(c.path, quarter); {
+		case err == nil && c.want != "", err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%v, expected %q", err, c.want)
+		}
+	}
 }

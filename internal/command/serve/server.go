@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"archive/zip"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/cost"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/internal/page"
 )
@@ -28,14 +28,18 @@ import (
 type server struct {
 	folder    string
 	upload    int64
+	entries   float64 // that W, or the signals, of a simulated problem may have
 	jobs      *jobs
 	sweep     *watched // nil without --sweep
 	version   string
 	uploading sync.Mutex // one at a time: they go to the disk
 }
 
+// mostEntries is 320 MB in double precision: what the largest upload unpacks to, and a little more.
+const mostEntries = 4e7
+
 func newPage(folder string, upload int64, sweep *watched, version string) *server {
-	return &server{folder: folder, upload: upload, jobs: newJobs(folder), sweep: sweep, version: version}
+	return &server{folder: folder, upload: upload, entries: mostEntries, jobs: newJobs(folder), sweep: sweep, version: version}
 }
 
 func (s *server) close() { s.jobs.close() }
@@ -111,10 +115,13 @@ func (s *server) problem(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	path := filepath.Join(folder, name)
-	err = s.receive(w, r, path)
+	path := filepath.Join(problemFolder(folder), name)
+	err = os.Mkdir(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = checkUnpacked(path)
+		err = s.receive(w, r, path)
+	}
+	if err == nil {
+		err = checkTakes(path, most())
 	}
 	if err != nil {
 		os.RemoveAll(folder)
@@ -125,10 +132,11 @@ func (s *server) problem(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	j := &job{Name: name, prepare: func(_ context.Context, own string) ([]string, error) {
+	j := &job{Name: name, prepare: func(_ context.Context, in string) ([]string, error) {
 		// The problem is needed while it is solved; its folder goes with the job's.
-		return append([]string{filepath.Join(own, name)}, flags...), nil
+		return append([]string{filepath.Join(in, name)}, flags...), nil
 	}}
+	j.memory = most()
 	s.submit(w, j, folder)
 }
 
@@ -172,21 +180,52 @@ func (s *server) receive(w http.ResponseWriter, r *http.Request, path string) er
 	return errors.Join(err, f.Close())
 }
 
-// checkUnpacked refuses an archive that is small and becomes larger than the machine
-// can hold: a file can be asked for by a page, the memory of the machine not.
-func checkUnpacked(path string) error {
-	archive, err := zip.OpenReader(path)
-	if err != nil {
-		return nil // no archive: reading it says what is wrong
+// most is the memory that a dropped problem may take: what is in its file, once that is read, or what a run keeps
+// for it. A file can be asked for by a page, the memory of the machine not.
+func most() memory.Size { return memory.Total() / 4 }
+
+// checkTakes refuses a problem that is small and becomes larger than that. What else is wrong with it is said where it is
+// solved.
+func checkTakes(path string, most memory.Size) error {
+	takes, err := dataset.Takes(path)
+	if wrong, ok := errors.AsType[*dataset.InputError](err); ok && errors.Is(err, dataset.ErrClaims) {
+		return &dataset.InputError{Path: filepath.Base(path), Array: wrong.Array, Err: wrong.Err}
 	}
-	defer archive.Close()
-	most, total := uint64(memory.Total()/4), uint64(0)
-	for _, f := range archive.File {
-		if total += min(f.UncompressedSize64, most); total >= most {
-			return fmt.Errorf("%s: unpacked it takes more than %d MB, a quarter of this machine's memory", filepath.Base(path), most>>20)
-		}
+	if err != nil {
+		return nil
+	}
+	if memory.Size(takes) > most {
+		return fmt.Errorf("%s: unpacked it takes %v, more than %v, a quarter of this machine's memory", filepath.Base(path), memory.Size(takes), most)
+	}
+	m, n, p := sizes(path)
+	if run := cost.Kept(m, n, p); run > float64(most) {
+		return fmt.Errorf("%s: a run with %d sensors, %d entries and %d signals takes %v, more than %v, a quarter of this machine's memory",
+			filepath.Base(path), m, n, p, memory.Size(min(run, float64(memory.Unlimited))), most)
 	}
 	return nil
+}
+
+// sizes are those of the problem at path; a complex signal counts as two.
+func sizes(path string) (m, n, p int) {
+	arrays, err := dataset.Inspect(path)
+	if err != nil {
+		return 0, 0, 0
+	}
+	for _, a := range arrays {
+		switch {
+		case a.Name == "W" && len(a.Shape) == 2:
+			m, n = a.Shape[0], a.Shape[1]
+		case a.Name == "Y" && len(a.Shape) > 0:
+			p = 1
+			if len(a.Shape) == 2 {
+				p = a.Shape[1]
+			}
+			if strings.HasPrefix(strings.TrimLeft(a.Dtype, "<>"), "c") && a.Bytes > 0 {
+				p *= 2
+			}
+		}
+	}
+	return m, n, p
 }
 
 func (s *server) tooLarge(w http.ResponseWriter) {
@@ -253,7 +292,7 @@ func (s *server) again(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	s.submit(w, &job{Name: j.Name, prepare: func(context.Context, string) ([]string, error) {
+	s.submit(w, &job{Name: j.Name, memory: j.memory, prepare: func(context.Context, string) ([]string, error) {
 		return append([]string{path}, flags...), nil
 	}}, folder)
 }
@@ -304,14 +343,15 @@ func plain(name string) string {
 	if len(clean) > longest {
 		clean = clean[len(clean)-longest:]
 	}
-	return cmp.Or(strings.TrimLeft(clean, ".-"), "_")
+	ext := strings.TrimSuffix(filepath.Ext(clean), ".")
+	return cmp.Or(strings.TrimLeft(strings.TrimSuffix(clean, ext), ".-"), "_") + ext
 }
 
 // allowed are the flags of calamp solve that a page may give: those that say how to
 // solve, and name no file.
 var allowed = []string{
 	"density", "signal-mean", "signal-var", "s-range", "noise-var", "prior", "faulty", "offset", "outliers", "phase", "max-iter", "tol", "damping",
-	"s-prior", "algorithm", "covariance", "variance", "mean-removal", "no-scale-step",
+	"s-prior", "algorithm", "covariance", "variance", "mean-removal", "no-scale-step", "joint",
 }
 
 // harmless are words and numbers, as in auto, per-sensor, 0.9,1.1 and 1e-6: no names of files.

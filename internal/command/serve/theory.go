@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"path/filepath"
@@ -66,44 +68,43 @@ func tableOf(m evolution.Model) *evolution.Table {
 	return t.table
 }
 
-// theoryTime bounds one question.
+// theoryTime bounds one question, waiting for its turn included.
 const theoryTime = 30 * time.Second
 
-// theory sees to it that not more theory is computed at a time than there are cores, also
-// where pages ask more quickly than there are answers. What a slider waits for goes
-// first: it holds asked, and cells of a plane begin when nobody does.
-var (
-	theory = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)))
-	asked  sync.RWMutex
-)
+// theoryWork bounds what is computed for it, in values of integrands: 2 to 5 s of one core. The most that sliders can ask for takes two thirds
+// of it (P = 30, 1 ± 0.9, Δ = 1e-12: 1.8e8), once, for the table.
+var theoryWork int64 = 1 << 28
+
+var theory = newTurns()
 
 // bounded runs f in its turn, unless the visitor goes before.
-func bounded(r *http.Request, f func(context.Context) error) error {
+func bounded(r *http.Request, f func(context.Context) error) (err error) {
+	if err := theory.enter(); err != nil {
+		return err
+	}
+	defer theory.leave()
 	ctx, cancel := context.WithTimeout(r.Context(), theoryTime)
 	defer cancel()
-	asked.RLock()
-	defer asked.RUnlock()
-	select {
-	case theory <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if failed := theory.now(ctx, func() { err = f(ctx) }); failed != nil {
+		return failed
 	}
-	defer func() { <-theory }()
-	return f(ctx)
-}
-
-// waitForQuiet waits until nobody waits for an answer.
-func waitForQuiet() {
-	asked.Lock()
-	defer asked.Unlock()
+	return err
 }
 
 func answer(w http.ResponseWriter, err error, v any) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+	code := http.StatusUnprocessableEntity
+	switch {
+	case err == nil:
+		page.JSON(w, http.StatusOK, v)
 		return
+	case errors.Is(err, errBusy):
+		code = http.StatusServiceUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		code, err = http.StatusServiceUnavailable, fmt.Errorf("no answer within %v: the machine is busy, or the question large", theoryTime)
+	case errors.Is(err, evolution.ErrWork):
+		err = errors.New("too much work for a page: gains in a narrower range take less, and fewer signals; what was computed is kept for the next time, calamp se has no bound")
 	}
-	page.JSON(w, http.StatusOK, v)
+	http.Error(w, err.Error(), code)
 }
 
 // trajectory is state evolution of offline cal-AMP, 60 iterations.
@@ -119,7 +120,7 @@ func trajectory(w http.ResponseWriter, r *http.Request) {
 		S []*float64 `json:"s_mse"`
 	}
 	err := bounded(r, func(ctx context.Context) error {
-		t, err := evolution.Offline(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 60, Table: tableOf(m)})
+		t, err := evolution.Offline(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 60, Table: tableOf(m), Work: theoryWork})
 		if t != nil {
 			for _, step := range t.Steps {
 				found.X = append(found.X, console.Known(step.MSEX.Value))
@@ -140,7 +141,7 @@ type limits struct {
 
 func limitsOf(ctx context.Context, m evolution.Model) (limits, error) {
 	l := limits{Min: console.Known(recovery.AlphaMin(m.Signal.Density, m.P)), CS: console.Known(recovery.AlphaCS(m.Signal))}
-	cal, err := evolution.AlphaCal(ctx, m.Signal, m.Gain, m.NoiseVar, m.P, &evolution.ThresholdOptions{Tol: 1e-3, Table: tableOf(m)})
+	cal, err := evolution.AlphaCal(ctx, m.Signal, m.Gain, m.NoiseVar, m.P, &evolution.ThresholdOptions{Tol: 1e-3, Table: tableOf(m), Work: theoryWork})
 	l.Cal = console.Known(cal.Value)
 	return l, err
 }
@@ -186,6 +187,11 @@ func plane(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
+	if err := theory.enter(); err != nil {
+		answer(w, err, nil)
+		return
+	}
+	defer theory.leave()
 	ctx, cancel := context.WithTimeout(r.Context(), planeTime)
 	defer cancel()
 	control := http.NewResponseController(w)
@@ -199,8 +205,10 @@ func plane(w http.ResponseWriter, r *http.Request) {
 	for range max(1, runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
 			for at := range next {
-				waitForQuiet()
-				results <- planeCell(ctx, m, at)
+				var c cell
+				if theory.later(ctx, func() { c = planeCell(ctx, m, at) }) == nil {
+					results <- c // to who may be slow: another cell is computed meanwhile
+				}
 			}
 		})
 	}
@@ -234,7 +242,7 @@ func planeCell(ctx context.Context, m evolution.Model, at [2]int) cell {
 		c.limits = &l
 		return c
 	}
-	if p, err := evolution.FixedPoint(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 2000, Table: tableOf(m)}); err == nil {
+	if p, err := evolution.FixedPoint(ctx, m, &evolution.Options{Tol: tolerance, Iterations: 2000, Table: tableOf(m), Work: theoryWork}); err == nil {
 		c.Error = console.Known(p.MSEX.Value / (m.Signal.Density * m.Signal.SignalVar))
 	}
 	return c
@@ -277,8 +285,7 @@ func (s *server) simulate(w http.ResponseWriter, r *http.Request) {
 		N: n, M: max(1, int(math.Round(m.Alpha*float64(n)))), P: m.P,
 		Signal: m.Signal, Gain: m.Gain, NoiseVar: m.NoiseVar,
 	}
-	const mostEntries = 4e7
-	if float64(max(t.M, t.P))*float64(n) > mostEntries {
+	if float64(max(t.M, t.P))*float64(n) > s.entries {
 		http.Error(w, "too large for a page: calamp simulate makes problems of any size", http.StatusBadRequest)
 		return
 	}

@@ -81,7 +81,7 @@ times these.`,
 	flags.Var(option.Number(&s.known, option.Positive), "s-known", "every sensor's s is known beforehand with this relative error: s_prior_mean and s_prior_sd")
 	flags.Lookup("s-known").DefValue = "0"
 	option.Seed(flags, &s.seed, "seed of all that is random")
-	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it; sandals: the images of calamp demo")
+	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it; sandals: the images of calamp demo;\njoint:ρ,c: an entry is there in all signals or in none, with probability ρ, and has correlation c between signals")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
@@ -96,7 +96,7 @@ times these.`,
 
 func (s *simulate) registerSize(flags *pflag.FlagSet) {
 	option.Entries(flags, &s.n)
-	option.Alpha(flags, &s.alpha, option.Positive, option.AlphaUsage)
+	option.Alpha(flags, &s.alpha, option.Ratio, option.AlphaUsage)
 	option.Sensors(flags, &s.m)
 	option.Signals(flags, &s.p, "signals, P")
 }
@@ -111,7 +111,10 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err := errors.Join(s.model.Complete(flags), s.model.CheckTold()); err != nil {
 		return err
 	}
-	if err := s.prior.Complete(flags, &s.model); err != nil {
+	if err := s.prior.Complete(flags, &s.model, false); err != nil {
+		return err
+	}
+	if err := option.CheckArchive("-o", s.out); err != nil {
 		return err
 	}
 	if s.out == "" {
@@ -237,7 +240,7 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		t.Entries = s.prior.Of(&s.model)
 	}
 	if s.signals != "" {
-		if t.X, err = loadSignals(s.signals, s.n, s.p); err != nil {
+		if t.X, err = s.readOrDraw(); err != nil {
 			return t, err
 		}
 		t.N, t.P = t.X.Dims()

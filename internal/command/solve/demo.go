@@ -77,7 +77,10 @@ the readings.`,
 	option.Seed(flags, &d.seed, "seed of the matrix, the gains and the noise")
 	d.model.Register(flags)
 	d.prior.Register(flags, option.NonNegative)
-	d.solver.Register(flags)
+	solvers := pflag.NewFlagSet("", pflag.ContinueOnError)
+	d.solver.Register(solvers)
+	flags.AddFlagSet(solvers)
+	solvers.VisitAll(func(f *pflag.Flag) { option.Hide(flags, f.Name) }) // they work, and are for solve
 	option.Report(flags, &d.report, "write the report to this .html; '' for none")
 	option.JSON(flags, &d.json, "the table")
 	return cmd
@@ -89,7 +92,7 @@ func (d *demo) run(flags *pflag.FlagSet) error {
 	}
 	// The readings are made with these two: they are known, not assumed.
 	d.model.Assumed = slices.DeleteFunc(d.model.Assumed, func(name string) bool { return name == "s-range" || name == "noise-var" })
-	if err := d.prior.Complete(flags, &d.model); err != nil {
+	if err := d.prior.Complete(flags, &d.model, false); err != nil {
 		return err
 	}
 	if err := d.solver.Complete(flags); err != nil {

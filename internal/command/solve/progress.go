@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
@@ -20,6 +21,9 @@ func runSolver(ctx context.Context, a *console.Console, what string, p *calamp.P
 	}
 	bar := a.Progress()
 	defer bar.Done()
+	if bar != nil {
+		bar.Show(what+", preparing W and the readings", 0)
+	}
 	showIterations(bar, opt, what)
 	return calamp.Solve(ctx, p, opt)
 }
@@ -32,7 +36,11 @@ func showIterations(bar *console.Progress, opt *calamp.Options, what string) {
 	best := 0.0
 	opt.Progress = func(it calamp.Iteration) {
 		best = max(best, fractionDone(it, opt))
-		bar.Show(fmt.Sprintf("%s, iteration %d, change %.0e", what, it.Index, it.Change), best)
+		doing := what
+		if it.Try > 1 { // and the first did not come to an answer
+			doing = fmt.Sprintf("try %d, %s", it.Try, it.What)
+		}
+		bar.Show(fmt.Sprintf("%s (%v), iteration %d, change %.0e", doing, it.Algorithm, it.Index, it.Change), best)
 	}
 }
 
@@ -62,6 +70,9 @@ type progressLine struct {
 	Scale       *float64 `json:"scale"`
 	Damping     *float64 `json:"damping"`
 	LogEvidence *float64 `json:"log_evidence"`
+	Try         int      `json:"try,omitempty"` // behind: readers know a line by its first field
+	What        string   `json:"what,omitempty"`
+	Algorithm   string   `json:"algorithm"`
 }
 
 // tellIterations writes a line an iteration. A reader who has gone does not end the run.
@@ -71,7 +82,7 @@ func tellIterations(w io.Writer, opt *calamp.Options) {
 		best = max(best, min(fractionDone(it, opt), 1))
 		line, err := json.Marshal(progressLine{
 			it.Index, best, console.Known(it.Change), console.Known(it.MeanXVar), console.Known(it.MeanSVar), console.Known(it.MeanV),
-			console.Known(it.OffV), console.Known(it.Scale), console.Known(it.Damping), console.Known(it.LogEvidence),
+			console.Known(it.OffV), console.Known(it.Scale), console.Known(it.Damping), console.Known(it.LogEvidence), it.Try, it.What, it.Algorithm.String(),
 		})
 		if err == nil {
 			w.Write(append(line, '\n'))
@@ -82,9 +93,23 @@ func tellIterations(w io.Writer, opt *calamp.Options) {
 // usualChange is where runs with the default tolerance mostly end.
 const usualChange = 1e-9
 
+// mostWarnings is how many warnings are printed in full, those that matter most.
+const mostWarnings = 3
+
 // showWarnings tells what a run warns of.
 func showWarnings(a *console.Console, res *calamp.Result) {
-	for _, w := range res.Warnings {
+	shown := min(mostWarnings, len(res.Warnings))
+	for _, w := range res.Warnings[:shown] {
 		a.Warn("%s: %s", w.Code, w.Message)
+	}
+	var further []string
+	for _, w := range res.Warnings[shown:] {
+		further = append(further, string(w.Code))
+	}
+	switch {
+	case len(further) > 0:
+		a.Note("%s more, which --report and --json have in full: %s; calamp help CODE says what to do", console.Plural(len(further), "warning"), strings.Join(further, ", "))
+	case shown > 0:
+		a.Note("calamp help %s says more", res.Warnings[0].Code)
 	}
 }

@@ -31,6 +31,7 @@ type resultJSON struct {
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
 	option.OffsetJSON                     // offset, offset_sd
+	option.JointJSON                      // joint, joint_rows, joint_correlation
 	MeansRemoved       bool               `json:"means_removed"`
 	Plan               *solver.Plan       `json:"plan"`
 	ScaleSD            *float64           `json:"scale_sd,omitempty"`
@@ -50,7 +51,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), JointJSON: s.joint.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -69,6 +70,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if res.Amplitude != nil {
 		text.Line("signals", "from %s to %s times as large as their root mean square", console.Short(slices.Min(res.Amplitude)), console.Short(slices.Max(res.Amplitude)))
 	}
+	s.joint.Line(&text, res)
 	if res.Plan.Has("mean removal") {
 		text.Line("matrix", "%s", facts.MeansRemoved)
 	}

@@ -9,9 +9,11 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
@@ -19,6 +21,7 @@ import (
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/report"
@@ -34,8 +37,10 @@ type solve struct {
 	anchor   option.Anchor
 	faults   option.Faults
 	offset   option.Offset
+	joint    option.Joint
 	phases   option.Phases
 	parts    option.Parts
+	names    option.ArrayNames
 	ranks    option.Ranks
 	spectrum option.SpectrumCache
 	out      string
@@ -47,6 +52,7 @@ type solve struct {
 	told     []string    // the flags that the result depends on
 
 	progress string
+	limit    time.Duration // --time-limit; 0 for none
 
 	live   *Live           // who watches from the same process, or nil
 	within context.Context // of who called Run, or nil
@@ -80,11 +86,11 @@ included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
 flags, and scale_sd says how well, or from --anchor.
 
-A model flag that is auto is learned from the readings, and printed with the
-result. When none of --density, --signal-mean, --signal-var and --noise-var is
-given, all four are auto; when no model flag is given, --s-range is, too, and the
-middle of the range is then 1. Otherwise what is not given is assumed, and the
-command says so: density 0.2, mean 0, variance 1, s in [0.95, 1.05], noise 1e-6.
+What is not told of the model is learned from the readings, each quantity by
+itself, and printed with the result; auto says the same. Where nothing told has a
+scale the middle of the range of s is 1. Bare iterations (below) and --covariance
+full learn nothing, and one signal no range: there density 0.2, mean 0, variance
+1, s in [0.95, 1.05] and noise 1e-6 are assumed, and the command says so.
 
 --damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
 exactly t iterations of it.`,
@@ -102,6 +108,7 @@ exactly t iterations of it.`,
 	flags := cmd.Flags()
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
 	s.parts.Register(flags, "the matrix W, in place of P.npz")
+	s.names.Register(flags)
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	s.groups.Register(flags)
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
@@ -110,13 +117,15 @@ exactly t iterations of it.`,
 	s.phases.Learnable = true
 	s.phases.Register(flags)
 	s.solver.Register(flags)
+	s.joint.Register(flags)
 	s.faults.Register(flags)
 	s.offset.Register(flags)
 	s.memory = memory.Total() / 2
-	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks)")
+	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks);\nfiles whose arrays take more than this, and than four times the file, are refused")
 	flags.Lookup("memory").DefValue = "0"
 	s.ranks.Register(flags)
 	s.spectrum.Register(flags)
+	flags.DurationVar(&s.limit, "time-limit", 0, "end after so long, such as 90s, with the best answer until then: exit code 3 unless an\nearlier try has converged; 0 for no limit")
 	s.progress = "bar"
 	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
@@ -141,7 +150,7 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := errors.Join(s.model.CompleteLearnable(flags, !s.solver.Full() && s.prior.Plain()), s.prior.Complete(flags, &s.model), s.solver.Complete(flags), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
+	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {
@@ -195,7 +204,12 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}
+	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed())
 	if err := s.model.LoadNoise(sensors, p); err != nil {
+		return err
+	}
+	joint, err := s.joint.Check(facts.SizeOf(data).P, s.ranks.On())
+	if err != nil {
 		return err
 	}
 	ctx, stop := s.context()
@@ -207,15 +221,24 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if text := s.solver.Suit(flags, data.W); text != "" {
 		s.Note("%s", text)
 	}
+	if err := calamp.CheckSizes(data.Y); err != nil {
+		return console.Usage("%s: %w", s.source(args), err)
+	}
+	if err := s.refuseHopeless(data, s.source(args)); err != nil {
+		return err
+	}
 	problem, err := s.problem(data, s.source(args))
 	if err != nil {
 		return err
 	}
 	opt := s.solver.Options()
 	s.ranks.Settle(&opt.Settings)
-	opt.Outliers = s.faults.Outliers()
+	opt.Outliers, opt.Joint = s.faults.Outliers(), joint
+	opt.TimeLimit = s.limit
+	opt.Retry = s.solver.Retries() && !s.ranks.On()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
-	opt.Learn.Offset, opt.Learn.Phases = s.offset.Learned(), s.phases.Learned
+	opt.Scale = scale
+	opt.Learn.Offset, opt.Learn.Phases, opt.Learn.PhasesOrFree = s.offset.Learned(), s.phases.Learned, !s.phases.Given()
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
@@ -249,6 +272,20 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
 }
 
+// refuseHopeless refuses what no run can solve, before one is begun.
+func (s *solve) refuseHopeless(data *dataset.Problem, source string) error {
+	if s.ranks.On() || s.solver.Exactly() {
+		return nil
+	}
+	if data.Complex {
+		return nil
+	}
+	if text := diagnosis.Swapped(data.W, data.Y); text != "" {
+		return console.Usage("%s: %s", source, text)
+	}
+	return nil
+}
+
 // problem is what is solved.
 func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, error) {
 	if data.Complex {
@@ -263,7 +300,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	signals, err := s.groups.Signal(&s.model, s.model.Signal(s.prior.Signal(s.prior.Of(&s.model))))
+	signals, err := s.groups.Signal(&s.model, s.prior.Signal(&s.model))
 	return &calamp.Problem{
 		W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each,
 	}, err
@@ -280,8 +317,13 @@ func (s *solve) blameAssumed(ending error) error {
 
 // checkInputs wants exactly one way of giving a problem.
 func (s *solve) checkInputs(args []string) error {
+	if err := option.CheckArchive("-o", s.out); err != nil {
+		return err
+	}
 	parts := s.parts.Matrix != "" || s.parts.Readings != ""
 	switch {
+	case s.names != nil && (parts || len(args) != 1 || args[0] == "-" || s.ranks.On()):
+		return console.Usage("--name is of arrays in a P.npz")
 	case len(args) == 1 && parts:
 		return console.Usage("the problem comes from %s, or from --matrix and --readings, not from both", args[0])
 	case parts && s.parts.Readings == "":
@@ -319,9 +361,9 @@ func (s *solve) load(args []string) (*dataset.Problem, error) {
 	case len(args) == 0:
 		return dataset.OpenParts(s.parts.Matrix, s.parts.Readings, int64(s.memory))
 	case args[0] == "-":
-		return dataset.Read(s.Stdin, stdinName)
+		return dataset.ReadWithin(s.Stdin, stdinName, int64(s.memory))
 	}
-	return dataset.Load(args[0])
+	return dataset.LoadNamed(args[0], int64(s.memory), dataset.Names(s.names))
 }
 
 // loadShared reads this rank's rows of W, and all readings, which are to be the same on all ranks.
@@ -366,7 +408,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "spectrum-cache", "mpi", "reproducible"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "name", "spectrum-cache", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {
@@ -377,6 +419,7 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", s.out, err)
 	}
+	from.Outcome = &dataset.Outcome{Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, Warnings: console.OrEmpty(res.Warnings)}
 	if !s.ranks.Only() { // the hash of W took all ranks
 		return nil
 	}
@@ -391,10 +434,10 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields()), Options: s.solver.Fields(),
-		Result: res, Truth: s.truthOf(data),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields()), Options: append(s.solver.Fields(), s.joint.Fields()...),
+		Result: res, Truth: data.Truth, Signals: s.signalsOf(res.X),
 		Metrics:   s.metricsOf(data, res).Fields(),
-		Baselines: others.baselines(),
+		Baselines: s.baselinesOf(others),
 		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
 }
@@ -410,13 +453,27 @@ func (s *solve) metricsOf(data *dataset.Problem, res *calamp.Result) *facts.Metr
 	return facts.MetricsOf(&signals, data.Truth)
 }
 
-// truthOf is what the estimates can be drawn beside: not the signals where the estimates
-// are coefficients.
-func (s *solve) truthOf(data *dataset.Problem) calamp.Truth {
-	if s.parts.Basis.Spec != "" {
-		return calamp.Truth{S: data.Truth.S}
+// signalsOf is the signals of coefficients; nil where they are the signals themselves.
+func (s *solve) signalsOf(x *mat.Dense) *mat.Dense {
+	if s.parts.Basis.Spec == "" {
+		return nil
 	}
-	return data.Truth
+	signals, err := s.parts.Basis.Signals(x)
+	if err != nil {
+		return nil
+	}
+	return signals
+}
+
+// baselinesOf are the other answers, as signals.
+func (s *solve) baselinesOf(others comparisons) []report.Baseline {
+	all := others.baselines()
+	for i, b := range all {
+		if signals := s.signalsOf(b.X); signals != nil {
+			all[i].X = signals
+		}
+	}
+	return all
 }
 
 // guarded makes a panic an error: one file that fails does not keep the others
@@ -431,12 +488,21 @@ func ending(res *calamp.Result, options *option.Solver, wrote bool) error {
 	e := &console.Exit{}
 	switch res.Status {
 	case calamp.Converged:
-		return nil
+		w := res.Untrusted()
+		if w == nil || options.Exactly() {
+			return nil
+		}
+		return &console.Exit{
+			Code: console.NotConverged, Err: fmt.Errorf("converged, but not to be trusted: %s", w.Code),
+			Hint: fmt.Sprintf("calamp help %s says why, and what to do", w.Code),
+		}
 	case calamp.NotConverged:
 		if options.Exactly() {
 			return nil
 		}
 		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("not converged: %s", res.Reason)}
+	case calamp.TimedOut:
+		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("time limit: %s", res.Reason)}
 	case calamp.NothingRecovered:
 		e = &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("nothing recovered: %s", res.Reason)}
 	case calamp.Diverged:

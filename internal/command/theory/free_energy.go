@@ -129,11 +129,8 @@ func (f *freeEnergy) curve(ctx context.Context, p *replica.Potential, points []r
 	var list []replica.Value
 	lo, hi := math.Log(0.1*points[0].MSE), math.Log(f.matched().Variance())
 	for i := range f.points {
-		if err := ctx.Err(); err != nil {
-			return list, err
-		}
 		bar.Show("potential", float64(i)/float64(f.points))
-		v, err := p.At(math.Exp(lo + (hi-lo)*float64(i)/float64(f.points-1)))
+		v, err := p.At(ctx, math.Exp(lo+(hi-lo)*float64(i)/float64(f.points-1)))
 		if err != nil {
 			return list, err
 		}
@@ -277,9 +274,9 @@ func (f *freeEnergy) runMismatched(ctx context.Context) error {
 	}
 	p := replica.Mismatched{Model: f.mismatch()}
 	at := p.At(o)
-	phi, gradient, err := p.Phi(at)
+	phi, gradient, err := p.Phi(ctx, at)
 	if err != nil {
-		return err
+		return console.Interruption(ctx, err, "nothing to write yet")
 	}
 	if !finite(phi, o.MSEX, o.MSES) {
 		return &console.Exit{Code: console.NotConverged, Err: fmt.Errorf("state evolution ran away: there is no fixed point to evaluate the potential at")}

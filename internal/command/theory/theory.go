@@ -48,7 +48,7 @@ func newTheory(a *console.Console) theory {
 }
 
 func (t *theory) registerSize(flags *pflag.FlagSet, signals string) {
-	option.Alpha(flags, &t.alpha, option.Positive, option.AlphaUsage)
+	option.Alpha(flags, &t.alpha, option.Ratio, option.AlphaUsage)
 	option.Signals(flags, &t.p, signals)
 	for _, name := range []string{"alpha", "p"} {
 		flags.Lookup(name).DefValue = "0" // they have no default

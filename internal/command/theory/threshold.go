@@ -27,6 +27,7 @@ type threshold struct {
 	densities densityGrid
 	target    float64
 	tol       float64
+	n, m      int // of the problem at hand; 0 where they were not told
 }
 
 // densityGrid is a flag's value lo,hi,n: n densities from lo to hi.
@@ -87,6 +88,11 @@ change for large random matrices:
   alpha_cal       cal-AMP's limit: from here on state evolution reaches the target error
   alpha_it        with noise: from here on the state of small error is the better one
   alpha_informed  with noise: from here on there is such a state
+  alpha_enough    with noise: from here on cal-AMP's error is at most twice that of known gains,
+                  which nobody falls below; inf where it never is, 0 where it always is
+
+With --n, the entries of a signal, the answer is a sentence: how many sensors that takes, and with --m, whether you
+have them. It is about alpha_enough with noise, and alpha_cal without.
 
 With another --spectrum than iid alpha_cal is that of vector AMP, to 1e-3 unless --tol says
 otherwise, and alpha_it and alpha_informed are left open. What known gains allow without noise
@@ -101,7 +107,8 @@ a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_info
 
 With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
 unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
-		Example: `  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
+		Example: `  calamp threshold --density 0.1 --p 8 --s-range 0.7,1.4 --noise-var 1e-3 --n 256 --m 200
+  calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
   calamp threshold --density 0.2 --p 3 --noise-var 1e-8 --spectrum condition:100
   calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg`,
 		Args: console.NoArguments,
@@ -113,6 +120,8 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	t.registerSpectrum(flags)
 	t.registerComplex(flags)
 	t.registerOffset(flags)
+	flags.Var(option.Count(&t.n, 1), "n", "entries of a signal: say how many sensors it takes")
+	flags.Var(option.Count(&t.m, 1), "m", "sensors that there are, to compare; needs --n")
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
 	flags.Var(option.Number(&t.target, option.Inside01),
 		"target", "error that counts as recovery, in units of --signal-var")
@@ -132,6 +141,10 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	switch {
 	case t.p == 0:
 		return console.Usage("--p is needed: the number of signals")
+	case t.m > 0 && t.n == 0:
+		return console.Usage("--m needs --n: the entries of a signal")
+	case t.densities.n > 0 && t.n > 0:
+		return console.Usage("--n asks about one density: leave out --densities")
 	case t.densities.n > 0 && option.Given(flags, "density"):
 		return console.Usage("--density and --densities both say where, give one")
 	case t.densities.n == 0 && t.plot != "":
@@ -164,7 +177,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err != nil && len(list) == 0 {
 		return console.Interruption(ctx, err, "nothing to write yet")
 	}
-	if err := t.writeAll(t.table(list), func() figure.Figure { return t.figure(list) }, t.object(list), ""); err != nil {
+	if err := t.writeAll(t.table(list), func() figure.Figure { return t.figure(list) }, t.object(list), t.answer(list)); err != nil {
 		return err
 	}
 	if bug {
@@ -177,6 +190,51 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 type limits struct {
 	density, least, known float64
 	cal, ideal, informed  evolution.Number
+	enough                evolution.Number // NaN where it was not computed
+}
+
+// enoughFactor is how many times the error of known gains is good enough, and enoughTol how well the number of sensors for that is wanted.
+const (
+	enoughFactor = 2
+	enoughTol    = 0.01
+)
+
+// takes is the α from which on signals and gains are recovered as well as can be asked for.
+func (t *threshold) takes(l limits) float64 {
+	if t.truth.NoiseVar > 0 && !math.IsNaN(l.enough.Value) {
+		return l.enough.Value
+	}
+	return l.cal.Value
+}
+
+// sensorsFor is how many sensors it takes for the n entries of a signal; 0 where no number does, or none was asked for.
+func (t *threshold) sensorsFor(l limits) int {
+	alpha := t.takes(l)
+	if t.n == 0 || math.IsNaN(alpha) || math.IsInf(alpha, 0) {
+		return 0
+	}
+	return max(1, int(math.Ceil(alpha*float64(t.n))))
+}
+
+// answer is the sentence of --n; empty without.
+func (t *threshold) answer(list []limits) string {
+	if t.n == 0 || len(list) == 0 {
+		return ""
+	}
+	of := fmt.Sprintf("%s and %s", console.Plural(t.n, "entry"), console.Plural(t.p, "signal"))
+	text := ""
+	switch alpha, sensors := t.takes(list[0]), t.sensorsFor(list[0]); {
+	case math.IsInf(alpha, 0) || math.IsNaN(alpha):
+		text = "no number of sensors is enough for " + of
+	case alpha == 0:
+		text = fmt.Sprintf("any number of sensors does for %s as well as with known gains: gains hardly matter beside such noise", of)
+	default:
+		text = fmt.Sprintf("%s for %s", console.Plural(sensors, "sensor"), of)
+	}
+	if t.m > 0 {
+		text += fmt.Sprintf("; you have %d", t.m)
+	}
+	return text + "\n"
 }
 
 func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits, error) {
@@ -202,7 +260,7 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none, enough: none}
 	if t.offset > 0 {
 		l.least = recovery.OffsetAlphaMin(rho, t.p)
 	}
@@ -213,6 +271,11 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset})
 	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 { // the free energy with offsets is open
 		return l, err
+	}
+	if t.densities.n == 0 { // seconds each
+		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol}); err != nil {
+			return l, err
+		}
 	}
 	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, min(1e-6, t.tol))
 	if errors.Is(err, replica.ErrNoTransition) {
@@ -229,11 +292,17 @@ func (t *threshold) table(list []limits) console.Table {
 	out := console.Table{Header: []string{"density", "alpha_min", "alpha_cs", "alpha_cal"}}
 	if t.truth.NoiseVar > 0 {
 		out.Header = append(out.Header, "alpha_it", "alpha_informed")
+		if t.densities.n == 0 {
+			out.Header = append(out.Header, "alpha_enough")
+		}
 	}
 	for _, l := range list {
 		row := []float64{l.density, l.least, l.known, l.cal.Value}
 		if t.truth.NoiseVar > 0 {
 			row = append(row, l.ideal.Value, l.informed.Value)
+			if t.densities.n == 0 {
+				row = append(row, l.enough.Value)
+			}
 		}
 		out.Rows = append(out.Rows, row)
 	}
@@ -255,6 +324,8 @@ type noisyJSON struct {
 	AlphaITErr       *float64 `json:"alpha_it_err"`
 	AlphaInformed    *float64 `json:"alpha_informed"`
 	AlphaInformedErr *float64 `json:"alpha_informed_err"`
+	AlphaEnough      *float64 `json:"alpha_enough"` // null where none is, or on a curve
+	AlphaEnoughErr   *float64 `json:"alpha_enough_err"`
 }
 
 func (t *threshold) limitsJSON(l limits) limitsJSON {
@@ -270,6 +341,7 @@ func (t *threshold) limitsJSON(l limits) limitsJSON {
 		j.noisyJSON = &noisyJSON{}
 		j.AlphaIT, j.AlphaITErr = value(l.ideal)
 		j.AlphaInformed, j.AlphaInformedErr = value(l.informed)
+		j.AlphaEnough, j.AlphaEnoughErr = value(l.enough)
 	}
 	return j
 }
@@ -282,6 +354,10 @@ type thresholdJSON struct {
 	Target   float64      `json:"target"`
 	OffsetSD float64      `json:"offset_sd,omitempty"`
 	*limitsJSON
+	N       int          `json:"n,omitempty"`
+	M       int          `json:"m,omitempty"`
+	Sensors *int         `json:"sensors_enough,omitempty"` // for the n entries; none where no number is
+	Answer  string       `json:"answer,omitempty"`         // the sentence
 	Points  []limitsJSON `json:"points,omitempty"`
 	Written []string     `json:"written"`
 }
@@ -289,6 +365,10 @@ type thresholdJSON struct {
 func (t *threshold) object(list []limits) thresholdJSON {
 	j := thresholdJSON{P: t.p, Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, Written: t.written()}
 	if t.densities.n == 0 {
+		if n := t.sensorsFor(list[0]); n > 0 {
+			j.Sensors = &n
+		}
+		j.N, j.M, j.Answer = t.n, t.m, strings.TrimSuffix(t.answer(list), "\n")
 		only := t.limitsJSON(list[0])
 		j.limitsJSON = &only
 		return j
@@ -333,7 +413,7 @@ func (t *threshold) complexAt(ctx context.Context, rho float64) (l limits, err e
 	g, gain := t.truth.ComplexPrior(), t.truth.ComplexGain(&t.phases)
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	l = limits{density: rho, least: recovery.ComplexAlphaMin(rho, t.p, gain.Unknowns()), known: recovery.ComplexAlphaCS(g), ideal: none, informed: none}
+	l = limits{density: rho, least: recovery.ComplexAlphaMin(rho, t.p, gain.Unknowns()), known: recovery.ComplexAlphaCS(g), ideal: none, informed: none, enough: none}
 	l.cal, err = evolution.ComplexAlphaCal(ctx, g, gain, t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 	return l, err
 }

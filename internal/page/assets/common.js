@@ -185,7 +185,7 @@ export function viridis(t) {
 
 // ask is fetch that throws what the server says.
 export async function ask(path, options) {
-  const r = await fetch(path, options);
+  const r = await fetch(path, options).catch(e => { throw e.name === "AbortError" ? e : new Error("The server does not answer."); });
   if (!r.ok) throw new Error((await r.text()).trim() || r.statusText);
   return r;
 }

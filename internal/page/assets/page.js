@@ -46,4 +46,4 @@ async function start() {
   });
   go();
 }
-start().catch(e => { document.querySelector("main").prepend(make("p", { className: "verdict bad" }, "The server does not answer: " + e.message)); });
+start().catch(e => { document.querySelector("main").prepend(make("p", { className: "verdict bad" }, e.message)); });

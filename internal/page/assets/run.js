@@ -24,6 +24,7 @@ export class Run {
   constructor(about) {
     this.stream = about.kind === "stream";
     this.jobs = [];
+    this.known = {};
     this.fresh();
     if (this.stream) $("drop").hidden = true; else this.uploads(about);
     this.strip();
@@ -45,12 +46,17 @@ export class Run {
     this.job = this.stream ? null : wanted ? +wanted : null;
     this.listen();
   }
-  hide() { this.events?.close(); this.events = null; }
+  hide() { this.events?.close(); this.events = null; clearTimeout(this.retry); }
 
   listen() {
     this.hide();
     this.fresh();
     this.visible(this.stream || this.job != null);
+    this.connect();
+  }
+  // connect hears of the server again; what is shown stays until then.
+  connect() {
+    this.hide();
     const events = this.events = new EventSource("api/events" + (this.job != null ? "?job=" + this.job : ""));
     const on = (name, f) => events.addEventListener(name, e => { if (events === this.events) f(JSON.parse(e.data)); });
     on("jobs.head", list => this.list(list));
@@ -60,21 +66,32 @@ export class Run {
     on("run.end", end => { this.ended = end; this.end(); });
     events.onerror = () => {
       if (events !== this.events) return;
-      if (events.readyState !== EventSource.CLOSED) return this.trouble("The server does not answer; trying again.");
-      // The server knows no such problem any more, or refuses.
-      if (this.job != null) { address.set({ job: null }); this.job = null; this.listen(); }
+      if (events.readyState === EventSource.CLOSED) { // the browser does not try again by itself
+        // The server knows no such problem any more, or refuses.
+        if (this.job != null) { address.set({ job: null }); this.job = null; return this.listen(); }
+        this.retry = setTimeout(() => this.connect(), 3000);
+      }
+      this.lose("The server does not answer; trying again.");
     };
-    events.onopen = () => this.trouble("");
+    events.onopen = () => this.lose("");
+  }
+  lose(text) { this.lost = !!text; this.trouble(text); this.mark(); }
+  // state is what is known of a run or stream, in the badge; what goes on does so only as long as the server says it.
+  state(text, level, goesOn) { this.known = { text, level, goesOn }; this.mark(); }
+  mark() {
+    const { text, level, goesOn } = this.known, [now, how] = this.lost && goesOn ? ["no answer", "bad"] : [text, level];
+    $("run-state").textContent = now;
+    $("run-state").className = now ? "badge " + how : "";
   }
 
   trouble(text) { $("trouble").hidden = !text; $("trouble").textContent = text; }
   visible(yes) {
     $("run").hidden = !yes;
     for (const id of ["signals", "sensors", "report"]) $(id).hidden = true;
-    for (const id of ["run-plots", "pictures", "sensor", "run-files", "said", "run-text", "run-name", "run-state"]) $(id).replaceChildren();
+    for (const id of ["run-plots", "pictures", "sensor", "run-files", "said", "run-text", "run-name"]) $(id).replaceChildren();
     $("pictures").stems = $("pictures").cells = null;
     $("report-frame").removeAttribute("src");
-    $("run-state").className = "";
+    this.state("", "");
   }
 
   // The list of problems, and what became of the one that is shown.
@@ -128,8 +145,7 @@ export class Run {
   badge(j) {
     const words = { done: j.error ? ["not converged", "doubtful"] : ["done", "good"], failed: ["failed", "bad"], cancelled: ["cancelled", "doubtful"] };
     const [text, level] = words[j.state] || [j.state, ""];
-    $("run-state").textContent = text;
-    $("run-state").className = "badge " + level;
+    this.state(text, level, j.state === "running" || j.state === "waiting");
   }
   said(j) { $("run-text").textContent = j.error + (j.hint ? "\n" + j.hint : ""); }
 
@@ -139,7 +155,7 @@ export class Run {
 
   begin() {
     const h = this.head;
-    if (this.stream) { $("run-name").textContent = "Stream"; $("run-progress").hidden = true; $("run-state").textContent = "live"; $("run-state").className = "badge good"; }
+    if (this.stream) { $("run-name").textContent = "Stream"; $("run-progress").hidden = true; this.state("live", "good", true); }
     const truth = h.s || h.signals;
     $("run-plots").replaceChildren();
     this.plots = (this.stream ? streamPlots : runPlots).map(p => {

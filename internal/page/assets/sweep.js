@@ -44,9 +44,9 @@ export class Sweep {
   // choices are the axes and the colour; what has one value is no axis.
   choices() {
     const varied = parameters.filter(c => new Set(this.table[c]).size > 1), measures = this.measures();
-    const key = varied.join() + measures.join();
-    if (this.key === key) return;
-    this.key = key;
+    const columns = varied.join() + measures.join();
+    if (this.columns === columns) return;
+    this.columns = columns;
     const pick = (name, text, list, otherwise) => {
       const select = make("select", { onchange: () => { address.set({ [name]: select.value }); redraw(this); } }, ...list.map(v => make("option", { value: v }, v.replaceAll("_", " "))));
       select.value = list.includes(address.get(name)) ? address.get(name) : otherwise;

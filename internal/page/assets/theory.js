@@ -56,8 +56,8 @@ export class Theory {
 
   // change asks anew.
   change(all) {
-    const { density, ...plane } = this.parameters(), key = JSON.stringify({ density, ...plane, alpha: this.at("alpha") });
-    if (this.key !== key) { this.key = key; this.clear(true); }
+    const { density, ...plane } = this.parameters(), question = JSON.stringify({ density, ...plane, alpha: this.at("alpha") });
+    if (this.question !== question) { this.question = question; this.clear(true); }
     this.plane.mark(density, this.at("alpha"));
     if (all || this.planeKey !== JSON.stringify(plane)) { this.planeKey = JSON.stringify(plane); this.fill(plane); }
     this.ask("trajectory", t => { this.theory = t; redraw(this); });

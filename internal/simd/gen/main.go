@@ -52,6 +52,7 @@ func loops() {
 		}
 		wholes(v)
 		kernels{isa: v}.drain()
+		tile(v)
 	}
 	largest()
 	toBytes()

@@ -1,0 +1,291 @@
+package amp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/evidence"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// gaussian is the iteration over Gaussian signals that are integrated out (see package evidence). Its evidence never falls, whatever W
+// is. It writes what it finds into the state in the words of message passing: ω and V are the mean and variance that the
+// other readings of a snapshot leave to z, λ and Σ the field that gives the posterior of an entry with its own prior.
+type gaussian struct {
+	*State
+	Idle
+	ctx     context.Context // of the latest run
+	matrix  operator.Matrix
+	fit     *evidence.Fit
+	best    *evidence.Fit // the likeliest of those that have ended
+	tried   int           // how many have
+	steps   int           // of the present fit
+	done    bool          // nothing is left to do
+	noise   float64       // as it was told; 0 where it is learned
+	mixes   bool          // a mixture is tried
+	widened float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	middle  float64       // of s: the mean at which signals and gains are reported
+}
+
+const (
+	// refits is how often the prior is fitted to the fields in the end: EM steps, from where the readings' power puts it.
+	refits = 30
+
+	// mostEvidence is how many multiplications a step may take, M²(N+M) or so: a second on a core. A mixture, whose steps
+	// take that for each snapshot, is tried up to mostMixing.
+	mostEvidence = 4e9
+	mostMixing   = 6e8
+)
+
+// evidence reports whether the iteration is that of Gaussian signals.
+func (b *planner) evidence() bool { return b.Algorithm == solver.Evidence }
+
+// stepWork is how many multiplications a step over one pattern of missing readings takes.
+func (b *planner) stepWork() float64 { return float64(b.m) * float64(b.m) * float64(b.m+b.n) }
+
+// evidencePossible says why signals cannot be integrated out, if they cannot.
+func (b *planner) evidencePossible() error {
+	table, seen := b.W.(operator.Matrix)
+	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
+	switch work := b.stepWork(); {
+	case b.stream() || b.Batch:
+		return errors.New("the evidence of Gaussian signals is for offline problems")
+	case prior.ColumnsOf(b.Model.Prior) > 1:
+		return errors.New("the evidence of Gaussian signals is for real numbers: it is not concave in phases")
+	case !b.calibrates() || !noisy:
+		return errors.New("the evidence of Gaussian signals is for gains that are unknown, and Gaussian noise")
+	case b.offsetting() != nil:
+		return errors.New("the evidence of Gaussian signals is for sensors without offsets")
+	case channel.LimitOf(b.Model.Channel) > 0:
+		return errors.New("the evidence of Gaussian signals is for readings that are not clipped")
+	case b.Noise != nil || b.LearnSensorNoise:
+		return errors.New("the evidence of Gaussian signals is for noise of one variance")
+	case !seen || table.Storage() == "":
+		return errors.New("the evidence of Gaussian signals needs a W whose entries can be seen")
+	case work > mostEvidence:
+		return fmt.Errorf("the evidence of Gaussian signals takes some M²(M+N) = %.2g multiplications a step, more than %.0g", work, float64(mostEvidence))
+	}
+	return nil
+}
+
+// evidenceKeeps are the lines of the plan that are asked where signals are integrated out. Of the others none is needed: gains, noise,
+// the scale and the signals' variances are the iteration's own.
+var evidenceKeeps = map[string]bool{"complex numbers": true, "vector AMP": true, "watch": true}
+
+func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
+	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration)}
+	if !b.LearnNoise {
+		g.noise = channel.NoiseOf(s.model.Channel)
+	}
+	s.ScaleLearned = true
+	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
+	return g
+}
+
+// sweepsOver implements [Iteration]: there are none.
+func (g *gaussian) sweepsOver(operator.Operator) (s operator.Sweeps, err error) { return s, nil }
+
+func (g *gaussian) use(operator.Sweeps) {}
+
+// prepare implements [Iteration].
+func (g *gaussian) prepare(ctx context.Context) error {
+	g.ctx = ctx
+	w := mat.NewDense(g.M, g.N, nil)
+	for mu := range g.M {
+		if err := g.matrix.RowInto(w.RawRowView(mu), mu); err != nil {
+			return err
+		}
+	}
+	g.fit = evidence.New(w, mat.NewDense(g.M, g.P, append([]float64(nil), g.Y...)), false)
+	g.fit.Told = g.noise / (g.middle * g.middle)
+	g.steps, g.tried, g.best, g.done = 0, 0, nil, false
+	return nil
+}
+
+// Step implements [Iteration]. Nothing is damped: each step raises the evidence.
+func (g *gaussian) Step(float64) error {
+	left := 0.0
+	if !g.done {
+		g.steps++
+		risen, err := g.fit.Step(g.steps)
+		switch {
+		case err != nil && g.best == nil:
+			return err
+		case err != nil: // what ended before it stays
+			g.fit, g.done = g.best, true
+		default:
+			g.done = g.fit.Ended(g.steps, risen) && g.choose()
+		}
+		if !g.done {
+			left = math.Inf(1)
+		}
+	}
+	g.takeSignals()
+	for mu, s := range g.fit.S {
+		g.S[mu] = g.middle * s
+	}
+	for k := range g.Left {
+		g.Left[k] = left
+	}
+	return nil
+}
+
+// End implements [Part].
+func (g *gaussian) End(*Solver) {
+	if g.best == nil && g.steps == 0 {
+		return
+	}
+	g.fit.Rescale(float64(g.M) / sum(g.fit.S))
+	g.fit.SetFields()
+	g.takeSignals()
+	g.takeSensors()
+}
+
+// choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are alike
+// in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not. The likeliest one stays.
+func (g *gaussian) choose() (done bool) {
+	if g.best == nil || g.fit.Likelier(g.best) {
+		g.best = g.fit
+	}
+	g.tried++
+	g.steps = 0
+	switch {
+	case g.tried == 1:
+		if g.fit = g.best.Common(); g.fit != nil {
+			return false
+		}
+		g.tried++
+		fallthrough
+	case g.tried == 2:
+		g.fit = g.best.Mix(false)
+		return false
+	case g.tried == 3 && g.mixes && g.P > 1:
+		g.fit = g.best.Mix(true)
+		return false
+	}
+	g.fit = g.best
+	return true
+}
+
+// takeSignals makes the signals, and their fields, those of the fit.
+func (g *gaussian) takeSignals() {
+	for _, family := range g.fit.Families {
+		for _, k := range family.Snapshots {
+			moved, norm, along, spread := 0.0, 0.0, 0.0, 0.0
+			for i := range g.N {
+				j := k*g.N + i
+				x, c, lambda, sigma := g.fit.Entry(i, k)
+				x, c = g.middle*x, g.middle*g.middle*c
+				step := x - g.X[j]
+				moved, norm, along, spread = moved+step*step, norm+x*x, along+step*x, spread+c
+				g.X[j], g.C[j] = x, c
+				g.Lambda[j] = g.middle * lambda
+				g.Sigma[j] = max(g.middle*g.middle*sigma, math.SmallestNonzeroFloat64)
+			}
+			norm = math.Sqrt(norm)
+			g.Moved[k], g.Norm[k], g.SumC[k] = math.Sqrt(moved), norm, spread
+			g.Along[k] = along / max(norm, math.SmallestNonzeroFloat64)
+		}
+	}
+}
+
+// takeSensors makes what is known of the sensors, and of each reading from the others, that of the fit.
+func (g *gaussian) takeSensors() {
+	unit := g.middle
+	noise := g.fit.Noise * unit * unit
+	g.adoptWorking(channel.InOrder(g.model.Channel).(channel.Noisy).WithNoise(noise))
+	if _, learned := g.calibration.(channel.Learnable); learned && g.fit.Spread > 0 {
+		g.adoptSpread(g.fit.Spread * unit)
+	}
+	variances, err := g.fit.Variances()
+	if err != nil { // nothing is known of them but their prior
+		variances = make([]float64, g.M)
+		for mu := range variances {
+			variances[mu] = g.fit.Spread * g.fit.Spread
+		}
+	}
+	for mu := range g.M {
+		g.S[mu], g.SVar[mu], g.LogZ[mu] = unit*g.fit.S[mu], unit*unit*variances[mu], 0
+		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
+		for k := range g.P {
+			j := mu*g.P + k
+			inverse, own := g.fit.Inverse.At(mu, k)/(unit*unit), g.fit.G.At(mu, k)/unit
+			g.G[j], g.DG[j] = own, -inverse
+			if math.IsNaN(g.Y[j]) || inverse == 0 {
+				g.G[j], g.DG[j], g.Omega[j], g.V[j] = 0, 0, 0, 0
+				continue
+			}
+			g.Omega[j], g.V[j] = g.S[mu]*g.Y[j]-own/inverse, max(0, 1/inverse-noise)
+		}
+	}
+}
+
+// adoptSpread makes the distribution of s a normal one about the middle, as the iteration has it.
+func (g *gaussian) adoptSpread(sd float64) {
+	if _, plain := g.calibration.(channel.GainPrior); plain {
+		g.adoptCalibration(channel.NormalAbout(g.middle, sd))
+	}
+}
+
+// WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
+// elsewhere.
+func (s *Solver) WidenedByHalves() float64 {
+	if g, is := s.Iteration.(*gaussian); is {
+		return g.widened
+	}
+	return 0
+}
+
+// Report implements [Part]: error bars are those with Γ integrated out, and wider where halves of the snapshots disagree.
+func (g *gaussian) Report(*Solver) {
+	if g.best == nil && g.steps == 0 {
+		return
+	}
+	ratio, err := g.fit.Halves(g.ctx)
+	if err == nil && ratio > 1 {
+		g.widened = ratio
+	}
+	if variances, err := g.fit.Variances(); err == nil {
+		g.fit.Integrate(variances)
+	}
+	g.takeSignals()
+	if learner, ok := g.model.Prior.(prior.Learner); ok {
+		for range refits {
+			learner, _ = learner.Refit(g.Lambda, g.Sigma, 1)
+		}
+		g.Adopt(Model{learner, g.model.Channel})
+	}
+	for j, sigma := range g.Sigma {
+		g.C[j] *= max(1, g.widened)
+		if math.IsInf(sigma, 1) { // no reading sees it
+			p := prior.At(g.model.Prior, j%g.N)
+			g.X[j], g.C[j] = p.Mean(), p.Variance()
+		}
+	}
+	for mu := range g.M {
+		g.SVar[mu] *= max(1, g.widened)
+		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
+	}
+}
+
+// LogEvidence implements [Iteration], with gains integrated out to second order about their maximum.
+func (g *gaussian) LogEvidence() float64 {
+	value, err := g.fit.LogEvidence()
+	if err != nil {
+		return math.NaN()
+	}
+	return value
+}
+
+// scaleSums implements [Iteration]: the evidence does not change along the scale.
+func (g *gaussian) scaleSums(quadratic, volume float64) (q, v float64) { return quadratic, volume }
+
+// MeanV implements [Iteration].
+func (g *gaussian) MeanV() (mean, off float64) { return sum(g.V) / float64(len(g.V)), 0 }

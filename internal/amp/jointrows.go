@@ -1,0 +1,742 @@
+package amp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/joint"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// jointRows is the iteration for signals that belong together (see package joint): the paper's Algorithm 1, with covariances across signals that
+// have one shape and differ in size. Where the entries of W are alike,
+//
+//	V_µ = v_µ K,   K = Σ_i C_i / tr,   v_µ = Σ_i W²_µi tr C_i,       Σ_i⁻¹ = a_i A,   A = Σ_µ -∂g_µ / tr,   a_i = Σ_µ W²_µi tr(-∂g_µ),
+//
+// so that a sweep has one quadratic column. With K = Q κ Qᵀ, readings that are turned by Q are those of independent signals with the variances v_µ κ_k: the
+// channel sees nothing else. Only the sum of -∂g over sensors is a matrix,
+//
+//	-∂g_µ = Q [(1-π) (D⁻¹ - Cˢ e eᵀ) - π(1-π) g gᵀ] Qᵀ,   D_k = v_µ κ_k + Δ,   e = D⁻¹Qᵀy,
+//
+// with π the probability that the sensor is broken, and g what it would be if it were not.
+type jointRows struct {
+	*State
+	Idle
+	rows   *joint.Rows
+	learns joint.Learns
+	sweep  operator.Sweep
+	exact  bool // v and a are sums over squares of W; else over their mean
+	delta  float64
+	change float64 // of the hyperparameters, in standard errors
+
+	shape, field *joint.Shape // K and A
+	covariance   []float64    // P×P, K
+	sumC, traces []float64    // P×P, Σ C_i, and N, tr C_i; damped
+	slope        []float64    // P×P, Σ_µ -∂g_µ, damped
+	slopes       []float64    // M, tr -∂g_µ, damped
+	size, h      []float64    // N: a_i, and the backward product
+	sizes        []float64    // M, v_µ
+	squaresOf    []float64    // P×P, squares of the eigenvectors of K
+	scalarV      float64      // v of all sensors without the squares
+
+	// Of the latest sweep. In turned coordinates: (1-π)/D, √(1-π) √Cˢ e and, of sensors in doubt, √(π(1-π)) g (all M×P). Of sensors of which
+	// single readings are missing, or have noise of their own, ∂g as it is (P×P each).
+	inverse, known, doubted []float64
+	doubt                   []bool
+	partial                 [][]float64 // M; nil for those that are turned
+	quadratic, volume       []float64   // M, ωᵀD⁻¹ω and gᵀVg
+
+	rowsOf  operator.RowFunc
+	works   sync.Pool // of *jointWork
+	sensors sync.Pool // of *channel.Sensor
+}
+
+// jointWork is what a block of sensors is computed in, in turned coordinates.
+type jointWork struct {
+	block                   channel.Block
+	y, omega, v, g, dg, old []float64
+	dg2                     []float64
+	mean, variance          []float64 // of a sensor
+}
+
+// refitJoint is how far a step of learning goes: the part of the way that the fields are damped by, see [newJointDamper].
+const refitJoint = 0.7
+
+// jointDamping is the least damping: undamped one of four problems diverged, at 0.3 none.
+const jointDamping = 0.3
+
+// jointDampedAbove is the change below which damping relaxes: what diverges does so before.
+const jointDampedAbove = 0.1
+
+// newJointDamper damps from the start.
+func newJointDamper() *Damper {
+	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts}
+}
+
+func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exact bool) *jointRows {
+	p := s.P
+	e := &jointRows{State: s, learns: learns, exact: exact}
+	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
+	of := func(count int) []float64 { return make([]float64, count) }
+	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
+		*v = of(p * p)
+	}
+	for _, v := range []*[]float64{&e.traces, &e.size, &e.h} {
+		*v = of(s.N)
+	}
+	for _, v := range []*[]float64{&e.slopes, &e.quadratic, &e.volume, &e.sizes} {
+		*v = of(s.M)
+	}
+	for _, v := range []*[]float64{&e.inverse, &e.known, &e.doubted} {
+		*v = of(s.M * p)
+	}
+	e.doubt, e.partial = make([]bool, s.M), make([][]float64, s.M)
+	e.squares = e.rows.Square
+	e.rowsOf = e.outputRows
+	e.works.New = func() any { return new(jointWork) }
+	e.sensors.New = func() any { return channel.NewSensor(s.model.Channel, p) }
+	s.correlated = e.evidenceOf
+	s.keep(e.sumC, e.traces, e.slope, e.slopes, e.size)
+	for i := range s.N {
+		for k := range p {
+			e.traces[i] += s.C[k*s.N+i]
+			e.sumC[k*p+k] += s.C[k*s.N+i]
+		}
+	}
+	e.adopt()
+	return e
+}
+
+// apart reports whether the readings of a sensor cannot be turned: some of them are missing, or have more noise than others.
+func (e *jointRows) apart(mu int) bool {
+	missing := 0
+	for j := mu * e.P; j < (mu+1)*e.P; j++ {
+		if math.IsNaN(e.Y[j]) {
+			missing++
+		}
+		if e.excess != nil && e.excess[j] != e.excess[mu*e.P] {
+			return true
+		}
+	}
+	return missing > 0 && missing < e.P
+}
+
+// sweepsOver implements [Iteration].
+func (e *jointRows) sweepsOver(w operator.Operator) (s operator.Sweeps, err error) {
+	q := 0
+	if e.exact {
+		q = 1
+	}
+	s.Exact, err = w.NewSweep(e.P, q, e.Threads)
+	return s, err
+}
+
+// prepare implements [Iteration].
+func (e *jointRows) prepare(context.Context) error { return nil }
+
+func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
+
+// Begin implements [Part]: R is learned, and with it the signals' scale.
+func (e *jointRows) Begin(s *Solver) { s.State.ScaleLearned, e.change = true, math.Inf(1) }
+
+// Step implements [Iteration].
+func (e *jointRows) Step(delta float64) error {
+	e.delta, e.fieldPull = delta, e.nextPull
+	shape, _, ok := joint.NewShape(e.sumC, e.P, 0)
+	if !ok {
+		e.Moved[0] = math.NaN()
+		return nil
+	}
+	e.shape = shape
+	shape.Matrix(e.covariance)
+	for j, q := range shape.Vectors {
+		e.squaresOf[j] = q * q
+	}
+	e.scalarV = e.W.MeanSquare() * sum(e.traces)
+	for mu := range e.M { // outliers come and go
+		switch apart := e.apart(mu); {
+		case apart && e.partial[mu] == nil:
+			e.partial[mu] = make([]float64, e.P*e.P)
+		case !apart:
+			e.partial[mu] = nil
+		}
+	}
+	var err error
+	if e.exact {
+		err = e.sweep.Run(e.Onward, e.h, e.X, e.traces, e.rowsOf)
+	} else {
+		err = e.sweep.Run(e.Onward, nil, e.X, nil, e.rowsOf)
+	}
+	if err != nil {
+		return err
+	}
+	e.input()
+	return nil
+}
+
+// outputRows is the part of an iteration between the two halves of the sweep.
+func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
+	if e.interrupted() {
+		return
+	}
+	p, count := e.P, len(z)/e.P
+	from, to := first*p, first*p+len(z)
+	w := e.works.Get().(*jointWork)
+	defer e.works.Put(w)
+	w.resize(len(z), count)
+	q := blas64.General{Rows: p, Cols: p, Stride: p, Data: e.shape.Vectors}
+	turn := func(v, turned []float64) {
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, block(v, p), q, 0, block(turned, p))
+	}
+	back := func(turned, v []float64) {
+		blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(turned, p), q, 0, block(v, p))
+	}
+
+	copy(w.g, e.Y[from:to])
+	for row := range count {
+		if e.partial[first+row] != nil { // its readings are turned to nothing, and it has its own turn below
+			clear(w.g[row*p : (row+1)*p])
+		}
+	}
+	turn(w.g, w.y)
+	turn(z, w.omega)
+	turn(e.G[from:to], w.old)
+	for row := range count {
+		mu, size := first+row, e.scalarV
+		if e.exact {
+			size = v[row]
+		}
+		e.sizes[mu] = size
+		excess := excessOf(e.excess, mu*p)
+		missing := math.IsNaN(e.Y[mu*p]) || e.partial[mu] != nil
+		for k, kappa := range e.shape.Values {
+			j := row*p + k
+			e.V[from+j] = size * e.covariance[k*p+k]
+			w.omega[j] -= size * kappa * w.old[j]
+			w.v[j] = size*kappa + excess
+			if missing {
+				w.y[j] = math.NaN()
+			}
+		}
+	}
+	back(w.omega, e.Omega[from:to])
+	e.seen(first, len(z))
+	b := &w.block
+	*b = e.block(first, first+count)
+	b.Y, b.Omega, b.V, b.G, b.DG = w.y, w.omega, w.v, w.g, w.dg
+	e.model.Channel.Output(b)
+	e.derivatives(w, first)
+	for j, old := range w.old {
+		w.g[j] += e.delta * (old - w.g[j])
+	}
+	back(w.g, g)
+	e.diagonals(w, first)
+	for row := range count {
+		mu := first + row
+		slope := 0.0
+		if e.partial[mu] != nil {
+			slope = e.outputPartial(mu, g[row*p:(row+1)*p])
+		} else {
+			e.volume[mu] = 0
+			for k := range p {
+				j := row*p + k
+				slope -= w.dg[j]
+				e.volume[mu] += (w.v[j] - excessOf(e.excess, mu*p)) * w.g[j] * w.g[j]
+			}
+		}
+		e.slopes[mu] = slope + e.delta*(e.slopes[mu]-slope)
+		if e.exact {
+			d[row] = -e.slopes[mu]
+		}
+	}
+	copy(e.G[from:to], g)
+}
+
+func excessOf(excess []float64, j int) float64 {
+	if excess == nil {
+		return 0
+	}
+	return excess[j]
+}
+
+// derivatives keeps what -∂g is made of, see [jointRows].
+func (e *jointRows) derivatives(w *jointWork, first int) {
+	p, b := e.P, &w.block
+	noise := channel.NoiseOf(e.model.Channel)
+	copy(w.variance, b.SVar)
+	if e.calibration != nil { // of sensors in order: a sensor in doubt is reported as one that may be anything
+		e.calibration.Posteriors(w.mean, w.variance, b.Stats)
+	}
+	for row, broken := range b.Broken {
+		mu, working := first+row, 1-broken
+		e.doubt[mu] = broken > 0 && working > 0
+		e.quadratic[mu] = 0
+		along, unsure := math.Sqrt(working*max(0, w.variance[row])), math.Sqrt(broken/working)
+		for k := row * p; k < (row+1)*p; k++ {
+			j := first*p + k
+			e.inverse[j], e.known[j], e.doubted[j] = 0, 0, 0
+			if math.IsNaN(w.y[k]) || working == 0 {
+				continue
+			}
+			inverse := 1 / (w.v[k] + noise)
+			e.inverse[j] = working * inverse
+			e.known[j] = along * (w.y[k] * inverse)
+			e.doubted[j] = unsure * w.g[k]
+			e.quadratic[mu] += w.omega[k] * (w.omega[k] * inverse)
+		}
+	}
+}
+
+// diagonals sets ∂g of single readings: what the others of the sensor expect of one is g, with the inverse variance -∂g, where it has no part in it.
+func (e *jointRows) diagonals(w *jointWork, first int) {
+	p := e.P
+	from, to := first*p, first*p+len(w.g)
+	blas64.Gemm(blas.NoTrans, blas.Trans, -1, block(e.inverse[from:to], p), block(e.squaresOf, p), 0, block(w.dg2, p))
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(e.known[from:to], p), block(e.shape.Vectors, p), 0, block(w.old, p))
+	for j, known := range w.old {
+		slope := min(0, w.dg2[j]+known*known)
+		if mu := first + j/p; e.doubt[mu] {
+			slope = min(0, slope+e.inDoubt(mu, j%p))
+		}
+		e.DG[from+j] = slope + e.delta*(e.DG[from+j]-slope)
+	}
+}
+
+// inDoubt is π(1-π) g_k² of reading k of a sensor in doubt.
+func (e *jointRows) inDoubt(mu, k int) float64 {
+	g := 0.0
+	for j, v := range e.doubted[mu*e.P : (mu+1)*e.P] {
+		g += e.shape.Vectors[k*e.P+j] * v
+	}
+	return g * g
+}
+
+// outputPartial is the output of a sensor whose readings cannot be turned. It adds to g what it says, and returns tr -∂g.
+func (e *jointRows) outputPartial(mu int, g []float64) (slope float64) {
+	p, s, size := e.P, e.sensors.Get().(*channel.Sensor), e.sizes[mu]
+	defer e.sensors.Put(s)
+	from := mu * p
+	e.present(s, mu, e.Y[from:from+p])
+	e.model.Channel.(channel.Correlated).OutputCorrelated(s)
+	copy(e.Of(e.Stats, mu), s.Stats)
+	e.S[mu], e.SVar[mu], e.LogZ[mu], e.quadratic[mu], e.Broken[mu] = s.S, s.SVar, s.LogZ, s.Quadratic, s.Broken
+	copy(e.partial[mu], s.DG)
+	e.volume[mu] = 0
+	for k := range p {
+		g[k] = s.G[k] + e.delta*(e.G[from+k]-s.G[k])
+		e.DG[from+k] = s.DG[k*p+k] + e.delta*(e.DG[from+k]-s.DG[k*p+k])
+		slope -= s.DG[k*p+k]
+	}
+	for k := range p {
+		for l := range p {
+			e.volume[mu] += size * e.covariance[k*p+l] * g[k] * g[l]
+		}
+	}
+	return slope
+}
+
+// present makes s what is known of sensor mu before these readings.
+func (e *jointRows) present(s *channel.Sensor, mu int, y []float64) {
+	p, from := e.P, mu*e.P
+	s.Index = mu
+	copy(s.Y, y)
+	copy(s.Omega, e.Omega[from:from+p])
+	for j, k := range e.covariance {
+		s.V[j] = e.sizes[mu] * k
+	}
+	for k := range p {
+		s.V[k*p+k] += excessOf(e.excess, from+k)
+	}
+}
+
+// input makes fields of the backward products, and of these the new posterior of the rows.
+func (e *jointRows) input() {
+	e.sumSlopes()
+	if a, _, ok := joint.NewShape(e.slope, e.P, joint.LeastValue); ok {
+		e.field = a
+		for i, h := range e.h {
+			if !e.exact {
+				h = -e.W.MeanSquare() * sum(e.slopes)
+			}
+			if h < 0 { // else sensors are in doubt, and the former field serves
+				e.size[i] = -h
+			}
+		}
+		for j, x := range e.X {
+			e.Centre[j] = x + e.delta*(e.Centre[j]-x)
+		}
+		e.rows.Update(joint.Field{Shape: a, Size: e.size, Centre: e.Centre, Onward: e.Onward})
+		e.fields(a)
+	} else {
+		e.Moved[0] = math.NaN() // seen by the loop as a step to take back
+		return
+	}
+	e.nextPull = sum(e.rows.Pull)
+	for k := range e.P {
+		e.takeUp(k, e.rows.X[k*e.N:(k+1)*e.N], e.rows.C[k*e.N:(k+1)*e.N], e.delta)
+	}
+	damp(e.sumC, e.rows.Sum, e.delta)
+	damp(e.traces, e.rows.Trace, e.delta)
+}
+
+// fields sets Σ to what each entry is known to be from the readings alone, whatever the other signals are: the diagonal of (aA)⁻¹.
+func (e *jointRows) fields(a *joint.Shape) {
+	inverse := make([]float64, e.P*e.P)
+	a.Inverse(inverse)
+	for k := range e.P {
+		for i, size := range e.size {
+			e.Sigma[k*e.N+i] = inverse[k*e.P+k] / size
+		}
+	}
+}
+
+// place sets λ = c + (aA)⁻¹r.
+func (e *jointRows) place() {
+	inverse := make([]float64, e.P*e.P)
+	e.field.Inverse(inverse)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, block(inverse, e.P), block(e.Onward, e.N), 0, block(e.Lambda, e.N))
+	for j, c := range e.Centre {
+		e.Lambda[j] = c + e.Lambda[j]/e.size[j%e.N]
+	}
+}
+
+func damp(to, latest []float64, delta float64) {
+	for i, v := range latest {
+		to[i] = v + delta*(to[i]-v)
+	}
+}
+
+// sumSlopes sets Σ_µ -∂g_µ.
+func (e *jointRows) sumSlopes() {
+	p := e.P
+	turned := make([]float64, p*p)
+	for mu := range e.M {
+		for k, v := range e.inverse[mu*p : (mu+1)*p] {
+			turned[k*p+k] += v
+		}
+	}
+	sym := blas64.Symmetric{N: p, Stride: p, Data: turned, Uplo: blas.Upper}
+	blas64.Syrk(blas.Trans, -1, block(e.known, p), 1, sym)
+	for mu, doubt := range e.doubt {
+		if doubt {
+			blas64.Syr(-1, blas64.Vector{N: p, Inc: 1, Data: e.doubted[mu*p : (mu+1)*p]}, sym)
+		}
+	}
+	q := blas64.General{Rows: p, Cols: p, Stride: p, Data: e.shape.Vectors}
+	work, slope := make([]float64, p*p), make([]float64, p*p)
+	blas64.Symm(blas.Right, 1, sym, q, 0, block(work, p))
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(work, p), q, 0, block(slope, p))
+	for mu := range e.M {
+		for j, v := range e.partial[mu] {
+			slope[j] -= v
+		}
+	}
+	damp(e.slope, slope, e.delta)
+}
+
+// After implements [Part]: the hyperparameters move with the estimates.
+func (e *jointRows) After(s *Solver, l *Line) Verdict {
+	if d := s.damping.(*Damper); d.adaptive && l.Change < jointDampedAbove && d.floor == jointDamping {
+		d.floor = 0
+	}
+	e.change = e.rows.Refit(e.learns, refitJoint)
+	e.adopt()
+	if e.change > modelTolerance {
+		return Disturbed
+	}
+	return GoOn
+}
+
+// adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
+func (e *jointRows) adopt() {
+	q, p := e.rows.Prior, float64(e.P)
+	g := prior.GaussBernoulli{Density: q.Density, SignalMean: sum(q.Mean) / p}
+	for k, m := range q.Mean {
+		g.SignalVar += (q.Cov[k*e.P+k] + (m-g.SignalMean)*(m-g.SignalMean)) / p
+	}
+	g.SignalVar = max(g.SignalVar, math.SmallestNonzeroFloat64)
+	e.Adopt(Model{g, e.model.Channel})
+}
+
+// LogEvidence implements [Iteration].
+func (e *jointRows) LogEvidence() float64 {
+	return sum(e.LogZ) + 0.5*sum(e.volume) + sum(e.rows.LogMass) + 0.5*sum(e.rows.Square)
+}
+
+// scaleSums implements [Iteration].
+func (e *jointRows) scaleSums(quadratic, volume float64) (q, v float64) {
+	for mu, broken := range e.Broken {
+		quadratic += (1 - broken) * e.quadratic[mu]
+	}
+	return quadratic, volume + sum(e.volume)
+}
+
+// MeanV implements [Iteration].
+func (e *jointRows) MeanV() (v, off float64) {
+	v = sum(e.V) / float64(len(e.V))
+	for k := range e.P {
+		for l := range k {
+			off += math.Abs(e.covariance[k*e.P+l])
+		}
+	}
+	pairs := 0.5 * float64(e.P) * float64(e.P-1)
+	return v, v * float64(e.P) * off / max(1, pairs)
+}
+
+// evidenceOf is log Z_out of a sensor in order with these readings, of which some may be missing, and writes its statistics.
+func (e *jointRows) evidenceOf(mu int, y, stats []float64) float64 {
+	s := e.sensors.Get().(*channel.Sensor)
+	defer e.sensors.Put(s)
+	e.present(s, mu, y)
+	channel.InOrder(e.model.Channel).(channel.Correlated).OutputCorrelated(s)
+	copy(stats, s.Stats)
+	return s.LogZ
+}
+
+// Joint is what was learned of signals that belong together: the density of rows and their covariance across signals (P×P), and the probability that
+// a row is not zero (N); nil elsewhere.
+func (s *Solver) Joint() (q *joint.Prior, support []float64) {
+	e, is := s.Iteration.(*jointRows)
+	if !is {
+		return nil, nil
+	}
+	return &e.rows.Prior, e.rows.Support
+}
+
+// Whitened are the residuals of sensor mu turned and divided by their standard deviations, and the constant 1 with them, where covariances across
+// signals are followed and all its readings are there; nil elsewhere.
+func (s *Solver) Whitened(mu int) (residuals, constant []float64) {
+	e, is := s.Iteration.(*jointRows)
+	if !is || e.shape == nil || e.partial[mu] != nil {
+		return nil, nil
+	}
+	for k, kappa := range e.shape.Values {
+		residual, one := 0.0, 0.0
+		for l := range e.P {
+			residual += e.shape.Vectors[l*e.P+k] * e.Residual(mu, l)
+			one += e.shape.Vectors[l*e.P+k]
+		}
+		sd := math.Sqrt(max(e.sizes[mu]*kappa+e.Noise(mu*e.P), math.SmallestNonzeroFloat64))
+		residuals, constant = append(residuals, residual/sd), append(constant, one/sd)
+	}
+	return residuals, constant
+}
+
+func (w *jointWork) resize(readings, rows int) {
+	for _, v := range []*[]float64{&w.y, &w.omega, &w.v, &w.g, &w.dg, &w.old, &w.dg2} {
+		if cap(*v) < readings {
+			*v = make([]float64, readings)
+		}
+		*v = (*v)[:readings]
+	}
+	for _, v := range []*[]float64{&w.mean, &w.variance} {
+		if cap(*v) < rows {
+			*v = make([]float64, rows)
+		}
+		*v = (*v)[:rows]
+	}
+}
+
+// block is rows of p values, as a matrix.
+func block(v []float64, p int) blas64.General {
+	return blas64.General{Rows: len(v) / p, Cols: p, Stride: p, Data: v}
+}
+
+// JointTest asks, while signals are solved one by one, whether they belong together: whether their fields are likelier if rows are there in all of them or in none. Where they
+// do the run is ended, for another one.
+type JointTest struct {
+	Idle
+	Gain float64 // the logarithm of how much likelier, at the latest look
+	Ends bool    // they belong together
+}
+
+const (
+	// The fields are looked at after firstJointTest iterations, when signals have left their start, then after every other doubling, and at rest: at the
+	// first look they told signals with one support from independent ones in all problems tried with ten signals, by factors of e^100; with four, after 20.
+	firstJointTest = 10
+
+	// Eigenvectors of P×P matrices take some 50 P³ multiplications an iteration, products with W 2MNP: no longer than these below MN/P² of mostJointPart.
+	mostJointPart = 25
+
+	// decidedApart is the logarithm of the odds below which nobody looks again: signals with one support began at -31 at worst.
+	decidedApart = -100
+
+	// leastJointGain is the logarithm of the odds for which a run is ended.
+	leastJointGain = 10
+)
+
+// Begin implements [Part].
+func (p *JointTest) Begin(*Solver) { p.Gain, p.Ends = 0, false }
+
+// After implements [Part].
+func (p *JointTest) After(s *Solver, l *Line) Verdict {
+	for t := firstJointTest; t <= l.Index; t *= 2 {
+		if t == l.Index && s.State.Added == 0 {
+			return p.look(s)
+		}
+	}
+	return GoOn
+}
+
+// AtRest implements [Part].
+func (p *JointTest) AtRest(s *Solver) Verdict { return p.look(s) }
+
+func (p *JointTest) look(s *Solver) Verdict {
+	if p.Gain < decidedApart {
+		return GoOn
+	}
+	p.Gain = s.State.jointGain(s.State.Sigma)
+	if p.Ends = p.Gain > leastJointGain; p.Ends {
+		s.limit = s.Iterations
+		return Unfinished
+	}
+	return GoOn
+}
+
+// jointGain is that of the present fields, see [joint.Gain].
+func (s *State) jointGain(sigma []float64) float64 {
+	g := s.model.Prior.(gaussBernoulli).GaussBernoulliPrior()
+	mean, variance := make([]float64, s.P), make([]float64, s.P)
+	for k := range mean {
+		mean[k], variance[k] = g.SignalMean, g.SignalVar
+		if s.Amplitude != nil {
+			mean[k] *= s.Amplitude[k]
+			variance[k] *= s.Amplitude[k] * s.Amplitude[k]
+		}
+	}
+	return joint.Gain(s.N, s.P, s.Lambda, sigma, mean, variance, g.Density)
+}
+
+// JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where nobody asked.
+func (s *Solver) JointGain() float64 {
+	if e, is := s.Iteration.(*jointRows); is {
+		if e.field == nil {
+			return 0
+		}
+		e.place()
+		return s.State.jointGain(s.State.Sigma)
+	}
+	if p, ok := PartOf[*JointTest](s); ok {
+		return p.Gain
+	}
+	return 0
+}
+
+type gaussBernoulli interface {
+	GaussBernoulliPrior() prior.GaussBernoulli
+}
+
+// jointTest decides whether signals are asked if they belong together.
+func (b *planner) jointTest() (on bool, why string, err error) {
+	switch {
+	case b.Joint != solver.AutoJoint:
+		return false, asked, nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
+	}
+	if _, fixed := b.Damping.Fixed(); fixed {
+		return false, "asked: the damping is fixed", nil
+	}
+	if b.Start != nil {
+		return false, "not needed: the run begins at an answer", nil
+	}
+	if err := b.jointPossible(); err != nil {
+		return false, "not possible: " + err.Error(), nil
+	}
+	if b.P*b.P > b.m*b.n/mostJointPart {
+		return false, "not chosen: turning so many signals would take longer than the products with W (--joint on does it)", nil
+	}
+	return true, "whether signals have their support in common", nil
+}
+
+func (b *planner) makeJointTest(*Solver) (Part, error) { return &JointTest{}, nil }
+
+// joint reports whether rows are joint.
+func (b *planner) joint() bool { return b.plan.Has("joint rows") }
+
+// jointRows decides whether signals belong together.
+func (b *planner) jointRows() (on bool, why string, err error) {
+	switch b.Joint {
+	case solver.JointOff:
+		return false, asked, nil
+	case solver.AutoJoint:
+		return false, "not needed: the readings do not ask for it", nil
+	}
+	if err := b.jointPossible(); err != nil {
+		return false, "", err
+	}
+	return true, asked, nil
+}
+
+// jointPossible says why signals cannot be taken together, if they cannot.
+func (b *planner) jointPossible() error {
+	_, known := b.Model.Prior.(gaussBernoulli)
+	switch {
+	case b.stream() || b.Batch:
+		return errors.New("joint signals are for offline problems: streams solve their samples one by one")
+	case b.P < 2:
+		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
+	case prior.ColumnsOf(b.Model.Prior) > 1:
+		return errors.New("joint signals are for real numbers")
+	case !known:
+		return fmt.Errorf("joint signals need a Gauss–Bernoulli prior, and a %T is none", b.Model.Prior)
+	case b.vector():
+		return errors.New("joint signals need AMP: vector AMP has one precision a signal")
+	case b.evidence():
+		return errors.New("joint signals need AMP: the evidence of Gaussian signals has variances of its own")
+	case b.full() || b.exchangeable():
+		return fmt.Errorf("joint signals have covariances of their own: leave %v ones out", b.Covariance)
+	case b.offsetting() != nil:
+		return errors.New("joint signals are for sensors without offsets")
+	case channel.LimitOf(b.Model.Channel) > 0:
+		return errors.New("joint signals are for readings that are not clipped")
+	case b.LearnSensorNoise:
+		return errors.New("joint signals: the noise of every sensor can be told, and not learned")
+	}
+	if _, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy); !noisy {
+		return fmt.Errorf("joint signals need Gaussian noise, and a %T has none", channel.InOrder(b.Model.Channel))
+	}
+	for mu := range b.m {
+		missing := 0
+		for _, y := range b.Y[mu*b.P : (mu+1)*b.P] {
+			if math.IsNaN(y) {
+				missing++
+			}
+		}
+		if missing > 0 && missing < b.P || b.Noise != nil && len(b.Noise) > b.m {
+			if err := channel.Correlates(b.Model.Channel); err != nil {
+				return fmt.Errorf("joint signals, some of whose readings are missing or have noise of their own: %w", err)
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// jointLeaves are the lines of the plan that have no place beside joint rows: they mend what independent signals get wrong of signals that
+// belong together, or take V and Σ for diagonal.
+var jointLeaves = map[string]bool{
+	"mean removal": true, "new start": true, "uneven start": true, "release": true, "joint moves": true, "row shifts": true,
+	"cooling": true, "widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
+}
+
+// jointStart is the prior that joint rows start from, and what is learned of it.
+func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
+	if !b.joint() {
+		return g, learns
+	}
+	g = b.Model.Prior.(gaussBernoulli).GaussBernoulliPrior()
+	if l, ok := b.Model.Prior.(prior.LearnedGaussBernoulli); ok {
+		learns = joint.Learns{Density: l.Learn&prior.Density != 0, Mean: l.Learn&prior.SignalMean != 0}
+	}
+	return g, learns
+}

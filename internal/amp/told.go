@@ -1,0 +1,29 @@
+package amp
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+)
+
+// Fields are what the readings say of all entries, as if signals were equally large (see [prior.Learner.Refit]).
+func (s *State) Fields() (lambda, sigma []float64) { return s.equalFields() }
+
+// NoiseWanted is the noise variance that the readings want, as learning would (see refitNoise), and the standard error of its logarithm.
+// It is that of the run where they say nothing. A run computes with no less than leastNoise: below, what they want is rounding.
+func (s *State) NoiseWanted() (noise, sd float64) {
+	noise = channel.NoiseOf(channel.InOrder(s.model.Channel))
+	var squares, slopes, count float64
+	for j, y := range s.Y {
+		if math.IsNaN(y) || s.OutOfOrder(j/s.P) {
+			continue
+		}
+		squares += s.G[j] * s.G[j]
+		slopes -= s.DG[j]
+		count++
+	}
+	if slopes > 0 {
+		noise *= squares / slopes
+	}
+	return noise, math.Sqrt(2 / count)
+}

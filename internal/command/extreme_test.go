@@ -1,0 +1,140 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+// patience is how long a command may take that takes a tenth of a second on an idle machine.
+const patience = 30 * time.Second
+
+// ends runs the command, and fails the test where it does not end.
+func ends(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	done := make(chan int, 1)
+	go func() { done <- Run(args, strings.NewReader(""), &out, &errs) }()
+	select {
+	case code = <-done:
+		return code, out.String(), errs.String()
+	case <-time.After(patience):
+		t.Fatalf("calamp %s does not end", strings.Join(args, " "))
+		return 0, "", ""
+	}
+}
+
+// TestExtremeReadings: readings of any size, one or all of them, are refused or left out, or the run says that it did not converge; no
+// run is endless, none is a fault, and the state of a stream can be opened.
+func TestExtremeReadings(t *testing.T) {
+	folder := t.TempDir()
+	file, state := filepath.Join(folder, "P.npz"), filepath.Join(folder, "S.calamp")
+	values := []float64{1e30, -1e30, 1e-30, 1e150, -1e155, 1e-150, 1e300, 1e-300, math.MaxFloat64, 5e-324, 1e-310, math.NaN(), math.Inf(1)}
+	count := 0
+	for _, kind := range []struct{ make, solve []string }{
+		{make: nil, solve: nil},
+		{make: []string{"--offset", "0.3"}, solve: []string{"--offset", "auto"}},
+		{make: []string{"--offset", "0.3"}, solve: []string{"--offset", "0.3", "--s-range", "0.8,1.2", "--noise-var", "1e-4", "--density", "0.2"}},
+		{make: []string{"--complex"}, solve: []string{"--phase", "10", "--s-range", "0.8,1.2"}},
+	} {
+		base := append([]string{"simulate", "--n", "6", "--m", "10", "--p", "4", "--s-range", "0.8,1.2", "--noise-var", "1e-4", "-q", "-o", file}, kind.make...)
+		if code, _, stderr := ends(t, base...); code != 0 {
+			t.Fatal(stderr)
+		}
+		for _, all := range []bool{false, true} {
+			for _, v := range values {
+				problem, err := dataset.Load(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				raw := problem.Y.RawMatrix().Data
+				for j := range raw {
+					if all && !math.IsInf(v*raw[j], 0) {
+						raw[j] *= v
+					}
+				}
+				if !all {
+					raw[3*problem.Y.RawMatrix().Cols+2] = v
+				}
+				extreme := filepath.Join(folder, "E.npz")
+				if err := dataset.Save(extreme, problem); err != nil {
+					if !math.IsInf(v, 0) {
+						t.Fatal(err)
+					}
+					continue // no file has it
+				}
+				for _, command := range []string{"solve", "online"} {
+					count++
+					args := append([]string{command, extreme, "-q", "--max-iter", "50"}, kind.solve...)
+					if command == "online" {
+						os.Remove(state)
+						args = append(args, "--state", state)
+					}
+					what := fmt.Sprintf("%s %s, all %t, %g", command, strings.Join(args[5:], " "), all, v)
+					code, _, stderr := ends(t, args...)
+					if code != 0 && code != console.WrongUsage && code != console.NotConverged {
+						t.Errorf("%s: exit %d, %s", what, code, stderr)
+					}
+					if command == "solve" && code == console.WrongUsage && !strings.Contains(stderr, "expected") && !strings.Contains(stderr, "recovered") {
+						t.Errorf("%s: refused without saying what was expected: %s", what, stderr)
+					}
+					if _, err := os.Stat(state); command == "online" && err == nil {
+						if code, _, stderr := ends(t, "inspect", state); code != 0 {
+							t.Errorf("%s: the state cannot be opened: %s", what, stderr)
+						}
+					}
+				}
+			}
+		}
+	}
+	if count < 190 {
+		t.Errorf("%d combinations", count)
+	}
+}
+
+// TestExtremeFlags: numbers that no arithmetic is for are refused by the flag that has them, with what it expects.
+func TestExtremeFlags(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "P.npz")
+	if code, _, stderr := ends(t, "simulate", "--n", "10", "--m", "14", "--p", "5", "-q", "-o", file); code != 0 {
+		t.Fatal(stderr)
+	}
+	both := []string{"solve", "online"}
+	for _, c := range []struct {
+		flag     string
+		values   []string
+		commands []string
+	}{
+		{"--noise-var", []string{"1e300", "1e-300", "1e160", "nan", "inf"}, both},
+		{"--signal-var", []string{"1e300", "1e-300", "1e-320"}, both},
+		{"--signal-mean", []string{"1e300", "-1e100", "1e-300"}, both},
+		{"--density", []string{"1e-300", "1e-320"}, both},
+		{"--s-range", []string{"1e-300,1e300", "1e200,1e201", "1e-320,1", "0.5,inf"}, both},
+		{"--s-mean", []string{"1e300", "1e-300"}, both},
+		{"--s-sd", []string{"1e300", "1e-300"}, both},
+		{"--offset", []string{"1e300", "1e-300", "inf", "nan"}, both},
+		{"--outliers", []string{"1e-300", "1", "nan"}, both},
+		{"--faulty", []string{"1e-300", "1", "nan"}, both[:1]},
+		{"--saturation", []string{"1e300", "1e-300", "inf"}, both[:1]},
+		{"--anchor", []string{"mean=1e300", "mean=1e-300", "sensor=0:1e300"}, both},
+		{"--phase", []string{"1e300", "1e-300"}, both},
+		{"--component", []string{"0.1,1e300,1", "0.1,0,1e-300", "1e-300,0,1"}, both[:1]},
+		{"--tol", []string{"1e-300", "1e300", "nan"}, both},
+	} {
+		for _, command := range c.commands {
+			for _, value := range c.values {
+				code, _, stderr := ends(t, command, file, "-q", c.flag, value)
+				if code != console.WrongUsage || !strings.HasPrefix(stderr, fmt.Sprintf("calamp: %s %q: expected ", c.flag, value)) {
+					t.Errorf("%s %s %s: exit %d, %s", command, c.flag, value, code, stderr)
+				}
+			}
+		}
+	}
+}

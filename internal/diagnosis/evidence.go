@@ -1,0 +1,31 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	"github.com/calamp/calamp/internal/evidence"
+	"github.com/calamp/calamp/solver"
+)
+
+// integrated says whether signals were taken for Gaussian and integrated out.
+func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
+
+// unchecked is why nothing checks the error bars of Gaussian signals; empty where halves of the snapshots do.
+func (r *Run) unchecked() string {
+	if !r.integrated() || r.signals() >= evidence.LeastForHalves {
+		return ""
+	}
+	return fmt.Sprintf("signals were taken for Gaussian, and the evidence came to rest; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
+}
+
+// warnGaussian says that an answer is that of Gaussian signals.
+func (r *Run) warnGaussian() *Warning {
+	if !r.integrated() || !r.Converged {
+		return nil
+	}
+	text := "signals were taken for Gaussian and integrated out: for this W that is the surer way, but sparse signals may have errors several times those that known gains would leave"
+	if factor := r.Solver.WidenedByHalves(); factor > 1 {
+		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than the evidence says, and all variances were multiplied by %.2g", factor)
+	}
+	return &Warning{Code: GaussianSignals, Message: text}
+}

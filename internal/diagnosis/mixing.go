@@ -1,0 +1,149 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/operator"
+)
+
+// Unmixed says in words that no entry of the signals reaches two sensors of w: y_µ = x_i W_µi/s_µ, where W and the readings alone
+// never tell a gain from a signal. It is empty for other matrices, and where entries cannot be looked at.
+func Unmixed(w operator.Operator) string {
+	rows, columns := w.Dims()
+	seen := make([]bool, columns)
+	again := func(i int, v float64) bool {
+		twice := v != 0 && seen[i]
+		seen[i] = seen[i] || v != 0
+		return twice
+	}
+	switch w := w.(type) {
+	case *operator.Sparse:
+		c := w.CSR()
+		for j, i := range c.Columns {
+			v := 0.0
+			if c.Values != nil {
+				v = c.Values[j]
+			} else {
+				v = float64(c.Values32[j])
+			}
+			if again(int(i), v) {
+				return ""
+			}
+		}
+	case operator.Matrix:
+		row := make([]float64, columns)
+		for mu := range rows { // of most matrices the second row ends it
+			if w.RowInto(row, mu) != nil {
+				return ""
+			}
+			for i, v := range row {
+				if again(i, v) {
+					return ""
+				}
+			}
+		}
+	default:
+		return ""
+	}
+	return "each entry of the signals is seen by one sensor only, through this W: gains cannot be told from signals; it takes a W that mixes, or gains that are known"
+}
+
+func (r *Run) unmixed() string {
+	if !r.blind() {
+		return ""
+	}
+	return Unmixed(r.Solver.Matrix)
+}
+
+const (
+	// inVain is the part of what a W that has nothing to do with the readings leaves unexplained, 1 - N/M, from which on the two do
+	// not belong together: W and Y of compressive problems in each other's place left 0.56 to 0.69 of it, readings of which half of the power was noise 0.44 to 0.5
+	// (TestSwapped). It is more noise than leaves a run anything to recover (onlyNoise).
+	inVain = 0.54
+
+	// mostCompared is how many sensors are compared: a subset of them is as good, if it is more than there are entries.
+	mostCompared = 600
+)
+
+// Unexplained is the least part of the power of calibrated readings s∘y that lies outside of the range of W, whatever s and x are: the
+// least eigenvalue of
+// D^(-½) Q D^(-½), with Q = (1 - W W⁺) ∘ (Y Yᵀ), of which sᵀQs is that power, and D the power of the sensors. It is 0
+// where there are no more sensors than entries of a signal, and NaN where it was not computed.
+func Unexplained(w, y *mat.Dense) float64 {
+	m, n := w.Dims()
+	if m <= n {
+		return 0
+	}
+	var qr mat.QR
+	qr.Factorize(w)
+	var q mat.Dense
+	qr.QTo(&q)
+	basis := q.Slice(0, m, 0, n)
+	var onto, both mat.Dense
+	onto.Mul(basis, basis.T())
+	both.Mul(y, y.T())
+	form := mat.NewSymDense(m, nil)
+	for i := range m {
+		for j := range i + 1 {
+			outside := -onto.At(i, j)
+			if i == j {
+				outside++
+			}
+			form.SetSym(i, j, outside*both.At(i, j)/math.Sqrt(both.At(i, i)*both.At(j, j)))
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(form, false) {
+		return math.NaN()
+	}
+	return max(0, eigen.Values(nil)[0])
+}
+
+// Swapped says in words that w and y look as if each were given in place of the other, as they are where there are more sensors than
+// entries of a signal, no fewer signals than sensors, and no gains and no signals whatever explain the readings. It is empty where nothing says so.
+func Swapped(w operator.Operator, y *mat.Dense) string {
+	table, ok := w.(operator.Matrix)
+	m, n := w.Dims()
+	_, p := y.Dims()
+	if !ok || p < m || m <= n || n >= mostCompared {
+		return ""
+	}
+	a, b := complete(table, y, min(m, mostCompared))
+	if a == nil {
+		return ""
+	}
+	used, _ := a.Dims()
+	left := Unexplained(a, b)
+	if !(left > inVain*(1-float64(n)/float64(used))) {
+		return ""
+	}
+	return fmt.Sprintf("W is %d×%d and Y is %d×%d: whatever gains and signals are, %.0f %% of the readings' power is not explained by this W. Are the two swapped, or the readings those of another W? W is expected to have a row a sensor and a column an entry of the signals, Y a row a sensor and a column a signal",
+		m, n, m, p, 100*left)
+}
+
+// complete is the first rows of W and Y of sensors whose readings are all there, at most so many, without what all signals have
+// in common; nil where these are no more than the entries of a signal.
+func complete(w operator.Matrix, y *mat.Dense, most int) (a, b *mat.Dense) {
+	m, n := w.Dims()
+	_, p := y.Dims()
+	a, b = mat.NewDense(most, n, nil), mat.NewDense(most, p, nil)
+	used := 0
+	for mu := 0; mu < m && used < most; mu++ {
+		power := mat.Dot(y.RowView(mu), y.RowView(mu))
+		if !(power > 0) || math.IsInf(power, 0) || w.RowInto(a.RawRowView(used), mu) != nil {
+			continue // a reading is missing, or all are zero
+		}
+		mean := mat.Sum(y.RowView(mu)) / float64(p)
+		for k, v := range y.RawRowView(mu) {
+			b.Set(used, k, v-mean)
+		}
+		used++
+	}
+	if used <= n {
+		return nil, nil
+	}
+	return a.Slice(0, used, 0, n).(*mat.Dense), b.Slice(0, used, 0, p).(*mat.Dense)
+}

@@ -1,0 +1,469 @@
+// Package evidence finds gains and signals by the evidence of Gaussian signals, which are integrated out exactly.
+// It knows matrices and readings, and nothing of message passing.
+//
+// Readings are y = (W x + noise)/s. With x_ik ~ N(0, Γ_i) and noise of variance Δ, the readings of snapshot k that are corrected by s
+// have the covariance A = W diag(Γ) Wᵀ + Δ I, and the evidence is, up to a constant,
+//
+//	L(s) = Σ_µ n_µ log s_µ - ½ sᵀQs - ½ Σ_k log det A_k + log p(s),   Q = Σ_k A_k⁻¹ ∘ (y_k y_kᵀ).
+//
+// A Schur product of positive semidefinite matrices is one. So L is strictly concave in s, and Newton's method finds its maximum from
+// any start, whatever W is. Γ and Δ are hyperparameters (sparse Bayesian learning: Tipping, "Sparse Bayesian learning and the relevance
+// vector machine", 2001). Each of their steps maximises a lower bound of L that touches it, so L never falls (Wipf and Nagarajan,
+// "Iterative reweighted ℓ1 and ℓ2 methods for finding sparse solutions", 2010).
+package evidence
+
+import (
+	"errors"
+	"math"
+	"runtime"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
+)
+
+// Fit is the present state: hyperparameters, gains and signals.
+type Fit struct {
+	// Noise is Δ, and Told what it is where it is known, in units in which the mean of s is one; 0 learns it. The
+	// variances Γ are those of Families.
+	Noise    float64
+	Told     float64
+	Families []*Family
+
+	// Mixture is the prior from which the variances come; nil where they are free.
+	Mixture *Mixture
+
+	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
+	// one; 0 is a flat prior.
+	S      []float64
+	Spread float64
+
+	// X and C (N×P) are the posterior means and variances of the signals, given S, Gamma and Noise.
+	X, C *mat.Dense
+
+	// Lambda and Sigma (N×P) are the field of an entry: what the readings alone say of it, the other entries having their
+	// variances. Sigma is +Inf where no reading sees the entry.
+	Lambda, Sigma *mat.Dense
+
+	// G (M×P) is A⁻¹(s∘y), and Inverse (M×P) the diagonal of A⁻¹: (s y)_µ - G/Inverse is what the other readings of the
+	// snapshot predict for reading µ, with the variance 1/Inverse, noise included. Both are 0 where a reading is missing.
+	G, Inverse *mat.Dense
+
+	// Evidence is L at S, Gamma and Noise.
+	Evidence float64
+
+	w          dense.Matrix // M×N
+	y          *mat.Dense
+	readings   []float64    // M, n_µ
+	seen       []bool       // N, whether a column of W is more than rounding
+	q          dense.Matrix // M×M
+	curved     dense.Matrix // M×M, the factor of the latest precision of s, or its inverse
+	common     int          // column of W that all snapshots have much of; -1 where there is none
+	summed     bool         // it is the last one, the sum of the others
+	together   *mat.Dense   // N×P where it is, the variance of an entry and the mean together, over that of the entry
+	begun      bool         // at the gains of another fit
+	held       bool         // gains stay as they are
+	exact      bool         // gains are found to the last digit
+	pace       pace         // of Δ
+	readmitted int          // how often entries were given a variance again
+}
+
+// Family is the snapshots whose entries have the same variances.
+type Family struct {
+	Gamma     []float64 // N
+	Snapshots []int
+	patterns  []*pattern
+	active    []int  // entries whose variance is not zero
+	pace      []pace // N, of Γ
+}
+
+// pattern is a set of snapshots that lack the same readings.
+type pattern struct {
+	rows      []int // those that are read
+	snapshots []int
+	w         dense.Matrix // these rows of W, and the active columns
+	products  dense.Matrix // Σ_k y yᵀ; empty for a single snapshot
+	inverse   dense.Matrix // A⁻¹, both triangles
+	reach     []float64    // of each active entry, that of WᵀA⁻¹W
+	kept      []float64    // of each active entry, 1 - Γ reach
+	logDet    float64
+}
+
+// ErrSingular is that of readings whose covariance is not positive definite in double precision.
+var ErrSingular = errors.New("the covariance of the readings is not positive definite in double precision")
+
+// New prepares a fit of the readings y (M×P, NaN where one is missing) behind w (M×N). It keeps both. With own each snapshot
+// has variances of its own, otherwise all share theirs.
+// Gains begin at one, all variances at what the readings' power makes them, the noise at 3 % of that power.
+func New(w, y *mat.Dense, own bool) *Fit {
+	m, n := w.Dims()
+	return newFit(dense.Of(w.RawMatrix().Data, m, n), y, own)
+}
+
+func newFit(w dense.Matrix, y *mat.Dense, own bool) *Fit {
+	m, n := w.Rows, w.Columns
+	_, p := y.Dims()
+	f := &Fit{
+		S: make([]float64, m), X: mat.NewDense(n, p, nil), C: mat.NewDense(n, p, nil),
+		Lambda: mat.NewDense(n, p, nil), Sigma: mat.NewDense(n, p, nil),
+		G: mat.NewDense(m, p, nil), Inverse: mat.NewDense(m, p, nil),
+		w: w, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), curved: dense.New(m, m),
+	}
+	for k := range p {
+		if own || k == 0 {
+			f.Families = append(f.Families, &Family{Gamma: make([]float64, n), pace: make([]pace, n)})
+		}
+		last := f.Families[len(f.Families)-1]
+		last.Snapshots = append(last.Snapshots, k)
+	}
+	for _, family := range f.Families {
+		f.findPatterns(family)
+	}
+	f.start()
+	for _, family := range f.Families {
+		f.activate(family)
+	}
+	return f
+}
+
+// startNoise is the part of the readings' power that is taken for noise at first.
+const startNoise = 0.03
+
+// unseen is the square of a column of W, relative to the mean one, that is rounding.
+const unseen = 1e-24
+
+func (f *Fit) start() {
+	for mu := range f.S {
+		f.S[mu] = 1
+	}
+	power, norms := f.power(), 0.0
+	squares := make([]float64, f.w.Columns)
+	for mu := range f.w.Rows {
+		for i, v := range f.w.Row(mu) {
+			squares[i] += v * v
+		}
+	}
+	norms = floats.Sum(squares) / float64(f.w.Rows)
+	f.Noise = startNoise * power
+	f.seen = make([]bool, f.w.Columns)
+	for i, square := range squares {
+		f.seen[i] = square > unseen*norms*float64(f.w.Rows)/float64(f.w.Columns)
+	}
+	for _, family := range f.Families {
+		for i := range family.Gamma {
+			family.Gamma[i] = power / norms
+		}
+	}
+}
+
+func (f *Fit) findPatterns(family *Family) {
+	same := map[string]*pattern{}
+	for _, k := range family.Snapshots {
+		key := make([]byte, len(f.S))
+		var rows []int
+		for mu := range f.S {
+			if !math.IsNaN(f.y.At(mu, k)) {
+				key[mu] = 1
+				rows = append(rows, mu)
+				f.readings[mu]++
+			}
+		}
+		at, ok := same[string(key)]
+		if !ok {
+			at = f.newPattern(rows)
+			same[string(key)] = at
+			family.patterns = append(family.patterns, at)
+		}
+		at.snapshots = append(at.snapshots, k)
+	}
+}
+
+func (f *Fit) newPattern(rows []int) *pattern {
+	return &pattern{rows: rows, inverse: dense.New(len(rows), len(rows))}
+}
+
+// activate makes the entries with a variance the active ones of a family.
+func (f *Fit) activate(a *Family) {
+	a.active = a.active[:0]
+	for i, gamma := range a.Gamma {
+		if gamma > 0 {
+			a.active = append(a.active, i)
+		}
+	}
+	for _, at := range a.patterns {
+		at.reach, at.kept = make([]float64, len(a.active)), make([]float64, len(a.active))
+		for j := range at.kept {
+			at.kept[j] = 1
+		}
+		if len(at.rows) == f.w.Rows && len(a.active) == f.w.Columns {
+			at.w = f.w
+			continue
+		}
+		at.w = f.columns(at.rows, a.active)
+	}
+}
+
+// columns are some rows and columns of W.
+func (f *Fit) columns(rows, active []int) dense.Matrix {
+	w := dense.New(len(rows), len(active))
+	for i, mu := range rows {
+		to, from := w.Row(i), f.w.Row(mu)
+		for j, column := range active {
+			to[j] = from[column]
+		}
+	}
+	return w
+}
+
+// Solve finds the gains of largest evidence, and the signals with them, for the present Gamma and Noise.
+func (f *Fit) Solve() error {
+	f.Evidence = 0
+	clear(f.q.Data)
+	errs := make([]error, len(f.Families))
+	parallel.Run(len(errs), runtime.GOMAXPROCS(0), func(i int) {
+		family := f.Families[i]
+		for _, at := range family.patterns {
+			if len(at.rows) > 0 {
+				errs[i] = errors.Join(errs[i], at.factor(family, f.Noise))
+			}
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, family := range f.Families {
+		for _, at := range family.patterns {
+			if len(at.rows) > 0 {
+				f.Evidence -= 0.5 * float64(len(at.snapshots)) * at.logDet
+				f.addSchur(at)
+			}
+		}
+	}
+	dense.Mirror(f.q)
+	value, err := f.solveGains()
+	if err != nil {
+		return err
+	}
+	f.Evidence += value
+	f.solveSignals()
+	if f.Mixture != nil {
+		f.Evidence += f.bound()
+	}
+	return nil
+}
+
+// fewColumns is the number of columns, relative to that of rows, below which the smaller matrix is factored: about where both take as long.
+const fewColumns = 0.8
+
+// factor sets A⁻¹, its determinant and diag(WᵀA⁻¹W).
+func (at *pattern) factor(a *Family, noise float64) error {
+	rows, columns := at.w.Rows, at.w.Columns
+	scaled := dense.New(rows, columns)
+	roots := make([]float64, columns)
+	for j, i := range a.active {
+		roots[j] = math.Sqrt(a.Gamma[i])
+	}
+	for mu := range rows {
+		to := scaled.Row(mu)
+		for i, v := range at.w.Row(mu) {
+			to[i] = v * roots[i]
+		}
+	}
+	ok := true
+	if float64(columns) < fewColumns*float64(rows) {
+		ok = at.factorColumns(scaled, noise)
+	} else {
+		ok = at.factorRows(scaled, noise)
+	}
+	if !ok {
+		return ErrSingular
+	}
+	dense.Mirror(at.inverse)
+	for j, kept := range at.kept {
+		at.reach[j] = (1 - kept) / (roots[j] * roots[j])
+	}
+	return nil
+}
+
+// factorRows is for A = SSᵀ + ΔI = LLᵀ, with S = W√Γ: Γ diag(WᵀA⁻¹W) are the squares of the columns of L⁻¹S.
+func (at *pattern) factorRows(scaled dense.Matrix, noise float64) bool {
+	threads := runtime.GOMAXPROCS(0)
+	l := dense.New(at.w.Rows, at.w.Rows)
+	for mu := range l.Rows {
+		l.Data[mu*l.Down+mu] = noise
+	}
+	dense.AddProduct(l, 1, scaled, scaled.T(), dense.Lower, threads)
+	if !dense.Factor(l, threads) {
+		return false
+	}
+	at.logDet = dense.LogDet(l)
+	dense.SolveLower(l, scaled, threads)
+	for j := range at.kept {
+		at.kept[j] = 1
+	}
+	for mu := range scaled.Rows {
+		for j, v := range scaled.Row(mu) {
+			at.kept[j] -= v * v
+		}
+	}
+	for j, kept := range at.kept {
+		at.kept[j] = max(kept, 0)
+	}
+	dense.InvertLower(l, threads)
+	dense.Square(at.inverse, l, threads)
+	return true
+}
+
+// factorColumns is for B = I + SᵀS/Δ = LLᵀ, the smaller matrix where few entries have a variance: A⁻¹ = (I - SB⁻¹Sᵀ/Δ)/Δ (Woodbury), and
+// Γ diag(WᵀA⁻¹W) = 1 - diag(B⁻¹).
+func (at *pattern) factorColumns(scaled dense.Matrix, noise float64) bool {
+	threads := runtime.GOMAXPROCS(0)
+	l := dense.New(scaled.Columns, scaled.Columns)
+	dense.AddProduct(l, 1/noise, scaled.T(), scaled, dense.Lower, threads)
+	for j := range l.Rows {
+		l.Data[j*l.Down+j]++
+	}
+	if !dense.Factor(l, threads) {
+		return false
+	}
+	at.logDet = dense.LogDet(l) + float64(at.w.Rows)*math.Log(noise)
+	dense.SolveRight(l, scaled, threads)
+	clear(at.inverse.Data)
+	for mu := range at.w.Rows {
+		at.inverse.Data[mu*at.inverse.Down+mu] = 1 / noise
+	}
+	dense.AddProduct(at.inverse, -1/(noise*noise), scaled, scaled.T(), dense.Lower, threads)
+	dense.InvertLower(l, threads)
+	clear(at.kept)
+	for i := range l.Rows {
+		for j, v := range l.Row(i)[:i+1] {
+			at.kept[j] += v * v
+		}
+	}
+	return true
+}
+
+// addSchur adds A⁻¹ ∘ Σ y yᵀ to the lower triangle of Q.
+func (f *Fit) addSchur(at *pattern) {
+	if len(at.snapshots) > 1 && at.products.Rows == 0 {
+		at.products = f.productsOf(at)
+	}
+	y := make([]float64, len(at.rows))
+	for i, mu := range at.rows {
+		y[i] = f.y.At(mu, at.snapshots[0])
+	}
+	for i, mu := range at.rows {
+		to, inverse := f.q.Row(mu), at.inverse.Row(i)
+		for j, nu := range at.rows[:i+1] {
+			if at.products.Rows > 0 {
+				to[nu] += inverse[j] * at.products.Row(i)[j]
+			} else {
+				to[nu] += inverse[j] * y[i] * y[j]
+			}
+		}
+	}
+}
+
+func (f *Fit) productsOf(at *pattern) dense.Matrix {
+	y := dense.New(len(at.rows), len(at.snapshots))
+	for i, mu := range at.rows {
+		for j, k := range at.snapshots {
+			y.Row(i)[j] = f.y.At(mu, k)
+		}
+	}
+	products := dense.New(y.Rows, y.Rows)
+	dense.AddProduct(products, 1, y, y.T(), dense.Lower, 1)
+	return products
+}
+
+// solveSignals sets X, C, G and Inverse at the present gains.
+func (f *Fit) solveSignals() {
+	for _, family := range f.Families {
+		for _, at := range family.patterns {
+			for _, k := range at.snapshots {
+				f.solveSnapshot(k, family, at)
+			}
+		}
+	}
+}
+
+func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
+	corrected, seen := make([]float64, len(at.rows)), make([]float64, len(a.active))
+	for i, mu := range at.rows {
+		corrected[i] = f.S[mu] * f.y.At(mu, k)
+	}
+	for i, mu := range at.rows {
+		g := floats.Dot(at.inverse.Row(i), corrected)
+		f.G.Set(mu, k, g)
+		f.Inverse.Set(mu, k, at.inverse.At(i, i))
+		floats.AddScaled(seen, g, at.w.Row(i))
+	}
+	if len(a.active) < len(a.Gamma) {
+		for i := range a.Gamma {
+			f.X.Set(i, k, 0)
+			f.C.Set(i, k, 0)
+		}
+	}
+	for j, i := range a.active {
+		f.X.Set(i, k, a.Gamma[i]*seen[j])
+		f.C.Set(i, k, a.Gamma[i]*at.kept[j])
+	}
+}
+
+// SetFields sets Lambda and Sigma, of all entries, at the present gains.
+func (f *Fit) SetFields() {
+	for _, a := range f.Families {
+		for _, at := range a.patterns {
+			f.setFields(a, at)
+		}
+	}
+}
+
+func (f *Fit) setFields(a *Family, at *pattern) {
+	reach, projected := f.reachOf(at)
+	for _, k := range at.snapshots {
+		seen := make([]float64, f.w.Columns)
+		for i, mu := range at.rows {
+			floats.AddScaled(seen, f.S[mu]*f.y.At(mu, k), projected.Row(i))
+		}
+		for i, gamma := range a.Gamma {
+			f.Lambda.Set(i, k, 0)
+			f.Sigma.Set(i, k, math.Inf(1))
+			if !f.seen[i] || !(reach[i] > 0) {
+				continue
+			}
+			kept := max(0, 1-gamma*reach[i])
+			if gamma > 0 {
+				kept = f.C.At(i, k) / gamma
+			}
+			if f.summed && gamma > 0 && f.C.At(i, k) > 0 {
+				f.setSummed(a, at, projected, i, k)
+			}
+			f.Lambda.Set(i, k, seen[i]/reach[i])
+			f.Sigma.Set(i, k, kept/reach[i])
+		}
+	}
+}
+
+// reachOf is diag(WᵀA⁻¹W), and A⁻¹W, of all columns.
+func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
+	w := f.w
+	if len(at.rows) < f.w.Rows {
+		all := make([]int, f.w.Columns)
+		for i := range all {
+			all[i] = i
+		}
+		w = f.columns(at.rows, all)
+	}
+	reach, projected = make([]float64, w.Columns), dense.New(w.Rows, w.Columns)
+	dense.AddProduct(projected, 1, at.inverse, w, dense.All, runtime.GOMAXPROCS(0))
+	for mu := range w.Rows {
+		other := projected.Row(mu)
+		for i, v := range w.Row(mu) {
+			reach[i] += v * other[i]
+		}
+	}
+	return reach, projected
+}

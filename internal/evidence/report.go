@@ -1,0 +1,215 @@
+package evidence
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+// Integrate makes X and C the posterior means and variances of the signals with the gains and the variances Γ integrated out. Gains
+// have the given variances (M) about S, to first order. Γ_i is integrated out given all others. An entry whose Γ went to zero would otherwise be known to be zero exactly. The readings say of entry i of all snapshots
+// N(x_ik; λ_k, σ). With a density 1/(Γ+σ) of Γ, u = σ/(Γ+σ) has a gamma distribution on (0, 1),
+//
+//	p(u) ∝ u^(P/2-1) exp(-u Σ_k λ_k²/2σ),   x̂_k = (1 - E u) λ_k,   C_k = (1 - E u) σ + Var(u) λ_k².
+func (f *Fit) Integrate(gains []float64) {
+	for _, family := range f.Families {
+		for i := range family.Gamma {
+			if i == f.common {
+				continue
+			}
+			if f.Mixture != nil {
+				f.mixEntry(family, i)
+			} else {
+				f.integrate(family, i)
+			}
+		}
+		for _, at := range family.patterns {
+			_, projected := f.reachOf(at)
+			for _, k := range at.snapshots {
+				f.addGainErrors(family.Gamma, at, projected, k, gains)
+			}
+		}
+	}
+}
+
+func (f *Fit) integrate(a *Family, i int) {
+	sum, count := 0.0, 0.0
+	for _, k := range a.Snapshots {
+		switch sigma := f.Sigma.At(i, k); {
+		case sigma == 0:
+			return // the readings leave nothing open
+		case !math.IsInf(sigma, 1):
+			sum += f.Lambda.At(i, k) * f.Lambda.At(i, k) / sigma
+			count++
+		}
+	}
+	if count == 0 {
+		return
+	}
+	mean, variance := truncatedGamma(0.5*count, 0.5*sum)
+	for _, k := range a.Snapshots {
+		if lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k); !math.IsInf(sigma, 1) {
+			f.X.Set(i, k, (1-mean)*lambda)
+			f.C.Set(i, k, (1-mean)*sigma+variance*lambda*lambda)
+		}
+	}
+}
+
+// addGainErrors adds to C what errors of the gains do to x = Γ Wᵀ A⁻¹ (s∘y).
+func (f *Fit) addGainErrors(gamma []float64, at *pattern, projected dense.Matrix, k int, gains []float64) {
+	add := make([]float64, len(gamma))
+	for j, mu := range at.rows {
+		y := f.y.At(mu, k)
+		weight := gains[mu] * y * y
+		for i, v := range projected.Row(j) {
+			add[i] += weight * v * v
+		}
+	}
+	for i, v := range gamma {
+		f.C.Set(i, k, f.C.At(i, k)+v*v*add[i])
+	}
+}
+
+// mixEntry makes the posterior of an entry that of the mixture, given its fields: a mixture again.
+func (f *Fit) mixEntry(a *Family, i int) {
+	m, most := f.Mixture, math.Inf(-1)
+	for j, v := range m.Variance {
+		m.responsibilities[j] = math.Log(m.Weight[j])
+		for _, k := range a.Snapshots {
+			lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k)
+			if math.IsInf(sigma, 1) || sigma == 0 {
+				return
+			}
+			m.responsibilities[j] -= 0.5*math.Log(v+sigma) + 0.5*lambda*lambda/(v+sigma)
+		}
+		most = max(most, m.responsibilities[j])
+	}
+	total := 0.0
+	for j, r := range m.responsibilities {
+		m.responsibilities[j] = math.Exp(r - most)
+		total += m.responsibilities[j]
+	}
+	for _, k := range a.Snapshots {
+		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
+		for j, v := range m.Variance {
+			r, kept := m.responsibilities[j]/total, v/(v+sigma)
+			mean += r * kept * lambda
+			square += r * (kept*lambda*kept*lambda + kept*sigma)
+		}
+		f.X.Set(i, k, mean)
+		f.C.Set(i, k, max(0, square-mean*mean))
+	}
+}
+
+// truncatedGamma returns the mean and variance of the density u^(a-1) exp(-b u) on (0, 1).
+func truncatedGamma(a, b float64) (mean, variance float64) {
+	const nearlyFlat, farAway = 1e-6, 1e-290
+	if b < nearlyFlat {
+		mean = a / (a + 1)
+		return mean, a/(a+2) - mean*mean
+	}
+	p := mathext.GammaIncReg(a, b)
+	if p < farAway { // a ≫ b: u is 1
+		return 1, 0
+	}
+	mean = a / b * mathext.GammaIncReg(a+1, b) / p
+	square := a * (a + 1) / (b * b) * mathext.GammaIncReg(a+2, b) / p
+	return mean, max(0, square-mean*mean)
+}
+
+const (
+	// LeastForHalves is how many snapshots it takes to fit halves of them.
+	LeastForHalves = 4
+
+	halfSteps = 150
+)
+
+// beginAt begins a fit of every so many snapshots of another one at what that found, with a variance for every entry.
+func (f *Fit) beginAt(from *Fit, first, each int) {
+	f.Noise, f.Told, f.Spread, f.begun = from.Noise, from.Told, from.Spread, true
+	f.common, f.summed = from.common, from.summed
+	copy(f.S, from.S)
+	square := from.meanSquare()
+	for j, family := range f.Families {
+		other := from.familyOf(first + j*each)
+		for i, gamma := range other.Gamma {
+			family.Gamma[i] = gamma
+			if from.Mixture == nil {
+				family.Gamma[i] += openedBy * square
+			}
+		}
+	}
+	if m := from.Mixture; m != nil {
+		f.Mixture = newMixture(len(m.Weight))
+		copy(f.Mixture.Weight, m.Weight)
+		copy(f.Mixture.Variance, m.Variance)
+	}
+}
+
+// Halves fits both halves of the snapshots by themselves, and compares their gains. Half of their difference is the scatter of s, and
+// the difference of s to their mean its bias, since a bias that falls as 1/P is twice as large in halves (Quenouille's jackknife). Halves
+// returns the mean of both squares relative to the mean variance of s, which is about one where the model is right. Where it is not, as for signals that are not
+// Gaussian, Γ and Δ have fitted themselves to the readings at hand, and the second derivative of the evidence knows nothing of that. It
+// is NaN with fewer than [LeastForHalves] snapshots.
+func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
+	m, p := f.y.Dims()
+	if p < LeastForHalves {
+		return math.NaN(), nil
+	}
+	var gains [2][]float64
+	for half := range gains {
+		y := mat.NewDense(m, (p+1-half)/2, nil)
+		for k := half; k < p; k += 2 {
+			for mu := range m {
+				y.Set(mu, k/2, f.y.At(mu, k))
+			}
+		}
+		fit, err := f.again(ctx, y)
+		if err != nil {
+			return math.NaN(), err
+		}
+		gains[half] = fit.S
+		floats.Scale(1/floats.Sum(fit.S), fit.S)
+	}
+	variances, err := f.Variances()
+	if err != nil {
+		return math.NaN(), err
+	}
+	square, scale := 0.0, floats.Sum(f.S)
+	for mu := range m {
+		scatter := 0.5 * scale * (gains[0][mu] - gains[1][mu])
+		bias := f.S[mu] - 0.5*scale*(gains[0][mu]+gains[1][mu])
+		square += scatter*scatter + bias*bias
+	}
+	return square / floats.Sum(variances), nil
+}
+
+// again is a fit to other readings of the same kind, from the start.
+func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
+	w := f.w
+	if f.summed {
+		w = w.Part(0, w.Rows, 0, w.Columns-1)
+	}
+	fit := newFit(w, y, false)
+	fit.Told = f.Told
+	if f.common >= 0 {
+		if begun := fit.Common(); begun != nil {
+			fit = begun
+		}
+	}
+	if _, err := fit.Learn(ctx, halfSteps); err != nil {
+		return nil, err
+	}
+	if f.Mixture != nil {
+		fit = fit.Mix(len(f.Families) > 1)
+		if _, err := fit.Learn(ctx, halfSteps); err != nil {
+			return nil, err
+		}
+	}
+	return fit, nil
+}

@@ -1,0 +1,71 @@
+package joint
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/internal/vector"
+)
+
+const (
+	// densitySteps are those of expectation–maximisation for a density, from the one at hand.
+	densitySteps = 10
+
+	// largestOdds is the logarithm of odds beyond which they are certain: e to it, times a density, is a number.
+	largestOdds = 600
+)
+
+// Gain is the logarithm of how much likelier fields N(x; λ, Σ) of n rows of p values (P×N each) are if the values of a row are there in all signals or in none than if
+// each is there by itself, whatever the densities are. Values that are there are N(mean, variance), by signal. Σ = +Inf says nothing.
+func Gain(n, p int, lambda, sigma, mean, variance []float64, density float64) float64 {
+	odds, rows := make([]float64, vector.Padded(n*p)), make([]float64, vector.Padded(n)) // logarithms of how much likelier a value is if it is there
+	for k := range p {
+		v := variance[k]
+		for j := k * n; j < (k+1)*n; j++ {
+			odds[j] = 1 + v/sigma[j]
+		}
+	}
+	for j := n * p; j < len(odds); j++ {
+		odds[j] = 1
+	}
+	vector.Log(odds)
+	for k := range p {
+		m, v := mean[k], variance[k]
+		for i := range n {
+			j := k*n + i
+			if s := sigma[j]; math.IsInf(s, 1) {
+				odds[j] = 0
+			} else {
+				off := lambda[j] - m
+				odds[j] = 0.5 * (lambda[j]*lambda[j]/s - off*off/(v+s) - odds[j])
+			}
+			rows[i] += odds[j]
+		}
+	}
+	return evidence(rows, n, density) - evidence(odds, n*p, density)
+}
+
+// evidence is Σ log(1-ρ+ρ e^l) at the best ρ, over the first count of the logarithms l, which it changes.
+func evidence(l []float64, count int, density float64) (total float64) {
+	for i, v := range l[:count] {
+		if v > largestOdds {
+			total += v - largestOdds
+			l[i] = largestOdds
+		}
+	}
+	vector.Exp(l)
+	for range densitySteps {
+		there := 0.0
+		for _, e := range l[:count] {
+			there += density * e / (1 - density + density*e)
+		}
+		density = min(max(there/float64(count), leastDensity), 1-leastDensity)
+	}
+	for i, e := range l {
+		l[i] = 1 - density + density*e
+	}
+	vector.Log(l)
+	for _, v := range l[:count] {
+		total += v
+	}
+	return total
+}

@@ -1,0 +1,310 @@
+// Package joint is the node of signals that belong together: a row of X, the P values of one entry in all signals, is zero
+// altogether or drawn from a normal distribution whose covariance across signals is learned. It owns the posterior of the rows, their
+// evidence, and the learning of its hyperparameters; it knows fields, and nothing of sensors or of how the fields came about.
+//
+//	x_i = 0 with probability 1-ρ,   x_i ~ N(m, R) else.
+//
+// Matrices over signals are P×P, row-major. Entries of signals are P×N, signal by signal.
+package joint
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/calamp/calamp/internal/parallel"
+)
+
+// Prior are the hyperparameters.
+type Prior struct {
+	Density float64   // ρ, in (0, 1]
+	Mean    []float64 // m, P
+	Cov     []float64 // R, P×P, positive semidefinite: of any rank
+}
+
+// Isotropic is the prior of p signals that share their support and nothing else.
+func Isotropic(p int, density, mean, variance float64) Prior {
+	q := Prior{Density: density, Mean: make([]float64, p), Cov: make([]float64, p*p)}
+	for k := range p {
+		q.Mean[k], q.Cov[k*p+k] = mean, variance
+	}
+	return q
+}
+
+// Field is what the readings say of all rows, N(x_i; λ_i, Σ_i) with precisions of one shape, Σ_i⁻¹ = a_i A. It is told as an offset
+// from a centre c_i, as message passing has it: Σ_i⁻¹λ_i = a_i A c_i + r_i.
+type Field struct {
+	Shape  *Shape    // A
+	Size   []float64 // a_i, N; 0 where nothing was measured
+	Centre []float64 // c, P×N
+	Onward []float64 // r, P×N
+}
+
+// Rows is the node. Its slices are what the latest Update found.
+type Rows struct {
+	N, P    int
+	Threads int
+	Prior   Prior
+
+	X, C    []float64 // P×N posterior means and variances
+	Trace   []float64 // N, the trace of a row's covariance C_i
+	Support []float64 // N, π_i: the probability that a row is not zero
+	Sum     []float64 // P×P, Σ_i C_i
+
+	// Of every row: the evidence log ∫ p(x_i) exp(-½ (x_i-λ_i)ᵀΣ_i⁻¹(x_i-λ_i)) dx_i, 0 where nothing was measured; x̂_iᵀΣ_i⁻¹(λ_i - x̂_i); and
+	// tr Σ_i⁻¹(C_i + (x̂_i-λ_i)(x̂_i-λ_i)ᵀ).
+	LogMass, Pull, Square []float64
+
+	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, Σ π µ and Σ π (S + µµᵀ).
+	count         float64
+	first, second []float64
+
+	chunks []sums
+	run    func(chunk int)
+	field  Field
+	basis  basis
+}
+
+// sums are those of a chunk of rows, in the basis of the latest Update.
+type sums struct {
+	count           float64
+	first           []float64 // P, Σ π µ
+	within          []float64 // P, Σ π S
+	second, between []float64 // P×P, Σ π µµᵀ and Σ π(1-π) µµᵀ
+
+	// P×rowsOfChunk, workspace in these coordinates: c, r, µ, µ - c and S.
+	centre, onward, mu, offset, s []float64
+}
+
+// rowsOfChunk is how many rows a goroutine takes at a time.
+const rowsOfChunk = 64
+
+// NewRows is a node for n rows of p values.
+func NewRows(n, p, threads int, prior Prior) *Rows {
+	r := &Rows{N: n, P: p, Threads: threads, Prior: prior}
+	of := func(count int) []float64 { return make([]float64, count) }
+	r.X, r.C, r.Sum, r.first, r.second = of(p*n), of(p*n), of(p*p), of(p), of(p*p)
+	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.LogMass, &r.Pull, &r.Square} {
+		*v = of(n)
+	}
+	r.chunks = make([]sums, (n+rowsOfChunk-1)/rowsOfChunk)
+	for i := range r.chunks {
+		r.chunks[i] = sums{
+			first: of(p), within: of(p), second: of(p * p), between: of(p * p),
+			centre: of(p * rowsOfChunk), onward: of(p * rowsOfChunk),
+			mu: of(p * rowsOfChunk), offset: of(p * rowsOfChunk), s: of(p * rowsOfChunk),
+		}
+	}
+	r.run = r.chunk
+	return r
+}
+
+// Start makes X, C and the sums those of the prior.
+func (r *Rows) Start() {
+	p, rho := r.P, r.Prior.Density
+	clear(r.Sum)
+	for k := range p {
+		mk := r.Prior.Mean[k]
+		for l := range p {
+			r.Sum[k*p+l] = float64(r.N) * rho * (r.Prior.Cov[k*p+l] + (1-rho)*mk*r.Prior.Mean[l])
+		}
+		for i := range r.N {
+			r.X[k*r.N+i], r.C[k*r.N+i] = rho*mk, r.Sum[k*p+k]/float64(r.N)
+		}
+	}
+	for i := range r.N {
+		r.Support[i], r.Trace[i] = rho, trace(r.Sum, p)/float64(r.N)
+	}
+}
+
+// Update finds the posterior of all rows: with x = Tu, in whose coordinates A is I and R is diagonal (see [basis]), a row is P numbers of which only
+// the question whether they are zero is common,
+//
+//	S_k = d_k/(1+a d_k),   µ_k = c_k + (d_k r_k + m_k - c_k)/(1+a d_k),   h_k = a c_k + r_k,
+//	log odds = log ρ/(1-ρ) + Σ_k ½ [µ_k h_k + m_k (h_k - a µ_k)] - ½ log(1+a d_k).
+//
+// Told as an offset from c, near which it is at the end of a run, µ has the digits of the offset.
+func (r *Rows) Update(f Field) {
+	r.field = f
+	r.basis.set(f.Shape, &r.Prior)
+	parallel.Run(len(r.chunks), r.Threads, r.run)
+	r.collect()
+}
+
+// chunk is Update of some rows.
+func (r *Rows) chunk(c int) {
+	from := c * rowsOfChunk
+	n, p := min(rowsOfChunk, r.N-from), r.P
+	w := &r.chunks[c]
+	centre, onward := r.columns(r.field.Centre, from, n), r.columns(r.field.Onward, from, n)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.from, p), centre, 0, general(w.centre, p, n))
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, square(r.basis.to, p), onward, 0, general(w.onward, p, n))
+	r.posteriors(w, from, n)
+	r.sum(w, from, n)
+
+	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
+	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.to, p), general(w.offset, p, n), 0, x)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.squares, p), general(w.s, p, n), 0, v)
+	for i := range n {
+		r.Trace[from+i] = 0
+	}
+	for k := range p {
+		xs, vs, cs := r.X[k*r.N+from:], r.C[k*r.N+from:], r.field.Centre[k*r.N+from:]
+		for i, pi := range r.Support[from : from+n] {
+			mean := cs[i] + xs[i]
+			xs[i] = pi * mean
+			vs[i] = pi * (vs[i] + (1-pi)*mean*mean)
+			r.Trace[from+i] += vs[i]
+		}
+	}
+}
+
+// posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are
+//
+//	-½ Σ_k log(1+a d_k) + (h_k-a m_k)²/(a(1+a d_k)),   -½ Σ_k h_k²/a.
+func (r *Rows) posteriors(w *sums, from, n int) {
+	for i := range n {
+		a := r.field.Size[from+i]
+		there, zero, product := 0.0, 0.0, logProduct{value: 1}
+		for k, d := range r.basis.variance {
+			j := k*n + i
+			m, c, onward := r.basis.mean[k], w.centre[j], w.onward[j]
+			inverse := 1 / (1 + a*d)
+			w.offset[j] = (d*onward + (m - c)) * inverse
+			w.mu[j], w.s[j] = c+w.offset[j], d*inverse
+			if a > 0 {
+				h, off := a*c+onward, a*(c-m)+onward
+				there += off * (off * inverse / a)
+				zero += h * (h / a)
+				product.multiply(1 + a*d)
+			}
+		}
+		r.Support[from+i], r.LogMass[from+i] = presence(r.Prior.Density, -0.5*(there+product.log()), -0.5*zero)
+		r.distances(w, from, i, n)
+	}
+}
+
+// presence is the probability that a row is there, and the logarithm of its evidence, from those of rows that are and are not.
+func presence(density, there, zero float64) (pi, logMass float64) {
+	if density == 1 {
+		return 1, there
+	}
+	there, zero = there+math.Log(density), zero+math.Log1p(-density)
+	if there > zero {
+		e := math.Exp(zero - there)
+		return 1 / (1 + e), there + math.Log1p(e)
+	}
+	e := math.Exp(there - zero)
+	return e / (1 + e), zero + math.Log1p(e)
+}
+
+// distances sets the sums of row i that tell estimates from fields: Σ⁻¹(λ-x̂) is a (c-x̂) + r.
+func (r *Rows) distances(w *sums, from, i, n int) {
+	a, pi := r.field.Size[from+i], r.Support[from+i]
+	var pull, variance, square float64
+	for k := range r.P {
+		j := k*n + i
+		mu := w.mu[j]
+		away := a*((1-pi)*w.centre[j]-pi*w.offset[j]) + w.onward[j]
+		pull += pi * mu * away
+		variance += pi * (w.s[j] + (1-pi)*mu*mu)
+		square += away * away
+	}
+	r.Pull[from+i], r.Square[from+i] = pull, 0
+	if a > 0 {
+		r.Square[from+i] = a*variance + square/a
+	}
+}
+
+// sum adds up a chunk: rows that are zero for certain have no part in it.
+func (r *Rows) sum(w *sums, from, n int) {
+	p := r.P
+	w.count = 0
+	clear(w.first)
+	clear(w.within)
+	clear(w.second)
+	clear(w.between)
+	for i, pi := range r.Support[from : from+n] {
+		if pi < absent {
+			continue
+		}
+		w.count += pi
+		mu := blas64.Vector{N: p, Data: w.mu[i:], Inc: n}
+		for k := range p {
+			w.first[k] += pi * w.mu[k*n+i]
+			w.within[k] += pi * w.s[k*n+i]
+		}
+		blas64.Syr(pi, mu, blas64.Symmetric{N: p, Stride: p, Data: w.second, Uplo: blas.Upper})
+		if rest := pi * (1 - pi); rest > absent {
+			blas64.Syr(rest, mu, blas64.Symmetric{N: p, Stride: p, Data: w.between, Uplo: blas.Upper})
+		}
+	}
+}
+
+// absent is a probability whose part of a sum over rows is below its rounding.
+const absent = 1e-20
+
+// collect adds the chunks up, in order, and turns the sums back: Σ C = T [Σ πS + Σ π(1-π) µµᵀ] Tᵀ.
+func (r *Rows) collect() {
+	p := r.P
+	r.count = 0
+	clear(r.first)
+	within, second, between := make([]float64, p), make([]float64, p*p), make([]float64, p*p)
+	first := make([]float64, p)
+	for c := range r.chunks {
+		w := &r.chunks[c]
+		r.count += w.count
+		add(first, w.first)
+		add(within, w.within)
+		add(second, w.second)
+		add(between, w.between)
+	}
+	for k, v := range within {
+		second[k*p+k] += v
+		between[k*p+k] += v
+	}
+	r.basis.turn(r.second, second)
+	r.basis.turn(r.Sum, between)
+	blas64.Gemv(blas.NoTrans, 1, square(r.basis.to, p), column(first), 0, column(r.first))
+}
+
+// columns are rows from … from+n of an array of entries, as a P×n matrix.
+func (r *Rows) columns(v []float64, from, n int) blas64.General {
+	return blas64.General{Rows: r.P, Cols: n, Stride: r.N, Data: v[from : (r.P-1)*r.N+from+n]}
+}
+
+// logProduct is the logarithm of a product of many factors of 1 or more, taken as seldom as the range of float64 allows.
+type logProduct struct{ value, sum float64 }
+
+func (l *logProduct) multiply(factor float64) {
+	l.value *= factor
+	if !(l.value < 1e150) {
+		l.sum += math.Log(l.value)
+		l.value = 1
+	}
+}
+
+func (l *logProduct) log() float64 { return l.sum + math.Log(l.value) }
+
+func add(to, v []float64) {
+	for i, x := range v {
+		to[i] += x
+	}
+}
+
+func trace(a []float64, p int) (total float64) {
+	for k := range p {
+		total += a[k*p+k]
+	}
+	return total
+}
+
+func general(v []float64, rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: v[:rows*cols]}
+}
+
+func square(v []float64, p int) blas64.General { return general(v, p, p) }
+
+func column(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Data: v, Inc: 1} }

@@ -1,0 +1,244 @@
+package calamp_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// jointCase is a problem whose signals have the part shared of their rows in common, the other rows are there in each signal by chance; the part
+// common of the variance of a row is an amplitude that all signals have.
+type jointCase struct {
+	n, p                           int
+	alpha, density, common, shared float64
+	noise                          float64
+	told                           bool // noise, density, range
+	joint                          solver.Joint
+	flat                           bool // no fault finder
+	maxIter                        int  // 0: as ever
+}
+
+func (c jointCase) draw(t testing.TB, seed uint64) (*operator.Dense, *mat.Dense, calamp.Truth) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 11))
+	m := int(math.Round(c.alpha * float64(c.n)))
+	w, x, y := mat.NewDense(m, c.n, nil), mat.NewDense(c.n, c.p, nil), mat.NewDense(m, c.p, nil)
+	raw := w.RawMatrix().Data
+	for i := range raw {
+		raw[i] = rng.NormFloat64() / math.Sqrt(float64(c.n))
+	}
+	for i := range c.n {
+		all, together, amplitude := rng.Float64() < c.density, rng.Float64() < c.shared, rng.NormFloat64()
+		for k := range c.p {
+			on := all
+			if !together {
+				on = rng.Float64() < c.density
+			}
+			v := math.Sqrt(c.common)*amplitude + math.Sqrt(1-c.common)*rng.NormFloat64()
+			if on {
+				x.Set(i, k, v)
+			}
+		}
+	}
+	y.Mul(w, x)
+	s := make([]float64, m)
+	for mu := range s {
+		s[mu] = 0.7 + 0.6*rng.Float64()
+		for k := range c.p {
+			y.Set(mu, k, (y.At(mu, k)+math.Sqrt(c.noise)*rng.NormFloat64())/s[mu])
+		}
+	}
+	op, err := operator.NewDense(m, c.n, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return op, y, calamp.Truth{X: x, S: s}
+}
+
+func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Truth) {
+	t.Helper()
+	w, y, truth := c.draw(t, seed)
+	signal := prior.GaussBernoulli{Density: c.density, SignalVar: 1}
+	gain := channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: c.noise}
+	problem := &calamp.Problem{W: w, Y: y, Prior: signal, Channel: gain}
+	opt := &calamp.Options{Joint: c.joint}
+	opt.MaxIter = c.maxIter
+	if !c.told {
+		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
+		gain = channel.Gain{Prior: channel.GainPrior{Lo: math.NaN(), Hi: math.NaN()}, NoiseVar: math.NaN()}
+		signal, gain, err := calamp.Guess(w, y, signal, gain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		problem.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		problem.Channel = channel.Faulty{Working: gain}
+		if c.flat {
+			problem.Channel = gain
+		}
+		opt.Learn, opt.Outliers, opt.Retry = calamp.Learn{Noise: true, Range: true}, calamp.Outliers{Look: true}, c.maxIter == 0
+	}
+	res, err := calamp.Solve(t.Context(), problem, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, truth
+}
+
+// covered are the parts of the s, and of the entries that are not zero, within their 95 % intervals, at the best common scale.
+func covered(r *calamp.Result, truth calamp.Truth, scale float64) (s, x float64) {
+	lo, hi := r.SInterval(0.95)
+	for mu, v := range truth.S {
+		if v /= scale; lo[mu] <= v && v <= hi[mu] {
+			s++
+		}
+	}
+	count := 0.0
+	n, p := truth.X.Dims()
+	for i := range n {
+		for k := range p {
+			if v := truth.X.At(i, k); v != 0 {
+				count++
+				if math.Abs(v/scale-r.X.At(i, k)) <= 1.96*math.Sqrt(r.XVar.At(i, k)) {
+					x++
+				}
+			}
+		}
+	}
+	return s / float64(len(truth.S)), x / count
+}
+
+var jointFilter = flag.String("joint", "", "comma-separated: P, common, alpha, noise, told of the cases of TestLongJointRows")
+
+// TestLongJointRows measures recovery, coverage and iterations of signals that belong together.
+func TestLongJointRows(t *testing.T) {
+	longOnly(t)
+	count := seedCount(5)
+	table := tables.New(t, "", "told", "P", "common", "noise", "α", "recovered", "NMSE", "s covered", "x covered", "iterations", "at most", "warnings")
+	for _, told := range []bool{true, false} {
+		for _, p := range []int{10, 30} {
+			for _, common := range []float64{0, 0.9} {
+				for _, noise := range []float64{1e-6, 1e-3} {
+					for _, alpha := range []float64{0.28, 0.32, 0.4, 0.6} {
+						if key := fmt.Sprintf("%v/%d/%g/%g/%g", told, p, common, noise, alpha); !strings.Contains(key, *jointFilter) {
+							continue
+						}
+						c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: 1, noise: noise, told: told, joint: solver.JointOn}
+						recovered, errs, s, x, iterations, warned := 0, 0.0, 0.0, 0.0, []int{}, map[string]int{}
+						for seed := range count {
+							r, truth := c.solve(t, uint64(seed+1))
+							score := r.Score(truth)
+							nmse := score.XMSEScaled / meanSquareOf(truth.X)
+							if nmse < 30*noise {
+								recovered++
+							}
+							errs += math.Log(nmse) / float64(count)
+							cs, cx := covered(r, truth, score.Scale)
+							s, x = s+cs/float64(count), x+cx/float64(count)
+							iterations = append(iterations, r.Iterations)
+							if r.Status != calamp.Converged {
+								warned[r.Status.String()]++
+							}
+							for _, w := range r.Warnings {
+								warned[string(w.Code)]++
+							}
+						}
+						slices.Sort(iterations)
+						table.Row("| %v | %d | %g | %g | %g | %d of %d | %.2g | %.3f | %.3f | %d | %d | %v |", told, p, common, noise, alpha, recovered, count, math.Exp(errs), s, x, iterations[count/2], iterations[count-1], warned)
+					}
+				}
+			}
+		}
+	}
+}
+
+func meanSquareOf(x *mat.Dense) float64 {
+	total := mat.Norm(x, 2)
+	n, p := x.Dims()
+	return total * total / float64(n*p)
+}
+
+// TestLongJointChoice measures what is chosen for signals of which a part of the rows is shared, and at which cost: with --joint auto, off and on.
+func TestLongJointChoice(t *testing.T) {
+	longOnly(t)
+	count := seedCount(5)
+	table := tables.New(t, "", "told", "P", "common", "shared", "noise", "α", "joint chosen", "NMSE auto", "off", "on", "s covered auto", "off", "on", "status auto", "off", "on")
+	for _, told := range []bool{true, false} {
+		for _, p := range []int{4, 10} {
+			for _, common := range []float64{0, 0.9} {
+				for _, noise := range []float64{1e-6, 1e-3} {
+					for _, alpha := range []float64{0.4, 0.6, 0.8} {
+						for _, shared := range []float64{0, 0.1, 0.3, 0.5, 0.7, 0.9, 1} {
+							if key := fmt.Sprintf("%v/%d/%g/%g/%g/%g", told, p, common, noise, alpha, shared); !strings.Contains(key, *jointFilter) {
+								continue
+							}
+							var nmse, inside [3]float64
+							var status [3]map[string]int
+							chosen := 0
+							for j, which := range []solver.Joint{solver.AutoJoint, solver.JointOff, solver.JointOn} {
+								status[j] = map[string]int{}
+								for seed := range count {
+									c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: shared, noise: noise, told: told, joint: which}
+									r, truth := c.solve(t, uint64(seed+1))
+									score := r.Score(truth)
+									cs, _ := covered(r, truth, score.Scale)
+									nmse[j] += math.Log(score.XMSEScaled/meanSquareOf(truth.X)) / float64(count)
+									inside[j] += cs / float64(count)
+									status[j][r.Status.String()]++
+									for _, w := range r.Warnings {
+										status[j][string(w.Code)]++
+									}
+									if which == solver.AutoJoint && r.Support != nil {
+										chosen++
+									}
+								}
+							}
+							table.Row("| %v | %d | %g | %g | %g | %g | %d of %d | %.2g | %.2g | %.2g | %.3f | %.3f | %.3f | %v | %v | %v |", told, p, common, shared, noise, alpha, chosen, count,
+								math.Exp(nmse[0]), math.Exp(nmse[1]), math.Exp(nmse[2]), inside[0], inside[1], inside[2], status[0], status[1], status[2])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestLongIndependentStay counts the problems with independent signals that were solved together, or tried to be.
+func TestLongIndependentStay(t *testing.T) {
+	longOnly(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	pick := func(v ...float64) float64 { return v[rng.IntN(len(v))] }
+	count := seedCount(200)
+	wrong, tried := 0, 0
+	for seed := range count {
+		c := jointCase{
+			n: int(pick(100, 200, 400)), p: int(pick(2, 3, 5, 10, 20)), alpha: pick(0.25, 0.4, 0.6, 0.9), density: pick(0.05, 0.1, 0.2, 0.4),
+			noise: pick(1e-8, 1e-5, 1e-3, 1e-2), told: seed%2 == 0, maxIter: 100,
+		}
+		r, _ := c.solve(t, uint64(seed+1))
+		switch {
+		case r.Support != nil:
+			wrong++
+			t.Errorf("seed %d: %+v: %s", seed+1, c, r.Plan.Parts)
+		case slices.ContainsFunc(r.Plan.Parts, func(p solver.Choice) bool {
+			return p.Part == "joint rows" && strings.HasPrefix(p.Why, "tried")
+		}):
+			tried++
+			t.Logf("tried: seed %d: %+v", seed+1, c)
+		}
+	}
+	table := tables.New(t, "", "problems", "solved together", "tried")
+	table.Row("| %d | %d | %d |", count, wrong, tried)
+}

@@ -1,0 +1,159 @@
+package calamp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// belonging is a problem whose signals belong together, at a number of sensors at which independent signals are not recovered.
+var belonging = jointCase{n: 500, p: 10, alpha: 0.36, density: 0.2, common: 0.9, shared: 1, noise: 1e-5}
+
+func TestSignalsThatBelongTogetherAreSolvedTogether(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*jointCase)
+	}{
+		{"nothing told", func(*jointCase) {}},
+		{"all told", func(c *jointCase) { c.told = true }},
+		{"supports alone", func(c *jointCase) { c.common = 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			problem := belonging
+			c.change(&problem)
+			res, truth := problem.solve(t, 1)
+			score := res.Score(truth)
+			s, x := covered(res, truth, score.Scale)
+			t.Logf("%v after %d iterations, NMSE %.2g, s %.3f and x %.3f covered, %v", res.Status, res.Iterations, score.XMSEScaled/meanSquareOf(truth.X), s, x, res.Warnings)
+			if res.Status != calamp.Converged || res.Support == nil || score.XMSEScaled > 30*problem.noise*meanSquareOf(truth.X) {
+				t.Errorf("not recovered: %v, %s", res.Status, res.Reason)
+			}
+			if s < 0.9 || x < 0.9 {
+				t.Errorf("%.3f of s and %.3f of x are within 95 %% intervals", s, x)
+			}
+			for _, w := range res.Warnings {
+				if w.Code != calamp.ScaleFromGains {
+					t.Errorf("a false alarm: %v", w)
+				}
+			}
+			wrong := 0
+			for i, pi := range res.Support {
+				if (pi > 0.5) != (truth.X.At(i, 0) != 0) {
+					wrong++
+				}
+			}
+			if wrong > 2 {
+				t.Errorf("%d entries are wrongly there, or not", wrong)
+			}
+			correlation := res.SignalCov.At(0, 1) / math.Sqrt(res.SignalCov.At(0, 0)*res.SignalCov.At(1, 1))
+			if math.Abs(correlation-problem.common) > 0.1 {
+				t.Errorf("correlation of two signals %.3f, expected %.3f", correlation, problem.common)
+			}
+		})
+	}
+}
+
+// Independent signals are solved one by one, with the same answer to the last bit.
+func TestIndependentSignalsStayIndependent(t *testing.T) {
+	c := jointCase{n: 300, p: 8, alpha: 0.7, density: 0.2, noise: 1e-5}
+	for seed := range uint64(3) {
+		c.joint = solver.AutoJoint
+		auto, _ := c.solve(t, seed)
+		c.joint = solver.JointOff
+		off, _ := c.solve(t, seed)
+		if auto.Support != nil || !slices.Equal(auto.X.RawMatrix().Data, off.X.RawMatrix().Data) || auto.Iterations != off.Iterations {
+			t.Errorf("seed %d: independent signals were solved otherwise", seed)
+		}
+	}
+}
+
+// Missing readings, a broken sensor, wrong single readings and unequal noise are as they are beside independent signals.
+func TestJointRowsWithImperfectReadings(t *testing.T) {
+	c := belonging
+	c.alpha = 0.5
+	w, y, truth := c.draw(t, 3)
+	m, p := y.Dims()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for mu := range m {
+		if rng.Float64() < 0.2 {
+			y.Set(mu, rng.IntN(p), math.NaN())
+		}
+	}
+	for k := range p {
+		y.Set(11, k, rng.NormFloat64())
+	}
+	spikes := [][2]int{{20, 3}, {40, 7}, {90, 0}}
+	for _, at := range spikes {
+		y.Set(at[0], at[1], 4)
+	}
+	noise := make([]float64, m)
+	for mu := range noise {
+		noise[mu] = c.noise * (1 + float64(mu%3))
+		for k := range p {
+			y.Set(mu, k, y.At(mu, k)+math.Sqrt(noise[mu]-c.noise)*rng.NormFloat64()/truth.S[mu])
+		}
+	}
+	problem := &calamp.Problem{
+		W: w, Y: y, NoiseVar: noise, Prior: prior.GaussBernoulli{Density: 0.2, SignalVar: 1},
+		Channel: channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: c.noise}},
+	}
+	res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Joint: solver.JointOn, Outliers: calamp.Outliers{Look: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := res.Score(truth)
+	s, x := covered(res, truth, score.Scale)
+	t.Logf("%v after %d iterations, NMSE %.2g, s %.3f and x %.3f covered, broken %v, outlying %v, %v", res.Status, res.Iterations, score.XMSEScaled/meanSquareOf(truth.X), s, x, res.BrokenSensors, res.OutlyingReadings(), res.Warnings)
+	if res.Status != calamp.Converged || score.XMSEScaled > 30*c.noise*meanSquareOf(truth.X) || s < 0.88 || x < 0.88 {
+		t.Error("not recovered")
+	}
+	if len(res.BrokenSensors) != 1 || res.BrokenSensors[0].Sensor != 11 {
+		t.Errorf("broken sensors %v, expected 11", res.BrokenSensors)
+	}
+	for _, at := range spikes {
+		if !slices.Contains(res.OutlyingReadings(), at) {
+			t.Errorf("the spike at %v was not found", at)
+		}
+	}
+}
+
+func TestJointRowsRefuse(t *testing.T) {
+	c := belonging
+	w, y, _ := c.draw(t, 1)
+	sparse, gain := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: 1e-5}
+	m, _ := y.Dims()
+	single := mat.NewDense(m, 1, nil)
+	single.SetCol(0, mat.Col(nil, 0, y))
+	real := func(y *mat.Dense, p prior.Prior, c channel.Channel) *calamp.Problem {
+		return &calamp.Problem{W: w, Y: y, Prior: p, Channel: c}
+	}
+	clipped := gain
+	clipped.Saturation = 5
+	for _, c := range []struct {
+		problem *calamp.Problem
+		opt     calamp.Options
+		says    string
+	}{
+		{real(y, prior.Laplace{Density: 0.2, SignalVar: 1}, gain), calamp.Options{}, "Gauss–Bernoulli"},
+		{real(single, sparse, gain), calamp.Options{}, "one signal"},
+		{real(y, sparse, clipped), calamp.Options{}, "clipped"},
+		{real(y, sparse, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: 0.1}, NoiseVar: 1e-5}), calamp.Options{}, "offsets"},
+		{real(y, sparse, gain), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}}, "vector AMP"},
+		{real(y, sparse, gain), calamp.Options{Settings: solver.Settings{Covariance: solver.Full}}, "covariances"},
+		{real(y, sparse, gain), calamp.Options{Learn: calamp.Learn{SensorNoise: true}}, "noise of every sensor"},
+	} {
+		c.opt.Joint = solver.JointOn
+		if _, err := calamp.Solve(t.Context(), c.problem, &c.opt); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("error %v, expected one that says %q", err, c.says)
+		}
+	}
+}

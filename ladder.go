@@ -1,0 +1,406 @@
+package calamp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/solver"
+)
+
+// A run that did not converge, or that blames a good part of the sensors, is a first try. Message passing may fail where W is far
+// from random, and the fault finder may have judged before signals were found. Further tries leave one of these out, and the
+// likeliest of those that succeed is the answer.
+
+// try is one way to solve a problem.
+type try struct {
+	name    string
+	problem *Problem
+	opt     Options
+	res     *Result
+}
+
+// tries is what was tried of one problem.
+type tries struct {
+	ctx   context.Context
+	done  []*try
+	count int // of runs, those that were impossible among them
+}
+
+// mostBlamed is the part of the sensors, or of the readings, above which it is the run that is in doubt: the limit of the warning
+// many-broken.
+const mostBlamed = 0.2
+
+// mostMisfit is the mean square of residuals, in those expected, above which the model does not explain the readings: that of
+// diagnosis.
+const mostMisfit = 3
+
+// misfit is the mean square of the residuals of the readings in use.
+func (r *Result) misfit() float64 {
+	total, count := 0.0, 0.0
+	sensors, columns := r.Residual.Dims()
+	for mu := range sensors {
+		if r.Broken != nil && r.Broken[mu] > 0.5 {
+			continue
+		}
+		for k := range columns {
+			v := r.Residual.At(mu, k)
+			if v == 0 || r.Outlier != nil && r.Outlier.At(mu, k) > 0.5 { // missing, or left out
+				continue
+			}
+			total, count = total+v*v, count+1
+		}
+	}
+	return total / max(count, 1)
+}
+
+// trusted reports whether a result can be an answer.
+func (t *try) trusted() bool {
+	if t.res == nil || t.res.Status != Converged {
+		return false
+	}
+	sensors, readings := t.res.Residual.Dims()
+	if t.res.misfit() > mostMisfit {
+		return false
+	}
+	return float64(len(t.res.BrokenSensors)) <= mostBlamed*float64(sensors) && float64(len(t.res.OutlyingReadings())) <= mostBlamed*float64(sensors*readings)
+}
+
+// solveTrying is Solve with further tries.
+func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
+	t := &tries{ctx: ctx}
+	first := &try{name: "as asked", problem: p, opt: *opt}
+	if why := hopeless(p, opt); why != nil {
+		first.opt.MaxIter = 1
+		err := t.run(first)
+		return why.end(first.res), err
+	}
+	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
+		first.opt.MaxIter = mostFurther // what is not at rest by then is no worse tried otherwise
+	}
+	if err := t.run(first); err != nil {
+		return first.res, err
+	}
+	if free := freePhases(first); free != nil {
+		if err := t.run(free); err != nil {
+			return t.best(), err
+		}
+		switch {
+		case free.res == nil:
+		case first.trusted() && !free.trusted():
+			return warnOfStart(first.res), nil
+		default:
+			if found, err := t.nearPhases(first, free); found || err != nil {
+				return t.best(), err
+			}
+			first, t.done = free, t.done[1:]
+		}
+	}
+	if first.trusted() || opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+		return first.res, nil
+	}
+	rungs, free := []func(*try) *try{integrated, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	if free {
+		rungs = append([]func(*try) *try{withoutFaults}, otherStarts(first)...)
+	}
+	for _, next := range rungs {
+		if free && t.likeliest().trusted() {
+			break // there is no second answer to free phases
+		}
+		if again := next(first); again != nil {
+			if err := t.run(again); err != nil {
+				return t.best(), err
+			}
+		}
+	}
+	if last := t.fromBest(first); last != nil {
+		if err := t.run(last); err != nil {
+			return t.best(), err
+		}
+	}
+	return t.best(), nil
+}
+
+// run solves a try. The error is that of the context, or of the first try; others that are impossible are left out.
+func (t *tries) run(a *try) error {
+	if err := t.ctx.Err(); err != nil && len(t.done) > 0 {
+		return err
+	}
+	t.count++
+	opt := a.opt
+	if tell, number := opt.Progress, t.count; tell != nil {
+		opt.Progress = func(it Iteration) { it.Try, it.What = number, a.name; tell(it) }
+	}
+	res, err := solveOnce(t.ctx, a.problem, &opt)
+	if res == nil && len(t.done) > 0 && t.ctx.Err() == nil {
+		return nil
+	}
+	a.res = res
+	if res != nil && (res.Iterations > 0 || len(t.done) == 0) {
+		t.done = append(t.done, a)
+	}
+	return err
+}
+
+const (
+	// mostRepeated is how many multiplications with entries of W further tries may take each, some seconds on a core, and
+	// mostFurther how many iterations. Runs that come to rest at all do so in a few hundred.
+	mostRepeated = 1e10
+	mostFurther  = 500
+
+	// mostFromStart is the same for each of several starts: vector AMP gets there within 90 where it does, AMP within 450.
+	mostFromStart = 250
+
+	// mostStarts is how many of them there are, and mostOfStarts how many multiplications with entries of W all of them may take, a
+	// complex one of which is four and has its squares beside it: some seconds on a core.
+	mostStarts   = 16
+	mostOfStarts = 1.25e9
+
+	// mostIntegrated is how many multiplications a step of the evidence of Gaussian signals may take, M²(M+N), where nobody asked
+	// for it: a thirtieth of a second on a core.
+	mostIntegrated = 3e8
+)
+
+// tooLong reports whether further tries would take too long.
+func tooLong(first *try) bool {
+	m, n := first.problem.W.Dims()
+	_, p := first.problem.Y.Dims()
+	return float64(m)*float64(n)*float64(p)*mostFurther > mostRepeated
+}
+
+// plain is the problem without the fault finder.
+func plain(a *try) (*Problem, Options) {
+	p, opt := *a.problem, a.opt
+	p.Channel, opt.Outliers = channel.InOrder(p.Channel), Outliers{}
+	opt.MaxIter = further(opt.MaxIter)
+	return &p, opt
+}
+
+// further is the iteration limit of a further try.
+func further(asked int) int {
+	if asked == 0 {
+		return mostFurther
+	}
+	return min(asked, mostFurther)
+}
+
+// nearNominal is the concentration of phases about the nominal ones, a spread of a radian, below which nothing but the start tells
+// which of all common phases, or of all ramps of phases that are shifts of the signals, is found.
+const nearNominal = 1
+
+// freePhases is a problem with phases of which nothing is known; nil where those that were learned are near the nominal ones, or nobody
+// wants it.
+func freePhases(first *try) *try {
+	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
+	if !first.opt.Learn.PhasesOrFree || !complex || first.trusted() && gain.Prior.Concentration >= nearNominal {
+		return nil
+	}
+	p, opt := *first.problem, first.opt
+	own := channel.InOrder(p.Channel).(channel.ComplexGain)
+	own.Prior.Concentration = 0
+	p.Channel = own
+	if f, ok := first.problem.Channel.(channel.Contaminated); ok {
+		p.Channel = f.WithInOrder(own)
+	}
+	opt.Learn.Phases, opt.Learn.PhasesOrFree = false, false
+	return &try{name: "free phases", problem: &p, opt: opt}
+}
+
+// otherStarts are those of a problem with free phases, by both algorithms in turn. Signals of zero are a fixed point of it, and what is
+// reached from beside it is chance: of starts for the array of docs/guides/microphone-array.md a third end at the answer.
+func otherStarts(first *try) (list []func(*try) *try) {
+	m, n := first.problem.W.Dims()
+	_, p := first.problem.Y.Dims()
+	most := mostOfStarts / (float64(m) * float64(n) * float64(p) * mostFromStart)
+	for draw := range uint64(min(most, mostStarts)) {
+		list = append(list, func(first *try) *try {
+			p, opt := plain(first)
+			opt.draw, opt.Algorithm, opt.MaxIter = draw, solver.AMP, min(opt.MaxIter, mostFromStart)
+			if draw%2 == 0 {
+				opt.Algorithm = solver.VAMP
+			}
+			return &try{name: fmt.Sprintf("%v from start %d, all sensors and readings taken for good", opt.Algorithm, draw+1), problem: p, opt: opt}
+		})
+	}
+	return list
+}
+
+func hasFreePhases(first *try) bool {
+	gain, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain)
+	return complex && gain.Prior.Free()
+}
+
+// nearPhases takes all sensors for good where phases near the nominal ones were not found, and reports whether that finds them: the
+// fault finder may have led the first run astray, and phases of which nothing is known fit nearly every reading.
+func (t *tries) nearPhases(first, free *try) (found bool, err error) {
+	learned := withoutFaults(first)
+	if first.trusted() || learned == nil || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+		return false, nil
+	}
+	if err := t.run(learned); err != nil || !learned.trusted() {
+		return false, err
+	}
+	gain := channel.InOrder(learned.res.Channel).(channel.ComplexGain)
+	return gain.Prior.Concentration >= nearNominal && !(free.trusted() && free.score() > learned.score()), nil
+}
+
+// warnOfStart says of phases that were learned, and are spread, what nothing tells.
+func warnOfStart(res *Result) *Result {
+	if !slices.ContainsFunc(res.Warnings, func(w Warning) bool { return w.Code == PhaseSpread }) {
+		kappa := channel.InOrder(res.Channel).(channel.ComplexGain).Prior.Concentration
+		res.Warnings = append(res.Warnings, Warning{Code: PhaseSpread, Message: fmt.Sprintf(
+			"how phases are spread about the nominal ones was learned as κ = %.2g: they might nearly as well be anywhere, and with phases of which nothing is known no run came to an answer; "+
+				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; phases that are known, or an anchor, would tell", kappa)})
+	}
+	return res
+}
+
+// withoutFaults takes all sensors and readings for good.
+func withoutFaults(first *try) *try {
+	if _, looks := first.problem.Channel.(channel.Contaminated); !looks && !first.opt.Outliers.Look {
+		return nil
+	}
+	p, opt := plain(first)
+	return &try{name: "all sensors and readings taken for good", problem: p, opt: opt}
+}
+
+// otherAlgorithm is vector AMP in place of AMP, or AMP in place of vector AMP, where nothing else gave an answer.
+func (t *tries) otherAlgorithm(first *try) *try {
+	if slices.ContainsFunc(t.done, (*try).trusted) {
+		return nil
+	}
+	p, opt := plain(first)
+	opt.Algorithm = solver.VAMP
+	if first.res.Plan.Algorithm == solver.VAMP {
+		opt.Algorithm = solver.AMP
+	} else {
+		p.mixPrior()
+	}
+	return &try{name: fmt.Sprintf("%v, all sensors and readings taken for good", opt.Algorithm), problem: p, opt: opt}
+}
+
+// integrable reports whether signals may be integrated out without being asked for. That knows nothing of a range of s or a noise variance that were given.
+func integrable(first *try) bool {
+	m, n := first.problem.W.Dims()
+	_, real := channel.InOrder(first.problem.Channel).(channel.Gain)
+	return real && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+}
+
+// integrated takes signals for Gaussian and integrates them out.
+func integrated(first *try) *try {
+	if !integrable(first) {
+		return nil
+	}
+	p, opt := plain(first)
+	opt.Algorithm = solver.Evidence
+	return &try{name: "evidence of Gaussian signals", problem: p, opt: opt}
+}
+
+// fromBest is the first try again, begun at the best answer so far.
+func (t *tries) fromBest(first *try) *try {
+	best := t.likeliest()
+	if best == first || best.res.Status == Diverged {
+		return nil
+	}
+	p, opt := *first.problem, first.opt
+	p.Prior = best.res.Prior
+	if best.res.Plan.Algorithm != solver.Evidence {
+		opt.Algorithm = best.res.Plan.Algorithm
+	}
+	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
+		working := c.WithNoise(channel.NoiseOf(channel.InOrder(best.res.Channel)))
+		p.Channel = working
+		if f, ok := first.problem.Channel.(channel.Contaminated); ok {
+			p.Channel = f.WithInOrder(working)
+		}
+	}
+	opt.from, opt.MaxIter = best.res, further(opt.MaxIter)
+	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", first.name, best.name), problem: &p, opt: opt}
+}
+
+// likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.
+func (t *tries) likeliest() *try {
+	better := func(a, b *try) bool {
+		switch {
+		case a.trusted() != b.trusted():
+			return a.trusted()
+		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
+			return b.res.Status == Diverged
+		}
+		return a.score() > b.score()
+	}
+	best := t.done[0]
+	for _, a := range t.done[1:] {
+		if better(a, best) {
+			best = a
+		}
+	}
+	return best
+}
+
+// score is the logarithm of the evidence of all readings. Those that were left out as outliers are counted as normal ones of the
+// readings' own variance: what they are if nothing is known.
+func (t *try) score() float64 {
+	score := t.res.LogEvidence
+	if math.IsNaN(score) {
+		return math.Inf(-1)
+	}
+	left := t.res.OutlyingReadings()
+	if len(left) == 0 {
+		return score
+	}
+	typical := channel.TypicalSquare(slices.Clone(t.problem.Y.RawMatrix().Data), t.problem.Y.RawMatrix().Cols)
+	for _, at := range left {
+		y := t.problem.Y.At(at[0], at[1])
+		v := max(typical, y*y)
+		score -= 0.5 * (math.Log(2*math.Pi*v) + y*y/v)
+	}
+	return score
+}
+
+// noAnswer is the end of a problem that has none, whatever is tried.
+type noAnswer struct{ code, text string }
+
+// hopeless says why a problem of which nothing is told has no answer; nil where it may have one.
+func hopeless(p *Problem, opt *Options) *noAnswer {
+	if !opt.Learn.Range || p == nil || p.W == nil {
+		return nil
+	}
+	if text := diagnosis.Unmixed(p.W); text != "" {
+		return &noAnswer{diagnosis.NotMixed, text}
+	}
+	return nil
+}
+
+// end makes a result that of a problem without an answer.
+func (a *noAnswer) end(res *Result) *Result {
+	if res != nil {
+		res.Status, res.Reason = NothingRecovered, a.text
+		res.Warnings = []Warning{{Code: WarningCode(a.code), Message: a.text}}
+	}
+	return res
+}
+
+// best is the result of the likeliest try, with what was tried in its plan. Where none has an answer because the readings look like noise, that is why.
+func (t *tries) best() *Result {
+	best := t.likeliest()
+	if i := slices.IndexFunc(best.res.Warnings, func(w Warning) bool { return w.Code == OnlyNoise }); i >= 0 && best.res.Status == NotConverged {
+		best.res.Status, best.res.Reason = NothingRecovered, best.res.Warnings[i].Message
+	}
+	if len(t.done) == 1 {
+		return best.res
+	}
+	plan := *best.res.Plan
+	plan.Parts = slices.Clone(plan.Parts)
+	for _, a := range t.done {
+		plan.Parts = append(plan.Parts, solver.Choice{
+			Part: "try", On: a == best,
+			Why: fmt.Sprintf("%s: %v after %d iterations, log evidence %.6g", a.name, a.res.Status, a.res.Iterations, a.score()),
+		})
+	}
+	best.res.Plan = &plan
+	return best.res
+}

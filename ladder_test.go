@@ -1,0 +1,256 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// instrument is a problem like those of spectroscopy: columns of W are smooth positive spectra that overlap, and each sample has a few
+// of them in positive amounts.
+func instrument(t *testing.T, m, n, p int, seed uint64) (w operator.Operator, y, x0 *mat.Dense, s0 []float64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	entries := make([]float64, m*n)
+	for i := range n {
+		for range 3 {
+			centre, width, height := rng.Float64(), 0.01+0.03*rng.Float64(), rng.Float64()
+			for mu := range m {
+				d := (float64(mu)/float64(m) - centre) / width
+				entries[mu*n+i] += height * math.Exp(-0.5*d*d)
+			}
+		}
+	}
+	dense, err := operator.NewDense(m, n, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x0, y = mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	for k := range p {
+		for range n / 12 {
+			x0.Set(rng.IntN(n), k, 0.2+rng.Float64())
+		}
+	}
+	y.Mul(mat.NewDense(m, n, entries), x0)
+	s0 = make([]float64, m)
+	for mu := range m {
+		s0[mu] = 0.8 + 0.4*rng.Float64()
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+1e-3*rng.NormFloat64())/s0[mu])
+		}
+	}
+	return dense, y, x0, s0
+}
+
+// unknown is the problem with everything learned, as the command has it.
+func unknown(t *testing.T, w operator.Operator, y *mat.Dense) (*calamp.Problem, *calamp.Options) {
+	t.Helper()
+	nan := math.NaN()
+	signal, gain, err := calamp.Guess(w, y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.Uniform(nan, nan), NoiseVar: nan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &calamp.Problem{W: w, Y: y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: allParameters}, Channel: channel.Faulty{Working: gain}}
+	return p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Outliers: calamp.Outliers{Look: true}}
+}
+
+func solveUnknown(t *testing.T, w operator.Operator, y *mat.Dense, change func(*calamp.Options)) *calamp.Result {
+	t.Helper()
+	p, opt := unknown(t, w, y)
+	change(opt)
+	res, err := calamp.Solve(context.Background(), p, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestFurtherTries solves a problem of overlapping spectra, of which no run of message passing alone finds an answer.
+func TestFurtherTries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	w, y, x0, s0 := instrument(t, 90, 72, 8, 1)
+	once := solveUnknown(t, w, y, func(*calamp.Options) {})
+	if once.Status == calamp.Converged {
+		t.Fatal("the problem is solved at the first try: it tests nothing")
+	}
+	res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry = true })
+	if res.Status != calamp.Converged {
+		t.Fatalf("%v: %s", res.Status, res.Reason)
+	}
+	score := calamp.Score(res.X, res.S, calamp.Truth{X: x0, S: s0})
+	if !(score.XMSEScaled < 1e-5) { // the noise makes 1e-7
+		t.Errorf("mean square error of x %.3g by %v", score.XMSEScaled, res.Plan.Algorithm)
+	}
+	tried := 0
+	for _, c := range res.Plan.Parts {
+		if c.Part == "try" {
+			tried++
+		}
+	}
+	if tried < 2 {
+		t.Error("the plan does not list what was tried")
+	}
+}
+
+// TestEvidenceCoversGains is for the evidence of Gaussian signals alone.
+func TestEvidenceCoversGains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	inside, count := 0, 0
+	for seed := range uint64(3) {
+		w, y, _, s0 := instrument(t, 60, 48, 6, seed)
+		res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Algorithm, o.Outliers = solver.Evidence, calamp.Outliers{} })
+		if res.Status != calamp.Converged {
+			t.Errorf("seed %d: %v: %s", seed, res.Status, res.Reason)
+		}
+		lo, hi := res.SInterval(0.95)
+		factor := floats.Sum(res.S) / floats.Sum(s0)
+		for mu, s := range s0 {
+			count++
+			if s*factor >= lo[mu] && s*factor <= hi[mu] {
+				inside++
+			}
+		}
+	}
+	if covered := float64(inside) / float64(count); covered < 0.9 {
+		t.Errorf("95 %% intervals of s hold %.3g", covered)
+	}
+}
+
+// TestTimeLimit: a run that is out of time ends without an error, with what it has; one that has time enough is as without.
+func TestTimeLimit(t *testing.T) {
+	w, y, _, _ := instrument(t, 90, 72, 8, 1)
+	p, opt := unknown(t, w, y)
+	seen := 0
+	opt.Retry, opt.TimeLimit = true, 500*time.Millisecond
+	opt.Progress = func(calamp.Iteration) { // no run ends before its time
+		if seen++; seen == 3 {
+			time.Sleep(opt.TimeLimit + 100*time.Millisecond)
+		}
+	}
+	res, err := calamp.Solve(context.Background(), p, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status != calamp.TimedOut || !strings.Contains(res.Reason, "time limit") || seen != 3 {
+		t.Errorf("%v after %d iterations: %s", res.Status, seen, res.Reason)
+	}
+	within, stop := context.WithCancel(context.Background())
+	stop()
+	if res, err := calamp.Solve(within, p, opt); err == nil || res.Status != calamp.Cancelled {
+		t.Errorf("cancelled: %v", err)
+	}
+	opt.TimeLimit = -1
+	if _, err := calamp.Solve(context.Background(), p, opt); err == nil {
+		t.Error("a negative limit is accepted")
+	}
+}
+
+// array is forty microphones before a plane of 121 points, of which three to five sound in each of thirty snapshots; gains have any phase.
+func array(t *testing.T, seed uint64) (p *calamp.Problem, truth calamp.Truth) {
+	t.Helper()
+	const m, side, snapshots, noise = 40, 11, 30, 1e-4
+	rng := rand.New(rand.NewPCG(seed, 11))
+	entries := make([]complex128, m*side*side)
+	for mu := range m {
+		u, v := rng.Float64()-0.5, rng.Float64()-0.5
+		for i := range side * side {
+			d := math.Sqrt(1 + math.Pow(u+0.6-0.12*float64(i%side), 2) + math.Pow(v+0.6-0.12*float64(i/side), 2))
+			entries[mu*side*side+i] = cmplx.Rect(1/d, 2*math.Pi*d/0.1)
+		}
+	}
+	w, err := operator.NewComplex(m, side*side, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(size float64) complex128 { return complex(size*rng.NormFloat64(), size*rng.NormFloat64()) }
+	y := mat.NewDense(m, 2*snapshots, nil)
+	truth.X = mat.NewDense(side*side, 2*snapshots, nil)
+	for range m {
+		truth.S, truth.Phase = append(truth.S, 0.7+0.7*rng.Float64()), append(truth.Phase, 2*math.Pi*rng.Float64())
+	}
+	for k := range snapshots {
+		sound := make([]complex128, m)
+		for _, i := range rng.Perm(side * side)[:3+rng.IntN(3)] {
+			x := number(math.Sqrt(0.5))
+			truth.X.Set(i, 2*k, real(x))
+			truth.X.Set(i, 2*k+1, imag(x))
+			for mu := range m {
+				sound[mu] += entries[mu*side*side+i] * x
+			}
+		}
+		for mu, z := range sound {
+			z = (z + number(math.Sqrt(noise/2))) / cmplx.Rect(truth.S[mu], truth.Phase[mu])
+			y.Set(mu, 2*k, real(z))
+			y.Set(mu, 2*k+1, imag(z))
+		}
+	}
+	return &calamp.Problem{
+		W: w, Y: y, Prior: prior.ComplexGaussBernoulli{Density: 4.0 / (side * side), SignalVar: 1},
+		Channel: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.7, Hi: 1.4}, NoiseVar: noise},
+	}, truth
+}
+
+// TestFreePhasesFromOtherStarts: which fixed point is found of free phases is a matter of the start, and further ones are tried.
+func TestFreePhasesFromOtherStarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many runs")
+	}
+	p, truth := array(t, 0)
+	limit := solver.Settings{MaxIter: 150}
+	if once := solve(t, p, &calamp.Options{Settings: limit}); once.Status == calamp.Converged {
+		t.Fatal("the first start leads to the answer: it tests nothing")
+	}
+	res := solve(t, p, &calamp.Options{Retry: true, Settings: limit})
+	if e := res.Score(truth).XMSEScaled; res.Status != calamp.Converged || !(e < 1e-6) {
+		t.Errorf("%v, mean square error of x %.3g", res.Status, e)
+	}
+}
+
+// TestUnmixed: through a W that does not mix nothing tells gains from signals, and no run that comes to rest is an answer.
+func TestUnmixed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	for _, rows := range []int{20, 5} { // a permutation, and blocks of one row
+		entries := make([]float64, rows*20)
+		for i, j := range rng.Perm(20) {
+			entries[i%rows*20+j] = 0.5 + rng.Float64()
+		}
+		w, err := operator.NewDense(rows, 20, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y := mat.NewDense(rows, 6, nil)
+		y.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, y)
+		res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry = true })
+		if res.Status != calamp.NothingRecovered || len(res.Warnings) != 1 || res.Warnings[0].Code != calamp.NotMixed {
+			t.Errorf("%d rows: %v: %s", rows, res.Status, res.Reason)
+		}
+		entries[1], entries[21] = 1, 1 // two sensors read entry 1
+		w, err = operator.NewDense(rows, 20, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res = solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry, o.MaxIter = true, 20 })
+		for _, warning := range res.Warnings {
+			if warning.Code == calamp.NotMixed {
+				t.Errorf("%d rows: %s", rows, warning.Message)
+			}
+		}
+	}
+}

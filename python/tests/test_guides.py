@@ -1,0 +1,52 @@
+"""The pages of docs/guides run as they are written: their code in one process a page, their commands between."""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import warnings
+
+import calamp
+import pytest
+from calamp import _command
+
+GUIDES = pathlib.Path(__file__).parents[2] / "docs" / "guides"
+
+# Errors that the tables of the pages state, and some room: they depend on rounding.
+BOUNDS = {
+    "single-pixel-camera": dict(blind=0.16, known=0.06),
+    "microphone-array": dict(blind=0.006, known=0.006, gains=0.003, readings=0.01),
+}
+
+
+def blocks(page):
+    return re.findall(r"^```(python|sh)\n(.*?)^```$", (GUIDES / f"{page}.md").read_text(encoding="utf-8"), re.S | re.M)
+
+
+@pytest.mark.parametrize("page", BOUNDS)
+def test_guide(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for language, code in blocks(page):
+        if language == "python":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", calamp.CalampWarning)
+                exec(compile(code, f"{page}.md", "exec"), names)
+            continue
+        for line in code.splitlines():
+            words = shlex.split(line)
+            assert words[0] == "calamp"
+            done = subprocess.run([_command.executable(), *words[1:]], capture_output=True, encoding="utf-8")
+            assert done.returncode == 0, done.stderr
+    for name, bound in BOUNDS[page].items():
+        assert names["errors"][name] <= bound, names["errors"]
+    assert (tmp_path / words[words.index("-o") + 1]).exists() and (tmp_path / words[words.index("--report") + 1]).exists()
+    if os.environ.get("GUIDES"):  # a folder for the arrays that pictures are drawn from
+        for file in tmp_path.glob("*-pictures.npz"):
+            file.rename(pathlib.Path(os.environ["GUIDES"]) / file.name)
+
+
+def test_guides_are_short():
+    for page in GUIDES.glob("*.md"):
+        assert len(re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M).split()) < 900

@@ -1,0 +1,26 @@
+package teacher
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// JointSignals draws signals (N×P) that belong together: each entry is zero in all of them with probability 1 - density, and otherwise normal with
+// variance v and the given correlation between any two signals, from 0 to 1. The first signals of more are those of fewer.
+func JointSignals(n, p int, density, v, correlation float64, seed uint64) *mat.Dense {
+	rows, x := stream(seed, "joint rows"), mat.NewDense(n, p, nil)
+	own := stream(seed, "joint X")
+	there, common := make([]bool, n), make([]float64, n)
+	for i := range n {
+		there[i], common[i] = rows.Float64() < density, rows.NormFloat64()
+	}
+	for k := range p {
+		for i := range n {
+			if value := own.NormFloat64(); there[i] {
+				x.Set(i, k, math.Sqrt(v)*(math.Sqrt(correlation)*common[i]+math.Sqrt(1-correlation)*value))
+			}
+		}
+	}
+	return x
+}
