@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -154,6 +155,35 @@ func TestJointRowsRefuse(t *testing.T) {
 		c.opt.Joint = solver.JointOn
 		if _, err := calamp.Solve(t.Context(), c.problem, &c.opt); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("error %v, expected one that says %q", err, c.says)
+		}
+	}
+}
+
+// TestJointBehindMeans: the means of masks of 0 and 1 are taken out of a run of independent signals, and left in where signals belong together. It ended in
+// a panic.
+func TestJointBehindMeans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const m, n, p = 60, 80, 6
+	w, x, y := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	w.Apply(func(int, int, float64) float64 { return float64(rng.IntN(2)) }, w)
+	for i := range n {
+		for k := range p {
+			x.Set(i, k, math.Exp(2*rng.NormFloat64())) // compressible
+		}
+	}
+	y.Mul(w, x)
+	dense, err := operator.NewDense(m, n, w.RawMatrix().Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, joint := range []solver.Joint{solver.AutoJoint, solver.JointOn} {
+		problem := &calamp.Problem{
+			W: dense, Y: y, Channel: channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4},
+			Prior: prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Learn: prior.Density | prior.SignalMean | prior.SignalVar},
+		}
+		opt := &calamp.Options{Settings: solver.Settings{MaxIter: 300}, Joint: joint, Learn: calamp.Learn{Noise: true, Range: true}}
+		if _, err := calamp.Solve(t.Context(), problem, opt); err != nil {
+			t.Errorf("joint %v: %v", joint, err)
 		}
 	}
 }

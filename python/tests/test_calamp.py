@@ -455,7 +455,10 @@ def test_copies(p, r):
 
 
 def test_names():
-    assert calamp.__version__ == calamp.version()["version"]
+    # A build without a release is v0.0.0-TIME-REVISION to Go, and 0.0.0.devTIME+gREVISION to Python.
+    version = calamp.version()["version"]
+    assert version.removeprefix("v").split("-")[0] == calamp.__version__.removeprefix("v").split("-")[0].split(".dev")[0]
+    assert version.split("-")[-1].split("+")[0] in calamp.__version__
     import builtins
 
     names = {}
