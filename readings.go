@@ -90,6 +90,17 @@ func (r *readings) examine(limit float64, signals int) error {
 	return nil
 }
 
+// refuseBeyond reports the first reading that is too large to compute with, for runs that leave none out.
+func (r *readings) refuseBeyond(p *Problem) error {
+	if len(r.beyond) == 0 {
+		return nil
+	}
+	j, signals, columns := r.beyond[0], len(r.y)/p.Y.RawMatrix().Rows, prior.ColumnsOf(p.Prior)
+	value := p.Y.At(j/signals, j%signals)
+	return fmt.Errorf("Y: sensor %d, signal %d has a reading of %g, expected at most %.1g where single readings are not left out: make it NaN, as a missing one",
+		j/signals, j%signals/columns, value, solver.MostSize)
+}
+
 // CheckSizes reports readings that are typically of no size to compute with, from [solver.LeastSize] to [solver.MostSize]: a run with
 // these ends, but not with what they are of. They need other units.
 func CheckSizes(y *mat.Dense) error {

@@ -116,6 +116,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !r.plan.Has("outliers") {
+		if err := r.readings.refuseBeyond(p); err != nil {
+			return nil, err
+		}
+	}
 	r.readings.y = nil // the solver has its own
 	return r, r.checkAnchor()
 }

@@ -223,10 +223,18 @@ func TestCancelledRunReturnsWhatThereIs(t *testing.T) {
 	}
 }
 
-// A model that contradicts the readings by 1e300 must end with finite numbers.
+// A model that contradicts the readings by 1e60 must end with finite numbers. Readings beyond are refused where none are left out.
 func TestHugeReadingsGiveNoNaN(t *testing.T) {
 	p, _ := draw(t, small(), 1)
-	p.Y.Set(4, 2, 1e300)
+	for _, outliers := range []calamp.Outliers{{}, {Look: true}} { // the second is not possible with two signals
+		p := &calamp.Problem{W: p.W, Y: mat.DenseCopyOf(p.Y.Slice(0, p.Y.RawMatrix().Rows, 0, 2)), Prior: p.Prior, Channel: p.Channel}
+		p.Y.Set(4, 1, -1e61)
+		const want = "Y: sensor 4, signal 1 has a reading of -1e+61, expected at most 1e+60 where single readings are not left out"
+		if _, err := calamp.Solve(t.Context(), p, &calamp.Options{Outliers: outliers}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v", outliers, err)
+		}
+	}
+	p.Y.Set(4, 2, 9e59)
 	res := solve(t, p, nil)
 	for _, v := range res.X.RawMatrix().Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

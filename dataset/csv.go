@@ -117,7 +117,9 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 func splitLine(line string, separator rune) []string {
 	cells := strings.Split(line, string(separator))
 	if separator == 0 {
-		cells = strings.Fields(line)
+		if cells = strings.Fields(line); len(cells) == 0 {
+			cells = []string{""} // as an empty line is where commas separate
+		}
 	}
 	for k, cell := range cells {
 		cell = strings.TrimSpace(cell)

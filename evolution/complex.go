@@ -201,7 +201,7 @@ func (e *complexEvolution) ends() ends {
 //	m̂ = [E| (ŝ/s₀-1)|z̃| + |z̃|D/T₀ - √κ u |² + (P-1)κ] / (P D²).
 func (e *complexEvolution) output(v float64) (mHat, mseS Number) {
 	d, t0 := v+e.NoiseVar, e.q0+e.NoiseVar
-	c := (e.q0 - v) / t0
+	c := max(0, e.q0-v) / t0 // where nothing is known rounding may leave V above q₀
 	kappa := c * d
 	var hats, errors moments
 	for _, lot := range e.lots {

@@ -34,6 +34,32 @@ func TestComplexOffline(t *testing.T) {
 	}
 }
 
+// TestComplexWithoutSignal: where readings say nothing the error stays what it is, and does not become no number.
+func TestComplexWithoutSignal(t *testing.T) {
+	for k := range 40 { // the rounding of some is upwards
+		power := math.Pow(10, -60-0.7*float64(k))
+		m := ComplexModel{Signal: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: power}, Gain: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 30}, NoiseVar: 1, Alpha: 0.64, P: 15}
+		tr, err := ComplexOffline(context.Background(), m, &ComplexOptions{Iterations: 4, Points: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.P = 3
+		samples, err := ComplexOnline(context.Background(), m, &ComplexOnlineOptions{Iterations: 4, Points: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := tr.Steps
+		for _, sample := range samples {
+			steps = append(steps, sample.Steps...)
+		}
+		for _, s := range steps {
+			if !(math.Abs(s.MSEX.Value/(0.1*power)-1) < 1e-3 && s.MSEX.Err >= 0 && s.MHat.Value >= 0 && s.MSES.Value > 0) {
+				t.Fatalf("signals of %g: %+v", power, s)
+			}
+		}
+	}
+}
+
 // TestComplexVector: with independent entries vector AMP ends where AMP does, whatever is known of phases, and amplitudes whose phases are known are those of
 // real signals of twice the number and half the variances.
 func TestComplexVector(t *testing.T) {

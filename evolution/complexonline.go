@@ -144,7 +144,7 @@ func (o *complexOnline) draw() {
 // output is [complexEvolution.output] given what earlier samples left.
 func (o *complexOnline) output(v float64) (mHat, mseS Number) {
 	d, t0 := v+o.NoiseVar, o.q0+o.NoiseVar
-	kappa := (o.q0 - v) / t0 * d
+	kappa := max(0, o.q0-v) / t0 * d
 	var hats, misses moments
 	for j, lot := range o.lots {
 		var hat, miss float64
@@ -167,7 +167,7 @@ func (o *complexOnline) output(v float64) (mHat, mseS Number) {
 func (o *complexOnline) added(j, i int, v float64) []float64 {
 	p := o.lots[j][i]
 	d, t0 := v+o.NoiseVar, o.q0+o.NoiseVar
-	c := (o.q0 - v) / t0
+	c := max(0, o.q0-v) / t0
 	z, r := math.Sqrt(t0)*p.size, cmplx.Abs(p.s0)
 	omega := complex(c*z, 0) + complex(math.Sqrt(c*d), 0)*p.u
 	stats := channel.ComplexStats(z*z/(r*r*d), omega*complex(z/d, 0)/cmplx.Conj(p.s0), float64(o.P))

@@ -1,6 +1,8 @@
 package online
 
 import (
+	"math"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
 )
@@ -12,7 +14,8 @@ import (
 //
 //	Σ_µ log ∫ p(s | past) s N(sy; 0, Δ) ds   against   log p(y | past, model).
 //
-// Both are taken at the noise variance that the sample, explained in this way, and its past say together.
+// Both are taken at the noise variance that the sample, explained in this way, and its past say together, and are the less the farther
+// that is from what the past says alone: signals explain readings far below the noise, too, as exactly as noise may fall.
 
 // dark reports whether the sample, as solved, has no signal: noise explains its readings, and better than signals do.
 func (c *Calibrator) dark(reject Reject) bool {
@@ -25,7 +28,8 @@ func (c *Calibrator) dark(reject Reject) bool {
 		return c.faint(power)
 	}
 	noise := c.noiseWithout(power)
-	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise) > c.evidenceWith()
+	with := channel.NoiseOf(c.sample.Model().Channel)
+	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise)+c.beliefIn(noise) > c.evidenceWith()+c.beliefIn(with)
 }
 
 // faint reports whether readings of such a power, which no signal was found to explain, are nearer to noise than to signals as these are known:
@@ -76,8 +80,24 @@ func (c *Calibrator) noiseWithout(power float64) float64 {
 		return power
 	}
 	was, own := c.state.Model.NoiseVar, float64(c.columns*c.used())
-	nu := 2 * l.PastInformation * was * was
+	nu := c.pastReadings()
 	return (nu*was + own*power) / (nu + own)
+}
+
+// pastReadings is ν.
+func (c *Calibrator) pastReadings() float64 {
+	was := c.state.Model.NoiseVar
+	return 2 * c.learner.PastInformation * was * was
+}
+
+// beliefIn is the logarithm of what ν readings of the past say of a noise variance Δ, beside that of theirs, Δ′: -ν/2 (log Δ/Δ′ + Δ′/Δ - 1), a scaled
+// inverse χ² distribution. It is 0 where noise is told, and before the first sample.
+func (c *Calibrator) beliefIn(noise float64) float64 {
+	if c.learner == nil || !c.learner.Noise || c.state.Model == nil || c.state.Model.unequal() {
+		return 0
+	}
+	ratio := c.state.Model.NoiseVar / noise
+	return -0.5 * c.pastReadings() * (ratio - 1 - math.Log(ratio))
 }
 
 // evidenceWithout is the log-evidence of the sample without a signal, at that noise.

@@ -75,6 +75,27 @@ func TestDarkSamplesTeachNothing(t *testing.T) {
 	}
 }
 
+// Dark samples are quieter than others where light itself is noisy. These teach nothing either, or the noise learned falls with them.
+func TestQuietDarkSamplesTeachNothing(t *testing.T) {
+	notInShort(t)
+	w := newWorld(t, 160, 200, 1)
+	c := w.calibrator(t, online.Options{})
+	noise := w.noise
+	for k := range 24 {
+		if k%2 == 1 {
+			w.noise = noise * []float64{1e-2, 1e-6, 1e-60}[k/2%3]
+			if e := absorb(t, c, w.dark()); e.Committed || e.Reject != online.NoSignal {
+				t.Errorf("dark sample %d: %v", k, e.Reject)
+			}
+			continue
+		}
+		w.noise = noise
+		if e := absorb(t, c, w.draw()); !e.Committed {
+			t.Errorf("sample %d: %s", k, e.Reason())
+		}
+	}
+}
+
 // A dark sample leaves the state as it is.
 func TestDarkSampleIsNamed(t *testing.T) {
 	w := newWorld(t, 160, 200, 3)

@@ -78,6 +78,9 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 		}
 		doubtful = true
 		reason = fmt.Sprintf("the iteration came to rest after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
+		if math.IsNaN(a) {
+			reason = fmt.Sprintf("the iteration came to rest after %d steps, but with no reading left that says anything of the signals", done)
+		}
 	default:
 		if reason = r.limitReason(); r.Settings.Tol < 0 {
 			return false, reason

@@ -154,3 +154,14 @@ func TestPosteriorsOfExtremeArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestPhasorOfNoNumbers: what is asked for with no number, or with infinite ones, is answered so, and not searched for.
+func TestPhasorOfNoNumbers(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, p := range []Phasor{{Power: nan}, {Linear: nan}, {Tau: nan}, {B: complex(0, nan)}, {K: complex(nan, 0)}, {Tau: inf}, {B: complex(-inf, 0), K: 30}} {
+		p.Lo, p.Hi = 0.8, 1.2
+		if m := p.Moments(); !cmplx.IsNaN(m.Mean) || !math.IsNaN(m.Var) || !math.IsNaN(m.LogMass) {
+			t.Errorf("%+v: %+v", p, m)
+		}
+	}
+}

@@ -70,6 +70,10 @@ const phasorDepth = 38
 // which is done in the offset u = r - r₀ from its maximum r₀, in forms without cancellation.
 // With K > 0 and readings that oppose it h can have several maxima: then it is done stretch by stretch.
 func (p *Phasor) Moments() PhasorMoments {
+	if sum := p.Power + p.Linear + p.Tau + real(p.B+p.K) + imag(p.B+p.K); math.IsNaN(sum - sum) {
+		nan := math.NaN() // no maximum would be found
+		return PhasorMoments{Mean: complex(nan, nan), Var: nan, Along: nan, Peak: complex(nan, nan), LogMass: nan}
+	}
 	q := p.field()
 	var room [mostStretches]stretch
 	parts := q.stretches(&room)
