@@ -18,6 +18,8 @@ type Problem struct {
 	P     int       // signals solved together
 	Y     []float64 // M×P readings; nil for a stream, whose samples come one by one
 
+	Shared Shared // sensors of several rows; the zero value for one a row
+
 	// What is learned of the channel: its noise variance, and the distribution of
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
@@ -154,7 +156,14 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 	if settings.Precision == solver.SinglePrecision {
 		b.round()
 	}
+	if err := b.sharedPossible(); err != nil {
+		return nil, nil, 0, err
+	}
 	for _, line := range table {
+		if why := b.sharedLeaves(line.name); why != "" {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: why})
+			continue
+		}
 		if b.evidence() && !evidenceKeeps[line.name] {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: "not needed: signals are integrated out"})
 			continue
@@ -191,7 +200,7 @@ func (b *planner) build() (*Solver, error) {
 	if b.joint() {
 		b.Model.Prior = rowsFrom // the rows learn what is learned of it
 	}
-	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
+	state := newState(b.W, b.centred, b.Model, b.P, b.Shared.rows(), Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
 	if known, ok := state.calibration.(channel.Informed); ok {
 		if err := known.Inform(state.Past.Stats); err != nil {
 			return nil, err
@@ -261,7 +270,7 @@ func (b *planner) build() (*Solver, error) {
 		}
 		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar, b.demand)
 	}
-	if b.sweeps, err = s.Iteration.sweepsOver(s.Matrix); err != nil {
+	if b.sweeps, err = s.Iteration.sweepsOver(operator.WholeBlocks(s.Matrix, b.Shared.rows())); err != nil {
 		return nil, err
 	}
 	s.Iteration.use(b.sweeps)
@@ -598,7 +607,7 @@ func (b *planner) power() float64 {
 		return b.W.MeanSquare() * float64(b.n) * prior.Square(b.Model.Prior)
 	}
 	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
-	return size * size * channel.TypicalSquare(b.Y, b.P)
+	return size * size * channel.TypicalSquare(b.Y, b.each())
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
@@ -693,7 +702,7 @@ func (b *planner) cannotTest() (why string) {
 		return fullInstead
 	case b.Batch:
 		return "not possible: readings come one by one"
-	case b.P < 2:
+	case b.each() < 2:
 		return "not possible: one signal does not tell the gains' spread from noise"
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return "not possible with clipped readings"
@@ -759,7 +768,7 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, "not possible with complex readings, which are pairs of columns", nil
 	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
 		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
-	case b.P < leastOutlying:
+	case b.each() < leastOutlying:
 		return false, "not possible: so few readings of a sensor do not tell which of them is wrong", nil
 	}
 	return true, "single readings that nothing explains are left out", nil

@@ -1,0 +1,24 @@
+package diagnosis
+
+import "math"
+
+// shared reports whether a sensor has several rows of W.
+func (r *Run) shared() bool { return r.state.Each > r.state.P }
+
+// usableRows is the number of rows that have a reading of a sensor in order.
+func (r *Run) usableRows() (count int) {
+	s, many := r.state, r.manyBroken()
+	for row := range s.Rows() {
+		first := row * s.P
+		if !many && r.isBroken(s.SensorOf(first)) {
+			continue
+		}
+		for _, y := range s.Y[first : first+s.P] {
+			if !math.IsNaN(y) {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
