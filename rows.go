@@ -121,8 +121,8 @@ func (r *rowMap) restore(values []float64, p int) *mat.Dense {
 }
 
 // together is the problem with the rows of a sensor together; p itself where every row is its own sensor.
-func (p *Problem) together() (*Problem, error) {
-	if p == nil || p.Sensors == nil || p.W == nil || p.Y == nil {
+func (p *Problem) together(opt *Options) (*Problem, error) {
+	if p == nil || p.Sensors == nil || p.W == nil || p.Y == nil || p.Prior == nil || p.Channel == nil {
 		return p, nil
 	}
 	m, n := p.W.Dims()
@@ -138,6 +138,9 @@ func (p *Problem) together() (*Problem, error) {
 		q := *p
 		q.Sensors = nil
 		return &q, nil
+	}
+	if err := amp.SharedPossible(&amp.Problem{W: p.W, Y: entries(p.Y), Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, Joint: opt.Joint}, &opt.Settings); err != nil {
+		return nil, err
 	}
 	for j, y := range entries(p.Y) {
 		if math.IsInf(y, 0) {
@@ -198,4 +201,25 @@ func (r *Result) OfRows(values []float64) []float64 {
 		out[row] = values[g]
 	}
 	return out
+}
+
+// SensorOf is the sensor that a row of W was read with.
+func (r *Result) SensorOf(row int) int {
+	if r.Sensors == nil {
+		return row
+	}
+	return r.Sensors[row]
+}
+
+// ResidualsOf are the residuals of a sensor, of all its rows; they are to be read only.
+func (r *Result) ResidualsOf(sensor int) (all []float64) {
+	if r.Sensors == nil {
+		return r.Residual.RawRowView(sensor)
+	}
+	for row, g := range r.Sensors {
+		if g == sensor {
+			all = append(all, r.Residual.RawRowView(row)...)
+		}
+	}
+	return all
 }

@@ -38,7 +38,7 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 		return nil, err
 	}
 	defer stop()
-	if p, err = p.together(); err != nil {
+	if p, err = p.together(opt); err != nil {
 		return nil, err
 	}
 	res, err := solve(ctx, p, opt)

@@ -156,8 +156,10 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 	if settings.Precision == solver.SinglePrecision {
 		b.round()
 	}
-	if err := b.sharedPossible(); err != nil {
-		return nil, nil, 0, err
+	if b.Shared.Rows > 0 {
+		if err := SharedPossible(b.Problem, b.Settings); err != nil {
+			return nil, nil, 0, err
+		}
 	}
 	for _, line := range table {
 		if why := b.sharedLeaves(line.name); why != "" {

@@ -1,8 +1,9 @@
 package amp
 
 import (
-	"errors"
+	"fmt"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -44,31 +45,30 @@ func (s *State) readings(mu int) int {
 // each is how many readings a sensor has.
 func (b *planner) each() int { return b.Shared.rows() * b.P }
 
-// sharedPossible says what excludes sensors of several rows: all of it is here.
-func (b *planner) sharedPossible() error {
-	_, several := b.W.(*operator.Distributed)
+// SharedPossible says what does not go along with sensors of several rows: all of it is here.
+func SharedPossible(p *Problem, settings *solver.Settings) error {
+	_, several := p.W.(*operator.Distributed)
+	_, offsetting := channel.CalibrationOf(p.Model.Channel).(channel.Offsetting)
 	var with string
 	switch {
-	case b.Shared.Rows == 0:
-		return nil
-	case prior.ColumnsOf(b.Model.Prior) > 1:
+	case prior.ColumnsOf(p.Model.Prior) > 1:
 		with = "complex numbers"
-	case b.offsetting() != nil:
+	case offsetting:
 		with = "offsets"
-	case b.stream() || b.Batch:
+	case p.stream() || p.Batch:
 		with = "a stream"
 	case several:
 		with = "a W over several machines"
-	case b.Covariance != solver.Diagonal:
+	case settings.Covariance != solver.Diagonal:
 		with = "covariances between signals"
-	case b.Joint == solver.JointOn:
-		with = "signals that belong together"
-	case b.Algorithm == solver.Evidence:
+	case p.Joint == solver.JointOn:
+		with = "signals that belong together (joint)"
+	case settings.Algorithm == solver.Evidence:
 		with = "signals that are integrated out (evidence)"
 	default:
 		return nil
 	}
-	return errors.New("sensors that have several rows of W do not go along with " + with + " yet: leave one of them out")
+	return fmt.Errorf("sensors with several rows of W do not go along with %s yet: leave one of the two out", with)
 }
 
 // mostAlikeReadings is the number of a sensor's readings above which nobody looks for what all of them have in common: eigenvalues of their
