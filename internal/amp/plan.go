@@ -490,7 +490,7 @@ func (b *planner) startNoise() error {
 	case b.LearnNoise || b.LearnSensorNoise:
 		return errors.New("noise variances that were told are not learned: leave one of them out")
 	}
-	if err := CheckNoise(b.Noise, b.m, b.P, b.Model.Channel); err != nil {
+	if err := CheckNoise(b.Noise, b.m/b.Shared.rows(), b.each(), b.Model.Channel); err != nil {
 		return err
 	}
 	b.Model.Channel = b.Model.Channel.(channel.Noisy).WithNoise(Least(b.Noise))
@@ -503,7 +503,7 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 		return true, "learned for every sensor", nil
 	case b.Noise == nil:
 		return false, "not needed: all readings have noise of one variance", nil
-	case len(b.Noise) == b.m:
+	case len(b.Noise) == b.m/b.Shared.rows():
 		return true, "told for every sensor", nil
 	}
 	return true, "told for every reading", nil

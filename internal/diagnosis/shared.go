@@ -1,6 +1,9 @@
 package diagnosis
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // shared reports whether a sensor has several rows of W.
 func (r *Run) shared() bool { return r.state.Each > r.state.P }
@@ -21,4 +24,12 @@ func (r *Run) usableRows() (count int) {
 		}
 	}
 	return count
+}
+
+// readingsOfSensor says how many signals, and rows, tell the gain of a sensor.
+func (r *Run) readingsOfSensor() string {
+	if r.shared() {
+		return fmt.Sprintf("%d readings a sensor (signals times rows)", r.state.Each)
+	}
+	return fmt.Sprintf("%d signals", r.signals())
 }

@@ -164,7 +164,7 @@ func (r *Run) warnMeasurements() *Warning {
 	}
 	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, density)
 	if signals {
-		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.signals(), text)
+		text = fmt.Sprintf("α_min = %.4g, the counting bound for %s, and %s", counting, r.readingsOfSensor(), text)
 		least = max(least, counting)
 	}
 	if alpha >= least {

@@ -136,7 +136,7 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 		return a.PrintJSON(done)
 	}
 	var text console.Summary
-	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(m, "sensor"))
+	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(len(result.S), "sensor"))
 	if len(done.Broken) > 0 {
 		text.Line("broken", "%s: their readings are NaN", console.Plural(len(done.Broken), "sensor"))
 	}
