@@ -214,7 +214,7 @@ func (t *threshold) sensorsFor(l limits) int {
 	if t.n == 0 || math.IsNaN(alpha) || math.IsInf(alpha, 0) {
 		return 0
 	}
-	return max(1, int(math.Ceil(alpha*float64(t.n))))
+	return max(1, int(math.Ceil(alpha*float64(t.n)/float64(max(1, t.rows)))))
 }
 
 // answer is the sentence of --n; empty without.
@@ -223,6 +223,9 @@ func (t *threshold) answer(list []limits) string {
 		return ""
 	}
 	of := fmt.Sprintf("%s and %s", console.Plural(t.n, "entry"), console.Plural(t.p, "signal"))
+	if t.rows > 1 {
+		of += fmt.Sprintf(", with %d rows of W a sensor", t.rows)
+	}
 	text := ""
 	switch alpha, sensors := t.takes(list[0]), t.sensorsFor(list[0]); {
 	case math.IsInf(alpha, 0) || math.IsNaN(alpha):
