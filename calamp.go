@@ -49,8 +49,15 @@ type Problem struct {
 	// nil, is that of the channel for all.
 	NoiseVar []float64
 
+	// Sensors (M) is the sensor that each row of W is read with, from 0; nil where every row has a sensor of its own. All that is of
+	// sensors, the calibration s above all, is then of as many as there are (S), and what is of readings stays M×P.
+	Sensors []int
+
 	// Phases are nominal phases of complex gains, in radians, about which their prior is (M); nil for 0.
 	Phases []float64
+
+	rows  *rowMap           // of a problem whose rows were put together; nil for others
+	given operator.Operator // W before that
 }
 
 // Truth is what a synthetic problem was made from, where it is known.

@@ -41,8 +41,9 @@ func readingsOf(p *Problem) (*readings, error) {
 		r.pair()
 	}
 	r.turn(p.Phases, signals)
-	for mu := range m {
-		row := r.y[mu*signals : (mu+1)*signals]
+	each := signals * p.rows.rowsEach()
+	for mu := range m * signals / each {
+		row := r.y[mu*each : (mu+1)*each]
 		present, nonzero := 0, 0
 		for k, y := range row {
 			if math.IsNaN(y) {

@@ -36,6 +36,10 @@ type Result struct {
 	PhaseSD   float64
 	PhaseFree bool
 
+	// Sensors (M) is the sensor that each row of W was read with, as the problem has it; nil where every row is a sensor of its own. Elsewhere
+	// what is said to have M values here has one for each of so many sensors, and [Result.OfRows] has those of rows; Residual and Outlier are M×P.
+	Sensors []int
+
 	// Broken (M) holds the probability of each sensor that its readings have
 	// nothing to do with the signals; BrokenSensors are those where it is above
 	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].

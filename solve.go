@@ -38,10 +38,14 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 		return nil, err
 	}
 	defer stop()
+	if p, err = p.together(opt); err != nil {
+		return nil, err
+	}
 	res, err := solve(ctx, p, opt)
 	if res != nil {
 		warning.Sort(res.Warnings, func(w Warning) string { return string(w.Code) })
 		res.Wall = time.Since(start)
+		p.rows.apart(res)
 		if errors.Is(context.Cause(ctx), errTimeLimit) {
 			err = nil
 		}
@@ -108,7 +112,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	}
 	_, signals := p.Y.Dims()
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
-		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
+		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
 		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.Joint,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
@@ -241,7 +245,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		Prior: model.Prior, Channel: r.problem.Channel, Plan: r.plan,
 		X: mat.NewDense(s.N, s.P, nil), XVar: mat.NewDense(s.N, s.P, nil),
 		S: slices.Clone(s.S), SVar: slices.Clone(s.SVar), Gain: make([]float64, s.M),
-		Residual:  mat.NewDense(s.M, s.P, s.Standardized()),
+		Residual:  mat.NewDense(s.M, s.Each, s.Standardized()),
 		Converged: make([]bool, s.P), Change: r.solver.Change,
 		Trace: r.trace, Storage: r.solver.Storage(), Arithmetic: r.solver.Arithmetic(),
 		Calibration: d.Calibration(), Amplitude: slices.Clone(s.Amplitude),
@@ -265,7 +269,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.Channel = model.Channel
 	}
 	if each := r.solver.Outlying(); each != nil {
-		res.Outlier = mat.NewDense(s.M, s.P, each)
+		res.Outlier = mat.NewDense(s.M, s.Each, each)
 	}
 	if s.Unequal() {
 		res.NoiseVar = s.SensorNoise()

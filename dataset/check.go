@@ -41,6 +41,12 @@ func (p *Problem) check() error {
 	if p.Truth.O != nil {
 		t.o0 = fromVector("o0", p.Truth.O)
 	}
+	if p.Sensors != nil {
+		t.sensors = fromVector(sensorsName, make([]float64, len(p.Sensors)))
+		for row, g := range p.Sensors {
+			t.sensors.Data[row] = float64(g)
+		}
+	}
 	if p.Complex {
 		y = y.halved()
 		if t.x0 != nil {
@@ -114,8 +120,12 @@ func check(w, y *Array, t truths) (readings *mat.Dense, truth calamp.Truth, err 
 		}
 		truth.X = x0.matrix()
 	}
+	ids, err := t.sensors.sensors(m)
+	if err != nil {
+		return nil, truth, err
+	}
 	if t.s0 != nil {
-		if err := checkCalibration(t.s0, m, n); err != nil {
+		if err := checkCalibration(t.s0, calamp.SensorCount(ids, m), n); err != nil {
 			return nil, truth, err
 		}
 		truth.S = t.s0.Data
@@ -243,7 +253,7 @@ func checkCalibration(s *Array, m, n int) error {
 		if s.count() == n {
 			hint = ", as many as W has columns"
 		}
-		return s.fault("s0 is %s%s, expected %d values, one for each row of W", s.dims(), hint, m)
+		return s.fault("s0 is %s%s, expected %d values, one for each row of W (or, with the array sensors, for each sensor)", s.dims(), hint, m)
 	}
 	for i, v := range s.Data {
 		if !(v > 0) || math.IsInf(v, 1) {

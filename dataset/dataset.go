@@ -9,6 +9,8 @@
 //	s0   M           true calibration, positive, optional (y = z/s)
 //	o0   M           true offsets, optional (y = z/s + o)
 //	s_prior_mean, s_prior_sd   M   what is known of the s of each sensor, optional; NaN where nothing is
+//	sensors  M       the sensor that each row is read with, integers from 0, optional; then s0 and what is known of
+//	                 sensors are of as many as there are
 //
 // All of them can be complex (c8 or c16), or Y alone of W and Y; then there can be
 //
@@ -43,6 +45,9 @@ type Problem struct {
 
 	// Known is what is known of single sensors: the arrays s_prior_mean and s_prior_sd; nil for nothing.
 	Known *channel.Knowledge
+
+	// Sensors is the sensor that each row of W is read with (M): the array sensors; nil where every row is a sensor.
+	Sensors []int
 
 	// Complex says that signals and readings are complex: then Y and X0 have two columns for each, real parts
 	// and imaginary parts beside each other, and W is an [operator.Complex], or real. Phases (M), or nil, are nominal
@@ -160,7 +165,10 @@ func (p *Problem) addReadings(spec, path string, allowed *memory.Allowance) erro
 	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
 		return err
 	}
-	if p.Known, err = c.knowledge(m); err != nil {
+	if p.Sensors, err = truth.sensors.sensors(m); err != nil {
+		return err
+	}
+	if p.Known, err = c.knowledge(calamp.SensorCount(p.Sensors, m)); err != nil {
 		return err
 	}
 	return p.readPhases(c)
@@ -228,6 +236,9 @@ func Save(path string, p *Problem) error {
 	} else if p.Truth.NoiseVar != nil {
 		arrays = append(arrays, vectorOutput("noise_var0", p.Truth.NoiseVar))
 	}
+	if p.Sensors != nil {
+		arrays = append(arrays, integersOutput(sensorsName, []int{len(p.Sensors)}, p.Sensors))
+	}
 	if p.Known != nil {
 		arrays = append(arrays, vectorOutput(knownMean, p.Known.Mean), vectorOutput(knownSD, p.Known.SD))
 	}
@@ -265,14 +276,17 @@ func (c *container) problem() (*Problem, error) {
 		return nil, err
 	}
 	m, _ := p.Y.Dims()
-	if p.Known, err = c.knowledge(m); err != nil {
+	if p.Sensors, err = truth.sensors.sensors(m); err != nil {
+		return nil, err
+	}
+	if p.Known, err = c.knowledge(calamp.SensorCount(p.Sensors, m)); err != nil {
 		return p, err
 	}
 	return p, p.readPhases(c)
 }
 
-// truths are the arrays that say what a problem was made from; nil where there are none.
-type truths struct{ x0, s0, o0 *Array }
+// truths are the arrays that say what a problem was made from, and of which sensors; nil where there are none.
+type truths struct{ x0, s0, o0, sensors *Array }
 
 func (c *container) truth() (t truths, err error) {
 	if t.x0, err = c.readTruth("X0"); err != nil {
@@ -281,6 +295,9 @@ func (c *container) truth() (t truths, err error) {
 	if t.s0, err = c.readTruth("s0"); err != nil {
 		return t, err
 	}
-	t.o0, err = c.readOptional("o0")
+	if t.o0, err = c.readOptional("o0"); err != nil {
+		return t, err
+	}
+	t.sensors, err = c.readOptional(sensorsName)
 	return t, err
 }

@@ -29,6 +29,8 @@ import (
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
 //	outlier          M×P   probability that a reading is nobody's; left out when r has none
+//	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
+//	                       as many values as there are
 //
 // and the model that the result rests on, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
@@ -57,6 +59,7 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	if r.Offset != nil {
 		arrays = append(arrays, vectorOutput("offset", r.Offset), vectorOutput("offset_var", r.OffsetVar))
 	}
+	arrays = append(arrays, sensorsOutputs(r)...)
 	if r.Broken != nil {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}
@@ -205,6 +208,7 @@ func LoadResult(path string) (*calamp.Result, error) {
 	if c.find("broken") != nil {
 		r.Broken = l.vector("broken")
 	}
+	r.Sensors = l.sensorsOf(len(r.S))
 	return l.checked(r)
 }
 
@@ -299,7 +303,7 @@ func checkResult(r *calamp.Result) error {
 		name          string
 		m             *mat.Dense
 		rows, columns int
-	}{{"x", r.X, n, p}, {"x_var", r.XVar, n, p}, {"residual", r.Residual, len(r.S), p}, {"outlier", r.Outlier, len(r.S), p / r.ColumnsPerSignal()}}
+	}{{"x", r.X, n, p}, {"x_var", r.XVar, n, p}, {"residual", r.Residual, len(r.OfRows(r.S)), p}, {"outlier", r.Outlier, len(r.OfRows(r.S)), p / r.ColumnsPerSignal()}}
 	for _, a := range matrices {
 		if a.m == nil {
 			continue

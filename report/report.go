@@ -170,7 +170,7 @@ func (r *Report) complete() {
 		r.Problem.P = cols
 	}
 	if r.Problem.M == 0 {
-		r.Problem.M = len(r.Result.S)
+		r.Problem.M = len(r.Result.OfRows(r.Result.S))
 	}
 }
 
@@ -192,7 +192,7 @@ func sameShape(m, as *mat.Dense) bool {
 func (r *Report) facts() []facts {
 	p := r.Problem
 	problem := []Field{
-		{"Sensors M", count(p.M)},
+		{r.rowsName(), count(p.M)},
 		{"Entries of a signal N", count(p.N)},
 		{"Signals P", count(p.P)},
 	}

@@ -216,7 +216,7 @@ func (r *Report) present() []float64 {
 	rows, _ := dims(r.Result.Residual)
 	for i := range rows {
 		for _, v := range r.Result.Residual.RawRowView(i) {
-			if v != 0 && !r.broken(i) {
+			if v != 0 && !r.broken(r.Result.SensorOf(i)) {
 				out = append(out, v)
 			}
 		}
@@ -227,16 +227,21 @@ func (r *Report) present() []float64 {
 // meanSquares is χ²/P of every sensor: NaN for one without readings, or broken.
 func (r *Report) meanSquares() []float64 {
 	rows, cols := dims(r.Result.Residual)
-	out := make([]float64, rows)
-	for i := range out {
-		sum, n := 0.0, 0
+	if rows == 0 {
+		return nil
+	}
+	out, count := make([]float64, len(r.Result.S)), make([]float64, len(r.Result.S))
+	for row := range rows {
+		sensor := r.Result.SensorOf(row)
 		for k := range cols {
-			if v := r.Result.Residual.At(i, k); v != 0 && !r.broken(i) {
-				sum += v * v
-				n++
+			if v := r.Result.Residual.At(row, k); v != 0 && !r.broken(sensor) {
+				out[sensor] += v * v
+				count[sensor]++
 			}
 		}
-		out[i] = sum / float64(n)
+	}
+	for i, n := range count {
+		out[i] /= n
 	}
 	return out
 }

@@ -60,7 +60,11 @@ func (b *planner) vectorAMP() (on bool, why string, err error) {
 	if b.centred, err = b.withoutMeans(); err != nil {
 		return false, "", err
 	}
-	structure, err := operator.StructureOf(operator.RealOf(b.withMeansRemoved()), Threads(b.Threads, b.m*b.n))
+	looked, err := b.lookedAt()
+	if err != nil {
+		return false, "", err
+	}
+	structure, err := operator.StructureOf(operator.RealOf(looked), Threads(b.Threads, b.m*b.n))
 	if err != nil {
 		return false, "not possible: " + err.Error(), nil
 	}

@@ -33,8 +33,8 @@ func (s *State) Disturbance(y []float64, k int, lost bool) (c, t float64) {
 // (M×P) are given with those that were left out of s.
 func (s *State) CommonConstant(y []float64, k int) (c, t float64) {
 	var slope, square, information float64
-	for mu := range s.M {
-		j := mu*s.P + k
+	for j := k; j < len(y); j += s.P {
+		mu := s.SensorOf(j)
 		if math.IsNaN(y[j]) || s.OutOfOrder(mu) {
 			continue
 		}

@@ -304,7 +304,7 @@ func (s *State) complexChiSquare(mu int, amplitude float64) (chi float64) {
 // Standardized are the distances of readings from their predictions in standard deviations, M×P; 0 for those that are missing, or clipped
 // where they should be. Where readings are not z plus noise they are the scores g, in units of the size that the likelihood expects.
 func (s *State) Standardized() []float64 {
-	out := make([]float64, s.M*s.P)
+	out := make([]float64, len(s.Y))
 	if !channel.Additive(s.model.Channel) {
 		count, slope := 0.0, 0.0
 		for j, d := range s.DG {
@@ -319,7 +319,7 @@ func (s *State) Standardized() []float64 {
 	}
 	limit := channel.LimitOf(s.model.Channel)
 	for j, y := range s.Y {
-		d := s.Residual(j/s.P, j%s.P)
+		d := s.Residual(s.SensorOf(j), j%s.Each)
 		if math.IsNaN(y) || channel.Clipped(y, limit) && d*y < 0 {
 			continue
 		}
@@ -331,7 +331,7 @@ func (s *State) Standardized() []float64 {
 // Residual is ŝ y - ω of a sensor in column k: of complex numbers, the part of them that stands there. NaN where nothing was read.
 func (s *State) Residual(mu, k int) float64 {
 	if s.columns < 2 {
-		return s.S[mu]*s.Reading(mu*s.P+k) - s.Omega[mu*s.P+k]
+		return s.S[mu]*s.Reading(mu*s.Each+k) - s.Omega[mu*s.Each+k]
 	}
 	j := mu*s.P + k - k%2
 	d := cmplx.Rect(s.S[mu], s.Phase[mu])*complex(s.Y[j], s.Y[j+1]) - complex(s.Omega[j], s.Omega[j+1])

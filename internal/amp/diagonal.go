@@ -105,7 +105,7 @@ func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 		return
 	}
 	rows := len(z) / d.P
-	sensors := min(max(d.M-first, 0), rows)
+	sensors := min(max(d.Rows()-first, 0), rows)
 	d.precision.products(z, first*d.P)
 	if len(v) == 0 { // the sweep has no quadratic columns
 		from, to := first*d.P, (first+rows)*d.P
@@ -114,10 +114,10 @@ func (d *diagonal) outputRows(first int, z, v, g, dg []float64) {
 	}
 	at := sensors * d.P
 	if sensors > 0 {
-		d.output(d.model.Channel, first, z[:at], v[:at], g[:at], dg[:at])
+		d.output(d.model.Channel, first*d.P/d.Each, z[:at], v[:at], g[:at], dg[:at])
 	}
 	if sensors < rows {
-		d.output(exactZero{}, first+sensors, z[at:], v[at:], g[at:], dg[at:])
+		d.output(exactZero{}, d.M+first+sensors-d.Rows(), z[at:], v[at:], g[at:], dg[at:])
 	}
 	d.precision.factors(g, first*d.P)
 }
@@ -133,11 +133,11 @@ func (d *diagonal) variances(v []float64, first int) {
 	}
 }
 
-// output is ω, V, the channel's output functions, and damping, for the rows from first on.
+// output is ω, V, the channel's output functions, and damping, for the sensors from first on, or further rows behind all of them.
 func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 	b := d.blocks.Get().(*channel.Block)
-	*b = d.block(first, first+len(z)/d.P)
-	omega, variance, oldG, oldDG := b.Omega, d.all.v[first*d.P:][:len(v)], b.G, b.DG
+	*b = d.block(first, first+len(z)/d.readings(first))
+	omega, variance, oldG, oldDG := b.Omega, d.all.v[d.reading(first):][:len(v)], b.G, b.DG
 	copy(variance, v)
 	for j := range omega {
 		omega[j] = z[j] - variance[j]*oldG[j]
@@ -185,8 +185,8 @@ func (d *diagonal) input() {
 func (d *diagonal) scalarPrecision() {
 	for k := range d.P {
 		total := 0.0
-		for mu := range d.M {
-			total += d.DG[mu*d.P+k]
+		for j := k; j < len(d.DG); j += d.P {
+			total += d.DG[j]
 		}
 		if total > 0 {
 			continue // as in input
@@ -270,7 +270,7 @@ func (d *diagonal) LogEvidence() float64 {
 	a, total := &d.all, 0.0
 	for mu, logZ := range a.logZ {
 		total += logZ
-		for j := mu * d.P; j < (mu+1)*d.P; j++ {
+		for j := d.reading(mu); j < d.reading(mu+1); j++ {
 			total += 0.5 * a.v[j] * a.g[j] * a.g[j]
 		}
 	}
@@ -310,7 +310,7 @@ func (d *diagonal) scaleSums(quadratic, volume float64) (q, v float64) {
 
 // addVolume adds κ = Σ V g² over all readings.
 func (s *State) addVolume(volume float64) float64 {
-	sensors := s.M * s.P
+	sensors := len(s.Y)
 	return s.volumeOf(volume, 0, sensors) + s.volumeOf(0, sensors, len(s.all.y))
 }
 

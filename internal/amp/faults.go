@@ -25,5 +25,5 @@ func (p *faults) relearn(s *State, broken []float64) {
 		return
 	}
 	f := p.given.WithInOrder(now.InOrder()).(channel.Contaminated)
-	s.Adopt(Model{s.model.Prior, f.Learned(broken, s.Y, s.P)})
+	s.Adopt(Model{s.model.Prior, f.Learned(broken, s.Y, s.Each)})
 }

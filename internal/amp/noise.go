@@ -21,7 +21,7 @@ func (s *State) SetNoise(variances []float64) {
 }
 
 func (s *State) setExcess(variances []float64, least float64) {
-	each := s.P
+	each := s.Each
 	if len(variances) == len(s.Y) {
 		each = 1
 	}
@@ -98,7 +98,7 @@ func logPriorOf(ratio float64) float64 {
 func (s *State) explained(mu int) (squares, slopes, n float64) {
 	n = s.present(mu)
 	calibration, own := s.wanted(mu)
-	for j := mu * s.P; j < (mu+1)*s.P; j++ {
+	for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 		switch {
 		case math.IsNaN(s.Y[j]):
 		case own:
@@ -163,7 +163,7 @@ func (s *State) yielding(j int, n float64) float64 {
 
 // present is how many readings sensor mu has.
 func (s *State) present(mu int) (n float64) {
-	for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+	for _, y := range s.Y[mu*s.Each : (mu+1)*s.Each] {
 		if !math.IsNaN(y) {
 			n++
 		}
@@ -176,7 +176,7 @@ func (s *State) seen(first, count int) {
 	if s.excess == nil {
 		return // U is V
 	}
-	from := first * s.P
+	from := s.reading(first)
 	copy(s.all.u[from:from+count], s.all.v[from:from+count])
 	for j := from; j < min(from+count, len(s.excess)); j++ {
 		s.all.u[j] += s.excess[j]
@@ -192,7 +192,7 @@ func (s *State) contract(ratios []float64, first int) {
 		return
 	}
 	for i, r := range ratios {
-		if j := first*s.P + i; s.U[j] > 0 && !math.IsNaN(s.Y[j]) {
+		if j := first*s.Each + i; s.U[j] > 0 && !math.IsNaN(s.Y[j]) {
 			ratios[i] = (s.excess[j] + s.V[j]*r) / s.U[j]
 		}
 	}
@@ -219,14 +219,14 @@ func (s *State) SensorNoise() []float64 {
 	means := make([]float64, s.M)
 	for mu := range means {
 		total, count, all := 0.0, 0.0, 0.0
-		for j := mu * s.P; j < (mu+1)*s.P; j++ {
+		for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 			all += s.Noise(j)
 			if !math.IsNaN(s.Y[j]) {
 				total += s.Noise(j)
 				count++
 			}
 		}
-		if means[mu] = all / float64(s.P); count > 0 {
+		if means[mu] = all / float64(s.Each); count > 0 {
 			means[mu] = total / count
 		}
 	}
@@ -242,7 +242,7 @@ func (s *State) TypicalNoise() float64 {
 	}
 	total, count := 0.0, 0.0
 	for j, y := range s.Y {
-		if !math.IsNaN(y) && !s.OutOfOrder(j/s.P) {
+		if !math.IsNaN(y) && !s.OutOfOrder(s.SensorOf(j)) {
 			total += 1 / s.Noise(j)
 			count++
 		}

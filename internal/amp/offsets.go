@@ -17,7 +17,7 @@ func (s *State) offsets() channel.Offsetting {
 func (s *State) Offsets() bool { return s.offsets() != nil }
 
 // Reading is reading j as it would be without its sensor's offset.
-func (s *State) Reading(j int) float64 { return s.Y[j] - s.O[j/s.P] }
+func (s *State) Reading(j int) float64 { return s.Y[j] - s.O[s.SensorOf(j)] }
 
 // Readings are all of them.
 func (s *State) Readings() []float64 {

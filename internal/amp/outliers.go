@@ -88,8 +88,8 @@ func (p *outliers) Begin(s *Solver) {
 	for j := range p.odds {
 		p.odds[j] = math.Inf(-1)
 	}
-	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.P), make([]bool, e.P)
-	p.typical = channel.TypicalSquare(p.y, e.P)
+	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.Each), make([]bool, e.Each)
+	p.typical = channel.TypicalSquare(p.y, e.Each)
 	p.off, p.rested = false, false
 	if p.rate = p.given; p.rate == 0 {
 		p.rate = startOutliers
@@ -205,7 +205,7 @@ func (p *outliers) probability(j int) float64 {
 
 // look decides on the readings of sensor mu, and says whether that has changed.
 func (p *outliers) look(s *State, mu int) (changed bool) {
-	from, to := mu*s.P, (mu+1)*s.P
+	from, to := mu*s.Each, (mu+1)*s.Each
 	if !p.suspects(s, mu) {
 		p.exonerate(from, to)
 		return false
@@ -288,7 +288,7 @@ func (p *outliers) suspects(s *State, mu int) bool {
 	if s.Broken[mu] > doubtful {
 		return true
 	}
-	for j := mu * s.P; j < (mu+1)*s.P; j++ {
+	for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 		if p.out[j] || s.G[j]*s.G[j] > -suspicious*suspicious*s.DG[j] {
 			return true
 		}
@@ -303,7 +303,7 @@ func (p *outliers) plainOdds(s *State, j int) float64 {
 	if math.IsNaN(p.y[j]) || !(slope > 0) {
 		return math.Inf(-1)
 	}
-	expected := math.Log(s.S[j/s.P]) + 0.5*(math.Log(slope/(2*math.Pi))-s.G[j]*s.G[j]/slope)
+	expected := math.Log(s.S[s.SensorOf(j)]) + 0.5*(math.Log(slope/(2*math.Pi))-s.G[j]*s.G[j]/slope)
 	return p.nobodys(j) - expected
 }
 
@@ -322,8 +322,8 @@ func LogNobodys(rate, typical, square float64, columns int) float64 {
 func (p *outliers) judge(s *State, mu int) (worst int) {
 	worst = -1
 	all := p.evidence(s, mu)
-	for k := range s.P {
-		j := mu*s.P + k
+	for k := range s.Each {
+		j := mu*s.Each + k
 		if !p.candidate(s, j) {
 			p.odds[j] = math.Inf(-1)
 			continue
@@ -348,7 +348,7 @@ func (p *outliers) judge(s *State, mu int) (worst int) {
 
 // evidence is log Z_out of sensor mu without the readings that are removed.
 func (p *outliers) evidence(s *State, mu int) float64 {
-	b, from, to := &p.block, mu*s.P, (mu+1)*s.P
+	b, from, to := &p.block, mu*s.Each, (mu+1)*s.Each
 	b.First = mu
 	copy(b.Omega, s.Omega[from:to])
 	copy(b.V, s.U[from:to])
@@ -376,7 +376,7 @@ func (p *outliers) evidence(s *State, mu int) float64 {
 func (p *outliers) Report(s *Solver) {
 	for mu := range s.State.M {
 		if !p.off && !p.suspects(s.State, mu) {
-			for j := mu * s.State.P; j < (mu+1)*s.State.P; j++ {
+			for j := mu * s.State.Each; j < (mu+1)*s.State.Each; j++ {
 				p.odds[j] = p.plainOdds(s.State, j)
 			}
 		}

@@ -18,6 +18,8 @@ type Problem struct {
 	P     int       // signals solved together
 	Y     []float64 // M×P readings; nil for a stream, whose samples come one by one
 
+	Shared Shared // sensors of several rows; the zero value for one a row
+
 	// What is learned of the channel: its noise variance, and the distribution of
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
@@ -154,7 +156,16 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 	if settings.Precision == solver.SinglePrecision {
 		b.round()
 	}
+	if b.Shared.Rows > 0 {
+		if err := SharedPossible(b.Problem, b.Settings); err != nil {
+			return nil, nil, 0, err
+		}
+	}
 	for _, line := range table {
+		if why := b.sharedLeaves(line.name); why != "" {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: why})
+			continue
+		}
 		if b.evidence() && !evidenceKeeps[line.name] {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: "not needed: signals are integrated out"})
 			continue
@@ -192,7 +203,7 @@ func (b *planner) build() (*Solver, error) {
 	if b.joint() {
 		b.Model.Prior = rowsFrom // the rows learn what is learned of it
 	}
-	state := newState(b.W, b.centred, b.Model, b.P, Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
+	state := newState(b.W, b.centred, b.Model, b.P, b.Shared.rows(), Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
 	if known, ok := state.calibration.(channel.Informed); ok {
 		if err := known.Inform(state.Past.Stats); err != nil {
 			return nil, err
@@ -262,7 +273,7 @@ func (b *planner) build() (*Solver, error) {
 		}
 		s.Iteration = newDiagonal(state, b.Variance == solver.Scalar, b.demand)
 	}
-	if b.sweeps, err = s.Iteration.sweepsOver(s.Matrix); err != nil {
+	if b.sweeps, err = s.Iteration.sweepsOver(operator.WholeBlocks(s.Matrix, b.Shared.rows())); err != nil {
 		return nil, err
 	}
 	s.Iteration.use(b.sweeps)
@@ -480,7 +491,7 @@ func (b *planner) startNoise() error {
 	case b.LearnNoise || b.LearnSensorNoise:
 		return errors.New("noise variances that were told are not learned: leave one of them out")
 	}
-	if err := CheckNoise(b.Noise, b.m, b.P, b.Model.Channel); err != nil {
+	if err := CheckNoise(b.Noise, b.m/b.Shared.rows(), b.each(), b.Model.Channel); err != nil {
 		return err
 	}
 	b.Model.Channel = b.Model.Channel.(channel.Noisy).WithNoise(Least(b.Noise))
@@ -493,7 +504,7 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 		return true, "learned for every sensor", nil
 	case b.Noise == nil:
 		return false, "not needed: all readings have noise of one variance", nil
-	case len(b.Noise) == b.m:
+	case len(b.Noise) == b.m/b.Shared.rows():
 		return true, "told for every sensor", nil
 	}
 	return true, "told for every reading", nil
@@ -599,7 +610,7 @@ func (b *planner) power() float64 {
 		return b.W.MeanSquare() * float64(b.n) * prior.Square(b.Model.Prior)
 	}
 	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
-	return size * size * channel.TypicalSquare(b.Y, b.P)
+	return size * size * channel.TypicalSquare(b.Y, b.each())
 }
 
 func (b *planner) freeScale() (on bool, why string, err error) {
@@ -694,7 +705,7 @@ func (b *planner) cannotTest() (why string) {
 		return fullInstead
 	case b.Batch:
 		return "not possible: readings come one by one"
-	case b.P < 2:
+	case b.each() < 2:
 		return "not possible: one signal does not tell the gains' spread from noise"
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return "not possible with clipped readings"
@@ -760,7 +771,7 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, "not possible with complex readings, which are pairs of columns", nil
 	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
 		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
-	case b.P < leastOutlying:
+	case b.each() < leastOutlying:
 		return false, "not possible: so few readings of a sensor do not tell which of them is wrong", nil
 	}
 	return true, "single readings that nothing explains are left out", nil

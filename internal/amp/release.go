@@ -145,7 +145,7 @@ func (s *State) ChiSquare(mu int, calibration float64) float64 {
 		return s.complexChiSquare(mu, calibration)
 	}
 	weights, mean := 0.0, 0.0
-	for j := mu * s.P; j < (mu+1)*s.P; j++ {
+	for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 		if y := s.Y[j]; !math.IsNaN(y) {
 			d := calibration*y - s.Omega[j]
 			chi += d * (d / s.Doubt(j))

@@ -19,7 +19,8 @@ type Model struct {
 
 // State is what an iteration works on, and all that is read from it in the end.
 // Arrays of signals' entries are P×N (signal by signal), those of readings M×P
-// (sensor by sensor), both row-major.
+// (sensor by sensor), both row-major. Where sensors have several rows, M×P stands for
+// M×Each: a sensor's rows lie together (see [State.Each]).
 //
 // A matrix without its means has further entries and rows ([operator.Centred]).
 // They stand behind the others in the arrays of all, which iterations use: P×Extra
@@ -27,6 +28,7 @@ type Model struct {
 // Everybody else sees the arrays without them.
 type State struct {
 	M, N, P int // P counts columns: a complex signal has two, its real and its imaginary parts
+	Each    int // readings of a sensor: P for each of its rows, one after the other
 	Threads int
 	W       operator.Operator // as it is read, with its means
 
@@ -140,9 +142,10 @@ type Past struct {
 
 // newState allocates the state of p signals for sweeps over w, which is that of
 // further where there is one. With unequal noise [State.SetNoise] can be called.
-func newState(w operator.Operator, further *operator.Centred, model Model, p, threads int, unequal bool) *State {
+func newState(w operator.Operator, further *operator.Centred, model Model, p, rowsEach, threads int, unequal bool) *State {
 	m, n := w.Dims()
-	s := &State{M: m, N: n, P: p, Threads: threads, W: w, further: further, columns: prior.ColumnsOf(model.Prior)}
+	m /= rowsEach
+	s := &State{M: m, N: n, P: p, Each: rowsEach * p, Threads: threads, W: w, further: further, columns: prior.ColumnsOf(model.Prior)}
 	if further == nil {
 		s.further = &operator.Centred{}
 	}
@@ -152,7 +155,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	}
 	extra := s.further.Extra
 	a := &s.all
-	entries, readings, rows := p*(n+extra), (m+extra)*p, m+extra
+	entries, readings, rows := p*(n+extra), m*s.Each+extra*p, m+extra
 	for _, v := range []*[]float64{&a.x, &a.c, &a.lambda, &a.sigma} {
 		*v = make([]float64, entries)
 	}
@@ -161,7 +164,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	}
 	a.u = a.v
 	if unequal {
-		a.u, s.excess = make([]float64, readings), make([]float64, m*p)
+		a.u, s.excess = make([]float64, readings), make([]float64, m*s.Each)
 		s.logPrior = make([]float64, m)
 	}
 	for _, v := range []*[]float64{&a.s, &a.phase, &a.sVar, &a.logZ, &a.brokenness, &a.o, &a.oVar} {
@@ -171,7 +174,7 @@ func newState(w operator.Operator, further *operator.Centred, model Model, p, th
 	for _, v := range []*[]float64{&s.Moved, &s.Norm, &s.SumC, &s.Along, &s.Left} {
 		*v = make([]float64, p)
 	}
-	pn, mp := p*n, m*p
+	pn, mp := p*n, m*s.Each
 	s.X, s.C, s.Lambda, s.Sigma = a.x[:pn], a.c[:pn], a.lambda[:pn], a.sigma[:pn]
 	s.Y, s.Omega, s.V, s.U, s.G, s.DG = a.y[:mp], a.omega[:mp], a.v[:mp], a.u[:mp], a.g[:mp], a.dg[:mp]
 	s.O, s.OVar = a.o[:m], a.oVar[:m]
@@ -201,14 +204,14 @@ func (s *State) findFields() {
 	s.keep(a.x, a.c, a.centre, a.lambda, a.sigma)
 }
 
-// block is the view of the rows from … to, as channels see it.
+// block is the view of the sensors from … to, or of further rows behind all of them, as channels see it.
 func (s *State) block(from, to int) channel.Block {
-	a, p, width := &s.all, s.P, s.width
+	a, width, first, end := &s.all, s.width, s.reading(from), s.reading(to)
 	b := channel.Block{
-		First: from, P: p,
-		Y: a.y[from*p : to*p], Omega: a.omega[from*p : to*p], V: a.u[from*p : to*p],
+		First: from, P: (end - first) / max(1, to-from),
+		Y: a.y[first:end], Omega: a.omega[first:end], V: a.u[first:end],
 		Past: a.past[from*width : to*width],
-		G:    a.g[from*p : to*p], DG: a.dg[from*p : to*p],
+		G:    a.g[first:end], DG: a.dg[first:end],
 		Stats: a.stats[from*width : to*width], S: a.s[from:to], Phase: a.phase[from:to], SVar: a.sVar[from:to],
 		LogZ: a.logZ[from:to], Unscored: s.Unscored, Broken: a.brokenness[from:to],
 		Offset: a.o[from:to], OffsetVar: a.oVar[from:to],
@@ -401,7 +404,7 @@ func (s *State) Power() (typical, count float64) {
 			calibration = math.Sqrt(calibration*calibration + s.SVar[mu])
 		}
 		total, n := 0.0, 0.0
-		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+		for _, y := range s.Y[mu*s.Each : (mu+1)*s.Each] {
 			if y -= s.O[mu]; !math.IsNaN(y) {
 				total += calibration * y * calibration * y
 				n++
@@ -430,7 +433,7 @@ func (s *State) meanPower() float64 {
 		if s.columns == 2 {
 			square += s.SVar[mu]
 		}
-		for _, y := range s.Y[mu*s.P : (mu+1)*s.P] {
+		for _, y := range s.Y[mu*s.Each : (mu+1)*s.Each] {
 			if y -= s.O[mu]; !math.IsNaN(y) {
 				total += square * y * y
 				count++

@@ -15,7 +15,7 @@ func (s *State) NoiseWanted() (noise, sd float64) {
 	noise = channel.NoiseOf(channel.InOrder(s.model.Channel))
 	var squares, slopes, count float64
 	for j, y := range s.Y {
-		if math.IsNaN(y) || s.OutOfOrder(j/s.P) {
+		if math.IsNaN(y) || s.OutOfOrder(s.SensorOf(j)) {
 			continue
 		}
 		squares += s.G[j] * s.G[j]

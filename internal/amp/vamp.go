@@ -72,7 +72,7 @@ const (
 func newVAMP(s *State, half linearHalf) *vamp {
 	l := half.common()
 	v := &vamp{State: s, linear: half, lmmse: l, r2: l.r, p2: l.q, gamma2: l.gamma, tau2: l.tau, narrowed: l.work}
-	v.r1, v.p1 = make([]float64, s.P*s.N), make([]float64, s.M*s.P)
+	v.r1, v.p1 = make([]float64, s.P*s.N), make([]float64, len(s.Y))
 	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.rest, &v.square, &v.off} {
 		*a = make([]float64, s.P)
 	}
@@ -250,29 +250,27 @@ func (v *vamp) output() {
 	parallel.Run((v.M+sensorChunk-1)/sensorChunk, v.Threads, v.outputs)
 	for k := range v.P {
 		weight, kept := 0.0, 0.0
-		for mu := range v.M {
-			j := mu*v.P + k
-			v.lmmse.weight[j] = v.weight(mu, k)
+		for j := k; j < len(v.Y); j += v.P {
+			v.lmmse.weight[j] = v.weight(j)
 			weight += v.lmmse.weight[j]
 			kept += v.lmmse.weight[j] * v.narrowed[j]
 		}
 		beta := min(max(kept/max(weight, math.SmallestNonzeroFloat64), leastRead), 1-leastRead)
 		v.tau2[k] = v.precision(v.tau1[k] * (1 - beta) / beta)
-		for mu := range v.M {
-			j := mu*v.P + k
+		for j := k; j < len(v.Y); j += v.P {
 			v.p2[j] = v.p1[j]
 			if w := v.lmmse.weight[j]; w > 0 {
-				g := v.lmmse.norms[mu] * v.G[j] // of W̃
+				g := v.lmmse.norms[j/v.P] * v.G[j] // of W̃
 				v.p2[j] += g / v.tau1[k] * (1 + beta/((1-beta)*w))
 			}
 		}
 	}
 }
 
-// weight is whether a reading counts. Weights between would be beliefs of several precisions, of
+// weight is whether reading j counts. Weights between would be beliefs of several precisions, of
 // which the one that is left for the channel is no average: it can be negative.
-func (v *vamp) weight(mu, k int) float64 {
-	if v.OutOfOrder(mu) || v.lmmse.norms[mu] == 0 || math.IsNaN(v.Y[mu*v.P+k]) {
+func (v *vamp) weight(j int) float64 {
+	if v.OutOfOrder(v.SensorOf(j)) || v.lmmse.norms[j/v.P] == 0 || math.IsNaN(v.Y[j]) {
 		return 0
 	}
 	return 1
@@ -286,15 +284,17 @@ func (v *vamp) outputChunk(chunk int) {
 	b := v.blocks.Get().(*channel.Block)
 	defer v.blocks.Put(b)
 	*b = v.block(from, to)
-	for j := range b.Omega {
-		norm := v.lmmse.norms[from+j/v.P]
-		b.Omega[j] = norm * v.p1[from*v.P+j]
-		v.V[from*v.P+j] = norm * norm / v.tau1[j%v.P]
+	first := v.reading(from)
+	for i := range b.Omega {
+		j := first + i
+		norm := v.lmmse.norms[j/v.P]
+		b.Omega[i] = norm * v.p1[j]
+		v.V[j] = norm * norm / v.tau1[j%v.P]
 	}
 	v.seen(from, len(b.Omega))
 	v.model.Channel.Output(b)
 	v.temper(b)
-	narrowed := v.narrowed[from*v.P : to*v.P]
+	narrowed := v.narrowed[first:v.reading(to)]
 	channel.ContractionOf(v.model.Channel, narrowed, b)
 	v.contract(narrowed, from)
 }
@@ -383,7 +383,7 @@ func (v *vamp) product(a, b [][]float64) float64 {
 	total := 0.0
 	for k := range v.P {
 		total += v.gamma1[k] * dot(a[0][k*v.N:(k+1)*v.N], b[0][k*v.N:(k+1)*v.N])
-		total += float64(v.N)*a[2][k]*b[2][k] + float64(v.M)*a[3][k]*b[3][k]
+		total += float64(v.N)*a[2][k]*b[2][k] + float64(v.Rows())*a[3][k]*b[3][k]
 	}
 	for j, x := range a[1] {
 		total += v.tau1[j%v.P] * x * b[1][j]
@@ -421,8 +421,7 @@ func (v *vamp) evidenceOf(k int, told func(j int) (variance, distance float64)) 
 	if gamma1 > 0 {
 		total += 0.5 * (float64(v.N)*math.Log1p(gamma1/gamma2) + v.square[k]*(gamma1/(1+gamma1/gamma2)))
 	}
-	for mu := range v.M {
-		j := mu*v.P + k
+	for j := k; j < len(v.Y); j += v.P {
 		if w := l.weight[j]; w > 0 {
 			variance, d := told(j)
 			tau := w * tau2

@@ -189,7 +189,7 @@ func (c *vampCommon) sensor(b *channel.Block, mu int) {
 	for k := range b.Omega {
 		b.Omega[k] *= norm
 		c.V[from+k] = norm*norm/c.tau[1] + c.common[mu]
-		weight = min(weight, c.weight(mu, k))
+		weight = min(weight, c.weight(mu*c.P+k))
 	}
 	c.seen(mu, c.P)
 	c.model.Channel.Output(b)

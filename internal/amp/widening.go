@@ -99,8 +99,8 @@ func (s *State) alike() (share, factor float64) {
 	}
 	z := make([]float64, len(s.Y))
 	s.NovelReadings(z)
-	share = leadingShare(z, s.P)
-	return share, widthOf(share, float64(s.P), float64(s.M), s.unexplained())
+	share = leadingShare(z, s.Each)
+	return share, widthOf(share, float64(s.Each), float64(s.M), s.unexplained())
 }
 
 // alikeComplex are those of complex signals. Readings serve as they are, since the product of one with the conjugate of
@@ -138,14 +138,14 @@ func (s *State) meanNoise() float64 {
 }
 
 func (s *State) meanSquareOf(v []float64) float64 {
-	return s.meanOf(func(j int) float64 { return v[j/s.P] * s.Reading(j) * s.Reading(j) })
+	return s.meanOf(func(j int) float64 { return v[s.SensorOf(j)] * s.Reading(j) * s.Reading(j) })
 }
 
 // meanOf is the mean over the readings j that are present, of sensors in order.
 func (s *State) meanOf(value func(j int) float64) float64 {
 	total, count := 0.0, 0.0
 	for j, y := range s.Y {
-		if !math.IsNaN(y) && s.Broken[j/s.P] <= 0.5 {
+		if !math.IsNaN(y) && s.Broken[s.SensorOf(j)] <= 0.5 {
 			total += value(j)
 			count++
 		}
@@ -164,22 +164,22 @@ func (s *State) unexplained() float64 {
 func (s *State) NovelReadings(z []float64) {
 	expected := s.expected()
 	for j, y := range s.Y {
-		mu := j / s.P
+		mu := s.SensorOf(j)
 		z[j] = 0
 		if math.IsNaN(y) || s.OutOfOrder(mu) {
 			continue
 		}
 		z[j] = s.S[mu] * s.Reading(j)
 		if expected != nil {
-			z[j] -= expected[mu]
+			z[j] -= expected[j/s.P]
 		}
 	}
 }
 
-// expected is W times the prior's mean (M); nil where that is zero, or cannot be had.
+// expected is W times the prior's mean, a number a row; nil where that is zero, or cannot be had.
 func (s *State) expected() []float64 {
 	if v, ok := s.model.Prior.(prior.Varied); ok {
-		means, z := make([]float64, s.N), make([]float64, s.M)
+		means, z := make([]float64, s.N), make([]float64, s.Rows())
 		for i := range means {
 			means[i] = v.At(i).Mean()
 		}
@@ -196,7 +196,7 @@ func (s *State) expected() []float64 {
 	if err != nil { // as above
 		return nil
 	}
-	z := make([]float64, s.M)
+	z := make([]float64, s.Rows())
 	for mu, row := range means.Rows {
 		z[mu] = row * mean
 	}

@@ -56,7 +56,7 @@ func (r *Run) clipping() string {
 	told := limit > 0
 	count, largest, at := 0, 0.0, 0
 	for mu := range r.state.M {
-		row := r.state.Y[mu*r.state.P : (mu+1)*r.state.P]
+		row := r.state.Y[mu*r.state.Each : (mu+1)*r.state.Each]
 		if stuck(row) {
 			continue
 		}

@@ -178,7 +178,7 @@ func (r *Run) residual() float64 {
 	}
 	e, total, count := r.state, 0.0, 0.0
 	for j, g := range e.G {
-		if mu := j / e.P; !math.IsNaN(e.Y[j]) && !r.isBroken(mu) {
+		if mu := e.SensorOf(j); !math.IsNaN(e.Y[j]) && !r.isBroken(mu) {
 			d := e.S[mu]*e.Reading(j) - e.Omega[j] - e.V[j]*g // after the reading: ω + Vg
 			total += d * d * (noise / e.Noise(j))
 			count++
@@ -219,7 +219,7 @@ func (r *Run) illConditioned() string {
 		return ""
 	}
 	w := r.spectrum()
-	expected := 1 + math.Sqrt(float64(r.state.M)/float64(r.state.N))
+	expected := 1 + math.Sqrt(float64(r.state.Rows())/float64(r.state.N))
 	if w.err != nil || !(w.largest > spread*expected) {
 		return ""
 	}

@@ -34,7 +34,7 @@ func (r *Run) findBroken() []channel.BrokenSensor {
 // others predict; s is the calibration that would explain them.
 func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 	st := r.state
-	y := st.Y[mu*st.P : (mu+1)*st.P]
+	y := st.Y[mu*st.Each : (mu+1)*st.Each]
 	if stuck(y) {
 		return channel.Stuck, 0
 	}
@@ -62,7 +62,7 @@ func (r *Run) Calibration() *channel.Posteriors {
 	for mu := range s.M {
 		if r.isBroken(mu) {
 			clear(c.Of(mu))
-		} else if channel.AnyClipped(s.Y[mu*s.P:(mu+1)*s.P], limit) && s.SVar[mu] > 0 {
+		} else if channel.AnyClipped(s.Y[mu*s.Each:(mu+1)*s.Each], limit) && s.SVar[mu] > 0 {
 			c.Prior.SetNormal(c.Of(mu), s.S[mu], s.SVar[mu])
 		}
 	}

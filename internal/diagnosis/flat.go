@@ -78,7 +78,7 @@ type flat struct {
 
 func (f *flat) choose() {
 	s := f.state
-	f.active, f.z = make([]bool, len(s.X)), make([]float64, s.M*s.P)
+	f.active, f.z = make([]bool, len(s.X)), make([]float64, len(s.Y))
 	known := func(square, variance, own float64) bool {
 		return variance < nonZero*own && square > fromZero*fromZero*variance
 	}
@@ -104,7 +104,7 @@ func (f *flat) multiply(out, u []float64) error {
 		return err
 	}
 	for j := range f.z {
-		if mu := j / s.P; math.IsNaN(s.Y[j]) || f.isBroken(mu) {
+		if mu := s.SensorOf(j); math.IsNaN(s.Y[j]) || f.isBroken(mu) {
 			f.z[j] = 0
 		}
 		f.z[j] /= f.noise

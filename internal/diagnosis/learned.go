@@ -119,7 +119,7 @@ func (r *Run) warnOnlyNoise() *Warning {
 	power, count := 0.0, 0.0
 	for j, y := range e.Y {
 		if !math.IsNaN(y) {
-			z := e.S[j/e.P] * e.Reading(j)
+			z := e.S[e.SensorOf(j)] * e.Reading(j)
 			power += z * z
 			count++
 		}

@@ -64,8 +64,8 @@ func OffsetsIn(ratios []float64, each int, what, remedy string) *Warning {
 // complex ones, without those of some signals.
 func (r *Run) residualsOf(mu, part int, without []int) (n, mean, spread float64) {
 	var all []float64
-	for k := part; k < r.state.P; k += r.state.Columns() {
-		if v := r.state.Residual(mu, k); !math.IsNaN(v) && !slices.Contains(without, k/r.state.Columns()) {
+	for k := part; k < r.state.Each; k += r.state.Columns() {
+		if v := r.state.Residual(mu, k); !math.IsNaN(v) && !slices.Contains(without, k%r.state.P/r.state.Columns()) {
 			all = append(all, v)
 			mean += v
 		}

@@ -43,16 +43,16 @@ func (r *Run) warnOutliers() *Warning {
 		if first < 0 {
 			first = j
 		}
-		if mu := j / p; mu != last {
+		if mu := r.state.SensorOf(j); mu != last {
 			w.Sensors, last = append(w.Sensors, mu), mu
 		}
 	}
 	if count == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d readings are nobody's, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), first/p, first%p)
+	w.Message = fmt.Sprintf("%d of %d readings are nobody's, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
 	for k, n := range ofSignal {
-		if float64(n) > disturbed*float64(r.state.M) {
+		if float64(n) > disturbed*float64(r.state.Rows()) {
 			w.Signals = append(w.Signals, k)
 		}
 	}

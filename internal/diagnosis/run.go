@@ -65,7 +65,7 @@ func Of(r Run) *Run {
 	d.spectrum = sync.OnceValue(d.spectrumOfW)
 	d.broken = sync.OnceValue(d.findBroken)
 	d.inCommon = sync.OnceValue(func() float64 {
-		_, alike := amp.Proportions(d.state.Readings(), d.state.P)
+		_, alike := amp.Proportions(d.state.Readings(), d.state.Each)
 		return alike
 	})
 	return d
@@ -124,7 +124,7 @@ func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stat
 // alike is the part of the readings' power that is in proportions common to all
 // sensors; 0 where gains could not make up for it.
 func (r *Run) alike() float64 {
-	if !r.blind() || r.state.P < 2 || r.complex() {
+	if !r.blind() || r.state.Each < 2 || r.complex() {
 		return 0
 	}
 	return r.inCommon()

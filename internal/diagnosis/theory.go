@@ -136,14 +136,14 @@ func (r *Run) theory() theory {
 	s := r.state
 	readings, many := 0, r.manyBroken()
 	for j, y := range s.Y {
-		if !math.IsNaN(y) && (many || !r.isBroken(j/s.P)) {
+		if !math.IsNaN(y) && (many || !r.isBroken(s.SensorOf(j))) {
 			readings++
 		}
 	}
 	m := theory{Model: evolution.Model{
 		Signal: gaussBernoulli(r.model().Prior), Gain: evolution.Known(1),
 		NoiseVar: r.noise() / (s.W.MeanSquare() * float64(s.N)),
-		Alpha:    float64(readings) / float64(s.N*s.P), P: s.P,
+		Alpha:    float64(readings) / float64(s.N*s.P), P: s.Each,
 	}}
 	if g, ok := r.model().Prior.(interface{ GroupsPrior() prior.Groups }); ok {
 		m.Groups = evolution.GroupsOf(g.GroupsPrior())

@@ -35,9 +35,8 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 	for mu := range s.M {
 		n, mean, _ := r.residualsOf(mu, 0, lost)
 		chi := 0.0
-		for k := range s.P {
-			j := mu*s.P + k
-			if y := s.Y[j]; !math.IsNaN(y) && !slices.Contains(lost, k) {
+		for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
+			if y := s.Y[j]; !math.IsNaN(y) && !slices.Contains(lost, j%s.P) {
 				d := s.S[mu]*y - s.Omega[j] - mean
 				chi += d * d / s.Doubt(j)
 			}

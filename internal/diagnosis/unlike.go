@@ -39,7 +39,7 @@ func (r *Run) orthogonal() bool {
 		return false
 	}
 	w := r.spectrum()
-	return w.err != nil || w.largest < orthogonalRows*(1+math.Sqrt(float64(r.state.M)/float64(r.state.N)))
+	return w.err != nil || w.largest < orthogonalRows*(1+math.Sqrt(float64(r.state.Rows())/float64(r.state.N)))
 }
 
 func (r *Run) warnUnlike() *Warning {

@@ -135,12 +135,12 @@ func (r *Run) warnSignals() *Warning {
 }
 
 func (r *Run) warnMeasurements() *Warning {
-	alpha, signals := float64(r.usable())/float64(r.state.N), r.blind() && r.signals() > 1
+	alpha, signals := float64(r.usable())/float64(r.state.N), r.blind() && r.state.Each > r.state.Columns()
 	var least, counting, density float64
 	switch p := r.model().Prior.(type) {
 	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
 		g := p.GaussBernoulliPrior()
-		density, counting = g.Density, recovery.AlphaMin(g.Density, r.state.P)
+		density, counting = g.Density, recovery.AlphaMin(g.Density, r.state.Each)
 		if r.state.Offsets() {
 			counting = recovery.OffsetAlphaMin(g.Density, r.state.P)
 		}
@@ -164,7 +164,7 @@ func (r *Run) warnMeasurements() *Warning {
 	}
 	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, density)
 	if signals {
-		text = fmt.Sprintf("α_min = %.4g, the counting bound for %d signals, and %s", counting, r.signals(), text)
+		text = fmt.Sprintf("α_min = %.4g, the counting bound for %s, and %s", counting, r.readingsOfSensor(), text)
 		least = max(least, counting)
 	}
 	if alpha >= least {
@@ -176,9 +176,12 @@ func (r *Run) warnMeasurements() *Warning {
 	}
 }
 
-// usable is the number of sensors that say something of the signals. Where many are called broken it is the model that is in doubt, and
+// usable is the number of rows that say something of the signals. Where many are called broken it is the model that is in doubt, and
 // they count.
 func (r *Run) usable() int {
+	if r.shared() {
+		return r.usableRows()
+	}
 	usable := r.state.M - len(r.Silent)
 	if !r.manyBroken() {
 		usable -= len(r.BrokenSensors())
@@ -187,7 +190,7 @@ func (r *Run) usable() int {
 }
 
 func (r *Run) warnSingle() *Warning {
-	if !r.blind() || r.signals() > 1 {
+	if !r.blind() || r.signals() > 1 || r.shared() {
 		return nil
 	}
 	return &Warning{Code: SingleSignal, Message: "with one signal the gains are known hardly better than beforehand; give more signals from the same sensors"}

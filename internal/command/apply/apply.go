@@ -28,7 +28,7 @@ func Command(a *console.Console) *cobra.Command {
 z = s y, which is what sensors with gain one would have read, with their noise.
 Where the result has offsets, z = s (y - offset).
 
-Y (M×P or M) has one row a sensor, in the order of the rows of W: .npy, .npz or
+Y (M×P or M) has one row a row of W, in their order: .npy, .npz or
 .mat with Y, or CSV. -o is of the same shape; its name says which of .npy, .npz,
 .mat (with Z) and .csv it is. Readings of broken sensors become NaN, and missing
 ones stay so.`,
@@ -86,13 +86,17 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	if err != nil {
 		return err
 	}
-	m := len(result.S)
+	gainRows := result.OfRows(result.S)
+	m := len(gainRows)
 	if y.Shape[0] != m {
-		hint := ""
+		hint, unit := "", "sensors"
+		if result.Sensors != nil {
+			unit = "rows of W"
+		}
 		if len(y.Shape) == 2 && y.Shape[1] == m {
 			hint = ": Y looks transposed"
 		}
-		return console.Usage("%s has %s and %s is of %d sensors%s", readingsPath, console.Plural(y.Shape[0], "row"), resultPath, m, hint)
+		return console.Usage("%s has %s and %s is of %d %s%s", readingsPath, console.Plural(y.Shape[0], "row"), resultPath, m, unit, hint)
 	}
 	if offset != nil && len(offset.Data) != m {
 		return console.Usage("%s: offset has %d values, expected %d", resultPath, len(offset.Data), m)
@@ -100,10 +104,12 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	parts := result.ColumnsPerSignal()
 	width := len(y.Data) / m
 	done := applied{M: m, P: width / parts, Broken: []int{}, Offsets: offset != nil, Written: out}
-	for sensor, s := range result.S {
-		readings := y.Data[sensor*width : (sensor+1)*width]
+	for row, s := range gainRows {
+		sensor, readings := result.SensorOf(row), y.Data[row*width:(row+1)*width]
 		if facts.IsBroken(result, sensor) {
-			done.Broken = append(done.Broken, sensor)
+			if !slices.Contains(done.Broken, sensor) {
+				done.Broken = append(done.Broken, sensor)
+			}
 			s = math.NaN()
 		}
 		for k := 0; k < width; k += parts {
@@ -130,7 +136,7 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 		return a.PrintJSON(done)
 	}
 	var text console.Summary
-	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(m, "sensor"))
+	text.Line("readings", "%s of %s", console.Plural(done.P, "signal"), console.Plural(len(result.S), "sensor"))
 	if len(done.Broken) > 0 {
 		text.Line("broken", "%s: their readings are NaN", console.Plural(len(done.Broken), "sensor"))
 	}

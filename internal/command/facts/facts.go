@@ -26,6 +26,7 @@ type Size struct {
 	P       int     `json:"p"`
 	Alpha   float64 `json:"alpha"`
 	Missing int     `json:"missing_readings"`
+	Sensors int     `json:"sensors,omitempty"` // where they have several rows of M
 	Complex bool    `json:"complex,omitempty"`
 }
 
@@ -37,7 +38,11 @@ func SizeOf(p *dataset.Problem) Size {
 	if p.Complex {
 		signals, lost = signals/2, lost/2
 	}
-	return Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: lost, Complex: p.Complex}
+	size := Size{M: m, N: n, P: signals, Alpha: float64(m) / float64(n), Missing: lost, Complex: p.Complex}
+	if p.Sensors != nil {
+		size.Sensors = calamp.SensorCount(p.Sensors, m)
+	}
+	return size
 }
 
 func missing(y *mat.Dense) int {
@@ -55,8 +60,12 @@ func (s Size) String() string {
 	if s.Complex {
 		signal = "complex signal"
 	}
+	sensors := console.Plural(s.M, "sensor")
+	if s.Sensors > 0 {
+		sensors = fmt.Sprintf("%s with %s", console.Plural(s.Sensors, "sensor"), console.Plural(s.M, "row"))
+	}
 	text := fmt.Sprintf("%s with %s, %s (α = %.4g)",
-		console.Plural(s.P, signal), console.Plural(s.N, "entry"), console.Plural(s.M, "sensor"), s.Alpha)
+		console.Plural(s.P, signal), console.Plural(s.N, "entry"), sensors, s.Alpha)
 	if s.Missing > 0 {
 		text += fmt.Sprintf(", %d of %d readings missing", s.Missing, s.M*s.P)
 	}

@@ -47,6 +47,7 @@ type problemFacts struct {
 
 type resultFacts struct {
 	M         int        `json:"m"`
+	Sensors   int        `json:"sensors,omitempty"` // where they have several rows of M
 	N         int        `json:"n"`
 	P         int        `json:"p"`
 	Converged int        `json:"converged_signals"`
@@ -247,10 +248,13 @@ func inspectResult(path string) (*resultFacts, error) {
 	}
 	n, p := r.X.Dims()
 	facts := &resultFacts{
-		M: len(r.S), N: n, P: p / r.ColumnsPerSignal(), Converged: facts.Converged(r),
+		M: len(r.OfRows(r.S)), N: n, P: p / r.ColumnsPerSignal(), Converged: facts.Converged(r),
 		GainSD: console.Known(facts.TypicalGainSD(r)), ScaleSD: r.ScaleSD,
 		SRange: [2]float64{slices.Min(r.S), slices.Max(r.S)},
 		XPower: console.Known(power(r)),
+	}
+	if r.Sensors != nil {
+		facts.Sensors = len(r.S)
 	}
 	if r.Broken != nil {
 		facts.Broken = new(int)
@@ -261,6 +265,14 @@ func inspectResult(path string) (*resultFacts, error) {
 		}
 	}
 	return facts, nil
+}
+
+// sensors says how many there are.
+func (r *resultFacts) sensors() string {
+	if r.Sensors > 0 {
+		return fmt.Sprintf("%s with %s", console.Plural(r.Sensors, "sensor"), console.Plural(r.M, "row"))
+	}
+	return console.Plural(r.M, "sensor")
 }
 
 func power(r *calamp.Result) float64 {
@@ -286,7 +298,7 @@ func (in *inspection) text() string {
 		text.Line("", "W %.12s, Y %.12s (SHA-256)", p.W, p.Y)
 	}
 	if r := in.Result; r != nil {
-		text.Line("result", "%s with %s, %s", console.Plural(r.P, "signal"), console.Plural(r.N, "entry"), console.Plural(r.M, "sensor"))
+		text.Line("result", "%s with %s, %s", console.Plural(r.P, "signal"), console.Plural(r.N, "entry"), r.sensors())
 		text.Line("converged", "%d of %s", r.Converged, console.Plural(r.P, "signal"))
 		text.Line("s", "from %.4g to %.4g; typical uncertainty of s and of the gain 1/s ±%s", r.SRange[0], r.SRange[1], console.Percent(console.OrNaN(r.GainSD)))
 		text.Line("scale", "common to signals and gains, uncertainty ±%s", console.Percent(r.ScaleSD))

@@ -40,6 +40,7 @@ var columns = []string{"iteration", "change", "x_var", "s_var", "scale", "dampin
 
 func (l *live) begin(data *dataset.Problem) {
 	m, n := data.W.Dims()
+	m = calamp.SensorCount(data.Sensors, m)
 	_, l.p = data.Y.Dims()
 	l.columns = 1
 	if data.Complex {
@@ -132,7 +133,7 @@ func (l *live) end(res *calamp.Result) {
 		if res.Phase != nil { // SVar has both parts of s, of which one is across it
 			f.SD[mu] = 0.5 * (above[mu] - below[mu])
 		}
-		f.Z[mu], f.Count[mu] = offness(res.Residual.RawRowView(mu))
+		f.Z[mu], f.Count[mu] = offness(res.ResidualsOf(mu))
 		f.Count[mu] /= float64(l.columns)
 	}
 	for _, b := range res.BrokenSensors {

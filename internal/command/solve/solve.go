@@ -37,6 +37,7 @@ type solve struct {
 	anchor   option.Anchor
 	faults   option.Faults
 	offset   option.Offset
+	sensors  option.RowSensors
 	joint    option.Joint
 	phases   option.Phases
 	parts    option.Parts
@@ -80,6 +81,7 @@ reported. Or give --matrix and --readings. P.npz can be - for standard input.
 
 The result, a .npz or .mat, has x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
+Where sensors have several rows (--sensors) these have a value a sensor, and gain_row (M) one a row.
 With --offset it has offset and offset_var (M), y = z/s + offset.
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
@@ -120,6 +122,7 @@ exactly t iterations of it.`,
 	s.joint.Register(flags)
 	s.faults.Register(flags)
 	s.offset.Register(flags)
+	s.sensors.Register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks);\nfiles whose arrays take more than this, and than four times the file, are refused")
 	flags.Lookup("memory").DefValue = "0"
@@ -160,7 +163,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File, s.model.KnowledgeFile())...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
 	})
 	if err != nil {
 		return err
@@ -190,22 +193,26 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.groups.Load(&s.model, n); err != nil {
 		return err
 	}
-	sensors, p := data.Y.Dims()
-	defer memory.Spare(max(n, sensors) * p)()
+	rows, p := data.Y.Dims()
+	sensors, each, err := s.sensors.Load(data, s.others, s.ranks.On())
+	if err != nil {
+		return err
+	}
+	defer memory.Spare(max(n, rows) * p)()
 	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
 		return err
 	}
 	if err := s.model.CheckReadings(data.Y); err != nil {
 		return err
 	}
-	if err := s.model.CheckRange(flags, facts.SizeOf(data).P); err != nil {
+	if err := s.model.CheckRange(flags, each); err != nil {
 		return err
 	}
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}
 	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed())
-	if err := s.model.LoadNoise(sensors, p); err != nil {
+	if err := s.sensors.LoadNoise(&s.model, data); err != nil {
 		return err
 	}
 	joint, err := s.joint.Check(facts.SizeOf(data).P, s.ranks.On())
@@ -293,7 +300,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		return &calamp.Problem{
-			W: data.W, Y: data.Y, Prior: s.model.ComplexSignal(),
+			W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: s.model.ComplexSignal(),
 			Channel: s.faults.ComplexChannel(s.model.ComplexChannel(&s.phases)), Phases: data.Phases,
 		}, nil
 	}
@@ -302,7 +309,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 	}
 	signals, err := s.groups.Signal(&s.model, s.prior.Signal(&s.model))
 	return &calamp.Problem{
-		W: data.W, Y: data.Y, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each,
+		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each,
 	}, err
 }
 

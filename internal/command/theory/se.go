@@ -2,6 +2,7 @@ package theory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -113,6 +114,7 @@ method: --json has standard errors.
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
+		s.registerRows(flags)
 	}
 	s.registerSpectrum(flags)
 	s.registerComplex(flags)
@@ -154,7 +156,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := s.readSpectrum(); err != nil {
 		return err
 	}
-	if err := s.checkOffset(); err != nil {
+	if err := errors.Join(s.checkOffset(), s.checkRows()); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()
@@ -480,6 +482,7 @@ type seJSON struct {
 	Kind       string        `json:"kind"`
 	Alpha      float64       `json:"alpha"`
 	P          int           `json:"p"`
+	Rows       int           `json:"rows_per_sensor,omitempty"`
 	Model      option.Model  `json:"model"`
 	Told       *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
@@ -493,7 +496,7 @@ type seJSON struct {
 
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
-		Kind: "offline", Alpha: s.alpha, P: s.p, Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
+		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
 		Spectrum: s.spectrum, Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {

@@ -39,6 +39,7 @@ type theory struct {
 
 	alpha     float64
 	p         int
+	rows      int // of W that a sensor has; 0 is 1
 	csv, json bool
 	out, plot string
 }
@@ -232,11 +233,11 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver who knows the model.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p, OffsetSD: t.offset}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {
-	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.told), Alpha: t.alpha, P: t.p}
+	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.told), Alpha: t.alpha, P: t.readings()}
 }
 
 // toldModel is what the solver was told, for JSON; nil when it knows.

@@ -116,6 +116,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	}
 	flags := cmd.Flags()
 	option.Signals(flags, &t.p, "signals, P")
+	t.registerRows(flags)
 	t.truth.Register(flags)
 	t.registerSpectrum(flags)
 	t.registerComplex(flags)
@@ -156,7 +157,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err := t.readSpectrum(); err != nil {
 		return err
 	}
-	if err := t.checkOffset(); err != nil {
+	if err := errors.Join(t.checkOffset(), t.checkRows()); err != nil {
 		return err
 	}
 	if !t.vector.Independent() && !option.Given(flags, "tol") {
@@ -213,7 +214,7 @@ func (t *threshold) sensorsFor(l limits) int {
 	if t.n == 0 || math.IsNaN(alpha) || math.IsInf(alpha, 0) {
 		return 0
 	}
-	return max(1, int(math.Ceil(alpha*float64(t.n))))
+	return max(1, int(math.Ceil(alpha*float64(t.n)/float64(max(1, t.rows)))))
 }
 
 // answer is the sentence of --n; empty without.
@@ -222,6 +223,9 @@ func (t *threshold) answer(list []limits) string {
 		return ""
 	}
 	of := fmt.Sprintf("%s and %s", console.Plural(t.n, "entry"), console.Plural(t.p, "signal"))
+	if t.rows > 1 {
+		of += fmt.Sprintf(", with %d rows of W a sensor", t.rows)
+	}
 	text := ""
 	switch alpha, sensors := t.takes(list[0]), t.sensorsFor(list[0]); {
 	case math.IsInf(alpha, 0) || math.IsNaN(alpha):
@@ -260,24 +264,24 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), known: recovery.AlphaCS(g), ideal: none, informed: none, enough: none}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.readings()), known: recovery.AlphaCS(g), ideal: none, informed: none, enough: none}
 	if t.offset > 0 {
 		l.least = recovery.OffsetAlphaMin(rho, t.p)
 	}
 	if !t.vector.Independent() {
-		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 		return l, err // the replica formula is that of independent entries
 	}
-	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset})
+	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset})
 	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 { // the free energy with offsets is open
 		return l, err
 	}
 	if t.densities.n == 0 { // seconds each
-		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol}); err != nil {
+		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol}); err != nil {
 			return l, err
 		}
 	}
-	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.p, min(1e-6, t.tol))
+	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), min(1e-6, t.tol))
 	if errors.Is(err, replica.ErrNoTransition) {
 		return l, nil
 	}
@@ -349,6 +353,7 @@ func (t *threshold) limitsJSON(l limits) limitsJSON {
 // thresholdJSON is what threshold prints with --json; a curve has points.
 type thresholdJSON struct {
 	P        int          `json:"p"`
+	Rows     int          `json:"rows_per_sensor,omitempty"`
 	Model    option.Model `json:"model"`
 	Spectrum string       `json:"spectrum"`
 	Target   float64      `json:"target"`
@@ -363,7 +368,7 @@ type thresholdJSON struct {
 }
 
 func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, Written: t.written()}
+	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, Written: t.written()}
 	if t.densities.n == 0 {
 		if n := t.sensorsFor(list[0]); n > 0 {
 			j.Sensors = &n
@@ -399,7 +404,7 @@ func (t *threshold) figure(list []limits) figure.Figure {
 	}
 	line("cal-AMP", figure.Blue, false, func(l limits) float64 { return l.cal.Value })
 	line("gains known", figure.Green, true, func(l limits) float64 { return l.known })
-	if t.p > 1 {
+	if t.readings() > 1 {
 		line("counting bound", figure.Neutral, true, func(l limits) float64 { return l.least })
 	}
 	if t.truth.NoiseVar > 0 {

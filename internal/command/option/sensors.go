@@ -1,0 +1,52 @@
+package option
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+// RowSensors is --sensors: the sensor that each row of W is read with.
+type RowSensors struct{ File string }
+
+// Register adds the flag.
+func (s *RowSensors) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&s.File, "sensors", "", "the sensor that each row of W is read with, from 0 (M integers): a .npy, or the array sensors of a\n.npz or .mat such as a former result; rows of one sensor have one gain (default the array sensors\nof the problem; without it every row is a sensor)")
+}
+
+// Load reads the file into the problem, and returns how many sensors there are, and the readings that a sensor has at most of
+// signals and rows.
+func (s *RowSensors) Load(data *dataset.Problem, compare, ranks bool) (count, each int, err error) {
+	rows, p := data.Y.Dims()
+	if s.File != "" {
+		if data.Sensors != nil {
+			return 0, 0, console.Usage("--sensors and the array sensors of the problem both say which sensor a row is read with, give one")
+		}
+		if data.Sensors, err = dataset.LoadSensors(s.File, rows); err != nil {
+			return 0, 0, console.Usage("--sensors %w", err)
+		}
+	}
+	count = calamp.SensorCount(data.Sensors, rows)
+	if data.Sensors != nil && compare {
+		return 0, 0, console.Usage("--compare is for sensors with a row each: leave it or the sensors out")
+	}
+	if data.Sensors != nil && ranks {
+		return 0, 0, console.Usage("--mpi is for sensors with a row each: leave it or the sensors out")
+	}
+	if data.Complex {
+		p /= 2
+	}
+	return count, (rows + count - 1) / count * p, nil
+}
+
+// LoadNoise is [Model.LoadNoise] for sensors of which some have several rows: noise is that of each row, sensor or reading.
+func (s *RowSensors) LoadNoise(m *Model, data *dataset.Problem) error {
+	rows, p := data.Y.Dims()
+	err := m.LoadNoise(rows, p)
+	if count := calamp.SensorCount(data.Sensors, rows); err != nil && count != rows && m.LoadNoise(count, p) == nil {
+		return nil
+	}
+	return err
+}

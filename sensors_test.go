@@ -1,0 +1,197 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// sharing is a problem whose sensors have several rows of W, here and there among them.
+type sharing struct {
+	n, p, rows      int // rows of a sensor
+	alpha           float64
+	noise           float64
+	broken, outlier float64 // parts of the sensors, and of the readings
+	uneven          bool    // every third sensor has a row less
+}
+
+// draw returns the problem, what is true, and which sensors are broken.
+func (c sharing) draw(t testing.TB, seed uint64) (p *calamp.Problem, truth calamp.Truth, broken []int) {
+	t.Helper()
+	sensors := int(math.Round(c.alpha*float64(c.n))) / c.rows
+	var ids []int
+	for g := range sensors {
+		rows := c.rows
+		if c.uneven && g%3 == 0 {
+			rows--
+		}
+		ids = append(ids, slices.Repeat([]int{g}, rows)...)
+	}
+	rng := rand.New(rand.NewPCG(seed, 38))
+	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	signal, gain := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.8, 1.2)
+	in, err := teacher.Teacher{N: c.n, M: len(ids), P: c.p, Signal: signal, Gain: gain, NoiseVar: c.noise}.Draw(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth = calamp.Truth{X: in.Truth.X, S: slices.Clone(in.Truth.S[:sensors])}
+	size := mat.Norm(in.Y, 2) / math.Sqrt(float64(len(ids)*c.p))
+	for g := range sensors {
+		if rng.Float64() < c.broken {
+			broken = append(broken, g)
+		}
+	}
+	for row, g := range ids {
+		for k := range c.p {
+			y := in.Y.At(row, k) * in.Truth.S[row] / truth.S[g]
+			if slices.Contains(broken, g) {
+				y = size * rng.NormFloat64()
+			} else if rng.Float64() < c.outlier {
+				y += 5 * size * rng.NormFloat64()
+			}
+			in.Y.Set(row, k, y)
+		}
+	}
+	return &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: gain, NoiseVar: c.noise}, Sensors: ids}, truth, broken
+}
+
+// Sensors of several rows are found as those with as many signals: one signal is enough.
+func TestSharedSensors(t *testing.T) {
+	for _, c := range []struct {
+		sharing
+		algorithm solver.Algorithm
+	}{
+		{sharing{n: 300, p: 4, rows: 2, alpha: 0.6, noise: 1e-6}, solver.AMP},
+		{sharing{n: 300, p: 1, rows: 9, alpha: 0.6, noise: 1e-6}, solver.AMP},
+		{sharing{n: 300, p: 2, rows: 4, alpha: 0.7, noise: 1e-6, uneven: true}, solver.AMP},
+		{sharing{n: 300, p: 4, rows: 2, alpha: 0.6, noise: 1e-6}, solver.VAMP},
+		{sharing{n: 300, p: 2, rows: 4, alpha: 0.7, noise: 1e-6, uneven: true}, solver.VAMP},
+	} {
+		p, truth, _ := c.draw(t, 1)
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Settings: solver.Settings{Algorithm: c.algorithm}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _ := p.Y.Dims()
+		rows, columns := res.Residual.Dims()
+		if len(res.S) != len(truth.S) || rows != m || columns != c.p || len(res.OfRows(res.Gain)) != m || res.OfRows(res.Gain)[7] != res.Gain[p.Sensors[7]] {
+			t.Errorf("%+v: %d sensors, residuals %d×%d", c, len(res.S), rows, columns)
+		}
+		score := res.Score(truth)
+		if res.Status != calamp.Converged || score.XMSEScaled > 2e-6 || score.SMSEScaled > 3e-6 || len(res.Warnings) > 0 {
+			t.Errorf("%+v: %v, x %.2g, s %.2g, %v", c, res.Status, score.XMSEScaled, score.SMSEScaled, res.Warnings)
+		}
+		for row, g := range p.Sensors { // the residual of a row is that of its own readings
+			want := res.S[g]*p.Y.At(row, 0) - dotRow(t, p.W, row, res.X)
+			if got := res.Residual.At(row, 0); got*want < 0 && math.Abs(want) > 3e-3 {
+				t.Fatalf("%+v: row %d has the residual %.2g, and sy - Wx is %.2g", c, row, got, want)
+			}
+		}
+	}
+}
+
+// dotRow is Wx of a row and the first signal.
+func dotRow(t *testing.T, w operator.Operator, row int, x *mat.Dense) (z float64) {
+	n, _ := x.Dims()
+	entries := make([]float64, n)
+	if err := w.(operator.Matrix).RowInto(entries, row); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range entries {
+		z += v * x.At(i, 0)
+	}
+	return z
+}
+
+// A broken sensor is all of its rows, and an outlier one reading.
+func TestSharedSensorsBroken(t *testing.T) {
+	p, truth, broken := sharing{n: 300, p: 3, rows: 3, alpha: 0.8, noise: 1e-6, broken: 0.06, outlier: 0.01}.draw(t, 5)
+	p.Channel = channel.Faulty{Working: p.Channel}
+	res, err := calamp.Solve(context.Background(), p, &calamp.Options{Outliers: calamp.Outliers{Look: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, b := range res.BrokenSensors {
+		found = append(found, b.Sensor)
+	}
+	if !slices.Equal(found, broken) || len(broken) == 0 {
+		t.Errorf("broken are %v, found %v", broken, found)
+	}
+	if score := res.Score(truth); score.XMSEScaled > 2e-6 || len(res.OutlyingReadings()) < 3 {
+		t.Errorf("x %.2g, %d outliers", score.XMSEScaled, len(res.OutlyingReadings()))
+	}
+}
+
+// Where every row is its own sensor all is as without.
+func TestSharedSensorsOfOneRow(t *testing.T) {
+	p, _, _ := sharing{n: 100, p: 4, rows: 1, alpha: 0.7, noise: 1e-6}.draw(t, 3)
+	given := p.Sensors
+	solve := func(ids []int) *calamp.Result {
+		q := *p
+		q.Sensors = ids
+		res, err := calamp.Solve(context.Background(), &q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	own := make([]int, len(given))
+	for row := range own {
+		own[row] = row
+	}
+	plain, same, turned := solve(nil), solve(own), solve(given)
+	if !slices.Equal(plain.S, same.S) || !mat.Equal(plain.X, same.X) || !mat.Equal(plain.Residual, same.Residual) || same.Sensors != nil {
+		t.Error("sensors that are the rows change the result")
+	}
+	for row, g := range given {
+		if math.Abs(turned.S[g]-plain.S[row]) > 1e-5 {
+			t.Fatalf("row %d: s %.9g, in another order %.9g", row, plain.S[row], turned.S[g])
+		}
+	}
+}
+
+func TestSharedSensorsRefused(t *testing.T) {
+	p, _, _ := sharing{n: 60, p: 4, rows: 2, alpha: 0.7, noise: 1e-6}.draw(t, 4)
+	with := func(change func(*calamp.Problem, *calamp.Options)) error {
+		q, opt := *p, &calamp.Options{}
+		q.Sensors = slices.Clone(p.Sensors)
+		change(&q, opt)
+		_, err := calamp.Solve(context.Background(), &q, opt)
+		return err
+	}
+	for _, c := range []struct {
+		what, says string
+		change     func(*calamp.Problem, *calamp.Options)
+	}{
+		{"too few ids", "41 values, expected 42", func(p *calamp.Problem, _ *calamp.Options) { p.Sensors = p.Sensors[1:] }},
+		{"a negative id", "that of row 2 is -1", func(p *calamp.Problem, _ *calamp.Options) { p.Sensors[2] = -1 }},
+		{"a sensor without a row", "none of the 42 rows of W is read with sensor 0", func(p *calamp.Problem, _ *calamp.Options) {
+			for row, g := range p.Sensors {
+				p.Sensors[row] = max(g, 1)
+			}
+		}},
+		{"joint", "joint", func(_ *calamp.Problem, o *calamp.Options) { o.Joint = solver.JointOn }},
+		{"evidence", "evidence", func(_ *calamp.Problem, o *calamp.Options) { o.Algorithm = solver.Evidence }},
+		{"covariances", "covariances", func(_ *calamp.Problem, o *calamp.Options) { o.Covariance = solver.Full }},
+		{"offsets", "offsets", func(p *calamp.Problem, _ *calamp.Options) {
+			p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.1}, NoiseVar: 1e-6}
+		}},
+	} {
+		if err := with(c.change); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
