@@ -69,14 +69,15 @@ func (d *product) within(e float64) (p part, t float64) {
 	}
 	t = side * d.beyond(e)
 	var mean float64
-	if open := math.IsInf(d.hi-d.lo, 1); open {
+	switch open := math.IsInf(d.hi-d.lo, 1); {
+	case open && t > untouched:
+		p.log, mean, p.variance = 0.5*t*t+halfLog2Pi, t, 1
+		p.off = d.middle()
+		p.u = d.omega + p.off
+		p.x = d.slope*p.u + d.at
+	case open:
 		p.log, mean, p.variance = quadrature.HalfLine(t)
-		if t > untouched {
-			p.off = d.middle()
-			p.u = d.omega + p.off
-			p.x = d.slope*p.u + d.at
-		}
-	} else {
+	default:
 		p.log, mean, p.variance = interval(t, (d.hi-d.lo)/d.sd)
 	}
 	if p.off == 0 {
@@ -90,8 +91,17 @@ func (d *product) within(e float64) (p part, t float64) {
 // logWhole is the logarithm of the integral over the half-line beyond an edge in which the middle is, t inside.
 func (d *product) logWhole(t float64) float64 {
 	off := d.slope*d.omega + d.at - d.lambda
-	return 0.5*math.Log(d.narrower) - 0.5*off*(off*(d.a*d.narrower)) + math.Log1p(-0.5*math.Erfc(t/math.Sqrt2))
+	log := -0.5 * off * (off * (d.a * d.narrower))
+	if d.narrower != 1 {
+		log += 0.5 * math.Log(d.narrower)
+	}
+	if t <= untouched {
+		log += math.Log1p(-0.5 * math.Erfc(t/math.Sqrt2))
+	}
+	return log
 }
+
+var halfLog2Pi = 0.5 * math.Log(2*math.Pi)
 
 // piecewise is the factor of a function of straight pieces: truncated normals.
 func piecewise(pieces []piece, lambda, a, omega, v float64) Moments {
@@ -111,7 +121,14 @@ func piecewise(pieces []piece, lambda, a, omega, v float64) Moments {
 	}
 	total, highest := 0.0, parts[top].log
 	for i := range pieces {
-		parts[i].log = math.Exp(parts[i].log - highest)
+		switch less := parts[i].log - highest; {
+		case less == 0:
+			parts[i].log = 1
+		case less < -700: // of no weight
+			parts[i].log = 0
+		default:
+			parts[i].log = math.Exp(less)
+		}
 		total += parts[i].log
 	}
 	var m Moments
@@ -131,9 +148,12 @@ func piecewise(pieces []piece, lambda, a, omega, v float64) Moments {
 		}
 	}
 	if open := math.IsInf(pieces[top].hi-pieces[top].lo, 1); open && inside[top] > 0 {
-		m.LogMass = products[top].logWhole(inside[top]) + math.Log(total)
+		m.LogMass = products[top].logWhole(inside[top])
 	} else {
-		m.LogMass = products[0].logEdge(products[0].hi) + highest + math.Log(total)
+		m.LogMass = products[0].logEdge(products[0].hi) + highest
+	}
+	if total > 1 {
+		m.LogMass += math.Log(total)
 	}
 	return m
 }
