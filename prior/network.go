@@ -297,6 +297,11 @@ func (n Network) Draw(rng *rand.Rand) (latent, signal []float64, err error) {
 	return latent, signal, nil
 }
 
+// Sample implements [Sampler]: an entry drawn at random, by itself. [Network.Draw] draws whole signals.
+func (n Network) Sample(rng *rand.Rand) float64 {
+	return n.At(rng.IntN(len(n.margins))).(networkEntry).Sample(rng)
+}
+
 // networkEntry is an entry of a [Network] by itself.
 type networkEntry struct {
 	margin
