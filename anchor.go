@@ -292,6 +292,7 @@ func (r *Result) rescale(c float64) {
 	for mu := range r.NoiseVar {
 		r.NoiseVar[mu] *= c * c
 	}
+	r.rescaleLatents(c)
 	r.field.prior = nil // of signals of another scale
 	if p, ok := r.Prior.(prior.Scalable); ok {
 		r.Prior = p.Scaled(c)

@@ -79,6 +79,9 @@ type Result struct {
 	SignalCov *mat.Dense
 	Support   []float64
 
+	// Latent and LatentVar (N₂×P) are the posterior means and variances of the latents, where signals come out of a network ([prior.Network]); nil elsewhere.
+	Latent, LatentVar *mat.Dense
+
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
 	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
 	// where all readings have the channel's.

@@ -285,6 +285,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}
+	if latent, variance := r.solver.Latent(); latent != nil {
+		res.Latent, res.LatentVar = columns(latent, s.P), columns(variance, s.P)
+	}
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration
 	}

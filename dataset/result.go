@@ -28,6 +28,7 @@ import (
 //	amplitude        P     how large each signal is, relative to the others; left out when they are alike
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
+//	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
 //	outlier          M×P   probability that a reading is nobody's; left out when r has none
 //	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
 //	                       as many values as there are
@@ -68,6 +69,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.SignalCov != nil {
 		arrays = append(arrays, matrixOutput("signal_cov", r.SignalCov), vectorOutput("support", r.Support))
+	}
+	if r.Latent != nil {
+		arrays = append(arrays, matrixOutput("latent", r.Latent), matrixOutput("latent_var", r.LatentVar))
 	}
 	if r.Outlier != nil {
 		arrays = append(arrays, matrixOutput("outlier", r.Outlier))
@@ -143,7 +147,11 @@ type Extra struct {
 }
 
 func modelOutputs(r *calamp.Result) (arrays []output) {
-	if p, ok := r.Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
+	entries := r.Prior
+	if n, ok := entries.(interface{ NetworkPrior() prior.Network }); ok {
+		entries = n.NetworkPrior().Latents()
+	}
+	if p, ok := entries.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
 		g := p.GaussBernoulliPrior()
 		arrays = append(arrays, scalarOutput("density", g.Density), scalarOutput("signal_mean", g.SignalMean), scalarOutput("signal_var", g.SignalVar))
 	}

@@ -147,7 +147,16 @@ func (t Teacher) drawMatrix(seed uint64) (w []float64, dense *operator.Dense, er
 func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 	x := mat.NewDense(t.N, t.P, nil)
 	draw := t.prior()
+	network, deep := draw.(prior.Network)
 	for k := range t.P {
+		if deep {
+			_, signal, err := network.Draw(rng)
+			if err != nil { // its latents are told, and those of told parameters can be drawn
+				panic(err)
+			}
+			x.SetCol(k, signal)
+			continue
+		}
 		for i := range t.N {
 			x.Set(i, k, prior.At(draw, i).(prior.Sampler).Sample(rng)) // which those of a varied one are
 		}

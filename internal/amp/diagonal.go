@@ -94,8 +94,7 @@ func (d *diagonal) Step(delta float64) error {
 		return err
 	}
 	d.precision.end(d.all.r, d.all.x)
-	d.input()
-	return nil
+	return d.input()
 }
 
 // outputRows is the part of an iteration between the two halves of the sweep, for
@@ -159,7 +158,7 @@ func (d *diagonal) output(c channel.Channel, first int, z, v, g, dg []float64) {
 
 // input turns the backward products into the fields, and those into the new
 // posterior of the signals.
-func (d *diagonal) input() {
+func (d *diagonal) input() error {
 	if d.scalar {
 		d.scalarPrecision()
 	}
@@ -176,9 +175,16 @@ func (d *diagonal) input() {
 			d.all.sigma[i] = math.Inf(1) // a tilt is left, see fields
 		}
 	}
-	parallel.Run(d.P/d.columns, d.Threads, d.signal)
+	if d.network != nil {
+		if err := d.inputNetwork(); err != nil {
+			return err
+		}
+	} else {
+		parallel.Run(d.P/d.columns, d.Threads, d.signal)
+	}
 	d.inputFurther()
 	d.sumPulls()
+	return nil
 }
 
 // scalarPrecision sets Σ_k = -1/(w̄ Σ_µ ∂g_µk), the same for all entries.
@@ -289,6 +295,9 @@ func (d *diagonal) LogEvidence() float64 {
 // logNorm is the prior's part of the evidence.
 func (s *State) logNorm() (total float64) {
 	p, ok := s.model.Prior.(prior.Complex)
+	if s.network != nil {
+		return s.network.LogNorm()
+	}
 	if !ok {
 		return s.sumLogNorms()
 	}

@@ -138,7 +138,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	if l.Step > 0 && (l.Step < 1 || varied) { // groups may have no more than one entry
 		from, step = l.fromPrior, min(l.Step, 1)
 	}
-	lambda, sigma := s.equalFields()
+	lambda, sigma := s.priorFields()
 	next, change := from.Refit(lambda, sigma, step)
 	expected := s.typicalRow * prior.Square(next)
 	if power := s.meanPower(); !(expected <= mostPower*power) {

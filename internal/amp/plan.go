@@ -79,6 +79,7 @@ var table = []struct {
 	make   func(*planner, *Solver) (Part, error)
 }{
 	{"complex numbers", (*planner).complexNumbers, nil},
+	{"network", (*planner).network, nil},
 	{"vector AMP", (*planner).vectorAMP, nil},
 	{"decomposition", (*planner).decomposition, nil},
 	{"joint rows", (*planner).jointRows, nil},
@@ -120,6 +121,8 @@ const (
 	fullInstead   = "not possible with full covariances"
 	alikeInstead  = "not possible with exchangeable covariances"
 	jointInstead  = "not possible, or not needed, with joint rows"
+
+	networkInstead = "not possible with signals that come out of a network"
 	vectorInstead = "not needed with vector AMP"
 	realOnly      = "not possible with complex numbers"
 	leftAlone     = "asked: without scale steps the recursion is left alone"
@@ -175,6 +178,10 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 			b.centred = nil // the choice of the algorithm has looked at it
 			continue
 		}
+		if b.networked() && networkLeaves[line.name] {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: networkInstead})
+			continue
+		}
 		on, why, err := line.decide(b)
 		if err != nil {
 			return nil, nil, 0, err
@@ -217,6 +224,11 @@ func (b *planner) build() (*Solver, error) {
 		state.startUneven(b.StartDraw)
 	}
 	copy(state.Y, b.Y)
+	if b.networked() {
+		if err := state.takeNetwork(); err != nil {
+			return nil, err
+		}
+	}
 	if b.Start != nil {
 		state.start = b.Start
 		state.Reset()

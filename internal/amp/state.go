@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/layers"
 	"github.com/calamp/calamp/internal/search"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -111,6 +112,7 @@ type State struct {
 	sumDG      []float64
 	correlated func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
 	squares    []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
+	network    *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
 
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
@@ -243,6 +245,7 @@ func (s *State) Calibration() channel.Calibration { return s.calibration }
 func (s *State) Adopt(m Model) {
 	s.model = m
 	s.calibration = channel.CalibrationOf(m.Channel)
+	s.adoptLatents()
 }
 
 // adoptWorking is Adopt for the channel of sensors in order, beside broken ones.
@@ -287,6 +290,7 @@ func (s *State) Reset() {
 	}
 	s.field.start(s)
 	s.startFurther()
+	s.startNetwork()
 	clear(s.all.g)
 	clear(s.all.dg)
 	clear(s.Broken)

@@ -137,6 +137,8 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		g = p.AsOne()
 	case prior.LearnedLaplace:
 		g.Density, g.SignalVar = p.Density, p.SignalVar
+	case prior.LearnedNetwork:
+		g = gaussBernoulliOf(p.Latents())
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
 		gain := channel.Uniform(c.Range())

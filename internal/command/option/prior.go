@@ -24,6 +24,8 @@ type SignalPrior struct {
 	Learned bool `json:"components_learned,omitempty"`
 
 	guess bool // nor where learning starts was told
+
+	network *network // of --prior network:FILE; nil for the others
 }
 
 const (
@@ -36,8 +38,8 @@ const (
 // Register adds the flags; family is the default.
 func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
 	s.Family = family
-	flags.Var(Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily),
-		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component")
+	flags.Var(signalFamily{Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily).(choice)},
+		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component; network:FILE.npz: signals come out of a network, and --density and\nits like are those of its latents")
 	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
 }
 
@@ -79,6 +81,9 @@ func (c *components) Set(text string) error {
 // Complete refuses flags that are no parameters of the family, and forgets that
 // their defaults were assumed, or that they were to be learned. Where the command learns, a mixture without components learns those of its own.
 func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) error {
+	if err := s.loadNetwork(); err != nil {
+		return err
+	}
 	switch mixture := s.Family == mixtureFamily; {
 	case mixture && len(s.Components) == 0 && !learns:
 		return console.Usage("--prior mixture needs its --component weight,mean,variance, once for each")
@@ -105,6 +110,9 @@ func (s *SignalPrior) Signal(m *Model) prior.Prior {
 	if s.guess {
 		s.Components = s.compressible(m)
 	}
+	if s.network != nil {
+		return s.network.signal(m)
+	}
 	p := s.Of(m)
 	if mixture, ok := p.(prior.Mixture); ok && s.Learned {
 		return prior.LearnedMixture{Mixture: mixture}
@@ -122,7 +130,7 @@ func (s *SignalPrior) compressible(m *Model) []prior.Component {
 }
 
 // Fixed says that the prior has numbers with a scale beside those of the model's flags.
-func (s *SignalPrior) Fixed() bool { return s.Family == mixtureFamily && !s.Learned }
+func (s *SignalPrior) Fixed() bool { return s.Family == mixtureFamily && !s.Learned || s.network != nil }
 
 // TakeResult takes what a run has learned.
 func (s *SignalPrior) TakeResult(p prior.Prior) {
@@ -133,6 +141,9 @@ func (s *SignalPrior) TakeResult(p prior.Prior) {
 
 // Of is the prior with the model's parameters.
 func (s *SignalPrior) Of(m *Model) prior.Sampler {
+	if s.network != nil {
+		return s.network.of(m)
+	}
 	switch s.Family {
 	case NonNegative:
 		return prior.NonNegative(m.Prior())
@@ -147,6 +158,9 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 // Words says what signals are like.
 func (s *SignalPrior) Words(m *Model) string {
 	density, mean, variance := console.Short(m.Density), console.Short(m.SignalMean), console.Short(m.SignalVar)
+	if s.network != nil {
+		return s.network.words() + fmt.Sprintf(" of density %s, mean %s and variance %s", density, mean, variance)
+	}
 	switch s.Family {
 	case laplaceFamily:
 		return fmt.Sprintf("density %s, non-zero entries two-sided exponential of variance %s", density, variance)

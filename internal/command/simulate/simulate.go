@@ -239,6 +239,9 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 	if s.prior.Family != "" {
 		t.Entries = s.prior.Of(&s.model)
 	}
+	if t.N == 0 {
+		t.N = s.prior.Entries()
+	}
 	if s.signals != "" {
 		if t.X, err = s.readOrDraw(); err != nil {
 			return t, err
@@ -263,6 +266,8 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		return t, console.Usage("--n is needed: the number of entries of a signal")
 	case t.P == 0:
 		return t, console.Usage("--p is needed: the number of signals")
+	case s.prior.CheckEntries(t.N) != nil:
+		return t, console.Usage("%w", s.prior.CheckEntries(t.N))
 	case s.m == 0 && s.alpha == 0:
 		return t, console.Usage("--alpha or --m is needed: the number of sensors")
 	case s.m > 0 && s.alpha > 0:

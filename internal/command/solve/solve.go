@@ -190,7 +190,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	_, n := data.W.Dims()
-	if err := s.groups.Load(&s.model, n); err != nil {
+	if err := errors.Join(s.groups.Load(&s.model, n), s.prior.CheckEntries(n)); err != nil {
 		return err
 	}
 	rows, p := data.Y.Dims()

@@ -1,0 +1,123 @@
+package activation
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+)
+
+// moment is a row of testdata/layers_moments.json: the ReLU's factor, computed with 50 digits.
+type moment struct {
+	Lam, Sigma, Omega, V float64
+	LogZ                 float64 `json:"log_z"`
+	X                    float64
+	XVar                 float64 `json:"x_var"`
+	U                    float64
+	UVar                 float64 `json:"u_var"`
+}
+
+func TestReLUFollowsGoldenMoments(t *testing.T) {
+	data, err := os.ReadFile("testdata/layers_moments.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []moment
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	worst := 0.0
+	for i, m := range list {
+		got := ReLU.Factor(m.Lam, 1/m.Sigma, m.Omega, m.V)
+		x, u := math.Abs(got.X-m.X)/math.Sqrt(m.XVar), math.Abs(got.U-m.U)/math.Sqrt(m.UVar)
+		xv, uv := math.Abs(got.XVar/m.XVar-1), math.Abs(got.UVar/m.UVar-1)
+		if m.XVar == 0 { // below the range of float64
+			x, xv = got.X*1e150, got.XVar*1e150
+		}
+		log := math.Abs(got.LogMass-0.5*math.Log(2*math.Pi*m.Sigma)-m.LogZ) / (1 + math.Abs(m.LogZ))
+		off := max(x, u, xv, uv, log)
+		worst = max(worst, off)
+		if !(off < 1e-10) {
+			t.Errorf("row %d (%+v): x %.2g and u %.2g of the sd, variances %.2g and %.2g, log mass %.2g", i, m, x, u, xv, uv, log)
+		}
+	}
+	t.Logf("%d rows: %.2g at worst", len(list), worst)
+}
+
+// brute integrates the factor on a fine grid.
+func brute(f Function, lambda, a, omega, v float64) (m Moments) {
+	const cells = 100000
+	sd := math.Sqrt(v)
+	lo, hi := omega-14*sd, omega+14*sd
+	log := func(u float64) float64 {
+		d, x := u-omega, f.Of(u)-lambda
+		return -0.5*d*d/v - 0.5*a*x*x
+	}
+	top := math.Inf(-1)
+	step := (hi - lo) / cells
+	for i := range cells {
+		top = max(top, log(lo+(float64(i)+0.5)*step))
+	}
+	var mass, u1, x1, u2, x2 float64
+	for i := range cells {
+		u := lo + (float64(i)+0.5)*step
+		w := math.Exp(log(u) - top)
+		x := f.Of(u)
+		mass, u1, x1, u2, x2 = mass+w, u1+w*u, x1+w*x, u2+w*u*u, x2+w*x*x
+	}
+	m.U, m.X = u1/mass, x1/mass
+	m.UVar, m.XVar = u2/mass-m.U*m.U, x2/mass-m.X*m.X
+	m.LogMass = top + math.Log(mass*step) - 0.5*math.Log(2*math.Pi*v)
+	return m
+}
+
+func TestFactorsAreIntegrals(t *testing.T) {
+	for _, f := range []Function{Identity, ReLU, Leaky(0.01), Leaky(0.3), HardTanh, Sign, Sigmoid} {
+		for _, c := range [][4]float64{ // λ, a, ω, V
+			{0.3, 0, 0.2, 1}, {0.3, 2, -0.4, 1.5}, {0.97, 400, -0.3, 0.8}, {-0.5, 50, 0.4, 1.2}, {1.4, 30, 0.5, 0.5}, {-2, 20, 1, 0.3}, {0.5, 3000, 4, 2}, {0.02, 1e4, -2, 1},
+			{0.9, 4, 9, 1}, {-0.9, 4, -9, 1}, {0.5, 9, 0, 100}, {1.02, 100, -6, 9},
+		} {
+			got, want := f.Factor(c[0], c[1], c[2], c[3]), brute(f, c[0], c[1], c[2], c[3])
+			u, x := math.Abs(got.U-want.U)/math.Sqrt(want.UVar), math.Abs(got.X-want.X)/math.Sqrt(max(want.XVar, 1e-6))
+			uv, xv := math.Abs(got.UVar/want.UVar-1), math.Abs(got.XVar-want.XVar)/max(want.XVar, 1e-6)
+			if off := max(u, x, uv, xv, math.Abs(got.LogMass-want.LogMass), math.Abs(got.Off-(got.U-c[2]))); !(off < 1e-3) {
+				t.Errorf("%v at λ=%g a=%g ω=%g V=%g: %+v, expected %+v", f, c[0], c[1], c[2], c[3], got, want)
+			}
+		}
+	}
+}
+
+// The derivative of the log-mass by ω is (û-ω)/V, and that of λ is a(x̂-λ)·(-1): both by differences.
+func TestLogMassHasTheMomentsAsSlopes(t *testing.T) {
+	for _, f := range []Function{Identity, ReLU, Leaky(0.01), HardTanh, Sign, Sigmoid} {
+		for _, c := range [][4]float64{{0.3, 2, -0.4, 1.5}, {0.97, 4e4, -0.3, 0.8}, {0.4, 1e6, 0.1, 1e-3}, {5, 1e3, 0.1, 1e-2}, {0.999, 1e8, 9, 0.1}, {0.5, 1e2, 40, 10}} {
+			m := f.Factor(c[0], c[1], c[2], c[3])
+			step := 1e-4 * math.Sqrt(c[3])
+			slope := (f.Factor(c[0], c[1], c[2]+step, c[3]).LogMass - f.Factor(c[0], c[1], c[2]-step, c[3]).LogMass) / (2 * step)
+			if g := m.Off / c[3]; !(math.Abs(g-slope) < 1e-4*(1/math.Sqrt(c[3])+math.Abs(g))) {
+				t.Errorf("%v at %v: slope by ω %g, expected %g", f, c, slope, g)
+			}
+			step = 1e-4 / math.Sqrt(c[1])
+			slope = (f.Factor(c[0]+step, c[1], c[2], c[3]).LogMass - f.Factor(c[0]-step, c[1], c[2], c[3]).LogMass) / (2 * step)
+			if g := c[1] * (m.X - c[0]); !(math.Abs(g-slope) < 1e-4*(math.Sqrt(c[1])+math.Abs(g))) {
+				t.Errorf("%v at %v: slope by λ %g, expected %g", f, c, slope, g)
+			}
+			if m.XVar < 0 || m.UVar < 0 || math.IsNaN(m.X+m.U+m.XVar+m.UVar+m.LogMass) {
+				t.Errorf("%v at %v: %+v", f, c, m)
+			}
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, name := range []string{"identity", "relu", "leaky", "leaky:0.2", "tanh-hard", "sigmoid", "sign"} {
+		if f, err := Parse(name); err != nil || f.String() != name {
+			t.Errorf("%q: %v, %v", name, f, err)
+		}
+	}
+	for _, name := range []string{"", "ReLU", "tanh", "leaky:", "leaky:2"} {
+		if _, err := Parse(name); err == nil {
+			t.Errorf("%q was taken", name)
+		}
+	}
+}

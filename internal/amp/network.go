@@ -1,0 +1,119 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/calamp/calamp/internal/layers"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// Signals that come out of a network are the diagonal iteration with another node in place of the prior: it takes fields of all signals, and has messages of its own to
+// and from the latents, which start, are damped, saved, restored, rescaled and begun anew with the run.
+//
+// Joint rows are the other such node. They share no interface: what goes between an iteration and joint rows are covariances of one shape and P sizes, and
+// here P×N variances; an interface of both would be two.
+
+// networkOf is the network that signals come out of, if they do.
+func networkOf(p prior.Prior) (n prior.Network, ok bool) {
+	have, ok := p.(interface{ NetworkPrior() prior.Network })
+	if ok {
+		n = have.NetworkPrior()
+	}
+	return n, ok
+}
+
+// networked reports whether signals come out of a network.
+func (b *planner) networked() bool {
+	_, ok := networkOf(b.Model.Prior)
+	return ok
+}
+
+// network decides whether a node of layers stands for the prior.
+func (b *planner) network() (on bool, why string, err error) {
+	n, ok := networkOf(b.Model.Prior)
+	if !ok {
+		return false, "not needed: entries of signals are independent", nil
+	}
+	switch {
+	case b.stream() || b.Batch:
+		err = errors.New("signals that come out of a network are for offline problems: streams solve their samples one by one")
+	case b.full() || b.exchangeable():
+		err = fmt.Errorf("signals that come out of a network have variances of their own: leave %v covariances out", b.Covariance)
+	case b.Algorithm == solver.Evidence:
+		err = errors.New("signals that come out of a network are not Gaussian: their evidence cannot be integrated in closed form")
+	case b.Joint == solver.JointOn:
+		err = errors.New("joint signals need a Gauss–Bernoulli prior, and signals that come out of a network have another")
+	}
+	latents := "as told"
+	if b.learner() {
+		latents = "learned"
+	}
+	return err == nil, fmt.Sprintf("%d of layers, %d latents a signal, %s", len(n.Layers()), n.LatentEntries(), latents), err
+}
+
+// networkLeaves are the lines of the plan that take entries for independent, and ask the prior for one at a time.
+var networkLeaves = map[string]bool{
+	"joint rows": true, "joint test": true, "covariances": true, "joint moves": true, "row shifts": true, "cooling": true, "amplitudes": true, "mixture": true,
+}
+
+// takeNetwork makes the node of the model's network.
+func (s *State) takeNetwork() error {
+	n, _ := networkOf(s.model.Prior)
+	node, err := layers.New(n, s.P, s.Threads)
+	if err != nil {
+		return err
+	}
+	s.network = node
+	s.keep(node.Kept()...)
+	if n.Scales() {
+		s.linear = append(s.linear, node.Linear()...)
+	}
+	s.Reset()
+	return nil
+}
+
+// adoptLatents tells the node what is known of its latents.
+func (s *State) adoptLatents() {
+	if s.network != nil {
+		n, _ := networkOf(s.model.Prior)
+		s.network.SetLatents(n.Latents())
+	}
+}
+
+func (s *State) startNetwork() {
+	if s.network != nil {
+		s.network.Start()
+	}
+}
+
+// inputNetwork is the input of all signals.
+func (d *diagonal) inputNetwork() error {
+	signals := d.P * d.N
+	d.fields(0, signals)
+	x, c := d.newX[:signals], d.newC[:signals]
+	if err := d.network.Update(x, c, d.Lambda, d.Sigma, d.delta); err != nil {
+		return err
+	}
+	for k := range d.P {
+		d.takeUp(k, x[k*d.N:(k+1)*d.N], c[k*d.N:(k+1)*d.N], d.delta)
+	}
+	return nil
+}
+
+// priorFields are those that the prior is learned from: on its latents, where signals come out of a network.
+func (s *State) priorFields() (lambda, sigma []float64) {
+	if s.network != nil {
+		return s.network.Fields()
+	}
+	return s.equalFields()
+}
+
+// Latent is the posterior of the latents of a network, mean and variance (P×N₂, signal by signal); nil elsewhere.
+func (s *Solver) Latent() (mean, variance []float64) {
+	if s.State.network == nil {
+		return nil, nil
+	}
+	return s.State.network.Latent()
+}

@@ -1,0 +1,137 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/prior"
+)
+
+// networkPrefix begins the --prior of signals that come out of a network.
+const networkPrefix = "network:"
+
+// signalFamily is a flag's value that is one of a few words, or network:FILE.
+type signalFamily struct{ choice }
+
+func (f signalFamily) Type() string { return f.choice.Type() + "|network:FILE" }
+
+func (f signalFamily) Set(text string) error {
+	if path, is := strings.CutPrefix(text, networkPrefix); is {
+		if path == "" {
+			return errors.New("expected network:FILE.npz")
+		}
+		*f.value = text
+		return nil
+	}
+	if err := f.choice.Set(text); err != nil {
+		return fmt.Errorf("%w or network:FILE.npz", err)
+	}
+	return nil
+}
+
+// network is what signals come out of: layers, with latents of the model's density, mean and variance.
+type network struct {
+	path   string
+	layers []prior.Layer
+	slack  float64
+}
+
+// loadNetwork reads the file of --prior network:FILE.
+func (s *SignalPrior) loadNetwork() error {
+	path, is := strings.CutPrefix(s.Family, networkPrefix)
+	if !is {
+		return nil
+	}
+	n := &network{path: path}
+	var err error
+	if n.layers, n.slack, err = dataset.LoadNetwork(path); err != nil {
+		return err
+	}
+	if _, err := prior.NewNetwork(n.layers, prior.Gaussian(0, 1), n.slack); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s.network = n
+	return nil
+}
+
+// CheckEntries reports a network that does not give signals of n entries.
+func (s *SignalPrior) CheckEntries(n int) error {
+	if s.network == nil {
+		return nil
+	}
+	if last := s.network.layers[len(s.network.layers)-1]; last.Rows != n {
+		return fmt.Errorf("%s: W%d has %d rows, expected %d: signals have as many entries as W has columns", s.network.path, len(s.network.layers), last.Rows, n)
+	}
+	return nil
+}
+
+// Entries is how many entries signals have where that is known of them; 0 elsewhere.
+func (s *SignalPrior) Entries() int {
+	if s.network == nil {
+		return 0
+	}
+	return s.network.layers[len(s.network.layers)-1].Rows
+}
+
+func (n *network) with(latents prior.Prior) prior.Network {
+	made, err := prior.NewNetwork(n.layers, latents, n.slack)
+	if err != nil {
+		panic(err) // it was made before, of other latents
+	}
+	return made
+}
+
+// of is the network with latents of the model's parameters.
+func (n *network) of(m *Model) prior.Network { return n.with(m.Prior()) }
+
+// signal is the prior of a run. What was guessed of the signals' size is that of what comes out: latents are those that give it.
+func (n *network) signal(m *Model) prior.Prior {
+	square := m.Density * (m.SignalVar + m.SignalMean*m.SignalMean)
+	if m.open("signal-mean") {
+		m.SignalMean = 0 // of signals it may be that of an activation
+	}
+	if m.open("signal-var") {
+		m.SignalVar = n.variance(m.Prior(), square)
+	}
+	latents := m.Signal(m.Prior())
+	if _, learned := latents.(prior.Learner); learned {
+		return prior.LearnedNetwork{Network: n.with(latents)}
+	}
+	return n.with(latents)
+}
+
+// variance is that of latents which give signals of the mean square, or 1 where none does.
+func (n *network) variance(g prior.GaussBernoulli, square float64) float64 {
+	const reach = 40 // factors of e
+	lo, hi := -float64(reach), float64(reach)
+	network := n.with(g)
+	for hi-lo > 1e-3 {
+		mid := 0.5 * (lo + hi)
+		if g.SignalVar = math.Exp(mid); network.WithLatents(g).Square() < square {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if math.Abs(lo) > reach-1 {
+		return 1
+	}
+	return math.Exp(lo)
+}
+
+// words says what the network is.
+func (n *network) words() string {
+	return fmt.Sprintf("signals out of %s: %s; latents", n.path, ShapeWords(n.layers))
+}
+
+// ShapeWords says what layers are: 20 → relu 400 → sigmoid 784.
+func ShapeWords(layers []prior.Layer) string {
+	text := fmt.Sprint(layers[0].Cols)
+	for _, l := range layers {
+		text += fmt.Sprintf(" → %v %d", l.Activation, l.Rows)
+	}
+	return text
+}

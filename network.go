@@ -1,0 +1,26 @@
+package calamp
+
+import (
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/prior"
+)
+
+// columns are signals that are stored one after the other, as the columns of a matrix.
+func columns(v []float64, p int) *mat.Dense {
+	n := len(v) / p
+	m := mat.NewDense(n, p, nil)
+	for k := range p {
+		m.SetCol(k, v[k*n:(k+1)*n])
+	}
+	return m
+}
+
+// rescaleLatents multiplies the latents of signals of c times the size, where these scale with them.
+func (r *Result) rescaleLatents(c float64) {
+	n, ok := r.Prior.(interface{ NetworkPrior() prior.Network })
+	if ok && r.Latent != nil && n.NetworkPrior().Scales() {
+		scaleBy(c, r.Latent)
+		scaleBy(c*c, r.LatentVar)
+	}
+}

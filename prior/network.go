@@ -1,0 +1,388 @@
+package prior
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/calamp/calamp/internal/activation"
+)
+
+// Activation is x = f(u) between the layers of a network, entry by entry. The zero value is the identity.
+type Activation = activation.Function
+
+// The activations. A leaky ReLU has another slope with [Leaky].
+var (
+	IdentityActivation = activation.Identity
+	ReLU               = activation.ReLU
+	HardTanh           = activation.HardTanh // u cut to -1 … 1
+	Sigmoid            = activation.Sigmoid  // 1/(1+e^-u)
+	SignActivation     = activation.Sign
+)
+
+// Leaky is the ReLU with a slope below zero, in [0, 1).
+func Leaky(slope float64) Activation { return activation.Leaky(slope) }
+
+// ActivationNamed is the activation of a name: identity, relu, leaky, leaky:SLOPE, tanh-hard, sigmoid or sign.
+func ActivationNamed(name string) (Activation, error) { return activation.Parse(name) }
+
+// Layer is f(Wh + b).
+type Layer struct {
+	Rows, Cols int
+	Weights    []float64 // Rows×Cols, row by row
+	Bias       []float64 // Rows; nil for none
+	Activation Activation
+}
+
+// Network is the prior of signals that come out of a network: x = f(W h + b), and h likewise, down to latents whose entries are independent. Make it with
+// [NewNetwork]. Offline solvers pass messages through all layers. What this type says of an entry by itself, as every [Prior] does, is its marginal
+// before readings: u = Wh + b taken for Gaussian, with the variances of independent inputs.
+type Network struct {
+	layers  []Layer // from the latents to the signals
+	latents Prior
+	slack   float64
+	margins []margin // N
+}
+
+// margin is what is known of an entry beforehand: u ~ N(ω, V), and what x = f(u) then is.
+type margin struct{ omega, v, mean, variance float64 }
+
+// NewNetwork is the network of layers, the first of which takes the latents, of n entries of the prior latents each, and the last of which gives the signals. slack is the
+// variance of independent noise on the signals' entries, for signals that are only near what the network gives; 0 for none.
+// Layers that do nothing (W the identity, no bias, identity) are left out. The error names the layer and what was expected of it.
+func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
+	if len(layers) == 0 {
+		return Network{}, errors.New("a network has one layer or more, found none")
+	}
+	if !(slack >= 0) || math.IsInf(slack, 1) {
+		return Network{}, fmt.Errorf("the slack is a variance, zero or positive, found %g", slack)
+	}
+	if _, varied := latents.(Varied); varied || ColumnsOf(latents) > 1 {
+		return Network{}, errors.New("the latents of a network are real and all alike")
+	}
+	for i, l := range layers {
+		if err := l.check(i + 1); err != nil {
+			return Network{}, err
+		}
+		if i > 0 && l.Cols != layers[i-1].Rows {
+			return Network{}, fmt.Errorf("W%d has %d columns, expected %d: what layer %d gives", i+1, l.Cols, layers[i-1].Rows, i)
+		}
+	}
+	n := Network{latents: latents, slack: slack}
+	for i, l := range layers {
+		if !l.nothing() || i == len(layers)-1 && len(n.layers) == 0 {
+			n.layers = append(n.layers, l)
+		}
+	}
+	n.setMargins()
+	return n, nil
+}
+
+func (l *Layer) check(number int) error {
+	switch {
+	case l.Rows < 1 || l.Cols < 1 || len(l.Weights) != l.Rows*l.Cols:
+		return fmt.Errorf("W%d: %d values do not make a %d×%d matrix", number, len(l.Weights), l.Rows, l.Cols)
+	case l.Bias != nil && len(l.Bias) != l.Rows:
+		return fmt.Errorf("b%d has %d values, expected %d: the rows of W%d", number, len(l.Bias), l.Rows, number)
+	}
+	some := false
+	for j, w := range l.Weights {
+		if math.IsNaN(w - w) {
+			return fmt.Errorf("W%d[%d,%d] is %g, expected a number", number, j/l.Cols, j%l.Cols, w)
+		}
+		some = some || w != 0
+	}
+	if !some {
+		return fmt.Errorf("all entries of W%d are zero: nothing would come out of the network", number)
+	}
+	for i, b := range l.Bias {
+		if math.IsNaN(b - b) {
+			return fmt.Errorf("b%d[%d] is %g, expected a number", number, i, b)
+		}
+	}
+	return nil
+}
+
+// nothing reports whether the layer gives what it takes.
+func (l *Layer) nothing() bool {
+	if l.Rows != l.Cols || !l.Activation.Linear() || l.biased() {
+		return false
+	}
+	for j, w := range l.Weights {
+		if unit := j%(l.Cols+1) == 0; unit && w != 1 || !unit && w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Layer) biased() bool {
+	for _, b := range l.Bias {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// through is Wh + b of the layer, and its activation of that, for one input.
+func (l *Layer) through(h []float64) []float64 {
+	x := make([]float64, l.Rows)
+	for i := range x {
+		u := 0.0
+		for j, w := range l.Weights[i*l.Cols : (i+1)*l.Cols] {
+			u += w * h[j]
+		}
+		if l.Bias != nil {
+			u += l.Bias[i]
+		}
+		x[i] = l.Activation.Of(u)
+	}
+	return x
+}
+
+// setMargins passes means and variances through the layers.
+func (n *Network) setMargins() {
+	width := n.layers[0].Cols
+	mean, variance := make([]float64, width), make([]float64, width)
+	for j := range mean {
+		mean[j], variance[j] = n.latents.Mean(), n.latents.Variance()
+	}
+	for i, l := range n.layers {
+		next := make([]margin, l.Rows)
+		slack := 0.0
+		if i == len(n.layers)-1 {
+			slack = n.slack
+		}
+		for r := range next {
+			m := &next[r]
+			for j, w := range l.Weights[r*l.Cols : (r+1)*l.Cols] {
+				m.omega += w * mean[j]
+				m.v += w * w * variance[j]
+			}
+			if l.Bias != nil {
+				m.omega += l.Bias[r]
+			}
+			moments := l.Activation.Entry(0, math.Inf(1), m.omega, m.v, slack)
+			m.mean, m.variance = moments.X, moments.XVar
+		}
+		mean, variance = make([]float64, l.Rows), make([]float64, l.Rows)
+		for r, m := range next {
+			mean[r], variance[r] = m.mean, m.variance
+		}
+		n.margins = next
+	}
+}
+
+// Layers are those of the network, from the latents to the signals; not to be changed.
+func (n Network) Layers() []Layer { return n.layers }
+
+// Latents is the prior of an entry of the latents.
+func (n Network) Latents() Prior { return n.latents }
+
+// LatentEntries is how many entries the latents of a signal have.
+func (n Network) LatentEntries() int { return n.layers[0].Cols }
+
+// Slack is the variance of the noise on the signals' entries.
+func (n Network) Slack() float64 { return n.slack }
+
+// WithLatents is the network with another prior of the latents.
+func (n Network) WithLatents(p Prior) Network {
+	n.latents = p
+	n.setMargins()
+	return n
+}
+
+// NetworkPrior is the network itself, for those that have one within.
+func (n Network) NetworkPrior() Network { return n }
+
+// Scales reports whether signals scale as latents do: activations that do, and no biases.
+func (n Network) Scales() bool {
+	for _, l := range n.layers {
+		if !l.Activation.Scales() || l.biased() {
+			return false
+		}
+	}
+	return n.slack == 0
+}
+
+// Entries implements [Varied].
+func (n Network) Entries() int { return len(n.margins) }
+
+// At implements [Varied].
+func (n Network) At(i int) Prior {
+	return networkEntry{n.margins[i], n.layers[len(n.layers)-1].Activation, n.slack}
+}
+
+// Validate implements [Prior].
+func (n Network) Validate() error {
+	if n.layers == nil {
+		return errors.New("a network is made by NewNetwork")
+	}
+	if err := n.latents.Validate(); err != nil {
+		return fmt.Errorf("the latents of the network: %w", err)
+	}
+	if !(n.Variance() > 0) {
+		return errors.New("signals that come out of this network do not vary: its latents or weights are too small")
+	}
+	return nil
+}
+
+// Mean implements [Prior].
+func (n Network) Mean() (mean float64) {
+	for _, m := range n.margins {
+		mean += m.mean / float64(len(n.margins))
+	}
+	return mean
+}
+
+// Variance implements [Prior]: that of entries about their own means.
+func (n Network) Variance() (variance float64) {
+	for _, m := range n.margins {
+		variance += m.variance / float64(len(n.margins))
+	}
+	return variance
+}
+
+// Square is E x² of an entry drawn at random.
+func (n Network) Square() (square float64) {
+	for _, m := range n.margins {
+		square += (m.variance + m.mean*m.mean) / float64(len(n.margins))
+	}
+	return square
+}
+
+// Posterior implements [Prior], of whole signals: entries by themselves.
+func (n Network) Posterior(mean, variance, lambda, sigma []float64) {
+	entries := len(n.margins)
+	for j := range lambda {
+		n.At(j%entries).Posterior(mean[j:j+1], variance[j:j+1], lambda[j:j+1], sigma[j:j+1])
+	}
+}
+
+// LogNorm implements [Prior]: of an entry drawn at random.
+func (n Network) LogNorm(lambda, sigma float64) float64 {
+	top, logs := math.Inf(-1), make([]float64, len(n.margins))
+	for i := range logs {
+		logs[i] = n.At(i).LogNorm(lambda, sigma)
+		top = max(top, logs[i])
+	}
+	total := 0.0
+	for _, l := range logs {
+		total += math.Exp(l-top) / float64(len(logs))
+	}
+	return top + math.Log(total)
+}
+
+// Draw draws the latents of a signal, and the signal.
+func (n Network) Draw(rng *rand.Rand) (latent, signal []float64, err error) {
+	p, ok := n.latents.(Sampler)
+	if !ok {
+		return nil, nil, fmt.Errorf("a %T cannot be drawn from", n.latents)
+	}
+	latent = make([]float64, n.LatentEntries())
+	for j := range latent {
+		latent[j] = p.Sample(rng)
+	}
+	signal = latent
+	for _, l := range n.layers {
+		signal = l.through(signal)
+	}
+	if n.slack > 0 {
+		for i := range signal {
+			signal[i] += math.Sqrt(n.slack) * rng.NormFloat64()
+		}
+	}
+	return latent, signal, nil
+}
+
+// Sample implements [Sampler]: an entry drawn at random, by itself. [Network.Draw] draws whole signals.
+func (n Network) Sample(rng *rand.Rand) float64 {
+	return n.At(rng.IntN(len(n.margins))).(networkEntry).Sample(rng)
+}
+
+// networkEntry is an entry of a [Network] by itself.
+type networkEntry struct {
+	margin
+	f     Activation
+	slack float64
+}
+
+func (e networkEntry) Validate() error   { return nil }
+func (e networkEntry) Mean() float64     { return e.mean }
+func (e networkEntry) Variance() float64 { return e.variance }
+
+func (e networkEntry) Posterior(mean, variance, lambda, sigma []float64) {
+	for i, l := range lambda {
+		m := e.f.Entry(l, sigma[i], e.omega, e.v, e.slack)
+		mean[i], variance[i] = m.X, m.XVar
+	}
+}
+
+func (e networkEntry) LogNorm(lambda, sigma float64) float64 {
+	if math.IsInf(sigma, 1) {
+		return 0
+	}
+	return e.f.Entry(lambda, sigma, e.omega, e.v, e.slack).LogMass
+}
+
+func (e networkEntry) Sample(rng *rand.Rand) float64 {
+	return e.f.Of(e.omega+math.Sqrt(e.v)*rng.NormFloat64()) + math.Sqrt(e.slack)*rng.NormFloat64()
+}
+
+// LearnedNetwork is a [Network] the prior of whose latents is a [Learner].
+type LearnedNetwork struct{ Network }
+
+func (n LearnedNetwork) learner() Learner { return n.latents.(Learner) }
+
+func (n LearnedNetwork) with(p Prior) LearnedNetwork { return LearnedNetwork{n.WithLatents(p)} }
+
+// Values implements [Parametric].
+func (n LearnedNetwork) Values() []float64 { return n.learner().Values() }
+
+// WithValues implements [Parametric].
+func (n LearnedNetwork) WithValues(v []float64) (Prior, error) {
+	p, err := n.learner().WithValues(v)
+	if err != nil {
+		return nil, err
+	}
+	return n.with(p), nil
+}
+
+// LearnsScale implements [Learner]: with biases, or activations of a range of their own, the network holds the scale.
+func (n LearnedNetwork) LearnsScale() bool { return n.Scales() && n.learner().LearnsScale() }
+
+// Balanced implements [Learner]: the latents are those that give signals of this mean square.
+func (n LearnedNetwork) Balanced(square float64) Learner {
+	if ratio := square / n.Square(); ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1) {
+		return n
+	}
+	own := Square(n.latents)
+	if n.Scales() {
+		return n.with(n.learner().Balanced(own * square / n.Square()))
+	}
+	// The mean square of signals grows with that of latents, if not for ever.
+	const reach = 20 // factors of e
+	lo, hi := -float64(reach), float64(reach)
+	best := n
+	for range 40 {
+		mid := 0.5 * (lo + hi)
+		best = n.with(n.learner().Balanced(own * math.Exp(mid)))
+		if best.Square() < square {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if math.Abs(lo) > reach-1e-3 { // signals of this size cannot come out of it
+		return n
+	}
+	return best
+}
+
+// Refit implements [Learner]. The fields are those of the latents, as the solvers have them.
+func (n LearnedNetwork) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
+	p, change := n.learner().Refit(lambda, sigma, step)
+	return n.with(p), change
+}
