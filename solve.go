@@ -268,6 +268,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	}
 	if q, support := r.solver.Joint(); q != nil {
 		res.jointGain = r.solver.JointGain()
+		res.ownRows, res.rowsThere = r.solver.OwnRows()
 		if l, learned := r.problem.Prior.(prior.LearnedGaussBernoulli); learned {
 			l.GaussBernoulli = model.Prior.(prior.GaussBernoulli) // as the rows have it
 			res.Prior = l

@@ -604,8 +604,25 @@ func (p *JointTest) look(s *Solver) Verdict {
 
 // jointGain is that of the present fields, see [joint.Gain].
 func (s *State) jointGain(sigma []float64) float64 {
+	mean, variance, density := s.perSignal()
+	return joint.Gain(s.N, s.P, s.Lambda, sigma, mean, variance, density)
+}
+
+// OwnRows is the number of entries that are there in some signals only, by the fields of rows that are taken together (see [joint.Own]), and of those that are there.
+func (s *Solver) OwnRows() (own int, there float64) {
+	e, is := s.Iteration.(*jointRows)
+	if !is || e.field == nil {
+		return 0, 0
+	}
+	e.place()
+	mean, variance, density := s.State.perSignal()
+	return joint.Own(e.N, e.P, e.Lambda, e.Sigma, mean, variance, density), sum(e.rows.Support)
+}
+
+// perSignal is what the model says of an entry of each signal that is not zero, and its density.
+func (s *State) perSignal() (mean, variance []float64, density float64) {
 	g := s.model.Prior.(gaussBernoulli).GaussBernoulliPrior()
-	mean, variance := make([]float64, s.P), make([]float64, s.P)
+	mean, variance = make([]float64, s.P), make([]float64, s.P)
 	for k := range mean {
 		mean[k], variance[k] = g.SignalMean, g.SignalVar
 		if s.Amplitude != nil {
@@ -613,7 +630,7 @@ func (s *State) jointGain(sigma []float64) float64 {
 			variance[k] *= s.Amplitude[k] * s.Amplitude[k]
 		}
 	}
-	return joint.Gain(s.N, s.P, s.Lambda, sigma, mean, variance, g.Density)
+	return mean, variance, g.Density
 }
 
 // JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where nobody asked.

@@ -69,3 +69,34 @@ func evidence(l []float64, count int, density float64) (total float64) {
 	}
 	return total
 }
+
+// leastOwn is the logarithm of the odds from which on values of a row are there by themselves. Values that are small by chance had them in at most 5 % of the rows that signals
+// share (2 to 20 signals, noise 1e-6 to 1e-2 beside signals of variance 1); where one row in ten is of some signals only, 13 % or more have them.
+const leastOwn = 3
+
+// Own is the number of rows whose fields are likelier, by leastOwn in the logarithm, if each value is there by itself than if all are there or none, as of [Gain].
+func Own(n, p int, lambda, sigma, mean, variance []float64, density float64) (count int) {
+	for i := range n {
+		together, apart := 0.0, 0.0
+		for k := range p {
+			j := k*n + i
+			if math.IsInf(sigma[j], 1) {
+				continue
+			}
+			off, s := lambda[j]-mean[k], sigma[j]
+			odds := 0.5 * (lambda[j]*lambda[j]/s - off*off/(variance[k]+s) - math.Log1p(variance[k]/s))
+			together += odds
+			apart += mixed(odds, density)
+		}
+		if apart-mixed(together, density) > leastOwn {
+			count++
+		}
+	}
+	return count
+}
+
+// mixed is log(1-ρ+ρ e^l).
+func mixed(l, density float64) float64 {
+	_, log := presence(density, l, 0)
+	return log
+}
