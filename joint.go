@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/solver"
 )
 
@@ -17,7 +19,7 @@ func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*
 	if err != nil {
 		return together, err
 	}
-	if together.Status == Converged && together.jointGain > 0 {
+	if together.Status == Converged && together.jointGain > 0 && !together.partlyOwn() {
 		together.Plan.Explain("joint rows", fmt.Sprintf("the fields are e^%.3g times as likely if entries are there in all signals or in none, and e^%.3g times at rest; %s", found, together.jointGain, together.covarianceInWords()))
 		return together, nil
 	}
@@ -26,19 +28,44 @@ func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*
 		return together, err // which has ended
 	}
 	if better(together, single) {
-		together.Plan.Explain("joint rows", fmt.Sprintf("signals that belong together are likelier than independent ones by e^%.3g; %s", together.LogEvidence-single.LogEvidence, together.covarianceInWords()))
+		together.Plan.Explain("joint rows", fmt.Sprintf("signals that belong together are likelier than independent ones by e^%.3g%s; %s", together.LogEvidence-single.LogEvidence, together.ownInWords(), together.covarianceInWords()))
 		return together, nil
 	}
-	single.Plan.Explain("joint rows", fmt.Sprintf("tried: %v after %d iterations, and independent signals are likelier by e^%.3g", together.Status, together.Iterations, single.LogEvidence-together.LogEvidence))
+	single.Plan.Explain("joint rows", fmt.Sprintf("tried: %v after %d iterations%s; one by one the signals are known to a variance of %.3g in place of %.3g, with an evidence higher by %.4g",
+		together.Status, together.Iterations, together.ownInWords(), meanEntry(single.XVar), meanEntry(together.XVar), single.LogEvidence-together.LogEvidence))
 	return single, nil
 }
 
-// better says which of two results is preferred: what came to rest, then what is likelier.
-func better(a, b *Result) bool {
-	if (a.Status == Converged) != (b.Status == Converged) {
-		return a.Status == Converged
+// mostOwn is the part of the rows that may be there in some signals only, by their fields, before independent signals are tried, too (see [amp.Solver.OwnRows]).
+const mostOwn = 0.1
+
+// partlyOwn reports whether many rows are there in some signals only.
+func (r *Result) partlyOwn() bool { return float64(r.ownRows) > mostOwn*r.rowsThere }
+
+// ownInWords says it.
+func (r *Result) ownInWords() string {
+	if !r.partlyOwn() {
+		return ""
 	}
-	return a.LogEvidence > b.LogEvidence
+	return fmt.Sprintf(", %d of %.3g entries being there in some signals only", r.ownRows, r.rowsThere)
+}
+
+// better says which of two results is preferred, that of joint rows or that of independent signals: what came to rest, then what is likelier. Where only a part of the
+// rows is shared both models are wrong, and evidence counts how amplitudes correlate for more than the entries that are wrongly there. Then it is what says that it knows the
+// signals better: in problems of which 70 to 97 % of the rows were shared the ratio of both variances was that of the true errors, to 30 %.
+func better(together, single *Result) bool {
+	switch {
+	case (together.Status == Converged) != (single.Status == Converged):
+		return together.Status == Converged
+	case together.partlyOwn():
+		return meanEntry(together.XVar) < meanEntry(single.XVar)
+	}
+	return together.LogEvidence > single.LogEvidence
+}
+
+func meanEntry(m *mat.Dense) float64 {
+	rows, columns := m.Dims()
+	return mat.Sum(m) / float64(rows*columns)
 }
 
 // covarianceInWords says what signals were found to have in common beside their support.

@@ -109,6 +109,8 @@ type Result struct {
 	Wall     time.Duration
 
 	field     field         // for Ranks
+	ownRows   int           // of entries that are there in some signals only
+	rowsThere float64       // expected
 	jointGain float64       // at rest, of signals that belong together
 	placement amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }

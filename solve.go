@@ -277,8 +277,13 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	}
 	if q, support := r.solver.Joint(); q != nil {
 		res.jointGain = r.solver.JointGain()
-		if l, learned := r.problem.Prior.(prior.LearnedGaussBernoulli); learned {
-			l.GaussBernoulli = model.Prior.(prior.GaussBernoulli) // as the rows have it
+		res.ownRows, res.rowsThere = r.solver.OwnRows()
+		switch l := r.problem.Prior.(type) { // with what the rows have learned
+		case prior.LearnedGaussBernoulli:
+			l.GaussBernoulli = model.Prior.(prior.GaussBernoulli)
+			res.Prior = l
+		case prior.LearnedComplexGaussBernoulli:
+			l.ComplexGaussBernoulli = model.Prior.(prior.ComplexGaussBernoulli)
 			res.Prior = l
 		}
 		res.SignalCov, res.Support = mat.NewDense(s.P, s.P, slices.Clone(q.Cov)), slices.Clone(support)

@@ -42,6 +42,7 @@ type Sensor struct {
 
 	Stats         []float64 // width, out, as in [Block]
 	S, SVar, LogZ float64   // out, as in [Block]
+	Phase         float64   // out, as in [Block]
 	Quadratic     float64   // out, ωᵀD⁻¹ω
 	Broken        float64   // out, as in [Block]
 }

@@ -17,7 +17,7 @@ import (
 // in cache, and the row function that combines them is all that is complex here.
 //
 // Quadratic columns are the variances of the parts. Both parts have the same, c and d (if they
-// differ, their mean counts): |W|² multiplies them.
+// differ, their mean counts): |W|² multiplies them. A single one is that of all signals.
 type Complex struct {
 	m, n int
 	rows Operator // 2M×N: a table, or parts of a transform
@@ -115,12 +115,12 @@ func (w *Complex) rowSquares(threads int) ([]float64, error) {
 	return norms, nil
 }
 
-// NewSweep implements [Operator] for even p, and for q = p or q = 0.
+// NewSweep implements [Operator] for even p, and for q = p, 1 or 0.
 func (w *Complex) NewSweep(p, q, threads int) (Sweep, error) {
-	if p%2 != 0 || q != 0 && q != p {
+	if p%2 != 0 || q > 1 && q != p {
 		return nil, fmt.Errorf("W is a %v: its sweeps need real and imaginary parts of every signal, found %d linear and %d quadratic columns", w, p, q)
 	}
-	sweep, err := w.rows.NewSweep(p, q/2, threads)
+	sweep, err := w.rows.NewSweep(p, (q+1)/2, threads)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +191,9 @@ func (s *complexSweep) Run(r, h, x, c []float64, rows RowFunc) error {
 			s.c[k*s.n+i] = 0.5 * (v + im[i])
 		}
 	}
+	if s.q == 1 {
+		return s.sweep.Run(r, h, x, c, s.combine)
+	}
 	if err := s.sweep.Run(r, s.h, x, s.c, s.combine); err != nil {
 		return err
 	}
@@ -219,6 +222,9 @@ func (s *complexSweep) block(first int, z, v, g, d []float64) {
 		for k := 0; k < p; k += 2 {
 			out[k], out[k+1] = re[k]-im[k+1], re[k+1]+im[k]
 		}
+		if q == 1 {
+			b.v[row] = v[2*row] + v[2*row+1]
+		}
 		for k := range q / 2 {
 			both := v[row*q+k] + v[row*q+q/2+k]
 			b.v[row*q+2*k], b.v[row*q+2*k+1] = both, both
@@ -229,6 +235,9 @@ func (s *complexSweep) block(first int, z, v, g, d []float64) {
 		re, im, in := g[2*row*p:(2*row+1)*p], g[(2*row+1)*p:(2*row+2)*p], b.g[row*p:(row+1)*p]
 		for k := 0; k < p; k += 2 {
 			re[k], re[k+1], im[k], im[k+1] = in[k], in[k+1], in[k+1], -in[k]
+		}
+		if q == 1 {
+			d[2*row], d[2*row+1] = b.d[row], b.d[row]
 		}
 		for k := range q / 2 {
 			both := 0.5 * (b.d[row*q+2*k] + b.d[row*q+2*k+1])

@@ -97,9 +97,65 @@ func TestComplexSweepsNeedBothParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, columns := range [][2]int{{1, 0}, {2, 1}, {4, 2}} {
+	for _, columns := range [][2]int{{1, 0}, {4, 2}, {4, 3}} {
 		if _, err := w.NewSweep(columns[0], columns[1], 1); err == nil {
 			t.Errorf("a sweep over %d and %d columns", columns[0], columns[1])
+		}
+	}
+}
+
+// TestComplexSweepOfOneVariance: a single quadratic column is the variance of the parts of all signals.
+func TestComplexSweepOfOneVariance(t *testing.T) {
+	const m, n, p = 9, 6, 4
+	rng := rand.New(rand.NewPCG(4, 0))
+	values := make([]complex128, m*n)
+	for j := range values {
+		values[j] = complex(rng.NormFloat64(), rng.NormFloat64())
+	}
+	w, err := NewComplex(m, n, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, c, one := make([]float64, p*n), make([]float64, p*n), make([]float64, n)
+	for j := range x {
+		x[j] = rng.NormFloat64()
+	}
+	for i := range one {
+		one[i] = rng.Float64()
+		for k := range p {
+			c[k*n+i] = one[i]
+		}
+	}
+	run := func(q int, c []float64) (z, v, r, h []float64) {
+		sweep, err := w.NewSweep(p, q, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, v = make([]float64, m*p), make([]float64, m)
+		r, h = make([]float64, p*n), make([]float64, q*n)
+		if err := sweep.Run(r, h, x, c, func(first int, zs, vs, g, d []float64) {
+			copy(z[first*p:], zs)
+			for row := range len(zs) / p {
+				v[first+row] = vs[row*q]
+				for k := range p {
+					g[row*p+k] = zs[row*p+k]
+				}
+				for k := range q {
+					d[row*q+k] = 0.1 * float64(first+row)
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return z, v, r, h[:n]
+	}
+	z, v, r, h := run(1, one)
+	allZ, allV, allR, allH := run(p, c)
+	for name, pair := range map[string][2][]float64{"z": {z, allZ}, "v": {v, allV}, "r": {r, allR}, "h": {h, allH}} {
+		for j, got := range pair[0] {
+			if math.Abs(got-pair[1][j]) > 1e-12*(1+math.Abs(got)) {
+				t.Fatalf("%s[%d] is %g, expected %g", name, j, got, pair[1][j])
+			}
 		}
 	}
 }

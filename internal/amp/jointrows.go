@@ -86,6 +86,7 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
+	e.rows.Columns = s.columns
 	of := func(count int) []float64 { return make([]float64, count) }
 	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
 		*v = of(p * p)
@@ -150,8 +151,8 @@ func (e *jointRows) Begin(s *Solver) { s.State.ScaleLearned, e.change = true, ma
 
 // Step implements [Iteration].
 func (e *jointRows) Step(delta float64) error {
-	e.delta, e.fieldPull = delta, e.nextPull
-	shape, _, ok := joint.NewShape(e.sumC, e.P, 0)
+	e.delta, e.fieldPull, e.fieldTurn = delta, e.nextPull, e.nextTurn
+	shape, _, ok := joint.NewShape(e.sumC, e.P, e.columns, 0)
 	if !ok {
 		e.Moved[0] = math.NaN()
 		return nil
@@ -307,6 +308,12 @@ func (e *jointRows) diagonals(w *jointWork, first int) {
 		if mu := first + j/p; e.doubt[mu] {
 			slope = min(0, slope+e.inDoubt(mu, j%p))
 		}
+		w.old[j] = slope
+	}
+	if e.columns > 1 {
+		pairMeans(w.old)
+	}
+	for j, slope := range w.old {
 		e.DG[from+j] = slope + e.delta*(e.DG[from+j]-slope)
 	}
 }
@@ -328,7 +335,7 @@ func (e *jointRows) outputPartial(mu int, g []float64) (slope float64) {
 	e.present(s, mu, e.Y[from:from+p])
 	e.model.Channel.(channel.Correlated).OutputCorrelated(s)
 	copy(e.Of(e.Stats, mu), s.Stats)
-	e.S[mu], e.SVar[mu], e.LogZ[mu], e.quadratic[mu], e.Broken[mu] = s.S, s.SVar, s.LogZ, s.Quadratic, s.Broken
+	e.S[mu], e.SVar[mu], e.Phase[mu], e.LogZ[mu], e.quadratic[mu], e.Broken[mu] = s.S, s.SVar, s.Phase, s.LogZ, s.Quadratic, s.Broken
 	copy(e.partial[mu], s.DG)
 	e.volume[mu] = 0
 	for k := range p {
@@ -361,31 +368,57 @@ func (e *jointRows) present(s *channel.Sensor, mu int, y []float64) {
 // input makes fields of the backward products, and of these the new posterior of the rows.
 func (e *jointRows) input() {
 	e.sumSlopes()
-	if a, _, ok := joint.NewShape(e.slope, e.P, joint.LeastValue); ok {
-		e.field = a
-		for i, h := range e.h {
-			if !e.exact {
-				h = -e.W.MeanSquare() * sum(e.slopes)
-			}
-			if h < 0 { // else sensors are in doubt, and the former field serves
-				e.size[i] = -h
-			}
-		}
-		for j, x := range e.X {
-			e.Centre[j] = x + e.delta*(e.Centre[j]-x)
-		}
-		e.rows.Update(joint.Field{Shape: a, Size: e.size, Centre: e.Centre, Onward: e.Onward})
-		e.fields(a)
-	} else {
+	a, _, ok := joint.NewShape(e.slope, e.P, e.columns, joint.LeastValue)
+	if !ok && e.columns > 1 && allFinite(e.slope) { // phases are hardly known yet
+		a, ok = joint.Round(e.P), true
+	}
+	if !ok {
 		e.Moved[0] = math.NaN() // seen by the loop as a step to take back
 		return
 	}
-	e.nextPull = sum(e.rows.Pull)
-	for k := range e.P {
-		e.takeUp(k, e.rows.X[k*e.N:(k+1)*e.N], e.rows.C[k*e.N:(k+1)*e.N], e.delta)
+	e.field = a
+	for i, h := range e.h {
+		if !e.exact {
+			h = -e.W.MeanSquare() * sum(e.slopes)
+		}
+		switch {
+		case h < 0:
+			e.size[i] = -h
+		case e.columns > 1:
+			e.size[i] = 0 // a tilt is left, as in [diagonal.fields]
+		} // else sensors are in doubt, and the former field serves
 	}
+	for j, x := range e.X {
+		e.Centre[j] = x + e.delta*(e.Centre[j]-x)
+	}
+	e.rows.Update(joint.Field{Shape: a, Size: e.size, Centre: e.Centre, Onward: e.Onward})
+	e.fields(a)
+	e.nextPull = sum(e.rows.Pull)
+	for k := range e.P / e.columns {
+		from, to := k*e.columns*e.N, (k+1)*e.columns*e.N
+		e.takeUp(k, e.rows.X[from:to], e.rows.C[from:to], e.delta)
+	}
+	e.sumTurnsOf(a)
 	damp(e.sumC, e.rows.Sum, e.delta)
 	damp(e.traces, e.rows.Trace, e.delta)
+}
+
+// sumTurnsOf is [State.sumTurns]: Σ Im x̂(Σ⁻¹(λ-x̂))*, with Σ⁻¹(λ-x̂) = aA(c-x̂) + r.
+func (e *jointRows) sumTurnsOf(a *joint.Shape) {
+	e.nextTurn = 0
+	if e.columns == 1 {
+		return
+	}
+	shape, off, pull := make([]float64, e.P*e.P), make([]float64, e.P*e.N), make([]float64, e.P*e.N)
+	a.Matrix(shape)
+	for j, x := range e.X {
+		off[j] = e.Centre[j] - x
+	}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, block(shape, e.P), block(off, e.N), 0, block(pull, e.N))
+	for j, r := range e.Onward {
+		pull[j] = e.size[j%e.N]*pull[j] + r
+	}
+	e.eachPair(func(re, im int) { e.nextTurn += e.X[im]*pull[re] - e.X[re]*pull[im] })
 }
 
 // fields sets Σ to what each entry is known to be from the readings alone, whatever the other signals are: the diagonal of (aA)⁻¹.
@@ -405,7 +438,11 @@ func (e *jointRows) place() {
 	e.field.Inverse(inverse)
 	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, block(inverse, e.P), block(e.Onward, e.N), 0, block(e.Lambda, e.N))
 	for j, c := range e.Centre {
-		e.Lambda[j] = c + e.Lambda[j]/e.size[j%e.N]
+		if size := e.size[j%e.N]; size > 0 {
+			e.Lambda[j] = c + e.Lambda[j]/size
+		} else {
+			e.Lambda[j] = e.Onward[j] // a tilt
+		}
 	}
 }
 
@@ -440,13 +477,27 @@ func (e *jointRows) sumSlopes() {
 			slope[j] -= v
 		}
 	}
+	if e.columns > 1 {
+		joint.Circular(slope, p)
+	}
 	damp(e.slope, slope, e.delta)
+}
+
+// pairMeans makes both parts of each number their mean.
+func pairMeans(v []float64) {
+	for j := 0; j < len(v); j += 2 {
+		both := 0.5 * (v[j] + v[j+1])
+		v[j], v[j+1] = both, both
+	}
 }
 
 // After implements [Part]: the hyperparameters move with the estimates.
 func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if d := s.damping.(*Damper); d.adaptive && l.Change < jointDampedAbove && d.floor == jointDamping {
 		d.floor = 0
+	}
+	if l.Index < phasePatience && e.phasesOpen() { // fields are tilts, which say of sizes only that they are larger
+		return Unfinished
 	}
 	e.change = e.rows.Refit(e.learns, refitJoint)
 	e.adopt()
@@ -464,7 +515,7 @@ func (e *jointRows) adopt() {
 		g.SignalVar += (q.Cov[k*e.P+k] + (m-g.SignalMean)*(m-g.SignalMean)) / p
 	}
 	g.SignalVar = max(g.SignalVar, math.SmallestNonzeroFloat64)
-	e.Adopt(Model{g, e.model.Channel})
+	e.Adopt(Model{withColumns(g, e.columns), e.model.Channel})
 }
 
 // LogEvidence implements [Iteration].
@@ -604,8 +655,25 @@ func (p *JointTest) look(s *Solver) Verdict {
 
 // jointGain is that of the present fields, see [joint.Gain].
 func (s *State) jointGain(sigma []float64) float64 {
-	g := s.model.Prior.(gaussBernoulli).GaussBernoulliPrior()
-	mean, variance := make([]float64, s.P), make([]float64, s.P)
+	mean, variance, density := s.perSignal()
+	return joint.Gain(s.N, s.P, s.columns, s.Lambda, sigma, mean, variance, density)
+}
+
+// OwnRows is the number of entries that are there in some signals only, by the fields of rows that are taken together (see [joint.Own]), and of those that are there.
+func (s *Solver) OwnRows() (own int, there float64) {
+	e, is := s.Iteration.(*jointRows)
+	if !is || e.field == nil {
+		return 0, 0
+	}
+	e.place()
+	mean, variance, density := s.State.perSignal()
+	return joint.Own(e.N, e.P, e.columns, e.Lambda, e.Sigma, mean, variance, density), sum(e.rows.Support)
+}
+
+// perSignal is what the model says of an entry of each signal that is not zero, and its density.
+func (s *State) perSignal() (mean, variance []float64, density float64) {
+	g, _ := partOf(s.model.Prior)
+	mean, variance = make([]float64, s.P), make([]float64, s.P)
 	for k := range mean {
 		mean[k], variance[k] = g.SignalMean, g.SignalVar
 		if s.Amplitude != nil {
@@ -613,7 +681,7 @@ func (s *State) jointGain(sigma []float64) float64 {
 			variance[k] *= s.Amplitude[k] * s.Amplitude[k]
 		}
 	}
-	return joint.Gain(s.N, s.P, s.Lambda, sigma, mean, variance, g.Density)
+	return mean, variance, g.Density
 }
 
 // JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where nobody asked.
@@ -631,8 +699,26 @@ func (s *Solver) JointGain() float64 {
 	return 0
 }
 
-type gaussBernoulli interface {
-	GaussBernoulliPrior() prior.GaussBernoulli
+// partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind.
+func partOf(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
+	switch p := p.(type) {
+	case interface{ GaussBernoulliPrior() prior.GaussBernoulli }:
+		return p.GaussBernoulliPrior(), true
+	case interface {
+		ComplexPrior() prior.ComplexGaussBernoulli
+	}:
+		c := p.ComplexPrior()
+		return prior.GaussBernoulli{Density: c.Density, SignalVar: 0.5 * c.SignalVar}, true
+	}
+	return g, false
+}
+
+// withColumns is the prior of values of so many columns, each of which is as g.
+func withColumns(g prior.GaussBernoulli, columns int) prior.Prior {
+	if columns > 1 {
+		return prior.ComplexGaussBernoulli{Density: g.Density, SignalVar: 2 * g.SignalVar}
+	}
+	return g
 }
 
 // jointTest decides whether signals are asked if they belong together.
@@ -679,14 +765,13 @@ func (b *planner) jointRows() (on bool, why string, err error) {
 
 // jointPossible says why signals cannot be taken together, if they cannot.
 func (b *planner) jointPossible() error {
-	_, known := b.Model.Prior.(gaussBernoulli)
+	_, known := partOf(b.Model.Prior)
+	columns := prior.ColumnsOf(b.Model.Prior)
 	switch {
 	case b.stream() || b.Batch:
 		return errors.New("joint signals are for offline problems: streams solve their samples one by one")
-	case b.P < 2:
+	case b.P < 2*columns:
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")
-	case prior.ColumnsOf(b.Model.Prior) > 1:
-		return errors.New("joint signals are for real numbers")
 	case !known:
 		return fmt.Errorf("joint signals need a Gauss–Bernoulli prior, and a %T is none", b.Model.Prior)
 	case b.vector():
@@ -725,7 +810,7 @@ func (b *planner) jointPossible() error {
 // jointLeaves are the lines of the plan that have no place beside joint rows: they mend what independent signals get wrong of signals that
 // belong together, or take V and Σ for diagonal.
 var jointLeaves = map[string]bool{
-	"mean removal": true, "new start": true, "uneven start": true, "release": true, "joint moves": true, "row shifts": true,
+	"mean removal": true, "new start": true, "release": true, "joint moves": true, "row shifts": true,
 	"cooling": true, "widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
 }
 
@@ -734,9 +819,12 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 	if !b.joint() {
 		return g, learns
 	}
-	g = b.Model.Prior.(gaussBernoulli).GaussBernoulliPrior()
-	if l, ok := b.Model.Prior.(prior.LearnedGaussBernoulli); ok {
+	g, _ = partOf(b.Model.Prior)
+	switch l := b.Model.Prior.(type) {
+	case prior.LearnedGaussBernoulli:
 		learns = joint.Learns{Density: l.Learn&prior.Density != 0, Mean: l.Learn&prior.SignalMean != 0}
+	case prior.LearnedComplexGaussBernoulli:
+		learns = joint.Learns{Density: l.Learn&prior.Density != 0}
 	}
 	return g, learns
 }

@@ -91,7 +91,7 @@ func (e *exactRows) step(t *testing.T) {
 				r[k] += w * g
 			}
 		}
-		shape, size, ok := joint.NewShape(a, p, 0)
+		shape, size, ok := joint.NewShape(a, p, 1, 0)
 		if !ok {
 			t.Fatal("a field without a precision")
 		}

@@ -208,7 +208,7 @@ func (b *planner) build() (*Solver, error) {
 	}
 	rowsFrom, rowsLearn := b.jointStart()
 	if b.joint() {
-		b.Model.Prior = rowsFrom // the rows learn what is learned of it
+		b.Model.Prior = withColumns(rowsFrom, prior.ColumnsOf(b.Model.Prior)) // the rows learn what is learned of it
 	}
 	state := newState(b.W, b.centred, b.Model, b.P, b.Shared.rows(), Threads(b.Threads, b.m*b.n*b.P), b.plan.Has("unequal noise"))
 	if known, ok := state.calibration.(channel.Informed); ok {

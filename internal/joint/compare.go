@@ -15,8 +15,8 @@ const (
 )
 
 // Gain is the logarithm of how much likelier fields N(x; λ, Σ) of n rows of p values (P×N each) are if the values of a row are there in all signals or in none than if
-// each is there by itself, whatever the densities are. Values that are there are N(mean, variance), by signal. Σ = +Inf says nothing.
-func Gain(n, p int, lambda, sigma, mean, variance []float64, density float64) float64 {
+// each is there by itself, whatever the densities are. Values that are there are N(mean, variance), by signal; with columns of 2 they are the parts of complex ones. Σ = +Inf says nothing.
+func Gain(n, p, columns int, lambda, sigma, mean, variance []float64, density float64) float64 {
 	odds, rows := make([]float64, vector.Padded(n*p)), make([]float64, vector.Padded(n)) // logarithms of how much likelier a value is if it is there
 	for k := range p {
 		v := variance[k]
@@ -40,6 +40,16 @@ func Gain(n, p int, lambda, sigma, mean, variance []float64, density float64) fl
 			}
 			rows[i] += odds[j]
 		}
+	}
+	if columns > 1 {
+		for k := 0; k < p; k += 2 {
+			for i := range n {
+				odds[k/2*n+i] = odds[k*n+i] + odds[(k+1)*n+i]
+			}
+		}
+		p /= 2
+		odds = odds[:vector.Padded(n*p)]
+		clear(odds[n*p:])
 	}
 	return evidence(rows, n, density) - evidence(odds, n*p, density)
 }
@@ -68,4 +78,37 @@ func evidence(l []float64, count int, density float64) (total float64) {
 		total += v
 	}
 	return total
+}
+
+// leastOwn is the logarithm of the odds from which on values of a row are there by themselves. Values that are small by chance had them in at most 5 % of the rows that signals
+// share (2 to 20 signals, noise 1e-6 to 1e-2 beside signals of variance 1); where one row in ten is of some signals only, 13 % or more have them.
+const leastOwn = 3
+
+// Own is the number of rows whose fields are likelier, by leastOwn in the logarithm, if each value is there by itself than if all are there or none, as of [Gain].
+func Own(n, p, columns int, lambda, sigma, mean, variance []float64, density float64) (count int) {
+	for i := range n {
+		together, apart := 0.0, 0.0
+		for k := 0; k < p; k += columns {
+			odds := 0.0
+			for c := k; c < k+columns; c++ {
+				j := c*n + i
+				if s := sigma[j]; !math.IsInf(s, 1) {
+					off := lambda[j] - mean[c]
+					odds += 0.5 * (lambda[j]*lambda[j]/s - off*off/(variance[c]+s) - math.Log1p(variance[c]/s))
+				}
+			}
+			together += odds
+			apart += mixed(odds, density)
+		}
+		if apart-mixed(together, density) > leastOwn {
+			count++
+		}
+	}
+	return count
+}
+
+// mixed is log(1-ρ+ρ e^l).
+func mixed(l, density float64) float64 {
+	_, log := presence(density, l, 0)
+	return log
 }

@@ -43,8 +43,9 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 			covariance[k*p+l] = r.second[k*p+l]/r.count - q.Mean[k]*r.first[l]/r.count - r.first[k]/r.count*q.Mean[l] + q.Mean[k]*q.Mean[l]
 		}
 	}
-	shrink(covariance, p, r.count)
-	change = max(change, distance(covariance, q.Cov, p)*math.Sqrt(0.5*r.count))
+	values := r.count * float64(r.Columns) // that each entry of R is estimated from
+	shrink(covariance, p, values)
+	change = max(change, distance(covariance, q.Cov, p)*math.Sqrt(0.5*values))
 	for i, v := range covariance {
 		q.Cov[i] += step * (v - q.Cov[i])
 	}

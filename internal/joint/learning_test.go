@@ -56,7 +56,7 @@ func TestGainTellsSharedSupports(t *testing.T) {
 			}
 		}
 		one := []float64{1, 1, 1, 1, 1, 1}
-		gain := Gain(n, p, lambda, sigmas, make([]float64, p), one, 0.1)
+		gain := Gain(n, p, 1, lambda, sigmas, make([]float64, p), one, 0.1)
 		t.Logf("shared %v: %.3g", shared, gain)
 		if shared != (gain > 0) || math.Abs(gain) < 10 {
 			t.Errorf("shared %v: gain %.3g", shared, gain)

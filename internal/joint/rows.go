@@ -36,7 +36,7 @@ func Isotropic(p int, density, mean, variance float64) Prior {
 // from a centre c_i, as message passing has it: Σ_i⁻¹λ_i = a_i A c_i + r_i.
 type Field struct {
 	Shape  *Shape    // A
-	Size   []float64 // a_i, N; 0 where nothing was measured
+	Size   []float64 // a_i, N; 0 where nothing was measured, or r is a tilt: e^{rᵀx}, which says where to go and not how far
 	Centre []float64 // c, P×N
 	Onward []float64 // r, P×N
 }
@@ -44,6 +44,7 @@ type Field struct {
 // Rows is the node. Its slices are what the latest Update found.
 type Rows struct {
 	N, P    int
+	Columns int // of a value: 2 where it is complex, its parts beside each other, and Cov is [Circular]; else 1
 	Threads int
 	Prior   Prior
 
@@ -80,9 +81,9 @@ type sums struct {
 // rowsOfChunk is how many rows a goroutine takes at a time.
 const rowsOfChunk = 64
 
-// NewRows is a node for n rows of p values.
+// NewRows is a node for n rows of p real values.
 func NewRows(n, p, threads int, prior Prior) *Rows {
-	r := &Rows{N: n, P: p, Threads: threads, Prior: prior}
+	r := &Rows{N: n, P: p, Columns: 1, Threads: threads, Prior: prior}
 	of := func(count int) []float64 { return make([]float64, count) }
 	r.X, r.C, r.Sum, r.first, r.second = of(p*n), of(p*n), of(p*p), of(p), of(p*p)
 	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.LogMass, &r.Pull, &r.Square} {
@@ -159,11 +160,16 @@ func (r *Rows) chunk(c int) {
 			r.Trace[from+i] += vs[i]
 		}
 	}
+	if r.Columns > 1 {
+		meanOfPairs(v.Data, p, r.N, n)
+	}
 }
 
 // posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are
 //
-//	-½ Σ_k log(1+a d_k) + (h_k-a m_k)²/(a(1+a d_k)),   -½ Σ_k h_k²/a.
+//	-½ Σ_k log(1+a d_k) + (h_k-a m_k)²/(a(1+a d_k)),   -½ Σ_k h_k²/a,
+//
+// or ½ Σ_k r_k (d_k r_k + 2m_k) and 0 for a tilt.
 func (r *Rows) posteriors(w *sums, from, n int) {
 	for i := range n {
 		a := r.field.Size[from+i]
@@ -179,6 +185,8 @@ func (r *Rows) posteriors(w *sums, from, n int) {
 				there += off * (off * inverse / a)
 				zero += h * (h / a)
 				product.multiply(1 + a*d)
+			} else {
+				there -= onward * (d*onward + 2*m)
 			}
 		}
 		r.Support[from+i], r.LogMass[from+i] = presence(r.Prior.Density, -0.5*(there+product.log()), -0.5*zero)
@@ -268,6 +276,10 @@ func (r *Rows) collect() {
 	r.basis.turn(r.second, second)
 	r.basis.turn(r.Sum, between)
 	blas64.Gemv(blas.NoTrans, 1, square(r.basis.to, p), column(first), 0, column(r.first))
+	if r.Columns > 1 {
+		Circular(r.second, p)
+		Circular(r.Sum, p)
+	}
 }
 
 // columns are rows from … from+n of an array of entries, as a P×n matrix.

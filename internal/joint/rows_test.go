@@ -43,7 +43,7 @@ func TestMoments(t *testing.T) {
 	worstX, worstC, worstPi, worstLog := 0.0, 0.0, 0.0, 0.0
 	for i, g := range golden(t) {
 		p := len(g.H)
-		shape, size, ok := NewShape(flat(g.A), p, 0)
+		shape, size, ok := NewShape(flat(g.A), p, 1, 0)
 		if !ok {
 			t.Fatal("no shape", i)
 		}

@@ -21,8 +21,8 @@ type Shape struct {
 const LeastValue = 1e-3
 
 // NewShape is the shape of the symmetric matrix a, of which the upper triangle is read, and its trace. Eigenvalues are at least the
-// fraction floor of the largest. ok is false where a has no positive trace.
-func NewShape(a []float64, p int, floor float64) (s *Shape, size float64, ok bool) {
+// fraction floor of the largest. Where values are complex (columns is 2, else 1) so are the eigenvectors: pairs of them. ok is false where a has no positive eigenvalue.
+func NewShape(a []float64, p, columns int, floor float64) (s *Shape, size float64, ok bool) {
 	s = &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
 	if !eigen(s.Values, s.Vectors, a, p) {
 		return nil, 0, false
@@ -38,7 +38,19 @@ func NewShape(a []float64, p int, floor float64) (s *Shape, size float64, ok boo
 	for k := range s.Values {
 		s.Values[k] /= size
 	}
+	if columns > 1 {
+		s.pairUp()
+	}
 	return s, size, true
+}
+
+// Round is the shape of which all directions are alike.
+func Round(p int) *Shape {
+	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
+	for k := range p {
+		s.Values[k], s.Vectors[k*p+k] = 1/float64(p), 1
+	}
+	return s
 }
 
 // eigen writes the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns.
