@@ -50,6 +50,9 @@ type Options struct {
 	// told it in any case.
 	Evidence bool
 
+	// Directions are ways in which W may be wrong, which are tested at rest: [Result.MatrixScores] says how surely it is.
+	Directions []Direction
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration)
 

@@ -97,10 +97,14 @@ type Result struct {
 	// Arithmetic is the precision of the products with them, in the same words.
 	Storage, Arithmetic string
 
+	// MatrixScores say how surely W is wrong in each of [Options.Directions]; nil where none was given, or the iteration does not tell.
+	MatrixScores []MatrixScore
+
 	Trace    []Iteration
 	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
+	scores    *scores       // for [FitMatrix]
 	field     field         // for Ranks
 	jointGain float64       // at rest, of signals that belong together
 	placement amp.Placement // for ScaleInterval; zero where Solve did not make the result
@@ -239,5 +243,6 @@ const (
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
+	MatrixDoubtful       WarningCode = "matrix-doubtful"              // the evidence rises along a direction in which W may be wrong
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

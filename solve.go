@@ -63,6 +63,9 @@ func solveOnce(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 		return solveTogether(ctx, p, opt, r)
 	}
 	res, falselySure := r.end(outcome, context.Cause(ctx))
+	if r.failed != nil {
+		return nil, r.failed
+	}
 	if falselySure && opt.Algorithm == solver.AutoAlgorithm && err == nil {
 		again := *opt
 		again.Algorithm = solver.AMP
@@ -82,6 +85,7 @@ type run struct {
 	plan     *solver.Plan
 	rounding float64 // noise variance that stands for what rounding W took away
 	trace    []Iteration
+	failed   error // of what was looked for at rest
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {
@@ -98,6 +102,12 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r := &run{problem: p, opt: opt}
 	if err := p.checkComplex(); err != nil {
 		return nil, err
+	}
+	m, _ := p.W.Dims()
+	for j := range opt.Directions {
+		if err := opt.Directions[j].check(m, n); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if r.readings, err = readingsOf(p); err != nil {
@@ -162,6 +172,8 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	if n := len(r.trace); n > 0 && math.IsNaN(r.trace[n-1].LogEvidence) {
 		r.trace[n-1].LogEvidence = r.solver.Iteration.LogEvidence()
 	}
+	matrix, err := r.matrixScores(outcome)
+	r.failed = err
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set(),
@@ -194,6 +206,12 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	}
 	if w := r.contradicted(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
+	}
+	if matrix != nil {
+		res.scores, res.MatrixScores = matrix, matrix.list
+		if w := warnMatrix(matrix.list); w != nil {
+			res.Warnings = append(res.Warnings, *w)
+		}
 	}
 	r.hold(res)
 	return res, d.FalselySure
