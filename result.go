@@ -80,6 +80,10 @@ type Result struct {
 	// where all readings have the channel's.
 	NoiseVar []float64
 
+	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, told or learned, and
+	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
+	MatrixError, MatrixErrorSD float64
+
 	// Plan is what the run did, and why it left out what it did not do.
 	Plan *solver.Plan
 

@@ -120,7 +120,8 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y,
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
-		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.Joint,
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.joint(),
+		MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -280,7 +281,8 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if each := r.solver.Outlying(); each != nil {
 		res.Outlier = mat.NewDense(s.M, s.P, each)
 	}
-	if s.Unequal() {
+	res.MatrixError, res.MatrixErrorSD = r.solver.MatrixError()
+	if s.Unequal() && (res.MatrixError == 0 || r.problem.NoiseVar != nil) {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}

@@ -28,6 +28,7 @@ import (
 //	amplitude        P     how large each signal is, relative to the others; left out when they are alike
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
+//	matrix_error           one number: relative random error of the entries of W, told or learned; left out where W is right
 //	outlier          M×P   probability that a reading is nobody's; left out when r has none
 //
 // and the model that the result rests on, with what was learned of it: density,
@@ -68,6 +69,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.Outlier != nil {
 		arrays = append(arrays, matrixOutput("outlier", r.Outlier))
+	}
+	if r.MatrixError > 0 {
+		arrays = append(arrays, scalarOutput("matrix_error", r.MatrixError))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
 	if from != nil {

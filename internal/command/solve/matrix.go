@@ -28,6 +28,8 @@ import (
 type doubt struct {
 	derivatives []string
 	image       string
+	random      string  // --matrix-error
+	size        float64 // what it says, 0 for auto
 
 	fits      bool // calamp fit-matrix
 	start     []float64
@@ -70,6 +72,7 @@ Ctrl-C writes what there is. --resume goes on from there, and after a crash from
 
 func (d *doubt) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&d.derivatives, "derivatives", nil, "derivatives of W by what may be wrong in it: a .npy of M×N, or of J×M×N, or as --matrix; can be given for\nseveral files. Whether the readings want W moved along them is tested")
+	flags.StringVar(&d.random, "matrix-error", "", "entries of W are wrong at random by so much, relative to the root mean square of their row, 0.01 for a percent;\nauto learns it. It counts as noise that follows the signals")
 	if !d.fits {
 		flags.StringVar(&d.image, "image", "", "rows of W are images of this size, HxW: whether readings want them shifted, larger or turned is tested\n(default that of --basis dct2:HxW)")
 	}
@@ -78,7 +81,15 @@ func (d *doubt) register(flags *pflag.FlagSet) {
 // check refuses what does not go together.
 func (s *solve) checkDoubt() error {
 	d := &s.doubt
+	if d.random != "" && d.random != option.AutoWord {
+		var err error
+		if d.size, err = strconv.ParseFloat(d.random, 64); err != nil || !(d.size > 0 && d.size < 1) {
+			return console.Usage("--matrix-error %q: expected a number between 0 and 1, or %s", d.random, option.AutoWord)
+		}
+	}
 	switch {
+	case s.ranks.On() && d.random != "":
+		return console.Usage("--matrix-error is for one process: leave out --mpi")
 	case s.ranks.On() && (d.fits || len(d.derivatives) > 0 || d.image != ""):
 		return console.Usage("what W may be wrong in is for one process: leave out --mpi")
 	case !d.fits:
@@ -310,15 +321,17 @@ func (d *doubt) extra(res *calamp.Result) (list []dataset.Extra) {
 
 // doubtJSON is what --json says of it.
 type doubtJSON struct {
-	MatrixScores []calamp.MatrixScore `json:"matrix_scores,omitempty"` // of the directions that were tested
-	Theta        []float64            `json:"theta,omitempty"`         // of fit-matrix, as the three below
-	ThetaSD      []float64            `json:"theta_sd,omitempty"`
-	ThetaCov     [][]float64          `json:"theta_cov,omitempty"`
-	Runs         []calamp.MatrixRun   `json:"fit_runs,omitempty"`
+	MatrixError   float64              `json:"matrix_error,omitempty"`    // relative random error of W, told or learned
+	MatrixErrorSD float64              `json:"matrix_error_sd,omitempty"` // of a learned one, relative
+	MatrixScores  []calamp.MatrixScore `json:"matrix_scores,omitempty"`   // of the directions that were tested
+	Theta         []float64            `json:"theta,omitempty"`           // of fit-matrix, as the three below
+	ThetaSD       []float64            `json:"theta_sd,omitempty"`
+	ThetaCov      [][]float64          `json:"theta_cov,omitempty"`
+	Runs          []calamp.MatrixRun   `json:"fit_runs,omitempty"`
 }
 
 func (d *doubt) json(res *calamp.Result) doubtJSON {
-	out := doubtJSON{MatrixScores: res.MatrixScores}
+	out := doubtJSON{MatrixError: res.MatrixError, MatrixErrorSD: res.MatrixErrorSD, MatrixScores: res.MatrixScores}
 	if d.found != nil {
 		out.Theta, out.ThetaSD, out.Runs = d.found.Theta, d.found.ThetaSD, d.found.Runs
 		if cov := d.found.ThetaCov; cov != nil {
@@ -345,6 +358,9 @@ func (d *doubt) lines(text *console.Summary, res *calamp.Result) {
 			text.Line("theta "+strconv.Itoa(j), "%.7g ± %s (%s)", theta, sd, d.directions[j].Name)
 		}
 		text.Line("runs", "%d of the fit", len(f.Runs))
+	}
+	if res.MatrixErrorSD > 0 {
+		text.Line("W", "entries wrong at random by %s of their row's size, learned to ±%s of that", console.Percent(res.MatrixError), console.Percent(res.MatrixErrorSD))
 	}
 	if len(res.MatrixScores) > 0 {
 		most := res.MatrixScores[0]

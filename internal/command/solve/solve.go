@@ -246,6 +246,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	opt.Retry = s.solver.Retries() && !s.ranks.On()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	opt.Scale = scale
+	opt.MatrixError, opt.Learn.MatrixError = s.doubt.size, s.doubt.random == option.AutoWord
 	if opt.Directions, err = s.tests(data); err != nil {
 		return err
 	}
