@@ -28,6 +28,10 @@ type Learn struct {
 	// well, nothing determines it, and the middle of the range is kept.
 	Range bool
 
+	// MatrixError learns by how much entries of W are wrong at random (see [Options.MatrixError]). Signals of one power, in rows of one
+	// norm, do not tell it from noise: where that is learned, too, only the sum of both means something.
+	MatrixError bool
+
 	// Offset learns the standard deviation of the offsets of a [channel.Offset].
 	Offset bool
 

@@ -50,6 +50,13 @@ type Options struct {
 	// told it in any case.
 	Evidence bool
 
+	// MatrixError is by how much entries of W are wrong, independently of each other, relative to the root mean square of their row: it
+	// counts as noise that follows the signals. 0 takes W for right, unless Learn.MatrixError learns it.
+	MatrixError float64
+
+	// Directions are ways in which W may be wrong, which are tested at rest: [Result.MatrixScores] says how surely it is.
+	Directions []Direction
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration)
 
@@ -94,7 +101,18 @@ func (o *Options) Validate() error {
 	if o.TimeLimit < 0 {
 		err = fmt.Errorf("the time limit must be positive, found %v", o.TimeLimit)
 	}
+	if !(o.MatrixError >= 0 && o.MatrixError < 1) {
+		err = errors.Join(err, fmt.Errorf("the relative error of the entries of W must be in [0, 1), found %g", o.MatrixError))
+	}
 	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Scale.Validate(), o.Outliers.Validate(), err)
+}
+
+// joint is Joint, but that errors of W are for signals by themselves.
+func (o *Options) joint() solver.Joint {
+	if o.Joint == solver.AutoJoint && (o.MatrixError > 0 || o.Learn.MatrixError) {
+		return solver.JointOff
+	}
+	return o.Joint
 }
 
 // errTimeLimit is why the context of a run with a time limit ends.

@@ -87,6 +87,10 @@ type Result struct {
 	// where all readings have the channel's.
 	NoiseVar []float64
 
+	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, told or learned, and
+	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
+	MatrixError, MatrixErrorSD float64
+
 	// Plan is what the run did, and why it left out what it did not do.
 	Plan *solver.Plan
 
@@ -104,10 +108,14 @@ type Result struct {
 	// Arithmetic is the precision of the products with them, in the same words.
 	Storage, Arithmetic string
 
+	// MatrixScores say how surely W is wrong in each of [Options.Directions]; nil where none was given, or the iteration does not tell.
+	MatrixScores []MatrixScore
+
 	Trace    []Iteration
 	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
+	scores    *scores       // for [FitMatrix]
 	field     field         // for Ranks
 	ownRows   int           // of entries that are there in some signals only
 	rowsThere float64       // expected
@@ -248,5 +256,6 @@ const (
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
+	MatrixDoubtful       WarningCode = "matrix-doubtful"              // the evidence rises along a direction in which W may be wrong
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter
 )

@@ -67,6 +67,9 @@ func solveOnce(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 		return solveTogether(ctx, p, opt, r)
 	}
 	res, falselySure := r.end(outcome, context.Cause(ctx))
+	if r.failed != nil {
+		return nil, r.failed
+	}
 	if falselySure && opt.Algorithm == solver.AutoAlgorithm && err == nil {
 		again := *opt
 		again.Algorithm = solver.AMP
@@ -86,6 +89,7 @@ type run struct {
 	plan     *solver.Plan
 	rounding float64 // noise variance that stands for what rounding W took away
 	trace    []Iteration
+	failed   error // of what was looked for at rest
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {
@@ -103,6 +107,12 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err := p.checkComplex(); err != nil {
 		return nil, err
 	}
+	m, _ := p.W.Dims()
+	for j := range opt.Directions {
+		if err := opt.Directions[j].check(m, n); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	if r.readings, err = readingsOf(p); err != nil {
 		return nil, err
@@ -114,7 +124,8 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
-		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.Joint,
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.joint(),
+		MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
 	if err != nil {
@@ -171,6 +182,8 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	if n := len(r.trace); n > 0 && math.IsNaN(r.trace[n-1].LogEvidence) {
 		r.trace[n-1].LogEvidence = r.solver.Iteration.LogEvidence()
 	}
+	matrix, err := r.matrixScores(outcome)
+	r.failed = err
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
 		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set(),
@@ -203,6 +216,12 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	}
 	if w := r.contradicted(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
+	}
+	if matrix != nil {
+		res.scores, res.MatrixScores = matrix, matrix.list
+		if w := warnMatrix(matrix.list); w != nil {
+			res.Warnings = append(res.Warnings, *w)
+		}
 	}
 	r.hold(res)
 	return res, d.FalselySure
@@ -271,7 +290,8 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if each := r.solver.Outlying(); each != nil {
 		res.Outlier = mat.NewDense(s.M, s.Each, each)
 	}
-	if s.Unequal() {
+	res.MatrixError, res.MatrixErrorSD = r.solver.MatrixError()
+	if s.Unequal() && (res.MatrixError == 0 || r.problem.NoiseVar != nil) {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}

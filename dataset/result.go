@@ -29,6 +29,7 @@ import (
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
 //	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
+//	matrix_error           one number: relative random error of the entries of W, told or learned; left out where W is right
 //	outlier          M×P   probability that a reading is nobody's; left out when r has none
 //	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
 //	                       as many values as there are
@@ -75,6 +76,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 	}
 	if r.Outlier != nil {
 		arrays = append(arrays, matrixOutput("outlier", r.Outlier))
+	}
+	if r.MatrixError > 0 {
+		arrays = append(arrays, scalarOutput("matrix_error", r.MatrixError))
 	}
 	arrays = append(arrays, modelOutputs(r)...)
 	if from != nil {

@@ -45,6 +45,10 @@ type Report struct {
 	// draws stems.
 	ImageShape [2]int
 
+	// Fit, or nil, is the fit of the matrix that Result is of: the evidence along each of its parameters is drawn. FitNames are those of the parameters.
+	Fit      *calamp.MatrixFit
+	FitNames []string
+
 	Version string // of the program
 	Command string // that was run
 
@@ -90,6 +94,7 @@ type view struct {
 	Signals  signals
 	Scores   *table
 	Progress plots
+	Fit      plots
 	Sensors  plots
 	Residual plots
 
@@ -138,6 +143,7 @@ func Write(w io.Writer, r Report) error {
 		Signals:   r.signals(),
 		Scores:    r.scores(),
 		Progress:  r.progress(),
+		Fit:       r.evidence(),
 		Sensors:   r.sensors(),
 		Residual:  r.residuals(),
 		Worst:     worst,

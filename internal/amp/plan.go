@@ -35,6 +35,11 @@ type Problem struct {
 	// place of the channel's; nil where all have that.
 	Noise []float64
 
+	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row; 0 where they are right.
+	// LearnMatrixError says that it is learned.
+	MatrixError      float64
+	LearnMatrixError bool
+
 	// Batch says that the rows of W are a batch of measurements of signals that stay;
 	// then the Gaussian field that earlier batches left on the signals (see
 	// [State.InheritField]), nil for the first.
@@ -88,7 +93,7 @@ var table = []struct {
 	{"exact variances", (*planner).exactVariances, nil},
 	{"mean removal", (*planner).meanRemoval, nil},
 	{"new start", (*planner).newStart, nil},
-	{"unequal noise", (*planner).unequalNoise, nil},
+	{"unequal noise", (*planner).unequalNoise, (*planner).makeUnequalNoise},
 	{"offsets", (*planner).offsets, nil},
 	{"uneven start", (*planner).unevenStart, nil},
 	{"least noise", (*planner).leastNoise, nil},
@@ -511,6 +516,10 @@ func (b *planner) startNoise() error {
 }
 
 func (b *planner) unequalNoise() (on bool, why string, err error) {
+	if b.follows() {
+		err := b.followsPossible()
+		return err == nil, "entries of W are wrong at random: noise that follows the signals", err
+	}
 	switch {
 	case b.LearnSensorNoise:
 		return true, "learned for every sensor", nil

@@ -47,6 +47,13 @@ var pages = []Page{
 		[]string{"The cause that is named.", "More `--max-iter`, where changes were still falling.", "`--algorithm vamp`, or `amp` where it was vector AMP."},
 	},
 	{
+		"matrix-doubtful", Doubt,
+		"The evidence rises along a direction in which W may be wrong, by five standard errors or more at the answer: a derivative that was given, or a shift, the size or a rotation of the rows where they are images.",
+		"The W that was given is not the one that made the readings. What it leaves unexplained is in x and in the noise, and error bars take W for right.",
+		"where x_var is no matter, and the error is small that the named amount of the named change makes.",
+		[]string{"Fit it: `calamp fit-matrix P.npz --derivatives D.npy`, or `--image HxW --along shift`.", "Measure W again, or correct the alignment that is named.", "`--matrix-error auto` where W is wrong at random: then error bars hold."},
+	},
+	{
 		"too-few-measurements", Doubt,
 		"α = M/N, of the sensors that read, is below the counting bound ρP/(P − 1), or below what recovery takes at this density with known gains.",
 		"Without noise the answer is most likely wrong; with noise it is a coarse one.",

@@ -79,6 +79,9 @@ func takeComposed(w, basis operator.Operator) error {
 	return nil
 }
 
+// Operator is the basis that Compose opened; nil where there is none.
+func (b *Basis) Operator() operator.Operator { return b.op }
+
 // Signals are the signals of the coefficients x (K×P): N×P; x itself where there is no
 // basis.
 func (b *Basis) Signals(x *mat.Dense) (*mat.Dense, error) {

@@ -43,6 +43,7 @@ type resultJSON struct {
 	ConvergedSignals   int                `json:"converged_signals"`
 	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
 	Compare            comparisons        `json:"compare,omitempty"`
+	doubtJSON                             // matrix_scores, theta, theta_sd, theta_cov, fit_runs
 	Written            []string           `json:"written"`
 }
 
@@ -55,7 +56,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
-			Metrics: s.metricsOf(data, res), Compare: others, Written: console.OrEmpty(written),
+			Metrics: s.metricsOf(data, res), Compare: others, doubtJSON: s.doubt.json(res), Written: console.OrEmpty(written),
 		})
 	}
 	var text console.Summary
@@ -83,6 +84,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		calibrationLines(&text, res, s.model)
 	}
 	s.offset.Line(&text, res)
+	s.doubt.lines(&text, res)
 	facts.BrokenLines(&text, res)
 	facts.OutlierLines(&text, res)
 	facts.TruthLines(&text, s.metricsOf(data, res))

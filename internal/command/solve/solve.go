@@ -44,6 +44,7 @@ type solve struct {
 	names    option.ArrayNames
 	ranks    option.Ranks
 	spectrum option.SpectrumCache
+	doubt    doubt
 	out      string
 	trace    string
 	report   string
@@ -111,6 +112,7 @@ exactly t iterations of it.`,
 	option.Output(flags, &s.out, "write the result to this .npz or .mat; - for standard output")
 	s.parts.Register(flags, "the matrix W, in place of P.npz")
 	s.names.Register(flags)
+	s.doubt.register(flags)
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	s.groups.Register(flags)
 	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
@@ -139,7 +141,7 @@ exactly t iterations of it.`,
 }
 
 func (s *solve) outputs() console.Outputs {
-	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report), console.File("--spectrum-cache", s.spectrum.Path)}
+	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report), console.File("--spectrum-cache", s.spectrum.Path), console.File("--matrix-out", s.doubt.matrixOut)}
 }
 
 // together is run, on all ranks of --mpi.
@@ -162,8 +164,11 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.checkInputs(args); err != nil {
 		return err
 	}
+	if err := s.checkDoubt(); err != nil {
+		return err
+	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files()), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.doubt.derivatives), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
 	})
 	if err != nil {
 		return err
@@ -182,6 +187,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	if data.Complex && data.Known != nil {
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
+	}
+	if err := s.loadDoubt(data); err != nil {
+		return err
 	}
 	if data.W, err = s.parts.Basis.Compose(data.W); err != nil {
 		return err
@@ -245,12 +253,16 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	opt.Retry = s.solver.Retries() && !s.ranks.On()
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	opt.Scale = scale
+	opt.MatrixError, opt.Learn.MatrixError = s.doubt.size, s.doubt.random == option.AutoWord
+	if opt.Directions, err = s.tests(data); err != nil {
+		return err
+	}
 	opt.Learn.Offset, opt.Learn.Phases, opt.Learn.PhasesOrFree = s.offset.Learned(), s.phases.Learned, !s.phases.Given()
 	if s.progress == jsonProgress {
 		tellIterations(s.Stderr, opt)
 	}
 	s.begin(data, opt)
-	res, err := runSolver(ctx, s.Console, "solving", problem, opt)
+	res, err := s.solveProblem(ctx, data, problem, opt)
 	if _, failed := errors.AsType[*operator.ReadError](err); failed {
 		return fmt.Errorf("%s: %w", s.parts.Matrix, err)
 	}
@@ -394,6 +406,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		write func() error
 	}{
 		{s.out, func() error { return s.saveResult(data, res) }},
+		{s.doubt.matrixOut, s.saveMatrix},
 		{s.trace, func() error {
 			return s.Write(s.trace, func(w io.Writer) error { return writeTrace(w, res.Trace) })
 		}},
@@ -415,14 +428,15 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "name", "spectrum-cache", "mpi", "reproducible"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "name", "spectrum-cache", "matrix-out", "resume", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {
 		option.SignalPrior
 		option.Model
-	}{s.prior, s.model}
-	from, err := facts.Provenance("solve", s.told, data.W, data.Y, model)
+		fitted
+	}{s.prior, s.model, s.doubt.fitted()}
+	from, err := facts.Provenance(s.name(), s.told, data.W, data.Y, model)
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", s.out, err)
 	}
@@ -434,7 +448,7 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	if err != nil {
 		return err
 	}
-	return dataset.SaveResult(s.out, res, from, append(further, s.groups.Extra()...)...)
+	return dataset.SaveResult(s.out, res, from, slices.Concat(further, s.groups.Extra(), s.doubt.extra(res))...)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
@@ -444,8 +458,8 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields()), Options: append(s.solver.Fields(), s.joint.Fields()...),
 		Result: res, Truth: data.Truth, Signals: s.signalsOf(res.X),
 		Metrics:   s.metricsOf(data, res).Fields(),
-		Baselines: s.baselinesOf(others),
-		Version:   facts.BuildVersion().Version, Command: s.CommandLine(),
+		Baselines: s.baselinesOf(others), Fit: s.doubt.found, FitNames: s.doubt.names(),
+		Version: facts.BuildVersion().Version, Command: s.CommandLine(),
 	}
 }
 

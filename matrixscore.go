@@ -1,0 +1,165 @@
+package calamp
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/operator"
+)
+
+// Direction is one along which W may be wrong: readings are of W + θD for some small θ. [Options.Directions] are tested at rest, and
+// [LinearMatrix] fits them.
+type Direction struct {
+	Name string
+	D    operator.Operator // M×N
+
+	times   func(u, x []float64) error  // D x in place of D: x is P×N, u is M×P
+	squares func(dv, c []float64) error // what D adds to (W²)c, to first order in θ; nil for what can be had from W and D
+}
+
+// MatrixScore is what the readings say of a direction in which W may be wrong.
+type MatrixScore struct {
+	Name string `json:"name"`
+
+	// Score is how fast the evidence rises along θ at θ = 0, in standard errors of that: a normal number where W is right.
+	Score float64 `json:"score"`
+
+	// Theta is where one step of Gauss and Newton ends, and SD the standard deviation there, of noise as it is at θ = 0: at most a rough
+	// guess of how wrong W is, too small rather than too large.
+	Theta float64 `json:"theta"`
+	SD    float64 `json:"sd"`
+}
+
+// surelyDoubtful is from how many standard errors on a direction is called one in which W is wrong: by chance one of four in 10⁵ runs.
+const surelyDoubtful = 5
+
+// scores are those of all directions of a run that has ended, with their information.
+type scores struct {
+	list        []MatrixScore
+	slope       []float64     // J
+	information *mat.SymDense // J×J
+}
+
+// check refuses directions that are not those of a W of this size.
+func (d *Direction) check(m, n int) error {
+	if d.D == nil {
+		if d.times == nil {
+			return fmt.Errorf("direction %q: no matrix D", d.Name)
+		}
+		return nil
+	}
+	if rows, columns := d.D.Dims(); rows != m || columns != n {
+		return fmt.Errorf("direction %q is %d×%d, expected %d×%d, as W", d.Name, rows, columns, m, n)
+	}
+	return nil
+}
+
+// product is D x.
+func (d *Direction) product(u, x []float64) error {
+	if d.times != nil {
+		return d.times(u, x)
+	}
+	return operator.Mul(u, d.D, x)
+}
+
+// variances are 2(W∘D)C; nil where entries of either cannot be seen.
+func (d *Direction) variances(w operator.Operator, c []float64, p int) ([]float64, error) {
+	m, n := w.Dims()
+	dv := make([]float64, m*p)
+	if d.squares != nil {
+		return dv, d.squares(dv, c)
+	}
+	a, seen := w.(operator.Matrix)
+	b, too := d.D.(operator.Matrix)
+	if !seen || !too {
+		return nil, nil
+	}
+	errs := make([]error, m)
+	parallel.Run(m, runtime.GOMAXPROCS(0), func(mu int) {
+		rowW, rowD := make([]float64, n), make([]float64, n)
+		if err := a.RowInto(rowW, mu); err != nil {
+			errs[mu] = err
+			return
+		}
+		if err := b.RowInto(rowD, mu); err != nil {
+			errs[mu] = err
+			return
+		}
+		for i := range rowW {
+			rowW[i] *= 2 * rowD[i]
+		}
+		for k := range p {
+			dv[mu*p+k] = dot(rowW, c[k*n:(k+1)*n])
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return dv, nil
+}
+
+func dot(a, b []float64) (total float64) {
+	for i, v := range a {
+		total += v * b[i]
+	}
+	return total
+}
+
+// matrixScores are those of a run that has come to rest, or to its limit; nil where nobody asks, or nothing tells.
+func (r *run) matrixScores(outcome amp.Outcome) (*scores, error) {
+	directions := r.opt.Directions
+	if len(directions) == 0 || !r.solver.Scores() || outcome == amp.Cancelled || outcome == amp.Diverged {
+		return nil, nil
+	}
+	s := r.state()
+	found := &scores{slope: make([]float64, len(directions)), information: mat.NewSymDense(len(directions), nil)}
+	along := make([][]float64, len(directions))
+	for j := range directions {
+		d := &directions[j]
+		along[j] = make([]float64, s.M*s.P)
+		if err := d.product(along[j], s.X); err != nil {
+			return nil, err
+		}
+		dv, err := d.variances(r.problem.W, s.C, s.P)
+		if err != nil {
+			return nil, err
+		}
+		found.slope[j] = s.MatrixScore(along[j], dv)
+		for l := range j + 1 {
+			found.information.SetSym(j, l, s.MatrixInformation(along[j], along[l]))
+		}
+	}
+	for j, d := range directions {
+		score := MatrixScore{Name: d.Name}
+		if information := found.information.At(j, j); information > 0 {
+			score.SD = 1 / math.Sqrt(information)
+			score.Score, score.Theta = found.slope[j]*score.SD, found.slope[j]/information
+		}
+		found.list = append(found.list, score)
+	}
+	return found, nil
+}
+
+// warnMatrix names the directions in which W is surely wrong, the surest first.
+func warnMatrix(list []MatrixScore) *Warning {
+	sure := slices.DeleteFunc(slices.Clone(list), func(s MatrixScore) bool { return math.Abs(s.Score) < surelyDoubtful })
+	if len(sure) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(sure, func(a, b MatrixScore) int { return int(math.Copysign(1, math.Abs(b.Score)-math.Abs(a.Score))) })
+	var words []string
+	for _, s := range sure {
+		words = append(words, fmt.Sprintf("%s (by %.0f standard errors, towards %.2g)", s.Name, math.Abs(s.Score), s.Theta))
+	}
+	return &Warning{Code: MatrixDoubtful, Message: "the readings want another W than was given; it would explain them better along " + strings.Join(words, ", ") +
+		"; error bars take W for right, and do not hold"}
+}
