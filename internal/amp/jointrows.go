@@ -591,8 +591,8 @@ func (p *JointTest) After(s *Solver, l *Line) Verdict {
 func (p *JointTest) AtRest(s *Solver) Verdict { return p.look(s) }
 
 func (p *JointTest) look(s *Solver) Verdict {
-	if p.Gain < decidedApart {
-		return GoOn
+	if _, is := s.State.model.Prior.(gaussBernoulli); !is || p.Gain < decidedApart {
+		return GoOn // a mixture that was learned in the meantime has no slab to be shared
 	}
 	p.Gain = s.State.jointGain(s.State.Sigma)
 	if p.Ends = p.Gain > leastJointGain; p.Ends {
