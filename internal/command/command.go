@@ -78,7 +78,7 @@ func root(a *console.Console) *cobra.Command {
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
 		serve.Command(a), plan.Command(a),
 		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))
-	finish(root)
+	finish(a, root)
 	addHelp(a, root)
 	addMan(a, root)
 	helpOnWarnings(a, root)
@@ -86,12 +86,16 @@ func root(a *console.Console) *cobra.Command {
 	return root
 }
 
-// finish gives all commands below one their flags' other names, and has help list flags as they were registered.
-func finish(cmd *cobra.Command) {
+// finish gives all commands below one their flags' other names, and those that a model can be told --model, and has help list flags as they were
+// registered. The demo's model is its own.
+func finish(a *console.Console, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		c.Flags().SortFlags = false
 		option.AddSpellings(c.Flags())
-		finish(c)
+		if c.Name() != "demo" && c.Flags().Lookup("density") != nil || c.Name() == "plan" {
+			option.AddModel(a, c)
+		}
+		finish(a, c)
 	}
 }
 

@@ -204,7 +204,7 @@ var subsets = []string{
 // TestTellingTrueThings: who tells some of what is true is not worse off than who tells nothing, whatever the units.
 func TestTellingTrueThings(t *testing.T) {
 	for at, i := range instruments {
-		if !*tables.Long && at%4 != 0 {
+		if !*tables.Long && (at%4 != 0 || i.n > 200) {
 			continue
 		}
 		t.Run(i.name, func(t *testing.T) {

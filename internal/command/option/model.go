@@ -55,16 +55,11 @@ var ModelFlags = []string{"density", "signal-mean", "signal-var", "s-range", "no
 
 // Register adds the model flags; the values of m are the defaults.
 func (m *Model) Register(flags *pflag.FlagSet) {
-	flags.Var(Number(&m.Density, Fraction),
-		"density", "expected fraction of non-zero signal entries, ρ")
-	flags.Var(Number(&m.SignalMean, Finite),
-		"signal-mean", "mean of the non-zero entries")
-	flags.Var(Number(&m.SignalVar, Square),
-		"signal-var", "variance of the non-zero entries")
-	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]},
-		"s-range", "range of the calibration s, y = z/s")
-	flags.Var(Number(&m.NoiseVar, SquareOr0),
-		"noise-var", "noise variance Δ, before the division by s")
+	flags.Var(Number(&m.Density, Fraction), "density", About("density"))
+	flags.Var(Number(&m.SignalMean, Finite), "signal-mean", About("signal-mean"))
+	flags.Var(Number(&m.SignalVar, Square), "signal-var", About("signal-var"))
+	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]}, "s-range", About("s-range"))
+	flags.Var(Number(&m.NoiseVar, SquareOr0), "noise-var", About("noise-var"))
 	m.registerGains(flags)
 }
 

@@ -111,7 +111,7 @@ exactly t iterations of it.`,
 	s.names.Register(flags)
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	s.groups.Register(flags)
-	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
+	flags.Var(&s.anchor, "anchor", option.About("anchor"))
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
 	s.phases.Learnable = true
@@ -408,7 +408,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "name", "spectrum-cache", "mpi", "reproducible"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "model", "save-model", "matrix", "readings", "name", "spectrum-cache", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {
