@@ -74,7 +74,7 @@ func root(a *console.Console) *cobra.Command {
 	root.SetVersionTemplate("calamp {{.Version}}\n")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
 	root.PersistentFlags().SortFlags = false
-	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), online.Command(a),
+	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), solve.ModelCommand(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
 		serve.Command(a), plan.Command(a),
 		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))

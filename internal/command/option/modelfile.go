@@ -106,7 +106,12 @@ func (m *ModelFile) add(table, key string, value any) error {
 	}
 	if p.Array != "" {
 		for i, text := range texts {
-			texts[i] = beside(filepath.Dir(m.Path), text)
+			texts[i] = placed(text, func(file string) string {
+				if filepath.IsAbs(file) {
+					return file
+				}
+				return filepath.Join(filepath.Dir(m.Path), file)
+			})
 		}
 	}
 	m.Told = append(m.Told, Told{p, strings.ReplaceAll(key, "_", "-"), texts})
@@ -191,24 +196,24 @@ func textOf(value any) (string, error) {
 // arrayFiles are the ends of names of files that a model can name.
 var arrayFiles = []string{".npy", ".npz", ".mat", ".csv", ".txt"}
 
-// beside is a value with the files in it named from where we are, in place of the folder of the model file.
-func beside(folder, text string) string {
+// placed is a value with other names for the files in it.
+func placed(text string, rename func(file string) string) string {
 	var out strings.Builder
 	for _, file := range dataset.SpecFiles(text) {
 		i := strings.Index(text, file)
 		out.WriteString(text[:i])
 		text = text[i+len(file):]
-		if !filepath.IsAbs(file) && slices.Contains(arrayFiles, strings.ToLower(filepath.Ext(file))) {
-			file = filepath.Join(folder, file)
+		if slices.Contains(arrayFiles, strings.ToLower(filepath.Ext(file))) {
+			file = rename(file)
 		}
 		out.WriteString(file)
 	}
 	return out.String() + text
 }
 
-// apply gives flags that were not given what the model says, and returns the parameters that the command has no flag for. positional
+// Apply gives flags that were not given what the model says, and returns the parameters that the command has no flag for. positional
 // says that a problem was named, which has a matrix.
-func (m *ModelFile) apply(flags *pflag.FlagSet, positional bool) (unused []string, err error) {
+func (m *ModelFile) Apply(flags *pflag.FlagSet, positional bool) (unused []string, err error) {
 	given := map[string]bool{} // on the command line
 	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	for _, t := range m.Told {
@@ -218,6 +223,8 @@ func (m *ModelFile) apply(flags *pflag.FlagSet, positional bool) (unused []strin
 			continue
 		case t.Texts[0] == AutoWord && slices.Contains(ModelFlags, t.Name):
 			continue // as if it were omitted, which commands that learn nothing have a default for
+		case f == nil && t.NoData && flags.Lookup("readings") != nil:
+			continue
 		case f == nil:
 			unused = append(unused, t.Key())
 			continue
@@ -263,11 +270,11 @@ func AddModel(a *console.Console, cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		unused, err := m.apply(flags, len(args) > 0)
+		unused, err := m.Apply(flags, len(args) > 0)
 		if err != nil {
 			return err
 		}
-		if len(unused) > 0 && !flags.Changed("mpi") {
+		if len(unused) > 0 && flags.Lookup("density") != nil && !flags.Changed("mpi") {
 			a.Note("%s: %s has no use for %s", path, cmd.CommandPath(), strings.Join(unused, ", "))
 		}
 		return run(cmd, args)

@@ -15,6 +15,7 @@ type Parameter struct {
 	Array   string // sizes of an array that may stand in its place, as a file; "spec" for what is written as a matrix is
 	JSON    string // its name in solve's --json, with dots between levels; empty where it is not in it
 
+	NoData    bool   // is for commands that have no readings: those know it from their files
 	Learnable bool   // from readings, where it is not told
 	Repeated  bool   // a list has several of it
 	Excludes  string // parameters that cannot be told beside it
@@ -44,7 +45,7 @@ var Schema = []Section{
 		{Name: "groups", Doc: "the group of each entry of the signals (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file", Array: "N", JSON: "groups", Excludes: "component", Example: "groups.npy"},
 		{Name: "basis", Doc: "the signals are this basis times x, the coefficients that are solved for: dct:N (cosines),\ndct2:HxW (of images), or as --matrix", Array: "spec", Example: "dct:8"},
 		{Name: "joint", Doc: "whether signals belong together, as snapshots or frames of one scene do: an entry is there in all of them or\nin none, with a covariance across signals that is learned; auto: where the readings say so", Default: "auto", JSON: "joint", Learnable: true, Example: "off"},
-		{Name: "complex", Doc: "signals, W, noise and gains are complex; commands that read a problem are told by its type", Default: "false", Example: "true"},
+		{Name: "complex", Doc: "signals, W, noise and gains are complex; commands that read a problem are told by its type", Default: "false", NoData: true, Example: "true"},
 	}},
 	{"sensors", "What you know of sensors", []Parameter{
 		{Name: "s-range", Doc: "range of the calibration s, y = z/s", Unit: "s", Default: "0.95,1.05", JSON: "model.s_range", Learnable: true, Example: "0.7,1.3"},
@@ -62,7 +63,8 @@ var Schema = []Section{
 	}},
 	{"matrix", "What you know of the matrix", []Parameter{
 		{Name: "matrix", Doc: "the matrix W, M×N", Unit: "W", Array: "spec", JSON: "matrix", GivesWay: "n m alpha matrix-kind structured", Example: "W.npy"},
-		{Name: "spectrum", Doc: "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted", Default: "iid", Array: "spec", Example: "orthogonal"},
+		{Name: "spectrum", Doc: "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted", Default: "iid", Array: "spec", NoData: true, Example: "orthogonal"},
+		{Name: "row-square", Doc: "mean squared norm of the rows of W, which is 1 where W is drawn or only thought of: --noise-var\nis divided by it; calamp solve --save-model knows it", Unit: "W²", Default: "1", NoData: true, Example: "64"},
 	}},
 	{"faults", "Faulty data", []Parameter{
 		{Name: "faulty", Doc: "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction", Default: "auto", JSON: "faulty", Learnable: true, Example: "0.05"},

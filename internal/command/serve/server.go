@@ -254,7 +254,7 @@ func fileJob(path string) *job {
 
 // demo solves the sandals.
 func (s *server) demo(w http.ResponseWriter, _ *http.Request) {
-	s.submit(w, &job{Name: "sandals", prepare: func(_ context.Context, folder string) ([]string, error) {
+	s.submit(w, &job{Name: "sandals", own: true, prepare: func(_ context.Context, folder string) ([]string, error) {
 		problem, flags, err := solve.DemoProblem(10)
 		if err != nil {
 			return nil, err
@@ -292,7 +292,7 @@ func (s *server) again(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	s.submit(w, &job{Name: j.Name, memory: j.memory, prepare: func(context.Context, string) ([]string, error) {
+	s.submit(w, &job{Name: j.Name, own: j.own, memory: j.memory, prepare: func(context.Context, string) ([]string, error) {
 		return append([]string{path}, flags...), nil
 	}}, folder)
 }

@@ -16,6 +16,7 @@ import (
 
 func (s *theory) registerSpectrum(flags *pflag.FlagSet) {
 	flags.StringVar(&s.spectrum, "spectrum", "iid", option.About("spectrum"))
+	s.truth.RegisterRows(flags)
 }
 
 // readSpectrum understands --spectrum.
