@@ -34,8 +34,8 @@ type Found struct {
 
 // entry is a line of a model file.
 type entry struct {
-	key, value, note string
-	array            []float64 // in a file of its own, which the line names
+	value, note string
+	array       []float64 // in a file of its own, which the line names
 }
 
 // Save writes the model as a file for --model, with error bars as comments. Arrays lie beside it, and their names begin as the file's does.

@@ -88,6 +88,18 @@ func ParameterOf(name string) *Parameter {
 	return nil
 }
 
+// OnPage are the parameters that a page can tell: numbers and words, and none that stand for files alone.
+func OnPage() (list []*Parameter) {
+	for i := range Schema {
+		for j := range Schema[i].Parameters {
+			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "learn-components" {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
 // About is what help says of a parameter's flag.
 func About(name string) string { return ParameterOf(name).Doc }
 
