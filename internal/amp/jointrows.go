@@ -642,7 +642,7 @@ func (p *JointTest) After(s *Solver, l *Line) Verdict {
 func (p *JointTest) AtRest(s *Solver) Verdict { return p.look(s) }
 
 func (p *JointTest) look(s *Solver) Verdict {
-	if _, is := s.State.model.Prior.(gaussBernoulli); !is || p.Gain < decidedApart {
+	if _, is := partOf(s.State.model.Prior); !is || p.Gain < decidedApart {
 		return GoOn // a mixture that was learned in the meantime has no slab to be shared
 	}
 	p.Gain = s.State.jointGain(s.State.Sigma)

@@ -257,10 +257,10 @@ func (p *joinTell) After(s *Solver, l *Line) Verdict {
 	return GoOn
 }
 
-// TestMixtureIsNotShared: a mixture that was learned in the meantime has no slab that signals could share. It was a panic.
-func TestMixtureIsNotShared(t *testing.T) {
-	s := &Solver{State: &State{model: Model{Prior: prior.LearnedMixture{Mixture: prior.Compressible(0.1, 1)}}}}
-	if verdict := new(JointTest).AtRest(s); verdict != GoOn {
-		t.Errorf("the test of joint signals says %v of a mixture", verdict)
+// TestJointTestOfAMixture: signals that were found to be of several Gaussians are not compared with joint ones, which are of one.
+func TestJointTestOfAMixture(t *testing.T) {
+	s := &Solver{State: &State{model: Model{Prior: prior.LearnedMixture{}}}}
+	if p := new(JointTest); p.look(s) != GoOn || p.Ends || p.Gain != 0 {
+		t.Errorf("%+v", p)
 	}
 }

@@ -74,11 +74,11 @@ func root(a *console.Console) *cobra.Command {
 	root.SetVersionTemplate("calamp {{.Version}}\n")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "no progress bar and no notes on standard error: only warnings and errors")
 	root.PersistentFlags().SortFlags = false
-	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), solve.FitCommand(a), online.Command(a),
+	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), solve.FitCommand(a), solve.ModelCommand(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
 		serve.Command(a), plan.Command(a),
 		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))
-	finish(root)
+	finish(a, root)
 	addHelp(a, root)
 	addMan(a, root)
 	helpOnWarnings(a, root)
@@ -86,12 +86,16 @@ func root(a *console.Console) *cobra.Command {
 	return root
 }
 
-// finish gives all commands below one their flags' other names, and has help list flags as they were registered.
-func finish(cmd *cobra.Command) {
+// finish gives all commands below one their flags' other names, and those that a model can be told --model, and has help list flags as they were
+// registered. The demo's model is its own.
+func finish(a *console.Console, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		c.Flags().SortFlags = false
 		option.AddSpellings(c.Flags())
-		finish(c)
+		if c.Name() != "demo" && c.Flags().Lookup("density") != nil || c.Name() == "plan" {
+			option.AddModel(a, c)
+		}
+		finish(a, c)
 	}
 }
 

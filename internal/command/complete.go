@@ -15,7 +15,7 @@ type worded interface{ Words() []string }
 // file of any kind, or a folder, are left to the shell.
 var fileKinds = map[string][]string{
 	"matrix": {"npy", "npz", "mat"}, "readings": {"npy", "mat", "csv"}, "signals": {"npy", "mat"}, "truth": {"npz", "mat"},
-	"overlay": {"csv", "npz", "mat"}, "sweep": {"toml"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
+	"overlay": {"csv", "npz", "mat"}, "sweep": {"toml"}, "model": {"toml"}, "save-model": {"toml"}, "trace": {"csv"}, "report": {"html"}, "plot": {"svg", "png", "pdf"}, "state": {"calamp"},
 }
 
 // anyFile are the flags whose value the shell completes as it likes.

@@ -24,6 +24,16 @@ type About struct {
 	Version string `json:"version"`
 	Upload  int64  `json:"upload"` // bytes that a problem may have
 	Sweep   string `json:"sweep"`  // what sweep there is to look at; empty for none
+
+	Fields []Field `json:"fields,omitempty"` // of the form that says what is known of a problem
+}
+
+// Field is one line of a form.
+type Field struct {
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	Title string `json:"title"` // what it is, in a sentence
+	Like  string `json:"like"`  // what stands in it while nothing is said
 }
 
 // The kinds of page.

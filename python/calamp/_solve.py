@@ -33,9 +33,18 @@ def solve(
     s_prior_sd: Any = None,
     prior: Optional[str] = None,
     component: Any = None,
+    learn_components: bool = False,
+    groups: Any = None,
+    basis: Any = None,
+    joint: Optional[str] = None,
     anchor: Any = None,
+    s_from: Any = None,
+    offset: Optional[Number] = None,
     faulty: Optional[Number] = None,
+    outliers: Optional[Number] = None,
     saturation: Optional[float] = None,
+    model: Optional[Path] = None,
+    save_model: Optional[Path] = None,
     max_iter: Optional[int] = None,
     tol: Optional[float] = None,
     damping: Optional[Number] = None,
@@ -57,7 +66,8 @@ def solve(
     learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
-    of every entry (N), groups (N), basis; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
+    of every entry (N), groups (N), basis; model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
+    written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
@@ -73,6 +83,7 @@ def solve(
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
         s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
+        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, offset=offset, outliers=outliers, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,
     )  # fmt: skip

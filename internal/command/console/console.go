@@ -30,3 +30,6 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// FromModel is the annotation of a flag that was given by a model file: its values.
+const FromModel = "calamp_model"

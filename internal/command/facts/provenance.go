@@ -30,7 +30,7 @@ func Provenance(command string, told []string, w operator.Operator, y *mat.Dense
 	return p, nil
 }
 
-// Told are the flags that were given, as they were typed, in the order of their names. The arguments are those of a command line that was understood.
+// Told are the flags that were given, as they were typed or as a model file has them, in the order of their names. The arguments are those of a command line that was understood.
 func Told(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []string {
 	var told [][]string
 	for ; len(args) > 0; args = args[1:] {
@@ -61,6 +61,13 @@ func Told(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []
 			told = append(told, words)
 		}
 	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, text := range f.Annotations[console.FromModel] {
+			if wanted(f.Name) {
+				told = append(told, []string{"--" + f.Name, text})
+			}
+		}
+	})
 	slices.SortStableFunc(told, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	return slices.Concat(told...)
 }

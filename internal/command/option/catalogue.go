@@ -15,21 +15,20 @@ type Heading struct {
 // Catalogue is every flag of every command, once: help, manual pages and tests go through it. A flag that means something else in
 // one command stands as "command:flag", too.
 var Catalogue = []Heading{
-	{"Input", "model matrix readings name basis signals input from after max-gap limit overlay truth sweep data " +
+	{"Input", "model readings name signals input from after max-gap limit overlay truth sweep data " +
 		"nats nats-creds nats-token stream subject durable sequence-header drain nats-listen nats-keep nats-disk"},
 	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains storage dct2 bands " +
 		"densities target points se:sensors"},
 	{"Output", "output json csv plot report trace progress compare save-model results emit-x keep http http-token all inspect:matrix " +
 		"quick draw-only runs"},
 	{"State", "state checkpoint rollback drop-checkpoint restart-at freeze"},
-	{"What you know of signals", "density sparsity signal-mean signal-var prior component learn-components groups joint complex"},
-	{"What you know of sensors", "gain-range s-range gain-prior s-prior s-mean s-sd s-from reference anchor phase offset saturation " +
-		"quantised sign sensors gain-smooth gain-basis told-s-range"},
-	{"What you know of noise", "noise-var noise-at noise"},
-	{"What you know of the matrix", "matrix-error derivatives spectrum"},
+	section("signals", ""),
+	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
+	section("noise", "noise-at noise"),
+	section("matrix", "matrix-error derivatives"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
-	{"Faulty data", "faulty outliers commit max-chi2 max-chi max-faulty"},
+	section("faults", "commit max-chi2 max-chi max-faulty"),
 	{"Algorithm", "algorithm max-iter tol damping no-scale-step mean-removal covariance variance precision initial-batch warm-up " +
 		"online:memory iterations fixed-point"},
 	{"Computing", "threads workers memory time-limit mpi reproducible ranks disk network latency spectrum-cache shard retry-failed redeliver idle probe " +

@@ -52,7 +52,7 @@ func (p *Phases) Register(flags *pflag.FlagSet) {
 		value = a.Value
 	}
 	value.(*interval).point = true // an amplitude may be known
-	usage := "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians"
+	usage := About("phase")
 	if p.Learnable {
 		usage += "; auto learns κ"
 	}

@@ -24,7 +24,7 @@ type Outliers struct{ rate faultRate }
 
 // Register adds the flag; of says what it is good for beside.
 func (o *Outliers) Register(flags *pflag.FlagSet) {
-	flags.Var(&o.rate, "outliers", "find single readings that nothing explains (spikes, dropped bits), and leave them out; their sensors\nkeep all others: auto learns how many to expect (not with --tol 0), or their expected fraction")
+	flags.Var(&o.rate, "outliers", About("outliers"))
 }
 
 // Complete leaves the bare algorithm bare.
@@ -96,10 +96,9 @@ func (f *faultRate) Set(text string) error {
 
 // Register adds the flags.
 func (f *Faults) Register(flags *pflag.FlagSet) {
-	flags.Var(&f.rate, "faulty", "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction")
+	flags.Var(&f.rate, "faulty", About("faulty"))
 	f.outliers.Register(flags)
-	flags.Var(Number(&f.saturation, Positive),
-		"saturation", "readings of this size or more are clipped: the signal was at least as large")
+	flags.Var(Number(&f.saturation, Positive), "saturation", About("saturation"))
 	flags.Lookup("saturation").DefValue = "0" // there is none
 }
 

@@ -19,9 +19,9 @@ var GainFlags = []string{"s-prior", "s-mean", "s-sd"}
 
 // registerGains adds the flags of the distribution of s.
 func (m *Model) registerGains(flags *pflag.FlagSet) {
-	flags.Var(Text(&m.asked, OneOf(solver.AutoS, solver.UniformS, solver.NormalS, solver.LogNormalS)), "s-prior", "distribution of s: uniform in --s-range; normal or lognormal, with --s-mean and --s-sd or with what is\nlearned; auto is the likeliest where nothing is told, and the uniform one of a --s-range unless\nreadings contradict that")
-	flags.Var(Number(&m.SMean, Positive), "s-mean", "mean of a normal distribution of s, median of a lognormal one")
-	flags.Var(Number(&m.SSD, Positive), "s-sd", "its standard deviation; of a lognormal one, that of log s")
+	flags.Var(Text(&m.asked, OneOf(solver.AutoS, solver.UniformS, solver.NormalS, solver.LogNormalS)), "s-prior", About("s-prior"))
+	flags.Var(Number(&m.SMean, Positive), "s-mean", About("s-mean"))
+	flags.Var(Number(&m.SSD, Positive), "s-sd", About("s-sd"))
 	for _, name := range GainFlags[1:] {
 		flags.Lookup(name).DefValue = "0" // they have no default
 	}

@@ -62,7 +62,7 @@ func (p *perEntry) Set(text string) error {
 
 // Register adds --groups, after the model's flags, and lets those take files.
 func (g *Groups) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&g.path, "groups", "", "the group of each entry of the signals (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file")
+	flags.StringVar(&g.path, "groups", "", About("groups"))
 	for j, name := range entryFlags {
 		f := flags.Lookup(name)
 		inner := &f.Value

@@ -16,7 +16,7 @@ type Joint struct{ which solver.Joint }
 
 // Register adds the flag.
 func (j *Joint) Register(flags *pflag.FlagSet) {
-	flags.Var(Text(&j.which, OneOf(solver.AutoJoint, solver.JointOn, solver.JointOff)), "joint", "whether signals belong together, as snapshots or frames of one scene do: an entry is there in all of them or\nin none, with a covariance across signals that is learned; auto: where the readings say so")
+	flags.Var(Text(&j.which, OneOf(solver.AutoJoint, solver.JointOn, solver.JointOff)), "joint", About("joint"))
 }
 
 // Check refuses problems of p signals in which nothing can belong together, and says what is asked where processes share the work.

@@ -22,7 +22,7 @@ var SignalFlags = []string{"density", "signal-mean", "signal-var", "noise-var"}
 // RegisterLearnable adds the model flags; those of names also take auto.
 func (m *Model) RegisterLearnable(flags *pflag.FlagSet, names ...string) {
 	m.RegisterWithNoise(flags)
-	flags.StringVar(&m.from, "s-from", "", "what is known of every sensor's s: a former result, whose common scale counts with its uncertainty,\nor a .npz with s_prior_mean and s_prior_sd (M each), which P.npz can hold as well")
+	flags.StringVar(&m.from, "s-from", "", About("s-from"))
 	for _, name := range names {
 		f := flags.Lookup(name)
 		f.Value = &auto{Value: f.Value}

@@ -42,6 +42,7 @@ type Model struct {
 	from       string // the file of --s-from
 	asked      solver.SPrior
 	rangeGiven bool // or learned, beside a mean
+	rowSquare  float64
 
 	Assumed []string `json:"assumed"`           // the flags that were not given
 	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
@@ -55,16 +56,11 @@ var ModelFlags = []string{"density", "signal-mean", "signal-var", "s-range", "no
 
 // Register adds the model flags; the values of m are the defaults.
 func (m *Model) Register(flags *pflag.FlagSet) {
-	flags.Var(Number(&m.Density, Fraction),
-		"density", "expected fraction of non-zero signal entries, ρ")
-	flags.Var(Number(&m.SignalMean, Finite),
-		"signal-mean", "mean of the non-zero entries")
-	flags.Var(Number(&m.SignalVar, Square),
-		"signal-var", "variance of the non-zero entries")
-	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]},
-		"s-range", "range of the calibration s, y = z/s")
-	flags.Var(Number(&m.NoiseVar, SquareOr0),
-		"noise-var", "noise variance Δ, before the division by s")
+	flags.Var(Number(&m.Density, Fraction), "density", About("density"))
+	flags.Var(Number(&m.SignalMean, Finite), "signal-mean", About("signal-mean"))
+	flags.Var(Number(&m.SignalVar, Square), "signal-var", About("signal-var"))
+	flags.Var(&interval{lo: &m.SRange[0], hi: &m.SRange[1]}, "s-range", About("s-range"))
+	flags.Var(Number(&m.NoiseVar, SquareOr0), "noise-var", About("noise-var"))
 	m.registerGains(flags)
 }
 
@@ -76,7 +72,27 @@ func (m *Model) Complete(flags *pflag.FlagSet) error {
 			m.Assumed = append(m.Assumed, name)
 		}
 	}
+	if Given(flags, "noise-var") && m.Noise.File == "" {
+		m.NoiseVar = m.InRows(m.NoiseVar)
+	}
 	return m.completeGains(flags)
+}
+
+// RegisterRows adds --row-square, for commands whose W has rows of norm 1.
+func (m *Model) RegisterRows(flags *pflag.FlagSet) {
+	m.rowSquare = 1
+	flags.Var(Number(&m.rowSquare, Square), "row-square", About("row-square"))
+}
+
+// OwnRows says that W is a given one, in whose units the noise is.
+func (m *Model) OwnRows() { m.rowSquare = 0 }
+
+// InRows is a noise variance for a W with rows of norm 1.
+func (m *Model) InRows(variance float64) float64 {
+	if m.rowSquare == 0 {
+		return variance
+	}
+	return variance / m.rowSquare
 }
 
 // Assumption is the part of the model that was not given, as flags; empty when

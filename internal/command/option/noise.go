@@ -83,6 +83,9 @@ func (m *Model) LoadNoise(sensors, p int) (err error) {
 	if m.Noise.Each, err = dataset.LoadNoise(m.Noise.File, sensors, p); err != nil {
 		return console.Usage("--noise-var %w", err)
 	}
+	for i, v := range m.Noise.Each {
+		m.Noise.Each[i] = m.InRows(v)
+	}
 	m.Noise.Lo, m.Noise.Hi = slices.Min(m.Noise.Each), slices.Max(m.Noise.Each)
 	m.NoiseVar = channel.MeanNoise(m.Noise.Each)
 	return nil

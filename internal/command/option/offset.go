@@ -62,7 +62,7 @@ func (o *Offset) Set(text string) error {
 
 // Register adds the flag.
 func (o *Offset) Register(flags *pflag.FlagSet) {
-	flags.Var(o, "offset", "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it")
+	flags.Var(o, "offset", About("offset"))
 }
 
 // On reports whether there are offsets.

@@ -41,7 +41,7 @@ type Basis struct {
 
 // Register adds the flag.
 func (b *Basis) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&b.Spec, "basis", "", "the signals are this basis times x, the coefficients that are solved for: dct:N (cosines),\ndct2:HxW (of images), or as --matrix")
+	flags.StringVar(&b.Spec, "basis", "", About("basis"))
 }
 
 // Compose opens the basis, and returns the matrix of coefficients: w times the basis, or

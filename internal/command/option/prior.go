@@ -38,14 +38,13 @@ const (
 // Register adds the flags; family is the default.
 func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
 	s.Family = family
-	flags.Var(signalFamily{Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily).(choice)},
-		"prior", "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component; network:FILE.npz: signals come out of a network, and --density and\nits like are those of its latents")
-	flags.Var((*components)(&s.Components), "component", "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero")
+	flags.Var(signalFamily{Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily).(choice)}, "prior", About("prior"))
+	flags.Var((*components)(&s.Components), "component", About("component"))
 }
 
 // RegisterLearnable adds the flag of a command that learns.
 func (s *SignalPrior) RegisterLearnable(flags *pflag.FlagSet) {
-	flags.BoolVar(&s.Learned, "learn-components", false, "learn weights, means and variances of the --component's, starting from those given")
+	flags.BoolVar(&s.Learned, "learn-components", false, About("learn-components"))
 }
 
 // components is --component, which can be repeated.

@@ -104,16 +104,24 @@ func AddSpellings(flags *pflag.FlagSet) {
 
 // Near is the flag that was probably meant by a name that there is none of; empty for none.
 func Near(flags *pflag.FlagSet, name string) (near string) {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return nearest(name, names)
+}
+
+// nearest is the one of names that was probably meant; empty for none.
+func nearest(name string, names []string) (near string) {
 	least := min(2, len(name)/2) + 1
-	flags.VisitAll(func(f *pflag.Flag) {
-		d := distance(name, f.Name)
-		if len(name) > 2 && (strings.HasPrefix(f.Name, name) || strings.HasSuffix(f.Name, "-"+name) || strings.ReplaceAll(name, "_", "-") == f.Name) {
+	own := strings.ReplaceAll(name, "_", "-")
+	for _, n := range names {
+		d := distance(name, n)
+		if len(name) > 2 && (strings.HasPrefix(n, name) || strings.HasSuffix(n, "-"+name) || own == n) {
 			d = min(d, 1)
 		}
-		if d < least || d == least && near != "" && f.Name == strings.ReplaceAll(name, "_", "-") {
-			near, least = f.Name, d
+		if d < least || d == least && near != "" && n == own {
+			near, least = n, d
 		}
-	})
+	}
 	return near
 }
 

@@ -112,6 +112,16 @@ func (c *plan) run(flags *pflag.FlagSet, args []string) error {
 func (c *plan) sizes(flags *pflag.FlagSet, args []string) error {
 	bySize := option.Given(flags, "m") || option.Given(flags, "n") || option.Given(flags, "p")
 	switch {
+	case c.p > 0 && c.m == 0 && c.n == 0 && c.parts.Matrix != "" && c.parts.Readings == "":
+		w, err := find(c.parts.Matrix, "W")
+		if err != nil {
+			return err
+		}
+		if len(w.Shape) != 2 || slices.Min(w.Shape) < 1 {
+			return console.Usage("W is %v, expected M×N", w.Shape)
+		}
+		c.m, c.n, c.single = w.Shape[0], w.Shape[1], strings.HasSuffix(w.Dtype, "f4")
+		return nil
 	case bySize && (len(args) > 0 || c.parts.Matrix != ""):
 		return console.Usage("the sizes come from a file, or from --m, --n and --p, not from both")
 	case bySize && (c.m == 0 || c.n == 0 || c.p == 0):

@@ -42,6 +42,8 @@ type job struct {
 	// solve is to have.
 	prepare func(ctx context.Context, in string) (args []string, err error)
 
+	own bool // its model was made with it: that of the server is another
+
 	memory memory.Size // that what is in its file may take; 0 for as much as calamp solve allows
 
 	board   *page.Board
@@ -63,6 +65,7 @@ var errFull = fmt.Errorf("%d problems wait already", mostWaiting)
 type jobs struct {
 	folder string
 	board  *page.Board // its head is the list
+	model  string      // the file that tells what is known of problems; empty for none
 	solve  func(ctx context.Context, a *console.Console, args []string, board *page.Board) error
 
 	mu     sync.Mutex
@@ -273,6 +276,9 @@ func (q *jobs) solved(ctx context.Context, a *console.Console, j *job) (err erro
 	q.mu.Unlock()
 	a.Args = append([]string{"solve"}, args...)
 	args = append(args, "-o", filepath.Join(j.folder, resultName), "--report", filepath.Join(j.folder, reportName))
+	if q.model != "" && !j.own {
+		args = append(args, "--model", q.model)
+	}
 	if j.memory > 0 {
 		args = append(args, "--memory", fmt.Sprint(int64(j.memory)))
 	}

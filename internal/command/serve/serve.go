@@ -27,6 +27,7 @@ type serve struct {
 	token   string
 	open    bool
 	upload  memory.Size
+	model   string
 	sweep   string
 	data    string
 }
@@ -64,6 +65,7 @@ behind something that is. A stream has the same page, calamp online --http.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "addr", s.address, "address to serve on; port 0 is any that is free")
+	flags.StringVar(&s.model, "model", "", "what is known of the problems, a .toml (see calamp model); what a visitor says on the page goes before it")
 	flags.BoolVar(&s.open, "open", false, "open the page in the browser")
 	flags.StringVar(&s.token, "token", "", "token that every visitor must bring, of 16 characters or more, or @FILE with it;\nneeded on addresses other than this machine's own")
 	flags.Var(option.Text(&s.upload, option.Wording[memory.Size]{Kind: "size"}), "max-upload", "largest problem that can be dropped on the page")
@@ -84,6 +86,11 @@ func (s *serve) run(args []string) error {
 	for _, path := range args {
 		if stat, err := os.Stat(path); err != nil || stat.IsDir() {
 			return console.Usage("%s: there is no such file", path).WithHint("calamp simulate makes problems")
+		}
+	}
+	if s.model != "" {
+		if _, err := option.LoadModel(s.model); err != nil {
+			return err
 		}
 	}
 	watched, err := s.openSweep()
@@ -109,6 +116,7 @@ func (s *serve) run(args []string) error {
 	defer os.RemoveAll(folder)
 	p := newPage(folder, int64(s.upload), watched, facts.BuildVersion().Version)
 	defer p.close()
+	p.jobs.model = s.model
 	if len(args) == 1 {
 		p.jobs.add(fileJob(args[0]))
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/command/solve"
 	"github.com/calamp/calamp/internal/cost"
 	"github.com/calamp/calamp/internal/memory"
@@ -46,7 +47,7 @@ func (s *server) close() { s.jobs.close() }
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	about := page.About{Kind: page.Solver, Version: s.version, Upload: s.upload}
+	about := page.About{Kind: page.Solver, Version: s.version, Upload: s.upload, Fields: fields()}
 	if s.sweep != nil {
 		about.Sweep = s.sweep.name
 		mux.HandleFunc("GET /api/sweep", s.sweep.serve)
@@ -254,7 +255,7 @@ func fileJob(path string) *job {
 
 // demo solves the sandals.
 func (s *server) demo(w http.ResponseWriter, _ *http.Request) {
-	s.submit(w, &job{Name: "sandals", prepare: func(_ context.Context, folder string) ([]string, error) {
+	s.submit(w, &job{Name: "sandals", own: true, prepare: func(_ context.Context, folder string) ([]string, error) {
 		problem, flags, err := solve.DemoProblem(10)
 		if err != nil {
 			return nil, err
@@ -292,7 +293,7 @@ func (s *server) again(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	s.submit(w, &job{Name: j.Name, memory: j.memory, prepare: func(context.Context, string) ([]string, error) {
+	s.submit(w, &job{Name: j.Name, own: j.own, memory: j.memory, prepare: func(context.Context, string) ([]string, error) {
 		return append([]string{path}, flags...), nil
 	}}, folder)
 }
@@ -347,11 +348,27 @@ func plain(name string) string {
 	return cmp.Or(strings.TrimLeft(strings.TrimSuffix(clean, ext), ".-"), "_") + ext
 }
 
-// allowed are the flags of calamp solve that a page may give: those that say how to
+// allowed are the flags of calamp solve that a page may give: those that say what is known or how to
 // solve, and name no file.
-var allowed = []string{
-	"density", "signal-mean", "signal-var", "s-range", "noise-var", "prior", "faulty", "offset", "outliers", "phase", "max-iter", "tol", "damping",
-	"s-prior", "algorithm", "covariance", "variance", "mean-removal", "no-scale-step", "joint",
+var allowed = append(named(option.OnPage()), "max-iter", "tol", "damping", "algorithm", "covariance", "variance", "mean-removal", "no-scale-step")
+
+func named(parameters []*option.Parameter) (names []string) {
+	for _, p := range parameters {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// fields are the form of the page.
+func fields() (list []page.Field) {
+	for _, p := range option.OnPage() {
+		like := p.Default
+		if p.Learnable && like != "off" {
+			like = "learned"
+		}
+		list = append(list, page.Field{Name: p.Name, Label: strings.ReplaceAll(p.Name, "-", " "), Title: p.Doc, Like: like})
+	}
+	return append(list, page.Field{Name: "max-iter", Label: "iterations, at most", Like: "1000"})
 }
 
 // harmless are words and numbers, as in auto, per-sensor, 0.9,1.1 and 1e-6: no names of files.

@@ -294,7 +294,7 @@ func (s *server) simulate(w http.ResponseWriter, r *http.Request) {
 	if m.Gain.Lo < m.Gain.Hi {
 		flags = append(flags, "--s-range", number(m.Gain.Lo)+","+number(m.Gain.Hi))
 	}
-	s.submit(w, &job{Name: "simulated", prepare: func(_ context.Context, folder string) ([]string, error) {
+	s.submit(w, &job{Name: "simulated", own: true, prepare: func(_ context.Context, folder string) ([]string, error) {
 		in, err := t.Draw(uint64(seed))
 		if err != nil {
 			return nil, err

@@ -55,6 +55,7 @@ phase, and "phase raw" as it is. What is known beforehand has no column.`,
 	flags := cmd.Flags()
 	c.registerSize(flags)
 	c.model.Register(flags)
+	c.model.RegisterRows(flags)
 	c.registerComplex(flags)
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)

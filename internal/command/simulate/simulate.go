@@ -86,6 +86,7 @@ times these.`,
 	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
 	s.model.RegisterWithNoise(flags)
+	s.model.RegisterRows(flags)
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.groups.Register(flags)
@@ -108,6 +109,9 @@ func (s *simulate) registerComplex(flags *pflag.FlagSet) {
 }
 
 func (s *simulate) run(flags *pflag.FlagSet) error {
+	if s.given != "" {
+		s.model.OwnRows()
+	}
 	if err := errors.Join(s.model.Complete(flags), s.model.CheckTold()); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
 )
 
@@ -30,6 +31,8 @@ func Run(ctx context.Context, a *console.Console, args []string, live *Live) (er
 	s := newSolve(a)
 	s.live, s.within = live, ctx
 	cmd := s.command()
+	option.AddSpellings(cmd.Flags())
+	option.AddModel(a, cmd)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	cmd.SetOut(a.Stdout)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,7 @@ type solve struct {
 	out      string
 	trace    string
 	report   string
+	learned  string // --save-model
 	json     bool
 	others   bool        // --compare
 	memory   memory.Size // for W
@@ -115,7 +117,7 @@ exactly t iterations of it.`,
 	s.doubt.register(flags)
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
 	s.groups.Register(flags)
-	flags.Var(&s.anchor, "anchor", "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors")
+	flags.Var(&s.anchor, "anchor", option.About("anchor"))
 	s.prior.Register(flags, option.GaussBernoulli)
 	s.prior.RegisterLearnable(flags)
 	s.phases.Learnable = true
@@ -135,13 +137,14 @@ exactly t iterations of it.`,
 	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	option.Report(flags, &s.report, "write a report to this .html")
+	flags.StringVar(&s.learned, "save-model", "", "write what was told and learned to this .toml, for --model, with error bars as comments; arrays\nlie beside it")
 	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
 	option.JSON(flags, &s.json, "the summary")
 	return cmd
 }
 
 func (s *solve) outputs() console.Outputs {
-	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report), console.File("--spectrum-cache", s.spectrum.Path), console.File("--matrix-out", s.doubt.matrixOut)}
+	return console.Outputs{console.File("-o", s.out), console.File("--trace", s.trace), console.File("--report", s.report), console.File("--save-model", s.learned), console.File("--spectrum-cache", s.spectrum.Path), console.File("--matrix-out", s.doubt.matrixOut)}
 }
 
 // together is run, on all ranks of --mpi.
@@ -155,11 +158,8 @@ func (s *solve) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (s *solve) run(flags *pflag.FlagSet, args []string) error {
-	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
+	if err := s.completeModel(flags); err != nil {
 		return err
-	}
-	if s.groups.On() && !s.prior.Plain() {
-		return option.GroupsArePlain()
 	}
 	if err := s.checkInputs(args); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		problem.Prior, problem.Channel, problem.NoiseVar = s.groups.Learned(res.Prior, s.prior.Of(&s.model)), s.model.Channel(), res.NoiseVar // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
-	written, failed := s.writeAll(data, res, others)
+	written, failed := s.writeAll(flags, data, res, others, s.source(args))
 	if err := errors.Join(failed, s.print(data, res, others, written), s.spectrum.Err()); err != nil {
 		return err
 	}
@@ -289,6 +289,17 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return console.Interruption(ctx, err, "not all of --compare was done")
 	}
 	return s.blameAssumed(ending(res, &s.solver, s.out != ""))
+}
+
+// completeModel takes in what the flags say of the model, and refuses what excludes each other.
+func (s *solve) completeModel(flags *pflag.FlagSet) error {
+	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
+		return err
+	}
+	if s.groups.On() && !s.prior.Plain() {
+		return option.GroupsArePlain()
+	}
+	return nil
 }
 
 // refuseHopeless refuses what no run can solve, before one is begun.
@@ -338,6 +349,9 @@ func (s *solve) blameAssumed(ending error) error {
 func (s *solve) checkInputs(args []string) error {
 	if err := option.CheckArchive("-o", s.out); err != nil {
 		return err
+	}
+	if s.learned != "" && filepath.Ext(s.learned) != ".toml" {
+		return console.Usage("--save-model %s: expected a name that ends in .toml", s.learned)
 	}
 	parts := s.parts.Matrix != "" || s.parts.Readings != ""
 	switch {
@@ -400,7 +414,7 @@ func (s *solve) loadShared(args []string) (data *dataset.Problem, err error) {
 
 // writeAll writes the files that were asked for, and returns their names. One
 // that fails does not keep the others from being written.
-func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others comparisons) (written []string, err error) {
+func (s *solve) writeAll(flags *pflag.FlagSet, data *dataset.Problem, res *calamp.Result, others comparisons, source string) (written []string, err error) {
 	files := []struct {
 		path  string
 		write func() error
@@ -413,6 +427,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 		{s.report, func() error {
 			return s.Write(s.report, func(w io.Writer) error { return report.Write(w, s.reportOf(data, res, others)) })
 		}},
+		{s.learned, func() error { return s.saveModel(flags, data.W, res, source) }},
 	}
 	for _, f := range files {
 		if f.path == "" || !s.ranks.Only() && f.path != s.out {
@@ -428,7 +443,7 @@ func (s *solve) writeAll(data *dataset.Problem, res *calamp.Result, others compa
 }
 
 // elsewhere are the flags on which the arrays of a result do not depend.
-var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "matrix", "readings", "name", "spectrum-cache", "matrix-out", "resume", "mpi", "reproducible"}
+var elsewhere = []string{"output", "trace", "report", "json", "quiet", "progress", "compare", "threads", "memory", "model", "save-model", "matrix", "readings", "name", "spectrum-cache", "matrix-out", "resume", "mpi", "reproducible"}
 
 func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	model := struct {

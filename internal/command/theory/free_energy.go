@@ -52,6 +52,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 	f.registerSize(flags, "signals, P")
 	f.truth.Register(flags)
 	f.groups.Register(flags)
+	f.truth.RegisterRows(flags)
 	flags.Var(option.Count(&f.points, 2), "points", "points of the curve")
 	f.registerTold(flags)
 	f.registerOutputs(flags)

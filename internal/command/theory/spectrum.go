@@ -10,11 +10,13 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/operator"
 )
 
 func (s *theory) registerSpectrum(flags *pflag.FlagSet) {
-	flags.StringVar(&s.spectrum, "spectrum", "iid", "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted")
+	flags.StringVar(&s.spectrum, "spectrum", "iid", option.About("spectrum"))
+	s.truth.RegisterRows(flags)
 }
 
 // readSpectrum understands --spectrum.

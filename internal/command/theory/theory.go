@@ -89,6 +89,9 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 		case told == nil:
 		case told.Changed:
 			t.mismatched = true
+			if name == "noise-var" {
+				t.told.NoiseVar = t.truth.InRows(t.told.NoiseVar)
+			}
 		case t.groups.Told(name): // as a file, which the solver knows
 		default:
 			if err := told.Value.Set(flags.Lookup(name).Value.String()); err != nil {

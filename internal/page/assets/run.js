@@ -15,8 +15,6 @@ const streamPlots = [
   { title: "Work", x: "sample", log: true, note: "Iterations of a sample, and the time that it took.", lines: [{ from: "iterations", label: "iterations", colour: "blue" }, { from: "solve_ms", label: "ms", colour: "orange" }] },
 ];
 
-const fields = [["density", "density ρ", "0.2"], ["signal-mean", "mean of non-zeros", "0"], ["signal-var", "their variance", "1"], ["s-range", "range of s", "0.9,1.1"], ["noise-var", "noise variance Δ", "1e-6"], ["faulty", "broken sensors", "auto"], ["max-iter", "iterations, at most", "1000"]];
-
 const shows = { s: "calibration s", gain: "gain 1/s", sd: "uncertainty of s", z: "readings off by", age: "age" };
 const sorts = { row: "row of W", s: "calibration s", sd: "uncertainty", z: "readings off by", broken: "brokenness", age: "age" };
 
@@ -335,7 +333,7 @@ export class Run {
 
   // Files that are dropped or chosen.
   uploads(about) {
-    for (const [name, text, like] of fields) $("model").append(make("label", {}, text, make("input", { name, placeholder: like, autocomplete: "off", spellcheck: false })));
+    for (const { name, label, title, like } of about.fields) $("model").append(make("label", { title }, label, make("input", { name, placeholder: like, autocomplete: "off", spellcheck: false })));
     $("model").onsubmit = e => e.preventDefault();
     $("file").onchange = () => { for (const f of $("file").files) this.upload(f, about); $("file").value = ""; };
     $("demo").onclick = () => this.submit("api/demo");

@@ -1,0 +1,319 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+)
+
+// ModelFile is a model that was written down once: what is told of an instrument and of what it looks at, in the names of the [Schema].
+//
+//	about = "the camera on the bench"
+//	[signals]
+//	density = 0.15
+//	[sensors]
+//	gain_range = [0.7, 1.4]
+//	[noise]
+//	noise_var = "noise.npy"     # beside this file
+//	[matrix]
+//	matrix = "masks.npy"
+//
+// What is not in it is not told. Files are named from where it lies.
+type ModelFile struct {
+	Path  string
+	About string
+	Told  []Told // in the order of the schema
+}
+
+// Told is a parameter that a model file tells.
+type Told struct {
+	*Parameter
+	Flag  string   // the name that the file has for it, which may be another spelling
+	Texts []string // values of the flag: one, but of a repeated one
+}
+
+// String is the parameter as it would be written in the file.
+func (t Told) String() string {
+	return strings.ReplaceAll(t.Flag, "-", "_") + " " + strings.Join(t.Texts, " ")
+}
+
+// LoadModel reads a model file. What it says is not checked beyond its names: the flags of a command do that.
+func LoadModel(path string) (*ModelFile, error) {
+	var raw map[string]any
+	_, err := toml.DecodeFile(path, &raw)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, console.Usage("--model %s: there is no such file", path).WithHint("calamp model -h says what is in one; calamp solve --save-model %s writes one", path)
+	}
+	if bad, ok := errors.AsType[toml.ParseError](err); ok {
+		return nil, console.Usage("%s: line %d: %s", path, bad.Position.Line, strings.TrimPrefix(bad.Message, "toml: "))
+	}
+	if err != nil {
+		return nil, console.Usage("%s: %w", path, console.Cause(err))
+	}
+	m := &ModelFile{Path: path}
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		switch table, is := raw[name].(map[string]any); {
+		case name == "about":
+			if m.About, is = raw[name].(string); !is {
+				err = console.Usage("%s: about: expected a text", path)
+			}
+		case !is:
+			err = m.add("", name, raw[name])
+		case !slices.ContainsFunc(Schema, func(s Section) bool { return s.Name == name }):
+			err = m.unknown("the table ["+name+"]", name, sectionNames())
+		default:
+			for _, key := range slices.Sorted(maps.Keys(table)) {
+				if err == nil {
+					err = m.add(name, key, table[key])
+				}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(m.Told, func(a, b Told) int { return order(a.Name) - order(b.Name) })
+	return m, nil
+}
+
+// add takes in one key of a table, or of none.
+func (m *ModelFile) add(table, key string, value any) error {
+	p := ParameterOf(strings.ReplaceAll(key, "_", "-"))
+	if p == nil || strings.Contains(key, "-") {
+		return m.unknown(key, strings.ReplaceAll(key, "-", "_"), keys())
+	}
+	if own := sectionOf(p); table != "" && own != table {
+		return console.Usage("%s: [%s] %s: expected it in [%s]", m.Path, table, key, own)
+	}
+	if i := slices.IndexFunc(m.Told, func(t Told) bool { return t.Parameter == p }); i >= 0 {
+		return console.Usage("%s: %s and %s both say the same, give one", m.Path, strings.ReplaceAll(m.Told[i].Flag, "-", "_"), key)
+	}
+	texts, err := textsOf(p, value)
+	if err != nil {
+		return console.Usage("%s: %s: %w", m.Path, key, err)
+	}
+	if p.Array != "" {
+		for i, text := range texts {
+			texts[i] = placed(text, func(file string) string {
+				if filepath.IsAbs(file) {
+					return file
+				}
+				return filepath.Join(filepath.Dir(m.Path), file)
+			})
+		}
+	}
+	m.Told = append(m.Told, Told{p, strings.ReplaceAll(key, "_", "-"), texts})
+	return nil
+}
+
+// unknown refuses a name, and says which was probably meant.
+func (m *ModelFile) unknown(what, name string, names []string) error {
+	err := console.Usage("%s: %s: there is no such key in a model", m.Path, what)
+	if meant := nearest(name, names); meant != "" {
+		return err.WithHint("did you mean %s?", meant)
+	}
+	return err.WithHint("expected one of %s", strings.Join(names, ", "))
+}
+
+// textsOf is a TOML value as the flag is given it: a list of numbers is one value, a list of others several.
+func textsOf(p *Parameter, value any) ([]string, error) {
+	list, is := value.([]any)
+	if !is {
+		text, err := textOf(value)
+		return []string{text}, err
+	}
+	var texts []string
+	for _, v := range list {
+		var text string
+		inner, nested := v.([]any)
+		switch v.(type) {
+		case []any, string:
+			if !p.Repeated {
+				return nil, errors.New("expected one value, or numbers")
+			}
+		}
+		var err error
+		if nested {
+			text, err = joined(inner)
+		} else {
+			text, err = textOf(v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("expected a value, found none")
+	}
+	if _, word := list[0].(string); word {
+		return texts, nil
+	}
+	if _, nested := list[0].([]any); nested {
+		return texts, nil
+	}
+	return []string{strings.Join(texts, ",")}, nil
+}
+
+func joined(list []any) (string, error) {
+	var texts []string
+	for _, v := range list {
+		text, err := textOf(v)
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ","), nil
+}
+
+func textOf(value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	}
+	return "", fmt.Errorf("expected a number, numbers or a text, found a %T", value)
+}
+
+// arrayFiles are the ends of names of files that a model can name.
+var arrayFiles = []string{".npy", ".npz", ".mat", ".csv", ".txt"}
+
+// placed is a value with other names for the files in it.
+func placed(text string, rename func(file string) string) string {
+	var out strings.Builder
+	for _, file := range dataset.SpecFiles(text) {
+		i := strings.Index(text, file)
+		out.WriteString(text[:i])
+		text = text[i+len(file):]
+		if slices.Contains(arrayFiles, strings.ToLower(filepath.Ext(file))) {
+			file = rename(file)
+		}
+		out.WriteString(file)
+	}
+	return out.String() + text
+}
+
+// Apply gives flags that were not given what the model says, and returns the parameters that the command has no flag for. positional
+// says that a problem was named, which has a matrix.
+func (m *ModelFile) Apply(flags *pflag.FlagSet, positional bool) (unused []string, err error) {
+	given := map[string]bool{} // on the command line
+	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	for _, t := range m.Told {
+		f := flags.Lookup(t.Flag)
+		switch {
+		case given[t.Name], t.Name == "matrix" && positional, slices.ContainsFunc(strings.Fields(t.GivesWay), func(name string) bool { return given[name] }):
+			continue
+		case t.Texts[0] == AutoWord && slices.Contains(ModelFlags, t.Name):
+			continue // as if it were omitted, which commands that learn nothing have a default for
+		case f == nil && t.NoData && flags.Lookup("readings") != nil:
+			continue
+		case f == nil:
+			unused = append(unused, t.Key())
+			continue
+		}
+		for _, text := range t.Texts {
+			if err := flags.Set(t.Flag, text); err != nil {
+				if text == AutoWord {
+					unused = append(unused, t.Key())
+					break
+				}
+				if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+					err = invalid.Unwrap()
+				}
+				return nil, console.Usage("%s: %s = %s: %w", m.Path, t.Key(), text, err)
+			}
+		}
+		own := flags.Lookup(t.Name)
+		own.Annotations = map[string][]string{console.FromModel: nil}
+		for _, text := range t.Texts {
+			if spelt, ok := f.Value.(*spelling); ok && spelt.turn != nil {
+				text = own.Value.String()
+			}
+			own.Annotations[console.FromModel] = append(own.Annotations[console.FromModel], text)
+		}
+	}
+	return unused, nil
+}
+
+// AddModel gives a command that has parameters of a model the flag --model, which tells them all, unless it has one.
+func AddModel(a *console.Console, cmd *cobra.Command) {
+	flags := cmd.Flags()
+	if flags.Lookup("model") != nil || cmd.RunE == nil {
+		return
+	}
+	var path string
+	flags.StringVar(&path, "model", "", "take what is known from this .toml (calamp model says what is in it); flags go before it")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if path == "" {
+			return run(cmd, args)
+		}
+		m, err := LoadModel(path)
+		if err != nil {
+			return err
+		}
+		unused, err := m.Apply(flags, len(args) > 0)
+		if err != nil {
+			return err
+		}
+		if len(unused) > 0 && flags.Lookup("density") != nil && !flags.Changed("mpi") {
+			a.Note("%s: %s has no use for %s", path, cmd.CommandPath(), strings.Join(unused, ", "))
+		}
+		return run(cmd, args)
+	}
+}
+
+// sectionOf is the name of the section of a parameter.
+func sectionOf(p *Parameter) string {
+	for i := range Schema {
+		for j := range Schema[i].Parameters {
+			if &Schema[i].Parameters[j] == p {
+				return Schema[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+func sectionNames() (names []string) {
+	for _, s := range Schema {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// keys are the names that a model file can have, other spellings of them among them.
+func keys() (names []string) {
+	for _, s := range Schema {
+		for _, p := range s.Parameters {
+			names = append(names, p.Key())
+			for _, other := range spellings {
+				if other.of == p.Name {
+					names = append(names, strings.ReplaceAll(other.name, "-", "_"))
+				}
+			}
+		}
+	}
+	return names
+}
+
+// order is where a parameter stands in the schema.
+func order(name string) int { return slices.Index(keys(), strings.ReplaceAll(name, "-", "_")) }

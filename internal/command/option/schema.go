@@ -1,0 +1,119 @@
+package option
+
+import (
+	"slices"
+	"strings"
+)
+
+// Parameter is one thing that may be known of an instrument and of what it looks at. Flags, model files, JSON, Python and MATLAB call it by one name,
+// with - in flags and _ elsewhere; their help, their reference page and their completion come from here.
+type Parameter struct {
+	Name    string // of the flag
+	Doc     string // what it is
+	Unit    string // of its numbers: x, W, s and y are those of signals, matrix, calibration and readings
+	Default string // where it is neither told nor learned, as in commands that draw problems; empty where there is none
+	Array   string // sizes of an array that may stand in its place, as a file; "spec" for what is written as a matrix is
+	JSON    string // its name in solve's --json, with dots between levels; empty where it is not in it
+
+	NoData    bool   // is for commands that have no readings: those know it from their files
+	Learnable bool   // from readings, where it is not told
+	Repeated  bool   // a list has several of it
+	Excludes  string // parameters that cannot be told beside it
+	GivesWay  string // flags that, given on the command line, take the place of it in a model file
+	Example   string // a value, for tests and for the reference page
+}
+
+// Key is the parameter's name in files, JSON and Python.
+func (p *Parameter) Key() string { return strings.ReplaceAll(p.Name, "-", "_") }
+
+// Section is the parameters of one part of a model.
+type Section struct {
+	Name       string // of the table in a model file
+	Title      string // of the heading in help
+	Parameters []Parameter
+}
+
+// Schema is a model: all that can be told of it, once. To add a parameter takes a line here and its flag.
+var Schema = []Section{
+	{"signals", "What you know of signals", []Parameter{
+		{Name: "density", Doc: "expected fraction of non-zero signal entries, ρ", Default: "0.2", Array: "N, or one a group", JSON: "model.density", Learnable: true, Excludes: "component", Example: "0.15"},
+		{Name: "signal-mean", Doc: "mean of the non-zero entries", Unit: "x", Default: "0", Array: "N, or one a group", JSON: "model.signal_mean", Learnable: true, Excludes: "component", Example: "0.5"},
+		{Name: "signal-var", Doc: "variance of the non-zero entries", Unit: "x²", Default: "1", Array: "N, or one a group", JSON: "model.signal_var", Learnable: true, Excludes: "component", Example: "2"},
+		{Name: "prior", Doc: "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component; network:FILE.npz: signals come out of a network, and --density and\nits like are those of its latents", Default: GaussBernoulli, JSON: "prior", Example: NonNegative},
+		{Name: "component", Doc: "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero", Unit: "1, x, x²", JSON: "components", Learnable: true, Repeated: true, Excludes: "density signal-mean signal-var groups", GivesWay: "prior", Example: "0.2,0,1"},
+		{Name: "learn-components", Doc: "learn weights, means and variances of the --component's, starting from those given", JSON: "components_learned", Excludes: "groups", GivesWay: "prior", Example: "true"},
+		{Name: "groups", Doc: "the group of each entry of the signals (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file", Array: "N", JSON: "groups", Excludes: "component", Example: "groups.npy"},
+		{Name: "basis", Doc: "the signals are this basis times x, the coefficients that are solved for: dct:N (cosines),\ndct2:HxW (of images), or as --matrix", Array: "spec", Example: "dct:8"},
+		{Name: "joint", Doc: "whether signals belong together, as snapshots or frames of one scene do: an entry is there in all of them or\nin none, with a covariance across signals that is learned; auto: where the readings say so", Default: "auto", JSON: "joint", Learnable: true, Example: "off"},
+		{Name: "complex", Doc: "signals, W, noise and gains are complex; commands that read a problem are told by its type", Default: "false", NoData: true, Example: "true"},
+	}},
+	{"sensors", "What you know of sensors", []Parameter{
+		{Name: "s-range", Doc: "range of the calibration s, y = z/s", Unit: "s", Default: "0.95,1.05", JSON: "model.s_range", Learnable: true, Example: "0.7,1.3"},
+		{Name: "s-prior", Doc: "distribution of s: uniform in --s-range; normal or lognormal, with --s-mean and --s-sd or with what is\nlearned; auto is the likeliest where nothing is told, and the uniform one of a --s-range unless\nreadings contradict that", Default: "uniform", JSON: "options.s_prior", Learnable: true, Excludes: "s-from", Example: "normal"},
+		{Name: "s-mean", Doc: "mean of a normal distribution of s, median of a lognormal one", Unit: "s", JSON: "model.s_mean", Learnable: true, Excludes: "s-from", Example: "1"},
+		{Name: "s-sd", Doc: "its standard deviation; of a lognormal one, that of log s", Unit: "s", JSON: "model.s_sd", Learnable: true, Excludes: "s-from", Example: "0.1"},
+		{Name: "s-from", Doc: "what is known of every sensor's s: a former result, whose common scale counts with its uncertainty,\nor a .npz with s_prior_mean and s_prior_sd (M each), which P.npz can hold as well", Unit: "s", Array: "M", JSON: "model.known_sensors", Excludes: "s-prior s-mean s-sd", Example: "known.npz"},
+		{Name: "anchor", Doc: "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors", Unit: "s", Repeated: true, Example: "mean=1"},
+		{Name: "phase", Doc: "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians", Default: "known", JSON: "phase", Learnable: true, Excludes: "offset saturation s-from prior component groups", Example: "free"},
+		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase", Example: "0.1"},
+		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase", Example: "4095"},
+	}},
+	{"noise", "What you know of noise", []Parameter{
+		{Name: "noise-var", Doc: "noise variance Δ, before the division by s", Unit: "(W x)²", Default: "1e-06", Array: "M, or M×P", JSON: "model.noise_var", Learnable: true, Example: "1e-4"},
+	}},
+	{"matrix", "What you know of the matrix", []Parameter{
+		{Name: "matrix", Doc: "the matrix W, M×N", Unit: "W", Array: "spec", JSON: "matrix", GivesWay: "n m alpha matrix-kind structured", Example: "W.npy"},
+		{Name: "spectrum", Doc: "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted", Default: "iid", Array: "spec", NoData: true, Example: "orthogonal"},
+		{Name: "row-square", Doc: "mean squared norm of the rows of W, which is 1 where W is drawn or only thought of: --noise-var\nis divided by it; calamp solve --save-model knows it", Unit: "W²", Default: "1", NoData: true, Example: "64"},
+	}},
+	{"faults", "Faulty data", []Parameter{
+		{Name: "faulty", Doc: "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction", Default: "auto", JSON: "faulty", Learnable: true, Example: "0.05"},
+		{Name: "outliers", Doc: "find single readings that nothing explains (spikes, dropped bits), and leave them out; their sensors\nkeep all others: auto learns how many to expect (not with --tol 0), or their expected fraction", Default: "auto", JSON: "outliers", Learnable: true, Example: "0.01"},
+	}},
+}
+
+// ParameterOf is the parameter of that name, by any of its flag's names; nil where there is none.
+func ParameterOf(name string) *Parameter {
+	for _, s := range spellings {
+		if s.name == name {
+			name = s.of
+		}
+	}
+	for i := range Schema {
+		list := Schema[i].Parameters
+		if j := slices.IndexFunc(list, func(p Parameter) bool { return p.Name == name }); j >= 0 {
+			return &list[j]
+		}
+	}
+	return nil
+}
+
+// OnPage are the parameters that a page can tell: numbers and words, and none that stand for files alone.
+func OnPage() (list []*Parameter) {
+	for i := range Schema {
+		for j := range Schema[i].Parameters {
+			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "learn-components" {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// About is what help says of a parameter's flag.
+func About(name string) string { return ParameterOf(name).Doc }
+
+// section is a heading of the catalogue: the parameters of a section of the schema, those with another name behind it, and further flags.
+func section(name, further string) Heading {
+	i := slices.IndexFunc(Schema, func(s Section) bool { return s.Name == name })
+	var flags []string
+	for _, p := range Schema[i].Parameters {
+		for _, s := range spellings {
+			if s.of == p.Name {
+				flags = append(flags, s.name)
+			}
+		}
+		flags = append(flags, p.Name)
+	}
+	return Heading{Schema[i].Title, strings.Join(flags, " ") + " " + further}
+}

@@ -1,0 +1,92 @@
+package calamp
+
+import (
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
+)
+
+// ModelSD is how well a model can be known from what a run found: standard deviations of what it may have learned, were signals and gains themselves
+// known. They are those of the number of non-zero entries, of sensors and of readings beyond what these tell, and of the common scale, whose
+// relative uncertainty all that has a scale has as well. Numbers that were told have them, too, and they mean nothing there.
+type ModelSD struct {
+	Density, SignalMean, SignalVar, NoiseVar float64
+
+	SRange      [2]float64 // of the ends of a uniform distribution
+	SMean, SSD  float64    // of a normal one; of a log-normal one, of its median and of the standard deviation of log s
+	Sensors     int        // that these are from
+	ActiveReals float64    // real numbers among the signals that are not zero
+}
+
+// ModelSD is how well the model of this result can be known.
+func (r *Result) ModelSD() ModelSD {
+	rows, columns := r.X.Dims()
+	sensors, readings := r.Residual.Dims()
+	reals, parts := float64(rows*columns), float64(channel.ColumnsOf(r.Channel))
+	density := 1.0
+	if p, ok := r.Prior.(prior.Sparse); ok {
+		density = p.NonZero()
+	}
+	sd := ModelSD{Sensors: sensors - len(r.BrokenSensors), ActiveReals: density * reals}
+	independent := reals / parts
+	if r.Support != nil { // entries are there in all signals or in none
+		independent = float64(rows)
+	}
+	sd.Density = math.Sqrt(density * (1 - density) / independent)
+	if p, ok := r.Prior.(prior.Slabbed); ok {
+		mean, variance := p.Slab()
+		ofMean, ofVar := slabSD(p, sd.ActiveReals)
+		sd.SignalMean = math.Hypot(ofMean, mean*r.ScaleSD)
+		sd.SignalVar = math.Hypot(ofVar, 2*variance*r.ScaleSD)
+	}
+	left := max(1, float64(sensors*readings)-sd.ActiveReals-parts*float64(sd.Sensors))
+	sd.NoiseVar = parts * channel.NoiseOf(channel.InOrder(r.Channel)) * math.Hypot(math.Sqrt(2/left), 2*r.ScaleSD)
+	if c := channel.CalibrationOf(r.Channel); c != nil {
+		known, ok := c.(channel.Gains)
+		if !ok {
+			return sd
+		}
+		gains, m := known.Gains(), float64(sd.Sensors)
+		for i, end := range []float64{gains.Lo, gains.Hi} { // the largest of M uniform numbers is a width/M off
+			sd.SRange[i] = math.Hypot((gains.Hi-gains.Lo)/m, end*r.ScaleSD)
+		}
+		mean, width, normal := channel.NormalOf(gains)
+		if !normal && gains.Family() != channel.LogNormalFamily {
+			return sd
+		}
+		sd.SSD = math.Hypot(width/math.Sqrt(2*m), width*r.ScaleSD)
+		sd.SMean = math.Hypot(width/math.Sqrt(m), mean*r.ScaleSD)
+		if gains.Family() == channel.LogNormalFamily {
+			sd.SSD, sd.SMean = width/math.Sqrt(2*m), mean*math.Hypot(width/math.Sqrt(m), r.ScaleSD)
+		}
+	}
+	return sd
+}
+
+// slabSD is how well so many non-zero entries tell the mean and the variance that are parameters of them.
+func slabSD(p prior.Slabbed, entries float64) (ofMean, ofVar float64) {
+	mean, v := p.Slab()
+	switch p.(type) {
+	case prior.Laplace, prior.LearnedLaplace: // variance 2b², and b is known to b/√entries
+		return 0, 2 * v / math.Sqrt(entries)
+	case prior.NonNegative, prior.LearnedNonNegative:
+		return cutSD(mean, v, entries)
+	}
+	return math.Sqrt(v / entries), v * math.Sqrt(2/entries)
+}
+
+// cutSD is the same of a Gaussian that is cut to x ≥ 0, by the inverse of its Fisher information: an exponential family in x and x² with natural
+// parameters mean/v and -1/(2v), whose information is the covariance of these two. Its moments obey
+// E xᵏ = mean E xᵏ⁻¹ + (k-1) v E xᵏ⁻², and E x = mean + √v φ(mean/√v)/Φ(mean/√v).
+func cutSD(mean, v, entries float64) (ofMean, ofVar float64) {
+	a := mean / math.Sqrt(v)
+	hazard := math.Exp(-0.5*a*a) * math.Sqrt(2/math.Pi) / math.Erfc(-a/math.Sqrt2)
+	m1 := mean + math.Sqrt(v)*hazard
+	m2 := mean*m1 + v
+	m3 := mean*m2 + 2*v*m1
+	m4 := mean*m3 + 3*v*m2
+	xx, xy, yy := m2-m1*m1, m3-m1*m2, m4-m2*m2
+	det := entries * (xx*yy - xy*xy)
+	return v * math.Sqrt((yy-4*mean*xy+4*mean*mean*xx)/det), 2 * v * v * math.Sqrt(xx/det)
+}
