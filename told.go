@@ -137,8 +137,9 @@ func (r *run) contradicted(res *Result) *Warning {
 	if !r.opt.Learn.Noise && !r.opt.Learn.SensorNoise && r.problem.NoiseVar == nil {
 		columns := float64(channel.ColumnsOf(r.problem.Channel))
 		noise := channel.NoiseOf(channel.InOrder(r.problem.Channel))
-		computed := channel.NoiseOf(channel.InOrder(s.Model().Channel)) // more than was told where that is too small to compute with
-		if wanted, sd := s.NoiseWanted(); noise > 0 && (computed <= noise || wanted > computed) && apart(wanted/noise, sd) {
+		// What was computed with: more than was told where W was rounded, or where that is too small to compute with.
+		computed := max(noise, channel.NoiseOf(channel.InOrder(s.Model().Channel)))
+		if wanted, sd := s.NoiseWanted(); noise > 0 && (computed == noise || wanted > computed) && apart(wanted/computed, sd) {
 			add("the noise variance as", columns*noise, columns*wanted)
 		}
 	}
