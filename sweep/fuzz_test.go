@@ -113,3 +113,14 @@ func TestShortSpecsThatAskForMuch(t *testing.T) {
 		}
 	}
 }
+
+// TestSpecWithoutAnEnd: a device such as /dev/zero is not read for ever.
+func TestSpecWithoutAnEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zeros.toml")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, mostText+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "expected a sweep's lines of text") {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -106,11 +107,22 @@ func (e *SpecError) Error() string {
 // Unwrap returns the fault without its place.
 func (e *SpecError) Unwrap() error { return e.Err }
 
+// mostText bounds a file that may be no spec, or a device without an end.
+const mostText = 16 << 20
+
 // Load reads a spec from a file.
 func Load(path string) (*Spec, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostText+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > mostText {
+		return nil, &SpecError{path, 0, fmt.Errorf("it has more than %d MB, expected a sweep's lines of text", mostText>>20)}
 	}
 	return Parse(path, string(text))
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -94,15 +95,26 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// mostToken bounds a file that is none.
+const mostToken = 1 << 16
+
 // Token is a token given as such, or as @FILE with it.
 func Token(text string) (string, error) {
 	path, isFile := strings.CutPrefix(text, "@")
 	if !isFile {
 		return text, nil
 	}
-	content, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return "", err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	if err != nil {
+		return "", err
+	}
+	if len(content) > mostToken {
+		return "", fmt.Errorf("%s has more than %d bytes, expected a token", path, mostToken)
 	}
 	token := strings.TrimSpace(string(content))
 	if token == "" {

@@ -314,4 +314,10 @@ func TestToken(t *testing.T) {
 	if _, err := Token("@" + file + "x"); err == nil {
 		t.Error("no file")
 	}
+	if err := os.Truncate(file, 1<<20); err != nil { // a device without an end, as far as is read
+		t.Fatal(err)
+	}
+	if _, err := Token("@" + file); err == nil || !strings.Contains(err.Error(), "expected a token") {
+		t.Error(err)
+	}
 }
