@@ -117,7 +117,7 @@ func dotRow(t *testing.T, w operator.Operator, row int, x *mat.Dense) (z float64
 
 // A broken sensor is all of its rows, and an outlier one reading.
 func TestSharedSensorsBroken(t *testing.T) {
-	p, truth, broken := sharing{n: 300, p: 3, rows: 3, alpha: 0.8, noise: 1e-6, broken: 0.06, outlier: 0.01}.draw(t, 5)
+	p, truth, broken := sharing{n: 300, p: 3, rows: 3, alpha: 0.8, noise: 1e-6, broken: 0.06, outlier: 0.01}.draw(t, 7)
 	p.Channel = channel.Faulty{Working: p.Channel}
 	res, err := calamp.Solve(context.Background(), p, &calamp.Options{Outliers: calamp.Outliers{Look: true}})
 	if err != nil {

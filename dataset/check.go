@@ -125,6 +125,9 @@ func check(w, y *Array, t truths) (readings *mat.Dense, truth calamp.Truth, err 
 		return nil, truth, err
 	}
 	if t.s0 != nil {
+		if count := calamp.SensorCount(ids, m); ids != nil && t.s0.count() != count {
+			return nil, truth, t.s0.fault("s0 is %s, expected %d values, one for each of the sensors", t.s0.dims(), count)
+		}
 		if err := checkCalibration(t.s0, calamp.SensorCount(ids, m), n); err != nil {
 			return nil, truth, err
 		}
@@ -253,7 +256,7 @@ func checkCalibration(s *Array, m, n int) error {
 		if s.count() == n {
 			hint = ", as many as W has columns"
 		}
-		return s.fault("s0 is %s%s, expected %d values, one for each row of W (or, with the array sensors, for each sensor)", s.dims(), hint, m)
+		return s.fault("s0 is %s%s, expected %d values, one for each row of W", s.dims(), hint, m)
 	}
 	for i, v := range s.Data {
 		if !(v > 0) || math.IsInf(v, 1) {

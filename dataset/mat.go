@@ -73,7 +73,9 @@ func (o output) variable() (matfile.Array, error) {
 	}
 	if len(o.shape) < 2 {
 		var err error
-		v.Data, err = o.appendRow(nil, 0)
+		for i := 0; i < o.rows && err == nil; i++ {
+			v.Data, err = o.appendRow(v.Data, i)
+		}
 		return v, err
 	}
 	size := map[byte]int{'1': 1, '4': 4, '8': 8, '6': 16}[o.dtype[len(o.dtype)-1]] // the last digit

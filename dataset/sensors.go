@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp"
 )
@@ -62,4 +63,10 @@ func (l *resultLoader) sensorsOf(sensors int) []int {
 		l.err = a.fault("sensors tells of %d sensors, and s is of %d", calamp.SensorCount(ids, 0), sensors)
 	}
 	return ids
+}
+
+// HasSensors reports whether the .npz or .mat at path says which sensor each row of W is read with.
+func HasSensors(path string) bool {
+	arrays, err := Inspect(path)
+	return err == nil && slices.ContainsFunc(arrays, func(i Info) bool { return i.Name == sensorsName })
 }

@@ -89,6 +89,7 @@ func TestExamples(t *testing.T) {
 // is, but for those whose names are fixed and mean different things.
 func TestOneDefinition(t *testing.T) {
 	different := map[string]string{
+		"sensors":   "of solve is which sensor a row is read with, of theory is how many are sampled",
 		"memory":    "of solve is for W, of online is how many samples are remembered",
 		"output":    "of figure can be given more than once",
 		"offset":    "of solutions may be off or auto, of problems is a number",

@@ -12,7 +12,7 @@ import (
 // Array is an array to be written.
 type Array struct {
 	Name  string
-	Dtype string // "<f8", "<f4", "|b1", "<c16", "<c8"
+	Dtype string // "<f8", "<f4", "<i8", "|b1", "<c16", "<c8"
 	Shape []int
 	Data  []byte // in Dtype, the first index fastest; a complex number is its real and its imaginary part
 	Text  string // in place of all but the name, where Dtype is empty
@@ -23,7 +23,7 @@ const text = "MATLAB 5.0 MAT-file, written by calamp"
 
 // written are what Write knows: a class, and the type that its numbers are stored in.
 var written = map[string]struct{ class, element uint32 }{
-	"<f8": {6, 9}, "<f4": {7, 7}, "|b1": {uint8Class, 2}, "<c16": {6, 9}, "<c8": {7, 7},
+	"<f8": {6, 9}, "<f4": {7, 7}, "<i8": {14, 12}, "|b1": {uint8Class, 2}, "<c16": {6, 9}, "<c8": {7, 7},
 }
 
 // complexParts are the bytes of a part of a complex number, by dtype.

@@ -31,6 +31,7 @@ def solve(
     s_phase: Any = None,
     s_prior_mean: Any = None,
     s_prior_sd: Any = None,
+    sensors: Any = None,
     prior: Optional[str] = None,
     component: Any = None,
     learn_components: bool = False,
@@ -68,6 +69,8 @@ def solve(
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
     of every entry (N), groups (N), basis; model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
+    sensors (M integers, or a former Result) is the sensor that each row of W is read with, from 0: then all that is of sensors has a
+    value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
@@ -92,7 +95,9 @@ def solve(
     for name, truth in (("X0", X0), ("s0", s0)):
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
-    for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd)):
+    if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz"):
+        told["sensors"], sensors = sensors, None
+    for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd), ("sensors", sensors)):
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
     show, close = _command.shown(progress)

@@ -499,6 +499,23 @@ def test_arrays_in_the_place_of_files(p, r):
     assert "--" not in str(e.value) and "/" not in str(e.value).split("noise_var", 1)[1][:20]
 
 
+def test_sensors_with_several_rows():
+    rng = np.random.default_rng(38)
+    n, rows, sensors = 120, 6, 20
+    ids = rng.permutation(np.repeat(np.arange(sensors), rows))
+    W, x, s = rng.normal(size=(len(ids), n)) / np.sqrt(n), rng.normal(size=n) * (rng.random(n) < 0.2), rng.uniform(0.8, 1.2, sensors)
+    y = (W @ x + 1e-3 * rng.normal(size=len(ids))) / s[ids]
+    r = calamp.solve(W, y, sensors=ids, X0=x, s0=s, s_range=(0.8, 1.2), density=0.2, signal_mean=0, signal_var=1, noise_var=1e-6)
+    assert r.status == "converged" and r.s.shape == (sensors,) and r.residual.shape == (len(ids), 1)
+    assert np.allclose(r.s, s, rtol=0.02) and r.metrics["x_mse_scaled"] < 1e-5 and r.summary["sensors"] == sensors
+    assert np.array_equal(r.arrays["gain_row"], r.gain[ids]) and np.array_equal(r.arrays["sensors"], ids)
+    assert np.array_equal(calamp.solve(W, y, sensors=r, s_range=(0.8, 1.2), density=0.2, signal_mean=0, signal_var=1, noise_var=1e-6).s, r.s)
+    with pytest.raises(ValueError, match="sensors"):
+        calamp.solve(W, y, sensors=ids + 0.5)
+    with pytest.raises(ValueError, match="sensors"):
+        calamp.solve(W, y, sensors=ids[1:])
+
+
 def test_errors_are_in_words_of_python(p):
     with pytest.raises(TypeError, match="unexpected keyword argument 'densty'; did you mean 'density'"):
         calamp.solve(p.W, p.Y, densty=0.1)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -155,6 +156,9 @@ func (c *calibration) load(args []string) (*material, error) {
 		if path == "" {
 			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
 		}
+		if dataset.HasSensors(path) {
+			return nil, refuseSensors(path)
+		}
 		w, err := c.openMatrix(path)
 		if err != nil {
 			return nil, err
@@ -167,8 +171,16 @@ func (c *calibration) load(args []string) (*material, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Sensors != nil {
+		return nil, refuseSensors(strings.Join(append(args, c.parts.Readings), ""))
+	}
 	w, err := c.parts.Basis.Compose(p.W)
 	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
+}
+
+// refuseSensors is for a file that says which sensor each row of W is read with.
+func refuseSensors(path string) error {
+	return console.Usage("%s: sensors with several rows of W (the array sensors) do not go along with a stream yet: leave one of the two out", path)
 }
 
 func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {
