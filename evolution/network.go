@@ -184,10 +184,10 @@ const (
 // averageNetwork is [Model.average] of a network: messages between its layers are at rest, from no information.
 func (m Model) averageNetwork(sigma float64) (out field.Averages) {
 	s := newNetworkState(m)
-	last := math.Inf(1)
+	last := 0.0
 	for range networkSteps {
 		out = s.step(sigma, networkLeastIn)
-		if math.Abs(out.Variance.Value-last) <= networkAtRest*last {
+		if math.Abs(out.Variance.Value-last) <= networkAtRest*out.Variance.Value {
 			break
 		}
 		last = out.Variance.Value

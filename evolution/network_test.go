@@ -46,3 +46,23 @@ func TestNetworkFixedPoints(t *testing.T) {
 		}
 	}
 }
+
+// The fixed point is where the iterations end.
+func TestNetworkFixedPointIsTheEnd(t *testing.T) {
+	m := evolution.Model{
+		Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, NoiseVar: 1e-4, Alpha: 0.4, P: 3, Gain: channel.Uniform(0.8, 1.2),
+		Network: []evolution.Layer{{Inputs: 0.4, WeightVar: 2, BiasVar: 0.1, Activation: prior.HardTanh}},
+	}
+	opt := &evolution.Options{Tol: 1e-4, Iterations: 40}
+	out, err := evolution.Offline(context.Background(), m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := evolution.FixedPoint(context.Background(), m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := out.Steps[len(out.Steps)-1].MSEX.Value; !end.Converged || math.Abs(end.MSEX.Value/last-1) > 1e-2 {
+		t.Errorf("fixed point %v, iterations end at %.4g", end.MSEX, last)
+	}
+}

@@ -2,6 +2,7 @@ package theory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,7 @@ method: --json has standard errors.
 		option.Seed(flags, &s.seed, "seed of what is sampled")
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
+		s.registerNetwork(flags)
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 	}
 	s.registerSpectrum(flags)
@@ -154,7 +156,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := s.readSpectrum(); err != nil {
 		return err
 	}
-	if err := s.checkOffset(); err != nil {
+	if err := errors.Join(s.checkOffset(), s.checkNetwork()); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()
