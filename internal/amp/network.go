@@ -31,6 +31,13 @@ func (b *planner) networked() bool {
 	return ok
 }
 
+// networkHoldsScale reports whether signals come out of a network of a scale of its own: with biases, or activations that have one. Then what
+// the signals say of a factor is far from quadratic in it, and the iteration finds the scale by itself.
+func (b *planner) networkHoldsScale() bool {
+	n, ok := networkOf(b.Model.Prior)
+	return ok && !n.Scales()
+}
+
 // network decides whether a node of layers stands for the prior.
 func (b *planner) network() (on bool, why string, err error) {
 	n, ok := networkOf(b.Model.Prior)
