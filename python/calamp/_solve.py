@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def solve(
     s_phase: Any = None,
     s_prior_mean: Any = None,
     s_prior_sd: Any = None,
-    prior: Optional[str] = None,
+    prior: Union[str, Mapping[str, Any], None] = None,
     component: Any = None,
     anchor: Any = None,
     faulty: Optional[Number] = None,
@@ -58,6 +58,9 @@ def solve(
     without a value: ``no_scale_step=True``. anchor and component can be lists.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
     of every entry (N), groups (N), basis; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
+
+    prior="network:FILE.npz", or a dict of W1, b1, activation1, W2, …, is a network that signals come out of, whose latents have the density, mean and
+    variance; the arrays of the result then have latent and latent_var.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
