@@ -24,3 +24,11 @@ func (r *Result) rescaleLatents(c float64) {
 		scaleBy(c*c, r.LatentVar)
 	}
 }
+
+// independent is the prior of what has independent entries: latents, where signals come out of a network, and else the signals.
+func independent(p prior.Prior) prior.Prior {
+	if n, ok := p.(interface{ NetworkPrior() prior.Network }); ok {
+		return n.NetworkPrior().Latents()
+	}
+	return p
+}

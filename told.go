@@ -143,7 +143,7 @@ func (r *run) contradicted(res *Result) *Warning {
 			add("the noise variance as", columns*noise, columns*wanted)
 		}
 	}
-	told, learn, ok := toldSlab(s.Model().Prior)
+	told, learn, ok := toldSlab(independent(s.Model().Prior))
 	if !ok || learn == everything {
 		return r.told(words)
 	}

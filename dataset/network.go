@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -77,8 +78,10 @@ func (c *container) layer(i int) (l prior.Layer, err error) {
 		if len(b.Data) != l.Rows {
 			return l, c.fault(b.Name, "expected %d values, one for each row of %s, found %s", l.Rows, w.Name, b.dims())
 		}
-		if err := checkFinite(b, false); err != nil {
-			return l, err
+		for j, v := range b.Data {
+			if math.IsNaN(v - v) {
+				return l, c.fault(b.Name, "value %d is %g, expected a finite number", j, v)
+			}
 		}
 		l.Bias = b.Data
 	}

@@ -63,13 +63,22 @@ func validSignal(g prior.GaussBernoulli) error {
 
 // Variance is that of an entry, before anything is read: within its group.
 func (m Model) Variance() float64 {
+	if m.Network != nil {
+		return newNetworkState(m).first.Value
+	}
 	return m.over(prior.GaussBernoulli.Variance)
 }
 
 // SecondMoment is q₀ = E x².
-func (m Model) SecondMoment() float64 { return m.over(secondMoment) }
+func (m Model) SecondMoment() float64 {
+	if m.Network != nil {
+		s := newNetworkState(m)
+		return s.rho[len(m.Network)]
+	}
+	return m.over(secondMoment)
+}
 
-// Density is the part of all entries that are not zero.
+// Density is the part of all entries, of latents where there is a network, that are not zero.
 func (m Model) Density() float64 { return m.over(prior.GaussBernoulli.NonZero) }
 
 func (m Model) over(f func(prior.GaussBernoulli) float64) float64 {
@@ -82,6 +91,9 @@ func (m Model) over(f func(prior.GaussBernoulli) float64) float64 {
 
 // average integrates over an entry and its field N(x; λ, Σ).
 func (m Model) average(sigma, tol float64) (sum field.Averages) {
+	if m.Network != nil {
+		return m.averageNetwork(sigma)
+	}
 	for j, g := range m.groups() {
 		f := field.Matched(g.Signal, sigma)
 		a := f.Integrate(tol)

@@ -28,6 +28,10 @@ type Model struct {
 	// OffsetSD is the standard deviation of the sensors' offsets, which read (z + ε)/s + o with o ~ N(0, OffsetSD²), in the
 	// units of the readings. Averages are then over points (offsets.go), with their standard errors.
 	OffsetSD float64
+
+	// Network, when set, are the layers that signals come out of, from the latents on; Signal is then a latent's entry. Averages over an entry are then over
+	// points, with standard errors, and the mutual information is NaN.
+	Network []Layer
 }
 
 // Known is the prior of a calibration variable that is known to be s. With it
@@ -46,6 +50,11 @@ func (m Model) Validate() error {
 	}
 	if err := validGain(m.Gain); err != nil {
 		return err
+	}
+	if m.Network != nil {
+		if err := validNetwork(m); err != nil {
+			return err
+		}
 	}
 	if m.OffsetSD != 0 {
 		if err := m.validOffsets(); err != nil {

@@ -109,6 +109,9 @@ func Offline(ctx context.Context, m Model, opt *Options) (out *Trajectory, err e
 		return nil, err
 	}
 	e.work = opt.heeding(ctx)
+	if m.Network != nil {
+		e.layers = newNetworkState(m)
+	}
 	out = &Trajectory{}
 	v := Number{Value: m.Variance()}
 	for range opt.iterations(defaultSteps) {
@@ -135,6 +138,8 @@ type evolution struct {
 	field float64
 
 	sensors *offsetSensors // with offsets, over whom is averaged in the diagonal ansatz; nil without
+
+	layers *networkState // of a trajectory: messages between layers go along, and are not at rest; nil elsewhere
 
 	// The last step, from which the next one estimates how an error of V changes m̂.
 	lastV, lastMHat float64
@@ -196,7 +201,7 @@ func carry(v Number, s Step, slope, output float64) Step {
 func (e *evolution) at(v float64) (s Step, slope float64) {
 	out := e.output(v)
 	a := e.Alpha * out.chiHat.Value
-	in := e.average(1/(e.field+a), e.tol)
+	in := e.entry(1 / (e.field + a))
 	return Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}, a * in.Square.Value / in.Variance.Value
 }
 

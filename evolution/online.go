@@ -112,6 +112,9 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) (out []Sample, err
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	if m.Network != nil {
+		return nil, errNetworkOffline
+	}
 	if m.OffsetSD != 0 && o.Spectrum.Independent() {
 		return offsetOnline(ctx, m, o)
 	}

@@ -71,7 +71,7 @@ func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
 	}
 	n := Network{latents: latents, slack: slack}
 	for i, l := range layers {
-		if !l.nothing() || i == len(layers)-1 && len(n.layers) == 0 {
+		if !l.Nothing() || i == len(layers)-1 && len(n.layers) == 0 {
 			n.layers = append(n.layers, l)
 		}
 	}
@@ -104,8 +104,8 @@ func (l *Layer) check(number int) error {
 	return nil
 }
 
-// nothing reports whether the layer gives what it takes.
-func (l *Layer) nothing() bool {
+// Nothing reports whether the layer gives what it takes.
+func (l *Layer) Nothing() bool {
 	if l.Rows != l.Cols || !l.Activation.Linear() || l.biased() {
 		return false
 	}

@@ -17,18 +17,18 @@ func logistic(u float64) float64 {
 
 // tilted is the density N(u; ω, V) N(σ(u); λ, 1/a), as its logarithm relative to that at a point m:
 //
-//	-d(2(m-ω)+d)/2V - ½ a Δ(2(σ(m)-λ)+Δ),   d = u-m,   Δ = σ(u)-σ(m) = sinh(d/2) / 2 cosh(u/2) cosh(m/2).
-type tilted struct{ lambda, a, omega, v, m, fm float64 }
+//	-d(2(m-ω)+d)/2V - ½ a Δ(2(σ(m)-λ)+Δ),   d = u-m,   Δ = σ(u)-σ(m).
+type tilted struct{ lambda, a, omega, v, m, fm, rest float64 }
 
-func (t *tilted) about(m float64) { t.m, t.fm = m, logistic(m) }
+func (t *tilted) about(m float64) { t.m, t.fm, t.rest = m, logistic(m), logistic(-m) }
 
-// change is Δ.
+// change is Δ, with all its digits: σ(m)(1-σ(m)) (e^d-1) / (1-σ(m) + σ(m)e^d).
 func (t *tilted) change(d float64) float64 {
-	u, m := t.m+d, t.m
-	if math.Abs(d) > 1 || math.Abs(u) > 600 || math.Abs(m) > 600 {
-		return logistic(u) - t.fm
+	if d > 30 {
+		return logistic(t.m+d) - t.fm
 	}
-	return math.Sinh(0.5*d) / (2 * math.Cosh(0.5*u) * math.Cosh(0.5*m))
+	e := math.Expm1(d)
+	return t.fm * t.rest * e / (t.rest + t.fm*(1+e))
 }
 
 func (t *tilted) log(d, change float64) float64 {
@@ -72,7 +72,7 @@ func (t *tilted) zero(lo, hi float64) float64 {
 		if !(second < 0) || !(next > lo && next < hi) {
 			next = 0.5 * (lo + hi)
 		}
-		if math.Abs(next-u) <= 1e-9*(1e-9+math.Sqrt(-1/min(second, -1e-300))) || !(hi > lo) {
+		if second < 0 && math.Abs(next-u) <= 1e-9/math.Sqrt(-second) || !(hi-lo > 1e-12*math.Abs(u)) {
 			return next
 		}
 		u = next
@@ -81,56 +81,112 @@ func (t *tilted) zero(lo, hi float64) float64 {
 }
 
 // marks are where cuts are put about a peak, in its standard deviations.
-var marks = [...]float64{-13, -7, -4, -2, 0, 2, 4, 7, 13}
+var marks = [...]float64{-8, -3, 0, 3, 8}
 
-var logisticRule = quadrature.NewIntegrator(1e-11)
+var logisticRule = quadrature.NewIntegrator(1e-9)
 
 // logisticFactor is the factor of σ, by adaptive quadrature: there may be a peak where the field wants u, and another one near ω.
 func logisticFactor(lambda, a, omega, v float64) Moments {
 	t := tilted{lambda: lambda, a: a, omega: omega, v: v}
-	sd := math.Sqrt(v)
-	peaks := [2]float64{omega, omega}
-	if a > 0 {
-		wanted := t.wanted()
-		lo, hi := min(omega, wanted), max(omega, wanted)
-		peaks = [2]float64{t.zero(lo, 0.5*(lo+hi)), t.zero(0.5*(lo+hi), hi)}
-	}
+	peaks := t.peaks()
 	t.about(peaks[0])
 	if d := peaks[1] - peaks[0]; t.log(d, t.change(d)) > 0 {
 		t.about(peaks[1])
 	}
-	var room [64]float64
-	cuts := room[:0]
-	for _, p := range peaks {
-		_, second := t.slope(p)
-		width := sd
-		if second < 0 {
-			width = min(sd, 1/math.Sqrt(-second))
-		}
-		for _, mark := range marks {
-			cuts = append(cuts, p-t.m+mark*width, p-t.m+mark*sd)
-		}
+	if m, ok := t.narrow(peaks); ok {
+		return m
 	}
-	slices.Sort(cuts)
-	// What is far below the peak is no part of the integral.
+	return t.adaptive(peaks)
+}
+
+// adaptive is the factor about m, whatever its shape.
+func (t *tilted) adaptive(peaks [2]float64) Moments {
+	var room [4 * len(marks)]float64
 	sum := logisticRule.Integrate(func(d float64) (value, err quadrature.Vec) {
 		change := t.change(d)
 		w := math.Exp(t.log(d, change))
-		value[0], value[1], value[2] = w, w*d, w*change
+		value[0], value[1], value[2], value[3], value[4] = w, w*d, w*change, w*d*d, w*change*change
 		return value, err
-	}, cuts)
-	mass, first, firstX := sum.Value[0], sum.Value[1]/sum.Value[0], sum.Value[2]/sum.Value[0]
-	spread := logisticRule.Integrate(func(d float64) (value, err quadrature.Vec) {
-		change := t.change(d)
-		w := math.Exp(t.log(d, change))
-		value[0], value[1] = w*(d-first)*(d-first), w*(change-firstX)*(change-firstX)
-		return value, err
-	}, cuts)
-	off := t.m - omega
-	top := -0.5*off*(off/v) - 0.5*(t.fm-lambda)*((t.fm-lambda)*a)
+	}, t.cuts(room[:0], peaks))
+	return t.moments(sum.Value[0], sum.Value[1], sum.Value[2], sum.Value[3], sum.Value[4])
+}
+
+// moments are those of the integrals of the density, relative to that at m, times 1, d, Δ, d² and Δ².
+func (t *tilted) moments(mass, first, firstX, second, secondX float64) Moments {
+	first, firstX, second, secondX = first/mass, firstX/mass, second/mass, secondX/mass
+	off := t.m - t.omega
+	top := -0.5*off*(off/t.v) - 0.5*(t.fm-t.lambda)*((t.fm-t.lambda)*t.a)
 	return Moments{
-		X: t.fm + firstX, XVar: spread.Value[1] / mass,
-		U: t.m + first, UVar: spread.Value[0] / mass, Off: off + first,
-		LogMass: top + math.Log(mass) - 0.5*math.Log(2*math.Pi*v),
+		X: t.fm + firstX, XVar: max(0, secondX-firstX*firstX),
+		U: t.m + first, UVar: max(0, second-first*first), Off: off + first,
+		LogMass: top + math.Log(mass) - 0.5*math.Log(2*math.Pi*t.v),
 	}
+}
+
+// mostNarrow is the width of a peak below which it is nearly Gaussian: where a field makes it so narrow, the density beyond σ's range of 0 … 1, on
+// which the field has no say, is below e^-35 of it, since σ' is less than the distance from either end.
+const mostNarrow = 0.12
+
+// narrow integrates a density of one narrow peak by Gauss and Hermite's rule about it; false where it is not that.
+func (t *tilted) narrow(peaks [2]float64) (m Moments, ok bool) {
+	_, curvature := t.slope(t.m)
+	width := 1 / math.Sqrt(-curvature)
+	if !(width < mostNarrow) || peaks[1]-peaks[0] > 1e-3*width {
+		return m, false
+	}
+	var mass, first, firstX, second, secondX float64
+	for j, x := range hermiteNodes {
+		d := width * x
+		change := t.change(d)
+		w := hermiteWeights[j] * width * math.Exp(t.log(d, change)+0.5*x*x)
+		mass += w
+		first += w * d
+		firstX += w * change
+		second += w * d * d
+		secondX += w * change * change
+	}
+	return t.moments(mass, first, firstX, second, secondX), true
+}
+
+// peaks are the density's, one towards where the field wants u and one towards ω; twice the same where there is one.
+func (t *tilted) peaks() [2]float64 {
+	if t.a == 0 {
+		return [2]float64{t.omega, t.omega}
+	}
+	wanted := t.wanted()
+	lo, hi := min(t.omega, wanted), max(t.omega, wanted)
+	mid := 0.5 * (lo + hi)
+	below, above := t.zero(lo, mid), t.zero(mid, hi)
+	near := 1e-6 * (hi - lo)
+	switch { // an end towards which the density rises is no peak
+	case mid-below <= near:
+		below = above
+	case above-mid <= near:
+		above = below
+	}
+	return [2]float64{below, above}
+}
+
+// cuts are the ends of the first panels, relative to m: about both peaks, in their own widths, and where one of them is far narrower than N(u; ω, V), beside
+// which there may be a shoulder, in that width, too.
+func (t *tilted) cuts(list []float64, peaks [2]float64) []float64 {
+	sd := math.Sqrt(t.v)
+	for i, p := range peaks {
+		if i == 1 && p-peaks[0] < 1e-6*sd {
+			break
+		}
+		width := sd
+		if _, second := t.slope(p); second < 0 {
+			width = min(sd, 1/math.Sqrt(-second))
+		}
+		for _, mark := range marks {
+			list = append(list, p-t.m+mark*width)
+			// Far out the density is no more than that of N(u; ω, V), and below e^-32 nobody sees it.
+			if d := p - t.m + mark*sd; width < 0.5*sd && mark != 0 && t.log(d, t.change(d)) > -34 {
+				list = append(list, d)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
 }

@@ -3,6 +3,7 @@ package amp
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/calamp/calamp/internal/layers"
 	"github.com/calamp/calamp/prior"
@@ -28,6 +29,13 @@ func networkOf(p prior.Prior) (n prior.Network, ok bool) {
 func (b *planner) networked() bool {
 	_, ok := networkOf(b.Model.Prior)
 	return ok
+}
+
+// networkHoldsScale reports whether signals come out of a network of a scale of its own: with biases, or activations that have one. Then what
+// the signals say of a factor is far from quadratic in it, and the iteration finds the scale by itself.
+func (b *planner) networkHoldsScale() bool {
+	n, ok := networkOf(b.Model.Prior)
+	return ok && !n.Scales()
 }
 
 // network decides whether a node of layers stands for the prior.
@@ -67,7 +75,7 @@ func (s *State) takeNetwork() error {
 	}
 	s.network = node
 	s.keep(node.Kept()...)
-	if n.Scales() {
+	if s.networkScales = n.Scales(); s.networkScales {
 		s.linear = append(s.linear, node.Linear()...)
 	}
 	s.Reset()
@@ -100,6 +108,26 @@ func (d *diagonal) inputNetwork() error {
 		d.takeUp(k, x[k*d.N:(k+1)*d.N], c[k*d.N:(k+1)*d.N], d.delta)
 	}
 	return nil
+}
+
+// pullNetwork sets Σ x̂(λ-x̂)/Σ of signals that scale with their latents. What the prior says of the scale is Σ (x̂(λ-x̂) - C)/Σ, and at a fixed point the same sum over
+// the latents. Of entries that the network knows from each other λ-x̂ is as large as the noise of the field, and only at a fixed point these differences cancel: what
+// is short of it would be ten thousand times what there is to be said. Those of the latents are what their prior does to them.
+func (s *State) pullNetwork() {
+	if s.network == nil || !s.networkScales {
+		return
+	}
+	s.nextPull = 0
+	lambda, sigma := s.network.Fields()
+	h, c := s.network.Latent()
+	for j, l := range lambda {
+		if !math.IsInf(sigma[j], 1) {
+			s.nextPull += (h[j]*(l-h[j]) - c[j]) / sigma[j]
+		}
+	}
+	for j, c := range s.C {
+		s.nextPull += c / s.Sigma[j]
+	}
 }
 
 // priorFields are those that the prior is learned from: on its latents, where signals come out of a network.

@@ -638,6 +638,9 @@ func (b *planner) freeScale() (on bool, why string, err error) {
 	if !b.LearnCalibration {
 		return false, "not needed: the model holds the scale", nil
 	}
+	if b.networkHoldsScale() {
+		return false, "not needed: the network holds the scale", nil
+	}
 	return true, "what only changes the common scale is taken back", nil
 }
 
@@ -649,6 +652,8 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 		return false, asked, nil
 	case !b.calibrates():
 		return false, noCalibration, nil
+	case b.networkHoldsScale():
+		return false, "not needed: the network holds the scale", nil
 	case b.LearnCalibration:
 		return false, "not needed: with a calibration that is learned the scale is a convention", nil
 	case b.InheritedField != nil:

@@ -108,11 +108,12 @@ type State struct {
 
 	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
 	// all pairs of signals (both M); nil in other iterations.
-	common     []float64
-	sumDG      []float64
-	correlated func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
-	squares    []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
-	network    *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
+	common        []float64
+	sumDG         []float64
+	correlated    func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
+	squares       []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
+	networkScales bool                                     // signals of another scale are those of latents of another scale
+	network       *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent
 
 	// Sums of the evidence along the scale, from the last iteration.
 	fieldPull float64 // S = Σ x̂(λ-x̂)/Σ for the x̂ that went into the last sweep
@@ -366,6 +367,7 @@ func (s *State) sumPulls() {
 	for k := range s.P {
 		s.nextPull += s.pull(k)
 	}
+	s.pullNetwork()
 	s.sumTurns()
 }
 

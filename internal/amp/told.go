@@ -6,8 +6,8 @@ import (
 	"github.com/calamp/calamp/channel"
 )
 
-// Fields are what the readings say of all entries, as if signals were equally large (see [prior.Learner.Refit]).
-func (s *State) Fields() (lambda, sigma []float64) { return s.equalFields() }
+// Fields are what the readings say of all entries, or latents of a network, as if signals were equally large (see [prior.Learner.Refit]).
+func (s *State) Fields() (lambda, sigma []float64) { return s.priorFields() }
 
 // NoiseWanted is the noise variance that the readings want, as learning would (see refitNoise), and the standard error of its logarithm.
 // It is that of the run where they say nothing. A run computes with no less than leastNoise: below, what they want is rounding.

@@ -197,6 +197,9 @@ func (r *Run) slowness() string {
 			return text + "; more sensors or signals would help"
 		}
 	}
+	if text := r.otherNetwork(); text != "" {
+		return text
+	}
 	if ratio := r.residual(); r.vector() && ratio > stalled {
 		return fmt.Sprintf("it is stuck: the residuals are %.2g times what the noise explains", math.Sqrt(ratio))
 	}

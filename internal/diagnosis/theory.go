@@ -78,7 +78,7 @@ func nearThreshold(m theory, left float64) string {
 	if reaches(m, wellKnown*m.Variance()) {
 		return ""
 	}
-	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers signals of density %.3g", alpha, m.Density())
+	return fmt.Sprintf("α = M/N = %.3g is close to the least at which theory recovers %s of density %.3g", alpha, m.entries(), m.Density())
 }
 
 // theory is a problem that state evolution is asked about.
@@ -148,6 +148,7 @@ func (r *Run) theory() theory {
 	if g, ok := r.model().Prior.(interface{ GroupsPrior() prior.Groups }); ok {
 		m.Groups = evolution.GroupsOf(g.GroupsPrior())
 	}
+	m.takeNetwork(r.model().Prior)
 	if singular := r.Solver.Singular(); singular != nil {
 		if spectrum, err := evolution.SpectrumOf(singular); err == nil {
 			m.spectrum = spectrum

@@ -86,6 +86,7 @@ type Layer struct {
 	bias        []float64 // N; nil for none
 	slack       float64
 	inner       Signals
+	nothing     bool // h is x
 	sweep       operator.Sweep
 	start       func() (mean, variance []float64) // of h, the same for all signals
 
@@ -124,7 +125,7 @@ func New(n prior.Network, p, threads int) (*Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("W%d: %w", i+1, err)
 		}
-		layer := &Layer{n: l.Rows, width: l.Cols, p: p, f: l.Activation, bias: l.Bias, inner: inner}
+		layer := &Layer{n: l.Rows, width: l.Cols, p: p, f: l.Activation, bias: l.Bias, inner: inner, nothing: l.Nothing() && n.Slack() == 0}
 		if layer.sweep, err = f.NewSweep(p, p, threads); err != nil {
 			return nil, err
 		}
@@ -180,6 +181,14 @@ func (l *Layer) Start() {
 
 // Update implements [Signals].
 func (l *Layer) Update(x, c, lambda, sigma []float64, delta float64) error {
+	if l.nothing {
+		copy(l.lambda, lambda)
+		copy(l.sigma, sigma)
+		err := l.inner.Update(x, c, l.lambda, l.sigma, delta)
+		copy(l.h, x)
+		copy(l.c, c)
+		return err
+	}
 	l.x, l.xVar, l.fieldX, l.fieldVar, l.delta = x, c, lambda, sigma, delta
 	if err := l.sweep.Run(l.backward, l.curvature, l.h, l.c, l.rows); err != nil {
 		return err
@@ -233,6 +242,9 @@ func (l *Layer) outputRows(first int, z, v, g, dg []float64) {
 //
 //	Σ [log-mass + ½ V g²] + Σ ½ (C_h + (ĥ-λ_h)²)/Σ_h + that of h.
 func (l *Layer) LogNorm() (total float64) {
+	if l.nothing {
+		return l.inner.LogNorm()
+	}
 	for _, m := range l.logMass {
 		total += m
 	}
@@ -251,4 +263,6 @@ func (l *Layer) Kept() [][]float64 {
 }
 
 // Linear implements [Signals].
-func (l *Layer) Linear() [][]float64 { return append([][]float64{l.h, l.centre, l.g}, l.inner.Linear()...) }
+func (l *Layer) Linear() [][]float64 {
+	return append([][]float64{l.h, l.centre, l.g}, l.inner.Linear()...)
+}

@@ -172,7 +172,13 @@ class Files:
 
     def take(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords, with paths in the place of arrays and results."""
-        return {name: self._path(name, value) if name in FILE_KEYWORDS else value for name, value in told.items()}
+        return {name: self._path(name, value) if name in FILE_KEYWORDS else self._network(name, value) for name, value in told.items()}
+
+    def _network(self, name: str, value: Any) -> Any:
+        """Weights, biases and activations of a network by name, in the place of prior="network:FILE"."""
+        if name != "prior" or not isinstance(value, Mapping):
+            return value
+        return "network:" + self._new(name, ".npz", lambda f: np.savez(f, **value))
 
     def _path(self, name: str, value: Any) -> Any:
         if hasattr(value, "_npz"):  # a result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def solve(
     s_prior_mean: Any = None,
     s_prior_sd: Any = None,
     sensors: Any = None,
-    prior: Optional[str] = None,
+    prior: Union[str, Mapping[str, Any], None] = None,
     component: Any = None,
     learn_components: bool = False,
     groups: Any = None,
@@ -71,6 +71,9 @@ def solve(
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
     sensors (M integers, or a former Result) is the sensor that each row of W is read with, from 0: then all that is of sensors has a
     value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row.
+
+    prior="network:FILE.npz", or a dict of W1, b1, activation1, W2, …, is a network that signals come out of, whose latents have the density, mean and
+    variance; the arrays of the result then have latent and latent_var.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.

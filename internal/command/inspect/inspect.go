@@ -24,11 +24,12 @@ import (
 // inspection is what is known of a file; JSON shows it as it is.
 type inspection struct {
 	File    string         `json:"file"`
-	Kind    string         `json:"kind"` // problem, result, or arrays
+	Kind    string         `json:"kind"` // problem, result, network, or arrays
 	Arrays  []dataset.Info `json:"arrays"`
 	Problem *problemFacts  `json:"problem,omitempty"`
 	Result  *resultFacts   `json:"result,omitempty"`
 
+	Network    *networkFacts       `json:"network,omitempty"`
 	Provenance *dataset.Provenance `json:"provenance,omitempty"`
 
 	Unread string `json:"not_read,omitempty"` // why the values were left out
@@ -140,6 +141,8 @@ func inspect(a *console.Console, path string, asJSON bool, limit int64) error {
 		in.Unread = fmt.Sprintf("the arrays take %s; --all reads them", bytesText(total))
 	case in.Kind == "problem":
 		in.Problem, broken = inspectProblem(path)
+	case in.Kind == networkKind:
+		in.Network, broken = inspectNetwork(path)
 	case in.Kind == "result":
 		in.Result, broken = inspectResult(path)
 		if broken == nil {
@@ -184,6 +187,8 @@ func kindOf(arrays []dataset.Info) string {
 		return "problem"
 	case has("x", "x_var", "s", "s_var"):
 		return "result"
+	case has("W1"):
+		return networkKind
 	}
 	return "arrays"
 }
@@ -293,6 +298,7 @@ func (in *inspection) text() string {
 	if p := in.Problem; p != nil {
 		p.describe(&text)
 	}
+	in.Network.describe(&text)
 	if p := in.Provenance; p != nil {
 		text.Line("made by", "calamp %s: %s", p.Version, p.Command)
 		text.Line("", "W %.12s, Y %.12s (SHA-256)", p.W, p.Y)

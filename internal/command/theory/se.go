@@ -113,6 +113,7 @@ method: --json has standard errors.
 		option.Seed(flags, &s.seed, "seed of what is sampled")
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")
+		s.registerNetwork(flags)
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 		s.registerRows(flags)
 	}
@@ -156,7 +157,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := s.readSpectrum(); err != nil {
 		return err
 	}
-	if err := errors.Join(s.checkOffset(), s.checkRows()); err != nil {
+	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork()); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()

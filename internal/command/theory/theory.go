@@ -33,6 +33,8 @@ type theory struct {
 	complex    bool    // signals, W and gains are, with what phases says
 	phases     option.Phases
 
+	network networkSpec // that signals come out of, or none
+
 	// spectrum is what is said of W's singular values, and vector what was read from it.
 	spectrum string
 	vector   evolution.Spectrum
@@ -236,7 +238,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver who knows the model.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {

@@ -1,0 +1,196 @@
+package evolution
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/calamp/calamp/internal/field"
+	"github.com/calamp/calamp/internal/quadrature"
+	"github.com/calamp/calamp/prior"
+)
+
+// Layer is one of a network whose weights are independent, of mean zero: x = f(Fh + b).
+type Layer struct {
+	Inputs     float64 // N₂/N: how many inputs there are for each output
+	WeightVar  float64 // N₂ times the variance of a weight: E (Fh)² is that of E h²
+	BiasVar    float64 // mean square of a bias
+	Activation prior.Activation
+}
+
+// LayersOf describes the layers of a network by what state evolution knows of them. That its weights are independent is assumed.
+func LayersOf(n prior.Network) (list []Layer) {
+	for _, l := range n.Layers() {
+		layer := Layer{Inputs: float64(l.Cols) / float64(l.Rows), Activation: l.Activation}
+		for _, w := range l.Weights {
+			layer.WeightVar += w * w / float64(l.Rows)
+		}
+		for _, b := range l.Bias {
+			layer.BiasVar += b * b / float64(l.Rows)
+		}
+		list = append(list, layer)
+	}
+	return list
+}
+
+var errNetworkOffline = errors.New("state evolution of a network is offline, all signals at once, for a student who knows the model")
+
+func validNetwork(m Model) error {
+	if m.Groups != nil || m.OffsetSD != 0 {
+		return errors.New("state evolution of a network is for latents that are alike, and sensors without offsets")
+	}
+	for i, l := range m.Network {
+		if !(l.Inputs > 0 && l.WeightVar > 0 && l.BiasVar >= 0) || math.IsInf(l.Inputs+l.WeightVar+l.BiasVar, 1) {
+			return fmt.Errorf("layer %d: inputs per output and the weights' variance must be positive and finite, the biases' not negative, found %g, %g and %g", i+1, l.Inputs, l.WeightVar, l.BiasVar)
+		}
+	}
+	return nil
+}
+
+// Averages over an entry of a layer are over the three normal numbers that it depends on: what is known of u, what is not, and the noise of the field. They are taken at
+// points that fill space evenly, networkShifts times, shifted by chance, and the spread of these is the error.
+const (
+	networkPoints = 2048
+	networkShifts = 4
+)
+
+var networkNormals = sync.OnceValue(func() *[networkShifts][networkPoints][3]float64 {
+	var list [networkShifts][networkPoints][3]float64
+	rng := rand.New(rand.NewPCG(39, 0))
+	for s := range list {
+		shift := randomShift(rng, 3)
+		for i := range list[s] {
+			for j, u := range evenly(i, shift) {
+				list[s][i][j] = quadrature.NormalBound(2*u - 1)
+			}
+		}
+	}
+	return &list
+})
+
+// layerAverages are what a layer's factor says on average.
+type layerAverages struct{ variance, square, slope Number } // E C, E C², E -∂g
+
+// averages are those of an entry whose inputs have the second moment rho and are known up to v, behind a field of variance sigma: with V' = w v,
+//
+//	ω' ~ N(0, w(ρ-v) + E b²),   u ~ N(ω', V'),   λ = f(u) + N(0, Σ).
+func (l Layer) averages(rho, v, sigma float64) (a layerAverages) {
+	known, open := math.Sqrt(max(0, l.WeightVar*(rho-v)+l.BiasVar)), l.WeightVar*v
+	sd, wide := math.Sqrt(open), 0.0
+	if !math.IsInf(sigma, 1) {
+		wide = math.Sqrt(sigma)
+	}
+	var sums [networkShifts][3]float64
+	normals := networkNormals()
+	for s := range normals {
+		for _, z := range normals[s] {
+			omega := known * z[0]
+			lambda := l.Activation.Of(omega+sd*z[1]) + wide*z[2]
+			m := l.Activation.Entry(lambda, sigma, omega, open, 0)
+			sums[s][0] += m.XVar / networkPoints
+			sums[s][1] += m.XVar * m.XVar / networkPoints
+			sums[s][2] += (1 - m.UVar/open) / open / networkPoints
+		}
+	}
+	number := func(j int) (n Number) {
+		for s := range sums {
+			n.Value += sums[s][j] / networkShifts
+		}
+		for s := range sums {
+			d := sums[s][j] - n.Value
+			n.Err += d * d / (networkShifts * (networkShifts - 1))
+		}
+		n.Err = math.Sqrt(n.Err)
+		return n
+	}
+	return layerAverages{number(0), number(1), number(2)}
+}
+
+// secondMoment is E f(u)² of a layer whose inputs have the second moment rho: by quadrature.
+func (l Layer) secondMoment(rho float64) float64 {
+	sd := math.Sqrt(l.WeightVar*rho + l.BiasVar)
+	q := quadrature.NewIntegrator(1e-10)
+	const reach = 10
+	r := q.Integrate(func(z float64) (value, err quadrature.Vec) {
+		x := l.Activation.Of(sd * z)
+		value[0] = x * x * math.Exp(-0.5*z*z) / math.Sqrt(2*math.Pi)
+		return value, err
+	}, cutsOf(reach, sd))
+	return r.Value[0]
+}
+
+// cutsOf are panels over ±reach, with cuts where the activations' pieces meet.
+func cutsOf(reach, sd float64) []float64 {
+	cuts := []float64{-reach}
+	for _, edge := range []float64{-1, 0, 1} {
+		if e := edge / sd; e > -reach && e < reach {
+			cuts = append(cuts, e)
+		}
+	}
+	return append(cuts, reach)
+}
+
+// networkState is how well the inputs of each layer are known, along a trajectory.
+type networkState struct {
+	Model
+	rho   []float64 // their second moments, and last that of the signals
+	v     []float64 // their mean square errors
+	first Number    // of the signals, before any reading
+}
+
+func newNetworkState(m Model) *networkState {
+	s := &networkState{Model: m, rho: []float64{secondMoment(m.Signal)}, v: []float64{m.Signal.Variance()}}
+	for i, l := range m.Network {
+		s.first = l.averages(s.rho[i], s.v[i], math.Inf(1)).variance
+		s.rho, s.v = append(s.rho, l.secondMoment(s.rho[i])), append(s.v, s.first.Value)
+	}
+	return s
+}
+
+// step is one iteration of all layers, from the field on the signals to the latents, and the averages over an entry of the signals.
+func (s *networkState) step(sigma, tol float64) (out field.Averages) {
+	for i := len(s.Network) - 1; i >= 0; i-- {
+		l := s.Network[i]
+		a := l.averages(s.rho[i], s.v[i], sigma)
+		if i == len(s.Network)-1 {
+			out.Variance, out.Square = field.Number(a.variance), field.Number(a.square)
+		} else {
+			s.v[i+1] = a.variance.Value
+		}
+		sigma = l.Inputs / (l.WeightVar * max(a.slope.Value, 1e-300))
+	}
+	f := field.Matched(s.Signal, sigma)
+	s.v[0] = f.Integrate(tol).Variance.Value
+	out.MSE, out.LogNorm.Value = out.Variance, math.NaN() // the mutual information is not computed
+	return out
+}
+
+// entry averages over an entry, with the layers' messages as far as they are.
+func (e *evolution) entry(sigma float64) field.Averages {
+	if e.layers != nil {
+		return e.layers.step(sigma, networkLeastIn)
+	}
+	return e.average(sigma, e.tol)
+}
+
+const (
+	networkSteps   = 300
+	networkAtRest  = 1e-5 // relative change of the error on the signals
+	networkLeastIn = 1e-6 // to which averages over the latents are taken
+)
+
+// averageNetwork is [Model.average] of a network: messages between its layers are at rest, from no information.
+func (m Model) averageNetwork(sigma float64) (out field.Averages) {
+	s := newNetworkState(m)
+	last := 0.0
+	for range networkSteps {
+		out = s.step(sigma, networkLeastIn)
+		if math.Abs(out.Variance.Value-last) <= networkAtRest*out.Variance.Value {
+			break
+		}
+		last = out.Variance.Value
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package evolution_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/prior"
+)
+
+// The spec's values, of a Monte Carlo: ReLU, P = 5, N/N₂ = 5, gains in [0.7, 1.3], Δ = 1e-6, as mean square errors relative to E x².
+func TestNetworkFixedPoints(t *testing.T) {
+	for _, c := range []struct {
+		f            prior.Activation
+		alpha, rho   float64
+		known, blind float64
+	}{
+		{prior.ReLU, 0.5, 1, 0, 1.99e-6},
+		{prior.ReLU, 0.2, 0.3, 3.0e-6, 4.2e-6},
+		{prior.IdentityActivation, 0.2, 0.3, 1.5e-6, 2.1e-6},
+	} {
+		for _, blind := range []bool{false, true} {
+			want := c.known
+			m := evolution.Model{
+				Signal: prior.GaussBernoulli{Density: c.rho, SignalVar: 1}, NoiseVar: 1e-6, Alpha: c.alpha, P: 5, Gain: evolution.Known(1),
+				Network: []evolution.Layer{{Inputs: 0.2, WeightVar: 1, Activation: c.f}},
+			}
+			if blind {
+				want, m.Gain = c.blind, channel.Uniform(0.7, 1.3)
+			}
+			if want == 0 {
+				continue
+			}
+			out, err := evolution.Offline(context.Background(), m, &evolution.Options{Tol: 1e-5, Iterations: 80})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := out.Steps[len(out.Steps)-1].MSEX
+			got := last.Value / m.SecondMoment()
+			t.Logf("%v α=%g ρ=%g blind %v: %.3g (spec %.3g) ± %.1g", c.f, c.alpha, c.rho, blind, got, want, last.Err/m.SecondMoment())
+			if math.Abs(got/want-1) > 0.07 {
+				t.Errorf("%v α=%g ρ=%g blind %v: %.3g, expected %.3g", c.f, c.alpha, c.rho, blind, got, want)
+			}
+		}
+	}
+}
+
+// The fixed point is where the iterations end.
+func TestNetworkFixedPointIsTheEnd(t *testing.T) {
+	m := evolution.Model{
+		Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, NoiseVar: 1e-4, Alpha: 0.4, P: 3, Gain: channel.Uniform(0.8, 1.2),
+		Network: []evolution.Layer{{Inputs: 0.4, WeightVar: 2, BiasVar: 0.1, Activation: prior.HardTanh}},
+	}
+	opt := &evolution.Options{Tol: 1e-4, Iterations: 40}
+	out, err := evolution.Offline(context.Background(), m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := evolution.FixedPoint(context.Background(), m, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := out.Steps[len(out.Steps)-1].MSEX.Value; !end.Converged || math.Abs(end.MSEX.Value/last-1) > 1e-2 {
+		t.Errorf("fixed point %v, iterations end at %.4g", end.MSEX, last)
+	}
+}

@@ -1,0 +1,80 @@
+package theory
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/prior"
+)
+
+// networkSpec is --prior network:FILE.npz, or network:RATIO:ACTIVATION,… from the latents on, of layers of independent weights that have RATIO inputs an output.
+type networkSpec struct {
+	text   string
+	layers []evolution.Layer
+}
+
+// String implements [pflag.Value].
+func (n *networkSpec) String() string { return n.text }
+
+// Type implements [pflag.Value].
+func (n *networkSpec) Type() string { return "network:FILE|network:RATIO:ACTIVATION,…" }
+
+// Set implements [pflag.Value].
+func (n *networkSpec) Set(text string) error {
+	rest, is := strings.CutPrefix(text, "network:")
+	if !is || rest == "" {
+		return errors.New("expected network:FILE.npz or network:RATIO:ACTIVATION,…, as in network:0.2:relu")
+	}
+	n.text = text
+	if strings.HasSuffix(rest, ".npz") {
+		list, slack, err := dataset.LoadNetwork(rest)
+		if err != nil {
+			return err
+		}
+		network, err := prior.NewNetwork(list, prior.Gaussian(0, 1), slack)
+		if err != nil {
+			return fmt.Errorf("%s: %w", rest, err)
+		}
+		if slack > 0 {
+			return fmt.Errorf("%s: theory is for networks without slack", rest)
+		}
+		n.layers = evolution.LayersOf(network)
+		return nil
+	}
+	n.layers = nil
+	for _, word := range strings.Split(rest, ",") {
+		ratio, name, _ := strings.Cut(word, ":")
+		inputs, err := strconv.ParseFloat(ratio, 64)
+		if err != nil || !(inputs > 0) || inputs > 1e6 {
+			return fmt.Errorf("%q is no layer: expected RATIO:ACTIVATION, with the number of inputs for each output, as in 0.2:relu", word)
+		}
+		f, err := prior.ActivationNamed(name)
+		if err != nil {
+			return err
+		}
+		n.layers = append(n.layers, evolution.Layer{Inputs: inputs, WeightVar: 1, Activation: f})
+	}
+	return nil
+}
+
+func (t *theory) registerNetwork(flags *pflag.FlagSet) {
+	flags.Var(&t.network, "prior", "signals come out of a network, whose latents the model flags describe: of a file, as for calamp solve, or layers of independent\nweights with RATIO inputs for each output, from the latents on; network:0.2:relu")
+}
+
+// checkNetwork refuses what a network excludes.
+func (t *theory) checkNetwork() error {
+	switch {
+	case t.network.layers == nil:
+		return nil
+	case t.groups.On() || t.complex || t.offset > 0 || t.mismatched || !t.vector.Independent():
+		return console.Usage("--prior network:… is for a solver that knows the model, latents that are alike, real numbers, sensors without offsets and W with independent entries")
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package calamp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// deepProblem is a problem whose signals come out of a network with independent weights of variance 1/N₂.
+type deepProblem struct {
+	calamp.Problem
+	truth   *calamp.Truth
+	latent  *mat.Dense // N₂×P
+	network prior.Network
+}
+
+func newDeepProblem(t testing.TB, seed uint64, alpha, density float64, p int, activation prior.Activation, lo, hi, noise float64, widths ...int) *deepProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 39))
+	var list []prior.Layer
+	for i := 1; i < len(widths); i++ { // from the latents to the signals
+		l := prior.Layer{Rows: widths[i], Cols: widths[i-1], Activation: activation}
+		for range l.Rows * l.Cols {
+			l.Weights = append(l.Weights, rng.NormFloat64()/math.Sqrt(float64(l.Cols)))
+		}
+		list = append(list, l)
+	}
+	network, err := prior.NewNetwork(list, prior.GaussBernoulli{Density: density, SignalVar: 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, n2 := widths[len(widths)-1], widths[0]
+	m := int(math.Round(alpha * float64(n)))
+	d := &deepProblem{network: network, latent: mat.NewDense(n2, p, nil), truth: &calamp.Truth{X: mat.NewDense(n, p, nil), S: make([]float64, m)}}
+	w := make([]float64, m*n)
+	for j := range w {
+		w[j] = rng.NormFloat64() / math.Sqrt(float64(n))
+	}
+	for mu := range d.truth.S {
+		d.truth.S[mu] = lo + (hi-lo)*rng.Float64()
+	}
+	d.Y = mat.NewDense(m, p, nil)
+	for k := range p {
+		h, x, err := network.Draw(rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.latent.SetCol(k, h)
+		d.truth.X.SetCol(k, x)
+		for mu, s := range d.truth.S {
+			z := math.Sqrt(noise) * rng.NormFloat64()
+			for i, v := range x {
+				z += w[mu*n+i] * v
+			}
+			d.Y.Set(mu, k, z/s)
+		}
+	}
+	if d.W, err = operator.NewDense(m, n, w); err != nil {
+		t.Fatal(err)
+	}
+	d.Prior = network
+	d.Channel = channel.Gain{Prior: channel.Uniform(lo, hi), NoiseVar: noise}
+	return d
+}
+
+// coveredScaled is [covered], of all entries whose posterior is not a point.
+func (d *deepProblem) coveredScaled(res *calamp.Result) (s, raw, x float64) {
+	score := res.Score(*d.truth)
+	lo, hi, relLo, relHi := res.SIntervals(0.95)
+	for mu, v := range d.truth.S {
+		if v >= lo[mu] && v <= hi[mu] {
+			raw += 1 / float64(len(lo))
+		}
+		if v /= score.Scale; v >= relLo[mu] && v <= relHi[mu] {
+			s += 1 / float64(len(lo))
+		}
+	}
+	count := 0.0
+	n, p := res.X.Dims()
+	for i := range n {
+		for k := range p {
+			sd := math.Sqrt(res.XVar.At(i, k))
+			if sd < 1e-6 {
+				continue
+			}
+			count++
+			if math.Abs(res.X.At(i, k)-d.truth.X.At(i, k)/score.Scale) <= 1.96*sd {
+				x++
+			}
+		}
+	}
+	return s, raw, x / count
+}
+
+// learned lets the latents' density, mean and variance be learned, from a start far from the truth, and the noise.
+func (d *deepProblem) learned() *calamp.Options {
+	latents := prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.2, SignalVar: 2}, Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+	d.Prior = prior.LearnedNetwork{Network: d.network.WithLatents(latents)}
+	return &calamp.Options{Learn: calamp.Learn{Noise: true}}
+}
+
+// TestLongNetworks measures recovery, coverage and iterations of signals that come out of a network.
+func TestLongNetworks(t *testing.T) {
+	longOnly(t)
+	count := seedCount(20)
+	table := tables.New(t, "", "α", "gains", "latents and noise", "recovered", "NMSE", "s covered", "with the scale", "x covered", "iterations", "at most", "an iteration, ms", "warnings")
+	for _, alpha := range []float64{0.15, 0.2, 0.3, 0.5} {
+		for _, kind := range []string{"known", "blind", "learned"} {
+			recovered, errs, s, raw, x, iterations, warned := 0, 0.0, 0.0, 0.0, 0.0, []int{}, map[string]int{}
+			wall := time.Duration(0)
+			for seed := range count {
+				d := newDeepProblem(t, uint64(seed+1), alpha, 0.3, 5, prior.ReLU, 0.7, 1.3, 1e-6, 160, 800)
+				opt := &calamp.Options{}
+				switch kind {
+				case "known":
+					m, _ := d.Y.Dims()
+					for mu := range m {
+						for k := range 5 {
+							d.Y.Set(mu, k, d.Y.At(mu, k)*d.truth.S[mu])
+						}
+						d.truth.S[mu] = 1
+					}
+					d.Channel = channel.AWGN{NoiseVar: 1e-6}
+				case "learned":
+					opt = d.learned()
+				}
+				r, err := calamp.Solve(t.Context(), &d.Problem, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				score := r.Score(*d.truth)
+				nmse := score.XMSEScaled / meanSquareOf(d.truth.X)
+				if nmse < 30e-6 {
+					recovered++
+				}
+				errs += math.Log(nmse) / float64(count)
+				if kind != "known" {
+					cs, cr, cx := d.coveredScaled(r)
+					s, raw, x = s+cs/float64(count), raw+cr/float64(count), x+cx/float64(count)
+				}
+				iterations = append(iterations, r.Iterations)
+				wall += r.Wall / time.Duration(r.Iterations)
+				if r.Status != calamp.Converged {
+					warned[r.Status.String()]++
+				}
+				for _, w := range r.Warnings {
+					warned[string(w.Code)]++
+				}
+			}
+			slices.Sort(iterations)
+			gains, told := "blind", "told"
+			if kind == "known" {
+				gains = "known"
+			}
+			if kind == "learned" {
+				told = kind
+			}
+			table.Row("| %g | %s | %s | %d of %d | %.2g | %.3f | %.3f | %.3f | %d | %d | %.2g | %v |", alpha, gains, told, recovered, count, math.Exp(errs), s, raw, x, iterations[count/2], iterations[count-1], wall.Seconds()*1e3/float64(count), warned)
+		}
+	}
+}
+
+// The network is found, with what was learned of its latents and their own posterior.
+func TestNetworkLearned(t *testing.T) {
+	d := newDeepProblem(t, 1, 0.4, 0.3, 4, prior.ReLU, 0.7, 1.3, 1e-6, 60, 300)
+	r, err := calamp.Solve(t.Context(), &d.Problem, d.learned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	score := r.Score(*d.truth)
+	if nmse := score.XMSEScaled / meanSquareOf(d.truth.X); r.Status != calamp.Converged || !(nmse < 2e-5) {
+		t.Errorf("%v, NMSE %.2g", r.Status, nmse)
+	}
+	s, _, x := d.coveredScaled(r)
+	if s < 0.85 || x < 0.88 {
+		t.Errorf("coverage of s %.2f, of x %.2f", s, x)
+	}
+	latents := r.Prior.(prior.LearnedNetwork).Latents().(prior.LearnedGaussBernoulli)
+	if math.Abs(latents.Density-0.3) > 0.1 || math.Abs(channel.NoiseOf(r.Channel)/1e-6-1) > 0.3 {
+		t.Errorf("learned density %.3g, noise variance %.3g", latents.Density, channel.NoiseOf(r.Channel))
+	}
+	inside, count := 0.0, 0.0
+	n2, p := r.Latent.Dims()
+	for j := range n2 {
+		for k := range p {
+			if sd := math.Sqrt(r.LatentVar.At(j, k)); sd > 1e-6 {
+				count++
+				if math.Abs(score.Scale*r.Latent.At(j, k)-d.latent.At(j, k)) < 1.96*sd {
+					inside++
+				}
+			}
+		}
+	}
+	if n2 != 60 || p != 4 || inside < 0.85*count {
+		t.Errorf("latents %d×%d, %.0f of %.0f within their intervals", n2, p, inside, count)
+	}
+}
+
+// A layer that does nothing is none: the answer is that of the prior of its latents.
+func TestNetworkOfNothing(t *testing.T) {
+	d := newDeepProblem(t, 2, 0.8, 0.2, 3, prior.IdentityActivation, 0.9, 1.1, 1e-6, 100, 100)
+	unit := make([]float64, 100*100)
+	for i := range 100 {
+		unit[101*i] = 1
+	}
+	latents := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}
+	network, err := prior.NewNetwork([]prior.Layer{{Rows: 100, Cols: 100, Weights: unit}}, latents, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found [2]*calamp.Result
+	for i, p := range []prior.Prior{latents, network} {
+		d.Prior = p
+		if found[i], err = calamp.Solve(t.Context(), &d.Problem, &calamp.Options{Settings: solver.Settings{MaxIter: 60}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !mat.EqualApprox(found[0].X, found[1].X, 1e-9) || !mat.EqualApprox(found[0].XVar, found[1].XVar, 1e-9) || math.Abs(found[0].LogEvidence-found[1].LogEvidence) > 1e-6 {
+		t.Error("the answers differ")
+	}
+}
