@@ -292,6 +292,9 @@ func (r *Result) rescale(c float64) {
 	for mu := range r.NoiseVar {
 		r.NoiseVar[mu] *= c * c
 	}
+	if r.SignalCov != nil {
+		scaleBy(c*c, r.SignalCov)
+	}
 	r.field.prior = nil // of signals of another scale
 	if p, ok := r.Prior.(prior.Scalable); ok {
 		r.Prior = p.Scaled(c)
