@@ -293,6 +293,9 @@ func (r *Result) rescale(c float64) {
 		r.NoiseVar[mu] *= c * c
 	}
 	r.rescaleLatents(c)
+	if r.SignalCov != nil {
+		scaleBy(c*c, r.SignalCov)
+	}
 	r.field.prior = nil // of signals of another scale
 	if p, ok := r.Prior.(prior.Scalable); ok {
 		r.Prior = p.Scaled(c)

@@ -3,6 +3,8 @@ package calamp
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -70,16 +72,44 @@ func meanEntry(m *mat.Dense) float64 {
 
 // covarianceInWords says what signals were found to have in common beside their support.
 func (r *Result) covarianceInWords() string {
-	p, _ := r.SignalCov.Dims()
-	most := 0.0
-	for k := range p {
-		for l := range k {
-			c := r.SignalCov.At(k, l)
-			most = max(most, c*c/(r.SignalCov.At(k, k)*r.SignalCov.At(l, l)))
-		}
-	}
-	if most == 0 {
+	if r.LargestCorrelation() == 0 {
 		return "their amplitudes are independent"
 	}
 	return "with a covariance that was learned"
+}
+
+// signalCov is a covariance of p columns as [Result.SignalCov] has it. Of complex numbers x, of which a column is a part, E x_k x_l* is twice what the columns of k
+// have with the real part of l.
+func signalCov(cov []float64, p, columns int) *mat.Dense {
+	if columns < 2 {
+		return mat.NewDense(p, p, slices.Clone(cov))
+	}
+	out := mat.NewDense(p/2, p, nil)
+	for k := range p {
+		for l := 0; l < p; l += 2 {
+			out.Set(k/2, l+k%2, 2*cov[k*p+l])
+		}
+	}
+	return out
+}
+
+// LargestCorrelation is that of two signals, by its size, where they are not zero; of complex signals its modulus. It is 0 where signals are independent.
+func (r *Result) LargestCorrelation() (largest float64) {
+	if r.SignalCov == nil {
+		return 0
+	}
+	p, columns := r.SignalCov.Dims()
+	each := columns / p
+	for k := range p {
+		for l := range k {
+			c := r.SignalCov.At(k, each*l)
+			if each > 1 {
+				c = math.Hypot(c, r.SignalCov.At(k, each*l+1))
+			}
+			if c /= math.Sqrt(r.SignalCov.At(k, each*k) * r.SignalCov.At(l, each*l)); math.Abs(c) > math.Abs(largest) {
+				largest = c
+			}
+		}
+	}
+	return largest
 }

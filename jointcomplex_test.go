@@ -12,7 +12,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/solver"
 )
 
 // snapshots is a problem of complex signals that share a support.
@@ -105,25 +104,69 @@ func wrongSupport(r *calamp.Result, truth calamp.Truth) (wrong int) {
 	return wrong
 }
 
+// Complex signals that share a support are found to, and solved together, whatever is known of phases; readings may be missing and a sensor broken.
 func TestComplexJointRows(t *testing.T) {
-	for name, c := range map[string]snapshots{
-		"known phases": {gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: math.Inf(1)}},
-		"von Mises":    {gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: 20}},
-		"free phases":  {gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}},
-		"correlated":   {gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: 20}, common: 0.8},
+	const broken = 9
+	for name, c := range map[string]struct {
+		snapshots
+		imperfect bool
+	}{
+		"known phases": {snapshots: snapshots{gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: math.Inf(1)}}},
+		"free phases":  {snapshots: snapshots{gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}},
+		"correlated":   {snapshots: snapshots{gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: 20}, common: 0.8}},
+		"imperfect":    {snapshots: snapshots{gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3, Concentration: 20}}, imperfect: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.n, c.m, c.p, c.sources, c.noise = 200, 80, 6, 40, 1e-5
-			for _, which := range []solver.Joint{solver.JointOn, solver.AutoJoint, solver.JointOff} {
-				problem, truth := c.draw(t, 1)
-				res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Joint: which})
-				if err != nil {
-					t.Fatal(err)
+			problem, truth := c.draw(t, 1)
+			if c.imperfect {
+				for mu := 0; mu < c.m; mu += 4 {
+					problem.Y.Set(mu, mu%(2*c.p), math.NaN()) // one part is enough
 				}
-				m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
-				inside := intervalsHold(res, truth, m)
-				t.Logf("%v: %v after %d: mean square error %.3g, stated %.3g, wrong %d, s %.3f, phases %.3f, %v", which, res.Status, res.Iterations, m.XMSEScaled, meanTotal(res), wrongSupport(res, truth), inside[0], inside[1], res.Warnings)
+				for k := range 2 * c.p {
+					problem.Y.Set(broken, k, math.Sin(float64(3*k)))
+				}
+				problem.Channel = channel.Faulty{Working: problem.Channel}
+			}
+			res, err := calamp.Solve(t.Context(), problem, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+			inside := intervalsHold(res, truth, m)
+			t.Logf("%v after %d: mean square error %.3g, stated %.3g, s %.3f, phases %.3f, %v", res.Status, res.Iterations, m.XMSEScaled, meanTotal(res), inside[0], inside[1], res.Warnings)
+			if res.Status != calamp.Converged || res.Support == nil || wrongSupport(res, truth) > 0 {
+				t.Fatalf("%v: %s, the support is wrong in %d places", res.Status, res.Reason, wrongSupport(res, truth))
+			}
+			if inside[0] < 0.88 || inside[1] < 0.88 {
+				t.Errorf("intervals of 95 %% hold %.3g of the amplitudes and %.3g of the phases", inside[0], inside[1])
+			}
+			if c.imperfect {
+				if len(res.BrokenSensors) != 1 || res.BrokenSensors[0].Sensor != broken {
+					t.Errorf("broken sensors %v, expected %d", res.BrokenSensors, broken)
+				}
+				return
+			}
+			if ratio := m.XMSEScaled / meanTotal(res); !(ratio > 0.5 && ratio < 2) || len(res.Warnings) > 0 {
+				t.Errorf("mean square error %.3g, stated %.3g, warnings %v", m.XMSEScaled, meanTotal(res), res.Warnings)
+			}
+			if found := res.LargestCorrelation(); math.Abs(found-c.common) > 0.15 {
+				t.Errorf("correlation %.3g, expected %.3g", found, c.common)
+			}
+			if rows, columns := res.SignalCov.Dims(); rows != c.p || columns != 2*c.p || math.Abs(res.SignalCov.At(1, 2)-1) > 0.5 || res.SignalCov.At(1, 3) != 0 || res.SignalCov.At(0, 3) != -res.SignalCov.At(1, 1) {
+				t.Errorf("the covariance across signals is no Hermitian %d×%d: %v", c.p, c.p, mat.Formatted(res.SignalCov))
 			}
 		})
+	}
+}
+
+// Where half of the rows are there in some signals only independent signals are the better model, whatever their evidence.
+func TestPartlySharedSupportsAreSolvedApart(t *testing.T) {
+	for _, shared := range []float64{0.7, 1} {
+		c := jointCase{n: 400, p: 10, alpha: 0.6, density: 0.2, shared: shared, noise: 1e-6, told: true}
+		res, _ := c.solve(t, 1)
+		if res.Status != calamp.Converged || (res.Support != nil) != (shared == 1) {
+			t.Errorf("%g of the rows shared: %v, together: %v", shared, res.Status, res.Support != nil)
+		}
 	}
 }

@@ -306,7 +306,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 			l.ComplexGaussBernoulli = model.Prior.(prior.ComplexGaussBernoulli)
 			res.Prior = l
 		}
-		res.SignalCov, res.Support = mat.NewDense(s.P, s.P, slices.Clone(q.Cov)), slices.Clone(support)
+		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
 	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}

@@ -69,7 +69,11 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 		arrays = append(arrays, vectorOutput("amplitude", r.Amplitude))
 	}
 	if r.SignalCov != nil {
-		arrays = append(arrays, matrixOutput("signal_cov", r.SignalCov), vectorOutput("support", r.Support))
+		each := matrixOutput
+		if r.ColumnsPerSignal() > 1 {
+			each = pairsOutput
+		}
+		arrays = append(arrays, each("signal_cov", r.SignalCov), vectorOutput("support", r.Support))
 	}
 	if r.Latent != nil {
 		arrays = append(arrays, matrixOutput("latent", r.Latent), matrixOutput("latent_var", r.LatentVar))

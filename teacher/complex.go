@@ -21,7 +21,8 @@ type Complex struct {
 	Signal     prior.ComplexGaussBernoulli
 	Gain       channel.ComplexPrior
 	NoiseVar   float64
-	Matrix     Ensemble // of a complex W: independent entries (the zero value), or of a condition number
+	X          *mat.Dense // N×2P, signals as they are; nil for those of Signal
+	Matrix     Ensemble   // of a complex W: independent entries (the zero value), or of a condition number
 	RealMatrix bool
 }
 
@@ -111,12 +112,15 @@ func (t Complex) Readings(w operator.Operator, seed uint64) (*ComplexInstance, e
 // read draws signals and gains, and makes readings of them: add adds Wx to the noise.
 func (t Complex) read(in *ComplexInstance, seed uint64, add func(z, x *mat.Dense) error) error {
 	signals, gains, noise := stream(seed, "X"), stream(seed, "s"), stream(seed, "noise")
-	x := mat.NewDense(t.N, 2*t.P, nil)
-	for k := range t.P {
-		for i := range t.N {
-			v := t.Signal.Sample(signals)
-			x.Set(i, 2*k, real(v))
-			x.Set(i, 2*k+1, imag(v))
+	x := t.X
+	if x == nil {
+		x = mat.NewDense(t.N, 2*t.P, nil)
+		for k := range t.P {
+			for i := range t.N {
+				v := t.Signal.Sample(signals)
+				x.Set(i, 2*k, real(v))
+				x.Set(i, 2*k+1, imag(v))
+			}
 		}
 	}
 	amplitudes := t.Gain.Amplitude()

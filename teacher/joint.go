@@ -24,3 +24,21 @@ func JointSignals(n, p int, density, v, correlation float64, seed uint64) *mat.D
 	}
 	return x
 }
+
+// ComplexJointSignals are [JointSignals] of complex numbers (N×2P, pairs of parts), of the complex normal distribution with variance v of both parts together.
+func ComplexJointSignals(n, p int, density, v, correlation float64, seed uint64) *mat.Dense {
+	rows, x := stream(seed, "joint rows"), mat.NewDense(n, 2*p, nil)
+	own := stream(seed, "joint X")
+	there, common := make([]bool, n), make([]float64, 2*n)
+	for i := range n {
+		there[i], common[2*i], common[2*i+1] = rows.Float64() < density, rows.NormFloat64(), rows.NormFloat64()
+	}
+	for k := range 2 * p {
+		for i := range n {
+			if value := own.NormFloat64(); there[i] {
+				x.Set(i, k, math.Sqrt(0.5*v)*(math.Sqrt(correlation)*common[2*i+k%2]+math.Sqrt(1-correlation)*value))
+			}
+		}
+	}
+	return x
+}

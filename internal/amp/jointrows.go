@@ -281,7 +281,8 @@ func (e *jointRows) derivatives(w *jointWork, first int) {
 		mu, working := first+row, 1-broken
 		e.doubt[mu] = broken > 0 && working > 0
 		e.quadratic[mu] = 0
-		along, unsure := math.Sqrt(working*max(0, w.variance[row])), math.Sqrt(broken/working)
+		spread := e.resolved(w, row, noise)
+		along, unsure := math.Sqrt(working*spread), math.Sqrt(broken/working)
 		for k := row * p; k < (row+1)*p; k++ {
 			j := first*p + k
 			e.inverse[j], e.known[j], e.doubted[j] = 0, 0, 0
@@ -295,6 +296,19 @@ func (e *jointRows) derivatives(w *jointWork, first int) {
 			e.quadratic[mu] += w.omega[k] * (w.omega[k] * inverse)
 		}
 	}
+}
+
+// resolved is Cˢ of a row, or where that leaves D⁻¹ - Cˢ e eᵀ a negative direction, that of the sensor's own readings, what leaves it none. So it is as long as the
+// phase of a complex gain is known less well than its readings could tell. They say nothing of the signals along e then, and fields that are to have a shape cannot say less. The
+// trace of -∂g, which is their size, is what it is.
+func (e *jointRows) resolved(w *jointWork, row int, noise float64) float64 {
+	all := 0.0
+	for k := row * e.P; k < (row+1)*e.P; k++ {
+		if y := w.y[k]; !math.IsNaN(y) {
+			all += y * (y / (w.v[k] + noise))
+		}
+	}
+	return min(max(0, w.variance[row]), float64(e.columns)/max(all, math.SmallestNonzeroFloat64))
 }
 
 // diagonals sets ∂g of single readings: what the others of the sensor expect of one is g, with the inverse variance -∂g, where it has no part in it.

@@ -159,6 +159,9 @@ func (r *Run) warnMeasurements() *Warning {
 		if gains, ok := r.calibration().(channel.ComplexPrior); ok {
 			counting = recovery.ComplexAlphaMin(g.Density, r.signals(), gains.Unknowns())
 		}
+		if r.joint() {
+			return r.warnJointMeasurements(alpha, counting)
+		}
 	default:
 		return nil
 	}

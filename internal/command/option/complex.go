@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
@@ -160,6 +161,9 @@ var realOnly = []struct{ flag, hint string }{
 	{"s-tail", ""},
 }
 
+// drawn reports whether a flag asks for signals that are drawn, and may be complex, in place of those of a file.
+func drawn(flag, value string) bool { return flag == "signals" && strings.HasPrefix(value, "joint:") }
+
 // CheckComplex refuses flags that do not go with complex numbers, and those that only go with them.
 func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) error {
 	if !isComplex {
@@ -173,7 +177,7 @@ func (p *Phases) CheckComplex(flags *pflag.FlagSet, m *Model, isComplex bool) er
 		return nil
 	}
 	for _, f := range realOnly {
-		if flags.Lookup(f.flag) != nil && Given(flags, f.flag) {
+		if flags.Lookup(f.flag) != nil && Given(flags, f.flag) && !drawn(f.flag, flags.Lookup(f.flag).Value.String()) {
 			err := console.Usage("--%s is for real numbers, and the problem is complex", f.flag)
 			if f.hint == "" {
 				return err

@@ -1,8 +1,6 @@
 package option
 
 import (
-	"math"
-
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp"
@@ -43,7 +41,7 @@ type JointJSON struct {
 func (j *Joint) JSON(res *calamp.Result) JointJSON {
 	out := JointJSON{Joint: j.which.String()}
 	if res.Support != nil {
-		out.Rows, out.Largest = jointRows(res), LargestCorrelation(res)
+		out.Rows, out.Largest = jointRows(res), res.LargestCorrelation()
 	}
 	return out
 }
@@ -53,7 +51,7 @@ func (j *Joint) Line(text *console.Summary, res *calamp.Result) {
 	if res.Support == nil {
 		return
 	}
-	text.Line("joint", "the signals belong together: %.4g of %d entries are there in all of them; correlations of up to %s", jointRows(res), len(res.Support), console.Short(LargestCorrelation(res)))
+	text.Line("joint", "the signals belong together: %.4g of %d entries are there in all of them; correlations of up to %s", jointRows(res), len(res.Support), console.Short(res.LargestCorrelation()))
 }
 
 // Fields is the flag for the report.
@@ -66,17 +64,4 @@ func jointRows(res *calamp.Result) (total float64) {
 		total += v
 	}
 	return total
-}
-
-// LargestCorrelation is that of two signals, by its size, where they are not zero.
-func LargestCorrelation(res *calamp.Result) (largest float64) {
-	p, _ := res.SignalCov.Dims()
-	for k := range p {
-		for l := range k {
-			if c := res.SignalCov.At(k, l) / math.Sqrt(res.SignalCov.At(k, k)*res.SignalCov.At(l, l)); math.Abs(c) > math.Abs(largest) {
-				largest = c
-			}
-		}
-	}
-	return largest
 }

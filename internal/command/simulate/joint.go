@@ -30,5 +30,8 @@ func (s *simulate) readOrDraw() (*mat.Dense, error) {
 	case s.p == 0:
 		return nil, console.Usage("--p is needed: the number of signals")
 	}
+	if s.complex {
+		return teacher.ComplexJointSignals(s.n, s.p, density, s.model.SignalVar, correlation, s.seed), nil
+	}
 	return teacher.JointSignals(s.n, s.p, density, s.model.SignalVar, correlation, s.seed), nil
 }

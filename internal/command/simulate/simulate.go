@@ -250,7 +250,9 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		if t.X, err = s.readOrDraw(); err != nil {
 			return t, err
 		}
-		t.N, t.P = t.X.Dims()
+		if t.N, t.P = t.X.Dims(); s.complex {
+			t.P /= 2
+		}
 	}
 	if s.groups.On() {
 		if !s.prior.Plain() {
@@ -431,7 +433,7 @@ func (s *simulate) checkComplex(flags *pflag.FlagSet) error {
 // complexTeacher is the complex ensemble of the size of t.
 func (s *simulate) complexTeacher(t teacher.Teacher) teacher.Complex {
 	return teacher.Complex{
-		N: t.N, M: t.M, P: t.P, Signal: s.model.ComplexPrior(), Gain: s.model.ComplexGain(&s.phases), NoiseVar: s.model.NoiseVar, Matrix: s.matrix,
+		N: t.N, M: t.M, P: t.P, Signal: s.model.ComplexPrior(), Gain: s.model.ComplexGain(&s.phases), NoiseVar: s.model.NoiseVar, X: t.X, Matrix: s.matrix,
 	}
 }
 
