@@ -20,13 +20,13 @@ var Catalogue = []Heading{
 	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains storage dct2 bands " +
 		"densities target points se:sensors"},
 	{"Output", "output json csv plot report trace progress compare save-model results emit-x keep http http-token all inspect:matrix " +
-		"quick draw-only runs"},
-	{"State", "state checkpoint rollback drop-checkpoint restart-at freeze"},
+		"matrix-out quick draw-only runs"},
+	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	{"What you know of signals", "density sparsity signal-mean signal-var prior component learn-components groups joint complex"},
 	{"What you know of sensors", "gain-range s-range gain-prior s-prior s-mean s-sd s-from reference anchor phase offset saturation " +
 		"quantised sign sensors gain-smooth gain-basis told-s-range"},
 	{"What you know of noise", "noise-var noise-at noise"},
-	{"What you know of the matrix", "matrix-error derivatives spectrum"},
+	{"What you know of the matrix", "matrix-error derivatives image start spectrum"},
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
 	{"Faulty data", "faulty outliers commit max-chi2 max-chi max-faulty"},
