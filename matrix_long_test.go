@@ -82,7 +82,7 @@ func TestLongMatrixError(t *testing.T) {
 				least, most = min(least, res.MatrixError/eta), max(most, res.MatrixError/eta)
 			})
 			table.Row("| %g %% | %s | %s | %d of %d | %.3f | %.3f | %.2f | %.3f | %.3f, %.3f | %.0f |", 100*eta, c.noise, c.matrix, converged, count, s, x, ratio, size, least, most, iterations)
-			if c.matrix != "not" && c.noise == "told" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98 || least < 0.9 || most > 1.1) {
+			if c.matrix != "not" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98) || c.noise == "told" && c.matrix == "learned" && math.Abs(size-1) > 0.1 {
 				t.Errorf("η = %g, noise %s, η %s", eta, c.noise, c.matrix)
 			}
 		}
@@ -93,14 +93,14 @@ func TestLongMatrixError(t *testing.T) {
 // 6 signals in one pixel of seven, noise of variance 1e-6.
 func TestLongMatrixShift(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "shift, pixels", "model", "runs", "warned", "shift along the right axis surest", "standard errors of the surest, least", "most", "rms of all", "converged")
+	table := tables.New(t, "", "shift, pixels", "model", "runs", "warned", "ended well without a word", "shift along the right axis surest", "standard errors of the surest, least", "most", "rms of all", "converged")
 	for _, c := range []struct {
 		shift float64
 		runs  int
 	}{{0, 200}, {0.02, 20}, {0.05, 20}, {0.2, 20}} {
 		for _, model := range []string{"learned", "told"} {
 			var lock sync.Mutex
-			hits, named, converged := 0, 0, 0
+			hits, silent, named, converged := 0, 0, 0, 0
 			least, most, squares, scores := math.Inf(1), 0.0, 0.0, 0.0
 			inParallel(seedCount(c.runs), func(i int) {
 				rng := rand.New(rand.NewPCG(uint64(i), 42))
@@ -133,6 +133,9 @@ func TestLongMatrixShift(t *testing.T) {
 				if warned(res, calamp.MatrixDoubtful) {
 					hits++
 				}
+				if !warned(res, calamp.MatrixDoubtful) && res.Status == calamp.Converged {
+					silent++
+				}
 				if math.Abs(res.MatrixScores[0].Score) == highest {
 					named++
 				}
@@ -140,8 +143,8 @@ func TestLongMatrixShift(t *testing.T) {
 					converged++
 				}
 			})
-			table.Row("| %g | %s | %d | %d | %d | %.1f | %.1f | %.2f | %d |", c.shift, model, seedCount(c.runs), hits, named, least, most, math.Sqrt(squares/scores), converged)
-			if c.shift == 0 && hits > 0 || c.shift > 0 && (hits < seedCount(c.runs) || named < hits) {
+			table.Row("| %g | %s | %d | %d | %d | %d | %.1f | %.1f | %.2f | %d |", c.shift, model, seedCount(c.runs), hits, silent, named, least, most, math.Sqrt(squares/scores), converged)
+			if c.shift == 0 && hits > 0 || c.shift > 0 && (silent > 0 || named < hits || model == "learned" && hits < seedCount(c.runs)) {
 				t.Errorf("a shift of %g pixels was named in %d of %d runs", c.shift, named, seedCount(c.runs))
 			}
 		}
@@ -152,14 +155,14 @@ func TestLongMatrixShift(t *testing.T) {
 func TestLongMatrixFit(t *testing.T) {
 	longOnly(t)
 	count := seedCount(20)
-	table := tables.New(t, "", "parameters", "model", "|z| ≤ 2, each", "rms z", "error of x over that with θ known, mean", "largest", "runs", "iterations over those with θ known", "over those with W as given", "time over one run, θ known")
+	table := tables.New(t, "", "parameters", "model", "within two standard deviations, each", "mean z", "rms z", "error of x over that with θ known, mean", "largest", "runs", "iterations over those with θ known", "over those with W as given", "time over one run, θ known")
 	for _, c := range []struct {
 		name  string
 		theta []float64
 	}{{"a shift", []float64{0.05}}, {"shift right, down, rotation", []float64{0.05, -0.03, 0.004}}, {"W + θD", []float64{0.02}}} {
 		for _, model := range []string{"learned", "told"} {
 			var lock sync.Mutex
-			within, squares := make([]int, len(c.theta)), 0.0
+			within, squares, sum := make([]int, len(c.theta)), 0.0, 0.0
 			var ratio, worst, runs, iterations, wrong, wall float64
 			each := func(v float64) float64 { return v / float64(count) }
 			inParallel(count, func(i int) {
@@ -204,6 +207,7 @@ func TestLongMatrixFit(t *testing.T) {
 				for j, v := range c.theta {
 					z := (fit.Theta[j] - v) / fit.ThetaSD[j]
 					squares += z * z / float64(len(c.theta))
+					sum += z / float64(len(c.theta))
 					if math.Abs(z) <= 2 {
 						within[j]++
 					}
@@ -215,7 +219,7 @@ func TestLongMatrixFit(t *testing.T) {
 				wrong += each(float64(total+fit.Iterations) / float64(asGiven.Iterations))
 				wall += each(float64(took) / float64(one))
 			})
-			table.Row("| %s | %s | %v of %d | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f | %.1f |", c.name, model, within, count, math.Sqrt(each(squares)), ratio, worst, runs, iterations, wrong, wall)
+			table.Row("| %s | %s | %v of %d | %.2f | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f | %.1f |", c.name, model, within, count, each(sum), math.Sqrt(each(squares)), ratio, worst, runs, iterations, wrong, wall)
 			for _, w := range within {
 				if 20*w < 19*count || ratio > 1.1 {
 					t.Errorf("%s, model %s: within two standard deviations %v, error of x %.2f times", c.name, model, within, ratio)
