@@ -221,7 +221,7 @@ func TestLongMatrixFit(t *testing.T) {
 			})
 			table.Row("| %s | %s | %v of %d | %.2f | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f | %.1f |", c.name, model, within, count, each(sum), math.Sqrt(each(squares)), ratio, worst, runs, iterations, wrong, wall)
 			for _, w := range within {
-				if 20*w < 19*count || ratio > 1.1 {
+				if count-w > 1+count/10 || ratio > 1.1 { // of honest error bars one in twenty lies beyond; more than this in one case of sixty
 					t.Errorf("%s, model %s: within two standard deviations %v, error of x %.2f times", c.name, model, within, ratio)
 				}
 			}
