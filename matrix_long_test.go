@@ -2,7 +2,6 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/operator"
 )
@@ -84,15 +82,149 @@ func TestLongMatrixError(t *testing.T) {
 				least, most = min(least, res.MatrixError/eta), max(most, res.MatrixError/eta)
 			})
 			table.Row("| %g %% | %s | %s | %d of %d | %.3f | %.3f | %.2f | %.3f | %.3f, %.3f | %.0f |", 100*eta, c.noise, c.matrix, converged, count, s, x, ratio, size, least, most, iterations)
-			if c.matrix != "not" && c.noise == "told" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98 || least < 0.9 || most > 1.1) {
+			if c.matrix != "not" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98) || c.noise == "told" && c.matrix == "learned" && math.Abs(size-1) > 0.1 {
 				t.Errorf("η = %g, noise %s, η %s", eta, c.noise, c.matrix)
 			}
 		}
 	}
 }
 
-var (
-	_ = fmt.Sprint
-	_ = time.Now
-	_ channel.Channel
-)
+// TestLongMatrixShift measures whether a shift of all rows is named, where nothing is known but the images' shape: 20 × 20 pixels, 320 sensors,
+// 6 signals in one pixel of seven, noise of variance 1e-6.
+func TestLongMatrixShift(t *testing.T) {
+	longOnly(t)
+	table := tables.New(t, "", "shift, pixels", "model", "runs", "warned", "ended well without a word", "shift along the right axis surest", "standard errors of the surest, least", "most", "rms of all", "converged")
+	for _, c := range []struct {
+		shift float64
+		runs  int
+	}{{0, 200}, {0.02, 20}, {0.05, 20}, {0.2, 20}} {
+		for _, model := range []string{"learned", "told"} {
+			var lock sync.Mutex
+			hits, silent, named, converged := 0, 0, 0, 0
+			least, most, squares, scores := math.Inf(1), 0.0, 0.0, 0.0
+			inParallel(seedCount(c.runs), func(i int) {
+				rng := rand.New(rand.NewPCG(uint64(i), 42))
+				patterns := newWaves(320, 20, 20, rng)
+				given, _ := patterns.at(nil)
+				right, _ := patterns.at([]float64{c.shift})
+				y, _ := scenes(right, 6, 0.15, 1e-6, rng)
+				p, opt := freeModel(given, y), allLearned()
+				if model == "told" {
+					p, opt.Learn = toldModel(given, y, 0.15, 1e-6), calamp.Learn{}
+				}
+				var err error
+				if opt.Directions, err = calamp.ImageDirections(given, nil, 20, 20); err != nil {
+					t.Error(err)
+					return
+				}
+				res, err := calamp.Solve(context.Background(), p, &opt)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				lock.Lock()
+				defer lock.Unlock()
+				highest := 0.0
+				for _, s := range res.MatrixScores {
+					highest = max(highest, math.Abs(s.Score))
+					squares, scores = squares+s.Score*s.Score, scores+1
+				}
+				least, most = min(least, highest), max(most, highest)
+				if warned(res, calamp.MatrixDoubtful) {
+					hits++
+				}
+				if !warned(res, calamp.MatrixDoubtful) && res.Status == calamp.Converged {
+					silent++
+				}
+				if math.Abs(res.MatrixScores[0].Score) == highest {
+					named++
+				}
+				if res.Status == calamp.Converged {
+					converged++
+				}
+			})
+			table.Row("| %g | %s | %d | %d | %d | %d | %.1f | %.1f | %.2f | %d |", c.shift, model, seedCount(c.runs), hits, silent, named, least, most, math.Sqrt(squares/scores), converged)
+			if c.shift == 0 && hits > 0 || c.shift > 0 && (silent > 0 || named < hits || model == "learned" && hits < seedCount(c.runs)) {
+				t.Errorf("a shift of %g pixels was named in %d of %d runs", c.shift, named, seedCount(c.runs))
+			}
+		}
+	}
+}
+
+// TestLongMatrixFit measures θ of W(θ) with gains unknown: patterns on 20 × 20 pixels that are shifted and turned, and W + θD of normal entries.
+func TestLongMatrixFit(t *testing.T) {
+	longOnly(t)
+	count := seedCount(20)
+	table := tables.New(t, "", "parameters", "model", "within two standard deviations, each", "mean z", "rms z", "error of x over that with θ known, mean", "largest", "runs", "iterations over those with θ known", "over those with W as given", "time over one run, θ known")
+	for _, c := range []struct {
+		name  string
+		theta []float64
+	}{{"a shift", []float64{0.05}}, {"shift right, down, rotation", []float64{0.05, -0.03, 0.004}}, {"W + θD", []float64{0.02}}} {
+		for _, model := range []string{"learned", "told"} {
+			var lock sync.Mutex
+			within, squares, sum := make([]int, len(c.theta)), 0.0, 0.0
+			var ratio, worst, runs, iterations, wrong, wall float64
+			each := func(v float64) float64 { return v / float64(count) }
+			inParallel(count, func(i int) {
+				rng := rand.New(rand.NewPCG(uint64(i), 43))
+				family := calamp.MatrixFamily(newWaves(320, 20, 12, rng).at)
+				if c.name == "W + θD" {
+					base, _ := wrongAtRandom(320, 400, 0, rng)
+					d, _ := wrongAtRandom(320, 400, 0, rng)
+					family, _ = calamp.LinearMatrix(base, calamp.Direction{Name: "D", D: d})
+				}
+				right, _ := family(c.theta)
+				given, _ := family(make([]float64, len(c.theta)))
+				y, truth := scenes(right, 6, 0.15, 1e-6, rng)
+				p, opt := freeModel(given, y), allLearned()
+				if model == "told" {
+					p, opt.Learn = toldModel(given, y, 0.15, 1e-6), calamp.Learn{}
+				}
+				asGiven, err := calamp.Solve(context.Background(), p, &opt)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				q := *p
+				q.W = right
+				begun := time.Now()
+				known, err := calamp.Solve(context.Background(), &q, &opt)
+				one := time.Since(begun)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				total := 0
+				begun = time.Now()
+				fit, err := calamp.FitMatrix(context.Background(), family, p, &calamp.FitOptions{Options: opt, Start: make([]float64, len(c.theta)), Tell: func(r calamp.MatrixRun) { total += r.Iterations }})
+				took := time.Since(begun)
+				if err != nil {
+					t.Errorf("seed %d: %v", i, err)
+					return
+				}
+				lock.Lock()
+				defer lock.Unlock()
+				for j, v := range c.theta {
+					z := (fit.Theta[j] - v) / fit.ThetaSD[j]
+					squares += z * z / float64(len(c.theta))
+					sum += z / float64(len(c.theta))
+					if math.Abs(z) <= 2 {
+						within[j]++
+					}
+				}
+				r := fit.Score(truth).XMSEScaled / known.Score(truth).XMSEScaled
+				ratio, worst = ratio+each(r), max(worst, r)
+				runs += each(float64(len(fit.Runs)))
+				iterations += each(float64(total+fit.Iterations) / float64(known.Iterations))
+				wrong += each(float64(total+fit.Iterations) / float64(asGiven.Iterations))
+				wall += each(float64(took) / float64(one))
+			})
+			table.Row("| %s | %s | %v of %d | %.2f | %.2f | %.2f | %.2f | %.1f | %.1f | %.1f | %.1f |", c.name, model, within, count, each(sum), math.Sqrt(each(squares)), ratio, worst, runs, iterations, wrong, wall)
+			for _, w := range within {
+				if count-w > 1+count/10 || ratio > 1.1 { // of honest error bars one in twenty lies beyond; more than this in one case of sixty
+					t.Errorf("%s, model %s: within two standard deviations %v, error of x %.2f times", c.name, model, within, ratio)
+				}
+			}
+		}
+	}
+}

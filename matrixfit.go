@@ -372,8 +372,11 @@ func (f *matrixFit) at(theta []float64, from *fitted) (*fitted, error) {
 	if from == nil || f.size > roughly { // where W is still wrong a run takes long to come to rest, and nobody needs to know where
 		opt.MaxIter = mostRough
 	}
-	if opt.Directions, err = f.directions(theta); err != nil {
-		return nil, err
+	opt.Directions = nil
+	if !f.around { // where the evidence alone is looked at
+		if opt.Directions, err = f.directions(theta); err != nil {
+			return nil, err
+		}
 	}
 	res, err := Solve(f.ctx, p, opt)
 	if err != nil && res != nil && f.best == nil {
@@ -388,7 +391,7 @@ func (f *matrixFit) at(theta []float64, from *fitted) (*fitted, error) {
 		f.opt.Tell(run)
 	}
 	found := &fitted{theta: slices.Clone(theta), w: w, res: res}
-	if res.scores == nil || math.IsInf(run.LogEvidence, 0) {
+	if res.scores == nil && !f.around || res.Status == Diverged || math.IsInf(run.LogEvidence, 0) {
 		return nil, &noFit{theta, res}
 	}
 	if f.best == nil || f.evidence(found) > f.evidence(f.best) {

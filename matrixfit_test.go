@@ -2,11 +2,13 @@ package calamp_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -106,46 +108,143 @@ func toldModel(w operator.Operator, y *mat.Dense, density, noise float64) *calam
 	return &calamp.Problem{W: w, Y: y, Prior: prior.GaussBernoulli{Density: density, SignalVar: 1}, Channel: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: noise}}
 }
 
-func TestExploreFit(t *testing.T) {
-	for _, truth := range [][]float64{{0.05}, {0.05, -0.03, 0.004}} {
-		for seed := range uint64(2) {
-			rng := rand.New(rand.NewPCG(seed, 40))
-			ws := newWaves(320, 20, 20, rng)
-			w0, _ := ws.at(nil)
-			w, _ := ws.at(truth)
-			y, tr := scenes(w, 6, 0.15, 1e-6, rng)
-			for i, p := range []*calamp.Problem{freeModel(w0, y), toldModel(w0, y, 0.15, 1e-6)} {
-				opt := allLearned()
-				if i == 1 {
-					opt.Learn = calamp.Learn{}
-				}
-				q := *p
-				q.W = w
-				begun := time.Now()
-				known, err := calamp.Solve(context.Background(), &q, &opt)
-				one := time.Since(begun)
-				if err != nil {
-					t.Fatal(err)
-				}
-				total := 0
-				f := &calamp.FitOptions{Options: opt, Start: make([]float64, len(truth)), Tell: func(r calamp.MatrixRun) {
-					total += r.Iterations
-					if seed == 0 {
-						t.Logf("   %+v", r)
-					}
-				}}
-				begun = time.Now()
-				fit, err := calamp.FitMatrix(context.Background(), ws.at, p, f)
-				if err != nil {
-					t.Errorf("seed %d: %v", seed, err)
-					continue
-				}
-				z := make([]float64, len(truth))
-				for j := range z {
-					z[j] = (fit.Theta[j] - truth[j]) / fit.ThetaSD[j]
-				}
-				t.Logf("%v seed %d model %d: z %.2f sd %.2g: %v, %d runs, %d iterations (%d), x %.3g (%.3g), time %.1f", truth, seed, i, z, fit.ThetaSD, fit.Status, len(fit.Runs), total, known.Iterations, fit.Score(tr).XMSEScaled, known.Score(tr).XMSEScaled, float64(time.Since(begun))/float64(one))
+// smallFit is a problem that is quickly fitted: patterns on 14 × 14 pixels, and its family.
+func smallFit(theta []float64, seed uint64) (*calamp.Problem, calamp.Truth, calamp.MatrixFamily) {
+	rng := rand.New(rand.NewPCG(seed, 44))
+	family := calamp.MatrixFamily(newWaves(157, 14, 8, rng).at)
+	right, _ := family(theta)
+	given, _ := family(make([]float64, len(theta)))
+	y, truth := scenes(right, 6, 0.12, 1e-6, rng)
+	return freeModel(given, y), truth, family
+}
+
+// The slope of the evidence along θ is what runs beside each other say it is.
+func TestMatrixScoreIsTheSlope(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 45))
+	base, _ := wrongAtRandom(120, 150, 0, rng)
+	along, _ := wrongAtRandom(120, 150, 0, rng)
+	direction := calamp.Direction{Name: "D", D: along}
+	family, err := calamp.LinearMatrix(base, direction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, _ := scenes(base, 5, 0.12, 1e-2, rng)
+	at := func(theta float64) *calamp.Result {
+		w, err := family([]float64{theta})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := calamp.Options{Settings: solver.Settings{Tol: 1e-9, MaxIter: 3000}, Directions: []calamp.Direction{direction}}
+		return solve(t, toldModel(w, y, 0.12, 1e-2), &opt)
+	}
+	const theta, h = 0.02, 0.002
+	slope := (at(theta+h).LogEvidence - at(theta-h).LogEvidence) / (2 * h)
+	score := at(theta).MatrixScores[0]
+	if got := score.Score / score.SD; math.Abs(got-slope) > 0.02*math.Abs(slope)+0.01/score.SD {
+		t.Errorf("slope %g, by differences of the evidence %g", got, slope)
+	}
+}
+
+func TestFitMatrix(t *testing.T) {
+	for _, truth := range [][]float64{{0.04}, {0.04, -0.03}} {
+		p, signals, family := smallFit(truth, 1)
+		told := 0
+		fit, err := calamp.FitMatrix(context.Background(), family, p, &calamp.FitOptions{
+			Options: allLearned(), Start: make([]float64, len(truth)), Tell: func(calamp.MatrixRun) { told++ },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, v := range truth {
+			if z := (fit.Theta[j] - v) / fit.ThetaSD[j]; math.Abs(z) > 3.5 || !(fit.ThetaSD[j] < 1e-3) {
+				t.Errorf("theta %d is %g ± %g, and was %g", j, fit.Theta[j], fit.ThetaSD[j], v)
 			}
 		}
+		if fit.Status != calamp.Converged || fit.Score(signals).XMSEScaled > 1e-5 || told != len(fit.Runs) {
+			t.Errorf("%v, error %g, told of %d runs of %d", fit.Status, fit.Score(signals).XMSEScaled, told, len(fit.Runs))
+		}
+	}
+}
+
+func TestFitMatrixCutShort(t *testing.T) {
+	p, _, family := smallFit([]float64{0.04}, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	fit, err := calamp.FitMatrix(ctx, family, p, &calamp.FitOptions{Options: allLearned(), Start: []float64{0}, Tell: func(r calamp.MatrixRun) {
+		if r.Number == 3 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || fit == nil || fit.Status != calamp.Cancelled || len(fit.Runs) != 3 || math.Abs(fit.Theta[0]-0.04) > 0.03 {
+		t.Errorf("%v, %+v", err, fit)
+	}
+}
+
+func TestFitMatrixErrors(t *testing.T) {
+	p, _, family := smallFit([]float64{0.04}, 1)
+	twice := func(theta []float64) (operator.Operator, error) { return family([]float64{theta[0] + theta[1]}) }
+	fixed := func([]float64) (operator.Operator, error) { return p.W, nil }
+	none := func([]float64) (operator.Operator, error) { return nil, nil }
+	for _, c := range []struct {
+		name   string
+		family calamp.MatrixFamily
+		opt    calamp.FitOptions
+		want   string
+	}{
+		{"no start", family, calamp.FitOptions{}, "needs a start"},
+		{"no number", family, calamp.FitOptions{Start: []float64{math.NaN()}}, "theta 0 starts at NaN"},
+		{"twice the same", twice, calamp.FitOptions{Options: allLearned(), Start: []float64{0, 0}}, "two of them do the same"},
+		{"nothing", fixed, calamp.FitOptions{Start: []float64{0}, Names: []string{"the tilt"}}, "the tilt: W does not change"},
+		{"no matrix", none, calamp.FitOptions{Start: []float64{0}}, "there is none"},
+		{"joint", family, calamp.FitOptions{Start: []float64{0}, Options: calamp.Options{Joint: solver.JointOn}}, "signals by themselves"},
+		{"few runs", family, calamp.FitOptions{Options: allLearned(), Start: []float64{0}, MostRuns: 2}, "no maximum of the evidence in 2 runs"},
+	} {
+		if _, err := calamp.FitMatrix(context.Background(), c.family, p, &c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// A shift of all rows by a twentieth of a pixel is named, with nothing known but the shape of the images.
+func TestShiftIsNamed(t *testing.T) {
+	for _, shift := range []float64{0, 0.05} {
+		p, _, _ := smallFit([]float64{0, shift}, 2)
+		opt := allLearned()
+		var err error
+		if opt.Directions, err = calamp.ImageDirections(p.W, nil, 14, 14); err != nil {
+			t.Fatal(err)
+		}
+		res := solve(t, p, &opt)
+		i := slices.IndexFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.MatrixDoubtful })
+		switch {
+		case shift == 0 && i >= 0:
+			t.Errorf("the right W is doubted: %s", res.Warnings[i].Message)
+		case shift > 0 && (i < 0 || !strings.Contains(res.Warnings[i].Message, "a shift of the rows down, in pixels (by")):
+			t.Errorf("a shift down by %g is not named: %v", shift, res.MatrixScores)
+		}
+	}
+	if _, err := calamp.ImageDirections(planned{}, nil, 3, 5); err == nil {
+		t.Error("images of 15 pixels for 196 columns")
+	}
+}
+
+// planned is a W of a size alone.
+type planned struct{ operator.Operator }
+
+func (planned) Dims() (m, n int) { return 157, 196 }
+
+// With random errors of W counted, a run with noise told ends where it does not without, and learns their size.
+func TestMatrixErrorIsLearned(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 46))
+	const eta = 0.02
+	right, given := wrongAtRandom(200, 250, eta, rng)
+	y, truth := scenes(right, 8, 0.12, 1e-6, rng)
+	opt := calamp.Options{Learn: calamp.Learn{MatrixError: true}}
+	res := solve(t, toldModel(given, y, 0.12, 1e-6), &opt)
+	if res.Status != calamp.Converged || math.Abs(res.MatrixError/eta-1) > 0.1 || res.MatrixErrorSD > 0.05 {
+		t.Errorf("%v, error of W %g ± %g, was %g", res.Status, res.MatrixError, res.MatrixErrorSD*res.MatrixError, eta)
+	}
+	if c := coverage95(res, truth); c < 0.88 {
+		t.Errorf("coverage of s is %g", c)
 	}
 }

@@ -184,6 +184,11 @@ func (l *Learning) refitNoise(s *State) float64 {
 		own := now + (ratio-1)*count/slopes
 		next = min(max(l.fromNoise+weight*(own-l.fromNoise), now/noiseReach), now*noiseReach)
 	}
+	if s.follows != nil {
+		next, change := s.follows.noiseStep(s, now, ratio)
+		s.adoptWorking(c.WithNoise(min(max(next, least), most)))
+		return change
+	}
 	next = min(max(next, least), most)
 	step := next - c.Noise()
 	s.adoptWorking(c.WithNoise(c.Noise() + step))

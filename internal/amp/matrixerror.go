@@ -70,6 +70,7 @@ func (b *planner) makeUnequalNoise(s *Solver) (Part, error) {
 	if e.given != nil {
 		e.least = Least(e.given)
 	}
+	s.State.follows = e
 	var err error
 	if e.rows, err = operator.RowSquares(b.W, s.State.Threads); err != nil {
 		return nil, err
@@ -153,6 +154,28 @@ func (e *MatrixErrors) refit(s *State) {
 	e.moved = math.Abs(math.Log(next/now)) * math.Sqrt(information)
 	e.Size = math.Sqrt(next)
 	e.sd = min(1, 0.5/math.Sqrt(information))
+}
+
+// noiseStep is how learning moves a noise variance beside noise that follows the signals, to next, and how far that is in standard errors. Of
+// readings of which it is a small part a step in proportion to what they have too much, or too little, of residuals is far too short: where η
+// stays, the step is one of scoring, Σ (g² + ∂g) over Σ (∂g)².
+func (e *MatrixErrors) noiseStep(s *State, now, ratio float64) (next, change float64) {
+	var slope, squares, information float64
+	for j, y := range s.Y {
+		if math.IsNaN(y) {
+			continue
+		}
+		slope += s.G[j]*s.G[j] + s.DG[j]
+		squares += s.DG[j] * s.DG[j]
+		share := now / s.Doubt(j)
+		information += 0.5 * share * share
+	}
+	next = now * ratio
+	if !e.learn && squares > 0 {
+		next = now + slope/squares
+	}
+	next = now * min(max(next/now, 1./noiseReach), noiseReach)
+	return next, math.Abs(math.Log(next/now)) * math.Sqrt(information)
 }
 
 // MatrixError is η, and where it was learned the standard deviation of its logarithm; 0 where errors of W are not looked for.

@@ -86,6 +86,8 @@ type State struct {
 	learnedEach bool      // the noise of every sensor was learned from its own residuals
 	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
 
+	follows *MatrixErrors // whose excess follows the signals; nil where none does
+
 	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
 	// all are alike.
 	Amplitude []float64

@@ -14,13 +14,13 @@ from ._command import CalampError, CalampWarning, Interrupted, NotConvergedWarni
 from ._matrix import Matrix, dct, hadamard
 from ._result import Result, ResultWarning, load
 from ._result import ResultWarning as Warning  # the name it had first; not in __all__, since it is one of Python's
-from ._solve import apply, solve
+from ._solve import apply, fit_matrix, solve
 from ._sklearn import BlindCalibrator
 from ._stream import Calibrator, Posterior
 from ._theory import Problem, se_offline, se_online, simulate, threshold
 
 __all__ = [
-    "solve", "apply", "load", "Result", "ResultWarning", "Calibrator", "Posterior", "BlindCalibrator", "Matrix", "hadamard", "dct", "simulate", "Problem",
+    "solve", "fit_matrix", "apply", "load", "Result", "ResultWarning", "Calibrator", "Posterior", "BlindCalibrator", "Matrix", "hadamard", "dct", "simulate", "Problem",
     "se_offline", "se_online", "threshold", "version", "CalampError", "CalampWarning", "NotConvergedWarning", "Interrupted",
 ]  # fmt: skip
 

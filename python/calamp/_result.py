@@ -35,6 +35,8 @@ class Result:
     is of order one where the model explains a reading, broken (M) the probability that a sensor is broken. Of a complex
     problem x, s, gain and residual are complex, bounds of s are those of its modulus, and arrays has those of its phase.
 
+    Of :func:`calamp.fit_matrix` theta, theta_sd (J) and theta_cov (J×J) are what was fitted of W, None elsewhere.
+
     arrays has all that the command wrote, by its names; summary what it printed; trace a line an iteration.
     """
 
@@ -67,6 +69,18 @@ class Result:
     arrays: Mapping[str, np.ndarray] = field(repr=False)
     _npz: bytes = field(repr=False)
     _inputs: Any = field(repr=False, default=None)
+
+    @property
+    def theta(self) -> Optional[np.ndarray]:
+        return self.arrays.get("theta")
+
+    @property
+    def theta_sd(self) -> Optional[np.ndarray]:
+        return self.arrays.get("theta_sd")
+
+    @property
+    def theta_cov(self) -> Optional[np.ndarray]:
+        return self.arrays.get("theta_cov")
 
     def __repr__(self) -> str:
         n, p = self.x.shape

@@ -122,6 +122,48 @@ def solve(
     return result
 
 
+def fit_matrix(
+    W: Any,
+    Y: Any,
+    *,
+    derivatives: Any,
+    start: Optional[Sequence[float]] = None,
+    X0: Any = None,
+    s0: Any = None,
+    progress: Union[bool, Callable[[dict[str, Any]], None], None] = None,
+    **options: Any,
+) -> Result:
+    """Recovers signals, calibration and what is not known of the matrix, W + theta[0] derivatives[0] + …, from readings.
+
+    derivatives is an array (J×M×N, or M×N for one), or the path of such a .npy. theta begins at start, zeros by default, and is where the evidence of
+    the readings has its maximum: ``Result.theta``, with ``theta_sd`` and ``theta_cov``. All else is as in :func:`calamp.solve`, whose
+    keywords can be given. For a matrix that is not linear in theta fit again with derivatives at the theta that was found, start at zero.
+    """
+    told = dict(derivatives=derivatives, start=start, **options)
+    arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
+    _command.check_pair(arrays["W"], arrays["Y"])
+    for name, truth in (("X0", X0), ("s0", s0)):
+        if truth is not None:
+            arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
+    show, close = _command.shown(progress)
+    try:
+        with _command.Files() as files, _command.Inputs(arrays) as inputs:
+            words = ["fit-matrix", "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
+            done = _command.run(words, inputs, output=True, show=show).check()
+    except TypeError as e:
+        raise TypeError(f"calamp.fit_matrix() {e}") from None
+    finally:
+        close()
+    result = result_of(done, None)
+    if done.code == 130:
+        raise _command.Interrupted(result)
+    for w in result.warnings:
+        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
+    if done.code != 0:
+        warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=2)
+    return result
+
+
 def apply(result: Result, Y: Any) -> np.ndarray:
     """Readings Y (M×P or M) corrected by a calibration: s y, and NaN for sensors that are broken."""
     y = _command.check_array("Y", Y, 1, 2, or_complex=np.iscomplexobj(result.s))

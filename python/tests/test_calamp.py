@@ -540,3 +540,16 @@ def test_what_is_told_is_told_alone(p):
         scale = np.vdot(q.x, p.X0) / np.vdot(q.x, q.x)
         best = np.vdot(free.x, p.X0) / np.vdot(free.x, free.x)
         assert q.status == "converged" and np.linalg.norm(scale * q.x - p.X0) < 1.2 * np.linalg.norm(best * free.x - p.X0)
+
+
+def test_fit_matrix(p):
+    """theta is where readings put it, and solve says before that W is not theirs."""
+    d = np.random.default_rng(40).normal(size=(2, *p.W.shape)) / np.sqrt(p.W.shape[1])
+    W = p.W - 0.03 * d[0] + 0.01 * d[1]
+    with pytest.warns(calamp.CalampWarning, match="matrix-doubtful"):
+        calamp.solve(W, p.Y, derivatives=d)
+    f = calamp.fit_matrix(W, p.Y, derivatives=d)
+    assert f.theta.shape == f.theta_sd.shape == (2,) and f.theta_cov.shape == (2, 2)
+    assert np.all(np.abs(f.theta - [0.03, -0.01]) < 4 * f.theta_sd + 1e-4)
+    with pytest.raises(ValueError, match="derivatives"):
+        calamp.fit_matrix(W, p.Y, derivatives=d[:, 1:])

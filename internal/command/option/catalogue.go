@@ -20,12 +20,12 @@ var Catalogue = []Heading{
 	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains rows-per-sensor storage dct2 bands " +
 		"densities target points se:sensors"},
 	{"Output", "output json csv plot report trace progress compare save-model results emit-x keep http http-token all inspect:matrix " +
-		"quick draw-only runs"},
-	{"State", "state checkpoint rollback drop-checkpoint restart-at freeze"},
+		"matrix-out quick draw-only runs"},
+	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	section("signals", ""),
 	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
 	section("noise", "noise-at noise"),
-	section("matrix", "matrix-error derivatives"),
+	section("matrix", "matrix-error derivatives image start"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
 	section("faults", "commit max-chi2 max-chi max-faulty"),

@@ -98,10 +98,8 @@ func (s *solve) checkDoubt() error {
 		return console.Usage("fit-matrix needs --derivatives: the derivatives of W by its parameters, J×M×N")
 	case s.others:
 		return console.Usage("--compare is for calamp solve: leave it out, or give it --matrix with what --matrix-out wrote")
-	case d.resume && s.out == "":
-		return console.Usage("--resume needs -o: what was found so far stands beside it")
-	case s.out == "-" && d.resume:
-		return console.Usage("--resume needs a file for -o, found -")
+	case d.resume && s.stateFile() == "":
+		return console.Usage("--resume needs a file for -o: what was found so far stands beside it")
 	case d.matrixOut == "-":
 		return console.Usage("--matrix-out: expected the name of a file, found -")
 	}
@@ -238,7 +236,7 @@ type fitState struct {
 }
 
 func (s *solve) stateFile() string {
-	if s.out == "" || s.out == "-" {
+	if s.out == "" || s.out == "-" || strings.HasPrefix(s.out, "/dev/") {
 		return ""
 	}
 	return s.out + ".fit.json"
