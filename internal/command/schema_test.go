@@ -227,8 +227,9 @@ func at(t *testing.T, text, path string) bool {
 		return false
 	}
 	for name := range strings.SplitSeq(path, ".") {
-		object, ok := value.(map[string]any)
-		if value, ok = object[name]; !ok {
+		object, _ := value.(map[string]any)
+		var there bool
+		if value, there = object[name]; !there {
 			return false
 		}
 	}

@@ -104,15 +104,15 @@ func (f *Found) learned(p *Parameter) entry {
 	}
 	gains := m.Learns("s-range") || !Given(f.Flags, "s-range") && !Given(f.Flags, "s-mean") && m.known == nil
 	switch {
-	case p.Name == "density" && m.open(p.Name):
+	case p.Name == "density" && m.Learns(p.Name):
 		return number(m.Density, sd.Density)
-	case p.Name == "signal-mean" && m.open(p.Name):
+	case p.Name == "signal-mean" && m.Learns(p.Name):
 		return number(m.SignalMean, sd.SignalMean)
-	case p.Name == "signal-var" && m.open(p.Name):
+	case p.Name == "signal-var" && m.Learns(p.Name):
 		return number(m.SignalVar, sd.SignalVar)
 	case p.Name == "noise-var" && m.Noise.PerSensor && f.Result.NoiseVar != nil:
 		return entry{array: f.Result.NoiseVar, note: "of each sensor, learned"}
-	case p.Name == "noise-var" && m.open(p.Name):
+	case p.Name == "noise-var" && m.Learns(p.Name):
 		return number(m.NoiseVar, sd.NoiseVar)
 	case p.Name == "prior" && !f.Prior.Plain():
 		return entry{value: quoted(f.Prior.Family)}
