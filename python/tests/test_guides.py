@@ -47,6 +47,13 @@ def test_guide(page, tmp_path, monkeypatch):
             file.rename(pathlib.Path(os.environ["GUIDES"]) / file.name)
 
 
+@pytest.mark.parametrize("path", sorted((GUIDES.parents[1] / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", calamp.CalampWarning)
+        exec(compile(path.read_text(encoding="utf-8"), path.name, "exec"), {"__name__": "__main__"})
+
+
 def test_guides_are_short():
     for page in GUIDES.glob("*.md"):
         assert len(re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M).split()) < 900
