@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,33 @@ func TestFigures(t *testing.T) {
 	}
 	if figures < 30 {
 		t.Errorf("only %d figures have a comment that says where they are from", figures)
+	}
+}
+
+var measurement = regexp.MustCompile("`\\.ci/long (Long\\w+)`")
+
+// TestMeasurements wants the long tests that the claims name.
+func TestMeasurements(t *testing.T) {
+	var names []string
+	err := filepath.WalkDir(root, func(p string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, "_test.go") {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			for _, found := range regexp.MustCompile(`(?m)^func Test(Long\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+				names = append(names, found[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range measurement.FindAllStringSubmatch(read(t, "docs/claims.md"), -1) {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, found[1]) }) {
+			t.Errorf("there is no long test %s", found[1])
+		}
 	}
 }
 
