@@ -37,7 +37,7 @@ type group struct {
 // menu is the pages in their order, by what a reader wants to do; further ones come where home says.
 var menu = []group{
 	{"", []string{"README.md", "docs/is-this-my-problem.md"}},
-	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md"}},
+	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md"}},
 	{"Guides", []string{"docs/solve.md", "docs/python.md", "docs/stream.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md", "docs/page.md", "docs/library.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/warnings/README.md", "docs/claims.md", "docs/results/peers.md", "docs/results/field.md", "docs/results/README.md"}},
 	{"Theory", []string{"docs/theory.md"}},
