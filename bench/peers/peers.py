@@ -124,8 +124,8 @@ def main():
     for alpha, half in cases:
         told = ["--density", str(DENSITY), "--s-range", f"{1 - half},{1 + half}", "--noise-var", str(NOISE)]
         methods = {
-            "calamp, told the model": calamp(o.command, *told),
-            "calamp, told nothing": calamp(o.command),
+            "calamp, model given": calamp(o.command, *told),
+            "calamp, nothing given": calamp(o.command),
             "alternating, pursuit": alternating(omp),
             "alternating, ℓ1": alternating(l1, rounds=30),
             "sparse spectral": spectral,

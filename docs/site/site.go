@@ -34,14 +34,31 @@ type group struct {
 	Pages []string
 }
 
-// menu is the pages in their order; further pages of docs come last.
+// menu is the pages in their order, by what a reader wants to do; further ones come where home says.
 var menu = []group{
-	{"", []string{"README.md"}},
-	{"Three ways to work", []string{"docs/python.md", "docs/stream.md", "docs/sweeps.md"}},
-	{"Guides", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md"}},
-	{"Solving", []string{"docs/solve.md", "docs/trust.md", "docs/warnings/README.md", "docs/page.md", "docs/cluster.md", "docs/library.md"}},
-	{"Knowing", []string{"docs/theory.md", "docs/results/README.md", "docs/validation.md", "docs/performance.md"}},
-	{"Reference", []string{"docs/online-json.md", "docs/format/state.md", "docs/performance/tables.md", "docs/architecture.md", "experiments/README.md", "CHANGELOG.md"}},
+	{"", []string{"README.md", "docs/is-this-my-problem.md"}},
+	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md"}},
+	{"Guides", []string{"docs/solve.md", "docs/model.md", "docs/nearly-known-matrix.md", "docs/python.md", "docs/stream.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md", "docs/page.md", "docs/library.md"}},
+	{"Trust", []string{"docs/trust.md", "docs/warnings/README.md", "docs/claims.md", "docs/results/peers.md", "docs/results/field.md", "docs/results/README.md"}},
+	{"Theory", []string{"docs/theory.md"}},
+	{"Reference", []string{"docs/glossary.md", "docs/online-json.md", "docs/format/state.md", "docs/stability.md", "CHANGELOG.md"}},
+	{"Contributing", []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/README.md", "docs/decisions/2026-11.md", "experiments/README.md", "examples/README.md", "SECURITY.md"}},
+}
+
+// home is the part of the menu for a page of docs that is not listed, "" for one that only other pages lead to: the
+// measurement logs and the warnings, which have an index.
+func home(name string) string {
+	switch {
+	case name == "docs/validation.md", name == "docs/performance.md", name == "docs/performance/tables.md", strings.HasPrefix(name, "docs/warnings/"):
+		return ""
+	case strings.HasPrefix(name, "docs/guides/"):
+		return "Tutorials"
+	case strings.HasPrefix(name, "docs/decisions/"):
+		return "Contributing"
+	case strings.HasPrefix(name, "docs/results/"):
+		return "Trust"
+	}
+	return "Guides"
 }
 
 // page is one of the site.
@@ -69,14 +86,20 @@ func address(p string) string {
 // build writes the site, or says what is wrong with the docs.
 func build(root, out string) error {
 	b := &builder{root: root, out: out, pages: make(map[string]*page), files: make(map[string]bool)}
+	var err error
+	if b.version, err = b.release(); err != nil {
+		return err
+	}
 	if err := b.list(); err != nil {
 		return err
 	}
+	names := slices.Clone(b.apart)
 	for _, g := range b.groups {
-		for _, p := range g.Pages {
-			if err := b.read(p); err != nil {
-				return err
-			}
+		names = append(names, g.Pages...)
+	}
+	for _, p := range names {
+		if err := b.read(p); err != nil {
+			return err
 		}
 	}
 	if err := b.dead(); err != nil {
@@ -102,6 +125,8 @@ func build(root, out string) error {
 type builder struct {
 	root, out string
 	groups    []group
+	apart     []string // pages that are not in the menu
+	version   string
 	pages     map[string]*page
 	files     map[string]bool // pictures and tables to be copied
 }
@@ -230,21 +255,41 @@ func exists(p string) bool {
 
 // listed says whether a file is a page of the site.
 func (b *builder) listed(name string) bool {
-	return slices.ContainsFunc(b.groups, func(g group) bool { return slices.Contains(g.Pages, name) })
+	return slices.Contains(b.apart, name) || slices.ContainsFunc(b.groups, func(g group) bool { return slices.Contains(g.Pages, name) })
 }
 
 // list completes the menu.
 func (b *builder) list() error {
 	b.groups = slices.Clone(menu)
-	last := &b.groups[len(menu)-1].Pages
-	*last = slices.Clone(*last)
+	for i := range b.groups {
+		b.groups[i].Pages = slices.Clone(b.groups[i].Pages)
+	}
 	return filepath.WalkDir(filepath.Join(b.root, "docs"), func(p string, _ os.DirEntry, err error) error {
 		name, _ := filepath.Rel(b.root, p)
-		if name = filepath.ToSlash(name); err == nil && path.Ext(name) == ".md" && !b.listed(name) {
-			*last = append(*last, name)
+		if name = filepath.ToSlash(name); err != nil || path.Ext(name) != ".md" || b.listed(name) {
+			return err
 		}
-		return err
+		if i := slices.IndexFunc(b.groups, func(g group) bool { return g.Title == home(name) }); i > 0 {
+			b.groups[i].Pages = append(b.groups[i].Pages, name)
+		} else {
+			b.apart = append(b.apart, name)
+		}
+		return nil
 	})
+}
+
+// release is the version, from the one place that has it.
+func (b *builder) release() (string, error) {
+	text, err := os.ReadFile(filepath.Join(b.root, "internal", "version", "version.go"))
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(string(text), "const Number = \"")
+	number, _, ok := strings.Cut(rest, "\"")
+	if !ok {
+		return "", errors.New("internal/version/version.go has no Number")
+	}
+	return number, nil
 }
 
 // relative is the way from one file of the site to another.
@@ -291,9 +336,10 @@ func (b *builder) write(p *page) error {
 	at := address(p.Path)
 	view := struct {
 		*page
-		Up   string // to the root of the site
-		Menu []part
-	}{page: p, Up: relative(at, ".") + "/"}
+		Up      string // to the root of the site
+		Version string
+		Menu    []part
+	}{page: p, Up: relative(at, ".") + "/", Version: b.version}
 	for _, g := range b.groups {
 		m := part{Title: g.Title}
 		for _, name := range g.Pages {

@@ -9,7 +9,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,11 +20,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	number "github.com/calamp/calamp/internal/version"
 )
 
 // source is the commit that is built.
 type source struct {
-	version  string // v1.2.3, or v0.0.0-TIME-REVISION
+	version  string // v1.2.3, or v1.2.3-TIME-REVISION before that is released
 	revision string
 	time     time.Time // of all files
 }
@@ -44,7 +45,7 @@ func main() {
 	out := flag.String("out", "dist", "folder for what is built")
 	wheels := flag.Bool("wheel", false, "build only wheels")
 	host := flag.Bool("host", false, "build only for this machine")
-	version := flag.String("version", "", "the version, where git does not know: v1.2.3")
+	version := flag.String("version", "", "another version than that of internal/version: v1.2.3")
 	flag.Parse()
 	if err := release(*out, *wheels, *host, *version); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -92,13 +93,13 @@ func release(out string, onlyWheels, onlyHost bool, version string) error {
 	return b.checksums()
 }
 
-// sourceOf asks git: the tag of a commit that has one is its version. What has no tag has a
-// version like those that Go gives, by the time of the commit; outside of git it must be told.
+// sourceOf takes the version from package version. The tag of a commit that has one must agree. What has no tag comes
+// before that release, in order of the time of the commit. Another version is -version alone, outside of git or for tests.
 func sourceOf(version string) (source, error) {
 	revision, err := git("rev-parse", "HEAD")
 	if err != nil {
 		if version == "" {
-			return source{}, errors.New("this is no git checkout: give -version v1.2.3")
+			version = "v" + number.Number
 		}
 		return source{version: version, time: time.Unix(0, 0).UTC()}, nil
 	}
@@ -113,9 +114,11 @@ func sourceOf(version string) (source, error) {
 	s := source{version: version, revision: revision, time: time.Unix(at, 0).UTC()}
 	if s.version == "" {
 		if tag, err := git("describe", "--exact-match", "--tags", "--match", "v[0-9]*"); err == nil {
-			s.version = tag
+			if s.version = tag; tag != "v"+number.Number && !strings.HasPrefix(tag, "v"+number.Number+"-") {
+				return source{}, fmt.Errorf("the tag is %s, and internal/version says %s", tag, number.Number)
+			}
 		} else {
-			s.version = "v0.0.0-" + s.time.Format("20060102150405") + "-" + revision[:12]
+			s.version = "v" + number.Number + "-" + s.time.Format("20060102150405") + "-" + revision[:12]
 		}
 	}
 	if !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`).MatchString(s.version) {

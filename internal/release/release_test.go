@@ -15,7 +15,7 @@ import (
 func TestPythonVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3rc1", "v1.2.3-beta.2": "1.2.3b2",
-		"v0.0.0-20261122082452-4b0e5802d74c": "0.0.0.dev20261122082452+g4b0e5802d74c", "v0.0.0-20261122082452-4b0e5802d74c+changed": "0.0.0.dev20261122082452+g4b0e5802d74c.changed",
+		"v0.1.0-20261122082452-4b0e5802d74c": "0.1.0.dev20261122082452+g4b0e5802d74c", "v0.1.0-20261122082452-4b0e5802d74c+changed": "0.1.0.dev20261122082452+g4b0e5802d74c.changed",
 	} {
 		if got := (&builder{source: source{version: version}}).pythonVersion(); got != want {
 			t.Errorf("%s is %s, expected %s", version, got, want)

@@ -20,7 +20,7 @@ var pages = []Page{
 	{
 		"unrecovered-or-noise", Untrusted,
 		"The signals' posterior variance is more than 1.5 % of their power, and theory of the model that was learned says that less can be reached, or that the problem is next to its threshold.",
-		"What was learned as noise may be signals that were not recovered. Both look alike there.",
+		"What was learned as noise may be signals that were not recovered. They cannot be distinguished there.",
 		"never; where the noise is known to be as large as was learned, tell it, and the warning goes.",
 		[]string{"Tell `--noise-var`, if it is known.", "More sensors, or more signals of the same sensors.", "A basis in which the signals are sparser."},
 	},
@@ -36,7 +36,7 @@ var pages = []Page{
 		"More than a fifth of the sensors have readings that nothing explains.",
 		"So many sensors do not break at once. It is the model that is in doubt: the noise, the range of s, the prior, or W.",
 		"where so many sensors are known to be broken.",
-		[]string{"Check W against the sensors: rows in another order look like this.", "`--faulty off` takes all sensors for good: compare.", "Leave out what was told of noise, range and prior."},
+		[]string{"Check W against the sensors: rows in another order look like this.", "`--faulty off` takes all sensors for good: compare.", "Leave out the flags of noise, range and prior."},
 	},
 	// The answer as a whole.
 	{
@@ -76,7 +76,7 @@ var pages = []Page{
 	},
 	{
 		"scale-contradicted", Doubt,
-		"The variance told of the signals wants a common scale that is more than 4 standard deviations from that of the range of s.",
+		"The given variance of the signals puts the common scale more than 4 standard deviations from that of the range of s.",
 		"One of the two is wrong, and the scale of signals and gains with it. Ratios of gains hardly suffer.",
 		"where the common scale does not matter.",
 		[]string{"Check `--signal-var` and `--density` against `--s-range`.", "Leave out the one you are less sure of.", "`--anchor`, if a sensor's calibration is known."},
@@ -139,9 +139,9 @@ var pages = []Page{
 	},
 	{
 		"phase-spread", Noted,
-		"Phases of the gains are not spread about the nominal ones as was told, or were learned to be so wide that they might be anywhere.",
-		"The common phase and `phase_sd` mean nothing. Relative phases and signals hardly suffer where readings say much, but for phases told as known, where all does.",
-		"where the common phase does not matter, and phases were not told as known.",
+		"Phases of the gains are not spread about the nominal ones as was given, or were learned to be so wide that they might be anywhere.",
+		"The common phase and `phase_sd` mean nothing. Relative phases and signals hardly suffer where readings say much, but for phases given as known, where all does.",
+		"where the common phase does not matter, and phases were not given as known.",
 		[]string{"The `--phase κ` that the message names.", "`--phase free`, if nothing is known of them.", "`--anchor phase-sensor=ROW`."},
 	},
 	{
@@ -182,7 +182,7 @@ var pages = []Page{
 	},
 	{
 		"offsets-few-signals", Part,
-		"Offsets are looked for with fewer than ten signals, in a run that does not follow what they do to all signals alike.",
+		"Offsets are looked for with fewer than ten signals, in a run that does not follow what they do to all signals together.",
 		"Error bars are too small, by up to 80 times.",
 		"where error bars do not matter.",
 		[]string{"Ten signals or more.", "`--covariance exchangeable`.", "Leave out sensors that lack readings."},
@@ -190,13 +190,13 @@ var pages = []Page{
 	{
 		"offsets-common-entries", Part,
 		"Offsets are looked for, and entries that all signals have, or all but one, are expected.",
-		"What these share cannot be told from offsets.",
+		"What these share cannot be separated from offsets.",
 		"where no entry is the same in all signals.",
 		[]string{"More signals.", "Sparser signals."},
 	},
 	{
 		"common-mode", Part,
-		"In a signal all sensors read too much by the same constant, which no signal explains, or the signal is far larger or smaller than all others, as a factor common to all sensors makes it. It is not told of complex readings.",
+		"In a signal all sensors read too much by the same constant, which no signal explains, or the signal is far larger or smaller than all others, as a factor common to all sensors makes it. It is not looked for in complex readings.",
 		"The sample was disturbed. A factor is in the signal alone, and gains do not suffer; a constant does harm, unless the rows of W have a direction in common that takes it up.",
 		"where it is a factor.",
 		[]string{"Take the constant off.", "Give that sample as missing (NaN)."},
@@ -231,8 +231,8 @@ var pages = []Page{
 	},
 	{
 		"s-prior-mismatch", Part,
-		"Sensors are not what was known of them, or typically differ from it by more than told.",
-		"These sensors have changed, or what was told is too sure of itself.",
+		"Sensors are not what was known of them, or typically differ from it by more than its stated standard deviation.",
+		"These sensors have changed, or the stated standard deviations are too small.",
 		"where sensors are known to have changed.",
 		[]string{"Look at these sensors.", "Widen `s_prior_sd`, where all differ."},
 	},

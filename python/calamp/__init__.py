@@ -7,7 +7,7 @@
 'converged'
 
 The work is done by the command ``calamp``, which is part of this package: a process of its own, so that forks,
-threads and interrupts are nobody's trouble. Arrays go to it through memory.
+threads and interrupts do no harm. Arrays go to it through memory.
 """
 
 from ._command import CalampError, CalampWarning, Interrupted, NotConvergedWarning, version
@@ -33,4 +33,4 @@ def __getattr__(name: str) -> str:
     try:
         return metadata.version("calamp")
     except metadata.PackageNotFoundError:  # from a folder, with the command that CALAMP names
-        return version()["version"]
+        return version()["version"].removeprefix("v")

@@ -16,6 +16,7 @@ GUIDES = pathlib.Path(__file__).parents[2] / "docs" / "guides"
 # Errors that the tables of the pages state, and some room: they depend on rounding.
 BOUNDS = {
     "single-pixel-camera": dict(blind=0.16, known=0.06),
+    "a-stream": {"gains, 10 samples": 0.006, "gains, 50": 0.002, "gains, 10 after the change": 0.002, "gains, 80": 0.002, "last spectrum": 0.01},
     "microphone-array": dict(blind=0.006, known=0.006, gains=0.003, readings=0.01),
 }
 
@@ -41,10 +42,19 @@ def test_guide(page, tmp_path, monkeypatch):
             assert done.returncode == 0, done.stderr
     for name, bound in BOUNDS[page].items():
         assert names["errors"][name] <= bound, names["errors"]
-    assert (tmp_path / words[words.index("-o") + 1]).exists() and (tmp_path / words[words.index("--report") + 1]).exists()
+    for flag in {"-o", "--report"} & set(words):
+        assert (tmp_path / words[words.index(flag) + 1]).exists()
+    assert names.get("flagged", {7, 31, 90}) == {7, 31, 90}
     if os.environ.get("GUIDES"):  # a folder for the arrays that pictures are drawn from
         for file in tmp_path.glob("*-pictures.npz"):
             file.rename(pathlib.Path(os.environ["GUIDES"]) / file.name)
+
+
+@pytest.mark.parametrize("path", sorted((GUIDES.parents[1] / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", calamp.CalampWarning)
+        exec(compile(path.read_text(encoding="utf-8"), path.name, "exec"), {"__name__": "__main__"})
 
 
 def test_guides_are_short():

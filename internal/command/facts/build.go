@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/internal/simd"
+	"github.com/calamp/calamp/internal/version"
 )
 
 // Build is what this binary was built from.
@@ -25,9 +26,10 @@ type Build struct {
 // What a release was built from; internal/release sets it, since it builds outside of git as well.
 var release, revision, revisionTime string
 
-// BuildVersion reads what this binary was built from.
+// BuildVersion reads what this binary was built from: a release, a tagged module (go install …@v1.2.3), or a
+// working tree, which is version.Development with its revision.
 func BuildVersion() Build {
-	v := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelInUse()}
+	v := Build{Version: version.Development, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: kernelInUse()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
@@ -37,7 +39,7 @@ func BuildVersion() Build {
 		v.RevisionTime, _ = time.Parse(time.RFC3339, revisionTime)
 		return v
 	}
-	if info.Main.Version != "" {
+	if info.Main.Version == "v"+version.Number {
 		v.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {

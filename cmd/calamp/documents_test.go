@@ -1,0 +1,98 @@
+package main
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// block is the first block of code in that language after a heading of a document.
+func block(t *testing.T, path, heading, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n## "+heading+"\n")
+	_, rest, ok := strings.Cut(rest, "\n```"+language+"\n")
+	code, _, closed := strings.Cut(rest, "\n```")
+	if !ok || !closed {
+		t.Fatalf("%s has no block of %s under %q", path, language, heading)
+	}
+	return code
+}
+
+var figures = regexp.MustCompile(`-?\d+(?:\.\d+)?(?:e[-+]\d+)?`)
+
+// sameWords compares printed text: words are the same, numbers within a tenth, or within one for counts of iterations and
+// times, which differ from machine to machine.
+func sameWords(t *testing.T, got, want string) {
+	t.Helper()
+	gotLines, wantLines := strings.Split(strings.TrimSpace(got), "\n"), strings.Split(strings.TrimSpace(want), "\n")
+	if len(gotLines) != len(wantLines) {
+		t.Fatalf("%d lines, the document has %d:\n%s", len(gotLines), len(wantLines), got)
+	}
+	for i, line := range gotLines {
+		if figures.ReplaceAllString(line, "0") != figures.ReplaceAllString(wantLines[i], "0") {
+			t.Errorf("printed  %s\ndocument %s", line, wantLines[i])
+			continue
+		}
+		if strings.HasPrefix(line, "status") {
+			continue // iterations and time
+		}
+		stated := figures.FindAllString(wantLines[i], -1)
+		for k, text := range figures.FindAllString(line, -1) {
+			a, _ := strconv.ParseFloat(text, 64)
+			b, _ := strconv.ParseFloat(stated[k], 64)
+			if math.Abs(a-b) > 0.1*math.Abs(b) {
+				t.Errorf("%s in %q, the document has %s", text, line, stated[k])
+			}
+		}
+	}
+}
+
+// TestReadme runs the example of README.md, and compares what the last command prints.
+func TestReadme(t *testing.T) {
+	readme := filepath.Join("..", "..", "README.md")
+	commands := strings.Split(block(t, readme, "An example", "sh"), "\n")
+	want := block(t, readme, "An example", "text")
+	t.Chdir(t.TempDir())
+	for i, line := range commands {
+		words := strings.Fields(line)
+		out, err := exec.Command(words[0], words[1:]...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if i == len(commands)-1 {
+			sameWords(t, string(out), want)
+		}
+	}
+}
+
+// TestExampleScripts runs the scripts of examples as users do.
+func TestExampleScripts(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh")
+	}
+	scripts, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.sh"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for i, s := range scripts {
+		if scripts[i], err = filepath.Abs(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for _, s := range scripts {
+		if out, err := exec.Command(shell, s).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", s, err, out)
+		}
+	}
+}

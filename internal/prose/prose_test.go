@@ -1,0 +1,169 @@
+package prose
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var root = filepath.Join("..", "..")
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "\r\n", "\n")
+}
+
+// pages are README.md and the others for users and contributors.
+func pages(t *testing.T) []string {
+	t.Helper()
+	out := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+	err := fs.WalkDir(os.DirFS(root), "docs", func(p string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, ".md") {
+			out = append(out, p)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestFigures compares figures of the documents with the tables they are from.
+func TestFigures(t *testing.T) {
+	tables, figures := map[string]Table{}, 0
+	for _, name := range pages(t) {
+		for k, v := range Tables(read(t, name)) {
+			tables[k] = v
+		}
+	}
+	for _, name := range pages(t) {
+		for _, f := range Figures(read(t, name)) {
+			figures++
+			if err := f.Check(tables); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if figures < 30 {
+		t.Errorf("only %d figures have a comment that says where they are from", figures)
+	}
+}
+
+var measurement = regexp.MustCompile("`\\.ci/long (Long\\w+)`")
+
+// TestMeasurements wants the long tests that the claims name.
+func TestMeasurements(t *testing.T) {
+	var names []string
+	err := filepath.WalkDir(root, func(p string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, "_test.go") {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			for _, found := range regexp.MustCompile(`(?m)^func Test(Long\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+				names = append(names, found[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range measurement.FindAllStringSubmatch(read(t, "docs/claims.md"), -1) {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, found[1]) }) {
+			t.Errorf("there is no long test %s", found[1])
+		}
+	}
+}
+
+// budget is the most words that a page may have.
+var budget = map[string]int{
+	"README.md": 600, "CHANGELOG.md": 320, "docs/architecture.md": 1200, "docs/is-this-my-problem.md": 1100, "docs/claims.md": 1000,
+	"docs/glossary.md": 800, "docs/stability.md": 400, "CONTRIBUTING.md": 1600, "SECURITY.md": 300, "docs/trust.md": 2000,
+	"docs/page.md": 700, "docs/cluster.md": 1600, "docs/sweeps.md": 1600, "docs/online-json.md": 1700, "docs/speed.md": 600,
+	"docs/guides/single-pixel-camera.md": 900, "docs/guides/microphone-array.md": 900, "docs/guides/a-stream.md": 900, "docs/results/peers.md": 800, "docs/results/README.md": 3000,
+}
+
+// private are words that mean something to those alone who wrote them.
+var private = []string{"told", "at rest", "alike", "like no other", "nobody's", "believes"}
+
+// TestStyle of the pages that have a budget: words in all, sentences of more than 30 words, words that nobody else uses.
+func TestStyle(t *testing.T) {
+	for name, most := range budget {
+		page := read(t, name)
+		if n := len(Words(Text(page))); n > most {
+			t.Errorf("%s has %d words, at most %d", name, n, most)
+		}
+		var long []string
+		sentences := Sentences(page)
+		for _, s := range sentences {
+			if len(Words(s)) > 30 {
+				long = append(long, s)
+			}
+		}
+		if 50*len(long) > len(sentences) {
+			t.Errorf("%s: %d of %d sentences have more than 30 words:\n%s", name, len(long), len(sentences), strings.Join(long, "\n"))
+		}
+		if name == "CONTRIBUTING.md" {
+			page, _, _ = strings.Cut(page, "## Words") // which shows what not to write
+		}
+		if found := Uses(page, private); len(found) > 0 {
+			t.Errorf("%s uses %s", name, strings.Join(found, ", "))
+		}
+	}
+}
+
+func TestFigure(t *testing.T) {
+	tables := Tables(`
+<!-- table: LongOne, commit 0123abc -->
+| kind | α = 1 | share |
+| --- | --- | --- |
+| a | 9/10, 1.26 (3) | 0.941 |
+| b | 10/10, 2.04 (7) | 0.95 |
+`)
+	for text, good := range map[string]bool{
+		"1.3<!-- min LongOne: α = 1 #3 --> times":    true,
+		"1.2<!-- min LongOne: α = 1 #3 -->":          false,
+		"19<!-- sum LongOne: * -->":                  false, // the last column, too
+		"19<!-- sum LongOne: α = 1 -->":              true,
+		"94<!-- min% LongOne: share --> %":           true,
+		"95.0<!-- max% LongOne: share; kind!=a -->":  true,
+		"2.04<!-- max LongOne: α = 1 #3; kind=b -->": true,
+		"2<!-- rows LongOne -->":                     true,
+		"1<!-- min LongOne: beta -->":                false,
+		"1<!-- min LongTwo: share -->":               false,
+		"1<!-- min LongOne: share; kind=c -->":       false,
+	} {
+		figures := Figures(text)
+		if len(figures) != 1 {
+			t.Errorf("%s: %d figures", text, len(figures))
+			continue
+		}
+		if err := figures[0].Check(tables); (err == nil) != good {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	page := "# A title\n\nOne two. Three `four five`\nsix: seven eight\n\n- nine ten\n- eleven twelve\n\n    a = b\n\n```sh\ncode code\n```\n| cell one | cell two |\n"
+	want := []string{"One two", "Three `four five` six", "seven eight", "nine ten", "eleven twelve", "cell one", "cell two"}
+	if got := Sentences(page); !slices.Equal(got, want) {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if n := len(Words(Text("a [b c](d/e f) — 1 <!-- x y --> d"))); n != 5 {
+		t.Errorf("%d words", n)
+	}
+	if got := Uses("It was told; `alike` and signals-alike are code, nothing is At\nrest.", private); !slices.Equal(got, []string{"told", "at rest"}) {
+		t.Errorf("found %q", got)
+	}
+}
