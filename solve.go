@@ -131,7 +131,8 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.plan.Has("outliers") {
+	_, complex := channel.InOrder(p.Channel).(channel.ComplexGain)
+	if looked := r.plan.Has("outliers") || r.plan.Has("faults") && !complex; !looked {
 		if err := r.readings.refuseBeyond(p); err != nil {
 			return nil, err
 		}

@@ -74,8 +74,18 @@ func brute(f Function, lambda, a, omega, v float64) (m Moments) {
 func TestFactorsAreIntegrals(t *testing.T) {
 	for _, f := range []Function{Identity, ReLU, Leaky(0.01), Leaky(0.3), HardTanh, Sign, Sigmoid} {
 		for _, c := range [][4]float64{ // λ, a, ω, V
-			{0.3, 0, 0.2, 1}, {0.3, 2, -0.4, 1.5}, {0.97, 400, -0.3, 0.8}, {-0.5, 50, 0.4, 1.2}, {1.4, 30, 0.5, 0.5}, {-2, 20, 1, 0.3}, {0.5, 3000, 4, 2}, {0.02, 1e4, -2, 1},
-			{0.9, 4, 9, 1}, {-0.9, 4, -9, 1}, {0.5, 9, 0, 100}, {1.02, 100, -6, 9},
+			{0.3, 0, 0.2, 1},
+			{0.3, 2, -0.4, 1.5},
+			{0.97, 400, -0.3, 0.8},
+			{-0.5, 50, 0.4, 1.2},
+			{1.4, 30, 0.5, 0.5},
+			{-2, 20, 1, 0.3},
+			{0.5, 3000, 4, 2},
+			{0.02, 1e4, -2, 1},
+			{0.9, 4, 9, 1},
+			{-0.9, 4, -9, 1},
+			{0.5, 9, 0, 100},
+			{1.02, 100, -6, 9},
 		} {
 			got, want := f.Factor(c[0], c[1], c[2], c[3]), brute(f, c[0], c[1], c[2], c[3])
 			u, x := math.Abs(got.U-want.U)/math.Sqrt(want.UVar), math.Abs(got.X-want.X)/math.Sqrt(max(want.XVar, 1e-6))

@@ -128,9 +128,9 @@ const (
 	jointInstead  = "not possible, or not needed, with joint rows"
 
 	networkInstead = "not possible with signals that come out of a network"
-	vectorInstead = "not needed with vector AMP"
-	realOnly      = "not possible with complex numbers"
-	leftAlone     = "asked: without scale steps the recursion is left alone"
+	vectorInstead  = "not needed with vector AMP"
+	realOnly       = "not possible with complex numbers"
+	leftAlone      = "asked: without scale steps the recursion is left alone"
 )
 
 // planner decides what a run does, with what it found out on the way.

@@ -90,6 +90,7 @@ func TestExamples(t *testing.T) {
 func TestOneDefinition(t *testing.T) {
 	different := map[string]string{
 		"sensors":   "of solve is which sensor a row is read with, of theory is how many are sampled",
+		"prior":     "of solve is of any signals, of theory is of networks",
 		"memory":    "of solve is for W, of online is how many samples are remembered",
 		"output":    "of figure can be given more than once",
 		"offset":    "of solutions may be off or auto, of problems is a number",

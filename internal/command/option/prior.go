@@ -129,7 +129,9 @@ func (s *SignalPrior) compressible(m *Model) []prior.Component {
 }
 
 // Fixed says that the prior has numbers with a scale beside those of the model's flags.
-func (s *SignalPrior) Fixed() bool { return s.Family == mixtureFamily && !s.Learned || s.network != nil }
+func (s *SignalPrior) Fixed() bool {
+	return s.Family == mixtureFamily && !s.Learned || s.network != nil
+}
 
 // TakeResult takes what a run has learned.
 func (s *SignalPrior) TakeResult(p prior.Prior) {

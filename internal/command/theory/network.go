@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -28,6 +29,10 @@ func (n *networkSpec) Type() string { return "network:FILE|network:RATIO:ACTIVAT
 
 // Set implements [pflag.Value].
 func (n *networkSpec) Set(text string) error {
+	if text == option.GaussBernoulli {
+		*n = networkSpec{text: text}
+		return nil
+	}
 	rest, is := strings.CutPrefix(text, "network:")
 	if !is || rest == "" {
 		return errors.New("expected network:FILE.npz or network:RATIO:ACTIVATION,…, as in network:0.2:relu")
