@@ -139,8 +139,14 @@ func (p *Problem) together(opt *Options) (*Problem, error) {
 		q.Sensors = nil
 		return &q, nil
 	}
-	if err := amp.SharedPossible(&amp.Problem{W: p.W, Y: entries(p.Y), Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, Joint: opt.Joint}, &opt.Settings); err != nil {
+	looked := amp.Problem{
+		W: p.W, Y: entries(p.Y), Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, Joint: opt.Joint, MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
+	}
+	if err := amp.SharedPossible(&looked, &opt.Settings); err != nil {
 		return nil, err
+	}
+	if len(opt.Directions) > 0 {
+		return nil, amp.NotShared("directions in which W may be wrong")
 	}
 	for j, y := range entries(p.Y) {
 		if math.IsInf(y, 0) {

@@ -185,6 +185,9 @@ func TestSharedSensorsRefused(t *testing.T) {
 		}},
 		{"joint", "joint", func(_ *calamp.Problem, o *calamp.Options) { o.Joint = solver.JointOn }},
 		{"evidence", "evidence", func(_ *calamp.Problem, o *calamp.Options) { o.Algorithm = solver.Evidence }},
+		{"errors of W", "errors of W", func(_ *calamp.Problem, o *calamp.Options) { o.MatrixError = 0.01 }},
+		{"errors of W that are learned", "errors of W", func(_ *calamp.Problem, o *calamp.Options) { o.Learn.MatrixError = true }},
+		{"directions", "directions", func(p *calamp.Problem, o *calamp.Options) { o.Directions = []calamp.Direction{{Name: "d", D: p.W}} }},
 		{"covariances", "covariances", func(_ *calamp.Problem, o *calamp.Options) { o.Covariance = solver.Full }},
 		{"offsets", "offsets", func(p *calamp.Problem, _ *calamp.Options) {
 			p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.1}, NoiseVar: 1e-6}

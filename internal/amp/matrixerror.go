@@ -38,7 +38,7 @@ type MatrixErrors struct {
 const leastError = 1e-7
 
 // follows reports whether noise follows the signals.
-func (b *planner) follows() bool { return b.MatrixError > 0 || b.LearnMatrixError }
+func (p *Problem) follows() bool { return p.MatrixError > 0 || p.LearnMatrixError }
 
 func (b *planner) followsPossible() error {
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)

@@ -63,11 +63,18 @@ func SharedPossible(p *Problem, settings *solver.Settings) error {
 		with = "covariances between signals"
 	case p.Joint == solver.JointOn:
 		with = "signals that belong together (joint)"
+	case p.follows():
+		with = "errors of W (matrix error)"
 	case settings.Algorithm == solver.Evidence:
 		with = "signals that are integrated out (evidence)"
 	default:
 		return nil
 	}
+	return NotShared(with)
+}
+
+// NotShared says that something does not go along with sensors of several rows.
+func NotShared(with string) error {
 	return fmt.Errorf("sensors with several rows of W do not go along with %s yet: leave one of the two out", with)
 }
 
