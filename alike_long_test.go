@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -90,6 +91,7 @@ func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calam
 // Intervals of s hold for signals that look alike, the user is told, and where the
 // signals are independent nothing is done.
 func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{
 		N: 250, M: 200, P: 8, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
 		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5,
@@ -173,6 +175,7 @@ func behindMasks(t *testing.T, n, p int, seed uint64) (*calamp.Result, *teacher.
 // With few signals an entry that most of them have can be off in all of them by what gains make up for: it is found, or
 // error bars admit it.
 func TestPositiveSignalsBehindMasks(t *testing.T) {
+	tests.Long(t)
 	const seeds = 8
 	covered, worst := 0.0, 0.0
 	for seed := range uint64(seeds) {

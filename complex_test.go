@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -40,6 +41,7 @@ func flatten(m *mat.Dense) []float64 { return m.RawMatrix().Data }
 // TestComplexGains: whatever is known of amplitudes and phases, and with a real W, errors are those
 // that the posterior states, and intervals hold.
 func TestComplexGains(t *testing.T) {
+	tests.Long(t)
 	known := math.Inf(1)
 	for name, c := range map[string]struct {
 		gain channel.ComplexPrior
@@ -231,6 +233,7 @@ func TestComplexOnly(t *testing.T) {
 // TestComplexAlike: signals that share most of what they are make errors that do not average over them. Taken together they are
 // known as well as is said, without an alarm; one by one intervals are widened, and the warning says so.
 func TestComplexAlike(t *testing.T) {
+	tests.Long(t)
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 20})
 	te.N, te.M, te.NoiseVar = 250, 200, 1e-5
 	te.Signal.Density = 0.15
@@ -254,6 +257,7 @@ func TestComplexAlike(t *testing.T) {
 // TestComplexLearns: density, variance, noise and the range of the amplitudes from readings alone, whatever is known
 // of phases; estimates are as good as with the model told.
 func TestComplexLearns(t *testing.T) {
+	tests.Long(t)
 	for name, gain := range map[string]channel.ComplexPrior{
 		"phases free": {Lo: 0.5, Hi: 1.5},
 		"log-normal":  {Lo: 0.2, Hi: 5, Center: 1, Precision: 9, Log: true, Concentration: 5},
@@ -317,6 +321,7 @@ func TestComplexSinglePrecision(t *testing.T) {
 
 // TestComplexLearnsConcentration: how phases are spread about the nominal ones is learned, with the noise, and error bars hold.
 func TestComplexLearnsConcentration(t *testing.T) {
+	tests.Long(t)
 	var inside, z2 float64
 	kappas := []float64{3, 30, 1000}
 	for i, kappa := range kappas {

@@ -13,6 +13,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/gainkind"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -36,6 +37,7 @@ func nothingTold(t *testing.T, in *teacher.Instance) *calamp.Result {
 // Near the threshold a noise that is learned can take the place of signals that were not
 // recovered, in a run that comes to rest. Noise of the same size with more sensors is noise.
 func TestFailureIsNotTakenForNoise(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		density, half, noise float64
 		m, p                 int
@@ -67,6 +69,7 @@ func TestFailureIsNotTakenForNoise(t *testing.T) {
 // Compressible signals are found with a mixture that is learned, where zero or one Gaussian would say errors too small; signals that are zero or
 // Gaussian keep that.
 func TestCompressibleSignals(t *testing.T) {
+	tests.Long(t)
 	const n, p = 400, 6
 	te := teacher.Teacher{N: n, M: 320, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	for _, decay := range []float64{0, 1, 1.5} {
@@ -109,6 +112,7 @@ func powerLaw(n, p int, decay float64) *mat.Dense {
 
 // What is said to keep a run from converging is what was done to it.
 func TestCauseOfNotConverging(t *testing.T) {
+	tests.Long(t)
 	te := small()
 	clip := func(limit float64) func(y float64) float64 {
 		return func(y float64) float64 { return min(max(y, -limit), limit) }
@@ -139,6 +143,7 @@ func TestCauseOfNotConverging(t *testing.T) {
 // Single readings that are wrong are left out, and named; their sensors keep all others. A sensor
 // that is broken altogether is.
 func TestOutlyingReadingsAreLeftOut(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 160, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	in, err := te.Draw(3)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -172,6 +173,7 @@ func TestFaultyChannelOfWorkingSensors(t *testing.T) {
 // A clipped reading says how large it would be at least: enough to recover
 // what it spoils when it is believed.
 func TestClippedReadings(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 150, M: 120, P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}
 	in, err := te.Draw(3)
 	if err != nil {

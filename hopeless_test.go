@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -32,6 +33,7 @@ func gaussian(r *rand.Rand, m, n int) *mat.Dense {
 
 // Of readings that are noise, α is not the cause, and whatever α is told is that of the sensors which read: not 0.
 func TestNoiseIsNamed(t *testing.T) {
+	tests.Long(t)
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := gaussian(r, 100, 128)

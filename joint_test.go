@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -20,6 +21,7 @@ import (
 var belonging = jointCase{n: 500, p: 10, alpha: 0.36, density: 0.2, common: 0.9, shared: 1, noise: 1e-5}
 
 func TestSignalsThatBelongTogetherAreSolvedTogether(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		name   string
 		change func(*jointCase)

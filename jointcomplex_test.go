@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -106,6 +107,7 @@ func wrongSupport(r *calamp.Result, truth calamp.Truth) (wrong int) {
 
 // Complex signals that share a support are found to, and solved together, whatever is known of phases; readings may be missing and a sensor broken.
 func TestComplexJointRows(t *testing.T) {
+	tests.Long(t)
 	const broken = 9
 	for name, c := range map[string]struct {
 		snapshots

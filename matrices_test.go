@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -19,6 +20,7 @@ import (
 
 // Matrices for which AMP is not derived, solved as well as the one for which it is.
 func TestMatricesOfInstruments(t *testing.T) {
+	tests.Long(t)
 	te := small()
 	in, truth := draw(t, te, 1)
 	reference := calamp.Score(solve(t, in, nil).X, nil, truth).XMSEScaled

@@ -14,6 +14,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -146,6 +147,7 @@ func TestMatrixScoreIsTheSlope(t *testing.T) {
 }
 
 func TestFitMatrix(t *testing.T) {
+	tests.Long(t)
 	for _, truth := range [][]float64{{0.04}, {0.04, -0.03}} {
 		p, signals, family := smallFit(truth, 1)
 		told := 0

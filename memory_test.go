@@ -6,6 +6,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -14,6 +15,7 @@ import (
 // Large transforms are what memory limits. A problem of 2²⁰ entries is to take less than 1 GB: counted in arrays of all
 // signals, with readings for half of the entries.
 func TestMemoryOfTransforms(t *testing.T) {
+	tests.Long(t)
 	const n, m, p, most = 1 << 13, 1 << 12, 4, 24
 	told := teacher.Teacher{
 		N: n, M: m, P: p, Matrix: teacher.Ensemble{Kind: "hadamard"}, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1},

@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -25,6 +26,7 @@ var smallOffsets = teacher.Teacher{
 // TestOffsetsAsTheyAre: offsets that are not normal, and none, with nothing told: the error is that of the readings
 // without them, and error bars hold.
 func TestOffsetsAsTheyAre(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	in, err := te.Draw(1)
 	if err != nil {
@@ -66,6 +68,7 @@ func TestOffsetsAsTheyAre(t *testing.T) {
 // TestOffsetsBesideOtherTrouble: broken sensors are found, a told range is tested, missing readings do no harm, W is a
 // transform, or the model is told.
 func TestOffsetsBesideOtherTrouble(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	te.Offset = 0.3
 	in, err := te.Draw(2)
@@ -126,6 +129,7 @@ func TestOffsetsBesideOtherTrouble(t *testing.T) {
 
 // TestOffsetsOfFewSignals: what does not work is refused or named.
 func TestOffsetsOfFewSignals(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	te.Offset = 0.3
 	solve := func(p int, sd, density float64) (*calamp.Result, error) {
@@ -159,6 +163,7 @@ func TestOffsetsOfFewSignals(t *testing.T) {
 // TestOffsetsOfFewSignalsCovered: what an offset does to all signals alike is in the error bars, also where readings are missing and sensors
 // broken; where it is not followed, it is told.
 func TestOffsetsOfFewSignalsCovered(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	te.P, te.Offset, te.Signal.Density = 5, 0.3, 0.15
 	in, err := te.Draw(1)
@@ -199,6 +204,7 @@ func TestOffsetsOfFewSignalsCovered(t *testing.T) {
 
 // TestOffsetsOfFewSignalsIllConditioned: vector AMP follows what an offset does to all signals, and where it cannot it says that the result is none.
 func TestOffsetsOfFewSignalsIllConditioned(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	te.P, te.Offset, te.Signal.Density, te.Matrix = 6, 0.1, 0.15, teacher.Ensemble{Kind: "condition", Value: 100}
 	in, err := te.Draw(1)
@@ -235,6 +241,7 @@ func TestOffsetsOfFewSignalsIllConditioned(t *testing.T) {
 
 // TestOffsetsAsPredicted: errors are those that state evolution says.
 func TestOffsetsAsPredicted(t *testing.T) {
+	tests.Long(t)
 	te := smallOffsets
 	te.Offset, te.Signal.Density = 0.1, 0.1 // so sparse that entries which nearly all signals have do not matter
 	want := offsetPrediction(t, te)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -68,6 +69,7 @@ func onDemandCases() []onDemandCase {
 
 // Squares of W on demand come to rest where those of every iteration do, in as many iterations.
 func TestVariancesOnDemand(t *testing.T) {
+	tests.Long(t)
 	for _, c := range onDemandCases() {
 		if c.matrix != "iid" {
 			if err := c.te.Matrix.UnmarshalText([]byte(c.matrix)); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -67,6 +68,7 @@ func cosineBasis(t *testing.T, n int) operator.Operator {
 // the answer is that of their tables. The posterior variances of x are compared with the
 // errors; over six seeds the ratio was 0.86 to 1.38.
 func TestSolveWithoutATable(t *testing.T) {
+	tests.Long(t)
 	random := func(n int) []float64 {
 		rng, kernel := rand.New(rand.NewPCG(3, 1)), make([]float64, n)
 		for i := range kernel {

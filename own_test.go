@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -106,6 +107,7 @@ func TestOwnChannelWithBrokenSensors(t *testing.T) {
 
 // A stream calibrates with them, learns the prior, and goes on from its state with the same bits.
 func TestOwnChannelOnAStream(t *testing.T) {
+	tests.Long(t)
 	in, own := unequalInstance(200, 160, 12, 1e-4, 4)
 	calibrator := func() *online.Calibrator {
 		c, err := online.NewCalibrator(in.W, spikes{0.2, 1}, own, nil)

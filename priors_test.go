@@ -8,6 +8,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -16,6 +17,7 @@ import (
 // Signals of any prior are recovered with the error that state evolution, by
 // Monte Carlo, predicts for that prior.
 func TestPriorsReachStateEvolution(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 700, M: 560, P: 4, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-4}
 	for _, p := range []prior.Sampler{
 		prior.NonNegative{Density: 0.3, SignalMean: 0.5, SignalVar: 1},

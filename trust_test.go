@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -30,6 +31,7 @@ func drawn(t *testing.T, te teacher.Teacher, seed uint64, told float64) (*calamp
 // The README's example with a range twice as wide as the gains': 4.6 % off with a stated
 // 0.5 % where that is taken for their distribution.
 func TestRangeThatMerelyContainsTheGains(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 1000, M: 600, P: 10, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	p, truth := drawn(t, te, 1, 0.1)
 	r := trustOf(t, p, truth)
@@ -75,6 +77,7 @@ func TestAlmostNoNoise(t *testing.T) {
 // At small noise the density along the scale is a ramp that ends where the largest gain
 // touches the range. Its peak is off to one side, its mean is not.
 func TestScaleIsReportedAtItsMean(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 160, P: 4, Gain: channel.Uniform(0.5, 1.5), NoiseVar: 1e-8}
 	const count = 16
 	var atMean, atPeak, meanSD, peakSD float64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -108,6 +109,7 @@ func TestVectorAMPLearnsTheModel(t *testing.T) {
 
 // TestVectorAMPWithoutDecomposition: conjugate gradients end where the decomposition does.
 func TestVectorAMPWithoutDecomposition(t *testing.T) {
+	tests.Long(t)
 	te := vectorTeacher
 	te.N, te.M, te.P = 90, 70, 3
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -45,6 +46,7 @@ func changed(t *testing.T, te teacher.Teacher, p *calamp.Problem, f func(mu, i i
 }
 
 func TestWarnings(t *testing.T) {
+	tests.Long(t)
 	t.Run("too few measurements", func(t *testing.T) {
 		te := small()
 		te.M = 40 // α = 0.2, α_min = 0.267, α_CS = 0.353

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -44,6 +45,7 @@ func TestMatchedModelIsCalibrated(t *testing.T) {
 // TestMatchedComplexModelIsCalibrated: both parts of x, amplitudes and phases; what is known beforehand is not counted, and the raw phase not
 // where it is a convention.
 func TestMatchedComplexModelIsCalibrated(t *testing.T) {
+	tests.Long(t)
 	for name, c := range map[string]struct {
 		gain    channel.ComplexPrior
 		counted string

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // budget is what bombs are read with here, in bytes: they ask for many times as much.
@@ -82,6 +83,7 @@ func matFile(deflated bool, variables ...[]byte) []byte {
 // TestSmallFilesThatAskForGigabytes reads problems and matrices that are small and ask for many times the budget. Each is
 // refused before that is allocated.
 func TestSmallFilesThatAskForGigabytes(t *testing.T) {
+	tests.Long(t)
 	zeros := make([]byte, 3*budget) // of which deflate leaves a thousandth
 	y := matVariable(6, 0, 4, 1, "Y", matElement(9, floats(1, 2, 3, 4)))
 	small := npyFile("<f8", false, "(4, 1)", floats(1, 2, 3, 4))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -63,6 +64,7 @@ func TestComplexWithoutSignal(t *testing.T) {
 // TestComplexVector: with independent entries vector AMP ends where AMP does, whatever is known of phases, and amplitudes whose phases are known are those of
 // real signals of twice the number and half the variances.
 func TestComplexVector(t *testing.T) {
+	tests.Long(t)
 	for name, gain := range map[string]channel.ComplexPrior{
 		"phase known": {Lo: 0.5, Hi: 1.5, Concentration: math.Inf(1)},
 		"free":        {Lo: 0.5, Hi: 1.5},

@@ -7,12 +7,14 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // At the threshold the error is twice that of known gains, where it falls continuously; just below a jump it is far more. With
 // little noise the threshold is that of exact recovery.
 func TestAlphaEnough(t *testing.T) {
+	tests.Long(t)
 	ctx := context.Background()
 	g, gain := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5)
 	opt := &evolution.ThresholdOptions{Tol: 1e-3}

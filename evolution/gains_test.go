@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // Gains of each distribution against sampling, which takes the channel's moments: matched, and told another one.
 func TestGainDistributionsAgainstSampling(t *testing.T) {
+	tests.Long(t)
 	normal, wide := channel.NormalAbout(1, 0.05), channel.TruncatedNormal(1, 0.3, 0.5, 1.8)
 	narrowLog, wideLog := channel.LogNormalAbout(1, 0.1), channel.LogNormalAbout(1, 0.5)
 	for i, c := range []struct{ teacher, student channel.GainPrior }{
@@ -55,6 +57,7 @@ func TestGainDistributionsAgree(t *testing.T) {
 
 // The evidence's derivative is m̂ (the free energy's identity), by central differences.
 func TestEvidenceOfGainDistributions(t *testing.T) {
+	tests.Long(t)
 	for _, g := range []channel.GainPrior{channel.NormalAbout(1, 0.05), channel.LogNormalAbout(1, 0.1)} {
 		m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-3, Alpha: 0.6, P: 3}
 		const v, h = 0.05, 1e-4

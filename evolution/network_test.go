@@ -7,11 +7,13 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // The spec's values, of a Monte Carlo: ReLU, P = 5, N/N₂ = 5, gains in [0.7, 1.3], Δ = 1e-6, as mean square errors relative to E x².
 func TestNetworkFixedPoints(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		f            prior.Activation
 		alpha, rho   float64
@@ -49,6 +51,7 @@ func TestNetworkFixedPoints(t *testing.T) {
 
 // The fixed point is where the iterations end.
 func TestNetworkFixedPointIsTheEnd(t *testing.T) {
+	tests.Long(t)
 	m := evolution.Model{
 		Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, NoiseVar: 1e-4, Alpha: 0.4, P: 3, Gain: channel.Uniform(0.8, 1.2),
 		Network: []evolution.Layer{{Inputs: 0.4, WeightVar: 2, BiasVar: 0.1, Activation: prior.HardTanh}},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -39,6 +40,7 @@ func TestOffsetsThatAreNone(t *testing.T) {
 
 // TestOffsetsOnline: the first samples are an offline problem, and later ones teach more.
 func TestOffsetsOnline(t *testing.T) {
+	tests.Long(t)
 	m := offsetModel(0.2)
 	at, err := Offline(context.Background(), m, &Options{Iterations: 20})
 	if err != nil {
@@ -60,6 +62,7 @@ func TestOffsetsOnline(t *testing.T) {
 
 // TestOffsetsThreshold: offsets take more sensors, and more than are counted.
 func TestOffsetsThreshold(t *testing.T) {
+	tests.Long(t)
 	m := offsetModel(0)
 	alpha := func(sd float64) float64 {
 		a, err := AlphaCal(context.Background(), m.Signal, m.Gain, 0, 10, &ThresholdOptions{OffsetSD: sd, Tol: 1e-2, Target: 1e-4})

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 )
@@ -65,6 +66,7 @@ func TestVectorEvolutionReference(t *testing.T) {
 // TestOnlineVectorEvolution: with independent singular values streams end where those of cal-AMP do, and the
 // first sample is offline with one signal.
 func TestOnlineVectorEvolution(t *testing.T) {
+	tests.Long(t)
 	m := paperModel(0.2, 0.6, 1e-6, 2)
 	opt := OnlineOptions{Members: 16, Replicates: 2, Tol: 1e-7}
 	amp, err := Online(t.Context(), m, &opt)

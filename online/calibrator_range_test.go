@@ -8,6 +8,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/gainkind"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -17,6 +18,7 @@ import (
 // Gains that do not fill the told range leave the common scale open by what is left of
 // it; a stream that was told the truth, or insists, keeps the uniform distribution.
 func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 160, P: 12, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	in, err := te.Draw(1)
 	if err != nil {

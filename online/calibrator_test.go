@@ -15,6 +15,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -400,6 +401,7 @@ func TestRejectedSampleLeavesTheStateAlone(t *testing.T) {
 }
 
 func TestRestoredCalibratorContinuesWithTheSameBits(t *testing.T) {
+	tests.Long(t)
 	s := newStream(t, small(10), 8)
 	spoil := func(k int, y []float64) []float64 {
 		y[9] = 0
@@ -640,6 +642,7 @@ func statistic(s *online.State, j int) []float64 {
 // With next to no noise the scale is known by the gaps that gains leave at the ends of their range alone, and the slopes of its evidence are
 // differences of sums a trillion times as large: what each sample is short of must not add up in them.
 func TestScaleAtNextToNoNoise(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{
 		N: 200, M: 240, P: 60,
 		Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -182,6 +183,7 @@ func complexTruth(in *teacher.ComplexInstance, k int) *mat.Dense {
 
 // TestComplexStreams: whatever is known of amplitudes and phases, samples are found, error bars and intervals hold.
 func TestComplexStreams(t *testing.T) {
+	tests.Long(t)
 	known := math.Inf(1)
 	for name, c := range map[string]struct {
 		gain   channel.ComplexPrior

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -89,6 +90,7 @@ func (s *extremeStream) warm(t *testing.T) *State {
 // TestExtremeReadings: one reading, or all, that arithmetic hardly survives, in the first sample or a later one. Each is answered, and
 // leaves a state that can be opened. What is beyond all arithmetic teaches nothing.
 func TestExtremeReadings(t *testing.T) {
+	tests.Long(t)
 	combinations := 0
 	for i, s := range extremeStreams(t) {
 		after := s.warm(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -50,6 +51,7 @@ func absorb(t *testing.T, c *Calibrator, in *teacher.Instance, k int) *Estimate 
 }
 
 func TestLearnsTheModelAlongAStream(t *testing.T) {
+	tests.Long(t)
 	for _, noise := range []float64{1e-3, 1e-6} {
 		te, in := learningStream(t, noise, 30)
 		told, err := NewCalibrator(in.W, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: noise}, nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -103,6 +104,7 @@ func offsetCalibrator(t testing.TB, in *teacher.Instance, learn bool) *Calibrato
 
 // TestOffsetsInAStream: samples are kept, solved together, and the stream goes on; error bars hold.
 func TestOffsetsInAStream(t *testing.T) {
+	tests.Long(t)
 	in, err := offsetStream.Draw(1)
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +149,7 @@ func TestOffsetsInAStream(t *testing.T) {
 
 // TestOffsetsGoOnAfterAnInterruption: the samples that are kept are in the state, and what follows has the same bits.
 func TestOffsetsGoOnAfterAnInterruption(t *testing.T) {
+	tests.Long(t)
 	in, err := offsetStream.Draw(2)
 	if err != nil {
 		t.Fatal(err)

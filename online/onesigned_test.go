@@ -9,6 +9,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
@@ -89,6 +90,7 @@ func (w masked) off(c *online.Calibrator) (found, stated, covered float64) {
 // then leave gains ten times as far off as they say; ten are solved together, also across a restart. Nothing changes for signals
 // of both signs.
 func TestOneSignedStream(t *testing.T) {
+	tests.Long(t)
 	w := behindMasks(t, 120, 96, 16, 0.2, 2)
 	whole := w.start(t, online.Options{})
 	w.absorb(t, whole, 0, 16, false)

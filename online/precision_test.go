@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -14,6 +15,7 @@ import (
 // A stream of samples that each begin in single precision teaches what one in
 // double precision does; rounded for good it teaches nearly that.
 func TestPrecisionDoesNotShowInAStream(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{
 		N: 1000, M: 600, P: 6,
 		Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-8,

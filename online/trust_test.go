@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
@@ -29,6 +30,7 @@ func namesOffsets(c *online.Calibrator) bool {
 
 // Offsets that nobody told of are named, and others are not.
 func TestOffsetsInStreamsAreNamed(t *testing.T) {
+	tests.Long(t)
 	w, c := smallWorld(t, 3)
 	if namesOffsets(c) {
 		t.Error("offsets are named where there are none")
@@ -127,6 +129,7 @@ func TestStreamRecoversFromChanges(t *testing.T) {
 
 // A stream that is certain of its model refuses samples that contradict it, and looks for no reason.
 func TestCertainStreamTriesNothing(t *testing.T) {
+	tests.Long(t)
 	w := newWorld(t, 160, 200, 5)
 	c := w.calibrator(t, online.Options{Certain: true})
 	for range 25 {
@@ -188,6 +191,7 @@ func each(y []float64, f func(float64) float64) {
 // A run that is interrupted while it finds out what has changed goes on with the same
 // bits.
 func TestForksResume(t *testing.T) {
+	tests.Long(t)
 	w, through := smallWorld(t, 7)
 	broken := w.calibrator(t, online.Options{})
 	if err := broken.Restore(through.Snapshot()); err != nil {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 const complexSpec = `
@@ -64,6 +66,7 @@ noise_var = 1e-6
 
 // TestComplexSweep: complex points beside real ones, in one run and in pieces; their errors are those that are stated.
 func TestComplexSweep(t *testing.T) {
+	tests.Long(t)
 	points := parsed(t, complexSpec).Points()
 	dir := t.TempDir()
 	if err := runInto(t, dir, points, &Local{Workers: 2}, 0); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // heap is what has been allocated until now, in bytes.
@@ -85,6 +87,7 @@ func FuzzSpec(f *testing.F) {
 // TestShortSpecsThatAskForMuch parses specs of a few lines with millions of values: without the memory of these, and without
 // the keys of points that nobody asked for.
 func TestShortSpecsThatAskForMuch(t *testing.T) {
+	tests.Long(t)
 	grid := func(axes ...string) string {
 		return "[[grid]]\nalgorithm = \"rehearsal\"\n" + strings.Join(axes, "\n") + "\n"
 	}

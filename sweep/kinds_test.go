@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -32,6 +33,7 @@ record = { target = 1e-5 }
 // TestKindsOfMatrices: vector AMP behind an ill-conditioned W recovers what its state evolution says, rows name both, and independent
 // entries have the keys that they have where no kind is named.
 func TestKindsOfMatrices(t *testing.T) {
+	tests.Long(t)
 	points := parsed(t, kindsSpec).Points()
 	dir := t.TempDir()
 	if err := runInto(t, dir, points, &Local{Workers: 2}, 0); err != nil {

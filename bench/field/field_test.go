@@ -10,10 +10,12 @@ import (
 
 	"github.com/calamp/calamp/baseline"
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // TestSameEveryTime: a problem depends on the name of its kind and its number alone.
 func TestSameEveryTime(t *testing.T) {
+	tests.Long(t)
 	for _, k := range kinds() {
 		a, b, other := draw(k, 3), draw(k, 3), draw(k, 5)
 		if !same(a.w, b.w) || !same(a.y, b.y) || !same(a.x, b.x) || !slices.Equal(a.s, b.s) {
@@ -44,6 +46,7 @@ func same(a, b baseline.Parts) bool {
 // TestTruthExplainsReadings: without a flaw, sy - Wx is noise of the variance that is stated; with one it is larger or the reading is marked. W, x and s are
 // numbers, sizes are within bounds, and gains differ.
 func TestTruthExplainsReadings(t *testing.T) {
+	tests.Long(t)
 	for _, k := range kinds() {
 		for index := range 4 {
 			p := draw(k, index)
@@ -205,6 +208,7 @@ func kindNamed(t *testing.T, name string) *kind {
 
 // TestCompetitors: behind a random W pursuit and ℓ1 find the signals with the gains told, and those who ignore the gains do not.
 func TestCompetitors(t *testing.T) {
+	tests.Long(t)
 	for _, name := range []string{"random", "random-complex"} {
 		p := draw(kindNamed(t, name), 6)
 		o, err := p.compete(context.Background())

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // block is the first block of code in that language after a heading of a document.
@@ -58,6 +60,7 @@ func sameWords(t *testing.T, got, want string) {
 
 // TestReadme runs the example of README.md, and compares what the last command prints.
 func TestReadme(t *testing.T) {
+	tests.Long(t)
 	readme := filepath.Join("..", "..", "README.md")
 	commands := strings.Split(block(t, readme, "An example", "sh"), "\n")
 	want := block(t, readme, "An example", "text")
@@ -76,6 +79,7 @@ func TestReadme(t *testing.T) {
 
 // TestExampleScripts runs the scripts of examples as users do.
 func TestExampleScripts(t *testing.T) {
+	tests.Long(t)
 	shell, err := exec.LookPath("sh")
 	if err != nil {
 		t.Skip("no sh")

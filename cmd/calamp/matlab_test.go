@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // TestMatlabFunction calls matlab/calamp.m from Octave.
 func TestMatlabFunction(t *testing.T) {
+	tests.Long(t)
 	octave, err := exec.LookPath("octave-cli")
 	if err != nil {
 		t.Skip("no octave-cli")

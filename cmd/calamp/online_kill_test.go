@@ -23,6 +23,7 @@ import (
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
@@ -223,6 +224,7 @@ func (s *killStream) expect(t *testing.T, name string) {
 }
 
 func TestKill(t *testing.T) {
+	tests.Long(t)
 	most, samples := 10, 60
 	if *tables.Long {
 		most, samples = 200, 2000

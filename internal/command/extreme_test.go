@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // patience is how long a command may take that takes a tenth of a second on an idle machine.
@@ -35,6 +36,7 @@ func ends(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // TestExtremeReadings: readings of any size, one or all of them, are refused or left out, or the run says that it did not converge; no
 // run is endless, none is a fault, and the state of a stream can be opened.
 func TestExtremeReadings(t *testing.T) {
+	tests.Long(t)
 	folder := t.TempDir()
 	file, state := filepath.Join(folder, "P.npz"), filepath.Join(folder, "S.calamp")
 	values := []float64{1e30, -1e30, 1e-30, 1e150, -1e155, 1e-150, 1e300, 1e-300, math.MaxFloat64, 5e-324, 1e-310, math.NaN(), math.Inf(1)}

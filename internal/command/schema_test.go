@@ -16,6 +16,7 @@ import (
 
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/tests"
 )
 
 var updateDocs = flag.Bool("update", false, "write the reference of docs/model.md anew")
@@ -273,6 +274,7 @@ func reference() string {
 
 // TestModelFile: what a file says is what flags would, flags go before it, and what is wrong is named.
 func TestModelFile(t *testing.T) {
+	tests.Long(t)
 	folder := bench(t)
 	problem := filepath.Join(folder, "P.npz")
 	model := write(t, folder, "about = \"a bench\"", "[signals]", "density = 0.15", "[sensors]", "gain_range = [0.5, 2]", "reference = [\"mean=1\"]", "[noise]", "noise_var = \"noise.npy\"", "[matrix]", "matrix = \"W.npy\"")

@@ -15,6 +15,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
@@ -203,6 +204,7 @@ var subsets = []string{
 
 // TestTellingTrueThings: who tells some of what is true is not worse off than who tells nothing, whatever the units.
 func TestTellingTrueThings(t *testing.T) {
+	tests.Long(t)
 	for at, i := range instruments {
 		if !*tables.Long && (at%4 != 0 || i.n > 200) {
 			continue
@@ -249,6 +251,7 @@ func TestTellingTrueThings(t *testing.T) {
 
 // TestUnits: in other units of signals, W and readings the answers are the same, whatever is told.
 func TestUnits(t *testing.T) {
+	tests.Long(t)
 	i := instruments[0]
 	plain, known := i.draw(t, 1)
 	folder := t.TempDir()

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/calamp/calamp/internal/tests"
 )
 
 // extremes draws arguments of any size, ordinary ones among them.
@@ -129,6 +131,7 @@ func (r extremes) draw(kind int, at *string) (m moments) {
 
 // TestPosteriorsOfExtremeArguments: each ends, with numbers or with a failure that can be seen.
 func TestPosteriorsOfExtremeArguments(t *testing.T) {
+	tests.Long(t)
 	const draws, kinds, patience = 100_000, 7, time.Minute
 	r := extremes{rand.New(rand.NewPCG(1, 2))}
 	var at string

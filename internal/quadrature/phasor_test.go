@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/internal/vector"
 	"pgregory.net/rapid"
 )
@@ -160,6 +161,7 @@ func TestPhasorMomentsAreAlwaysPossible(t *testing.T) {
 // TestPhasorSeveralMaxima compares densities in which B opposes K, which may have several maxima, with sums over a grid that is
 // fine at both ends and at the turn.
 func TestPhasorSeveralMaxima(t *testing.T) {
+	tests.Long(t)
 	densities := []Phasor{
 		// The turn is just beyond Hi, where h has a second maximum, e^689 below that at Lo.
 		{Power: 1, Tau: 1, B: cmplx.Rect(4.0231825e+06, 1.75), K: 176366.5, Lo: 0.001953125, Hi: 0.00390625},
