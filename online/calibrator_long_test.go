@@ -38,15 +38,6 @@ func longOnly(t *testing.T) {
 	}
 }
 
-// notInShort is for whole streams, which have nothing to race with: the race detector, with
-// which -short goes, makes them seven times as slow.
-func notInShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("a whole stream: leave out -short")
-	}
-}
-
 func seedCount(standard int) int {
 	if *seeds > 0 {
 		return *seeds

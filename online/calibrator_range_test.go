@@ -73,7 +73,7 @@ func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 // most samples rejected: the stream begins anew with what the gains are, says so, and its
 // intervals hold. Interruptions leave the same bits.
 func TestStreamToldAFalseRange(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for _, c := range []struct {
 		kind  int
 		wide  float64

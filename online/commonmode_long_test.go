@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
@@ -16,7 +17,7 @@ func disturb(y []float64, factor, constant float64) {
 
 // What all sensors do alike in one sample is named, and teaches nothing wrong.
 func TestDisturbedSamplesAreNamed(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w, c := smallWorld(t, 7)
 	for _, d := range []struct{ factor, constant float64 }{{1, 0.02}, {1, 0}, {1, 0.5}, {1, 0}, {4, 0}, {1, 0}} {
 		y := w.draw()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/gainkind"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
@@ -65,7 +66,7 @@ func darkStream(t *testing.T, seed uint64, good, samples int, part float64) (d d
 
 // Every second sample is dark, from the first or the second on: these teach nothing, and the others are learned from.
 func TestDarkSamplesTeachNothing(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for seed := range uint64(2) {
 		d := darkStream(t, seed, 0, 40, 0.5)
 		t.Logf("%+v", d)
@@ -77,7 +78,7 @@ func TestDarkSamplesTeachNothing(t *testing.T) {
 
 // Dark samples are quieter than others where light itself is noisy. These teach nothing either, or the noise learned falls with them.
 func TestQuietDarkSamplesTeachNothing(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w := newWorld(t, 160, 200, 1)
 	c := w.calibrator(t, online.Options{})
 	noise := w.noise
@@ -144,7 +145,7 @@ func staticStream(t *testing.T, seed uint64, m, samples int, noise, level float6
 
 // A scene that stays names no offsets and no sensors, and what is stated of x holds.
 func TestStaticSceneNamesNothing(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for seed := range uint64(2) {
 		s := staticStream(t, seed, 160, 45, 1e-4, 0)
 		ratio := math.Sqrt(s.error2 / s.variance)
@@ -208,7 +209,7 @@ func (h *hiddenTally) stream(t *testing.T, seed uint64, samples int, rate float6
 
 // Wrong readings that keep a sample from coming to rest are found, where few sensors more than it takes hold them down.
 func TestWrongReadingsThatHideAreFound(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	var h hiddenTally
 	h.stream(t, 0, 110, 0.01, gainkind.WrongReadings[0])
 	t.Logf("%+v", h)

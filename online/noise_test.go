@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 )
@@ -14,7 +15,7 @@ import (
 // Noise that was told, and is not what it was, or never was: the stream finds out, says so,
 // and goes on, and an interruption changes nothing. Where it holds, it is believed.
 func TestToldNoiseThatDoesNotHold(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for _, c := range []struct {
 		name    string
 		from    int // sample from which noise is 26 times larger

@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/gainkind"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -39,7 +40,7 @@ func besideOffsets(t testing.TB, kind gainkind.Kind, wide, delta float64, sample
 // A range that merely contains the gains is found out beside offsets, too, and one that they fill is believed; signals that were
 // solved together are at the scale of those that follow. Interruptions leave the same bits.
 func TestRangeOfAStreamWithOffsets(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for _, c := range []struct {
 		wide    float64
 		learned bool

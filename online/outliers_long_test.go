@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/internal/gainkind"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
@@ -62,7 +63,7 @@ func (s *spikeTally) stream(t *testing.T, w *world, samples int, seed uint64, ra
 
 // Spikes are left out, few others are, and their sensors go on. In the first samples, while gains are hardly known, small ones hide.
 func TestSpikesAreLeftOut(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for _, kind := range gainkind.WrongReadings {
 		var s spikeTally
 		s.stream(t, newWorld(t, 160, 200, 3), 12, 3, 0.01, kind.Spoil)

@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
 // Noisy sensors are found to be noisy, and not broken; a sensor that breaks is found all the same.
 func TestNoiseOfEverySensorIsLearned(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w := noisy(t, 160, 200, 2, 1)
 	c := w.calibrator(t, online.Options{LearnSensorNoise: true})
 	for range 30 {

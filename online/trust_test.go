@@ -56,7 +56,7 @@ func TestOffsetsInStreamsAreNamed(t *testing.T) {
 // Gains that walk are followed, told, and within their intervals; those that stay
 // raise no alarm.
 func TestDriftIsFollowedAndTold(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w, c := smallWorld(t, 1)
 	for range 60 {
 		w.walk(0.003, 1)
@@ -82,7 +82,7 @@ func TestDriftIsFollowedAndTold(t *testing.T) {
 // After a change every sample would contradict what was learned: it is found out
 // what has changed, within ten samples.
 func TestStreamRecoversFromChanges(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for name, v := range map[string]struct {
 		do   func(w *world)
 		what string
@@ -149,7 +149,7 @@ func TestCertainStreamTriesNothing(t *testing.T) {
 
 // What no model explains teaches nothing, three times running or not.
 func TestGarbageTeachesNothing(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w, c := smallWorld(t, 6)
 	garbage := map[string]func(y []float64){
 		"huge":   func(y []float64) { each(y, func(float64) float64 { return 1e30 * w.rng.NormFloat64() }) },
@@ -226,7 +226,7 @@ func TestForksResume(t *testing.T) {
 
 // A stream of one static scene says as much of the gains as a few samples.
 func TestStaticSceneTeachesLittle(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	for _, level := range []float64{0.3, 0} {
 		t.Run(fmt.Sprint(level), func(t *testing.T) {
 			w := newWorld(t, 160, 200, 8)
@@ -270,7 +270,7 @@ func TestDriftOfOlderStates(t *testing.T) {
 
 // Where most sensors stay and some walk, the intervals of these hold, too.
 func TestSensorsThatWalkAreCovered(t *testing.T) {
-	notInShort(t)
+	tests.Long(t)
 	w := newWorld(t, 160, 200, 1)
 	c := w.calibrator(t, online.Options{})
 	const walking, samples, last = 32, 150, 20
