@@ -8,6 +8,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -43,6 +44,7 @@ func healthy(y float64) float64 { return y }
 
 // A constant that all sensors add is named, and a factor; healthy signals are not.
 func TestDisturbedSamplesAreNamed(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 160, P: 8, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
 	for name, disturb := range map[string]func(float64) float64{
 		"constant": func(y float64) float64 { return y + 0.02 },

@@ -201,6 +201,7 @@ func TestNoOutliersChangeNothing(t *testing.T) {
 // A range that was rejected before the run came to rest is not tested again when it does: the scale step
 // would then stay off for good, and the run never end.
 func TestRejectedRangeIsNotTestedAgain(t *testing.T) {
+	tests.Long(t)
 	const seed = 8
 	te := teacher.Teacher{N: 400, M: 300, P: 2, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	in, err := te.Draw(seed)

@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
@@ -19,6 +20,7 @@ import (
 // State evolution by the mixture over groups is what AMP does, iteration by iteration, within three
 // standard errors of the mean over the problems, with the common scale removed.
 func TestGroupsFollowStateEvolution(t *testing.T) {
+	tests.Long(t)
 	groupsFollow(t, 800, 6, func(string, ...any) {})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -36,6 +37,7 @@ func unlikeGroups(t testing.TB, n int) prior.Groups {
 // Nothing is told of the groups but who belongs to which: they are learned, signals and gains come
 // out as if they were known, and signals that are all alike are found to be.
 func TestGroupsAreLearned(t *testing.T) {
+	tests.Long(t)
 	truth := unlikeGroups(t, 300)
 	te := teacher.Teacher{N: 300, M: 220, P: 8, Entries: truth, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
 	in, err := te.Draw(3)

@@ -67,6 +67,7 @@ func TestSignalsThatBelongTogetherAreSolvedTogether(t *testing.T) {
 
 // Independent signals are solved one by one, with the same answer to the last bit.
 func TestIndependentSignalsStayIndependent(t *testing.T) {
+	tests.Long(t)
 	c := jointCase{n: 300, p: 8, alpha: 0.7, density: 0.2, noise: 1e-5}
 	for seed := range uint64(3) {
 		c.joint = solver.AutoJoint

@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -47,6 +48,7 @@ func within(t *testing.T, name string, got, want, tolerance float64) {
 }
 
 func TestLearnsFromWrongStarts(t *testing.T) {
+	tests.Long(t)
 	for i, c := range []struct{ density, variance, noise, truth float64 }{
 		{4, 10, 10, 1e-6}, {0.25, 0.1, 0.1, 1e-4}, {4, 0.1, 1000, 1e-6}, {0.1, 10, 1, 1e-3},
 	} {
@@ -67,6 +69,7 @@ func TestLearnsFromWrongStarts(t *testing.T) {
 }
 
 func TestLearnsEverything(t *testing.T) {
+	tests.Long(t)
 	nan := math.NaN()
 	for _, noise := range []float64{0, 1e-6, 1e-3} {
 		te := learnTeacher(noise)
@@ -151,6 +154,7 @@ func (a anyVariance) Refit(lambda, sigma []float64, step float64) (prior.Learner
 }
 
 func TestLearnsAPriorOfOnesOwn(t *testing.T) {
+	tests.Long(t)
 	te := learnTeacher(1e-5)
 	te.M = 500
 	te.Signal = prior.Gaussian(0, 4)

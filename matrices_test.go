@@ -61,6 +61,7 @@ func TestBlownUpRunBeginsAnew(t *testing.T) {
 
 // What does not converge, or only to something wrong, says so and why.
 func TestCauses(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		matrix string
 		opt    calamp.Options

@@ -209,6 +209,7 @@ func TestFitMatrixErrors(t *testing.T) {
 
 // A shift of all rows by a twentieth of a pixel is named, with nothing known but the shape of the images.
 func TestShiftIsNamed(t *testing.T) {
+	tests.Long(t)
 	for _, shift := range []float64{0, 0.05} {
 		p, _, _ := smallFit([]float64{0, shift}, 2)
 		opt := allLearned()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -29,6 +30,7 @@ func told(seed uint64) (ours, own *calamp.Problem) {
 // Noise that is told sensor by sensor is what a channel that divides by each sensor's own
 // V + Δ makes of it, to rounding, in every iteration there is.
 func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
+	tests.Long(t)
 	for _, iterations := range []int{1, 2, 3, 5, 8} {
 		for name, change := range map[string]func(*calamp.Options){
 			"exact":  func(*calamp.Options) {},

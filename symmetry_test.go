@@ -9,6 +9,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -97,6 +98,7 @@ func mapAbs(m *mat.Dense) *mat.Dense {
 func column(v []float64) *mat.Dense { return mat.NewDense(len(v), 1, v) }
 
 func TestSymmetries(t *testing.T) {
+	tests.Long(t)
 	rapid.Check(t, func(t *rapid.T) {
 		te, in := symmetryTeacher(t)
 		a := toArrays(te, in)

@@ -104,6 +104,7 @@ func TestScaleIsReportedAtItsMean(t *testing.T) {
 // A range that is learned holds nothing: what is left are the signals. Its own ends told
 // the scale to 5e-4 where it was off by 3 %.
 func TestStatedScaleOfALearnedRange(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 300, M: 240, P: 4, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	var all trusts
 	for seed := range uint64(10) {

@@ -32,6 +32,7 @@ var vectorTeacher = teacher.Teacher{
 }
 
 func TestAlgorithmByWhatWIs(t *testing.T) {
+	tests.Long(t)
 	for kind, want := range map[string]solver.Algorithm{
 		"iid": solver.AMP, "mean:1": solver.AMP, "binary": solver.AMP, "sign": solver.AMP,
 		"sparse:0.05": solver.AMP, "duplicated:0.2": solver.AMP, "uneven:0.5": solver.AMP, "zero-columns:0.05": solver.AMP,
@@ -49,6 +50,7 @@ func TestAlgorithmByWhatWIs(t *testing.T) {
 // TestVectorAMPWithHoles: readings that are missing, at random or of whole sensors, and broken
 // sensors cost no more than what they would have said.
 func TestVectorAMPWithHoles(t *testing.T) {
+	tests.Long(t)
 	for name, spoil := range map[string]func(in *teacher.Instance){
 		"missing at random": func(in *teacher.Instance) {
 			for j := range 220 * 5 / 15 {
@@ -158,6 +160,7 @@ func TestVectorAMPWithoutDecomposition(t *testing.T) {
 // TestVectorAMPFalselySure: rows of a truncated Hadamard matrix have sparse vectors in their null
 // space, and the signal of one of these is not the truth. The error bars do not know; linear algebra does.
 func TestVectorAMPFalselySure(t *testing.T) {
+	tests.Long(t)
 	te := small()
 	in := drawBehind(t, "hadamard", te, 1)
 	insisted := solve(t, te.Problem(in), &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
@@ -174,6 +177,7 @@ func TestVectorAMPFalselySure(t *testing.T) {
 // TestVectorAMPLooksForBrokenSensors: at first every sensor is a little in doubt, and that must
 // not blow up what none of them deserves.
 func TestVectorAMPLooksForBrokenSensors(t *testing.T) {
+	tests.Long(t)
 	te := vectorTeacher
 	te.Gain = channel.Uniform(0.9, 1.1)
 	for _, kind := range []string{"dct", "correlated:0.7"} {

@@ -33,6 +33,7 @@ func TestGainDistributionsAgainstSampling(t *testing.T) {
 // A log-normal so narrow that it is a normal has the same limits, and a normal in a range that cuts nothing has those
 // of any wider range.
 func TestGainDistributionsAgree(t *testing.T) {
+	tests.Long(t)
 	at := func(g channel.GainPrior) SensorAverages {
 		m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: g, NoiseVar: 1e-4, Alpha: 0.6, P: 3}
 		a, err := m.Sensor(t.Context(), 0.05, nil)

@@ -8,11 +8,13 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // Values of an independent Monte Carlo, good to 5 %.
 func TestOnlineReference(t *testing.T) {
+	tests.Long(t)
 	x := []float64{1.85e-5, 2.7e-6, 4.3e-7, 8.4e-8, 2.6e-8, 1.39e-8, 9.98e-9, 8.35e-9, 7.45e-9, 6.95e-9}
 	s := []float64{2.6e-4, 5.3e-5, 8.8e-6, 1.6e-6, 4.1e-7, 1.5e-7, 7.3e-8, 4.5e-8, 3.1e-8, 2.4e-8}
 	start := time.Now()
@@ -40,6 +42,7 @@ func TestOnlineReference(t *testing.T) {
 // The first sample is offline with P = 1, and with the gains known the stream is
 // compressed sensing again and again.
 func TestOnlineLimits(t *testing.T) {
+	tests.Long(t)
 	m := paperModel(0.2, 0.6, 1e-6, 1)
 	on, err := Online(context.Background(), m, &OnlineOptions{Tol: 1e-9})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // TestVectorEvolutionOfIndependentEntries: VAMP and AMP have the same fixed points there, though
 // they come from different recursions.
 func TestVectorEvolutionOfIndependentEntries(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []Model{
 		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.95, 1.05), 1e-4, 0.8, 4, nil, 0, nil},
 		{prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Uniform(0.5, 1.5), 1e-8, 0.6, 4, nil, 0, nil},
@@ -40,6 +41,7 @@ func TestVectorEvolutionOfIndependentEntries(t *testing.T) {
 // TestVectorEvolutionReference: numbers of an independent program (numpy, the three-dimensional
 // quadrature of the paper's channel) at condition number 100.
 func TestVectorEvolutionReference(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		model Model
 		x, s  float64
@@ -112,6 +114,7 @@ func TestOnlineVectorEvolution(t *testing.T) {
 // TestVectorAlphaCal: independent singular values have the threshold of cal-AMP; with known gains, without
 // noise, all spectra have one.
 func TestVectorAlphaCal(t *testing.T) {
+	tests.Long(t)
 	g := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}
 	cs, tol := recovery.AlphaCS(g), 2e-3
 	for _, c := range []struct {

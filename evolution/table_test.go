@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
 // TestTable: interpolated values are those that are computed, between nodes and at the ends. With steps of 0.37 and all of P = 1, 3,
 // 10, 30 and widths 0.02, 0.1, 0.5, 0.9 the worst is that of P = 30, 0.1.
 func TestTable(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		p     int
 		width float64

@@ -15,6 +15,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
 )
 
@@ -121,6 +122,7 @@ func TestStateChangedUnderAStream(t *testing.T) {
 // TestGlitchLeavesStateAndCheckpoints: a sample with readings that no arithmetic survives is answered, teaches nothing, and the
 // state and its checkpoints go on.
 func TestGlitchLeavesStateAndCheckpoints(t *testing.T) {
+	tests.Long(t)
 	folder := t.TempDir()
 	problem, y := smallStream(t, folder, 10)
 	for k, glitch := range []struct {
