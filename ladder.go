@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -168,7 +169,11 @@ const (
 func tooLong(first *try) bool {
 	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
-	return float64(m)*float64(n)*float64(p)*mostFurther > mostRepeated
+	work := float64(m) * float64(n)
+	if network, ok := first.problem.Prior.(interface{ NetworkPrior() prior.Network }); ok {
+		work += network.NetworkPrior().Work()
+	}
+	return work*float64(p)*mostFurther > mostRepeated
 }
 
 // plain is the problem without the fault finder.

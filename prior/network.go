@@ -386,3 +386,11 @@ func (n LearnedNetwork) Refit(lambda, sigma []float64, step float64) (next Learn
 	p, change := n.learner().Refit(lambda, sigma, step)
 	return n.with(p), change
 }
+
+// Work is about how many multiplications the messages of a signal through all layers take.
+func (n Network) Work() (work float64) {
+	for _, l := range n.layers {
+		work += 4*float64(l.Rows)*float64(l.Cols) + float64(l.Rows)*l.Activation.Work()
+	}
+	return work
+}

@@ -76,6 +76,18 @@ func (f Function) Scales() bool { return f.scales || f.name == "" }
 // Linear reports whether it is the identity.
 func (f Function) Linear() bool { return f.pieces == nil && !f.smooth }
 
+// Work is about how many multiplications take as long as [Function.Factor], by BenchmarkFactor and at worst: the logistic function's is integrated
+// by adaptive quadrature.
+func (f Function) Work() float64 {
+	switch {
+	case f.smooth:
+		return 5e4
+	case f.pieces == nil:
+		return 100
+	}
+	return 1000
+}
+
 // Of is f(u).
 func (f Function) Of(u float64) float64 {
 	if f.smooth {
