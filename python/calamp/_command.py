@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ._matrix import Matrix, structured
+from ._matrix import Matrix, structured, table
 
 WINDOWS = sys.platform == "win32"
 
@@ -88,7 +88,7 @@ def check_matrix(W: Any, or_complex: bool = False) -> Any:
     """W as something that can be handed on: a path, a matrix that is no table, or an array of real numbers, or complex ones."""
     if isinstance(W, (str, os.PathLike)):
         return os.fspath(W)
-    return structured(W) or check_array("W", W, 2, or_complex=or_complex)
+    return structured(W) or check_array("W", table(W), 2, or_complex=or_complex)
 
 
 def sensors(W: Any) -> Optional[int]:

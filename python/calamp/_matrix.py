@@ -76,6 +76,13 @@ def sparse(W: Any) -> Matrix:
     return Matrix("sparse", csr.shape, arrays)
 
 
+def table(W: Any) -> Any:
+    """The table of a linear operator, as those of scipy.sparse.linalg and PyLops are, which know their products alone; else W."""
+    if hasattr(W, "matmat") and hasattr(W, "shape") and not hasattr(W, "__array__") and not hasattr(W, "tocsr"):
+        return np.asarray(W.matmat(np.eye(W.shape[1], dtype=np.result_type(getattr(W, "dtype", None) or float, np.float32))))
+    return W
+
+
 def structured(W: Any) -> Optional[Matrix]:
     """W where it is a matrix without a table, else None."""
     if isinstance(W, Matrix):

@@ -61,7 +61,7 @@ def solve(
 ) -> Result:
     """Recovers the signals and the calibration of the sensors from readings Y = (W X + noise) / s.
 
-    W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, rows of a transform (:func:`calamp.hadamard`,
+    W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, a linear operator (of which a table is made), rows of a transform (:func:`calamp.hadamard`,
     :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
     a signal in each column; what is NaN, or masked, is a missing reading. What is said of the model is believed, and what is not is
     learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
@@ -168,14 +168,17 @@ def apply(result: Result, Y: Any) -> np.ndarray:
     """Readings Y (M×P or M) corrected by a calibration: s y, and NaN for sensors that are broken."""
     y = _command.check_array("Y", Y, 1, 2, or_complex=np.iscomplexobj(result.s))
     y = y.astype(result.s.dtype)
-    m = len(result.s)
+    s, broken, offset = result.s, result.broken, result.arrays.get("offset")
+    if (sensors := result.arrays.get("sensors")) is not None:  # that rows are read with
+        s, broken, offset = (None if a is None else a[sensors] for a in (s, broken, offset))
+    m = len(s)
     if y.shape[0] != m:
         hint = ": Y looks transposed" if y.ndim == 2 and y.shape[1] == m else ""
-        raise ValueError(f"Y has {y.shape[0]} rows and the result is of {m} sensors{hint}")
+        raise ValueError(f"Y has {y.shape[0]} rows and the result is of {m} {'sensors' if sensors is None else 'rows'}{hint}")
     column = (slice(None),) + (None,) * (y.ndim - 1)
-    if "offset" in result.arrays:
-        y = y - result.arrays["offset"][column]
-    z = result.s[column] * y
-    if result.broken is not None:
-        z[result.broken > 0.5] = np.nan
+    if offset is not None:
+        y = y - offset[column]
+    z = s[column] * y
+    if broken is not None:
+        z[broken > 0.5] = np.nan
     return z

@@ -1,0 +1,81 @@
+"""What scikit-learn, pandas and operators expect."""
+
+import pickle
+
+import calamp
+import numpy as np
+import pytest
+
+MODEL = dict(s_range=(0.8, 1.25), noise_var=1e-6)
+
+
+@pytest.fixture(scope="module")
+def p():
+    return calamp.simulate(n=100, alpha=0.9, p=16, s_range=(0.8, 1.25), noise_var=1e-6, seed=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(p):
+    return calamp.BlindCalibrator(p.W, **MODEL).fit(p.Y[:, :12].T)
+
+
+def test_predict_and_score(p, fitted):
+    x = fitted.predict(p.Y[:, 12:].T)
+    assert x.shape == (4, 100)
+    scale = np.sum(x * p.X0[:, 12:].T) / np.sum(x * x)
+    assert np.linalg.norm(scale * x - p.X0[:, 12:].T) < 0.01 * np.linalg.norm(p.X0[:, 12:])
+    wrong = np.random.default_rng(1).permutation(p.Y[:, 12:].T, axis=1)
+    assert fitted.score(p.Y[:, 12:].T) > fitted.score(wrong) + 1
+    with pytest.raises(ValueError, match="expected 90"):
+        fitted.predict(p.Y[:50, 12:].T)
+
+
+def test_scikit_learn(p, fitted):
+    base = pytest.importorskip("sklearn.base")
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import make_pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    copy = base.clone(fitted)
+    assert copy.get_params()["s_range"] == MODEL["s_range"] and not hasattr(copy, "result_")
+    assert copy.W is not fitted.W and np.array_equal(copy.W, fitted.W)
+    with pytest.raises(NotFittedError):
+        copy.transform(p.Y.T)
+    check_is_fitted(fitted)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(copy)
+    z = make_pipeline(copy).fit_transform(p.Y[:, :12].T)
+    np.testing.assert_array_equal(z, fitted.transform(p.Y[:, :12].T))
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(p.Y[:, 12:].T), fitted.predict(p.Y[:, 12:].T))
+
+
+def test_labels(p):
+    pandas = pytest.importorskip("pandas")
+    names = [f"pixel {i}" for i in range(len(p.Y))]
+    y = pandas.DataFrame(p.Y[:, :12].T, columns=names, index=[f"frame {k}" for k in range(12)])
+    b = calamp.BlindCalibrator(p.W, **MODEL).set_output(transform="pandas").fit(y)
+    z = b.transform(y)
+    assert list(z.columns) == names == list(b.get_feature_names_out()) and list(z.index) == list(y.index)
+    np.testing.assert_array_equal(z.to_numpy(), calamp.apply(b.result_, p.Y[:, :12]).T)
+    with pytest.raises(ValueError, match="other names"):
+        b.transform(y[names[::-1]])
+    assert not hasattr(b.fit(y.to_numpy()), "feature_names_in_")
+
+
+def test_linear_operator(p):
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    w = linalg.aslinearoperator(p.W)
+    np.testing.assert_array_equal(calamp.solve(w, p.Y, **MODEL).s, calamp.solve(p.W, p.Y, **MODEL).s)
+
+
+def test_apply_by_rows(p):
+    """Readings of rows are corrected by the gains of their sensors."""
+    q = calamp.simulate(n=100, m=120, p=8, s_range=(0.8, 1.25), noise_var=1e-6, seed=4)
+    sensors = np.arange(120) // 2
+    z = q.W @ q.X0
+    gains = np.random.default_rng(2).uniform(0.8, 1.25, 60)
+    y = z / gains[sensors][:, None]
+    r = calamp.solve(q.W, y, sensors=sensors, **MODEL)
+    assert len(r.s) == 60
+    np.testing.assert_allclose(calamp.apply(r, y), r.s[sensors][:, None] * y)
