@@ -126,8 +126,9 @@ def fit_matrix(
     W: Any,
     Y: Any,
     *,
-    derivatives: Any,
+    derivatives: Any = None,
     start: Optional[Sequence[float]] = None,
+    step: Any = 1e-4,
     X0: Any = None,
     s0: Any = None,
     progress: Union[bool, Callable[[dict[str, Any]], None], None] = None,
@@ -137,8 +138,17 @@ def fit_matrix(
 
     derivatives is an array (J×M×N, or M×N for one), or the path of such a .npy. theta begins at start, zeros by default, and is where the evidence of
     the readings has its maximum: ``Result.theta``, with ``theta_sd`` and ``theta_cov``. All else is as in :func:`calamp.solve`, whose
-    keywords can be given. For a matrix that is not linear in theta fit again with derivatives at the theta that was found, start at zero.
+    keywords can be given.
+
+    W can be a function as well, ``W(theta)``, of an array that begins at start: then derivatives are differences over ± step (a number, or one
+    for each), and the fit is repeated about what it found until that is within a tenth of its standard deviation.
     """
+    if callable(W):
+        if derivatives is not None or start is None:
+            raise TypeError("calamp.fit_matrix() with a function W(theta) takes start, and no derivatives")
+        return _fit_function(W, Y, np.atleast_1d(np.asarray(start, float)), step, dict(X0=X0, s0=s0, progress=progress, **options))
+    if derivatives is None:
+        raise TypeError("calamp.fit_matrix() needs derivatives of W, or a function W(theta)")
     told = dict(derivatives=derivatives, start=start, **options)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
@@ -161,6 +171,25 @@ def fit_matrix(
         warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
     if done.code != 0:
         warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=2)
+    return result
+
+
+def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, step: Any, told: dict[str, Any]) -> Result:
+    """Gauss and Newton's method: f is taken for linear about theta."""
+    steps = np.broadcast_to(np.asarray(step, float), theta.shape)
+    for _ in range(10):
+        ahead = [(np.asarray(f(theta + h)) - np.asarray(f(theta - h))) / (2 * np.sum(h)) for h in np.diag(steps)]
+        derivatives = np.stack(ahead)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            result = fit_matrix(np.asarray(f(theta)) - np.tensordot(theta, derivatives, 1), Y, derivatives=derivatives, start=theta, **told)
+        moved, theta = np.abs(result.theta - theta), result.theta
+        if np.all(moved <= 0.1 * result.theta_sd):
+            break
+    else:
+        warnings.warn("theta still moves after ten fits", _command.NotConvergedWarning, stacklevel=3)
+    for w in said:
+        warnings.warn(w.message, stacklevel=3)
     return result
 
 

@@ -79,3 +79,23 @@ def test_apply_by_rows(p):
     r = calamp.solve(q.W, y, sensors=sensors, **MODEL)
     assert len(r.s) == 60
     np.testing.assert_allclose(calamp.apply(r, y), r.s[sensors][:, None] * y)
+
+
+def test_fit_function_of_theta():
+    """An array whose spacing is wrong by a part in a thousand, in which W is not linear."""
+    rng = np.random.default_rng(7)
+    m, n, p = 90, 60, 6
+    u, phase = rng.uniform(0, 0.5, m), rng.uniform(0, 2 * np.pi, m)
+
+    def matrix(theta):
+        return np.cos(2 * np.pi * np.outer(u, np.arange(n)) * (1 + theta[0]) + phase[:, None]) / np.sqrt(n / 2)
+
+    x = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.15)
+    s = rng.uniform(0.8, 1.25, m)
+    y = (matrix([0.001]) @ x + 1e-3 * rng.normal(size=(m, p))) / s[:, None]
+    r = calamp.fit_matrix(matrix, y, start=[0.0], s_range=(0.8, 1.25))
+    assert abs(r.theta[0] - 0.001) < 4 * r.theta_sd[0] < 1e-3
+    with pytest.raises(TypeError, match="takes start"):
+        calamp.fit_matrix(matrix, y)
+    with pytest.raises(TypeError, match="needs derivatives"):
+        calamp.fit_matrix(matrix([0]), y)
