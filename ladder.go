@@ -170,8 +170,8 @@ func tooLong(first *try) bool {
 	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
 	work := float64(m) * float64(n)
-	if network, ok := first.problem.Prior.(interface{ NetworkPrior() prior.Network }); ok {
-		work += network.NetworkPrior().Work()
+	if network, ok := prior.NetworkOf(first.problem.Prior); ok {
+		work += network.Work()
 	}
 	return work*float64(p)*mostFurther > mostRepeated
 }

@@ -18,8 +18,8 @@ func columns(v []float64, p int) *mat.Dense {
 
 // rescaleLatents multiplies the latents of signals of c times the size, where these scale with them.
 func (r *Result) rescaleLatents(c float64) {
-	n, ok := r.Prior.(interface{ NetworkPrior() prior.Network })
-	if ok && r.Latent != nil && n.NetworkPrior().Scales() {
+	n, ok := prior.NetworkOf(r.Prior)
+	if ok && r.Latent != nil && n.Scales() {
 		scaleBy(c, r.Latent)
 		scaleBy(c*c, r.LatentVar)
 	}
@@ -27,8 +27,8 @@ func (r *Result) rescaleLatents(c float64) {
 
 // independent is the prior of what has independent entries: latents, where signals come out of a network, and else the signals.
 func independent(p prior.Prior) prior.Prior {
-	if n, ok := p.(interface{ NetworkPrior() prior.Network }); ok {
-		return n.NetworkPrior().Latents()
+	if n, ok := prior.NetworkOf(p); ok {
+		return n.Latents()
 	}
 	return p
 }

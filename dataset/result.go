@@ -156,8 +156,8 @@ type Extra struct {
 
 func modelOutputs(r *calamp.Result) (arrays []output) {
 	entries := r.Prior
-	if n, ok := entries.(interface{ NetworkPrior() prior.Network }); ok {
-		entries = n.NetworkPrior().Latents()
+	if n, ok := prior.NetworkOf(entries); ok {
+		entries = n.Latents()
 	}
 	if p, ok := entries.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
 		g := p.GaussBernoulliPrior()

@@ -387,6 +387,15 @@ func (n LearnedNetwork) Refit(lambda, sigma []float64, step float64) (next Learn
 	return n.with(p), change
 }
 
+// NetworkOf is the network that signals come out of, whether its latents are learned or not; false for another prior.
+func NetworkOf(p Prior) (n Network, ok bool) {
+	have, ok := p.(interface{ NetworkPrior() Network })
+	if ok {
+		n = have.NetworkPrior()
+	}
+	return n, ok
+}
+
 // Work is about how many multiplications the messages of a signal through all layers take.
 func (n Network) Work() (work float64) {
 	for _, l := range n.layers {

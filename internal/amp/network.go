@@ -16,31 +16,22 @@ import (
 // Joint rows are the other such node. They share no interface: what goes between an iteration and joint rows are covariances of one shape and P sizes, and
 // here P×N variances; an interface of both would be two.
 
-// networkOf is the network that signals come out of, if they do.
-func networkOf(p prior.Prior) (n prior.Network, ok bool) {
-	have, ok := p.(interface{ NetworkPrior() prior.Network })
-	if ok {
-		n = have.NetworkPrior()
-	}
-	return n, ok
-}
-
 // networked reports whether signals come out of a network.
 func (b *planner) networked() bool {
-	_, ok := networkOf(b.Model.Prior)
+	_, ok := prior.NetworkOf(b.Model.Prior)
 	return ok
 }
 
 // networkHoldsScale reports whether signals come out of a network of a scale of its own: with biases, or activations that have one. Then what
 // the signals say of a factor is far from quadratic in it, and the iteration finds the scale by itself.
 func (b *planner) networkHoldsScale() bool {
-	n, ok := networkOf(b.Model.Prior)
+	n, ok := prior.NetworkOf(b.Model.Prior)
 	return ok && !n.Scales()
 }
 
 // network decides whether a node of layers stands for the prior.
 func (b *planner) network() (on bool, why string, err error) {
-	n, ok := networkOf(b.Model.Prior)
+	n, ok := prior.NetworkOf(b.Model.Prior)
 	if !ok {
 		return false, "not needed: entries of signals are independent", nil
 	}
@@ -68,7 +59,7 @@ var networkLeaves = map[string]bool{
 
 // takeNetwork makes the node of the model's network.
 func (s *State) takeNetwork() error {
-	n, _ := networkOf(s.model.Prior)
+	n, _ := prior.NetworkOf(s.model.Prior)
 	node, err := layers.New(n, s.P, s.Threads)
 	if err != nil {
 		return err
@@ -85,7 +76,7 @@ func (s *State) takeNetwork() error {
 // adoptLatents tells the node what is known of its latents.
 func (s *State) adoptLatents() {
 	if s.network != nil {
-		n, _ := networkOf(s.model.Prior)
+		n, _ := prior.NetworkOf(s.model.Prior)
 		s.network.SetLatents(n.Latents())
 	}
 }

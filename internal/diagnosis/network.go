@@ -7,11 +7,10 @@ import (
 
 // takeNetwork makes the model that of signals which come out of a network, whose weights are taken for independent ones.
 func (m *theory) takeNetwork(p prior.Prior) {
-	n, ok := p.(interface{ NetworkPrior() prior.Network })
+	network, ok := prior.NetworkOf(p)
 	if !ok {
 		return
 	}
-	network := n.NetworkPrior()
 	m.Signal, m.Network = gaussBernoulli(network.Latents()), evolution.LayersOf(network)
 }
 
@@ -25,7 +24,7 @@ func (m *theory) entries() string {
 
 // otherNetwork says that signals which theory recovers were not found; empty where they were, or come out of none.
 func (r *Run) otherNetwork() string {
-	if _, ok := r.model().Prior.(interface{ NetworkPrior() prior.Network }); !ok || mean(r.state.C) < wellKnown*r.model().Prior.Variance() {
+	if _, ok := prior.NetworkOf(r.model().Prior); !ok || mean(r.state.C) < wellKnown*r.model().Prior.Variance() {
 		return ""
 	}
 	return "theory recovers signals that come out of this network from so many sensors: these may come out of another one, or its weights are far from independent"
