@@ -93,7 +93,7 @@ class BlindCalibrator:
         return z
 
     def predict(self, Y: Any) -> np.ndarray:
-        """Signals (P×N) of other readings, with the calibration as fit left it, error bars included."""
+        """Signals (P×N) of other readings, solved with what fit found of the calibration, its error bars included, as the prior of each sensor."""
         return self._solved(self._fitted(Y)).x.T
 
     def score(self, Y: Any, y: Any = None) -> float:

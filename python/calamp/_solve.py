@@ -103,22 +103,27 @@ def solve(
     for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd), ("sensors", sensors)):
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
+    return _result_of_command("solve", arrays, told, progress, again=True)
+
+
+def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], progress: Any, again: bool) -> Result:
+    """What a command makes of W and Y, with its warnings; again says that the result keeps them, for a report."""
     show, close = _command.shown(progress)
     try:
         with _command.Files() as files, _command.Inputs(arrays) as inputs:
-            words = ["solve", "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
+            words = [name, "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
             done = _command.run(words, inputs, output=True, show=show).check()
     except TypeError as e:
-        raise TypeError(f"calamp.solve() {e}") from None
+        raise TypeError(f"calamp.{name.replace('-', '_')}() {e}") from None
     finally:
         close()
-    result = result_of(done, (arrays, told))
+    result = result_of(done, (arrays, told) if again else None)
     if done.code == 130:
         raise _command.Interrupted(result)
     for w in result.warnings:
-        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
+        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=3)
     if done.code != 0:
-        warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=2)
+        warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=3)
     return result
 
 
@@ -155,23 +160,7 @@ def fit_matrix(
     for name, truth in (("X0", X0), ("s0", s0)):
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
-    show, close = _command.shown(progress)
-    try:
-        with _command.Files() as files, _command.Inputs(arrays) as inputs:
-            words = ["fit-matrix", "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
-            done = _command.run(words, inputs, output=True, show=show).check()
-    except TypeError as e:
-        raise TypeError(f"calamp.fit_matrix() {e}") from None
-    finally:
-        close()
-    result = result_of(done, None)
-    if done.code == 130:
-        raise _command.Interrupted(result)
-    for w in result.warnings:
-        warnings.warn(f"{w.code}: {w.message}", _command.CalampWarning, stacklevel=2)
-    if done.code != 0:
-        warnings.warn(f"{result.status}: {result.reason}", _command.NotConvergedWarning, stacklevel=2)
-    return result
+    return _result_of_command("fit-matrix", arrays, told, progress, again=False)
 
 
 def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, step: Any, told: dict[str, Any]) -> Result:
