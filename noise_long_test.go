@@ -11,7 +11,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// unequalTeacher is the ensemble of docs/validation.md for noise that differs between sensors.
+// unequalTeacher is the ensemble of docs/log/validation.md for noise that differs between sensors.
 func unequalTeacher(p int) teacher.Teacher {
 	return teacher.Teacher{
 		N: 400, M: 240, P: p, NoiseVar: 1e-4,

@@ -25,7 +25,7 @@ import (
 )
 
 // AMP against what state evolution says beforehand; results are recorded in
-// docs/theory.md:
+// docs/log/theory.md:
 //
 //	.ci/long LongEvolution
 var (

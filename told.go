@@ -116,7 +116,7 @@ func scaleLearned(first *try) *try {
 const (
 	// Told numbers are contradicted where the readings want them larger or smaller by contradictedBy, beyond surely standard errors: real
 	// signals and noise are never quite what a model says, and within a factor of two of a parameter errors are what they are with the true
-	// one, to a few per cent (docs/validation.md, "Learning the model").
+	// one, to a few per cent (docs/log/validation.md, "Learning the model").
 	contradictedBy = 2
 	surely         = 5
 

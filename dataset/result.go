@@ -25,12 +25,12 @@ import (
 //	residual         M×P   left out when r has none
 //	offset, offset_var M   the sensors' offsets (y = z/s + o); left out when r has none
 //	broken           M     probability that a sensor is broken; left out when r has none
-//	amplitude        P     how large each signal is, relative to the others; left out when they are alike
+//	amplitude        P     how large each signal is, relative to the others; left out when they have one size
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
 //	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
-//	matrix_error           one number: relative random error of the entries of W, told or learned; left out where W is right
-//	outlier          M×P   probability that a reading is nobody's; left out when r has none
+//	matrix_error           one number: relative random error of the entries of W, fixed or learned; left out where W is right
+//	outlier          M×P   probability that a reading is an outlier; left out when r has none
 //	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
 //	                       as many values as there are
 //

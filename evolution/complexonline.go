@@ -87,13 +87,13 @@ func (o *complexOnline) sample(ctx context.Context, number, p int) (Sample, erro
 	o.P = p
 	o.draw()
 	next := o.follow(o.Spectrum)
-	var v float64 // that the sensors were told
+	var v float64 // that the sensors were given
 	for t := 1; t <= o.Iterations; t++ {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		told, step, moved := next()
-		v = told
+		used, step, moved := next()
+		v = used
 		out.Steps = append(out.Steps, step)
 		if o.Progress != nil {
 			o.Progress(number, t)
@@ -106,25 +106,25 @@ func (o *complexOnline) sample(ctx context.Context, number, p int) (Sample, erro
 	return out, nil
 }
 
-// follow returns what does one iteration after the other, given what earlier samples left: what the sensors were told of V, the step, and by
+// follow returns what does one iteration after the other, given what earlier samples left: what the sensors were given of V, the step, and by
 // how much it moved the logarithm of the error.
-func (o *complexOnline) follow(s Spectrum) func() (told float64, step Step, moved float64) {
+func (o *complexOnline) follow(s Spectrum) func() (used float64, step Step, moved float64) {
 	if !s.Independent() {
 		ends := o.ends()
 		ends.readings = o.output
 		vector := s.between(ends)
-		return func() (told float64, step Step, moved float64) {
-			told = vector.v
+		return func() (used float64, step Step, moved float64) {
+			used = vector.v
 			step = vector.next()
-			return told, step, vector.move
+			return used, step, vector.move
 		}
 	}
 	v := o.start()
-	return func() (told float64, step Step, moved float64) {
-		told = v
+	return func() (used float64, step Step, moved float64) {
+		used = v
 		mHat, mseS := o.output(v)
 		v = o.entry(o.Alpha * mHat.Value).Value
-		return told, Step{MSEX: Number{v, mHat.Relative() * v}, MHat: mHat, MSES: mseS}, math.Abs(math.Log(v / told))
+		return used, Step{MSEX: Number{v, mHat.Relative() * v}, MHat: mHat, MSES: mseS}, math.Abs(math.Log(v / used))
 	}
 }
 
@@ -132,7 +132,7 @@ func (o *complexOnline) follow(s Spectrum) func() (told float64, step Step, move
 func (o *complexOnline) draw() {
 	for _, lot := range o.lots {
 		shift := randomShift(o.rng, complexNumbers)
-		order := o.rng.Perm(len(lot)) // else sensors would always have alike readings
+		order := o.rng.Perm(len(lot)) // else sensors would always have similar readings
 		for i := range lot {
 			x := evenly(order[i], shift)
 			lot[i].size = math.Sqrt(mathext.GammaIncRegInv(float64(o.P), x[0]))

@@ -8,7 +8,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Group is a part of the entries of a signal that are alike: where entries differ, averages
+// Group is a part of the entries of a signal with one prior: where entries differ, averages
 // over an entry are those over the groups.
 type Group struct {
 	Fraction float64 // of all entries; the fractions sum to one
@@ -23,7 +23,7 @@ func GroupsOf(g prior.Groups) (list []Group) {
 	return list
 }
 
-// groups are those of the model: one, where all entries are alike.
+// groups are those of the model: one, where all entries have one prior.
 func (m Model) groups() []Group {
 	if m.Groups == nil {
 		return []Group{{1, m.Signal}}

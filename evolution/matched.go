@@ -64,7 +64,7 @@ func composite(n int, cuts ...float64) lineRule {
 
 // Lengths in units of the posterior width σ. At nine of them a Gaussian has fallen
 // to 3e-18. TestFixedRulesAgainstAdaptive holds the result against adaptive panels:
-// docs/theory.md has 2e-11 as the largest difference.
+// docs/log/theory.md has 2e-11 as the largest difference.
 const (
 	layerDepth = 9.0  // depth of the layer at an end of [a, b]: the end has no effect beyond it
 	outside    = 8.7  // distance outside of [a, b] at which the density of t is negligible

@@ -101,7 +101,7 @@ func validGain(g channel.GainPrior) error {
 		return errors.New("state evolution is for sensors of one distribution: found some that are known by themselves")
 	}
 	if g.Tail > 0 {
-		return fmt.Errorf("state evolution is for sensors of one distribution: found a fraction %g like no other", g.Tail)
+		return fmt.Errorf("state evolution is for sensors of one distribution: found a fraction %g of outlying gains", g.Tail)
 	}
 	return g.Validate()
 }

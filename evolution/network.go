@@ -39,7 +39,7 @@ var errNetworkOffline = errors.New("state evolution of a network is offline, all
 
 func validNetwork(m Model) error {
 	if m.Groups != nil || m.OffsetSD != 0 {
-		return errors.New("state evolution of a network is for latents that are alike, and sensors without offsets")
+		return errors.New("state evolution of a network is for latents of one prior, and sensors without offsets")
 	}
 	for i, l := range m.Network {
 		if !(l.Inputs > 0 && l.WeightVar > 0 && l.BiasVar >= 0) || math.IsInf(l.Inputs+l.WeightVar+l.BiasVar, 1) {
@@ -181,7 +181,7 @@ const (
 	networkLeastIn = 1e-6 // to which averages over the latents are taken
 )
 
-// averageNetwork is [Model.average] of a network: messages between its layers are at rest, from no information.
+// averageNetwork is [Model.average] of a network: messages between its layers are at their fixed point, from no information.
 func (m Model) averageNetwork(sigma float64) (out field.Averages) {
 	s := newNetworkState(m)
 	last := 0.0

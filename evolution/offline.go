@@ -139,7 +139,7 @@ type evolution struct {
 
 	sensors *offsetSensors // with offsets, over whom is averaged in the diagonal ansatz; nil without
 
-	layers *networkState // of a trajectory: messages between layers go along, and are not at rest; nil elsewhere
+	layers *networkState // of a trajectory: messages between layers go along, and are not converged; nil elsewhere
 
 	// The last step, from which the next one estimates how an error of V changes m̂.
 	lastV, lastMHat float64

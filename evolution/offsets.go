@@ -147,7 +147,7 @@ func (c *offsetSensors) absorb(p int, q power, u uncertainty, noise float64) {
 func (c *offsetSensors) draw(p int) {
 	for _, lot := range c.lots {
 		shift := randomShift(c.rng, offsetNumbers)
-		order := c.rng.Perm(len(lot)) // else sensors would always have alike readings
+		order := c.rng.Perm(len(lot)) // else sensors would always have similar readings
 		for i := range lot {
 			lot[i].read(p, evenly(order[i], shift))
 		}

@@ -165,7 +165,7 @@ func VectorFixedPoint(ctx context.Context, m Model, s Spectrum, opt *Options) (p
 }
 
 // vectorEvolution is the state of the recursion: the variance V of z̃ = W̃x that the channel
-// is told, and what the linear part is told of x.
+// is given, and what the linear part is given of x.
 type vectorEvolution struct {
 	ends
 	lambda, weight []float64
@@ -181,7 +181,7 @@ type vectorEvolution struct {
 type ends struct {
 	start, noise, alpha float64
 
-	// readings is what a channel that is told V makes of it: m̂, and the error on s.
+	// readings is what a channel that is given V makes of it: m̂, and the error on s.
 	readings func(v float64) (mHat, mseS Number)
 
 	// entry is the error on an entry seen through a field of precision γ, and |∂log of it/∂log γ|.

@@ -23,7 +23,7 @@ type layer struct {
 
 const (
 	huge       = 1e300 // larger values could overflow the arithmetic of an axis
-	maxLine    = 1000  // points of a line; more could not be told apart on a screen
+	maxLine    = 1000  // points of a line; more could not be distinguished on a screen
 	bandShade  = 0.22
 	errorShade = 0.55
 )

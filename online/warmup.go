@@ -33,7 +33,7 @@ const (
 )
 
 // knownGains is the relative standard deviation of gains up to which signals can be told from them however alike readings are: with one of 0.0029
-// samples that are learned from one by one are as good, with 0.012 they are not (docs/validation.md).
+// samples that are learned from one by one are as good, with 0.012 they are not (docs/log/validation.md).
 const knownGains = 0.003
 
 // LeastTogether is the number of samples from which on phases can be found of which nothing is known.

@@ -17,7 +17,7 @@ type inBytes struct {
 }
 
 // leastBytes is the number of entries of W below which sweeps over bytes take too little time for the rest of it to matter. Sweeps over
-// more take a half to nine tenths of what they take in single precision, with any number of signals: docs/performance.md has the times.
+// more take a half to nine tenths of what they take in single precision, with any number of signals: docs/log/performance.md has the times.
 const leastBytes = 1 << 17
 
 // BytesPay reports whether sweeps over so many entries in bytes take less than those in single precision. In plain Go they do not.

@@ -244,7 +244,7 @@ func measureRows[T kernel.Entry](d *Disk, sums []uint64) error {
 }
 
 // SlabBytes is how much of the file is read at a time, if the budget allows: what the cache of a core holds until it has been checked
-// and used. It was chosen by measurement: see "A W larger than memory" in docs/performance.md.
+// and used. It was chosen by measurement: see "A W larger than memory" in docs/log/performance.md.
 const SlabBytes = 512 << 10
 
 // diskSource reads panels as they are used.

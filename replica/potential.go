@@ -242,14 +242,14 @@ func (p *Potential) FreeEnergy(ctx context.Context) (*Energy, error) {
 
 	// The information on the signals is H(Y) - H(Y|z), and -H(y|z) of a sensor is
 	// I_z at V = 0, where z is known.
-	told, err := p.model.Sensor(ctx, 0, &p.opt)
+	given, err := p.model.Sensor(ctx, 0, &p.opt)
 	if err != nil {
 		return nil, err
 	}
 	alpha := p.model.Alpha
 	e.Signals = evolution.Number{
-		Value: e.F.Value + alpha*told.Evidence.Value,
-		Err:   e.F.Err + alpha*told.Evidence.Err,
+		Value: e.F.Value + alpha*given.Evidence.Value,
+		Err:   e.F.Err + alpha*given.Evidence.Err,
 	}
 	// Given z and s, y is Gaussian of variance Δ/s².
 	noise := float64(p.model.P) * (0.5*math.Log(2*math.Pi*math.E*p.model.NoiseVar) - evolution.MeanLog(p.model.Gain))

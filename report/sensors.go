@@ -135,7 +135,7 @@ func (r *Report) againstTruth() plot {
 func (r *Report) truth(sensor int) float64 { return r.Truth.S[sensor] }
 
 // relativeErrors draws the relative errors of ŝ, which againstTruth is too coarse to
-// show, with error bars. Fewer sensors are drawn, so that the bars can be told apart.
+// show, with error bars. Fewer sensors are drawn, so that the bars can be distinguished.
 func (r *Report) relativeErrors() plot {
 	sensors := shown(len(r.Result.S), maxBars/2)
 	low, high := span(r.Truth.S)

@@ -202,7 +202,7 @@ func (r *Report) stems(p int) signals {
 }
 
 // stemSeries keeps only the largest entry of each stretch of a long signal, and leaves
-// out entries that could not be told from zero in the picture when there are many.
+// out entries that could not be distinguished from zero in the picture when there are many.
 func stemSeries(values []float64) figure.Series {
 	s := figure.Series{Style: figure.Stems}
 	low, high := span(values)

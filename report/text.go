@@ -47,10 +47,10 @@ func column(values []float64, n int) []string {
 	}
 	smallest, typical, largest := quantile(sizes, 0), quantile(sizes, 0.25), quantile(sizes, 1)
 	decimals := n - 1 - int(math.Floor(math.Log10(typical)))
-	alike := len(sizes) > 0 && decimals <= 8 && largest < 1e6 && smallest >= math.Pow(10, -float64(decimals))
+	uniform := len(sizes) > 0 && decimals <= 8 && largest < 1e6 && smallest >= math.Pow(10, -float64(decimals))
 	out := make([]string, len(values))
 	for i, v := range values {
-		if !alike || math.IsNaN(v) || math.IsInf(v, 0) {
+		if !uniform || math.IsNaN(v) || math.IsInf(v, 0) {
 			out[i] = digits(v, n)
 			continue
 		}

@@ -268,7 +268,7 @@ func (s *Spec) validate() error {
 				return tooMany(i, total)
 			}
 			one := *g
-			one.Seeds = nil // seeds are all alike
+			one.Seeds = nil // seeds do not matter to validity
 			err := one.each(s, func(p Point) error {
 				if err := p.canonical().Validate(); err != nil {
 					return fmt.Errorf("grid %d, %v: %w", i+1, p.canonical(), err)

@@ -151,7 +151,7 @@ func (t Teacher) signals(rng *rand.Rand) *mat.Dense {
 	for k := range t.P {
 		if deep {
 			_, signal, err := network.Draw(rng)
-			if err != nil { // its latents are told, and those of told parameters can be drawn
+			if err != nil { // its latents are given, and those of given parameters can be drawn
 				panic(err)
 			}
 			x.SetCol(k, signal)

@@ -15,7 +15,7 @@ import (
 
 // What is counted as equal where bits are not. The first is what is asked of x
 // and s. The others are what is known of values that are found by searches:
-// with one more rounding an iteration (see docs/performance.md) the ends of intervals
+// with one more rounding an iteration (see docs/log/performance.md) the ends of intervals
 // move by up to 3e-9 standard deviations and scale_sd by up to 1e-6 of itself
 // where x and s stay within the first.
 const (

@@ -38,21 +38,19 @@ type group struct {
 var menu = []group{
 	{"", []string{"README.md", "docs/is-this-my-problem.md"}},
 	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md"}},
-	{"Guides", []string{"docs/solve.md", "docs/model.md", "docs/nearly-known-matrix.md", "docs/python.md", "docs/stream.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md", "docs/page.md", "docs/library.md"}},
+	{"Guides", []string{"docs/guides/solving.md", "docs/guides/knowing.md", "docs/guides/gains.md", "docs/guides/signals.md", "docs/guides/joint.md", "docs/guides/networks.md", "docs/guides/matrices.md", "docs/guides/large.md", "docs/nearly-known-matrix.md", "docs/guides/complex.md", "docs/guides/faults.md", "docs/guides/sensors.md", "docs/guides/plan.md", "docs/model.md", "docs/python.md", "docs/library.md", "docs/stream.md", "docs/page.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/warnings/README.md", "docs/claims.md", "docs/results/peers.md", "docs/results/field.md", "docs/results/README.md"}},
-	{"Theory", []string{"docs/theory.md"}},
+	{"Theory", []string{"docs/theory.md", "docs/derivations.md"}},
 	{"Reference", []string{"docs/glossary.md", "docs/online-json.md", "docs/format/state.md", "docs/stability.md", "CHANGELOG.md"}},
 	{"Contributing", []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/README.md", "docs/decisions/2026-11.md", "experiments/README.md", "examples/README.md", "SECURITY.md"}},
 }
 
 // home is the part of the menu for a page of docs that is not listed, "" for one that only other pages lead to: the
-// measurement logs and the warnings, which have an index.
+// log of measurements and the warnings, which have an index.
 func home(name string) string {
 	switch {
-	case name == "docs/validation.md", name == "docs/performance.md", name == "docs/performance/tables.md", strings.HasPrefix(name, "docs/warnings/"):
+	case strings.HasPrefix(name, "docs/log/"), strings.HasPrefix(name, "docs/warnings/"):
 		return ""
-	case strings.HasPrefix(name, "docs/guides/"):
-		return "Tutorials"
 	case strings.HasPrefix(name, "docs/decisions/"):
 		return "Contributing"
 	case strings.HasPrefix(name, "docs/results/"):

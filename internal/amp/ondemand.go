@@ -19,7 +19,7 @@ import (
 //
 // and the present means give V = R Σ qC and 1/Σ = -R' Σ p∂g without a product. At a fixed
 // point the ratios are exact, so that it stays one. Not in the paper; measured in
-// docs/performance.md.
+// docs/log/performance.md.
 //
 // As a part it decides which sweeps are exact: the first ones, every few, those after a
 // change of what the shapes depend on, and the last before a run may end.

@@ -34,7 +34,7 @@ const (
 
 	// byteMargin is by how much the latest step must exceed the errors that entries of eight bits make in it. They last until the next
 	// sweep with the squares of W, a few iterations. With 1 in place of 30 runs behind independent entries take as many iterations; on
-	// the stress matrices (docs/validation.md) they take 1 % more with 20.
+	// the stress matrices (docs/log/validation.md) they take 1 % more with 20.
 	byteMargin = 30
 
 	// singleRange is how far from 1 the mean squares of W and of the signals may be. g goes

@@ -24,7 +24,7 @@ import (
 //	z = h (ℓ-ℓ₀)/(1-ℓ),   κ = 1 + z/2 + 0.004 P z² + (z/8)⁶.
 //
 // What readings say of s counts 1/κ. It was fitted to Gauss–Bernoulli signals with a
-// common support (docs/validation.md). To a signal the errors of the gains are noise of
+// common support (docs/log/validation.md). To a signal the errors of the gains are noise of
 // variance Cˢy² beside V+Δ, and its variances grow as the sum of both does.
 type widening struct {
 	Idle

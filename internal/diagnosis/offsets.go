@@ -14,7 +14,7 @@ const (
 
 	// offsetRatio is how many times their expected size the typical squared row means of the
 	// residuals must be for offsets, beyond what offsetChance standard errors of a median of as
-	// many sensors allow (2.33/√M, relative). See docs/validation.md for what runs have.
+	// many sensors allow (2.33/√M, relative). See docs/log/validation.md for what runs have.
 	offsetRatio  = 2
 	offsetChance = 6
 

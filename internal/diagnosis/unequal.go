@@ -9,7 +9,7 @@ import (
 const (
 	// unevenChance is by how many standard errors the quartiles of the sizes of so many sensors'
 	// residuals (1.17/√M, relative) must be farther apart than those of one noise. Runs with one noise have
-	// 0.7 to 1.16 times the distance. See docs/validation.md.
+	// 0.7 to 1.16 times the distance. See docs/log/validation.md.
 	unevenChance = 5
 
 	// leastForSize is the number of readings that tell the size of a sensor's residuals, and

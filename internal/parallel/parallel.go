@@ -2,7 +2,7 @@
 // parts there are, and nothing of what they compute. Handing work to a parked goroutine
 // takes tens of microseconds, as long as a whole iteration of a small problem. So helpers
 // stay awake for a while after each job, and the caller starts at once, without waiting
-// for helpers that have not joined yet (docs/performance.md).
+// for helpers that have not joined yet (docs/log/performance.md).
 package parallel
 
 import (

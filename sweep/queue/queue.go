@@ -4,7 +4,7 @@
 // queues of a NATS JetStream: tasks, which workers take, and rows, which the one
 // who asked collects. Workers come and go as they like. A task is acknowledged
 // when its rows are stored; that of a worker which died comes to another one.
-// Rows are told apart by their keys, and land once.
+// Rows are distinguished by their keys, and land once.
 package queue
 
 import (

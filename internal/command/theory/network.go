@@ -79,7 +79,7 @@ func (t *theory) checkNetwork() error {
 	case t.network.layers == nil:
 		return nil
 	case t.groups.On() || t.complex || t.offset > 0 || t.mismatched || !t.vector.Independent():
-		return console.Usage("--prior network:… is for a solver that knows the model, latents that are alike, real numbers, sensors without offsets and W with independent entries")
+		return console.Usage("--prior network:… is for a solver that knows the model, latents of one prior, real numbers, sensors without offsets and W with independent entries")
 	}
 	return nil
 }
