@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +169,10 @@ func structuredRun(t testing.TB, draw func() *deepProblem) (known, blind float64
 // A layer with structure is by vector AMP, and its signals are found blind.
 func TestNetworkOfStructure(t *testing.T) {
 	known, blind, d, r := structuredRun(t, func() *deepProblem { return newConditionedProblem(t, 1, 100, 1, prior.ReLU) })
+	chosen := slices.ContainsFunc(r.Plan.Parts, func(c solver.Choice) bool { return strings.Contains(c.Why, "W1 by vector AMP") })
+	if !chosen {
+		t.Error("the layer is not by vector AMP")
+	}
 	s, _, x := d.coveredScaled(r)
 	if r.Status != calamp.Converged || !(blind < 1.6*known) || !(s > 0.88) || !(x > 0.9) {
 		t.Errorf("%v, NMSE %.2g and with known gains %.2g, coverage of s %.2f, of x %.2f", r.Status, blind, known, s, x)
@@ -210,7 +215,7 @@ func (d *deepProblem) learned() *calamp.Options {
 // TestLongNetworks measures recovery, coverage and iterations of signals that come out of a network.
 func TestLongNetworks(t *testing.T) {
 	longOnly(t)
-	count := seedCount(10)
+	count := seedCount(20)
 	table := tables.New(t, "", "α", "gains", "latents and noise", "recovered", "NMSE", "s covered", "with the scale", "x covered", "iterations", "at most", "an iteration, ms", "warnings")
 	for _, alpha := range []float64{0.15, 0.2, 0.3, 0.5} {
 		for _, kind := range []string{"known", "blind", "learned"} {
