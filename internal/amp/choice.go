@@ -179,7 +179,7 @@ func (b *planner) missing() int {
 // vectorFits says whether vector AMP is for such a W, and why.
 func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 	repeated := func(count, of int) bool { return float64(count) > mostRepeated*float64(of) }
-	independent := s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent
+	independent := likeIndependentEntries(s)
 	switch {
 	case independent && b.centred != nil && b.fewSignals():
 		return true, "W has means, and vector AMP follows what an offset does to all of a few signals beside them"
@@ -201,6 +201,11 @@ func (b *planner) vectorFits(s operator.Structure) (fits bool, why string) {
 	return true, fmt.Sprintf("W is ill-conditioned or correlated (spread of squared singular values %.2g, of independent entries 1)", s.Spread)
 }
 
+// likeIndependentEntries reports whether AMP is right for a matrix by its singular values.
+func likeIndependentEntries(s operator.Structure) bool {
+	return s.Spread >= 1-likeIndependent && s.Spread <= 1+likeIndependent
+}
+
 // vectorPossible says what excludes vector AMP, if anything does.
 func (b *planner) vectorPossible() error {
 	switch {
@@ -209,7 +214,7 @@ func (b *planner) vectorPossible() error {
 	case b.exchangeable():
 		return b.exchangeablePossible()
 	case b.networked():
-		return errors.New("vector AMP is not there yet for signals that come out of a network: they need AMP")
+		return errors.New("signals that come out of a network need AMP for W: vector AMP is for matrices of their layers")
 	case b.Variance == solver.Scalar:
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
 	case b.Batch:

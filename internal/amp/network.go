@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/internal/layers"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -49,7 +50,33 @@ func (b *planner) network() (on bool, why string, err error) {
 	if b.learner() {
 		latents = "learned"
 	}
-	return err == nil, fmt.Sprintf("%d of layers, %d latents a signal, %s", len(n.Layers()), n.LatentEntries(), latents), err
+	if err != nil {
+		return false, "", err
+	}
+	words, err := b.layerAlgorithms(n)
+	return err == nil, fmt.Sprintf("%d of layers, %d latents a signal, %s%s", len(n.Layers()), n.LatentEntries(), latents, words), err
+}
+
+// layerAlgorithms chooses between AMP and vector AMP for each layer, by what its matrix is: as for W, but that columns may differ in size. Those of trained
+// matrices do, and AMP does worse there.
+func (b *planner) layerAlgorithms(n prior.Network) (words string, err error) {
+	b.layerVector = make([]bool, len(n.Layers()))
+	for i, l := range n.Layers() {
+		if l.Nothing() || min(l.Rows, l.Cols) > mostRows {
+			continue
+		}
+		f, err := operator.NewDense(l.Rows, l.Cols, l.Weights)
+		if err != nil {
+			return "", fmt.Errorf("W%d: %w", i+1, err)
+		}
+		s, err := operator.StructureOf(f, Threads(b.Threads, l.Rows*l.Cols))
+		if err != nil || s.Filled < leastFilled || likeIndependentEntries(s) {
+			continue // AMP needs nothing of it
+		}
+		b.layerVector[i] = true
+		words += fmt.Sprintf("; W%d by vector AMP (spread of its squared singular values %.2g, of independent entries 1)", i+1, s.Spread)
+	}
+	return words, nil
 }
 
 // networkLeaves are the lines of the plan that take entries for independent, and ask the prior for one at a time.
@@ -57,10 +84,10 @@ var networkLeaves = map[string]bool{
 	"joint rows": true, "joint test": true, "covariances": true, "joint moves": true, "row shifts": true, "cooling": true, "amplitudes": true, "mixture": true,
 }
 
-// takeNetwork makes the node of the model's network.
-func (s *State) takeNetwork() error {
+// takeNetwork makes the node of the model's network, with vector AMP for those of its layers.
+func (s *State) takeNetwork(vector []bool) error {
 	n, _ := prior.NetworkOf(s.model.Prior)
-	node, err := layers.New(n, s.P, s.Threads)
+	node, err := layers.New(n, s.P, s.Threads, vector)
 	if err != nil {
 		return err
 	}

@@ -149,6 +149,8 @@ type planner struct {
 	single operator.Stored // W in single precision; nil where all sweeps are in double precision
 	told   float64         // noise that was told, to which a run of learning falls; 0 for none
 	lost   float64         // mean square of what was rounded off of its entries
+
+	layerVector []bool // layers of a network that are by vector AMP
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -230,7 +232,7 @@ func (b *planner) build() (*Solver, error) {
 	}
 	copy(state.Y, b.Y)
 	if b.networked() {
-		if err := state.takeNetwork(); err != nil {
+		if err := state.takeNetwork(b.layerVector); err != nil {
 			return nil, err
 		}
 	}

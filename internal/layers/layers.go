@@ -2,7 +2,7 @@
 // the node's own, and of which the prior may be a layer again. It knows fields, and nothing of sensors or of how fields came about.
 //
 // One update is one iteration of multi-layer AMP (A. Manoel, F. Krzakala, M. Mézard and L. Zdeborová, "Multi-layer generalized linear estimation", ISIT 2017)
-// for matrices F with independent entries,
+// for matrices F with independent entries ([independent]; others are those of [vector]),
 //
 //	V = F²C_h,   ω = Fĥ + b - V g_old,
 //	N(u; ω, V) δ(x - f(u)) N(x; λ, Σ)   →   x̂, C;  û, v_u;  log-mass
@@ -79,75 +79,140 @@ func (l *latents) Kept() [][]float64 { return nil }
 
 func (l *latents) Linear() [][]float64 { return nil }
 
-// Layer is the node of one layer.
-type Layer struct {
-	n, width, p int
-	f           activation.Function
-	bias        []float64 // N; nil for none
-	slack       float64
-	inner       Signals
-	nothing     bool // h is x
-	sweep       operator.Sweep
-	start       func() (mean, variance []float64) // of h, the same for all signals
-
-	// Messages, and what they were made of: ĥ, C_h and the centres of fields (P×N₂), g and ∂g (N×P); damped.
-	h, c, centre  []float64
-	g, dg         []float64
+// below is what a layer knows of its inputs.
+type below struct {
+	h, c          []float64 // P×N₂, ĥ and C_h
 	lambda, sigma []float64 // P×N₂, the fields on h
-	backward      []float64 // P×N₂, Fᵀg
-	curvature     []float64 // P×N₂, F²ᵀ∂g
-	newH, newC    []float64
+}
+
+func (b *below) allocate(n int) {
+	for _, v := range []*[]float64{&b.h, &b.c, &b.lambda, &b.sigma} {
+		*v = make([]float64, n)
+	}
+}
+
+// reset makes them what is known before any reading, the same for p signals.
+func (b *below) reset(mean, variance []float64, p int) {
+	for k := range p {
+		copy(b.h[k*len(mean):], mean)
+		copy(b.c[k*len(mean):], variance)
+	}
+	for j := range b.sigma {
+		b.lambda[j], b.sigma[j] = 0, math.Inf(1)
+	}
+}
+
+func (b *below) inputs() *below { return b }
+
+// layer is what the nodes of one layer have, whatever its matrix is.
+type layer struct {
+	below
+	n, width, p, threads int
+	f                    activation.Function
+	bias                 []float64 // N; nil for none
+	slack                float64
+	inner                Signals
+	start                func() (mean, variance []float64) // of h, the same for all signals
+	newH, newC           []float64                         // P×N₂, what inner gives
 
 	// Of the present update.
 	x, xVar, fieldX, fieldVar []float64
 	delta                     float64
-	logMass                   []float64 // N: Σ_k log-mass + ½ V g²
-	rows                      operator.RowFunc
+}
+
+// begin notes what an update is given.
+func (l *layer) begin(x, c, lambda, sigma []float64, delta float64) {
+	l.x, l.xVar, l.fieldX, l.fieldVar, l.delta = x, c, lambda, sigma, delta
+}
+
+// output sets the posterior of entry i of signal k given N(u; ω, V), but for the bias, and says what it is of u.
+func (l *layer) output(i, k int, omega, v float64) activation.Moments {
+	if l.bias != nil {
+		omega += l.bias[i]
+	}
+	entry := k*l.n + i
+	m := l.f.Entry(l.fieldX[entry], l.fieldVar[entry], omega, v, l.slack)
+	l.x[entry], l.xVar[entry] = m.X, m.XVar
+	return m
+}
+
+// independent is the node of one layer whose matrix has independent entries.
+type independent struct {
+	layer
+	nothing bool // h is x
+	sweep   operator.Sweep
+
+	// Messages, and what they were made of: the centres of fields (P×N₂), g and ∂g (N×P); damped.
+	centre    []float64
+	g, dg     []float64
+	backward  []float64 // P×N₂, Fᵀg
+	curvature []float64 // P×N₂, F²ᵀ∂g
+
+	logMass []float64 // N: Σ_k log-mass + ½ V g²
+	rows    operator.RowFunc
 }
 
 // Node is a network's, with the prior of its latents.
 type Node struct {
-	*Layer
-	bottom  *Layer
+	Signals
+	bottom  *below
 	latents *latents
 }
 
-// New is the node of a network for p signals.
-func New(n prior.Network, p, threads int) (*Node, error) {
+// New is the node of a network for p signals. A layer that vector says so of is by vector AMP: its matrix has structure.
+func New(n prior.Network, p, threads int, vector []bool) (*Node, error) {
 	list := n.Layers()
-	first := list[0]
-	bottom := &latents{n: first.Cols, p: p, threads: threads, prior: n.Latents()}
+	bottom := &latents{n: list[0].Cols, p: p, threads: threads, prior: n.Latents()}
 	bottom.signal = bottom.update
-	node := &Node{latents: bottom}
-	var inner Signals = bottom
+	node := &Node{Signals: bottom, latents: bottom}
 	for i, l := range list {
-		f, err := operator.NewDense(l.Rows, l.Cols, l.Weights)
-		if err != nil {
-			return nil, fmt.Errorf("W%d: %w", i+1, err)
-		}
-		layer := &Layer{n: l.Rows, width: l.Cols, p: p, f: l.Activation, bias: l.Bias, inner: inner, nothing: l.Nothing() && n.Slack() == 0}
-		if layer.sweep, err = f.NewSweep(p, p, threads); err != nil {
-			return nil, err
-		}
-		layer.allocate()
-		if i == 0 {
-			node.bottom = layer
-			layer.start = bottom.moments
-		} else {
-			below, err := prior.NewNetwork(list[:i], n.Latents(), 0)
+		start, slack := bottom.moments, 0.0
+		if i > 0 {
+			before, err := prior.NewNetwork(list[:i], n.Latents(), 0)
 			if err != nil {
 				return nil, err
 			}
-			layer.start = func() (mean, variance []float64) { return moments(below.WithLatents(bottom.prior), l.Cols) }
+			start = func() (mean, variance []float64) { return moments(before.WithLatents(bottom.prior), l.Cols) }
 		}
-		inner, node.Layer = layer, layer
+		if i == len(list)-1 {
+			slack = n.Slack()
+		}
+		own := layer{
+			n: l.Rows, width: l.Cols, p: p, threads: threads, f: l.Activation, bias: l.Bias, slack: slack, inner: node.Signals, start: start,
+			newH: make([]float64, p*l.Cols), newC: make([]float64, p*l.Cols),
+		}
+		own.below.allocate(p * l.Cols)
+		var err error
+		if vector[i] {
+			node.Signals, err = newVector(l, own)
+		} else {
+			node.Signals, err = newIndependent(l, own)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("W%d: %w", i+1, err)
+		}
+		if i == 0 {
+			node.bottom = node.Signals.(interface{ inputs() *below }).inputs()
+		}
 	}
-	node.slack = n.Slack()
 	return node, nil
 }
 
-func (l *Layer) allocate() {
-	for _, v := range []*[]float64{&l.h, &l.c, &l.centre, &l.lambda, &l.sigma, &l.backward, &l.curvature, &l.newH, &l.newC} {
+func newIndependent(l prior.Layer, own layer) (*independent, error) {
+	made := &independent{layer: own, nothing: l.Nothing() && own.slack == 0}
+	f, err := operator.NewDense(l.Rows, l.Cols, l.Weights)
+	if err != nil {
+		return nil, err
+	}
+	if made.sweep, err = f.NewSweep(own.p, own.p, own.threads); err != nil {
+		return nil, err
+	}
+	made.allocate()
+	return made, nil
+}
+
+func (l *independent) allocate() {
+	for _, v := range []*[]float64{&l.centre, &l.backward, &l.curvature} {
 		*v = make([]float64, l.p*l.width)
 	}
 	l.g, l.dg, l.logMass = make([]float64, l.n*l.p), make([]float64, l.n*l.p), make([]float64, l.n)
@@ -164,23 +229,17 @@ func (n *Node) Latent() (mean, variance []float64) { return n.bottom.h, n.bottom
 func (n *Node) Fields() (lambda, sigma []float64) { return n.bottom.lambda, n.bottom.sigma }
 
 // Start implements [Signals].
-func (l *Layer) Start() {
+func (l *independent) Start() {
 	mean, variance := l.start()
-	for k := range l.p {
-		copy(l.h[k*l.width:], mean)
-		copy(l.c[k*l.width:], variance)
-	}
+	l.below.reset(mean, variance, l.p)
 	copy(l.centre, l.h)
 	clear(l.g)
 	clear(l.dg)
-	for j := range l.sigma {
-		l.lambda[j], l.sigma[j] = 0, math.Inf(1)
-	}
 	l.inner.Start()
 }
 
 // Update implements [Signals].
-func (l *Layer) Update(x, c, lambda, sigma []float64, delta float64) error {
+func (l *independent) Update(x, c, lambda, sigma []float64, delta float64) error {
 	if l.nothing {
 		copy(l.lambda, lambda)
 		copy(l.sigma, sigma)
@@ -189,7 +248,7 @@ func (l *Layer) Update(x, c, lambda, sigma []float64, delta float64) error {
 		copy(l.c, c)
 		return err
 	}
-	l.x, l.xVar, l.fieldX, l.fieldVar, l.delta = x, c, lambda, sigma, delta
+	l.begin(x, c, lambda, sigma, delta)
 	if err := l.sweep.Run(l.backward, l.curvature, l.h, l.c, l.rows); err != nil {
 		return err
 	}
@@ -213,18 +272,13 @@ func (l *Layer) Update(x, c, lambda, sigma []float64, delta float64) error {
 }
 
 // outputRows is the part of an update between the halves of the sweep over F.
-func (l *Layer) outputRows(first int, z, v, g, dg []float64) {
+func (l *independent) outputRows(first int, z, v, g, dg []float64) {
 	for row := range len(z) / l.p {
 		i := first + row
-		bias, mass := 0.0, 0.0
-		if l.bias != nil {
-			bias = l.bias[i]
-		}
+		mass := 0.0
 		for k := range l.p {
-			j, at, entry := row*l.p+k, i*l.p+k, k*l.n+i
-			omega := z[j] + bias - v[j]*l.g[at]
-			m := l.f.Entry(l.fieldX[entry], l.fieldVar[entry], omega, v[j], l.slack)
-			l.x[entry], l.xVar[entry] = m.X, m.XVar
+			j, at := row*l.p+k, i*l.p+k
+			m := l.output(i, k, z[j]-v[j]*l.g[at], v[j])
 			g[j], dg[j] = 0, 0
 			if v[j] > 0 {
 				g[j], dg[j] = m.Off/v[j], (m.UVar/v[j]-1)/v[j]
@@ -241,7 +295,7 @@ func (l *Layer) outputRows(first int, z, v, g, dg []float64) {
 // LogNorm implements [Signals]:
 //
 //	Σ [log-mass + ½ V g²] + Σ ½ (C_h + (ĥ-λ_h)²)/Σ_h + that of h.
-func (l *Layer) LogNorm() (total float64) {
+func (l *independent) LogNorm() (total float64) {
 	if l.nothing {
 		return l.inner.LogNorm()
 	}
@@ -258,11 +312,11 @@ func (l *Layer) LogNorm() (total float64) {
 }
 
 // Kept implements [Signals].
-func (l *Layer) Kept() [][]float64 {
-	return append([][]float64{l.h, l.c, l.centre, l.g, l.dg, l.lambda, l.sigma}, l.inner.Kept()...)
+func (l *independent) Kept() [][]float64 {
+	return append([][]float64{l.h, l.c, l.lambda, l.sigma, l.centre, l.g, l.dg}, l.inner.Kept()...)
 }
 
 // Linear implements [Signals].
-func (l *Layer) Linear() [][]float64 {
+func (l *independent) Linear() [][]float64 {
 	return append([][]float64{l.h, l.centre, l.g}, l.inner.Linear()...)
 }
