@@ -212,6 +212,8 @@ func (b *planner) vectorPossible() error {
 		return errors.New("vector AMP is not there yet for signals that come out of a network: they need AMP")
 	case b.Variance == solver.Scalar:
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
+	case b.separate() && !b.rowsOrthogonal():
+		return errSeparate
 	case b.Batch:
 		return errors.New("vector AMP would decompose every batch of rows: mini-batches need AMP")
 	}
