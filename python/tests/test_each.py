@@ -18,7 +18,7 @@ def problem():
 def test_array_and_list():
     W, Y, x = problem()
     one = calamp.solve(W, Y, s_range=(0.8, 1.2))
-    assert one.converged and np.mean((one.x - x) ** 2) < 1e-4
+    assert one.converged.all() and np.mean((one.x - x) ** 2) < 1e-4
     several = calamp.solve(list(W), Y, s_range=(0.8, 1.2))
     assert np.array_equal(one.x, several.x)
 
