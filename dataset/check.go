@@ -12,15 +12,16 @@ import (
 
 // assemble makes a problem from its arrays.
 func assemble(w, y *Array, t truths) (*Problem, error) {
-	readings, truth, err := check(w, y, t)
+	readings, truth, err := check(w.size(), y, t)
 	if err != nil {
 		return nil, err
 	}
-	matrix, err := w.table()
+	matrix, err := w.operator()
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{W: matrix, Y: readings, Truth: truth, Complex: y.isComplex()}, nil
+	p := &Problem{W: matrix, Y: readings, Truth: truth, Complex: y.isComplex()}
+	return p, p.checkSignals(w)
 }
 
 // check applies the rules for a problem that is read to one that will be written.
@@ -53,8 +54,10 @@ func (p *Problem) check() error {
 			t.x0 = t.x0.halved()
 		}
 	}
-	_, _, err := check(w, y, t)
-	return notInput(err)
+	if _, _, err := check(w, y, t); err != nil {
+		return notInput(err)
+	}
+	return notInput(p.checkSignals(w))
 }
 
 // notInput is the text of an InputError without its type, for data that does not come

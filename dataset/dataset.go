@@ -3,7 +3,7 @@
 //
 // A problem is a .npz or .mat with
 //
-//	W    M×N         measurement matrix
+//	W    M×N         measurement matrix, or P×M×N, one for every signal
 //	Y    M×P, or M   readings; NaN where one is missing
 //	X0   N×P, or N   true signals, optional
 //	s0   M           true calibration, positive, optional (y = z/s)
@@ -165,6 +165,9 @@ func (p *Problem) addReadings(spec, path string, allowed *memory.Allowance) erro
 	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
 		return err
 	}
+	if err = p.checkSignals(w); err != nil {
+		return err
+	}
 	if p.Sensors, err = truth.sensors.sensors(m); err != nil {
 		return err
 	}
@@ -180,6 +183,9 @@ func (c *container) leave(budget int64) (*Array, error) {
 	w, err := c.describe("W")
 	if err != nil {
 		return nil, err
+	}
+	if w.converted() > budget && len(w.Shape) == 3 {
+		return nil, w.fault("W is %s and takes %d bytes, over the memory allowed for it (%d): a matrix for every signal is in memory", w.dims(), w.converted(), budget)
 	}
 	if w.converted() > budget && (len(w.Shape) != 2 || w.count() == 0) {
 		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())

@@ -24,10 +24,7 @@ func (c *container) matrix() (operator.Operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(w.Shape) != 2 || w.count() == 0 {
-		return nil, w.fault("W is %s, expected a matrix M×N", w.dims())
-	}
-	return w.table()
+	return w.operator()
 }
 
 // Vector is an array with one dimension, or a single number.

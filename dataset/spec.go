@@ -34,6 +34,7 @@ func init() { // kron reads other kinds
 		{"hadamard", "hadamard:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewHadamard(r) })},
 		{"dct", "dct:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewDCT(r) })},
 		{"kron", "kron:A.npy,B.npy", openKronecker},
+		{"each", "each:DIR|FILE,FILE…", openEach},
 		{"fft", "fft:R.npz", rowsOf(func(r operator.Rows) (operator.Operator, error) { return operator.NewFourier(r) })},
 	}
 }
@@ -79,6 +80,16 @@ func SpecFiles(spec string) []string {
 	switch {
 	case err != nil || spec == "":
 		return nil
+	case kind != nil && kind.name == "each":
+		list, err := eachOf(rest)
+		if err != nil {
+			return nil // which opening it reports
+		}
+		var files []string
+		for _, spec := range list {
+			files = append(files, SpecFiles(spec)...)
+		}
+		return files
 	case kind != nil && kind.name == "kron":
 		a, b, _ := strings.Cut(rest, ",")
 		return append(SpecFiles(a), SpecFiles(b)...)
@@ -94,6 +105,7 @@ func SpecFiles(spec string) []string {
 //	                   and optionally signs (n) and permutation (n)
 //	dct:R.npz          the same of the cosine transform of type II
 //	fft:R.npz          the same of the Fourier transform: a complex matrix
+//	each:A.npy,B.npy   a matrix for every signal: a list of specs, or a folder with files
 //	kron:A.npy,B.npy   the Kronecker product; A and B can be other specs
 //
 // A table of more than budget bytes stays in its file, as [OpenParts] says; file is then

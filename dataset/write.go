@@ -80,6 +80,9 @@ func denseOutput(name string, d operator.Matrix) output {
 // matrixOutputs is what [OpenMatrix] reads w from, without the name of its kind: nothing
 // of a matrix that is made of others.
 func matrixOutputs(w operator.Operator) []output {
+	if matrices, of := operator.Separate(w); matrices != nil {
+		return eachOutputs(matrices, of)
+	}
 	switch w := w.(type) {
 	case operator.Matrix:
 		return []output{denseOutput("W", w)}

@@ -16,6 +16,9 @@ func Arrange(w Operator, order []int) (Operator, error) {
 			return nil, fmt.Errorf("row %d of the order is %d, expected a row of W from 0 to %d, or -1", i, mu, m-1)
 		}
 	}
+	if matrices, of := Separate(w); matrices != nil {
+		return withEach(matrices, of, func(w Operator) (Operator, error) { return Arrange(w, order) })
+	}
 	d, dense := w.(*Dense)
 	switch {
 	case dense && d.f32 != nil:

@@ -20,6 +20,9 @@ const comparedColumns = 8
 
 // CoherenceOf measures w in one sweep, once; zero where its entries are not in memory, or w does not know their squares.
 func CoherenceOf(w Operator, threads int) (c Coherence, err error) {
+	if matrices, _ := Separate(w); matrices != nil {
+		return worst(matrices, func(w Operator) (Coherence, error) { return CoherenceOf(w, threads) }, func(a, b Coherence) bool { return a.Nearest > b.Nearest })
+	}
 	r, ok := w.(remembering)
 	if !ok {
 		return c, nil

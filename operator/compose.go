@@ -19,6 +19,9 @@ func Compose(phi, psi Operator) (Operator, error) {
 	if n != rows {
 		return nil, fmt.Errorf("the matrix is %d×%d and the basis %d×%d: expected a basis with %d rows, one for each column of the matrix", m, n, rows, k, n)
 	}
+	if matrices, of := Separate(phi); matrices != nil {
+		return withEach(matrices, of, func(w Operator) (Operator, error) { return Compose(w, psi) })
+	}
 	if d, ok := phi.(*Dense); ok {
 		return multiplyOut(d, psi)
 	}

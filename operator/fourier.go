@@ -34,6 +34,9 @@ func (w *Complex) Rows() (r Rows, ok bool) {
 
 // RowOrthogonal implements [RowOrthogonal]: all different rows of a unitary transform.
 func (w *Complex) RowOrthogonal() (kappa float64, ok bool) {
+	if e, is := w.rows.(*Each); is {
+		return e.RowOrthogonal()
+	}
 	_, ok = w.rows.(*fourierParts)
 	return 1, ok
 }

@@ -35,6 +35,9 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 		m, _ := w.Dims()
 		return identityGram(m, math.Sqrt(kappa)), nil
 	}
+	if matrices, _ := Separate(w); matrices != nil {
+		return nil, fmt.Errorf("W is a %v: every one of them has a decomposition of its own", Describe(w))
+	}
 	if r, ok := w.(remembering); ok {
 		return r.remembered().gram(func() (*Gram, error) { return gramOf(ctx, w, threads) })
 	}

@@ -37,6 +37,9 @@ func Spectrum(w Operator, threads int) (largest, smallest float64, err error) {
 	if _, ok := Orthogonal(w); ok {
 		return 1, 1, nil
 	}
+	if matrices, _ := Separate(w); matrices != nil {
+		return spectrumOf(matrices, threads)
+	}
 	inverse, err := inverseNorms(w, threads)
 	if err != nil {
 		return 0, 0, err
@@ -137,6 +140,9 @@ func RowSquares(w Operator, threads int) ([]float64, error) {
 		}
 		return norms, nil
 	}
+	if matrices, of := Separate(w); matrices != nil {
+		return meanRowSquares(matrices, of, threads)
+	}
 	if c, ok := w.(*Complex); ok {
 		return c.rowSquares(threads)
 	}
@@ -179,6 +185,9 @@ func MeansOf(w Operator, threads int) (Means, error) {
 		return table.Means(), nil
 	}
 	m, n := w.Dims()
+	if matrices, _ := Separate(w); matrices != nil {
+		return worst(matrices, func(w Operator) (Means, error) { return MeansOf(w, threads) }, Means.larger)
+	}
 	means := Means{Rows: make([]float64, m), Columns: make([]float64, n)}
 	sweep, err := w.NewSweep(1, 0, threads)
 	if err != nil {

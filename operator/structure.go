@@ -49,6 +49,9 @@ const (
 // when W cannot be read, or its rows differ by more than double precision can hold. It depends
 // on nothing but the entries, and is measured once where these are in memory, as those of a [Dense] are.
 func StructureOf(w Operator, threads int) (Structure, error) {
+	if matrices, _ := Separate(w); matrices != nil {
+		return worst(matrices, func(w Operator) (Structure, error) { return StructureOf(w, threads) }, Structure.further)
+	}
 	r, ok := w.(remembering)
 	if !ok {
 		return structureOf(w, threads)
@@ -106,6 +109,11 @@ func structureOf(w Operator, threads int) (s Structure, err error) {
 	s.RepeatedRows = repeated(bySignal(z, p), m, p)
 	s.Uneven = uneven(x, n, p, second/count)
 	return s, nil
+}
+
+// further reports whether a matrix is further from one of independent entries than another.
+func (s Structure) further(than Structure) bool {
+	return math.Abs(math.Log(s.Spread)) > math.Abs(math.Log(than.Spread))
 }
 
 // uneven estimates the squared norms of columns from their projections x on p random signs,

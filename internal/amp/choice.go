@@ -217,6 +217,8 @@ func (b *planner) vectorPossible() error {
 		return errors.New("signals that come out of a network need AMP for W: vector AMP is for matrices of their layers")
 	case b.Variance == solver.Scalar:
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
+	case b.separate() && !b.rowsOrthogonal():
+		return errSeparate
 	case b.Batch:
 		return errors.New("vector AMP would decompose every batch of rows: mini-batches need AMP")
 	}

@@ -26,6 +26,7 @@ type diagonal struct {
 	scalar    bool
 	demand    *onDemand  // nil where every sweep is exact, or scalar
 	precision *precision // nil where all are in double precision
+	squares   []float64  // P, w̄ of the W of each signal
 	sumC      []float64  // P, w̄ Σ C
 	newDG     []float64  // M×P, the ∂g of a sweep without squares
 
@@ -41,7 +42,7 @@ func newDiagonal(s *State, scalar bool, demand *onDemand) *diagonal {
 	d := &diagonal{State: s, scalar: scalar, demand: demand}
 	d.newX, d.newC = make([]float64, len(s.all.x)), make([]float64, len(s.all.x))
 	if scalar {
-		d.sumC = make([]float64, s.P)
+		d.sumC, d.squares = make([]float64, s.P), operator.MeanSquares(s.W, s.P)
 	} else {
 		d.h = make([]float64, len(s.all.x))
 	}
@@ -79,7 +80,7 @@ func (d *diagonal) Step(delta float64) error {
 	d.delta = delta
 	d.fieldPull, d.fieldTurn = d.nextPull, d.nextTurn
 	for k := range d.sumC {
-		d.sumC[k] = d.W.MeanSquare() * sum(d.C[k*d.N:(k+1)*d.N])
+		d.sumC[k] = d.squares[k] * sum(d.C[k*d.N:(k+1)*d.N])
 	}
 	if d.demand != nil {
 		d.demand.begin(d.State)
@@ -197,7 +198,7 @@ func (d *diagonal) scalarPrecision() {
 		if total > 0 {
 			continue // as in input
 		}
-		sigma := -1 / (d.W.MeanSquare() * total)
+		sigma := -1 / (d.squares[k] * total)
 		for i := k * d.N; i < (k+1)*d.N; i++ {
 			d.Sigma[i] = sigma
 		}

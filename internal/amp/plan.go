@@ -171,7 +171,16 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 			return nil, nil, 0, err
 		}
 	}
+	if b.separate() {
+		if err := b.separatePossible(); err != nil {
+			return nil, nil, 0, err
+		}
+	}
 	for _, line := range table {
+		if b.separate() && separateLeaves[line.name] {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: separateInstead})
+			continue
+		}
 		if why := b.sharedLeaves(line.name); why != "" {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: why})
 			continue
@@ -389,6 +398,8 @@ func (b *planner) exchangeablePossible() error {
 	switch {
 	case b.offsetting() == nil:
 		return errors.New("exchangeable covariances are for sensors with offsets: without them signals have none")
+	case b.separate():
+		return errors.New("exchangeable covariances are for signals of one matrix: those of different ones have none")
 	case b.stream() || b.Batch:
 		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
 	case b.P < leastForOffsets:
@@ -947,6 +958,8 @@ func (b *planner) variancesOnDemand() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.full():
 		why = fullInstead
+	case b.separate():
+		why = separateInstead
 	case b.untouched() != "":
 		why = b.untouched()
 	default:

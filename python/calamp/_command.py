@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ._matrix import Matrix, structured, table
+from ._matrix import Matrix, each, structured, table
 
 WINDOWS = sys.platform == "win32"
 
@@ -88,12 +88,14 @@ def check_matrix(W: Any, or_complex: bool = False) -> Any:
     """W as something that can be handed on: a path, a matrix that is no table, or an array of real numbers, or complex ones."""
     if isinstance(W, (str, os.PathLike)):
         return os.fspath(W)
-    return structured(W) or check_array("W", table(W), 2, or_complex=or_complex)
+    if isinstance(W, (list, tuple)) and len(W) > 0 and all(np.ndim(w) == 2 or hasattr(w, "matmat") or hasattr(w, "tocsr") for w in W):
+        W = each(W)  # one for every signal
+    return structured(W) or check_array("W", table(W), 2, 3, or_complex=or_complex)
 
 
 def sensors(W: Any) -> Optional[int]:
     """M, unless W is the path of a file."""
-    return None if isinstance(W, (str, os.PathLike)) else W.shape[0] if hasattr(W, "shape") else np.shape(W)[0]
+    return None if isinstance(W, (str, os.PathLike)) else (W.shape if hasattr(W, "shape") else np.shape(W))[-2]
 
 
 def check_array(name: str, a: Any, *dimensions: int, or_complex: bool = False) -> np.ndarray:
@@ -214,14 +216,16 @@ def check_pair(W: Any, Y: np.ndarray) -> None:
     """Refuses W and Y of which one stands in the place of the other, or is transposed."""
     if not hasattr(W, "shape"):
         return
-    m, n = W.shape
+    m, n = W.shape[-2:]
+    if len(W.shape) == 3 and Y.shape[0] == m and Y[0].size != W.shape[0]:
+        raise ValueError(f"W is {W.shape[0]}×{m}×{n} and Y has {Y[0].size} signals, expected a matrix for each of them")
     if Y.shape[0] != m and n == Y.shape[0]:
         raise ValueError(f"W is {m}×{n} and Y has {Y.shape[0]} rows, expected {m}, one for each sensor; W looks transposed: W.T")
     if Y.shape[0] != m:
         return  # the command says what
     # The columns of readings are combinations of those of W, but for the gains. Where Y is much the wider one, and has hardly more in the
     # n columns of W than a matrix of P columns has in n readings of it, n/M by chance and n/P since they are made of it, it is the matrix.
-    if not isinstance(W, np.ndarray) or np.iscomplexobj(W) or np.iscomplexobj(Y) or Y.ndim != 2 or not 8 * n <= m <= 10**4 or Y.shape[1] < 8 * n:
+    if not isinstance(W, np.ndarray) or W.ndim != 2 or np.iscomplexobj(W) or np.iscomplexobj(Y) or Y.ndim != 2 or not 8 * n <= m <= 10**4 or Y.shape[1] < 8 * n:
         return
     y = np.nan_to_num(np.asarray(Y, float))[:, :1000]
     if not (np.isfinite(W).all() and np.isfinite(y).all()) or not y.any():

@@ -76,6 +76,15 @@ def sparse(W: Any) -> Matrix:
     return Matrix("sparse", csr.shape, arrays)
 
 
+def each(matrices: Any) -> np.ndarray:
+    """A matrix for every signal, arrays, sparse ones or linear operators, as P×M×N."""
+    tables = [w.toarray() if hasattr(w, "tocsr") else np.asarray(table(w)) for w in matrices]
+    for k, w in enumerate(tables):
+        if w.shape != tables[0].shape:
+            raise ValueError(f"W[{k}] is {'×'.join(map(str, w.shape))}, expected {'×'.join(map(str, tables[0].shape))}, as W[0]")
+    return np.stack(tables)
+
+
 def table(W: Any) -> Any:
     """The table of a linear operator, as those of scipy.sparse.linalg and PyLops are, which know their products alone; else W."""
     if hasattr(W, "matmat") and hasattr(W, "shape") and not hasattr(W, "__array__") and not hasattr(W, "tocsr"):

@@ -62,7 +62,7 @@ def solve(
     """Recovers the signals and the calibration of the sensors from readings Y = (W X + noise) / s.
 
     W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, a linear operator (of which a table is made), rows of a transform (:func:`calamp.hadamard`,
-    :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. Y (M×P or M) holds
+    :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. An array P×M×N, or a list of matrices, is one for every signal. Y (M×P or M) holds
     a signal in each column; what is NaN, or masked, is a missing reading. What is said of the model is believed, and what is not is
     learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.

@@ -89,6 +89,9 @@ func MatrixName(w operator.Operator, storage, arithmetic string) string {
 
 // StorageOf is how the entries of W are stored: empty where it has none.
 func StorageOf(w operator.Operator) string {
+	if matrices, _ := operator.Separate(w); matrices != nil {
+		return StorageOf(matrices[0])
+	}
 	if table, ok := w.(operator.Matrix); ok {
 		return table.Storage()
 	}

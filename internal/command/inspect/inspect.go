@@ -199,11 +199,15 @@ func inspectProblem(path string) (*problemFacts, error) {
 		return nil, err
 	}
 	f := &problemFacts{Size: facts.SizeOf(p), Storage: facts.StorageOf(p.W), MeanSquare: p.W.MeanSquare(), Truth: []string{}}
-	means, err := operator.MeansOf(operator.RealOf(p.W), 1)
+	w := operator.RealOf(p.W)
+	if matrices, _ := operator.Separate(w); matrices != nil {
+		w = matrices[0]
+	}
+	means, err := operator.MeansOf(w, 1)
 	if err != nil {
 		return nil, err
 	}
-	square := operator.RealOf(p.W).MeanSquare()
+	square := w.MeanSquare()
 	f.RowMean = excess(means.Rows, len(means.Columns), square)
 	f.ColumnMean = excess(means.Columns, len(means.Rows), square)
 	f.SilentSensors = emptyRows(p.Y)

@@ -99,6 +99,9 @@ func measureMatrix(w operator.Operator, all bool) (*matrixFacts, error) {
 	}
 	f.SweepMS, f.Sweep4MS = milliseconds(one), milliseconds(four)
 	_, orthogonal := operator.Orthogonal(w)
+	if matrices, _ := operator.Separate(w); matrices != nil {
+		one *= time.Duration(len(matrices)) // the spectrum is that of all of them
+	}
 	affordable := orthogonal || all || one*spectrumSweeps < patience
 	if !affordable {
 		f.NoSpectrum = fmt.Sprintf("it would take about %v; --all computes it", (one * spectrumSweeps).Round(time.Second))
@@ -117,6 +120,9 @@ func measureMatrix(w operator.Operator, all bool) (*matrixFacts, error) {
 // sweepTime is the time of both products for some signals: the shorter of two.
 func sweepTime(w operator.Operator, signals, threads int) (time.Duration, error) {
 	w = operator.RealOf(w)
+	if matrices, _ := operator.Separate(w); matrices != nil {
+		w = matrices[0]
+	}
 	_, n := w.Dims()
 	sweep, err := w.NewSweep(signals, 0, threads)
 	if err != nil {

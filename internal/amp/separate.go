@@ -1,0 +1,48 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// separate reports whether signals have matrices of their own ([operator.Each]).
+func (b *planner) separate() bool {
+	_, of := operator.Separate(b.W)
+	return of != nil
+}
+
+// separateInstead is why a part is left out that takes all signals to have one matrix.
+const separateInstead = "not possible, or not needed, where signals have matrices of their own"
+
+// separateLeaves are these parts. Covariances between signals, and moves of all of them at once, come from one W for all: with another W
+// for each, what is wrong in one signal is not wrong in the others.
+var separateLeaves = map[string]bool{
+	"joint rows": true, "joint test": true, "joint moves": true, "cooling": true, "row shifts": true, "mean removal": true, "widening": true,
+}
+
+// separatePossible says what does not go along with matrices of the signals' own, or that they are of another number of signals.
+func (b *planner) separatePossible() error {
+	var with string
+	switch {
+	case b.stream() || b.Batch:
+		with = "a stream"
+	case b.full() || b.exchangeable():
+		with = "covariances between signals"
+	case b.Joint == solver.JointOn:
+		with = "signals that belong together (joint)"
+	case b.follows():
+		with = "errors of W (matrix error)"
+	case b.evidence():
+		with = "signals that are integrated out (evidence)"
+	default:
+		return operator.ForSignals(b.W, b.P/prior.ColumnsOf(b.Model.Prior))
+	}
+	return fmt.Errorf("signals with matrices of their own do not go along with %s yet: leave one of the two out", with)
+}
+
+// errSeparate is why vector AMP is not for such a W, unless all rows are orthogonal.
+var errSeparate = errors.New("vector AMP is not there yet for signals with matrices of their own, whose rows are not orthogonal: they need AMP")
