@@ -78,6 +78,9 @@ func TestSensorDelays(t *testing.T) {
 	}
 	s, th, ratio := coverage95(res, truth), coveredTheta(res, theta), res.Score(truth).XMSEScaled/known.Score(truth).XMSEScaled
 	t.Logf("coverage of s %.3f, theta %.3f; error of x over that of known theta %.3f; spread %.4f; %d iterations, %d", s, th, ratio, res.SensorSpread[0], res.Iterations, known.Iterations)
+	for _, w := range res.Warnings { // about noise above all, which rows left behind their parameters would look like
+		t.Errorf("%s: %s", w.Code, w.Message)
+	}
 	if s < 0.9 || th < 0.9 || ratio > 1.3 || math.Abs(res.SensorSpread[0]/0.01-1) > 0.2 {
 		t.Errorf("coverage of s %.3f, theta %.3f; error of x over that of known theta %.3f; spread %.4f", s, th, ratio, res.SensorSpread[0])
 	}
@@ -88,7 +91,7 @@ func TestLongSensorDelays(t *testing.T) {
 	longOnly(t)
 	count := seedCount(20)
 	table := tables.New(t, "", "delays, samples", "model", "converged", "coverage of theta", "of s", "of x", "error of x over that with theta known, mean", "largest", "with theta left out", "spread learned, mean", "iterations", "with theta known")
-	for _, spread := range []float64{0.01, 0.03} {
+	for _, spread := range []float64{0.01} {
 		for _, model := range []string{"told", "learned"} {
 			var lock sync.Mutex
 			var ofTheta, s, x, ratio, most, without, learned, iterations, knownIterations float64

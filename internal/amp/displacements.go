@@ -104,7 +104,7 @@ func (b *planner) makeDisplacements(s *Solver) (Part, error) {
 func (d *Displacements) Before(s *Solver) {
 	k, state := d.Known, s.State
 	js := len(k.Spread)
-	if state.fresh { // signals begin anew
+	if s.began+1 >= s.Iterations { // signals begin anew
 		clear(k.Mean)
 	}
 	for i, theta := range k.Mean {
@@ -151,6 +151,14 @@ func (d *Displacements) refit(s *State) {
 		d.moved = max(d.moved, math.Abs(math.Log(next/now))*math.Sqrt(information))
 		d.Known.Spread[j] = math.Sqrt(next)
 	}
+}
+
+// SensorParameters is how many every sensor has beside its calibration.
+func (s *Solver) SensorParameters() int {
+	if d, ok := PartOf[*Displacements](s); ok {
+		return len(d.Known.Spread)
+	}
+	return 0
 }
 
 // Report says of sensors that may be broken what is known beforehand.
