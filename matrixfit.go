@@ -201,6 +201,9 @@ func FitMatrix(ctx context.Context, family MatrixFamily, p *Problem, opt *FitOpt
 	if opt == nil || len(opt.Start) == 0 {
 		return nil, errors.New("a fit of the matrix needs a start: one number for each parameter")
 	}
+	if len(opt.SensorDerivatives) > 0 {
+		return nil, errors.New("parameters of every sensor are found by Solve, which is not part of a fit of the matrix")
+	}
 	for j, v := range opt.Start {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("%s starts at %g, expected a finite number", f.name(j), v)

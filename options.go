@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/calamp/calamp/internal/amp"
@@ -57,6 +58,12 @@ type Options struct {
 	// Directions are ways in which W may be wrong, which are tested at rest: [Result.MatrixScores] says how surely it is.
 	Directions []Direction
 
+	// SensorDerivatives are the derivatives D_j of W by parameters θ_j that every sensor has of its own, its position or its delay: row µ is that
+	// of W + Σ_j θ_µj D_j. W and they are tables or sparse matrices. θ is normal with mean zero; its standard deviation over the sensors is
+	// learned, or that of SensorSpread (J). [Result.Theta] has them.
+	SensorDerivatives []Direction
+	SensorSpread      []float64
+
 	// Progress, when set, is called after every iteration.
 	Progress func(Iteration)
 
@@ -104,12 +111,20 @@ func (o *Options) Validate() error {
 	if !(o.MatrixError >= 0 && o.MatrixError < 1) {
 		err = errors.Join(err, fmt.Errorf("the relative error of the entries of W must be in [0, 1), found %g", o.MatrixError))
 	}
+	if o.SensorSpread != nil && len(o.SensorSpread) != len(o.SensorDerivatives) {
+		err = errors.Join(err, fmt.Errorf("%d spreads of parameters of sensors for %d derivatives, expected one for each", len(o.SensorSpread), len(o.SensorDerivatives)))
+	}
+	for j, spread := range o.SensorSpread {
+		if !(spread > 0) || math.IsInf(spread, 1) {
+			err = errors.Join(err, fmt.Errorf("the spread of parameter %d of the sensors must be positive and finite, found %g", j, spread))
+		}
+	}
 	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Scale.Validate(), o.Outliers.Validate(), err)
 }
 
-// joint is Joint, but that errors of W are for signals by themselves.
+// joint is Joint, but that errors of W, and parameters of sensors, are for signals by themselves.
 func (o *Options) joint() solver.Joint {
-	if o.Joint == solver.AutoJoint && (o.MatrixError > 0 || o.Learn.MatrixError) {
+	if o.Joint == solver.AutoJoint && (o.MatrixError > 0 || o.Learn.MatrixError || len(o.SensorDerivatives) > 0) {
 		return solver.JointOff
 	}
 	return o.Joint

@@ -91,6 +91,11 @@ type Result struct {
 	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
 	MatrixError, MatrixErrorSD float64
 
+	// Theta and ThetaSD (M×J) are the means and standard deviations of the parameters of every sensor, and SensorSpread (J) their spreads over the
+	// sensors, told or learned: where [Options.SensorDerivatives] were given. Nil elsewhere.
+	Theta, ThetaSD *mat.Dense
+	SensorSpread   []float64
+
 	// Plan is what the run did, and why it left out what it did not do.
 	Plan *solver.Plan
 

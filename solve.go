@@ -121,8 +121,12 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
 	_, signals := p.Y.Dims()
+	w, err := opt.moved(p.W)
+	if err != nil {
+		return nil, err
+	}
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
-		W: p.W, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
+		W: w, Spread: opt.SensorSpread, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
 		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.joint(),
 		MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
@@ -286,8 +290,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.Converged[k] = d.SignalConverged(k)
 	}
 	if r.opt.Learn != (Learn{}) || d.LearnsCalibration() {
-		res.Channel = model.Channel
+		res.Channel = asGain(model.Channel)
 	}
+	res.takeTheta(r.solver)
 	if each := r.solver.Outlying(); each != nil {
 		res.Outlier = mat.NewDense(s.M, s.Each, each)
 	}

@@ -213,6 +213,8 @@ func (b *planner) vectorPossible() error {
 		return errors.New("vector AMP has one variance a signal: full covariances need AMP")
 	case b.exchangeable():
 		return b.exchangeablePossible()
+	case b.displaced() != nil:
+		return errors.New("vector AMP decomposes W, whose rows move with parameters of sensors: they need AMP")
 	case b.networked():
 		return errors.New("signals that come out of a network need AMP for W: vector AMP is for matrices of their layers")
 	case b.Variance == solver.Scalar:

@@ -63,6 +63,8 @@ func (b *planner) evidencePossible() error {
 		return errors.New("the evidence of Gaussian signals is for gains that are unknown, and Gaussian noise")
 	case b.offsetting() != nil:
 		return errors.New("the evidence of Gaussian signals is for sensors without offsets")
+	case b.displaced() != nil:
+		return errors.New("the evidence of Gaussian signals is for rows of W that do not move with parameters of sensors")
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return errors.New("the evidence of Gaussian signals is for readings that are not clipped")
 	case b.Noise != nil || b.LearnSensorNoise:

@@ -46,6 +46,9 @@ type Problem struct {
 	Batch                              bool
 	InheritedPrecision, InheritedField []float64
 
+	// Spread (J) are the standard deviations of the parameters of sensors, where W is an [operator.Moved]; nil learns them.
+	Spread []float64
+
 	// Outliers leaves out single readings that nothing explains, of which there are OutlierRate
 	// among all; 0 learns that.
 	Outliers    bool
@@ -84,6 +87,7 @@ var table = []struct {
 	make   func(*planner, *Solver) (Part, error)
 }{
 	{"complex numbers", (*planner).complexNumbers, nil},
+	{"displacements", (*planner).displacements, (*planner).makeDisplacements},
 	{"network", (*planner).network, nil},
 	{"vector AMP", (*planner).vectorAMP, nil},
 	{"decomposition", (*planner).decomposition, nil},
@@ -196,6 +200,11 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 		}
 		if b.networked() && networkLeaves[line.name] {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: networkInstead})
+			continue
+		}
+		if b.displaced() != nil && displacedLeaves[line.name] {
+			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: displacedInstead})
+			b.centred = nil
 			continue
 		}
 		on, why, err := line.decide(b)

@@ -44,10 +44,10 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 		if e, constant := r.Solver.Whitened(mu); e != nil {
 			n, _, chi = along(e, constant)
 		}
-		if n < leastForSize || r.isBroken(mu) || !(chi > 0) {
+		if n -= float64(r.Solver.SensorParameters()); n < leastForSize || r.isBroken(mu) || !(chi > 0) {
 			continue
 		}
-		half := 0.5 * (n - 2) // the calibration took one, and the mean, which is an offset's
+		half := 0.5 * (n - 2) // the calibration took one, and the mean, which is an offset's; parameters of the sensor, one each
 		scores = append(scores, (math.Log(chi)-math.Log(2*half)+0.5/half+1/(12*half*half))/math.Sqrt(1/half+0.5/(half*half)+1/(6*half*half*half)))
 	}
 	if len(scores) < leastSizes {

@@ -163,7 +163,7 @@ def write(f: Any, a: Any) -> None:
 
 
 # Keywords that take a file, in which an array can stand in its place.
-FILE_KEYWORDS = ("noise_var", "density", "signal_mean", "signal_var", "groups", "basis", "s_from", "sensors", "gain_smooth", "gain_basis", "derivatives")
+FILE_KEYWORDS = ("noise_var", "density", "signal_mean", "signal_var", "groups", "basis", "s_from", "sensors", "gain_smooth", "gain_basis", "derivatives", "sensor_derivatives")
 
 
 class Files:
@@ -191,7 +191,7 @@ class Files:
             return path if isinstance(made, dict) else f"{made.kind}:{path}"  # type: ignore[union-attr]
         if value is None or isinstance(value, (str, bool, os.PathLike)) or np.ndim(value) == 0:
             return value
-        a = check_array(name, value, 2, 3, or_complex=True) if name == "derivatives" else check_array(name, value, 1, 2)
+        a = check_array(name, value, 2, 3, or_complex=True) if name.endswith("derivatives") else check_array(name, value, 1, 2)
         return self._new(name, ".npy", lambda f: write(f, np.ascontiguousarray(a)))
 
     def _new(self, name: str, end: str, fill: Callable[[Any], Any]) -> str:

@@ -35,7 +35,8 @@ class Result:
     is of order one where the model explains a reading, broken (M) the probability that a sensor is broken. Of a complex
     problem x, s, gain and residual are complex, bounds of s are those of its modulus, and arrays has those of its phase.
 
-    Of :func:`calamp.fit_matrix` theta, theta_sd (J) and theta_cov (J×J) are what was fitted of W, None elsewhere.
+    Of :func:`calamp.fit_matrix` theta, theta_sd (J) and theta_cov (J×J) are what was fitted of W. With sensor_derivatives theta and
+    theta_sd (M×J) are those of every sensor, and theta_spread (J) how they are spread over the sensors. None elsewhere.
 
     arrays has all that the command wrote, by its names; summary what it printed; trace a line an iteration.
     """
@@ -81,6 +82,10 @@ class Result:
     @property
     def theta_cov(self) -> Optional[np.ndarray]:
         return self.arrays.get("theta_cov")
+
+    @property
+    def theta_spread(self) -> Optional[np.ndarray]:
+        return self.arrays.get("theta_spread")
 
     def __repr__(self) -> str:
         n, p = self.x.shape

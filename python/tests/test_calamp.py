@@ -541,6 +541,18 @@ def test_what_is_told_is_told_alone(p):
         assert q.status == "converged" and np.linalg.norm(scale * q.x - p.X0) < 1.2 * np.linalg.norm(best * free.x - p.X0)
 
 
+def test_sensor_derivatives(p):
+    """Every sensor has a theta of its own."""
+    rng = np.random.default_rng(41)
+    m, n = p.W.shape
+    d, theta = rng.normal(size=(m, n)) / np.sqrt(n), 0.02 * rng.normal(size=m)
+    r = calamp.solve(p.W - theta[:, None] * d, p.Y, sensor_derivatives=d)
+    assert r.status == "converged" and r.theta.shape == r.theta_sd.shape == (m, 1) and r.theta_spread.shape == (1,)
+    assert np.mean(np.abs(r.theta[:, 0] - theta) < 1.96 * r.theta_sd[:, 0]) > 0.88
+    with pytest.raises(ValueError, match="derivatives"):
+        calamp.solve(p.W, p.Y, sensor_derivatives=d[1:])
+
+
 def test_fit_matrix(p):
     """theta is where readings put it, and solve says before that W is not theirs."""
     d = np.random.default_rng(40).normal(size=(2, *p.W.shape)) / np.sqrt(p.W.shape[1])

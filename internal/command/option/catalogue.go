@@ -25,7 +25,7 @@ var Catalogue = []Heading{
 	section("signals", ""),
 	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
 	section("noise", "noise-at noise"),
-	section("matrix", "matrix-error derivatives image start"),
+	section("matrix", "matrix-error derivatives sensor-derivatives image start"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
 	section("faults", "commit max-chi2 max-chi max-faulty"),

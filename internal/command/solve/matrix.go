@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,7 @@ import (
 // doubt is what a matrix may be wrong in: --derivatives and --image of calamp solve, which tests them, and what calamp fit-matrix fits.
 type doubt struct {
 	derivatives []string
+	sensors     []string // --sensor-derivatives
 	image       string
 	random      string  // --matrix-error
 	size        float64 // what it says, 0 for auto
@@ -38,6 +40,7 @@ type doubt struct {
 
 	given      operator.Operator // W before it is multiplied with a basis
 	directions []calamp.Direction
+	ofSensors  []calamp.Direction
 	found      *calamp.MatrixFit
 }
 
@@ -74,6 +77,7 @@ func (d *doubt) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&d.derivatives, "derivatives", nil, "derivatives of W by what may be wrong in it: a .npy of M×N, or of J×M×N, or as --matrix; can be given for\nseveral files. Whether the readings want W moved along them is tested")
 	flags.StringVar(&d.random, "matrix-error", "", "entries of W are wrong at random by so much, relative to the root mean square of their row, 0.01 for a percent;\nauto learns it. It counts as noise that follows the signals")
 	if !d.fits {
+		flags.StringArrayVar(&d.sensors, "sensor-derivatives", nil, "derivatives of W by parameters that every sensor has of its own, its position or its delay: as --derivatives.\nThe parameters of each sensor are found with its gain, and how they are spread is learned")
 		flags.StringVar(&d.image, "image", "", "rows of W are images of this size, HxW: whether readings want them shifted, larger or turned is tested\n(default that of --basis dct2:HxW)")
 	}
 }
@@ -90,6 +94,8 @@ func (s *solve) checkDoubt() error {
 	switch {
 	case s.ranks.On() && d.random != "":
 		return console.Usage("--matrix-error is for one process: leave out --mpi")
+	case s.ranks.On() && len(d.sensors) > 0:
+		return console.Usage("--sensor-derivatives is for one process: leave out --mpi")
 	case s.ranks.On() && (d.fits || len(d.derivatives) > 0 || d.image != ""):
 		return console.Usage("what W may be wrong in is for one process: leave out --mpi")
 	case !d.fits:
@@ -114,6 +120,9 @@ func (s *solve) loadDoubt(data *dataset.Problem) (err error) {
 	if d.directions, err = dataset.LoadDerivatives(d.derivatives, m, n); err != nil {
 		return console.Usage("--derivatives %w", err)
 	}
+	if d.ofSensors, err = dataset.LoadDerivatives(d.sensors, m, n); err != nil {
+		return console.Usage("--sensor-derivatives %w", err)
+	}
 	if d.fits {
 		if len(d.start) == 0 {
 			d.start = make([]float64, len(d.directions))
@@ -134,16 +143,9 @@ func (s *solve) tests(data *dataset.Problem) ([]calamp.Direction, error) {
 	if d.fits || s.ranks.On() {
 		return nil, nil
 	}
-	var list []calamp.Direction
-	for _, direction := range d.directions {
-		if s.parts.Basis.Spec != "" {
-			composed, err := operator.Compose(direction.D, s.parts.Basis.Operator())
-			if err != nil {
-				return nil, console.Usage("--derivatives: %w", err)
-			}
-			direction.D = composed
-		}
-		list = append(list, direction)
+	list, err := s.inBasis("--derivatives", d.directions)
+	if err != nil {
+		return nil, err
 	}
 	text, implied := d.image, ""
 	if text == "" {
@@ -161,6 +163,19 @@ func (s *solve) tests(data *dataset.Problem) ([]calamp.Direction, error) {
 	}
 	if err != nil && implied == "" {
 		return nil, console.Usage("--image %s: %w", text, err)
+	}
+	return list, nil
+}
+
+// inBasis are directions of W times the basis.
+func (s *solve) inBasis(flag string, directions []calamp.Direction) (list []calamp.Direction, err error) {
+	for _, direction := range directions {
+		if s.parts.Basis.Spec != "" {
+			if direction.D, err = operator.Compose(direction.D, s.parts.Basis.Operator()); err != nil {
+				return nil, console.Usage("%s: %w", flag, err)
+			}
+		}
+		list = append(list, direction)
 	}
 	return list, nil
 }
@@ -307,6 +322,9 @@ func (d *doubt) extra(res *calamp.Result) (list []dataset.Extra) {
 			list = append(list, dataset.Extra{Name: "theta_sd", Vector: d.found.ThetaSD}, dataset.Extra{Name: "theta_cov", Matrix: mat.DenseCopyOf(d.found.ThetaCov)})
 		}
 	}
+	if res.Theta != nil {
+		list = append(list, dataset.Extra{Name: "theta", Matrix: res.Theta}, dataset.Extra{Name: "theta_sd", Matrix: res.ThetaSD}, dataset.Extra{Name: "theta_spread", Vector: res.SensorSpread})
+	}
 	if res.MatrixScores != nil {
 		scores := make([]float64, len(res.MatrixScores))
 		for j, s := range res.MatrixScores {
@@ -322,6 +340,7 @@ type doubtJSON struct {
 	MatrixError   float64              `json:"matrix_error,omitempty"`    // relative random error of W, told or learned
 	MatrixErrorSD float64              `json:"matrix_error_sd,omitempty"` // of a learned one, relative
 	MatrixScores  []calamp.MatrixScore `json:"matrix_scores,omitempty"`   // of the directions that were tested
+	ThetaSpread   []float64            `json:"theta_spread,omitempty"`    // over the sensors, of the parameters of every sensor
 	Theta         []float64            `json:"theta,omitempty"`           // of fit-matrix, as the three below
 	ThetaSD       []float64            `json:"theta_sd,omitempty"`
 	ThetaCov      [][]float64          `json:"theta_cov,omitempty"`
@@ -329,7 +348,7 @@ type doubtJSON struct {
 }
 
 func (d *doubt) json(res *calamp.Result) doubtJSON {
-	out := doubtJSON{MatrixError: res.MatrixError, MatrixErrorSD: res.MatrixErrorSD, MatrixScores: res.MatrixScores}
+	out := doubtJSON{MatrixError: res.MatrixError, MatrixErrorSD: res.MatrixErrorSD, MatrixScores: res.MatrixScores, ThetaSpread: res.SensorSpread}
 	if d.found != nil {
 		out.Theta, out.ThetaSD, out.Runs = d.found.Theta, d.found.ThetaSD, d.found.Runs
 		if cov := d.found.ThetaCov; cov != nil {
@@ -357,6 +376,9 @@ func (d *doubt) lines(text *console.Summary, res *calamp.Result) {
 		}
 		text.Line("runs", "%d of the fit", len(f.Runs))
 	}
+	for j, spread := range res.SensorSpread {
+		text.Line("theta "+strconv.Itoa(j), "of every sensor, spread over them by %s, known to ±%s in the middle (%s)", console.Short(spread), console.Short(medianOf(mat.Col(nil, j, res.ThetaSD))), d.ofSensors[j].Name)
+	}
 	if res.MatrixErrorSD > 0 {
 		text.Line("W", "entries wrong at random by %s of their row's size, learned to ±%s of that", console.Percent(res.MatrixError), console.Percent(res.MatrixErrorSD))
 	}
@@ -369,6 +391,12 @@ func (d *doubt) lines(text *console.Summary, res *calamp.Result) {
 		}
 		text.Line("W", "of %s tested the readings doubt it most along %s, by %.1f standard errors", console.Plural(len(res.MatrixScores), "direction"), most.Name, math.Abs(most.Score))
 	}
+}
+
+// medianOf sorts v.
+func medianOf(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
 }
 
 // fitted is what the provenance says of a fit.

@@ -168,7 +168,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.doubt.derivatives), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.doubt.derivatives, s.doubt.sensors), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
 	})
 	if err != nil {
 		return err
@@ -255,6 +255,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	opt.Scale = scale
 	opt.MatrixError, opt.Learn.MatrixError = s.doubt.size, s.doubt.random == option.AutoWord
 	if opt.Directions, err = s.tests(data); err != nil {
+		return err
+	}
+	if opt.SensorDerivatives, err = s.inBasis("--sensor-derivatives", s.doubt.ofSensors); err != nil {
 		return err
 	}
 	opt.Learn.Offset, opt.Learn.Phases, opt.Learn.PhasesOrFree = s.offset.Learned(), s.phases.Learned, !s.phases.Given()

@@ -1,0 +1,184 @@
+package amp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/solver"
+)
+
+// Displacements is the part for rows of W that are known but for a few numbers of each sensor (see [channel.Displaced]). Sweeps go over W with
+// its rows at the present estimates θ̂, so that what is left of θ is small, and V is that of the rows as they are. Before each iteration the part
+// moves them, and finds what the channel needs beside Wx, the mean of z_j = d_j x before its reading,
+//
+//	ω_j = D_j x̂ - ((D_j∘W)C) g,
+//
+// with the same g as ω. The evidence depends on x through ω_j, too, by Cov(θ, r)/D, r the residual: beside g, θ̂g that the rows have, that is the
+// part √D/(P ω_j) or less, and is left out, as the variance of z_j is, which is the part of θ² of V.
+type Displacements struct {
+	Idle
+
+	Known *channel.Displacements
+
+	w     *operator.Moved
+	learn bool
+	cross []float64 // M×J×P
+	moved float64   // of the last fit of the spreads, in standard errors of their logarithms
+}
+
+const (
+	// firstDisplaced is which part of itself W changes by with θ as large as their spread, where learning that begins; leastDisplaced is the least that is
+	// learned: below, rounding is what is left of readings.
+	firstDisplaced = 0.1
+	leastDisplaced = 1e-7
+)
+
+// displaced is W where its rows move; nil where they do not.
+func (b *planner) displaced() *operator.Moved {
+	w, _ := b.W.(*operator.Moved)
+	return w
+}
+
+// displacedLeaves are lines of the plan that look at the entries of W once, and would see none of its moves.
+var displacedLeaves = map[string]bool{
+	"mean removal": true, "joint moves": true, "cooling": true, "row shifts": true, "variances on demand": true, "single precision": true, "joint test": true,
+}
+
+const displacedInstead = "not possible with rows of W that move"
+
+func (b *planner) displacements() (on bool, why string, err error) {
+	w := b.displaced()
+	if w == nil {
+		return false, "not needed: rows of W are as given", nil
+	}
+	gain, isGain := channel.InOrder(b.Model.Channel).(channel.Gain)
+	switch {
+	case !isGain:
+		err = fmt.Errorf("parameters of sensors need real gains, found a %T", channel.InOrder(b.Model.Channel))
+	case gain.Saturation > 0:
+		err = errors.New("parameters of sensors and clipped readings do not go along yet: leave one of the two out")
+	case b.Shared.Rows > 0:
+		return false, "", NotShared("parameters of every sensor")
+	case b.stream() || b.Batch:
+		err = errors.New("parameters of sensors are for offline problems")
+	case b.full() || b.exchangeable():
+		err = errors.New("parameters of sensors need diagonal covariances")
+	case b.Variance == solver.Scalar:
+		err = errors.New("parameters of sensors need exact variances: scalar ones know nothing of rows that move")
+	case b.Joint == solver.JointOn:
+		err = errors.New("parameters of sensors are for signals by themselves: leave out that they belong together")
+	}
+	if err != nil {
+		return false, "", err
+	}
+	b.Joint = solver.JointOff
+	spread := make([]float64, w.Parameters())
+	for j := range spread {
+		spread[j] = firstDisplaced / w.Part(j)
+	}
+	if b.Spread != nil {
+		copy(spread, b.Spread)
+	}
+	c := channel.Displaced{Gain: gain, By: channel.NewDisplacements(b.m, b.P, spread)}
+	if f, ok := b.Model.Channel.(channel.Contaminated); ok {
+		b.Model.Channel = f.WithInOrder(c)
+	} else {
+		b.Model.Channel = c
+	}
+	if b.Spread == nil {
+		return true, "the spread of each over the sensors is learned", nil
+	}
+	return true, "with spreads as told", nil
+}
+
+func (b *planner) makeDisplacements(s *Solver) (Part, error) {
+	known := channel.InOrder(b.Model.Channel).(channel.Displaced).By
+	s.State.keep(known.Mean, known.Cov, known.At)
+	return &Displacements{Known: known, w: b.displaced(), learn: b.Spread == nil, cross: make([]float64, len(known.Along))}, nil
+}
+
+// Before moves the rows to the latest estimates, those of broken sensors back, and finds ω_j.
+func (d *Displacements) Before(s *Solver) {
+	k, state := d.Known, s.State
+	js := len(k.Spread)
+	if s.began+1 >= s.Iterations { // signals begin anew
+		clear(k.Mean)
+	}
+	for i, theta := range k.Mean {
+		k.At[i] = (1 - state.Broken[i/js]) * theta
+	}
+	d.w.Move(k.At, state.Threads)
+	d.w.Along(k.Along, d.cross, state.X, state.C, state.P, state.Threads)
+	for i, cross := range d.cross {
+		k.Along[i] -= cross * state.G[i/(js*state.P)*state.P+i%state.P]
+	}
+}
+
+// After learns the spreads.
+func (d *Displacements) After(s *Solver, line *Line) Verdict {
+	if !d.learn || line.Index < firstRefit || s.State.Added > 0 {
+		return GoOn
+	}
+	if line.Index%refitEvery == 0 {
+		d.refit(s.State)
+	}
+	if d.moved > modelTolerance && !(s.State.Standing && d.moved < creepTolerance) {
+		return Disturbed
+	}
+	return GoOn
+}
+
+// refit moves every σ² towards Σ θ̂²/Σ(1 - Var θ/σ²), where the evidence is stationary (MacKay 1992, "Bayesian interpolation", eq. 4.3).
+func (d *Displacements) refit(s *State) {
+	js := len(d.Known.Spread)
+	d.moved = 0
+	for j, spread := range d.Known.Spread {
+		now := spread * spread
+		var squares, told, information float64
+		for mu := range s.M {
+			working := 1 - s.Broken[mu]
+			theta, share := d.Known.Mean[mu*js+j], 1-d.Known.Cov[(mu*js+j)*js+j]/now
+			squares, told, information = squares+working*theta*theta, told+working*share, information+0.5*working*share*share
+		}
+		if !(told > 0) {
+			continue
+		}
+		least := leastDisplaced / d.w.Part(j)
+		next := max(now*min(max(squares/(told*now), 1./noiseReach), noiseReach), least*least)
+		d.moved = max(d.moved, math.Abs(math.Log(next/now))*math.Sqrt(information))
+		d.Known.Spread[j] = math.Sqrt(next)
+	}
+}
+
+// SensorParameters is how many every sensor has beside its calibration.
+func (s *Solver) SensorParameters() int {
+	if d, ok := PartOf[*Displacements](s); ok {
+		return len(d.Known.Spread)
+	}
+	return 0
+}
+
+// Report says of sensors that may be broken what is known beforehand.
+func (d *Displacements) Report(s *Solver) {
+	k := d.Known
+	js := len(k.Spread)
+	for mu, broken := range s.State.Broken[:s.State.M] {
+		if broken == 0 {
+			continue
+		}
+		for j, spread := range k.Spread {
+			mean := k.Mean[mu*js+j]
+			k.Mean[mu*js+j] = (1 - broken) * mean
+			for l := range js {
+				at := (mu*js+j)*js + l
+				k.Cov[at] *= 1 - broken
+				if l == j {
+					k.Cov[at] += broken * (spread*spread + (1-broken)*mean*mean)
+				}
+			}
+		}
+	}
+}
