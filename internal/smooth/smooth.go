@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// mostWork bounds M r², the multiplications of a step with r columns: a tenth of a second on a core. A kernel of more columns is cut to
-	// so many, and what the others have of each sensor's variance counts as scatter. Up to 630 sensors nothing is cut.
-	mostWork = 2.5e8
+	// mostWork bounds M r², the multiplications of a step with r columns: some milliseconds on a core. A kernel of more columns is cut to
+	// so many, and what the others have of each sensor's variance counts as scatter. Up to 158 sensors nothing is cut.
+	mostWork = 4e6
 
 	// leftOver is the part of a sensor's variance that columns of a kernel may leave out.
 	leftOver = 1e-8
