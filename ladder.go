@@ -287,11 +287,13 @@ func (t *tries) otherAlgorithm(first *try) *try {
 	return &try{name: fmt.Sprintf("%v, all sensors and readings taken for good", opt.Algorithm), problem: p, opt: opt}
 }
 
-// integrable reports whether signals may be integrated out without being asked for. That knows nothing of a range of s or a noise variance that were given.
+// integrable reports whether signals may be integrated out without being asked for. That knows nothing of a range of s or a noise variance that were given, and
+// nothing of gains that belong together.
 func integrable(first *try) bool {
 	m, n := first.problem.W.Dims()
 	_, real := channel.InOrder(first.problem.Channel).(channel.Gain)
-	return real && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
+	return real && !together && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
 }
 
 // integrated takes signals for Gaussian and integrates them out.

@@ -171,6 +171,9 @@ func (p GainPrior) Times(c float64) GainPrior {
 	if !p.Log {
 		p.Precision /= c * c
 	}
+	if p.together() {
+		p.Each = p.Each.times(c)
+	}
 	return p
 }
 

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+
+	"github.com/calamp/calamp/internal/smooth"
 )
 
 // Knowledge is what is known of single sensors beforehand, from a factory's calibration or a former
@@ -14,6 +16,8 @@ type Knowledge struct {
 
 	// ScaleSD is the relative standard deviation of an error that all means have in common. It is no part of SD.
 	ScaleSD float64
+
+	field *smooth.Field // of which this is what it says of each sensor; nil where nothing is learned
 }
 
 // About is a distribution for sensors each of which is known by itself: cut where no gain can be. One in a thousand
@@ -137,8 +141,8 @@ func (p GainPrior) Inform(stats []float64) error {
 	if p.Each == nil {
 		return nil
 	}
-	if m := len(stats) / informedWidth; len(p.Each.Mean) != m {
-		return fmt.Errorf("something is known of %d single sensors, and there are %d", len(p.Each.Mean), m)
+	if err := p.Each.checkSensors(len(stats) / informedWidth); err != nil {
+		return err
 	}
 	for mu, mean := range p.Each.Mean {
 		if p.Each.Knows(mu) {

@@ -34,7 +34,10 @@ const (
 // Of a truncated normal the mean and the standard deviation are learned in the same
 // way, and its walls are moved out to where no s can be.
 func (p GainPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
-	if p.Precision > 0 {
+	switch {
+	case p.together():
+		return p.refitTogether(stats, omit)
+	case p.Precision > 0:
 		return p.refitNormal(stats, omit)
 	}
 	return p.refit(stats, omit)
@@ -42,7 +45,7 @@ func (p GainPrior) Refit(stats []float64, omit []bool) (Calibration, float64) {
 
 // Learns implements [Learnable].
 func (p GainPrior) Learns() error {
-	if p.Each != nil {
+	if p.Each != nil && !p.together() {
 		return errors.New("the range of s cannot be learned where every sensor is known by itself")
 	}
 	return nil

@@ -232,6 +232,11 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	}
 	s.rescale(c)
 	s.adoptCalibration(fit.Scaled(c))
+	if known, ok := s.calibration.(channel.Informed); ok {
+		if err := known.Inform(s.Past.Stats); err != nil {
+			panic("calamp: " + err.Error()) // the same sensors as before
+		}
+	}
 	return change
 }
 

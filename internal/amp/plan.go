@@ -116,6 +116,7 @@ var table = []struct {
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"mixture", (*planner).shape, (*planner).makeShape},
+	{"gains together", (*planner).gainsTogether, nil},
 	{"distribution of gains", (*planner).family, (*planner).makeFamily},
 	{"standstill", (*planner).standstill, (*planner).makeStandstill},
 	{"variances on demand", (*planner).variancesOnDemand, (*planner).makeOnDemand},
@@ -778,12 +779,37 @@ func (b *planner) asksFamily() bool {
 	return b.SPrior == solver.NormalS || b.SPrior == solver.LogNormalS
 }
 
+// gainsTogether is for gains whose distribution is one of all of them, which only learning finds.
+func (b *planner) gainsTogether() (on bool, why string, err error) {
+	known := channel.CalibrationOf(b.Model.Channel)
+	if _, together := channel.SmoothOf(known); !together {
+		return false, "not needed: every gain is one by itself", nil
+	}
+	switch {
+	case b.stream() || b.Batch:
+		why = "readings come one by one"
+	case !b.LearnCalibration:
+		why = "their distribution is learned, and this run learns none"
+	case b.evidence():
+		why = "signals are integrated out"
+	case b.asksFamily():
+		why = fmt.Sprintf("a %v distribution of each is asked for", b.SPrior)
+	case channel.LimitOf(b.Model.Channel) > 0:
+		why = "readings clip"
+	default:
+		return true, "what readings say of the others is known of each sensor", nil
+	}
+	return false, "", fmt.Errorf("gains that belong together are not possible here: %s", why)
+}
+
 // family is for a distribution of s that is learned from the start.
 func (b *planner) family() (on bool, why string, err error) {
 	_, ok := channel.CalibrationOf(b.Model.Channel).(channel.Families)
 	switch {
 	case !b.LearnCalibration:
 		return false, "not needed: the range of s is told", nil
+	case b.plan.Has("gains together"):
+		return false, "not needed: gains that belong together are of one kind", nil
 	case b.SPrior == solver.UniformS:
 		return false, asked, nil
 	case !ok:

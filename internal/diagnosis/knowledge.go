@@ -43,6 +43,9 @@ func (r *Run) warnKnowledge() *Warning {
 	if len(sizes) == 0 {
 		return nil
 	}
+	if s, together := channel.SmoothOf(r.calibration()); together {
+		return notSmooth(sizes, s)
+	}
 	slices.Sort(sizes)
 	typical := sizes[len(sizes)/2] / medianOfNormal
 	switch {
@@ -55,4 +58,24 @@ func (r *Run) warnKnowledge() *Warning {
 		return nil
 	}
 	return &w
+}
+
+// surelyPeaked is how many of its standard deviations, √(24/M) of M normal numbers, the excess kurtosis of what sensors differ by from what all others say of
+// them may be. A step leaves large differences beside it and small ones elsewhere.
+const surelyPeaked = 5
+
+// notSmooth tells of gains that belong together, but not as any kernel has it: sizes are what sensors differ by, in standard deviations.
+func notSmooth(sizes []float64, s channel.Smooth) *Warning {
+	count := float64(len(sizes))
+	var second, fourth float64
+	for _, z := range sizes {
+		second += z * z / count
+		fourth += z * z * z * z / count
+	}
+	excess := fourth/(second*second) - 3
+	if len(sizes) < leastSensors || !(excess > surelyPeaked*math.Sqrt(24/count)) {
+		return nil
+	}
+	return &Warning{Code: GainsNotSmooth, Message: fmt.Sprintf(
+		"gains are not as smooth as a kernel of length %.3g with a scatter of %.2g: a few sensors differ far more than the others from what those say of them, which a step does, or sensors that fail; error bars are right on average, too large for most and too small for these", s.Length, s.Scatter)}
 }

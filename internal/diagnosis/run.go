@@ -167,6 +167,7 @@ const (
 	OffsetsCommonEntries = "offsets-common-entries"
 	NoiseUnequal         = "noise-unequal"
 	KnowledgeMismatch    = "s-prior-mismatch"
+	GainsNotSmooth       = "gains-not-smooth"
 	CommonMode           = "common-mode"
 	OutlyingReadings     = "outlying-readings"
 	EstimatedTraces      = "estimated-traces"

@@ -193,7 +193,7 @@ func (r *Run) usable() int {
 }
 
 func (r *Run) warnSingle() *Warning {
-	if !r.blind() || r.signals() > 1 || r.shared() {
+	if _, together := channel.SmoothOf(r.calibration()); together || !r.blind() || r.signals() > 1 || r.shared() {
 		return nil
 	}
 	return &Warning{Code: SingleSignal, Message: "with one signal the gains are known hardly better than beforehand; give more signals from the same sensors"}

@@ -237,6 +237,13 @@ var pages = []Page{
 		[]string{"Look at these sensors.", "Widen `s_prior_sd`, where all differ."},
 	},
 	{
+		"gains-not-smooth", Part,
+		"Gains that belong together have a few sensors that differ far more than the others from what their neighbours say of them.",
+		"A step, say between two modules, or sensors that fail. No kernel has that.",
+		"where only the typical error bar matters.",
+		[]string{"Give a column for each module, in the place of positions.", "Look at these sensors."},
+	},
+	{
 		"anchor-mismatch", Part,
 		"Anchored sensors contradict each other, or the anchor and the model differ by more than 5 standard deviations.",
 		"The anchor is followed.",
