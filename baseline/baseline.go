@@ -1,7 +1,8 @@
 // Package baseline holds other answers to the same readings, to compare blind
 // calibration with: it knows problems and results, and nothing of how the solver works.
 // There are gains ignored, gains known, sparse recovery and calibration in turn, the
-// convex program of Gribonval, Chardon and Daudet, and, for real and complex numbers, matching pursuit and ℓ1.
+// convex program of Gribonval, Chardon and Daudet, and, for real and complex numbers, matching pursuit, ℓ1,
+// and the spectral method of Li, Lee and Bresler.
 package baseline
 
 import (

@@ -12,6 +12,12 @@ import (
 // noise variance, that of both parts where numbers are complex, or half as many entries as readings are there.
 // The error is that of ctx, with the signals so far.
 func Pursuit(ctx context.Context, w, z Parts, noise float64) (Parts, error) {
+	_, n := w.Dims()
+	return pursue(ctx, w, z, noise, n)
+}
+
+// pursue is [Pursuit] of no more than so many entries a signal.
+func pursue(ctx context.Context, w, z Parts, noise float64, most int) (Parts, error) {
 	m, n := w.Dims()
 	_, p := z.Dims()
 	residual, missing := z.present()
@@ -31,7 +37,7 @@ func Pursuit(ctx context.Context, w, z Parts, noise float64) (Parts, error) {
 		correlation := w.MulH(residual)
 		running = 0
 		for k := range signals {
-			if s := &signals[k]; s.done || !s.add(w, residual, correlation, norms, noise, k) {
+			if s := &signals[k]; s.done || len(s.entries) >= most || !s.add(w, residual, correlation, norms, noise, k) {
 				s.done = true
 				continue
 			}
