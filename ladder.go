@@ -291,7 +291,8 @@ func (t *tries) otherAlgorithm(first *try) *try {
 func integrable(first *try) bool {
 	m, n := first.problem.W.Dims()
 	_, real := channel.InOrder(first.problem.Channel).(channel.Gain)
-	return real && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+	_, own := channel.DetectorOf(first.problem.Channel)
+	return real && !own && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
 }
 
 // integrated takes signals for Gaussian and integrates them out.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -112,9 +113,39 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
 		}
 		return (z + sd*noise.NormFloat64()) / truth.S[mu]
 	}, y)
+	t.detect(y, seed)
 	if truth.O != nil {
 		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu] }, y)
 	}
+}
+
+// detect adds what sensors add themselves: the photons that are counted in place of the expected ones, and Gaussian noise. Below 0 there is
+// no light.
+func (t Teacher) detect(y *mat.Dense, seed uint64) {
+	if t.Own == (channel.Detector{}) {
+		return
+	}
+	rng := stream(seed, "own noise")
+	y.Apply(func(_, _ int, v float64) float64 {
+		if photon := t.Own.Photon; photon > 0 {
+			v = min(v, 0) + photon*count(max(v, 0)/photon, rng)
+		}
+		return v + math.Sqrt(t.Own.Read)*rng.NormFloat64()
+	}, y)
+}
+
+// count is a Poisson number with the mean given: by waiting times where it is small, else the nearest to a normal one, whose distribution
+// differs by a skewness of 0.03 there.
+func count(mean float64, rng *rand.Rand) float64 {
+	const many = 1000
+	if mean > many {
+		return math.Round(max(0, mean+math.Sqrt(mean)*rng.NormFloat64()))
+	}
+	n := -1.0
+	for waited := 0.0; waited <= mean; n++ {
+		waited += rng.ExpFloat64()
+	}
+	return n
 }
 
 // noiseOf is the noise variance of a reading where they differ.
