@@ -15,11 +15,8 @@ import (
 // Learn says what is learned of the channel, starting from the problem's. Of
 // the signals' prior, what a [prior.Learner] wants to learn is.
 type Learn struct {
-	// Noise learns the noise variance of a [channel.Noisy], or that of its [channel.Detector].
+	// Noise learns the noise variance of a [channel.Noisy], or in its place that of a [channel.Detector], where sensors have one.
 	Noise bool
-
-	// Photon learns the photons' size of a [channel.Detector] that has one; Noise learns its Read in place of the noise before the division.
-	Photon bool
 
 	// SensorNoise learns that of every sensor, each with a pull towards those of the
 	// others. It takes some ten signals to be of use.

@@ -42,7 +42,7 @@ func (r *Result) ModelSD() ModelSD {
 	}
 	left := max(1, float64(sensors*readings)-sd.ActiveReals-parts*float64(sd.Sensors))
 	if own, ok := channel.DetectorOf(r.Channel); ok {
-		sd.NoiseVar = own.Read * r.detectorSD[0]
+		sd.NoiseVar = own.Read * r.detectorSD
 	} else {
 		sd.NoiseVar = parts * channel.NoiseOf(channel.InOrder(r.Channel)) * math.Hypot(math.Sqrt(2/left), 2*r.ScaleSD)
 	}

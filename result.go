@@ -88,7 +88,7 @@ type Result struct {
 	// that is before the division by s; what Channel has of such noise is then as told.
 	NoiseVar []float64
 
-	detectorSD [2]float64 // relative, of what was learned of the noise that sensors add themselves
+	detectorSD float64 // relative, of what was learned of the noise that sensors add themselves
 
 	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, told or learned, and
 	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.

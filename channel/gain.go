@@ -56,8 +56,8 @@ func (c Gain) Name() string {
 	if c.Saturation > 0 {
 		name += fmt.Sprintf(" saturation=%g", c.Saturation)
 	}
-	if !c.Own.none() {
-		name += fmt.Sprintf(" read=%g photon=%g", c.Own.Read, c.Own.Photon)
+	if c.Own.Read > 0 {
+		name += fmt.Sprintf(" read=%g", c.Own.Read)
 	}
 	return name
 }

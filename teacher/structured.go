@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -119,33 +118,13 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
 	}
 }
 
-// detect adds what sensors add themselves: the photons that are counted in place of the expected ones, and Gaussian noise. Below 0 there is
-// no light.
+// detect adds the noise of the sensors' own.
 func (t Teacher) detect(y *mat.Dense, seed uint64) {
-	if t.Own == (channel.Detector{}) {
+	if t.Own.Read == 0 {
 		return
 	}
 	rng := stream(seed, "own noise")
-	y.Apply(func(_, _ int, v float64) float64 {
-		if photon := t.Own.Photon; photon > 0 {
-			v = min(v, 0) + photon*count(max(v, 0)/photon, rng)
-		}
-		return v + math.Sqrt(t.Own.Read)*rng.NormFloat64()
-	}, y)
-}
-
-// count is a Poisson number with the mean given: by waiting times where it is small, else the nearest to a normal one, whose distribution
-// differs by a skewness of 0.03 there.
-func count(mean float64, rng *rand.Rand) float64 {
-	const many = 1000
-	if mean > many {
-		return math.Round(max(0, mean+math.Sqrt(mean)*rng.NormFloat64()))
-	}
-	n := -1.0
-	for waited := 0.0; waited <= mean; n++ {
-		waited += rng.ExpFloat64()
-	}
-	return n
+	y.Apply(func(_, _ int, v float64) float64 { return v + math.Sqrt(t.Own.Read)*rng.NormFloat64() }, y)
 }
 
 // noiseOf is the noise variance of a reading where they differ.

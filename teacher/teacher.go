@@ -29,7 +29,7 @@ type Teacher struct {
 	// sensor), in place of NoiseVar; nil where all have that.
 	Noise []float64
 
-	// Own is noise that sensors add themselves, behind their gains, beside NoiseVar: photons are counted, other noise is Gaussian.
+	// Own is noise that sensors add themselves, behind their gains, beside NoiseVar.
 	Own channel.Detector
 
 	// Offset is the standard deviation of the sensors' offsets, y = z/s + o; without any

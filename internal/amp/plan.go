@@ -24,7 +24,6 @@ type Problem struct {
 	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
 	LearnNoise, LearnCalibration bool
 	LearnSensorNoise             bool // that of every sensor, in place of one for all
-	LearnPhoton                  bool // the photons' size of a [channel.Detector]; LearnNoise is then its Read
 
 	// LearnOffsets says that the standard deviation of the sensors' offsets is learned.
 	LearnOffsets bool
