@@ -232,7 +232,9 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 	if !s.ScaleLearned || reflect.TypeOf(res.Prior) != reflect.TypeOf(signals) { // a type of the user's own stays
 		res.Prior = signals
 	}
-	if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise && !r.opt.Learn.SensorNoise {
+	if _, own := channel.DetectorOf(res.Channel); own {
+		// at the reading, whatever the scale is
+	} else if noisy, ok := res.Channel.(channel.Noisy); ok && !r.opt.Learn.Noise && !r.opt.Learn.SensorNoise {
 		res.Channel, res.NoiseVar = noisy.WithNoise(channel.NoiseOf(sensors)), noise
 	}
 	known, ok := res.Channel.(channel.Calibrating)

@@ -293,7 +293,8 @@ func integrable(first *try) bool {
 	m, n := first.problem.W.Dims()
 	_, real := channel.InOrder(first.problem.Channel).(channel.Gain)
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
-	return real && !together && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+	_, own := channel.DetectorOf(first.problem.Channel)
+	return real && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
 }
 
 // integrated takes signals for Gaussian and integrates them out.

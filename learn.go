@@ -15,7 +15,7 @@ import (
 // Learn says what is learned of the channel, starting from the problem's. Of
 // the signals' prior, what a [prior.Learner] wants to learn is.
 type Learn struct {
-	// Noise learns the noise variance of a [channel.Noisy].
+	// Noise learns the noise variance of a [channel.Noisy], or in its place that of a [channel.Detector], where sensors have one.
 	Noise bool
 
 	// SensorNoise learns that of every sensor, each with a pull towards those of the

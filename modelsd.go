@@ -41,7 +41,11 @@ func (r *Result) ModelSD() ModelSD {
 		sd.SignalVar = math.Hypot(ofVar, 2*variance*r.ScaleSD)
 	}
 	left := max(1, float64(sensors*readings)-sd.ActiveReals-parts*float64(sd.Sensors))
-	sd.NoiseVar = parts * channel.NoiseOf(channel.InOrder(r.Channel)) * math.Hypot(math.Sqrt(2/left), 2*r.ScaleSD)
+	if own, ok := channel.DetectorOf(r.Channel); ok {
+		sd.NoiseVar = own.Read * r.detectorSD
+	} else {
+		sd.NoiseVar = parts * channel.NoiseOf(channel.InOrder(r.Channel)) * math.Hypot(math.Sqrt(2/left), 2*r.ScaleSD)
+	}
 	if c := channel.CalibrationOf(r.Channel); c != nil {
 		known, ok := c.(channel.Gains)
 		if !ok {

@@ -122,9 +122,9 @@ func (o *Options) Validate() error {
 	return errors.Join(o.Settings.Validate(), o.Anchor.Validate(), o.Scale.Validate(), o.Outliers.Validate(), err)
 }
 
-// joint is Joint, but that errors of W, and parameters of sensors, are for signals by themselves.
-func (o *Options) joint() solver.Joint {
-	if o.Joint == solver.AutoJoint && (o.MatrixError > 0 || o.Learn.MatrixError || len(o.SensorDerivatives) > 0) {
+// joint is Joint, but that errors of W, parameters of sensors, and noise of the sensors' own, are for signals by themselves.
+func (o *Options) joint(own bool) solver.Joint {
+	if o.Joint == solver.AutoJoint && (o.MatrixError > 0 || o.Learn.MatrixError || len(o.SensorDerivatives) > 0 || own) {
 		return solver.JointOff
 	}
 	return o.Joint

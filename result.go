@@ -84,8 +84,11 @@ type Result struct {
 
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
 	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
-	// where all readings have the channel's.
+	// where all readings have the channel's. Of noise that sensors add themselves, which Channel has as a [channel.Detector], it is what
+	// that is before the division by s; what Channel has of such noise is then as told.
 	NoiseVar []float64
+
+	detectorSD float64 // relative, of what was learned of the noise that sensors add themselves
 
 	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, told or learned, and
 	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
@@ -253,6 +256,7 @@ const (
 	OffsetsFewSignals    WarningCode = diagnosis.OffsetsFewSignals    // with offsets and fewer than 10 signals error bars do not hold
 	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to tell offsets from what they share
 	NoiseUnequal         WarningCode = diagnosis.NoiseUnequal         // sensors' residuals differ in size: their noise does, which was taken to be the same
+	NoiseElsewhere       WarningCode = diagnosis.NoiseElsewhere       // noise is behind the division by s, and was taken to be before it, or the reverse
 	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them
 	GainsNotSmooth       WarningCode = diagnosis.GainsNotSmooth       // gains that belong together, but not as a kernel has it
 	CommonMode           WarningCode = diagnosis.CommonMode           // in one signal all sensors read too much by the same amount, or by the same factor

@@ -125,10 +125,11 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, own := channel.DetectorOf(p.Channel)
 	r.solver, r.plan, r.rounding, err = amp.NewSolver(amp.Problem{
 		W: w, Spread: opt.SensorSpread, Model: amp.Model{Prior: p.Prior, Channel: p.Channel}, P: signals, Y: r.readings.y, Shared: p.rows.shared(p.given),
 		Noise: p.NoiseVar, LearnNoise: opt.Learn.Noise, LearnSensorNoise: opt.Learn.SensorNoise, LearnCalibration: opt.Learn.Range, LearnOffsets: opt.Learn.Offset, LearnPhases: opt.Learn.Phases,
-		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.joint(),
+		Outliers: opt.Outliers.Look, OutlierRate: opt.Outliers.Rate, Beyond: r.readings.beyond, Start: opt.start(), StartDraw: opt.draw, Joint: opt.joint(own),
 		MatrixError: opt.MatrixError, LearnMatrixError: opt.Learn.MatrixError,
 		Watch: &recorder{run: r}, WatchFor: "the trace is kept",
 	}, opt.Settings)
@@ -300,6 +301,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	if s.Unequal() && (res.MatrixError == 0 || r.problem.NoiseVar != nil) {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
+	}
+	if before, sd, ok := r.solver.OwnNoise(); ok { // it has the noise, and what is before the division is as told
+		res.Channel, res.detectorSD = res.Channel.(channel.Noisy).WithNoise(before), sd
 	}
 	if q, support := r.solver.Joint(); q != nil {
 		res.jointGain = r.solver.JointGain()

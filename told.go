@@ -134,7 +134,8 @@ func (r *run) contradicted(res *Result) *Warning {
 		words = append(words, fmt.Sprintf("%s %.4g, where they say about %.2g", name, told, wanted))
 	}
 	s := r.state()
-	if !r.opt.Learn.Noise && !r.opt.Learn.SensorNoise && r.problem.NoiseVar == nil {
+	_, own := channel.DetectorOf(r.problem.Channel)
+	if !r.opt.Learn.Noise && !r.opt.Learn.SensorNoise && r.problem.NoiseVar == nil && !own {
 		columns := float64(channel.ColumnsOf(r.problem.Channel))
 		noise := channel.NoiseOf(channel.InOrder(r.problem.Channel))
 		// What was computed with: more than was told where W was rounded, or where that is too small to compute with.

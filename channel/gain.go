@@ -27,6 +27,9 @@ type Gain struct {
 	// Saturation or more says only that z/s is at least as large, with its sign
 	// (see clipped.go). 0 where they do not.
 	Saturation float64
+
+	// Own is noise behind the gain; the zero value for none.
+	Own Detector
 }
 
 // Noise implements [Noisy].
@@ -47,12 +50,16 @@ func (c Gain) WithCalibration(to Calibration) Channel {
 	return c
 }
 
-// Name implements [Named]: a gain, and where it clips.
+// Name implements [Named]: a gain, where it clips, and its own noise.
 func (c Gain) Name() string {
+	name := "gain"
 	if c.Saturation > 0 {
-		return fmt.Sprintf("gain saturation=%g", c.Saturation)
+		name += fmt.Sprintf(" saturation=%g", c.Saturation)
 	}
-	return "gain"
+	if c.Own.Read > 0 {
+		name += fmt.Sprintf(" read=%g", c.Own.Read)
+	}
+	return name
 }
 
 // Limit implements [Clipping].
@@ -68,6 +75,9 @@ func (c Gain) Validate() error {
 	}
 	if c.Saturation > 0 && !c.Prior.normal() {
 		return errors.New("clipped readings need a uniform or normal distribution of s")
+	}
+	if err := c.Own.validate(); err != nil {
+		return err
 	}
 	return validNoise(c.NoiseVar)
 }

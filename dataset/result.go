@@ -172,6 +172,9 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 	if c, ok := channel.InOrder(r.Channel).(channel.Noisy); ok {
 		if r.NoiseVar != nil {
 			arrays = append(arrays, vectorOutput("noise_var", r.NoiseVar))
+			if own, ok := channel.DetectorOf(r.Channel); ok {
+				arrays = append(arrays, scalarOutput("noise_read", own.Read))
+			}
 		} else {
 			arrays = append(arrays, scalarOutput("noise_var", float64(channel.ColumnsOf(r.Channel))*c.Noise()))
 		}

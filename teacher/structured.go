@@ -112,9 +112,19 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
 		}
 		return (z + sd*noise.NormFloat64()) / truth.S[mu]
 	}, y)
+	t.detect(y, seed)
 	if truth.O != nil {
 		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu] }, y)
 	}
+}
+
+// detect adds the noise of the sensors' own.
+func (t Teacher) detect(y *mat.Dense, seed uint64) {
+	if t.Own.Read == 0 {
+		return
+	}
+	rng := stream(seed, "own noise")
+	y.Apply(func(_, _ int, v float64) float64 { return v + math.Sqrt(t.Own.Read)*rng.NormFloat64() }, y)
 }
 
 // noiseOf is the noise variance of a reading where they differ.

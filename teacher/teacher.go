@@ -29,6 +29,9 @@ type Teacher struct {
 	// sensor), in place of NoiseVar; nil where all have that.
 	Noise []float64
 
+	// Own is noise that sensors add themselves, behind their gains, beside NoiseVar.
+	Own channel.Detector
+
 	// Offset is the standard deviation of the sensors' offsets, y = z/s + o; without any
 	// the truth has none.
 	Offset float64
@@ -55,7 +58,7 @@ type Instance struct {
 func (t Teacher) Problem(in *Instance) *calamp.Problem {
 	return &calamp.Problem{
 		W: in.W, Y: in.Y, Prior: t.prior(),
-		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}, NoiseVar: t.Noise,
+		Channel: channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar, Own: t.Own}, NoiseVar: t.Noise,
 	}
 }
 
@@ -104,7 +107,7 @@ func (t Teacher) Validate() error {
 	if !(t.Offset >= 0) || math.IsInf(t.Offset, 1) {
 		return fmt.Errorf("the standard deviation of offsets must be finite and not negative, found %g", t.Offset)
 	}
-	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar}.Validate()
+	return channel.Gain{Prior: t.Gain, NoiseVar: t.NoiseVar, Own: t.Own}.Validate()
 }
 
 // Draw makes the instance of a seed. W, X, s and the noise each come from a random

@@ -293,7 +293,7 @@ func (b *planner) meanNoise() float64 {
 	if b.Noise != nil {
 		return channel.MeanNoise(b.Noise)
 	}
-	return channel.NoiseOf(b.Model.Channel)
+	return max(channel.NoiseOf(b.Model.Channel), b.ownLevel())
 }
 
 // noiseFalls says that noise that was told is where learning ends, and not where it starts.
@@ -342,6 +342,7 @@ func (b *planner) startLearning() error {
 		noisy := b.Model.Channel.(channel.Noisy)
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}
+	b.startOwnNoise(power)
 	if p, ok := b.Model.Prior.(prior.Learner); ok {
 		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / row)
 	}

@@ -60,7 +60,10 @@ func (b *planner) followsPossible() error {
 }
 
 func (b *planner) makeUnequalNoise(s *Solver) (Part, error) {
-	if !b.follows() {
+	switch {
+	case b.detects():
+		return b.own, nil
+	case !b.follows():
 		return Idle{}, nil
 	}
 	e := &MatrixErrors{Size: b.MatrixError, learn: b.LearnMatrixError, noise: b.LearnNoise, given: b.Noise, power: make([]float64, b.P)}

@@ -156,6 +156,8 @@ type planner struct {
 	lost   float64         // mean square of what was rounded off of its entries
 
 	layerVector []bool // layers of a network that are by vector AMP
+
+	own *ownNoise // of the sensors; nil where they add none
 }
 
 // NewSolver makes the solver of a problem, and says what it will do. The error names
@@ -165,6 +167,9 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 	b := &planner{Problem: &p, Settings: &settings}
 	b.m, b.n = p.W.Dims()
 	if err := b.startNoise(); err != nil {
+		return nil, nil, 0, err
+	}
+	if err := b.takeOwnNoise(); err != nil {
 		return nil, nil, 0, err
 	}
 	b.plan.Iteration, b.plan.Variance = settings.Covariance, settings.Variance
@@ -372,7 +377,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases)
+	return !b.Batch && (b.learner() || b.own.learns() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases)
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
@@ -544,6 +549,8 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 		return err == nil, "entries of W are wrong at random: noise that follows the signals", err
 	}
 	switch {
+	case b.detects():
+		return true, "sensors add noise of their own, behind their gains", nil
 	case b.LearnSensorNoise:
 		return true, "learned for every sensor", nil
 	case b.Noise == nil:
@@ -638,7 +645,7 @@ func (b *planner) leastNoise() (on bool, why string, err error) {
 	}
 	least := leastNoise * b.power()
 	switch {
-	case noisy.Noise() >= least:
+	case max(noisy.Noise(), b.ownLevel()) >= least:
 		return false, "not needed: there is more", nil
 	case math.IsInf(least, 1):
 		return false, "not possible: the readings have no squares in double precision", nil

@@ -166,6 +166,7 @@ const (
 	OffsetsFewSignals    = "offsets-few-signals"
 	OffsetsCommonEntries = "offsets-common-entries"
 	NoiseUnequal         = "noise-unequal"
+	NoiseElsewhere       = "noise-elsewhere"
 	KnowledgeMismatch    = "s-prior-mismatch"
 	GainsNotSmooth       = "gains-not-smooth"
 	CommonMode           = "common-mode"

@@ -68,6 +68,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnFewForOffsets(),
 		r.warnCommonEntries(),
 		r.warnUnequal(),
+		r.warnNoiseAt(),
 		r.warnTraces(),
 		r.warnColumns(),
 		r.warnGaussian(),

@@ -174,6 +174,13 @@ var pages = []Page{
 		[]string{"`--noise-var per-sensor`. With fewer than some eight signals it is not learned.", "Tell the noise of each (`--noise-var FILE`)."},
 	},
 	{
+		"noise-elsewhere", Part,
+		"Residuals are e⁵ times likelier, or more, if noise is added behind the division by s where it was taken to be before it, or the reverse.",
+		"Noise of sensors with large s, before the division, is larger than of others, or the reverse. Their error bars are wrong by the square root of that ratio; on average they hold.",
+		"where gains differ by little, or error bars on average are enough.",
+		[]string{"`--noise-at reading`, or `--noise-at signal`, as the message says."},
+	},
+	{
 		"offsets", Part,
 		"The means of the sensors' residuals over the signals, or over ten samples of a stream, are far larger than chance makes them.",
 		"The sensors have offsets, y = z/s + o. Gains and signals are off by more than their error bars.",

@@ -24,6 +24,7 @@ def solve(
     signal_var: Any = None,
     s_range: Union[Sequence[float], str, None] = None,
     noise_var: Any = None,
+    noise_at: Optional[str] = None,
     s_prior: Optional[str] = None,
     s_mean: Optional[float] = None,
     s_sd: Optional[float] = None,
@@ -87,7 +88,7 @@ def solve(
     NotConvergedWarning and returns what there is. Ctrl-C raises Interrupted, a KeyboardInterrupt whose ``result`` is what there is.
     """
     told = dict(
-        density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var,
+        density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
         s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
         learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, offset=offset, outliers=outliers, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,

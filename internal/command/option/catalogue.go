@@ -24,7 +24,7 @@ var Catalogue = []Heading{
 	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	section("signals", ""),
 	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
-	section("noise", "noise-at noise"),
+	section("noise", "noise"),
 	section("matrix", "matrix-error derivatives sensor-derivatives image start"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},

@@ -108,11 +108,18 @@ func (m *Model) Known() (prior.GaussBernoulli, channel.Gain) {
 // Guess fills what is to be learned with rough values to start from.
 func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 	g, c := m.Known()
+	told := m.NoiseVar
 	g, c, err := calamp.Guess(w, y, g, c)
 	if err != nil {
 		return err
 	}
 	m.Take(g, c)
+	switch {
+	case m.AtReading() && m.open("noise-var"):
+		m.NoiseVar = atReadingOf(m.NoiseVar, c.Prior)
+	case m.AtReading():
+		m.NoiseVar = told
+	}
 	return nil
 }
 
@@ -148,7 +155,9 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		columns := float64(channel.ColumnsOf(res.Channel))
 		m.Take(g, channel.Gain{Prior: gain, NoiseVar: columns * channel.NoiseOf(res.Channel)})
 	}
-	if each := res.NoiseVar; each != nil {
+	if own, ok := channel.DetectorOf(res.Channel); ok {
+		m.NoiseVar = own.Read
+	} else if each := res.NoiseVar; each != nil {
 		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)
 	}
 }
@@ -197,7 +206,7 @@ func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
 	if !m.Learns("signal-mean") && m.SignalMean != 0 {
 		told, scale.SignalMean = append(told, "signal-mean"), m.SignalMean
 	}
-	if !m.Learns("noise-var") && m.NoiseVar > 0 {
+	if !m.Learns("noise-var") && m.NoiseVar > 0 && !m.AtReading() {
 		told, scale.NoiseVar = append(told, "noise-var"), m.NoiseVar
 	}
 	if len(told) != 1 {

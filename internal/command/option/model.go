@@ -23,6 +23,9 @@ type Model struct {
 	SRange     [2]float64 `json:"s_range"`
 	NoiseVar   float64    `json:"noise_var"`
 
+	// NoiseAt is where noise is added, atSignal or atReading.
+	NoiseAt string `json:"noise_at,omitempty"`
+
 	// Noise that differs between sensors or readings: then NoiseVar is its mean.
 	Noise Noise `json:"noise,omitzero"`
 
@@ -72,7 +75,7 @@ func (m *Model) Complete(flags *pflag.FlagSet) error {
 			m.Assumed = append(m.Assumed, name)
 		}
 	}
-	if Given(flags, "noise-var") && m.Noise.File == "" {
+	if Given(flags, "noise-var") && m.Noise.File == "" && !m.AtReading() {
 		m.NoiseVar = m.InRows(m.NoiseVar)
 	}
 	return m.completeGains(flags)
@@ -112,6 +115,9 @@ func (m *Model) Prior() prior.GaussBernoulli {
 
 // Channel is what turns signals into readings.
 func (m *Model) Channel() channel.Gain {
+	if m.AtReading() {
+		return channel.Gain{Prior: m.GainPrior(), Own: channel.Detector{Read: m.NoiseVar}}
+	}
 	return channel.Gain{Prior: m.GainPrior(), NoiseVar: m.NoiseVar}
 }
 

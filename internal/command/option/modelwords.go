@@ -87,15 +87,19 @@ func (m *ModelFile) Sensors(count int) string {
 
 // Noise says what is known of noise.
 func (m *ModelFile) Noise() string {
+	where := "before the division by s"
+	if m.of("noise-at") == atReading {
+		where = "at the reading, behind the division by s"
+	}
 	switch text := m.of("noise-var"); {
 	case text == "":
-		return "variance unknown, the same for all readings"
+		return "variance unknown, the same for all readings; " + where
 	case text == PerSensorWord:
 		return "variance unknown, of each sensor"
 	case slices.ContainsFunc(arrayFiles, func(end string) bool { return strings.HasSuffix(text, end) }):
-		return "variances in " + text + ", before the division by s"
+		return "variances in " + text + ", " + where
 	default:
-		return "variance " + text + ", before the division by s"
+		return "variance " + text + ", " + where
 	}
 }
 

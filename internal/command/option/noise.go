@@ -93,7 +93,10 @@ func (m *Model) LoadNoise(sensors, p int) (err error) {
 
 // noiseWords are the noise variances.
 func (m *Model) noiseWords() string {
-	if m.Noise.Lo == m.Noise.Hi {
+	switch {
+	case m.AtReading():
+		return console.Short(m.NoiseVar) + " at the reading"
+	case m.Noise.Lo == m.Noise.Hi:
 		return console.Short(m.NoiseVar)
 	}
 	return fmt.Sprintf("%s to %s", console.Short(m.Noise.Lo), console.Short(m.Noise.Hi))

@@ -55,11 +55,12 @@ var Schema = []Section{
 		{Name: "s-from", Doc: "what is known of every sensor's s: a former result, whose common scale counts with its uncertainty,\nor a .npz with s_prior_mean and s_prior_sd (M each), which P.npz can hold as well", Unit: "s", Array: "M", JSON: "model.known_sensors", Excludes: "s-prior s-mean s-sd", Example: "known.npz"},
 		{Name: "anchor", Doc: "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors", Unit: "s", Repeated: true, Example: "mean=1"},
 		{Name: "phase", Doc: "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians", Default: "known", JSON: "phase", Learnable: true, Excludes: "offset saturation s-from prior component groups", Example: "free"},
-		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase", Example: "0.1"},
-		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase", Example: "4095"},
+		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase noise-at", Example: "0.1"},
+		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase noise-at", Example: "4095"},
 	}},
 	{"noise", "What you know of noise", []Parameter{
 		{Name: "noise-var", Doc: "noise variance Δ, before the division by s", Unit: "(W x)²", Default: "1e-06", Array: "M, or M×P", JSON: "model.noise_var", Learnable: true, Example: "1e-4"},
+		{Name: "noise-at", Doc: "where noise is added: to the signal, y = (z + noise)/s, or to the reading, y = z/s + noise, as that of\na detector is: --noise-var is then in the readings' units. It matters where gains differ", Default: "signal", JSON: "model.noise_at", Excludes: "offset saturation", Example: "reading"},
 	}},
 	{"matrix", "What you know of the matrix", []Parameter{
 		{Name: "matrix", Doc: "the matrix W, M×N", Unit: "W", Array: "spec", JSON: "matrix", GivesWay: "n m alpha matrix-kind structured", Example: "W.npy"},

@@ -55,6 +55,7 @@ phase, and "phase raw" as it is. What is known beforehand has no column.`,
 	flags := cmd.Flags()
 	c.registerSize(flags)
 	c.model.Register(flags)
+	c.model.RegisterNoiseAt(flags)
 	c.model.RegisterRows(flags)
 	c.registerComplex(flags)
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
@@ -78,7 +79,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
 		return err
 	}
-	if err := c.checkComplex(flags); err != nil {
+	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults)); err != nil {
 		return err
 	}
 	t, err := c.teacher(flags)

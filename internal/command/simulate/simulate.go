@@ -86,6 +86,7 @@ times these.`,
 	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
 	s.model.RegisterWithNoise(flags)
+	s.model.RegisterNoiseAt(flags)
 	s.model.RegisterRows(flags)
 	flags.Var(option.Number(&s.spread, option.NotNegative), "noise-spread", "noise variances of sensors, log-uniform over so many decades about --noise-var; they are in the\nfile as noise_var0")
 	s.prior.Register(flags, option.GaussBernoulli)
@@ -128,7 +129,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
-	if err := s.checkComplex(flags); err != nil {
+	if err := errors.Join(s.checkComplex(flags), s.model.CheckNoiseAt(s.complex, nil, nil)); err != nil {
 		return err
 	}
 	w, err := s.openGiven(flags)
@@ -240,6 +241,9 @@ func (s *simulate) solving() string {
 // teacher is the ensemble that the flags describe.
 func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) {
 	t = teacher.Teacher{N: s.n, P: s.p, Matrix: s.matrix, Signal: s.model.Prior(), Gain: s.model.GainPrior(), NoiseVar: s.model.NoiseVar, Offset: s.offset}
+	if own := s.model.Channel().Own; s.model.AtReading() {
+		t.NoiseVar, t.Own = 0, own
+	}
 	if s.prior.Family != "" {
 		t.Entries = s.prior.Of(&s.model)
 	}
@@ -298,6 +302,9 @@ func (s *simulate) spreadNoise(t *teacher.Teacher) error {
 	t.Noise = s.model.Noise.Each
 	if s.spread == 0 {
 		return nil
+	}
+	if s.model.AtReading() {
+		return console.Usage("--noise-spread is of noise before the division by s: leave out --noise-at reading")
 	}
 	if t.Noise != nil {
 		return console.Usage("--noise-spread and --noise-var %s both say how noise differs between sensors, give one", s.model.Noise.File)

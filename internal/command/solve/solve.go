@@ -116,6 +116,7 @@ exactly t iterations of it.`,
 	s.names.Register(flags)
 	s.doubt.register(flags)
 	s.model.RegisterLearnable(flags, option.ModelFlags...)
+	s.model.RegisterNoiseAt(flags)
 	s.groups.Register(flags)
 	flags.Var(&s.anchor, "anchor", option.About("anchor"))
 	s.prior.Register(flags, option.GaussBernoulli)
@@ -187,6 +188,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	if data.Complex && data.Known != nil {
 		return option.RefuseComplex(true, "what is known of single sensors (s_prior_mean, s_prior_sd)")
+	}
+	if err := s.model.CheckNoiseAt(data.Complex, &s.offset, &s.faults); err != nil {
+		return err
 	}
 	if err := s.loadDoubt(data); err != nil {
 		return err
@@ -281,7 +285,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	showWarnings(s.Console, res)
 	var others comparisons
 	if s.others && err == nil {
-		problem.Prior, problem.Channel, problem.NoiseVar = s.groups.Learned(res.Prior, s.prior.Of(&s.model)), s.model.Channel(), res.NoiseVar // as learned
+		problem.Prior, problem.Channel, problem.NoiseVar = s.groups.Learned(res.Prior, s.prior.Of(&s.model)), s.model.BeforeDivision(), res.NoiseVar // as learned
 		others, err = s.compare(ctx, data, problem, res)
 	}
 	written, failed := s.writeAll(flags, data, res, others, s.source(args))
@@ -296,7 +300,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
 func (s *solve) completeModel(flags *pflag.FlagSet) error {
-	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults)); err != nil {
+	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.model.CheckNoiseAt(false, &s.offset, &s.faults)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {

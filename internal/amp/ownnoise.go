@@ -1,0 +1,187 @@
+package amp
+
+import (
+	"errors"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/moments"
+	"github.com/calamp/calamp/solver"
+)
+
+// ownNoise is the part for noise that sensors add themselves, y = z/s + η (see [channel.Detector]). Of z it is noise of the variance
+//
+//	Δ_µ = Read E[s_µ²]
+//
+// by the present posterior of s: the excess of a reading (see noise.go), set anew in every iteration. As V falls the posterior of
+// s becomes that of the exact likelihood N(y; z/s, Read): by log s both have the same derivatives, the first and second, on average.
+type ownNoise struct {
+	Idle
+	before float64 // Δ of noise before the division by s
+	learn  bool
+	raised float64   // how many times what was told the noise still is, where learning the signals starts with more (see [Learning.Told])
+	each   []float64 // M×P, the variances
+	moved  float64   // of the last fit, in standard errors
+	sd     float64   // of the logarithm of the level, where it is learned
+}
+
+// detects reports whether sensors add noise of their own.
+func (b *planner) detects() bool { return b.own != nil }
+
+// takeOwnNoise makes the part of a problem that has such noise, which learns what was to be learned of the channel's; nil where there is none.
+func (b *planner) takeOwnNoise() error {
+	if _, ok := channel.DetectorOf(b.Model.Channel); !ok {
+		return nil
+	}
+	if err := b.ownNoisePossible(); err != nil {
+		return err
+	}
+	b.own = &ownNoise{before: channel.NoiseOf(b.Model.Channel), learn: b.LearnNoise, raised: 1, each: make([]float64, len(b.Y))}
+	b.LearnNoise = false
+	return nil
+}
+
+func (b *planner) ownNoisePossible() error {
+	const own = "noise of the sensors' own, at the reading, "
+	switch {
+	case b.stream() || b.Batch:
+		return errors.New(own + "is for offline problems yet: a stream takes noise before the division by s (noise at the signal)")
+	case b.Covariance != solver.Diagonal:
+		return errors.New(own + "needs diagonal covariances")
+	case b.LearnSensorNoise:
+		return errors.New(own + "is one for all sensors: that of every sensor is learned at the signal")
+	case b.Noise != nil:
+		return errors.New(own + "and noise variances of every sensor or reading, which are at the signal, exclude each other")
+	case channel.LimitOf(b.Model.Channel) > 0:
+		return errors.New(own + "and clipped readings exclude each other yet")
+	case b.displaced() != nil:
+		return errors.New(own + "and parameters of sensors exclude each other yet")
+	case b.follows():
+		return errors.New(own + "and errors of W exclude each other yet")
+	case b.Joint == solver.JointOn:
+		return errors.New(own + "is for signals by themselves: leave out that they belong together")
+	case b.Algorithm == solver.Evidence:
+		return errors.New(own + "does not go along with signals that are integrated out (evidence)")
+	}
+	return nil
+}
+
+// learns reports whether the noise is to be learned.
+func (o *ownNoise) learns() bool { return o != nil && o.learn }
+
+// ownLevel is the mean variance that the model says of the noise, as noise of z.
+func (b *planner) ownLevel() float64 {
+	if b.own == nil {
+		return 0
+	}
+	d, _ := channel.DetectorOf(b.Model.Channel)
+	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
+	return b.own.before + d.Read*size*size
+}
+
+// startOwnNoise makes the noise large enough for learning to start, as startLearning does that at the signal; power is that of calibrated
+// readings.
+func (b *planner) startOwnNoise(power float64) {
+	if b.own == nil {
+		return
+	}
+	size := channel.Size(channel.CalibrationOf(b.Model.Channel))
+	start := power / (1 + moments.SignalToNoise)
+	d, _ := channel.DetectorOf(b.Model.Channel)
+	if !b.own.learns() {
+		b.own.raised = max(1, start/max(b.ownLevel(), leastNoise*power))
+		return
+	}
+	d.Read = max(d.Read, start/(size*size))
+	b.Model.Channel = channel.WithDetector(b.Model.Channel, d)
+}
+
+// Begin implements [Part].
+func (o *ownNoise) Begin(*Solver) { o.moved = math.Inf(1) }
+
+// Before sets the noise for the present gains.
+func (o *ownNoise) Before(s *Solver) {
+	e := s.State
+	d, _ := channel.DetectorOf(e.model.Channel)
+	for j := range o.each {
+		o.each[j] = o.before + o.raised*d.Read*e.squareOf(e.SensorOf(j))
+	}
+	e.SetNoise(o.each)
+	if e.Added > 0 {
+		working := channel.InOrder(e.model.Channel).(channel.Noisy)
+		e.adoptWorking(working.WithNoise(working.Noise() + e.Added))
+	}
+}
+
+// After re-fits what is learned of the noise, or lets it fall to what was told.
+func (o *ownNoise) After(s *Solver, line *Line) Verdict {
+	if !o.learns() && o.raised == 1 || line.Index < firstRefit || s.State.Added > 0 {
+		return GoOn
+	}
+	if line.Index%refitEvery == 0 {
+		if o.learns() {
+			o.refit(s.State)
+		} else {
+			o.fall(s.State, line.Index)
+		}
+	}
+	if o.moved > modelTolerance && !(s.State.Standing && o.moved < creepTolerance) {
+		return Disturbed
+	}
+	return GoOn
+}
+
+// squareOf is E[s²] of a sensor.
+func (s *State) squareOf(mu int) float64 { return s.S[mu]*s.S[mu] + s.SVar[mu] }
+
+// ratio is by how much the level is too small, for the Bethe free energy to be stationary in it, ½ Σ E[s²] (g² + ∂g) = 0, as
+// [Learning.refitNoise] has it; information is that on the logarithm of the level, ½ Σ (now E[s²] ∂g)².
+func (o *ownNoise) ratio(s *State, now float64) (ratio, information float64) {
+	var squares, slopes float64
+	for j, y := range s.Y {
+		if math.IsNaN(y) {
+			continue
+		}
+		q := s.squareOf(s.SensorOf(j))
+		squares, slopes = squares+q*s.G[j]*s.G[j], slopes-q*s.DG[j]
+		share := now * q * s.DG[j]
+		information += 0.5 * share * share
+	}
+	if !(slopes > 0) {
+		return 1, 0
+	}
+	return min(max(squares/slopes, 1./noiseReach), noiseReach), information
+}
+
+// fall is [Learning.fall]: as if the level was learned, but not below what was told.
+func (o *ownNoise) fall(s *State, t int) {
+	ratio, _ := o.ratio(s, 0)
+	next := max(1, o.raised*ratio)
+	if o.moved = math.Inf(1); next == 1 || t >= rangePatience || math.Abs(next/o.raised-1) < modelTolerance {
+		next, o.moved = 1, 0
+	}
+	o.raised = next
+}
+
+// refit learns the level.
+func (o *ownNoise) refit(s *State) {
+	d, _ := channel.DetectorOf(s.model.Channel)
+	ratio, information := o.ratio(s, d.Read)
+	power, _ := s.Power()
+	next := max(d.Read*ratio, leastNoise*power)
+	o.moved, o.sd = math.Abs(math.Log(next/d.Read))*math.Sqrt(information), 1
+	if information > 1 {
+		o.sd = 1 / math.Sqrt(information)
+	}
+	s.adoptWorking(channel.InOrder(s.model.Channel).(channel.Detecting).WithDetector(channel.Detector{Read: next}))
+}
+
+// OwnNoise is the variance of noise before the division by s, where sensors add some of their own, and where that was learned the standard
+// deviation of its logarithm; ok is false where they add none.
+func (s *Solver) OwnNoise() (before, sd float64, ok bool) {
+	o, ok := PartOf[*ownNoise](s)
+	if !ok {
+		return 0, 0, false
+	}
+	return o.before, o.sd, true
+}
