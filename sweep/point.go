@@ -163,7 +163,8 @@ func (p Point) Validate() error {
 		if err := p.validateComplex(); err != nil || !p.Algorithm.synthetic() {
 			return err
 		}
-		return errors.Join(p.complexTeacher().Validate(), p.options().Validate())
+		opt := p.options()
+		return errors.Join(p.complexTeacher().Validate(), opt.Validate())
 	}
 	if err := p.model().Validate(); err != nil {
 		return err
@@ -177,7 +178,8 @@ func (p Point) Validate() error {
 	if p.Covariance == "full" && p.Density < 1 && p.P > prior.MaxVectorSignals {
 		return fmt.Errorf("full covariances with a sparse prior are limited to p ≤ %d, found %d", prior.MaxVectorSignals, p.P)
 	}
-	return p.options().Validate()
+	opt := p.options()
+	return opt.Validate()
 }
 
 func (p Point) signal() prior.GaussBernoulli {
@@ -213,10 +215,10 @@ func (p Point) ratio() float64 {
 }
 
 // options are those of the offline solver. Rows on record are of the paper's prior.
-func (p Point) options() *calamp.Options {
-	o := &calamp.Options{Settings: p.Solver.Settings}
+func (p Point) options() calamp.Options {
+	o := calamp.Options{Settings: p.Solver.Settings}
 	if p.Algorithm == Published {
-		o = calamp.Published(p.Solver.MaxIter)
+		o = *calamp.Published(p.Solver.MaxIter)
 		o.Variance = p.Solver.Variance
 	}
 	if p.Covariance == solver.Full.String() {

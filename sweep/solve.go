@@ -40,7 +40,7 @@ func solveOffline(ctx context.Context, p Point, threads int, in posed) (*outcome
 			}
 		}
 	}
-	res, err := calamp.Solve(watched, in.Problem, opt)
+	res, err := calamp.Solve(watched, in.Problem, &opt)
 	if err != nil && !(givenUp && ctx.Err() == nil) {
 		return nil, err
 	}
