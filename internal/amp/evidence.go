@@ -21,17 +21,18 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx     context.Context // of the latest run
-	matrix  operator.Matrix
-	fit     *evidence.Fit
-	best    *evidence.Fit // the likeliest of those that have ended
-	tried   int           // how many have
-	steps   int           // of the present fit
-	done    bool          // nothing is left to do
-	noise   float64       // as it was told; 0 where it is learned
-	mixes   bool          // a mixture is tried
-	widened float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
-	middle  float64       // of s: the mean at which signals and gains are reported
+	ctx      context.Context // of the latest run
+	matrix   operator.Matrix
+	fit      *evidence.Fit
+	best     *evidence.Fit // the likeliest of those that have ended
+	gaussian *evidence.Fit // the likeliest of Gaussian signals
+	tried    int           // how many have
+	steps    int           // of the present fit
+	done     bool          // nothing is left to do
+	noise    float64       // as it was told; 0 where it is learned
+	mixes    bool          // a mixture is tried
+	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	middle   float64       // of s: the mean at which signals and gains are reported
 }
 
 const (
@@ -164,10 +165,18 @@ func (g *gaussian) choose() (done bool) {
 		g.tried++
 		fallthrough
 	case g.tried == 2:
-		g.fit = g.best.Mix(false)
+		g.gaussian = g.best
+		g.fit = g.gaussian.Mix(false)
 		return false
 	case g.tried == 3 && g.mixes && g.P > 1:
 		g.fit = g.best.Mix(true)
+		return false
+	case g.tried <= 4 && g.mixes && g.P > 1:
+		g.tried = 4
+		g.fit = g.gaussian.Sparsely(false)
+		return false
+	case g.tried == 5 && g.mixes && g.P > 1:
+		g.fit = g.gaussian.Sparsely(true)
 		return false
 	}
 	g.fit = g.best
@@ -273,6 +282,12 @@ func (g *gaussian) Report(*Solver) {
 		g.SVar[mu] *= max(1, g.widened)
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 	}
+}
+
+// HasSites reports whether entries have sites in place of a Gaussian prior, where signals were integrated out.
+func (s *Solver) HasSites() bool {
+	g, is := s.Iteration.(*gaussian)
+	return is && g.fit.Sparse != nil
 }
 
 // LogEvidence implements [Iteration], with gains integrated out to second order about their maximum.

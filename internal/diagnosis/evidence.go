@@ -24,6 +24,9 @@ func (r *Run) warnGaussian() *Warning {
 		return nil
 	}
 	text := "signals were taken for Gaussian and integrated out: for this W that is the surer way, but sparse signals may have errors several times those that known gains would leave"
+	if r.Solver.HasSites() {
+		text = "gains and signals were found by expectation propagation: for this W that is the surer way, but its error bars are approximate where columns of W are nearly dependent"
+	}
 	if factor := r.Solver.WidenedByHalves(); factor > 1 {
 		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than the evidence says, and all variances were multiplied by %.2g", factor)
 	}
