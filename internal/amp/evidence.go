@@ -31,6 +31,7 @@ type gaussian struct {
 	done     bool          // nothing is left to do
 	noise    float64       // as it was told; 0 where it is learned
 	mixes    bool          // a mixture is tried
+	sites    bool          // a sparse prior is tried
 	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
 	middle   float64       // of s: the mean at which signals and gains are reported
 }
@@ -43,6 +44,7 @@ const (
 	// take that for each snapshot, is tried up to mostMixing.
 	mostEvidence = 4e9
 	mostMixing   = 6e8
+	mostOfSites  = 1e9 // the same for a sparse prior, which takes fewer steps
 )
 
 // evidence reports whether the iteration is that of Gaussian signals.
@@ -87,6 +89,7 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	}
 	s.ScaleLearned = true
 	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
+	g.sites = float64(b.P)*b.stepWork() <= mostOfSites
 	return g
 }
 
@@ -171,11 +174,11 @@ func (g *gaussian) choose() (done bool) {
 	case g.tried == 3 && g.mixes && g.P > 1:
 		g.fit = g.best.Mix(true)
 		return false
-	case g.tried <= 4 && g.mixes && g.P > 1:
+	case g.tried <= 4 && g.sites:
 		g.tried = 4
 		g.fit = g.gaussian.Sparsely(false)
 		return false
-	case g.tried == 5 && g.mixes && g.P > 1:
+	case g.tried == 5 && g.sites && g.P > 1:
 		g.fit = g.gaussian.Sparsely(true)
 		return false
 	}

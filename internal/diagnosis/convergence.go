@@ -127,6 +127,9 @@ func (r *Run) NothingRecovered() string {
 	if w := r.warnOnlyNoise(); w != nil {
 		return w.Message
 	}
+	if text := r.uncheckedSites(); text != "" {
+		return text
+	}
 	return r.phasesUntold()
 }
 

@@ -12,10 +12,26 @@ func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
 // unchecked is why nothing checks the error bars of Gaussian signals; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	if !r.integrated() || r.signals() >= evidence.LeastForHalves {
+	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.HasSites() {
 		return ""
 	}
 	return fmt.Sprintf("signals were taken for Gaussian, and the evidence came to rest; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
+}
+
+// uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters
+// are learned of that prior, and they do not fit themselves to noise, but readings may tell signals from gains too badly.
+func (r *Run) uncheckedSites() string {
+	if !r.Solver.HasSites() || r.signals() >= evidence.LeastForHalves {
+		return ""
+	}
+	weak := r.warnMeasurements()
+	if weak == nil {
+		weak = r.warnUnexplained()
+	}
+	if weak == nil {
+		return ""
+	}
+	return fmt.Sprintf("it takes %d snapshots to check error bars by their halves, and there are %d; %s", evidence.LeastForHalves, r.signals(), weak.Message)
 }
 
 // warnGaussian says that an answer is that of Gaussian signals.

@@ -201,7 +201,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	fit := newFit(w, y, false)
 	fit.Told = f.Told
-	if f.common >= 0 {
+	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {
 			fit = begun
 		}

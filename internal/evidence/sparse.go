@@ -32,6 +32,7 @@ type Sparse struct {
 	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)): the part of tr A⁻¹ that gains take
 	settled        bool
 	scaled         bool
+	common         bool // gains began at what all snapshots have in common
 }
 
 const (
@@ -62,16 +63,20 @@ var errUnsettled = errors.New("the sites of a sparse prior did not come to rest"
 // Sparsely is a fit with a sparse prior, begun at the gains that f found. With scaled the prior is that of entries in units of what f found them to be in
 // all snapshots: coefficients of images are the smaller the finer they are.
 func (f *Fit) Sparsely(scaled bool) *Fit {
-	next := newFit(f.w, f.y, true)
+	w, common := f.w, f.common
+	if f.summed { // the prior has a mean
+		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
+	}
+	next := newFit(w, f.y, true)
 	next.Told, next.Spread, next.begun = f.Told, f.Spread, true
-	next.common, next.summed = f.common, f.summed
+	next.common = common
 	if next.Spread == 0 {
 		next.Spread = firstSpread
 	}
 	copy(next.S, f.S)
 	next.beginFlat(f)
 	n, p := next.X.Dims()
-	next.Sparse = &Sparse{scaled: scaled, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil)}
+	next.Sparse = &Sparse{scaled: scaled, common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil)}
 	square := f.meanSquare()
 	next.Sparse.scale = make([]float64, n)
 	for i := range n {
@@ -85,7 +90,15 @@ func (f *Fit) Sparsely(scaled bool) *Fit {
 
 // beginFlat gives all entries but the common one the same variance, and noise a part of the readings that are left.
 func (f *Fit) beginFlat(from *Fit) {
-	square := from.meanSquare()
+	n, p := f.X.Dims()
+	square := 0.0
+	for i := range n {
+		for k := range p {
+			if x, _, _, _ := from.Entry(i, k); i != f.common {
+				square += x * x / float64(n*p)
+			}
+		}
+	}
 	for j, family := range f.Families {
 		for i := range family.Gamma {
 			family.Gamma[i] = square
