@@ -43,8 +43,8 @@ const (
 	// mostEvidence is how many multiplications a step may take, M²(N+M) or so: a second on a core. A mixture, whose steps
 	// take that for each snapshot, is tried up to mostMixing.
 	mostEvidence = 4e9
-	mostMixing   = 6e8
-	mostOfSites  = 1e9 // the same for a sparse prior, which takes fewer steps
+	mostMixing   = 2e8
+	mostOfSites  = 1e9 // the same for a sparse prior, which takes a tenth of the steps
 )
 
 // evidence reports whether the iteration is that of Gaussian signals.
@@ -163,6 +163,7 @@ func (g *gaussian) choose() (done bool) {
 	switch {
 	case g.tried == 1:
 		if g.fit = g.best.Common(); g.fit != nil {
+			g.sites = g.sites && !g.fit.HasColumnInCommon()
 			return false
 		}
 		g.tried++
@@ -176,10 +177,10 @@ func (g *gaussian) choose() (done bool) {
 		return false
 	case g.tried <= 4 && g.sites:
 		g.tried = 4
-		g.fit = g.gaussian.Sparsely(false)
+		g.fit = g.gaussian.Sparsely(false, g.best.S)
 		return false
-	case g.tried == 5 && g.sites && g.P > 1:
-		g.fit = g.gaussian.Sparsely(true)
+	case g.tried == 5 && g.P > 1:
+		g.fit = g.gaussian.Sparsely(true, g.best.S)
 		return false
 	}
 	g.fit = g.best

@@ -60,9 +60,9 @@ const (
 // errUnsettled is that of sites that did not come to rest.
 var errUnsettled = errors.New("the sites of a sparse prior did not come to rest")
 
-// Sparsely is a fit with a sparse prior, begun at the gains that f found. With scaled the prior is that of entries in units of what f found them to be in
+// Sparsely is a fit with a sparse prior, begun at gains (M), and at the variances and the common mode that f found. With scaled the prior is that of entries in units of what f found them to be in
 // all snapshots: coefficients of images are the smaller the finer they are.
-func (f *Fit) Sparsely(scaled bool) *Fit {
+func (f *Fit) Sparsely(scaled bool, gains []float64) *Fit {
 	w, common := f.w, f.common
 	if f.summed { // the prior has a mean
 		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
@@ -73,7 +73,7 @@ func (f *Fit) Sparsely(scaled bool) *Fit {
 	if next.Spread == 0 {
 		next.Spread = firstSpread
 	}
-	copy(next.S, f.S)
+	copy(next.S, gains)
 	next.beginFlat(f)
 	n, p := next.X.Dims()
 	next.Sparse = &Sparse{scaled: scaled, common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil)}
