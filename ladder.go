@@ -63,11 +63,13 @@ func (t *try) trusted() bool {
 	if t.res == nil || t.res.Status != Converged {
 		return false
 	}
+	return t.res.misfit() <= mostMisfit && !t.blamesMany()
+}
+
+// blamesMany reports whether a good part of the sensors, or of the readings, were left out: what is left is explained by anything.
+func (t *try) blamesMany() bool {
 	sensors, readings := t.res.Residual.Dims()
-	if t.res.misfit() > mostMisfit {
-		return false
-	}
-	return float64(len(t.res.BrokenSensors)) <= mostBlamed*float64(sensors) && float64(len(t.res.OutlyingReadings())) <= mostBlamed*float64(sensors*readings)
+	return float64(len(t.res.BrokenSensors)) > mostBlamed*float64(sensors) || float64(len(t.res.OutlyingReadings())) > mostBlamed*float64(sensors*readings)
 }
 
 // solveTrying is Solve with further tries.

@@ -42,8 +42,8 @@ const (
 // a wrong noise variance, which misfit sees, makes no difference. Where W is
 // ill-conditioned the fixed point is too sure of itself, and it is less.
 func (r *Run) agreement() float64 {
-	if r.Settings.Covariance == solver.Full {
-		return 1 // its fields are not kept
+	if r.Settings.Covariance == solver.Full || r.Solver.HasSites() {
+		return 1 // its fields are not kept, or they are what the posterior leaves beside a site
 	}
 	c := r.state.Confidence()
 	return max(c, c/r.state.Misfit())
@@ -126,6 +126,9 @@ func (r *Run) NothingRecovered() string {
 	}
 	if w := r.warnOnlyNoise(); w != nil {
 		return w.Message
+	}
+	if text := r.uncheckedSites(); text != "" {
+		return text
 	}
 	return r.phasesUntold()
 }

@@ -12,10 +12,26 @@ func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
 // unchecked is why nothing checks the error bars of Gaussian signals; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	if !r.integrated() || r.signals() >= evidence.LeastForHalves {
+	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.HasSites() {
 		return ""
 	}
 	return fmt.Sprintf("signals were taken for Gaussian, and the evidence came to rest; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
+}
+
+// uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters
+// are learned of that prior, and they do not fit themselves to noise, but readings may tell signals from gains too badly.
+func (r *Run) uncheckedSites() string {
+	if !r.Solver.HasSites() || r.signals() >= evidence.LeastForHalves {
+		return ""
+	}
+	weak := r.warnMeasurements()
+	if weak == nil {
+		weak = r.warnUnexplained()
+	}
+	if weak == nil {
+		return ""
+	}
+	return fmt.Sprintf("it takes %d snapshots to check error bars by their halves, and there are %d; %s", evidence.LeastForHalves, r.signals(), weak.Message)
 }
 
 // warnGaussian says that an answer is that of Gaussian signals.
@@ -24,6 +40,9 @@ func (r *Run) warnGaussian() *Warning {
 		return nil
 	}
 	text := "signals were taken for Gaussian and integrated out: for this W that is the surer way, but sparse signals may have errors several times those that known gains would leave"
+	if r.Solver.HasSites() {
+		text = "gains and signals were found by expectation propagation: for this W that is the surer way, but its error bars are approximate where columns of W are nearly dependent"
+	}
 	if factor := r.Solver.WidenedByHalves(); factor > 1 {
 		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than the evidence says, and all variances were multiplied by %.2g", factor)
 	}

@@ -48,6 +48,9 @@ func (r *Run) warnUnrecovered() *Warning {
 	if !(left > wellKnown) {
 		return nil
 	}
+	if r.Solver.HasSites() && left <= poorlyKnown {
+		return nil // theory is about random matrices, and the posterior is found for any
+	}
 	if r.joint() {
 		return r.warnJointUnrecovered(left)
 	}

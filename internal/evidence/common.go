@@ -171,6 +171,10 @@ func (f *Fit) beginAtCommon() {
 	f.Noise = startNoise * rest
 }
 
+// HasColumnInCommon reports whether all snapshots have much of one column of W. It is not an entry like the others, and as long as gains are known to the part of
+// the readings that is noise, patterns of gains and entries that are there in all snapshots can take each other's place.
+func (f *Fit) HasColumnInCommon() bool { return f.common >= 0 && !f.summed }
+
 // Entries is how many entries a signal has: columns of W that were added are not among them.
 func (f *Fit) Entries() int {
 	if f.summed {

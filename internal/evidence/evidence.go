@@ -35,6 +35,9 @@ type Fit struct {
 	// Mixture is the prior from which the variances come; nil where they are free.
 	Mixture *Mixture
 
+	// Sparse is a prior that is not Gaussian, in whose place entries have sites; nil where they have none.
+	Sparse *Sparse
+
 	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
 	// one; 0 is a flat prior.
 	S      []float64
@@ -59,6 +62,7 @@ type Fit struct {
 	readings   []float64    // M, n_µ
 	seen       []bool       // N, whether a column of W is more than rounding
 	q          dense.Matrix // M×M
+	linear     []float64    // M, Σ_k y_k ∘ A_k⁻¹W m_k: what the locations of sites add to the slope in s
 	curved     dense.Matrix // M×M, the factor of the latest precision of s, or its inverse
 	common     int          // column of W that all snapshots have much of; -1 where there is none
 	summed     bool         // it is the last one, the sum of the others
@@ -109,7 +113,7 @@ func newFit(w dense.Matrix, y *mat.Dense, own bool) *Fit {
 		S: make([]float64, m), X: mat.NewDense(n, p, nil), C: mat.NewDense(n, p, nil),
 		Lambda: mat.NewDense(n, p, nil), Sigma: mat.NewDense(n, p, nil),
 		G: mat.NewDense(m, p, nil), Inverse: mat.NewDense(m, p, nil),
-		w: w, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), curved: dense.New(m, m),
+		w: w, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), linear: make([]float64, m), curved: dense.New(m, m),
 	}
 	for k := range p {
 		if own || k == 0 {
@@ -221,6 +225,7 @@ func (f *Fit) columns(rows, active []int) dense.Matrix {
 func (f *Fit) Solve() error {
 	f.Evidence = 0
 	clear(f.q.Data)
+	clear(f.linear)
 	errs := make([]error, len(f.Families))
 	parallel.Run(len(errs), runtime.GOMAXPROCS(0), func(i int) {
 		family := f.Families[i]
@@ -238,6 +243,9 @@ func (f *Fit) Solve() error {
 			if len(at.rows) > 0 {
 				f.Evidence -= 0.5 * float64(len(at.snapshots)) * at.logDet
 				f.addSchur(at)
+				if f.Sparse != nil {
+					f.addLocation(family, at)
+				}
 			}
 		}
 	}
@@ -392,7 +400,7 @@ func (f *Fit) solveSignals() {
 func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 	corrected, seen := make([]float64, len(at.rows)), make([]float64, len(a.active))
 	for i, mu := range at.rows {
-		corrected[i] = f.S[mu] * f.y.At(mu, k)
+		corrected[i] = f.corrected(mu, k)
 	}
 	for i, mu := range at.rows {
 		g := floats.Dot(at.inverse.Row(i), corrected)
@@ -407,9 +415,26 @@ func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 		}
 	}
 	for j, i := range a.active {
-		f.X.Set(i, k, a.Gamma[i]*seen[j])
+		f.X.Set(i, k, f.location(i, k)+a.Gamma[i]*seen[j])
 		f.C.Set(i, k, a.Gamma[i]*at.kept[j])
 	}
+}
+
+// corrected is the reading µ of snapshot k that is corrected by s, less what the locations of sites make of it.
+func (f *Fit) corrected(mu, k int) float64 {
+	v := f.S[mu] * f.y.At(mu, k)
+	if f.Sparse != nil {
+		v -= f.Sparse.seen.At(mu, k)
+	}
+	return v
+}
+
+// location is the mean of an entry before it is read.
+func (f *Fit) location(i, k int) float64 {
+	if f.Sparse == nil {
+		return 0
+	}
+	return f.Sparse.location.At(i, k)
 }
 
 // SetFields sets Lambda and Sigma, of all entries, at the present gains.
@@ -426,7 +451,7 @@ func (f *Fit) setFields(a *Family, at *pattern) {
 	for _, k := range at.snapshots {
 		seen := make([]float64, f.w.Columns)
 		for i, mu := range at.rows {
-			floats.AddScaled(seen, f.S[mu]*f.y.At(mu, k), projected.Row(i))
+			floats.AddScaled(seen, f.corrected(mu, k), projected.Row(i))
 		}
 		for i, gamma := range a.Gamma {
 			f.Lambda.Set(i, k, 0)
@@ -441,7 +466,7 @@ func (f *Fit) setFields(a *Family, at *pattern) {
 			if f.summed && gamma > 0 && f.C.At(i, k) > 0 {
 				f.setSummed(a, at, projected, i, k)
 			}
-			f.Lambda.Set(i, k, seen[i]/reach[i])
+			f.Lambda.Set(i, k, f.location(i, k)+seen[i]/reach[i])
 			f.Sigma.Set(i, k, kept/reach[i])
 		}
 	}

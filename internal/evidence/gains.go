@@ -88,7 +88,7 @@ func (f *Fit) along(next []float64, step []float64, length float64) bool {
 func (f *Fit) gainValue(s []float64) float64 {
 	value := f.priorOfGains(s)
 	for mu, count := range f.readings {
-		value += count*math.Log(s[mu]) - 0.5*s[mu]*floats.Dot(f.q.Row(mu), s)
+		value += count*math.Log(s[mu]) - s[mu]*(0.5*floats.Dot(f.q.Row(mu), s)-f.linear[mu])
 	}
 	return value
 }
@@ -106,7 +106,7 @@ func (f *Fit) priorOfGains(s []float64) (value float64) {
 
 func (f *Fit) setGradient(gradient []float64) {
 	for mu, s := range f.S {
-		gradient[mu] = f.readings[mu]/s - floats.Dot(f.q.Row(mu), f.S) - f.tightness(mu)*(s-1)
+		gradient[mu] = f.readings[mu]/s - floats.Dot(f.q.Row(mu), f.S) + f.linear[mu] - f.tightness(mu)*(s-1)
 	}
 }
 

@@ -56,6 +56,12 @@ func (f *Fit) LogEvidence() (float64, error) {
 		return 0, ErrSingular
 	}
 	value := f.Evidence - 0.5*floats.Sum(f.readings)*math.Log(2*math.Pi) - 0.5*dense.LogDet(f.curved)
+	if f.Sparse != nil {
+		if !f.Sparse.settled {
+			return 0, errUnsettled
+		}
+		return value + f.evidenceOfSites(), nil
+	}
 	if f.Mixture == nil {
 		for _, family := range f.Families {
 			for j := range family.active {
@@ -114,6 +120,9 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 	case f.held && step > heldFor:
 		f.held, f.Spread = false, firstSpread
 		return math.Inf(1), f.Solve() // gains are free from now on
+	}
+	if f.Sparse != nil {
+		return f.stepSites(step)
 	}
 	before, looks := f.Evidence, !f.held && step%looksEvery == 0
 	if looks {
@@ -386,6 +395,7 @@ func (f *Fit) Rescale(c float64) {
 		{f.G.RawMatrix().Data, 1 / c},
 		{f.Inverse.RawMatrix().Data, 1 / (c * c)},
 		{f.q.Data, 1 / (c * c)},
+		{f.linear, 1 / c},
 	} {
 		floats.Scale(scaled.by, scaled.values)
 	}
@@ -398,6 +408,9 @@ func (f *Fit) Rescale(c float64) {
 	}
 	if f.Mixture != nil {
 		f.Mixture.rescale(c)
+	}
+	if f.Sparse != nil {
+		f.Sparse.rescale(c)
 	}
 }
 

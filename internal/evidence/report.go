@@ -17,6 +17,10 @@ import (
 //
 //	p(u) ∝ u^(P/2-1) exp(-u Σ_k λ_k²/2σ),   x̂_k = (1 - E u) λ_k,   C_k = (1 - E u) σ + Var(u) λ_k².
 func (f *Fit) Integrate(gains []float64) {
+	if f.Sparse != nil {
+		f.integrateSites()
+		return
+	}
 	for _, family := range f.Families {
 		for i := range family.Gamma {
 			if i == f.common {
@@ -197,7 +201,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	fit := newFit(w, y, false)
 	fit.Told = f.Told
-	if f.common >= 0 {
+	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {
 			fit = begun
 		}
@@ -205,7 +209,13 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	if _, err := fit.Learn(ctx, halfSteps); err != nil {
 		return nil, err
 	}
-	if f.Mixture != nil {
+	switch {
+	case f.Sparse != nil:
+		fit = fit.Sparsely(f.Sparse.scaled, fit.S)
+		if _, err := fit.Learn(ctx, mostSites); err != nil {
+			return nil, err
+		}
+	case f.Mixture != nil:
 		fit = fit.Mix(len(f.Families) > 1)
 		if _, err := fit.Learn(ctx, halfSteps); err != nil {
 			return nil, err

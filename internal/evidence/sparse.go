@@ -1,0 +1,386 @@
+package evidence
+
+import (
+	"errors"
+	"math"
+	"runtime"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
+)
+
+// Sparse is a prior of entries that is not Gaussian, x ~ w_0 δ(x) + Σ_j w_j N(μ_j, v_j), one for all entries of all snapshots.
+//
+// The posterior of signals and gains is approximated by expectation propagation (Minka, "Expectation propagation for approximate Bayesian
+// inference", 2001; for slabs and spikes Hernández-Lobato et al., 2015). In place of the prior, each entry of each snapshot has a Gaussian site
+// N(m, Γ). With these the evidence is as concave in s as with Gaussian signals, and readings less W m take the place of readings. A site is such that the
+// posterior of its entry has the mean and variance of
+//
+//	p(x) N(x; λ, c),   1/c = 1/V - 1/Γ,   λ/c = x̂/V - m/Γ,
+//
+// where V is the variance of the entry with gains integrated out. No matrix is taken for random, and no variance is fitted to a single entry.
+type Sparse struct {
+	Weight, Mean, Variance []float64 // of components; the first is the spike, of mean and variance zero
+
+	scale          []float64  // N, of entries: the prior is that of x/scale
+	location       *mat.Dense // N×P, m
+	lambda, cavity *mat.Dense // N×P, λ and c; c is zero where an entry has no cavity
+	seen           *mat.Dense // M×P, W m
+	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)): the part of tr A⁻¹ that gains take
+	settled        bool
+	scaled         bool
+	common         bool // gains began at what all snapshots have in common
+}
+
+const (
+	// slabs begin with these weights and variances, the latter in units of the signals' mean square. Three are enough for large, middle and small
+	// entries. Their parameters stay for a few steps, in which entries are told apart at all.
+	firstSlab           = 0.1
+	largestSlab, fallBy = 10, 31.6
+	slabs, slabsStayFor = 3, 3
+
+	// A site is moved by half of the step, and by less from the step on that damps: steps as 1/n average what does not come to rest by itself. Its variance is at most looseSite times that of the cavity, which says as little; a site that
+	// widens the posterior has a negative variance, which A could not have.
+	siteStep  = 0.5
+	damps     = 20
+	looseSite = 100
+
+	// leastCavity is the part of an entry's precision that its cavity has at least, so that its site is moved: less is rounding.
+	leastCavity = 1e-4
+
+	// The sites are at rest where a step moves signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
+	sitesRest, noiseRests, mostSites = 0.1, 0.05, 80
+
+	narrowSlab = 1e-10 // the least variance of a slab, in units of the signals' mean square
+)
+
+// errUnsettled is that of sites that did not come to rest.
+var errUnsettled = errors.New("the sites of a sparse prior did not come to rest")
+
+// Sparsely is a fit with a sparse prior, begun at gains (M), and at the variances and the common mode that f found. With scaled the prior is that of entries in units of what f found them to be in
+// all snapshots: coefficients of images are the smaller the finer they are.
+func (f *Fit) Sparsely(scaled bool, gains []float64) *Fit {
+	w, common := f.w, f.common
+	if f.summed { // the prior has a mean
+		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
+	}
+	next := newFit(w, f.y, true)
+	next.Told, next.Spread, next.begun = f.Told, f.Spread, true
+	next.common = common
+	if next.Spread == 0 {
+		next.Spread = firstSpread
+	}
+	copy(next.S, gains)
+	next.beginFlat(f)
+	n, p := next.X.Dims()
+	next.Sparse = &Sparse{scaled: scaled, common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil)}
+	square := f.meanSquare()
+	next.Sparse.scale = make([]float64, n)
+	for i := range n {
+		next.Sparse.scale[i] = 1
+		if scaled {
+			next.Sparse.scale[i] = math.Sqrt((f.Families[0].Gamma[i] + openedBy*square) / square)
+		}
+	}
+	return next
+}
+
+// beginFlat gives all entries but the common one the same variance, and noise a part of the readings that are left.
+func (f *Fit) beginFlat(from *Fit) {
+	n, p := f.X.Dims()
+	square := 0.0
+	for i := range n {
+		for k := range p {
+			if x, _, _, _ := from.Entry(i, k); i != f.common {
+				square += x * x / float64(n*p)
+			}
+		}
+	}
+	for j, family := range f.Families {
+		for i := range family.Gamma {
+			family.Gamma[i] = square
+		}
+		if f.common >= 0 {
+			family.Gamma[f.common] = from.familyOf(j).Gamma[f.common]
+		}
+	}
+}
+
+// stepSites moves all sites once, and with them the prior and the noise, and solves for gains and signals. What it returns is infinite while they move.
+func (f *Fit) stepSites(step int) (risen float64, err error) {
+	if step%looksEvery == 0 {
+		f.learnSpread()
+	}
+	if err := f.cavities(); err != nil {
+		return 0, err
+	}
+	noise := f.Noise
+	f.noiseOfSites()
+	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests
+	if f.Sparse.Weight == nil {
+		f.beginSlabs()
+	}
+	next := f.newMoments()
+	n, p := f.X.Dims()
+	for k := range p {
+		gamma := f.Families[k].Gamma
+		for i := range n {
+			c := f.Sparse.cavity.At(i, k)
+			if i == f.common || !f.seen[i] || c == 0 {
+				continue
+			}
+			mean, variance := next.add(f.Sparse.lambda.At(i, k), c, f.Sparse.scale[i])
+			f.Sparse.moveSite(&gamma[i], i, k, mean, variance, c, siteStep*damps/max(damps, float64(step)))
+		}
+	}
+	if step > slabsStayFor {
+		next.adopt(f.Sparse, f.meanSquare())
+	}
+	was, open := mat.DenseCopyOf(f.X), mat.Sum(f.C)
+	if err := f.Solve(); err != nil {
+		return 0, err
+	}
+	was.Sub(was, f.X)
+	f.Sparse.settled = calm && mat.Norm(was, 2) <= sitesRest*math.Sqrt(open)
+	if !f.Sparse.settled && step < mostSites {
+		return math.Inf(1), nil
+	}
+	return 0, f.cavities()
+}
+
+// addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
+func (f *Fit) addLocation(a *Family, at *pattern) {
+	for _, k := range at.snapshots {
+		seen := make([]float64, len(at.rows))
+		for i, mu := range at.rows {
+			for j, entry := range a.active {
+				seen[i] += at.w.At(i, j) * f.Sparse.location.At(entry, k)
+			}
+			f.Sparse.seen.Set(mu, k, seen[i])
+		}
+		for i, mu := range at.rows {
+			g := floats.Dot(at.inverse.Row(i), seen)
+			f.linear[mu] += f.y.At(mu, k) * g
+			f.Evidence -= 0.5 * seen[i] * g
+		}
+	}
+}
+
+// moveSite moves the site of an entry towards that with which its posterior has a mean and a variance.
+func (s *Sparse) moveSite(gamma *float64, i, k int, mean, variance, c, part float64) {
+	variance = max(variance, narrowSlab*c)
+	tau := max(1/variance-1/c, 1/(looseSite*c))
+	nu := mean*(tau+1/c) - s.lambda.At(i, k)/c
+	was := 1 / *gamma
+	nu = part*nu + (1-part)*was*s.location.At(i, k)
+	tau = part*tau + (1-part)*was
+	*gamma = 1 / tau
+	s.location.Set(i, k, nu/tau)
+}
+
+// cavities sets λ and c of all entries, and C to the variances with gains integrated out.
+func (f *Fit) cavities() error {
+	if !f.factorPrecision() {
+		return ErrSingular
+	}
+	ones := make([]float64, len(f.S))
+	for mu := range ones {
+		ones[mu] = 1
+	}
+	dense.Solve(f.curved, ones)
+	total, spent := floats.Sum(ones), make([]float64, len(f.Families))
+	parallel.Run(len(f.Families), runtime.GOMAXPROCS(0), func(k int) {
+		for _, at := range f.Families[k].patterns {
+			if len(at.rows) > 0 {
+				spent[k] = f.cavitiesOf(k, at, ones, total)
+			}
+		}
+	})
+	f.Sparse.spent = floats.Sum(spent)
+	return nil
+}
+
+// cavitiesOf is cavities of a snapshot. The signals move with the gains by dx = Γ Wᵀ A⁻¹ (y∘ds), and s has the covariance H⁻¹ at a
+// fixed mean of all s: H⁻¹ - uuᵀ/Σu with u = H⁻¹1.
+func (f *Fit) cavitiesOf(k int, at *pattern, u []float64, total float64) (spent float64) {
+	m, n := f.w.Rows, f.w.Columns
+	both := dense.New(m, n+m) // (y∘A⁻¹)(W, 1)
+	_, projected := f.reachOf(at)
+	along := make([]float64, n+m)
+	for j, mu := range at.rows {
+		y, to := f.y.At(mu, k), both.Row(mu)
+		for i, v := range projected.Row(j) {
+			to[i] = y * v
+		}
+		for i, v := range at.inverse.Row(j) {
+			to[n+i] = y * v
+		}
+		floats.AddScaled(along, u[mu], to)
+	}
+	dense.SolveLower(f.curved, both, 1)
+	squares := make([]float64, n+m)
+	for mu := range m {
+		for i, v := range both.Row(mu) {
+			squares[i] += v * v
+		}
+	}
+	for i, v := range along {
+		squares[i] = max(0, squares[i]-v*v/total)
+	}
+	for i, gamma := range f.Families[k].Gamma {
+		variance := f.C.At(i, k) + gamma*gamma*squares[i]
+		f.C.Set(i, k, variance)
+		f.Sparse.setCavity(i, k, f.X.At(i, k), variance, gamma)
+	}
+	return floats.Sum(squares[n:])
+}
+
+// setCavity is the posterior of an entry without its site.
+func (s *Sparse) setCavity(i, k int, x, variance, gamma float64) {
+	precision := 1/variance - 1/gamma
+	if !(variance > 0) || !(precision*variance > leastCavity) {
+		s.cavity.Set(i, k, 0)
+		return
+	}
+	s.cavity.Set(i, k, 1/precision)
+	s.lambda.Set(i, k, (x/variance-s.location.At(i, k)/gamma)/precision)
+}
+
+// noiseOfSites takes a step of Δ towards the largest evidence with gains integrated out: dL/dΔ = ½ Σ G² - ½ (tr A⁻¹ - spent).
+func (f *Fit) noiseOfSites() {
+	if f.Told > 0 {
+		f.Noise = max(f.Told, leastNoise*f.power())
+		return
+	}
+	square, trace := 0.0, 0.0
+	for j, g := range f.G.RawMatrix().Data {
+		square += g * g
+		trace += f.Inverse.RawMatrix().Data[j]
+	}
+	const least, most = 0.3, 3
+	ratio := math.Sqrt(square / max(trace-f.Sparse.spent, 1e-3*trace))
+	f.Noise = max(f.Noise*min(max(ratio, least), most), leastNoise*leastNoise*f.power())
+}
+
+func (f *Fit) beginSlabs() {
+	s, square := f.Sparse, f.meanSquare()
+	s.Weight, s.Mean, s.Variance = []float64{1 - slabs*firstSlab}, []float64{0}, []float64{0}
+	for variance := largestSlab * square; len(s.Weight) <= slabs; variance /= fallBy {
+		s.Weight, s.Mean, s.Variance = append(s.Weight, firstSlab), append(s.Mean, 0), append(s.Variance, variance)
+	}
+}
+
+// moments are sums over entries of what their posteriors say of the prior.
+type moments struct {
+	s                               *Sparse
+	r, mean, kept                   []float64 // of one entry: responsibility, mean and variance of each component
+	weight, first, second, evidence float64
+	weights, sums, squares          []float64
+}
+
+func (f *Fit) newMoments() *moments {
+	m := &moments{s: f.Sparse}
+	for _, a := range []*[]float64{&m.r, &m.mean, &m.kept, &m.weights, &m.sums, &m.squares} {
+		*a = make([]float64, len(f.Sparse.Weight))
+	}
+	return m
+}
+
+// add is the posterior of an entry with the field N(λ, c), of which the prior knows x/unit.
+func (m *moments) add(lambda, c, unit float64) (mean, variance float64) {
+	lambda, c = lambda/unit, c/(unit*unit)
+	most := math.Inf(-1)
+	for j, v := range m.s.Variance {
+		off := lambda - m.s.Mean[j]
+		m.r[j] = math.Log(m.s.Weight[j]) - 0.5*math.Log(2*math.Pi*(v+c)) - 0.5*off*off/(v+c)
+		m.mean[j] = (lambda*v + m.s.Mean[j]*c) / (v + c)
+		m.kept[j] = v * c / (v + c)
+		most = max(most, m.r[j])
+	}
+	total := 0.0
+	for j, r := range m.r {
+		m.r[j] = math.Exp(r - most)
+		total += m.r[j]
+	}
+	for j := range m.r {
+		m.r[j] /= total
+		mean += m.r[j] * m.mean[j]
+	}
+	for j, r := range m.r {
+		off := m.mean[j] - mean
+		variance += r * (m.kept[j] + off*off)
+		m.weights[j] += r
+		m.sums[j] += r * m.mean[j]
+		m.squares[j] += r * (m.kept[j] + m.mean[j]*m.mean[j])
+	}
+	m.evidence = most + math.Log(total) - math.Log(unit)
+	return mean * unit, variance * unit * unit
+}
+
+// adopt makes the prior that of the sums: a step of expectation maximisation.
+func (m *moments) adopt(s *Sparse, square float64) {
+	count := floats.Sum(m.weights)
+	if count == 0 {
+		return
+	}
+	for j, w := range m.weights {
+		s.Weight[j] = max(w/count, leastWeight)
+		if j > 0 && w > 0 {
+			s.Mean[j] = m.sums[j] / w
+			s.Variance[j] = max(m.squares[j]/w-s.Mean[j]*s.Mean[j], narrowSlab*square)
+		}
+	}
+	floats.Scale(1/floats.Sum(s.Weight), s.Weight)
+}
+
+// evidenceOfSites is what the prior's place in the evidence has, beside that of Gaussian sites: Σ log ∫ p(x) N(x; λ, c) - log N(λ; m, c + Γ).
+func (f *Fit) evidenceOfSites() (total float64) {
+	m := f.newMoments()
+	n, p := f.X.Dims()
+	for k := range p {
+		for i := range n {
+			c := f.Sparse.cavity.At(i, k)
+			if i == f.common || !f.seen[i] || c == 0 {
+				continue
+			}
+			lambda := f.Sparse.lambda.At(i, k)
+			m.add(lambda, c, f.Sparse.scale[i])
+			v, off := c+f.Families[k].Gamma[i], lambda-f.Sparse.location.At(i, k)
+			total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v
+		}
+	}
+	return total
+}
+
+// integrateSites makes X and C those of the prior, given the cavities, and the fields the cavities.
+func (f *Fit) integrateSites() {
+	m := f.newMoments()
+	n, p := f.X.Dims()
+	for k := range p {
+		for i := range n {
+			c := f.Sparse.cavity.At(i, k)
+			if i == f.common || !f.seen[i] || c == 0 {
+				continue
+			}
+			lambda := f.Sparse.lambda.At(i, k)
+			x, variance := m.add(lambda, c, f.Sparse.scale[i])
+			f.X.Set(i, k, x)
+			f.C.Set(i, k, variance)
+			f.Lambda.Set(i, k, lambda)
+			f.Sigma.Set(i, k, c)
+		}
+	}
+}
+
+// rescale follows signals that become c times as large.
+func (s *Sparse) rescale(c float64) {
+	s.location.Scale(c, s.location)
+	s.seen.Scale(c, s.seen)
+	s.lambda.Scale(c, s.lambda)
+	s.cavity.Scale(c*c, s.cavity)
+	floats.Scale(c, s.Mean)
+	floats.Scale(c*c, s.Variance)
+}
