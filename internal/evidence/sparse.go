@@ -275,10 +275,10 @@ func (f *Fit) beginSlabs() {
 
 // moments are sums over entries of what their posteriors say of the prior.
 type moments struct {
-	s                               *Sparse
-	r, mean, kept                   []float64 // of one entry: responsibility, mean and variance of each component
-	weight, first, second, evidence float64
-	weights, sums, squares          []float64
+	s                      *Sparse
+	r, mean, kept          []float64 // of one entry: responsibility, mean and variance of each component
+	evidence               float64
+	weights, sums, squares []float64
 }
 
 func (f *Fit) newMoments() *moments {

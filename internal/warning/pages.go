@@ -69,8 +69,8 @@ var pages = []Page{
 	},
 	{
 		"gaussian-signals", Noted,
-		"Message passing came to no answer, and signals were taken for Gaussian and integrated out.",
-		"It is the surer way for such a W. Sparse signals may have errors several times those that known gains would leave. Where fits of both halves of the snapshots differ, all variances were multiplied by what the message says.",
+		"Message passing came to no answer, and signals were integrated out: as Gaussian ones, or as sparse ones by expectation propagation.",
+		"It is the surer way for such a W. Signals that were taken for Gaussian may have errors several times those that known gains would leave. Error bars of sparse ones are approximate where columns of W are nearly dependent. Where fits of both halves of the snapshots differ, all variances were multiplied by what the message says.",
 		"where the error that `x_var` states is small enough.",
 		[]string{"More snapshots.", "A prior, a range of s and a noise variance, where they are known.", "Masks of ±1 in place of 0 and 1 (subtract complementary ones): W without a mean."},
 	},
