@@ -110,8 +110,8 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		rungs = append([]func(*try) *try{withoutFaults}, otherStarts(first)...)
 	}
 	for _, next := range rungs {
-		if free && t.likeliest().trusted() {
-			break // there is no second answer to free phases
+		if best := t.likeliest(); best.trusted() && (free || best.res.sites) {
+			break // there is no second answer to free phases, and none to sparse signals that is found as surely
 		}
 		if again := next(first); again != nil {
 			if err := t.run(again); err != nil {
@@ -312,7 +312,7 @@ func integrated(first *try) *try {
 // fromBest is the first try again, begun at the best answer so far.
 func (t *tries) fromBest(first *try) *try {
 	best := t.likeliest()
-	if best == first || best.res.Status == Diverged {
+	if best == first || best.res.Status == Diverged || best.trusted() && best.res.sites {
 		return nil
 	}
 	p, opt := *first.problem, first.opt

@@ -124,6 +124,7 @@ type Result struct {
 	Wall     time.Duration
 
 	scores    *scores       // for [FitMatrix]
+	sites     bool          // found by expectation propagation
 	field     field         // for Ranks
 	ownRows   int           // of entries that are there in some signals only
 	rowsThere float64       // expected
