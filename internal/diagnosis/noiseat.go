@@ -10,7 +10,7 @@ import (
 
 const (
 	// elsewhere is the logarithm of a likelihood ratio from which on noise has its place: an odds of 150. Both places have one level, which is
-	// fitted. Where it is at the signal the other one is e⁻¹⁰ or less, or gains hardly differ and the ratio is 1 (TestNoiseAtTheReading).
+	// fitted. In TestNoiseAtTheReading the wrong place was named 6 times of 6, by e⁵⁵ to e¹⁰³, and the right one never.
 	elsewhere = 5
 
 	// levelReach is how many factors of e around the mean square of residuals a level of noise is looked for.
