@@ -155,7 +155,8 @@ func (g *gaussian) End(*Solver) {
 }
 
 // choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are alike
-// in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not. The likeliest one stays.
+// in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not,
+// then sparse priors, of entries as they are and in units of what all snapshots have. The likeliest one stays.
 func (g *gaussian) choose() (done bool) {
 	if g.best == nil || g.fit.Likelier(g.best) {
 		g.best = g.fit

@@ -300,11 +300,7 @@ func (f *Fit) recall(m memory) {
 // with d = diag(WᵀA⁻¹W) of the present A, is smallest at Γ_i² = Σ_k x_ik² / Σ_k d_ik and Δ² = Σ ‖s y - W x‖² / Σ tr A⁻¹, where
 // s y - W x = Δ A⁻¹ s y.
 func (f *Fit) improve() {
-	square, trace := 0.0, 0.0
-	for j, g := range f.G.RawMatrix().Data {
-		square += g * g
-		trace += f.Inverse.RawMatrix().Data[j]
-	}
+	square, trace := f.noiseSums()
 	switch {
 	case f.Told > 0:
 		f.Noise = max(f.Told, leastNoise*f.power())
@@ -320,6 +316,15 @@ func (f *Fit) improve() {
 			f.activate(family)
 		}
 	}
+}
+
+// noiseSums are Σ ‖A⁻¹ s y‖² and Σ tr A⁻¹ of all snapshots.
+func (f *Fit) noiseSums() (square, trace float64) {
+	for j, g := range f.G.RawMatrix().Data {
+		square += g * g
+		trace += f.Inverse.RawMatrix().Data[j]
+	}
+	return square, trace
 }
 
 // improve reports whether variances became zero.

@@ -123,19 +123,11 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	if f.Sparse.Weight == nil {
 		f.beginSlabs()
 	}
-	next := f.newMoments()
-	n, p := f.X.Dims()
-	for k := range p {
-		gamma := f.Families[k].Gamma
-		for i := range n {
-			c := f.Sparse.cavity.At(i, k)
-			if i == f.common || !f.seen[i] || c == 0 {
-				continue
-			}
-			mean, variance := next.add(f.Sparse.lambda.At(i, k), c, f.Sparse.scale[i])
-			f.Sparse.moveSite(&gamma[i], i, k, mean, variance, c, siteStep*damps/max(damps, float64(step)))
-		}
-	}
+	next, part := f.newMoments(), siteStep*damps/max(damps, float64(step))
+	f.eachCavity(func(i, k int, lambda, c float64) {
+		mean, variance := next.add(lambda, c, f.Sparse.scale[i])
+		f.Sparse.moveSite(&f.Families[k].Gamma[i], i, k, mean, variance, c, part)
+	})
 	if step > slabsStayFor {
 		next.adopt(f.Sparse, f.meanSquare())
 	}
@@ -165,6 +157,18 @@ func (f *Fit) addLocation(a *Family, at *pattern) {
 			g := floats.Dot(at.inverse.Row(i), seen)
 			f.linear[mu] += f.y.At(mu, k) * g
 			f.Evidence -= 0.5 * seen[i] * g
+		}
+	}
+}
+
+// eachCavity visits the entries that have a cavity, and are of the sparse prior.
+func (f *Fit) eachCavity(visit func(i, k int, lambda, c float64)) {
+	n, p := f.X.Dims()
+	for k := range p {
+		for i := range n {
+			if c := f.Sparse.cavity.At(i, k); i != f.common && f.seen[i] && c != 0 {
+				visit(i, k, f.Sparse.lambda.At(i, k), c)
+			}
 		}
 	}
 }
@@ -255,11 +259,7 @@ func (f *Fit) noiseOfSites() {
 		f.Noise = max(f.Told, leastNoise*f.power())
 		return
 	}
-	square, trace := 0.0, 0.0
-	for j, g := range f.G.RawMatrix().Data {
-		square += g * g
-		trace += f.Inverse.RawMatrix().Data[j]
-	}
+	square, trace := f.noiseSums()
 	const least, most = 0.3, 3
 	ratio := math.Sqrt(square / max(trace-f.Sparse.spent, 1e-3*trace))
 	f.Noise = max(f.Noise*min(max(ratio, least), most), leastNoise*leastNoise*f.power())
@@ -339,40 +339,24 @@ func (m *moments) adopt(s *Sparse, square float64) {
 // evidenceOfSites is what the prior's place in the evidence has, beside that of Gaussian sites: Σ log ∫ p(x) N(x; λ, c) - log N(λ; m, c + Γ).
 func (f *Fit) evidenceOfSites() (total float64) {
 	m := f.newMoments()
-	n, p := f.X.Dims()
-	for k := range p {
-		for i := range n {
-			c := f.Sparse.cavity.At(i, k)
-			if i == f.common || !f.seen[i] || c == 0 {
-				continue
-			}
-			lambda := f.Sparse.lambda.At(i, k)
-			m.add(lambda, c, f.Sparse.scale[i])
-			v, off := c+f.Families[k].Gamma[i], lambda-f.Sparse.location.At(i, k)
-			total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v
-		}
-	}
+	f.eachCavity(func(i, k int, lambda, c float64) {
+		m.add(lambda, c, f.Sparse.scale[i])
+		v, off := c+f.Families[k].Gamma[i], lambda-f.Sparse.location.At(i, k)
+		total += m.evidence + 0.5*math.Log(2*math.Pi*v) + 0.5*off*off/v
+	})
 	return total
 }
 
 // integrateSites makes X and C those of the prior, given the cavities, and the fields the cavities.
 func (f *Fit) integrateSites() {
 	m := f.newMoments()
-	n, p := f.X.Dims()
-	for k := range p {
-		for i := range n {
-			c := f.Sparse.cavity.At(i, k)
-			if i == f.common || !f.seen[i] || c == 0 {
-				continue
-			}
-			lambda := f.Sparse.lambda.At(i, k)
-			x, variance := m.add(lambda, c, f.Sparse.scale[i])
-			f.X.Set(i, k, x)
-			f.C.Set(i, k, variance)
-			f.Lambda.Set(i, k, lambda)
-			f.Sigma.Set(i, k, c)
-		}
-	}
+	f.eachCavity(func(i, k int, lambda, c float64) {
+		x, variance := m.add(lambda, c, f.Sparse.scale[i])
+		f.X.Set(i, k, x)
+		f.C.Set(i, k, variance)
+		f.Lambda.Set(i, k, lambda)
+		f.Sigma.Set(i, k, c)
+	})
 }
 
 // rescale follows signals that become c times as large.
