@@ -31,7 +31,7 @@ type gaussian struct {
 	done     bool          // nothing is left to do
 	noise    float64       // as it was told; 0 where it is learned
 	mixes    bool          // a mixture is tried
-	sites    bool          // a sparse prior is tried
+	sites    int           // how many steps a sparse prior may take; 0 where it is not tried
 	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
 	middle   float64       // of s: the mean at which signals and gains are reported
 }
@@ -44,7 +44,11 @@ const (
 	// take that for each snapshot, is tried up to mostMixing.
 	mostEvidence = 4e9
 	mostMixing   = 2e8
-	mostOfSites  = 1e9 // the same for a sparse prior, which takes a tenth of the steps
+
+	// mostOfSites is how many multiplications all steps of a sparse prior may take, some four seconds on a core. It is not begun where leastSites
+	// steps would take more: fewer hardly ever come to rest.
+	mostOfSites = 5e10
+	leastSites  = 20
 )
 
 // evidence reports whether the iteration is that of Gaussian signals.
@@ -91,7 +95,7 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	}
 	s.ScaleLearned = true
 	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
-	g.sites = float64(b.P)*b.stepWork() <= mostOfSites
+	g.sites = int(mostOfSites / (float64(b.P) * b.stepWork()))
 	return g
 }
 
@@ -166,7 +170,9 @@ func (g *gaussian) choose() (done bool) {
 	switch {
 	case g.tried == 1:
 		if g.fit = g.best.Common(); g.fit != nil {
-			g.sites = g.sites && !g.fit.HasColumnInCommon()
+			if g.fit.HasColumnInCommon() {
+				g.sites = 0
+			}
 			return false
 		}
 		g.tried++
@@ -178,12 +184,12 @@ func (g *gaussian) choose() (done bool) {
 	case g.tried == 3 && g.mixes && g.P > 1:
 		g.fit = g.best.Mix(true)
 		return false
-	case g.tried <= 4 && g.sites:
+	case g.tried <= 4 && g.sites >= leastSites:
 		g.tried = 4
-		g.fit = g.gaussian.Sparsely(false, g.best.S)
+		g.fit = g.gaussian.Sparsely(false, g.best.S, g.sites)
 		return false
 	case g.tried == 5 && g.P > 1:
-		g.fit = g.gaussian.Sparsely(true, g.best.S)
+		g.fit = g.gaussian.Sparsely(true, g.best.S, g.sites)
 		return false
 	}
 	g.fit = g.best

@@ -28,6 +28,7 @@ type outliers struct {
 	y       []float64 // M×P, as they were read
 	least   float64   // what the logarithm of the odds must be now
 	rested  bool      // the run has come to rest before
+	next    int       // iteration after which readings are looked at
 	off     bool      // so many would be left out that it is the model, or the run, that is wrong
 	typical float64   // v, but for readings that are far larger
 	odds    []float64 // M×P, logarithms
@@ -40,9 +41,9 @@ type outliers struct {
 }
 
 const (
-	// firstLook is the first iteration after which readings are looked at, and lookEvery how often.
-	firstLook = 4
-	lookEvery = 4
+	// firstLook is the first iteration after which readings are looked at. The next look is lookEvery iterations later, or an eighth of those so
+	// far where that is more: what has not come to rest by then would otherwise spend most of its time on looks.
+	firstLook, lookEvery, lookPart = 4, 4, 8
 
 	// early is the logarithm of the odds above which a reading is left out before the run has come to rest: until then
 	// V may be a few times too small, behind an uneven W above all, and a residual of five of its standard deviations
@@ -90,7 +91,7 @@ func (p *outliers) Begin(s *Solver) {
 	}
 	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.Each), make([]bool, e.Each)
 	p.typical = channel.TypicalSquare(p.y, e.Each)
-	p.off, p.rested = false, false
+	p.off, p.rested, p.next = false, false, firstLook
 	if p.rate = p.given; p.rate == 0 {
 		p.rate = startOutliers
 	}
@@ -98,9 +99,10 @@ func (p *outliers) Begin(s *Solver) {
 
 // After implements [Part].
 func (p *outliers) After(s *Solver, l *Line) Verdict {
-	if l.Index < firstLook || l.Index%lookEvery != 0 {
+	if l.Index < p.next {
 		return GoOn
 	}
+	p.next = l.Index + max(lookEvery, l.Index/lookPart)
 	return p.lookAtAll(s, early)
 }
 

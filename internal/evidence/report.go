@@ -211,7 +211,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	switch {
 	case f.Sparse != nil:
-		fit = fit.Sparsely(f.Sparse.scaled, fit.S)
+		fit = fit.Sparsely(f.Sparse.scaled, fit.S, mostSites)
 		if _, err := fit.Learn(ctx, mostSites); err != nil {
 			return nil, err
 		}

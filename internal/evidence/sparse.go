@@ -29,10 +29,12 @@ type Sparse struct {
 	location       *mat.Dense // N×P, m
 	lambda, cavity *mat.Dense // N×P, λ and c; c is zero where an entry has no cavity
 	seen           *mat.Dense // M×P, W m
-	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)): the part of tr A⁻¹ that gains take
+	ofGains        *mat.Dense // N×P, what unknown gains add to the variance of an entry, in units of that with known ones
+	spent          float64    // Σ_k tr(H⁻¹ (A_k⁻² ∘ y_k y_kᵀ)), in units of Σ_k tr A_k⁻¹: the part of it that gains take
 	settled        bool
 	scaled         bool
 	common         bool // gains began at what all snapshots have in common
+	most           int  // steps it may take
 }
 
 const (
@@ -54,6 +56,9 @@ const (
 	// The sites are at rest where a step moves signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
 	sitesRest, noiseRests, mostSites = 0.1, 0.05, 80
 
+	// What gains add to variances is found in each of the first steps, and in every so many later ones, in which it hardly changes: it takes more than half of a step.
+	gainsEachUntil, gainsEvery = 8, 4
+
 	narrowSlab = 1e-10 // the least variance of a slab, in units of the signals' mean square
 )
 
@@ -61,8 +66,8 @@ const (
 var errUnsettled = errors.New("the sites of a sparse prior did not come to rest")
 
 // Sparsely is a fit with a sparse prior, begun at gains (M), and at the variances and the common mode that f found. With scaled the prior is that of entries in units of what f found them to be in
-// all snapshots: coefficients of images are the smaller the finer they are.
-func (f *Fit) Sparsely(scaled bool, gains []float64) *Fit {
+// all snapshots: coefficients of images are the smaller the finer they are. It may take so many steps.
+func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	w, common := f.w, f.common
 	if f.summed { // the prior has a mean
 		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
@@ -76,7 +81,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64) *Fit {
 	copy(next.S, gains)
 	next.beginFlat(f)
 	n, p := next.X.Dims()
-	next.Sparse = &Sparse{scaled: scaled, common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil)}
+	next.Sparse = &Sparse{scaled: scaled, most: min(most, mostSites), common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil), ofGains: mat.NewDense(n, p, nil)}
 	square := f.meanSquare()
 	next.Sparse.scale = make([]float64, n)
 	for i := range n {
@@ -114,7 +119,7 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	if step%looksEvery == 0 {
 		f.learnSpread()
 	}
-	if err := f.cavities(); err != nil {
+	if err := f.cavities(step <= gainsEachUntil || step%gainsEvery == 0); err != nil {
 		return 0, err
 	}
 	noise := f.Noise
@@ -137,10 +142,10 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	}
 	was.Sub(was, f.X)
 	f.Sparse.settled = calm && mat.Norm(was, 2) <= sitesRest*math.Sqrt(open)
-	if !f.Sparse.settled && step < mostSites {
+	if !f.Sparse.settled && step < f.Sparse.most {
 		return math.Inf(1), nil
 	}
-	return 0, f.cavities()
+	return 0, f.cavities(true)
 }
 
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
@@ -185,8 +190,26 @@ func (s *Sparse) moveSite(gamma *float64, i, k int, mean, variance, c, part floa
 	s.location.Set(i, k, nu/tau)
 }
 
-// cavities sets λ and c of all entries, and C to the variances with gains integrated out.
-func (f *Fit) cavities() error {
+// cavities sets λ and c of all entries, and C to the variances with gains integrated out. What gains add to them is found anew, or what it was.
+func (f *Fit) cavities(anew bool) error {
+	if anew {
+		if err := f.integrateGains(); err != nil {
+			return err
+		}
+	}
+	n, p := f.X.Dims()
+	for k := range p {
+		for i, gamma := range f.familyOf(k).Gamma[:n] {
+			variance := f.C.At(i, k) * (1 + f.Sparse.ofGains.At(i, k))
+			f.C.Set(i, k, variance)
+			f.Sparse.setCavity(i, k, f.X.At(i, k), variance, gamma)
+		}
+	}
+	return nil
+}
+
+// integrateGains sets what unknown gains add to variances, and take of tr A⁻¹.
+func (f *Fit) integrateGains() error {
 	if !f.factorPrecision() {
 		return ErrSingular
 	}
@@ -199,17 +222,18 @@ func (f *Fit) cavities() error {
 	parallel.Run(len(f.Families), runtime.GOMAXPROCS(0), func(k int) {
 		for _, at := range f.Families[k].patterns {
 			if len(at.rows) > 0 {
-				spent[k] = f.cavitiesOf(k, at, ones, total)
+				spent[k] = f.integrateGainsOf(k, at, ones, total)
 			}
 		}
 	})
-	f.Sparse.spent = floats.Sum(spent)
+	_, trace := f.noiseSums()
+	f.Sparse.spent = floats.Sum(spent) / trace
 	return nil
 }
 
-// cavitiesOf is cavities of a snapshot. The signals move with the gains by dx = Γ Wᵀ A⁻¹ (y∘ds), and s has the covariance H⁻¹ at a
+// integrateGainsOf is integrateGains of a snapshot. The signals move with the gains by dx = Γ Wᵀ A⁻¹ (y∘ds), and s has the covariance H⁻¹ at a
 // fixed mean of all s: H⁻¹ - uuᵀ/Σu with u = H⁻¹1.
-func (f *Fit) cavitiesOf(k int, at *pattern, u []float64, total float64) (spent float64) {
+func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (spent float64) {
 	m, n := f.w.Rows, f.w.Columns
 	both := dense.New(m, n+m) // (y∘A⁻¹)(W, 1)
 	_, projected := f.reachOf(at)
@@ -235,9 +259,10 @@ func (f *Fit) cavitiesOf(k int, at *pattern, u []float64, total float64) (spent 
 		squares[i] = max(0, squares[i]-v*v/total)
 	}
 	for i, gamma := range f.Families[k].Gamma {
-		variance := f.C.At(i, k) + gamma*gamma*squares[i]
-		f.C.Set(i, k, variance)
-		f.Sparse.setCavity(i, k, f.X.At(i, k), variance, gamma)
+		f.Sparse.ofGains.Set(i, k, 0)
+		if own := f.C.At(i, k); own > 0 {
+			f.Sparse.ofGains.Set(i, k, gamma*gamma*squares[i]/own)
+		}
 	}
 	return floats.Sum(squares[n:])
 }
@@ -261,7 +286,7 @@ func (f *Fit) noiseOfSites() {
 	}
 	square, trace := f.noiseSums()
 	const least, most = 0.3, 3
-	ratio := math.Sqrt(square / max(trace-f.Sparse.spent, 1e-3*trace))
+	ratio := math.Sqrt(square / max(trace*(1-f.Sparse.spent), 1e-3*trace))
 	f.Noise = max(f.Noise*min(max(ratio, least), most), leastNoise*leastNoise*f.power())
 }
 

@@ -90,7 +90,7 @@ func TestSitesAreThePosterior(t *testing.T) {
 		}
 	}
 	m, most := fit.newMoments(), 0.0
-	if err := fit.cavities(); err != nil {
+	if err := fit.cavities(true); err != nil {
 		t.Fatal(err)
 	}
 	for k := range 6 {
