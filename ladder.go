@@ -82,7 +82,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		return why.end(first.res), err
 	}
 	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
-		first.opt.MaxIter = mostFurther // what is not at rest by then is no worse tried otherwise
+		first.opt.MaxIter = mostFirst // what is not at rest by then is no worse tried otherwise
 	}
 	if err := t.run(first); err != nil {
 		return first.res, err
@@ -153,6 +153,10 @@ const (
 	// mostFurther how many iterations. Runs that come to rest at all do so in a few hundred.
 	mostRepeated = 1e10
 	mostFurther  = 500
+
+	// mostFirst is the iteration limit of a first run where signals may be integrated out: of 23 field problems that it solved within 500 iterations,
+	// three right ones took more, and those are solved by the second try.
+	mostFirst = 250
 
 	// mostFromStart is the same for each of several starts: vector AMP gets there within 90 where it does, AMP within 450.
 	mostFromStart = 250

@@ -58,7 +58,7 @@ func TestSitesBehindBlur(t *testing.T) {
 	w, y, x, _ := blurred(1, 60, 48, 6, 1e-3)
 	fit := learned(t, New(w, y, false), 150)
 	gaussian := errorOf(fit, x)
-	fit = learned(t, fit.Sparsely(false, fit.S), mostSites)
+	fit = learned(t, fit.Sparsely(false, fit.S, mostSites), mostSites)
 	if e := errorOf(fit, x); e > 0.01 || e > 0.5*gaussian {
 		t.Errorf("error of signals %.3g, and of Gaussian ones %.3g", e, gaussian)
 	}
@@ -83,7 +83,7 @@ func TestSitesAreThePosterior(t *testing.T) {
 	w.Apply(func(int, int, float64) float64 { return r.NormFloat64() }, w)
 	y.Mul(w, x)
 	fit := learned(t, New(w, y, false), 150)
-	fit = fit.Sparsely(false, fit.S)
+	fit = fit.Sparsely(false, fit.S, mostSites)
 	for step := 1; step <= 150; step++ {
 		if _, err := fit.Step(step); err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func TestSitesOfAGaussianPrior(t *testing.T) {
 	if err := exact.Solve(); err != nil {
 		t.Fatal(err)
 	}
-	sites := exact.Sparsely(false, exact.S)
+	sites := exact.Sparsely(false, exact.S, mostSites)
 	exact.Spread, exact.begun = sites.Spread, true
 	exact.Noise, sites.Noise = 0.01, 0.01
 	exact.Told, sites.Told = 0.01, 0.01
@@ -165,7 +165,7 @@ func TestSitesWithoutReadings(t *testing.T) {
 	if _, err := fit.Learn(context.Background(), 100); err != nil {
 		t.Fatal(err)
 	}
-	fit = fit.Sparsely(true, fit.S)
+	fit = fit.Sparsely(true, fit.S, mostSites)
 	if _, err := fit.Learn(context.Background(), mostSites); err != nil {
 		t.Fatal(err)
 	}
