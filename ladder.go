@@ -87,6 +87,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	if err := t.run(first); err != nil {
 		return first.res, err
 	}
+	first.opt.MaxIter = opt.MaxIter
 	if free := freePhases(first); free != nil {
 		if err := t.run(free); err != nil {
 			return t.best(), err
