@@ -46,7 +46,7 @@ type Report struct {
 	Instances int `json:"instances"`
 	Converged int `json:"converged"` // only these are counted below
 
-	X Ranks `json:"x"` // of the signals' entries
+	X Ranks `json:"x"` // of the signals' entries; empty where the prior's posterior has no distribution function
 	S Ranks `json:"s"` // of the sensors' calibration, both at the true global scale; of complex s the amplitudes, empty where these are known
 
 	Levels []Level `json:"levels"`
@@ -250,7 +250,9 @@ func summarise(tallies []tally) *Report {
 		}
 		return out
 	}
-	r.X = ranks(func(t *tally) *[Bins]float64 { return &t.x })
+	if tallies[0].levels[0].X != nil {
+		r.X = ranks(func(t *tally) *[Bins]float64 { return &t.x })
+	}
 	if tallies[0].levels[0].S != nil {
 		r.S = ranks(func(t *tally) *[Bins]float64 { return &t.s })
 	}

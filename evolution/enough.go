@@ -20,11 +20,17 @@ const (
 // every α is, since gains hardly matter beside the noise. The noise must be positive: without it the question is [AlphaCal]'s.
 func AlphaEnough(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, factor float64, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
+	tol := 0.0 // the usual one
+	if opt.network() != nil {
+		tol = networkFixed
+	}
 	enough := func(alpha float64) bool {
 		var blind, known *Point
-		blind, err = FixedPoint(ctx, Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p}, &Options{Table: opt.table()})
+		m := Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: alpha, P: p, Network: opt.network()}
+		blind, err = FixedPoint(ctx, m, &Options{Table: opt.table(), Tol: tol})
 		if err == nil {
-			known, err = FixedPoint(ctx, Calibrated(g, noiseVar, alpha), &Options{Informed: true})
+			m.Gain, m.P = Known(1), 1
+			known, err = FixedPoint(ctx, m, &Options{Informed: true, Tol: tol})
 		}
 		return err == nil && blind.MSEX.Value <= factor*known.MSEX.Value
 	}

@@ -33,7 +33,7 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (found *Point, err e
 	e.work = opt.heeding(ctx)
 	start := m.Variance()
 	if opt != nil && opt.Informed {
-		start = e.truth()
+		start, e.fromTruth = e.truth(), true
 	}
 	return e.fixedPoint(ctx, start, opt.iterations(defaultLimit))
 }

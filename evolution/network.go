@@ -172,18 +172,36 @@ func (e *evolution) entry(sigma float64) field.Averages {
 	if e.layers != nil {
 		return e.layers.step(sigma, networkLeastIn)
 	}
+	if e.Network != nil && e.fromTruth {
+		s := newNetworkState(e.Model)
+		s.know(sigma)
+		return s.rest(sigma)
+	}
 	return e.average(sigma, e.tol)
+}
+
+// know begins at the truth: inputs of layers known far better than a field of variance sigma on the signals lets them be.
+func (s *networkState) know(sigma float64) {
+	const part = 1e-4 // less, and 1-UVar/V of an entry would be rounding
+	for i, rho := range s.rho[:len(s.v)-1] {
+		s.v[i] = part * min(rho, sigma)
+	}
 }
 
 const (
 	networkSteps   = 300
 	networkAtRest  = 1e-5 // relative change of the error on the signals
 	networkLeastIn = 1e-6 // to which averages over the latents are taken
+	networkFixed   = 1e-4 // to which fixed points of the whole are, where 1 % is asked for
 )
 
 // averageNetwork is [Model.average] of a network: messages between its layers are at their fixed point, from no information.
-func (m Model) averageNetwork(sigma float64) (out field.Averages) {
-	s := newNetworkState(m)
+func (m Model) averageNetwork(sigma float64) field.Averages {
+	return newNetworkState(m).rest(sigma)
+}
+
+// rest iterates all layers at one field until they are at rest.
+func (s *networkState) rest(sigma float64) (out field.Averages) {
 	last := 0.0
 	for range networkSteps {
 		out = s.step(sigma, networkLeastIn)
@@ -193,4 +211,23 @@ func (m Model) averageNetwork(sigma float64) (out field.Averages) {
 		last = out.Variance.Value
 	}
 	return out
+}
+
+// Dimension is how many numbers a signal of a network has for each of its entries, where all are known: the latents that are not zero, or the outputs of the
+// narrowest layer that vary with its inputs. It stands for the density in counting bounds. A layer whose outputs do not vary (sign) leaves none: NaN.
+func Dimension(latents prior.GaussBernoulli, layers []Layer) float64 {
+	width := 1.0 // of a layer's outputs, for each entry of a signal
+	for _, l := range layers {
+		width *= l.Inputs
+	}
+	dimension, rho := latents.NonZero()*width, secondMoment(latents)
+	for _, l := range layers {
+		width /= l.Inputs
+		moving := l.Activation.Varying(math.Sqrt(l.WeightVar*rho + l.BiasVar))
+		if moving == 0 {
+			return math.NaN()
+		}
+		dimension, rho = min(dimension, moving*width), l.secondMoment(rho)
+	}
+	return dimension
 }

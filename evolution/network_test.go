@@ -69,3 +69,40 @@ func TestNetworkFixedPointIsTheEnd(t *testing.T) {
 		t.Errorf("fixed point %v, iterations end at %.4g", end.MSEX, last)
 	}
 }
+
+// Gaussian latents of a linear layer with known gains and no noise are equations: as many readings as latents are enough.
+func TestNetworkThreshold(t *testing.T) {
+	g := prior.GaussBernoulli{Density: 1, SignalVar: 2}
+	layers := []evolution.Layer{{Inputs: 0.3, WeightVar: 1.5, Activation: prior.IdentityActivation}}
+	got, err := evolution.AlphaCal(context.Background(), g, evolution.Known(1), 0, 1, &evolution.ThresholdOptions{Tol: 1e-3, Network: layers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Log(got); math.Abs(got.Value-0.3) > got.Err+1e-3 {
+		t.Errorf("α = %v, expected 0.3", got)
+	}
+	if _, err := evolution.AlphaCal(context.Background(), g, evolution.Known(1), 0, 1, &evolution.ThresholdOptions{Target: 0.999, OffsetSD: 1, Network: layers}); err == nil {
+		t.Error("offsets are taken, which state evolution of networks is not for")
+	}
+}
+
+// Numbers of a signal that vary are counted at the narrowest place.
+func TestNetworkDimension(t *testing.T) {
+	layer := func(inputs float64, f prior.Activation) evolution.Layer {
+		return evolution.Layer{Inputs: inputs, WeightVar: 1, Activation: f}
+	}
+	for _, c := range []struct {
+		density, want float64
+		layers        []evolution.Layer
+	}{
+		{0.3, 0.06, []evolution.Layer{layer(0.2, prior.ReLU)}},
+		{0.3, 0.15, []evolution.Layer{layer(2, prior.IdentityActivation), layer(0.25, prior.ReLU)}},
+		{1, 0.05, []evolution.Layer{layer(4, prior.ReLU), layer(0.1, prior.ReLU)}}, // half of a tenth are not zero
+		{1, math.NaN(), []evolution.Layer{layer(0.1, prior.SignActivation)}},
+	} {
+		got := evolution.Dimension(prior.GaussBernoulli{Density: c.density, SignalVar: 1}, c.layers)
+		if math.IsNaN(got) != math.IsNaN(c.want) || math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%v: %g, expected %g", c.layers, got, c.want)
+		}
+	}
+}

@@ -139,6 +139,8 @@ type evolution struct {
 
 	sensors *offsetSensors // with offsets, over whom is averaged in the diagonal ansatz; nil without
 
+	fromTruth bool // messages between layers begin there
+
 	layers *networkState // of a trajectory: messages between layers go along, and are not converged; nil elsewhere
 
 	// The last step, from which the next one estimates how an error of V changes m̂.

@@ -25,6 +25,15 @@ type ThresholdOptions struct {
 	Points int
 	// OffsetSD is that of [Model]. The threshold is then that of the diagonal ansatz, which solvers use.
 	OffsetSD float64
+	// Network is that of [Model]. The target is then in units of E x², and the error of a threshold that of averages over points, too.
+	Network []Layer
+}
+
+func (o *ThresholdOptions) network() []Layer {
+	if o == nil {
+		return nil
+	}
+	return o.Network
 }
 
 func (o *ThresholdOptions) offsetSD() float64 {
@@ -80,9 +89,12 @@ func (o *ThresholdOptions) tol() float64 {
 // without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p}, &Options{Table: opt.table()})
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network()}, &Options{Table: opt.table()})
 	if err != nil {
 		return Number{}, err
+	}
+	if e.Network != nil && opt.offsetSD() != 0 {
+		return Number{}, errNetworkOffline
 	}
 	if sd := opt.offsetSD(); sd != 0 {
 		m := e.Model
@@ -93,13 +105,20 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 		e.sensors = newOffsetSensors(m.offsets(), p, offsetPoints, 0)
 	}
 	e.work = opt.heeding(ctx)
-	target := opt.target() * g.SignalVar
-	if !(target > 0) || target >= g.Variance() {
-		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", g.Variance(), target)
+	unit, variance := g.SignalVar, e.Variance()
+	if e.Network != nil {
+		unit = e.q0
+	}
+	target := opt.target() * unit
+	if !(target > 0) || target >= variance {
+		return Number{}, fmt.Errorf("the target error must be positive and below the prior's variance %g, found %g", variance, target)
 	}
 	tol := opt.tol()
 	e.tol = min(1e-8, 0.01*tol)
-	lo, hi := math.Log(fieldOf(g, target)), math.Log(g.SignalVar)+8
+	if e.Network != nil {
+		e.tol = networkLeastIn // as near as averages over points are
+	}
+	lo, hi := math.Log(e.fieldOf(target, unit)), math.Log(unit)+8
 	best, at := e.maximalAlpha(lo), lo
 	const step = 0.25
 	for x := lo + step; x < hi; x += step {
@@ -115,14 +134,17 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 		f := field.Matched(g, math.Exp(at))
 		found.Err += e.output(f.Integrate(e.tol).Variance.Value).chiHat.Relative() * found.Value
 	}
+	if e.Network != nil {
+		v := e.average(math.Exp(at), e.tol).Variance
+		found.Err += Number(v).Relative() * found.Value
+	}
 	return found, nil
 }
 
 // maximalAlpha is the α at which V = mmse(Σ) is a fixed point, Σ = e^x.
 func (e *evolution) maximalAlpha(x float64) float64 {
 	sigma := math.Exp(x)
-	f := field.Matched(e.Signal, sigma)
-	v := f.Integrate(e.tol).Variance.Value
+	v := e.average(sigma, e.tol).Variance.Value
 	return 1 / (sigma * e.output(v).chiHat.Value)
 }
 
@@ -142,20 +164,19 @@ func (e *evolution) peak(x, top, least, step, tol float64) Number {
 // halvings are more than it takes to bisect an interval to double precision.
 const halvings = 100
 
-// fieldOf inverts mmse(Σ) = v: the Σ whose posterior variance is v.
-func fieldOf(g prior.GaussBernoulli, v float64) float64 {
-	lo, hi := math.Log(v)-1, math.Log(g.SignalVar)+40
-	at := func(x float64) float64 {
-		f := field.Matched(g, math.Exp(x))
-		return f.Integrate(1e-10).Variance.Value
+// fieldOf inverts mmse(Σ) = v: the Σ whose posterior variance is v, of entries of size unit. mmse(Σ) ≤ Σ, and it is increasing. Of a network it may jump: then
+// Σ is where it does.
+func (e *evolution) fieldOf(v, unit float64) float64 {
+	lo, hi, near := math.Log(v)-1, math.Log(unit)+40, 1e-12
+	if e.Network != nil {
+		hi, near = math.Log(unit)+8, networkAtRest
 	}
-	// mmse(Σ) ≤ Σ, and it is increasing.
 	for range halvings {
 		mid := 0.5 * (lo + hi)
-		if !(hi-lo > 1e-12*math.Abs(hi) && hi-lo > 1e-13) {
+		if !(hi-lo > near*math.Abs(hi) && hi-lo > 0.1*near) {
 			break
 		}
-		if at(mid) < v {
+		if e.average(math.Exp(mid), min(1e-10, e.tol)).Variance.Value < v {
 			lo = mid
 		} else {
 			hi = mid

@@ -191,7 +191,10 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 	lo, hi := c.sample.Calibration().Range()
 	signal, family := m.GaussBernoulli()
 	groups, grouped := c.sample.Model().Prior.(prior.LearnedGroups)
+	network, deep := c.sample.Model().Prior.(prior.LearnedNetwork)
 	switch {
+	case deep: // whose latents have the parameters
+		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
 	case grouped:
 		signal = groups.Average(m.Values)
 	case !family:
@@ -205,11 +208,38 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 				m.Values[j] = signal.Values()[j%len(signal.Values())]
 			}
 		}
+	case deep && err == nil:
+		m.Values, err = latentsOf(network, m.Values, signal)
 	case family:
 		m.Values = signal.Values()
 	}
 	m.NoiseVar = gain.NoiseVar
 	return m, err
+}
+
+// latentsOf are the parameters of latents where those of signals that come out of them were guessed: of the same density, of mean zero, and of the
+// variance that gives signals of this mean square.
+func latentsOf(n prior.LearnedNetwork, told []float64, signal prior.GaussBernoulli) ([]float64, error) {
+	values, open := slices.Clone(told), false
+	for j, start := range []float64{signal.Density, 0, 1} {
+		if math.IsNaN(values[j]) {
+			values[j], open = start, true
+		}
+	}
+	if !open {
+		return values, nil
+	}
+	p, err := n.WithValues(values)
+	if err != nil {
+		return nil, err
+	}
+	balanced := p.(prior.LearnedNetwork).Balanced(prior.Square(signal)).Values()
+	for j, v := range told {
+		if !math.IsNaN(v) {
+			balanced[j] = v
+		}
+	}
+	return balanced, nil
 }
 
 func (c *Calibrator) setModel(m *Model) error {

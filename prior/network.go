@@ -1,6 +1,8 @@
 package prior
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -194,6 +196,39 @@ func (n Network) WithLatents(p Prior) Network {
 	return n
 }
 
+// Name implements [Named]: what its weights are by their SHA-256, and its latents.
+func (n Network) Name() string {
+	h := sha256.New()
+	number := func(v float64) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+	}
+	text := "network"
+	for _, l := range n.layers {
+		text += fmt.Sprintf(" %d→%v %d", l.Cols, l.Activation, l.Rows)
+		for _, list := range [][]float64{l.Weights, l.Bias} {
+			for _, v := range list {
+				number(v)
+			}
+		}
+	}
+	latents := fmt.Sprintf("%T", n.latents)
+	if named, ok := n.latents.(Named); ok {
+		latents = named.Name()
+	}
+	return fmt.Sprintf("%s weights=%x slack=%g, latents %s", text, h.Sum(nil), n.slack, latents)
+}
+
+// scaled are the latents of signals c times as large; the same ones where the network holds the scale, or they do not know.
+func (n Network) scaled(c float64) Prior {
+	if p, ok := n.latents.(Scalable); ok && n.Scales() {
+		return p.Scaled(c)
+	}
+	return n.latents
+}
+
+// Scaled implements [Scalable]. Of a network with a scale of its own signals are what they are.
+func (n Network) Scaled(c float64) Prior { return n.WithLatents(n.scaled(c)) }
+
 // NetworkPrior is the network itself, for those that have one within.
 func (n Network) NetworkPrior() Network { return n }
 
@@ -337,6 +372,9 @@ type LearnedNetwork struct{ Network }
 func (n LearnedNetwork) learner() Learner { return n.latents.(Learner) }
 
 func (n LearnedNetwork) with(p Prior) LearnedNetwork { return LearnedNetwork{n.WithLatents(p)} }
+
+// Scaled implements [Scalable], as [Network.Scaled] does.
+func (n LearnedNetwork) Scaled(c float64) Prior { return n.with(n.scaled(c)) }
 
 // Values implements [Parametric].
 func (n LearnedNetwork) Values() []float64 { return n.learner().Values() }

@@ -101,6 +101,20 @@ func (f Function) Of(u float64) float64 {
 	return u
 }
 
+// Varying is the probability that f varies at u ~ N(0, sd²).
+func (f Function) Varying(sd float64) float64 {
+	if f.pieces == nil {
+		return 1
+	}
+	total := 0.0
+	for _, p := range f.pieces {
+		if p.slope != 0 {
+			total += 0.5 * (math.Erf(p.hi/(sd*math.Sqrt2)) - math.Erf(p.lo/(sd*math.Sqrt2)))
+		}
+	}
+	return total
+}
+
 // Moments is what a factor says.
 type Moments struct {
 	X, XVar float64 // mean and variance of x

@@ -65,6 +65,7 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 type calibration struct {
 	*console.Console
 	model    option.Model
+	prior    option.SignalPrior
 	groups   option.Groups
 	solver   option.Solver
 	parts    option.Parts
@@ -255,6 +256,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
 	c.parts.Register(flags, "the matrix W")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
+	c.prior.Register(flags, option.GaussBernoulli)
 	c.groups.Register(flags)
 	c.solver.Register(flags)
 	c.ranks.Register(flags)
@@ -300,7 +302,8 @@ func (c *calibration) together(flags *pflag.FlagSet, args []string) error {
 }
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
-	if err := errors.Join(c.solver.Complete(flags), c.model.CompleteLearnable(flags, c.solver.Learns() && c.commit != online.Always)); err != nil {
+	learns := c.solver.Learns() && c.commit != online.Always
+	if err := errors.Join(c.solver.Complete(flags), c.model.CompleteLearnable(flags, learns), c.completePrior(flags, learns)); err != nil {
 		return err
 	}
 	if c.shift.On() {
@@ -333,6 +336,9 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	sensors, n := in.w.Dims()
+	if err := c.prior.CheckEntries(n); err != nil {
+		return console.Usage("%w", err)
+	}
 	if err := errors.Join(c.model.LoadKnowledge(flags, in.known, sensors), c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, n)); err != nil {
 		return err
 	}
@@ -347,6 +353,20 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	return r.all()
+}
+
+// completePrior reads a network, and refuses priors that streams do not have.
+func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
+	if err := c.prior.Complete(flags, &c.model, learns); err != nil {
+		return err
+	}
+	switch {
+	case !c.prior.Plain() && c.prior.Entries() == 0:
+		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli signals, or network:FILE.npz", c.prior.Family)
+	case c.groups.On() && !c.prior.Plain():
+		return option.GroupsArePlain()
+	}
+	return nil
 }
 
 // complete checks what concerns several flags.

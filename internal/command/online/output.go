@@ -156,6 +156,9 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 	case r.complex:
 		r.signal = r.model.ComplexPrior()
 		return
+	case r.prior.Entries() > 0:
+		r.signal = r.prior.Of(&r.model)
+		return
 	case !grouped:
 		r.signal = r.model.Prior()
 		return
@@ -226,7 +229,7 @@ func bearing(name string) bool {
 	c.solver.Register(flags)
 	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "warm-up"}, name)
+		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.

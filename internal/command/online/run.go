@@ -55,6 +55,9 @@ func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 		return signal, sensors, nil
 	}
 	g, gain := c.model.Known()
+	if c.prior.Entries() > 0 {
+		return c.prior.OfLatents(c.model.Signal(g)), c.sensors(gain), nil
+	}
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))
 	return signal, c.sensors(gain), err
 }

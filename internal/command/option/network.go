@@ -84,11 +84,20 @@ func (n *network) with(latents prior.Prior) prior.Network {
 	return made
 }
 
+// OfLatents is the prior of signals out of the network, given that of its latents, whose parameters a stream may have to guess.
+func (s *SignalPrior) OfLatents(latents prior.Prior) prior.Prior {
+	if _, learned := latents.(prior.Learner); learned {
+		return prior.LearnedNetwork{Network: s.network.with(latents)}
+	}
+	return s.network.with(latents)
+}
+
 // of is the network with latents of the model's parameters.
 func (n *network) of(m *Model) prior.Network { return n.with(m.Prior()) }
 
 // signal is the prior of a run. What was guessed of the signals' size is that of what comes out: latents are those that give it.
-func (n *network) signal(m *Model) prior.Prior {
+func (s *SignalPrior) signalOf(m *Model) prior.Prior {
+	n := s.network
 	square := m.Density * (m.SignalVar + m.SignalMean*m.SignalMean)
 	if m.open("signal-mean") {
 		m.SignalMean = 0 // of signals it may be that of an activation
@@ -96,11 +105,7 @@ func (n *network) signal(m *Model) prior.Prior {
 	if m.open("signal-var") {
 		m.SignalVar = n.variance(m.Prior(), square)
 	}
-	latents := m.Signal(m.Prior())
-	if _, learned := latents.(prior.Learner); learned {
-		return prior.LearnedNetwork{Network: n.with(latents)}
-	}
-	return n.with(latents)
+	return s.OfLatents(m.Signal(m.Prior()))
 }
 
 // variance is that of latents which give signals of the mean square, or 1 where none does.

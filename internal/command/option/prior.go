@@ -110,7 +110,7 @@ func (s *SignalPrior) Signal(m *Model) prior.Prior {
 		s.Components = s.compressible(m)
 	}
 	if s.network != nil {
-		return s.network.signal(m)
+		return s.signalOf(m)
 	}
 	p := s.Of(m)
 	if mixture, ok := p.(prior.Mixture); ok && s.Learned {

@@ -46,8 +46,10 @@ not the true one (--told-s-range). Errors are standard errors
 over the problems. Runs that do not converge say so, and are left out.
 
 With --complex x are both parts of the entries and s the amplitudes; "phase" is at the true common
-phase, and "phase raw" as it is. What is known beforehand has no column.`,
+phase, and "phase raw" as it is. What is known beforehand has no column, nor have signals of a --prior whose posterior
+has no distribution function.`,
 		Example: `  calamp check-calibration --n 500 --alpha 0.8 --p 5 --noise-var 1e-4 --plot ranks.svg
+  calamp check-calibration --prior network:N.npz --alpha 0.5 --p 5 --noise-var 1e-4
   calamp check-calibration --complex --phase 20 --n 300 --alpha 0.8 --p 5 --noise-var 1e-4`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Flags()) },
@@ -57,6 +59,7 @@ phase, and "phase raw" as it is. What is known beforehand has no column.`,
 	c.model.Register(flags)
 	c.model.RegisterNoiseAt(flags)
 	c.model.RegisterRows(flags)
+	c.prior.Register(flags, option.GaussBernoulli)
 	c.registerComplex(flags)
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)
@@ -71,6 +74,9 @@ phase, and "phase raw" as it is. What is known beforehand has no column.`,
 
 func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := errors.Join(c.model.Complete(flags), c.solver.Complete(flags), c.faults.Complete(flags, &c.solver)); err != nil {
+		return err
+	}
+	if err := c.prior.Complete(flags, &c.model, false); err != nil {
 		return err
 	}
 	if err := option.CheckPlot("--plot", c.plot); err != nil {
@@ -207,7 +213,10 @@ func rankFigure(r *coverage.Report) figure.Panels {
 			},
 		}
 	}
-	panels := []figure.Figure{histogram("signals", r.X)}
+	var panels []figure.Figure
+	if r.X.Frequency != nil {
+		panels = append(panels, histogram("signals", r.X))
+	}
 	if r.S.Frequency != nil {
 		panels = append(panels, histogram("gains", r.S))
 	}

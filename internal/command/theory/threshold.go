@@ -17,6 +17,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/replica"
 )
@@ -105,12 +106,16 @@ a loose target is met below alpha_min.
 With --offset the counting bound is ρP/(P-2), alpha_cal is that of the diagonal ansatz, which solvers use, averages are over
 a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_informed are open.
 
+With --prior network:… the flags of signals describe the latents, the counting bound is that of the latents that are not zero,
+alpha_cs and alpha_enough are of the same network, and alpha_it and alpha_informed are open.
+
 With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
 unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
 		Example: `  calamp threshold --density 0.1 --p 8 --s-range 0.7,1.4 --noise-var 1e-3 --n 256 --m 200
   calamp threshold --density 0.2 --p 3 --s-range 0.9,1.1 --json
   calamp threshold --density 0.2 --p 3 --noise-var 1e-8 --spectrum condition:100
-  calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg`,
+  calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg
+  calamp threshold --prior network:0.2:relu --density 0.3 --p 5 --s-range 0.7,1.3`,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Flags()) },
 	}
@@ -118,6 +123,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	option.Signals(flags, &t.p, "signals, P")
 	t.registerRows(flags)
 	t.truth.Register(flags)
+	t.registerNetwork(flags)
 	t.registerSpectrum(flags)
 	t.registerComplex(flags)
 	t.registerOffset(flags)
@@ -125,7 +131,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	flags.Var(option.Count(&t.m, 1), "m", "sensors that there are, to compare; needs --n")
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
 	flags.Var(option.Number(&t.target, option.Inside01),
-		"target", "error that counts as recovery, in units of --signal-var")
+		"target", "error that counts as recovery, in units of --signal-var; of E x² where signals come out of a network")
 	flags.Var(option.Number(&t.tol, option.Between(1e-7, 0.1)),
 		"tol", "error allowed on alpha_cal")
 	t.registerOutputs(flags)
@@ -157,7 +163,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err := t.readSpectrum(); err != nil {
 		return err
 	}
-	if err := errors.Join(t.checkOffset(), t.checkRows()); err != nil {
+	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork()); err != nil {
 		return err
 	}
 	if !t.vector.Independent() && !option.Given(flags, "tol") {
@@ -264,7 +270,14 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	l = limits{density: rho, least: recovery.AlphaMin(rho, t.readings()), known: recovery.AlphaCS(g), ideal: none, informed: none, enough: none}
+	opt := &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset, Network: t.network.layers}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.readings()), ideal: none, informed: none, enough: none}
+	if l.known, err = t.knownAt(ctx, g, opt); err != nil {
+		return l, err
+	}
+	if opt.Network != nil {
+		l.least = recovery.AlphaMin(evolution.Dimension(g, opt.Network), t.readings())
+	}
 	if t.offset > 0 {
 		l.least = recovery.OffsetAlphaMin(rho, t.p)
 	}
@@ -272,14 +285,17 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 		return l, err // the replica formula is that of independent entries
 	}
-	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset})
+	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), opt)
 	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 { // the free energy with offsets is open
 		return l, err
 	}
 	if t.densities.n == 0 { // seconds each
-		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol}); err != nil {
+		if l.enough, err = evolution.AlphaEnough(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), enoughFactor, &evolution.ThresholdOptions{Tol: enoughTol, Network: opt.Network}); err != nil {
 			return l, err
 		}
+	}
+	if opt.Network != nil { // the free energy of layers is open
+		return l, nil
 	}
 	tr, err := replica.InformationThreshold(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), min(1e-6, t.tol))
 	if errors.Is(err, replica.ErrNoTransition) {
@@ -290,6 +306,15 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	}
 	l.ideal, l.informed = tr.Information, tr.Informed
 	return l, nil
+}
+
+// knownAt is the limit with known gains and without noise.
+func (t *threshold) knownAt(ctx context.Context, g prior.GaussBernoulli, opt *evolution.ThresholdOptions) (float64, error) {
+	if opt.Network == nil {
+		return recovery.AlphaCS(g), nil
+	}
+	n, err := evolution.AlphaCal(ctx, g, evolution.Known(1), 0, 1, opt)
+	return n.Value, err
 }
 
 func (t *threshold) table(list []limits) console.Table {
