@@ -367,9 +367,11 @@ func (t *try) score() float64 {
 	if len(left) == 0 {
 		return score
 	}
-	typical := channel.TypicalSquare(slices.Clone(t.problem.Y.RawMatrix().Data), t.problem.Y.RawMatrix().Cols)
+	readings := entries(t.problem.Y)
+	typical := channel.TypicalSquare(slices.Clone(readings), t.problem.Y.RawMatrix().Cols)
+	_, each := t.res.Outlier.Dims() // readings of a sensor: of all its rows, where it has several
 	for _, at := range left {
-		y := t.problem.Y.At(at[0], at[1])
+		y := readings[at[0]*each+at[1]]
 		v := max(typical, y*y)
 		score -= 0.5 * (math.Log(2*math.Pi*v) + y*y/v)
 	}
