@@ -40,7 +40,7 @@ func parameters(f func(s option.Section, p option.Parameter)) {
 // takers are the commands that have a flag of the name.
 func takers(name string) (list []*cobra.Command) {
 	all(freshTree(), func(cmd *cobra.Command) {
-		if cmd.Flags().Lookup(name) != nil && cmd.Flags().Lookup("model") != nil && cmd.Name() != "serve" {
+		if option.FlagOf(cmd.Flags(), option.ParameterOf(name), name) != nil && cmd.Flags().Lookup("model") != nil && cmd.Name() != "serve" {
 			list = append(list, cmd)
 		}
 	})
@@ -65,7 +65,7 @@ func bench(t *testing.T) string {
 		table.Data = append(table.Data, float64(i*i%17-8))
 	}
 	for name, a := range map[string]*dataset.Array{
-		"groups.npy": vector(0, 0, 0, 0, 1, 1, 1, 1), "each.npy": vector(.1, .1, .1, .1, .3, .3, .3, .3), "noise.npy": vector(1, 1, 1, 1, 1, 2), "short.npy": vector(1, 2), "W.npy": table,
+		"groups.npy": vector(0, 0, 0, 0, 1, 1, 1, 1), "each.npy": vector(.1, .1, .1, .1, .3, .3, .3, .3), "noise.npy": vector(1, 1, 1, 1, 1, 2), "sensors.npy": vector(0, 0, 1, 1, 2, 2), "short.npy": vector(1, 2), "W.npy": table,
 	} {
 		if err := dataset.SaveArray(filepath.Join(folder, name), "a", a); err != nil {
 			t.Fatal(err)
@@ -114,18 +114,21 @@ func example(p option.Parameter) string {
 
 // unsaid is where a parameter of the schema is not, and why.
 var unsaid = map[string]string{
-	"json basis":      "its spec is in the provenance's command",
-	"json anchor":     "it is in the provenance's command, and what holds the scale in scale_sd",
-	"json complex":    "readings are of a complex type",
-	"json spectrum":   "of commands that have no W",
-	"json row-square": "of commands that have no W",
+	"json basis":       "its spec is in the provenance's command",
+	"json anchor":      "it is in the provenance's command, and what holds the scale in scale_sd",
+	"json sensors":     "gains have a value for each; the file is in the provenance's command",
+	"json derivatives": "matrix_scores has what was tested, where the run came to its end",
+	"json image":       "as derivatives",
+	"json complex":     "readings are of a complex type",
+	"json spectrum":    "of commands that have no W",
+	"json row-square":  "of commands that have no W",
 
 	"python matrix":     "it is the first argument, W",
 	"python complex":    "Y is of a complex type; calamp.simulate hands it on",
 	"python spectrum":   "calamp.threshold and calamp.se_offline hand it on",
 	"python row-square": "calamp.threshold and calamp.se_offline hand it on",
 
-	"page component": "is a list", "page learn-components": "is of components", "page groups": "is a file", "page basis": "may be a file", "page s-from": "is a file",
+	"page component": "is a list", "page learn-components": "is of components", "page groups": "is a file", "page basis": "may be a file", "page sensors": "is a file", "page derivatives": "are files", "page sensor-derivatives": "are files", "page s-from": "is a file",
 	"page matrix": "is in the problem", "page complex": "is in the problem", "page spectrum": "has a slider of its own under Theory", "page row-square": "is of commands that have no W",
 	"page anchor": "is a list",
 }

@@ -45,6 +45,10 @@ def solve(
     faulty: Optional[Number] = None,
     outliers: Optional[Number] = None,
     saturation: Optional[float] = None,
+    matrix_error: Optional[Number] = None,
+    derivatives: Any = None,
+    sensor_derivatives: Any = None,
+    image: Optional[str] = None,
     model: Optional[Path] = None,
     save_model: Optional[Path] = None,
     max_iter: Optional[int] = None,
@@ -90,7 +94,8 @@ def solve(
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
         s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
-        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, offset=offset, outliers=outliers, model=model, save_model=save_model,
+        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, offset=offset, outliers=outliers,
+        matrix_error=matrix_error, derivatives=derivatives, sensor_derivatives=sensor_derivatives, image=image, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,
     )  # fmt: skip

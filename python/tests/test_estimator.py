@@ -1,6 +1,8 @@
 """What scikit-learn, pandas and operators expect."""
 
 import pickle
+import unittest
+import warnings
 
 import calamp
 import numpy as np
@@ -26,7 +28,7 @@ def test_predict_and_score(p, fitted):
     assert np.linalg.norm(scale * x - p.X0[:, 12:].T) < 0.01 * np.linalg.norm(p.X0[:, 12:])
     wrong = np.random.default_rng(1).permutation(p.Y[:, 12:].T, axis=1)
     assert fitted.score(p.Y[:, 12:].T) > fitted.score(wrong) + 1
-    with pytest.raises(ValueError, match="expected 90"):
+    with pytest.raises(ValueError, match="expecting 90 features"):
         fitted.predict(p.Y[:50, 12:].T)
 
 
@@ -48,6 +50,49 @@ def test_scikit_learn(p, fitted):
     np.testing.assert_array_equal(z, fitted.transform(p.Y[:, :12].T))
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(p.Y[:, 12:].T), fitted.predict(p.Y[:, 12:].T))
+
+
+class OfAnyWidth(calamp.BlindCalibrator):
+    """scikit-learn's checks come with tables of several widths: a matrix for each."""
+
+    def _matrix(self, sensors):
+        return np.random.default_rng(0).normal(size=(sensors, sensors // 2 + 1))
+
+
+# What cannot hold here, and why.
+EXPECTED_FAILED_CHECKS = {
+    "check_estimators_dtypes": "a snapshot whose readings are all 0 is refused",
+    "check_complex_data": "readings can be complex",
+    "check_methods_sample_order_invariance": "of fit's own readings predict gives the signals of fit, of others those for its calibration",
+    "check_methods_subset_invariance": "the model is learned from all samples that are given",
+}
+
+
+def test_check_estimator():
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    if hasattr(checks, "estimator_checks_generator"):  # from 1.6 on
+        checks.check_estimator(OfAnyWidth(max_iter=10, faulty="off", outliers="off"), expected_failed_checks=EXPECTED_FAILED_CHECKS)
+        return
+    failed = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in checks.check_estimator(OfAnyWidth(max_iter=10, faulty="off", outliers="off"), generate_only=True):
+            name = getattr(check, "func", check).__name__
+            try:
+                check(estimator)
+            except unittest.SkipTest:
+                pass
+            except (AssertionError, ValueError, TypeError):
+                if name not in EXPECTED_FAILED_CHECKS:
+                    raise
+                failed.add(name)
+    assert failed == set(EXPECTED_FAILED_CHECKS)
+
+
+def test_predict_the_readings_of_fit(p, fitted):
+    """They count once."""
+    np.testing.assert_array_equal(fitted.predict(p.Y[:, :12].T), fitted.signals_)
+    assert np.isfinite(fitted.score(p.Y[:, :12].T))
 
 
 def test_labels(p):

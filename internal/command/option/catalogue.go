@@ -18,14 +18,14 @@ var Catalogue = []Heading{
 	{"Input", "model readings name signals input from after max-gap limit overlay truth sweep data " +
 		"nats nats-creds nats-token stream subject durable sequence-header drain nats-listen nats-keep nats-disk"},
 	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains rows-per-sensor storage dct2 bands " +
-		"densities target points se:sensors"},
+		"densities target points sampled-sensors"},
 	{"Output", "output json csv plot report trace progress compare save-model results emit-x keep http http-token all inspect:matrix " +
 		"matrix-out quick draw-only runs"},
 	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	section("signals", ""),
-	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
+	section("sensors", "told-s-range"),
 	section("noise", "noise"),
-	section("matrix", "matrix-error derivatives sensor-derivatives image start"),
+	section("matrix", "start"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
 		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
 	section("faults", "commit max-chi2 max-chi max-faulty"),

@@ -217,7 +217,7 @@ func (m *ModelFile) Apply(flags *pflag.FlagSet, positional bool) (unused []strin
 	given := map[string]bool{} // on the command line
 	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	for _, t := range m.Told {
-		f := flags.Lookup(t.Flag)
+		f := FlagOf(flags, t.Parameter, t.Flag)
 		switch {
 		case given[t.Name], t.Name == "matrix" && positional, slices.ContainsFunc(strings.Fields(t.GivesWay), func(name string) bool { return given[name] }):
 			continue
@@ -251,6 +251,18 @@ func (m *ModelFile) Apply(flags *pflag.FlagSet, positional bool) (unused []strin
 		}
 	}
 	return unused, nil
+}
+
+// FlagOf is a command's flag by one of a parameter's names; nil where it has none, or where the name is an old one of another flag.
+func FlagOf(flags *pflag.FlagSet, p *Parameter, name string) *pflag.Flag {
+	f := flags.Lookup(name)
+	if f == nil {
+		return nil
+	}
+	if s, ok := f.Value.(*spelling); ok && s.of != p.Name {
+		return nil
+	}
+	return f
 }
 
 // AddModel gives a command that has parameters of a model the flag --model, which tells them all, unless it has one.

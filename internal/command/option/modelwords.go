@@ -64,7 +64,10 @@ func (m *ModelFile) Signals(prior *SignalPrior, n int) string {
 // Sensors says what is known of so many sensors.
 func (m *ModelFile) Sensors(count int) string {
 	words := []string{"one gain a row"}
-	if count > 0 {
+	switch file := m.of("sensors"); {
+	case file != "":
+		words[0] = "one gain for the rows of each sensor of " + file
+	case count > 0:
 		words[0] = fmt.Sprintf("%d sensors, one gain a row", count)
 	}
 	switch {
@@ -101,6 +104,17 @@ func (m *ModelFile) Noise() string {
 	default:
 		return "variance " + text + ", " + where
 	}
+}
+
+// Matrix says what W may be wrong in; empty for nothing.
+func (m *ModelFile) Matrix() string {
+	var words []string
+	for name, what := range inOrder("matrix-error", "entries wrong at random: %s", "derivatives", "may be moved along %s", "sensor-derivatives", "every sensor's own parameters along %s", "image", "rows are images of %s") {
+		if text := m.of(name); text != "" {
+			words = append(words, fmt.Sprintf(what, text))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // Open are the parameters that are neither told nor have a default: what is learned.

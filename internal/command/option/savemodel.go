@@ -134,6 +134,8 @@ func (f *Found) learned(p *Parameter) entry {
 		return number(m.SSD, sd.SSD)
 	case p.Name == "offset" && f.Offset.Learned():
 		return entry{value: console.Short(f.Offset.found), note: "learned"}
+	case p.Name == "matrix-error" && f.Result.MatrixErrorSD > 0:
+		return number(f.Result.MatrixError, f.Result.MatrixErrorSD*f.Result.MatrixError)
 	case p.Name == "row-square":
 		return entry{value: console.Short(f.RowSquare), note: f.rowsNote()}
 	case p.Name == "phase" && f.Phases.Concentration() != nil:

@@ -56,6 +56,7 @@ var Schema = []Section{
 		{Name: "anchor", Doc: "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors", Unit: "s", Repeated: true, Example: "mean=1"},
 		{Name: "phase", Doc: "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians", Default: "known", JSON: "phase", Learnable: true, Excludes: "offset saturation s-from prior component groups", Example: "free"},
 		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase noise-at", Example: "0.1"},
+		{Name: "sensors", Doc: "the sensor that each row of W is read with, from 0 (M integers): a .npy, or the array sensors of a\n.npz or .mat such as a former result; rows of one sensor have one gain (default the array sensors\nof the problem; without it every row is a sensor)", Array: "M", Example: "sensors.npy"},
 		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase noise-at", Example: "4095"},
 	}},
 	{"noise", "What you know of noise", []Parameter{
@@ -64,6 +65,10 @@ var Schema = []Section{
 	}},
 	{"matrix", "What you know of the matrix", []Parameter{
 		{Name: "matrix", Doc: "the matrix W, M×N", Unit: "W", Array: "spec", JSON: "matrix", GivesWay: "n m alpha matrix-kind structured", Example: "W.npy"},
+		{Name: "matrix-error", Doc: "entries of W are wrong at random by so much, relative to the root mean square of their row, 0.01 for a percent;\nauto learns it. It counts as noise that follows the signals", JSON: "matrix_error", Learnable: true, Default: "0", Example: "0.01"},
+		{Name: "derivatives", Doc: "derivatives of W by what may be wrong in it: a .npy of M×N, or of J×M×N, or as --matrix; can be given for\nseveral files. Whether the readings want W moved along them is tested", Unit: "W", Array: "spec", Repeated: true, Example: "W.npy"},
+		{Name: "sensor-derivatives", Doc: "derivatives of W by parameters that every sensor has of its own, its position or its delay: as --derivatives.\nThe parameters of each sensor are found with its gain, and how they are spread is learned", Unit: "W", Array: "spec", JSON: "theta_spread", Repeated: true, Example: "W.npy"},
+		{Name: "image", Doc: "rows of W are images of this size, HxW: whether readings want them shifted, larger or turned is tested\n(default that of --basis dct2:HxW)", Example: "2x4"},
 		{Name: "spectrum", Doc: "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted", Default: "iid", Array: "spec", NoData: true, Example: "orthogonal"},
 		{Name: "row-square", Doc: "mean squared norm of the rows of W, which is 1 where W is drawn or only thought of: --noise-var\nis divided by it; calamp solve --save-model knows it", Unit: "W²", Default: "1", NoData: true, Example: "64"},
 	}},
@@ -75,15 +80,15 @@ var Schema = []Section{
 
 // ParameterOf is the parameter of that name, by any of its flag's names; nil where there is none.
 func ParameterOf(name string) *Parameter {
-	for _, s := range spellings {
-		if s.name == name {
-			name = s.of
-		}
-	}
 	for i := range Schema {
 		list := Schema[i].Parameters
 		if j := slices.IndexFunc(list, func(p Parameter) bool { return p.Name == name }); j >= 0 {
 			return &list[j]
+		}
+	}
+	for _, s := range spellings {
+		if s.name == name && s.of != name {
+			return ParameterOf(s.of)
 		}
 	}
 	return nil
@@ -93,7 +98,7 @@ func ParameterOf(name string) *Parameter {
 func OnPage() (list []*Parameter) {
 	for i := range Schema {
 		for j := range Schema[i].Parameters {
-			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "learn-components" {
+			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "sensors" && p.Name != "learn-components" {
 				list = append(list, p)
 			}
 		}

@@ -13,7 +13,7 @@ type RowSensors struct{ File string }
 
 // Register adds the flag.
 func (s *RowSensors) Register(flags *pflag.FlagSet) {
-	flags.StringVar(&s.File, "sensors", "", "the sensor that each row of W is read with, from 0 (M integers): a .npy, or the array sensors of a\n.npz or .mat such as a former result; rows of one sensor have one gain (default the array sensors\nof the problem; without it every row is a sensor)")
+	flags.StringVar(&s.File, "sensors", "", About("sensors"))
 }
 
 // Load reads the file into the problem, and returns how many sensors there are, and the readings that a sensor has at most of

@@ -62,6 +62,7 @@ var spellings = []struct {
 	{"gain-prior", "s-prior", "", nil, false},
 	{"reference", "anchor", "", nil, false},
 	{"initial-batch", "warm-up", "", nil, false},
+	{"sensors", "sampled-sensors", "", nil, true},
 	{"sparsity", "density", "", nil, true},
 }
 

@@ -371,8 +371,8 @@ func fields() (list []page.Field) {
 	return append(list, page.Field{Name: "max-iter", Label: "iterations, at most", Like: "1000"})
 }
 
-// harmless are words and numbers, as in auto, per-sensor, 0.9,1.1 and 1e-6: no names of files.
-var harmless = regexp.MustCompile(`^([a-z][a-z-]*|[-+0-9.,eE]+)$`)
+// harmless are words, numbers and sizes, as in auto, per-sensor, 0.9,1.1, 1e-6 and 32x32: no names of files.
+var harmless = regexp.MustCompile(`^([a-z][a-z-]*|[-+0-9.,eE]+|[0-9]+x[0-9]+)$`)
 
 // solverFlags are the arguments of {"density": "0.1", …}; an empty value is not given.
 func solverFlags(text string) ([]string, error) {

@@ -74,11 +74,11 @@ Ctrl-C writes what there is. --resume goes on from there, and after a crash from
 }
 
 func (d *doubt) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&d.derivatives, "derivatives", nil, "derivatives of W by what may be wrong in it: a .npy of M×N, or of J×M×N, or as --matrix; can be given for\nseveral files. Whether the readings want W moved along them is tested")
-	flags.StringVar(&d.random, "matrix-error", "", "entries of W are wrong at random by so much, relative to the root mean square of their row, 0.01 for a percent;\nauto learns it. It counts as noise that follows the signals")
+	flags.StringArrayVar(&d.derivatives, "derivatives", nil, option.About("derivatives"))
+	flags.StringVar(&d.random, "matrix-error", "", option.About("matrix-error"))
 	if !d.fits {
-		flags.StringArrayVar(&d.sensors, "sensor-derivatives", nil, "derivatives of W by parameters that every sensor has of its own, its position or its delay: as --derivatives.\nThe parameters of each sensor are found with its gain, and how they are spread is learned")
-		flags.StringVar(&d.image, "image", "", "rows of W are images of this size, HxW: whether readings want them shifted, larger or turned is tested\n(default that of --basis dct2:HxW)")
+		flags.StringArrayVar(&d.sensors, "sensor-derivatives", nil, option.About("sensor-derivatives"))
+		flags.StringVar(&d.image, "image", "", option.About("image"))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,7 +120,11 @@ func (s *solve) check(m *option.ModelFile, flags *pflag.FlagSet) (size [2]int, e
 	if err := s.completeModel(flags); err != nil {
 		return size, err
 	}
-	for _, file := range append(s.groups.Files(), s.model.Noise.File, s.model.KnowledgeFile()) {
+	files := append(s.groups.Files(), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)
+	for _, spec := range slices.Concat(s.doubt.derivatives, s.doubt.sensors) {
+		files = append(files, dataset.SpecFiles(spec)...)
+	}
+	for _, file := range files {
 		if _, err := os.Stat(file); file != "" && err != nil {
 			return size, console.Usage("%s: %w", file, console.Cause(err))
 		}
@@ -168,6 +173,9 @@ func (s *solve) words(m *option.ModelFile, size [2]int) string {
 	text.Line("noise", "%s", m.Noise())
 	if s.parts.Matrix != "" {
 		text.Line("matrix", "%s, %d×%d", s.parts.Matrix, size[0], size[1])
+	}
+	if doubt := m.Matrix(); doubt != "" {
+		text.Line("matrix", "%s", doubt)
 	}
 	text.Line("faults", "broken sensors: %s; single wrong readings: %s", m.Value("faulty", "looked for"), m.Value("outliers", "looked for"))
 	if open := m.Open(&s.prior); len(open) > 0 {
