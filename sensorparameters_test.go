@@ -81,6 +81,9 @@ func TestSensorDelays(t *testing.T) {
 	for _, w := range res.Warnings { // about noise above all, which rows left behind their parameters would look like
 		t.Errorf("%s: %s", w.Code, w.Message)
 	}
+	if res.Iterations > 2*known.Iterations {
+		t.Errorf("%d iterations, %d with known theta", res.Iterations, known.Iterations)
+	}
 	if s < 0.9 || th < 0.9 || ratio > 1.3 || math.Abs(res.SensorSpread[0]/0.01-1) > 0.2 {
 		t.Errorf("coverage of s %.3f, theta %.3f; error of x over that of known theta %.3f; spread %.4f", s, th, ratio, res.SensorSpread[0])
 	}

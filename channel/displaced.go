@@ -18,12 +18,16 @@ import (
 // run its variance of z is that of the row there, with which the iteration multiplies. The mean over the posterior of both gives
 //
 //	g_k = (ŝ y_k - ω_k - Σ_j θ̂_j ω_jk)/D_k,   ∂g_k = (Cˢ(y_k - ω_jk(A⁻¹u)_j)² + ω_jk A⁻¹_jl ω_lk)/D_k² - 1/D_k.
+//
+// The derivative of the evidence by ω_jk is θ̂_j g_k and what both have in common, with r the residuals,
+//
+//	Cov(θ_j, r_k)/D_k = (Cˢ(A⁻¹u)_j(y_k - ω_lk(A⁻¹u)_l) - A⁻¹_jl ω_lk)/D_k.
 type Displaced struct {
 	Gain
 	By *Displacements
 }
 
-// Displacements are what a run knows of the parameters of all sensors. [Displaced.Output] reads the first three, and writes the others.
+// Displacements are what a run knows of the parameters of all sensors. [Displaced.Output] reads the first three, and writes the next three.
 type Displacements struct {
 	Spread []float64 // J, the standard deviations σ of θ over the sensors
 	At     []float64 // M×J, the θ of the rows of W at which Omega and V of a block are
@@ -31,6 +35,9 @@ type Displacements struct {
 
 	Mean []float64 // M×J, of the posterior of θ
 	Cov  []float64 // M×J×J
+	Pull []float64 // M×J×P, Cov(θ_j, r)/D
+
+	Taken []float64 // M×J×P, D_j x̂ - ω_j: nothing where whoever iterates does not say
 }
 
 // NewDisplacements are those of m sensors, p signals and as many parameters as there are spreads.
@@ -38,7 +45,7 @@ func NewDisplacements(m, p int, spread []float64) *Displacements {
 	j := len(spread)
 	return &Displacements{
 		Spread: spread, At: make([]float64, m*j), Along: make([]float64, m*j*p),
-		Mean: make([]float64, m*j), Cov: make([]float64, m*j*j),
+		Mean: make([]float64, m*j), Cov: make([]float64, m*j*j), Pull: make([]float64, m*j*p), Taken: make([]float64, m*j*p),
 	}
 }
 
@@ -75,9 +82,12 @@ func newDisplacement(j int) *displacement {
 }
 
 // along is ω_j of a sensor, P numbers.
-func (d *Displacements) along(sensor, j, p int) []float64 {
+func (d *Displacements) along(sensor, j, p int) []float64 { return d.of(d.Along, sensor, j, p) }
+
+// of are the P numbers that values (M×J×P) has of a parameter of a sensor.
+func (d *Displacements) of(values []float64, sensor, j, p int) []float64 {
 	at := (sensor*len(d.Spread) + j) * p
-	return d.Along[at : at+p]
+	return values[at : at+p]
 }
 
 // origin is ω of a reading with θ = 0.
@@ -168,6 +178,9 @@ func (c *Displaced) derivatives(d *displacement, b *Block, row int) (logGauss fl
 		y := b.Y[at]
 		if math.IsNaN(y) {
 			b.G[at], b.DG[at] = 0, 0
+			for j := range js {
+				c.By.of(c.By.Pull, sensor, j, b.P)[k] = 0
+			}
 			continue
 		}
 		doubt := b.V[at] + c.NoiseVar
@@ -176,9 +189,14 @@ func (c *Displaced) derivatives(d *displacement, b *Block, row int) (logGauss fl
 			along := c.By.along(sensor, j, b.P)[k]
 			residual -= d.theta[j] * along
 			turn -= d.slope[j] * along
+		}
+		for j := range js {
+			common := 0.0
 			for l := range js {
-				spread += along * d.inverse[j*js+l] * c.By.along(sensor, l, b.P)[k]
+				common += d.inverse[j*js+l] * c.By.along(sensor, l, b.P)[k]
 			}
+			spread += c.By.along(sensor, j, b.P)[k] * common
+			c.By.of(c.By.Pull, sensor, j, b.P)[k] = (b.SVar[row]*d.slope[j]*turn - common) / doubt
 		}
 		b.G[at] = residual / doubt
 		b.DG[at] = min(0, ((b.SVar[row]*turn*turn+spread)/doubt-1)/doubt)
@@ -204,13 +222,20 @@ func (d *Displacements) put(of *displacement, sensor int, sVar float64) {
 	}
 }
 
-// ScaleQuadratic implements [Calibrating]. When signals become c times as large, A becomes that of spreads c times as large; this takes it for
-// unchanged, which is right to first order where the spreads are those of the posteriors, as learning makes them.
+// ScaleQuadratic implements [Calibrating]. When signals become c times as large, A becomes that of spreads c times as large, by which the
+// evidence rises by Σ_j E[θ_j²]/σ_j² - 1 at c = 1: nothing in all where spreads are learned. What Pull has in common with what was taken from
+// D_j x̂ is of the volume of the signals, κ, for which [Calibrating] has no place of its own.
 func (c Displaced) ScaleQuadratic(sum float64, b *Block) float64 {
-	d := newDisplacement(len(c.By.Spread))
+	js, d := len(c.By.Spread), newDisplacement(len(c.By.Spread))
 	for row := range b.Rows() {
 		c.solve(d, b, row)
-		sum += (1 - b.Broken[row]) * d.square
+		square, sensor := d.square, b.First+row
+		for j, spread := range c.By.Spread {
+			at := sensor*js + j
+			square -= (c.By.At[at]*c.By.Mean[at]+c.By.Cov[at*js+j])/(spread*spread) - 1
+			square -= cholesky.Dot(c.By.of(c.By.Pull, sensor, j, b.P), c.By.of(c.By.Taken, sensor, j, b.P))
+		}
+		sum += (1 - b.Broken[row]) * square
 	}
 	return sum
 }

@@ -99,6 +99,45 @@ func TestDisplacedOutputsAreDerivativesOfTheEvidence(t *testing.T) {
 	}
 }
 
+// TestDisplacedPullsAreDerivativesOfTheEvidence: by ω_j the evidence changes by θ̂g and Pull, and along the scale of all of them by what
+// ScaleQuadratic leaves of the derivative of the channel.
+func TestDisplacedPullsAreDerivativesOfTheEvidence(t *testing.T) {
+	rng := rand.New(rand.NewPCG(40, 4))
+	for range 20 {
+		b, by := displacedBlock(rng, 5, 2)
+		b.Y[3] = math.NaN()
+		c := Displaced{Gain: Gain{Prior: Uniform(0.5, 1.5), NoiseVar: 0.01}, By: by}
+		c.Output(b)
+		first, _ := c.ScaleDerivatives(1, b)
+		slope, scale := first-c.ScaleQuadratic(0, b), 0.0
+		for k := range b.P {
+			for j := range by.Spread {
+				c.Output(b)
+				scale += b.G[k] * b.Omega[k] / float64(len(by.Spread))
+				origin, pull := c.origin(b, 0, k), by.of(by.Pull, 0, j, b.P)[k]
+				scale += pull * by.along(0, j, b.P)[k]
+				want := by.Mean[j]*b.G[k] + pull
+				const h = 1e-3
+				at := func(shift float64) float64 {
+					by.along(0, j, b.P)[k] += shift
+					old := b.Omega[k]
+					b.Omega[k] += origin - c.origin(b, 0, k)
+					c.Output(b)
+					by.along(0, j, b.P)[k] -= shift
+					b.Omega[k] = old
+					return b.LogZ[0]
+				}
+				if got := (at(h) - at(-h)) / (2 * h); math.Abs(got-want) > 1e-3*(1+math.Abs(want)) {
+					t.Errorf("derivative by ω_%d of signal %d is %g, difference quotient %g", j, k, want, got)
+				}
+			}
+		}
+		if math.Abs(slope-scale) > 1e-9*(1+math.Abs(first)) {
+			t.Errorf("along the scale %g, as sums of g and pulls %g", slope, scale)
+		}
+	}
+}
+
 // TestDisplacedAlongTheRowItselfIsGain: where the derivative is the row, y = (1+θ)(z+…)/s, and what is known of s/(1+θ) is what a gain of the
 // same spread has.
 func TestDisplacedAlongTheRowItselfIsGain(t *testing.T) {

@@ -70,3 +70,15 @@ func (w *Moved) Along(z, cross, x, c []float64, p, threads int) {
 		}
 	})
 }
+
+// AddBack adds Σ_j D_jᵀ u_j, with u M×J×P, to dst, which has p signals one after the other.
+func (w *Moved) AddBack(dst, u []float64, p, threads int) {
+	js, n := len(w.along), w.n
+	parallel.Run(p, threads, func(k int) {
+		for j, d := range w.along {
+			for mu := range w.m {
+				floats.AddScaled(dst[k*n:(k+1)*n], u[(mu*js+j)*p+k], d[mu*n:(mu+1)*n])
+			}
+		}
+	})
+}

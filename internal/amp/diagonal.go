@@ -95,6 +95,9 @@ func (d *diagonal) Step(delta float64) error {
 		return err
 	}
 	d.precision.end(d.all.r, d.all.x)
+	if d.displaced != nil {
+		d.displaced.pull(d.all.r, d.State)
+	}
 	return d.input()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
@@ -16,8 +17,10 @@ import (
 //
 //	ω_j = D_j x̂ - ((D_j∘W)C) g,
 //
-// with the same g as ω. The evidence depends on x through ω_j, too, by Cov(θ, r)/D, r the residual: beside g, θ̂g that the rows have, that is the
-// part √D/(P ω_j) or less, and is left out, as the variance of z_j is, which is the part of θ² of V.
+// with the same g as ω. Signals enter the evidence through ω_j, too. A part of that is θ̂g, which the rows have; D_jᵀ Cov(θ_j, r)/D, r the
+// residual, is added to what the sweep sums. It is the part √D/(P ω_j) of g or less, but of all readings together it is what holds the scale
+// against the priors of θ: without it a sweep moves the scale for ever, and each scale step moves it back. The variance of z_j is left out, the
+// part of θ² of V.
 type Displacements struct {
 	Idle
 
@@ -25,8 +28,7 @@ type Displacements struct {
 
 	w     *operator.Moved
 	learn bool
-	cross []float64 // M×J×P
-	moved float64   // of the last fit of the spreads, in standard errors of their logarithms
+	moved float64 // of the last fit of the spreads, in standard errors of their logarithms
 }
 
 const (
@@ -41,6 +43,9 @@ func (b *planner) displaced() *operator.Moved {
 	w, _ := b.W.(*operator.Moved)
 	return w
 }
+
+// learnsSpread reports whether the spread of parameters of the sensors is learned.
+func (b *planner) learnsSpread() bool { return b.displaced() != nil && b.Spread == nil }
 
 // displacedLeaves are lines of the plan that look at the entries of W once, and would see none of its moves.
 var displacedLeaves = map[string]bool{
@@ -97,7 +102,9 @@ func (b *planner) displacements() (on bool, why string, err error) {
 func (b *planner) makeDisplacements(s *Solver) (Part, error) {
 	known := channel.InOrder(b.Model.Channel).(channel.Displaced).By
 	s.State.keep(known.Mean, known.Cov, known.At)
-	return &Displacements{Known: known, w: b.displaced(), learn: b.Spread == nil, cross: make([]float64, len(known.Along))}, nil
+	part := &Displacements{Known: known, w: b.displaced(), learn: b.learnsSpread()}
+	s.State.displaced = part
+	return part, nil
 }
 
 // Before moves the rows to the latest estimates, those of broken sensors back, and finds ω_j.
@@ -111,10 +118,20 @@ func (d *Displacements) Before(s *Solver) {
 		k.At[i] = (1 - state.Broken[i/js]) * theta
 	}
 	d.w.Move(k.At, state.Threads)
-	d.w.Along(k.Along, d.cross, state.X, state.C, state.P, state.Threads)
-	for i, cross := range d.cross {
-		k.Along[i] -= cross * state.G[i/(js*state.P)*state.P+i%state.P]
+	d.w.Along(k.Along, k.Taken, state.X, state.C, state.P, state.Threads)
+	for i := range k.Taken {
+		k.Taken[i] *= state.G[i/(js*state.P)*state.P+i%state.P]
+		k.Along[i] -= k.Taken[i]
 	}
+}
+
+// pull adds Σ_j D_jᵀ Cov(θ_j, r)/D to what a sweep has summed.
+func (d *Displacements) pull(r []float64, s *State) {
+	pull, each := slices.Clone(d.Known.Pull), len(d.Known.Spread)*s.P
+	for i := range pull {
+		pull[i] *= 1 - s.Broken[i/each]
+	}
+	d.w.AddBack(r, pull, s.P, s.Threads)
 }
 
 // After learns the spreads.

@@ -377,7 +377,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.own.learns() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases)
+	return !b.Batch && (b.learner() || b.own.learns() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases || b.learnsSpread())
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }

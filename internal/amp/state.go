@@ -86,6 +86,8 @@ type State struct {
 	learnedEach bool      // the noise of every sensor was learned from its own residuals
 	excess      []float64 // M×P noise of a reading beyond the channel's; nil where all have that
 
+	displaced *Displacements // whose rows of W move; nil where none does
+
 	follows *MatrixErrors // whose excess follows the signals; nil where none does
 
 	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
