@@ -232,7 +232,7 @@ const complexNumbers = 5
 // x^(dim+1) = x+1, modulo 1 (M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018), shifted.
 func evenly(i int, shift []float64) []float64 {
 	x := make([]float64, len(shift))
-	root := map[int]float64{3: 1.2207440846057595, 5: 1.1347241384015194926, 6: 1.1127756842787055}[len(shift)]
+	root := map[int]float64{3: 1.2207440846057595, 4: 1.1673039782614187, 5: 1.1347241384015194926, 6: 1.1127756842787055}[len(shift)]
 	step := 1.0
 	for j := range x {
 		step /= root
