@@ -88,6 +88,9 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		return first.res, err
 	}
 	first.opt.MaxIter = opt.MaxIter
+	if found, err := t.integratedPhases(first); found || err != nil {
+		return t.best(), err
+	}
 	if free := freePhases(first); free != nil {
 		if err := t.run(free); err != nil {
 			return t.best(), err
@@ -107,6 +110,9 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		return first.res, nil
 	}
 	rungs, free := []func(*try) *try{integrated, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
+		rungs = rungs[1:] // signals have been integrated out where they can be
+	}
 	if free {
 		rungs = append([]func(*try) *try{withoutFaults}, otherStarts(first)...)
 	}
@@ -170,6 +176,9 @@ const (
 	// mostIntegrated is how many multiplications a step of the evidence of Gaussian signals may take, M²(M+N), where nobody asked
 	// for it: a thirtieth of a second on a core.
 	mostIntegrated = 3e8
+
+	// mostComplex is the same for complex signals of all snapshots together, with two columns each: a step takes some twenty times that, a third of a second on a core.
+	mostComplex = 6e7
 )
 
 // tooLong reports whether further tries would take too long.
@@ -298,10 +307,17 @@ func (t *tries) otherAlgorithm(first *try) *try {
 // nothing of gains that belong together.
 func integrable(first *try) bool {
 	m, n := first.problem.W.Dims()
-	_, real := channel.InOrder(first.problem.Channel).(channel.Gain)
+	var gains bool
+	switch c := channel.InOrder(first.problem.Channel).(type) {
+	case channel.Gain:
+		gains = true
+	case channel.ComplexGain:
+		_, signals := first.problem.Y.Dims()
+		gains = c.Prior.Lo < c.Prior.Hi && float64(signals)*float64(m)*float64(m)*float64(m+n) <= mostComplex
+	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
-	return real && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
 }
 
 // integrated takes signals for Gaussian and integrates them out.
@@ -311,7 +327,27 @@ func integrated(first *try) *try {
 	}
 	p, opt := plain(first)
 	opt.Algorithm = solver.Evidence
-	return &try{name: "evidence of Gaussian signals", problem: p, opt: opt}
+	name := "evidence of Gaussian signals"
+	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
+		name = "evidence of sparse complex signals"
+	}
+	return &try{name: name, problem: p, opt: opt}
+}
+
+// integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, and reports whether that is the answer.
+func (t *tries) integratedPhases(first *try) (found bool, err error) {
+	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
+	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.trusted() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
+		return false, nil
+	}
+	sites := integrated(first)
+	if sites == nil {
+		return false, nil
+	}
+	if err := t.run(sites); err != nil || sites.res == nil {
+		return false, err
+	}
+	return sites.trusted() && t.likeliest() == sites, nil
 }
 
 // fromBest is the first try again, begun at the best answer so far.

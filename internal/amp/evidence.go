@@ -64,8 +64,6 @@ func (b *planner) evidencePossible() error {
 	switch work := b.stepWork(); {
 	case b.stream() || b.Batch:
 		return errors.New("the evidence of Gaussian signals is for offline problems")
-	case prior.ColumnsOf(b.Model.Prior) > 1:
-		return errors.New("the evidence of Gaussian signals is for real numbers: it is not concave in phases")
 	case !b.calibrates() || !noisy:
 		return errors.New("the evidence of Gaussian signals is for gains that are unknown, and Gaussian noise")
 	case b.offsetting() != nil:
@@ -76,6 +74,8 @@ func (b *planner) evidencePossible() error {
 		return errors.New("the evidence of Gaussian signals is for readings that are not clipped")
 	case b.Noise != nil || b.LearnSensorNoise:
 		return errors.New("the evidence of Gaussian signals is for noise of one variance")
+	case b.complex():
+		return b.complexSitesPossible()
 	case !seen || table.Storage() == "":
 		return errors.New("the evidence of Gaussian signals needs a W whose entries can be seen")
 	case work > mostEvidence:
@@ -256,11 +256,20 @@ func (g *gaussian) adoptSpread(sd float64) {
 	}
 }
 
+// integrating is an iteration in which signals are integrated out.
+type integrating interface {
+	hasSites() bool
+	widenedBy() float64
+}
+
+func (g *gaussian) hasSites() bool     { return g.fit.Sparse != nil }
+func (g *gaussian) widenedBy() float64 { return g.widened }
+
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
 // elsewhere.
 func (s *Solver) WidenedByHalves() float64 {
-	if g, is := s.Iteration.(*gaussian); is {
-		return g.widened
+	if i, is := s.Iteration.(integrating); is {
+		return i.widenedBy()
 	}
 	return 0
 }
@@ -299,8 +308,8 @@ func (g *gaussian) Report(*Solver) {
 
 // HasSites reports whether entries have sites in place of a Gaussian prior, where signals were integrated out.
 func (s *Solver) HasSites() bool {
-	g, is := s.Iteration.(*gaussian)
-	return is && g.fit.Sparse != nil
+	i, is := s.Iteration.(integrating)
+	return is && i.hasSites()
 }
 
 // LogEvidence implements [Iteration], with gains integrated out to second order about their maximum.

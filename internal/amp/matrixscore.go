@@ -16,8 +16,8 @@ import (
 // Scores reports whether g and ∂g are those of single readings, which [State.MatrixScore] takes for granted.
 func (s *Solver) Scores() bool {
 	_, turned := s.Iteration.(*jointRows)
-	_, gaussian := s.Iteration.(*gaussian)
-	return !turned && !gaussian && s.Iterations > 0
+	_, integrated := s.Iteration.(integrating)
+	return !turned && !integrated && s.Iterations > 0
 }
 
 // MatrixScore is how fast the evidence grows along a direction D of W, given what that adds to the readings, u = D x̂, and to the variances,

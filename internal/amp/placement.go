@@ -36,7 +36,7 @@ func (s *Solver) placeScale() Placement {
 	if s.State.calibration == nil {
 		return Placement{}
 	}
-	if _, is := s.Iteration.(*gaussian); is {
+	if _, is := s.Iteration.(integrating); is {
 		told, _ := s.State.calibration.(channel.Bounded)
 		return s.State.learnedScale(told)
 	}

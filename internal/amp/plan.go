@@ -281,6 +281,10 @@ func (b *planner) build() (*Solver, error) {
 	}
 	var err error
 	switch {
+	case b.evidence() && b.complex():
+		g := newComplexSites(state, b)
+		s.Iteration, s.Parts = g, append(s.Parts, g)
+		return s, b.makeParts(s)
 	case b.evidence():
 		g := newGaussian(state, b.W.(operator.Matrix), b)
 		s.Iteration, s.Parts = g, append(s.Parts, g)

@@ -1,0 +1,296 @@
+package amp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/cmplx"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/evidence"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// complexSites is the iteration over complex signals with sites, and complex gains (see [evidence.Complex]). What is found may depend on where phases begin, since the evidence
+// is not concave in them. So there are several starts, the likeliest answer is kept, and where phases are not near the nominal ones it is an answer only if two starts
+// have come to it: wrong ones are many, and hardly ever the same.
+type complexSites struct {
+	*State
+	Idle
+	ctx     context.Context
+	fit     *evidence.Complex
+	best    *evidence.Complex // the likeliest of those that have ended
+	others  []*evidence.Complex
+	starts  int
+	steps   int // of all starts
+	done    bool
+	refused bool // no answer was found twice
+	noise   float64
+	middle  float64
+	learns  bool // the concentration of phases
+	widened float64
+	entry   func(mu, i int) complex128
+}
+
+const (
+	// mostPhaseStarts is how many starts there are. The right answer is found from half of them or more where it is found at all (docs/log/field.md).
+	mostPhaseStarts = 6
+
+	// surePhases is the concentration of phases, a spread of half a radian, above which s = 1 is the start that they are near.
+	surePhases = 4
+
+	// mostOfStarts is how many times P M²(M+N) multiplications all steps of all starts may take, twenty of which are one: some ten seconds on a core.
+	mostOfStarts = 2e9
+)
+
+// complexSitesPossible says why complex signals cannot have sites, if they cannot.
+func (b *planner) complexSitesPossible() error {
+	known, gains := complexPriorOf(b.Model)
+	w, pairs := b.W.(*operator.Complex)
+	_, table := b.W.(operator.Matrix)
+	switch {
+	case !gains || known.Lo == known.Hi:
+		return errors.New("the evidence of complex signals is for gains whose amplitudes are unknown")
+	case pairs && w.Storage() == "" || !pairs && !table:
+		return errors.New("the evidence of complex signals needs a W whose entries can be seen")
+	}
+	return nil
+}
+
+func newComplexSites(s *State, b *planner) *complexSites {
+	g := &complexSites{State: s, middle: channel.Middle(s.calibration), learns: b.LearnPhases}
+	if !b.LearnNoise {
+		g.noise = 2 * channel.NoiseOf(s.model.Channel)
+	}
+	s.ScaleLearned = true
+	return g
+}
+
+// sweepsOver implements [Iteration]: there are none.
+func (g *complexSites) sweepsOver(operator.Operator) (s operator.Sweeps, err error) { return s, nil }
+
+func (g *complexSites) use(operator.Sweeps) {}
+
+// prepare implements [Iteration].
+func (g *complexSites) prepare(ctx context.Context) error {
+	g.ctx = ctx
+	re, im := make([]float64, g.M*g.N), make([]float64, g.M*g.N)
+	for mu := range g.M {
+		r, i := re[mu*g.N:][:g.N], im[mu*g.N:][:g.N]
+		var err error
+		if w, pairs := g.W.(*operator.Complex); pairs {
+			err = w.RowInto(r, i, mu)
+		} else {
+			err = g.W.(operator.Matrix).RowInto(r, mu)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	g.entry = func(mu, i int) complex128 { return complex(re[mu*g.N+i], im[mu*g.N+i]) }
+	g.starts, g.steps, g.best, g.others, g.done, g.refused = 0, 0, nil, nil, false, false
+	g.begin()
+	return nil
+}
+
+// begin begins the next fit.
+func (g *complexSites) begin() {
+	g.fit = evidence.NewComplex(g.M, g.N, g.P/2, g.entry, func(mu, k int) complex128 {
+		j := mu*g.P + 2*k
+		return complex(g.Y[j], g.Y[j+1])
+	}, uint64(g.starts))
+	g.fit.Told = g.noise / (g.middle * g.middle)
+	g.fit.LearnKappa = g.learns
+	if !g.learns {
+		g.fit.Kappa = g.calibration.(channel.ComplexPrior).Concentration
+	}
+	g.starts++
+}
+
+// Step implements [Iteration].
+func (g *complexSites) Step(float64) error {
+	left := 0.0
+	if !g.done {
+		g.steps++
+		done, err := g.fit.Step()
+		if err != nil && g.best == nil {
+			return err
+		}
+		if done || err != nil || g.spent() {
+			g.choose(err == nil)
+		}
+	}
+	if !g.done || g.refused {
+		left = math.Inf(1)
+	}
+	g.takeSignals()
+	for mu, s := range g.fit.S {
+		g.S[mu], g.Phase[mu] = g.middle*cmplx.Abs(s), cmplx.Phase(s)
+	}
+	for k := range g.Left {
+		g.Left[k] = left
+	}
+	return nil
+}
+
+// spent reports whether steps have taken as long as they may.
+func (g *complexSites) spent() bool {
+	m := float64(g.M)
+	return float64(g.steps*g.P/2)*m*m*float64(g.M+g.N) > mostOfStarts
+}
+
+// choose is called when a fit has ended, and goes on with the next one where that is needed.
+func (g *complexSites) choose(usable bool) {
+	if usable && g.fit.Settled() {
+		if g.best == nil || g.fit.LogEvidence() > g.best.LogEvidence() {
+			g.best = g.fit
+		}
+		g.others = append(g.others, g.fit)
+	}
+	found := 0
+	for _, other := range g.others {
+		if other == g.best || g.best.Same(other) {
+			found++
+		}
+	}
+	sure := found > 1 || found == 1 && g.best.Kappa >= surePhases
+	if !sure && g.starts < mostPhaseStarts && !g.spent() {
+		g.begin()
+		return
+	}
+	g.done, g.refused = true, !sure
+	if g.best != nil {
+		g.fit = g.best
+	}
+}
+
+// After implements [Part]: nothing is gained by waiting for an answer that was not found.
+func (g *complexSites) After(s *Solver, l *Line) Verdict {
+	if g.refused {
+		s.limit = l.Index
+		return Unfinished
+	}
+	return GoOn
+}
+
+// End implements [Part].
+func (g *complexSites) End(*Solver) {
+	if g.fit == nil {
+		return
+	}
+	sum := 0.0
+	for _, s := range g.fit.S {
+		sum += cmplx.Abs(s)
+	}
+	g.fit.Rescale(complex(float64(g.M)/sum, 0))
+	g.takeSignals()
+	g.takeSensors()
+}
+
+// takeSignals makes the signals, and their fields, those of the fit. Each part of a number has half of its variance.
+func (g *complexSites) takeSignals() {
+	unit := g.middle
+	for k, s := range g.fit.Snapshots {
+		moved, norm, along, spread := 0.0, 0.0, 0.0, 0.0
+		for i, x := range s.X {
+			re, im := 2*k*g.N+i, (2*k+1)*g.N+i
+			x *= complex(unit, 0)
+			step := x - complex(g.X[re], g.X[im])
+			moved, norm = moved+real(step)*real(step)+imag(step)*imag(step), norm+real(x)*real(x)+imag(x)*imag(x)
+			along += real(step)*real(x) + imag(step)*imag(x)
+			c := 0.5 * unit * unit * s.C[i]
+			spread += c
+			g.X[re], g.X[im], g.C[re], g.C[im] = real(x), imag(x), c, c
+			lambda, sigma := complex(unit, 0)*s.Lambda[i], max(0.5*unit*unit*s.Sigma[i], math.SmallestNonzeroFloat64)
+			g.Lambda[re], g.Lambda[im], g.Sigma[re], g.Sigma[im] = real(lambda), imag(lambda), sigma, sigma
+		}
+		for _, j := range []int{2 * k, 2*k + 1} { // root mean squares over both columns
+			g.Moved[j], g.Norm[j], g.SumC[j] = math.Sqrt(0.5*moved), math.Sqrt(0.5*norm), spread
+			g.Along[j] = 0.5 * along / max(g.Norm[j], math.SmallestNonzeroFloat64)
+		}
+	}
+}
+
+// takeSensors makes what is known of the sensors, and of each reading from the others, that of the fit.
+func (g *complexSites) takeSensors() {
+	unit := g.middle
+	noise := 0.5 * g.fit.Noise * unit * unit // of a part
+	g.adoptWorking(channel.InOrder(g.model.Channel).(channel.Noisy).WithNoise(noise))
+	known := g.calibration.(channel.ComplexPrior)
+	if _, _, normal := channel.NormalOf(known.Amplitude()); !normal {
+		known = known.WithAmplitude(channel.NormalAbout(unit, g.fit.Spread*unit))
+	}
+	if g.learns {
+		known.Concentration = g.fit.Kappa
+	}
+	g.adoptCalibration(known)
+	both, log := g.fit.Variances()
+	for mu, s := range g.fit.S {
+		g.S[mu], g.Phase[mu], g.LogZ[mu] = unit*cmplx.Abs(s), cmplx.Phase(s), 0
+		g.setSensor(mu, unit*unit*max(both[mu], 2*g.fit.AmplitudeVariance(mu, log)))
+		for k, snapshot := range g.fit.Snapshots {
+			j := mu*g.P + 2*k
+			inverse, own := snapshot.Inverse[mu]/(unit*unit), snapshot.G[mu]/complex(unit, 0)
+			if inverse == 0 {
+				for l := j; l < j+2; l++ {
+					g.G[l], g.DG[l], g.Omega[l], g.V[l] = 0, 0, 0, 0
+				}
+				continue
+			}
+			omega := complex(unit, 0)*s*complex(g.Y[j], g.Y[j+1]) - own/complex(inverse, 0)
+			g.Omega[j], g.Omega[j+1] = real(omega), imag(omega)
+			g.G[j], g.G[j+1] = 2*real(own), 2*imag(own)
+			g.DG[j], g.DG[j+1] = -2*inverse, -2*inverse
+			g.V[j] = max(0, 0.5/inverse-noise)
+			g.V[j+1] = g.V[j]
+		}
+	}
+}
+
+// setSensor sets what is known of a sensor.
+func (g *complexSites) setSensor(mu int, variance float64) {
+	g.SVar[mu] = variance
+	g.calibration.(channel.ComplexPrior).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
+}
+
+func (g *complexSites) hasSites() bool     { return true }
+func (g *complexSites) widenedBy() float64 { return g.widened }
+
+// Report implements [Part]: error bars are wider where halves of the snapshots disagree.
+func (g *complexSites) Report(*Solver) {
+	if g.best == nil {
+		return
+	}
+	if ratio, err := g.fit.Halves(g.ctx); err == nil && ratio > 1 {
+		g.widened = ratio
+	}
+	if learner, ok := g.model.Prior.(prior.Learner); ok {
+		for range refits {
+			learner, _ = learner.Refit(g.Lambda, g.Sigma, 1)
+		}
+		g.Adopt(Model{learner, g.model.Channel})
+	}
+	for j := range g.C {
+		g.C[j] *= max(1, g.widened)
+	}
+	for mu := range g.M {
+		g.setSensor(mu, g.SVar[mu]*max(1, g.widened))
+	}
+}
+
+// LogEvidence implements [Iteration].
+func (g *complexSites) LogEvidence() float64 {
+	if g.best == nil || g.fit != g.best {
+		return math.NaN()
+	}
+	return g.fit.LogEvidence()
+}
+
+// scaleSums implements [Iteration]: the evidence does not change along the scale.
+func (g *complexSites) scaleSums(quadratic, volume float64) (q, v float64) {
+	return quadratic, volume
+}
+
+// MeanV implements [Iteration].
+func (g *complexSites) MeanV() (mean, off float64) { return sum(g.V) / float64(len(g.V)), 0 }

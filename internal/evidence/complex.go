@@ -1,0 +1,483 @@
+package evidence
+
+import (
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"runtime"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/parallel"
+)
+
+// Complex is a fit of complex signals with a sparse prior, and of complex gains: expectation propagation as of [Sparse], for circular numbers. With
+// s = r e^{iφ}, sites CN(m, Γ) of entries, and A = W Γ Wᴴ + Δ I, the evidence is
+//
+//	L(s) = Σ_µ 2 n_µ log r_µ - sᴴQs + 2 Re sᴴb - Σ_k (log det A_k + (W m_k)ᴴ A_k⁻¹ W m_k) + log p(s),
+//	Q = Σ_k ȳ_k ∘ A_k⁻¹ ∘ y_kᵀ,   b = Σ_k ȳ_k ∘ A_k⁻¹ W m_k.
+//
+// It is concave in amplitudes given phases, and not in phases: there may be several maxima, of which the start of s chooses one. Steps are Newton's in
+// t = (log r, φ), and the covariance of t is the inverse of minus the second derivative at a fixed mean of log r and of φ, which are conventions.
+// A complex matrix is worked with as a real one of twice the size, ((Re, -Im), (Im, Re)).
+type Complex struct {
+	Noise float64 // Δ, of both parts
+	Told  float64 // what it is where it is known, in units in which the mean of |s| is one; 0 learns it
+
+	// S (M). Spread is the standard deviation of the normal prior of |s| about one, and Kappa the concentration of that of phases about zero, 0 for none, which
+	// LearnKappa learns.
+	S          []complex128
+	Spread     float64
+	Kappa      float64
+	LearnKappa bool
+
+	// Of each snapshot, X and C (N) are the posterior means, and the variances of both parts together, under the sparse prior, and Lambda and Sigma their
+	// cavities: fields that know nothing of the prior of their own entry. Sigma is +Inf where an entry has none.
+	Snapshots []*Snapshot
+
+	Weight, Variance []float64 // of the prior, w_0 δ(x) + Σ_j w_j CN(0, v_j)
+
+	w        embedded
+	m, n     int
+	y        [][]complex128 // P×M
+	readings []float64      // M
+	evidence float64        // L, less terms without s and with the sites' own
+	q        []complex128   // M×M
+	b        []complex128   // M
+	curved   dense.Matrix   // 2M×2M, the factor of the latest precision of t
+	along    [2][]float64   // 2M, H⁻¹ along the common amplitude and phase
+	between  [3]float64     // 11, 12 and 22 of the inverse of their products with those directions
+	gauge    [2]float64     // the integral over each of the directions is that of a normal variable of this precision
+	logDet   float64        // of the precision at a fixed mean of log r and φ
+	fixed    float64        // the evidence's terms without s
+	settled  bool
+	steps    int
+	spent    float64
+	logZ     float64 // the evidence at the latest step
+}
+
+// Snapshot is the posterior of one signal.
+type Snapshot struct {
+	X, Lambda []complex128
+	C, Sigma  []float64
+	G         []complex128 // M, A⁻¹(s∘y - W m), and Inverse the diagonal of A⁻¹; both 0 where a reading is missing
+	Inverse   []float64
+
+	rows      []int
+	w         embedded
+	location  []complex128 // N
+	gamma     []float64    // N
+	seen      []complex128 // W m, of rows
+	inverse   dense.Matrix // of the embedded A
+	projected dense.Matrix // A⁻¹W: real parts above imaginary ones
+	mean      []complex128 // N, with Gaussian sites
+	variance  []float64
+	logDet    float64
+}
+
+// embedded is ((Re, -Im), (Im, Re)) of a matrix.
+type embedded struct{ dense.Matrix }
+
+func embed(m, n int, at func(mu, i int) complex128) embedded {
+	w := dense.New(2*m, 2*n)
+	for mu := range m {
+		for i := range n {
+			v := at(mu, i)
+			w.Row(mu)[i], w.Row(mu)[n+i] = real(v), -imag(v)
+			w.Row(m + mu)[i], w.Row(m + mu)[n+i] = imag(v), real(v)
+		}
+	}
+	return embedded{w}
+}
+
+func (a embedded) at(mu, i int) complex128 {
+	return complex(a.Matrix.At(mu, i), a.Matrix.At(a.Rows/2+mu, i))
+}
+
+// times is the product with a vector.
+func (a embedded) times(v []complex128) []complex128 {
+	parts := make([]float64, 2*len(v))
+	for i, x := range v {
+		parts[i], parts[len(v)+i] = real(x), imag(x)
+	}
+	out := make([]complex128, a.Rows/2)
+	for mu := range out {
+		out[mu] = complex(floats.Dot(a.Row(mu), parts), floats.Dot(a.Row(len(out)+mu), parts))
+	}
+	return out
+}
+
+// NewComplex prepares a fit of readings y (M×P, a part of which that is NaN is a missing one) behind w (M×N). Gains begin at one, or for draws other than 0 at phases that
+// are uniform; variances and noise begin as those of [New].
+func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Complex {
+	f := &Complex{
+		S: make([]complex128, m), Spread: firstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
+		q: make([]complex128, m*m), b: make([]complex128, m), curved: dense.New(2*m, 2*m),
+	}
+	rng := rand.New(rand.NewPCG(draw, uint64(m)))
+	for mu := range f.S {
+		f.S[mu] = 1
+		if draw > 0 {
+			f.S[mu] = cmplx.Rect(1, 2*math.Pi*rng.Float64())
+		}
+	}
+	for k := range p {
+		readings := make([]complex128, m)
+		s := &Snapshot{
+			X: make([]complex128, n), Lambda: make([]complex128, n), C: make([]float64, n), Sigma: make([]float64, n), G: make([]complex128, m), Inverse: make([]float64, m),
+			location: make([]complex128, n), gamma: make([]float64, n),
+		}
+		for mu := range m {
+			if v := y(mu, k); !cmplx.IsNaN(v) {
+				readings[mu] = v
+				s.rows = append(s.rows, mu)
+				f.readings[mu]++
+			}
+		}
+		s.w = f.w
+		if len(s.rows) < m {
+			s.w = embed(len(s.rows), n, func(j, i int) complex128 { return f.w.at(s.rows[j], i) })
+		}
+		f.y, f.Snapshots = append(f.y, readings), append(f.Snapshots, s)
+	}
+	norms := 0.0
+	for mu := range m {
+		norms += floats.Dot(f.w.Row(mu), f.w.Row(mu)) / float64(m)
+	}
+	f.Noise = startNoise * f.power()
+	for _, s := range f.Snapshots {
+		for i := range s.gamma {
+			s.gamma[i] = f.power() / norms
+		}
+	}
+	return f
+}
+
+// power is the mean square of the corrected readings.
+func (f *Complex) power() float64 {
+	total := 0.0
+	for _, y := range f.y {
+		for mu, v := range y {
+			total += square(f.S[mu] * v)
+		}
+	}
+	return max(total/max(floats.Sum(f.readings), 1), math.SmallestNonzeroFloat64)
+}
+
+func square(z complex128) float64 { return real(z)*real(z) + imag(z)*imag(z) }
+
+// Step moves all sites once, and with them the prior, the noise and the gains. It reports whether it was the last one needed.
+func (f *Complex) Step() (done bool, err error) {
+	f.steps++
+	if f.steps%looksEvery == 0 {
+		f.toConvention()
+	}
+	if err := f.solve(); err != nil {
+		return false, err
+	}
+	moved, open := f.cavities()
+	if f.steps%looksEvery == 0 {
+		f.learnGains()
+	}
+	noise := f.Noise
+	f.learnNoise()
+	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests
+	if f.Weight == nil {
+		f.beginSlabs()
+	}
+	f.moveSites()
+	f.settled = calm && f.steps > leastSites && moved <= sitesRest*sitesRest*open
+	return f.settled || f.steps >= mostSites, nil
+}
+
+// leastSites is how many steps are taken at least: gains' own prior and slabs have then been learned a few times.
+const leastSites = 3 * looksEvery
+
+// Settled reports whether sites are at rest.
+func (f *Complex) Settled() bool { return f.settled }
+
+// LogEvidence is the logarithm of p(y), with gains integrated out to second order about their maximum.
+func (f *Complex) LogEvidence() float64 { return f.logZ }
+
+// solve finds gains and signals for the present sites and noise.
+func (f *Complex) solve() error {
+	ok := make([]bool, len(f.Snapshots))
+	parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { ok[k] = f.Snapshots[k].factor(f.Noise) })
+	f.fixed = 0
+	clear(f.q)
+	clear(f.b)
+	for k, s := range f.Snapshots {
+		if !ok[k] {
+			return ErrSingular
+		}
+		f.addQuadratic(s, f.y[k])
+	}
+	if err := f.solveGains(); err != nil {
+		return err
+	}
+	parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { f.solveSnapshot(f.Snapshots[k], f.y[k]) })
+	return nil
+}
+
+// factor sets A⁻¹, its determinant and A⁻¹W.
+func (s *Snapshot) factor(noise float64) bool {
+	rows, n := s.w.Rows, s.w.Columns/2
+	if rows == 0 {
+		return true
+	}
+	scaled, l := dense.New(rows, 2*n), dense.New(rows, rows)
+	for mu := range rows {
+		to := scaled.Row(mu)
+		for i, v := range s.w.Row(mu) {
+			to[i] = v * math.Sqrt(s.gamma[i%n])
+		}
+		l.Row(mu)[mu] = noise
+	}
+	dense.AddProduct(l, 1, scaled, scaled.T(), dense.Lower, 1)
+	if !dense.Factor(l, 1) {
+		return false
+	}
+	s.logDet = 0.5 * dense.LogDet(l)
+	dense.InvertLower(l, 1)
+	s.inverse = dense.New(rows, rows)
+	dense.Square(s.inverse, l, 1)
+	dense.Mirror(s.inverse)
+	s.projected = dense.New(rows, n)
+	dense.AddProduct(s.projected, 1, s.inverse, s.w.Part(0, rows, 0, n), dense.All, 1)
+	s.seen = s.w.times(s.location)
+	return true
+}
+
+// addQuadratic adds to Q, b and the terms without s.
+func (f *Complex) addQuadratic(s *Snapshot, y []complex128) {
+	inverse := embedded{s.inverse}
+	if len(s.rows) == 0 {
+		return
+	}
+	g := inverse.times(s.seen)
+	f.fixed -= s.logDet + float64(len(s.rows))*math.Log(math.Pi)
+	for i, mu := range s.rows {
+		f.b[mu] += cmplx.Conj(y[mu]) * g[i]
+		f.fixed -= real(cmplx.Conj(s.seen[i]) * g[i])
+		to := f.q[mu*f.m:][:f.m]
+		for j, nu := range s.rows {
+			to[nu] += cmplx.Conj(y[mu]) * inverse.at(i, j) * y[nu]
+		}
+	}
+}
+
+// solveSnapshot sets the posterior with Gaussian sites, at the present gains.
+func (f *Complex) solveSnapshot(s *Snapshot, y []complex128) {
+	if len(s.rows) == 0 {
+		s.mean, s.variance = s.location, s.gamma
+		return
+	}
+	n, half := f.n, len(s.rows)
+	r := make([]complex128, half)
+	for j, mu := range s.rows {
+		r[j] = f.S[mu]*y[mu] - s.seen[j]
+	}
+	g := embedded{s.inverse}.times(r)
+	up, reach := make([]complex128, n), make([]float64, n)
+	for j, mu := range s.rows {
+		s.G[mu], s.Inverse[mu] = g[j], s.inverse.At(j, j)
+		re, im, own, other := s.projected.Row(j), s.projected.Row(half+j), s.w.Row(j), s.w.Row(half+j)
+		for i := range n {
+			up[i] += complex(re[i], -im[i]) * r[j]
+			reach[i] += own[i]*re[i] + other[i]*im[i]
+		}
+	}
+	mean, variance := make([]complex128, n), make([]float64, n)
+	for i, gamma := range s.gamma {
+		mean[i] = s.location[i] + complex(gamma, 0)*up[i]
+		variance[i] = gamma * max(0, 1-gamma*reach[i])
+	}
+	s.mean, s.variance = mean, variance
+}
+
+// cavities sets λ and c of all entries, with gains integrated out. It returns the squared change of the signals, and their variance.
+func (f *Complex) cavities() (moved, open float64) {
+	spent := make([]float64, len(f.Snapshots))
+	parallel.Run(len(spent), runtime.GOMAXPROCS(0), func(k int) { spent[k] = f.cavitiesOf(f.Snapshots[k], f.y[k]) })
+	f.spent = floats.Sum(spent)
+	moments := f.newSlabMoments()
+	total := 0.0
+	for _, s := range f.Snapshots {
+		for i := range f.n {
+			if math.IsInf(s.Sigma[i], 1) {
+				continue
+			}
+			x, c := s.Lambda[i], s.variance[i]
+			if f.Weight != nil {
+				x, c = moments.add(s.Lambda[i], s.Sigma[i])
+				v := s.Sigma[i] + s.gamma[i]
+				total += moments.evidence + math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v
+			}
+			moved, open = moved+square(x-s.X[i]), open+c
+			s.X[i], s.C[i] = x, c
+		}
+	}
+	f.logZ = f.fixed + f.evidence + total + f.gainVolume()
+	return moved, open
+}
+
+// cavitiesOf is cavities of a snapshot: signals move with the gains by dx = Γ Wᴴ A⁻¹ (y∘s∘(d log r + i dφ)).
+func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
+	m, n, half := f.m, f.n, len(s.rows)
+	columns := n + half
+	both := dense.New(2*m, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
+	for j, mu := range s.rows {
+		by := f.S[mu] * y[mu]
+		set := func(i int, v complex128) {
+			v *= by
+			both.Row(mu)[i], both.Row(mu)[columns+i] = real(v), imag(v)
+			both.Row(m + mu)[i], both.Row(m + mu)[columns+i] = -imag(v), real(v)
+		}
+		re, im := s.projected.Row(j), s.projected.Row(half+j)
+		for i := range n {
+			set(i, complex(re[i], -im[i]))
+		}
+		for i := range half {
+			set(n+i, cmplx.Conj(embedded{s.inverse}.at(j, i)))
+		}
+	}
+	var along [2][]float64
+	for a := range along {
+		along[a] = make([]float64, 2*columns)
+		for mu, u := range f.along[a] {
+			floats.AddScaled(along[a], u, both.Row(mu))
+		}
+	}
+	dense.SolveLower(f.curved, both, 1)
+	squares := make([]float64, 2*columns)
+	for mu := range 2 * m {
+		for i, v := range both.Row(mu) {
+			squares[i] += v * v
+		}
+	}
+	for i := range squares {
+		squares[i] = max(0, squares[i]-f.ofGauge(along[0][i], along[1][i]))
+	}
+	for i, gamma := range s.gamma {
+		variance := s.variance[i] + gamma*gamma*(squares[i]+squares[columns+i])
+		precision := 1/variance - 1/gamma
+		s.variance[i], s.Sigma[i] = variance, math.Inf(1)
+		if variance > 0 && precision*variance > leastCavity {
+			s.Sigma[i] = 1 / precision
+			s.Lambda[i] = (s.mean[i]/complex(variance, 0) - s.location[i]/complex(gamma, 0)) / complex(precision, 0)
+		} else {
+			s.X[i], s.C[i] = s.mean[i], variance
+		}
+	}
+	return floats.Sum(squares[n:columns]) + floats.Sum(squares[columns+n:])
+}
+
+// learnNoise takes a step of Δ as noiseOfSites does.
+func (f *Complex) learnNoise() {
+	if f.Told > 0 {
+		f.Noise = max(f.Told, leastNoise*f.power())
+		return
+	}
+	total, trace := 0.0, 0.0
+	for _, s := range f.Snapshots {
+		for mu, g := range s.G {
+			total, trace = total+square(g), trace+s.Inverse[mu]
+		}
+	}
+	const least, most = 0.3, 3
+	ratio := math.Sqrt(total / max(trace-f.spent, 1e-3*trace))
+	f.Noise = max(f.Noise*min(max(ratio, least), most), leastNoise*leastNoise*f.power())
+}
+
+// meanSquare is that of the entries.
+func (f *Complex) meanSquare() float64 {
+	total := 0.0
+	for _, s := range f.Snapshots {
+		for _, x := range s.mean {
+			total += square(x)
+		}
+	}
+	return total / float64(f.n*len(f.Snapshots))
+}
+
+func (f *Complex) beginSlabs() {
+	f.Weight, f.Variance = []float64{1 - slabs*firstSlab}, []float64{0}
+	for v := largestSlab * f.meanSquare(); len(f.Weight) <= slabs; v /= fallBy {
+		f.Weight, f.Variance = append(f.Weight, firstSlab), append(f.Variance, v)
+	}
+}
+
+// moveSites moves the sites of all entries towards those with which their posteriors have the prior's means and variances, and takes a step of the prior.
+func (f *Complex) moveSites() {
+	moments, part := f.newSlabMoments(), siteStep*damps/max(damps, float64(f.steps))
+	for _, s := range f.Snapshots {
+		for i, c := range s.Sigma {
+			if math.IsInf(c, 1) {
+				continue
+			}
+			mean, variance := moments.add(s.Lambda[i], c)
+			variance = max(variance, narrowSlab*c)
+			tau := max(1/variance-1/c, 1/(looseSite*c))
+			nu := mean*complex(tau+1/c, 0) - s.Lambda[i]/complex(c, 0)
+			was := 1 / s.gamma[i]
+			nu = complex(part, 0)*nu + complex((1-part)*was, 0)*s.location[i]
+			tau = part*tau + (1-part)*was
+			s.gamma[i], s.location[i] = 1/tau, nu/complex(tau, 0)
+		}
+	}
+	if f.steps > slabsStayFor {
+		moments.adopt(f)
+	}
+}
+
+// slabMoments are sums over entries of what their posteriors say of the prior.
+type slabMoments struct {
+	f                   *Complex
+	r, weights, squares []float64
+	evidence            float64
+}
+
+func (f *Complex) newSlabMoments() *slabMoments {
+	n := len(f.Weight)
+	return &slabMoments{f: f, r: make([]float64, n), weights: make([]float64, n), squares: make([]float64, n)}
+}
+
+// add is the posterior of an entry with the field CN(λ, c); its variance is that of both parts.
+func (m *slabMoments) add(lambda complex128, c float64) (mean complex128, variance float64) {
+	size, most := square(lambda), math.Inf(-1)
+	for j, v := range m.f.Variance {
+		m.r[j] = math.Log(m.f.Weight[j]) - math.Log(math.Pi*(v+c)) - size/(v+c)
+		most = max(most, m.r[j])
+	}
+	total := 0.0
+	for j, r := range m.r {
+		m.r[j] = math.Exp(r - most)
+		total += m.r[j]
+	}
+	shrunk, second := 0.0, 0.0
+	for j, v := range m.f.Variance {
+		r, kept := m.r[j]/total, v/(v+c)
+		own := kept*c + kept*kept*size
+		shrunk, second = shrunk+r*kept, second+r*own
+		m.weights[j] += r
+		m.squares[j] += r * own
+	}
+	m.evidence = most + math.Log(total)
+	return complex(shrunk, 0) * lambda, max(0, second-shrunk*shrunk*size)
+}
+
+// adopt makes the prior that of the sums.
+func (m *slabMoments) adopt(f *Complex) {
+	count, least := floats.Sum(m.weights), narrowSlab*f.meanSquare()
+	if count == 0 {
+		return
+	}
+	for j, w := range m.weights {
+		f.Weight[j] = max(w/count, leastWeight)
+		if j > 0 && w > 0 {
+			f.Variance[j] = max(m.squares[j]/w, least)
+		}
+	}
+	floats.Scale(1/floats.Sum(f.Weight), f.Weight)
+}

@@ -1,0 +1,362 @@
+package evidence
+
+import (
+	"context"
+	"math"
+	"math/cmplx"
+	"runtime"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/internal/quadrature"
+)
+
+const (
+	// mostKappa stands for phases that are known: a spread of 1e-4 radian.
+	mostKappa = 1e8
+
+	// stiffening is the precision, in units of the mean one, that is added along the common amplitude and the common phase, so that the
+	// precision can be factored where nothing tells these. At a fixed mean it changes nothing.
+	stiffening = 10
+
+	// longestTurn bounds a step of log r and φ.
+	longestTurn = 1.5
+)
+
+// tightness are the precisions of the priors of |s| and of phases.
+func (f *Complex) tightness(mu int) (amplitude, phase float64) {
+	phase = min(f.Kappa, mostKappa)
+	if f.readings[mu] == 0 {
+		phase = max(phase, 1) // a silent sensor has no phase
+	}
+	return 1 / (f.Spread * f.Spread), phase
+}
+
+// gainValue is the evidence as a function of s.
+func (f *Complex) gainValue(s []complex128) (value float64) {
+	for mu, v := range s {
+		r := cmplx.Abs(v)
+		amplitude, phase := f.tightness(mu)
+		value += 2*f.readings[mu]*math.Log(r) - 0.5*amplitude*(r-1)*(r-1) + phase*(real(v)/r-1)
+		sum := -2 * f.b[mu]
+		for nu, q := range f.q[mu*f.m:][:f.m] {
+			sum += q * s[nu]
+		}
+		value -= real(cmplx.Conj(v) * sum)
+	}
+	return value
+}
+
+// setPrecision sets the gradient of the evidence in t, and the lower triangle of curved to minus its second derivative. With
+// ds = s (t + t²/2) to second order, the quadratic form gives tᴴ S̄QS t + Re Σ c t², c = s ∘ (s̄Q - b̄). Far from a maximum that may not be positive definite: safe
+// leaves out what could make it so, in phases.
+func (f *Complex) setPrecision(gradient []float64, safe bool) {
+	m, h := f.m, f.curved
+	for mu, v := range f.S {
+		sum := -f.b[mu]
+		for nu, q := range f.q[mu*m:][:m] {
+			turned := q * f.S[nu]
+			sum += turned
+			bend := 2 * cmplx.Conj(v) * turned
+			h.Row(mu)[nu], h.Row(m + mu)[m+nu] = real(bend), real(bend)
+			h.Row(m + mu)[nu] = imag(bend)
+		}
+		c := cmplx.Conj(sum) * v
+		r, phi := cmplx.Abs(v), cmplx.Phase(v)
+		amplitude, phase := f.tightness(mu)
+		gradient[mu] = 2*f.readings[mu] - 2*real(c) - amplitude*(r-1)*r
+		gradient[m+mu] = 2*imag(c) - phase*math.Sin(phi)
+		if safe {
+			h.Row(mu)[mu] += 2*f.readings[mu] + amplitude*r*r
+			h.Row(m + mu)[m+mu] += max(phase, 1)
+			continue
+		}
+		h.Row(mu)[mu] += 2*real(c) + amplitude*(2*r-1)*r
+		h.Row(m + mu)[m+mu] += phase*math.Cos(phi) - 2*real(c)
+		h.Row(m + mu)[mu] -= 2 * imag(c)
+	}
+}
+
+// stiffen adds to the precision along both conventions, and returns how much.
+func (f *Complex) stiffen() (by float64) {
+	m, h := f.m, f.curved
+	for j := range 2 * m {
+		by += stiffening * math.Abs(h.Row(j)[j]) / float64(2*m)
+	}
+	for j := range 2 * m {
+		row := h.Row(j)
+		for l := j / m * m; l <= j; l++ {
+			row[l] += by / float64(m)
+		}
+	}
+	return by
+}
+
+// factorPrecision factors the precision at the present gains; where that is not positive definite, the safe one.
+func (f *Complex) factorPrecision(gradient []float64) (by float64, err error) {
+	for _, safe := range []bool{false, true} {
+		f.setPrecision(gradient, safe)
+		by = f.stiffen()
+		if dense.Factor(f.curved, runtime.GOMAXPROCS(0)) {
+			return by, nil
+		}
+	}
+	return by, ErrSingular
+}
+
+// solveGains goes to the maximum of the evidence in s that is next, and sets what is known of the gains there.
+func (f *Complex) solveGains() error {
+	m := f.m
+	gradient, step, next := make([]float64, 2*m), make([]float64, 2*m), make([]complex128, m)
+	f.evidence = f.gainValue(f.S)
+	for range mostNewton {
+		if _, err := f.factorPrecision(gradient); err != nil {
+			return err
+		}
+		copy(step, gradient)
+		dense.Solve(f.curved, step)
+		rise, largest, moved := floats.Dot(gradient, step), floats.Norm(step, math.Inf(1)), false
+		for length := min(1, longestTurn/largest); length > 1e-6; length /= 2 {
+			for mu, v := range f.S {
+				next[mu] = v * cmplx.Exp(complex(length*step[mu], length*step[m+mu]))
+			}
+			if v := f.gainValue(next); v >= f.evidence {
+				moved, f.evidence = true, v
+				copy(f.S, next)
+				break
+			}
+		}
+		if !moved || rise < enough {
+			break
+		}
+	}
+	by, err := f.factorPrecision(gradient)
+	if err != nil {
+		return err
+	}
+	f.setGauge(by)
+	return nil
+}
+
+// setGauge finds what the common amplitude and phase do: with U = H⁻¹E, the covariance at a fixed mean of log r and φ is H⁻¹ - U (EᵀU)⁻¹ Uᵀ.
+func (f *Complex) setGauge(by float64) {
+	m := f.m
+	var products [2][2]float64
+	for a := range f.along {
+		f.along[a] = make([]float64, 2*m)
+		for mu := range m {
+			f.along[a][a*m+mu] = 1
+		}
+		dense.Solve(f.curved, f.along[a])
+		products[a] = [2]float64{floats.Sum(f.along[a][:m]), floats.Sum(f.along[a][m:])}
+	}
+	det := products[0][0]*products[1][1] - products[0][1]*products[1][0]
+	f.between = [3]float64{products[1][1] / det, -products[0][1] / det, products[0][0] / det}
+	// Along a unit vector the variance with all others integrated out is products/M, and the stiffening is a part of its inverse.
+	f.logDet = dense.LogDet(f.curved) + math.Log(det) - 2*math.Log(float64(m))
+	for a := range f.gauge {
+		f.gauge[a] = float64(m)/products[a][a] - by
+	}
+}
+
+// ofGauge is the part of a variance that the common amplitude and phase have, of a direction with these products with U.
+func (f *Complex) ofGauge(u, v float64) float64 {
+	return f.between[0]*u*u + 2*f.between[1]*u*v + f.between[2]*v*v
+}
+
+// gainVolume is the logarithm of the integral over gains about their maximum, with the norms of their priors. The common phase has a circle to be on.
+func (f *Complex) gainVolume() (log float64) {
+	m := float64(f.m)
+	log = 0.5*2*m*math.Log(2*math.Pi) - 0.5*f.logDet
+	for a, precision := range f.gauge {
+		length := math.Inf(1)
+		if a == 1 {
+			length = 2 * math.Pi * math.Sqrt(m)
+		}
+		log += min(-0.5*math.Log(max(precision, math.SmallestNonzeroFloat64)), math.Log(length)-0.5*math.Log(2*math.Pi))
+	}
+	for mu, v := range f.S {
+		_, phase := f.tightness(mu)
+		log += math.Log(cmplx.Abs(v)) - math.Log(f.Spread) - 0.5*math.Log(2*math.Pi) - math.Log(2*math.Pi) - quadrature.LogBessel(phase)
+	}
+	return log
+}
+
+// covariances are the variances of log r and φ (2M), at a fixed mean of each.
+func (f *Complex) covariances() []float64 {
+	l := dense.New(2*f.m, 2*f.m)
+	copy(l.Data, f.curved.Data)
+	dense.InvertLower(l, runtime.GOMAXPROCS(0))
+	out := make([]float64, 2*f.m)
+	for j := range l.Rows {
+		for i, v := range l.Row(j)[:j+1] {
+			out[i] += v * v
+		}
+	}
+	for i := range out {
+		out[i] = max(0, out[i]-f.ofGauge(f.along[0][i], f.along[1][i]))
+	}
+	return out
+}
+
+// Variances are those of s, of both parts together, and of log |s| alone (M), at a fixed mean of log |s| and of phases.
+func (f *Complex) Variances() (both, log []float64) {
+	of := f.covariances()
+	both, log = make([]float64, f.m), of[:f.m]
+	for mu, v := range f.S {
+		both[mu] = square(v) * (of[mu] + of[f.m+mu])
+	}
+	return both, log
+}
+
+// learnGains takes an EM step of the spread of |s| about one, and of that of phases about zero.
+func (f *Complex) learnGains() {
+	of, spread, cosines := f.covariances(), 0.0, 0.0
+	for mu, v := range f.S {
+		r := cmplx.Abs(v)
+		spread += ((r-1)*(r-1) + r*r*of[mu]) / float64(f.m)
+		cosines += real(v) / r * math.Exp(-0.5*of[f.m+mu]) / float64(f.m)
+	}
+	f.Spread = min(max(math.Sqrt(spread), leastSpread), mostSpread)
+	if f.LearnKappa { // Banerjee et al., "Clustering on the unit hypersphere using von Mises-Fisher distributions", 2005, in two dimensions
+		c := min(max(cosines, 0), 1-1e-6)
+		f.Kappa = c * (2 - c*c) / (1 - c*c)
+	}
+}
+
+// toConvention goes to the common scale at which the prior of |s| is largest, Σ r² = Σ r, and to the common phase at which that of phases is, where it is not known.
+func (f *Complex) toConvention() {
+	sum, squares := 0.0, 0.0
+	var mean complex128
+	for _, v := range f.S {
+		r := cmplx.Abs(v)
+		sum, squares = sum+r, squares+r*r
+		mean += v / complex(r, 0)
+	}
+	by := complex(sum/squares, 0)
+	if f.LearnKappa && mean != 0 {
+		by *= cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
+	}
+	f.Rescale(by)
+}
+
+// Rescale multiplies gains and signals by a number.
+func (f *Complex) Rescale(by complex128) {
+	power := square(by)
+	f.Noise *= power
+	floats.Scale(power, f.Variance)
+	for mu := range f.S {
+		f.S[mu] *= by
+	}
+	for _, s := range f.Snapshots {
+		for _, v := range [][]complex128{s.X, s.Lambda, s.location, s.mean} {
+			for i := range v {
+				v[i] *= by
+			}
+		}
+		for _, v := range [][]float64{s.C, s.Sigma, s.gamma, s.variance} {
+			floats.Scale(power, v)
+		}
+		for mu := range s.G {
+			s.G[mu] /= cmplx.Conj(by)
+			s.Inverse[mu] /= power
+		}
+	}
+}
+
+// mostApart is the mean square of differences, in those expected, up to which two answers are the same.
+const mostApart = 4
+
+// Same reports whether another fit has come to the same answer: the same |s| at a fixed mean of log |s|, and signals with entries of the same sizes. Where phases are free, answers that differ by a shift of
+// all signals, or by a common phase, are the same.
+func (f *Complex) Same(other *Complex) bool {
+	if f.apart(other.S) > mostApart {
+		return false
+	}
+	off, open := 0.0, 0.0
+	for k, s := range f.Snapshots {
+		a, b := sizes(s.X), sizes(other.Snapshots[k].X)
+		for i := range a {
+			off += (a[i] - b[i]) * (a[i] - b[i])
+		}
+		open += floats.Sum(s.C)
+	}
+	return off <= mostApart*open
+}
+
+func sizes(x []complex128) []float64 {
+	a := make([]float64, len(x))
+	for i, v := range x {
+		a[i] = cmplx.Abs(v)
+	}
+	slices.Sort(a)
+	return a
+}
+
+// apart is the mean square of the differences of log |s|, in those expected of two independent ones.
+func (f *Complex) apart(s []complex128) float64 {
+	_, variances := f.Variances()
+	difference, middle := make([]float64, f.m), 0.0
+	for mu, v := range s {
+		difference[mu] = math.Log(cmplx.Abs(v) / cmplx.Abs(f.S[mu]))
+		middle += difference[mu] / float64(f.m)
+	}
+	square := 0.0
+	for _, d := range difference {
+		square += (d - middle) * (d - middle)
+	}
+	return square / max(2*floats.Sum(variances), math.SmallestNonzeroFloat64)
+}
+
+// Halves is as [Fit.Halves], for |s|: both halves of the snapshots are fitted from the phases that were found, and nothing else.
+func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
+	p := len(f.y)
+	if p < LeastForHalves {
+		return math.NaN(), nil
+	}
+	var gains [2][]complex128
+	for half := range gains {
+		count := (p + 1 - half) / 2
+		fit := NewComplex(f.m, f.n, count, f.w.at, func(mu, k int) complex128 {
+			if s := f.Snapshots[2*k+half]; s.Inverse[mu] == 0 {
+				return cmplx.NaN()
+			}
+			return f.y[2*k+half][mu]
+		}, 0)
+		fit.Told, fit.Kappa, fit.LearnKappa = f.Told, f.Kappa, f.LearnKappa
+		for mu, v := range f.S {
+			fit.S[mu] = v / complex(cmplx.Abs(v), 0)
+		}
+		for done := false; !done; {
+			if err := ctx.Err(); err != nil {
+				return math.NaN(), err
+			}
+			if done, err = fit.Step(); err != nil {
+				return math.NaN(), err
+			}
+		}
+		gains[half] = fit.S
+	}
+	_, variances := f.Variances()
+	logs := make([][2]float64, f.m)
+	var middle [2]float64
+	for mu := range logs {
+		own := math.Log(cmplx.Abs(f.S[mu]))
+		for half := range gains {
+			logs[mu][half] = math.Log(cmplx.Abs(gains[half][mu])) - own
+			middle[half] += logs[mu][half] / float64(f.m)
+		}
+	}
+	square := 0.0
+	for _, l := range logs {
+		a, b := l[0]-middle[0], l[1]-middle[1]
+		scatter, bias := 0.5*(a-b), 0.5*(a+b)
+		square += scatter*scatter + bias*bias
+	}
+	return square / floats.Sum(variances), nil
+}
+
+// AmplitudeVariance is the variance of |s|, given those of log |s|.
+func (f *Complex) AmplitudeVariance(mu int, log []float64) float64 { return square(f.S[mu]) * log[mu] }
