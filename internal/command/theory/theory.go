@@ -33,6 +33,9 @@ type theory struct {
 	complex    bool    // signals, W and gains are, with what phases says
 	phases     option.Phases
 
+	joint       bool // signals belong together
+	correlation float64
+
 	network networkSpec // that signals come out of, or none
 
 	// spectrum is what is said of W's singular values, and vector what was read from it.
