@@ -10,16 +10,19 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/solver"
 )
 
-// registerJoint adds --joint and --correlation.
+// registerJoint adds --joint, of which on says that the solver knows it and the others that it does not, and --correlation.
 func (t *theory) registerJoint(flags *pflag.FlagSet) {
-	flags.BoolVar(&t.joint, "joint", false, "entries are zero in all signals or in none, and the solver knows it (--joint of calamp solve)")
+	t.belong.Register(flags)
+	flags.Lookup("joint").NoOptDefVal = solver.JointOn.String()
 	flags.Var(option.Number(&t.correlation, option.Between(0, 1)), "correlation", "of any two signals where they are not zero, below 1; with --joint")
 }
 
 // checkJoint refuses what joint signals exclude.
 func (t *theory) checkJoint(flags *pflag.FlagSet) error {
+	t.joint = t.belong.On()
 	switch {
 	case !t.joint && option.Given(flags, "correlation"):
 		return console.Usage("--correlation is that of signals that share their entries: it needs --joint")

@@ -33,7 +33,8 @@ type theory struct {
 	complex    bool    // signals, W and gains are, with what phases says
 	phases     option.Phases
 
-	joint       bool // signals belong together
+	belong      option.Joint // the flag
+	joint       bool         // signals belong together
 	correlation float64
 
 	network networkSpec // that signals come out of, or none
