@@ -17,6 +17,9 @@ func (j *Joint) Register(flags *pflag.FlagSet) {
 	flags.Var(Text(&j.which, OneOf(solver.AutoJoint, solver.JointOn, solver.JointOff)), "joint", About("joint"))
 }
 
+// On reports whether signals are said to belong together.
+func (j *Joint) On() bool { return j.which == solver.JointOn }
+
 // Check refuses problems of p signals in which nothing can belong together, and says what is asked where processes share the work.
 func (j *Joint) Check(p int, ranks bool) (solver.Joint, error) {
 	switch {

@@ -116,6 +116,7 @@ method: --json has standard errors.
 		s.registerNetwork(flags)
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 		s.registerRows(flags)
+		s.registerJoint(flags)
 	}
 	s.registerSpectrum(flags)
 	s.registerComplex(flags)
@@ -157,7 +158,7 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := s.readSpectrum(); err != nil {
 		return err
 	}
-	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork()); err != nil {
+	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags)); err != nil {
 		return err
 	}
 	drawn, err := s.loadOverlay()
@@ -224,7 +225,9 @@ func (s *se) predictOffline(ctx context.Context, res *prediction, bar *console.P
 		steps, err = evolution.OfflineMismatched(ctx, s.mismatch(), opt)
 	} else {
 		predict := func() (*evolution.Trajectory, error) { return evolution.Offline(ctx, s.matched(), opt) }
-		if s.complex {
+		if s.joint {
+			predict = func() (*evolution.Trajectory, error) { return evolution.JointOffline(ctx, s.jointModel(), opt) }
+		} else if s.complex {
 			predict = func() (*evolution.Trajectory, error) {
 				return evolution.ComplexOffline(ctx, s.complexModel(), &evolution.ComplexOptions{Iterations: s.iterations, Spectrum: s.vector, Progress: opt.Progress})
 			}
@@ -255,6 +258,11 @@ func (s *se) predictEnd(ctx context.Context, res *prediction) error {
 		return err
 	}
 	find := evolution.FixedPoint
+	if s.joint {
+		find = func(ctx context.Context, _ evolution.Model, opt *evolution.Options) (*evolution.Point, error) {
+			return evolution.JointFixedPoint(ctx, s.jointModel(), opt)
+		}
+	}
 	if !s.vector.Independent() {
 		find = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Point, error) {
 			return evolution.VectorFixedPoint(ctx, m, s.vector, opt)
@@ -489,16 +497,17 @@ type seJSON struct {
 	KnownGains bool          `json:"known_gains"`
 	OffsetSD   float64       `json:"offset_sd,omitempty"`
 	Spectrum   string        `json:"spectrum,omitempty"`
-	Steps      []stepJSON    `json:"iterations,omitempty"` // offline
-	Samples    []sampleJSON  `json:"samples,omitempty"`    // online
-	FixedPoint *fixedJSON    `json:"fixed_point,omitempty"`
-	Written    []string      `json:"written"`
+	*jointJSON
+	Steps      []stepJSON   `json:"iterations,omitempty"` // offline
+	Samples    []sampleJSON `json:"samples,omitempty"`    // online
+	FixedPoint *fixedJSON   `json:"fixed_point,omitempty"`
+	Written    []string     `json:"written"`
 }
 
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
 		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
-		Spectrum: s.spectrum, Written: s.written(),
+		Spectrum: s.spectrum, jointJSON: s.jointJSON(), Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {
 		list := []stepJSON{}

@@ -33,6 +33,10 @@ type theory struct {
 	complex    bool    // signals, W and gains are, with what phases says
 	phases     option.Phases
 
+	belong      option.Joint // the flag
+	joint       bool         // signals belong together
+	correlation float64
+
 	network networkSpec // that signals come out of, or none
 
 	// spectrum is what is said of W's singular values, and vector what was read from it.

@@ -109,6 +109,9 @@ a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_info
 With --prior network:… the flags of signals describe the latents, the counting bound is that of the latents that are not zero,
 alpha_cs and alpha_enough are of the same network, and alpha_it and alpha_informed are open.
 
+With --joint entries are zero in all signals or in none; alpha_cs and alpha_cal are those of a solver that
+knows it, and with noise the rest is open.
+
 With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
 unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
 		Example: `  calamp threshold --density 0.1 --p 8 --s-range 0.7,1.4 --noise-var 1e-3 --n 256 --m 200
@@ -122,6 +125,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	flags := cmd.Flags()
 	option.Signals(flags, &t.p, "signals, P")
 	t.registerRows(flags)
+	t.registerJoint(flags)
 	t.truth.Register(flags)
 	t.registerNetwork(flags)
 	t.registerSpectrum(flags)
@@ -163,10 +167,10 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err := t.readSpectrum(); err != nil {
 		return err
 	}
-	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork()); err != nil {
+	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags)); err != nil {
 		return err
 	}
-	if !t.vector.Independent() && !option.Given(flags, "tol") {
+	if (!t.vector.Independent() || t.joint && t.correlation > 0) && !option.Given(flags, "tol") {
 		t.tol = 1e-3 // it is found by bisection, which takes seconds
 	}
 	ctx, stop := console.Interruptible()
@@ -264,6 +268,9 @@ func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits,
 
 func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	defer crash.Catch(&err)
+	if t.joint {
+		return t.jointAt(ctx, rho)
+	}
 	if t.complex {
 		return t.complexAt(ctx, rho)
 	}
@@ -383,6 +390,7 @@ type thresholdJSON struct {
 	Spectrum string       `json:"spectrum"`
 	Target   float64      `json:"target"`
 	OffsetSD float64      `json:"offset_sd,omitempty"`
+	*jointJSON
 	*limitsJSON
 	N       int          `json:"n,omitempty"`
 	M       int          `json:"m,omitempty"`
@@ -393,7 +401,7 @@ type thresholdJSON struct {
 }
 
 func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, Written: t.written()}
+	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, jointJSON: t.jointJSON(), Written: t.written()}
 	if t.densities.n == 0 {
 		if n := t.sensorsFor(list[0]); n > 0 {
 			j.Sensors = &n

@@ -1,0 +1,68 @@
+package theory
+
+import (
+	"context"
+	"math"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/recovery"
+	"github.com/calamp/calamp/solver"
+)
+
+// registerJoint adds --joint, of which on says that the solver knows it and the others that it does not, and --correlation.
+func (t *theory) registerJoint(flags *pflag.FlagSet) {
+	t.belong.Register(flags)
+	flags.Lookup("joint").NoOptDefVal = solver.JointOn.String()
+	flags.Var(option.Number(&t.correlation, option.Between(0, 1)), "correlation", "of any two signals where they are not zero, below 1; with --joint")
+}
+
+// checkJoint refuses what joint signals exclude.
+func (t *theory) checkJoint(flags *pflag.FlagSet) error {
+	t.joint = t.belong.On()
+	switch {
+	case !t.joint && option.Given(flags, "correlation"):
+		return console.Usage("--correlation is that of signals that share their entries: it needs --joint")
+	case !t.joint:
+		return nil
+	case t.complex || t.offset > 0 || t.mismatched || t.groups.On() || t.network.layers != nil || !t.vector.Independent() || t.rows > 1:
+		return console.Usage("--joint is for a solver that knows the model, real signals with one Gauss–Bernoulli prior, sensors of one row without offsets, and W with independent entries")
+	}
+	return nil
+}
+
+// jointModel is the problem that the flags describe.
+func (t *theory) jointModel() evolution.JointModel {
+	return evolution.JointModel{Model: t.matched(), Correlation: t.correlation}
+}
+
+// jointAt are the thresholds of joint signals; with noise, too, only those of cal-AMP.
+func (t *threshold) jointAt(ctx context.Context, rho float64) (l limits, err error) {
+	m := t.jointModel()
+	m.Signal.Density, m.Alpha = rho, 1
+	none := evolution.Number{Value: math.NaN()}
+	l = limits{density: rho, least: recovery.AlphaMin(rho, t.p), ideal: none, informed: none, enough: none}
+	known, err := evolution.JointAlphaCS(ctx, m)
+	if err != nil {
+		return l, err
+	}
+	l.known = known.Value
+	l.cal, err = evolution.JointAlphaCal(ctx, m, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
+	return l, err
+}
+
+// jointJSON is where signals belong together.
+type jointJSON struct {
+	Joint       bool    `json:"joint"`
+	Correlation float64 `json:"correlation"`
+}
+
+func (t *theory) jointJSON() *jointJSON {
+	if !t.joint {
+		return nil
+	}
+	return &jointJSON{t.joint, t.correlation}
+}
