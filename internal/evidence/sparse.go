@@ -57,7 +57,7 @@ const (
 	sitesRest, noiseRests, mostSites = 0.1, 0.05, 80
 
 	// What gains add to variances is found in each of the first steps, and in every so many later ones, in which it hardly changes: it takes more than half of a step.
-	gainsEachUntil, gainsEvery = 8, 4
+	gainsEachUntil, gainsEvery = 30, 4
 
 	narrowSlab = 1e-10 // the least variance of a slab, in units of the signals' mean square
 )
