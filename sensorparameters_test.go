@@ -186,3 +186,20 @@ func TestSensorParameterAlongRowsIsGain(t *testing.T) {
 		t.Errorf("gains differ by %.3g of their standard deviation, signals by %.3g, the scale by %.2g ± %.2g", math.Sqrt(off/sd), apart/doubt, scale-1, gains.ScaleSD)
 	}
 }
+
+// TestSensorDelaysBeyondLinear: of delays that rows are not linear in, gains take a part and end with bars that do not hold. That is said.
+func TestSensorDelaysBeyondLinear(t *testing.T) {
+	for spread, want := range map[float64]bool{0.01: false, 0.03: true, 0.1: true} {
+		rng := rand.New(rand.NewPCG(3, 43))
+		right, given, slope, _ := delayed(160, 200, spread, rng)
+		y, _ := scenes(right, 10, 0.15, 1e-6, rng)
+		opt := &calamp.Options{SensorDerivatives: []calamp.Direction{{Name: "delay", D: slope}}, Learn: calamp.Learn{Noise: true, Range: true}}
+		res, err := calamp.Solve(context.Background(), freeModel(given, y), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned(res, calamp.MatrixDoubtful) != want {
+			t.Errorf("delays of %g samples: warned %v, expected %v", spread, !want, want)
+		}
+	}
+}
