@@ -23,7 +23,7 @@ var Catalogue = []Heading{
 		"matrix-out quick draw-only runs"},
 	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	section("signals", ""),
-	section("sensors", "quantised sign sensors gain-smooth gain-basis told-s-range"),
+	section("sensors", "quantised sign sensors told-s-range"),
 	section("noise", "noise"),
 	section("matrix", "matrix-error derivatives sensor-derivatives image start"),
 	{"What the solver is told, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +

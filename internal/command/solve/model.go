@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,7 +120,7 @@ func (s *solve) check(m *option.ModelFile, flags *pflag.FlagSet) (size [2]int, e
 	if err := s.completeModel(flags); err != nil {
 		return size, err
 	}
-	for _, file := range append(s.groups.Files(), s.model.Noise.File, s.model.KnowledgeFile()) {
+	for _, file := range append(slices.Concat(s.groups.Files(), s.belong.Files()), s.model.Noise.File, s.model.KnowledgeFile()) {
 		if _, err := os.Stat(file); file != "" && err != nil {
 			return size, console.Usage("%s: %w", file, console.Cause(err))
 		}

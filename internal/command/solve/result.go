@@ -31,6 +31,7 @@ type resultJSON struct {
 	Options            option.OptionsJSON `json:"options"`
 	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
 	option.OffsetJSON                     // offset, offset_sd
+	option.TogetherJSON                   // s_smooth, s_scatter
 	option.JointJSON                      // joint, joint_rows, joint_correlation
 	MeansRemoved       bool               `json:"means_removed"`
 	Plan               *solver.Plan       `json:"plan"`
@@ -52,7 +53,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), JointJSON: s.joint.JSON(res),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), TogetherJSON: s.belong.JSON(), JointJSON: s.joint.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -86,6 +87,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.model.AtReading() && len(res.NoiseVar) > 0 {
 		text.Line("noise", "added to readings, of variance %s: before the division by s from %s to %s", console.Short(s.model.NoiseVar), console.Short(slices.Min(res.NoiseVar)), console.Short(slices.Max(res.NoiseVar)))
 	}
+	s.belong.Line(&text)
 	s.offset.Line(&text, res)
 	s.doubt.lines(&text, res)
 	facts.BrokenLines(&text, res)
