@@ -16,36 +16,36 @@ import (
 
 // resultJSON is what solve prints with --json.
 type resultJSON struct {
-	Status             calamp.Status      `json:"status"`
-	Reason             string             `json:"reason"`
-	Iterations         int                `json:"iterations"`
-	WallS              float64            `json:"wall_s"`
-	facts.Size                            // m, n, p, alpha, missing_readings
-	option.SignalPrior                    // prior, components
-	Groups             []option.Group     `json:"groups,omitempty"`
-	Amplitude          []float64          `json:"amplitude,omitempty"`
-	Model              option.Model       `json:"model"`
-	Phase              string             `json:"phase,omitempty"`               // of complex gains, as the flag
-	PhaseConcentration *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
-	PhaseSD            *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
-	Options            option.OptionsJSON `json:"options"`
-	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
-	option.OffsetJSON                     // offset, offset_sd
-	option.TogetherJSON                   // s_smooth, s_scatter
-	option.JointJSON                      // joint, joint_rows, joint_correlation
-	MeansRemoved       bool               `json:"means_removed"`
-	Plan               *solver.Plan       `json:"plan"`
-	ScaleSD            *float64           `json:"scale_sd,omitempty"`
-	LogEvidence        *float64           `json:"log_evidence,omitempty"`
-	Matrix             string             `json:"matrix"`    // W in words
-	Storage            string             `json:"w_storage"` // of a table
-	Arithmetic         string             `json:"w_arithmetic"`
-	Warnings           []calamp.Warning   `json:"warnings"`
-	ConvergedSignals   int                `json:"converged_signals"`
-	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
-	Compare            comparisons        `json:"compare,omitempty"`
-	doubtJSON                             // matrix_scores, theta, theta_sd, theta_cov, fit_runs
-	Written            []string           `json:"written"`
+	Status              calamp.Status      `json:"status"`
+	Reason              string             `json:"reason"`
+	Iterations          int                `json:"iterations"`
+	WallS               float64            `json:"wall_s"`
+	facts.Size                             // m, n, p, alpha, missing_readings
+	option.SignalPrior                     // prior, components
+	Groups              []option.Group     `json:"groups,omitempty"`
+	Amplitude           []float64          `json:"amplitude,omitempty"`
+	Model               option.Model       `json:"model"`
+	Phase               string             `json:"phase,omitempty"`               // of complex gains, as the flag
+	PhaseConcentration  *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
+	PhaseSD             *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
+	Options             option.OptionsJSON `json:"options"`
+	option.FaultsJSON                      // faulty, fault_rate, broken_sensors, saturation
+	option.OffsetJSON                      // offset, offset_sd
+	option.TogetherJSON                    // s_smooth, s_scatter
+	option.JointJSON                       // joint, joint_rows, joint_correlation
+	MeansRemoved        bool               `json:"means_removed"`
+	Plan                *solver.Plan       `json:"plan"`
+	ScaleSD             *float64           `json:"scale_sd,omitempty"`
+	LogEvidence         *float64           `json:"log_evidence,omitempty"`
+	Matrix              string             `json:"matrix"`    // W in words
+	Storage             string             `json:"w_storage"` // of a table
+	Arithmetic          string             `json:"w_arithmetic"`
+	Warnings            []calamp.Warning   `json:"warnings"`
+	ConvergedSignals    int                `json:"converged_signals"`
+	Metrics             *facts.Metrics     `json:"metrics,omitempty"`
+	Compare             comparisons        `json:"compare,omitempty"`
+	doubtJSON                              // matrix_scores, theta, theta_sd, theta_cov, fit_runs
+	Written             []string           `json:"written"`
 }
 
 // print tells what was found, to standard output unless a file goes there.
