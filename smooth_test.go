@@ -157,3 +157,25 @@ func TestLongGainsTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestStepWhereFaultsAreLookedFor: with one reading a sensor, those beside a step are as well taken for broken, and the step is warned of all the same. What is
+// smooth is known of the broken ones, too.
+func TestStepWhereFaultsAreLookedFor(t *testing.T) {
+	p, truth := smoothly(t, 3, func(u float64) float64 {
+		if u > -0.26 {
+			return 0.3
+		}
+		return 0
+	}, 0.01)
+	p.Channel = channel.Faulty{Working: p.Channel.(channel.Gain)}
+	res, _, _, _ := togetherSolved(t, p, truth, 3)
+	if find(res, calamp.GainsNotSmooth) == nil {
+		t.Errorf("%v, broken %v: %v", res.Status, res.BrokenSensors, res.Warnings)
+	}
+	smooth, sd := res.SmoothPart()
+	for mu, s := range smooth {
+		if !(math.Abs(math.Log(s/res.S[mu])) < 0.3) || !(sd[mu] > 0) {
+			t.Errorf("sensor %d: s %g, smooth %g ± %g", mu, res.S[mu], s, sd[mu])
+		}
+	}
+}

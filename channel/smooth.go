@@ -87,6 +87,10 @@ func (p GainPrior) sites(stats []float64, omit []bool) (mean, variance []float64
 	p.Posteriors(mean, variance, stats)
 	for mu := range mean {
 		own, field := p.own(stats, mu)
+		if own == 0 { // broken, and what was known of it taken away, too
+			mean[mu], variance[mu] = 0, math.Inf(1)
+			continue
+		}
 		middle := field / own
 		precision := 1/variance[mu] - own
 		if !(precision > leastSite*own) || omit != nil && omit[mu] {

@@ -31,6 +31,8 @@ import (
 //	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
 //	matrix_error           one number: relative random error of the entries of W, fixed or learned; left out where W is right
 //	outlier          M×P   probability that a reading is an outlier; left out when r has none
+//	s_smooth, s_smooth_sd M what s would be without scatter, where gains belong together, with one number each: s_amplitude and
+//	                       s_length of the kernel (0 for given columns), and s_scatter; left out elsewhere
 //	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
 //	                       as many values as there are
 //
@@ -62,6 +64,7 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 		arrays = append(arrays, vectorOutput("offset", r.Offset), vectorOutput("offset_var", r.OffsetVar))
 	}
 	arrays = append(arrays, sensorsOutputs(r)...)
+	arrays = append(arrays, togetherOutputs(r)...)
 	if r.Broken != nil {
 		arrays = append(arrays, vectorOutput("broken", r.Broken))
 	}

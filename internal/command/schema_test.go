@@ -65,7 +65,7 @@ func bench(t *testing.T) string {
 		table.Data = append(table.Data, float64(i*i%17-8))
 	}
 	for name, a := range map[string]*dataset.Array{
-		"groups.npy": vector(0, 0, 0, 0, 1, 1, 1, 1), "each.npy": vector(.1, .1, .1, .1, .3, .3, .3, .3), "noise.npy": vector(1, 1, 1, 1, 1, 2), "sensors.npy": vector(0, 0, 1, 1, 2, 2), "short.npy": vector(1, 2), "W.npy": table,
+		"groups.npy": vector(0, 0, 0, 0, 1, 1, 1, 1), "each.npy": vector(.1, .1, .1, .1, .3, .3, .3, .3), "noise.npy": vector(1, 1, 1, 1, 1, 2), "sensors.npy": vector(0, 0, 1, 1, 2, 2), "short.npy": vector(1, 2), "W.npy": table, "positions.npy": vector(0, 1, 2, 3, 4, 5), "columns.npy": vector(1, 0, -1, 2, 1, 1),
 	} {
 		if err := dataset.SaveArray(filepath.Join(folder, name), "a", a); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ var unsaid = map[string]string{
 
 	"page component": "is a list", "page learn-components": "is of components", "page groups": "is a file", "page basis": "may be a file", "page sensors": "is a file", "page derivatives": "are files", "page sensor-derivatives": "are files", "page s-from": "is a file",
 	"page matrix": "is in the problem", "page complex": "is in the problem", "page spectrum": "has a slider of its own under Theory", "page row-square": "is of commands that have no W",
-	"page anchor": "is a list",
+	"page anchor": "is a list", "page gain-smooth": "is a file", "page gain-basis": "is a file",
 }
 
 // TestSchema walks the parameters of a model, and finds each as a flag, in model files, in JSON, on the page, in Python, in MATLAB and in the docs, or why not.

@@ -44,7 +44,7 @@ func (r *Run) warnKnowledge() *Warning {
 		return nil
 	}
 	if s, together := channel.SmoothOf(r.calibration()); together {
-		return notSmooth(sizes, s)
+		return notSmooth(sizes, s, r.state.Each == 1 && len(r.BrokenSensors()) > 0)
 	}
 	slices.Sort(sizes)
 	typical := sizes[len(sizes)/2] / medianOfNormal
@@ -64,8 +64,9 @@ func (r *Run) warnKnowledge() *Warning {
 // them may be. A step leaves large differences beside it and small ones elsewhere.
 const surelyPeaked = 5
 
-// notSmooth tells of gains that belong together, but not as any kernel has it: sizes are what sensors differ by, in standard deviations.
-func notSmooth(sizes []float64, s channel.Smooth) *Warning {
+// notSmooth tells of gains that belong together, but not as any kernel has it: sizes are what sensors differ by, in standard deviations. leftOut is whether
+// some were taken for broken by one reading each, which a gain unlike its neighbours' explains as well.
+func notSmooth(sizes []float64, s channel.Smooth, leftOut bool) *Warning {
 	count := float64(len(sizes))
 	var second, fourth float64
 	for _, z := range sizes {
@@ -73,7 +74,7 @@ func notSmooth(sizes []float64, s channel.Smooth) *Warning {
 		fourth += z * z * z * z / count
 	}
 	excess := fourth/(second*second) - 3
-	if len(sizes) < leastSensors || !(excess > surelyPeaked*math.Sqrt(24/count)) {
+	if len(sizes) < leastSensors || !leftOut && !(excess > surelyPeaked*math.Sqrt(24/count)) {
 		return nil
 	}
 	return &Warning{Code: GainsNotSmooth, Message: fmt.Sprintf(

@@ -33,6 +33,8 @@ def solve(
     s_prior_mean: Any = None,
     s_prior_sd: Any = None,
     sensors: Any = None,
+    gain_smooth: Any = None,
+    gain_basis: Any = None,
     prior: Union[str, Mapping[str, Any], None] = None,
     component: Any = None,
     learn_components: bool = False,
@@ -72,7 +74,7 @@ def solve(
     learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
-    of every entry (N), groups (N), basis; model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
+    of every entry (N), groups (N), basis, gain_smooth (positions of sensors, M×d, or "index") and gain_basis (M×k); model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
     sensors (M integers, or a former Result) is the sensor that each row of W is read with, from 0: then all that is of sensors has a
     value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row.
@@ -94,7 +96,7 @@ def solve(
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
         s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
-        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, offset=offset, outliers=outliers,
+        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, gain_smooth=gain_smooth, gain_basis=gain_basis, offset=offset, outliers=outliers,
         matrix_error=matrix_error, derivatives=derivatives, sensor_derivatives=sensor_derivatives, image=image, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,

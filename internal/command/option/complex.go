@@ -159,6 +159,8 @@ var realOnly = []struct{ flag, hint string }{
 	{"mpi", ""},
 	{"s-from", "phases of single sensors are the array s_phase"},
 	{"s-tail", ""},
+	{"gain-smooth", ""},
+	{"gain-basis", ""},
 }
 
 // drawn reports whether a flag asks for signals that are drawn, and may be complex, in place of those of a file.

@@ -179,6 +179,8 @@ func (m *Model) takeGains(p channel.GainPrior) {
 // gainWords is the distribution of s within its range, where it is none that fills it.
 func (m *Model) gainWords() string {
 	switch {
+	case m.belong != nil:
+		return "together, within "
 	case m.known != nil:
 		return fmt.Sprintf("each of %d sensors known by itself, within ", m.KnownSensors)
 	case !m.ToldGains():

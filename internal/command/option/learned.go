@@ -54,7 +54,7 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 // CheckRange leaves the range of s alone where it cannot be learned: one signal
 // does not tell a spread of gains from noise.
 func (m *Model) CheckRange(flags *pflag.FlagSet, p int) error {
-	if p > 1 || !m.Learns("s-range") {
+	if p > 1 || !m.Learns("s-range") || m.belong != nil {
 		return nil
 	}
 	if Given(flags, "s-range") {

@@ -40,9 +40,10 @@ type Model struct {
 	KnownSensors int `json:"known_sensors,omitempty"`
 
 	known      *channel.Knowledge
-	oneSignal  bool   // of which no range of s can be learned
-	holds      string // the flag of the one number that was told and has a scale, where the scale is otherwise free
-	from       string // the file of --s-from
+	belong     *Together // nil where gains are each by themselves
+	oneSignal  bool      // of which no range of s can be learned
+	holds      string    // the flag of the one number that was told and has a scale, where the scale is otherwise free
+	from       string    // the file of --s-from
 	asked      solver.SPrior
 	rangeGiven bool // or learned, beside a mean
 	rowSquare  float64

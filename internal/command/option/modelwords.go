@@ -73,6 +73,10 @@ func (m *ModelFile) Sensors(count int) string {
 	switch {
 	case m.of("s-from") != "":
 		words = append(words, "s known for each, by "+m.of("s-from"))
+	case m.of("gain-smooth") != "":
+		words = append(words, "gains smooth over "+m.of("gain-smooth"))
+	case m.of("gain-basis") != "":
+		words = append(words, "gains of the columns "+m.of("gain-basis"))
 	case m.of("s-mean") != "":
 		words = append(words, fmt.Sprintf("s %s, %s ± %s", m.Value("s-prior", "normal"), m.of("s-mean"), m.of("s-sd")))
 	case m.of("s-range") != "":

@@ -102,7 +102,7 @@ func (f *Found) learned(p *Parameter) entry {
 			return entry{array: values, note: "of each group, learned"}
 		}
 	}
-	gains := m.Learns("s-range") || !Given(f.Flags, "s-range") && !Given(f.Flags, "s-mean") && m.known == nil
+	gains := (m.Learns("s-range") || !Given(f.Flags, "s-range") && !Given(f.Flags, "s-mean") && m.known == nil) && m.belong == nil
 	switch {
 	case p.Name == "density" && m.Learns(p.Name):
 		return number(m.Density, sd.Density)

@@ -48,16 +48,18 @@ var Schema = []Section{
 		{Name: "complex", Doc: "signals, W, noise and gains are complex; commands that read a problem are told by its type", Default: "false", NoData: true, Example: "true"},
 	}},
 	{"sensors", "What you know of sensors", []Parameter{
-		{Name: "s-range", Doc: "range of the calibration s, y = z/s", Unit: "s", Default: "0.95,1.05", JSON: "model.s_range", Learnable: true, Example: "0.7,1.3"},
-		{Name: "s-prior", Doc: "distribution of s: uniform in --s-range; normal or lognormal, with --s-mean and --s-sd or with what is\nlearned; auto is the likeliest where nothing is told, and the uniform one of a --s-range unless\nreadings contradict that", Default: "uniform", JSON: "options.s_prior", Learnable: true, Excludes: "s-from", Example: "normal"},
-		{Name: "s-mean", Doc: "mean of a normal distribution of s, median of a lognormal one", Unit: "s", JSON: "model.s_mean", Learnable: true, Excludes: "s-from", Example: "1"},
-		{Name: "s-sd", Doc: "its standard deviation; of a lognormal one, that of log s", Unit: "s", JSON: "model.s_sd", Learnable: true, Excludes: "s-from", Example: "0.1"},
-		{Name: "s-from", Doc: "what is known of every sensor's s: a former result, whose common scale counts with its uncertainty,\nor a .npz with s_prior_mean and s_prior_sd (M each), which P.npz can hold as well", Unit: "s", Array: "M", JSON: "model.known_sensors", Excludes: "s-prior s-mean s-sd", Example: "known.npz"},
+		{Name: "s-range", Doc: "range of the calibration s, y = z/s", Unit: "s", Default: "0.95,1.05", JSON: "model.s_range", Learnable: true, Excludes: "gain-smooth gain-basis", Example: "0.7,1.3"},
+		{Name: "s-prior", Doc: "distribution of s: uniform in --s-range; normal or lognormal, with --s-mean and --s-sd or with what is\nlearned; auto is the likeliest where nothing is told, and the uniform one of a --s-range unless\nreadings contradict that", Default: "uniform", JSON: "options.s_prior", Learnable: true, Excludes: "s-from gain-smooth gain-basis", Example: "normal"},
+		{Name: "s-mean", Doc: "mean of a normal distribution of s, median of a lognormal one", Unit: "s", JSON: "model.s_mean", Learnable: true, Excludes: "s-from gain-smooth gain-basis", Example: "1"},
+		{Name: "s-sd", Doc: "its standard deviation; of a lognormal one, that of log s", Unit: "s", JSON: "model.s_sd", Learnable: true, Excludes: "s-from gain-smooth gain-basis", Example: "0.1"},
+		{Name: "s-from", Doc: "what is known of every sensor's s: a former result, whose common scale counts with its uncertainty,\nor a .npz with s_prior_mean and s_prior_sd (M each), which P.npz can hold as well", Unit: "s", Array: "M", JSON: "model.known_sensors", Excludes: "s-prior s-mean s-sd gain-smooth gain-basis", Example: "known.npz"},
 		{Name: "anchor", Doc: "fix the common scale: mean=V, the mean of s, or sensor=ROW:V, the s of a known\nsensor (row of W from 0); can be given for several sensors", Unit: "s", Repeated: true, Example: "mean=1"},
-		{Name: "phase", Doc: "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians", Default: "known", JSON: "phase", Learnable: true, Excludes: "offset saturation s-from prior component groups", Example: "free"},
-		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase noise-at", Example: "0.1"},
+		{Name: "phase", Doc: "phases of complex gains: known (zero, or the array s_phase), free, or the concentration κ of\na von Mises distribution about them: their spread is then about 1/√κ radians", Default: "known", JSON: "phase", Learnable: true, Excludes: "offset saturation s-from prior component groups gain-smooth gain-basis", Example: "free"},
+		{Name: "offset", Doc: "sensors have offsets, y = z/s + o, with this standard deviation in the units of the readings;\nauto learns it", Unit: "y", Default: "off", JSON: "offset", Learnable: true, Excludes: "saturation phase noise-at gain-smooth gain-basis", Example: "0.1"},
 		{Name: "sensors", Doc: "the sensor that each row of W is read with, from 0 (M integers): a .npy, or the array sensors of a\n.npz or .mat such as a former result; rows of one sensor have one gain (default the array sensors\nof the problem; without it every row is a sensor)", Array: "M", Example: "sensors.npy"},
-		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase noise-at", Example: "4095"},
+		{Name: "saturation", Doc: "readings of this size or more are clipped: the signal was at least as large", Unit: "y", JSON: "saturation", Excludes: "offset phase noise-at gain-smooth gain-basis", Example: "4095"},
+		{Name: "gain-smooth", Doc: "gains change little from one sensor to the next: the positions of sensors (.npy, M×d), or index where they\nare on a line in their order. How smoothly, and by how much each differs (scatter), is learned", Array: "M×d", JSON: "s_smooth.length", Excludes: "gain-basis s-range s-prior s-mean s-sd s-from offset saturation phase", Example: "positions.npy"},
+		{Name: "gain-basis", Doc: "log s is a combination of these columns (.npy, M×k), with coefficients that are learned, and scatter", Array: "M×k", JSON: "s_smooth.amplitude", Excludes: "gain-smooth s-range s-prior s-mean s-sd s-from offset saturation phase", Example: "columns.npy"},
 	}},
 	{"noise", "What you know of noise", []Parameter{
 		{Name: "noise-var", Doc: "noise variance Δ, before the division by s", Unit: "(W x)²", Default: "1e-06", Array: "M, or M×P", JSON: "model.noise_var", Learnable: true, Example: "1e-4"},
@@ -98,7 +100,7 @@ func ParameterOf(name string) *Parameter {
 func OnPage() (list []*Parameter) {
 	for i := range Schema {
 		for j := range Schema[i].Parameters {
-			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "sensors" && p.Name != "learn-components" {
+			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "sensors" && p.Name != "gain-smooth" && p.Name != "gain-basis" && p.Name != "learn-components" {
 				list = append(list, p)
 			}
 		}

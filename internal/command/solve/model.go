@@ -120,7 +120,7 @@ func (s *solve) check(m *option.ModelFile, flags *pflag.FlagSet) (size [2]int, e
 	if err := s.completeModel(flags); err != nil {
 		return size, err
 	}
-	files := append(s.groups.Files(), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)
+	files := append(slices.Concat(s.groups.Files(), s.belong.Files()), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)
 	for _, spec := range slices.Concat(s.doubt.derivatives, s.doubt.sensors) {
 		files = append(files, dataset.SpecFiles(spec)...)
 	}

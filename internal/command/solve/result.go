@@ -16,35 +16,36 @@ import (
 
 // resultJSON is what solve prints with --json.
 type resultJSON struct {
-	Status             calamp.Status      `json:"status"`
-	Reason             string             `json:"reason"`
-	Iterations         int                `json:"iterations"`
-	WallS              float64            `json:"wall_s"`
-	facts.Size                            // m, n, p, alpha, missing_readings
-	option.SignalPrior                    // prior, components
-	Groups             []option.Group     `json:"groups,omitempty"`
-	Amplitude          []float64          `json:"amplitude,omitempty"`
-	Model              option.Model       `json:"model"`
-	Phase              string             `json:"phase,omitempty"`               // of complex gains, as the flag
-	PhaseConcentration *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
-	PhaseSD            *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
-	Options            option.OptionsJSON `json:"options"`
-	option.FaultsJSON                     // faulty, fault_rate, broken_sensors, saturation
-	option.OffsetJSON                     // offset, offset_sd
-	option.JointJSON                      // joint, joint_rows, joint_correlation
-	MeansRemoved       bool               `json:"means_removed"`
-	Plan               *solver.Plan       `json:"plan"`
-	ScaleSD            *float64           `json:"scale_sd,omitempty"`
-	LogEvidence        *float64           `json:"log_evidence,omitempty"`
-	Matrix             string             `json:"matrix"`    // W in words
-	Storage            string             `json:"w_storage"` // of a table
-	Arithmetic         string             `json:"w_arithmetic"`
-	Warnings           []calamp.Warning   `json:"warnings"`
-	ConvergedSignals   int                `json:"converged_signals"`
-	Metrics            *facts.Metrics     `json:"metrics,omitempty"`
-	Compare            comparisons        `json:"compare,omitempty"`
-	doubtJSON                             // matrix_scores, theta, theta_sd, theta_cov, fit_runs
-	Written            []string           `json:"written"`
+	Status              calamp.Status      `json:"status"`
+	Reason              string             `json:"reason"`
+	Iterations          int                `json:"iterations"`
+	WallS               float64            `json:"wall_s"`
+	facts.Size                             // m, n, p, alpha, missing_readings
+	option.SignalPrior                     // prior, components
+	Groups              []option.Group     `json:"groups,omitempty"`
+	Amplitude           []float64          `json:"amplitude,omitempty"`
+	Model               option.Model       `json:"model"`
+	Phase               string             `json:"phase,omitempty"`               // of complex gains, as the flag
+	PhaseConcentration  *float64           `json:"phase_concentration,omitempty"` // κ, where that was learned
+	PhaseSD             *float64           `json:"phase_sd,omitempty"`            // of the common phase, in radians; none where it is a convention
+	Options             option.OptionsJSON `json:"options"`
+	option.FaultsJSON                      // faulty, fault_rate, broken_sensors, saturation
+	option.OffsetJSON                      // offset, offset_sd
+	option.TogetherJSON                    // s_smooth, s_scatter
+	option.JointJSON                       // joint, joint_rows, joint_correlation
+	MeansRemoved        bool               `json:"means_removed"`
+	Plan                *solver.Plan       `json:"plan"`
+	ScaleSD             *float64           `json:"scale_sd,omitempty"`
+	LogEvidence         *float64           `json:"log_evidence,omitempty"`
+	Matrix              string             `json:"matrix"`    // W in words
+	Storage             string             `json:"w_storage"` // of a table
+	Arithmetic          string             `json:"w_arithmetic"`
+	Warnings            []calamp.Warning   `json:"warnings"`
+	ConvergedSignals    int                `json:"converged_signals"`
+	Metrics             *facts.Metrics     `json:"metrics,omitempty"`
+	Compare             comparisons        `json:"compare,omitempty"`
+	doubtJSON                              // matrix_scores, theta, theta_sd, theta_cov, fit_runs
+	Written             []string           `json:"written"`
 }
 
 // print tells what was found, to standard output unless a file goes there.
@@ -52,7 +53,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.json {
 		return s.PrintJSON(resultJSON{
 			Status: res.Status, Reason: res.Reason, Iterations: res.Iterations, WallS: res.Wall.Seconds(),
-			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), JointJSON: s.joint.JSON(res),
+			Size: facts.SizeOf(data), SignalPrior: s.prior, Groups: s.groups.Found(), Amplitude: res.Amplitude, Model: s.model, Phase: s.phaseWord(res), PhaseConcentration: s.phases.Concentration(), PhaseSD: phaseSD(res), Options: s.solver.JSON(), FaultsJSON: s.faults.JSON(res), OffsetJSON: s.offset.JSON(), TogetherJSON: s.belong.JSON(), JointJSON: s.joint.JSON(res),
 			MeansRemoved: res.Plan.Has("mean removal"), Plan: res.Plan,
 			ScaleSD: console.Known(res.ScaleSD), LogEvidence: console.Known(res.LogEvidence), Matrix: facts.MatrixName(data.W, res.Storage, res.Arithmetic), Storage: res.Storage, Arithmetic: res.Arithmetic,
 			Warnings: console.OrEmpty(res.Warnings), ConvergedSignals: facts.Converged(res),
@@ -86,6 +87,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 	if s.model.AtReading() && len(res.NoiseVar) > 0 {
 		text.Line("noise", "added to readings, of variance %s: before the division by s from %s to %s", console.Short(s.model.NoiseVar), console.Short(slices.Min(res.NoiseVar)), console.Short(slices.Max(res.NoiseVar)))
 	}
+	s.belong.Line(&text)
 	s.offset.Line(&text, res)
 	s.doubt.lines(&text, res)
 	facts.BrokenLines(&text, res)

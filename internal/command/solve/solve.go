@@ -39,6 +39,7 @@ type solve struct {
 	faults   option.Faults
 	offset   option.Offset
 	sensors  option.RowSensors
+	belong   option.Together
 	joint    option.Joint
 	phases   option.Phases
 	parts    option.Parts
@@ -85,7 +86,8 @@ reported. Or give --matrix and --readings. P.npz can be - for standard input.
 The result, a .npz or .mat, has x, x_var (N×P), s, s_var, gain (M), converged (P),
 scale_sd, residual (M×P) and broken (M), the probability that a sensor is. y = z/s: the multiplicative gain is 1/s.
 Where sensors have several rows (--sensors) these have a value a sensor, and gain_row (M) one a row.
-With --offset it has offset and offset_var (M), y = z/s + offset.
+With --offset it has offset and offset_var (M), y = z/s + offset; with --gain-smooth or
+--gain-basis s_smooth (M), s without scatter, and s_scatter.
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
@@ -128,6 +130,7 @@ exactly t iterations of it.`,
 	s.faults.Register(flags)
 	s.offset.Register(flags)
 	s.sensors.Register(flags)
+	s.belong.Register(flags)
 	s.memory = memory.Total() / 2
 	flags.Var(option.Text(&s.memory, option.Wording[memory.Size]{Kind: "size"}), "memory", "memory for W, such as 2GiB: a larger --matrix W.npy stays in its file and is read\nin every iteration (default half of what the machine has, divided by its --mpi ranks);\nfiles whose arrays take more than this, and than four times the file, are refused")
 	flags.Lookup("memory").DefValue = "0"
@@ -169,7 +172,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.doubt.derivatives, s.doubt.sensors), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.belong.Files(), s.doubt.derivatives, s.doubt.sensors), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
 	})
 	if err != nil {
 		return err
@@ -212,6 +215,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	}
 	defer memory.Spare(max(n, rows) * p)()
 	if err := s.model.LoadKnowledge(flags, data.Known, sensors); err != nil {
+		return err
+	}
+	if err := s.belong.Load(sensors, data, s.others, s.ranks.On()); err != nil {
 		return err
 	}
 	if err := s.model.CheckReadings(data.Y); err != nil {
@@ -280,6 +286,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	s.prior.TakeResult(res.Prior)
 	s.groups.TakeResult(&s.model, res.Prior)
 	s.offset.TakeResult(res)
+	s.belong.TakeResult(res)
 	s.phases.TakeResult(res)
 	s.end(res)
 	showWarnings(s.Console, res)
@@ -300,7 +307,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
 func (s *solve) completeModel(flags *pflag.FlagSet) error {
-	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.model.CheckNoiseAt(false, &s.offset, &s.faults)); err != nil {
+	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {
@@ -339,7 +346,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 	}
 	signals, err := s.groups.Signal(&s.model, s.prior.Signal(&s.model))
 	return &calamp.Problem{
-		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.model.Channel(), data.Y)), NoiseVar: s.model.Noise.Each,
+		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.belong.Channel(s.model.Channel()), data.Y)), NoiseVar: s.model.Noise.Each,
 	}, err
 }
 
@@ -477,7 +484,7 @@ func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others compa
 	size := facts.SizeOf(data)
 	return report.Report{
 		Problem: report.Problem{M: size.M, N: size.N, P: size.P, Missing: size.Missing, Storage: facts.MatrixName(data.W, res.Storage, res.Arithmetic)},
-		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields()), Options: append(s.solver.Fields(), s.joint.Fields()...),
+		Model:   slices.Concat(s.prior.Fields(), s.model.Fields(), s.groups.Fields(), s.phases.Fields(data.Complex), s.faults.Fields(), s.offset.Fields(), s.belong.Fields()), Options: append(s.solver.Fields(), s.joint.Fields()...),
 		Result: res, Truth: data.Truth, Signals: s.signalsOf(res.X),
 		Metrics:   s.metricsOf(data, res).Fields(),
 		Baselines: s.baselinesOf(others), Fit: s.doubt.found, FitNames: s.doubt.names(),

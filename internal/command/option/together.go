@@ -1,0 +1,175 @@
+package option
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/report"
+)
+
+// Together is --gain-smooth and --gain-basis: gains that belong together (see [channel.Places]).
+type Together struct {
+	positions, basis string // files; or indexWord in place of positions
+
+	places channel.Places
+	found  *channel.Smooth // what a run ended with
+}
+
+// indexWord says that sensors are on a line, in their order.
+const indexWord = "index"
+
+// Register adds the flags.
+func (g *Together) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&g.positions, "gain-smooth", "", About("gain-smooth"))
+	flags.StringVar(&g.basis, "gain-basis", "", About("gain-basis"))
+}
+
+// On says whether gains belong together.
+func (g *Together) On() bool { return g.positions != "" || g.basis != "" }
+
+// Files are the files that are read.
+func (g *Together) Files() (files []string) {
+	for _, file := range []string{g.positions, g.basis} {
+		if file != "" && file != indexWord {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// flag is the one that is given.
+func (g *Together) flag() string {
+	if g.basis != "" {
+		return "gain-basis"
+	}
+	return "gain-smooth"
+}
+
+// Check refuses what the gains' being together excludes.
+func (g *Together) Check(flags *pflag.FlagSet, m *Model) error {
+	if !g.On() {
+		return nil
+	}
+	if g.positions != "" && g.basis != "" {
+		return console.Usage("--gain-smooth and --gain-basis exclude each other, give one")
+	}
+	excluded := append(slices.Clone(GainFlags), "s-from", "offset", "saturation")
+	if !m.Learns("s-range") {
+		excluded = append(excluded, "s-range")
+	}
+	for _, name := range excluded {
+		if Given(flags, name) {
+			return console.Usage("--%s and --%s exclude each other: how gains belong together is learned", g.flag(), name)
+		}
+	}
+	m.belong = g
+	return nil
+}
+
+// Load reads the file, for so many sensors.
+func (g *Together) Load(sensors int, data *dataset.Problem, compare, ranks bool) (err error) {
+	switch {
+	case !g.On():
+		return nil
+	case data.Known != nil:
+		return console.Usage("--%s and the arrays s_prior_mean and s_prior_sd of the problem both say what is known of the sensors, give one", g.flag())
+	case compare, ranks:
+		return console.Usage("--%s goes neither along with --compare nor with --mpi", g.flag())
+	case g.positions == indexWord:
+		line := make([]float64, sensors)
+		for mu := range line {
+			line[mu] = float64(mu)
+		}
+		g.places, err = channel.At(line, 1)
+	case g.positions != "":
+		g.places, err = placesIn(g.positions, sensors, channel.At)
+	default:
+		g.places, err = placesIn(g.basis, sensors, channel.Combined)
+	}
+	if err != nil {
+		return console.Usage("--%s %w", g.flag(), err)
+	}
+	return nil
+}
+
+// placesIn reads a file with a row for each of so many sensors, and what they are.
+func placesIn(path string, sensors int, are func(rows []float64, d int) (channel.Places, error)) (p channel.Places, err error) {
+	a, err := dataset.LoadArray(path, "")
+	if err != nil {
+		return p, err
+	}
+	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != sensors {
+		return p, fmt.Errorf("%s: found the shape %v, expected %d rows, one a sensor", path, a.Shape, sensors)
+	}
+	if p, err = are(a.Data, len(a.Data)/sensors); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return p, err
+}
+
+// Channel is c with gains that belong together, where they do.
+func (g *Together) Channel(c channel.Gain) channel.Gain {
+	if g.On() {
+		c.Prior = g.places.Together(c.Prior)
+	}
+	return c
+}
+
+// TakeResult takes what a run has learned.
+func (g *Together) TakeResult(res *calamp.Result) {
+	if s, ok := channel.SmoothOf(channel.CalibrationOf(res.Channel)); ok {
+		g.found = &s
+	}
+}
+
+// TogetherJSON is what was found, for output.
+type TogetherJSON struct {
+	Smooth  *SmoothJSON `json:"s_smooth,omitempty"`
+	Scatter float64     `json:"s_scatter,omitempty"` // standard deviation of what every log s has of its own
+}
+
+// SmoothJSON is the smooth part of log s.
+type SmoothJSON struct {
+	Amplitude float64 `json:"amplitude"`        // its standard deviation
+	Length    float64 `json:"length,omitempty"` // of the kernel, in the unit of the positions
+}
+
+// JSON is what was found.
+func (g *Together) JSON() (out TogetherJSON) {
+	if g.found != nil {
+		out.Smooth, out.Scatter = &SmoothJSON{g.found.Amplitude, g.found.Length}, g.found.Scatter
+	}
+	return out
+}
+
+// words are what was found; empty where nothing was.
+func (g *Together) words() string {
+	switch {
+	case g == nil || g.found == nil:
+		return ""
+	case g.found.Length == 0:
+		return fmt.Sprintf("log s of given columns, ± %s, and scatter ± %s", console.Short(g.found.Amplitude), console.Short(g.found.Scatter))
+	}
+	return fmt.Sprintf("log s smooth over a length of %s, ± %s, and scatter ± %s", console.Short(g.found.Length), console.Short(g.found.Amplitude), console.Short(g.found.Scatter))
+}
+
+// Line says how gains belong together.
+func (g *Together) Line(text *console.Summary) {
+	if words := g.words(); words != "" {
+		text.Line("together", "%s", words)
+	}
+}
+
+// Fields are the same for the report.
+func (g *Together) Fields() []report.Field {
+	if words := g.words(); words != "" {
+		return []report.Field{{Name: "Gains together", Value: words}}
+	}
+	return nil
+}
