@@ -81,11 +81,12 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 		return nil, a.fault("%d cells: %w", all, err)
 	}
 	a.Data = make([]float64, 0, all)
-	columns, rows, number := 0, 0, 0
+	columns, rows, number, indexed := 0, 0, 0, name == "Y"
 	for line := range bytes.Lines(text) {
 		number++
 		cells := splitLine(string(line), separator)
 		if number == 1 && isHeader(cells) {
+			indexed = indexed || cells[0] == "" || strings.EqualFold(cells[0], "index")
 			continue
 		}
 		if columns == 0 {
@@ -110,7 +111,27 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 		return nil, a.fault("no numbers, expected them separated by commas, semicolons, tabs or spaces, one sensor a line")
 	}
 	a.Shape = []int{rows, columns}
+	if indexed && a.countsRows() {
+		return nil, a.fault("the first column counts the rows, which is an index and no signal: remove it (pandas: to_csv(index=False, header=False))")
+	}
 	return a, nil
+}
+
+// leastCounted is the number of rows from which a column that counts them is no chance.
+const leastCounted = 3
+
+// countsRows reports whether the first of several columns is 0, 1, 2, … or 1, 2, 3, …
+func (a *Array) countsRows() bool {
+	rows, columns := a.Shape[0], a.Shape[1]
+	if rows < leastCounted || columns < 2 || a.Data[0] != 0 && a.Data[0] != 1 {
+		return false
+	}
+	for i := range rows {
+		if a.Data[i*columns] != a.Data[0]+float64(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // splitLine separates cells, without the quotes and spaces around them.
