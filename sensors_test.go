@@ -204,12 +204,18 @@ func TestSharedSensorsTriedAgain(t *testing.T) {
 	p, _, _ := sharing{n: 60, p: 1, rows: 6, alpha: 0.9, noise: 1e-6, outlier: 0.1}.draw(t, 5)
 	p.Channel = channel.Faulty{Working: p.Channel}
 	opt := &calamp.Options{Outliers: calamp.Outliers{Look: true}, Learn: calamp.Learn{Noise: true, Range: true}}
-	opt.MaxIter, opt.Algorithm = 40, solver.AutoAlgorithm
+	opt.MaxIter, opt.Retry = 12, true // too few to come to rest, and enough to leave readings out
 	res, err := calamp.Solve(context.Background(), p, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows, _ := res.Residual.Dims(); len(res.OutlyingReadings()) == 0 || rows != len(p.Sensors) {
-		t.Errorf("%v: %d outliers, residuals of %d rows", res.Status, len(res.OutlyingReadings()), rows)
+	tries := 0
+	for _, part := range res.Plan.Parts {
+		if part.Part == "try" {
+			tries++
+		}
+	}
+	if rows, _ := res.Residual.Dims(); tries < 2 || rows != len(p.Sensors) {
+		t.Errorf("%v after %d tries, residuals of %d rows", res.Status, tries, rows)
 	}
 }
