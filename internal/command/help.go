@@ -102,13 +102,7 @@ func optionLines(list []*pflag.Flag) string {
 	names, width := make([]string, len(list)), 0
 	for i, f := range list {
 		kind, _ := pflag.UnquoteUsage(f)
-		names[i] = "      --" + f.Name
-		if f.Shorthand != "" {
-			names[i] = "  -" + f.Shorthand + ", --" + f.Name
-		}
-		if kind != "" && f.NoOptDefVal == "" {
-			names[i] = clipped(names[i]+" "+kind, helpWidth/2)
-		}
+		names[i] = clipped(named(f, kind), helpWidth/2)
 		width = max(width, utf8.RuneCountInString(names[i]))
 	}
 	var text strings.Builder
@@ -173,13 +167,66 @@ func longHelp(cmd *cobra.Command) string {
 		}
 	}
 	for _, group := range grouped(cmd) {
-		fmt.Fprintf(&text, "\n%s:\n%s", group.title, group.flags.FlagUsagesWrapped(helpWidth))
+		fmt.Fprintf(&text, "\n%s:\n%s", group.title, usages(group.flags))
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&text, "\nUse \"%s [command] --help\" for more information about a command.\n", cmd.CommandPath())
 	}
 	text.WriteString(console.ExitCodes)
 	return text.String()
+}
+
+// usages are flags with all that is said of them, in one column that begins where most names end: longer ones have a line of their own.
+func usages(flags *pflag.FlagSet) string {
+	const indent = 30
+	var text strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		kind, about := pflag.UnquoteUsage(f)
+		name := named(f, kind)
+		if d := f.DefValue; !slices.Contains([]string{"", "0", "0s", "[]", "false"}, d) {
+			about += " (default " + d + ")"
+		}
+		lines := wrapped(about, helpWidth-indent)
+		if utf8.RuneCountInString(name) > indent-2 {
+			text.WriteString(name + "\n")
+			name = ""
+		}
+		for _, line := range lines {
+			fmt.Fprintf(&text, "%s%s%s\n", name, strings.Repeat(" ", indent-utf8.RuneCountInString(name)), line)
+			name = ""
+		}
+	})
+	return text.String()
+}
+
+// wrapped is a text in lines of at most so many columns.
+func wrapped(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// named is a flag as it is written, with its kind.
+func named(f *pflag.Flag, kind string) string {
+	name := "      --" + f.Name
+	if f.Shorthand != "" {
+		name = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	if kind != "" && f.NoOptDefVal == "" {
+		name += " " + kind
+	}
+	return name
 }
 
 // flagGroup is the flags of a command in one group of the catalogue.
