@@ -136,16 +136,10 @@ func (d *Displacements) pull(r []float64, s *State) {
 
 // After learns the spreads.
 func (d *Displacements) After(s *Solver, line *Line) Verdict {
-	if !d.learn || line.Index < firstRefit || s.State.Added > 0 {
+	if !d.learn {
 		return GoOn
 	}
-	if line.Index%refitEvery == 0 {
-		d.refit(s.State)
-	}
-	if d.moved > modelTolerance && !(s.State.Standing && d.moved < creepTolerance) {
-		return Disturbed
-	}
-	return GoOn
+	return refitted(s, line, d.refit, &d.moved)
 }
 
 // refit moves every σ² towards Σ θ̂²/Σ(1 - Var θ/σ²), where the evidence is stationary (MacKay 1992, "Bayesian interpolation", eq. 4.3).

@@ -119,13 +119,21 @@ func (e *MatrixErrors) told(j int, s *State) float64 {
 
 // After moves η towards the stationarity of the Bethe free energy, ½ Σ q (g² + ∂g) = 0 with q the excess for η = 1, as [Learning] does the noise.
 func (e *MatrixErrors) After(s *Solver, line *Line) Verdict {
-	if !e.learn || line.Index < firstRefit || s.State.Added > 0 {
+	if !e.learn {
+		return GoOn
+	}
+	return refitted(s, line, e.refit, &e.moved)
+}
+
+// refitted refits a part's own hyperparameters every few iterations, and goes on while they move.
+func refitted(s *Solver, line *Line, refit func(*State), moved *float64) Verdict {
+	if line.Index < firstRefit || s.State.Added > 0 {
 		return GoOn
 	}
 	if line.Index%refitEvery == 0 {
-		e.refit(s.State)
+		refit(s.State)
 	}
-	if e.moved > modelTolerance && !(s.State.Standing && e.moved < creepTolerance) {
+	if *moved > modelTolerance && !(s.State.Standing && *moved < creepTolerance) {
 		return Disturbed
 	}
 	return GoOn

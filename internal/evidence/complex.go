@@ -385,9 +385,7 @@ func (f *Complex) learnNoise() {
 			total, trace = total+square(g), trace+s.Inverse[mu]
 		}
 	}
-	const least, most = 0.3, 3
-	ratio := math.Sqrt(total / max(trace-f.spent, 1e-3*trace))
-	f.Noise = max(f.Noise*min(max(ratio, least), most), leastNoise*leastNoise*f.power())
+	f.Noise = max(f.Noise*noiseFactor(total, trace-f.spent, trace), leastNoise*leastNoise*f.power())
 }
 
 // meanSquare is that of the entries.
@@ -445,25 +443,19 @@ func (f *Complex) newSlabMoments() *slabMoments {
 
 // add is the posterior of an entry with the field CN(λ, c); its variance is that of both parts.
 func (m *slabMoments) add(lambda complex128, c float64) (mean complex128, variance float64) {
-	size, most := square(lambda), math.Inf(-1)
+	size := square(lambda)
 	for j, v := range m.f.Variance {
 		m.r[j] = math.Log(m.f.Weight[j]) - math.Log(math.Pi*(v+c)) - size/(v+c)
-		most = max(most, m.r[j])
 	}
-	total := 0.0
-	for j, r := range m.r {
-		m.r[j] = math.Exp(r - most)
-		total += m.r[j]
-	}
+	m.evidence = normalise(m.r)
 	shrunk, second := 0.0, 0.0
 	for j, v := range m.f.Variance {
-		r, kept := m.r[j]/total, v/(v+c)
+		r, kept := m.r[j], v/(v+c)
 		own := kept*c + kept*kept*size
 		shrunk, second = shrunk+r*kept, second+r*own
 		m.weights[j] += r
 		m.squares[j] += r * own
 	}
-	m.evidence = most + math.Log(total)
 	return complex(shrunk, 0) * lambda, max(0, second-shrunk*shrunk*size)
 }
 

@@ -85,18 +85,21 @@ func (f *Fit) meanSquare() float64 {
 
 // respond sets the responsibilities for an entry whose mean squares in n snapshots have the sum e, and returns the logarithm of their sum.
 func (m *Mixture) respond(e, n float64) (log float64) {
-	most := math.Inf(-1)
 	for j, v := range m.Variance {
 		m.responsibilities[j] = math.Log(m.Weight[j]) - 0.5*n*math.Log(v) - 0.5*e/v
-		most = max(most, m.responsibilities[j])
 	}
-	total := 0.0
-	for j, r := range m.responsibilities {
-		m.responsibilities[j] = math.Exp(r - most)
-		total += m.responsibilities[j]
+	return normalise(m.responsibilities)
+}
+
+// normalise makes probabilities of their logarithms up to a constant, and returns the logarithm of what their sum was.
+func normalise(r []float64) (log float64) {
+	most, total := floats.Max(r), 0.0
+	for j, v := range r {
+		r[j] = math.Exp(v - most)
+		total += r[j]
 	}
-	for j := range m.responsibilities {
-		m.responsibilities[j] /= total
+	for j := range r {
+		r[j] /= total
 	}
 	return most + math.Log(total)
 }

@@ -81,7 +81,7 @@ func (f *Fit) addGainErrors(gamma []float64, at *pattern, projected dense.Matrix
 
 // mixEntry makes the posterior of an entry that of the mixture, given its fields: a mixture again.
 func (f *Fit) mixEntry(a *Family, i int) {
-	m, most := f.Mixture, math.Inf(-1)
+	m := f.Mixture
 	for j, v := range m.Variance {
 		m.responsibilities[j] = math.Log(m.Weight[j])
 		for _, k := range a.Snapshots {
@@ -91,17 +91,12 @@ func (f *Fit) mixEntry(a *Family, i int) {
 			}
 			m.responsibilities[j] -= 0.5*math.Log(v+sigma) + 0.5*lambda*lambda/(v+sigma)
 		}
-		most = max(most, m.responsibilities[j])
 	}
-	total := 0.0
-	for j, r := range m.responsibilities {
-		m.responsibilities[j] = math.Exp(r - most)
-		total += m.responsibilities[j]
-	}
+	normalise(m.responsibilities)
 	for _, k := range a.Snapshots {
 		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
 		for j, v := range m.Variance {
-			r, kept := m.responsibilities[j]/total, v/(v+sigma)
+			r, kept := m.responsibilities[j], v/(v+sigma)
 			mean += r * kept * lambda
 			square += r * (kept*lambda*kept*lambda + kept*sigma)
 		}
