@@ -109,15 +109,15 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	if first.trusted() || opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first.res, nil
 	}
-	rungs, free := []func(*try) *try{integrated, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	rungs, free := []func(*try) *try{integrated, t.withOffsets, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
-		rungs = rungs[1:] // signals have been integrated out where they can be
+		rungs = rungs[2:] // signals have been integrated out where they can be
 	}
 	if free {
 		rungs = append([]func(*try) *try{withoutFaults}, otherStarts(first)...)
 	}
 	for _, next := range rungs {
-		if best := t.likeliest(); best.trusted() && (free || best.res.sites) {
+		if best := t.likeliest(); best.trusted() && (free || best.res.sites) && !best.mayHaveOffsets() {
 			break // there is no second answer to free phases, and none to sparse signals that is found as surely
 		}
 		if again := next(first); again != nil {
@@ -334,6 +334,38 @@ func integrated(first *try) *try {
 	return &try{name: name, problem: p, opt: opt}
 }
 
+// leastOffsetScore is by how many standard deviations the evidence must rise with offsets, where sensors have none in the model, for them to be tried.
+const leastOffsetScore = 5
+
+// mayHaveOffsets reports whether signals were integrated out, and the evidence rises with offsets, which the model has not.
+func (t *try) mayHaveOffsets() bool { return t.res != nil && t.res.offsetScore > leastOffsetScore }
+
+// withOffsets gives sensors offsets where the evidence asks for them.
+func (t *tries) withOffsets(first *try) *try {
+	at := slices.IndexFunc(t.done, (*try).mayHaveOffsets)
+	if at < 0 {
+		return nil
+	}
+	p, opt := plain(t.done[at])
+	gain, ok := p.Channel.(channel.Gain)
+	if !ok {
+		return nil
+	}
+	p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y)}, NoiseVar: gain.NoiseVar}
+	opt.Learn.Offset = true
+	return &try{name: "evidence of sparse signals, sensors with offsets", problem: p, opt: opt}
+}
+
+// warnOfOffsets says that sensors have offsets, which nobody declared.
+func (t *try) warnOfOffsets(asked *try) {
+	known, has := channel.CalibrationOf(t.res.Channel).(channel.Offsetting)
+	if _, declared := channel.CalibrationOf(asked.problem.Channel).(channel.Offsetting); !has || declared {
+		return
+	}
+	t.res.Warnings = append(t.res.Warnings, Warning{Code: Offsets, Message: fmt.Sprintf(
+		"sensors have offsets, y = z/s + o, of a standard deviation of %.2g, which were not declared: they were learned with the gains, since the evidence is larger with them; --offset auto declares them", known.OffsetSD())})
+}
+
 // integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, and reports whether that is the answer.
 func (t *tries) integratedPhases(first *try) (found bool, err error) {
 	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
@@ -446,6 +478,7 @@ func (t *tries) best() *Result {
 	if len(t.done) == 1 {
 		return best.res
 	}
+	best.warnOfOffsets(t.done[0])
 	plan := *best.res.Plan
 	plan.Parts = slices.Clone(plan.Parts)
 	for _, a := range t.done {

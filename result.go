@@ -123,13 +123,14 @@ type Result struct {
 	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
-	scores    *scores       // for [FitMatrix]
-	sites     bool          // found by expectation propagation
-	field     field         // for Ranks
-	ownRows   int           // of entries that are there in some signals only
-	rowsThere float64       // expected
-	jointGain float64       // at rest, of signals that belong together
-	placement amp.Placement // for ScaleInterval; zero where Solve did not make the result
+	scores      *scores       // for [FitMatrix]
+	sites       bool          // found by expectation propagation
+	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
+	field       field         // for Ranks
+	ownRows     int           // of entries that are there in some signals only
+	rowsThere   float64       // expected
+	jointGain   float64       // at rest, of signals that belong together
+	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }
 
 // OutlyingReadings are the sensors and signals, from 0, of the readings that were left out.

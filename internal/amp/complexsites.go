@@ -257,6 +257,9 @@ func (g *complexSites) setSensor(mu int, variance float64) {
 func (g *complexSites) hasSites() bool     { return true }
 func (g *complexSites) widenedBy() float64 { return g.widened }
 
+// offsetScore implements [integrating]: complex sensors have no offsets.
+func (g *complexSites) offsetScore() float64 { return 0 }
+
 // Report implements [Part]: error bars are wider where halves of the snapshots disagree.
 func (g *complexSites) Report(*Solver) {
 	if g.best == nil {

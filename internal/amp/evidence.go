@@ -30,6 +30,8 @@ type gaussian struct {
 	steps    int           // of the present fit
 	done     bool          // nothing is left to do
 	noise    float64       // as it was told; 0 where it is learned
+	offsetSD float64       // the same of offsets
+	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
 	mixes    bool          // a mixture is tried
 	sites    int           // how many steps a sparse prior may take; 0 where it is not tried
 	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
@@ -66,8 +68,8 @@ func (b *planner) evidencePossible() error {
 		return errors.New("the evidence of Gaussian signals is for offline problems")
 	case !b.calibrates() || !noisy:
 		return errors.New("the evidence of Gaussian signals is for gains that are unknown, and Gaussian noise")
-	case b.offsetting() != nil:
-		return errors.New("the evidence of Gaussian signals is for sensors without offsets")
+	case b.offsetting() != nil && b.P < leastForOffsets:
+		return errFewForOffsets(b.P)
 	case b.displaced() != nil:
 		return errors.New("the evidence of Gaussian signals is for rows of W that do not move with parameters of sensors")
 	case channel.LimitOf(b.Model.Channel) > 0:
@@ -93,6 +95,9 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	if !b.LearnNoise {
 		g.noise = channel.NoiseOf(s.model.Channel)
 	}
+	if known := s.offsets(); known != nil && !b.LearnOffsets {
+		g.offsetSD = known.OffsetSD()
+	}
 	s.ScaleLearned = true
 	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
 	g.sites = int(mostOfSites / (float64(b.P) * b.stepWork()))
@@ -115,6 +120,9 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	}
 	g.fit = evidence.New(w, mat.NewDense(g.M, g.P, append([]float64(nil), g.Y...)), false)
 	g.fit.Told = g.noise / (g.middle * g.middle)
+	if g.Offsets() {
+		g.fit.WithOffsets(g.offsetSD)
+	}
 	g.steps, g.tried, g.best, g.done = 0, 0, nil, false
 	return nil
 }
@@ -154,6 +162,7 @@ func (g *gaussian) End(*Solver) {
 	}
 	g.fit.Rescale(float64(g.M) / sum(g.fit.S))
 	g.fit.SetFields()
+	g.fit.SetOffsets()
 	g.takeSignals()
 	g.takeSensors()
 }
@@ -226,6 +235,9 @@ func (g *gaussian) takeSensors() {
 	if _, learned := g.calibration.(channel.Learnable); learned && g.fit.Spread > 0 {
 		g.adoptSpread(g.fit.Spread * unit)
 	}
+	if known := g.offsets(); known != nil {
+		g.adoptCalibration(known.WithOffsetSD(g.fit.Offsets.SD))
+	}
 	variances, err := g.fit.Variances()
 	if err != nil { // nothing is known of them but their prior
 		variances = make([]float64, g.M)
@@ -235,6 +247,7 @@ func (g *gaussian) takeSensors() {
 	}
 	for mu := range g.M {
 		g.S[mu], g.SVar[mu], g.LogZ[mu] = unit*g.fit.S[mu], unit*unit*variances[mu], 0
+		g.takeOffset(mu)
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 		for k := range g.P {
 			j := mu*g.P + k
@@ -244,15 +257,26 @@ func (g *gaussian) takeSensors() {
 				g.G[j], g.DG[j], g.Omega[j], g.V[j] = 0, 0, 0, 0
 				continue
 			}
-			g.Omega[j], g.V[j] = g.S[mu]*g.Y[j]-own/inverse, max(0, 1/inverse-noise)
+			g.Omega[j], g.V[j] = g.S[mu]*g.Reading(j)-own/inverse, max(0, 1/inverse-noise)
 		}
 	}
 }
 
 // adoptSpread makes the distribution of s a normal one about the middle, as the iteration has it.
 func (g *gaussian) adoptSpread(sd float64) {
-	if _, plain := g.calibration.(channel.GainPrior); plain {
+	switch c := g.calibration.(type) {
+	case channel.GainPrior:
 		g.adoptCalibration(channel.NormalAbout(g.middle, sd))
+	case channel.OffsetPrior:
+		g.adoptCalibration(channel.OffsetPrior{Gain: channel.NormalAbout(g.middle, sd), SD: c.SD})
+	}
+}
+
+// takeOffset makes what is known of an offset that of the fit: o = b/s, where s is a fraction of itself wide.
+func (g *gaussian) takeOffset(mu int) {
+	if o := g.fit.Offsets; o != nil && o.Var != nil {
+		s := g.fit.S[mu]
+		g.O[mu], g.OVar[mu] = o.B[mu]/s, o.Var[mu]/(s*s)
 	}
 }
 
@@ -260,10 +284,12 @@ func (g *gaussian) adoptSpread(sd float64) {
 type integrating interface {
 	hasSites() bool
 	widenedBy() float64
+	offsetScore() float64
 }
 
-func (g *gaussian) hasSites() bool     { return g.fit.Sparse != nil }
-func (g *gaussian) widenedBy() float64 { return g.widened }
+func (g *gaussian) hasSites() bool       { return g.fit.Sparse != nil }
+func (g *gaussian) widenedBy() float64   { return g.widened }
+func (g *gaussian) offsetScore() float64 { return g.score }
 
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
 // elsewhere.
@@ -274,10 +300,21 @@ func (s *Solver) WidenedByHalves() float64 {
 	return 0
 }
 
+// OffsetScore is by how many standard deviations the evidence rises with offsets of sensors, where the model has none and signals were integrated out; 0 elsewhere.
+func (s *Solver) OffsetScore() float64 {
+	if i, is := s.Iteration.(integrating); is {
+		return i.offsetScore()
+	}
+	return 0
+}
+
 // Report implements [Part]: error bars are those with Γ integrated out, and wider where halves of the snapshots disagree.
 func (g *gaussian) Report(*Solver) {
 	if g.best == nil && g.steps == 0 {
 		return
+	}
+	if !g.Offsets() && g.P >= leastForOffsets {
+		g.score, _ = g.fit.OffsetScore() // of what has no precision nothing is said
 	}
 	ratio, err := g.fit.Halves(g.ctx)
 	if err == nil && ratio > 1 {

@@ -569,6 +569,10 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 // sensor has two numbers more.
 const leastForOffsets = 3
 
+func errFewForOffsets(signals int) error {
+	return fmt.Errorf("offsets: with %d signals nothing tells them from the gains and the signals, expected %d signals or more, better 10", signals, leastForOffsets)
+}
+
 // offsetting is what is known of the sensors' offsets; nil where the channel has none.
 func (b *planner) offsetting() channel.Offsetting {
 	known, _ := channel.CalibrationOf(b.Model.Channel).(channel.Offsetting)
@@ -583,7 +587,7 @@ func (b *planner) offsets() (on bool, why string, err error) {
 	case b.Batch:
 		return false, "", errors.New("offsets: signals that stay while rows of W arrive need channels without")
 	case !b.stream() && b.P < leastForOffsets:
-		return false, "", fmt.Errorf("offsets: with %d signals nothing tells them from the gains and the signals, expected %d signals or more, better 10", b.P, leastForOffsets)
+		return false, "", errFewForOffsets(b.P)
 	case math.IsInf(known.OffsetSD(), 1) && density(b.Model.Prior) > mostDenseFlat:
 		return false, "", errors.New("offsets of which nothing is known: where signals are not sparse, what all have in common is the same as offsets; give their standard deviation")
 	}

@@ -105,17 +105,17 @@ func (r *Run) warnOffsets() *Warning {
 	return OffsetsIn(ratios, r.state.Columns(), "signals", remedy)
 }
 
-// warnFewForOffsets tells of error bars that do not hold beside offsets.
+// warnFewForOffsets tells of error bars that do not hold beside offsets. Where signals are integrated out, so are offsets.
 func (r *Run) warnFewForOffsets() *Warning {
-	if !r.state.Offsets() || r.state.P >= offsetSignals || r.Plan.Has("covariances") {
+	if !r.state.Offsets() || r.integrated() || r.state.P >= offsetSignals || r.Plan.Has("covariances") {
 		return nil
 	}
 	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets do the same to all signals, and with %d of them the error bars leave that out: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
 }
 
-// warnCommonEntries tells of signals that are not sparse enough for offsets.
+// warnCommonEntries tells of signals that are not sparse enough for offsets. Where signals are integrated out the error bars have it.
 func (r *Run) warnCommonEntries() *Warning {
-	if !r.state.Offsets() {
+	if !r.state.Offsets() || r.integrated() {
 		return nil
 	}
 	density := 1.0

@@ -37,7 +37,7 @@ func (r *Run) sizes() (ratio float64, sensors int) {
 		chi := 0.0
 		for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 			if y := s.Y[j]; !math.IsNaN(y) && !slices.Contains(lost, j%s.P) {
-				d := s.S[mu]*y - s.Omega[j] - mean
+				d := s.Residual(mu, j%s.Each) - mean
 				chi += d * d / s.Doubt(j)
 			}
 		}

@@ -35,6 +35,7 @@ func (f *Fit) Common() *Fit {
 	}
 	next := newFit(w, f.y, false)
 	next.Told, next.common, next.summed, next.begun = f.Told, column, summed, true
+	next.inheritOffsets(f)
 	for mu, v := range gains {
 		next.S[mu] = 1
 		if v > 0 {

@@ -38,6 +38,9 @@ type Fit struct {
 	// Sparse is a prior that is not Gaussian, in whose place entries have sites; nil where they have none.
 	Sparse *Sparse
 
+	// Offsets are those of the sensors; nil where they have none.
+	Offsets *Offsets
+
 	// S (M) maximises the evidence, given Gamma and Noise. Spread is the standard deviation of its Gaussian prior about
 	// one; 0 is a flat prior.
 	S      []float64
@@ -92,6 +95,7 @@ type pattern struct {
 	inverse   dense.Matrix // A⁻¹, both triangles
 	reach     []float64    // of each active entry, that of WᵀA⁻¹W
 	kept      []float64    // of each active entry, 1 - Γ reach
+	spent     []float64    // of each row, what offsets take of the diagonal of A⁻¹; nil where there are none
 	logDet    float64
 }
 
@@ -226,6 +230,9 @@ func (f *Fit) Solve() error {
 	f.Evidence = 0
 	clear(f.q.Data)
 	clear(f.linear)
+	if f.offset() {
+		f.Offsets.clear()
+	}
 	errs := make([]error, len(f.Families))
 	parallel.Run(len(errs), runtime.GOMAXPROCS(0), func(i int) {
 		family := f.Families[i]
@@ -243,11 +250,21 @@ func (f *Fit) Solve() error {
 			if len(at.rows) > 0 {
 				f.Evidence -= 0.5 * float64(len(at.snapshots)) * at.logDet
 				f.addSchur(at)
+				if f.offset() {
+					f.Offsets.add(f, at)
+				}
 				if f.Sparse != nil {
 					f.addLocation(family, at)
 				}
 			}
 		}
+	}
+	if f.offset() {
+		value, err := f.integrateOffsets()
+		if err != nil {
+			return err
+		}
+		f.Evidence += value
 	}
 	dense.Mirror(f.q)
 	value, err := f.solveGains()
@@ -255,6 +272,9 @@ func (f *Fit) Solve() error {
 		return err
 	}
 	f.Evidence += value
+	if f.offset() {
+		f.setOffsets()
+	}
 	f.solveSignals()
 	if f.Mixture != nil {
 		f.Evidence += f.bound()
@@ -405,7 +425,7 @@ func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 	for i, mu := range at.rows {
 		g := floats.Dot(at.inverse.Row(i), corrected)
 		f.G.Set(mu, k, g)
-		f.Inverse.Set(mu, k, at.inverse.At(i, i))
+		f.Inverse.Set(mu, k, at.inverse.At(i, i)-at.spentOn(i))
 		floats.AddScaled(seen, g, at.w.Row(i))
 	}
 	if len(a.active) < len(a.Gamma) {
@@ -420,11 +440,14 @@ func (f *Fit) solveSnapshot(k int, a *Family, at *pattern) {
 	}
 }
 
-// corrected is the reading µ of snapshot k that is corrected by s, less what the locations of sites make of it.
+// corrected is the reading µ of snapshot k that is corrected by s and the offset, less what the locations of sites make of it.
 func (f *Fit) corrected(mu, k int) float64 {
 	v := f.S[mu] * f.y.At(mu, k)
 	if f.Sparse != nil {
 		v -= f.Sparse.seen.At(mu, k)
+	}
+	if f.Offsets != nil {
+		v -= f.Offsets.B[mu]
 	}
 	return v
 }
@@ -472,7 +495,7 @@ func (f *Fit) setFields(a *Family, at *pattern) {
 	}
 }
 
-// reachOf is diag(WᵀA⁻¹W), and A⁻¹W, of all columns.
+// reachOf is diag(WᵀA⁻¹W), less what offsets take of it, and A⁻¹W, of all columns.
 func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
 	w := f.w
 	if len(at.rows) < f.w.Rows {
@@ -489,6 +512,9 @@ func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
 		for i, v := range w.Row(mu) {
 			reach[i] += v * other[i]
 		}
+	}
+	if f.offset() {
+		floats.Sub(reach, f.Offsets.spent(at.rows, projected))
 	}
 	return reach, projected
 }

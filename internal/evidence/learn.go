@@ -241,6 +241,7 @@ func (p *pace) factor(ratio float64) float64 {
 // memory is what a step may have to take back.
 type memory struct {
 	noise, evidence         float64
+	offsets                 *Offsets
 	gains, x, c, g, inverse []float64
 	families                []familyMemory
 	mixture                 *Mixture
@@ -261,6 +262,9 @@ func (f *Fit) remember() (m memory) {
 		}
 		m.families = append(m.families, was)
 	}
+	if f.Offsets != nil {
+		m.offsets = f.Offsets.clone()
+	}
 	if f.Mixture != nil {
 		m.mixture = &Mixture{Weight: slices.Clone(f.Mixture.Weight), Variance: slices.Clone(f.Mixture.Variance)}
 	}
@@ -271,6 +275,9 @@ func (f *Fit) remember() (m memory) {
 func (f *Fit) recall(m memory) {
 	f.Noise, f.Evidence, f.pace = m.noise, m.evidence, pace{}
 	copy(f.S, m.gains)
+	if f.Offsets != nil {
+		f.Offsets = m.offsets
+	}
 	copy(f.X.RawMatrix().Data, m.x)
 	copy(f.C.RawMatrix().Data, m.c)
 	copy(f.G.RawMatrix().Data, m.g)
@@ -306,6 +313,9 @@ func (f *Fit) improve() {
 		f.Noise = max(f.Told, leastNoise*f.power())
 	case trace > 0:
 		f.Noise = max(f.Noise*f.pace.factor(square/trace), leastNoise*f.power())
+	}
+	if f.offset() {
+		f.Offsets.improve(leastNoise * f.power())
 	}
 	if f.Mixture != nil {
 		f.improveMixture()
@@ -409,6 +419,7 @@ func (f *Fit) Rescale(c float64) {
 		for _, at := range family.patterns {
 			floats.Scale(1/(c*c), at.reach)
 			floats.Scale(1/(c*c), at.inverse.Data)
+			floats.Scale(1/(c*c), at.spent)
 		}
 	}
 	if f.Mixture != nil {
@@ -416,6 +427,9 @@ func (f *Fit) Rescale(c float64) {
 	}
 	if f.Sparse != nil {
 		f.Sparse.rescale(c)
+	}
+	if f.Offsets != nil {
+		f.Offsets.rescale(c)
 	}
 }
 

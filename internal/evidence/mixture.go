@@ -41,6 +41,7 @@ const (
 func (f *Fit) Mix(own bool) *Fit {
 	next := newFit(f.w, f.y, own)
 	next.beginAt(f, 0, 1)
+	next.inheritOffsets(f)
 	count := fineComponents
 	if own {
 		count = components

@@ -66,12 +66,11 @@ func (f *Fit) integrate(a *Family, i int) {
 
 // addGainErrors adds to C what errors of the gains do to x = Γ Wᵀ A⁻¹ (s∘y).
 func (f *Fit) addGainErrors(gamma []float64, at *pattern, projected dense.Matrix, k int, gains []float64) {
-	add := make([]float64, len(gamma))
-	for j, mu := range at.rows {
-		y := f.y.At(mu, k)
-		weight := gains[mu] * y * y
-		for i, v := range projected.Row(j) {
-			add[i] += weight * v * v
+	add, moved := make([]float64, len(gamma)), dense.New(len(f.S), len(gamma))
+	f.follow(moved, at, k, projected)
+	for mu, variance := range gains {
+		for i, v := range moved.Row(mu) {
+			add[i] += variance * v * v
 		}
 	}
 	for i, v := range gamma {
@@ -196,6 +195,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	fit := newFit(w, y, false)
 	fit.Told = f.Told
+	fit.inheritOffsets(f)
 	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {
 			fit = begun

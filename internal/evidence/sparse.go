@@ -76,6 +76,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	next := newFit(w, f.y, true)
 	next.Told, next.Spread, next.begun = f.Told, f.Spread, true
 	next.common = common
+	next.inheritOffsets(f)
 	if next.Spread == 0 {
 		next.Spread = firstSpread
 	}
@@ -125,6 +126,9 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	}
 	noise := f.Noise
 	f.noiseOfSites()
+	if f.offset() {
+		f.Offsets.improve(leastNoise * f.power())
+	}
 	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests
 	if f.Sparse.Weight == nil {
 		f.beginSlabs()
@@ -162,6 +166,9 @@ func (f *Fit) addLocation(a *Family, at *pattern) {
 		for i, mu := range at.rows {
 			g := floats.Dot(at.inverse.Row(i), seen)
 			f.linear[mu] += f.y.At(mu, k) * g
+			if f.offset() {
+				f.Offsets.pulled[mu] += g
+			}
 			f.Evidence -= 0.5 * seen[i] * g
 		}
 	}
@@ -236,18 +243,13 @@ func (f *Fit) integrateGains() error {
 // fixed mean of all s: H⁻¹ - uuᵀ/Σu with u = H⁻¹1.
 func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (spent float64) {
 	m, n := f.w.Rows, f.w.Columns
-	both := dense.New(m, n+m) // (y∘A⁻¹)(W, 1)
+	both := dense.New(m, n+m) // of A⁻¹(W, 1)
 	_, projected := f.reachOf(at)
+	f.follow(both.Part(0, m, 0, n), at, k, projected)
+	f.follow(both.Part(0, m, n, n+len(at.rows)), at, k, at.inverse)
 	along := make([]float64, n+m)
-	for j, mu := range at.rows {
-		y, to := f.y.At(mu, k), both.Row(mu)
-		for i, v := range projected.Row(j) {
-			to[i] = y * v
-		}
-		for i, v := range at.inverse.Row(j) {
-			to[n+i] = y * v
-		}
-		floats.AddScaled(along, u[mu], to)
+	for mu := range m {
+		floats.AddScaled(along, u[mu], both.Row(mu))
 	}
 	dense.SolveLower(f.curved, both, 1)
 	squares := make([]float64, n+m)
@@ -266,6 +268,19 @@ func (f *Fit) integrateGainsOf(k int, at *pattern, u []float64, total float64) (
 		}
 	}
 	return floats.Sum(squares[n:])
+}
+
+// follow sets to (M×columns) to what A⁻¹-weighted columns (rows of the pattern) of a snapshot become as gains change: of the corrected readings' y∘ds - db.
+func (f *Fit) follow(to dense.Matrix, at *pattern, k int, columns dense.Matrix) {
+	for j, mu := range at.rows {
+		y, row := f.y.At(mu, k), to.Row(mu)
+		for i, v := range columns.Row(j) {
+			row[i] = y * v
+		}
+	}
+	if f.offset() {
+		dense.AddProduct(to, -1, f.Offsets.movedBy(at.rows), columns, dense.All, 1)
+	}
 }
 
 // setCavity is the posterior of an entry without its site.

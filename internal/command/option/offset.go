@@ -123,7 +123,7 @@ type OffsetJSON struct {
 // JSON is the flag, and what was found, for output.
 func (o *Offset) JSON() OffsetJSON {
 	j := OffsetJSON{Offset: o.String()}
-	if o.on {
+	if o.on || o.found > 0 {
 		j.OffsetSD = console.Known(o.found)
 	}
 	return j
@@ -131,11 +131,11 @@ func (o *Offset) JSON() OffsetJSON {
 
 // Fields is the same in words, for the report.
 func (o *Offset) Fields() []report.Field {
-	if !o.on {
+	if !o.on && o.found == 0 {
 		return nil
 	}
 	note := ""
-	if o.Learned() {
+	if o.Learned() || !o.on {
 		note = " (learned)"
 	}
 	return []report.Field{{Name: "Standard deviation of offsets", Value: console.Short(o.found) + note}}

@@ -132,7 +132,7 @@ func (f *Found) learned(p *Parameter) entry {
 		return number(m.SMean, sd.SMean)
 	case p.Name == "s-sd" && gains && m.ToldGains():
 		return number(m.SSD, sd.SSD)
-	case p.Name == "offset" && f.Offset.Learned():
+	case p.Name == "offset" && (f.Offset.Learned() || f.Offset.found > 0 && !f.Offset.on):
 		return entry{value: console.Short(f.Offset.found), note: "learned"}
 	case p.Name == "matrix-error" && f.Result.MatrixErrorSD > 0:
 		return number(f.Result.MatrixError, f.Result.MatrixErrorSD*f.Result.MatrixError)

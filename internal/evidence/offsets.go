@@ -1,0 +1,298 @@
+package evidence
+
+import (
+	"math"
+	"runtime"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+// Offsets are those of sensors, y = (W x + noise)/s + o. With b = s∘o ~ N(0, v) the corrected readings of all snapshots are s∘y_k = b + W x_k + noise. Given s, b is Gaussian: with r_k = s∘y_k - W m_k
+//
+//	b ~ N(B⁻¹ Σ_k A_k⁻¹ r_k, B⁻¹),   B = Σ_k A_k⁻¹ + 1/v,   Σ_k A_k⁻¹ r_k = C s - h,   C = Σ_k A_k⁻¹ diag(y_k).
+//
+// Integrated out, it leaves the evidence as it was but for Q - CᵀB⁻¹C in place of Q, which is positive semidefinite, too: the evidence stays concave in s.
+// Of A⁻¹, the covariance of one snapshot, it takes A⁻¹B⁻¹A⁻¹. The prior is that of b and not of o: s is near one.
+type Offsets struct {
+	B    []float64 // M, the posterior mean
+	Var  []float64 // M, the posterior variance, with gains integrated out; set by [Fit.SetOffsets]
+	SD   float64   // √v
+	Told bool      // v is known
+
+	cross  dense.Matrix // C, then L⁻¹C, then B⁻¹C, which is db/ds
+	factor dense.Matrix // L, of B = LLᵀ
+	pulled []float64    // h, then L⁻¹h
+	trace  float64      // of B⁻¹
+}
+
+// startOffsets is the part of the readings' power that is taken for offsets at first, as it is for noise.
+const startOffsets = startNoise
+
+// WithOffsets gives sensors offsets of a standard deviation that is known, in units in which the mean of s is one, or that is learned where it is 0.
+func (f *Fit) WithOffsets(sd float64) {
+	told := sd > 0
+	if !told {
+		sd = math.Sqrt(startOffsets * f.power())
+	}
+	f.Offsets = newOffsets(len(f.S), sd, told)
+}
+
+func newOffsets(m int, sd float64, told bool) *Offsets {
+	return &Offsets{
+		B: make([]float64, m), SD: sd, Told: told,
+		cross: dense.New(m, m), factor: dense.New(m, m), pulled: make([]float64, m),
+	}
+}
+
+// inheritOffsets gives a fit the offsets of another one of the same sensors to begin with.
+func (f *Fit) inheritOffsets(from *Fit) {
+	if o := from.Offsets; o != nil {
+		f.Offsets = newOffsets(len(f.S), o.SD, o.Told)
+	}
+}
+
+// offset reports whether sensors have offsets by now: while gains are held at one, these would take their place.
+func (f *Fit) offset() bool { return f.Offsets != nil && !f.held }
+
+func (o *Offsets) clear() {
+	clear(o.cross.Data)
+	clear(o.factor.Data)
+	clear(o.pulled)
+}
+
+// add adds what snapshots say of b.
+func (o *Offsets) add(f *Fit, at *pattern) {
+	sums := make([]float64, len(at.rows))
+	for i, mu := range at.rows {
+		for _, k := range at.snapshots {
+			sums[i] += f.y.At(mu, k)
+		}
+	}
+	count := float64(len(at.snapshots))
+	for i, mu := range at.rows {
+		cross, own, inverse := o.cross.Row(mu), o.factor.Row(mu), at.inverse.Row(i)
+		for j, nu := range at.rows {
+			cross[nu] += inverse[j] * sums[j]
+			own[nu] += count * inverse[j]
+		}
+	}
+}
+
+// integrateOffsets takes b out of Q and of what is linear in s, and returns what that adds to the evidence.
+func (f *Fit) integrateOffsets() (value float64, err error) {
+	o, threads := f.Offsets, runtime.GOMAXPROCS(0)
+	for mu := range f.S {
+		o.factor.Data[mu*o.factor.Down+mu] += 1 / (o.SD * o.SD)
+	}
+	if !dense.Factor(o.factor, threads) {
+		return 0, ErrSingular
+	}
+	value = -0.5*dense.LogDet(o.factor) - float64(len(f.S))*math.Log(o.SD)
+	dense.SolveLower(o.factor, o.cross, threads)
+	dense.AddProduct(f.q, -1, o.cross.T(), o.cross, dense.Lower, threads)
+	solveLower(o.factor, o.pulled)
+	for mu, v := range o.pulled {
+		floats.AddScaled(f.linear, -v, o.cross.Row(mu))
+		value += 0.5 * v * v
+	}
+	return value, nil
+}
+
+// setOffsets sets b, at the present s, and takes what offsets cost out of what readings say of entries.
+func (f *Fit) setOffsets() {
+	o := f.Offsets
+	for mu := range o.B {
+		o.B[mu] = floats.Dot(o.cross.Row(mu), f.S) - o.pulled[mu]
+	}
+	solveUpper(o.factor, o.B)
+	solveUpperAll(o.factor, o.cross)
+	o.trace = 0
+	for _, v := range o.variances() {
+		o.trace += v
+	}
+	for _, family := range f.Families {
+		for _, at := range family.patterns {
+			if len(at.rows) > 0 {
+				f.spendOnOffsets(family, at)
+			}
+		}
+	}
+}
+
+// variances are the diagonal of B⁻¹.
+func (o *Offsets) variances() []float64 {
+	inverse := dense.New(len(o.B), len(o.B))
+	copy(inverse.Data, o.factor.Data)
+	dense.InvertLower(inverse, runtime.GOMAXPROCS(0))
+	variances := make([]float64, len(o.B))
+	for mu := range variances {
+		for nu, v := range inverse.Row(mu)[:mu+1] {
+			variances[nu] += v * v
+		}
+	}
+	return variances
+}
+
+func (o *Offsets) clone() *Offsets {
+	c := *o
+	c.B = slices.Clone(o.B)
+	return &c
+}
+
+// movedBy is (db/ds)ᵀ of some rows of b (M×rows).
+func (o *Offsets) movedBy(rows []int) dense.Matrix {
+	if len(rows) == len(o.B) {
+		return o.cross.T()
+	}
+	some := dense.New(len(o.B), len(rows))
+	for i, mu := range rows {
+		for nu, v := range o.cross.Row(mu) {
+			some.Row(nu)[i] = v
+		}
+	}
+	return some
+}
+
+// spentOn is what offsets take of the diagonal of A⁻¹ in row i.
+func (at *pattern) spentOn(i int) float64 {
+	if at.spent == nil {
+		return 0
+	}
+	return at.spent[i]
+}
+
+// spent are Σ_µ (L⁻¹A⁻¹w)_µ² of columns w, of which projected is A⁻¹w in the rows of a pattern: what offsets take of wᵀA⁻¹w.
+func (o *Offsets) spent(rows []int, projected dense.Matrix) []float64 {
+	all, squares := dense.New(len(o.B), projected.Columns), make([]float64, projected.Columns)
+	for i, mu := range rows {
+		copy(all.Row(mu), projected.Row(i))
+	}
+	dense.SolveLower(o.factor, all, runtime.GOMAXPROCS(0))
+	for mu := range all.Rows {
+		for i, v := range all.Row(mu) {
+			squares[i] += v * v
+		}
+	}
+	return squares
+}
+
+// spendOnOffsets takes what offsets cost out of what readings say of entries, and of one another.
+func (f *Fit) spendOnOffsets(a *Family, at *pattern) {
+	projected := dense.New(len(at.rows), len(a.active))
+	dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, runtime.GOMAXPROCS(0))
+	for j, spent := range f.Offsets.spent(at.rows, projected) {
+		at.reach[j] -= spent
+		at.kept[j] = min(1, at.kept[j]+a.Gamma[a.active[j]]*spent)
+	}
+	at.spent = f.Offsets.spent(at.rows, at.inverse)
+}
+
+// improve takes a step of v: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).
+func (o *Offsets) improve(least float64) {
+	if o.Told {
+		return
+	}
+	v := o.SD * o.SD
+	reach := (float64(len(o.B)) - o.trace/v) / v
+	if square := floats.Dot(o.B, o.B); reach > 0 {
+		ratio := math.Sqrt(square / (reach * v * v))
+		o.SD = max(o.SD*math.Sqrt(min(max(ratio, 1/mostFactor), mostFactor)), least)
+	}
+}
+
+// SetOffsets sets the variances of offsets, given s, with gains integrated out.
+func (f *Fit) SetOffsets() error {
+	if f.Offsets == nil {
+		return nil
+	}
+	o, m, threads := f.Offsets, len(f.S), runtime.GOMAXPROCS(0)
+	if !f.factorPrecision() {
+		return ErrSingular
+	}
+	moved := dense.New(m, m) // L⁻¹(db/ds)ᵀ, with H = LLᵀ
+	for mu := range m {
+		for nu, v := range o.cross.Row(mu) {
+			moved.Row(nu)[mu] = v
+		}
+	}
+	dense.SolveLower(f.curved, moved, threads)
+	o.Var = o.variances()
+	for mu := range m {
+		for nu, v := range moved.Row(mu) {
+			o.Var[nu] += v * v
+		}
+	}
+	return nil
+}
+
+// rescale follows gains and signals that become c times as large.
+func (o *Offsets) rescale(c float64) {
+	floats.Scale(c, o.B)
+	o.SD *= c
+	floats.Scale(1/c, o.factor.Data)
+}
+
+// solveLower makes b L⁻¹b.
+func solveLower(l dense.Matrix, b []float64) {
+	for i := range b {
+		b[i] = (b[i] - floats.Dot(l.Row(i)[:i], b[:i])) / l.At(i, i)
+	}
+}
+
+// solveUpper makes b L⁻ᵀb.
+func solveUpper(l dense.Matrix, b []float64) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] /= l.At(i, i)
+		floats.AddScaled(b[:i], -b[i], l.Row(i)[:i])
+	}
+}
+
+// solveUpperAll makes b (M×N) L⁻ᵀb.
+func solveUpperAll(l, b dense.Matrix) {
+	for i := l.Rows - 1; i >= 0; i-- {
+		row := b.Row(i)
+		floats.Scale(1/l.At(i, i), row)
+		for j, v := range l.Row(i)[:i] {
+			floats.AddScaled(b.Row(j), -v, row)
+		}
+	}
+}
+
+// OffsetScore is by how many of its standard deviations the evidence rises with the variance v of offsets, at v = 0, where sensors have none: dL/dv = ½ ‖Σ_k G_k‖² - ½ tr(F - C H⁻¹ Cᵀ), F = Σ_k A_k⁻¹,
+// of which the second is what s, the maximum of the evidence, leaves of the first where there are none.
+func (f *Fit) OffsetScore() (float64, error) {
+	m, threads := len(f.S), runtime.GOMAXPROCS(0)
+	if !f.factorPrecision() {
+		return 0, ErrSingular
+	}
+	o := newOffsets(m, 0, true)
+	for _, a := range f.Families {
+		for _, at := range a.patterns {
+			if len(at.rows) > 0 {
+				o.add(f, at)
+			}
+		}
+	}
+	moved := dense.New(m, m)
+	for mu := range m {
+		for nu, v := range o.cross.Row(mu) {
+			moved.Row(nu)[mu] = v
+		}
+	}
+	dense.SolveLower(f.curved, moved, threads)
+	dense.AddProduct(o.factor, -1, moved.T(), moved, dense.Lower, threads)
+	square, trace, norm := 0.0, 0.0, 0.0
+	for mu := range m {
+		sum := floats.Sum(f.G.RawRowView(mu))
+		square += sum * sum
+		trace += o.factor.At(mu, mu)
+		norm += o.factor.At(mu, mu) * o.factor.At(mu, mu)
+		for _, v := range o.factor.Row(mu)[:mu] {
+			norm += 2 * v * v
+		}
+	}
+	return (square - trace) / math.Sqrt(2*norm), nil
+}

@@ -1,0 +1,181 @@
+package evidence
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// stacked are the covariance of the corrected readings of all snapshots together with offsets of variance v, the sensors and the snapshots of its rows, and the covariance of those with entry i of snapshot k.
+func stacked(f *Fit, v float64) (a *mat.SymDense, sensors, snapshots []int) {
+	m, p := f.y.Dims()
+	for k := range p {
+		for mu := range m {
+			if !math.IsNaN(f.y.At(mu, k)) {
+				sensors, snapshots = append(sensors, mu), append(snapshots, k)
+			}
+		}
+	}
+	a = mat.NewSymDense(len(sensors), nil)
+	for i := range sensors {
+		for j := range i + 1 {
+			sum := 0.0
+			if snapshots[i] == snapshots[j] {
+				for n, gamma := range f.familyOf(snapshots[i]).Gamma {
+					sum += f.w.At(sensors[i], n) * gamma * f.w.At(sensors[j], n)
+				}
+			}
+			if sensors[i] == sensors[j] {
+				sum += v
+			}
+			if i == j {
+				sum += f.Noise
+			}
+			a.SetSym(i, j, sum)
+		}
+	}
+	return a, sensors, snapshots
+}
+
+// TestOffsetsIntegratedOut compares evidence, signals, offsets and what readings say of one another with those of the covariance of all readings together.
+func TestOffsetsIntegratedOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const m, n, p = 12, 9, 4
+	w, y := mat.NewDense(m, n, nil), mat.NewDense(m, p, nil)
+	for _, a := range []*mat.Dense{w, y} {
+		a.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, a)
+	}
+	y.Set(2, 1, math.NaN())
+	for _, own := range []bool{false, true} {
+		f := New(w, y, own)
+		f.WithOffsets(0.4)
+		f.begun, f.Spread, f.exact = true, 0.3, true
+		for _, a := range f.Families {
+			for i := range a.Gamma {
+				a.Gamma[i] = 0.5 + rng.Float64()
+			}
+		}
+		f.Noise = 0.2
+		if err := f.Solve(); err != nil {
+			t.Fatal(err)
+		}
+		f.SetFields()
+		a, sensors, snapshots := stacked(f, 0.16)
+		var c mat.Cholesky
+		if !c.Factorize(a) {
+			t.Fatal("not positive definite")
+		}
+		r, g := mat.NewVecDense(len(sensors), nil), mat.NewVecDense(len(sensors), nil)
+		for i, mu := range sensors {
+			r.SetVec(i, f.S[mu]*y.At(mu, snapshots[i]))
+		}
+		if err := c.SolveVecTo(g, r); err != nil {
+			t.Fatal(err)
+		}
+		want := -0.5*mat.Dot(r, g) - 0.5*c.LogDet() + f.priorOfGains(f.S)
+		for mu, count := range f.readings {
+			want += count * math.Log(f.S[mu])
+		}
+		near := func(what string, got, want float64) {
+			t.Helper()
+			if !(math.Abs(got-want) <= 1e-10*(1+math.Abs(want))) {
+				t.Errorf("own %v: %s is %.15g, expected %.15g", own, what, got, want)
+			}
+		}
+		near("the evidence", f.Evidence, want)
+		var inverse mat.SymDense
+		if err := c.InverseTo(&inverse); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]float64, m)
+		for i, mu := range sensors {
+			near("G", f.G.At(mu, snapshots[i]), g.AtVec(i))
+			near("the diagonal of the inverse", f.Inverse.At(mu, snapshots[i]), inverse.At(i, i))
+			b[mu] += 0.16 * g.AtVec(i)
+		}
+		for mu := range b {
+			near("b", f.Offsets.B[mu], b[mu])
+		}
+		for k := range p {
+			for i, gamma := range f.familyOf(k).Gamma {
+				with := mat.NewVecDense(len(sensors), nil)
+				for j, mu := range sensors {
+					if snapshots[j] == k {
+						with.SetVec(j, gamma*w.At(mu, i))
+					}
+				}
+				near("x", f.X.At(i, k), mat.Dot(with, g))
+				near("the variance of x", f.C.At(i, k), gamma-mat.Inner(with, &inverse, with))
+				own := 1/f.C.At(i, k) - 1/gamma
+				near("Σ", f.Sigma.At(i, k), 1/own)
+				near("λ", f.Lambda.At(i, k), f.X.At(i, k)/f.C.At(i, k)/own)
+			}
+		}
+		// s is at its maximum, and its precision is that of the evidence
+		for mu := range f.S {
+			at := func(step float64) float64 {
+				q := *f
+				q.S = append([]float64(nil), f.S...)
+				q.S[mu] += step
+				return q.gainValue(q.S)
+			}
+			const h = 1e-5
+			if slope := (at(h) - at(-h)) / (2 * h); math.Abs(slope) > 1e-6 {
+				t.Errorf("own %v: the slope along s of sensor %d is %g", own, mu, slope)
+			}
+		}
+	}
+}
+
+// TestVarianceOfOffsets tests that steps of v never lower the evidence, and where they end.
+func TestVarianceOfOffsets(t *testing.T) {
+	f, truth := offsetProblem(1, 60, 40, 12, 0.3)
+	f.WithOffsets(0)
+	f.begun, f.Spread = true, 0.2
+	last := math.Inf(-1)
+	for step := range 60 {
+		if err := f.Solve(); err != nil {
+			t.Fatal(err)
+		}
+		if f.Evidence < last-1e-7*math.Abs(last) {
+			t.Fatalf("step %d: the evidence fell from %.12g to %.12g", step, last, f.Evidence)
+		}
+		last = f.Evidence
+		f.Offsets.improve(1e-9)
+	}
+	if sd := f.Offsets.SD; sd < 0.2 || sd > 0.42 {
+		t.Errorf("the standard deviation of offsets was learned as %g, it is 0.3", sd)
+	}
+	if err := f.SetOffsets(); err != nil {
+		t.Fatal(err)
+	}
+	outside := 0
+	for mu, b := range f.Offsets.B {
+		if math.Abs(b-truth[mu]) > 1.96*math.Sqrt(f.Offsets.Var[mu]) {
+			outside++
+		}
+	}
+	if outside > 9 {
+		t.Errorf("%d of 60 offsets are outside of their 95 %% intervals", outside)
+	}
+}
+
+// offsetProblem is one of Gaussian signals, noise of variance 0.01, gains with a spread of 20 % and offsets b of a standard deviation.
+func offsetProblem(seed uint64, m, n, p int, sd float64) (f *Fit, b []float64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	w, y := mat.NewDense(m, n, nil), mat.NewDense(m, p, nil)
+	w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() / math.Sqrt(float64(n)) }, w)
+	x := mat.NewDense(n, p, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	y.Mul(w, x)
+	for mu := range m {
+		s := 0.8 + 0.4*rng.Float64()
+		b = append(b, sd*rng.NormFloat64())
+		for k := range p {
+			y.Set(mu, k, (y.At(mu, k)+b[mu]+0.1*rng.NormFloat64())/s)
+		}
+	}
+	return New(w, y, false), b
+}
