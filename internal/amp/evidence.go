@@ -33,7 +33,7 @@ type gaussian struct {
 	offsetSD float64       // the same of offsets
 	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
 	mixes    bool          // a mixture is tried
-	sites    int           // how many steps a sparse prior may take; 0 where it is not tried
+	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
 	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
 	middle   float64       // of s: the mean at which signals and gains are reported
 }
@@ -47,8 +47,8 @@ const (
 	mostEvidence = 4e9
 	mostMixing   = 2e8
 
-	// mostOfSites is how many multiplications all steps of a sparse prior may take, some four seconds on a core. It is not begun where leastSites
-	// steps would take more: fewer hardly ever come to rest.
+	// mostOfSites is how many multiplications all steps of sparse priors may take, some four seconds on a core. One is not begun where leastSites
+	// steps would take more than what is left: fewer hardly ever come to rest.
 	mostOfSites = 5e10
 	leastSites  = 20
 )
@@ -171,6 +171,9 @@ func (g *gaussian) End(*Solver) {
 // in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not,
 // then sparse priors, of entries as they are and in units of what all snapshots have. The likeliest one stays.
 func (g *gaussian) choose() (done bool) {
+	if g.fit.Sparse != nil {
+		g.sites -= g.steps
+	}
 	if g.best == nil || g.fit.Likelier(g.best) {
 		g.best = g.fit
 	}
@@ -197,7 +200,7 @@ func (g *gaussian) choose() (done bool) {
 		g.tried = 4
 		g.fit = g.gaussian.Sparsely(false, g.best.S, g.sites)
 		return false
-	case g.tried == 5 && g.P > 1:
+	case g.tried == 5 && g.P > 1 && g.sites >= leastSites:
 		g.fit = g.gaussian.Sparsely(true, g.best.S, g.sites)
 		return false
 	}
