@@ -107,6 +107,37 @@ func TestFurtherTries(t *testing.T) {
 	}
 }
 
+// TestOffsetsUndeclared: sensors have offsets that nobody declared, behind a W for which message passing finds no answer.
+func TestOffsetsUndeclared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	w, y, x0, s0 := instrument(t, 90, 72, 8, 1)
+	rng := rand.New(rand.NewPCG(1, 9))
+	size, o := 0.1*mat.Norm(y, 2)/math.Sqrt(90*8), make([]float64, 90)
+	for mu := range o {
+		o[mu] = size * rng.NormFloat64()
+	}
+	y.Apply(func(mu, _ int, v float64) float64 { return v + o[mu] }, y)
+	res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry = true })
+	if res.Status != calamp.Converged || res.Offset == nil || !warned(res, calamp.Offsets) {
+		t.Fatalf("%v: %s; offsets %v, warnings %v", res.Status, res.Reason, res.Offset != nil, res.Warnings)
+	}
+	score := calamp.Score(res.X, res.S, calamp.Truth{X: x0, S: s0})
+	if !(score.XMSEScaled < 1e-5) {
+		t.Errorf("mean square error of x %.3g", score.XMSEScaled)
+	}
+	outside := 0
+	for mu, v := range o {
+		if math.Abs(res.Offset[mu]-v) > 1.96*math.Sqrt(res.OffsetVar[mu]) {
+			outside++
+		}
+	}
+	if outside > 12 {
+		t.Errorf("%d of 90 offsets are outside of their 95 %% intervals", outside)
+	}
+}
+
 // TestEvidenceCoversGains is for the evidence of Gaussian signals alone.
 func TestEvidenceCoversGains(t *testing.T) {
 	if testing.Short() {

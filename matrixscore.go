@@ -149,6 +149,14 @@ func (r *run) matrixScores(outcome amp.Outcome) (*scores, error) {
 	return found, nil
 }
 
+// warnRandomErrors says that entries of W are wrong at random, as residuals of sensors say that are correlated over signals as these are.
+func warnRandomErrors(d *amp.MatrixDoubt) *Warning {
+	if d == nil || !d.Doubtful() || d.Score < surelyDoubtful {
+		return nil
+	}
+	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W are wrong at random, by some %.2g of their root mean square, or readings are in a way that follows the signals; error bars of s have it, those of x in part; --matrix-error auto models it", d.Score, d.Size)}
+}
+
 // warnMatrix names the directions in which W is surely wrong, the surest first.
 func warnMatrix(list []MatrixScore) *Warning {
 	sure := slices.DeleteFunc(slices.Clone(list), func(s MatrixScore) bool { return math.Abs(s.Score) < surelyDoubtful })

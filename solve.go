@@ -230,6 +230,9 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 			res.Warnings = append(res.Warnings, *w)
 		}
 	}
+	if w := warnRandomErrors(r.solver.MatrixDoubtOf()); w != nil && res.Status == Converged {
+		res.Warnings = append(res.Warnings, *w)
+	}
 	if w := warnBent(r.solver.Bent()); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}

@@ -88,7 +88,7 @@ func (b *planner) evidencePossible() error {
 
 // evidenceKeeps are the lines of the plan that are asked where signals are integrated out. Of the others none is needed: gains, noise,
 // the scale and the signals' variances are the iteration's own.
-var evidenceKeeps = map[string]bool{"complex numbers": true, "network": true, "vector AMP": true, "watch": true}
+var evidenceKeeps = map[string]bool{"complex numbers": true, "network": true, "vector AMP": true, "watch": true, "doubt of W": true}
 
 func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	g := &gaussian{State: s, matrix: w, middle: channel.Middle(s.calibration)}
