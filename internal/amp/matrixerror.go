@@ -31,7 +31,7 @@ type MatrixErrors struct {
 	rows  []float64 // M, w_µ²
 	power []float64 // P, Σ_i x²
 	moved float64   // of the last fit of η, in standard errors of η²
-	sd    float64   // of log η
+	sd    float64   // of η, relative
 
 	noiseNext float64 // the noise that goes with the latest η, until learning takes it
 }
@@ -158,7 +158,7 @@ func (e *MatrixErrors) refit(s *State) {
 	}
 	e.moved = math.Abs(math.Log(next/now)) * math.Sqrt(information)
 	e.Size = math.Sqrt(next)
-	e.sd = min(1, 0.5/math.Sqrt(information))
+	e.sd = min(math.Sqrt(1+1/math.Sqrt(information))-1, 1/e.Size) // up to where η² is by one of its own standard deviations more: it may be nothing
 }
 
 // toldOf is what readings tell of the noise (0) and of η² (1): slopes of the evidence by both, and their information.
@@ -206,9 +206,10 @@ func (t *toldOf) both(noise, size float64) (nextNoise, nextSize float64) {
 	next[0] = noise + (t.slope[0]*h[1][1]-t.slope[1]*h[0][1])/det
 	next[1] = size + (t.slope[1]*h[0][0]-t.slope[0]*h[0][1])/det
 	for a := range next {
-		if kept := now[a] * within(next[a]/now[a]); kept != next[a] {
-			next[a] = kept
-			next[1-a] = now[1-a] * within(1+step(1-a, kept-now[a])/now[1-a])
+		if factor := next[a] / now[a]; within(factor) != factor {
+			next[a] = now[a] * within(factor)
+			next[1-a] = now[1-a] * within(1+step(1-a, next[a]-now[a])/now[1-a])
+			break
 		}
 	}
 	return next[0], next[1]
@@ -234,7 +235,7 @@ func (e *MatrixErrors) noiseStep(s *State, now, ratio float64) (next, change flo
 	return next, math.Abs(math.Log(next/now)) * now * math.Sqrt(t.information[0][0])
 }
 
-// MatrixError is η, and where it was learned the standard deviation of its logarithm; 0 where errors of W are not looked for.
+// MatrixError is η, and where it was learned its relative standard deviation; 0 where errors of W are not looked for.
 func (s *Solver) MatrixError() (size, sd float64) {
 	if e, ok := PartOf[*MatrixErrors](s); ok {
 		return e.Size, e.sd
