@@ -2,6 +2,7 @@ package online
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -87,6 +88,16 @@ func (c *Calibrator) ofMoves(mu int, r, variance float64) (float64, float64) {
 		variance += w * (floats.Dot(c.moves.cov[(mu*js+j)*js:(mu*js+j+1)*js], along) - 2*c.y[mu]*c.moves.withS[mu*js+j])
 	}
 	return r, variance
+}
+
+// ThetaSD (M×J) are the posterior standard deviations of the parameters of the sensors; nil where there are none.
+func (p *Posterior) ThetaSD() *mat.Dense {
+	if p.ThetaVar == nil {
+		return nil
+	}
+	sd := mat.DenseCopyOf(p.ThetaVar)
+	sd.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, sd)
+	return sd
 }
 
 // placeMoves reports what has been learned of θ.

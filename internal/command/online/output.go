@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -219,9 +218,7 @@ func ofSensors(p *online.Posterior) []dataset.Extra {
 	if p.Theta == nil {
 		return nil
 	}
-	sd := mat.DenseCopyOf(p.ThetaVar)
-	sd.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, sd)
-	return []dataset.Extra{{Name: "theta", Matrix: p.Theta}, {Name: "theta_sd", Matrix: sd}, {Name: "theta_spread", Vector: p.Spread}}
+	return []dataset.Extra{{Name: "theta", Matrix: p.Theta}, {Name: "theta_sd", Matrix: p.ThetaSD()}, {Name: "theta_spread", Vector: p.Spread}}
 }
 
 // numbers are those of the samples whose signals are kept, as an array of the result.
