@@ -576,7 +576,7 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 		}
 		next, err := f.advance(a, step.RawVector().Data)
 		if err != nil {
-			return f.inverse(curvature), err
+			return nil, err // far from the maximum curvature says nothing of how far that is
 		}
 		if next == nil { // uphill is nowhere
 			return f.lookAround(a, curvature)
@@ -813,7 +813,7 @@ func (f *matrixFit) interrupted(cov *mat.SymDense) *MatrixFit {
 	}
 	fit := f.fit(cov)
 	res := *fit.Result
-	res.Status, res.Reason = Cancelled, fmt.Sprintf("the fit of the matrix was ended after %d runs; theta is the likeliest so far", len(f.runs))
+	res.Status, res.Reason = Cancelled, fmt.Sprintf("the fit of the matrix was ended in run %d; theta is the likeliest so far", len(f.runs)+1)
 	fit.Result, res.Wall = &res, time.Since(f.begun)
 	return fit
 }
