@@ -143,11 +143,11 @@ func refitted(s *Solver, line *Line, refit func(*State), moved *float64) Verdict
 
 func (e *MatrixErrors) refit(s *State) {
 	t := e.tell(s)
-	if !(t.slopes > 0) {
+	if !(t.curved[1][1] > 0) {
 		return
 	}
 	now := e.Size * e.Size
-	next := now * within(t.squares/t.slopes)
+	next := now * within(1+t.slope[1]/(t.curved[1][1]*now))
 	if e.noise {
 		e.noiseNext, next = t.both(t.noise, now)
 	}
@@ -163,11 +163,10 @@ func (e *MatrixErrors) refit(s *State) {
 
 // toldOf is what readings tell of the noise (0) and of η² (1): slopes of the evidence by both, and their information.
 type toldOf struct {
-	noise           float64 // as it is
-	squares, slopes float64 // Σ q g² and -Σ q ∂g
-	slope           [2]float64
-	information     [2][2]float64
-	curved          [2][2]float64 // ½ Σ (∂g)², which is less, since signals take part of the noise in
+	noise       float64 // as it is
+	slope       [2]float64
+	information [2][2]float64
+	curved      [2][2]float64 // ½ Σ (∂g)², which is less, since signals take part of the noise in
 }
 
 func (e *MatrixErrors) tell(s *State) (t toldOf) {
@@ -177,8 +176,6 @@ func (e *MatrixErrors) tell(s *State) (t toldOf) {
 			continue
 		}
 		q, square, response := [2]float64{1, e.of(j, s.P)}, s.G[j]*s.G[j], s.DG[j]
-		t.squares += q[1] * square
-		t.slopes -= q[1] * response
 		d := s.Doubt(j)
 		for a, qa := range q {
 			t.slope[a] += 0.5 * qa * (square + response)
