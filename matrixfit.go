@@ -73,8 +73,8 @@ const (
 	// Runs farther than roughly standard deviations from the maximum may end after mostRough iterations, the first one after firstRough: those with
 	// the right W come to rest within 50, from the solution beside it within 25, and those with a wrong one in up to 600.
 	roughly    = 3
-	firstRough = 60
-	mostRough  = 30
+	firstRough = 40
+	mostRough  = 20
 )
 
 // LinearMatrix is W + Σ_j θ_j D_j, of tables or sparse matrices; the sum is a table. It is complex where one of them is.
