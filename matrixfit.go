@@ -63,16 +63,18 @@ type MatrixFit struct {
 
 const (
 	differ     = 1e-4 // relative change of W over which it is differentiated
+	bent       = 0.1  // part of a change of W which its derivatives may miss
 	nearEnough = 0.3  // step, in standard deviations, after which the evidence is looked at around
 	around     = 1.5  // how far from the centre, in standard deviations
 	farFrom    = 2    // maximum, in standard deviations from the centre, beyond which it is looked at around there again
 	rounds     = 4    // of looking around
 	retreats   = 5    // times that a step is shortened along which the evidence falls
 
-	// Runs farther than roughly standard deviations from the maximum may end after mostRough iterations: those with the right W come to rest within
-	// 50, and those with a wrong one in up to 600.
-	roughly   = 3
-	mostRough = 60
+	// Runs farther than roughly standard deviations from the maximum may end after mostRough iterations, the first one after firstRough: those with
+	// the right W come to rest within 50, from the solution beside it within 25, and those with a wrong one in up to 600.
+	roughly    = 3
+	firstRough = 40
+	mostRough  = 20
 )
 
 // LinearMatrix is W + Σ_j θ_j D_j, of tables or sparse matrices; the sum is a table. It is complex where one of them is.
@@ -178,17 +180,20 @@ type fitted struct {
 
 // matrixFit is one call of FitMatrix.
 type matrixFit struct {
-	ctx    context.Context
-	family MatrixFamily
-	p      *Problem
-	opt    *FitOptions
-	steps  []float64 // J, over which W is differentiated
-	best   *fitted
-	runs   []MatrixRun
-	moves  [][2][]float64 // steps of θ, and what they took from the slope, times the noise
-	around bool
-	size   float64 // of the latest step
-	begun  time.Time
+	ctx     context.Context
+	family  MatrixFamily
+	p       *Problem
+	opt     *FitOptions
+	steps   []float64 // J, over which W is differentiated
+	slopes  *slopes   // the latest
+	probe   []float64 // N normal numbers, or pairs of them, which W is multiplied with to see how it changes
+	columns int       // of these
+	best    *fitted
+	runs    []MatrixRun
+	moves   [][2][]float64 // steps of θ, and what they took from the slope, times the noise
+	around  bool
+	size    float64 // of the latest step
+	begun   time.Time
 }
 
 // FitMatrix finds the θ under which the readings are likeliest, and solves the problem with W(θ); W of the problem is not used. All runs
@@ -255,19 +260,21 @@ func (f *matrixFit) findSteps() error {
 		return err
 	}
 	m, n := w.Dims()
-	columns := 1
+	f.columns = 1
 	if _, is := w.(*operator.Complex); is {
-		columns = 2
+		f.columns = 2
 	}
 	rng := rand.New(rand.NewPCG(40, 0))
-	x, from, to := make([]float64, columns*n), make([]float64, columns*m), make([]float64, columns*m)
-	for i := range x {
-		x[i] = rng.NormFloat64()
+	f.probe = make([]float64, f.columns*n)
+	for i := range f.probe {
+		f.probe[i] = rng.NormFloat64()
 	}
-	if err := operator.Mul(from, w, x); err != nil {
+	from, err := f.probed(w)
+	if err != nil {
 		return err
 	}
 	f.steps = make([]float64, len(f.opt.Start))
+	f.slopes = &slopes{theta: f.opt.Start, w: w, at: from}
 	for j, start := range f.opt.Start {
 		step := 1e-6 * max(1, math.Abs(start))
 		for tries := 0; ; tries++ {
@@ -278,12 +285,15 @@ func (f *matrixFit) findSteps() error {
 			if rows, cols := moved.Dims(); rows != m || cols != n {
 				return fmt.Errorf("W is %d×%d at the start and %d×%d beside it: its size depends on %s", m, n, rows, cols, f.name(j))
 			}
-			if err := operator.Mul(to, moved, x); err != nil {
+			to, err := f.probed(moved)
+			if err != nil {
 				return err
 			}
 			change := math.Sqrt(squareDistance(from, to) / squareDistance(from, make([]float64, len(from))))
 			if change > 0.01*differ && change < 10*differ {
 				f.steps[j] = step
+				difference(to, from, step)
+				f.slopes.beside, f.slopes.along = append(f.slopes.beside, moved), append(f.slopes.along, to)
 				break
 			}
 			if tries == 30 || math.IsNaN(change) {
@@ -302,43 +312,96 @@ func squareDistance(a, b []float64) (total float64) {
 	return total
 }
 
-// directions are the derivatives of W at θ, by central differences.
-func (f *matrixFit) directions(theta []float64) ([]Direction, error) {
-	list := make([]Direction, len(theta))
+// slopes are the derivatives of W by its parameters, as differences from W to matrices beside it.
+type slopes struct {
+	theta  []float64           // J
+	beside []operator.Operator // J, W with one parameter moved by its step
+	w      operator.Operator   // at theta
+	at     []float64           // W(θ) times the probe
+	along  [][]float64         // J, what each parameter does to that, per unit
+}
+
+// slopesAt differentiates W at θ.
+func (f *matrixFit) slopesAt(theta []float64, w operator.Operator) (*slopes, error) {
+	d := &slopes{theta: slices.Clone(theta), w: w}
+	var err error
+	if d.at, err = f.probed(w); err != nil {
+		return nil, err
+	}
 	for j, h := range f.steps {
-		low, err := f.matrix(beside(theta, j, -h))
+		moved, err := f.matrix(beside(theta, j, h))
 		if err != nil {
 			return nil, err
 		}
-		high, err := f.matrix(beside(theta, j, h))
+		along, err := f.probed(moved)
 		if err != nil {
 			return nil, err
 		}
+		difference(along, d.at, h)
+		d.beside, d.along = append(d.beside, moved), append(d.along, along)
+	}
+	return d, nil
+}
+
+// probed is w times normal random numbers.
+func (f *matrixFit) probed(w operator.Operator) ([]float64, error) {
+	m, _ := w.Dims()
+	u := make([]float64, m*f.columns)
+	return u, operator.Mul(u, w, f.probe)
+}
+
+// foretell reports whether derivatives tell what W became at θ, up to the part bent of its change.
+func (d *slopes) foretell(theta, probed []float64) bool {
+	foretold := slices.Clone(d.at)
+	for j, along := range d.along {
+		for i, v := range along {
+			foretold[i] += (theta[j] - d.theta[j]) * v
+		}
+	}
+	return squareDistance(probed, foretold) <= bent*bent*squareDistance(probed, d.at)
+}
+
+// directions are the derivatives of W, whose value at θ is w. Those of another place serve as long as they tell what W became: they lead
+// to the maximum, and the evidence itself says where that is.
+func (f *matrixFit) directions(theta []float64, w operator.Operator) ([]Direction, error) {
+	probed, err := f.probed(w)
+	if err != nil {
+		return nil, err
+	}
+	if !f.slopes.foretell(theta, probed) {
+		if f.slopes, err = f.slopesAt(theta, w); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]Direction, len(theta))
+	low := f.slopes.w
+	for j, h := range f.steps {
+		high := f.slopes.beside[j]
 		list[j] = Direction{Name: f.name(j), times: func(u, x []float64) error {
-			other := make([]float64, len(u))
-			if err := errors.Join(operator.Mul(u, high, x), operator.Mul(other, low, x)); err != nil {
-				return err
-			}
-			halfDifference(u, other, h)
-			return nil
+			return between(u, h, x, low, high, operator.Mul)
 		}, squares: func(dv, c []float64) error {
 			if !operator.HasSquares(high) {
 				return nil
 			}
-			other := make([]float64, len(dv))
-			if err := errors.Join(mulSquares(dv, high, c), mulSquares(other, low, c)); err != nil {
-				return err
-			}
-			halfDifference(dv, other, h)
-			return nil
+			return between(dv, h, c, low, high, mulSquares)
 		}}
 	}
 	return list, nil
 }
 
-func halfDifference(high, low []float64, h float64) {
+// between sets u to what a product of high has beyond that of low, per unit of h.
+func between(u []float64, h float64, x []float64, low, high operator.Operator, product func(u []float64, w operator.Operator, x []float64) error) error {
+	other := make([]float64, len(u))
+	if err := errors.Join(product(u, high, x), product(other, low, x)); err != nil {
+		return err
+	}
+	difference(u, other, h)
+	return nil
+}
+
+func difference(high, low []float64, h float64) {
 	for i, v := range low {
-		high[i] = (high[i] - v) / (2 * h)
+		high[i] = (high[i] - v) / h
 	}
 }
 
@@ -366,18 +429,25 @@ func (f *matrixFit) at(theta []float64, from *fitted) (*fitted, error) {
 	if len(f.runs) >= most {
 		return nil, fmt.Errorf("no maximum of the evidence in %d runs; the latest is at theta = %.6g", most, theta)
 	}
-	w, err := f.matrix(theta)
-	if err != nil {
-		return nil, err
+	w := f.slopes.w
+	if from != nil {
+		var err error
+		if w, err = f.matrix(theta); err != nil {
+			return nil, err
+		}
 	}
 	p, opt := f.from(from)
 	p.W = w
-	if from == nil || f.size > roughly { // where W is still wrong a run takes long to come to rest, and nobody needs to know where
+	switch { // where W is still wrong a run takes long to come to rest, and nobody needs to know where
+	case from == nil:
+		opt.MaxIter = firstRough
+	case f.size > roughly:
 		opt.MaxIter = mostRough
 	}
 	opt.Directions = nil
 	if !f.around { // where the evidence alone is looked at
-		if opt.Directions, err = f.directions(theta); err != nil {
+		var err error
+		if opt.Directions, err = f.directions(theta, w); err != nil {
 			return nil, err
 		}
 	}
@@ -418,29 +488,36 @@ func (f *matrixFit) from(start *fitted) (*Problem, *Options) {
 	p, opt := *f.p, f.opt.Options
 	opt.Retry, opt.Joint, opt.Observe = false, solver.JointOff, nil
 	opt.Learn.PhasesOrFree = false
-	noisy, is := channel.InOrder(p.Channel).(channel.Noisy)
-	if is && p.NoiseVar == nil {
+	if _, is := channel.InOrder(p.Channel).(channel.Noisy); is && p.NoiseVar == nil {
 		opt.Learn.Noise = true
 	}
 	if start == nil {
 		return &p, &opt
 	}
-	opt.from, opt.Algorithm = start.res, start.res.Plan.Algorithm
+	opt.Algorithm = start.res.Plan.Algorithm
+	f.continued(&p, &opt, start)
+	return &p, &opt
+}
+
+// continued has a run begin where another one ended, with the model that it learned.
+func (f *matrixFit) continued(p *Problem, opt *Options, start *fitted) {
+	opt.from = start.res
 	if reflect.TypeOf(start.res.Prior) == reflect.TypeOf(p.Prior) {
 		p.Prior = start.res.Prior
 	}
-	if is && p.NoiseVar == nil {
-		learned := channel.InOrder(start.res.Channel)
-		working := noisy.WithNoise(channel.NoiseOf(learned))
-		if known, ok := working.(channel.Calibrating); ok && opt.Learn.Range {
-			working = known.WithCalibration(channel.CalibrationOf(learned)).(channel.Noisy)
-		}
-		p.Channel = working
-		if c, ok := f.p.Channel.(channel.Contaminated); ok {
-			p.Channel = c.WithInOrder(working)
-		}
+	noisy, is := channel.InOrder(p.Channel).(channel.Noisy)
+	if !is || p.NoiseVar != nil || !opt.Learn.Noise {
+		return
 	}
-	return &p, &opt
+	learned := channel.InOrder(start.res.Channel)
+	working := noisy.WithNoise(channel.NoiseOf(learned))
+	if known, ok := working.(channel.Calibrating); ok && opt.Learn.Range {
+		working = known.WithCalibration(channel.CalibrationOf(learned)).(channel.Noisy)
+	}
+	p.Channel = working
+	if c, ok := f.p.Channel.(channel.Contaminated); ok {
+		p.Channel = c.WithInOrder(working)
+	}
 }
 
 func (f *matrixFit) evidence(a *fitted) float64 { return (&try{problem: f.p, res: a.res}).score() }
@@ -499,7 +576,7 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 		}
 		next, err := f.advance(a, step.RawVector().Data)
 		if err != nil {
-			return f.inverse(curvature), err
+			return nil, err // far from the maximum curvature says nothing of how far that is
 		}
 		if next == nil { // uphill is nowhere
 			return f.lookAround(a, curvature)
@@ -707,7 +784,8 @@ func (f *matrixFit) inverse(curvature *mat.SymDense) *mat.SymDense {
 // finish solves the problem as it was asked, with W at the maximum.
 func (f *matrixFit) finish(cov *mat.SymDense) (*MatrixFit, error) {
 	p, opt := *f.p, f.opt.Options
-	p.W, opt.from = f.best.w, f.best.res
+	p.W = f.best.w
+	f.continued(&p, &opt, f.best)
 	res, err := Solve(f.ctx, &p, &opt)
 	if res == nil {
 		return f.interrupted(cov), err
@@ -735,7 +813,7 @@ func (f *matrixFit) interrupted(cov *mat.SymDense) *MatrixFit {
 	}
 	fit := f.fit(cov)
 	res := *fit.Result
-	res.Status, res.Reason = Cancelled, fmt.Sprintf("the fit of the matrix was ended after %d runs; theta is the likeliest so far", len(f.runs))
+	res.Status, res.Reason = Cancelled, fmt.Sprintf("the fit of the matrix was ended in run %d; theta is the likeliest so far", len(f.runs)+1)
 	fit.Result, res.Wall = &res, time.Since(f.begun)
 	return fit
 }

@@ -37,8 +37,12 @@ type MatrixScore struct {
 	SD    float64 `json:"sd"`
 }
 
-// surelyDoubtful is from how many standard errors on a direction is called one in which W is wrong: by chance one of four in 10⁵ runs.
-const surelyDoubtful = 5
+// surelyDoubtful is from how many standard errors on a direction is called one in which W is wrong: by chance one of four in 10⁵ runs. Where a run does not
+// converge something is wrong, and estimates wander: then it is called so from doubtfulEnough on, by chance one of four in 4000 runs.
+const (
+	surelyDoubtful = 5
+	doubtfulEnough = 4
+)
 
 // scores are those of all directions of a run that has ended, with their information.
 type scores struct {
@@ -157,9 +161,9 @@ func warnRandomErrors(d *amp.MatrixDoubt) *Warning {
 	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W are wrong at random, by some %.2g of their root mean square, or readings are in a way that follows the signals; error bars of s have it, those of x in part; --matrix-error auto models it", d.Score, d.Size)}
 }
 
-// warnMatrix names the directions in which W is surely wrong, the surest first.
-func warnMatrix(list []MatrixScore) *Warning {
-	sure := slices.DeleteFunc(slices.Clone(list), func(s MatrixScore) bool { return math.Abs(s.Score) < surelyDoubtful })
+// warnMatrix names the directions in which W is wrong by so many standard errors, the surest first.
+func warnMatrix(list []MatrixScore, from float64) *Warning {
+	sure := slices.DeleteFunc(slices.Clone(list), func(s MatrixScore) bool { return math.Abs(s.Score) < from })
 	if len(sure) == 0 {
 		return nil
 	}

@@ -17,9 +17,15 @@ func (o *Options) moved(w operator.Operator) (operator.Operator, error) {
 	if len(o.SensorDerivatives) == 0 {
 		return w, nil
 	}
+	return MovedMatrix(w, o.SensorDerivatives)
+}
+
+// MovedMatrix is W (M×N), whose rows move along derivatives (J, each M×N) with parameters that each sensor has of its own, at θ = 0: tables or sparse
+// matrices, of real numbers. It is a table. The error names the derivative that is none of this W.
+func MovedMatrix(w operator.Operator, derivatives []Direction) (operator.Operator, error) {
 	m, n := w.Dims()
-	tables := make([][]float64, 0, 1+len(o.SensorDerivatives))
-	for _, d := range append([]Direction{{Name: "W", D: w}}, o.SensorDerivatives...) {
+	tables := make([][]float64, 0, 1+len(derivatives))
+	for _, d := range append([]Direction{{Name: "W", D: w}}, derivatives...) {
 		if err := d.check(m, n); err != nil {
 			return nil, err
 		}

@@ -226,7 +226,11 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	}
 	if matrix != nil {
 		res.scores, res.MatrixScores = matrix, matrix.list
-		if w := warnMatrix(matrix.list); w != nil {
+		from := float64(surelyDoubtful)
+		if res.Status != Converged {
+			from = doubtfulEnough
+		}
+		if w := warnMatrix(matrix.list, from); w != nil {
 			res.Warnings = append(res.Warnings, *w)
 		}
 	}

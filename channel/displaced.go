@@ -38,6 +38,10 @@ type Displacements struct {
 	Pull []float64 // M×J×P, Cov(θ_j, r)/D
 
 	Taken []float64 // M×J×P, D_j x̂ - ω_j: nothing where whoever iterates does not say
+
+	// Carried says that samples come one by one: statistics of a sensor are then those of [DisplacedPrior], and [Block.Past] has those of earlier
+	// samples.
+	Carried bool
 }
 
 // NewDisplacements are those of m sensors, p signals and as many parameters as there are spreads.
@@ -55,9 +59,19 @@ func (c Displaced) WithNoise(v float64) Channel {
 	return c
 }
 
-// WithCalibration implements [Calibrating]; the calibration must be a [GainPrior].
+// Calibration implements [Calibrating].
+func (c Displaced) Calibration() Calibration {
+	if c.By.Carried {
+		return c.carried()
+	}
+	return c.Prior
+}
+
+func (c *Displaced) carried() DisplacedPrior { return DisplacedPrior{c.Prior, c.By} }
+
+// WithCalibration implements [Calibrating]; the calibration must be a [GainPrior], or a [DisplacedPrior].
 func (c Displaced) WithCalibration(to Calibration) Channel {
-	c.Prior = to.(GainPrior)
+	c.Prior = to.(Gains).Gains()
 	return c
 }
 
@@ -99,13 +113,21 @@ func (c *Displaced) origin(b *Block, row, k int) float64 {
 	return omega
 }
 
-// solve fills d for one sensor of a block.
-func (c *Displaced) solve(d *displacement, b *Block, row int) {
-	js, sensor := len(c.By.Spread), b.First+row
+// clear is before any readings.
+func (d *displacement) clear() {
 	clear(d.factor)
 	clear(d.u)
 	clear(d.v)
 	d.tau, d.shift, d.n, d.square = 0, 0, 0, 0
+}
+
+// sum fills d with the sums of one sensor of a block, on top of those of its past.
+func (c *Displaced) sum(d *displacement, b *Block, row int) {
+	js, sensor := len(c.By.Spread), b.First+row
+	d.clear()
+	if c.By.Carried && len(b.Past) > 0 {
+		c.carried().addTo(d, c.pastOf(b, row))
+	}
 	for k := range b.P {
 		y := b.Y[row*b.P+k]
 		if math.IsNaN(y) {
@@ -125,12 +147,29 @@ func (c *Displaced) solve(d *displacement, b *Block, row int) {
 			}
 		}
 	}
-	for j, spread := range c.By.Spread {
+}
+
+// pastOf are the statistics of what a sensor read before, where they are carried.
+func (c *Displaced) pastOf(b *Block, row int) []float64 {
+	width := c.carried().Width()
+	return b.Past[row*width : (row+1)*width]
+}
+
+// solve is sum with θ integrated out.
+func (c *Displaced) solve(d *displacement, b *Block, row int) {
+	c.sum(d, b, row)
+	d.integrate(c.By.Spread)
+}
+
+// integrate takes θ of these spreads out of τ, B and Σ ω²/D.
+func (d *displacement) integrate(spreads []float64) {
+	js := len(spreads)
+	for j, spread := range spreads {
 		d.factor[j*js+j] += 1 / (spread * spread)
 	}
 	if !cholesky.Factor(d.factor, js) { // which only numbers beyond double precision do: then nothing is known of θ
 		clear(d.factor)
-		for j, spread := range c.By.Spread {
+		for j, spread := range spreads {
 			d.factor[j*js+j] = 1 / spread
 		}
 		clear(d.u)
@@ -143,23 +182,35 @@ func (c *Displaced) solve(d *displacement, b *Block, row int) {
 	cholesky.Solve(d.factor, d.constant)
 	d.tau = max(0, d.tau-cholesky.Dot(d.u, d.slope))
 	d.shift -= cholesky.Dot(d.u, d.constant)
-	d.square = max(0, d.square-cholesky.Dot(d.v, d.constant))
 }
 
 // Output implements [Channel].
 func (c Displaced) Output(b *Block) {
 	width, d := c.Prior.Width(), newDisplacement(len(c.By.Spread))
+	gains := b.Stats
+	if c.By.Carried {
+		width, gains = gainWidth, make([]float64, b.Rows()*gainWidth)
+	}
 	for row := range b.Rows() {
-		c.solve(d, b, row)
-		stats := b.Stats[row*width : (row+1)*width]
-		copy(stats, b.Past[row*width:(row+1)*width])
+		stats := gains[row*width : (row+1)*width]
+		if c.By.Carried {
+			c.sum(d, b, row)
+			c.carried().put(b.statsOf(row), d)
+			d.integrate(c.By.Spread)
+		} else {
+			c.solve(d, b, row)
+			copy(stats, b.Past[row*width:(row+1)*width])
+		}
 		stats[precision], stats[field], stats[readings] = stats[precision]+d.tau, stats[field]+d.shift, stats[readings]+d.n
 	}
-	c.Prior.posteriors(b.LogZ, b.S, b.SVar, b.Stats, 1)
+	c.Prior.posteriors(b.LogZ, b.S, b.SVar, gains, 1)
 	logMass := c.Prior.logMass()
 	for row := range b.Rows() {
 		c.solve(d, b, row)
 		s, past := b.S[row], c.Prior.of(b.Past, row)
+		if c.By.Carried {
+			past = c.Prior.of(c.pastOf(b, row), 0)
+		}
 		b.LogZ[row] += c.derivatives(d, b, row) + s*(past[field]-0.5*past[precision]*s) + c.Prior.logWeight(s) - logMass
 		c.By.put(d, b.First+row, b.SVar[row])
 	}
@@ -203,6 +254,9 @@ func (c *Displaced) derivatives(d *displacement, b *Block, row int) (logGauss fl
 		square += residual * b.G[at]
 		logD.multiply(2 * math.Pi * doubt)
 	}
+	if c.By.Carried {
+		square += c.carried().ofParameters(c.pastOf(b, row), s, d.theta)
+	}
 	logA := cholesky.LogDet(d.factor, js) // of σAσ, whose determinant is one where nothing was read
 	for j, spread := range c.By.Spread {
 		square += d.theta[j] * d.theta[j] / (spread * spread)
@@ -225,17 +279,43 @@ func (d *Displacements) put(of *displacement, sensor int, sVar float64) {
 // ScaleQuadratic implements [Calibrating]. When signals become c times as large, A becomes that of spreads c times as large, by which the
 // evidence rises by Σ_j E[θ_j²]/σ_j² - 1 at c = 1: nothing in all where spreads are learned. What Pull has in common with what was taken from
 // D_j x̂ is of the volume of the signals, κ, for which [Calibrating] has no place of its own.
+//
+// Where samples come one by one, all that statistics tell of Q is in Φ' and Φ”: it is no sum over samples.
 func (c Displaced) ScaleQuadratic(sum float64, b *Block) float64 {
 	js, d := len(c.By.Spread), newDisplacement(len(c.By.Spread))
 	for row := range b.Rows() {
 		c.solve(d, b, row)
 		square, sensor := d.square, b.First+row
+		if !c.By.Carried {
+			square = max(0, square-cholesky.Dot(d.v, d.constant))
+		}
 		for j, spread := range c.By.Spread {
 			at := sensor*js + j
-			square -= (c.By.At[at]*c.By.Mean[at]+c.By.Cov[at*js+j])/(spread*spread) - 1
+			if !c.By.Carried {
+				square -= (c.By.At[at]*c.By.Mean[at]+c.By.Cov[at*js+j])/(spread*spread) - 1
+			}
 			square -= cholesky.Dot(c.By.of(c.By.Pull, sensor, j, b.P), c.By.of(c.By.Taken, sensor, j, b.P))
 		}
 		sum += (1 - b.Broken[row]) * square
 	}
 	return sum
+}
+
+// ScaleDerivatives implements [Calibrating].
+func (c Displaced) ScaleDerivatives(scale float64, b *Block) (first, second float64) {
+	if !c.By.Carried {
+		return c.Gain.ScaleDerivatives(scale, b)
+	}
+	known := c.carried()
+	first, second = c.Prior.ScaleDerivatives(scale, b.Broken, known.asGains(b.Stats))
+	left := known.ofSquares(b.Stats, b.Broken)
+	return first + scale*left, second + left
+}
+
+// AtEdges implements [Edged].
+func (c Displaced) AtEdges(lo, hi float64, b *Block) (near, inside *Block) {
+	if c.By.Carried {
+		return nil, nil
+	}
+	return c.Gain.AtEdges(lo, hi, b)
 }

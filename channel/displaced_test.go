@@ -167,3 +167,51 @@ func TestDisplacedAlongTheRowItselfIsGain(t *testing.T) {
 		}
 	}
 }
+
+// TestDisplacedCarriesWhatItRead: readings one after the other, with statistics carried, say the same of s and θ as all of them together.
+func TestDisplacedCarriesWhatItRead(t *testing.T) {
+	rng := rand.New(rand.NewPCG(40, 5))
+	for range 10 {
+		const p = 4
+		all, by := displacedBlock(rng, p, 2)
+		c := Displaced{Gain: Gain{Prior: TruncatedNormal(1, 0.2, 0.5, 1.5), NoiseVar: 0.005}, By: by}
+		c.Output(all)
+		own := NewDisplacements(1, 1, by.Spread)
+		own.Carried, own.At = true, by.At
+		one := Displaced{Gain: c.Gain, By: own}
+		known := one.Calibration().(DisplacedPrior)
+		b := NewBlock(one, 1, 1)
+		for k := range p {
+			b.Y[0], b.Omega[0], b.V[0] = all.Y[k], all.Omega[k], all.V[k]
+			for j := range by.Spread {
+				own.Along[j] = by.along(0, j, p)[k]
+			}
+			one.Output(b)
+			copy(b.Past, b.Stats)
+		}
+		theta, cov, withS := make([]float64, 2), make([]float64, 4), make([]float64, 2)
+		known.Parameters(theta, cov, withS, b.S, b.SVar, b.Stats)
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > 1e-8*(1+math.Abs(want)) {
+				t.Errorf("%s: one by one %.10g, together %.10g", what, got, want)
+			}
+		}
+		near("s", b.S[0], all.S[0])
+		near("its variance", b.SVar[0], all.SVar[0])
+		near("g", b.G[0], all.G[p-1])
+		near("its derivative", b.DG[0], all.DG[p-1])
+		for j := range 2 {
+			near("theta", own.Mean[j], by.Mean[j])
+			near("theta of the statistics", theta[j], by.Mean[j])
+			near("pull", own.Pull[j], by.of(by.Pull, 0, j, p)[p-1])
+			for l := range 2 {
+				near("covariance", own.Cov[2*j+l], by.Cov[2*j+l])
+				near("covariance of the statistics", cov[2*j+l], by.Cov[2*j+l])
+			}
+		}
+		near("readings", known.Readings(b.Stats), p)
+		known.ScaleStats(b.Stats, 2)
+		known.Scaled(2).Posteriors(b.S, b.SVar, b.Stats)
+		near("twice s", b.S[0], 2*all.S[0])
+	}
+}

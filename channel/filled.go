@@ -206,8 +206,11 @@ func (p GainPrior) Spread(variance float64) GainPrior {
 // √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be all alike.
 func AsFarAsKnown(c Gains, stats []float64, omit []bool) GainPrior {
 	p := c.Gains()
-	if o, ok := c.(OffsetPrior); ok {
-		stats = o.allAsGains(stats)
+	switch c := c.(type) {
+	case OffsetPrior:
+		stats = c.allAsGains(stats)
+	case DisplacedPrior:
+		stats = c.asGains(stats)
 	}
 	all, _ := p.flat().peaks(stats, omit)
 	if p.Log {

@@ -59,6 +59,7 @@ type Calibrator struct {
 	pastZVar  []float64
 	pastMean  []complex128 // M, of complex gains
 	pastMove  move
+	moves     moves
 	chi       []float64 // M, standardised residuals, NaN where missing
 	spread    float64   // of the residuals: their median size, 1 for N(0, 1)
 	sizes     []float64 // M, workspace
@@ -94,6 +95,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or tell it (NoiseVar)")
 	}
 	g = startOffsets(&full, g)
+	w, err := full.moved(w)
+	if err != nil {
+		return nil, err
+	}
 	m, n := w.Dims()
 	c := &Calibrator{opt: full, m: m, n: n, columns: channel.ColumnsOf(g)}
 	c.newEngine = func(learnNoise bool) (*engine, error) {
@@ -133,6 +138,8 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.stats, c.none = make([]float64, m*width), make([]float64, width)
 	c.one = make([]float64, width)
 	c.means, c.variances = make([]float64, m), make([]float64, m)
+	c.moves = newMoves(m, len(full.SensorDerivatives))
+	c.moves.first = c.spreadNow()
 	c.scene, c.basis = make([]float64, m*c.columns), make([]float64, mostScenes*m*c.columns)
 	c.beyond, c.masked = make([]bool, m), make([]bool, m)
 	c.nobodys = newOutliers(c)
@@ -170,7 +177,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	}
 	e := &engine{learner: learner}
 	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, LearnSensorNoise: opt.LearnSensorNoise, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, LearnSensorNoise: opt.LearnSensorNoise, Spread: opt.SensorSpread, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err
@@ -331,6 +338,7 @@ func (c *Calibrator) leftOut(mu int) bool {
 // begin prepares for solving the sample from the present state.
 func (c *Calibrator) begin() {
 	c.nothingMasked()
+	c.inheritSpread()
 	c.retention, c.shortened = c.state.Retention, 0
 	if c.apart != nil {
 		c.apart.active = false
@@ -491,6 +499,7 @@ func (c *Calibrator) commit() {
 	c.accumulate(by, quadratic, volume)
 	s.Samples++
 	s.Model = c.learned()
+	s.Spread = c.spreadNow()
 	if c.nobodys != nil && c.columns == 1 {
 		s.Brightness.absorb(p.Brightness(0))
 	}
@@ -549,10 +558,11 @@ func (c *Calibrator) accumulate(by move, quadratic, volume float64) {
 }
 
 // addsUp reports whether the scale's evidence of a sample adds to that of the past. It does not where gains have changed, nor where
-// only a part of a sample counts and its statistics do not add up: then it is taken to be stationary where it is.
+// only a part of a sample counts and its statistics do not add up, or rows of W have moved between samples: then it is taken to be stationary where it is.
 func (c *Calibrator) addsUp() bool {
 	_, merging := c.sample.Calibration().(channel.Merging)
-	return !(c.apart != nil && c.apart.active) && !(merging && c.weight != 1)
+	_, moved := c.sample.Calibration().(channel.DisplacedPrior)
+	return !(c.apart != nil && c.apart.active) && !(merging && c.weight != 1) && !moved
 }
 
 // Freeze switches learning off or on between samples, as Options.Freeze does

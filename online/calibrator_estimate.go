@@ -126,6 +126,9 @@ const worstSensors = 5
 // report fills the estimate.
 func (c *Calibrator) report(reject Reject) {
 	est := &c.estimate
+	if reject != Accepted {
+		c.inheritSpread()
+	}
 	est.X, est.XVar, est.aside = c.sample.X, c.sample.C, nil
 	est.Disturbed = nil
 	if !reject.unsolved() {

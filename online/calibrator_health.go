@@ -89,6 +89,7 @@ func (c *Calibrator) predict(by move) {
 	}
 	known := c.sample.Calibration()
 	known.Posteriors(c.pastS, c.pastSVar, c.stats)
+	c.predictMoves()
 	offsets := c.offsets()
 	for mu, y := range c.y[:c.m] {
 		c.pastZ[mu], c.pastZVar[mu] = c.pastS[mu]*y, c.pastSVar[mu]*y*y
@@ -152,7 +153,8 @@ func (c *Calibrator) likeNoOther(chi float64, mu int) float64 {
 
 // innovation is what a real reading of sensor mu differs by from what all others say, and its variance.
 func (c *Calibrator) innovation(mu int) (r, variance float64) {
-	return c.pastZ[mu] - c.sample.Omega[mu], c.sample.U[mu] + c.noise + c.pastZVar[mu]
+	r, variance = c.pastZ[mu]-c.sample.Omega[mu], c.sample.U[mu]+c.noise+c.pastZVar[mu]
+	return c.ofMoves(mu, r, variance)
 }
 
 // median returns the median of v, which it reorders.

@@ -135,6 +135,9 @@ func (c *Calibrator) spreadAs(g channel.GainPrior) channel.Bounded {
 	if known, ok := c.sample.Calibration().(channel.OffsetPrior); ok {
 		return channel.OffsetPrior{Gain: g, SD: known.SD}
 	}
+	if known, ok := c.sample.Calibration().(channel.DisplacedPrior); ok {
+		return known.WithGains(g)
+	}
 	return g
 }
 

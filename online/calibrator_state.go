@@ -7,6 +7,8 @@ import (
 	"math/cmplx"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -60,6 +62,9 @@ type State struct {
 	Warm     [][]float64
 	OffsetSD float64
 
+	// Spread (J) are the standard deviations of the parameters of sensors, as learned; nil where there are none, and before the first sample.
+	Spread []float64
+
 	// Outliers is how often readings were nobody's; zero where that was not looked at.
 	Outliers OutlierCount
 
@@ -95,7 +100,7 @@ func (s *State) clone() *State {
 	c.Stats = slices.Clone(s.Stats)
 	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
 	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
-	c.Range = s.Range.clone()
+	c.Range, c.Spread = s.Range.clone(), slices.Clone(s.Spread)
 	if s.Warm != nil {
 		c.Warm = cloneAll(s.Warm)
 	}
@@ -146,6 +151,9 @@ func (c *Calibrator) Restore(s *State) error {
 	if s.Width() != c.state.Width() {
 		return fmt.Errorf("the state has %d statistics a sensor, and this channel keeps %d", s.Width(), c.state.Width())
 	}
+	if s.Spread != nil && len(s.Spread) != len(c.opt.SensorDerivatives) {
+		return fmt.Errorf("the state is of %d parameters of every sensor, and this stream has %d", len(s.Spread), len(c.opt.SensorDerivatives))
+	}
 	if s.Complex != c.state.Complex {
 		return errors.New("the state and the stream are not both of complex readings")
 	}
@@ -168,6 +176,8 @@ func (c *Calibrator) Restore(s *State) error {
 	if c.told != nil {
 		c.state.Range, c.state.Doubt = s.Range.clone(), s.Doubt
 	}
+	c.state.Spread = slices.Clone(s.Spread)
+	c.inheritSpread()
 	c.state.Model, c.state.Outliers, c.state.Brightness = model, s.Outliers, s.Brightness
 	c.adoptRange()
 	rest := s.clone()
@@ -222,6 +232,9 @@ func (s *State) Validate() error {
 	}
 	if err := errors.Join(s.validateWarm(m), s.Outliers.validate(), s.Brightness.validate()); err != nil {
 		return err
+	}
+	if !allFinite(s.Spread) || len(s.Spread) > 0 && !(slices.Min(s.Spread) > 0) {
+		return fmt.Errorf("state: parameters of sensors with spreads of %v", s.Spread)
 	}
 	if s.Range != nil {
 		if err := s.Range.Prior.Validate(); err != nil {
@@ -301,6 +314,11 @@ type Posterior struct {
 	Offset, OffsetVar []float64
 	OffsetSD          float64
 
+	// Theta and ThetaVar (M×J) are the posterior means and variances of the parameters of the sensors, Spread (J) their standard deviations over
+	// the sensors; nil where Options.SensorDerivatives has none.
+	Theta, ThetaVar *mat.Dense
+	Spread          []float64
+
 	// Phase (M) are the arguments of complex s, whose modulus is S, in radians. PhaseSD is the standard deviation of the
 	// phase that they and all signals have in common; where nothing is known of phases beforehand that is a convention
 	// (PhaseFree): of the anchored sensor, or that the sum of all s is positive.
@@ -346,6 +364,7 @@ func (c *Calibrator) Posterior() *Posterior {
 			scale(p.OffsetVar, beyondStated)
 		}
 	}
+	c.placeMoves(p)
 	for mu := range c.m {
 		p.Count[mu] = known.Readings(c.statsOf(mu))
 		p.Gain[mu] = 1 / p.S[mu]

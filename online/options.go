@@ -85,6 +85,12 @@ type Options struct {
 	// phases is meant.
 	Phases []float64
 
+	// SensorDerivatives (J) are the derivatives of W by parameters θ that every sensor has of its own, as those of [calamp.Options], of real
+	// gains. The posterior of s and θ of every sensor is carried from sample to sample. SensorSpread (J) are the standard
+	// deviations of θ over the sensors; nil learns them.
+	SensorDerivatives []calamp.Direction
+	SensorSpread      []float64
+
 	// Freeze reconstructs without learning: no sample is committed, and no
 	// sensor's health changes.
 	Freeze bool

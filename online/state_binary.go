@@ -62,7 +62,9 @@ const (
 	versionSingle  = 7 // outliers are looked for, a told range is one that the gains may merely lie in, or the noise of every sensor is learned
 	versionComplex = 8 // complex readings
 
-	versionLatest = versionComplex
+	versionMoved = 9 // parameters of every sensor
+
+	versionLatest = versionMoved
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -76,6 +78,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Spread != nil:
+		return versionMoved
 	case s.Complex:
 		return versionComplex
 	case s.Outliers != OutlierCount{} || s.Doubt != RangeDoubt{} || s.Model.each() != nil || s.Brightness != Brightness{}:
@@ -156,6 +160,10 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 			sensor = uint64(mu)
 		}
 		b = le.AppendUint64(b, sensor)
+	}
+	if s.version() >= versionMoved {
+		b = le.AppendUint32(b, uint32(len(s.Spread)))
+		b = appendFloats(b, s.Spread)
 	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
@@ -340,6 +348,9 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 			sensor := int(min(mu, math.MaxInt32))
 			read.Anchor.Phase = &sensor
 		}
+	}
+	if version >= versionMoved {
+		read.Spread = r.floats(r.count(uint64(r.uint32()), 8))
 	}
 	switch {
 	case r.err != nil && intact:

@@ -68,6 +68,17 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 	if o.Precision == solver.SinglePrecision {
 		lines = append(lines, "precision f32")
 	}
+	for j, d := range o.SensorDerivatives {
+		sum, err := fingerprint("derivative\n", d.D)
+		if err != nil {
+			return Identity{}, err
+		}
+		line := fmt.Sprintf("parameter of sensors %d derivative=%v", j, sum)
+		if o.SensorSpread != nil {
+			line += fmt.Sprintf(" spread=%g", o.SensorSpread[j])
+		}
+		lines = append(lines, line)
+	}
 	id := Identity{Model: strings.Join(lines, "\n") + "\n"}
 	id.Fingerprint, err = fingerprint(id.Model, w)
 	return id, err

@@ -60,6 +60,8 @@ func checkWarmUp(o *Options, g channel.Calibrating) error {
 	_, offsets := channel.CalibrationOf(g).(channel.Offsetting)
 	gains, complexGains := channel.CalibrationOf(g).(channel.ComplexPrior)
 	switch {
+	case len(o.SensorDerivatives) > 0 && o.WarmUp > 1:
+		return errors.New("parameters of sensors are learned from single samples: leave out the warm-up")
 	case o.WarmUp > mostWarmUp:
 		return fmt.Errorf("at most %d samples are solved together, found %d", mostWarmUp, o.WarmUp)
 	case complexGains && o.LearnOffsets:
@@ -109,6 +111,9 @@ func (c *Calibrator) beginning() int {
 // oneSigned reports whether the sample's readings leave open what is its signal and what are gains.
 func (c *Calibrator) oneSigned() bool {
 	if typical, variance := channel.Typical(c.sample.Calibration()); c.columns > 1 || c.opt.Commit != Sane || !(variance > knownGains*knownGains*typical*typical) {
+		return false
+	}
+	if len(c.opt.SensorDerivatives) > 0 {
 		return false
 	}
 	signs, n := 0.0, 0.0

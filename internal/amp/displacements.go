@@ -67,8 +67,8 @@ func (b *planner) displacements() (on bool, why string, err error) {
 		err = errors.New("parameters of sensors and clipped readings do not go along yet: leave one of the two out")
 	case b.Shared.Rows > 0:
 		return false, "", NotShared("parameters of every sensor")
-	case b.stream() || b.Batch:
-		err = errors.New("parameters of sensors are for offline problems")
+	case b.Batch:
+		err = errors.New("parameters of sensors do not go along with batches of measurements yet")
 	case b.full() || b.exchangeable():
 		err = errors.New("parameters of sensors need diagonal covariances")
 	case b.Variance == solver.Scalar:
@@ -88,6 +88,7 @@ func (b *planner) displacements() (on bool, why string, err error) {
 		copy(spread, b.Spread)
 	}
 	c := channel.Displaced{Gain: gain, By: channel.NewDisplacements(b.m, b.P, spread)}
+	c.By.Carried = b.stream()
 	if f, ok := b.Model.Channel.(channel.Contaminated); ok {
 		b.Model.Channel = f.WithInOrder(c)
 	} else {
@@ -112,7 +113,7 @@ func (d *Displacements) Before(s *Solver) {
 	k, state := d.Known, s.State
 	js := len(k.Spread)
 	if s.began+1 >= s.Iterations { // signals begin anew
-		clear(k.Mean)
+		d.begin(state)
 	}
 	for i, theta := range k.Mean {
 		k.At[i] = (1 - state.Broken[i/js]) * theta
@@ -123,6 +124,18 @@ func (d *Displacements) Before(s *Solver) {
 		k.Taken[i] *= state.G[i/(js*state.P)*state.P+i%state.P]
 		k.Along[i] -= k.Taken[i]
 	}
+}
+
+// begin is where a run begins: what earlier samples of a stream said of θ, or nothing.
+func (d *Displacements) begin(s *State) {
+	known, carried := s.calibration.(channel.DisplacedPrior)
+	if !carried {
+		clear(d.Known.Mean)
+		return
+	}
+	mean, variance := make([]float64, s.M), make([]float64, s.M)
+	known.Posteriors(mean, variance, s.Past.Stats)
+	known.Parameters(d.Known.Mean, d.Known.Cov, make([]float64, len(d.Known.Mean)), mean, variance, s.Past.Stats)
 }
 
 // pull adds Σ_j D_jᵀ Cov(θ_j, r)/D to what a sweep has summed.

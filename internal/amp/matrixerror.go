@@ -31,7 +31,9 @@ type MatrixErrors struct {
 	rows  []float64 // M, w_µ²
 	power []float64 // P, Σ_i x²
 	moved float64   // of the last fit of η, in standard errors of η²
-	sd    float64   // of log η
+	sd    float64   // of η, relative
+
+	noiseNext float64 // the noise that goes with the latest η, until learning takes it
 }
 
 // leastError is the least η that is learned: below, rounding is what is left of readings (see leastNoise).
@@ -140,56 +142,97 @@ func refitted(s *Solver, line *Line, refit func(*State), moved *float64) Verdict
 }
 
 func (e *MatrixErrors) refit(s *State) {
-	var squares, slopes, own, both, noise float64 // the last three of the information on the logarithms of η² and of the noise
-	now := e.Size * e.Size
-	for j, y := range s.Y {
-		if math.IsNaN(y) {
-			continue
-		}
-		q := e.of(j, s.P)
-		squares += q * s.G[j] * s.G[j]
-		slopes -= q * s.DG[j]
-		d := s.Doubt(j)
-		a, b := now*q/d, (s.Noise(j)-s.excess[j])/d
-		own, both, noise = own+0.5*a*a, both+0.5*a*b, noise+0.5*b*b
-	}
-	if !(slopes > 0) {
+	t := e.tell(s)
+	if !(t.curved[1][1] > 0) {
 		return
 	}
-	information := own
-	if e.noise && noise > 0 {
-		information = max(0, own-both*both/noise)
+	now := e.Size * e.Size
+	next := now * within(1+t.slope[1]/(t.curved[1][1]*now))
+	if e.noise {
+		e.noiseNext, next = t.both(t.noise, now)
 	}
-	next := now * min(max(squares/slopes, 1./noiseReach), noiseReach)
 	next = min(max(next, leastError*leastError), 1)
+	information := t.information[1][1] * now * now
+	if other := t.information[0][0]; e.noise && other > 0 {
+		information = max(0, information-now*now*t.information[0][1]*t.information[0][1]/other)
+	}
 	e.moved = math.Abs(math.Log(next/now)) * math.Sqrt(information)
 	e.Size = math.Sqrt(next)
-	e.sd = min(1, 0.5/math.Sqrt(information))
+	e.sd = min(math.Sqrt(1+1/math.Sqrt(information))-1, 1/e.Size) // up to where η² is by one of its own standard deviations more: it may be nothing
 }
 
-// noiseStep is how learning moves a noise variance beside noise that follows the signals, to next, and how far that is in standard errors. Of
-// readings of which it is a small part a step in proportion to what they have too much, or too little, of residuals is far too short: where η
-// stays, the step is one of scoring, Σ (g² + ∂g) over Σ (∂g)².
-func (e *MatrixErrors) noiseStep(s *State, now, ratio float64) (next, change float64) {
-	var slope, squares, information float64
+// toldOf is what readings tell of the noise (0) and of η² (1): slopes of the evidence by both, and their information.
+type toldOf struct {
+	noise       float64 // as it is
+	slope       [2]float64
+	information [2][2]float64
+	curved      [2][2]float64 // ½ Σ (∂g)², which is less, since signals take part of the noise in
+}
+
+func (e *MatrixErrors) tell(s *State) (t toldOf) {
+	t.noise = channel.NoiseOf(s.model.Channel)
 	for j, y := range s.Y {
 		if math.IsNaN(y) {
 			continue
 		}
-		slope += s.G[j]*s.G[j] + s.DG[j]
-		squares += s.DG[j] * s.DG[j]
-		share := now / s.Doubt(j)
-		information += 0.5 * share * share
+		q, square, response := [2]float64{1, e.of(j, s.P)}, s.G[j]*s.G[j], s.DG[j]
+		d := s.Doubt(j)
+		for a, qa := range q {
+			t.slope[a] += 0.5 * qa * (square + response)
+			for b, qb := range q {
+				t.information[a][b] += 0.5 * qa * qb / (d * d)
+				t.curved[a][b] += 0.5 * qa * qb * response * response
+			}
+		}
 	}
-	next = now * ratio
-	if !e.learn && squares > 0 {
-		next = now + slope/squares
-	}
-	next = now * min(max(next/now, 1./noiseReach), noiseReach)
-	return next, math.Abs(math.Log(next/now)) * math.Sqrt(information)
+	return t
 }
 
-// MatrixError is η, and where it was learned the standard deviation of its logarithm; 0 where errors of W are not looked for.
+// both is a step of scoring of the noise and of η² together. By themselves each takes what the other has too much of, and the way along which
+// their sum stays is crept along. One that would leave what a step may be stays at its end, and the other goes on from there.
+func (t *toldOf) both(noise, size float64) (nextNoise, nextSize float64) {
+	now, h := [2]float64{noise, size}, t.curved
+	step := func(a int, given float64) float64 { // of a, the other's step given
+		return (t.slope[a] - h[0][1]*given) / h[a][a]
+	}
+	var next [2]float64
+	det := h[0][0]*h[1][1] - h[0][1]*h[0][1]
+	if !(det > 1e-12*h[0][0]*h[1][1]) { // all signals have one power: only the sum is known
+		return noise * within(1+step(0, 0)/noise), size
+	}
+	next[0] = noise + (t.slope[0]*h[1][1]-t.slope[1]*h[0][1])/det
+	next[1] = size + (t.slope[1]*h[0][0]-t.slope[0]*h[0][1])/det
+	for a := range next {
+		if factor := next[a] / now[a]; within(factor) != factor {
+			next[a] = now[a] * within(factor)
+			next[1-a] = now[1-a] * within(1+step(1-a, next[a]-now[a])/now[1-a])
+			break
+		}
+	}
+	return next[0], next[1]
+}
+
+// within bounds the factor of one update.
+func within(factor float64) float64 { return min(max(factor, 1./noiseReach), noiseReach) }
+
+// noiseStep is how learning moves a noise variance beside noise that follows the signals, to next, and how far that is in standard errors. Of
+// readings of which it is a small part a step in proportion to what they have too much, or too little, of residuals is far too short: it is
+// one of scoring, Σ (g² + ∂g) over Σ (∂g)².
+func (e *MatrixErrors) noiseStep(s *State, now, ratio float64) (next, change float64) {
+	t := e.tell(s)
+	switch {
+	case e.learn && e.noise && e.noiseNext > 0:
+		next, e.noiseNext = e.noiseNext, 0
+	case e.learn || !(t.curved[0][0] > 0):
+		next = now * ratio
+	default:
+		next = now + t.slope[0]/t.curved[0][0]
+	}
+	next = now * within(next/now)
+	return next, math.Abs(math.Log(next/now)) * now * math.Sqrt(t.information[0][0])
+}
+
+// MatrixError is η, and where it was learned its relative standard deviation; 0 where errors of W are not looked for.
 func (s *Solver) MatrixError() (size, sd float64) {
 	if e, ok := PartOf[*MatrixErrors](s); ok {
 		return e.Size, e.sd

@@ -28,6 +28,15 @@ func TestSensorDerivatives(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	text, code = run("online", in("P.npz"), "--sensor-derivatives", in("D.npy"), "--state", in("S.calamp"), "--json", "-o", in("S.npz"))
+	if code == 2 || !strings.Contains(text, `"theta_spread"`) {
+		t.Fatalf("exit code %d: %s", code, text)
+	}
+	for name, shape := range map[string]int{"theta": 2, "theta_sd": 2, "theta_spread": 1} {
+		if a, err := dataset.LoadArray(in("S.npz"), name); err != nil || len(a.Shape) != shape {
+			t.Errorf("online, %s: %v", name, err)
+		}
+	}
 	w, err := dataset.LoadArray(in("P.npz"), "W")
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +52,8 @@ func TestSensorDerivatives(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"expected J×160×200":              {"solve", in("P.npz"), "--sensor-derivatives", in("small.npy")},
+		"sensors 0 derivative":            {"online", in("P.npz"), "--state", in("S.calamp")},
+		"leave out the warm-up":           {"online", in("P.npz"), "--sensor-derivatives", in("D.npy"), "--warm-up", "10"},
 		"vector AMP decomposes W":         {"solve", in("P.npz"), "--sensor-derivatives", in("D.npy"), "--algorithm", "vamp"},
 		"signals by themselves":           {"solve", in("P.npz"), "--sensor-derivatives", in("D.npy"), "--joint", "on"},
 		"do not move with parameters":     {"solve", in("P.npz"), "--sensor-derivatives", in("D.npy"), "--algorithm", "evidence"},

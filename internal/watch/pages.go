@@ -156,6 +156,8 @@ type posteriorJSON struct {
 	Phase   []float64     `json:"phase,omitempty"`    // of s in radians, where it is complex: then s is its size, and s_sd of both parts together
 	PhaseSD *float64      `json:"phase_sd,omitempty"` // of the common phase; none where it is a convention
 	Count   []float64     `json:"count"`
+	Theta   [][]float64   `json:"theta,omitempty"` // of parameters that every sensor has of its own, J each
+	ThetaSD [][]float64   `json:"theta_sd,omitempty"`
 	Flagged []flaggedJSON `json:"flagged"`
 }
 
@@ -196,6 +198,12 @@ func (v *View) json() posteriorJSON {
 	if v.Sequence >= 0 {
 		j.LastSeq = &v.Sequence
 	}
+	if p.Theta != nil {
+		sd := p.ThetaSD()
+		for mu := range p.S {
+			j.Theta, j.ThetaSD = append(j.Theta, p.Theta.RawRowView(mu)), append(j.ThetaSD, sd.RawRowView(mu))
+		}
+	}
 	for _, f := range p.Flagged {
 		j.Flagged = append(j.Flagged, flaggedJSON{f.Sensor, f.Reason.String()})
 	}
@@ -225,7 +233,7 @@ func (v *View) deviationsOfSize() []float64 {
 	return sd
 }
 
-// writeNPZ writes s, s_var, gain, phase where s is complex, count and flagged (M), scale_sd, last_seq and
+// writeNPZ writes s, s_var, gain, phase where s is complex, theta and theta_sd (M×J, row by row) where sensors have parameters, count and flagged (M), scale_sd, last_seq and
 // learned_samples.
 func (v *View) writeNPZ(w http.ResponseWriter) {
 	p := v.Posterior
@@ -241,7 +249,11 @@ func (v *View) writeNPZ(w http.ResponseWriter) {
 	if p.Phase != nil {
 		phase = []dataset.Vector{{Name: "phase", Values: p.Phase}}
 	}
-	err := dataset.WriteVectors(&b, append(phase,
+	further := phase
+	if p.Theta != nil {
+		further = append(further, dataset.Vector{Name: "theta", Values: p.Theta.RawMatrix().Data}, dataset.Vector{Name: "theta_sd", Values: p.ThetaSD().RawMatrix().Data})
+	}
+	err := dataset.WriteVectors(&b, append(further,
 		dataset.Vector{Name: "s", Values: p.S}, dataset.Vector{Name: "s_var", Values: p.SVar},
 		dataset.Vector{Name: "gain", Values: p.Gain}, dataset.Vector{Name: "count", Values: p.Count},
 		dataset.Vector{Name: "flagged", Values: flagged},

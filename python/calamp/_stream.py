@@ -20,7 +20,8 @@ from . import _command
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What is known of the sensors: s, s_var, gain (M), count, how many samples each has learned from, and flagged: not 0 where
-    one is not used. Of a complex stream s and gain are complex. samples is how many samples were learned from, last the number of the last one."""
+    one is not used. Of a complex stream s and gain are complex. samples is how many samples were learned from, last the number of the last one.
+    theta and theta_sd (M×J) are of sensor_derivatives."""
 
     s: np.ndarray
     s_var: np.ndarray
@@ -30,6 +31,8 @@ class Posterior:
     scale_sd: float
     samples: int
     last: int
+    theta: Optional[np.ndarray] = None
+    theta_sd: Optional[np.ndarray] = None
 
     def __repr__(self) -> str:
         return f"<calamp.Posterior: {len(self.s)} sensors, {self.samples} samples, common scale ±{100 * self.scale_sd:.2g} %>"
@@ -79,7 +82,9 @@ class Calibrator:
         words = ["online", "--matrix", path, "--input", "c16" if self._complex else "f8", "--emit-x", "--http", "127.0.0.1:0", "--http-token", "@" + token]
         if state is not None:
             words += ["--state", os.fspath(state)] + ([] if options.get("freeze") else ["--after", "last"])
-        words += _command.flags(options)
+        files = _command.Files()
+        files.folder = self._folder
+        words += _command.flags(files.take(options))
         try:
             self._process = p = _command.start(words, fds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         finally:
@@ -158,9 +163,10 @@ class Calibrator:
         if "phase" in a:  # s and gain are sizes
             turn = np.exp(1j * a["phase"])
             a["s"], a["gain"] = a["s"] * turn, a["gain"] / turn
+        theta = {k: a[k].reshape(len(a["s"]), -1) for k in ("theta", "theta_sd") if k in a}
         return Posterior(
             **{k: a[k] for k in ("s", "s_var", "gain", "count", "flagged")},
-            scale_sd=float(a["scale_sd"]), samples=int(a["learned_samples"]), last=int(a["last_seq"]),
+            scale_sd=float(a["scale_sd"]), samples=int(a["learned_samples"]), last=int(a["last_seq"]), **theta,
         )  # fmt: skip
 
     def _open(self) -> subprocess.Popen:

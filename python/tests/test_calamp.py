@@ -553,6 +553,10 @@ def test_sensor_derivatives(p):
     assert np.mean(np.abs(r.theta[:, 0] - theta) < 1.96 * r.theta_sd[:, 0]) > 0.88
     with pytest.raises(ValueError, match="derivatives"):
         calamp.solve(p.W, p.Y, sensor_derivatives=d[1:])
+    with calamp.Calibrator(p.W - theta[:, None] * d, s_range=(0.8, 1.2), sensor_derivatives=d) as c:
+        for y in p.Y.T:
+            c.absorb(y)
+        assert c.posterior().theta.shape == c.posterior().theta_sd.shape == (m, 1)
 
 
 def test_fit_matrix(p):

@@ -76,6 +76,9 @@ type calibration struct {
 	warmUp   int
 	outliers option.Outliers
 
+	derivatives []string           // --sensor-derivatives
+	ofSensors   []calamp.Direction // of W times a basis
+
 	phases  option.Phases
 	complex bool      // readings are
 	nominal []float64 // phases of complex gains, or nil
@@ -264,6 +267,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.shift.Register(flags)
 	c.outliers.Register(flags)
 	c.phases.Register(flags)
+	flags.StringArrayVar(&c.derivatives, "sensor-derivatives", nil, option.About("sensor-derivatives"))
 	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets,\nphases of which nothing is known, and gains where all readings have one sign (default %d for these,\n%d with --phase free, else 1)", online.LeastWarmUp, option.WarmUpPhases))
 	flags.Lookup("warm-up").DefValue = "0"
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
@@ -320,7 +324,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return c.maintain()
 	}
 	err := c.ranks.OfFirst(func() error {
-		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files()), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
+		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files(), c.derivatives), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
 	})
 	if err != nil {
 		return err
@@ -428,7 +432,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Told()}
+	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Told(), SensorDerivatives: c.ofSensors}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -203,6 +203,7 @@ func (r *onlineRun) writeResults() error {
 		return err
 	}
 	further = append(append(further, r.groups.Extra()...), r.results.numbers())
+	further = append(further, ofSensors(r.loop.Calibrator.Posterior())...)
 	if err := dataset.SaveResult(r.out, res, from, further...); err != nil {
 		return err
 	}
@@ -210,6 +211,14 @@ func (r *onlineRun) writeResults() error {
 		r.Note("%s has the signals that this run took in, and their numbers in seq; the %s before went through earlier runs", r.out, console.Plural(r.earlier, "sample"))
 	}
 	return nil
+}
+
+// ofSensors are the arrays of parameters that every sensor has of its own.
+func ofSensors(p *online.Posterior) []dataset.Extra {
+	if p.Theta == nil {
+		return nil
+	}
+	return []dataset.Extra{{Name: "theta", Matrix: p.Theta}, {Name: "theta_sd", Matrix: p.ThetaSD()}, {Name: "theta_spread", Vector: p.Spread}}
 }
 
 // numbers are those of the samples whose signals are kept, as an array of the result.
@@ -229,7 +238,7 @@ func bearing(name string) bool {
 	c.solver.Register(flags)
 	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "warm-up"}, name)
+		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensor-derivatives", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -296,6 +305,7 @@ type runJSON struct {
 	Warnings    []calamp.Warning      `json:"warnings"`
 	Offset      string                `json:"offset"`
 	OffsetSD    *float64              `json:"offset_sd,omitempty"`
+	ThetaSpread []float64             `json:"theta_spread,omitempty"` // over the sensors, of the parameters of every sensor
 	WarmUp      int                   `json:"warm_up,omitempty"`
 	Outliers    string                `json:"outliers"`               // the flag
 	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or told
@@ -333,7 +343,7 @@ func (r *onlineRun) summarise(status string) error {
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
-		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, WarmUp: r.warmUp,
+		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, ThetaSpread: p.Spread, WarmUp: r.warmUp,
 		Outliers: r.outliers.String(), LeftOut: t.LeftOut, Disturbed: t.Disturbed,
 		Metrics: r.metrics(), State: r.state, Written: []string{},
 	}
@@ -386,6 +396,9 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 		r.Note("model: %v; %s learned", &r.model, strings.Join(r.model.Learned, ", "))
 	}
 	r.Note("gains: typical uncertainty ±%s; scale ±%s; %s flagged", console.Percent(gainSD), console.Percent(p.ScaleSD), console.Plural(len(p.Flagged), "sensor"))
+	for j, spread := range p.Spread {
+		r.Note("theta %d of every sensor: spread over them by %s (%s)", j, console.Short(spread), r.ofSensors[j].Name)
+	}
 	switch {
 	case p.PhaseFree:
 		r.Note("phase: common to signals and gains, a convention: nothing is known of it")

@@ -25,6 +25,8 @@ func (c *calibration) checkRanks(args []string) error {
 	switch {
 	case !c.ranks.On():
 		return nil
+	case len(c.derivatives) > 0:
+		return console.Usage("--sensor-derivatives is for one process: leave out --mpi")
 	case c.sourceKind == natsSource:
 		return console.Usage("--nats is for one process: leave out --mpi")
 	case c.sourceKind == noSource:

@@ -163,6 +163,9 @@ func (c *calibration) load(args []string) (*material, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := c.loadDerivatives(w); err != nil {
+			return nil, err
+		}
 		_, is := w.(*operator.Complex)
 		w, err = c.parts.Basis.Compose(w)
 		return &material{w: w, complex: is}, err
@@ -174,8 +177,25 @@ func (c *calibration) load(args []string) (*material, error) {
 	if p.Sensors != nil {
 		return nil, refuseSensors(strings.Join(append(args, c.parts.Readings), ""))
 	}
+	if err := c.loadDerivatives(p.W); err != nil {
+		return nil, err
+	}
 	w, err := c.parts.Basis.Compose(p.W)
 	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
+}
+
+// loadDerivatives reads the derivatives of W, as given, by parameters of sensors.
+func (c *calibration) loadDerivatives(w operator.Operator) (err error) {
+	m, n := w.Dims()
+	if c.ofSensors, err = dataset.LoadDerivatives(c.derivatives, m, n); err != nil {
+		return console.Usage("--sensor-derivatives %w", err)
+	}
+	for j := range c.ofSensors {
+		if c.ofSensors[j].D, err = c.parts.Basis.Compose(c.ofSensors[j].D); err != nil {
+			return console.Usage("--sensor-derivatives: %w", err)
+		}
+	}
+	return nil
 }
 
 // refuseSensors is for a file that says which sensor each row of W is read with.

@@ -380,7 +380,7 @@ func (d *doubt) lines(text *console.Summary, res *calamp.Result) {
 		text.Line("theta "+strconv.Itoa(j), "of every sensor, spread over them by %s, known to ±%s in the middle (%s)", console.Short(spread), console.Short(medianOf(mat.Col(nil, j, res.ThetaSD))), d.ofSensors[j].Name)
 	}
 	if res.MatrixErrorSD > 0 {
-		text.Line("W", "entries wrong at random by %s of their row's size, learned to ±%s of that", console.Percent(res.MatrixError), console.Percent(res.MatrixErrorSD))
+		text.Line("W", "entries wrong at random by %s ± %s of their row's size", console.Percent(res.MatrixError), console.Percent(res.MatrixErrorSD*res.MatrixError))
 	}
 	if len(res.MatrixScores) > 0 {
 		most := res.MatrixScores[0]
