@@ -151,6 +151,8 @@ var realOnly = []struct{ flag, hint string }{
 	{"component", "non-zero entries are complex normal: leave it out"},
 	{"basis", "give the product of W and the basis as --matrix"},
 	{"saturation", "clipped complex readings are better missing (NaN)"},
+	{"quantised", ""},
+	{"sign", ""},
 	{"compare", ""},
 	{"structured", ""},
 	{"signals", ""},
