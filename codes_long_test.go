@@ -7,9 +7,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -50,6 +54,7 @@ func TestLongCodes(t *testing.T) {
 	of := func(te teacher.Teacher, step, saturation, threshold float64) channel.Codes {
 		return channel.Codes{Prior: te.Gain, NoiseVar: te.NoiseVar, Step: step, Saturation: saturation, Threshold: threshold}
 	}
+	table := tables.New(t, "", "readings", "converged", "error of x", "SE", "error of s", "SE", "x inside 95 %", "s inside 95 %", "as noise: error of x", "x inside", "s inside")
 	for _, c := range []struct {
 		name  string
 		te    teacher.Teacher
@@ -97,6 +102,58 @@ func TestLongCodes(t *testing.T) {
 		if math.IsNaN(noisy / noisyCount) {
 			rel = func(float64) string { return "–" }
 		}
-		fmt.Printf("| %s | %.0f of 5 | %.3g | %.3g | %.3g | %.3g | %.1f %% | %.1f %% | %s | %s | %s |\n", c.name, count, x/count, seX, s/count, seS, 100*inX/count, 100*inS/count, rel(noisy/noisyCount), rel(100*noisyX/noisyCount), rel(100*noisyS/noisyCount))
+		table.Row("| %s | %.0f of 5 | %.3g | %.3g | %.3g | %.3g | %.1f %% | %.1f %% | %s | %s | %s |", c.name, count, x/count, seX, s/count, seS, 100*inX/count, 100*inS/count, rel(noisy/noisyCount), rel(100*noisyX/noisyCount), rel(100*noisyS/noisyCount))
+	}
+}
+
+// counted are the numbers of photons of readings that are expected, times a unit.
+func counted(y *mat.Dense, unit float64, seed uint64) *mat.Dense {
+	counts, rng := mat.DenseCopyOf(y), rand.New(rand.NewPCG(seed, 3))
+	counts.Apply(func(_, _ int, v float64) float64 {
+		return unit * distuv.Poisson{Lambda: max(v/unit, math.SmallestNonzeroFloat64), Src: rng}.Rand()
+	}, y)
+	return counts
+}
+
+// What is found from counts, with the model of signals and gains known: errors and coverage with the likelihood of Poisson, and with noise of one
+// variance that is learned, before the division by s and at the reading.
+func TestLongCounts(t *testing.T) {
+	longOnly(t)
+	te := teacher.Teacher{
+		N: 200, M: 200, P: 8, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Entries: prior.NonNegative{Density: 0.15, SignalVar: 1},
+		Gain: channel.Uniform(0.8, 1.2), Matrix: teacher.Ensemble{Kind: "binary"},
+	}
+	table := tables.New(t, "", "counts a reading", "likelihood", "converged", "error of x", "error of s", "x inside 95 %", "s inside 95 %")
+	for _, count := range []float64{3, 10, 30, 100, 1000} {
+		for _, kind := range []string{"Poisson", "noise at the signal", "noise at the reading"} {
+			var x, s, inX, inS, runs float64
+			seeds := seedCount(4)
+			for seed := range uint64(seeds) {
+				in, err := te.Draw(seed + 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unit := mat.Sum(in.Y) / float64(te.M*te.P) / count
+				p, opt := &calamp.Problem{W: in.W, Y: counted(in.Y, unit, seed), Prior: te.Entries, Channel: channel.Counts{Prior: te.Gain, Unit: unit}}, &calamp.Options{}
+				if kind != "Poisson" {
+					gain := channel.Gain{Prior: te.Gain, NoiseVar: unit * unit * count}
+					if kind == "noise at the reading" {
+						gain = channel.Gain{Prior: te.Gain, Own: channel.Detector{Read: unit * unit * count}}
+					}
+					p.Channel, opt.Learn.Noise = gain, true
+				}
+				res, err := calamp.Solve(context.Background(), p, opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Status != calamp.Converged {
+					continue
+				}
+				m := calamp.Score(res.X, res.S, in.Truth)
+				insideX, insideS := inside(res, in.Truth)
+				x, s, inX, inS, runs = x+m.XMSE, s+m.SMSE, inX+insideX, inS+insideS, runs+1
+			}
+			table.Row("| %g | %s | %.0f of %d | %.3g | %.3g | %.1f %% | %.1f %% |", count, kind, runs, seeds, x/runs, s/runs, 100*inX/runs, 100*inS/runs)
+		}
 	}
 }

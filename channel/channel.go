@@ -204,7 +204,7 @@ type Noisy interface {
 // of g is the mean of -∂g where the model is right (Bartlett's second identity).
 func Additive(c Channel) bool {
 	_, noisy := InOrder(c).(Noisy)
-	_, codes := CodesOf(c)
+	_, codes := CodedOf(c)
 	return noisy && !codes
 }
 

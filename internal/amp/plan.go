@@ -386,9 +386,9 @@ func (b *planner) learns() bool {
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
 
-// codes reports whether readings are codes of converters.
+// codes reports whether readings are codes of converters, or counts.
 func (b *planner) codes() bool {
-	_, is := channel.CodesOf(b.Model.Channel)
+	_, is := channel.CodedOf(b.Model.Channel)
 	return is
 }
 

@@ -197,6 +197,7 @@ func TestExtremeFlags(t *testing.T) {
 		{"--faulty", []string{"1e-300", "1", "nan"}, both[:1]},
 		{"--saturation", []string{"1e300", "1e-300", "inf"}, both[:1]},
 		{"--quantised", []string{"1e300", "1e-300", "inf", "0", "nan"}, both[:1]},
+		{"--counts", []string{"1e300", "1e-300", "inf", "0", "nan"}, both[:1]},
 		{"--sign", []string{"1e300", "1e-300", "inf", "nan"}, both[:1]},
 		{"--anchor", []string{"mean=1e300", "mean=1e-300", "sensor=0:1e300"}, both},
 		{"--phase", []string{"1e300", "1e-300"}, both},

@@ -153,6 +153,7 @@ var realOnly = []struct{ flag, hint string }{
 	{"saturation", "clipped complex readings are better missing (NaN)"},
 	{"quantised", ""},
 	{"sign", ""},
+	{"counts", ""},
 	{"compare", ""},
 	{"structured", ""},
 	{"signals", ""},

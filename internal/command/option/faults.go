@@ -123,7 +123,7 @@ func (f *Faults) completeCodes(flags *pflag.FlagSet, s *Solver) error {
 	switch sign := f.Codes.sign.on; {
 	case s.Full():
 		with = "--covariance full"
-	case sign && f.saturation > 0:
+	case (sign || f.Codes.unit > 0) && f.saturation > 0:
 		with = "--saturation"
 	case sign && Given(flags, "faulty") && !f.rate.off:
 		with = "--faulty (one bit does not tell that a sensor is broken)"
@@ -137,7 +137,9 @@ func (f *Faults) completeCodes(flags *pflag.FlagSet, s *Solver) error {
 }
 
 // Converted makes codes of readings that are drawn, where sensors are converters.
-func (f *Faults) Converted(y *mat.Dense) { f.Codes.Convert(y, f.saturation) }
+func (f *Faults) Converted(y *mat.Dense, seed uint64) error {
+	return f.Codes.Convert(y, f.saturation, seed)
+}
 
 // Channel is that of sensors that may fail in these ways.
 func (f *Faults) Channel(c channel.Channel) channel.Channel {

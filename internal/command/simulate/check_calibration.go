@@ -86,7 +86,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults)); err != nil {
+	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model)); err != nil {
 		return err
 	}
 	t, err := c.teacher(flags)
@@ -139,7 +139,7 @@ type converted struct {
 func (c converted) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
 	problem, truth, err := c.Teacher.Pose(seed)
 	if err == nil {
-		c.faults.Converted(problem.Y)
+		err = c.faults.Converted(problem.Y, seed)
 	}
 	return problem, truth, err
 }
