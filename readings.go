@@ -34,6 +34,12 @@ func readingsOf(p *Problem) (*readings, error) {
 	r := &readings{y: flat(p.Y)}
 	columns := prior.ColumnsOf(p.Prior)
 	blind, limit := channel.CalibrationOf(p.Channel) != nil, channel.LimitOf(p.Channel)
+	if codes, is := channel.CodedOf(p.Channel); is {
+		blind = false // zero is a code like others
+		if err := codes.Check(r.y, signals); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.examine(limit, signals); err != nil {
 		return nil, err
 	}

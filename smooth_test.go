@@ -74,6 +74,17 @@ func TestGainsTogether(t *testing.T) {
 	}
 }
 
+// TestShortWavesOfGains: gains that go up and down five times over the sensors are found smooth. Learning begins with a long kernel, and takes
+// such waves for scatter at first; from there it did not come back.
+func TestShortWavesOfGains(t *testing.T) {
+	const seed = 2
+	p, truth := smoothly(t, seed, func(u float64) float64 { return 0.1 * math.Sin(8*u) }, 0.01)
+	res, s, _, _ := togetherSolved(t, p, truth, seed)
+	if res.Status != calamp.Converged || !(s < 0.01) {
+		t.Errorf("%v, relative error of s %.3g", res.Status, s)
+	}
+}
+
 // TestGainsTogetherByColumns: the same where the shape is known but for its size.
 func TestGainsTogetherByColumns(t *testing.T) {
 	p, truth := smoothly(t, 6, vignetting, 0)

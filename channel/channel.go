@@ -204,7 +204,8 @@ type Noisy interface {
 // of g is the mean of -∂g where the model is right (Bartlett's second identity).
 func Additive(c Channel) bool {
 	_, noisy := InOrder(c).(Noisy)
-	return noisy
+	_, codes := CodedOf(c)
+	return noisy && !codes
 }
 
 // NoiseOf is the noise variance of a channel; 0 where it has none.

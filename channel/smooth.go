@@ -46,6 +46,14 @@ func (p Places) Together(about GainPrior) GainPrior {
 	return About(known)
 }
 
+// TogetherAs is Together where it is known how gains belong together: only the gains are learned.
+func (p Places) TogetherAs(about GainPrior, how Smooth) GainPrior {
+	together := p.Together(about)
+	field := smooth.Held(p.places, how.Amplitude, how.Length, how.Scatter)
+	together.Each.field = &field
+	return together
+}
+
 // Smooth is how gains belong together.
 type Smooth struct {
 	Amplitude float64 // standard deviation of the smooth part of log s

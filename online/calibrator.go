@@ -85,6 +85,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if channel.LimitOf(g) > 0 {
 		return nil, fmt.Errorf("the channel: a stream cannot learn from clipped readings, give them as missing (NaN)")
 	}
+	if _, codes := channel.CodedOf(g); codes {
+		return nil, errors.New("the channel: codes and counts are for offline problems, a stream takes readings as they are")
+	}
 	if channel.CalibrationOf(g) == nil {
 		return nil, fmt.Errorf("the channel: a %T calibrates nothing that a stream could learn", g)
 	}

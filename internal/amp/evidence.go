@@ -74,6 +74,8 @@ func (b *planner) evidencePossible() error {
 		return errors.New("the evidence of Gaussian signals is for rows of W that do not move with parameters of sensors")
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return errors.New("the evidence of Gaussian signals is for readings that are not clipped")
+	case b.codes():
+		return errors.New("the evidence of Gaussian signals is for readings that are no codes")
 	case b.Noise != nil || b.LearnSensorNoise:
 		return errors.New("the evidence of Gaussian signals is for noise of one variance")
 	case b.complex():

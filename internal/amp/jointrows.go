@@ -798,6 +798,8 @@ func (b *planner) jointPossible() error {
 		return errors.New("joint signals are for sensors without offsets")
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return errors.New("joint signals are for readings that are not clipped")
+	case b.codes():
+		return errors.New("joint signals are for readings that are no codes")
 	case b.LearnSensorNoise:
 		return errors.New("joint signals: the noise of every sensor can be told, and not learned")
 	}

@@ -176,6 +176,9 @@ func (l *Learning) refitNoise(s *State) float64 {
 	}
 	c := channel.InOrder(s.model.Channel).(channel.Noisy)
 	least := leastNoise * most
+	if codes, is := channel.CodesOf(s.model.Channel); is {
+		least = max(least, codes.LeastLearned())
+	}
 	now := min(max(c.Noise(), least), most)
 	ratio := squares / slopes
 	next := now * min(max(ratio, 1/noiseReach), noiseReach)

@@ -49,6 +49,8 @@ func (b *planner) followsPossible() error {
 		return fmt.Errorf("errors of W are counted as noise, and a %T has none: it is no channel.Noisy", channel.InOrder(b.Model.Channel))
 	case b.stream() || b.Batch:
 		return errors.New("errors of W are for offline problems")
+	case b.codes():
+		return errors.New("errors of W are for readings that are no codes")
 	case b.full() || b.exchangeable():
 		return errors.New("errors of W need diagonal covariances")
 	case b.LearnSensorNoise:

@@ -387,6 +387,18 @@ func (b *planner) learns() bool {
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
 
+// codes reports whether readings are codes of converters, or counts.
+func (b *planner) codes() bool {
+	_, is := channel.CodedOf(b.Model.Channel)
+	return is
+}
+
+// oneBit reports whether readings are signs, which have no size.
+func (b *planner) oneBit() bool {
+	codes, is := channel.CodesOf(b.Model.Channel)
+	return is && codes.OneBit()
+}
+
 func (b *planner) covariances() (on bool, why string, err error) {
 	switch {
 	case b.exchangeable():
@@ -712,6 +724,8 @@ func (b *planner) faults() (on bool, why string, err error) {
 		return false, "not needed: the channel has no broken sensors", nil
 	case b.stream():
 		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
+	case b.oneBit():
+		return false, "", errors.New("broken sensors are not found by one bit: give the channel of those in order")
 	case b.Batch && !f.Known():
 		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
@@ -859,6 +873,8 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, "not possible: readings come one by one", nil
 	case prior.ColumnsOf(b.Model.Prior) > 1:
 		return false, "not possible with complex readings, which are pairs of columns", nil
+	case b.oneBit():
+		return false, "not possible: one bit does not tell that it is wrong", nil
 	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
 		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
 	case b.each() < leastOutlying:
@@ -911,6 +927,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	switch {
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return false, "not possible with clipped readings", nil
+	case b.codes():
+		return false, "not possible with codes", nil
 	case !noisy:
 		return false, "not possible: the channel's noise cannot be raised", nil
 	case !ok || streamed:
@@ -963,6 +981,9 @@ func (b *planner) learning() (on bool, why string, err error) {
 	working := channel.InOrder(b.Model.Channel)
 	if _, noisy := working.(channel.Noisy); b.LearnNoise && !noisy {
 		return false, "", fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", working)
+	}
+	if b.LearnSensorNoise && b.codes() {
+		return false, "", errors.New("the noise of every sensor is not learned from codes: learn one for all, or tell it")
 	}
 	if b.LearnCalibration {
 		known, ok := channel.CalibrationOf(working).(channel.Learnable)

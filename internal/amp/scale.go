@@ -305,6 +305,11 @@ func (s *Solver) scaleEvidence() *scaleEvidence {
 		e.quadratic -= s.State.fieldPull
 		e.volume -= s.State.fieldPull
 	}
+	if slow, ok := e.channel.(channel.SlowScale); ok {
+		if _, coded := channel.CodedOf(s.State.model.Channel); coded { // hundreds of scales are asked for, and each sensor is an integral
+			e.tangent = slow.ScaleTangent(1, e.sensors)
+		}
+	}
 	return &e
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -57,6 +58,11 @@ func bench(t *testing.T) string {
 	if code, _, errs := run("simulate", "--n", "8", "--m", "6", "--p", "3", "--complex", "-o", filepath.Join(folder, "C.npz")); code != 0 {
 		t.Fatal(errs)
 	}
+	for file, flag := range map[string]string{"Q.npz": "--quantised=0.25", "B.npz": "--sign=0.5", "K.npz": "--counts=0.01"} {
+		if code, _, errs := run("simulate", "--n", "8", "--m", "6", "--p", "3", "--density", "0.8", "--prior", "nonnegative", "--matrix-kind", "binary", flag, "-o", filepath.Join(folder, file)); code != 0 {
+			t.Fatal(errs)
+		}
+	}
 	vector := func(v ...float64) *dataset.Array {
 		return &dataset.Array{Info: dataset.Info{Shape: []int{len(v)}}, Data: v}
 	}
@@ -105,6 +111,8 @@ func example(p option.Parameter) string {
 		text += "\ns_sd = 0.1"
 	case "s-sd":
 		text += "\ns_mean = 1"
+	case "sign":
+		text += "\ns_range = [0.5, 1.5]"
 	}
 	if p.Name == "learn-components" {
 		text += "\ncomponent = [[0.2, 0, 1]]"
@@ -169,10 +177,7 @@ func TestSchema(t *testing.T) {
 			}
 		}
 		if !p.NoData {
-			problem := "P.npz"
-			if p.Name == "phase" {
-				problem = "C.npz"
-			}
+			problem := cmp.Or(map[string]string{"phase": "C.npz", "quantised": "Q.npz", "sign": "B.npz", "counts": "K.npz"}[p.Name], "P.npz")
 			_, out, errs := run("solve", filepath.Join(folder, problem), "--json", "--max-iter", "3", "--model", model)
 			missing("json", p.JSON != "" && at(t, out, p.JSON))
 			if p.JSON != "" && !at(t, out, p.JSON) {

@@ -185,6 +185,19 @@ type Field struct {
 	places             *Places
 	at                 int // of the lengths
 	Amplitude, Scatter float64
+	held               bool // what it is, is known
+	lostFor            int  // fits since the smooth part was lost
+}
+
+// Held is a process whose parameters are known, and not learned; its length is that of the places' which is nearest.
+func Held(places *Places, amplitude, length, scatter float64) Field {
+	f := Field{places: places, Amplitude: amplitude, Scatter: max(scatter, LeastScatter), held: true}
+	for i, l := range places.lengths {
+		if math.Abs(math.Log(l/length)) < math.Abs(math.Log(places.lengths[f.at]/length)) {
+			f.at = i
+		}
+	}
+	return f
 }
 
 // New is where learning starts: an amplitude, a quarter of that as scatter, and a length of half the extent.
@@ -323,6 +336,9 @@ const (
 	// lengthGain is by how much the logarithm of the evidence must grow for another length to be taken: less is of the noise of readings.
 	lengthGain = 0.1
 
+	// lost is the amplitude, relative to the scatter, below which the smooth part is looked for anew.
+	lost = 0.3
+
 	// halvings is how often a step that lowers the evidence is halved.
 	halvings = 6
 )
@@ -330,6 +346,9 @@ const (
 // Fit moves the parameters towards the largest evidence, by steps of Fisher's scoring, and says how far they moved in standard errors.
 func (f Field) Fit(mean, variance []float64) (next Field, p *Posterior, change float64) {
 	next, p = f, f.Posterior(mean, variance)
+	if f.held {
+		return next, p, 0
+	}
 	for range 2 {
 		next, p = next.step(p, mean, variance)
 	}
@@ -351,11 +370,35 @@ func (f Field) Fit(mean, variance []float64) (next Field, p *Posterior, change f
 			break
 		}
 	}
+	if next.Amplitude < lost*next.Scatter {
+		if next.lostFor++; next.lostFor&(next.lostFor-1) == 0 { // ever more seldom
+			next, p = next.again(p, mean, variance)
+		}
+	} else {
+		next.lostFor = 0
+	}
 	if next.at != f.at {
 		change = 1
 	}
 	change = max(change, 2*math.Abs(math.Log(next.Amplitude/f.Amplitude))*math.Sqrt(p.information[0]))
 	return next, p, max(change, 2*math.Abs(math.Log(next.Scatter/f.Scatter))*math.Sqrt(p.information[1]))
+}
+
+// again looks for a smooth part at every length where that in use was taken for scatter: an amplitude near 0 has no length, and steps that grow
+// with it do not come back.
+func (f Field) again(p *Posterior, mean, variance []float64) (Field, *Posterior) {
+	for at := range f.places.lengths {
+		other := f
+		other.at, other.Amplitude = at, f.Scatter
+		q := other.Posterior(mean, variance)
+		for range 2 {
+			other, q = other.step(q, mean, variance)
+		}
+		if q.evidence > p.evidence+lengthGain {
+			f, p = other, q
+		}
+	}
+	return f, p
 }
 
 // step is one of Fisher's scoring, halved until it raises the evidence.

@@ -47,6 +47,9 @@ def solve(
     faulty: Optional[Number] = None,
     outliers: Optional[Number] = None,
     saturation: Optional[float] = None,
+    quantised: Optional[float] = None,
+    sign: Optional[Number] = None,
+    counts: Optional[float] = None,
     matrix_error: Optional[Number] = None,
     derivatives: Any = None,
     sensor_derivatives: Any = None,
@@ -95,7 +98,7 @@ def solve(
     """
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
-        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation,
+        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation, quantised=quantised, sign=sign, counts=counts,
         learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, gain_smooth=gain_smooth, gain_basis=gain_basis, offset=offset, outliers=outliers,
         matrix_error=matrix_error, derivatives=derivatives, sensor_derivatives=sensor_derivatives, image=image, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,

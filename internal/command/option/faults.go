@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
@@ -17,6 +18,7 @@ type Faults struct {
 	rate       faultRate
 	outliers   Outliers
 	saturation float64 // 0: sensors do not clip
+	Codes      Codes
 }
 
 // Outliers is the flag of that name.
@@ -100,9 +102,10 @@ func (f *Faults) Register(flags *pflag.FlagSet) {
 	f.outliers.Register(flags)
 	flags.Var(Number(&f.saturation, Positive), "saturation", About("saturation"))
 	flags.Lookup("saturation").DefValue = "0" // there is none
+	f.Codes.Register(flags)
 }
 
-// Complete leaves the bare algorithm bare.
+// Complete leaves the bare algorithm bare, and looks for no faults of sensors whose bit has no size.
 func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 	if s.Exactly() && !Given(flags, "faulty") {
 		f.rate = faultRate{off: true}
@@ -111,14 +114,42 @@ func (f *Faults) Complete(flags *pflag.FlagSet, s *Solver) error {
 	if f.saturation > 0 && s.Full() {
 		return console.Usage("--saturation needs --covariance diagonal")
 	}
-	return nil
+	return f.completeCodes(flags, s)
+}
+
+// completeCodes refuses what codes do not go along with.
+func (f *Faults) completeCodes(flags *pflag.FlagSet, s *Solver) error {
+	var with string
+	switch sign := f.Codes.sign.on; {
+	case s.Full():
+		with = "--covariance full"
+	case (sign || f.Codes.unit > 0) && f.saturation > 0:
+		with = "--saturation"
+	case sign && Given(flags, "faulty") && !f.rate.off:
+		with = "--faulty (one bit does not tell that a sensor is broken)"
+	case sign && Given(flags, "outliers") && !f.outliers.rate.off:
+		with = "--outliers (one bit does not tell that it is wrong)"
+	}
+	if f.Codes.sign.on {
+		f.rate, f.outliers.rate = faultRate{off: true}, faultRate{off: true}
+	}
+	return f.Codes.Check(with)
+}
+
+// Converted makes codes of readings that are drawn, where sensors are converters.
+func (f *Faults) Converted(y *mat.Dense, seed uint64) error {
+	return f.Codes.Convert(y, f.saturation, seed)
 }
 
 // Channel is that of sensors that may fail in these ways.
 func (f *Faults) Channel(c channel.Channel) channel.Channel {
 	if g, ok := c.(channel.Gain); ok {
-		g.Saturation = f.saturation
-		c = g
+		if f.Codes.On() {
+			c = f.Codes.Of(g, f.saturation)
+		} else {
+			g.Saturation = f.saturation
+			c = g
+		}
 	}
 	if f.rate.off {
 		return c
@@ -143,8 +174,9 @@ type FaultsJSON struct {
 	FaultRate     *float64       `json:"fault_rate,omitempty"`
 	BrokenSensors []brokenSensor `json:"broken_sensors"`
 	Saturation    *float64       `json:"saturation,omitempty"`
-	Outliers      string         `json:"outliers"`          // the flag
-	Outlying      [][2]int       `json:"outlying_readings"` // sensor and signal, from 0, of those left out
+	CodesJSON
+	Outliers string   `json:"outliers"`          // the flag
+	Outlying [][2]int `json:"outlying_readings"` // sensor and signal, from 0, of those left out
 }
 
 type brokenSensor struct {
@@ -156,7 +188,7 @@ type brokenSensor struct {
 
 // JSON is the flags, and what was found, for output.
 func (f *Faults) JSON(res *calamp.Result) FaultsJSON {
-	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}, Outliers: f.outliers.String(), Outlying: [][2]int{}}
+	j := FaultsJSON{Faulty: f.rate.String(), BrokenSensors: []brokenSensor{}, Outliers: f.outliers.String(), Outlying: [][2]int{}, CodesJSON: f.Codes.JSON()}
 	if f.saturation > 0 {
 		j.Saturation = &f.saturation
 	}
@@ -181,5 +213,5 @@ func (f *Faults) Fields() []report.Field {
 	if f.saturation > 0 {
 		fields = append(fields, report.Field{Name: "Readings clip at", Value: console.Short(f.saturation)})
 	}
-	return fields
+	return append(fields, f.Codes.Fields()...)
 }

@@ -84,7 +84,7 @@ func (m *ModelFile) Sensors(count int) string {
 	default:
 		words = append(words, "s unknown")
 	}
-	for name, what := range inOrder("anchor", "scale held by %s", "phase", "phases %s", "offset", "offsets of standard deviation %s", "saturation", "clipped at %s") {
+	for name, what := range inOrder("anchor", "scale held by %s", "phase", "phases %s", "offset", "offsets of standard deviation %s", "saturation", "clipped at %s", "quantised", "read as codes with the step %s", "sign", "read as signs about %s", "counts", "counts of %s each") {
 		if text := m.of(name); text != "" && text != "off" {
 			words = append(words, fmt.Sprintf(what, text))
 		}

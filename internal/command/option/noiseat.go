@@ -34,6 +34,8 @@ func (m *Model) CheckNoiseAt(complex bool, o *Offset, f *Faults) error {
 		return console.Usage(refused, "--offset")
 	case f != nil && f.saturation > 0:
 		return console.Usage(refused, "--saturation")
+	case f != nil && f.Codes.On():
+		return f.Codes.Check("--noise-at reading")
 	case m.Noise.PerSensor || m.Noise.File != "":
 		return console.Usage(refused, "noise of every sensor or reading (--noise-var)")
 	case !m.Learns("noise-var") && m.NoiseVar == 0:

@@ -77,6 +77,9 @@ func (o *Offset) Check(f *Faults) error {
 		return console.Usage("--offset and --saturation exclude each other: readings that clip say nothing of an offset").
 			WithHint("give clipped readings as missing (NaN)")
 	}
+	if o.on {
+		return f.Codes.Check("--offset")
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/coverage"
 	"github.com/calamp/calamp/figure"
@@ -85,7 +86,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults)); err != nil {
+	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model)); err != nil {
 		return err
 	}
 	t, err := c.teacher(flags)
@@ -95,6 +96,9 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	var problems coverage.Teacher = t
 	if c.complex {
 		problems = c.complexTeacher(t)
+	}
+	if c.faults.Codes.On() {
+		problems = converted{problems, &c.faults}
 	}
 	if err := c.solver.Check(&c.model, t.P); err != nil {
 		return err
@@ -123,6 +127,21 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 		return &console.Exit{Code: console.WrongUsage, Err: err}
 	}
 	return c.finish(report)
+}
+
+// converted are problems whose readings are codes.
+type converted struct {
+	coverage.Teacher
+	faults *option.Faults
+}
+
+// Pose implements [coverage.Teacher].
+func (c converted) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
+	problem, truth, err := c.Teacher.Pose(seed)
+	if err == nil {
+		err = c.faults.Converted(problem.Y, seed)
+	}
+	return problem, truth, err
 }
 
 // channel is what the solver is told of the sensors.

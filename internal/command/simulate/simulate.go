@@ -43,6 +43,7 @@ type simulate struct {
 
 	complex    bool // --complex
 	phases     option.Phases
+	codes      option.Codes
 	given      string // --matrix: W, in place of a random one
 	structured bool   // a random W that is no table
 	basis      option.Basis
@@ -84,6 +85,7 @@ times these.`,
 	flags.StringVar(&s.signals, "signals", "", "take the signals from this .npy (N×P), the first --p columns of it; sandals: the images of calamp demo;\njoint:ρ,c: an entry is there in all signals or in none, with probability ρ, and has correlation c between signals")
 	flags.BoolVar(&s.single, "f4", false, "store W in single precision; the readings are made with what is stored")
 	flags.Var(option.Number(&s.offset, option.NotNegative), "offset", "standard deviation of the sensors' offsets, y = z/s + o, in the units of the readings")
+	s.codes.Register(flags)
 	option.Output(flags, &s.out, "write the problem to this .npz or .mat; - for standard output")
 	s.model.RegisterWithNoise(flags)
 	s.model.RegisterNoiseAt(flags)
@@ -129,7 +131,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
-	if err := errors.Join(s.checkComplex(flags), s.model.CheckNoiseAt(s.complex, nil, nil)); err != nil {
+	if err := errors.Join(s.checkComplex(flags), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
 	w, err := s.openGiven(flags)
@@ -152,6 +154,9 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	}
 	problem, err := draw(t, w)
 	if err != nil {
+		return err
+	}
+	if err := s.codes.Convert(problem.Y, 0, s.seed); err != nil {
 		return err
 	}
 	if s.known > 0 {

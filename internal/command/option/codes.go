@@ -1,0 +1,190 @@
+package option
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/report"
+)
+
+// Codes is --quantised, --sign and --counts: readings are codes of a converter (see [channel.Codes]), or counts ([channel.Counts]).
+type Codes struct {
+	step float64 // 0: not quantised
+	sign threshold
+	unit float64 // 0: no counts
+}
+
+// threshold is --sign: off, or what a signal was above or below.
+type threshold struct {
+	on bool
+	at float64
+}
+
+func (t *threshold) String() string {
+	if t == nil || !t.on {
+		return "off"
+	}
+	return strconv.FormatFloat(t.at, 'g', -1, 64)
+}
+
+// Type is what help says of the value.
+func (t *threshold) Type() string { return "off|number" }
+
+// Words are the values that are words.
+func (t *threshold) Words() []string { return []string{"off"} }
+
+// Set reads what String writes.
+func (t *threshold) Set(text string) error {
+	if text == "off" {
+		*t = threshold{}
+		return nil
+	}
+	const expected = "off, or a finite number"
+	at, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(at) || math.IsInf(at, 0) {
+		return errors.New("expected " + expected)
+	}
+	if err := sized(at, false, expected); err != nil {
+		return err
+	}
+	*t = threshold{on: true, at: at}
+	return nil
+}
+
+// Register adds the flags.
+func (c *Codes) Register(flags *pflag.FlagSet) {
+	flags.Var(Number(&c.step, Positive), "quantised", About("quantised"))
+	flags.Lookup("quantised").DefValue = "0" // they are not
+	flags.Var(&c.sign, "sign", About("sign"))
+	flags.Var(Number(&c.unit, Positive), "counts", About("counts"))
+	flags.Lookup("counts").DefValue = "0" // they are none
+}
+
+// On reports whether readings are codes.
+func (c *Codes) On() bool { return c.step > 0 || c.sign.on || c.unit > 0 }
+
+// flag is the one that is given.
+func (c *Codes) flag() string {
+	switch {
+	case c.sign.on:
+		return "sign"
+	case c.unit > 0:
+		return "counts"
+	}
+	return "quantised"
+}
+
+// Check refuses what codes do not go along with: other is a flag beside them, and empty where there is none.
+func (c *Codes) Check(other string) error {
+	switch {
+	case c.step > 0 && c.sign.on:
+		return console.Usage("--quantised and --sign exclude each other: a sign has no step")
+	case c.unit > 0 && (c.step > 0 || c.sign.on):
+		return console.Usage("--counts and --%s exclude each other: counts are codes of their own", (&Codes{step: c.step, sign: c.sign}).flag())
+	case c.On() && other != "":
+		return console.Usage("--%s does not go along with %s: leave one of the two out", c.flag(), other)
+	}
+	return nil
+}
+
+// CheckSize refuses signs of which gains are not learned: they tell neither the common scale nor how gains are spread, and those about zero
+// nothing of any gain.
+func (c *Codes) CheckSize(m *Model) error {
+	switch {
+	case c.sign.on && c.sign.at == 0:
+		return console.Usage("--sign 0: signs about zero say nothing of gains, whatever these are: there is nothing to be calibrated")
+	case c.sign.on && m.Learns("s-range"):
+		return console.Usage("--sign %s: signs do not tell the common scale of signals and gains, nor how gains are spread", &c.sign).
+			WithHint("give --s-range, or --s-mean and --s-sd, or --s-from")
+	}
+	return nil
+}
+
+// TakeNoise makes a model of counts one without other noise, of which there is none.
+func (c *Codes) TakeNoise(flags *pflag.FlagSet, m *Model) error {
+	if c.unit == 0 {
+		return nil
+	}
+	if Given(flags, "noise-var") && (m.NoiseVar != 0 || m.Noise.File != "" || m.Noise.PerSensor) {
+		return console.Usage("--counts and --noise-var exclude each other: the noise of counts is their own")
+	}
+	without := func(list []string) []string {
+		return slices.DeleteFunc(list, func(name string) bool { return name == "noise-var" })
+	}
+	m.NoiseVar, m.Learned, m.Assumed = 0, without(m.Learned), without(m.Assumed)
+	return nil
+}
+
+// Of are the sensors of g as converters, whose last code is of size saturation where it is above 0, or as counters.
+func (c *Codes) Of(g channel.Gain, saturation float64) channel.Channel {
+	if c.unit > 0 {
+		return channel.Counts{Prior: g.Prior, Unit: c.unit}
+	}
+	return c.converter(g, saturation)
+}
+
+func (c *Codes) converter(g channel.Gain, saturation float64) channel.Codes {
+	return channel.Codes{Prior: g.Prior, NoiseVar: g.NoiseVar, Step: c.step, Threshold: c.sign.at, Saturation: saturation}
+}
+
+// Convert makes codes of readings, for problems that are drawn: of counts those of expected readings, which must not be negative.
+func (c *Codes) Convert(y *mat.Dense, saturation float64, seed uint64) error {
+	switch {
+	case c.unit > 0:
+		if least := mat.Min(y); least < 0 {
+			return console.Usage("--counts %g: a reading of %.3g is expected, which is a negative number of photons", c.unit, least).
+				WithHint("signals and matrix must not be negative (--prior nonnegative, --matrix-kind binary), and --noise-var 0")
+		}
+		rng := rand.New(rand.NewPCG(seed, 3))
+		y.Apply(func(_, _ int, v float64) float64 {
+			return c.unit * distuv.Poisson{Lambda: max(v/c.unit, math.SmallestNonzeroFloat64), Src: rng}.Rand()
+		}, y)
+	case c.On():
+		codes := c.converter(channel.Gain{}, saturation)
+		y.Apply(func(_, _ int, v float64) float64 { return codes.CodeOf(v) }, y)
+	}
+	return nil
+}
+
+// CodesJSON is the flags in JSON.
+type CodesJSON struct {
+	Quantised *float64 `json:"quantised,omitempty"`
+	Sign      *float64 `json:"sign,omitempty"`
+	Counts    *float64 `json:"counts,omitempty"`
+}
+
+// JSON is the flags, for output.
+func (c *Codes) JSON() (j CodesJSON) {
+	if c.step > 0 {
+		j.Quantised = &c.step
+	}
+	if c.sign.on {
+		j.Sign = &c.sign.at
+	}
+	if c.unit > 0 {
+		j.Counts = &c.unit
+	}
+	return j
+}
+
+// Fields is the flags in words, for the report.
+func (c *Codes) Fields() []report.Field {
+	switch {
+	case c.step > 0:
+		return []report.Field{{Name: "Readings are codes of width", Value: console.Short(c.step)}}
+	case c.sign.on:
+		return []report.Field{{Name: "Readings are signs about", Value: console.Short(c.sign.at)}}
+	case c.unit > 0:
+		return []report.Field{{Name: "Readings are counts of", Value: console.Short(c.unit)}}
+	}
+	return nil
+}
