@@ -43,6 +43,8 @@ type Damper struct {
 	last     float64 // change of the latest accepted step
 	usual    float64 // misfit of accepted steps, a running mean
 	refusals int     // in a row
+
+	takenBack float64 // the part of a change that a free scale drifts, and that is taken back
 	restarts int
 	floor    float64 // least damping, raised when the iteration makes no headway
 
@@ -118,6 +120,9 @@ func (d *Damper) delta(t int) float64 {
 func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {
 		return false
+	}
+	if d.takenBack != 0 {
+		change = math.Sqrt(max(0, change*change-d.takenBack*d.takenBack))
 	}
 	sane := change <= blowUp // false for NaN
 	growing := change >= d.last && misfit > worse*max(1, d.usual)
