@@ -37,14 +37,13 @@ type damper interface {
 // Bethe free energy decides, which at small noise jumps by itself when a
 // single entry leaves zero.
 type Damper struct {
-	adaptive bool
-	now      float64
+	adaptive    bool
+	beyondDrift bool // changes are those beyond what a free scale drifts, and is taken back (see [freeScale])
+	now         float64
 
 	last     float64 // change of the latest accepted step
 	usual    float64 // misfit of accepted steps, a running mean
 	refusals int     // in a row
-
-	takenBack float64 // the part of a change that a free scale drifts, and that is taken back
 	restarts int
 	floor    float64 // least damping, raised when the iteration makes no headway
 
@@ -120,9 +119,6 @@ func (d *Damper) delta(t int) float64 {
 func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {
 		return false
-	}
-	if d.takenBack != 0 {
-		change = math.Sqrt(max(0, change*change-d.takenBack*d.takenBack))
 	}
 	sane := change <= blowUp // false for NaN
 	growing := change >= d.last && misfit > worse*max(1, d.usual)

@@ -78,9 +78,10 @@ const jointDamping = 0.3
 // jointDampedAbove is the change below which damping relaxes: what diverges does so before.
 const jointDampedAbove = 0.1
 
-// newJointDamper damps from the start.
+// newJointDamper damps from the start, and does not take the drift of a free scale for a lack of headway: for that the damping was raised up to the most, and runs a
+// thousandth of a posterior's width from their end took hundreds of iterations more.
 func newJointDamper() *Damper {
-	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts}
+	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts, beyondDrift: true}
 }
 
 func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exact bool) *jointRows {
@@ -150,14 +151,6 @@ func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 // Begin implements [Part]: R is learned, and with it the signals' scale.
 func (e *jointRows) Begin(s *Solver) {
 	s.State.ScaleLearned, e.change, e.lastV = true, math.Inf(1), math.Inf(1)
-}
-
-// Before implements [Part]: what the free scale drifts in each step, and is taken back, is no lack of headway. The damping was raised for it up to the most, and
-// runs that were a posterior's thousandth from their end took hundreds of iterations more.
-func (e *jointRows) Before(s *Solver) {
-	if d, is := s.damping.(*Damper); is {
-		d.takenBack = s.drift
-	}
 }
 
 // Step implements [Iteration].
