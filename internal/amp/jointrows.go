@@ -48,6 +48,7 @@ type jointRows struct {
 	squaresOf    []float64    // P×P, squares of the eigenvectors of K
 	scalarV      float64      // v of all sensors without the squares
 	lastV        float64      // Σ V at the latest step of the noise
+	lastNoise    float64      // of the latest iteration
 
 	// Of the latest sweep. In turned coordinates: (1-π)/D, √(1-π) √Cˢ e and, of sensors in doubt, √(π(1-π)) g (all M×P). Of sensors of which
 	// single readings are missing, or have noise of their own, ∂g as it is (P×P each).
@@ -151,6 +152,16 @@ func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 // Begin implements [Part]: R is learned, and with it the signals' scale.
 func (e *jointRows) Begin(s *Solver) {
 	s.State.ScaleLearned, e.change, e.lastV = true, math.Inf(1), math.Inf(1)
+}
+
+// Before implements [Part]: signals that move because the noise was moved are no sign of divergence.
+func (e *jointRows) Before(s *Solver) {
+	if noise := channel.NoiseOf(e.model.Channel); noise != e.lastNoise {
+		e.lastNoise = noise
+		if d, is := s.damping.(*Damper); is {
+			d.last = 0
+		}
+	}
 }
 
 // Step implements [Iteration].
