@@ -45,6 +45,9 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
 	shrink(covariance, p, values)
+	if r.Columns > 1 { // up to rounding it is
+		Circular(covariance, p)
+	}
 	change = max(change, distance(covariance, q.Cov, p)*math.Sqrt(0.5*values))
 	for i, v := range covariance {
 		q.Cov[i] += step * (v - q.Cov[i])
@@ -115,6 +118,13 @@ func leadingPattern(a []float64, p int, n float64) {
 			break
 		}
 		rest -= s.Values[left-1]
+	}
+	if left == p { // and no rounding of eigenvectors
+		clear(a)
+		for k := range p {
+			a[k*p+k] = rest / float64(p)
+		}
+		return
 	}
 	for k := range left {
 		s.Values[k] = max(0, rest/float64(left))
