@@ -15,6 +15,7 @@ import (
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
 )
 
 // belonging is a problem whose signals belong together, at a number of sensors at which independent signals are not recovered.
@@ -187,6 +188,34 @@ func TestJointBehindMeans(t *testing.T) {
 		opt := &calamp.Options{Settings: solver.Settings{MaxIter: 300}, Joint: joint, Learn: calamp.Learn{Noise: true, Range: true}}
 		if _, err := calamp.Solve(t.Context(), problem, opt); err != nil {
 			t.Errorf("joint %v: %v", joint, err)
+		}
+	}
+}
+
+// TestScenesThatHardlyChange: of a scene whose rows hardly differ from snapshot to snapshot the gains are known as well as is said; of one that does not change at all
+// they are not, and error bars are as wide as that. With correlations that were shrunk towards I error bars of both covered half.
+func TestScenesThatHardlyChange(t *testing.T) {
+	tests.Long(t)
+	for _, level := range []float64{0.01, 0} {
+		te := teacher.Teacher{N: 250, M: 200, P: 8, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5}
+		in, err := te.Draw(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames(te, in, level, rand.New(rand.NewPCG(1, 7)))
+		signal := prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: prior.Density | prior.SignalVar}
+		problem := &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: channel.Gain{Prior: te.Gain, NoiseVar: 1e-3}}
+		res, err := calamp.Solve(t.Context(), problem, &calamp.Options{Learn: calamp.Learn{Noise: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered := coverage95(res, in.Truth)
+		t.Logf("level %g: %.2f of s covered, %v after %d iterations, joint %v, %v", level, covered, res.Status, res.Iterations, res.Support != nil, res.Warnings)
+		if covered < 0.88 {
+			t.Errorf("level %g: 95 %% intervals of s cover %.2f", level, covered)
+		}
+		if level > 0 && (res.Support == nil || res.Status != calamp.Converged) {
+			t.Errorf("level %g: %v, joint %v", level, res.Status, res.Support != nil)
 		}
 	}
 }

@@ -34,16 +34,54 @@ func AlphaEnough(ctx context.Context, g prior.GaussBernoulli, gain channel.GainP
 		}
 		return err == nil && blind.MSEX.Value <= factor*known.MSEX.Value
 	}
+	alpha = firstEnough(enough, opt.tol(), &err)
+	return alpha, err
+}
+
+// JointAlphaEnough is [AlphaEnough] for signals that belong together; the Alpha of the model is not used.
+func JointAlphaEnough(ctx context.Context, m JointModel, factor float64, opt *ThresholdOptions) (alpha Number, err error) {
+	defer ending(&err)
+	blind, known := m, m
+	known.Gain = Known(1)
+	w := opt.heeding(ctx)
+	ends := func(m JointModel, alpha float64, informed bool) (float64, error) {
+		m.Alpha = alpha
+		e, err := newJointEvolution(m, jointTol, opt.points(), w)
+		if err != nil {
+			return 0, err
+		}
+		at, err := e.fixedPoint(ctx, e.start(informed), jointEnoughTol, defaultLimit)
+		if err != nil {
+			return 0, err
+		}
+		return at.MSEX.Value, nil
+	}
+	enough := func(alpha float64) bool {
+		var reached, least float64
+		if reached, err = ends(blind, alpha, false); err == nil {
+			least, err = ends(known, alpha, true)
+		}
+		return err == nil && reached <= factor*least
+	}
+	alpha = firstEnough(enough, opt.tol(), &err)
+	return alpha, err
+}
+
+// jointEnoughTol is how well errors are known that are compared with a factor.
+const jointEnoughTol = 1e-3
+
+// firstEnough is the least α from which on all are enough.
+func firstEnough(enough func(alpha float64) bool, tol float64, err *error) Number {
 	good := math.Inf(1)
 	for a := float64(mostEnough); a > leastEnough; a *= enoughStep {
-		if is := enough(a); err != nil {
-			return Number{}, err
+		if is := enough(a); *err != nil {
+			return Number{}
 		} else if !is {
-			return between(a, good, enough, opt.tol(), &err), err
+			return between(a, good, enough, tol, err)
 		}
 		good = a
 	}
-	return Number{}, nil
+	return Number{}
 }
 
 // between bisects for the least α that is enough, above one that is not.

@@ -118,9 +118,12 @@ type jointState struct {
 	mseS    Number
 }
 
-// start is the state before the first iteration.
-func (e *jointEvolution) start() jointState {
+// start is the state before the first iteration; informed, that of one who knows the signals.
+func (e *jointEvolution) start(informed bool) jointState {
 	s := jointState{v: make([]Number, len(e.kinds))}
+	if informed {
+		return s
+	}
 	for k, d := range e.kinds {
 		s.v[k].Value = e.Signal.Density * d.variance
 	}
@@ -329,7 +332,7 @@ func JointOffline(ctx context.Context, m JointModel, opt *Options) (out *Traject
 		return nil, err
 	}
 	out = &Trajectory{}
-	s := e.start()
+	s := e.start(false)
 	for range opt.iterations(defaultSteps) {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -358,12 +361,12 @@ func JointFixedPoint(ctx context.Context, m JointModel, opt *Options) (p *Point,
 	if err != nil {
 		return nil, err
 	}
-	return e.fixedPoint(ctx, opt.tol(), opt.iterations(defaultLimit))
+	return e.fixedPoint(ctx, e.start(false), opt.tol(), opt.iterations(defaultLimit))
 }
 
-func (e *jointEvolution) fixedPoint(ctx context.Context, tol float64, limit int) (*Point, error) {
-	p, s, previous := &Point{}, e.start(), 0.0
-	for last := e.mean(s.v).Value; p.Evaluations < limit && !p.Converged; p.Evaluations++ {
+func (e *jointEvolution) fixedPoint(ctx context.Context, s jointState, tol float64, limit int) (*Point, error) {
+	p, previous := &Point{}, 0.0
+	for last := max(e.mean(s.v).Value, math.SmallestNonzeroFloat64); p.Evaluations < limit && !p.Converged; p.Evaluations++ {
 		if err := ctx.Err(); err != nil {
 			return p, err
 		}

@@ -111,7 +111,7 @@ func TestJointThresholds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at, err := e.fixedPoint(context.Background(), 1e-3, 1000)
+			at, err := e.fixedPoint(context.Background(), e.start(false), 1e-3, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,6 +121,40 @@ func TestJointThresholds(t *testing.T) {
 		}
 		if !(known.Value >= 0.2 && known.Value < recovery.AlphaCS(m.Signal)) {
 			t.Errorf("%+v: α_CS %v", c, known)
+		}
+	}
+}
+
+// TestJointAlphaEnough: at the threshold the error is twice that of known gains, and just below it is more.
+func TestJointAlphaEnough(t *testing.T) {
+	const noise = 1e-3
+	for _, correlation := range []float64{0, 0.9} {
+		m := jointModel(10, correlation, 1, noise)
+		opt := &ThresholdOptions{Tol: 0.01, Points: 512}
+		alpha, err := JointAlphaEnough(context.Background(), m, 2, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ratio := func(a float64) float64 {
+			m := m
+			m.Alpha = a
+			blind, err := newJointEvolution(m, jointTol, opt.Points, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Gain = Known(1)
+			known, err := newJointEvolution(m, jointTol, opt.Points, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, _ := blind.fixedPoint(context.Background(), blind.start(false), 1e-3, 1000)
+			least, _ := known.fixedPoint(context.Background(), known.start(true), 1e-3, 1000)
+			return at.MSEX.Value / least.MSEX.Value
+		}
+		above, below := ratio(alpha.Value), ratio(0.98*alpha.Value)
+		t.Logf("correlation %g: α %v, errors %.3g times those of known gains, %.3g below", correlation, alpha, above, below)
+		if !(above <= 2.01) || !(below > 2) {
+			t.Errorf("correlation %g: α %v: %.3g, below %.3g", correlation, alpha, above, below)
 		}
 	}
 }

@@ -206,6 +206,30 @@ func crossing(c curve) float64 {
 	return math.NaN()
 }
 
+// jointThresholds shows how many sensors independent signals take, and how many those that share their entries, against their number.
+func jointThresholds(t *table) (Picture, []string) {
+	x := func(e entry) float64 { return float64(e.P) }
+	f := figure.Figure{
+		X: figure.Axis{Label: "number of signals P", Log: true}, Y: figure.Axis{Label: alphaLabel},
+		Width: 520, Height: 320, Alt: "Thresholds against the number of signals, for independent and for joint signals",
+	}
+	var notes []string
+	for i, joint := range distinct(t, func(e entry) sweep.Joint { return e.Joint }) {
+		c := t.where(func(e entry) bool { return e.Joint == joint }).curve(x, value("alpha_cal"))
+		name := "independent"
+		if joint != "" {
+			name = "joint, correlation " + string(joint)
+		}
+		f.Series = append(f.Series, figure.Series{Name: name, X: c.x, Y: c.mean, Color: color(i), Style: figure.Line})
+		if n := len(c.x); n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: α_cal %.3f at P = %g, %.3f at P = %g", name, c.mean[0], c.x[0], c.mean[n-1], c.x[n-1]))
+		}
+	}
+	least := t.curve(x, value("alpha_min"))
+	f.Series = append(f.Series, figure.Series{Name: "counting bound", X: least.x, Y: least.mean, Color: figure.Neutral, Dashed: true})
+	return f, notes
+}
+
 func hardPhase(t *table) (Picture, []string) {
 	panels := figure.Panels{
 		X: figure.Axis{Label: densityLabel}, Y: figure.Axis{Label: alphaLabel},

@@ -83,7 +83,7 @@ func (p Point) source() source {
 			return t.Problem(in), in.Truth, nil
 		}}
 	}
-	t := p.teacher()
+	t := p.withJoint(p.teacher(), p.stream())
 	matrix := func(seed uint64) (operator.Operator, error) { return t.DrawMatrix(seed) }
 	return source{t.Pose, matrix, func(w operator.Operator, seed uint64) (*calamp.Problem, calamp.Truth, error) {
 		y, truth, err := t.Readings(w, seed)

@@ -33,6 +33,10 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	if kinds {
 		parameters = append(parameters, "matrix", "solver")
 	}
+	joint := slices.ContainsFunc(points, func(p Point) bool { return p.Joint.on() })
+	if joint {
+		parameters = append(parameters, "joint")
+	}
 	header := append(append(parameters, "covariance", "seed", "status", "error_class", "iterations", "sample", "iteration"), columns...)
 	if opt.Runs {
 		header = append(header, "wall_s", "done", "version", "host")
@@ -48,7 +52,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p, complexOnes, kinds), m.cells(columns)...)
+			line := append(row.cells(p, complexOnes, kinds, joint), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -59,7 +63,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point, phase, kind bool) []string {
+func (r *Row) cells(p Point, phase, kind, joint bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
@@ -73,6 +77,9 @@ func (r *Row) cells(p Point, phase, kind bool) []string {
 	}
 	if kind {
 		cells = append(cells, p.Matrix.String(), p.Solver.Algorithm.String())
+	}
+	if joint {
+		cells = append(cells, string(p.Joint))
 	}
 	return append(cells, covariance, fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations))
 }

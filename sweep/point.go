@@ -29,6 +29,7 @@ type Point struct {
 	NoiseVar  float64    `json:"noise_var,omitempty"`
 	SRange    [2]float64 `json:"s_range,omitzero"`
 	Phase     Phase      `json:"phase,omitempty"` // of complex problems; empty for real ones
+	Joint     Joint      `json:"joint,omitempty"` // of signals that share their entries; empty for independent ones
 	Seed      uint64     `json:"seed,omitempty"`
 
 	Matrix teacher.Ensemble `json:"matrix,omitzero"` // how W is drawn; zero for independent entries
@@ -57,6 +58,7 @@ type problemFields struct {
 	Seed     uint64
 	Phase    Phase            `json:",omitempty"`
 	Matrix   teacher.Ensemble `json:",omitzero"`
+	Joint    Joint            `json:",omitempty"`
 }
 
 // identified fills in the key and the random stream.
@@ -64,7 +66,7 @@ func (p Point) identified() Point {
 	p = p.canonical()
 	sum := digest("point", p)
 	p.key = hex.EncodeToString(sum[:16])
-	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix})
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix, p.Joint})
 	copy(p.problem[:], sum[:8])
 	p.matrix = [8]byte{}
 	if p.SharedMatrix {
@@ -159,6 +161,9 @@ func (p Point) Validate() error {
 	if err := p.validateMatrix(); err != nil {
 		return err
 	}
+	if err := p.validateJoint(); err != nil {
+		return err
+	}
 	if p.Complex() {
 		if err := p.validateComplex(); err != nil || !p.Algorithm.synthetic() {
 			return err
@@ -225,5 +230,8 @@ func (p Point) options() calamp.Options {
 		o.Covariance = solver.Full
 	}
 	o.SPrior, o.ScaleAtPeak = solver.UniformS, true
+	if p.Joint.on() {
+		o.Joint = solver.JointOn
+	}
 	return o
 }

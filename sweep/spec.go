@@ -48,6 +48,7 @@ type Grid struct {
 	Covariance Words  `toml:"covariance"`
 	Complex    bool   `toml:"complex"` // W, signals, noise and gains are
 	Phase      Phases `toml:"phase"`   // what is known of complex gains' phases; default free
+	Joint      Joints `toml:"joint"`   // correlation of signals that share their entries, or "off"; default off
 	Seeds      Seeds  `toml:"seeds"`
 	// SharedMatrix gives points that differ in nothing but P, noise, range and algorithm one W.
 	SharedMatrix bool `toml:"shared_matrix"`
@@ -415,7 +416,7 @@ const MostPoints = 1_000_000
 func (g *Grid) size() float64 {
 	n := float64(len(g.Algorithm))
 	for _, axis := range []int{
-		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Matrix), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Joint), len(g.Matrix), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
 	} {
 		n *= float64(max(1, axis))
 	}
@@ -460,13 +461,15 @@ func (g *Grid) inner(at Point, do func(Point) error) error {
 	if at.Covariance == solver.Diagonal.String() {
 		at.Covariance = "" // as keys have it
 	}
-	for _, n := range g.N.or(0) {
-		for _, density := range g.Density.or(0) {
-			for _, alpha := range g.Alpha.or(0) {
-				for _, seed := range g.Seeds.or() {
-					at.N, at.Density, at.Alpha, at.Seed = int(n), density, alpha, seed
-					if err := do(at); err != nil {
-						return err
+	for _, joint := range g.Joint.or() {
+		for _, n := range g.N.or(0) {
+			for _, density := range g.Density.or(0) {
+				for _, alpha := range g.Alpha.or(0) {
+					for _, seed := range g.Seeds.or() {
+						at.Joint, at.N, at.Density, at.Alpha, at.Seed = joint, int(n), density, alpha, seed
+						if err := do(at); err != nil {
+							return err
+						}
 					}
 				}
 			}
@@ -494,6 +497,9 @@ func (p Point) String() string {
 	}
 	if p.Complex() {
 		text = append(text, "phase "+string(p.Phase))
+	}
+	if p.Joint.on() {
+		text = append(text, "joint "+string(p.Joint))
 	}
 	if !p.independent() {
 		text = append(text, p.Matrix.String())

@@ -16,6 +16,15 @@ func evolveOffline(ctx context.Context, p Point) (*outcome, error) {
 		return complexFixedPoint(ctx, p)
 	}
 	m, along, fixedPoint := p.model(), evolution.Offline, evolution.FixedPoint
+	if p.Joint.on() {
+		correlation := p.Joint.correlation()
+		along = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Trajectory, error) {
+			return evolution.JointOffline(ctx, evolution.JointModel{Model: m, Correlation: correlation}, opt)
+		}
+		fixedPoint = func(ctx context.Context, m evolution.Model, opt *evolution.Options) (*evolution.Point, error) {
+			return evolution.JointFixedPoint(ctx, evolution.JointModel{Model: m, Correlation: correlation}, opt)
+		}
+	}
 	if !p.independent() {
 		spectrum, err := p.spectrum()
 		if err != nil {
@@ -160,6 +169,9 @@ func (k *prediction) get(ctx context.Context, p Point) (*outcome, error) {
 func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	if p.Complex() {
 		return complexThresholds(ctx, p)
+	}
+	if p.Joint.on() {
+		return jointThresholds(ctx, p)
 	}
 	g, v, opt := p.signal(), Values{}, &evolution.ThresholdOptions{Target: p.Record.Target}
 	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))

@@ -126,3 +126,30 @@ func TestPredictionInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// TestThresholdOfJointSignals: the number of sensors with noise is a sentence about errors near those of known gains, --joint takes its value as solve has it, and
+// what is not available is an error that says so.
+func TestThresholdOfJointSignals(t *testing.T) {
+	args := []string{"threshold", "--density", "0.2", "--p", "5", "--s-range", "0.7,1.3", "--noise-var", "1e-3", "--n", "500"}
+	want := ""
+	for _, joint := range [][]string{{"--joint"}, {"--joint", "on"}, {"--joint=on"}} {
+		code, stdout, stderr := calampRun(t, append(args, joint...)...)
+		if code != 0 || !strings.Contains(stdout, "198 sensors for 500 entries and 5 signals") {
+			t.Fatalf("%v: exit %d: %s%s", joint, code, stdout, stderr)
+		}
+		if want != "" && stdout != want {
+			t.Errorf("%v: %s", joint, stdout)
+		}
+		want = stdout
+	}
+	for text, wrong := range map[string][]string{
+		"takes no argument, found \"maybe\"": {"--joint", "maybe"},
+		"without offsets":                    {"--joint", "on", "--offset", "0.1"},
+		"needs --joint":                      {"--joint", "off", "--correlation", "0.5"},
+		"one snapshot says as much as all":   {"--joint", "on", "--correlation", "1"},
+	} {
+		if code, _, stderr := calampRun(t, append(args, wrong...)...); code != console.WrongUsage || !strings.Contains(stderr, text) {
+			t.Errorf("%v: exit %d: %s, expected %q", wrong, code, stderr, text)
+		}
+	}
+}

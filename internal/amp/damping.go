@@ -37,8 +37,9 @@ type damper interface {
 // Bethe free energy decides, which at small noise jumps by itself when a
 // single entry leaves zero.
 type Damper struct {
-	adaptive bool
-	now      float64
+	adaptive    bool
+	beyondDrift bool // changes are those beyond what a free scale drifts, and is taken back (see [freeScale])
+	now         float64
 
 	last     float64 // change of the latest accepted step
 	usual    float64 // misfit of accepted steps, a running mean

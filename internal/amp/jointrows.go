@@ -47,6 +47,8 @@ type jointRows struct {
 	sizes        []float64    // M, v_µ
 	squaresOf    []float64    // P×P, squares of the eigenvectors of K
 	scalarV      float64      // v of all sensors without the squares
+	lastV        float64      // Σ V at the latest step of the noise
+	lastNoise    float64      // of the latest iteration
 
 	// Of the latest sweep. In turned coordinates: (1-π)/D, √(1-π) √Cˢ e and, of sensors in doubt, √(π(1-π)) g (all M×P). Of sensors of which
 	// single readings are missing, or have noise of their own, ∂g as it is (P×P each).
@@ -77,9 +79,10 @@ const jointDamping = 0.3
 // jointDampedAbove is the change below which damping relaxes: what diverges does so before.
 const jointDampedAbove = 0.1
 
-// newJointDamper damps from the start.
+// newJointDamper damps from the start, and does not take the drift of a free scale for a lack of headway: for that the damping was raised up to the most, and runs a
+// thousandth of a posterior's width from their end took hundreds of iterations more.
 func newJointDamper() *Damper {
-	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts}
+	return &Damper{adaptive: true, now: jointDamping, floor: jointDamping, previous: math.Inf(1), restarts: mostRestarts, beyondDrift: true}
 }
 
 func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exact bool) *jointRows {
@@ -105,7 +108,7 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	e.rowsOf = e.outputRows
 	e.works.New = func() any { return new(jointWork) }
 	e.sensors.New = func() any { return channel.NewSensor(s.model.Channel, p) }
-	s.correlated = e.evidenceOf
+	s.correlated, s.steadied = e.evidenceOf, e.steadied
 	s.keep(e.sumC, e.traces, e.slope, e.slopes, e.size)
 	for i := range s.N {
 		for k := range p {
@@ -147,7 +150,19 @@ func (e *jointRows) prepare(context.Context) error { return nil }
 func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 
 // Begin implements [Part]: R is learned, and with it the signals' scale.
-func (e *jointRows) Begin(s *Solver) { s.State.ScaleLearned, e.change = true, math.Inf(1) }
+func (e *jointRows) Begin(s *Solver) {
+	s.State.ScaleLearned, e.change, e.lastV = true, math.Inf(1), math.Inf(1)
+}
+
+// Before implements [Part]: signals that move because the noise was moved are no sign of divergence.
+func (e *jointRows) Before(s *Solver) {
+	if noise := channel.NoiseOf(e.model.Channel); noise != e.lastNoise {
+		e.lastNoise = noise
+		if d, is := s.damping.(*Damper); is {
+			d.last = 0
+		}
+	}
+}
 
 // Step implements [Iteration].
 func (e *jointRows) Step(delta float64) error {
@@ -520,6 +535,22 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	}
 	return GoOn
 }
+
+// steadied is the factor of a step of the noise where V is on its way. From a noise that is too large V is larger than the errors, and falls as fast as
+// it can whatever the noise is: residuals that are too small for V+Δ say that of V. Taken for the noise it fell to a fiftieth of what it is, V after it, and
+// the residuals then looked like those of a run about to diverge. So the noise falls with V, until V hardly does: from then on it follows the noise.
+func (e *jointRows) steadied(ratio float64) float64 {
+	v := sum(e.V)
+	fall := v / e.lastV
+	e.lastV = v
+	if fall < onItsWay {
+		return max(ratio, fall)
+	}
+	return ratio
+}
+
+// onItsWay is the factor by which V falls, between two steps of the noise, while it is on its way.
+const onItsWay = 0.9
 
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {

@@ -181,6 +181,9 @@ func (l *Learning) refitNoise(s *State) float64 {
 	}
 	now := min(max(c.Noise(), least), most)
 	ratio := squares / slopes
+	if s.steadied != nil {
+		ratio = s.steadied(ratio)
+	}
 	next := now * min(max(ratio, 1/noiseReach), noiseReach)
 	l.Information = information
 	if weight := information / (information + l.PastInformation); weight < 0.5 {

@@ -69,6 +69,7 @@ type Solver struct {
 	line         Line
 	began        int       // iteration at which the run last began anew
 	drift        float64   // of the global scale in the last step, taken back
+	former       float64   // that of the step before
 	counted      []float64 // P, moves of the latest iteration that count
 	accepted     []float64 // Change of the latest accepted iteration
 	approach     approach
@@ -122,7 +123,7 @@ func (s *Solver) Run(ctx context.Context, limit int) (Outcome, error) {
 			s.State.Restore()
 			return Cancelled, err
 		}
-		s.drift = 0
+		s.former, s.drift = s.drift, 0
 		s.measure(line)
 		switch s.examine(line) {
 		case begunAnew:
@@ -148,7 +149,7 @@ func (s *Solver) begin() {
 	clear(s.Change)
 	clear(s.accepted)
 	s.approach.forget()
-	s.Scale, s.SweepScale, s.Iterations, s.latest, s.began, s.drift = 1, 1, 0, 0, 0, 0
+	s.Scale, s.SweepScale, s.Iterations, s.latest, s.began, s.drift, s.former = 1, 1, 0, 0, 0, 0, 0
 	s.Turn, s.SweepTurn = 0, 0
 	for k := range s.State.Left {
 		s.State.Left[k] = math.Inf(1)

@@ -32,12 +32,26 @@ func (s *Solver) examine(l *Line) examination {
 		s.approach.forget()
 		clear(s.Settled)
 		return begunAnew
-	case s.damping.reject(l.Change, s.State.Misfit()):
+	case s.damping.reject(s.headway(l), s.State.Misfit()):
 		return refused
 	case !(l.Change <= blowUp) || !s.State.finite():
 		return blownUp
 	}
 	return accepted
+}
+
+// headway is the change that the damper looks at.
+func (s *Solver) headway(l *Line) float64 {
+	d, is := s.damping.(*Damper)
+	if !is || !d.beyondDrift || s.former == 0 {
+		return l.Change
+	}
+	beyond := *l
+	s.drift = s.former
+	s.measure(&beyond)
+	s.drift = 0
+	s.measure(l)
+	return beyond.Change
 }
 
 // lost reports whether the estimates have blown up without a way back: they have

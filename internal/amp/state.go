@@ -115,6 +115,7 @@ type State struct {
 	common        []float64
 	sumDG         []float64
 	correlated    func(mu int, y, stats []float64) float64 // log Z_out of a sensor where covariances are followed; nil elsewhere (see [jointRows])
+	steadied      func(ratio float64) float64              // the factor of a step of the noise, for what the residuals say; nil where it is that
 	squares       []float64                                // N, (C + (x̂-λ)²)/Σ of an entry's signals together
 	networkScales bool                                     // signals of another scale are those of latents of another scale
 	network       *layers.Node                             // what signals come out of (see [planner.network]); nil where entries are independent

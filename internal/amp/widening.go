@@ -26,6 +26,9 @@ import (
 // What readings say of s counts 1/κ. It was fitted to Gauss–Bernoulli signals with a
 // common support (docs/log/validation.md). To a signal the errors of the gains are noise of
 // variance Cˢy² beside V+Δ, and its variances grow as the sum of both does.
+//
+// Of signals that share their rows and differ a little, [jointRows] has true error bars without this. What needs it are scenes that do not change at all, which are no joint
+// rows: with P = 8 and 40 snapshots of one scene 95 % intervals of s cover 46 and 32 % without it, and 95 % with it.
 type widening struct {
 	Idle
 	share  float64 // ℓ

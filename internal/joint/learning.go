@@ -45,6 +45,9 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
 	shrink(covariance, p, values)
+	if r.Columns > 1 { // up to rounding it is
+		Circular(covariance, p)
+	}
 	change = max(change, distance(covariance, q.Cov, p)*math.Sqrt(0.5*values))
 	for i, v := range covariance {
 		q.Cov[i] += step * (v - q.Cov[i])
@@ -66,50 +69,65 @@ func distance(a, b []float64, p int) float64 {
 	return math.Sqrt(total / count)
 }
 
-// shrink draws a sample covariance of n rows to what fewer numbers describe. Correlations are drawn to zero by the oracle approximating
-// shrinkage of Y. Chen, A. Wiesel, Y. C. Eldar and A. O. Hero, "Shrinkage algorithms for MMSE covariance estimation", IEEE Trans. Signal
-// Process. 58, 2010, eq. (23): with T the sample's correlations, of trace p,
+// shrink draws a sample covariance of n rows to what fewer numbers describe. Of the eigenvalues λ of the correlations those are kept that chance does not have,
+// and the others are their mean (probabilistic principal components: M. E. Tipping and C. M. Bishop, J. R. Stat. Soc. B 61, 1999): of q signals without correlations the
+// largest is (1+√(q/n))² times the mean (V. A. Marchenko and L. A. Pastur, 1967). So independent signals have no correlations, and of signals that hardly differ the small
+// eigenvalues stay small: a shrinkage towards I made them 1/n, and took what signals do not differ in for what tells the gains.
 //
-//	by min(1, [(1-2/p) tr T² + p²] / [(n+1-2/p)(tr T² - p)]),
-//
-// and variances to their mean, by the part of the spread of their logarithms that chance has, 2/n.
+// Variances are drawn to their mean by the part of the spread of their logarithms that chance has, 2/n.
 func shrink(a []float64, p int, n float64) {
 	mean := trace(a, p) / float64(p)
 	if p < 2 || !(mean > 0) {
 		return
 	}
-	variances := make([]float64, p)
-	middle := 0.0
+	sd, middle := make([]float64, p), 0.0
 	for k := range p {
-		variances[k] = max(a[k*p+k], leastSquare*mean)
-		middle += math.Log(variances[k]) / float64(p)
+		sd[k] = math.Sqrt(max(a[k*p+k], leastSquare*mean))
+		middle += 2 * math.Log(sd[k]) / float64(p)
 	}
-	target := math.Log(mean)
-	spread, square := 0.0, float64(p)
-	for k, v := range variances {
-		d := math.Log(v) - middle
+	spread := 0.0
+	for k, v := range sd {
+		d := 2*math.Log(v) - middle
 		spread += d * d / float64(p-1)
-		for l, w := range variances {
-			if l != k {
-				square += a[k*p+l] / v * (a[k*p+l] / w)
-			}
+		for l, w := range sd {
+			a[k*p+l] /= v * w
 		}
 	}
-	q := float64(p)
-	most := (n + 1 - 2/q) * (square - q)
-	part := ((1-2/q)*square + q*q) / max(most, math.SmallestNonzeroFloat64)
-	keep := 1 - min(1, part)
+	leadingPattern(a, p, n)
 	even := min(1, 2/(n*max(spread, math.SmallestNonzeroFloat64)))
-	factors := make([]float64, p) // of the standard deviations
-	for k, v := range variances {
-		factors[k] = math.Exp(0.5 * even * (target - math.Log(v)))
+	for k, v := range sd { // of which this is drawn to the mean's
+		sd[k] = math.Exp(0.5*even*math.Log(mean) + (1-even)*math.Log(v))
 	}
-	for k := range p {
-		for l := range p {
-			if l != k {
-				a[k*p+l] *= keep * factors[k] * factors[l]
-			}
+	for k, v := range sd {
+		for l, w := range sd {
+			a[k*p+l] *= v * w
 		}
-		a[k*p+k] = variances[k] * factors[k] * factors[k]
 	}
+}
+
+// leadingPattern leaves of correlations of n rows the eigenvalues that chance does not have, and the mean of the others.
+func leadingPattern(a []float64, p int, n float64) {
+	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
+	if !eigen(s.Values, s.Vectors, a, p) {
+		return
+	}
+	rest, left := trace(a, p), p
+	for ; left > 1; left-- {
+		root := 1 + math.Sqrt(float64(left)/n)
+		if s.Values[left-1] <= root*root*rest/float64(left) {
+			break
+		}
+		rest -= s.Values[left-1]
+	}
+	if left == p { // and no rounding of eigenvectors
+		clear(a)
+		for k := range p {
+			a[k*p+k] = rest / float64(p)
+		}
+		return
+	}
+	for k := range left {
+		s.Values[k] = max(0, rest/float64(left))
+	}
+	s.Matrix(a)
 }

@@ -63,3 +63,30 @@ func TestGainTellsSharedSupports(t *testing.T) {
 		}
 	}
 }
+
+// Of signals that do not differ, but for a little, the covariance says so with few rows, too: what they do not differ in would be taken for what tells the gains.
+func TestShrinkLeavesSignalsThatHardlyDiffer(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for _, c := range []struct {
+		p, n int
+		own  float64 // standard deviation of what each has by itself
+	}{{8, 60, 1e-3}, {40, 60, 1e-2}, {100, 60, 1e-3}} {
+		a := make([]float64, c.p*c.p)
+		for range c.n {
+			row, amplitude := make([]float64, c.p), rng.NormFloat64()
+			for k := range row {
+				row[k] = amplitude*float64(1-2*(k%2)) + c.own*rng.NormFloat64() // of either sign
+			}
+			for k := range c.p {
+				for l := range c.p {
+					a[k*c.p+l] += row[k] * row[l] / float64(c.n)
+				}
+			}
+		}
+		shrink(a, c.p, float64(c.n))
+		difference := a[0] + a[c.p+1] + 2*a[1] // of signals of opposite signs
+		if want := 2 * c.own * c.own; !(difference > 0.3*want && difference < 3*want) {
+			t.Errorf("%+v: the difference of two signals has the variance %.3g, expected %.3g", c, difference, want)
+		}
+	}
+}

@@ -97,7 +97,7 @@ method: --json has standard errors.
 		Short:   "Predict cal-AMP on " + what,
 		Long:    long + fmt.Sprintf(seAbout, index),
 		Example: example,
-		Args:    console.NoArguments,
+		Args:    s.noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()

@@ -109,8 +109,8 @@ a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_info
 With --prior network:… the flags of signals describe the latents, the counting bound is that of the latents that are not zero,
 alpha_cs and alpha_enough are of the same network, and alpha_it and alpha_informed are open.
 
-With --joint entries are zero in all signals or in none; alpha_cs and alpha_cal are those of a solver that
-knows it, and with noise the rest is open.
+With --joint entries are zero in all signals or in none; alpha_cs, alpha_cal and alpha_enough are those of a
+solver that knows it, and alpha_it and alpha_informed are open.
 
 With --complex the counting bound is 2ρP/(2P-d) with d = 1 where only the amplitude or the phase of s is
 unknown, and 2 where both are, and averages are over a sequence of points: alpha_cal_err is their error.`,
@@ -119,7 +119,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
   calamp threshold --density 0.2 --p 3 --noise-var 1e-8 --spectrum condition:100
   calamp threshold --densities 0.05,0.95,20 --p 3 --plot T.svg
   calamp threshold --prior network:0.2:relu --density 0.3 --p 5 --s-range 0.7,1.3`,
-		Args: console.NoArguments,
+		Args: t.noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Flags()) },
 	}
 	flags := cmd.Flags()
