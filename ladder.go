@@ -81,6 +81,10 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		err := t.run(first)
 		return why.end(first.res), err
 	}
+	asked := first
+	if free := scaleLearned(first); free != nil {
+		first = free
+	}
 	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
 		first.opt.MaxIter = mostFirst // what is not at rest by then is no worse tried otherwise
 	}
@@ -109,7 +113,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	if first.trusted() || opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first.res, nil
 	}
-	rungs, free := []func(*try) *try{integrated, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	rungs, free := []func(*try) *try{integrated, unless(first, asked), withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
 		rungs = rungs[1:] // signals have been integrated out where they can be
 	}
@@ -277,6 +281,16 @@ func warnOfStart(res *Result) *Result {
 				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; phases that are known, or an anchor, would tell", kappa)})
 	}
 	return res
+}
+
+// unless is a rung that is a, where that is not the first try.
+func unless(first, a *try) func(*try) *try {
+	return func(*try) *try {
+		if a == first {
+			return nil
+		}
+		return a
+	}
 }
 
 // withoutFaults takes all sensors and readings for good.
