@@ -451,10 +451,27 @@ func (a *noAnswer) end(res *Result) *Result {
 	return res
 }
 
+// onlyNoise is the place of the warning that readings look like noise; -1 where there is none.
+func (r *Result) onlyNoise() int {
+	return slices.IndexFunc(r.Warnings, func(w Warning) bool { return w.Code == OnlyNoise })
+}
+
+// onlyNoise is the first try that takes the readings for noise; nil where none does.
+func (t *tries) onlyNoise() *try {
+	i := slices.IndexFunc(t.done, func(a *try) bool { return a.res.onlyNoise() >= 0 })
+	if i < 0 {
+		return nil
+	}
+	return t.done[i]
+}
+
 // best is the result of the likeliest try, with what was tried in its plan. Where none has an answer because the readings look like noise, that is why.
 func (t *tries) best() *Result {
 	best := t.likeliest()
-	if i := slices.IndexFunc(best.res.Warnings, func(w Warning) bool { return w.Code == OnlyNoise }); i >= 0 && best.res.Status == NotConverged {
+	if noise := t.onlyNoise(); noise != nil && !best.trusted() && best.blamesMany() {
+		best = noise // which explains all readings, and not only those that were left
+	}
+	if i := best.res.onlyNoise(); i >= 0 && best.res.Status == NotConverged {
 		best.res.Status, best.res.Reason = NothingRecovered, best.res.Warnings[i].Message
 	}
 	if len(t.done) == 1 {
