@@ -86,6 +86,10 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		err := t.run(first)
 		return why.end(first.res), err
 	}
+	asked := first
+	if free := scaleLearned(first); free != nil {
+		first = free
+	}
 	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
 		first.opt.MaxIter = mostFirst // what is not at rest by then is no worse tried otherwise
 	}
@@ -114,7 +118,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	if first.trusted() || opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first.res, nil
 	}
-	rungs, free := []func(*try) *try{integrated, t.withoutBlamed, t.withOffsets, scaleLearned, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	rungs, free := []func(*try) *try{integrated, t.withoutBlamed, t.withOffsets, unless(first, asked), withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
 		rungs = rungs[3:] // signals have been integrated out where they can be
 	}
@@ -287,6 +291,16 @@ func warnOfStart(res *Result) *Result {
 				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; phases that are known, or an anchor, would tell", kappa)})
 	}
 	return res
+}
+
+// unless is a rung that is a, where that is not the first try.
+func unless(first, a *try) func(*try) *try {
+	return func(*try) *try {
+		if a == first {
+			return nil
+		}
+		return a
+	}
 }
 
 // withoutFaults takes all sensors and readings for good.
@@ -551,10 +565,27 @@ func (a *noAnswer) end(res *Result) *Result {
 	return res
 }
 
+// onlyNoise is the place of the warning that readings look like noise; -1 where there is none.
+func (r *Result) onlyNoise() int {
+	return slices.IndexFunc(r.Warnings, func(w Warning) bool { return w.Code == OnlyNoise })
+}
+
+// onlyNoise is the first try that takes the readings for noise; nil where none does.
+func (t *tries) onlyNoise() *try {
+	i := slices.IndexFunc(t.done, func(a *try) bool { return a.res.onlyNoise() >= 0 })
+	if i < 0 {
+		return nil
+	}
+	return t.done[i]
+}
+
 // best is the result of the likeliest try, with what was tried in its plan. Where none has an answer because the readings look like noise, that is why.
 func (t *tries) best() *Result {
 	best := t.likeliest()
-	if i := slices.IndexFunc(best.res.Warnings, func(w Warning) bool { return w.Code == OnlyNoise }); i >= 0 && best.res.Status == NotConverged {
+	if noise := t.onlyNoise(); noise != nil && !best.trusted() && best.blamesMany() {
+		best = noise // which explains all readings, and not only those that were left
+	}
+	if i := best.res.onlyNoise(); i >= 0 && best.res.Status == NotConverged {
 		best.res.Status, best.res.Reason = NothingRecovered, best.res.Warnings[i].Message
 	}
 	if len(t.done) == 1 {

@@ -96,9 +96,6 @@ func parseText(path, name string, text []byte, allowed *memory.Allowance) (*Arra
 			return nil, a.fault("line %d has %s, expected %d, as in the lines before", number, countCells(cells), columns)
 		}
 		for k, cell := range cells {
-			if separator == ';' && strings.Count(cell, ",") == 1 { // where semicolons separate, a comma is a decimal one
-				cell = strings.Replace(cell, ",", ".", 1)
-			}
 			v, err := parseReading(cell)
 			if err != nil {
 				return nil, a.fault("line %d, column %d: %w", number, k+1, err)
@@ -146,6 +143,9 @@ func splitLine(line string, separator rune) []string {
 		cell = strings.TrimSpace(cell)
 		if len(cell) >= 2 && cell[0] == '"' && cell[len(cell)-1] == '"' {
 			cell = strings.TrimSpace(cell[1 : len(cell)-1])
+		}
+		if separator == ';' && strings.Count(cell, ",") == 1 { // where semicolons separate, a comma is a decimal one
+			cell = strings.Replace(cell, ",", ".", 1)
 		}
 		cells[k] = cell
 	}

@@ -63,7 +63,7 @@ func TestReadingsFaults(t *testing.T) {
 // TestSeparators: commas, semicolons, with which a decimal comma goes, tabs and spaces.
 func TestSeparators(t *testing.T) {
 	for _, text := range []string{
-		"1.5,2\n3,4\n", "1.5;2\n3;4\n", "1,5;2\n3;4,0\n", "a;b\n1.5;2\n3;4\n", "1.5\t2\n3\t4\n", "1.5 2\n3 4\n", "  1.5   2\r\n 3  4\r\n", "a b\n1.5 2\n3 4\n",
+		"1.5,2\n3,4\n", "1.5;2\n3;4\n", "1,5;2\n3;4,0\n", "1,5;2,0\n3,0;4,0\n", "a;b\n1.5;2\n3;4\n", "1.5\t2\n3\t4\n", "1.5 2\n3 4\n", "  1.5   2\r\n 3  4\r\n", "a b\n1.5 2\n3 4\n",
 	} {
 		a, err := parseText("y.csv", "Y", []byte(text), nil)
 		if err != nil || !slices.Equal(a.Data, []float64{1.5, 2, 3, 4}) || !slices.Equal(a.Shape, []int{2, 2}) {

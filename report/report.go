@@ -102,6 +102,7 @@ type view struct {
 	PerSignal *table
 	Tries     *table
 	Plan      *table
+	Options   []facts
 
 	Version, Command string
 }
@@ -150,6 +151,7 @@ func Write(w io.Writer, r Report) error {
 		PerSignal: r.perSignal(),
 		Tries:     r.tries(),
 		Plan:      r.plan(),
+		Options:   r.options(),
 		Version:   r.Version,
 		Command:   r.Command,
 	}
@@ -194,7 +196,7 @@ func sameShape(m, as *mat.Dense) bool {
 	return rows > 0 && rows == wantRows && cols == wantCols
 }
 
-// facts are the problem, the model and the options as lists.
+// facts are the problem and the model as lists.
 func (r *Report) facts() []facts {
 	p := r.Problem
 	problem := []Field{
@@ -217,10 +219,14 @@ func (r *Report) facts() []facts {
 	if len(r.Model) > 0 {
 		all = append(all, facts{"Model", r.Model})
 	}
-	if len(r.Options) > 0 {
-		all = append(all, facts{"Options", r.Options})
-	}
 	return all
+}
+
+func (r *Report) options() []facts {
+	if len(r.Options) == 0 {
+		return nil
+	}
+	return []facts{{"Options", r.Options}}
 }
 
 // plan is what the run did, and why not the rest.

@@ -32,7 +32,7 @@ func TestTries(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries, problem, plan := strings.Index(page.String(), `id="tries"`), strings.Index(page.String(), `id="problem"`), strings.Index(page.String(), `id="plan"`)
-	if !(0 < tries && tries < problem && problem < plan) {
+	if !(0 < problem && problem < tries && tries < plan) {
 		t.Errorf("tries at %d, the problem at %d, the plan at %d", tries, problem, plan)
 	}
 	r.Result.Plan.Parts = r.Result.Plan.Parts[:1]

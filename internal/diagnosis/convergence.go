@@ -112,6 +112,9 @@ func (r *Run) NothingRecovered() string {
 			return text
 		}
 	}
+	if w := r.warnOnlyNoise(); w != nil {
+		return w.Message
+	}
 	reading, broken := r.state.M-len(r.Silent), 0
 	for mu := range r.state.M {
 		if r.isBroken(mu) {
@@ -123,9 +126,6 @@ func (r *Run) NothingRecovered() string {
 	}
 	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= unmoved*before {
 		return fmt.Sprintf("the iteration came to rest knowing nothing of the signals: their variance is %.3g, before the readings it was %.3g", after, before)
-	}
-	if w := r.warnOnlyNoise(); w != nil {
-		return w.Message
 	}
 	if text := r.uncheckedSites(); text != "" {
 		return text

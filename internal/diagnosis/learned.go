@@ -125,7 +125,7 @@ func (r *Run) warnOnlyNoise() *Warning {
 		}
 	}
 	noise := r.noise()
-	if !(noise > onlyNoise*power/count) {
+	if !(power > 0 && noise > onlyNoise*power/count) {
 		return nil
 	}
 	return &Warning{

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -77,7 +78,17 @@ func (r *Run) Warnings() []Warning {
 			all = append(all, *w)
 		}
 	}
+	if slices.ContainsFunc(all, func(w Warning) bool { return w.Code == OnlyNoise }) {
+		all = slices.DeleteFunc(all, func(w Warning) bool { return slices.Contains(fromNoise, w.Code) })
+	}
 	return all
+}
+
+// fromNoise are the warnings that follow where there is nothing but noise: about gains and sensors of which nothing can be found, and a run
+// that does not settle on them.
+var fromNoise = []string{
+	SignalNotConverged, NothingLearned, ManyBroken, SensorBroken, OutlyingReadings, UnexplainedVariance, UnmeasuredEntry, SensorAtEdge,
+	RangeNotLearned, ScaleFromGains, GaussianSignals,
 }
 
 // warnClipped tells of readings that stop at a limit of which nobody told: taken as they are, they are wrong by as much as is cut off.

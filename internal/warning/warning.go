@@ -72,6 +72,11 @@ func Sort[W any](list []W, code func(W) string) {
 	slices.SortStableFunc(list, func(a, b W) int { return cmp.Compare(LevelOf(code(b)), LevelOf(code(a))) })
 }
 
+// URL is where the page is to be read.
+func (p Page) URL() string {
+	return "https://github.com/calamp/calamp/blob/main/docs/warnings/" + p.Code + ".md"
+}
+
 // Plain is the page without the marks of code.
 func (p Page) Plain() Page {
 	strip := func(text string) string { return strings.ReplaceAll(text, "`", "") }

@@ -344,15 +344,19 @@ _PASSED = re.compile(r"(?:(?:[a-z]+:)?/dev/fd/\d+(?:, )?)+: |^-: |^standard inpu
 
 # Files that stand for keywords, and flags, which are keywords here.
 _FILES = re.compile(r"\S*calamp-[^/\s]*[/\\](\w+)\.np[yz]")
-_FLAGS = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])")
+_FLAGS = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?: (auto|off|per-sensor|reading|signal|laplace|nonnegative|normal|lognormal|known|free)\b)?")
+
+
+def in_python(text: str) -> str:
+    """What the command says, with keywords for flags."""
+    return _FLAGS.sub(lambda m: m[1].replace("-", "_") + (f'="{m[2]}"' if m[2] else ""), _FILES.sub(r"\1", text))
 
 
 def words_of(text: str) -> str:
     """The command's errors without its name, without the files that we have made, and with keywords for flags."""
     lines = [line[len("calamp: ") :] if line.startswith("calamp: ") else line for line in text.strip().splitlines()]
     lines = [_PASSED.sub("", line) for line in lines if not line.startswith("warning: ") and not line.endswith("--help lists the flags")]
-    lines = [_FLAGS.sub(lambda m: m[1].replace("-", "_"), _FILES.sub(r"\1", line)) for line in lines]
-    return "\n".join(lines) or "no reason was given"
+    return "\n".join(map(in_python, lines)) or "no reason was given"
 
 
 def unknown(text: str) -> Optional[str]:

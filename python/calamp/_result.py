@@ -12,7 +12,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
-from . import _command
+from . import _command, _labels
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Result:
     arrays: Mapping[str, np.ndarray] = field(repr=False)
     _npz: bytes = field(repr=False)
     _inputs: Any = field(repr=False, default=None)
+    _labelled: _labels.Labels = field(repr=False, default=_labels.Labels())
 
     @property
     def theta(self) -> Optional[np.ndarray]:
@@ -114,12 +115,57 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without W and Y, which may be large; the arrays are in the archive."""
-        return {"npz": self._npz, "summary": self.summary, "trace": self.trace}
+        return {"npz": self._npz, "summary": self.summary, "trace": self.trace, "labels": self._labelled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         other = _result(state["npz"], state["summary"], state["trace"], None)
         for name, value in other.__dict__.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_labelled", state.get("labels", _labels.Labels()))
+
+    def _labelled_arrays(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """The arrays whose axes are entries, sensors and signals."""
+        n, p = self.x.shape
+        sizes = {"entry": n, "sensor": len(self.s), "signal": p}
+        found = {name: (_labels.dimensions(name, a.shape, sizes), a) for name, a in self.arrays.items()}
+        return {name: (dims, a) for name, (dims, a) in found.items() if dims is not None}
+
+    def _axis(self, dim: str, length: int) -> _labels.Axis:
+        """The labels of an axis; of sensors only where each is a row of W."""
+        axis = getattr(self._labelled, dim)
+        return axis if axis.labels is None or len(axis.labels) == length else _labels.Axis(axis.name)
+
+    def to_frame(self, name: Optional[str] = None) -> Any:
+        """A DataFrame of pandas with the labels of W and Y: of what is known of sensors, a row each, with s, gain, their bounds and
+        broken; or of the array of that name, x, x_var, residual or another of arrays."""
+        import pandas
+
+        arrays = self._labelled_arrays()
+        if name is not None and name not in arrays:
+            raise KeyError(f"{name!r}: expected one of {', '.join(arrays)}")
+
+        def index(dim: str, length: int) -> Any:
+            axis = self._axis(dim, length)
+            return pandas.Index(range(length) if axis.labels is None else axis.labels, name=axis.name)
+
+        if name is None:
+            columns = {k: a for k, (dims, a) in arrays.items() if dims == ("sensor",)}
+            return pandas.DataFrame(columns, index=index("sensor", len(self.s)))
+        dims, a = arrays[name]
+        rows = index(dims[0], a.shape[0])
+        return pandas.DataFrame(a, index=rows, columns=index(dims[1], a.shape[1])) if a.ndim == 2 else pandas.DataFrame({name: a}, index=rows)
+
+    def to_xarray(self) -> Any:
+        """A Dataset of xarray with signals, sensors and their error bars, and the dimensions and coordinates of W and Y. Dimensions
+        without a name are entry, sensor and signal."""
+        import xarray
+
+        n, p = self.x.shape
+        axes = {dim: self._axis(dim, length) for dim, length in (("entry", n), ("sensor", len(self.s)), ("signal", p))}
+        names = {dim: axis.name or dim for dim, axis in axes.items()}
+        data = {k: (tuple(names[d] for d in dims), a) for k, (dims, a) in self._labelled_arrays().items()}
+        coords = {names[dim]: np.asarray(axis.labels) for dim, axis in axes.items() if axis.labels is not None}
+        return xarray.Dataset(data, coords, {"status": self.status, "scale_sd": self.scale_sd})
 
     def _repr_html_(self) -> str:
         n, p = self.x.shape
@@ -205,13 +251,13 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Result:
     return _result(npz, said.get("outcome") or ended, {}, None)
 
 
-def result_of(done: _command.Finished, inputs: Any) -> Result:
+def result_of(done: _command.Finished, inputs: Any, labelled: _labels.Labels = _labels.Labels()) -> Result:
     names = [k for k in (done.events[0] if done.events else {}) if k != "fraction"]
     trace = {k: np.array([np.nan if e.get(k) is None else e[k] for e in done.events]) for k in names}
-    return _result(done.output, done.json(), trace, inputs)
+    return _result(done.output, done.json(), trace, inputs, labelled)
 
 
-def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray], inputs: Any) -> Result:
+def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray], inputs: Any, labelled: _labels.Labels = _labels.Labels()) -> Result:
     a = _command.arrays_of(npz)
 
     def number(name: str) -> Optional[float]:
@@ -219,7 +265,7 @@ def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray]
 
     s_range = a.get("s_range")
     found = tuple(
-        ResultWarning(w["code"], w["message"], tuple(w.get("sensors", ())), tuple(w.get("signals", ()))) for w in summary["warnings"]
+        ResultWarning(w["code"], _command.in_python(w["message"]), tuple(w.get("sensors", ())), tuple(w.get("signals", ()))) for w in summary["warnings"]
     )
     return Result(
         **{k: a[k] for k in ("x", "x_var", "s", "s_var", "gain", "converged")},
@@ -227,7 +273,7 @@ def _result(npz: bytes, summary: dict[str, Any], trace: Mapping[str, np.ndarray]
         **{k: number(k) for k in ("density", "signal_mean", "signal_var", "noise_var")},
         scale_sd=float(a["scale_sd"]),
         s_range=None if s_range is None else (float(s_range[0]), float(s_range[1])),
-        status=summary["status"], reason=summary["reason"], iterations=summary["iterations"], warnings=found,
+        status=summary["status"], reason=_command.in_python(summary["reason"]), iterations=summary["iterations"], warnings=found,
         metrics=summary.get("metrics", {}), summary=summary, provenance=json.loads(str(a["provenance"])) if "provenance" in a else {},
-        trace=trace, arrays=a, _npz=npz, _inputs=inputs,
+        trace=trace, arrays=a, _npz=npz, _inputs=inputs, _labelled=labelled,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _command
+from . import _command, _labels
 from ._result import Result, result_of
 
 Number = Union[float, str]
@@ -82,6 +82,9 @@ def solve(
     sensors (M integers, or a former Result) is the sensor that each row of W is read with, from 0: then all that is of sensors has a
     value for each of as many as there are, and ``Result.arrays["gain_row"]`` one for each row.
 
+    W and Y can be DataFrames of pandas or DataArrays of xarray: ``Result.to_frame`` and ``Result.to_xarray`` have their labels. Rows of
+    both that are labelled must be the same sensors in the same order.
+
     prior="network:FILE.npz", or a dict of W1, b1, activation1, W2, …, is a network that signals come out of, whose latents have the density, mean and
     variance; the arrays of the result then have latent and latent_var.
 
@@ -104,6 +107,7 @@ def solve(
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,
     )  # fmt: skip
+    labelled = _labels.of(W, Y)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
     for name, truth in (("X0", X0), ("s0", s0)):
@@ -114,10 +118,10 @@ def solve(
     for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd), ("sensors", sensors)):
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
-    return _result_of_command("solve", arrays, told, progress, again=True)
+    return _result_of_command("solve", arrays, told, progress, again=True, labelled=labelled)
 
 
-def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], progress: Any, again: bool) -> Result:
+def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:
     """What a command makes of W and Y, with its warnings; again says that the result keeps them, for a report."""
     show, close = _command.shown(progress)
     try:
@@ -128,7 +132,7 @@ def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], 
         raise TypeError(f"calamp.{name.replace('-', '_')}() {e}") from None
     finally:
         close()
-    result = result_of(done, (arrays, told) if again else None)
+    result = result_of(done, (arrays, told) if again else None, labelled)
     if done.code == 130:
         raise _command.Interrupted(result)
     for w in result.warnings:
@@ -166,12 +170,13 @@ def fit_matrix(
     if derivatives is None:
         raise TypeError("calamp.fit_matrix() needs derivatives of W, or a function W(theta)")
     told = dict(derivatives=derivatives, start=start, **options)
+    labelled = _labels.of(W, Y)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
     for name, truth in (("X0", X0), ("s0", s0)):
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
-    return _result_of_command("fit-matrix", arrays, told, progress, again=False)
+    return _result_of_command("fit-matrix", arrays, told, progress, again=False, labelled=labelled)
 
 
 def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, step: Any, told: dict[str, Any]) -> Result:

@@ -524,6 +524,11 @@ def test_errors_are_in_words_of_python(p):
         with pytest.raises(ValueError, match=words) as e:
             calamp.solve(p.W, p.Y, **bad)
         assert "--" not in str(e.value)
+    assert _command.in_python("too many (--noise-var per-sensor, or --outliers off), --s-range") == 'too many (noise_var="per-sensor", or outliers="off"), s_range'
+    noise = np.random.default_rng(1).normal(size=p.Y.shape)
+    with pytest.warns(calamp.CalampWarning):
+        r = calamp.solve(p.W, noise)
+    assert r.warnings and not any("--" in w.message for w in r.warnings) and "--" not in r.reason
 
 
 def test_short_reprs(p, r):

@@ -1,6 +1,8 @@
 """What scikit-learn, pandas and operators expect."""
 
 import pickle
+import sys
+import types
 import unittest
 import warnings
 
@@ -106,6 +108,54 @@ def test_labels(p):
     with pytest.raises(ValueError, match="other names"):
         b.transform(y[names[::-1]])
     assert not hasattr(b.fit(y.to_numpy()), "feature_names_in_")
+
+
+def test_labels_of_results(p):
+    """What W and Y are labelled with, a result has again, and rows of other sensors are refused."""
+    pandas = pytest.importorskip("pandas")
+    sensors = pandas.Index([f"pixel {i}" for i in range(len(p.Y))], name="pixel")
+    w = pandas.DataFrame(p.W, index=sensors, columns=pandas.Index(range(100, 100 + p.W.shape[1]), name="place"))
+    y = pandas.DataFrame(p.Y, index=sensors, columns=[f"frame {k}" for k in range(p.Y.shape[1])])
+    plain = calamp.solve(p.W, p.Y, **MODEL)
+    for r in (calamp.solve(w, y, **MODEL), pickle.loads(pickle.dumps(calamp.solve(w, y, **MODEL)))):
+        x = r.to_frame("x")
+        np.testing.assert_array_equal(x.to_numpy(), plain.x)
+        assert x.index.equals(w.columns) and x.index.name == "place" and list(x.columns) == list(y.columns)
+        assert r.to_frame().index.equals(sensors) and {"s", "s_var", "gain", "s_lo", "broken"} <= set(r.to_frame().columns)
+        assert r.to_frame().loc["pixel 3", "gain"] == plain.gain[3]
+        assert r.to_frame("residual").index.equals(sensors)
+    assert list(plain.to_frame().index) == list(range(len(p.Y)))
+    assert calamp.solve(w, p.Y[:, 0], **MODEL).to_frame().index.equals(sensors)
+    with pytest.raises(ValueError, match="row 0 of W is labelled 'pixel 0' and that of Y"):
+        calamp.solve(w, y[::-1], **MODEL)
+    with pytest.raises(KeyError, match="expected one of"):
+        plain.to_frame("z")
+
+
+class DataArray:
+    """What calamp uses of xarray's."""
+
+    def __init__(self, data, dims, coords):
+        self.data, self.dims, self.coords = data, dims, coords
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.data, dtype)
+
+
+def test_dimensions_of_results(p, monkeypatch):
+    xarray = types.SimpleNamespace(DataArray=DataArray, Dataset=lambda data, coords, attrs: types.SimpleNamespace(data=data, coords=coords, attrs=attrs))
+    try:
+        import xarray  # noqa: F811
+    except ImportError:
+        monkeypatch.setitem(sys.modules, "xarray", xarray)
+    hours = np.arange(p.Y.shape[1]) * 3
+    r = calamp.solve(xarray.DataArray(p.W, dims=("antenna", "source"), coords={}), xarray.DataArray(p.Y, dims=("antenna", "hour"), coords={"hour": hours}), **MODEL)
+    data = r.to_xarray()
+    if isinstance(data, types.SimpleNamespace):
+        assert data.data["x"][0] == ("source", "hour") and data.data["s"][0] == ("antenna",)
+    else:
+        assert data.x.dims == ("source", "hour") and data.s.dims == ("antenna",)
+    np.testing.assert_array_equal(data.coords["hour"], hours)
 
 
 def test_linear_operator(p):

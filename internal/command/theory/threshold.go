@@ -93,7 +93,7 @@ change for large random matrices:
                   which nobody falls below; inf where it never is, 0 where it always is
 
 With --n, the entries of a signal, the answer is a sentence: how many sensors that takes, and with --m, whether you
-have them. It is about alpha_enough with noise, and alpha_cal without.
+have them. It is about the larger of alpha_enough and alpha_cs with noise, and about alpha_cal without.
 
 With another --spectrum than iid alpha_cal is that of vector AMP, to 1e-3 unless --tol says
 otherwise, and alpha_it and alpha_informed are left open. What known gains allow without noise
@@ -210,12 +210,21 @@ const (
 	enoughTol    = 0.01
 )
 
-// takes is the α from which on signals and gains are recovered as well as can be asked for.
+// takes is the α from which on signals and gains are recovered as well as can be asked for. With noise that is no less than the limit of known
+// gains: below it signals are not recovered with these either, and an error within twice theirs says nothing.
 func (t *threshold) takes(l limits) float64 {
-	if t.truth.NoiseVar > 0 && !math.IsNaN(l.enough.Value) {
+	switch {
+	case t.likeKnown(l):
+		return l.known
+	case t.truth.NoiseVar > 0 && !math.IsNaN(l.enough.Value):
 		return l.enough.Value
 	}
 	return l.cal.Value
+}
+
+// likeKnown reports whether noise hides the gains wherever signals are recovered.
+func (t *threshold) likeKnown(l limits) bool {
+	return t.truth.NoiseVar > 0 && l.enough.Value <= l.known
 }
 
 // sensorsFor is how many sensors it takes for the n entries of a signal; 0 where no number does, or none was asked for.
@@ -240,8 +249,8 @@ func (t *threshold) answer(list []limits) string {
 	switch alpha, sensors := t.takes(list[0]), t.sensorsFor(list[0]); {
 	case math.IsInf(alpha, 0) || math.IsNaN(alpha):
 		text = "no number of sensors is enough for " + of
-	case alpha == 0:
-		text = fmt.Sprintf("any number of sensors does for %s as well as with known gains: gains hardly matter beside such noise", of)
+	case t.likeKnown(list[0]):
+		text = fmt.Sprintf("%s for %s, as many as with known gains: gains hardly matter beside such noise", console.Plural(sensors, "sensor"), of)
 	default:
 		text = fmt.Sprintf("%s for %s", console.Plural(sensors, "sensor"), of)
 	}

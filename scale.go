@@ -1,0 +1,194 @@
+package calamp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
+)
+
+// Scale is what is known of the model's scale where all else of it is learned, the signals' scale, the noise and the range of s
+// among them. (x, s, Δ) and (cx, cs, c²Δ) give the same readings, so one known number says what c is, and nothing else: the run learns
+// that number, too, and signals and s are then multiplied by the factor that makes it the known one. Of several each is an estimate of log c,
+// and the factor is their mean, weighted by their inverse variances. The zero value knows nothing.
+type Scale struct {
+	SignalVar  float64 // of the non-zero entries
+	SignalMean float64 // of the non-zero entries
+	NoiseVar   float64 // before the division by s
+}
+
+// Set reports whether anything is known.
+func (c Scale) Set() bool { return c != Scale{} }
+
+// Validate reports what none of the numbers can be.
+func (c Scale) Validate() error {
+	for _, v := range []float64{c.SignalVar, c.SignalMean, c.NoiseVar} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("what holds the scale must be finite, found %g", v)
+		}
+	}
+	if c.SignalVar < 0 || c.NoiseVar < 0 {
+		return errors.New("a variance that holds the scale must not be negative")
+	}
+	return nil
+}
+
+// held is what one known number says of the common scale c, beside a result: an estimate of log c, and its standard deviation.
+type held struct {
+	name         string
+	told, found  float64 // the number, and that of the result, which goes with the power c^power
+	power        float64
+	logScale, sd float64
+}
+
+// estimates are those of all numbers that are known. The relative standard deviation of a variance from n numbers is √(2/n).
+func (c Scale) estimates(res *Result) (list []held) {
+	rows, columns := res.X.Dims()
+	active := float64(rows * columns)
+	if p, ok := res.Prior.(prior.Sparse); ok {
+		active *= p.NonZero()
+	}
+	var mean, variance, meanSD, varianceSD float64
+	if p, ok := res.Prior.(prior.Slabbed); ok {
+		mean, variance = p.Slab()
+		meanSD, varianceSD = slabSD(p, active)
+	}
+	sensors, signals := res.Residual.Dims()
+	left := max(1, float64(sensors*signals)-active-float64(sensors)) // readings beyond what they have to tell
+	noise := channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel))
+	for _, h := range []held{
+		{name: "the variance of non-zero entries", told: c.SignalVar, found: variance, power: 2, sd: varianceSD / (2 * variance)},
+		{name: "the mean of non-zero entries", told: c.SignalMean, found: mean, power: 1, sd: meanSD / math.Abs(mean)},
+		{name: "the noise variance", told: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*left)},
+	} {
+		h.logScale = math.Log(h.told/h.found) / h.power
+		if h.told != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// combined is the mean of estimates, weighted by their inverse variances, and its standard deviation.
+func combined(list []held) (logScale, sd float64) {
+	weight := 0.0
+	for _, h := range list {
+		logScale += h.logScale / (h.sd * h.sd)
+		weight += 1 / (h.sd * h.sd)
+	}
+	return logScale / weight, 1 / math.Sqrt(weight)
+}
+
+// hold brings a result to the scale that is known of its model. Where several numbers hold it, its model has them as they are known.
+func (r *run) hold(res *Result) {
+	if !r.opt.Scale.Set() || r.opt.Anchor.Set() || res.Iterations == 0 {
+		return
+	}
+	list := r.opt.Scale.estimates(res)
+	if len(list) == 0 {
+		return
+	}
+	log, sd := combined(list)
+	res.ScaleSD, res.placement = sd, amp.Placement{SD: sd}
+	res.rescale(math.Exp(log))
+	res.Prior = r.opt.Scale.of(res.Prior)
+	if noisy, ok := res.Channel.(channel.Noisy); ok && r.opt.Scale.NoiseVar != 0 {
+		res.Channel = noisy.WithNoise(r.opt.Scale.NoiseVar / float64(channel.ColumnsOf(res.Channel)))
+	}
+}
+
+// of is a prior with the mean and the variance that are known.
+func (c Scale) of(p prior.Prior) prior.Prior {
+	known := func(v *float64, to float64) {
+		if to != 0 {
+			*v = to
+		}
+	}
+	switch g := p.(type) {
+	case prior.LearnedGaussBernoulli:
+		known(&g.SignalMean, c.SignalMean)
+		known(&g.GaussBernoulli.SignalVar, c.SignalVar)
+		return g
+	case prior.LearnedNonNegative:
+		known(&g.SignalMean, c.SignalMean)
+		known(&g.NonNegative.SignalVar, c.SignalVar)
+		return g
+	case prior.LearnedLaplace:
+		known(&g.Laplace.SignalVar, c.SignalVar)
+		return g
+	case prior.LearnedComplexGaussBernoulli:
+		known(&g.ComplexGaussBernoulli.SignalVar, c.SignalVar)
+		return g
+	}
+	return p
+}
+
+// disagree names two known numbers that cannot both be true, whatever the scale: the readings tell the ratio of c-free powers of them.
+func disagree(list []held) string {
+	for j, a := range list {
+		for _, b := range list[j+1:] {
+			if !apart(math.Exp(2*(a.logScale-b.logScale)), 2*math.Hypot(a.sd, b.sd)) {
+				continue
+			}
+			return fmt.Sprintf("%s as %.4g and %s as %.4g, where they say about %.2g for one of them or %.2g for the other",
+				a.name, a.told, b.name, b.told, a.found*math.Exp(a.power*b.logScale), b.found*math.Exp(b.power*a.logScale))
+		}
+	}
+	return ""
+}
+
+// scaleLearned is a problem of which two or more numbers were told that have a scale, solved with all of them learned, and brought to the scale
+// that they hold together: message passing would follow one of them along the scale, and be off by what another one says of it. nil where no
+// number is to be left out.
+func scaleLearned(first *try) *try {
+	p, opt := *first.problem, first.opt
+	if !opt.Learn.Range || opt.Learn.SensorNoise || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil {
+		return nil
+	}
+	free, learned, ok := learning(p.Prior, prior.SignalVar)
+	if !ok {
+		return nil
+	}
+	mean, variance := free.(prior.Slabbed).Slab()
+	if learned&prior.SignalVar == 0 {
+		opt.Scale.SignalVar = variance
+	}
+	if learned&prior.SignalMean == 0 && mean != 0 {
+		opt.Scale.SignalMean = mean
+		free, _, _ = learning(free, prior.SignalMean)
+	}
+	if _, own := channel.DetectorOf(p.Channel); !opt.Learn.Noise && !own {
+		opt.Scale.NoiseVar = channel.NoiseOf(channel.InOrder(p.Channel)) * float64(channel.ColumnsOf(p.Channel))
+	}
+	if !opt.Scale.Set() {
+		return nil
+	}
+	p.Prior, opt.Learn.Noise = free, true
+	return &try{name: "the common scale learned", problem: &p, opt: opt}
+}
+
+// learning is a prior that learns these parameters, too, of one that can; learned are those that it learned before.
+func learning(p prior.Prior, add prior.Parameters) (free prior.Learner, learned prior.Parameters, ok bool) {
+	switch g := p.(type) {
+	case prior.GaussBernoulli:
+		return prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: add}, 0, true
+	case prior.LearnedGaussBernoulli:
+		return prior.LearnedGaussBernoulli{GaussBernoulli: g.GaussBernoulli, Learn: g.Learn | add}, g.Learn, true
+	case prior.NonNegative:
+		return prior.LearnedNonNegative{NonNegative: g, Learn: add}, 0, true
+	case prior.LearnedNonNegative:
+		return prior.LearnedNonNegative{NonNegative: g.NonNegative, Learn: g.Learn | add}, g.Learn, true
+	case prior.Laplace:
+		return prior.LearnedLaplace{Laplace: g, Learn: add &^ prior.SignalMean}, 0, true
+	case prior.LearnedLaplace:
+		return prior.LearnedLaplace{Laplace: g.Laplace, Learn: (g.Learn | add) &^ prior.SignalMean}, g.Learn, true
+	case prior.ComplexGaussBernoulli:
+		return prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: g, Learn: add &^ prior.SignalMean}, 0, true
+	case prior.LearnedComplexGaussBernoulli:
+		return prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: g.ComplexGaussBernoulli, Learn: (g.Learn | add) &^ prior.SignalMean}, g.Learn, true
+	}
+	return nil, 0, false
+}
