@@ -113,6 +113,7 @@ var table = []struct {
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
+	{"joint error bars", (*planner).sharedBars, (*planner).makeSharedBars},
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"mixture", (*planner).shape, (*planner).makeShape},
