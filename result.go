@@ -264,6 +264,7 @@ const (
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
 	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit of which nobody told
 	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
+	GainsInSignals       WarningCode = diagnosis.GainsInSignals       // gains and signals explain the same readings
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone

@@ -20,7 +20,10 @@ import (
 //
 // where v is the prior variance of s (Laplace's method). Γ_i = x̂_i² + C_i, as for a Gaussian of free variance (Tipping, "Sparse Bayesian learning and the
 // relevance vector machine", 2001). The inverse has the variances of both. An error bar never becomes smaller.
-type sharedBars struct{ Idle }
+type sharedBars struct {
+	Idle
+	factor float64 // by which variances of gains have grown, their geometric mean
+}
 
 func (b *planner) sharedBars() (on bool, why string, err error) {
 	switch {
@@ -38,13 +41,25 @@ func (b *planner) sharedBars() (on bool, why string, err error) {
 	return true, "", nil
 }
 
-func (b *planner) makeSharedBars(*Solver) (Part, error) { return sharedBars{}, nil }
+func (b *planner) makeSharedBars(*Solver) (Part, error) { return &sharedBars{factor: 1}, nil }
+
+// SharedWidening is the factor by which variances of gains have grown since a gain and the signal explain the same readings (the
+// geometric mean over sensors); 1 where nothing was looked for.
+func (s *Solver) SharedWidening() float64 {
+	if b, ok := PartOf[*sharedBars](s); ok {
+		return b.factor
+	}
+	return 1
+}
+
+// Begin implements [Part].
+func (b *sharedBars) Begin(*Solver) { b.factor = 1 }
 
 // mostBarred is the number of entries of a signal that are followed at most: their matrix takes 32 MB.
 const mostBarred = 2000
 
 // Report implements [Part].
-func (sharedBars) Report(s *Solver) {
+func (b *sharedBars) Report(s *Solver) {
 	j := newJointBars(s)
 	for k := range s.State.P {
 		if !j.add(k) {
@@ -52,7 +67,7 @@ func (sharedBars) Report(s *Solver) {
 		}
 	}
 	if j.invert() {
-		j.widenGains()
+		b.factor = j.widenGains()
 		j.widenSignals()
 	}
 }
@@ -241,14 +256,21 @@ func (j *jointBars) invert() bool {
 	return true
 }
 
-// widenGains makes variances of gains no smaller than those of the joint density.
-func (j *jointBars) widenGains() {
+// widenGains makes variances of gains no smaller than those of the joint density. It returns the geometric mean of the factors, of all sensors in order.
+func (j *jointBars) widenGains() float64 {
+	logs, count := 0.0, 0.0
 	for mu, v := range j.SVar {
-		if wide := min(j.gains.At(mu, mu), j.prior); wide > v && !j.OutOfOrder(mu) {
+		if j.OutOfOrder(mu) || !(v > 0) {
+			continue
+		}
+		count++
+		if wide := min(j.gains.At(mu, mu), j.prior); wide > v {
+			logs += math.Log(wide / v)
 			j.SVar[mu] = wide
 			j.calibration.SetNormal(j.Of(j.Stats, mu), j.S[mu], wide)
 		}
 	}
+	return math.Exp(logs / max(1, count))
 }
 
 // widenSignals does it for the entries that are followed: with the gains known, and what errors of these make of them.

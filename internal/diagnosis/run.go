@@ -174,6 +174,7 @@ const (
 	EstimatedTraces      = "estimated-traces"
 	PhaseSpread          = "phase-spread"
 	ColumnsAlike         = "columns-alike"
+	GainsInSignals       = "gains-in-signals"
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
 )

@@ -71,6 +71,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnNoiseAt(),
 		r.warnTraces(),
 		r.warnColumns(),
+		r.warnOverlap(),
 		r.warnGaussian(),
 	} {
 		if w != nil {
