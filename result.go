@@ -154,7 +154,7 @@ const (
 	Converged                      // every signal met the tolerance
 	Diverged                       // estimates blew up; the last sane ones are returned
 	Cancelled                      // the context was cancelled
-	NothingRecovered               // came to rest, and knows nothing of the signals
+	NothingRecovered               // at a fixed point that knows nothing of the signals
 	TimedOut                       // the time limit came first
 )
 
@@ -246,7 +246,7 @@ const (
 	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
 	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
 	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
-	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was told is not that of the readings
+	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was given is not that of the readings
 	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
 	OnlyNoise            WarningCode = diagnosis.OnlyNoise            // learned noise explains the readings without a signal
 	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the told range is not that of the gains: they were learned within it

@@ -39,7 +39,7 @@ func (c Scale) Validate() error {
 		return errors.New("a variance that holds the scale must not be negative")
 	}
 	if count > 1 {
-		return errors.New("one number holds the scale: more are told as what they are")
+		return errors.New("one number holds the scale: more are given as what they are")
 	}
 	return nil
 }
@@ -190,5 +190,5 @@ func (r *run) told(words []string) *Warning {
 	if words == nil {
 		return nil
 	}
-	return &Warning{Code: ToldContradicted, Message: "the readings contradict what was told: " + strings.Join(words, "; ") + "; what is not told is learned"}
+	return &Warning{Code: ToldContradicted, Message: "the readings contradict what was given: " + strings.Join(words, "; ") + "; what is not given is learned"}
 }

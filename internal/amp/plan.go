@@ -539,7 +539,7 @@ func (b *planner) startNoise() error {
 	case b.Noise == nil:
 		return nil
 	case b.LearnNoise || b.LearnSensorNoise:
-		return errors.New("noise variances that were told are not learned: leave one of them out")
+		return errors.New("noise variances that were given are not learned: leave one of them out")
 	}
 	if err := CheckNoise(b.Noise, b.m/b.Shared.rows(), b.each(), b.Model.Channel); err != nil {
 		return err
@@ -561,9 +561,9 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 	case b.Noise == nil:
 		return false, "not needed: all readings have noise of one variance", nil
 	case len(b.Noise) == b.m/b.Shared.rows():
-		return true, "told for every sensor", nil
+		return true, "given for every sensor", nil
 	}
-	return true, "told for every reading", nil
+	return true, "given for every reading", nil
 }
 
 // leastForOffsets is the number of signals below which nothing tells gains and offsets from the signals: every
@@ -819,7 +819,7 @@ func (b *planner) family() (on bool, why string, err error) {
 	_, ok := channel.CalibrationOf(b.Model.Channel).(channel.Families)
 	switch {
 	case !b.LearnCalibration:
-		return false, "not needed: the range of s is told", nil
+		return false, "not needed: the range of s is given", nil
 	case b.plan.Has("gains together"):
 		return false, "not needed: gains that belong together are of one kind", nil
 	case b.SPrior == solver.UniformS:
