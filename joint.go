@@ -22,7 +22,7 @@ func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*
 		return together, err
 	}
 	if together.Status == Converged && together.jointGain > 0 && !together.partlyOwn() {
-		together.Plan.Explain("joint rows", fmt.Sprintf("the fields are e^%.3g times as likely if entries are there in all signals or in none, and e^%.3g times at rest; %s", found, together.jointGain, together.covarianceInWords()))
+		together.Plan.Explain("joint rows", fmt.Sprintf("the fields are e^%.3g times as likely if entries are there in all signals or in none, and e^%.3g times at the fixed point; %s", found, together.jointGain, together.covarianceInWords()))
 		return together, nil
 	}
 	single, err := solveOnce(ctx, p, &off)

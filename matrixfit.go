@@ -215,7 +215,7 @@ func FitMatrix(ctx context.Context, family MatrixFamily, p *Problem, opt *FitOpt
 		}
 	}
 	if opt.Tol < 0 || opt.Covariance == solver.Full || opt.Algorithm == solver.Evidence || opt.Joint == solver.JointOn {
-		return nil, errors.New("a matrix is fitted by runs that come to rest, of signals by themselves: leave out bare iterations, full covariances, the evidence of Gaussian signals, and signals that belong together")
+		return nil, errors.New("a matrix is fitted by runs to a fixed point, of signals by themselves: leave out bare iterations, full covariances, the evidence of Gaussian signals, and signals that belong together")
 	}
 	if err := f.findSteps(); err != nil {
 		return nil, err
@@ -645,7 +645,7 @@ func (f *matrixFit) lookAround(a *fitted, curvature *mat.SymDense) (*mat.SymDens
 		curvature = outward(axes, inner, good)
 		if !good {
 			if round == rounds {
-				return nil, fmt.Errorf("the evidence around theta = %.6g has no maximum that could be told: the readings do not tell these parameters", a.theta)
+				return nil, fmt.Errorf("the evidence around theta = %.6g has no maximum that could be found: the readings do not identify these parameters", a.theta)
 			}
 			if f.best != a {
 				a = f.best

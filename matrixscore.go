@@ -172,6 +172,6 @@ func warnMatrix(list []MatrixScore, from float64) *Warning {
 	for _, s := range sure {
 		words = append(words, fmt.Sprintf("%s (by %.0f standard errors, towards %.2g)", s.Name, math.Abs(s.Score), s.Theta))
 	}
-	return &Warning{Code: MatrixDoubtful, Message: "the readings want another W than was given; it would explain them better along " + strings.Join(words, ", ") +
+	return &Warning{Code: MatrixDoubtful, Message: "the readings contradict the W that was given; another would explain them better along " + strings.Join(words, ", ") +
 		"; error bars take W for right, and do not hold"}
 }

@@ -155,7 +155,7 @@ const (
 	Converged                      // every signal met the tolerance
 	Diverged                       // estimates blew up; the last sane ones are returned
 	Cancelled                      // the context was cancelled
-	NothingRecovered               // came to rest, and knows nothing of the signals
+	NothingRecovered               // at a fixed point that knows nothing of the signals
 	TimedOut                       // the time limit came first
 )
 
@@ -247,7 +247,7 @@ const (
 	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
 	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
 	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
-	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was told is not that of the readings
+	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was given is not that of the readings
 	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
 	OnlyNoise            WarningCode = diagnosis.OnlyNoise            // learned noise explains the readings without a signal
 	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the told range is not that of the gains: they were learned within it
@@ -265,6 +265,7 @@ const (
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
 	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit of which nobody told
 	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
+	GainsInSignals       WarningCode = diagnosis.GainsInSignals       // gains and signals explain the same readings
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone

@@ -34,7 +34,7 @@ func (r *run) contradicted(res *Result) *Warning {
 	if words == nil {
 		return nil
 	}
-	return &Warning{Code: ToldContradicted, Message: "the readings contradict what was told: " + strings.Join(words, "; ") + "; what is not told is learned"}
+	return &Warning{Code: ToldContradicted, Message: "the readings contradict what was given: " + strings.Join(words, "; ") + "; what is not given is learned"}
 }
 
 func where(name string, told, wanted float64) string {

@@ -43,7 +43,7 @@ type BrokenSensor struct {
 // String is such as "sensor 3 (out of range: its readings want s = 2.01)".
 func (b BrokenSensor) String() string {
 	if b.Fault == OutOfRange {
-		return fmt.Sprintf("sensor %d (%v: its readings want s = %.4g)", b.Sensor, b.Fault, b.S)
+		return fmt.Sprintf("sensor %d (%v: its readings are most likely for s = %.4g)", b.Sensor, b.Fault, b.S)
 	}
 	return fmt.Sprintf("sensor %d (%v)", b.Sensor, b.Fault)
 }

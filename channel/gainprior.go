@@ -189,7 +189,7 @@ func (p GainPrior) Validate() error {
 	case p.Log && !(p.Center > 0 && p.Precision > 0):
 		return fmt.Errorf("a log-normal calibration prior needs a positive median and a positive standard deviation, found median %g and precision %g", p.Center, p.Precision)
 	case !(p.Tail >= 0 && p.Tail < 1):
-		return fmt.Errorf("the fraction of sensors whose gain is like no other's must be in [0, 1), found %g", p.Tail)
+		return fmt.Errorf("the fraction of sensors with outlying gains must be in [0, 1), found %g", p.Tail)
 	case p.Each != nil:
 		return p.Each.validate()
 	}

@@ -42,9 +42,9 @@ func (f *RangeNotFilled) String() string {
 	sd := math.Sqrt(variance)
 	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
 	if f.TooNarrow {
-		return fmt.Sprintf("the range [%g, %g] that was told is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Told.Lo, f.Told.Hi, learned)
+		return fmt.Sprintf("the range [%g, %g] that was given is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Told.Lo, f.Told.Hi, learned)
 	}
-	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was told (log-likelihood ratio %.3g): their distribution was learned within it, %s", f.Told.Lo, f.Told.Hi, f.LogRatio, learned)
+	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, %s", f.Told.Lo, f.Told.Hi, f.LogRatio, learned)
 }
 
 const (

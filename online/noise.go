@@ -64,7 +64,7 @@ func (c *Calibrator) doubtsNoise(p *Posterior) {
 		told := columns * c.toldModel().NoiseVar * p.Factor * p.Factor
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code:    calamp.NoiseContradicted,
-			Message: fmt.Sprintf("the noise variance that was told, %.3g, does not explain the readings: it is learned, and %.3g", told, columns*p.Model.NoiseVar),
+			Message: fmt.Sprintf("the noise variance that was given, %.3g, does not explain the readings: it is learned, and %.3g", told, columns*p.Model.NoiseVar),
 		})
 	}
 }

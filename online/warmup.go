@@ -79,7 +79,7 @@ func checkWarmUp(o *Options, g channel.Calibrating) error {
 	case o.Memory > 0:
 		return errors.New("a stream with offsets forgets nothing: leave out the memory")
 	case len(o.NoiseVar) > 0 && o.LearnNoise:
-		return errors.New("noise variances that were told are not learned")
+		return errors.New("noise variances that were given are not learned")
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (c *Calibrator) warming() bool {
 // warmUp keeps the sample, and solves all that were kept when there are enough.
 func (c *Calibrator) warmUp(ctx context.Context) (*Estimate, error) {
 	if c.opt.RangeGuessed && c.opt.WarmUp == 0 {
-		return nil, errors.New("the readings of the first sample have one sign: gains are told from such signals only within a range of s, and none was told (--s-range)")
+		return nil, errors.New("the readings of the first sample have one sign: gains are found from such signals only within a range of s, and none was given (--s-range)")
 	}
 	s := &c.state
 	s.Warm = append(s.Warm, slices.Clone(c.y))

@@ -72,7 +72,7 @@ func (r *Report) judge() verdict {
 		return verdict{Level: doubtful, Badge: "Cancelled", Text: "The run was cancelled after " + iterations +
 			". What is shown is the state it had reached, not an answer."}
 	case calamp.NothingRecovered:
-		return verdict{Level: bad, Badge: "Nothing recovered", Text: "The iteration came to rest after " + iterations +
+		return verdict{Level: bad, Badge: "Nothing recovered", Text: "The iteration reached a fixed point after " + iterations +
 			", but what it rests at is no answer: trust neither the signals nor the gains."}
 	case calamp.Converged:
 		return r.judgeConverged(iterations)

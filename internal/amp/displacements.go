@@ -97,7 +97,7 @@ func (b *planner) displacements() (on bool, why string, err error) {
 	if b.Spread == nil {
 		return true, "the spread of each over the sensors is learned", nil
 	}
-	return true, "with spreads as told", nil
+	return true, "with spreads as given", nil
 }
 
 func (b *planner) makeDisplacements(s *Solver) (Part, error) {

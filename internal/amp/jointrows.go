@@ -832,7 +832,7 @@ func (b *planner) jointPossible() error {
 	case b.codes():
 		return errors.New("joint signals are for readings that are no codes")
 	case b.LearnSensorNoise:
-		return errors.New("joint signals: the noise of every sensor can be told, and not learned")
+		return errors.New("joint signals: the noise of every sensor can be given, and not learned")
 	}
 	if _, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy); !noisy {
 		return fmt.Errorf("joint signals need Gaussian noise, and a %T has none", channel.InOrder(b.Model.Channel))

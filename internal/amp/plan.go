@@ -114,6 +114,7 @@ var table = []struct {
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"doubt of W", (*planner).matrixDoubt, (*planner).makeMatrixDoubt},
+	{"joint error bars", (*planner).sharedBars, (*planner).makeSharedBars},
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
 	{"mixture", (*planner).shape, (*planner).makeShape},
@@ -551,7 +552,7 @@ func (b *planner) startNoise() error {
 	case b.Noise == nil:
 		return nil
 	case b.LearnNoise || b.LearnSensorNoise:
-		return errors.New("noise variances that were told are not learned: leave one of them out")
+		return errors.New("noise variances that were given are not learned: leave one of them out")
 	}
 	if err := CheckNoise(b.Noise, b.m/b.Shared.rows(), b.each(), b.Model.Channel); err != nil {
 		return err
@@ -573,9 +574,9 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 	case b.Noise == nil:
 		return false, "not needed: all readings have noise of one variance", nil
 	case len(b.Noise) == b.m/b.Shared.rows():
-		return true, "told for every sensor", nil
+		return true, "given for every sensor", nil
 	}
-	return true, "told for every reading", nil
+	return true, "given for every reading", nil
 }
 
 // leastForOffsets is the number of signals below which nothing tells gains and offsets from the signals: every
@@ -837,7 +838,7 @@ func (b *planner) family() (on bool, why string, err error) {
 	_, ok := channel.CalibrationOf(b.Model.Channel).(channel.Families)
 	switch {
 	case !b.LearnCalibration:
-		return false, "not needed: the range of s is told", nil
+		return false, "not needed: the range of s is given", nil
 	case b.plan.Has("gains together"):
 		return false, "not needed: gains that belong together are of one kind", nil
 	case b.SPrior == solver.UniformS:

@@ -21,7 +21,7 @@ func (b *planner) shape() (on bool, why string, err error) {
 	const free = prior.Density | prior.SignalVar
 	switch {
 	case !ok || g.Learn&free != free:
-		return false, "not needed: the signals' prior is told", nil
+		return false, "not needed: the signals' prior is fixed", nil
 	case b.stream() || b.Batch:
 		return false, "not possible: readings come one by one", nil
 	case b.Tol < 0:

@@ -252,7 +252,7 @@ func at(t *testing.T, text, path string) bool {
 func reference() string {
 	var b strings.Builder
 	for _, s := range option.Schema {
-		fmt.Fprintf(&b, "\n### [%s]\n\n| key | value | unit | not told | beside it never | |\n| --- | --- | --- | --- | --- | --- |\n", s.Name)
+		fmt.Fprintf(&b, "\n### [%s]\n\n| key | value | unit | where not given | beside it never | |\n| --- | --- | --- | --- | --- | --- |\n", s.Name)
 		for _, p := range s.Parameters {
 			kind, names := "", []string{}
 			for _, cmd := range takers(p.Name) {

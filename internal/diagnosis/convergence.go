@@ -64,22 +64,22 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 	case amp.Converged:
 		if ratio := r.flatness(); ratio > falselySure {
 			r.FalselySure = true
-			return true, fmt.Sprintf("the iteration came to rest after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
+			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
 		}
 		if text := r.unchecked(); text != "" {
 			return true, text
 		}
 		if r.vector() && r.warnFewForOffsets() != nil {
-			return true, fmt.Sprintf("the iteration came to rest after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
+			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
 		}
 		a := r.agreement()
 		if a >= min(believed, r.chance()) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
 		}
 		doubtful = true
-		reason = fmt.Sprintf("the iteration came to rest after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
+		reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
 		if math.IsNaN(a) {
-			reason = fmt.Sprintf("the iteration came to rest after %d steps, but with no reading left that says anything of the signals", done)
+			reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but with no reading left that says anything of the signals", done)
 		}
 	default:
 		if reason = r.limitReason(); r.Settings.Tol < 0 {
@@ -125,7 +125,7 @@ func (r *Run) NothingRecovered() string {
 		return fmt.Sprintf("%d of the %d sensors that read seem broken, and were left out: what is left is no answer; most likely W, the noise variance, the range of s or the signals' prior is wrong", broken, reading)
 	}
 	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= unmoved*before {
-		return fmt.Sprintf("the iteration came to rest knowing nothing of the signals: their variance is %.3g, before the readings it was %.3g", after, before)
+		return fmt.Sprintf("the iteration reached a fixed point knowing nothing of the signals: their variance is %.3g, before the readings it was %.3g", after, before)
 	}
 	if text := r.uncheckedSites(); text != "" {
 		return text

@@ -15,7 +15,7 @@ func (r *Run) unchecked() string {
 	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.HasSites() {
 		return ""
 	}
-	return fmt.Sprintf("signals were taken for Gaussian, and the evidence came to rest; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
+	return fmt.Sprintf("signals were taken for Gaussian, and the evidence reached its maximum; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
 }
 
 // uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters

@@ -50,7 +50,7 @@ func (r *Run) warnKnowledge() *Warning {
 	typical := sizes[len(sizes)/2] / medianOfNormal
 	switch {
 	case len(sizes) >= leastSensors && typical > oversure:
-		w.Message = fmt.Sprintf("the sensors differ from what was known of them by %.2g times what was told, typically: it is less sure than told, and error bars are too small; larger s_prior_sd, or none, would tell", typical)
+		w.Message = fmt.Sprintf("the sensors differ from what was known of them by %.2g times the s_prior_sd that was given, typically: it is less certain than that, and error bars are too small; give a larger s_prior_sd, or none", typical)
 	case w.Sensors != nil:
 		w.Message = fmt.Sprintf("%d of %d sensors have changed: their readings differ from what was known of them by more than %d standard deviations, and count more; the first is sensor %d with s = %.4g",
 			len(w.Sensors), len(sizes), changed, w.Sensors[0], r.state.S[w.Sensors[0]])

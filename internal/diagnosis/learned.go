@@ -78,7 +78,7 @@ func (r *Run) warnLikeNoOther() *Warning {
 		return nil
 	}
 	w.Code = SensorAtEdge
-	w.Message = fmt.Sprintf("%d of %d sensors have a calibration like no other's, more than %d standard deviations from the middle of all, and their readings agree with it; the first is sensor %d with %.4g",
+	w.Message = fmt.Sprintf("%d of %d sensors have an outlying calibration, more than %d standard deviations from the middle of all, and their readings agree with it; the first is sensor %d with %.4g",
 		len(w.Sensors), r.state.M, apart, w.Sensors[0], r.state.S[w.Sensors[0]])
 	return &w
 }

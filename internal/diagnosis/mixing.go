@@ -48,7 +48,7 @@ func Unmixed(w operator.Operator) string {
 	default:
 		return ""
 	}
-	return "each entry of the signals is seen by one sensor only, through this W: gains cannot be told from signals; it takes a W that mixes, or gains that are known"
+	return "each entry of the signals is seen by one sensor only, through this W: gains cannot be separated from signals; it takes a W that mixes, or gains that are known"
 }
 
 func (r *Run) unmixed() string {

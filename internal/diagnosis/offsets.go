@@ -127,5 +127,5 @@ func (r *Run) warnCommonEntries() *Warning {
 	if !(expected > mostCommon) {
 		return nil
 	}
-	return &Warning{Code: OffsetsCommonEntries, Message: fmt.Sprintf("about %.2g of the %d entries are not zero in all signals, or in all but one: what these have in common and the offsets W times it cannot be told apart; more signals or sparser ones would tell", expected, r.state.N)}
+	return &Warning{Code: OffsetsCommonEntries, Message: fmt.Sprintf("about %.2g of the %d entries are not zero in all signals, or in all but one: what these have in common and the offsets W times it cannot be separated; more signals or sparser ones would do it", expected, r.state.N)}
 }

@@ -50,7 +50,7 @@ func (r *Run) warnOutliers() *Warning {
 	if count == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d readings are nobody's, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
+	w.Message = fmt.Sprintf("%d of %d readings are outliers, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
 	for k, n := range ofSignal {
 		if float64(n) > disturbed*float64(r.state.Rows()) {
 			w.Signals = append(w.Signals, k)

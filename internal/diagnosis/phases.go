@@ -54,6 +54,6 @@ func PhasesContradict(told channel.ComplexPrior, stats []float64, omit []bool) s
 	if told.Known() {
 		was = "as known"
 	}
-	return fmt.Sprintf("the phases were told %s, and those that the readings want are spread about them as with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+
-		"the common phase and its phase_sd rest on what was told, and so do signals where readings say little; tell --phase %.2g, or free", was, kappa, min(math.Pi/math.Sqrt(3), 1/math.Sqrt(kappa)), ratio, kappa)
+	return fmt.Sprintf("the phases were given as %s, and those most likely by the readings are spread about them as with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+
+		"the common phase and its phase_sd rest on what was given, and so do signals where readings say little; give --phase %.2g, or free", was, kappa, min(math.Pi/math.Sqrt(3), 1/math.Sqrt(kappa)), ratio, kappa)
 }

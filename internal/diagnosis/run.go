@@ -32,7 +32,7 @@ type Run struct {
 	Outcome   amp.Outcome
 	Changes   []float64 // largest relative change of a signal in each iteration
 	Converged bool      // and believed
-	Doubtful  bool      // came to rest at estimates that disagree with their variances
+	Doubtful  bool      // at a fixed point whose estimates disagree with their variances
 
 	// FalselySure says that vector AMP came to rest where its error bars cannot be right.
 	FalselySure bool
@@ -174,6 +174,7 @@ const (
 	EstimatedTraces      = "estimated-traces"
 	PhaseSpread          = "phase-spread"
 	ColumnsAlike         = "columns-alike"
+	GainsInSignals       = "gains-in-signals"
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
 )

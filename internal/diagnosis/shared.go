@@ -5,6 +5,10 @@ import (
 	"math"
 )
 
+// overlap is the factor by which variances of gains have grown in the joint density from which on gains and signals count as explaining the same
+// readings. Behind random W it is 1.00 to 1.01, in tomography 1.5 to 2.8 (docs/log/validation.md).
+const overlap = 1.25
+
 // shared reports whether a sensor has several rows of W.
 func (r *Run) shared() bool { return r.state.Each > r.state.P }
 
@@ -32,4 +36,14 @@ func (r *Run) readingsOfSensor() string {
 		return fmt.Sprintf("%d readings a sensor (signals times rows)", r.state.Each)
 	}
 	return fmt.Sprintf("%d signals", r.signals())
+}
+
+// warnOverlap says that gains and signals explain the same readings. Joint error bars know it of entries that were found, and not of others.
+func (r *Run) warnOverlap() *Warning {
+	factor := r.Solver.SharedWidening()
+	if !(factor > overlap) {
+		return nil
+	}
+	return &Warning{Code: GainsInSignals, Message: fmt.Sprintf("errors of gains and errors of signals explain the same readings, as rings in tomography do: variances of s were made %.2g times as large, on average; "+
+		"entries of signals that are too small to be found are not in these error bars; more readings of each sensor, other scenes or known gains (--anchor) help", factor)}
 }

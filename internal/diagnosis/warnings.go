@@ -72,6 +72,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnNoiseAt(),
 		r.warnTraces(),
 		r.warnColumns(),
+		r.warnOverlap(),
 		r.warnGaussian(),
 	} {
 		if w != nil {
@@ -344,7 +345,7 @@ func (r *Run) warnEdges() *Warning {
 		return nil
 	}
 	lo, hi := c.Range()
-	w.Message = fmt.Sprintf("%d of %d sensors want a calibration outside [%g, %g]; sensor %d most, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
+	w.Message = fmt.Sprintf("%d of %d sensors have the most likely calibration outside [%g, %g]; sensor %d furthest, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
 	return &w
 }
 

@@ -64,7 +64,7 @@ const (
 )
 
 // errUnsettled is that of sites that did not come to rest.
-var errUnsettled = errors.New("the sites of a sparse prior did not come to rest")
+var errUnsettled = errors.New("the sites of a sparse prior reached no fixed point")
 
 // Sparsely is a fit with a sparse prior, begun at gains (M), and at the variances and the common mode that f found. With scaled the prior is that of entries in units of what f found them to be in
 // all snapshots: coefficients of images are the smaller the finer they are. It may take so many steps.

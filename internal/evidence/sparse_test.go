@@ -63,7 +63,7 @@ func TestSitesBehindBlur(t *testing.T) {
 		t.Errorf("error of signals %.3g, and of Gaussian ones %.3g", e, gaussian)
 	}
 	if !fit.Sparse.settled {
-		t.Error("the sites did not come to rest")
+		t.Error("the sites reached no fixed point")
 	}
 }
 

@@ -240,7 +240,7 @@ func (f *savedFacts) describe(text *console.Summary) {
 		text.Line("offsets", "standard deviation %.3g, learned", f.OffsetSD)
 	}
 	if f.Outliers > 0 {
-		text.Line("outliers", "%s of the readings are nobody's", console.Percent(f.Outliers))
+		text.Line("outliers", "%s of the readings are outliers", console.Percent(f.Outliers))
 	}
 	if f.Doubted > 0 {
 		text.Line("doubt", "the last %s contradict what was learned; what changed is being found out", console.Plural(f.Doubted, "sample"))

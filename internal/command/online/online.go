@@ -213,7 +213,7 @@ whether the sample was learned from: one that the model does not explain is not,
 and one that did not converge is not either, unless it ended within a small part
 of its error bar. --commit always learns from both. A frame cut short ends the run.
 
-Gains that drift are followed, and told: "drift" in the lines. When samples
+Gains that drift are followed, and reported: "drift" in the lines. When samples
 begin to contradict what was learned, because noise, signals or the gains of some
 sensors have changed, the stream finds out which within some ten samples, says so
 ("change" in a line), and goes on from there; readings that no model explains
@@ -282,7 +282,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
 	flags.Var(&c.offset, "after", "number columns or frames from K+1 on; last continues after the last one taken in")
-	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 believes all")
+	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 accepts all")
 	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
 	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8", "c8", "c16"), "input", "form of samples on standard input or in messages")
 	flags.Lookup("input").DefValue = "jsonl"

@@ -48,7 +48,7 @@ func Command(a *console.Console) *cobra.Command {
 --mpi: memory, time an iteration, bytes between ranks, and what limits it.
 
 The problem is a file, of which only the sizes are read, or --m, --n and --p. What this
-machine computes is measured, in a few seconds; disks and networks are told by
+machine computes is measured, in a few seconds; disks and networks are described by
 flags, with defaults that are on the safe side.`,
 		Example: `  calamp plan P.npz
   calamp plan --m 600000 --n 1000000 --p 10 --storage f4 --ranks 16,256 --memory 200GiB --network 12.5GB`,

@@ -61,7 +61,7 @@ With --mosaic the images are of 256×256 pixels, 64 sandals each, and the sensor
 them through Walsh–Hadamard masks with random signs, which are computed and never
 stored: as a table W would take 27 GB.
 
-The model flags are what the solver is told; --s-range and --noise-var also make
+The model flags are what the solver is given; --s-range and --noise-var also make
 the readings.`,
 		Example: `  calamp demo
   calamp demo --p 5 --matrix-kind binary --report masks.html

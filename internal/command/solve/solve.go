@@ -93,8 +93,8 @@ included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
 flags, and scale_sd says how well, or from --anchor.
 
-What is not told of the model is learned from the readings, each quantity by
-itself, and printed with the result; auto says the same. Where nothing told has a
+Each hyperparameter that is not fixed is learned from the readings,
+and printed with the result; auto says the same. Where nothing given has a
 scale the middle of the range of s is 1. Bare iterations (below) and --covariance
 full learn nothing, and one signal no range: there density 0.2, mean 0, variance
 1, s in [0.95, 1.05] and noise 1e-6 are assumed, and the command says so.
@@ -141,7 +141,7 @@ exactly t iterations of it.`,
 	flags.Var(option.Choice(&s.progress, "bar", jsonProgress), "progress", "on standard error, a bar where that is a terminal, or a line of JSON an iteration")
 	flags.StringVar(&s.trace, "trace", "", "write a line for each iteration to this .csv")
 	option.Report(flags, &s.report, "write a report to this .html")
-	flags.StringVar(&s.learned, "save-model", "", "write what was told and learned to this .toml, for --model, with error bars as comments; arrays\nlie beside it")
+	flags.StringVar(&s.learned, "save-model", "", "write what was fixed and learned to this .toml, for --model, with error bars as comments; arrays\nlie beside it")
 	flags.BoolVar(&s.others, "compare", false, "answer the same readings in other ways, too: gains ignored, gains known (needs s0 in P.npz),\nsparse recovery and calibration in turn, and the convex program of Gribonval et al.\n(small problems only, with the program clp)")
 	option.JSON(flags, &s.json, "the summary")
 	return cmd

@@ -41,7 +41,7 @@ anyone can reach; the stable one of largest error is where cal-AMP ends.
 with a_hat = α m_hat, φ = -(P/2) m a_hat + P i_x + α i_z, and next the error after
 an iteration of state evolution from V.
 
-For a solver that is told something else (--assume-density and the like) it is the
+For a solver that is given another model (--assume-density and the like) it is the
 potential of the paper's mismatched student, at the end of its state evolution.`,
 		Example: `  calamp free-energy --alpha 0.33 --p 3 --density 0.2 --noise-var 1e-6
   calamp free-energy --alpha 0.4 --p 3 --s-range 0.5,1.5 --noise-var 1e-8 --plot F.svg`,

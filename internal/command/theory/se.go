@@ -54,7 +54,7 @@ evolution, by quadrature.`,
 }
 
 const seAbout = `
-The model flags say what is true. A solver that is told something else is
+The model flags say what is true. A solver that is given another model is
 predicted too: --assume-density and the like; then mse_x_scaled is the error
 after the best common factor, v the variance that the solver believes in, and
 q, m, q_hat, chi_hat are the other order parameters.
@@ -109,7 +109,7 @@ method: --json has standard errors.
 	if online {
 		flags.Lookup("iterations").Usage = "iterations of each sample, exactly; by default until it has converged, at most"
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative distance to the fixed point at which a sample has converged")
-		flags.Var(option.Count(&s.sensors, 16), "sampled-sensors", "sensors that are sampled when the solver is told something else")
+		flags.Var(option.Count(&s.sensors, 16), "sampled-sensors", "sensors that are sampled when the solver is given another model")
 		option.Seed(flags, &s.seed, "seed of what is sampled")
 	} else {
 		flags.Var(option.Number(&s.tol, option.Between(1e-12, 0.1)), "tol", "relative accuracy of every average")

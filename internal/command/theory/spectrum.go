@@ -29,7 +29,7 @@ func (s *theory) readSpectrum() error {
 	case err != nil:
 		return console.Usage("--spectrum: %w", err)
 	case s.mismatched && !s.vector.Independent():
-		return console.Usage("--spectrum %s: a solver that is told something else is predicted for iid only", s.spectrum)
+		return console.Usage("--spectrum %s: a solver that is given another model is predicted for iid only", s.spectrum)
 	}
 	return nil
 }

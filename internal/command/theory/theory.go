@@ -77,7 +77,7 @@ func (t *theory) registerTold(flags *pflag.FlagSet) {
 	second.SortFlags = false
 	t.told.Register(second)
 	second.VisitAll(func(f *pflag.Flag) {
-		f.Usage = "what the solver is told in place of --" + f.Name
+		f.Usage = "what the solver is given in place of --" + f.Name
 		f.Name, f.DefValue = assume+f.Name, ""
 		flags.AddFlag(f)
 	})
@@ -157,7 +157,7 @@ func (t *theory) checkComplex(flags *pflag.FlagSet) error {
 		return err
 	}
 	if t.mismatched {
-		return option.RefuseComplex(true, "a solver that is told something else")
+		return option.RefuseComplex(true, "a solver that is given another model")
 	}
 	lacking := []string{"fixed-point", "known-gains", "overlay", "tol"}
 	switch {

@@ -1,0 +1,291 @@
+package amp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/dense"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// sharedBars mends the error bars where sensors have several rows. The iteration takes what the rows of a sensor say of its gain for
+// independent. Behind a structured W they are not: an error of a gain and an error of the signal can explain the same readings. In tomography a gain of
+// a detector and a ring in the image do. The joint density of gains and signals knows it. With s_µ y_j = (W x)_j + noise of variance Δ_j for the rows j of
+// sensor µ, and x_i ~ N(0, Γ_i), minus its second derivatives at the answer are
+//
+//	ss: n_µ/s_µ² + Σ_j y_j²/Δ_j + 1/v    sx: -y_j W_ji/Δ_j    xx: WᵀΔ⁻¹W + Γ⁻¹,
+//
+// where v is the prior variance of s (Laplace's method). Γ_i = x̂_i² + C_i, as for a Gaussian of free variance (Tipping, "Sparse Bayesian learning and the
+// relevance vector machine", 2001). The inverse has the variances of both. An error bar never becomes smaller.
+type sharedBars struct {
+	Idle
+	factor float64 // by which variances of gains have grown, their geometric mean
+}
+
+func (b *planner) sharedBars() (on bool, why string, err error) {
+	switch {
+	case b.Shared.Rows <= 1:
+		return false, "not needed: a row is a sensor", nil
+	case b.stream() || b.Batch:
+		return false, "not possible: readings come one by one", nil
+	case !b.calibrates():
+		return false, noCalibration, nil
+	case prior.ColumnsOf(b.Model.Prior) > 1 || b.plan.Has("network"):
+		return false, "not possible: signals are real, and their entries independent beforehand", nil
+	case b.untouched() != "":
+		return false, b.untouched(), nil
+	}
+	return true, "", nil
+}
+
+func (b *planner) makeSharedBars(*Solver) (Part, error) { return &sharedBars{factor: 1}, nil }
+
+// SharedWidening is the factor by which variances of gains have grown since a gain and the signal explain the same readings (the
+// geometric mean over sensors); 1 where nothing was looked for.
+func (s *Solver) SharedWidening() float64 {
+	if b, ok := PartOf[*sharedBars](s); ok {
+		return b.factor
+	}
+	return 1
+}
+
+// Begin implements [Part].
+func (b *sharedBars) Begin(*Solver) { b.factor = 1 }
+
+// mostBarred is the number of entries of a signal that are followed at most: their matrix takes 32 MB.
+const mostBarred = 2000
+
+// Report implements [Part].
+func (b *sharedBars) Report(s *Solver) {
+	j := newJointBars(s)
+	for k := range s.State.P {
+		if !j.add(k) {
+			return // the bars of the iteration stay: the readings leave nothing open, or W cannot be read again
+		}
+	}
+	if j.invert() {
+		b.factor = j.widenGains()
+		j.widenSignals()
+	}
+}
+
+// jointBars is the joint precision of gains and signals, and its inverse.
+type jointBars struct {
+	*State
+	entries  int            // of a signal that are followed
+	prior    float64        // v
+	gains    dense.Matrix   // S×S, the precision of gains with signals integrated out, then their covariance at a fixed common scale
+	followed [][]int        // of each signal, the entries that are followed
+	moves    []dense.Matrix // of each signal, entries × S: what a change of a gain makes of an entry
+	alone    [][]float64    // of each signal, the variance of an entry with the gains known
+}
+
+func newJointBars(s *Solver) *jointBars {
+	e := s.State
+	_, most := channel.Typical(e.calibration)
+	// No more multiplications than the run took: two products with W and two with its squares in each iteration.
+	entries := min(e.N, mostBarred, int(math.Sqrt(4*float64(max(1, s.Iterations))*float64(e.N))))
+	j := &jointBars{
+		State: e, entries: entries, prior: most, gains: dense.New(e.M, e.M),
+		followed: make([][]int, e.P), moves: make([]dense.Matrix, e.P), alone: make([][]float64, e.P),
+	}
+	for mu, s := range e.S {
+		at := &j.gains.Data[mu*e.M+mu]
+		*at = 1 / most
+		for r := mu * e.Each; r < (mu+1)*e.Each; r++ {
+			if y := e.usable(r); y != 0 {
+				*at += 1/(s*s) + y*y/e.Noise(r)
+			}
+		}
+	}
+	return j
+}
+
+// usable is reading r without its offset, 0 where it is missing, its sensor broken, or its noise not known to be any.
+func (s *State) usable(r int) float64 {
+	if math.IsNaN(s.Y[r]) || s.OutOfOrder(s.SensorOf(r)) || !(s.Noise(r) > 0) {
+		return 0
+	}
+	return s.Reading(r)
+}
+
+// add takes what signal k leaves open from the precision of the gains.
+func (j *jointBars) add(k int) bool {
+	gamma := j.choose(k)
+	w := dense.New(j.Rows(), len(gamma)) // W √(Γ/Δ)
+	if !j.columns(w, k) {
+		return false
+	}
+	n := len(gamma)
+	cross := dense.New(n, j.M)
+	for row := range w.Rows {
+		r, to := row*j.P+k, w.Row(row)
+		y, root := j.usable(r), 0.0
+		if y != 0 {
+			root = 1 / math.Sqrt(j.Noise(r))
+		}
+		mu := j.SensorOf(r)
+		for i := range to {
+			to[i] *= root * math.Sqrt(gamma[i])
+			cross.Data[i*j.M+mu] += to[i] * y * root
+		}
+	}
+	l := dense.New(n, n)
+	for i := range n {
+		l.Data[i*n+i] = 1
+	}
+	dense.AddProduct(l, 1, w.T(), w, dense.Lower, j.Threads)
+	if !dense.Factor(l, j.Threads) {
+		return false
+	}
+	dense.SolveLower(l, cross, j.Threads)
+	dense.AddProduct(j.gains, -1, cross.T(), cross, dense.Lower, j.Threads)
+	dense.InvertLower(l, j.Threads)
+	j.moves[k], j.alone[k] = dense.New(n, j.M), make([]float64, n)
+	for row := range n {
+		clear(l.Row(row)[row+1:])
+		for i, v := range l.Row(row)[:row+1] {
+			j.alone[k][i] += gamma[i] * v * v
+		}
+	}
+	dense.AddProduct(j.moves[k], 1, l.T(), cross, dense.All, j.Threads)
+	for i, v := range gamma {
+		for mu := range j.M {
+			j.moves[k].Data[i*j.M+mu] *= math.Sqrt(v)
+		}
+	}
+	return true
+}
+
+// choose finds the entries of signal k with the largest Γ, in order, and returns that.
+func (j *jointBars) choose(k int) []float64 {
+	all, largest := make([]float64, j.N), make([]int, 0, j.N)
+	for i := range all {
+		x, c := j.X[k*j.N+i], j.C[k*j.N+i]
+		if all[i] = x*x + c; all[i] > 0 {
+			largest = append(largest, i)
+		}
+	}
+	slices.SortStableFunc(largest, func(a, b int) int { return cmp.Compare(all[b], all[a]) })
+	chosen := largest[:min(j.entries, len(largest))]
+	slices.Sort(chosen)
+	gamma := make([]float64, len(chosen))
+	for at, i := range chosen {
+		gamma[at] = all[i]
+	}
+	j.followed[k] = chosen
+	return gamma
+}
+
+// unitsAtOnce is how many columns of a W that is no table are found by one product.
+const unitsAtOnce = 16
+
+// columns sets to to the columns of the W of signal k that are followed.
+func (j *jointBars) columns(to dense.Matrix, k int) bool {
+	w, chosen := j.W, j.followed[k]
+	if matrices, of := operator.Separate(w); of != nil {
+		w = matrices[of[k]]
+	}
+	if table, ok := w.(operator.Matrix); ok {
+		row := make([]float64, j.N)
+		for mu := range to.Rows {
+			if table.RowInto(row, mu) != nil {
+				return false
+			}
+			for at, i := range chosen {
+				to.Row(mu)[at] = row[i]
+			}
+		}
+		return true
+	}
+	linear, err := operator.NewLinear(w, unitsAtOnce, j.Threads)
+	if err != nil {
+		return false
+	}
+	units, products := make([]float64, unitsAtOnce*j.N), make([]float64, to.Rows*unitsAtOnce)
+	for from := 0; from < len(chosen); from += unitsAtOnce {
+		clear(units)
+		some := chosen[from:min(from+unitsAtOnce, len(chosen))]
+		for at, i := range some {
+			units[at*j.N+i] = 1
+		}
+		if linear.Forward(products, units) != nil {
+			return false
+		}
+		for mu := range to.Rows {
+			copy(to.Row(mu)[from:from+len(some)], products[mu*unitsAtOnce:])
+		}
+	}
+	return true
+}
+
+// invert makes the precision of the gains their covariance, less that of the common scale, which has an uncertainty of its own: of
+// relative errors e it leaves e - 1 wᵀe/wᵀ1, with the weights w of their precisions.
+func (j *jointBars) invert() bool {
+	l := j.gains
+	if !dense.Factor(l, j.Threads) {
+		return false
+	}
+	dense.InvertLower(l, j.Threads)
+	c := dense.New(j.M, j.M)
+	dense.Square(c, l, j.Threads)
+	dense.Mirror(c)
+	weights, total := make([]float64, j.M), 0.0
+	for mu, s := range j.S {
+		weights[mu] = s * s / c.At(mu, mu)
+		total += weights[mu]
+	}
+	// In units of s: the covariance of each error with the scale's, and the variance of that.
+	with, own := make([]float64, j.M), 0.0
+	for mu := range j.M {
+		for nu, v := range c.Row(mu) {
+			with[mu] += v / (j.S[mu] * j.S[nu]) * weights[nu] / total
+		}
+		own += with[mu] * weights[mu] / total
+	}
+	for mu := range j.M {
+		row := c.Row(mu)
+		for nu := range row {
+			row[nu] += (own - with[mu] - with[nu]) * j.S[mu] * j.S[nu]
+		}
+	}
+	j.gains = c
+	return true
+}
+
+// widenGains makes variances of gains no smaller than those of the joint density. It returns the geometric mean of the factors, of all sensors in order.
+func (j *jointBars) widenGains() float64 {
+	logs, count := 0.0, 0.0
+	for mu, v := range j.SVar {
+		if j.OutOfOrder(mu) || !(v > 0) {
+			continue
+		}
+		count++
+		if wide := min(j.gains.At(mu, mu), j.prior); wide > v {
+			logs += math.Log(wide / v)
+			j.SVar[mu] = wide
+			j.calibration.SetNormal(j.Of(j.Stats, mu), j.S[mu], wide)
+		}
+	}
+	return math.Exp(logs / max(1, count))
+}
+
+// widenSignals does it for the entries that are followed: with the gains known, and what errors of these make of them.
+func (j *jointBars) widenSignals() {
+	for k, chosen := range j.followed {
+		moves := j.moves[k]
+		errors := dense.New(moves.Rows, j.M)
+		dense.AddProduct(errors, 1, moves, j.gains, dense.All, j.Threads)
+		for at, i := range chosen {
+			variance := j.alone[k][at]
+			for mu, v := range errors.Row(at) {
+				variance += v * moves.Row(at)[mu]
+			}
+			c := &j.C[k*j.N+i]
+			*c = max(*c, variance)
+		}
+	}
+}
