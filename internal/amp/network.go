@@ -100,11 +100,11 @@ func (s *State) takeNetwork(vector []bool) error {
 	return nil
 }
 
-// adoptLatents tells the node what is known of its latents.
+// adoptLatents tells the node what is known of its latents and its slack.
 func (s *State) adoptLatents() {
 	if s.network != nil {
 		n, _ := prior.NetworkOf(s.model.Prior)
-		s.network.SetLatents(n.Latents())
+		s.network.SetModel(n.Latents(), n.Slack())
 	}
 }
 
