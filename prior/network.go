@@ -535,6 +535,13 @@ func slackScore(x, c, lambda, sigma []float64) (score, information float64) {
 	return score, information
 }
 
+// SlackWanted is the slack that fields on entries ask for beyond the one they were computed with, by the step of [LearnedNetwork.RefitSlack], and by how many
+// standard errors. Signals that do not come out of the network ask for slack even where the noise was learned from them: through W it is not white.
+func SlackWanted(x, c, lambda, sigma []float64, alpha float64) (more, z float64) {
+	score, information := slackScore(x, c, lambda, sigma)
+	return score / (information * (1 + 1/alpha)), score / math.Sqrt(2*information)
+}
+
 // SlackSD is how well fields N(λ, Σ), of entries whose posterior is x̂, C, tell the slack: its standard deviation, +Inf where they say nothing.
 func SlackSD(x, c, lambda, sigma []float64) float64 {
 	_, information := slackScore(x, c, lambda, sigma)

@@ -142,7 +142,7 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	next, change := from.Refit(lambda, sigma, step)
 	if n, ok := next.(prior.LearnedNetwork); ok {
 		var moved float64
-		next, moved = n.RefitSlack(s.X, s.C, s.Lambda, s.Sigma, float64(s.M*s.Each)/float64(s.N*s.P))
+		next, moved = n.RefitSlack(s.X, s.C, s.Lambda, s.Sigma, s.rate())
 		change = max(change, moved)
 	}
 	expected := s.typicalRow * prior.Square(next)

@@ -156,6 +156,14 @@ func (s *State) priorFields() (lambda, sigma []float64) {
 	return s.equalFields()
 }
 
+// rate is α: readings for each entry of the signals.
+func (s *State) rate() float64 { return float64(s.M*s.Each) / float64(s.N*s.P) }
+
+// SlackWanted is how much more slack signals that come out of a network ask for, and by how many standard errors.
+func (s *State) SlackWanted() (more, z float64) {
+	return prior.SlackWanted(s.X, s.C, s.Lambda, s.Sigma, s.rate())
+}
+
 // Latent is the posterior of the latents of a network, mean and variance (P×N₂, signal by signal); nil elsewhere.
 func (s *Solver) Latent() (mean, variance []float64) {
 	if s.State.network == nil {
