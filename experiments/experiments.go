@@ -43,6 +43,7 @@ var All = []Experiment{
 	{"se-phase", "the ρ–α plane from state evolution alone", "se-phase", sePhase},
 	{"complex-phases", "complex gains: AMP and state evolution, by what is known of phases", "complex-phases", complexPhases},
 	{"condition", "success against the condition number of W: AMP beside vector AMP", "condition", conditionPlane},
+	{"depth", "signals out of networks: recovery and thresholds, one and two layers", "depth", depth},
 	{"hard-phase", "α_min, α_cal and the information-theoretic line", "hard-phase", hardPhase},
 }
 

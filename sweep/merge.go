@@ -33,6 +33,10 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	if kinds {
 		parameters = append(parameters, "matrix", "solver")
 	}
+	networks := slices.ContainsFunc(points, func(p Point) bool { return p.Network != "" })
+	if networks {
+		parameters = append(parameters, "network")
+	}
 	header := append(append(parameters, "covariance", "seed", "status", "error_class", "iterations", "sample", "iteration"), columns...)
 	if opt.Runs {
 		header = append(header, "wall_s", "done", "version", "host")
@@ -48,7 +52,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p, complexOnes, kinds), m.cells(columns)...)
+			line := append(row.cells(p, complexOnes, kinds, networks), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -59,7 +63,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point, phase, kind bool) []string {
+func (r *Row) cells(p Point, phase, kind, network bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
@@ -73,6 +77,9 @@ func (r *Row) cells(p Point, phase, kind bool) []string {
 	}
 	if kind {
 		cells = append(cells, p.Matrix.String(), p.Solver.Algorithm.String())
+	}
+	if network {
+		cells = append(cells, p.Network)
 	}
 	return append(cells, covariance, fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations))
 }
