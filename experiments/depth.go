@@ -35,6 +35,7 @@ func depth(t *table) (Picture, []string) {
 			row = append(row, figure.Figure{
 				Title: name + ", " + gains.name, Heat: &figure.Heat{X: x, Y: y, Z: z, Label: "1 − correlation of x", Log: true, Min: deepFloor, Max: 1}, Series: deepLines(of),
 			})
+			notes = append(notes, fmt.Sprintf("%s, %s: %d of %d instances are recovered", name, gains.name, runs.foundDeep(), len(runs.entries)))
 			cal := of.where(algorithm(sweep.Threshold), gains.has).curve(byLatents, value("alpha_cal"))
 			for i, at := range cal.x {
 				above := runs.where(func(e entry) bool { return byLatents(e) == at && e.Alpha >= wellAbove*cal.mean[i] })
