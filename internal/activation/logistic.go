@@ -213,7 +213,7 @@ func (t *tilted) add(sums *[5]float64, d float64) float64 {
 	return log
 }
 
-// mostBend is the largest |σ''|, 1/(6√3).
+// mostBend is the largest |σ”|, 1/(6√3).
 const mostBend = 0.0962251
 
 // peaks are the density's, one towards where the field wants u and one towards ω; twice the same where there is one.
