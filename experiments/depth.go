@@ -23,7 +23,7 @@ func depth(t *table) (Picture, []string) {
 	for _, gains := range []struct {
 		name string
 		has  func(entry) bool
-	}{{"gains unknown", func(e entry) bool { return !knownGains(e) }}, {"gains known", knownGains}} {
+	}{{"blind", func(e entry) bool { return !knownGains(e) }}, {"gains known", knownGains}} {
 		var row []figure.Figure
 		for layers, name := range []string{1: "one layer", 2: "two layers"} {
 			if layers == 0 {
