@@ -24,8 +24,13 @@ func (r *Result) ModelSD() ModelSD {
 	rows, columns := r.X.Dims()
 	sensors, readings := r.Residual.Dims()
 	reals, parts := float64(rows*columns), float64(channel.ColumnsOf(r.Channel))
+	entries := independent(r.Prior)
+	if r.Latent != nil {
+		rows, columns = r.Latent.Dims()
+		reals = float64(rows * columns)
+	}
 	density := 1.0
-	if p, ok := r.Prior.(prior.Sparse); ok {
+	if p, ok := entries.(prior.Sparse); ok {
 		density = p.NonZero()
 	}
 	sd := ModelSD{Sensors: sensors - len(r.BrokenSensors), ActiveReals: density * reals}
@@ -34,7 +39,7 @@ func (r *Result) ModelSD() ModelSD {
 		independent = float64(rows)
 	}
 	sd.Density = math.Sqrt(density * (1 - density) / independent)
-	if p, ok := r.Prior.(prior.Slabbed); ok {
+	if p, ok := entries.(prior.Slabbed); ok {
 		mean, variance := p.Slab()
 		ofMean, ofVar := slabSD(p, sd.ActiveReals)
 		sd.SignalMean = math.Hypot(ofMean, mean*r.ScaleSD)

@@ -22,6 +22,7 @@ func (r *Result) rescaleLatents(c float64) {
 	if ok && r.Latent != nil && n.Scales() {
 		scaleBy(c, r.Latent)
 		scaleBy(c*c, r.LatentVar)
+		r.SlackSD *= c * c
 	}
 }
 

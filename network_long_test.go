@@ -48,6 +48,12 @@ func deepProblemOf(t testing.TB, rng *rand.Rand, list []prior.Layer, alpha, dens
 	if err != nil {
 		t.Fatal(err)
 	}
+	return deepProblemOfNetwork(t, rng, network, alpha, p, lo, hi, noise)
+}
+
+// deepProblemOfNetwork is a problem whose signals come out of a network.
+func deepProblemOfNetwork(t testing.TB, rng *rand.Rand, network prior.Network, alpha float64, p int, lo, hi, noise float64) *deepProblem {
+	t.Helper()
 	n, n2 := network.Entries(), network.LatentEntries()
 	m := int(math.Round(alpha * float64(n)))
 	d := &deepProblem{network: network, latent: mat.NewDense(n2, p, nil), truth: &calamp.Truth{X: mat.NewDense(n, p, nil), S: make([]float64, m)}}
@@ -74,6 +80,7 @@ func deepProblemOf(t testing.TB, rng *rand.Rand, list []prior.Layer, alpha, dens
 			d.Y.Set(mu, k, z/s)
 		}
 	}
+	var err error
 	if d.W, err = operator.NewDense(m, n, w); err != nil {
 		t.Fatal(err)
 	}

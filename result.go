@@ -82,6 +82,10 @@ type Result struct {
 	// Latent and LatentVar (N₂×P) are the posterior means and variances of the latents, where signals come out of a network ([prior.Network]); nil elsewhere.
 	Latent, LatentVar *mat.Dense
 
+	// SlackSD is how well the slack of a network is known that was learned ([prior.Network.WithSlack]): its standard deviation, as far as the readings of
+	// signals tell; 0 elsewhere.
+	SlackSD float64
+
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
 	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
 	// where all readings have the channel's. Of noise that sensors add themselves, which Channel has as a [channel.Detector], it is what

@@ -333,6 +333,9 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	}
 	if latent, variance := r.solver.Latent(); latent != nil {
 		res.Latent, res.LatentVar = columns(latent, s.P), columns(variance, s.P)
+		if n, _ := prior.NetworkOf(model.Prior); n.SlackLearned() {
+			res.SlackSD = prior.SlackSD(s.X, s.C, s.Lambda, s.Sigma)
+		}
 	}
 	for mu, calibration := range s.S {
 		res.Gain[mu] = 1 / calibration

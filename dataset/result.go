@@ -29,6 +29,8 @@ import (
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
 //	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
+//	slack, slack_sd        one number each: the variance of signals about what a network gives, and its standard deviation where it
+//	                       was learned; left out elsewhere
 //	matrix_error           one number: relative random error of the entries of W, fixed or learned; left out where W is right
 //	outlier          M×P   probability that a reading is an outlier; left out when r has none
 //	s_smooth, s_smooth_sd M what s would be without scatter, where gains belong together, with one number each: s_amplitude and
@@ -161,6 +163,12 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 	entries := r.Prior
 	if n, ok := prior.NetworkOf(entries); ok {
 		entries = n.Latents()
+		if n.Slack() > 0 {
+			arrays = append(arrays, scalarOutput("slack", n.Slack()))
+		}
+		if n.SlackLearned() {
+			arrays = append(arrays, scalarOutput("slack_sd", r.SlackSD))
+		}
 	}
 	if p, ok := entries.(interface{ GaussBernoulliPrior() prior.GaussBernoulli }); ok {
 		g := p.GaussBernoulliPrior()

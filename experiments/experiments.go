@@ -44,6 +44,7 @@ var All = []Experiment{
 	{"complex-phases", "complex gains: AMP and state evolution, by what is known of phases", "complex-phases", complexPhases},
 	{"condition", "success against the condition number of W: AMP beside vector AMP", "condition", conditionPlane},
 	{"joint-thresholds", "α_cal against P: independent signals, and those that share their entries", "joint-thresholds", jointThresholds},
+	{"depth", "signals out of networks: recovery and thresholds, one and two layers", "depth", depth},
 	{"hard-phase", "α_min, α_cal and the information-theoretic line", "hard-phase", hardPhase},
 }
 

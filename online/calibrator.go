@@ -41,6 +41,8 @@ type Calibrator struct {
 	watched offsetWatch
 	apart   *apart // nil until gains are suspected to have changed
 
+	unrelated unrelated // what says that signals do not come out of their network
+
 	// Of the sample being absorbed.
 	y         []float64  // M×columns, NaN where missing
 	beyond    []bool     // M, readings out of the range of arithmetic; they count as missing
@@ -457,7 +459,7 @@ func (c *Calibrator) judge() Reject {
 		return Accepted
 	case c.unfinished():
 		return NotConverged
-	case c.chiSquare() > c.chiSquareLimit():
+	case c.chiSquare() > c.chiSquareLimit() || c.otherNetwork():
 		return Unexplained
 	}
 	return Accepted

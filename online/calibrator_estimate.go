@@ -18,6 +18,9 @@ type Estimate struct {
 	// then imaginary parts.
 	X, XVar []float64
 
+	// Posterior mean and variance of the latents (N₂), where signals come out of a network; nil elsewhere.
+	Latent, LatentVar []float64
+
 	Status     calamp.Status
 	Iterations int
 
@@ -64,6 +67,7 @@ type aside struct {
 func (e *Estimate) setAside() {
 	reason, sd := e.Reason(), e.ScaleSD()
 	e.X, e.XVar, e.aside = slices.Clone(e.X), slices.Clone(e.XVar), &aside{sd, reason}
+	e.Latent, e.LatentVar = slices.Clone(e.Latent), slices.Clone(e.LatentVar)
 	e.Outlier = slices.Clone(e.Outlier)
 }
 
@@ -136,6 +140,7 @@ func (c *Calibrator) report(reject Reject) {
 	}
 	c.followAnchor()
 	c.placePhase()
+	est.Latent, est.LatentVar = c.latent()
 	est.Drift, est.Change = c.state.drift(), c.change
 	est.Status = statusOf(c.outcome)
 	est.Iterations = c.solver.Iterations
@@ -149,6 +154,7 @@ func (c *Calibrator) report(reject Reject) {
 	solved := reject != NoReadings && est.Iterations > 0
 	if solved {
 		est.ChiSquare = c.chiSquare()
+		c.watchNetwork()
 	}
 	switch {
 	case reject.contradicts():
@@ -265,6 +271,9 @@ func (e *Estimate) Reason() string {
 	case NotConverged:
 		return fmt.Sprintf("iteration limit %d reached with a relative change of %.2g, tolerance %.2g", e.Iterations, c.solver.Change[0], c.solver.Tolerance())
 	case Unexplained:
+		if c.otherNetwork() {
+			return c.unrelated.String()
+		}
 		return fmt.Sprintf("mean χ² of %d readings is %.3g, at most %.3g is explained: the noise variance is too small, the sample is no signal of the model, or the sensors have changed", e.Used, e.ChiSquare, c.chiSquareLimit())
 	case Diverged:
 		if c.overflows() {

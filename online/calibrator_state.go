@@ -384,6 +384,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		p.OutlierRate = s.Outliers.rate(c.opt.Outliers.Rate)
 	}
 	c.doubtsNoise(p)
+	c.doubtsNetwork(p)
 	c.doubtsAmplitudes(p)
 	c.doubtsPhases(p)
 	c.doubtsAlike(p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -120,5 +121,53 @@ func TestNetworkStream(t *testing.T) {
 	b, errB := online.Identify(in.W, swapped, known, nil)
 	if errA != nil || errB != nil || a.Fingerprint == b.Fingerprint {
 		t.Errorf("networks with other weights have the same fingerprint (%v, %v)", errA, errB)
+	}
+}
+
+// Of a network with its weights permuted a few samples are learned from, and then none, with a word; of the right one with much noise all are. Latents are those
+// of the signal.
+func TestNetworkOfOthers(t *testing.T) {
+	te, in, network := deepStream(t, 12)
+	noisy := te
+	noisy.NoiseVar = 0.02
+	other, err := noisy.Draw(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := network.Layers()[0]
+	l.Weights = slices.Clone(l.Weights)
+	rand.New(rand.NewPCG(39, 3)).Shuffle(len(l.Weights), func(i, j int) { l.Weights[i], l.Weights[j] = l.Weights[j], l.Weights[i] })
+	permuted, err := prior.NewNetwork([]prior.Layer{l}, network.Latents(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		in      *teacher.Instance
+		network prior.Network
+		noise   float64
+		learned bool
+	}{{"permuted", in, permuted, 1e-4, false}, {"permuted, noise learned", in, permuted, math.NaN(), false}, {"noisy", other, network, 0.02, true}} {
+		calibrator, err := online.NewCalibrator(c.in.W, c.network, channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: c.noise}, &online.Options{Settings: solver.Settings{MaxIter: 100}, LearnNoise: math.IsNaN(c.noise)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed, p := 0, 8
+		for k := range p {
+			e, err := calibrator.Absorb(t.Context(), mat.Col(nil, k, c.in.Y))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Committed {
+				committed++
+			}
+			if len(e.Latent) != network.LatentEntries() || len(e.LatentVar) != len(e.Latent) {
+				t.Fatalf("%s: %d latents, expected %d", c.name, len(e.Latent), network.LatentEntries())
+			}
+		}
+		warned := slices.ContainsFunc(calibrator.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.UnrecoveredOrNoise })
+		if c.learned != (committed == p) || c.learned == warned || !c.learned && committed > 5 {
+			t.Errorf("%s: %d of %d samples were learned from, warned %v", c.name, committed, p, warned)
+		}
 	}
 }

@@ -44,6 +44,7 @@ type Network struct {
 	layers  []Layer // from the latents to the signals
 	latents Prior
 	slack   float64
+	open    bool     // the slack is learned
 	margins []margin // N
 }
 
@@ -189,6 +190,16 @@ func (n Network) LatentEntries() int { return n.layers[0].Cols }
 // Slack is the variance of the noise on the signals' entries.
 func (n Network) Slack() float64 { return n.slack }
 
+// SlackLearned reports whether a [LearnedNetwork] of it learns the slack.
+func (n Network) SlackLearned() bool { return n.open }
+
+// WithSlack is the network with a slack (a variance, zero or positive), that a [LearnedNetwork] learns from there on where learned says so.
+func (n Network) WithSlack(slack float64, learned bool) Network {
+	n.slack, n.open = slack, learned
+	n.setMargins()
+	return n
+}
+
 // WithLatents is the network with another prior of the latents.
 func (n Network) WithLatents(p Prior) Network {
 	n.latents = p
@@ -215,7 +226,11 @@ func (n Network) Name() string {
 	if named, ok := n.latents.(Named); ok {
 		latents = named.Name()
 	}
-	return fmt.Sprintf("%s weights=%x slack=%g, latents %s", text, h.Sum(nil), n.slack, latents)
+	slack := fmt.Sprintf("%g", n.slack)
+	if n.open {
+		slack = "learned"
+	}
+	return fmt.Sprintf("%s weights=%x slack=%s, latents %s", text, h.Sum(nil), slack, latents)
 }
 
 // scaled are the latents of signals c times as large; the same ones where the network holds the scale, or they do not know.
@@ -227,19 +242,26 @@ func (n Network) scaled(c float64) Prior {
 }
 
 // Scaled implements [Scalable]. Of a network with a scale of its own signals are what they are.
-func (n Network) Scaled(c float64) Prior { return n.WithLatents(n.scaled(c)) }
+func (n Network) Scaled(c float64) Prior { return n.stretched(c) }
+
+func (n Network) stretched(c float64) Network {
+	if n.open && n.Scales() {
+		n.slack *= c * c
+	}
+	return n.WithLatents(n.scaled(c))
+}
 
 // NetworkPrior is the network itself, for those that have one within.
 func (n Network) NetworkPrior() Network { return n }
 
-// Scales reports whether signals scale as latents do: activations that do, and no biases.
+// Scales reports whether signals scale as latents do: activations that do, no biases, and no slack or one that is learned.
 func (n Network) Scales() bool {
 	for _, l := range n.layers {
 		if !l.Activation.Scales() || l.biased() {
 			return false
 		}
 	}
-	return n.slack == 0
+	return n.slack == 0 || n.open
 }
 
 // Entries implements [Varied].
@@ -366,39 +388,68 @@ func (e networkEntry) Sample(rng *rand.Rand) float64 {
 	return e.f.Of(e.omega+math.Sqrt(e.v)*rng.NormFloat64()) + math.Sqrt(e.slack)*rng.NormFloat64()
 }
 
-// LearnedNetwork is a [Network] the prior of whose latents is a [Learner].
+// LearnedNetwork is a [Network] of which something is learned: what the prior of its latents learns, where that is a [Learner], and its slack
+// ([Network.WithSlack]).
 type LearnedNetwork struct{ Network }
 
-func (n LearnedNetwork) learner() Learner { return n.latents.(Learner) }
+func (n LearnedNetwork) learner() (p Learner, ok bool) {
+	p, ok = n.latents.(Learner)
+	return p, ok
+}
 
 func (n LearnedNetwork) with(p Prior) LearnedNetwork { return LearnedNetwork{n.WithLatents(p)} }
 
 // Scaled implements [Scalable], as [Network.Scaled] does.
-func (n LearnedNetwork) Scaled(c float64) Prior { return n.with(n.scaled(c)) }
+func (n LearnedNetwork) Scaled(c float64) Prior { return LearnedNetwork{n.stretched(c)} }
 
-// Values implements [Parametric].
-func (n LearnedNetwork) Values() []float64 { return n.learner().Values() }
+// Values implements [Parametric]: those of the latents that are learned, and behind them a slack that is.
+func (n LearnedNetwork) Values() (values []float64) {
+	if p, ok := n.learner(); ok {
+		values = p.Values()
+	}
+	if n.open {
+		values = append(values, n.slack)
+	}
+	return values
+}
 
 // WithValues implements [Parametric].
 func (n LearnedNetwork) WithValues(v []float64) (Prior, error) {
-	p, err := n.learner().WithValues(v)
-	if err != nil {
-		return nil, err
+	own := n.Network
+	if n.open {
+		if len(v) == 0 || !(v[len(v)-1] >= 0) {
+			return nil, fmt.Errorf("expected the slack, a variance, behind the parameters of the latents, found %v", v)
+		}
+		own.slack, v = v[len(v)-1], v[:len(v)-1]
 	}
-	return n.with(p), nil
+	latents := own.latents
+	if p, ok := n.learner(); ok {
+		var err error
+		if latents, err = p.WithValues(v); err != nil {
+			return nil, err
+		}
+	}
+	return LearnedNetwork{own.WithLatents(latents)}, nil
 }
 
 // LearnsScale implements [Learner]: with biases, or activations of a range of their own, the network holds the scale.
-func (n LearnedNetwork) LearnsScale() bool { return n.Scales() && n.learner().LearnsScale() }
+func (n LearnedNetwork) LearnsScale() bool {
+	p, ok := n.learner()
+	return ok && n.Scales() && p.LearnsScale()
+}
 
 // Balanced implements [Learner]: the latents are those that give signals of this mean square.
 func (n LearnedNetwork) Balanced(square float64) Learner {
+	learner, ok := n.learner()
+	if !ok {
+		return n
+	}
 	if ratio := square / n.Square(); ratio > 0.5 && ratio < 2 || !(ratio > 0) || math.IsInf(ratio, 1) {
 		return n
 	}
 	own := Square(n.latents)
 	if n.Scales() {
-		return n.with(n.learner().Balanced(own * square / n.Square()))
+		return n.with(learner.Balanced(own * square / n.Square()))
 	}
 	// The mean square of signals grows with that of latents, if not for ever.
 	const reach = 20 // factors of e
@@ -406,7 +457,7 @@ func (n LearnedNetwork) Balanced(square float64) Learner {
 	best := n
 	for range 40 {
 		mid := 0.5 * (lo + hi)
-		best = n.with(n.learner().Balanced(own * math.Exp(mid)))
+		best = n.with(learner.Balanced(own * math.Exp(mid)))
 		if best.Square() < square {
 			lo = mid
 		} else {
@@ -421,8 +472,80 @@ func (n LearnedNetwork) Balanced(square float64) Learner {
 
 // Refit implements [Learner]. The fields are those of the latents, as the solvers have them.
 func (n LearnedNetwork) Refit(lambda, sigma []float64, step float64) (next Learner, change float64) {
-	p, change := n.learner().Refit(lambda, sigma, step)
+	learner, ok := n.learner()
+	if !ok {
+		return n, 0
+	}
+	p, change := learner.Refit(lambda, sigma, step)
 	return n.with(p), change
+}
+
+const (
+	// slackReach bounds the factor of one update of the slack, as that of the noise is: messages follow it only some iterations later.
+	slackReach = 4
+
+	// leastSlack is the least slack that is learned, relative to the signals' variance: below, rounding is what is left of the residuals.
+	leastSlack = 1e-14
+)
+
+// StartSlack is where a slack that is learned begins: no smaller than this part of the signals' variance, since messages that are too sure of a network
+// blow up before anything is learned.
+func (n LearnedNetwork) StartSlack(part float64) LearnedNetwork {
+	if n.open {
+		n.Network = n.WithSlack(max(n.slack, part*n.Variance()), true)
+	}
+	return n
+}
+
+// RefitSlack moves a slack τ that is learned towards the stationarity of the evidence of the fields N(λ, Σ) on entries whose posterior is x̂, C: with
+// g = (x̂-λ)/Σ and -∂g = (1-C/Σ)/Σ, whatever τ is, by a step of Fisher's scoring
+//
+//	τ ← τ + Σ (g²+∂g) / rΣ (∂g)²,   where the variance of τ is 2/Σ (∂g)²
+//
+// (f(u) + slack has the evidence N(λ; f, Σ+τ), so that these are its derivatives by λ and ½ (g²+∂g) that by τ). Fields follow: with N entries of signals and
+// M readings Σ = (Δ + mean C)/α grows with τ by up to 1/α, α = M/N, and the slope of the score is r = 1 + 1/α times that at fixed fields; without it
+// the steps overshoot where α < 1/2. change is in standard errors.
+func (n LearnedNetwork) RefitSlack(x, c, lambda, sigma []float64, alpha float64) (next LearnedNetwork, change float64) {
+	if !n.open {
+		return n, 0
+	}
+	score, information := slackScore(x, c, lambda, sigma)
+	if !(information > 0) {
+		return n, 0
+	}
+	sd := math.Sqrt(2 / information)
+	least := leastSlack * n.Variance()
+	to := n.slack + score/(information*(1+1/alpha))
+	to = min(max(to, n.slack/slackReach, least), max(slackReach*n.slack, n.slack+sd))
+	change = math.Abs(to-n.slack) / sd
+	n.Network = n.WithSlack(to, true)
+	return n, change
+}
+
+// slackScore is Σ (g²+∂g) and Σ (∂g)².
+func slackScore(x, c, lambda, sigma []float64) (score, information float64) {
+	for i, s := range sigma {
+		if math.IsInf(s, 1) || !(s > 0) {
+			continue
+		}
+		g, slope := (x[i]-lambda[i])/s, (1-c[i]/s)/s
+		score += g*g - slope
+		information += slope * slope
+	}
+	return score, information
+}
+
+// SlackWanted is the slack that fields on entries ask for beyond the one they were computed with, by the step of [LearnedNetwork.RefitSlack], and by how many
+// standard errors. Signals that do not come out of the network ask for slack even where the noise was learned from them: through W it is not white.
+func SlackWanted(x, c, lambda, sigma []float64, alpha float64) (more, z float64) {
+	score, information := slackScore(x, c, lambda, sigma)
+	return score / (information * (1 + 1/alpha)), score / math.Sqrt(2*information)
+}
+
+// SlackSD is how well fields N(λ, Σ), of entries whose posterior is x̂, C, tell the slack: its standard deviation, +Inf where they say nothing.
+func SlackSD(x, c, lambda, sigma []float64) float64 {
+	_, information := slackScore(x, c, lambda, sigma)
+	return math.Sqrt(2 / information)
 }
 
 // NetworkOf is the network that signals come out of, whether its latents are learned or not; false for another prior.

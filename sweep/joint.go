@@ -59,6 +59,8 @@ func (p Point) validateJoint() error {
 	switch {
 	case !p.Joint.on():
 		return nil
+	case p.Network != "":
+		return errors.New("joint: signals that share their entries do not come out of a network; leave joint or network out")
 	case p.Complex():
 		return errors.New("joint: signals of a sweep that share their entries are real")
 	case p.Algorithm != Offline && p.Algorithm != SE && p.Algorithm != Threshold:

@@ -37,6 +37,10 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	if joint {
 		parameters = append(parameters, "joint")
 	}
+	networks := slices.ContainsFunc(points, func(p Point) bool { return p.Network != "" })
+	if networks {
+		parameters = append(parameters, "network")
+	}
 	header := append(append(parameters, "covariance", "seed", "status", "error_class", "iterations", "sample", "iteration"), columns...)
 	if opt.Runs {
 		header = append(header, "wall_s", "done", "version", "host")
@@ -52,7 +56,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 			measures = []Measure{{}}
 		}
 		for _, m := range measures {
-			line := append(row.cells(p, complexOnes, kinds, joint), m.cells(columns)...)
+			line := append(row.cells(p, complexOnes, kinds, joint, networks), m.cells(columns)...)
 			if opt.Runs {
 				line = append(line, decimal(row.WallS), row.Done.Format(time.RFC3339Nano), row.Version, row.Host)
 			}
@@ -63,7 +67,7 @@ func Merge(w io.Writer, points []Point, rows Rows, opt *MergeOptions) error {
 	return c.Error()
 }
 
-func (r *Row) cells(p Point, phase, kind, joint bool) []string {
+func (r *Row) cells(p Point, phase, kind, joint, network bool) []string {
 	covariance := p.Covariance
 	if covariance == "" && p.Algorithm.synthetic() {
 		covariance = "diagonal"
@@ -80,6 +84,9 @@ func (r *Row) cells(p Point, phase, kind, joint bool) []string {
 	}
 	if joint {
 		cells = append(cells, string(p.Joint))
+	}
+	if network {
+		cells = append(cells, p.Network)
 	}
 	return append(cells, covariance, fmt.Sprint(p.Seed), r.Status, r.Class, whole(r.Iterations))
 }

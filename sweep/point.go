@@ -34,6 +34,8 @@ type Point struct {
 
 	Matrix teacher.Ensemble `json:"matrix,omitzero"` // how W is drawn; zero for independent entries
 
+	Network string `json:"network,omitempty"` // that signals come out of; empty for independent entries
+
 	// SharedMatrix says that W is that of all such points of one N, α, density and seed.
 	SharedMatrix bool `json:"shared_matrix,omitempty"`
 
@@ -59,6 +61,7 @@ type problemFields struct {
 	Phase    Phase            `json:",omitempty"`
 	Matrix   teacher.Ensemble `json:",omitzero"`
 	Joint    Joint            `json:",omitempty"`
+	Network  string           `json:",omitempty"`
 }
 
 // identified fills in the key and the random stream.
@@ -66,7 +69,7 @@ func (p Point) identified() Point {
 	p = p.canonical()
 	sum := digest("point", p)
 	p.key = hex.EncodeToString(sum[:16])
-	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix, p.Joint})
+	sum = digest("problem", problemFields{p.N, p.Density, p.Alpha, p.P, p.NoiseVar, p.SRange, p.Seed, p.Phase, p.Matrix, p.Joint, p.Network})
 	copy(p.problem[:], sum[:8])
 	p.matrix = [8]byte{}
 	if p.SharedMatrix {
@@ -158,7 +161,7 @@ func (p Point) Validate() error {
 	if p.P < 1 {
 		return fmt.Errorf("p must be at least 1, found %d", p.P)
 	}
-	if err := p.validateMatrix(); err != nil {
+	if err := errors.Join(p.validateMatrix(), p.validateNetwork()); err != nil {
 		return err
 	}
 	if err := p.validateJoint(); err != nil {
@@ -203,12 +206,20 @@ func (p Point) gain() channel.GainPrior {
 func (p Point) sensors() int { return max(1, int(math.Round(p.Alpha*float64(p.N)))) }
 
 func (p Point) teacher() teacher.Teacher {
-	return teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix}
+	t := teacher.Teacher{N: p.N, M: p.sensors(), P: p.P, Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Matrix: p.Matrix}
+	if p.Network != "" {
+		n, err := p.network()
+		if err != nil {
+			panic("calamp: " + err.Error()) // layers of the right sizes
+		}
+		t.Entries = n
+	}
+	return t
 }
 
 // model is the problem in the limit of large N.
 func (p Point) model() evolution.Model {
-	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.P}
+	return evolution.Model{Signal: p.signal(), Gain: p.gain(), NoiseVar: p.NoiseVar, Alpha: p.ratio(), P: p.P, Network: p.layers()}
 }
 
 // ratio is the M/N that a finite problem really has.

@@ -37,19 +37,20 @@ type Spec struct {
 
 // Grid is a product of axes.
 type Grid struct {
-	Algorithm  Words  `toml:"algorithm"`
-	N          Axis   `toml:"n"`
-	Density    Axis   `toml:"density"`
-	Alpha      Axis   `toml:"alpha"`
-	P          Axis   `toml:"p"`
-	NoiseVar   Axis   `toml:"noise_var"`
-	SRange     Ranges `toml:"s_range"`
-	Matrix     Kinds  `toml:"matrix"` // how W is drawn, as in calamp simulate --matrix-kind; default iid
-	Covariance Words  `toml:"covariance"`
-	Complex    bool   `toml:"complex"` // W, signals, noise and gains are
-	Phase      Phases `toml:"phase"`   // what is known of complex gains' phases; default free
-	Joint      Joints `toml:"joint"`   // correlation of signals that share their entries, or "off"; default off
-	Seeds      Seeds  `toml:"seeds"`
+	Algorithm  Words    `toml:"algorithm"`
+	N          Axis     `toml:"n"`
+	Density    Axis     `toml:"density"`
+	Alpha      Axis     `toml:"alpha"`
+	P          Axis     `toml:"p"`
+	NoiseVar   Axis     `toml:"noise_var"`
+	SRange     Ranges   `toml:"s_range"`
+	Matrix     Kinds    `toml:"matrix"`  // how W is drawn, as in calamp simulate --matrix-kind; default iid
+	Network    Networks `toml:"network"` // that signals come out of, as calamp threshold --prior has it; default none
+	Covariance Words    `toml:"covariance"`
+	Complex    bool     `toml:"complex"` // W, signals, noise and gains are
+	Phase      Phases   `toml:"phase"`   // what is known of complex gains' phases; default free
+	Joint      Joints   `toml:"joint"`   // correlation of signals that share their entries, or "off"; default off
+	Seeds      Seeds    `toml:"seeds"`
 	// SharedMatrix gives points that differ in nothing but P, noise, range and algorithm one W.
 	SharedMatrix bool `toml:"shared_matrix"`
 
@@ -416,7 +417,7 @@ const MostPoints = 1_000_000
 func (g *Grid) size() float64 {
 	n := float64(len(g.Algorithm))
 	for _, axis := range []int{
-		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Joint), len(g.Matrix), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
+		len(g.P), len(g.NoiseVar), len(g.SRange), len(g.Phase), len(g.Joint), len(g.Matrix), len(g.Network), len(g.Covariance), len(g.N), len(g.Density), len(g.Alpha), len(g.Seeds),
 	} {
 		n *= float64(max(1, axis))
 	}
@@ -441,16 +442,26 @@ func (g *Grid) each(s *Spec, do func(Point) error) error {
 				for _, r := range g.SRange.or() {
 					for _, phase := range g.phases() {
 						for _, kind := range g.Matrix.or() {
-							for _, c := range g.Covariance.or(solver.Diagonal.String()) {
-								at := base
-								at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Matrix, at.Covariance = Algorithm(a), int(p), noise, r, phase, kind, c
-								if err := g.inner(at, do); err != nil {
-									return err
-								}
+							at := base
+							at.Algorithm, at.P, at.NoiseVar, at.SRange, at.Phase, at.Matrix = Algorithm(a), int(p), noise, r, phase, kind
+							if err := g.behind(at, do); err != nil {
+								return err
 							}
 						}
 					}
 				}
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Grid) behind(at Point, do func(Point) error) error {
+	for _, network := range g.Network.or() {
+		for _, c := range g.Covariance.or(solver.Diagonal.String()) {
+			at.Network, at.Covariance = network, c
+			if err := g.inner(at, do); err != nil {
+				return err
 			}
 		}
 	}
@@ -503,6 +514,9 @@ func (p Point) String() string {
 	}
 	if !p.independent() {
 		text = append(text, p.Matrix.String())
+	}
+	if p.Network != "" {
+		text = append(text, "network "+p.Network)
 	}
 	return strings.Join(text, ", ")
 }

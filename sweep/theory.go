@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/calamp/calamp/evolution"
@@ -173,7 +174,17 @@ func thresholds(ctx context.Context, p Point) (*outcome, error) {
 	if p.Joint.on() {
 		return jointThresholds(ctx, p)
 	}
-	g, v, opt := p.signal(), Values{}, &evolution.ThresholdOptions{Target: p.Record.Target}
+	g, v, opt := p.signal(), Values{}, &evolution.ThresholdOptions{Target: p.Record.Target, Network: p.layers()}
+	if opt.Network != nil { // the free energy of layers is open
+		if dimension := evolution.Dimension(g, opt.Network); !math.IsNaN(dimension) {
+			v.set("alpha_min", recovery.AlphaMin(dimension, p.P))
+		}
+		cal, err := evolution.AlphaCal(ctx, g, p.gain(), p.NoiseVar, p.P, opt)
+		if err != nil {
+			return nil, err
+		}
+		return lines(v, cal), nil
+	}
 	v.set("alpha_min", recovery.AlphaMin(p.Density, p.P))
 	if !p.independent() { // α_CS and the replica formula are for independent entries
 		spectrum, err := p.spectrum()

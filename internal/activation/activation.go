@@ -77,11 +77,11 @@ func (f Function) Scales() bool { return f.scales || f.name == "" }
 func (f Function) Linear() bool { return f.pieces == nil && !f.smooth }
 
 // Work is about how many multiplications take as long as [Function.Factor], by BenchmarkFactor and at worst: the logistic function's is integrated
-// by adaptive quadrature.
+// by quadrature.
 func (f Function) Work() float64 {
 	switch {
 	case f.smooth:
-		return 5e4
+		return 5e3
 	case f.pieces == nil:
 		return 100
 	}

@@ -140,6 +140,11 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 	}
 	lambda, sigma := s.priorFields()
 	next, change := from.Refit(lambda, sigma, step)
+	if n, ok := next.(prior.LearnedNetwork); ok {
+		var moved float64
+		next, moved = n.RefitSlack(s.X, s.C, s.Lambda, s.Sigma, s.rate())
+		change = max(change, moved)
+	}
 	expected := s.typicalRow * prior.Square(next)
 	if power := s.meanPower(); !(expected <= mostPower*power) {
 		return change
@@ -351,6 +356,9 @@ func (b *planner) startLearning() error {
 	b.startOwnNoise(power)
 	if p, ok := b.Model.Prior.(prior.Learner); ok {
 		b.Model.Prior = p.Balanced(moments.Signal(power, b.meanNoise()) / row)
+	}
+	if n, ok := b.Model.Prior.(prior.LearnedNetwork); ok {
+		b.Model.Prior = n.StartSlack(1.0 / (1 + moments.SignalToNoise))
 	}
 	return nil
 }

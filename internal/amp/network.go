@@ -100,11 +100,11 @@ func (s *State) takeNetwork(vector []bool) error {
 	return nil
 }
 
-// adoptLatents tells the node what is known of its latents.
+// adoptLatents tells the node what is known of its latents and its slack.
 func (s *State) adoptLatents() {
 	if s.network != nil {
 		n, _ := prior.NetworkOf(s.model.Prior)
-		s.network.SetLatents(n.Latents())
+		s.network.SetModel(n.Latents(), n.Slack())
 	}
 }
 
@@ -154,6 +154,14 @@ func (s *State) priorFields() (lambda, sigma []float64) {
 		return s.network.Fields()
 	}
 	return s.equalFields()
+}
+
+// rate is α: readings for each entry of the signals.
+func (s *State) rate() float64 { return float64(s.M*s.Each) / float64(s.N*s.P) }
+
+// SlackWanted is how much more slack signals that come out of a network ask for, and by how many standard errors.
+func (s *State) SlackWanted() (more, z float64) {
+	return prior.SlackWanted(s.X, s.C, s.Lambda, s.Sigma, s.rate())
 }
 
 // Latent is the posterior of the latents of a network, mean and variance (P×N₂, signal by signal); nil elsewhere.

@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/tests"
+	"github.com/calamp/calamp/prior"
 )
 
 var updateDocs = flag.Bool("update", false, "write the reference of docs/model.md anew")
@@ -70,6 +71,13 @@ func bench(t *testing.T) string {
 	for i := range 48 {
 		table.Data = append(table.Data, float64(i*i%17-8))
 	}
+	network, err := prior.NewNetwork([]prior.Layer{{Rows: 8, Cols: 6, Weights: table.Data}}, prior.Gaussian(0, 1), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dataset.SaveNetwork(filepath.Join(folder, "N.npz"), network); err != nil {
+		t.Fatal(err)
+	}
 	for name, a := range map[string]*dataset.Array{
 		"groups.npy": vector(0, 0, 0, 0, 1, 1, 1, 1), "each.npy": vector(.1, .1, .1, .1, .3, .3, .3, .3), "noise.npy": vector(1, 1, 1, 1, 1, 2), "sensors.npy": vector(0, 0, 1, 1, 2, 2), "short.npy": vector(1, 2), "W.npy": table, "positions.npy": vector(0, 1, 2, 3, 4, 5), "columns.npy": vector(1, 0, -1, 2, 1, 1),
 	} {
@@ -107,6 +115,8 @@ func example(p option.Parameter) string {
 	switch p.Name {
 	case "component", "learn-components":
 		text += "\nprior = \"mixture\""
+	case "slack":
+		text += "\nprior = \"network:N.npz\""
 	case "s-mean":
 		text += "\ns_sd = 0.1"
 	case "s-sd":
@@ -138,7 +148,7 @@ var unsaid = map[string]string{
 
 	"page component": "is a list", "page learn-components": "is of components", "page groups": "is a file", "page basis": "may be a file", "page sensors": "is a file", "page derivatives": "are files", "page sensor-derivatives": "are files", "page s-from": "is a file",
 	"page matrix": "is in the problem", "page complex": "is in the problem", "page spectrum": "has a slider of its own under Theory", "page row-square": "is of commands that have no W",
-	"page anchor": "is a list", "page gain-smooth": "is a file", "page gain-basis": "is a file",
+	"page anchor": "is a list", "page slack": "is of a network, which is a file", "page gain-smooth": "is a file", "page gain-basis": "is a file",
 }
 
 // TestSchema walks the parameters of a model, and finds each as a flag, in model files, in JSON, on the page, in Python, in MATLAB and in the docs, or why not.

@@ -43,6 +43,9 @@ func (r *Run) warnUnrecovered() *Warning {
 	if !r.Converged || r.Solver.Iterations == 0 || !r.learns() || !r.additive() || r.warnOnlyNoise() != nil {
 		return nil
 	}
+	if w := r.warnNetwork(); w != nil && w.Code == UnrecoveredOrNoise {
+		return nil // it says so
+	}
 	own := r.model().Prior.Variance()
 	left := mean(r.state.C) / own
 	if !(left > wellKnown) {

@@ -64,6 +64,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
 		r.warnUnrecovered(),
+		r.warnNetwork(),
 		r.warnUnlike(),
 		r.warnOffsets(),
 		r.warnFewForOffsets(),

@@ -102,8 +102,6 @@ func (b *below) reset(mean, variance []float64, p int) {
 	}
 }
 
-func (b *below) inputs() *below { return b }
-
 // layer is what the nodes of one layer have, whatever its matrix is.
 type layer struct {
 	below
@@ -119,6 +117,8 @@ type layer struct {
 	x, xVar, fieldX, fieldVar []float64
 	delta                     float64
 }
+
+func (l *layer) own() *layer { return l }
 
 // begin notes what an update is given.
 func (l *layer) begin(x, c, lambda, sigma []float64, delta float64) {
@@ -156,6 +156,7 @@ type independent struct {
 type Node struct {
 	Signals
 	bottom  *below
+	top     *layer
 	latents *latents
 }
 
@@ -191,8 +192,9 @@ func New(n prior.Network, p, threads int, vector []bool) (*Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("W%d: %w", i+1, err)
 		}
+		node.top = node.Signals.(interface{ own() *layer }).own()
 		if i == 0 {
-			node.bottom = node.Signals.(interface{ inputs() *below }).inputs()
+			node.bottom = &node.top.below
 		}
 	}
 	return node, nil
@@ -219,8 +221,10 @@ func (l *independent) allocate() {
 	l.rows = l.outputRows
 }
 
-// SetLatents changes the prior of the latents.
-func (n *Node) SetLatents(p prior.Prior) { n.latents.prior = p }
+// SetModel changes the prior of the latents, and the variance of noise on the signals' entries.
+func (n *Node) SetModel(latents prior.Prior, slack float64) {
+	n.latents.prior, n.top.slack = latents, slack
+}
 
 // Latent is the posterior of the latents, mean and variance (P×N₂), and Fields what x says of them. They are the node's own.
 func (n *Node) Latent() (mean, variance []float64) { return n.bottom.h, n.bottom.c }

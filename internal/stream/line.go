@@ -35,6 +35,7 @@ type Line struct {
 	Change     *Change     `json:"change,omitempty"`
 	Disturbed  *Disturbed  `json:"disturbed,omitempty"`
 	X          any         `json:"x,omitempty"` // N numbers, or pairs of them
+	Latent     []float64   `json:"latent,omitempty"`
 }
 
 // Disturbed is what all sensors did alike.
@@ -97,7 +98,7 @@ func (e *Event) Line(signals bool) *Line {
 	}
 	l := *e.line
 	if signals {
-		l.X = signalOf(e.Estimate)
+		l.X, l.Latent = signalOf(e.Estimate), e.Estimate.Latent
 	}
 	return &l
 }

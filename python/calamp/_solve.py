@@ -37,6 +37,7 @@ def solve(
     gain_basis: Any = None,
     prior: Union[str, Mapping[str, Any], None] = None,
     component: Any = None,
+    slack: Optional[Number] = None,
     learn_components: bool = False,
     groups: Any = None,
     basis: Any = None,
@@ -86,7 +87,8 @@ def solve(
     both that are labelled must be the same sensors in the same order.
 
     prior="network:FILE.npz", or a dict of W1, b1, activation1, W2, …, is a network that signals come out of, whose latents have the density, mean and
-    variance; the arrays of the result then have latent and latent_var.
+    variance; the arrays of the result then have latent and latent_var. slack is the
+    variance of signals about what the network gives, "auto" to learn it.
 
     Where Y is complex, signals and gains are (W may be real): s_range is then the amplitudes', phase "known", "free", "auto" or the
     concentration of a von Mises distribution about 0, or about s_phase (M), which auto learns, and x, s, gain and residual are complex.
@@ -102,7 +104,7 @@ def solve(
     told = dict(
         density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
         s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation, quantised=quantised, sign=sign, counts=counts,
-        learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, gain_smooth=gain_smooth, gain_basis=gain_basis, offset=offset, outliers=outliers,
+        slack=slack, learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, gain_smooth=gain_smooth, gain_basis=gain_basis, offset=offset, outliers=outliers,
         matrix_error=matrix_error, derivatives=derivatives, sensor_derivatives=sensor_derivatives, image=image, model=model, save_model=save_model,
         max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
         threads=threads, report=report, **options,

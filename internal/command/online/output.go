@@ -26,11 +26,13 @@ import (
 
 // results are the last samples' signals, for -o and for comparing with a truth.
 type results struct {
-	limit     int // 0 for none
-	sequence  []int64
-	x, xVar   [][]float64
-	outlier   [][]float64 // empty where they are not looked for
-	converged []bool
+	limit    int // 0 for none
+	sequence []int64
+	x, xVar  [][]float64
+
+	latent, latentVar [][]float64 // empty where signals come out of no network, or some were solved together
+	outlier           [][]float64 // empty where they are not looked for
+	converged         []bool
 }
 
 // Put keeps copies, in the place of the oldest ones where there is a limit.
@@ -40,12 +42,16 @@ func (s *results) Put(event *stream.Event) error {
 	}
 	e := event.Estimate
 	defer s.putTogether(e)
-	var x, xVar, outlier []float64
+	var x, xVar, outlier, latent, latentVar []float64
 	if s.limit > 0 && len(s.x) == s.limit {
 		x, xVar = s.x[0], s.xVar[0]
 		s.x, s.xVar = shift(s.x), shift(s.xVar)
 		if e.Outlier != nil {
 			outlier, s.outlier = s.outlier[0], shift(s.outlier)
+		}
+		if len(s.latent) > 0 {
+			latent, latentVar = s.latent[0], s.latentVar[0]
+			s.latent, s.latentVar = shift(s.latent), shift(s.latentVar)
 		}
 		s.sequence, s.converged = shift(s.sequence), shift(s.converged)
 	}
@@ -55,6 +61,9 @@ func (s *results) Put(event *stream.Event) error {
 	if e.Outlier != nil {
 		s.outlier = append(s.outlier, append(outlier[:0], e.Outlier...))
 	}
+	if e.Latent != nil {
+		s.latent, s.latentVar = append(s.latent, append(latent[:0], e.Latent...)), append(s.latentVar, append(latentVar[:0], e.LatentVar...))
+	}
 	return nil
 }
 
@@ -63,6 +72,7 @@ func (s *results) putTogether(e *online.Estimate) {
 	if e.Together == nil {
 		return
 	}
+	s.latent, s.latentVar = nil, nil // those of samples that were kept are not told
 	n, p := e.Together.X.Dims()
 	columns := len(e.X) / n
 	p /= columns
@@ -100,6 +110,9 @@ func (r *onlineRun) result() *calamp.Result {
 		Phase: p.Phase, PhaseSD: p.PhaseSD, PhaseFree: p.PhaseFree,
 	}
 	res.NoiseVar = p.NoiseVar
+	if len(r.results.latent) == len(r.results.x) {
+		res.Latent, res.LatentVar = columnsOf(r.results.latent, 1), columnsOf(r.results.latentVar, 1)
+	}
 	if len(r.results.outlier) > 0 {
 		res.Outlier = columnsOf(r.results.outlier, 1)
 	}

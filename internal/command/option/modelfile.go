@@ -104,14 +104,18 @@ func (m *ModelFile) add(table, key string, value any) error {
 	if err != nil {
 		return console.Usage("%s: %s: %w", m.Path, key, err)
 	}
-	if p.Array != "" {
-		for i, text := range texts {
-			texts[i] = placed(text, func(file string) string {
-				if filepath.IsAbs(file) {
-					return file
-				}
-				return filepath.Join(filepath.Dir(m.Path), file)
-			})
+	here := func(file string) string {
+		if filepath.IsAbs(file) {
+			return file
+		}
+		return filepath.Join(filepath.Dir(m.Path), file)
+	}
+	for i, text := range texts {
+		switch {
+		case p.Array != "":
+			texts[i] = placed(text, here)
+		case p.Name == "prior":
+			texts[i] = networkAt(text, here)
 		}
 	}
 	m.Told = append(m.Told, Told{p, strings.ReplaceAll(key, "_", "-"), texts})

@@ -48,12 +48,16 @@ func (m *ModelFile) Signals(prior *SignalPrior, n int) string {
 	like := map[string]string{
 		GaussBernoulli: "Gaussian", NonNegative: "Gaussian cut to x ≥ 0", laplaceFamily: "two-sided exponential", mixtureFamily: "of a mixture of Gaussians",
 	}[prior.Family]
+	file, deep := strings.CutPrefix(prior.Family, networkPrefix)
 	words := []string{"non-zero entries " + like}
-	if n > 0 {
+	switch {
+	case deep:
+		words[0] = "out of " + file + ", its latents Gaussian"
+	case n > 0:
 		words[0] = fmt.Sprintf("%d entries a signal, non-zero ones %s", n, like)
 	}
 	for name, what := range inOrder("density", "density %s", "signal-mean", "mean %s", "signal-var", "variance %s", "component", "components %s", "groups", "in the groups of %s",
-		"basis", "coefficients of the basis %s", "joint", "together: %s") {
+		"basis", "coefficients of the basis %s", "joint", "together: %s", "slack", "off the network by slack of variance %s") {
 		if text := m.of(name); text != "" {
 			words = append(words, fmt.Sprintf(what, text))
 		}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -32,6 +35,39 @@ func (f signalFamily) Set(text string) error {
 	return nil
 }
 
+// slackFlag is --slack: a variance, or auto where the command learns.
+type slackFlag struct{ of *SignalPrior }
+
+func (f slackFlag) String() string {
+	switch {
+	case f.of == nil || !f.of.slackGiven:
+		return ""
+	case f.of.slackOpen:
+		return AutoWord
+	}
+	return strconv.FormatFloat(f.of.slack, 'g', -1, 64)
+}
+
+func (f slackFlag) Type() string {
+	if f.of.learns {
+		return "number|auto"
+	}
+	return "number"
+}
+
+func (f slackFlag) Set(text string) error {
+	s := f.of
+	if text == AutoWord && s.learns {
+		s.slackGiven, s.slackOpen, s.slack = true, true, 0
+		return nil
+	}
+	if err := Number(&s.slack, SquareOr0).Set(text); err != nil {
+		return err
+	}
+	s.slackGiven, s.slackOpen = true, false
+	return nil
+}
+
 // network is what signals come out of: layers, with latents of the model's density, mean and variance.
 type network struct {
 	path   string
@@ -43,12 +79,18 @@ type network struct {
 func (s *SignalPrior) loadNetwork() error {
 	path, is := strings.CutPrefix(s.Family, networkPrefix)
 	if !is {
+		if s.slackGiven {
+			return console.Usage("--slack is by how much signals are off a network: it needs --prior network:FILE.npz")
+		}
 		return nil
 	}
 	n := &network{path: path}
 	var err error
 	if n.layers, n.slack, err = dataset.LoadNetwork(path); err != nil {
 		return err
+	}
+	if s.slackGiven && !s.slackOpen {
+		n.slack = s.slack
 	}
 	if _, err := prior.NewNetwork(n.layers, prior.Gaussian(0, 1), n.slack); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -86,10 +128,48 @@ func (n *network) with(latents prior.Prior) prior.Network {
 
 // OfLatents is the prior of signals out of the network, given that of its latents, whose parameters a stream may have to guess.
 func (s *SignalPrior) OfLatents(latents prior.Prior) prior.Prior {
-	if _, learned := latents.(prior.Learner); learned {
-		return prior.LearnedNetwork{Network: s.network.with(latents)}
+	made := s.network.with(latents)
+	if s.slackOpen {
+		made = made.WithSlack(made.Slack(), true)
 	}
-	return s.network.with(latents)
+	if _, learned := latents.(prior.Learner); learned || s.slackOpen {
+		return prior.LearnedNetwork{Network: made}
+	}
+	return made
+}
+
+// takeSlack takes the slack of a run.
+func (s *SignalPrior) takeSlack(res *calamp.Result) {
+	n, ok := prior.NetworkOf(res.Prior)
+	if !ok {
+		return
+	}
+	s.network.slack = n.Slack()
+	if s.slackGiven || n.Slack() > 0 {
+		s.Slack = &s.network.slack
+	}
+	if s.slackOpen {
+		s.SlackSD = &res.SlackSD
+	}
+}
+
+// slackWords says how far signals are off the network; empty for not at all.
+func (s *SignalPrior) slackWords() string {
+	switch {
+	case s.SlackSD != nil:
+		return fmt.Sprintf("; off it by slack of variance %s ± %s", console.Short(s.network.slack), console.Brief(*s.SlackSD))
+	case s.network.slack > 0:
+		return "; off it by slack of variance " + console.Short(s.network.slack)
+	}
+	return ""
+}
+
+// networkAt is the value of --prior with another name for the file of its network.
+func networkAt(text string, rename func(file string) string) string {
+	if path, is := strings.CutPrefix(text, networkPrefix); is {
+		return networkPrefix + rename(path)
+	}
+	return text
 }
 
 // of is the network with latents of the model's parameters.

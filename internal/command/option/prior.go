@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/report"
@@ -22,6 +23,14 @@ type SignalPrior struct {
 
 	// Learned says that the components are only where learning starts; then they are what was found.
 	Learned bool `json:"components_learned,omitempty"`
+
+	// Slack is the variance by which signals are off a network, given or learned, with its standard deviation where it was learned.
+	Slack   *float64 `json:"slack,omitempty"`
+	SlackSD *float64 `json:"slack_sd,omitempty"`
+
+	slack                 float64 // --slack
+	slackGiven, slackOpen bool    // open: auto
+	learns                bool    // the command has auto
 
 	guess bool // nor where learning starts was told
 
@@ -40,11 +49,14 @@ func (s *SignalPrior) Register(flags *pflag.FlagSet, family string) {
 	s.Family = family
 	flags.Var(signalFamily{Choice(&s.Family, GaussBernoulli, NonNegative, laplaceFamily, mixtureFamily).(choice)}, "prior", About("prior"))
 	flags.Var((*components)(&s.Components), "component", About("component"))
+	flags.Var(slackFlag{s}, "slack", About("slack"))
 }
 
 // RegisterLearnable adds the flag of a command that learns.
 func (s *SignalPrior) RegisterLearnable(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.Learned, "learn-components", false, About("learn-components"))
+	s.learns = true
+	flags.Lookup("slack").Usage += "; auto learns it"
 }
 
 // components is --component, which can be repeated.
@@ -82,6 +94,9 @@ func (c *components) Set(text string) error {
 func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) error {
 	if err := s.loadNetwork(); err != nil {
 		return err
+	}
+	if s.slackOpen && !learns {
+		return console.Usage("--slack auto: these iterations learn nothing; give its variance")
 	}
 	switch mixture := s.Family == mixtureFamily; {
 	case mixture && len(s.Components) == 0 && !learns:
@@ -134,8 +149,9 @@ func (s *SignalPrior) Fixed() bool {
 }
 
 // TakeResult takes what a run has learned.
-func (s *SignalPrior) TakeResult(p prior.Prior) {
-	if m, ok := p.(prior.LearnedMixture); ok { // made by Signal, above, or found better than what was asked for
+func (s *SignalPrior) TakeResult(res *calamp.Result) {
+	s.takeSlack(res)
+	if m, ok := res.Prior.(prior.LearnedMixture); ok { // made by Signal, above, or found better than what was asked for
 		s.Family, s.Components, s.Learned = "mixture", m.Components, true
 	}
 }
@@ -160,7 +176,7 @@ func (s *SignalPrior) Of(m *Model) prior.Sampler {
 func (s *SignalPrior) Words(m *Model) string {
 	density, mean, variance := console.Short(m.Density), console.Short(m.SignalMean), console.Short(m.SignalVar)
 	if s.network != nil {
-		return s.network.words() + fmt.Sprintf(" of density %s, mean %s and variance %s", density, mean, variance)
+		return s.network.words() + fmt.Sprintf(" of density %s, mean %s and variance %s", density, mean, variance) + s.slackWords()
 	}
 	switch s.Family {
 	case laplaceFamily:
@@ -175,8 +191,11 @@ func (s *SignalPrior) Words(m *Model) string {
 
 // LearnedNames is what is learned of it, beside the model's flags.
 func (s *SignalPrior) LearnedNames() []string {
-	if s.Learned {
+	switch {
+	case s.Learned:
 		return []string{"components"}
+	case s.slackOpen:
+		return []string{"slack"}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (f *Found) Save(path string) error {
 
 // line is a parameter in the file; empty where nothing is known of it.
 func (f *Found) line(path string, p *Parameter) (string, error) {
-	e := f.learned(p)
+	e := f.learned(path, p)
 	if e.value == "" && e.array == nil {
 		var err error
 		if e, err = f.told(path, p); err != nil {
@@ -90,7 +90,7 @@ func (f *Found) line(path string, p *Parameter) (string, error) {
 }
 
 // learned is what the run found of a parameter; empty where it did not look.
-func (f *Found) learned(p *Parameter) entry {
+func (f *Found) learned(path string, p *Parameter) entry {
 	m, sd := f.Model, f.Result.ModelSD()
 	number := func(v, sd float64) entry { return entry{value: console.Short(v), note: "± " + console.Brief(sd)} }
 	if j := slices.Index(entryFlags[:], p.Name); j >= 0 && m.Learns(p.Name) && f.Groups.found != nil {
@@ -115,7 +115,9 @@ func (f *Found) learned(p *Parameter) entry {
 	case p.Name == "noise-var" && m.Learns(p.Name):
 		return number(m.NoiseVar, sd.NoiseVar)
 	case p.Name == "prior" && !f.Prior.Plain():
-		return entry{value: quoted(f.Prior.Family)}
+		return entry{value: quoted(networkAt(f.Prior.Family, func(file string) string { return seenFrom(filepath.Dir(path), file) }))}
+	case p.Name == "slack" && f.Prior.SlackSD != nil:
+		return number(*f.Prior.Slack, *f.Prior.SlackSD)
 	case p.Name == "component" && f.Prior.Learned:
 		var list []string
 		for _, c := range f.Prior.Components {
@@ -189,21 +191,7 @@ func (f *Found) file(path string, p *Parameter, text string) (string, error) {
 		if strings.Contains(text, "/dev/fd/") {
 			return "", nil
 		}
-		return placed(text, func(file string) string {
-			here, err := filepath.Abs(folder)
-			if err != nil {
-				return file
-			}
-			there, err := filepath.Abs(file)
-			if err != nil {
-				return file
-			}
-			rel, err := filepath.Rel(here, there)
-			if err != nil || filepath.IsAbs(file) && strings.HasPrefix(rel, "..") {
-				return file
-			}
-			return rel
-		}), nil
+		return placed(text, func(file string) string { return seenFrom(folder, file) }), nil
 	}
 	if !slices.Contains(arrayFiles, strings.ToLower(filepath.Ext(text))) {
 		return text, nil
@@ -217,6 +205,23 @@ func (f *Found) file(path string, p *Parameter, text string) (string, error) {
 		err = os.WriteFile(to, data, 0o644)
 	}
 	return filepath.Base(to), err
+}
+
+// seenFrom is a file as it is named from a folder: as it is where an absolute name leads out of that.
+func seenFrom(folder, file string) string {
+	here, err := filepath.Abs(folder)
+	if err != nil {
+		return file
+	}
+	there, err := filepath.Abs(file)
+	if err != nil {
+		return file
+	}
+	rel, err := filepath.Rel(here, there)
+	if err != nil || filepath.IsAbs(file) && strings.HasPrefix(rel, "..") {
+		return file
+	}
+	return rel
 }
 
 // arrayPath is where an array of a model lies: learned.toml has learned-noise_var.npy beside it.

@@ -40,6 +40,7 @@ var Schema = []Section{
 		{Name: "signal-mean", Doc: "mean of the non-zero entries", Unit: "x", Default: "0", Array: "N, or one a group", JSON: "model.signal_mean", Learnable: true, Excludes: "component", Example: "0.5"},
 		{Name: "signal-var", Doc: "variance of the non-zero entries", Unit: "x²", Default: "1", Array: "N, or one a group", JSON: "model.signal_var", Learnable: true, Excludes: "component", Example: "2"},
 		{Name: "prior", Doc: "what non-zero entries are like: Gaussian, a Gaussian cut to x ≥ 0, two-sided exponential,\nor the Gaussians of --component; network:FILE.npz: signals come out of a network, and --density and\nits like are those of its latents", Default: GaussBernoulli, JSON: "prior", Example: NonNegative},
+		{Name: "slack", Doc: "variance of the difference between a signal's entry and what the network of --prior gives\n(default that in its file, or 0)", Unit: "x²", JSON: "slack", Example: "1e-4"},
 		{Name: "component", Doc: "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero", Unit: "1, x, x²", JSON: "components", Learnable: true, Repeated: true, Excludes: "density signal-mean signal-var groups", GivesWay: "prior", Example: "0.2,0,1"},
 		{Name: "learn-components", Doc: "learn weights, means and variances of the --component's, starting from those given", JSON: "components_learned", Excludes: "groups", GivesWay: "prior", Example: "true"},
 		{Name: "groups", Doc: "the group of each entry of the signals (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file", Array: "N", JSON: "groups", Excludes: "component", Example: "groups.npy"},
@@ -103,7 +104,7 @@ func ParameterOf(name string) *Parameter {
 func OnPage() (list []*Parameter) {
 	for i := range Schema {
 		for j := range Schema[i].Parameters {
-			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "sensors" && p.Name != "gain-smooth" && p.Name != "gain-basis" && p.Name != "learn-components" {
+			if p := &Schema[i].Parameters[j]; !p.NoData && !p.Repeated && p.Array != "spec" && p.Name != "groups" && p.Name != "s-from" && p.Name != "sensors" && p.Name != "gain-smooth" && p.Name != "gain-basis" && p.Name != "learn-components" && p.Name != "slack" {
 				list = append(list, p)
 			}
 		}

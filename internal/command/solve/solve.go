@@ -283,7 +283,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return console.Usage("%s: %w", s.source(args), err)
 	}
 	s.model.TakeResult(res)
-	s.prior.TakeResult(res.Prior)
+	s.prior.TakeResult(res)
 	s.groups.TakeResult(&s.model, res.Prior)
 	s.offset.TakeResult(res)
 	s.belong.TakeResult(res)

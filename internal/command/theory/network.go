@@ -3,7 +3,6 @@ package theory
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -53,20 +52,9 @@ func (n *networkSpec) Set(text string) error {
 		n.layers = evolution.LayersOf(network)
 		return nil
 	}
-	n.layers = nil
-	for _, word := range strings.Split(rest, ",") {
-		ratio, name, _ := strings.Cut(word, ":")
-		inputs, err := strconv.ParseFloat(ratio, 64)
-		if err != nil || !(inputs > 0) || inputs > 1e6 {
-			return fmt.Errorf("%q is no layer: expected RATIO:ACTIVATION, with the number of inputs for each output, as in 0.2:relu", word)
-		}
-		f, err := prior.ActivationNamed(name)
-		if err != nil {
-			return err
-		}
-		n.layers = append(n.layers, evolution.Layer{Inputs: inputs, WeightVar: 1, Activation: f})
-	}
-	return nil
+	var err error
+	n.layers, err = evolution.ParseLayers(rest)
+	return err
 }
 
 func (t *theory) registerNetwork(flags *pflag.FlagSet) {
