@@ -11,11 +11,10 @@ import (
 
 // MatrixDoubt looks in the residuals for entries of W that are wrong independently of each other, by a part η of the row's root mean square w_µ. The error of a row is the same for all
 // signals, so that residuals of its sensor have the covariance η² w_µ² G over signals, G = XᵀX, beside D on the diagonal. What is parallel to the readings y of the sensor is in ŝ. With r̃ = r - y(yᵀr)/yᵀy, P = I - yyᵀ/yᵀy
-// and n readings
 //
-//	q_µ = r̃ᵀG r̃ - r̃ᵀr̃ tr(PG)/(n-1),   E q_µ = η² w_µ² (tr(PGPG) - (tr PG)²/(n-1)),
+//	q_µ = r̃ᵀG r̃ - r̃ᵀr̃ tr(PDPG)/tr(PD),   E q_µ = η² w_µ² (tr(PGPG) - tr(PG) tr(PDPG)/tr(PD)),
 //
-// has the mean zero where W is right, whatever D is. Σq/√Σq² is then by how many of its standard errors W is wrong. Of ŝ = yᵀω/yᵀy, the noise of which has only the diagonal of that covariance, it leaves the further variance
+// has the mean zero where W is right, whatever the level of D is. Σq/√Σq² is then by how many of its standard errors W is wrong. Of ŝ = yᵀω/yᵀy, the noise of which has only the diagonal of that covariance, it leaves the further variance
 //
 //	η² w_µ² (yᵀGy - Σ_k y_k² G_kk)/(yᵀy)².
 //
@@ -40,7 +39,9 @@ func (b *planner) matrixDoubt() (on bool, why string, err error) {
 	case b.stream() || b.Batch:
 		return false, "not possible: readings come one by one", nil
 	case !plain:
-		return false, "for one real gain a sensor", nil
+		return false, "not possible: it is for one real gain a sensor", nil
+	case b.joint():
+		return false, jointInstead, nil // errors of their signals are correlated as signals are
 	case b.P < leastForOffsets:
 		return false, "not possible: residuals of so few signals say nothing of W", nil
 	case b.NoScaleStep && b.Tol < 0:
@@ -111,20 +112,21 @@ func (d *MatrixDoubt) Report(s *Solver) {
 // rowDoubt is what the residuals of sensor mu say, with G. Readings that are missing count as zero.
 func (s *State) rowDoubt(mu int, g [][]float64) (r rowDoubt) {
 	y, residual := make([]float64, s.P), make([]float64, s.P)
-	n, trace, doubt := -1.0, 0.0, 0.0
+	d, n, trace, doubt := make([]float64, s.P), 0.0, 0.0, 0.0
 	for k := range s.P {
 		j := mu*s.P + k
 		if v := s.Y[j]; !math.IsNaN(v) {
-			y[k], residual[k] = v, s.Residual(mu, k)
-			n, trace, doubt = n+1, trace+g[k][k], doubt+s.Doubt(j)
+			y[k], residual[k], d[k] = v, s.Residual(mu, k), s.Doubt(j)
+			n, trace, doubt = n+1, trace+g[k][k], doubt+d[k]
 		}
 	}
 	power := floats.Dot(y, y)
-	if n < 2 || power == 0 {
+	if n < leastForOffsets || power == 0 || !(doubt > 0) {
 		return r
 	}
 	floats.AddScaled(residual, -floats.Dot(y, residual)/power, y)
 	along, gy, square, diagonal, quadratic := 0.0, 0.0, 0.0, 0.0, 0.0 // yᵀGy, |Gy|², |G|², Σ y²G_kk, r̃ᵀGr̃
+	traceDG, yDGy, yDy := 0.0, 0.0, 0.0
 	for k, row := range g {
 		if math.IsNaN(s.Y[mu*s.P+k]) {
 			continue
@@ -137,11 +139,12 @@ func (s *State) rowDoubt(mu int, g [][]float64) (r rowDoubt) {
 		}
 		along, gy, quadratic = along+v*y[k], gy+v*v, quadratic+of*residual[k]
 		diagonal += y[k] * y[k] * row[k]
+		traceDG, yDGy, yDy = traceDG+d[k]*row[k], yDGy+y[k]*d[k]*v, yDy+y[k]*d[k]*y[k]
 	}
-	left := trace - along/power // tr PG
-	r.q = quadratic - floats.Dot(residual, residual)*left/n
-	r.expected = square - 2*gy/power + along*along/(power*power) - left*left/n
-	sensitivity := min(1/power, s.SVar[mu]/(doubt/(n+1))) // of ŝ to yᵀω
+	share := (traceDG - 2*yDGy/power + along*yDy/(power*power)) / (doubt - yDy/power) // tr(PDPG)/tr(PD)
+	r.q = quadratic - floats.Dot(residual, residual)*share
+	r.expected = square - 2*gy/power + along*along/(power*power) - (trace-along/power)*share
+	sensitivity := min(1/power, s.SVar[mu]*n/doubt) // of ŝ to yᵀω
 	r.variance = sensitivity * sensitivity * (along - diagonal)
 	return r
 }

@@ -89,7 +89,7 @@ func (r *Run) Warnings() []Warning {
 // fromNoise are the warnings that follow where there is nothing but noise: about gains and sensors of which nothing can be found, and a run
 // that does not settle on them.
 var fromNoise = []string{
-	SignalNotConverged, NothingLearned, ManyBroken, SensorBroken, OutlyingReadings, UnexplainedVariance, UnmeasuredEntry, SensorAtEdge,
+	SignalNotConverged, NothingLearned, ManyBroken, SensorBroken, OutlyingReadings, UnexplainedVariance, SensorAtEdge,
 	RangeNotLearned, ScaleFromGains, GaussianSignals,
 }
 
