@@ -93,7 +93,7 @@ func (f *Fit) integrateOffsets() (value float64, err error) {
 	value = -0.5*dense.LogDet(o.factor) - float64(len(f.S))*math.Log(o.SD)
 	dense.SolveLower(o.factor, o.cross, threads)
 	dense.AddProduct(f.q, -1, o.cross.T(), o.cross, dense.Lower, threads)
-	solveLower(o.factor, o.pulled)
+	dense.SolveLower(o.factor, dense.Of(o.pulled, len(o.pulled), 1), threads)
 	for mu, v := range o.pulled {
 		floats.AddScaled(f.linear, -v, o.cross.Row(mu))
 		value += 0.5 * v * v
@@ -103,16 +103,14 @@ func (f *Fit) integrateOffsets() (value float64, err error) {
 
 // setOffsets sets b, at the present s, and takes what offsets cost out of what readings say of entries.
 func (f *Fit) setOffsets() {
-	o := f.Offsets
-	for mu := range o.B {
-		o.B[mu] = floats.Dot(o.cross.Row(mu), f.S) - o.pulled[mu]
+	o, inverse := f.Offsets, f.Offsets.inverse()
+	clear(o.B)
+	for mu, h := range o.pulled {
+		floats.AddScaled(o.B, floats.Dot(o.cross.Row(mu), f.S)-h, inverse.Row(mu))
 	}
-	solveUpper(o.factor, o.B)
-	solveUpperAll(o.factor, o.cross)
-	o.trace = 0
-	for _, v := range o.variances() {
-		o.trace += v
-	}
+	moved := dense.New(o.cross.Rows, o.cross.Columns)
+	dense.AddProduct(moved, 1, inverse.T(), o.cross, dense.All, runtime.GOMAXPROCS(0))
+	o.cross, o.trace = moved, floats.Sum(columnSquares(inverse))
 	for _, family := range f.Families {
 		for _, at := range family.patterns {
 			if len(at.rows) > 0 {
@@ -122,18 +120,26 @@ func (f *Fit) setOffsets() {
 	}
 }
 
-// variances are the diagonal of B⁻¹.
-func (o *Offsets) variances() []float64 {
+// inverse is L⁻¹: the diagonal of B⁻¹ are the squares of its columns.
+func (o *Offsets) inverse() dense.Matrix {
 	inverse := dense.New(len(o.B), len(o.B))
 	copy(inverse.Data, o.factor.Data)
 	dense.InvertLower(inverse, runtime.GOMAXPROCS(0))
-	variances := make([]float64, len(o.B))
-	for mu := range variances {
-		for nu, v := range inverse.Row(mu)[:mu+1] {
-			variances[nu] += v * v
+	for mu := range inverse.Rows {
+		clear(inverse.Row(mu)[mu+1:])
+	}
+	return inverse
+}
+
+// columnSquares are the squared norms of the columns.
+func columnSquares(a dense.Matrix) []float64 {
+	squares := make([]float64, a.Columns)
+	for mu := range a.Rows {
+		for i, v := range a.Row(mu) {
+			squares[i] += v * v
 		}
 	}
-	return variances
+	return squares
 }
 
 func (o *Offsets) clone() *Offsets {
@@ -166,17 +172,12 @@ func (at *pattern) spentOn(i int) float64 {
 
 // spent are Σ_µ (L⁻¹A⁻¹w)_µ² of columns w, of which projected is A⁻¹w in the rows of a pattern: what offsets take of wᵀA⁻¹w.
 func (o *Offsets) spent(rows []int, projected dense.Matrix) []float64 {
-	all, squares := dense.New(len(o.B), projected.Columns), make([]float64, projected.Columns)
+	all := dense.New(len(o.B), projected.Columns)
 	for i, mu := range rows {
 		copy(all.Row(mu), projected.Row(i))
 	}
 	dense.SolveLower(o.factor, all, runtime.GOMAXPROCS(0))
-	for mu := range all.Rows {
-		for i, v := range all.Row(mu) {
-			squares[i] += v * v
-		}
-	}
-	return squares
+	return columnSquares(all)
 }
 
 // spendOnOffsets takes what offsets cost out of what readings say of entries, and of one another.
@@ -190,7 +191,7 @@ func (f *Fit) spendOnOffsets(a *Family, at *pattern) {
 	at.spent = f.Offsets.spent(at.rows, at.inverse)
 }
 
-// improve takes a step of v: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).
+// improve takes a step of v, down to a least one: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).
 func (o *Offsets) improve(least float64) {
 	if o.Told {
 		return
@@ -199,7 +200,7 @@ func (o *Offsets) improve(least float64) {
 	reach := (float64(len(o.B)) - o.trace/v) / v
 	if square := floats.Dot(o.B, o.B); reach > 0 {
 		ratio := math.Sqrt(square / (reach * v * v))
-		o.SD = max(o.SD*math.Sqrt(min(max(ratio, 1/mostFactor), mostFactor)), least)
+		o.SD = max(o.SD*math.Sqrt(min(max(ratio, 1/mostFactor), mostFactor)), math.Sqrt(least))
 	}
 }
 
@@ -208,23 +209,14 @@ func (f *Fit) SetOffsets() error {
 	if f.Offsets == nil {
 		return nil
 	}
-	o, m, threads := f.Offsets, len(f.S), runtime.GOMAXPROCS(0)
+	o, threads := f.Offsets, runtime.GOMAXPROCS(0)
 	if !f.factorPrecision() {
 		return ErrSingular
 	}
-	moved := dense.New(m, m) // L⁻¹(db/ds)ᵀ, with H = LLᵀ
-	for mu := range m {
-		for nu, v := range o.cross.Row(mu) {
-			moved.Row(nu)[mu] = v
-		}
-	}
+	moved := transposed(o.cross) // then L⁻¹(db/ds)ᵀ, with H = LLᵀ
 	dense.SolveLower(f.curved, moved, threads)
-	o.Var = o.variances()
-	for mu := range m {
-		for nu, v := range moved.Row(mu) {
-			o.Var[nu] += v * v
-		}
-	}
+	o.Var = columnSquares(o.inverse())
+	floats.Add(o.Var, columnSquares(moved))
 	return nil
 }
 
@@ -235,30 +227,15 @@ func (o *Offsets) rescale(c float64) {
 	floats.Scale(1/c, o.factor.Data)
 }
 
-// solveLower makes b L⁻¹b.
-func solveLower(l dense.Matrix, b []float64) {
-	for i := range b {
-		b[i] = (b[i] - floats.Dot(l.Row(i)[:i], b[:i])) / l.At(i, i)
-	}
-}
-
-// solveUpper makes b L⁻ᵀb.
-func solveUpper(l dense.Matrix, b []float64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] /= l.At(i, i)
-		floats.AddScaled(b[:i], -b[i], l.Row(i)[:i])
-	}
-}
-
-// solveUpperAll makes b (M×N) L⁻ᵀb.
-func solveUpperAll(l, b dense.Matrix) {
-	for i := l.Rows - 1; i >= 0; i-- {
-		row := b.Row(i)
-		floats.Scale(1/l.At(i, i), row)
-		for j, v := range l.Row(i)[:i] {
-			floats.AddScaled(b.Row(j), -v, row)
+// transposed is a copy of aᵀ, row by row.
+func transposed(a dense.Matrix) dense.Matrix {
+	t := dense.New(a.Columns, a.Rows)
+	for i := range a.Rows {
+		for j, v := range a.Row(i) {
+			t.Row(j)[i] = v
 		}
 	}
+	return t
 }
 
 // OffsetScore is by how many of its standard deviations the evidence rises with the variance v of offsets, at v = 0, where sensors have none: dL/dv = ½ ‖Σ_k G_k‖² - ½ tr(F - C H⁻¹ Cᵀ), F = Σ_k A_k⁻¹,
@@ -276,12 +253,7 @@ func (f *Fit) OffsetScore() (float64, error) {
 			}
 		}
 	}
-	moved := dense.New(m, m)
-	for mu := range m {
-		for nu, v := range o.cross.Row(mu) {
-			moved.Row(nu)[mu] = v
-		}
-	}
+	moved := transposed(o.cross)
 	dense.SolveLower(f.curved, moved, threads)
 	dense.AddProduct(o.factor, -1, moved.T(), moved, dense.Lower, threads)
 	square, trace, norm := 0.0, 0.0, 0.0

@@ -162,6 +162,28 @@ func TestVarianceOfOffsets(t *testing.T) {
 	}
 }
 
+// TestOffsetsHaveUnits: readings in other units give offsets in these, down to the least one that is learned.
+func TestOffsetsHaveUnits(t *testing.T) {
+	learned := func(unit, sd float64) float64 {
+		f, _ := offsetProblem(2, 40, 30, 8, sd)
+		f.y.Scale(unit, f.y)
+		g := newFit(f.w, f.y, false)
+		g.WithOffsets(0)
+		g.begun, g.Spread = true, 0.2
+		for step := range 12 {
+			if _, err := g.Step(step + 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return g.Offsets.SD / unit
+	}
+	for _, sd := range []float64{0, 0.3} {
+		if own, other := learned(1, sd), learned(1e9, sd); math.Abs(own-other) > 1e-6*own {
+			t.Errorf("offsets of %g: learned as %g, in units of 1e-9 as %g", sd, own, other)
+		}
+	}
+}
+
 // offsetProblem is one of Gaussian signals, noise of variance 0.01, gains with a spread of 20 % and offsets b of a standard deviation.
 func offsetProblem(seed uint64, m, n, p int, sd float64) (f *Fit, b []float64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
