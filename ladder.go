@@ -330,25 +330,31 @@ func (t *tries) otherAlgorithm(first *try) *try {
 // integrable reports whether signals may be integrated out without being asked for. That knows nothing of a range of s or a noise variance that were given, and
 // nothing of gains that belong together.
 func integrable(first *try) bool {
-	m, n := first.problem.W.Dims()
+	one, all := stepWork(first)
 	var gains bool
 	switch c := channel.InOrder(first.problem.Channel).(type) {
 	case channel.Gain:
 		gains = true
 	case channel.ComplexGain:
-		_, signals := first.problem.Y.Dims()
-		gains = c.Prior.Lo < c.Prior.Hi && float64(signals)*float64(m)*float64(m)*float64(m+n) <= mostComplex
+		gains = c.Prior.Lo < c.Prior.Hi && all <= mostComplex
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
-	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && float64(m)*float64(m)*float64(m+n) <= mostIntegrated
+	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && one <= mostIntegrated
 }
 
 // again reports whether signals may be integrated out more than once.
 func again(first *try) bool {
+	_, all := stepWork(first)
+	return all <= mostAgain
+}
+
+// stepWork is how many multiplications a step takes in which signals are integrated out: M²(M+N) of one snapshot, and of all.
+func stepWork(first *try) (one, all float64) {
 	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
-	return float64(p)*float64(m)*float64(m)*float64(m+n) <= mostAgain
+	one = float64(m) * float64(m) * float64(m+n)
+	return one, float64(p) * one
 }
 
 // integrated takes signals for Gaussian and integrates them out.

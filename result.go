@@ -128,7 +128,6 @@ type Result struct {
 	Wall     time.Duration
 
 	scores      *scores       // for [FitMatrix]
-	sites       bool          // found by expectation propagation
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only

@@ -206,7 +206,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.place(res, d)
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
-	res.sites, res.offsetScore = r.solver.HasSites(), r.solver.OffsetScore()
+	res.offsetScore = r.solver.OffsetScore()
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
 		res.Status = TimedOut
 		res.Reason = fmt.Sprintf("the time limit of %v came after %d iterations", r.opt.TimeLimit, res.Iterations)

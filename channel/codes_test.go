@@ -30,28 +30,34 @@ func (c Codes) read(y []float64) []float64 {
 	return codes
 }
 
+// outputOf is the block of one sensor.
+func outputOf(c Channel, y, omega, v []float64) *Block {
+	b := NewBlock(c, 1, len(y))
+	b.Y, b.Omega, b.V = y, omega, v
+	c.Output(b)
+	return b
+}
+
+// quotients are the first and second difference quotient of log Z_out of one sensor by ω_k.
+func quotients(c Channel, y, omega, v []float64, k int) (first, second float64) {
+	const h = 1e-3
+	at := func(shift float64) float64 {
+		moved := append([]float64(nil), omega...)
+		moved[k] += shift
+		return outputOf(c, y, moved, v).LogZ[0]
+	}
+	return (at(h) - at(-h)) / (2 * h), (at(h) - 2*at(0) + at(-h)) / (h * h)
+}
+
 // g and ∂g are the first and second derivative of log Z_out of codes.
 func TestCodesAreDerivativesOfTheEvidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y, omega, v := drawSensor(t)
 		c := rapid.SampledFrom(converters()).Draw(t, "channel")
 		y = c.read(y)
-		of := func(omega []float64) *Block {
-			b := NewBlock(c, 1, len(y))
-			b.Y, b.Omega, b.V = y, omega, v
-			c.Output(b)
-			return b
-		}
-		b := of(omega)
+		b := outputOf(c, y, omega, v)
 		for k := range y {
-			const h = 1e-3
-			at := func(shift float64) float64 {
-				moved := append([]float64(nil), omega...)
-				moved[k] += shift
-				return of(moved).LogZ[0]
-			}
-			first := (at(h) - at(-h)) / (2 * h)
-			second := (at(h) - 2*at(0) + at(-h)) / (h * h)
+			first, second := quotients(c, y, omega, v, k)
 			if math.Abs(first-b.G[k]) > 1e-3*(1+math.Abs(first)) {
 				t.Fatalf("%v: g[%d] = %g, difference quotient %g", c.Name(), k, b.G[k], first)
 			}
