@@ -45,8 +45,9 @@ const (
 	firstRefit = 6
 	refitEvery = 3
 
-	// noiseReach bounds the factor of one update of the noise variance: V
-	// follows it only some iterations later.
+	// noiseReach bounds the factor of one update of a noise variance: V
+	// follows it only some iterations later. That of all readings may fall at once: a bound of
+	// 1/noiseReach took up to 8 iterations more, and changed no answer (docs/log/validation.md).
 	noiseReach = 4
 
 	// leastNoise is the least noise variance learned or computed with, relative to the mean
@@ -189,7 +190,7 @@ func (l *Learning) refitNoise(s *State) float64 {
 	if s.steadied != nil {
 		ratio = s.steadied(ratio)
 	}
-	next := now * min(max(ratio, 1/noiseReach), noiseReach)
+	next := now * min(ratio, noiseReach)
 	l.Information = information
 	if weight := information / (information + l.PastInformation); weight < 0.5 {
 		own := now + (ratio-1)*count/slopes
