@@ -61,7 +61,7 @@ func (p GainPrior) Fills() error {
 // enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
 // a sensor, is true do not count.
 //
-// Its second result is the log likelihood ratio averaged over the uniform ranges
+// Its second result is the logarithm of the mean of the likelihood ratio over the uniform ranges
 // within this one, their ends anywhere in it (see [filling.odds]); -Inf where
 // this cannot be computed.
 func (p GainPrior) Contradiction(stats []float64, omit []bool) (most, mean float64) {
