@@ -18,7 +18,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// frames makes the signals of an instance alike: all have the support of the first,
+// frames makes the signals of an instance correlated: all have the support of the first,
 // and each of its entries varies by the part level of its size; level 0 makes them the
 // same, and above 1 leaves them independent. The readings follow.
 func frames(te teacher.Teacher, in *teacher.Instance, level float64, rng *rand.Rand) {
@@ -70,7 +70,7 @@ func coverage95(r *calamp.Result, truth calamp.Truth) float64 {
 	return float64(in) / float64(len(truth.S))
 }
 
-// alike solves signals that are alike to a degree, the range of s known and the rest
+// alike solves signals that are correlated to a degree, the range of s given and the rest
 // learned.
 func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calamp.Result, *teacher.Instance) {
 	t.Helper()
@@ -88,7 +88,7 @@ func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calam
 	return res, in
 }
 
-// Intervals of s hold for signals that look alike, the user is told, and where the
+// Intervals of s hold for signals that look similar, a warning is given, and where the
 // signals are independent nothing is done.
 func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
 	tests.Long(t)
@@ -111,7 +111,7 @@ func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
 }
 
 // TestLongTrustAlike measures the intervals of s, and the squared errors of x in
-// stated variances, of signals that are alike to a degree.
+// stated variances, of signals that are correlated to a degree.
 func TestLongTrustAlike(t *testing.T) {
 	longOnly(t)
 	count := seedCount(4)
@@ -145,7 +145,7 @@ func TestLongTrustAlike(t *testing.T) {
 	}
 }
 
-// behindMasks solves positive signals behind masks of 0 and 1, of which only the range of s is told: independent, but all sensors
+// behindMasks solves positive signals behind masks of 0 and 1, of which only the range of s is given: independent, but all sensors
 // read them in nearly the same proportions.
 func behindMasks(t *testing.T, n, p int, seed uint64) (*calamp.Result, *teacher.Instance) {
 	t.Helper()

@@ -193,7 +193,7 @@ func (a *Anchor) fitSensors(s, sVar []float64, known func(mu int) bool) Anchored
 }
 
 // Warning tells of anchored sensors that contradict each other, and of an anchor far from
-// where the model, which knows the scale with the relative standard deviation sd, has it.
+// where the model, which has the scale with the relative standard deviation sd, has it.
 func (f Anchored) Warning(sd float64) *Warning {
 	sensors := slices.Sorted(maps.Keys(f.anchor.Sensors))
 	switch others := float64(len(sensors) - 1); {
@@ -218,8 +218,8 @@ func (f Anchored) Warning(sd float64) *Warning {
 	return nil
 }
 
-// place brings a result to where its global scale belongs. What was told of signals and
-// sensors stays as it was told.
+// place brings a result to where its global scale belongs. What was given of signals and
+// sensors stays as it was given.
 func (r *run) place(res *Result, d *diagnosis.Run) {
 	s := r.state()
 	if s.Placement.Mean == 0 {
@@ -248,7 +248,7 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 }
 
 // untouched returns what brings back the entries and sensors of which the readings say
-// nothing: where they lie was told, and no scale moves it.
+// nothing: where they lie was given, and no scale moves it.
 func (r *run) untouched(res *Result, d *diagnosis.Run) (keep func()) {
 	var restore []func()
 	s := r.state()

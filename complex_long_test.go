@@ -152,7 +152,7 @@ func TestLongComplexRecovery(t *testing.T) {
 	}
 }
 
-// complexFrames makes the signals of an instance alike, as frames does real ones: all have the support of the first.
+// complexFrames makes the signals of an instance correlated, as frames does real ones: all have the support of the first.
 func complexFrames(te teacher.Complex, in *teacher.ComplexInstance, level float64, rng *rand.Rand) {
 	if level > 1 {
 		return
@@ -187,7 +187,7 @@ func complexFrames(te teacher.Complex, in *teacher.ComplexInstance, level float6
 	in.Y = calamp.Pairs(y)
 }
 
-// Intervals of complex gains, and what they state of x, for signals that are alike to a degree.
+// Intervals of complex gains, and what they state of x, for signals that are correlated to a degree.
 func TestLongComplexAlike(t *testing.T) {
 	longOnly(t)
 	count := seedCount(4)
@@ -237,7 +237,7 @@ func sumOfAll(v []float64) (sum float64) {
 	return sum
 }
 
-// Intervals of the default command, where nothing is told but what is known of phases.
+// Intervals of the default command, where nothing is given but the distribution of phases.
 func TestLongComplexLearned(t *testing.T) {
 	longOnly(t)
 	count := seedCount(50)
@@ -279,7 +279,7 @@ func TestLongComplexLearned(t *testing.T) {
 	}
 }
 
-// learnComplexRun is solveComplexRun with nothing told but what is known of phases, and of amplitudes that are known.
+// learnComplexRun is solveComplexRun with nothing given but the distribution of phases, and that of amplitudes where it is known.
 func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRun) {
 	in, err := te.Draw(seed)
 	if err != nil {
@@ -314,7 +314,7 @@ func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRu
 }
 
 // The complex setting of the published code of 2015: N = 500, ρ = 0.2, P = 3, no noise, gains CN(0, 20), both parts of
-// W and of the signals as large as those of real ones. It is told all of that, and calamp all but the gains, of which it is told nothing:
+// W and of the signals as large as those of real ones. It is given all of that, and calamp all but the distribution of gains:
 // so its scale rests on the signals alone, of which some 300 entries are not zero.
 func TestLongComplexPublished(t *testing.T) {
 	longOnly(t)
@@ -453,7 +453,7 @@ func TestLongComplexVector(t *testing.T) {
 	}
 }
 
-// vectorComplexRun solves one problem by an algorithm, with the model told.
+// vectorComplexRun solves one problem by an algorithm, with the model given.
 func vectorComplexRun(t *testing.T, te teacher.Complex, seed uint64, algorithm solver.Algorithm) complexRun {
 	in, err := te.Draw(seed)
 	if err != nil {

@@ -255,7 +255,7 @@ func TestComplexAlike(t *testing.T) {
 }
 
 // TestComplexLearns: density, variance, noise and the range of the amplitudes from readings alone, whatever is known
-// of phases; estimates are as good as with the model told.
+// of phases; estimates are as good as with the model given.
 func TestComplexLearns(t *testing.T) {
 	tests.Long(t)
 	for name, gain := range map[string]channel.ComplexPrior{
@@ -298,7 +298,7 @@ func TestComplexLearns(t *testing.T) {
 	}
 }
 
-// TestComplexSinglePrecision: most sweeps of a solve are in single precision, which nobody sees in its answer.
+// TestComplexSinglePrecision: most sweeps of a solve are in single precision, which does not show in its answer.
 func TestComplexSinglePrecision(t *testing.T) {
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 20})
 	te.N, te.M = 260, 180

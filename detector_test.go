@@ -24,8 +24,8 @@ func hasWarning(r *calamp.Result, code calamp.WarningCode) bool {
 	return slices.ContainsFunc(r.Warnings, func(w calamp.Warning) bool { return w.Code == code })
 }
 
-// TestNoiseAtTheReading solves problems with noise of both places as either. Told where it is, the gains are within their intervals at the true common scale, a level
-// that is learned is the true one, and nothing is warned of; told the other place, that is.
+// TestNoiseAtTheReading solves problems with noise of both places as either. With the right place given, the gains are within their intervals at the true common scale, a level
+// that is learned is the true one, and nothing is warned of; with the other place given, that is.
 func TestNoiseAtTheReading(t *testing.T) {
 	before := readNoise
 	before.NoiseVar, before.Own = 1e-4, channel.Detector{}
@@ -88,7 +88,7 @@ func TestNoiseAtTheReadingDoesNotScale(t *testing.T) {
 	}
 }
 
-// A told level stays while a prior is learned, from whatever it starts.
+// A given level stays while a prior is learned, from whatever it starts.
 func TestToldNoiseAtTheReading(t *testing.T) {
 	p, truth, err := readNoise.Pose(2)
 	if err != nil {

@@ -35,7 +35,7 @@ func nothingTold(t *testing.T, in *teacher.Instance) *calamp.Result {
 }
 
 // Near the threshold a noise that is learned can take the place of signals that were not
-// recovered, in a run that comes to rest. Noise of the same size with more sensors is noise.
+// recovered, in a run that converges. Noise of the same size with more sensors is noise.
 func TestFailureIsNotTakenForNoise(t *testing.T) {
 	tests.Long(t)
 	for _, c := range []struct {
@@ -198,7 +198,7 @@ func TestNoOutliersChangeNothing(t *testing.T) {
 	}
 }
 
-// A range that was rejected before the run came to rest is not tested again when it does: the scale step
+// A range that was rejected before the run converged is not tested again afterwards: the scale step
 // would then stay off for good, and the run never end.
 func TestRejectedRangeIsNotTestedAgain(t *testing.T) {
 	tests.Long(t)

@@ -14,7 +14,7 @@ import (
 
 // unequal is a channel that the library does not have: the noise of sensor µ has the
 // variance Δ r_µ, with known ratios r. Everything else is as for channel.Gain; what it
-// knows of s is a channel.GainPrior, which does the integrals.
+// has as a prior of s is a channel.GainPrior, which does the integrals.
 type unequal struct {
 	level  float64   // Δ
 	ratios []float64 // r, one a sensor

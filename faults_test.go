@@ -171,7 +171,7 @@ func TestFaultyChannelOfWorkingSensors(t *testing.T) {
 }
 
 // A clipped reading says how large it would be at least: enough to recover
-// what it spoils when it is believed.
+// what it spoils when it is taken as it is.
 func TestClippedReadings(t *testing.T) {
 	tests.Long(t)
 	te := teacher.Teacher{N: 150, M: 120, P: 4, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-6}

@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// Gains as instruments have them, and nothing told of the model: errors of the signals beside those with the
+// Gains as instruments have them, and nothing given of the model: errors of the signals beside those with the
 // gains known and the rest learned as well, healthy sensors that were lost, and how often intervals of s hold
 // the truth. The scale is a convention then, and the truth is brought to it.
 func TestLongGainDistributions(t *testing.T) {

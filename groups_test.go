@@ -34,8 +34,8 @@ func unlikeGroups(t testing.TB, n int) prior.Groups {
 	return g
 }
 
-// Nothing is told of the groups but who belongs to which: they are learned, signals and gains come
-// out as if they were known, and signals that are all alike are found to be.
+// Nothing is given of the groups but which entry belongs to which: they are learned, signals and gains come
+// out as if they were known, and signals that have one distribution are found to have it.
 func TestGroupsAreLearned(t *testing.T) {
 	tests.Long(t)
 	truth := unlikeGroups(t, 300)

@@ -31,7 +31,7 @@ func gaussian(r *rand.Rand, m, n int) *mat.Dense {
 	return a
 }
 
-// Of readings that are noise, α is not the cause, and whatever α is told is that of the sensors which read: not 0.
+// Of readings that are noise, α is not the cause, and whatever α is reported is that of the sensors which read: not 0.
 func TestNoiseIsNamed(t *testing.T) {
 	tests.Long(t)
 	for seed := range uint64(3) {

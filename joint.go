@@ -11,8 +11,8 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// solveTogether solves a problem whose signals belong together, as a run of independent signals found. Where that run does not come to rest, or what it came to
-// speaks against it, they are solved one by one after all, and the likelier answer that came to rest is the result.
+// solveTogether solves a problem whose signals belong together, as a run of independent signals found. Where that run does not converge, or what it converged to
+// speaks against it, they are solved one by one after all, and the likelier answer that converged is the result.
 func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*Result, error) {
 	found := apart.solver.JointGain()
 	on, off := *opt, *opt
@@ -52,9 +52,9 @@ func (r *Result) ownInWords() string {
 	return fmt.Sprintf(", %d of %.3g entries being there in some signals only", r.ownRows, r.rowsThere)
 }
 
-// better says which of two results is preferred, that of joint rows or that of independent signals: what came to rest, then what is likelier. Where only a part of the
-// rows is shared both models are wrong, and evidence counts how amplitudes correlate for more than the entries that are wrongly there. Then it is what says that it knows the
-// signals better: in problems of which 70 to 97 % of the rows were shared the ratio of both variances was that of the true errors, to 30 %.
+// better says which of two results is preferred, that of joint rows or that of independent signals: what converged, then what is likelier. Where only a part of the
+// rows is shared both models are wrong, and evidence counts how amplitudes correlate for more than the entries that are wrongly there. Then it is the one with the
+// smaller posterior variances of the signals: in problems of which 70 to 97 % of the rows were shared the ratio of both variances was that of the true errors, to 30 %.
 func better(together, single *Result) bool {
 	switch {
 	case (together.Status == Converged) != (single.Status == Converged):

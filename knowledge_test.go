@@ -26,7 +26,7 @@ func TestKnowledgeOfSensors(t *testing.T) {
 		known.SD[mu] = 0.02 * s
 		known.Mean[mu] = s + known.SD[mu]*rng.NormFloat64()
 	}
-	known.Mean[7] = math.NaN()           // nobody knows
+	known.Mean[7] = math.NaN()           // unknown
 	known.Mean[9] *= 2.5                 // has changed
 	known.SD[11] = 1e-3 * in.Truth.S[11] // known well
 	known.Mean[11] = in.Truth.S[11]

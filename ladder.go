@@ -91,7 +91,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 		first = free
 	}
 	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
-		first.opt.MaxIter = mostFirst // what is not at rest by then is no worse tried otherwise
+		first.opt.MaxIter = mostFirst // what has not converged by then is no worse tried otherwise
 	}
 	if err := t.run(first); err != nil {
 		return first.res, err
@@ -167,7 +167,7 @@ func (t *tries) run(a *try) error {
 
 const (
 	// mostRepeated is how many multiplications with entries of W further tries may take each, some seconds on a core, and
-	// mostFurther how many iterations. Runs that come to rest at all do so in a few hundred.
+	// mostFurther how many iterations. Runs that converge at all do so in a few hundred.
 	mostRepeated = 1e10
 	mostFurther  = 500
 
@@ -183,7 +183,7 @@ const (
 	mostStarts   = 16
 	mostOfStarts = 1.25e9
 
-	// mostIntegrated is how many multiplications a step of the evidence of Gaussian signals may take, M²(M+N), where nobody asked
+	// mostIntegrated is how many multiplications a step of the evidence of Gaussian signals may take, M²(M+N), where the user did not ask
 	// for it: a thirtieth of a second on a core.
 	mostIntegrated = 3e8
 
@@ -226,8 +226,8 @@ func further(asked int) int {
 // which of all common phases, or of all ramps of phases that are shifts of the signals, is found.
 const nearNominal = 1
 
-// freePhases is a problem with phases of which nothing is known; nil where those that were learned are near the nominal ones, or nobody
-// wants it.
+// freePhases is a problem with phases of which nothing is known; nil where those that were learned are near the nominal ones, or the options
+// exclude it.
 func freePhases(first *try) *try {
 	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
 	if !first.opt.Learn.PhasesOrFree || !complex || first.trusted() && gain.Prior.Concentration >= nearNominal {
@@ -327,7 +327,7 @@ func (t *tries) otherAlgorithm(first *try) *try {
 	return &try{name: fmt.Sprintf("%v, all sensors and readings taken for good", opt.Algorithm), problem: p, opt: opt}
 }
 
-// integrable reports whether signals may be integrated out without being asked for. That knows nothing of a range of s or a noise variance that were given, and
+// integrable reports whether signals may be integrated out without being asked for. That has no place for a range of s or a noise variance that were given, and
 // nothing of gains that belong together.
 func integrable(first *try) bool {
 	one, all := stepWork(first)
@@ -455,7 +455,7 @@ func (t *try) takeBlame() {
 	}
 }
 
-// warnOfOffsets says that sensors have offsets, which nobody declared.
+// warnOfOffsets says that sensors have offsets, which were not declared.
 func (t *try) warnOfOffsets(asked *try) {
 	known, has := channel.CalibrationOf(t.res.Channel).(channel.Offsetting)
 	if _, declared := channel.CalibrationOf(asked.problem.Channel).(channel.Offsetting); !has || declared {
@@ -551,7 +551,7 @@ func (t *try) score() float64 {
 // noAnswer is the end of a problem that has none, whatever is tried.
 type noAnswer struct{ code, text string }
 
-// hopeless says why a problem of which nothing is told has no answer; nil where it may have one.
+// hopeless says why a problem of which nothing is given has no answer; nil where it may have one.
 func hopeless(p *Problem, opt *Options) *noAnswer {
 	if !opt.Learn.Range || p == nil || p.W == nil {
 		return nil

@@ -107,7 +107,7 @@ func TestFurtherTries(t *testing.T) {
 	}
 }
 
-// TestOffsetsUndeclared: sensors have offsets that nobody declared, behind a W for which message passing finds no answer.
+// TestOffsetsUndeclared: sensors have offsets that were not declared, behind a W for which message passing finds no answer.
 func TestOffsetsUndeclared(t *testing.T) {
 	if testing.Short() {
 		t.Skip("linear algebra of others, slow with the race detector")
@@ -254,7 +254,7 @@ func TestFreePhasesFromOtherStarts(t *testing.T) {
 	}
 }
 
-// TestUnmixed: through a W that does not mix nothing tells gains from signals, and no run that comes to rest is an answer.
+// TestUnmixed: through a W that does not mix nothing separates gains from signals, and no run that converges is an answer.
 func TestUnmixed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, rows := range []int{20, 5} { // a permutation, and blocks of one row

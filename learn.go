@@ -13,7 +13,7 @@ import (
 )
 
 // Learn says what is learned of the channel, starting from the problem's. Of
-// the signals' prior, what a [prior.Learner] wants to learn is.
+// the signals' prior, what a [prior.Learner] learns is.
 type Learn struct {
 	// Noise learns the noise variance of a [channel.Noisy], or in its place that of a [channel.Detector], where sensors have one.
 	Noise bool

@@ -130,7 +130,7 @@ func TestLongLearnsEverything(t *testing.T) {
 	}
 }
 
-// The range of s told 2 % too wide, too narrow or beside the truth: only the scale may
+// The range of s given 2 % too wide, too narrow or beside the truth: only the scale may
 // follow.
 func TestLongRangeBesideTheTruth(t *testing.T) {
 	longOnly(t)

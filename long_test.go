@@ -179,7 +179,7 @@ func TestLongRobustnessGrid(t *testing.T) {
 				runs := study(t, te, 1e-14, count, calamp.Options{})
 				known := ""
 				if factor == 1.2 {
-					// What AMP does when it is told the gains: the limit of any blind one.
+					// What AMP does when it is given the gains: the limit of any blind one.
 					oracle := studyWith(t, te, func(truth calamp.Truth) channel.Channel {
 						return channel.AWGN{NoiseVar: 1e-14, S: truth.S}
 					}, count, calamp.Options{})

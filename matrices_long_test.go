@@ -26,8 +26,8 @@ var stressMatrices = []string{
 	"sparse:0.05", "duplicated:0.2", "uneven:0.5", "zero-columns:0.05",
 }
 
-// Converged with an error within twice that of the same run told the gains, or a
-// status that says that it is not. What an ill-conditioned W hides, nobody can find.
+// Converged with an error within twice that of the same run given the gains, or a
+// status that says that it is not. What an ill-conditioned W hides, no algorithm can find.
 func TestLongStressMatrices(t *testing.T) {
 	longOnly(t)
 	names := stressMatrices

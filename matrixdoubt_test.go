@@ -12,7 +12,7 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// wrongMatrix is a problem of signals that look alike, positive with a common part, behind random signs of which the entries are wrong by a part η.
+// wrongMatrix is a problem of signals that look similar, positive with a common part, behind random signs of which the entries are wrong by a part η.
 func wrongMatrix(t *testing.T, eta float64, seed uint64) (w operator.Operator, y *mat.Dense, s0 []float64) {
 	t.Helper()
 	const m, n, p = 150, 200, 10

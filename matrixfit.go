@@ -18,7 +18,7 @@ import (
 )
 
 // A matrix that is known but for a few numbers θ is fitted by the maximum of the evidence, over θ, of runs that learn the rest of the model.
-// At rest a run knows the slope of its evidence (see [MatrixScore]) and an information that is nearly its curvature: steps of Gauss and Newton,
+// At its fixed point a run has the slope of its evidence (see [MatrixScore]) and an information that is nearly its curvature: steps of Gauss and Newton,
 // mended by what earlier ones did to the slope (BFGS). Where they end, the evidence itself at points around it gives the maximum and error bars.
 
 // MatrixFamily is W as a function of θ.
@@ -37,7 +37,7 @@ type FitOptions struct {
 	// MostRuns is how many runs there may be, 0 for 40 and 20 for each parameter.
 	MostRuns int
 
-	// Tell, when set, is told of every run.
+	// Tell, when set, is called after every run.
 	Tell func(MatrixRun)
 }
 
@@ -71,7 +71,7 @@ const (
 	retreats   = 5    // times that a step is shortened along which the evidence falls
 
 	// Runs farther than roughly standard deviations from the maximum may end after mostRough iterations, the first one after firstRough: those with
-	// the right W come to rest within 50, from the solution beside it within 25, and those with a wrong one in up to 600.
+	// the right W converge within 50, from the solution beside it within 25, and those with a wrong one in up to 600.
 	roughly    = 3
 	firstRough = 40
 	mostRough  = 20
@@ -123,7 +123,7 @@ func LinearMatrix(w operator.Operator, directions ...Direction) (MatrixFamily, e
 	}, nil
 }
 
-// table is all entries of a matrix; of a complex one, or where one is wanted, pairs of both parts.
+// table is all entries of a matrix; of a complex one, or where wantComplex is set, pairs of both parts.
 func table(name string, w operator.Operator, wantComplex bool) ([]float64, error) {
 	m, n := w.Dims()
 	values := make([]float64, m*n)
@@ -438,7 +438,7 @@ func (f *matrixFit) at(theta []float64, from *fitted) (*fitted, error) {
 	}
 	p, opt := f.from(from)
 	p.W = w
-	switch { // where W is still wrong a run takes long to come to rest, and nobody needs to know where
+	switch { // where W is still wrong a run takes long to converge, and where is not needed
 	case from == nil:
 		opt.MaxIter = firstRough
 	case f.size > roughly:

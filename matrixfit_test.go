@@ -236,7 +236,7 @@ type planned struct{ operator.Operator }
 
 func (planned) Dims() (m, n int) { return 157, 196 }
 
-// With random errors of W counted, a run with noise told ends where it does not without, and learns their size. With the noise learned, too,
+// With random errors of W counted, a run with the noise given ends where it does not without, and learns their size. With the noise learned, too,
 // both are found together, as well as the readings tell, where each by itself took hundreds of iterations and ended before.
 func TestMatrixErrorIsLearned(t *testing.T) {
 	for _, noise := range []bool{false, true} {

@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/operator"
 )
 
-// Direction is one along which W may be wrong: readings are of W + θD for some small θ. [Options.Directions] are tested at rest, and
+// Direction is one along which W may be wrong: readings are of W + θD for some small θ. [Options.Directions] are tested at the fixed point, and
 // [LinearMatrix] fits them.
 type Direction struct {
 	Name string
@@ -118,7 +118,7 @@ func dot(a, b []float64) (total float64) {
 	return total
 }
 
-// matrixScores are those of a run that has come to rest, or to its limit; nil where nobody asks, or nothing tells.
+// matrixScores are those of a run that has converged, or come to its limit; nil where none are asked for, or nothing tells.
 func (r *run) matrixScores(outcome amp.Outcome) (*scores, error) {
 	directions := r.opt.Directions
 	if len(directions) == 0 || !r.solver.Scores() || outcome == amp.Cancelled || outcome == amp.Diverged {

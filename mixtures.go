@@ -9,7 +9,7 @@ import (
 )
 
 // mixPrior puts a learned mixture in the place of a learned prior of zero or one Gaussian. Coefficients of real scenes are compressible, a few
-// large and many small. Where W is far from random vector AMP with a prior so wrong does not come to rest.
+// large and many small. Where W is far from random vector AMP with a prior so wrong does not converge.
 func (p *Problem) mixPrior() {
 	g, ok := p.Prior.(prior.LearnedGaussBernoulli)
 	const free = prior.Density | prior.SignalVar

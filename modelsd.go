@@ -9,7 +9,7 @@ import (
 
 // ModelSD is how well a model can be known from what a run found: standard deviations of what it may have learned, were signals and gains themselves
 // known. They are those of the number of non-zero entries, of sensors and of readings beyond what these tell, and of the common scale, whose
-// relative uncertainty all that has a scale has as well. Numbers that were told have them, too, and they mean nothing there.
+// relative uncertainty all that has a scale has as well. Numbers that were given have them, too, and they mean nothing there.
 type ModelSD struct {
 	Density, SignalMean, SignalVar, NoiseVar float64
 

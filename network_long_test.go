@@ -310,7 +310,7 @@ func TestNetworkLearned(t *testing.T) {
 	}
 }
 
-// A layer that does nothing is none: at rest, the answer is that of the prior of its latents. On the way there it is not, since steps
+// A layer that does nothing is none: at the fixed point, the answer is that of the prior of its latents. On the way there it is not, since steps
 // along the common scale are taken where fields of another layer are.
 func TestNetworkOfNothing(t *testing.T) {
 	latents := prior.GaussBernoulli{Density: 0.2, SignalVar: 1}

@@ -32,7 +32,7 @@ var noiseKnowledges = []noiseKnowledge{
 }
 
 // Noise log-uniform over two decades: with P = 10 signals the errors must stay within 1.8 times
-// those with the noise told, with 50 within 1.2 times, and no sensor may be called broken.
+// those with the noise given, with 50 within 1.2 times, and no sensor may be called broken.
 func TestLongNoise(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "decades", "signals", "noise", "error of x, relative to told", "worst seed", "error of x / x_var", "s inside 95 %", "log error of Δ", "called broken", "converged", "iterations (mean)")

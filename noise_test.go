@@ -14,8 +14,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// told is a problem whose noise is told sensor by sensor, and the same with a channel of a
-// user's own that knows of it.
+// told is a problem whose noise is given sensor by sensor, and the same with a channel of a
+// user's own that has it.
 func told(seed uint64) (ours, own *calamp.Problem) {
 	in, c := unequalInstance(120, 90, 4, 1e-3, seed)
 	signal := prior.GaussBernoulli{Density: 0.1, SignalVar: 3}
@@ -27,7 +27,7 @@ func told(seed uint64) (ours, own *calamp.Problem) {
 	return ours, &calamp.Problem{W: in.W, Y: in.Y, Prior: signal, Channel: c}
 }
 
-// Noise that is told sensor by sensor is what a channel that divides by each sensor's own
+// Noise that is given sensor by sensor is what a channel that divides by each sensor's own
 // V + Δ makes of it, to rounding, in every iteration there is.
 func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
 	tests.Long(t)
@@ -42,7 +42,7 @@ func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
 			change(opt)
 			a, b := told(uint64(iterations))
 			if opt.Algorithm == solver.VAMP {
-				// Averages of contractions are of z: a channel that knows only ∂g has fewer digits of them.
+				// Averages of contractions are of z: a channel that has only ∂g has fewer digits of them.
 				a.NoiseVar, b.Channel = scaledNoise(a.NoiseVar, b.Channel.(unequal), 100)
 			}
 			compareResults(t, name, solve(t, a, opt), solve(t, b, opt), 1e-10)
@@ -72,7 +72,7 @@ func compareResults(t *testing.T, name string, a, b *calamp.Result, within float
 	}
 }
 
-// Readings that all have the same noise are those of the channel's own, to the bit, however they are told.
+// Readings that all have the same noise are those of the channel's own, to the bit, however they are given.
 func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
 	te := teacher.Teacher{N: 100, M: 80, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-5}
 	in, err := te.Draw(1)
@@ -90,7 +90,7 @@ func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
 	}
 }
 
-// Told noise of every reading: signals of a noisy sample, and full covariances.
+// Given noise of every reading: signals of a noisy sample, and full covariances.
 func TestToldNoiseOfReadings(t *testing.T) {
 	te := teacher.Teacher{N: 60, M: 60, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1)}
 	te.Noise = make([]float64, te.M*te.P)
@@ -147,7 +147,7 @@ type noiseless struct{}
 func (noiseless) Validate() error         { return nil }
 func (noiseless) Output(b *channel.Block) {}
 
-// Noise over two decades that nobody tells: learned sensor by sensor the errors are smaller than
+// Noise over two decades that is not given: learned sensor by sensor the errors are smaller than
 // with one variance for all, the error bars hold, and a noisy sensor is not called broken; a broken one is.
 func TestSensorNoiseIsLearned(t *testing.T) {
 	te := teacher.Teacher{N: 150, M: 110, P: 12, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}

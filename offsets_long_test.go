@@ -29,7 +29,7 @@ func offsetTeacher(relative float64, p int) teacher.Teacher {
 	}
 }
 
-// TestLongOffsetsNamed: where nobody modelled offsets, a warning names them, and only there.
+// TestLongOffsetsNamed: where offsets are not in the model, a warning names them, and only there.
 func TestLongOffsetsNamed(t *testing.T) {
 	if !*long {
 		t.Skip("long: -long runs it")
@@ -107,7 +107,7 @@ func offsetRunOf(t testing.TB, te teacher.Teacher, seed uint64) (r offsetRun) {
 	return r
 }
 
-// TestLongOffsets: gains and offsets are found, nothing told.
+// TestLongOffsets: gains and offsets are found, with nothing given.
 func TestLongOffsets(t *testing.T) {
 	if !*long {
 		t.Skip("long: -long runs it")
@@ -148,7 +148,7 @@ func TestLongOffsets(t *testing.T) {
 	}
 }
 
-// solveNothingTold learns all of the model, as calamp solve does when nothing is told.
+// solveNothingTold learns all of the model, as calamp solve does when nothing is given.
 func solveNothingTold(t testing.TB, in *teacher.Instance, learn calamp.Learn) *calamp.Result {
 	t.Helper()
 	y, gain := in.Y, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan}
@@ -173,7 +173,7 @@ func solveNothingTold(t testing.TB, in *teacher.Instance, learn calamp.Learn) *c
 	return res
 }
 
-// offsetErrors are those of a run that is told the model: after the scale, and of the offsets.
+// offsetErrors are those of a run that is given the model: after the scale, and of the offsets.
 type offsetErrors struct{ x, s, o float64 }
 
 func offsetErrorsOf(t *testing.T, te teacher.Teacher, seed uint64) offsetErrors {
@@ -320,7 +320,7 @@ func offsetStreamErrors(t *testing.T, te teacher.Teacher, seed uint64, warm int)
 	return out
 }
 
-// TestLongOffsetsOfFewSignals: with fewer than ten signals what offsets do to all of them is in the error bars, nothing told.
+// TestLongOffsetsOfFewSignals: with fewer than ten signals what offsets do to all of them is in the error bars, with nothing given.
 func TestLongOffsetsOfFewSignals(t *testing.T) {
 	longOnly(t)
 	fewWithOffsets(t, teacher.Ensemble{}, 4, 6, 8)

@@ -23,7 +23,7 @@ var smallOffsets = teacher.Teacher{
 	Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4,
 }
 
-// TestOffsetsAsTheyAre: offsets that are not normal, and none, with nothing told: the error is that of the readings
+// TestOffsetsAsTheyAre: offsets that are not normal, and none, with nothing given: the error is that of the readings
 // without them, and error bars hold.
 func TestOffsetsAsTheyAre(t *testing.T) {
 	tests.Long(t)
@@ -65,8 +65,8 @@ func TestOffsetsAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestOffsetsBesideOtherTrouble: broken sensors are found, a told range is tested, missing readings do no harm, W is a
-// transform, or the model is told.
+// TestOffsetsBesideOtherTrouble: broken sensors are found, a given range is tested, missing readings do no harm, W is a
+// transform, or the model is given.
 func TestOffsetsBesideOtherTrouble(t *testing.T) {
 	tests.Long(t)
 	te := smallOffsets
@@ -160,8 +160,8 @@ func TestOffsetsOfFewSignals(t *testing.T) {
 	}
 }
 
-// TestOffsetsOfFewSignalsCovered: what an offset does to all signals alike is in the error bars, also where readings are missing and sensors
-// broken; where it is not followed, it is told.
+// TestOffsetsOfFewSignalsCovered: what an offset does to all signals equally is in the error bars, also where readings are missing and sensors
+// broken; where it is not followed, a warning says so.
 func TestOffsetsOfFewSignalsCovered(t *testing.T) {
 	tests.Long(t)
 	te := smallOffsets

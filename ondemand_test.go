@@ -67,7 +67,7 @@ func onDemandCases() []onDemandCase {
 	}
 }
 
-// Squares of W on demand come to rest where those of every iteration do, in as many iterations.
+// Runs with squares of W on demand converge where those of every iteration do, in as many iterations.
 func TestVariancesOnDemand(t *testing.T) {
 	tests.Long(t)
 	for _, c := range onDemandCases() {

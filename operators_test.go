@@ -169,7 +169,7 @@ func TestSolveWithoutATable(t *testing.T) {
 	}
 }
 
-// What an operator cannot do is refused with words, and the same is told of its spectrum
+// What an operator cannot do is refused with words, and the same is said of its spectrum
 // where a run fails.
 func TestWhatOperatorsCannot(t *testing.T) {
 	w, err := operator.Compose(ensemble(t, "sparse:0.2", 100, 150), cosineBasis(t, 150))

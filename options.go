@@ -48,14 +48,14 @@ type Options struct {
 
 	// Evidence computes the evidence of every iteration for the trace, which takes a
 	// twentieth of a run; otherwise it is that of the last one, and NaN before. Progress is
-	// told it in any case.
+	// given it in any case.
 	Evidence bool
 
 	// MatrixError is by how much entries of W are wrong, independently of each other, relative to the root mean square of their row: it
 	// counts as noise that follows the signals. 0 takes W for right, unless Learn.MatrixError learns it.
 	MatrixError float64
 
-	// Directions are ways in which W may be wrong, which are tested at rest: [Result.MatrixScores] says how surely it is.
+	// Directions are ways in which W may be wrong, which are tested at the fixed point: [Result.MatrixScores] says how surely it is.
 	Directions []Direction
 
 	// SensorDerivatives are the derivatives D_j of W by parameters θ_j that every sensor has of its own, its position or its delay: row µ is that

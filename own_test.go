@@ -17,8 +17,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// The channel and the prior of the examples, which the library does not know, get
-// everything that its own get; and the channel, which knows how noisy each sensor is,
+// The channel and the prior of the examples, which are not the library's, get
+// everything that its own get; and the channel, which has the noise of each sensor,
 // makes smaller errors than a gain with the mean variance, and its error bars hold.
 func TestOwnChannelIsSolvedAsOurs(t *testing.T) {
 	in, own := unequalInstance(300, 240, 8, 1e-4, 1)
@@ -169,7 +169,7 @@ func TestPointerToAChannelCalibrates(t *testing.T) {
 	}
 }
 
-// TestSignsAreNoClippedReadings solves readings that are signs, by the channel of the example, with its own prior and others, told and
+// TestSignsAreNoClippedReadings solves readings that are signs, by the channel of the example, with its own prior and others, given and
 // learned. Nothing may be said of them that supposes readings to be z plus noise, and the scores must have the size that the
 // likelihood expects of them.
 func TestSignsAreNoClippedReadings(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// Phases that are spread by κ = 20 about nominal ones, and told with other concentrations.
+// Phases that are spread by κ = 20 about nominal ones, and given with other concentrations.
 func TestLongComplexConcentration(t *testing.T) {
 	longOnly(t)
 	count := seedCount(10)

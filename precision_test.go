@@ -51,7 +51,7 @@ func TestPrecisionDoesNotShowInTheResult(t *testing.T) {
 	}
 }
 
-// Where W is rounded for good, what that takes away is noise, and told.
+// Where W is rounded for good, what that takes away is noise, and reported.
 func TestRoundingIsNoise(t *testing.T) {
 	p, truth := sharp(t, 1e-24)
 	res := solve(t, p, &calamp.Options{Settings: solver.Settings{Precision: solver.SinglePrecision}})

@@ -99,7 +99,7 @@ func (r *Result) Ranks(truth Truth, rng *rand.Rand) (x, s []float64) {
 // field is what the readings said of the signals: N(x; λ, Σ), P×N.
 type field struct {
 	prior         prior.Prior // nil where its posterior has no distribution functions
-	amplitude     []float64   // P; nil where all signals are alike
+	amplitude     []float64   // P; nil where all signals have one variance
 	lambda, sigma []float64
 }
 

@@ -47,7 +47,7 @@ type Result struct {
 	BrokenSensors []channel.BrokenSensor
 	FaultRate     float64
 
-	// Outlier (M×P, one column a complex signal, too) holds the probability of each reading to be nobody's, 0 where one is
+	// Outlier (M×P, one column a complex signal, too) holds the probability of each reading to be an outlier, 0 where one is
 	// missing; those above 1/2 were left out. Nil unless they were looked for.
 	Outlier *mat.Dense
 
@@ -69,7 +69,7 @@ type Result struct {
 	Prior prior.Prior
 
 	// Amplitude (P) is how large each signal was found to be: signal k is Amplitude[k] times one
-	// of Prior. Their mean square is 1. It is nil where signals are taken to be alike: it is
+	// of Prior. Their mean square is 1. It is nil where signals are taken to have one variance: it is
 	// learned together with a prior that differs by entry ([prior.Varied]).
 	Amplitude []float64
 	Channel   channel.Channel
@@ -87,19 +87,19 @@ type Result struct {
 	SlackSD float64
 
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
-	// they differ, told or learned: then that of Channel is their harmonic mean. Nil
+	// they differ, given or learned: then that of Channel is their harmonic mean. Nil
 	// where all readings have the channel's. Of noise that sensors add themselves, which Channel has as a [channel.Detector], it is what
-	// that is before the division by s; what Channel has of such noise is then as told.
+	// that is before the division by s; what Channel has of such noise is then as given.
 	NoiseVar []float64
 
 	detectorSD float64 // relative, of what was learned of the noise that sensors add themselves
 
-	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, told or learned, and
+	// MatrixError is by how much entries of W are wrong at random, relative to the root mean square of their row, given or learned, and
 	// MatrixErrorSD its relative standard deviation; 0 where they are taken for right. What it adds to the noise is not in NoiseVar.
 	MatrixError, MatrixErrorSD float64
 
 	// Theta and ThetaSD (M×J) are the means and standard deviations of the parameters of every sensor, and SensorSpread (J) their spreads over the
-	// sensors, told or learned: where [Options.SensorDerivatives] were given. Nil elsewhere.
+	// sensors, given or learned: where [Options.SensorDerivatives] were given. Nil elsewhere.
 	Theta, ThetaSD *mat.Dense
 	SensorSpread   []float64
 
@@ -132,7 +132,7 @@ type Result struct {
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only
 	rowsThere   float64       // expected
-	jointGain   float64       // at rest, of signals that belong together
+	jointGain   float64       // at the fixed point, of signals that belong together
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }
 
@@ -158,7 +158,7 @@ const (
 	Converged                      // every signal met the tolerance
 	Diverged                       // estimates blew up; the last sane ones are returned
 	Cancelled                      // the context was cancelled
-	NothingRecovered               // at a fixed point that knows nothing of the signals
+	NothingRecovered               // at a fixed point without information on the signals
 	TimedOut                       // the time limit came first
 )
 
@@ -207,10 +207,10 @@ type Iteration struct {
 	OffV        float64 // mean |off-diagonal| of V; 0 with diagonal covariances
 	Scale       float64 // factor of the scale step; 1 when none was taken
 	Damping     float64 // δ of this iteration
-	LogEvidence float64 // Bethe approximation; exact meaning only at convergence; NaN where nobody looks ([Options.Evidence])
+	LogEvidence float64 // Bethe approximation; exact meaning only at convergence; NaN where it is not computed ([Options.Evidence])
 }
 
-// Untrusted is the warning for which a result that came to rest is none: docs/warnings says so of it. It is nil where the result
+// Untrusted is the warning for which a result that converged is none: docs/warnings says so of it. It is nil where the result
 // can be used, as far as anything tells.
 func (r *Result) Untrusted() *Warning {
 	for i, w := range r.Warnings {
@@ -253,11 +253,11 @@ const (
 	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was given is not that of the readings
 	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
 	OnlyNoise            WarningCode = diagnosis.OnlyNoise            // learned noise explains the readings without a signal
-	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the told range is not that of the gains: they were learned within it
-	ScaleContradicted    WarningCode = diagnosis.ScaleContradicted    // signals' variance and range of s want different scales
+	RangeNotFilled       WarningCode = diagnosis.RangeNotFilled       // the given range is not that of the gains: they were learned within it
+	ScaleContradicted    WarningCode = diagnosis.ScaleContradicted    // signals' variance and range of s imply different scales
 	UnrecoveredOrNoise   WarningCode = diagnosis.UnrecoveredOrNoise   // learned noise may stand for signals that were not recovered
 	SignalsUnlikePrior   WarningCode = diagnosis.SignalsUnlikePrior   // entries not zero or Gaussian: XVar was widened
-	Offsets              WarningCode = diagnosis.Offsets              // the means of sensors' residuals are not zero: offsets, which nobody modelled
+	Offsets              WarningCode = diagnosis.Offsets              // the means of sensors' residuals are not zero: offsets, which are not in the model
 	OffsetsFewSignals    WarningCode = diagnosis.OffsetsFewSignals    // with offsets and fewer than 10 signals error bars do not hold
 	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to tell offsets from what they share
 	NoiseUnequal         WarningCode = diagnosis.NoiseUnequal         // sensors' residuals differ in size: their noise does, which was taken to be the same
@@ -266,8 +266,8 @@ const (
 	GainsNotSmooth       WarningCode = diagnosis.GainsNotSmooth       // gains that belong together, but not as a kernel has it
 	CommonMode           WarningCode = diagnosis.CommonMode           // in one signal all sensors read too much by the same amount, or by the same factor
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
-	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit of which nobody told
-	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was told
+	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit that was not given
+	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was given
 	GainsInSignals       WarningCode = diagnosis.GainsInSignals       // gains and signals explain the same readings
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle

@@ -12,7 +12,7 @@ import (
 )
 
 // Sensors that have several rows of W are solved as a problem of which the rows of a sensor lie together, and all sensors
-// have as many: rows that are lacking are zero in W, and NaN in Y. That is the only place that knows which row is whose.
+// have as many: rows that are lacking are zero in W, and NaN in Y. Only this place maps rows to sensors.
 
 // mostPadding bounds how many times as many rows that makes.
 const mostPadding = 4
@@ -80,7 +80,7 @@ func newRowMap(ids []int, m int) (*rowMap, error) {
 	return r, nil
 }
 
-// shared is how a solver is told of it.
+// shared is the layout of rows as the solver takes it.
 func (r *rowMap) shared(given operator.Operator) amp.Shared {
 	if r == nil {
 		return amp.Shared{}
@@ -163,7 +163,7 @@ func (p *Problem) together(opt *Options) (*Problem, error) {
 	return &q, err
 }
 
-// noise is that of every reading where it was told of every sensor, row or reading.
+// noise is that of every reading where it was given for every sensor, row or reading.
 func (r *rowMap) noise(told []float64, m, signals int) ([]float64, error) {
 	switch sensors := len(r.count); len(told) {
 	case 0:

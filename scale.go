@@ -13,7 +13,7 @@ import (
 // Scale is what is known of the model's scale where all else of it is learned, the signals' scale, the noise and the range of s
 // among them. (x, s, Δ) and (cx, cs, c²Δ) give the same readings, so one known number says what c is, and nothing else: the run learns
 // that number, too, and signals and s are then multiplied by the factor that makes it the known one. Of several each is an estimate of log c,
-// and the factor is their mean, weighted by their inverse variances. The zero value knows nothing.
+// and the factor is their mean, weighted by their inverse variances. The zero value holds no number.
 type Scale struct {
 	SignalVar  float64 // of the non-zero entries
 	SignalMean float64 // of the non-zero entries
@@ -140,7 +140,7 @@ func disagree(list []held) string {
 	return ""
 }
 
-// scaleLearned is a problem of which two or more numbers were told that have a scale, solved with all of them learned, and brought to the scale
+// scaleLearned is a problem of which two or more numbers were given that have a scale, solved with all of them learned, and brought to the scale
 // that they hold together: message passing would follow one of them along the scale, and be off by what another one says of it. nil where no
 // number is to be left out.
 func scaleLearned(first *try) *try {

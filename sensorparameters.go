@@ -45,7 +45,7 @@ func MovedMatrix(w operator.Operator, derivatives []Direction) (operator.Operato
 	return moved, nil
 }
 
-// asGain is a channel of displaced sensors without what a run knows of their parameters.
+// asGain is a channel of displaced sensors without the posterior of their parameters.
 func asGain(c channel.Channel) channel.Channel {
 	d, is := channel.InOrder(c).(channel.Displaced)
 	if !is {

@@ -21,7 +21,7 @@ type sharedRun struct {
 	broken, found, wrong      float64 // broken sensors, those found, and sound ones that were called so
 }
 
-// runShared solves problems of so many seeds, with the model told, or learned.
+// runShared solves problems of so many seeds, with the model given, or learned.
 func runShared(t *testing.T, c sharing, seeds int, algorithm solver.Algorithm, learned bool) (mean sharedRun) {
 	t.Helper()
 	all := make([]sharedRun, seeds)

@@ -204,7 +204,7 @@ func TestSharedSensorsTriedAgain(t *testing.T) {
 	p, _, _ := sharing{n: 60, p: 1, rows: 6, alpha: 0.9, noise: 1e-6, outlier: 0.1}.draw(t, 5)
 	p.Channel = channel.Faulty{Working: p.Channel}
 	opt := &calamp.Options{Outliers: calamp.Outliers{Look: true}, Learn: calamp.Learn{Noise: true, Range: true}}
-	opt.MaxIter, opt.Retry = 12, true // too few to come to rest, and enough to leave readings out
+	opt.MaxIter, opt.Retry = 12, true // too few to converge, and enough to leave readings out
 	res, err := calamp.Solve(context.Background(), p, opt)
 	if err != nil {
 		t.Fatal(err)

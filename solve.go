@@ -89,7 +89,7 @@ type run struct {
 	plan     *solver.Plan
 	rounding float64 // noise variance that stands for what rounding W took away
 	trace    []Iteration
-	failed   error // of what was looked for at rest
+	failed   error // of what was looked for at the fixed point
 }
 
 func newRun(p *Problem, opt *Options) (*run, error) {
@@ -117,7 +117,7 @@ func newRun(p *Problem, opt *Options) (*run, error) {
 	if r.readings, err = readingsOf(p); err != nil {
 		return nil, err
 	}
-	if err := p.Channel.Validate(); err != nil { // after Y, from which what is not told of it may have been guessed
+	if err := p.Channel.Validate(); err != nil { // after Y, from which what is not given of it may have been guessed
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
 	_, signals := p.Y.Dims()
@@ -313,7 +313,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 		res.NoiseVar = s.SensorNoise()
 		res.Channel = res.Channel.(channel.Noisy).WithNoise(s.TypicalNoise())
 	}
-	if before, sd, ok := r.solver.OwnNoise(); ok { // it has the noise, and what is before the division is as told
+	if before, sd, ok := r.solver.OwnNoise(); ok { // it has the noise, and what is before the division is as given
 		res.Channel, res.detectorSD = res.Channel.(channel.Noisy).WithNoise(before), sd
 	}
 	if q, support := r.solver.Joint(); q != nil {

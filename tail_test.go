@@ -10,8 +10,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// A detector's gains within a range that merely contains them, three pixels of which are like no other: they lie in
-// what was told, and are found.
+// A detector's gains within a range that merely contains them, three pixels of which are outliers: they lie in
+// the given range, and are found.
 func TestGainsLikeNoOther(t *testing.T) {
 	te := teacher.Teacher{N: 200, M: 180, P: 6, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.NormalAbout(1, 0.01), NoiseVar: 1e-5}
 	in, err := te.Draw(3)

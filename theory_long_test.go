@@ -171,7 +171,7 @@ func logMean[T any](runs []T, value func(T) float64) evolution.Number {
 	return evolution.Number{Value: v, Err: v * log.Err}
 }
 
-// plainMean is the arithmetic one, which is what is predicted where the error has come to rest. With two signals a
+// plainMean is the arithmetic one, which is what is predicted where the error has converged. With two signals a
 // quarter of the error on s is that of fewer than one sensor in 6000, which see next to nothing of both: few
 // seeds have one, and the geometric mean is 4 % lower.
 func plainMean[T any](runs []T, value func(T) float64) evolution.Number {
@@ -196,7 +196,7 @@ const atRest = 0.01
 // moment 9/5 v² at least, that of a uniform distribution. With two signals v² comes from one sensor in ten thousand: runs that
 // have none of these show neither the error nor how uncertain it is.
 func leastErrS(te teacher.Teacher, mseX float64, runs int) float64 {
-	const cells, depth, kurtosis = 4000, 30.0, 9.0 / 5 // from e⁻³⁰ of the power on, in which nobody is
+	const cells, depth, kurtosis = 4000, 30.0, 9.0 / 5 // from e⁻³⁰ of the power on, in which no cell is
 	_, spread := te.Gain.Moments()
 	power, half := te.Signal.Density*te.Signal.SignalVar, 0.5*float64(te.P)
 	var mass, mean, square float64
@@ -248,7 +248,7 @@ func (c *comparison) own() string {
 }
 
 // comparisonHeads are the heads of judge's columns without a label, and ownHeads with what
-// [compare] knows.
+// [compare] computes.
 func comparisonHeads(at string) []string {
 	return []string{at, "x, predicted", "AMP", "difference", "in s.e.", "s, predicted", "AMP", "difference", "in s.e."}
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// Told numbers are contradicted where the readings want them larger or smaller by contradictedBy, beyond surely standard errors: real
+	// Given numbers are contradicted where the likelihood prefers them larger or smaller by contradictedBy, beyond surely standard errors: real
 	// signals and noise are never quite what a model says, and within a factor of two of a parameter errors are what they are with the true
 	// one, to a few per cent (docs/log/validation.md, "Learning the model").
 	contradictedBy = 2
 	surely         = 5
 
-	// fits is how many steps what the readings want is looked for: expectation–maximisation of two numbers from fields that stay.
+	// fits is how many steps the likelihood's maximum is looked for: expectation–maximisation of two numbers from fields that stay.
 	fits = 50
 )
 
-// contradicted names the numbers that were told and that the readings contradict, with what these want in their place.
+// contradicted names the numbers that were given and that the readings contradict, with what the likelihood prefers in their place.
 func (r *run) contradicted(res *Result) *Warning {
 	if res.Iterations == 0 || res.Status == Cancelled || res.Status == Diverged || r.opt.Covariance == solver.Full {
 		return nil
@@ -49,7 +49,7 @@ func (r *run) noiseContradicted() []string {
 	}
 	columns := float64(channel.ColumnsOf(r.problem.Channel))
 	noise := channel.NoiseOf(channel.InOrder(r.problem.Channel))
-	// What was computed with: more than was told where W was rounded, or where that is too small to compute with.
+	// What was computed with: more than was given where W was rounded, or where that is too small to compute with.
 	computed := max(noise, channel.NoiseOf(channel.InOrder(r.state().Model().Channel)))
 	wanted, sd := r.state().NoiseWanted()
 	if noise > 0 && (computed == noise || wanted > computed) && apart(wanted/computed, sd) {
@@ -59,7 +59,7 @@ func (r *run) noiseContradicted() []string {
 }
 
 // signalsContradicted is about the signals' prior: the likeliest one, with all that it has learned from the fields that readings leave
-// for each entry, beside the one that was told. Where signals are integrated out their scale is another one, and the density alone is compared.
+// for each entry, beside the one that was given. Where signals are integrated out their scale is another one, and the density alone is compared.
 func (r *run) signalsContradicted() (words []string) {
 	told := independent(r.state().Model().Prior)
 	free, learned, ok := learning(told, everything)

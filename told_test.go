@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// TestToldContradicted: a number that was told and is not that of the readings is named, with what they say; a true one is not.
+// TestToldContradicted: a number that was given and is not that of the readings is named, with what they say; a true one is not.
 func TestToldContradicted(t *testing.T) {
 	tests.Long(t)
 	truth := prior.GaussBernoulli{Density: 0.15, SignalVar: 1}
@@ -99,8 +99,8 @@ func TestOneNumberHoldsTheScale(t *testing.T) {
 	}
 }
 
-// TestTwoNumbersOfOneScale: a variance of few non-zero entries and one of noise that were told, both true, leave the error that there is with
-// nothing told. Message passing that takes both as they are follows the variance along the scale: of 24 such problems five did not converge,
+// TestTwoNumbersOfOneScale: a variance of few non-zero entries and one of noise that were given, both true, leave the error that there is with
+// nothing given. Message passing that takes both as they are follows the variance along the scale: of 24 such problems five did not converge,
 // and the errors of two were larger by 1.6 and 1.8.
 func TestTwoNumbersOfOneScale(t *testing.T) {
 	const noise = 2e-4

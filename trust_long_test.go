@@ -102,7 +102,7 @@ func inParallel(count int, f func(i int)) {
 	wg.Wait()
 }
 
-// Intervals and scale where the told range merely contains the gains, or does not: nine
+// Intervals and scale where the given range merely contains the gains, or does not: nine
 // problems (Δ and P) of N = 400, M = 300 for each seed.
 func TestLongTrustRange(t *testing.T) {
 	longOnly(t)
@@ -151,7 +151,7 @@ func TestLongTrustRange(t *testing.T) {
 				runs.count(func(r trust) bool { return r.learned }), len(runs), runs.count(func(r trust) bool { return r.warned }), z*z, worst,
 				runs.rms(func(r trust) float64 { return r.t }), sds[len(sds)/2], covered, leastCell, ratios[len(ratios)/2],
 				runs.count(func(r trust) bool { return !r.settled }))
-			if wide < 1 { // false: only what can be told is asked for
+			if wide < 1 { // false: only what can be decided is asked for
 				continue
 			}
 			lost := func(r trust) bool { return !r.settled }
@@ -172,7 +172,7 @@ func TestLongTrustRange(t *testing.T) {
 }
 
 // Healthy sensors, and a range that is true: none may be called broken, and the range
-// must be believed.
+// must not be rejected.
 func TestLongTrustHealthy(t *testing.T) {
 	longOnly(t)
 	count := seedCount(20)

@@ -15,7 +15,7 @@ import (
 )
 
 // drawn is a problem whose gains are uniform on 1 ± half, as the default command sees it
-// when it is told the range 1 ± told.
+// when it is given the range 1 ± told.
 func drawn(t *testing.T, te teacher.Teacher, seed uint64, told float64) (*calamp.Problem, calamp.Truth) {
 	t.Helper()
 	te.Signal = prior.GaussBernoulli{Density: 0.2, SignalVar: 1}
@@ -101,8 +101,8 @@ func TestScaleIsReportedAtItsMean(t *testing.T) {
 	}
 }
 
-// A range that is learned holds nothing: what is left are the signals. Its own ends told
-// the scale to 5e-4 where it was off by 3 %.
+// A range that is learned holds nothing: what is left are the signals. Taken as given, its own ends
+// would fix the scale to 5e-4 where it was off by 3 %.
 func TestStatedScaleOfALearnedRange(t *testing.T) {
 	tests.Long(t)
 	te := teacher.Teacher{N: 300, M: 240, P: 4, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
@@ -160,7 +160,7 @@ func TestWildSensorDoesNotMakeSignalsAlike(t *testing.T) {
 	}
 }
 
-// Bare recursions are exactly as told.
+// Bare recursions are exactly as specified.
 func TestRangeIsNotTestedInBareRuns(t *testing.T) {
 	te := teacher.Teacher{N: 100, M: 80, P: 3, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	p, _ := drawn(t, te, 1, 0.4)

@@ -13,7 +13,7 @@ import (
 )
 
 // unequalNamed is in how many of so many runs noise is called unequal, of sensors whose variances
-// are spread over so many decades. What is told is one variance, that of the middle.
+// are spread over so many decades. What is given is one variance, that of the middle.
 func unequalNamed(t *testing.T, decades float64, p int, learned bool, runs int) (named int) {
 	t.Helper()
 	te := teacher.Teacher{

@@ -27,7 +27,7 @@ var spectra = []string{
 	"correlated:0.7", "correlated:0.95", "mean:1", "binary", "low-rank:0.8", "uneven:1",
 }
 
-// Blind runs by the default command beside the same ones told the gains, once told the rest of the model and once told nothing.
+// Blind runs by the default command beside the same ones given the gains, once with the rest of the model given and once with all of it learned.
 func TestLongSpectra(t *testing.T) {
 	longOnly(t)
 	heads := []string{"W", "α", "Δ", "converged"}

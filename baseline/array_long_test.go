@@ -73,7 +73,7 @@ func found(x, truth baseline.Parts) float64 {
 	return right / float64(arraySources*p)
 }
 
-// solveArray is told the model, and how widely phases are spread.
+// solveArray is given the model, and how widely phases are spread.
 func solveArray(t *testing.T, w, y baseline.Parts, noise, spread float64) (x baseline.Parts, s []complex128, status calamp.Status) {
 	m, n := w.Dims()
 	values := make([]complex128, 0, m*n)
@@ -109,7 +109,7 @@ func solveArray(t *testing.T, w, y baseline.Parts, noise, spread float64) (x bas
 }
 
 // An array with hundreds of snapshots, by how far its phases are off: the spectral method, begun at gains of one, beside calamp, which is
-// told the model with how widely phases are spread, and pursuit with the gains known.
+// given the model with how widely phases are spread, and pursuit with the gains known.
 func TestLongSpectralOfAnArray(t *testing.T) {
 	if !*tables.Long {
 		t.Skip("a long measurement")

@@ -1,5 +1,5 @@
 // Package baseline holds other answers to the same readings, to compare blind
-// calibration with: it knows problems and results, and nothing of how the solver works.
+// calibration with: it depends on problems and results, and not on how the solver works.
 // There are gains ignored, gains known, sparse recovery and calibration in turn, the
 // convex program of Gribonval, Chardon and Daudet, and, for real and complex numbers, matching pursuit, ℓ1,
 // and the spectral method of Li, Lee and Bresler.

@@ -39,7 +39,7 @@ const mostTerms = 3e6
 //
 //	min Σ|x|   such that   diag(s)Y = WX,   Σs = M·E[s].
 //
-// It knows nothing of noise, and of the priors only the mean of s.
+// It models no noise, and takes of the priors only the mean of s.
 func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 	gain, err := gainOf(p)
 	if err != nil {

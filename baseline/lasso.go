@@ -38,7 +38,7 @@ func Lasso(ctx context.Context, w, z Parts, noise float64, positive bool) (Parts
 	return l.x, nil
 }
 
-// AlternatingLasso is told nothing: signals that minimise ½‖sY - WX‖² + λΣ|x| with the calibration held, as [Lasso],
+// AlternatingLasso is given no prior: signals that minimise ½‖sY - WX‖² + λΣ|x| with the calibration held, as [Lasso],
 // the calibration by least squares with the signals held, and so on in turn, while λ falls. W is
 // M×N, Y M×P with NaN where a reading is missing; s has the mean size 1. The error is that of ctx, with what there is so far.
 func AlternatingLasso(ctx context.Context, w, y Parts) (x Parts, s []complex128, err error) {

@@ -71,7 +71,7 @@ func TestLasso(t *testing.T) {
 	}
 }
 
-// TestAlternatingLasso: it brings gains that differ by a tenth, and are told to nobody, nearer to one another.
+// TestAlternatingLasso: it brings unknown gains that differ by a tenth nearer to one another.
 func TestAlternatingLasso(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	w := baseline.NewParts(60, 60, false).Apply(func(int, int, complex128) complex128 { return complex(r.NormFloat64(), 0) })

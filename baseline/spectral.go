@@ -16,7 +16,7 @@ const spectralSettled = 1e-12
 //	A(s, X) = sY - WX,
 //
 // that is the leading one of βI - AᴴA, which power iterations find; after each, all but the largest entries of every signal are set to zero.
-// It is told how many those are; with as many as W has columns it is the smallest singular vector, blind least squares. It begins at start, or
+// It is given how many those are; with as many as W has columns it is the smallest singular vector, blind least squares. It begins at start, or
 // at 1 where that is nil, with the signals that matching pursuit finds there. It ends when s has settled, or after so many rounds. W is M×N, Y M×P with NaN where a reading is missing; s has the root mean
 // square 1. The error is that of ctx, with what there is so far.
 func Spectral(ctx context.Context, w, y Parts, entries, rounds int, start []complex128) (x Parts, s []complex128, err error) {

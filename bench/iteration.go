@@ -274,7 +274,7 @@ func (d *problem) solver(w *operator.Dense, variance solver.Variance) *amp.Solve
 	return s
 }
 
-// What whole solves do by default: with squares now and then, and in single precision where nobody can tell.
+// What whole solves do by default: with squares now and then, and in single precision where that makes no difference.
 const (
 	meanSweep     = "sweep of a whole solve"
 	meanIteration = "iteration of a whole solve"

@@ -41,7 +41,7 @@ type SlowScale interface {
 	ScaleTangent(at float64, b *Block) func(c float64) (first, second float64)
 }
 
-// Edged is a [Calibrating] that knows for which sensors the ends of the range of s matter.
+// Edged is a [Calibrating] that says for which sensors the ends of the range of s matter.
 type Edged interface {
 	Calibrating
 
@@ -102,7 +102,7 @@ type Calibration interface {
 	Quantile(stats []float64, level float64) float64
 
 	// Readings is how many readings the statistics are of, Information what these
-	// say of s (an inverse variance), and Fit the s that they alone want.
+	// say of s (an inverse variance), and Fit the s that maximises their likelihood.
 	Readings(stats []float64) float64
 	Information(stats []float64) float64
 	Fit(stats []float64) float64
@@ -165,7 +165,7 @@ func Remove(c Calibration, stats, less []float64) {
 	}
 }
 
-// Named is a channel that can be told from all others by a line of text, which the
+// Named is a channel that is identified by a line of text, which the
 // state file of a stream holds: a state is good for one model. The noise variance of
 // a [Noisy] is not in it, nor is the calibration, which has a line of its own.
 type Named interface {

@@ -1,6 +1,6 @@
 // Package channel says how a sensor turns z = Wx into a reading, and holds the
-// output functions of AMP that follow from it. It knows sensors, one by one, and
-// nothing of signals, matrices or iterations.
+// output functions of AMP that follow from it. It describes single sensors, and
+// does not depend on signals, matrices or iterations.
 //
 // The readings of sensor µ on signals k = 1…P are y_µk = (z_µk + ε_µk)/s_µ with
 // noise ε ~ N(0, Δ): the noise is added before the division. AMP presents each
@@ -60,13 +60,13 @@ type Block struct {
 	Stats, S, SVar []float64
 
 	// Out, for channels whose calibration is [Offsetting]: the posterior mean and variance of
-	// the offsets. Others leave them as they are; both are empty where nobody asks.
+	// the offsets. Others leave them as they are; both are empty where they are not needed.
 	Offset, OffsetVar []float64
 
 	// Out, for channels of complex gains: the argument of the mean of s, whose modulus is S.
 	Phase []float64
 
-	// Out: log Z_out of each sensor. In: whether nobody reads it, so that it need not be computed; a channel that makes
+	// Out: log Z_out of each sensor. In: true where it need not be computed; a channel that makes
 	// something of another one's LogZ asks for that.
 	LogZ     []float64
 	Unscored bool

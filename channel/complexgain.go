@@ -388,7 +388,7 @@ func (p ComplexPrior) Fit(stats []float64) float64 {
 	return cmplx.Abs(fieldOf(stats)) / stats[complexPrecision]
 }
 
-// PhaseOf is e^{iφ} of the phase that the statistics alone want: that of B, or 1 where phases are known.
+// PhaseOf is e^{iφ} of the phase that maximises the likelihood of the statistics: that of B, or 1 where phases are known.
 func (p ComplexPrior) PhaseOf(stats []float64) complex128 {
 	field := fieldOf(stats)
 	if p.Known() || field == 0 {
@@ -397,7 +397,7 @@ func (p ComplexPrior) PhaseOf(stats []float64) complex128 {
 	return field / complex(cmplx.Abs(field), 0)
 }
 
-// SetNormal implements [Calibration]. The phase is 0, as nothing is told of it.
+// SetNormal implements [Calibration]. The phase is 0, as the arguments do not specify it.
 func (p ComplexPrior) SetNormal(stats []float64, mean, variance float64) {
 	p.SetPosterior(stats, complex(mean, 0), variance)
 }

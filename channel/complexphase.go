@@ -17,7 +17,7 @@ const (
 )
 
 // PhaseSpread is the concentration κ of the phases that the statistics of several sensors, but for those that omit names, are likeliest under, and the logarithm of how
-// much likelier they are than under the one that is told. Of phases that are free nothing was told, and both are 0.
+// much likelier they are than under the concentration of the prior. Where phases are free the prior has none, and both results are 0.
 //
 // With β = 2 r B of amplitude r, a sensor's phase has the likelihood exp(Re β e^{-iφ}), and its mean over the prior is I₀(|β+κ|)/I₀(κ).
 func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logRatio float64) {

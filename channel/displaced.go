@@ -27,7 +27,7 @@ type Displaced struct {
 	By *Displacements
 }
 
-// Displacements are what a run knows of the parameters of all sensors. [Displaced.Output] reads the first three, and writes the next three.
+// Displacements are the parameters of all sensors in a run. [Displaced.Output] reads the first three, and writes the next three.
 type Displacements struct {
 	Spread []float64 // J, the standard deviations σ of θ over the sensors
 	At     []float64 // M×J, the θ of the rows of W at which Omega and V of a block are

@@ -8,7 +8,7 @@ import (
 	"github.com/calamp/calamp/internal/cholesky"
 )
 
-// DisplacedPrior is what a stream knows of sensors with a gain and parameters θ (see [Displaced]): the distribution of s, and θ_j ~ N(0, σ_j²).
+// DisplacedPrior is the calibration that a stream has of sensors with a gain and parameters θ (see [Displaced]): the distribution of s, and θ_j ~ N(0, σ_j²).
 // The statistics of a sensor are τ, B and n as of a gain at θ = 0, and
 //
 //	u = Σₖ ω_j y/D,   v = Σₖ ω_j ω/D,   A = Σₖ ω_j ω_lᵀ/D,

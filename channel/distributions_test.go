@@ -141,7 +141,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// A normal distribution of s is told as one, whether it is of a sensor in the core or of one far out, and the narrower the core the
+// SetNormal followed by the posterior gives the same normal distribution, of a sensor in the core or far out, and the narrower the core the
 // less may be left of the statistics: what says less than the core does says nothing of the tail.
 func TestNormalBesideATail(t *testing.T) {
 	for _, p := range []GainPrior{learnedNormal(1, 1e-4), learnedNormal(1, 1e-8), learnedLogNormal(1, 1e-2)} {
@@ -155,7 +155,7 @@ func TestNormalBesideATail(t *testing.T) {
 			if p.Log { // not a normal distribution
 				off = 0.1 * want[1]
 			}
-			if want[1] > 0.99*core && math.Abs(want[0]-1) < core { // little or nothing is told beside the prior, tail and all
+			if want[1] > 0.99*core && math.Abs(want[0]-1) < core { // the statistics say little or nothing beside the prior, with its tail
 				if chance, _, _ := p.InTail(stats); chance > 2*LikeNoOther {
 					t.Errorf("%s: N(%g, %g²) is in the tail with probability %g", p.Name(), want[0], want[1], chance)
 				}

@@ -22,8 +22,8 @@ type Families interface {
 	// As is the distribution of a kind that explains the statistics of several sensors best, and Likeliest
 	// the same of the kind that is likeliest, where another than the present one has to be so by far
 	// unless that is uniform. Sensors
-	// for which omit, nil or one value a sensor, is true do not count. A distribution other than uniform takes
-	// a sensor to be like no other with the probability [LikeNoOther].
+	// for which omit, nil or one value a sensor, is true do not count. A distribution other than uniform
+	// gives each sensor a broad tail of weight [LikeNoOther].
 	As(kind Family, stats []float64, omit []bool) Families
 	Likeliest(stats []float64, omit []bool) Families
 }

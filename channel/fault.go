@@ -8,7 +8,7 @@ type Fault uint8
 const (
 	Healthy      Fault = iota
 	Zero               // reads exactly zero where the others expect a signal
-	OutOfRange         // wants a calibration outside the range of s
+	OutOfRange         // its likelihood has its maximum outside the range of s
 	Inconsistent       // its readings contradict each other, or have nothing to do with the signals
 	Stuck              // reads the same whatever the signal
 )
@@ -37,7 +37,7 @@ type BrokenSensor struct {
 	Sensor      int     // row of W, from 0
 	Probability float64 // of being broken, above 1/2
 	Fault       Fault   // what is wrong with it, as far as its readings tell
-	S           float64 // where Fault is OutOfRange: the calibration they want; otherwise 0
+	S           float64 // where Fault is OutOfRange: the maximum of its likelihood; otherwise 0
 }
 
 // String is such as "sensor 3 (out of range: its readings want s = 2.01)".

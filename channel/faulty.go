@@ -105,7 +105,7 @@ func (f Faulty) Output(b *Block) {
 		from, to := row*b.P, (row+1)*b.P
 		logBroken, any := e.of(b.Y[from:to])
 		if !any {
-			b.Broken[row] = 0 // nothing was read: it stays what nobody knows
+			b.Broken[row] = 0 // nothing was read: whether it is broken is unknown
 			continue
 		}
 		if stats := b.statsOf(row); math.IsNaN(b.LogZ[row]) || anyInfinite(stats) {
@@ -278,7 +278,7 @@ func (f Faulty) OutputCorrelated(s *Sensor) {
 
 const (
 	// startRate is where the learning of ε starts, and mostRate where it ends:
-	// that most sensors are broken explains any readings, once believed.
+	// at higher rates the hypothesis that most sensors are broken explains any readings.
 	startRate = 0.05
 	mostRate  = 0.5
 )

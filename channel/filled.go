@@ -61,19 +61,19 @@ func (p GainPrior) Fills() error {
 // enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
 // a sensor, is true do not count.
 //
-// Its second result is how much likelier they are on average over the uniform ranges
-// within this one, their ends anywhere in it (see [filling.odds]); -Inf where nothing can
-// be told.
+// Its second result is the logarithm of the mean of the likelihood ratio over the uniform ranges
+// within this one, their ends anywhere in it (see [filling.odds]); -Inf where
+// this cannot be computed.
 func (p GainPrior) Contradiction(stats []float64, omit []bool) (most, mean float64) {
 	all := p.telling(stats, omit)
 	if all == nil {
 		return 0, math.Inf(-1)
 	}
 	in := newFilling(all, p.leastLog())
-	told := in.between(p.Lo, p.Hi)
+	fixed := in.between(p.Lo, p.Hi)
 	at, best := in.best(p)
 	center, variance := all.normal(all.typical())
-	most = max(told, best, all.underNormal(center, variance, p.leastLog()), all.ofTwoKinds(center, variance, p.leastLog())) - told
+	most = max(fixed, best, all.underNormal(center, variance, p.leastLog()), all.ofTwoKinds(center, variance, p.leastLog())) - fixed
 	return most, in.odds(p, at)
 }
 
@@ -88,7 +88,7 @@ func (f *filling) odds(p GainPrior, at [2]float64) float64 {
 	if !(hi > lo) {
 		return math.Inf(-1)
 	}
-	width, told, best := p.Hi-p.Lo, f.between(p.Lo, p.Hi), f.between(lo, hi)
+	width, fixed, best := p.Hi-p.Lo, f.between(p.Lo, p.Hi), f.between(lo, hi)
 	lows := integral(func(l float64) float64 {
 		f.setLo(l)
 		return f.evidence() - best
@@ -98,7 +98,7 @@ func (f *filling) odds(p GainPrior, at [2]float64) float64 {
 		f.setHi(h)
 		return f.evidence() - best
 	}, hi, lo, p.Hi)
-	return best - told + math.Log(2*lows*highs/(width*width))
+	return best - fixed + math.Log(2*lows*highs/(width*width))
 }
 
 // integral is that of e^log over [lo, hi], by steps that grow with the distance from at,
@@ -203,7 +203,7 @@ func (p GainPrior) Spread(variance float64) GainPrior {
 }
 
 // AsFarAsKnown is a learned normal distribution of gains with a variance of no less than two of the standard errors that the sensors leave it,
-// √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be all alike.
+// √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be equal.
 func AsFarAsKnown(c Gains, stats []float64, omit []bool) GainPrior {
 	p := c.Gains()
 	switch c := c.(type) {
@@ -239,7 +239,7 @@ func (p GainPrior) Bounding(c Calibration) Calibration {
 	return c
 }
 
-// learnedNormal is a normal distribution as it is learned: a sensor like no other may lie anywhere.
+// learnedNormal is a normal distribution as it is learned: a tail of weight [LikeNoOther] allows outlying gains.
 func learnedNormal(mean, variance float64) GainPrior {
 	p := NormalAbout(mean, math.Sqrt(variance))
 	p.Tail = LikeNoOther
@@ -329,7 +329,7 @@ func (f *filling) between(lo, hi float64) float64 {
 	return f.evidence()
 }
 
-// enough is a gain of evidence that nobody asks for.
+// enough is a gain of evidence below which the search of the range stops.
 const enough = 1e-3
 
 // bestNear is the range near [lo, hi] with the largest evidence.

@@ -16,7 +16,7 @@ func sharp(values []float64, sd float64) (stats []float64) {
 
 func TestUniformGainsFillTheirRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	told := Uniform(0.9, 1.1)
+	fixed := Uniform(0.9, 1.1)
 	above := 0
 	const runs, limit = 400, 5
 	for range runs {
@@ -24,7 +24,7 @@ func TestUniformGainsFillTheirRange(t *testing.T) {
 		for i := range values {
 			values[i] = 0.9 + 0.2*rng.Float64()
 		}
-		if x, _ := told.Contradiction(sharp(values, 1e-6), nil); x > limit {
+		if x, _ := fixed.Contradiction(sharp(values, 1e-6), nil); x > limit {
 			above++
 			if x > 10 {
 				t.Errorf("uniform gains contradict their range by %g", x)
@@ -47,20 +47,20 @@ func TestOtherGainsContradictTheRange(t *testing.T) {
 		shifted = append(shifted, 1.03+0.1*u)
 		noisy = append(noisy, 1+0.1*z)
 	}
-	told := Uniform(0.9, 1.1)
+	fixed := Uniform(0.9, 1.1)
 	for name, values := range map[string][]float64{"narrower": narrow, "normal": normal, "shifted": shifted} {
-		if x, _ := told.Contradiction(sharp(values, 1e-4), nil); x < 10 {
+		if x, _ := fixed.Contradiction(sharp(values, 1e-4), nil); x < 10 {
 			t.Errorf("%s gains contradict the range by %g only", name, x)
 		}
 	}
-	if x, _ := told.Contradiction(sharp(noisy, 0.1), nil); x > 10 {
+	if x, _ := fixed.Contradiction(sharp(noisy, 0.1), nil); x > 10 {
 		t.Errorf("gains of which nothing is known contradict the range by %g", x)
 	}
 	omit := make([]bool, len(narrow))
 	for i := range omit {
 		omit[i] = i >= leastFilled-1
 	}
-	if x, _ := told.Contradiction(sharp(narrow, 1e-4), omit); x != 0 {
+	if x, _ := fixed.Contradiction(sharp(narrow, 1e-4), omit); x != 0 {
 		t.Errorf("too few sensors contradict the range by %g", x)
 	}
 }

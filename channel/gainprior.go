@@ -19,7 +19,7 @@ type GainPrior struct {
 	// distribution with the median Center, cut to the range.
 	Log bool
 
-	// Tail is the probability of a sensor like no other: with s anywhere in the range, whatever the
+	// Tail is the probability of an outlying sensor: with s anywhere in the range, whatever the
 	// Gaussian says. 0 where all are of the one distribution.
 	Tail float64
 
@@ -78,7 +78,7 @@ func NormalOf(c Calibration) (mean, sd float64, ok bool) {
 	return p.Center, 1 / math.Sqrt(p.Precision), true
 }
 
-// Typical returns the mean and variance of a calibration's distribution without the sensors like no other: few as
+// Typical returns the mean and variance of a calibration's distribution without its tail of outlying sensors: few as
 // they are, they make the variance several times as large where their range is wide.
 func Typical(c Calibration) (mean, variance float64) {
 	switch p := c.(type) {
@@ -150,7 +150,7 @@ func (p GainPrior) Name() string {
 	return name
 }
 
-// Width implements [Calibration]: the statistics are τ, B and n, and where it is told what is known of a sensor by
+// Width implements [Calibration]: the statistics are τ, B and n, and where [GainPrior.Each] is set, what is known of a sensor by
 // itself.
 func (p GainPrior) Width() int {
 	if p.Each != nil {
@@ -325,7 +325,7 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	}
 }
 
-// holdInCore brings the s that statistics alone want, B/τ, to within wallSlack standard deviations of the core's middle where they
+// holdInCore brings B/τ, the maximum of the statistics' likelihood, to within wallSlack standard deviations of the core's middle where they
 // say less than the core does: they are then a difference of nearly the same numbers, and what is left of it would be in the tail.
 func (p *GainPrior) holdInCore(s *[gainWidth]float64) {
 	tau, known := s[precision], p.Precision

@@ -90,7 +90,7 @@ func (q *sensorIntegral) likelihood(s float64, means, variances []float64) (valu
 	return value, slope
 }
 
-// core is the prior without sensors like no other, and its derivative, but for a constant.
+// core is the prior without its tail, and its derivative, but for a constant.
 func (q *sensorIntegral) core(s float64) (value, slope float64) {
 	p := q.gain
 	value, slope = s*(q.toward-0.5*q.known*s), q.toward-q.known*s
@@ -158,7 +158,7 @@ func (q *sensorIntegral) integrate() {
 		return value + v, slope + d
 	})
 	cuts := []float64{left, mode, right}
-	if q.gain.Tail > 0 { // the readings may want an s that the others have not
+	if q.gain.Tail > 0 { // the likelihood may have its maximum at an outlying s
 		if from, most, to := q.extent(likelihood); from < left || to > right {
 			cuts = append(cuts, from, most, to)
 			slices.Sort(cuts)

@@ -133,7 +133,7 @@ func (d *logDensity) at(s float64) float64 {
 	return math.Exp(d.n*math.Log(s) + d.prior.LogDensity(s) - 0.5*d.tau*(s-d.t)*(s-d.t) - d.logMass)
 }
 
-// mixedDensity is that of a sensor which may be like no other.
+// mixedDensity is the density under a prior with a tail.
 type mixedDensity struct {
 	core, tail       posteriorDensity
 	inTail, mean, sd float64

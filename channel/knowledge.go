@@ -47,7 +47,7 @@ func About(known *Knowledge) GainPrior {
 // more of its gain than this does.
 const LikeNoOther = 1e-3
 
-// Knows reports whether anything is known of sensor mu.
+// Knows reports whether sensor mu has a finite mean and standard deviation of its own.
 func (k *Knowledge) Knows(mu int) bool {
 	return k.Mean[mu] > 0 && k.SD[mu] > 0 && !math.IsInf(k.SD[mu], 1)
 }
@@ -153,7 +153,7 @@ func (p GainPrior) Inform(stats []float64) error {
 	return nil
 }
 
-// own is what is known of a sensor by itself; nothing where that is not told.
+// own is what is known of a sensor by itself; zeros where p.Each is not set.
 func (p GainPrior) own(stats []float64, sensor int) (precision, field float64) {
 	if p.Each == nil {
 		return 0, 0

@@ -60,7 +60,7 @@ func (p GainPrior) mixBatch(logMass, mean, variance, tails, stats []float64, sca
 	}
 }
 
-// InTail is the probability that a sensor with these statistics is like no other, and the mean and variance of its s then.
+// InTail is the posterior probability that a sensor with these statistics is in the tail, and the mean and variance of its s then.
 func (p GainPrior) InTail(stats []float64) (chance, mean, variance float64) {
 	var logMass, m, v, tails [1]float64
 	p.mixBatch(logMass[:], m[:], v[:], tails[:], stats, 1)
@@ -90,7 +90,7 @@ type integrals struct {
 
 func (q *integrals) set(i int, n, tau, b float64) { q.n[i], q.tau[i], q.b[i] = n, tau, b }
 
-// core integrates, with the mass of the normalised distribution that all sensors but those like no other have.
+// core integrates, with the mass 1 - Tail of the normalised distribution.
 func (p GainPrior) core(q *integrals, count int) {
 	if p.Log {
 		mass := p.logNormalMass()

@@ -16,7 +16,7 @@ type OffsetPrior struct {
 	SD   float64 // ≥ 0; +Inf: nothing is known of offsets
 }
 
-// Offsetting is a [Calibration] that knows an offset of every sensor beside its s.
+// Offsetting is a [Calibration] with an offset of every sensor beside its s.
 type Offsetting interface {
 	Calibration
 
@@ -179,7 +179,7 @@ func (p OffsetPrior) Quantile(stats []float64, level float64) float64 {
 }
 
 // asGain are the statistics of a sensor without an offset that say the same of s, with K as it is at the s that the
-// spread of the readings wants: the offset takes a part ρ of a reading.
+// spread of the readings is likeliest under: the offset takes a part ρ of a reading.
 func (p OffsetPrior) asGain(stats []float64) [gainWidth]float64 {
 	s := offsetStats(stats, 0)
 	at := 0.5 * (p.Gain.Lo + p.Gain.Hi)

@@ -1,5 +1,5 @@
-// Package coverage checks whether stated uncertainties hold: it knows truths and
-// results, and nothing of how a result comes about. By simulation-based calibration, it
+// Package coverage checks whether stated uncertainties hold: it compares truths and
+// results, however these come about. By simulation-based calibration, it
 // draws problems from a model, solves them, and counts where the truth lies in the
 // posteriors (Talts, Betancourt, Simpson, Vehtari, Gelman 2018, "Validating Bayesian
 // inference algorithms with simulation-based calibration").
@@ -32,7 +32,7 @@ type Teacher interface {
 // Check is what to simulate.
 type Check struct {
 	Teacher Teacher
-	Channel channel.Channel // that the solver is told; default the teacher's
+	Channel channel.Channel // that the solver is given; default the teacher's
 	Seeds   int             // problems, of seeds 1, 2, …
 	Options *calamp.Options // of the solver
 	Workers int             // problems at a time; default GOMAXPROCS

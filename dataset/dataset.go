@@ -1,5 +1,5 @@
 // Package dataset reads and writes problems and results, in numpy's .npz and .npy,
-// MATLAB's .mat (version 5 to 7), and readings also in CSV: it knows files and shapes, and nothing of solving.
+// MATLAB's .mat (version 5 to 7), and readings also in CSV: it deals with files and shapes, and does not depend on solving.
 //
 // A problem is a .npz or .mat with
 //

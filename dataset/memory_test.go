@@ -189,7 +189,7 @@ func TestReadingsThatAskForGigabytes(t *testing.T) {
 func TestFilesMayTakeWhatTheyAre(t *testing.T) {
 	values := bytes.Repeat(floats(1, 2, 3), 20000)
 	data := archiveFile(t, member{"W.npy", npyFile("<f8", false, "(600, 100)", values)}, member{"Y.npy", npyFile("<f8", true, "(600, 100)", values)})
-	var stored bytes.Buffer // archiveFile deflates, and these are all alike
+	var stored bytes.Buffer // archiveFile deflates, and these are all equal
 	if p, err := Read(bytes.NewReader(data), "P.npz"); err != nil {
 		t.Fatal(err)
 	} else if err := writeArchive(&stored, []output{denseOutput("W", tableOf(p)), matrixOutput("Y", p.Y)}); err != nil {

@@ -48,10 +48,10 @@ func LoadOptional(path, name string) (*Array, error) {
 	return c.readOptional(name)
 }
 
-// ArrayFiles are the ends of the names that SaveArray knows.
+// ArrayFiles are the ends of the names that SaveArray writes.
 var ArrayFiles = []string{".npy", ".npz", ".mat", ".csv"}
 
-// Writable says whether SaveArray knows the kind of file.
+// Writable says whether SaveArray writes the kind of file.
 func Writable(path string) bool { return slices.Contains(ArrayFiles, extension(path)) }
 
 func extension(path string) string { return strings.ToLower(filepath.Ext(path)) }

@@ -90,7 +90,7 @@ func fed(t *testing.T, input io.Reader, args ...string) (address string, process
 	c := command(t, args...)
 	c.Stdin = input
 	pipe := c.StdoutPipe
-	if args[0] == "online" { // lines go to standard output, which nobody reads here
+	if args[0] == "online" { // lines go to standard output, which is not read here
 		pipe = c.StderrPipe
 	}
 	said, err := pipe()

@@ -16,7 +16,7 @@ const (
 )
 
 // AlphaEnough is the least α from which on the error of cal-AMP, that state evolution comes to from no information, is within a factor of
-// the error that nobody falls below: that of known gains, from the truth. It is +Inf where no α is enough, as with one signal, and 0 where
+// the lower bound on the error: that of known gains, from the truth. It is +Inf where no α is enough, as with one signal, and 0 where
 // every α is, since gains hardly matter beside the noise. The noise must be positive: without it the question is [AlphaCal]'s.
 func AlphaEnough(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, factor float64, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)

@@ -10,7 +10,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Gains of each distribution against sampling, which takes the channel's moments: matched, and told another one.
+// Gains of each distribution against sampling, which takes the channel's moments: matched, and with another one assumed.
 func TestGainDistributionsAgainstSampling(t *testing.T) {
 	tests.Long(t)
 	normal, wide := channel.NormalAbout(1, 0.05), channel.TruncatedNormal(1, 0.3, 0.5, 1.8)

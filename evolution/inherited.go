@@ -14,7 +14,7 @@ type inherited struct {
 	work     *work
 	gain     channel.GainPrior
 	n        float64
-	scale    float64 // F₀, what the prior knows of s: smaller F hardly change the averages
+	scale    float64 // F₀, the precision that the prior gives s: smaller F hardly change the averages
 	lo, step float64 // grid in log(F + F₀)
 	top      float64 // the largest F
 	kTop     float64 // Chebyshev grid in √K on [0, √kTop]

@@ -118,7 +118,7 @@ type jointState struct {
 	mseS    Number
 }
 
-// start is the state before the first iteration; informed, that of one who knows the signals.
+// start is the state before the first iteration; informed, that of the informed initialisation, at the true signals.
 func (e *jointEvolution) start(informed bool) jointState {
 	s := jointState{v: make([]Number, len(e.kinds))}
 	if informed {
@@ -165,11 +165,11 @@ func (e *jointEvolution) words(s jointState) Step {
 	return Step{MSEX: e.mean(s.v), MHat: e.mean(s.mHat), MSES: s.mseS}
 }
 
-// output is the sensors' part, from the errors V_k of each kind. With D = V+Δ, T = q₀+Δ and c = (q₀-V)/T, a sensor knows of its gain what
+// output is the sensors' part, from the errors V_k of each kind. With D = V+Δ, T = q₀+Δ and c = (q₀-V)/T, a sensor's information on its gain is what
 //
 //	τ = Σ τ_k,  τ_k = T_k χ_k²/(s₀²D_k),   B = s₀L + √L u,  L = Σ c_k τ_k
 //
-// say, and m̂_k = -E∂g = (1 - E Cˢτ_k/n_k)/D_k. The differences from 1 are told without cancellation by 1-Cˢτ.
+// say, and m̂_k = -E∂g = (1 - E Cˢτ_k/n_k)/D_k. The differences from 1 are computed without cancellation from 1-Cˢτ.
 func (e *jointEvolution) output(v []float64) (s jointState) {
 	s.mHat = make([]Number, len(e.kinds))
 	switch {
@@ -323,7 +323,7 @@ func (h *hidden) density(of int, x float64) float64 {
 	return math.Exp(log)
 }
 
-// JointOffline is [Offline] for signals that belong together, for a solver that knows the model, R included. MSEX and MHat are means over the signals.
+// JointOffline is [Offline] for signals that belong together, for a solver that is given the model, R included. MSEX and MHat are means over the signals.
 // With a correlation the sensors' part is an average over points, with standard errors; how these grow along a trajectory is not in them.
 func JointOffline(ctx context.Context, m JointModel, opt *Options) (out *Trajectory, err error) {
 	defer ending(&err)
@@ -434,7 +434,7 @@ type jointFixed struct {
 }
 
 // follow finds the fixed point at which the field of the last kind has the variance Σ = e^x. That of the first one is between two places from which it moves to each
-// other, and found there by the Illinois variant of regula falsi: where signals are many and alike it moves by a hundredth of the way.
+// other, and found there by the Illinois variant of regula falsi: where signals are many and strongly correlated it moves by a hundredth of the way.
 func (e *jointEvolution) follow(x float64) jointFixed {
 	if len(e.kinds) == 1 {
 		found, _ := e.fixed(x, x)

@@ -18,14 +18,14 @@ type Belief struct {
 }
 
 // Mismatch is a problem made by a teacher and solved by a student who may
-// believe something else.
+// assume another model.
 type Mismatch struct {
 	Teacher, Student Belief
 	Alpha            float64 // M/N
 	P                int     // signals
 }
 
-// Matched is the problem of a student who knows the teacher's model.
+// Matched is the problem of a student whose model is the teacher's.
 func Matched(m Model) Mismatch {
 	b := Belief{Signal: m.Signal, Gain: m.Gain, NoiseVar: m.NoiseVar}
 	return Mismatch{Teacher: b, Student: b, Alpha: m.Alpha, P: m.P}
@@ -50,7 +50,7 @@ func (m Mismatch) Validate() error {
 type Overlaps struct {
 	Q Number // E x̂²
 	M Number // E x̂ x₀
-	V Number // E C, the posterior variance that the student believes in
+	V Number // E C, the variance of the student's posterior
 
 	QHat   Number // E g²
 	MHat   Number // E ∂_z g
@@ -245,7 +245,7 @@ type MismatchedSensor struct {
 }
 
 // Sensor computes these averages when E x̂² = q, E x̂x₀ = overlap and the student
-// believes in a posterior variance v. It ends with ctx, and with [ErrWork] after opt.Work.
+// has the posterior variance v. It ends with ctx, and with [ErrWork] after opt.Work.
 func (m Mismatch) Sensor(ctx context.Context, q, overlap, v float64, opt *Options) (s MismatchedSensor, err error) {
 	defer ending(&err)
 	e, err := newMismatched(m, opt)

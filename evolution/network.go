@@ -20,7 +20,7 @@ type Layer struct {
 	Activation prior.Activation
 }
 
-// LayersOf describes the layers of a network by what state evolution knows of them. That its weights are independent is assumed.
+// LayersOf describes the layers of a network by what state evolution needs of them. That its weights are independent is assumed.
 func LayersOf(n prior.Network) (list []Layer) {
 	for _, l := range n.Layers() {
 		layer := Layer{Inputs: float64(l.Cols) / float64(l.Rows), Activation: l.Activation}
@@ -200,7 +200,7 @@ func (m Model) averageNetwork(sigma float64) field.Averages {
 	return newNetworkState(m).rest(sigma)
 }
 
-// rest iterates all layers at one field until they are at rest.
+// rest iterates all layers at one field until they are at a fixed point.
 func (s *networkState) rest(sigma float64) (out field.Averages) {
 	last := 0.0
 	for range networkSteps {

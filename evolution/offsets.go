@@ -286,7 +286,7 @@ func (e *offsetEvolution) seen(apart, common, alone float64) (each, sum Number) 
 	return ofEach.number(), ofSum.number()
 }
 
-// offsetOffline is [Offline] with offsets, or as many iterations of it as until it has come to rest to the tolerance rest.
+// offsetOffline is [Offline] with offsets, or as many iterations of it as until it has converged to the tolerance rest.
 func offsetOffline(ctx context.Context, m Model, opt *Options, limit int, rest float64) (out *Trajectory, atRest bool, err error) {
 	if err := opt.validate(); err != nil {
 		return nil, false, err

@@ -139,7 +139,7 @@ func TestOnlineInterpolation(t *testing.T) {
 	}
 }
 
-// A stream can be told to make so many iterations and no fewer; progress counts
+// A stream can be set to make so many iterations and no fewer; progress counts
 // them. With this much noise the table of averages has few nodes.
 func TestOnlineExactly(t *testing.T) {
 	m := Model{Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1, Alpha: 0.8, P: 3}

@@ -14,7 +14,7 @@ import (
 // z̃, ω ~ N(c z̃, κ) in each of the P components, with c = m/T₀ and κ = q - m²/T₀.
 // Channel and prior are invariant under rotations of R^P, so only y = |z̃|/s₀ and the
 // component w of ω along z̃ matter; the P-1 others enter E|g|² through their variance
-// κ alone. All that the student knows of s is τ = y²/D and t = B/τ = w/y. The joint
+// κ alone. The student's statistics of s are τ = y²/D and t = B/τ = w/y. The joint
 // density of (y, t) is an integral over s₀,
 //
 //	p(y,t) = N_P y^P (2πκ)^-½ e^{-y²t²/2q} ∫ p(s₀) s₀^P e^{-τ₀(s₀-t₀)²/2} ds₀,
@@ -25,8 +25,8 @@ import (
 // and t₀ = t: one integral serves both, and the rest of the average is
 // two-dimensional.
 
-// sensorLaw is the joint law of a sensor's reading and of its estimate, with what the
-// student believes of them, in units where T₀ = 1.
+// sensorLaw is the joint law of a sensor's reading and of its estimate, with the
+// moments in the student's posterior, in units where T₀ = 1.
 type sensorLaw struct {
 	p                int
 	teacher, student channel.GainPrior

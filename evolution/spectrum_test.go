@@ -75,7 +75,7 @@ func TestOnlineVectorEvolution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Quantiles of independent singular values, told as values so that it is vector AMP that is followed.
+	// Quantiles of independent singular values, given as values so that it is vector AMP that is followed.
 	lambda, weight := Spectrum{}.eigenvalues(m.Alpha)
 	opt.Spectrum = Spectrum{kind: "values"}
 	share, below := floats.Sum(weight), 0.0

@@ -11,7 +11,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// ThresholdOptions say what a threshold is and how well it is wanted.
+// ThresholdOptions say what a threshold is and how accurately it is computed.
 type ThresholdOptions struct {
 	// Target is the mean square error, in units of the variance v of non-zero entries,
 	// at or below which reconstruction counts as a success. The default is 1e-5.

@@ -1,5 +1,5 @@
-// Package figure draws plots for reports and papers: it knows numbers and labels, and
-// nothing of where they come from. From a short description it draws lines with bands,
+// Package figure draws plots for reports and papers: it takes numbers and labels, and
+// does not depend on where they come from. From a short description it draws lines with bands,
 // points with error bars, stems, bars and heat maps, on linear or log axes, alone or as
 // small multiples, as SVG, PNG or PDF.
 //

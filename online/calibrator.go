@@ -25,13 +25,13 @@ type Calibrator struct {
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
-	asTold    *engine    // of the model as it was told
-	freed     *engine    // which learns a noise variance that was told; nil until that is doubted
+	asTold    *engine    // of the model as it was given
+	freed     *engine    // which learns a noise variance that was given; nil until that is doubted
 	newEngine func(learnNoise bool) (*engine, error)
 
 	state State // changed by commit alone
 
-	even   *channel.GainPrior // range that gains were told to fill evenly; nil without
+	even   *channel.GainPrior // range of gains that were declared uniform; nil without
 	told   *channel.GainPrior // the same where that is tested; nil where it is not
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample

@@ -32,7 +32,7 @@ type Estimate struct {
 	Worst     []Residual // the largest |χ|, flagged and masked sensors included
 	Masked    []int      // sensors in use whose reading was set aside in this sample
 	Flagged   []int      // sensors that are flagged after this sample
-	Outlier   []float64  // M, probability of each reading to be nobody's, above ½ where it was left out; nil where that was not looked at
+	Outlier   []float64  // M, probability of each reading to be an outlier, above ½ where it was left out; nil where that was not looked at
 
 	Scale     float64 // product of the sample's scale steps
 	Retention float64 // what was left of the past, 1 without forgetting
@@ -42,7 +42,7 @@ type Estimate struct {
 	// that is not looked for.
 	Drift float64
 
-	// Disturbed is what all sensors did alike in this sample, beyond its signal; nil for nothing.
+	// Disturbed is the common mode of all sensors in this sample, beyond its signal; nil for nothing.
 	Disturbed *Disturbance
 
 	// Change is what was found to have changed some samples ago, when the stream goes

@@ -137,7 +137,7 @@ func (c *Calibrator) residual(mu int) float64 {
 	return chi
 }
 
-// likeNoOther is the χ of a sensor's reading where it may be like no other, with the probability π that its past leaves: the
+// likeNoOther is the χ of a sensor's reading where its gain may be an outlier among gains, with the probability π that its past leaves: the
 // other gain costs log 1/π², and then need not be near the others. Little is left of π once some readings agree with them.
 func (c *Calibrator) likeNoOther(chi float64, mu int) float64 {
 	known, ok := c.sample.Calibration().(channel.GainPrior)
@@ -238,8 +238,8 @@ func (c *Calibrator) chiSquareLimit() float64 {
 }
 
 // farOff is the |χ| from which on the reading of sensor mu is set aside while the iteration runs. A sample that contradicts what was learned, and is
-// solved once more, has wrong readings in it, or so it is hoped: left in they would keep it from ever coming to rest, where their odds
-// are looked at. Then it is the |χ| at which a reading is as likely nobody's,
+// solved once more, has wrong readings in it, or so it is hoped: left in they would keep it from ever converging, after which their odds
+// are looked at. Then it is the |χ| at which a reading is as likely an outlier,
 //
 //	r N(y; 0, v) = (1-r) N(χ; 0, 1)/√D,
 //
@@ -383,7 +383,7 @@ func (c *Calibrator) monitor(mu int) {
 	}
 }
 
-// outside reports whether a sensor's posterior wants to leave the range of s by
+// outside reports whether a sensor's readings place its s outside the given range by
 // more than the error of s and of the global scale explain.
 func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
 	known, stats, limit := c.sample.Calibration(), c.statsOf(mu), c.opt.Sanity.Sensor*max(1, c.spread)

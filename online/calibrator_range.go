@@ -12,13 +12,13 @@ import (
 )
 
 // LearnedRange is what a stream has learned of how the gains are spread, where they do
-// not fill the range that was told. Then the range tells the common scale no better than
+// not fill the range that was given. Then the range determines the common scale no better than
 // that it contains the gains, and s and the signals are where they are in the middle of what
 // this, and the signals' power where it is known, leave open.
 type LearnedRange struct {
 	Prior     channel.GainPrior
 	LogRatio  float64 // how much likelier the gains were under another distribution, when that was found
-	TooNarrow bool    // gains lie outside the range that was told
+	TooNarrow bool    // gains lie outside the range that was given
 }
 
 func (r *LearnedRange) clone() *LearnedRange {
@@ -58,12 +58,12 @@ const (
 	outsideRange = 0.01
 )
 
-// insisted reports whether the range that was told is not tested.
+// insisted reports whether the range that was given is not tested.
 func insisted(opt *Options) bool {
 	return opt.SPrior == solver.UniformS || opt.Commit == Always || opt.NoScaleStep || opt.Tol < 0
 }
 
-// evenRange is the range that gains were told to fill evenly; nil where something else was told.
+// evenRange is the range of gains that were declared uniform; nil where another distribution was given.
 func evenRange(known channel.Calibration) *channel.GainPrior {
 	gains, ok := known.(channel.Gains)
 	if _, complexGains := known.(channel.ComplexPrior); !ok || complexGains {
@@ -87,7 +87,7 @@ func testNow(samples uint64) bool {
 }
 
 // examineRange tests, after a sample was learned from, whether the gains fill the range that
-// was told, and learns how they are spread where they do not. It reports whether the stream
+// was given, and learns how they are spread where they do not. It reports whether the stream
 // is to begin anew with that.
 func (c *Calibrator) examineRange() (anew bool) {
 	s := &c.state
@@ -126,7 +126,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 	return true
 }
 
-// novel reports whether the latest sample differs from those before, most of it: how gains are spread is not told by one scene, whose signal takes up
+// novel reports whether the latest sample differs from those before, most of it: the distribution of gains is not determined by one scene, whose signal takes up
 // a part of what they differ by.
 func (c *Calibrator) novel() bool { return c.weight > 0.5 }
 
@@ -177,13 +177,13 @@ func (c *Calibrator) refitRange() {
 	c.adoptRange()
 }
 
-// believing is the standard deviation of the scale's logarithm while a told range is believed, where the evidence along the
+// believing is the standard deviation of the scale's logarithm while a given range is not rejected, where the evidence along the
 // scale has sd.
 func (c *Calibrator) believing(sd float64) float64 {
 	return c.state.Doubt.widened(max(sd, c.scaleFilling()))
 }
 
-// scaleFilling is how far from where it is the scale may be by what signals and the ends of a told range say, once
+// scaleFilling is how far from where it is the scale may be by what signals and the ends of a given range say, once
 // gains are known better than the gaps that so many leave at the ends; 0 before. The evidence along the scale counts
 // what the size of the residuals says, too, and that is right to order 1/N in each sample: in ten thousand of them it
 // stated three quarters of the error. At a noise of 10⁻¹⁴ it is a difference of sums that a thousand samples round off.
@@ -211,7 +211,7 @@ func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals, false)
 }
 
-// RangeDoubt is that the gains may merely lie in a told range which they do not contradict, as of the latest test.
+// RangeDoubt is that the gains may merely lie in a given range which they do not contradict, as of the latest test.
 type RangeDoubt struct {
 	Chance float64 // the probability of it (see [amp.Doubt]); 0 before the first test
 	Apart  float64 // how far the scale's logarithm is then from where it is, root mean square
@@ -276,7 +276,7 @@ func (c *Calibrator) rescaleSample(f float64) {
 }
 
 // rescaleModel brings what was learned of the model to signals f times as large. What was
-// told stays.
+// given stays.
 func (c *Calibrator) rescaleModel(m *Model, f float64) {
 	if m == nil {
 		return
@@ -327,7 +327,7 @@ func (c *Calibrator) anew(r LearnedRange) State {
 	return s
 }
 
-// doubted reports whether the range that was told may be too narrow.
+// doubted reports whether the range that was given may be too narrow.
 func (c *Calibrator) doubted() bool {
 	return c.told != nil && c.state.Range == nil && c.mayStartOver()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// Gains that do not fill the told range leave the common scale open by what is left of
-// it; a stream that was told the truth, or insists, keeps the uniform distribution.
+// Gains that do not fill the given range leave the common scale open by what is left of
+// it; a stream that was given the true distribution, or insists, keeps the uniform distribution.
 func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 160, P: 12, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}

@@ -31,10 +31,10 @@ type State struct {
 	Quadratic, Volume float64
 
 	// Signals are what the samples' known variance says of the scale, where the gains may
-	// turn out not to fill the range that was told.
+	// turn out not to fill the range that was given.
 	Signals amp.SignalSums
 
-	// Range is how gains are spread that do not fill the range that was told; nil where they do.
+	// Range is the distribution of gains that do not fill the range that was given; nil where they do.
 	Range *LearnedRange
 	Doubt RangeDoubt // that they do, while Range is nil
 
@@ -54,18 +54,18 @@ type State struct {
 	Drift *Drift
 
 	// Scenes are what the latest samples have looked like, so that those that look
-	// alike count for less.
+	// similar count for less.
 	Scenes []Scene
 
 	// Warm are the samples (each of M readings, NaN where missing, two numbers each where they are complex) that are kept until there are enough to be solved
-	// together, and OffsetSD is what these have taught of the offsets; 0 where it is told.
+	// together, and OffsetSD is what these have taught of the offsets; 0 where it is given.
 	Warm     [][]float64
 	OffsetSD float64
 
 	// Spread (J) are the standard deviations of the parameters of sensors, as learned; nil where there are none, and before the first sample.
 	Spread []float64
 
-	// Outliers is how often readings were nobody's; zero where that was not looked at.
+	// Outliers is how many readings were outliers; zero where that was not looked at.
 	Outliers OutlierCount
 
 	// Brightness is how large signals were; zero where outliers were not looked for.
@@ -114,7 +114,7 @@ func (s *State) clone() *State {
 	return &c
 }
 
-// drift is what is told of one.
+// drift is the rate at which gains drift; 0 before a drift was found.
 func (s *State) drift() float64 {
 	if s.Drift == nil || s.Drift.Since == 0 {
 		return 0
@@ -290,7 +290,7 @@ type Posterior struct {
 	// they are found to drift; 0 otherwise (see [Drift]).
 	Drift float64
 
-	// OutlierRate is the part of readings that is nobody's, as learned or told; 0 where that is not looked at.
+	// OutlierRate is the part of readings that are outliers, as learned or given; 0 where that is not looked at.
 	OutlierRate float64
 
 	// Model is that of signals and noise as learned; nil when it was given, and
@@ -300,7 +300,7 @@ type Posterior struct {
 	// NoiseVar (M) is the noise variance of every sensor where that is learned for each; nil elsewhere.
 	NoiseVar []float64
 
-	// Range is there where the gains do not fill the range that was told.
+	// Range is there where the gains do not fill the range that was given.
 	Range *RangeNotFilled
 
 	// Warnings say so, and what else is to be known before trusting the scale.

@@ -7,7 +7,7 @@ import (
 	"github.com/calamp/calamp/internal/amp"
 )
 
-// Disturbance is what all sensors did alike in one sample, beyond its signal. It is told where outliers are looked for.
+// Disturbance is the common mode of all sensors in one sample, beyond its signal. It is reported where outliers are looked for.
 type Disturbance struct {
 	// Constant is what all of them read too much, in the units of the readings; 0 for none. Where the sample was learned from,
 	// it was hardly more than noise.

@@ -15,7 +15,7 @@ func disturb(y []float64, factor, constant float64) {
 	}
 }
 
-// What all sensors do alike in one sample is named, and teaches nothing wrong.
+// A common mode of all sensors in one sample is reported, and what is learned stays right.
 func TestDisturbedSamplesAreNamed(t *testing.T) {
 	tests.Long(t)
 	w, c := smallWorld(t, 7)

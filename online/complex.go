@@ -271,7 +271,7 @@ func (c *Calibrator) checkPhases() error {
 	return nil
 }
 
-// doubtsPhases is the warning that phases are not spread as was told.
+// doubtsPhases is the warning that phases are not spread as was given.
 func (c *Calibrator) doubtsPhases(p *Posterior) {
 	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
 	if !complexGains || c.opt.Commit == Always || c.state.Samples < 2 {
@@ -282,7 +282,7 @@ func (c *Calibrator) doubtsPhases(p *Posterior) {
 	}
 }
 
-// doubtsAlike is the warning that a stream of alike signals began with one of them alone while phases were unknown: what gains are
+// doubtsAlike is the warning that a stream of similar signals began with one of them alone while phases were unknown: what gains are
 // wrong by looks then like the signals, and later ones do not tell. How much less they count follows from what they have in
 // common where they begin right (see [Calibrator.weigh]).
 func (c *Calibrator) doubtsAlike(p *Posterior) {
@@ -302,7 +302,7 @@ func (c *Calibrator) doubtsAlike(p *Posterior) {
 // leastAlike are the samples of one scene that are no chance.
 const leastAlike = 3
 
-// doubtsAmplitudes is the warning that amplitudes are not spread over the range that was told, which is believed all the same.
+// doubtsAmplitudes is the warning that amplitudes are not spread over the range that was given, which is kept all the same.
 func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
 	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
 	if !complexGains || told.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {

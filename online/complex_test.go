@@ -392,7 +392,7 @@ func TestComplexStreamsRefused(t *testing.T) {
 	}
 }
 
-// TestComplexStreamDoubtsPhases: phases that are spread by κ = 20, told with three times that.
+// TestComplexStreamDoubtsPhases: phases that are spread by κ = 20, given with three times that.
 func TestComplexStreamDoubtsPhases(t *testing.T) {
 	te := teacher.Complex{
 		N: 80, M: 90, P: 4, Signal: prior.ComplexGaussBernoulli{Density: 0.15, SignalVar: 1},

@@ -91,7 +91,7 @@ func (c *Calibrator) pastReadings() float64 {
 }
 
 // beliefIn is the logarithm of what ν readings of the past say of a noise variance Δ, beside that of theirs, Δ′: -ν/2 (log Δ/Δ′ + Δ′/Δ - 1), a scaled
-// inverse χ² distribution. It is 0 where noise is told, and before the first sample.
+// inverse χ² distribution. It is 0 where the noise variance is given, and before the first sample.
 func (c *Calibrator) beliefIn(noise float64) float64 {
 	if c.learner == nil || !c.learner.Noise || c.state.Model == nil || c.state.Model.unequal() {
 		return 0

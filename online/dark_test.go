@@ -207,7 +207,7 @@ func (h *hiddenTally) stream(t *testing.T, seed uint64, samples int, rate float6
 	h.covered += covered
 }
 
-// Wrong readings that keep a sample from coming to rest are found, where few sensors more than it takes hold them down.
+// Wrong readings that keep a sample from converging are found, where few sensors more than it takes hold them down.
 func TestWrongReadingsThatHideAreFound(t *testing.T) {
 	tests.Long(t)
 	var h hiddenTally

@@ -23,7 +23,7 @@
 // Gains that drift are followed by a bank of random walks (see [Drift]), or the past is
 // forgotten exponentially (see Options.Memory). Where samples contradict what was
 // learned, it is found out what has changed (see [Fork] and [Change]). And samples that
-// look alike count for less (see [Scene]).
+// look similar count for less (see [Scene]).
 //
 // [Reconstructor] is the converse, the paper's "Streaming AMP for online
 // reconstruction in the GLM" (mini-AMP of A. Manoel, F. Krzakala, E. Tramel and

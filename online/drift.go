@@ -55,7 +55,7 @@ const (
 	// as inverse variances, for its posterior to be about normal.
 	wellKnown = 10
 
-	// driftAlarm is the cumulative sum at which a drift is told, from sample
+	// driftAlarm is the cumulative sum at which a drift is reported, from sample
 	// alarmFrom on: while gains are hardly known, sums are large by chance. Without
 	// drift e^driftAlarm/10 samples go by before a false alarm (G. Lorden, 1971).
 	driftAlarm = 25

@@ -14,8 +14,8 @@ import (
 type Hypothesis struct {
 	Model bool // the signals' prior and the noise are others
 	Gains bool // so are the gains of some sensors
-	Noise bool // Model, and the noise variance that was told no longer holds
-	Range bool // the range of s that was told is too narrow, and nothing of the past holds
+	Noise bool // Model, and the noise variance that was given no longer holds
+	Range bool // the range of s that was given is too narrow, and nothing of the past holds
 }
 
 // Fork is a stream as it would have gone on under a [Hypothesis] since the first of
@@ -58,7 +58,7 @@ const (
 	// variance must be: else anything would pass as noise.
 	found = 0.5
 
-	// Sensors are told apart in changePasses passes. Posterior probabilities of a
+	// Sensors that changed and others are separated in changePasses passes. Posterior probabilities of a
 	// change beyond surely and its complement are taken as certain: a sharp past
 	// would blur with the least doubt.
 	changePasses = 3
@@ -133,7 +133,7 @@ func (c *Calibrator) forks() bool {
 	return c.opt.Commit == Sane && !c.opt.Certain && !c.opt.Freeze && !c.warming() && (c.state.Samples > 0 || c.doubted() || c.mayFree())
 }
 
-// attempt solves the sample as the state wants it. For some samples after a change
+// attempt solves the sample as the state's hypothesis has it. For some samples after a change
 // of gains the sensors' pasts are still doubted one by one.
 func (c *Calibrator) attempt(ctx context.Context) (Reject, error) {
 	if a := c.state.Alert; a.Left > 0 && a.Gains {

@@ -16,10 +16,10 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// instrumentRange is all that streams of such gains are told: it contains them.
+// instrumentRange is the only prior that streams of such gains are given: it contains them.
 var instrumentRange = channel.Uniform(0.1, 6)
 
-// farOut is the last of the instruments with twenty times as many sensors like no other, for few to be in each stream.
+// farOut is the last of the instruments with twenty times as many sensors with outlying gains, for few to be in each stream.
 var farOut = gainkind.Kind{Name: "CCD-like, 2 % far out", Draw: func(rng *rand.Rand) float64 {
 	near, far := 1+0.01*rng.NormFloat64(), math.Exp(1.5*(2*rng.Float64()-1))
 	if rng.Float64() < 0.02 {
@@ -28,7 +28,7 @@ var farOut = gainkind.Kind{Name: "CCD-like, 2 % far out", Draw: func(rng *rand.R
 	return near
 }}
 
-// instrumentStream are gains as instruments have them, in a stream that is told nothing but the wide range. It returns the
+// instrumentStream are gains as instruments have them, in a stream that is given nothing but the wide range. It returns the
 // calibrator after all samples, how many were not learned from, and how many sensors were ever flagged.
 func instrumentStream(t testing.TB, kind gainkind.Kind, te teacher.Teacher, seed uint64) (c *online.Calibrator, s stream, rejected, ever int) {
 	s = newStream(t, te, seed)
@@ -52,7 +52,7 @@ func instrumentStream(t testing.TB, kind gainkind.Kind, te teacher.Teacher, seed
 	return c, s, rejected, len(flagged)
 }
 
-// Sensors whose gains are like no other's lie in a range that merely contains all of them: they are used like others, and
+// Sensors with outlying gains lie in a range that merely contains all of them: they are used like others, and
 // what is learned of the many says nothing of them. Interruptions leave the same bits.
 func TestStreamWithGainsLikeNoOther(t *testing.T) {
 	te := teacher.Teacher{N: 120, M: 110, P: 8, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.NormalAbout(1, 0.01), NoiseVar: 1e-6}
@@ -90,7 +90,7 @@ func TestStreamWithGainsLikeNoOther(t *testing.T) {
 	}
 }
 
-// TestLongGainDistributionsInStreams: gains as instruments have them, and nothing told but a wide range.
+// TestLongGainDistributionsInStreams: gains as instruments have them, and nothing given but a wide range.
 func TestLongGainDistributionsInStreams(t *testing.T) {
 	longOnly(t)
 	count := seedCount(10)

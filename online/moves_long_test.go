@@ -41,7 +41,7 @@ func TestLongStreamDelays(t *testing.T) {
 	}
 }
 
-// free is a stream that is told of s alone.
+// free is a stream that is given the distribution of s alone.
 func (l *late) free(t testing.TB, opt online.Options) *online.Calibrator {
 	nan := math.NaN()
 	opt.LearnNoise = true

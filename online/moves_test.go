@@ -99,7 +99,7 @@ func squareError(a, b []float64) (sum float64) {
 }
 
 // coverage is that of θ, and of s after the scale that all sensors have in common was corrected, with the square error of the latest signal over
-// that of a stream that knows θ.
+// that of a stream that is given θ.
 func (l *late) coverage(t testing.TB, c *online.Calibrator, samples int, opt online.Options) (ofTheta, ofS, over float64) {
 	known := l.calibrator(t, l.right, opt)
 	var own, other float64
@@ -152,7 +152,7 @@ func TestStreamLearnsDelays(t *testing.T) {
 	}
 }
 
-// After one sample a stream knows what an offline run with that sample alone finds.
+// After one sample a stream has the posterior that an offline run has with that sample alone.
 func TestStreamOfOneSampleIsOffline(t *testing.T) {
 	l := newLate(160, 200, 0.01, 1)
 	y, _ := l.draw()

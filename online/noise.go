@@ -9,24 +9,24 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// A noise variance that was told is believed until samples contradict it: then a fork learns it
+// A noise variance that was given is kept until samples contradict it: then a fork learns it
 // (see [Hypothesis]), and where that fork takes the stream over, the noise is learned from
 // there on. Else a stream whose noise grows would reject every sample for ever.
 
-// mayFree reports whether the noise variance was told and could be learned.
+// mayFree reports whether the noise variance was given and could be learned.
 func (c *Calibrator) mayFree() bool {
 	g := c.asTold.solver.State.Model().Channel
 	_, noisy := g.(channel.Noisy)
 	return noisy && !c.opt.LearnNoise && c.opt.NoiseVar == nil
 }
 
-// frees reports whether the noise of a state was told, and is learned all the same.
+// frees reports whether the noise of a state was given, and is learned all the same.
 func (c *Calibrator) frees(s *State) bool {
 	return s.Model != nil && s.Model.NoiseInformation > 0 && c.mayFree()
 }
 
-// choose makes samples be solved as told, or with the noise learned. Where that cannot be
-// made they are solved as told.
+// choose makes samples be solved as given, or with the noise learned. Where that cannot be
+// made they are solved as given.
 func (c *Calibrator) choose(learnNoise bool) {
 	if learnNoise && c.freed == nil {
 		if c.freed, _ = c.newEngine(true); c.freed != nil {
@@ -40,14 +40,14 @@ func (c *Calibrator) choose(learnNoise bool) {
 	c.run(c.asTold)
 }
 
-// grown reports whether the noise is found larger than it was told to be, and by enough to
+// grown reports whether the noise is found larger than it was given, and by enough to
 // have contradicted samples: less noise contradicts none.
 func (c *Calibrator) grown() bool {
 	m := c.state.Model
 	return m != nil && m.NoiseVar > changedBy*c.toldModel().NoiseVar
 }
 
-// toldModel is the model as it was told, as far as it was.
+// toldModel is the model as it was given, as far as it was.
 func (c *Calibrator) toldModel() *Model {
 	told := c.asTold.solver.State.Model()
 	m := &Model{NoiseVar: channel.NoiseOf(told.Channel)}
@@ -57,7 +57,7 @@ func (c *Calibrator) toldModel() *Model {
 	return m
 }
 
-// doubtsNoise is the warning that the noise variance that was told does not hold.
+// doubtsNoise is the warning that the noise variance that was given does not hold.
 func (c *Calibrator) doubtsNoise(p *Posterior) {
 	if c.frees(&c.state) && p.Model != nil {
 		columns := float64(c.columns)

@@ -12,8 +12,8 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Noise that was told, and is not what it was, or never was: the stream finds out, says so,
-// and goes on, and an interruption changes nothing. Where it holds, it is believed.
+// A noise variance that was given, and is not what it was, or never was: the stream finds out, says so,
+// and goes on, and an interruption changes nothing. Where it holds, it is kept.
 func TestToldNoiseThatDoesNotHold(t *testing.T) {
 	tests.Long(t)
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// besideOffsets is a stream of sensors with offsets, and what it is told of the range.
+// besideOffsets is a stream of sensors with offsets, and the range that it is given.
 func besideOffsets(t testing.TB, kind gainkind.Kind, wide, delta float64, samples int, seed uint64) (stream, func() *online.Calibrator) {
 	te := teacher.Teacher{N: 200, M: 160, P: samples, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: delta}
 	s := newStream(t, te, seed)
@@ -37,7 +37,7 @@ func besideOffsets(t testing.TB, kind gainkind.Kind, wide, delta float64, sample
 	}
 }
 
-// A range that merely contains the gains is found out beside offsets, too, and one that they fill is believed; signals that were
+// A range that merely contains the gains is found out beside offsets, too, and one that they fill is kept; signals that were
 // solved together are at the scale of those that follow. Interruptions leave the same bits.
 func TestRangeOfAStreamWithOffsets(t *testing.T) {
 	tests.Long(t)
@@ -69,7 +69,7 @@ func TestRangeOfAStreamWithOffsets(t *testing.T) {
 	}
 }
 
-// TestLongRangeBesideOffsetsInStreams measures what streams of sensors with offsets make of a told range.
+// TestLongRangeBesideOffsetsInStreams measures what streams of sensors with offsets make of a given range.
 func TestLongRangeBesideOffsetsInStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "gains", "told", "learned", "z² of the scale", "largest z", "coverage of s", "error of s", "flagged", "not learned from")

@@ -10,7 +10,7 @@ import (
 // in ten.
 const watchedTogether = 10
 
-// offsetWatch looks for offsets that nobody modelled, in the residuals of some samples after the other.
+// offsetWatch looks for offsets that are not in the model, in the residuals of some samples after the other.
 type offsetWatch struct {
 	samples             float64   // as they are weighed
 	count, mean, spread []float64 // M, of residuals in units of their sample's spread: the sum of squared deviations

@@ -22,7 +22,7 @@ type Options struct {
 
 	// Memory, in samples, is how long the past is remembered: before each
 	// sample all that was inherited is tempered, τ, B and n of every sensor and
-	// the scalars alike multiplied by exp(-1/Memory), so that the likelihood of
+	// the scalars multiplied equally by exp(-1/Memory), so that the likelihood of
 	// a sample j samples old counts with the power exp(-j/Memory). Gains that
 	// drift are followed at that pace. The default, 0, forgets nothing, as in
 	// the paper, unless the gains are found to drift (see Still).
@@ -72,7 +72,7 @@ type Options struct {
 	WarmUp       int
 	LearnOffsets bool
 
-	// RangeGuessed says that nobody told the range of s: then a stream that has to begin with a warm-up is refused,
+	// RangeGuessed says that the range of s was not given: then a stream that has to begin with a warm-up is refused,
 	// since its samples cannot find that range.
 	RangeGuessed bool
 
@@ -81,8 +81,8 @@ type Options struct {
 	// of which three are in short order is flagged. It is not in the fingerprint, as Still.
 	Outliers calamp.Outliers
 
-	// Phases (M), or nil, are nominal phases of complex gains in radians, about which what the channel knows of
-	// phases is meant.
+	// Phases (M), or nil, are nominal phases of complex gains in radians, about which the channel's distribution of
+	// phases is centred.
 	Phases []float64
 
 	// SensorDerivatives (J) are the derivatives of W by parameters θ that every sensor has of its own, as those of [calamp.Options], of real
@@ -171,7 +171,7 @@ func (c *Commit) UnmarshalText(text []byte) error {
 // schemes", 1954) of the log-likelihood ratio of residuals twice as large as
 // they should be, ⅜χ² - log 2, at least 0. A sensor is flagged when that
 // exceeds Health: by chance that takes more than e^Health readings (G. Lorden,
-// 1971). It is flagged as well when its posterior wants to be outside the range
+// 1971). It is flagged as well when its readings place s outside the range
 // of s by more than Sensor of its standard deviations, the scale's included. The readings of
 // a flagged sensor are not used. It is recalibrated on the side, from nothing,
 // against what the others say of z; after eight consistent readings in a row

@@ -10,15 +10,15 @@ import (
 	"github.com/calamp/calamp/internal/amp"
 )
 
-// A reading is what its sensor makes of the signal or, with probability r, nobody's, as it is offline: the odds are those of
+// A reading is what its sensor makes of the signal or, with probability r, an outlier, as it is offline: the odds are those of
 //
 //	r N(y; 0, v) / ((1-r) p(y | the sensor's past)),
 //
 // where the channel itself says p. They are looked at when the iteration rests, since only then do V and the residuals
 // say what they mean; what is farther off than [Sanity] allows was set aside long before. One that was left out teaches
-// nothing, and says of its sensor no more than that r is larger for it: a sensor of which every other reading is nobody's is broken.
+// nothing, and says of its sensor no more than that r is larger for it: a sensor of which every other reading is an outlier is broken.
 
-// OutlierCount is how many readings of a stream were nobody's, in probability, and of how many. Those of sensors that
+// OutlierCount is the expected number of outliers among a stream's readings, and of how many. Those of sensors that
 // are in doubt are in neither.
 type OutlierCount struct{ Outlying, Readings float64 }
 
@@ -97,7 +97,7 @@ func (n OutlierCount) validate() error {
 	return nil
 }
 
-// AtRest implements [amp.Part]: it leaves out the readings that are nobody's.
+// AtRest implements [amp.Part]: it leaves out the readings that are outliers.
 func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	c := w.calibrator
 	if c.nobodys == nil {
@@ -233,8 +233,8 @@ func (c *Calibrator) judgeReadings() {
 	}
 }
 
-// mayDiffer reports whether a sensor of which nothing was read yet may be like no other: a reading that does not fit the others' gains is
-// its own, or nobody's. One alone cannot tell, and would stay in what is known of the sensor. So the first is left out, which raises
+// mayDiffer reports whether a sensor of which nothing was read yet may have an outlying gain: a reading that does not fit the others' gains is
+// from such a gain, or an outlier. One alone does not decide that, and would stay in the posterior of the sensor. So the first is left out, which raises
 // the sensor's cumulative sum, and with that as their logarithm the odds of the next one fall.
 func (c *Calibrator) mayDiffer(mu int) bool {
 	known, ok := c.sample.Calibration().(channel.GainPrior)
@@ -262,7 +262,7 @@ func (c *Calibrator) oddsOf(mu int) float64 {
 	return amp.LogNobodys(c.state.Outliers.rate(c.opt.Outliers.Rate), c.nobodys.typical, square(c.number(c.y, mu)), c.columns) - own
 }
 
-// outlying is the probability of each reading (M) of the sample to be nobody's, 0 where it is missing; nil where that
+// outlying is the probability of each reading (M) of the sample to be an outlier, 0 where it is missing; nil where that
 // is not looked at.
 func (c *Calibrator) outlying() []float64 {
 	o := c.nobodys
@@ -297,7 +297,7 @@ func (c *Calibrator) countOutliers() {
 }
 
 // ofOutlier is what a reading that was left out says against its sensor: log ½/r, as one of which every other reading is
-// nobody's has them that much more often.
+// an outlier has them that much more often.
 func (c *Calibrator) ofOutlier() float64 {
 	return math.Log(0.5 / c.state.Outliers.rate(c.opt.Outliers.Rate))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// told is what a stream stated of its gains after some samples, against the truth.
+// told is what a stream stated of its gains after some samples, against the true gains.
 type told struct {
 	learned             bool
 	t, sd, covered, rel float64 // the scale is e^t of the truth's; rel: error of s at the best scale
@@ -66,7 +66,7 @@ func statedOf(p *online.Posterior, truth []float64) told {
 	return out
 }
 
-// TestLongTrustStreamRange measures what streams state of the gains where the told range
+// TestLongTrustStreamRange measures what streams state of the gains where the given range
 // merely contains them, or does not.
 func TestLongTrustStreamRange(t *testing.T) {
 	longOnly(t)

@@ -51,7 +51,7 @@ func (n *noiseTally) stream(t *testing.T, w *world, samples int, opt online.Opti
 	n.count++
 }
 
-// The noise of every sensor is learned along a stream: the error nears that of noise that is told.
+// The noise of every sensor is learned along a stream: the error nears that with the noise given.
 func TestLongNoiseOfSensorsInStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "decades", "samples", "noise", "error of x, to told", "error of x / x_var", "s inside 95 %", "mean χ²", "rms of log Δ", "sensors flagged, of samples × sensors")

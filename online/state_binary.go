@@ -43,7 +43,7 @@ import (
 // number, uint32; of each M float64.
 //
 // Version 7 is version 6 with outliers, doubts and sensors behind that: 8 outlying readings, float64; 8 of how many,
-// float64; the doubt of a told range (see [RangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
+// float64; the doubt of a given range (see [RangeDoubt]): 16 Chance, Apart, float64; 4 number of sensors whose noise was learned
 // one by one, uint32, M or 0; of each Sum, float64, then of each Weight, float64; 24 Samples, Mean and Square of the
 // signals' brightness, float64.
 //
@@ -59,7 +59,7 @@ const (
 	versionWatched = 4 // drifts or changes are looked for
 	versionPlaced  = 5 // signals of known variance, a learned range of s, or an anchor
 	versionWarm    = 6 // samples kept to be solved together, or learned offsets
-	versionSingle  = 7 // outliers are looked for, a told range is one that the gains may merely lie in, or the noise of every sensor is learned
+	versionSingle  = 7 // outliers are looked for, a given range is one that the gains may merely lie in, or the noise of every sensor is learned
 	versionComplex = 8 // complex readings
 
 	versionMoved = 9 // parameters of every sensor
@@ -226,7 +226,7 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// doubtsTold reports whether a fork says that the range or the noise that was told does not hold.
+// doubtsTold reports whether a fork says that the range or the noise that was given does not hold.
 func (s *State) doubtsTold() bool {
 	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
 }
@@ -235,12 +235,12 @@ func (s *State) doubtsTold() bool {
 //
 //	16  Active, Pull of the signals' sums, float64
 //	4   1 where the distribution of s was learned, with 2 more where the range is too narrow
-//	    4 more where the distribution is log-normal, and 8 more where one sensor in a thousand is like no other, else 0, uint32; then Lo, Hi, Center, Precision, LogRatio, float64
+//	    4 more where the distribution is log-normal, and 8 more where one sensor in a thousand has an outlying gain, else 0, uint32; then Lo, Hi, Center, Precision, LogRatio, float64
 //	12  the anchored mean of s, float64, 0 for none; number of anchored sensors, uint32;
 //	    of each: row, uint64; s, float64
 //
 // In version 5 the first byte of a hypothesis has 1 for another model, 2 for another
-// range, 4 for noise other than was told.
+// range, 4 for noise other than was given.
 func (s *State) appendScale(b []byte) []byte {
 	le := binary.LittleEndian
 	b = appendFloats(b, []float64{s.Signals.Active, s.Signals.Pull})

@@ -42,7 +42,7 @@ type Saved struct {
 	Sequence int64     // of the last sample taken in, learned from or rejected
 	Time     time.Time // of the commit, or of Renumber
 
-	// Origin is when the stream was made whose numbers Sequence is one of; zero where numbers are of nothing that can be told
+	// Origin is when the stream was made whose numbers Sequence is one of; zero where numbers are of nothing that can be distinguished
 	// from another of its name, as lines and columns are.
 	Origin time.Time
 
@@ -119,7 +119,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	var err error
-	if !s.readOnly && s.lost == nil { // else it was told
+	if !s.readOnly && s.lost == nil { // else it was reported
 		err = s.fault(s.check())
 	}
 	db := s.db

@@ -15,7 +15,7 @@ import (
 	"github.com/calamp/calamp/internal/atomicfile"
 )
 
-// Locks keep other processes of calamp off a state file, and nobody else: a file can be deleted, replaced, cut short or written to
+// Locks keep other processes of calamp off a state file, and no other program: a file can be deleted, replaced, cut short or written to
 // while it is in use. bbolt notices none of that. It would commit to a file without a name, follow damaged pages, and leave its locks
 // taken when it panics. So every transaction first compares the file with what the one before left.
 

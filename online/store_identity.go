@@ -182,7 +182,7 @@ func difference(there, here string) string {
 	return "the model is the same, but the entries of W are not"
 }
 
-// squares is which variances a stream comes to rest with: those on demand are the exact ones.
+// squares is which variances a stream converges with: those on demand are the exact ones.
 func squares(v solver.Variance) solver.Variance {
 	if v == solver.OnDemand {
 		return solver.Exact

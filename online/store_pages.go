@@ -7,7 +7,7 @@ import (
 	"hash/fnv"
 )
 
-// A reader of bbolt files that believes nothing: every offset is checked before
+// A reader of bbolt files that trusts no offset: each is checked before
 // it is followed. It serves to verify a file before bbolt, which maps files into
 // memory and follows their offsets blindly, opens it. Numbers in bbolt files are
 // in the machine's own byte order. The layout is that of bbolt's format version
@@ -62,7 +62,7 @@ type boltMeta struct {
 
 var errNoBolt = errors.New("this is no state of calamp, or it is cut short")
 
-// newestMeta wants both meta pages sound. bbolt makes do with one, but if the
+// newestMeta requires both meta pages to be sound. bbolt makes do with one, but if the
 // newer one is gone, that is a state of the past.
 func newestMeta(file []byte) (boltMeta, error) {
 	first, err := readMeta(file, 0)
@@ -282,7 +282,7 @@ func inline(page []byte, visit func(entry) error) error {
 	return err
 }
 
-// checkFree wants every page either in use or on the list of free ones: what is
+// checkFree requires every page to be either in use or on the list of free ones: what is
 // both would be overwritten.
 func (r *pageReader) checkFree() error {
 	if r.meta.freelist == noFreelist {

@@ -28,7 +28,7 @@ type world struct {
 	rng            *rand.Rand
 	noise          float64 // variance
 	density, power float64 // of the signals
-	level          float64 // below 1, signals share a support and are alike to that part
+	level          float64 // below 1, signals share a support and are correlated to that part
 	scene          []float64
 	repeat         bool      // the latest signal comes again
 	trusting       bool      // --outliers off
@@ -55,7 +55,7 @@ func newWorld(t testing.TB, m, n int, seed uint64) *world {
 	return w
 }
 
-// calibrator knows the range of s, and learns the rest.
+// calibrator is given the range of s, and learns the rest.
 func (w *world) calibrator(t testing.TB, opt online.Options) *online.Calibrator {
 	t.Helper()
 	opt.LearnNoise, opt.Threads, opt.Outliers.Look = opt.NoiseVar == nil, 1, !w.trusting
@@ -165,7 +165,7 @@ func (w *world) walk(step float64, part float64) {
 type change struct {
 	name    string
 	samples int
-	tells   string  // what must be told; "" for nothing
+	tells   string  // what must be reported; "" for nothing
 	reach   float64 // largest error of x ten samples after a change, 0 for none
 	do      func(w *world, k int)
 }
@@ -235,7 +235,7 @@ var changes = []change{
 }
 
 // TestLongTrustStreams measures what streams make of drifts, changes and signals that
-// look alike. Medians over the seeds, of the coverage the mean and the worst.
+// look similar. Medians over the seeds, of the coverage the mean and the worst.
 func TestLongTrustStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "what happens", "error of s", "95 % intervals cover", "at worst",

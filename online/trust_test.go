@@ -28,7 +28,7 @@ func namesOffsets(c *online.Calibrator) bool {
 	return slices.ContainsFunc(c.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.Offsets })
 }
 
-// Offsets that nobody told of are named, and others are not.
+// Offsets that were not declared are reported, and others are not.
 func TestOffsetsInStreamsAreNamed(t *testing.T) {
 	tests.Long(t)
 	w, c := smallWorld(t, 3)
@@ -53,7 +53,7 @@ func TestOffsetsInStreamsAreNamed(t *testing.T) {
 	}
 }
 
-// Gains that walk are followed, told, and within their intervals; those that stay
+// Gains that walk are followed, reported, and within their intervals; those that stay
 // raise no alarm.
 func TestDriftIsFollowedAndTold(t *testing.T) {
 	tests.Long(t)

@@ -32,7 +32,7 @@ const (
 	leastSigned = 20
 )
 
-// knownGains is the relative standard deviation of gains up to which signals can be told from them however alike readings are: with one of 0.0029
+// knownGains is the relative standard deviation of gains up to which signals can be separated from them however similar readings are: with one of 0.0029
 // samples that are learned from one by one are as good, with 0.012 they are not (docs/log/validation.md).
 const knownGains = 0.003
 
@@ -52,7 +52,7 @@ const warmUpIterations = 1000
 // Together is what the samples with which a stream begins were found to be when they were solved together.
 type Together struct {
 	X, XVar *mat.Dense // N×K, in the order in which they came
-	Outlier *mat.Dense // M×K, probabilities of readings to be nobody's; nil where that was not looked at
+	Outlier *mat.Dense // M×K, probabilities of readings to be outliers; nil where that was not looked at
 }
 
 // checkWarmUp reports options that do not go with the channel.
@@ -99,7 +99,7 @@ func (c *Calibrator) offsets() channel.Offsetting {
 	return known
 }
 
-// beginning is how many samples the stream begins with that are solved together. Where nobody asked for any it follows from what was kept, and
+// beginning is how many samples the stream begins with that are solved together. Where none was asked for it follows from what was kept, and
 // the sample, so that a process that starts again finds the same.
 func (c *Calibrator) beginning() int {
 	if c.opt.WarmUp == 0 && (len(c.state.Warm) > 0 || c.oneSigned()) {

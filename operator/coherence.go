@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Coherence says how alike columns of a W are: of a sample of them, how large the cosine of the angle to the nearest other column
+// Coherence says how nearly collinear columns of a W are: of a sample of them, how large the cosine of the angle to the nearest other column
 // is, in the median.
 type Coherence struct {
 	Nearest float64

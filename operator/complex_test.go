@@ -160,7 +160,7 @@ func TestComplexSweepOfOneVariance(t *testing.T) {
 	}
 }
 
-// TestRealOf: the real form of a complex matrix gives the same products, and knows the squares of
+// TestRealOf: the real form of a complex matrix gives the same products, and gives the squares of
 // its own entries.
 func TestRealOf(t *testing.T) {
 	const m, n = 9, 6

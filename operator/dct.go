@@ -209,7 +209,7 @@ func (s *dctSweep) unfold(r, in []float64, step, count, k, first, d int, kind po
 // block is how many values of a column are looked at before those of the next one: a few pages.
 const block = 256
 
-// tell is told values of the columns k and k+1, where there is one, at h, h+step, ….
+// tell receives values of the columns k and k+1, where there is one, at h, h+step, ….
 type tell func(k, h, step int, one, two []float64)
 
 // cosines tells Σ_i x_i cos(π h (2i+1)/2N) of all columns for all h from 0 to N-1.

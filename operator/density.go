@@ -44,7 +44,7 @@ const (
 // DensityOf estimates it by products with W alone: stochastic Lanczos quadrature (S. Ubaru, J. Chen,
 // Y. Saad, "Fast estimation of tr(f(A)) via stochastic Lanczos quadrature", 2017), from random
 // signs, or, where A is no larger than there are probes in the first level, from all unit vectors, exactly. W̃ has the rows of w times scale (M);
-// those with a scale of 0 are left out. squares (M) are the squared norms of the rows of w; nil where nobody knows.
+// those with a scale of 0 are left out. squares (M) are the squared norms of the rows of w; nil where they are unknown.
 //
 // A trace is right to √(2/(Dim probes)) times the variation of f, and most of that variation is in a polynomial of low degree,
 // for which few steps are enough. So levels go from many short probes to a few long ones, which estimate what the steps

@@ -525,7 +525,7 @@ func (s *distributedLinear) Backward(r, g []float64) error {
 }
 
 // sumOfBits tells whether ranks work on the same numbers. Where processors or settings differ
-// they would not for long, and nobody would see it.
+// they would soon differ, without any other sign.
 func sumOfBits(of ...[]float64) uint64 {
 	sum := uint64(len(of))
 	for _, v := range of {

@@ -219,7 +219,7 @@ func (e *Each) HasSquares() bool {
 	return !slices.ContainsFunc(e.parts, func(w Operator) bool { return !HasSquares(w) })
 }
 
-// SquaresEqual reports whether every matrix knows that its squared entries are the same.
+// SquaresEqual reports whether the squared entries of every matrix are known to be equal.
 func (e *Each) SquaresEqual() bool {
 	return !slices.ContainsFunc(e.parts, func(w Operator) bool { return !SquaresEqual(w) })
 }

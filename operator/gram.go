@@ -47,11 +47,11 @@ func GramOf(ctx context.Context, w Operator, threads int) (*Gram, error) {
 // remembering is an operator whose entries are in memory, and stay as they are.
 type remembering interface{ remembered() *memory }
 
-// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision and in bytes, the norms of its rows, its structure, and how alike its columns are.
+// memory keeps what was made of such an operator: its Gram matrix, its entries in single precision and in bytes, the norms of its rows, its structure, and the coherence of its columns.
 type memory struct {
 	mutex sync.Mutex
 	kept  *Gram
-	made  func(*Gram) // nil where nobody wants to know
+	made  func(*Gram) // nil where no one is notified
 
 	rounding sync.Once
 	single   *Dense

@@ -26,7 +26,7 @@ type Halves interface {
 type RowOrthogonal interface {
 	Operator
 
-	// RowOrthogonal returns κ; ok is false when the rows are not orthogonal, or nobody knows.
+	// RowOrthogonal returns κ; ok is false when the rows are not orthogonal, or whether they are is unknown.
 	RowOrthogonal() (kappa float64, ok bool)
 }
 
@@ -47,7 +47,7 @@ func bothOrthogonal(a, b Operator) (kappa float64, ok bool) {
 	return first * second, one && other
 }
 
-// Structured is an Operator that is no table: it is told from others by what it is made
+// Structured is an Operator that is no table: it is identified by what it is made
 // of, and not by its entries.
 type Structured interface {
 	Operator
@@ -86,7 +86,7 @@ const rowsAtOnce = 256
 
 // Run implements [Sweep].
 func (s *wholeSweep) Run(r, h, x, c []float64, rows RowFunc) error {
-	if s.z == nil { // not before, for who only wants the halves
+	if s.z == nil { // not before, since callers of the halves do not need them
 		s.z, s.g = make([]float64, s.m*s.p), make([]float64, s.m*s.p)
 		s.v, s.d = make([]float64, s.m*s.q), make([]float64, s.m*s.q)
 	}

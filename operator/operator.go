@@ -1,5 +1,5 @@
-// Package operator holds measurement matrices W (M×N): it knows how to multiply with
-// them, their entries, means and spectrum, and nothing of priors, channels and
+// Package operator holds measurement matrices W (M×N): products with
+// them, their entries, means and spectrum. It does not depend on priors, channels and
 // iterations. Solvers ask one thing of every matrix: a sweep, which does the linear
 // algebra of one iteration in one pass.
 //
@@ -45,7 +45,7 @@ func HasSquares(w Operator) bool {
 	return ok && s.HasSquares()
 }
 
-// SquaresEqual reports whether w knows that all its squared entries are the same, so that
+// SquaresEqual reports whether all squared entries of w are known to be equal, so that
 // exact variances are scalar ones.
 func SquaresEqual(w Operator) bool {
 	e, ok := w.(interface{ SquaresEqual() bool })

@@ -10,7 +10,7 @@ import (
 )
 
 // spectrumSteps is the number of Lanczos steps. It is meant to be enough for the
-// largest singular value to be right to a percent, and for the smallest to be told
+// largest singular value to be right to a percent, and to distinguish the smallest
 // from one that is ten times as large.
 const spectrumSteps = 60
 
@@ -129,7 +129,7 @@ func inverseNorms(w Operator, threads int) ([]float64, error) {
 	return inverse, err
 }
 
-// RowSquares are the squared norms of the rows: by a sweep, where the operator knows its
+// RowSquares are the squared norms of the rows: by a sweep, where the operator has its
 // squared entries, and by one for all who ask where these are in memory. Otherwise all are the mean.
 func RowSquares(w Operator, threads int) ([]float64, error) {
 	m, n := w.Dims()

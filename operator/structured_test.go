@@ -387,7 +387,7 @@ func TestWrongStructures(t *testing.T) {
 	}
 }
 
-// Operators are told from each other by what they are made of.
+// Operators are identified by what they are made of.
 func TestIdentities(t *testing.T) {
 	seen := map[string]string{}
 	for _, s := range structuredOperators(t) {

@@ -29,7 +29,7 @@ func HasSingle(w Operator) bool {
 	return ok && s.HasSingle()
 }
 
-// Sharer is an Operator that knows better which sweeps a solver is served by: in single
+// Sharer is an Operator that chooses the sweeps for a solver: in single
 // precision, too, or with one workspace, where that takes much memory, as for a [Disk].
 type Sharer interface {
 	NewSweeps(p, threads int) (Sweeps, error)

@@ -76,7 +76,7 @@ func cutAt(u float64) (mean, square float64) {
 }
 
 // expected is one step of expectation–maximisation. The cut Gaussian is an exponential family: the likeliest one has, of what its free
-// parameters weigh, the expected mean: of x and x² where both are learned, of (x-x̄)² where x̄ is told, of x where v is.
+// parameters weigh, the expected mean: of x and x² where both are learned, of (x-x̄)² where x̄ is fixed, of x where v is.
 func (n NonNegative) expected(learn Parameters, lambda, sigma []float64) NonNegative {
 	m := momentsOf(n, lambda, sigma)
 	if m.entries == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestRefitOfOtherPriors: what is learned from fields comes near what they were drawn from, is likelier than it, and parameters
-// that are told stay.
+// that are fixed stay.
 func TestRefitOfOtherPriors(t *testing.T) {
 	positive := func(density, mean, variance float64, learn Parameters) LearnedNonNegative {
 		return LearnedNonNegative{NonNegative{density, mean, variance}, learn}

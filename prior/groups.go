@@ -12,7 +12,7 @@ import (
 	"github.com/calamp/calamp/internal/vector"
 )
 
-// Varied is a prior under which entries of a signal are not all alike. Slices that its methods
+// Varied is a prior under which entries of a signal have different distributions. Slices that its methods
 // take, of one or several signals one after the other, then hold whole signals, entry i of N in
 // the place i; LogNorm, Mean and Variance are those of an entry drawn at random.
 type Varied interface {
@@ -288,7 +288,7 @@ type LearnedGroups struct {
 	Learn Parameters
 
 	// Shared, if it is not nil, makes groups share what is learned: those with the same
-	// number in it. They differ in what is told, such as a variance that is known for
+	// number in it. They differ in fixed parameters, such as a variance that is known for
 	// each entry.
 	Shared []int
 }

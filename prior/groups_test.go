@@ -80,7 +80,7 @@ func TestGroupsLearn(t *testing.T) {
 		}
 	}
 
-	// The same distribution under two names is one, and variances that are told stay.
+	// The same distribution under two names is one, and fixed variances stay.
 	of := []int{0, 1, 0, 0, 1, 1, 0, 1, 0}
 	two, err := ByGroup(of, []GaussBernoulli{{0.5, 0.2, 1}, {0.5, 0.2, 1}})
 	if err != nil {

@@ -137,8 +137,8 @@ func (g GaussBernoulli) towards(fit GaussBernoulli, step float64) GaussBernoulli
 //
 //	ρ = Σ πᵢ / n,   x̄ = Σ πᵢ mᵢ / Σ πᵢ,   v = Σ πᵢ (uᵢ + (mᵢ-x̄)²) / Σ πᵢ.
 //
-// The samples share the parameters that are learned. Where they differ in those that are
-// told, entries count for x̄ by 1/v of theirs, and have their own x̄ in v. Before them come
+// The samples share the parameters that are learned. Where they differ in those that are fixed,
+// entries count for x̄ by 1/v of theirs, and have their own x̄ in v. Before them come
 // ballast entries that are not zero, and as the present parameters expect them.
 func maximise(learn Parameters, ballast float64, samples []sample) {
 	var n, total, all, first, spread float64
@@ -215,8 +215,8 @@ func (g GaussBernoulli) distance(other GaussBernoulli, n float64) float64 {
 }
 
 // LearnedMixture is a [Mixture] whose weights, means and variances are learned.
-// Its values are those that learning starts from: components that are alike stay
-// alike.
+// Its values are those that learning starts from: equal components stay
+// equal.
 type LearnedMixture struct{ Mixture }
 
 // LearnsScale implements [Learner].

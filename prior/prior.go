@@ -1,7 +1,7 @@
 // Package prior holds what is known of one signal entry before the readings,
 // and the input functions of AMP that follow from it: the posterior mean and
-// variance of an entry seen through a Gaussian field. It knows entries, and nothing of
-// sensors or of how the field came about.
+// variance of an entry seen through a Gaussian field. It describes entries, and does not depend on
+// sensors or on how the field came about.
 //
 // A field N(x; λ, Σ) summarises what all readings say about an entry (paper,
 // eq. "input update functions"). Σ is +Inf where nothing was measured.
@@ -36,7 +36,7 @@ type Prior interface {
 	LogNorm(lambda, sigma float64) float64
 }
 
-// Scalable is a prior that knows the distribution of c·x.
+// Scalable is a prior that gives the distribution of c·x.
 type Scalable interface {
 	Prior
 	Scaled(c float64) Prior
@@ -67,7 +67,7 @@ type Parametric interface {
 	WithValues(v []float64) (Prior, error)
 }
 
-// Named is a prior that can be told from all others by a line of text, which the state
+// Named is a prior that is identified by a line of text, which the state
 // file of a stream holds: a state is good for one model. What is learned is not in it.
 type Named interface {
 	Prior

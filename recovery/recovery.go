@@ -1,5 +1,5 @@
-// Package recovery knows how many measurements exact recovery of noiseless signals
-// takes, and nothing of noise and of how gains are distributed, which package evolution
+// Package recovery computes how many measurements exact recovery of noiseless signals
+// takes. Noise and the distribution of gains have no place in it: they are what package evolution
 // takes into account. The number is given as α = M/N, a multiple of the signals' length:
 // for known gains, and as a lower bound for unknown ones.
 package recovery
@@ -15,7 +15,7 @@ import (
 
 // AlphaMin is the counting bound α_min = ρ P/(P-1): P signals with ρN non-zero
 // entries each, and M calibration variables, are (ρNP + M) unknowns for MP
-// readings. Below it nobody recovers noiseless signals exactly from gains of
+// readings. Below it no algorithm recovers noiseless signals exactly from gains of
 // unknown range. It is +Inf for P = 1.
 func AlphaMin(density float64, p int) float64 {
 	return density * float64(p) / float64(p-1)

@@ -28,7 +28,7 @@ func TestAlphaCS(t *testing.T) {
 	}
 }
 
-// However far the mean is from zero, on the way from a variance of its square some entries are not told from zero.
+// However far the mean is from zero, on the way from a variance of its square some entries are not separated from zero.
 func TestAlphaCSOfFarMeans(t *testing.T) {
 	at := func(mean float64) float64 {
 		return AlphaCS(prior.GaussBernoulli{Density: 0.2, SignalMean: mean, SignalVar: 1})

@@ -1,4 +1,4 @@
-// Package replica computes what any method could reach: it knows the free energy of
+// Package replica computes what any method could reach: it has the free energy of
 // blind calibration, which it makes of averages of package evolution, and no algorithm.
 // From the replica-symmetric free energy follow its stationary points, the information
 // in the readings and the information-theoretic threshold.
@@ -107,7 +107,7 @@ type Stationary struct {
 // near zero between grid points, and refines each zero to 1e-12 in log V.
 func (p *Potential) StationaryPoints(ctx context.Context) ([]Stationary, error) {
 	const step = 0.2
-	// No error is smaller than that of an oracle who knows s and the support, and none
+	// No error is smaller than that of an oracle that is given s and the support, and none
 	// larger than that before any reading. The lower bound has some room to spare.
 	lo, hi := math.Log(1e-4*p.model.NoiseVar*p.q0/(p.q0+p.model.NoiseVar)), math.Log(p.model.Variance())
 	lo = min(lo, math.Log(1e-3*p.model.NoiseVar/p.model.Alpha*p.model.Density()))

@@ -1,5 +1,5 @@
-// Package report writes what a run found as one HTML file: it knows results, and
-// nothing of how they were computed. The page has a verdict in a sentence, the warnings,
+// Package report writes what a run found as one HTML file: it takes results, and
+// does not depend on how they were computed. The page has a verdict in a sentence, the warnings,
 // the signals as pictures or stems, how the run converged, the calibration with its
 // error bars, the sensors to look at, and what the run did and left out.
 //

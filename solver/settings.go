@@ -1,6 +1,6 @@
 // Package solver says how to solve: the settings that offline runs, streams and
-// sweeps share, and the plan of what a run does with them. It knows names and
-// their spelling, and nothing of algorithms.
+// sweeps share, and the plan of what a run does with them. It has names and
+// their spelling, and does not depend on algorithms.
 package solver
 
 import (
@@ -21,7 +21,7 @@ type Settings struct {
 	// every signal has. The default, 0, stops at 1e-10, or earlier where the
 	// pace at which changes shrink says that less than 1e-5 of the signal's own
 	// posterior standard deviation is left to go, or the change is below 1e-6 of it. (In
-	// a stream that knows something of its sensors, 1e-3 left to go are near enough.) A
+	// a stream that has learned something of its sensors, 1e-3 left to go are near enough.) A
 	// negative value never stops early: exactly MaxIter iterations are done.
 	Tol float64 `toml:"tol" json:"tol,omitempty"`
 
@@ -33,8 +33,8 @@ type Settings struct {
 	// in a stream it freezes the scale error of the first samples into the posterior.
 	NoScaleStep bool `toml:"no_scale_step" json:"no_scale_step,omitempty"`
 
-	// SPrior is what is known of the distribution of s within a range that was told.
-	// The default, AutoS, tests when a run first comes to rest whether the gains fill
+	// SPrior is what is known of the distribution of s within a range that was given.
+	// The default, AutoS, tests when a run first converges whether the gains fill
 	// the range, and learns a normal distribution within it where they do not.
 	SPrior SPrior `toml:"-" json:"-"`
 
@@ -49,7 +49,7 @@ type Settings struct {
 	// iteration, which is half of its work or more. OnDemand, the default, does so every
 	// few iterations and in the last ones; in the others the variances of z and of the
 	// fields have the ratios of the latest such iteration, and their present mean. It
-	// comes to rest where Exact does. Runs of exactly MaxIter iterations, those
+	// converges where Exact does. Runs of exactly MaxIter iterations, those
 	// without scale steps and those with full covariances are Exact all the same.
 	Variance Variance `toml:"variance" json:"variance,omitzero"`
 

@@ -85,7 +85,7 @@ func FuzzSpec(f *testing.F) {
 }
 
 // TestShortSpecsThatAskForMuch parses specs of a few lines with millions of values: without the memory of these, and without
-// the keys of points that nobody asked for.
+// the keys of points that are not asked for.
 func TestShortSpecsThatAskForMuch(t *testing.T) {
 	tests.Long(t)
 	grid := func(axes ...string) string {

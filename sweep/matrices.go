@@ -21,7 +21,7 @@ type matrixFields struct {
 	Matrix  teacher.Ensemble `json:",omitzero"`
 }
 
-// matrices are those that points share, by the seed of their draw. One that nobody uses goes
+// matrices are those that points share, by the seed of their draw. One that is out of use is dropped
 // when another is drawn: points that share one follow each other, see [InTurn].
 type matrices struct {
 	mutex sync.Mutex

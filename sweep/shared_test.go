@@ -121,7 +121,7 @@ func TestGiveUp(t *testing.T) {
 			}
 			continue
 		}
-		if p.Algorithm == Offline { // on its way, or at rest before it is looked at
+		if p.Algorithm == Offline { // on its way, or converged before it is looked at
 			if row.Status != statusGivenUp && row.Iterations >= hopelessFrom+hopelessWindow {
 				t.Errorf("%v: %s after %d iterations", p, row.Status, row.Iterations)
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Rows are there in all signals or in none, as often and as much alike as was asked for.
+// Rows are there in all signals or in none, as often and as much correlated as was asked for.
 func TestJointSignals(t *testing.T) {
 	const n, p, density, variance, correlation = 20000, 3, 0.3, 2, 0.8
 	x := JointSignals(n, p, density, variance, correlation, 1)

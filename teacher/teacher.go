@@ -1,5 +1,5 @@
-// Package teacher makes synthetic problems with their truth: it knows how to draw
-// matrices, signals, gains and noise, and nothing of how a problem is solved.
+// Package teacher makes synthetic problems with their truth: it draws
+// matrices, signals, gains and noise, and does not depend on how a problem is solved.
 package teacher
 
 import (

@@ -37,7 +37,7 @@ func (p *problem) state() bool {
 	return slices.ContainsFunc(p.runs, func(r []string) bool { return slices.Contains(r, "--state") })
 }
 
-// Models: what simulate draws from, and what the solver is told.
+// Models: what simulate draws from, and the model that the solver is given.
 const (
 	narrow = "--density 0.2 --s-range 0.95,1.05 --noise-var 1e-8"
 	medium = "--density 0.2 --s-range 0.9,1.1 --noise-var 1e-6"
@@ -58,7 +58,7 @@ const (
 // list is the problems so far.
 type list struct{ all []*problem }
 
-// solve adds a problem that is solved by one that knows the model.
+// solve adds a problem that is solved by one that is given the model.
 func (l *list) solve(name, size, model, flags string) *problem {
 	p := &problem{name: name, simulate: words("simulate", size, model)}
 	p.runs = [][]string{words("solve ../P.npz --json", model, flags)}
@@ -66,7 +66,7 @@ func (l *list) solve(name, size, model, flags string) *problem {
 	return p
 }
 
-// learn adds a problem of which the solver is told only the flags.
+// learn adds a problem of which the solver is given only the flags.
 func (l *list) learn(name, size, model, flags string) *problem {
 	p := l.solve(name, size, model, "")
 	p.runs[0] = words("solve ../P.npz --json", flags)

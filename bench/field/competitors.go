@@ -18,19 +18,19 @@ import (
 // competitorTime is how long each competitor may take; what it has by then is its answer.
 const competitorTime = 20 * time.Second
 
-// held is how far amplitudes of complex gains may be from one where calamp is told that they are one.
+// held is how far amplitudes of complex gains may be from one where calamp is given that they are one.
 const held = 1e-6
 
 // others are the errors of other ways to the same signals.
 type others struct {
-	pursuit     float64 // orthogonal matching pursuit, told gains and noise
-	lasso       float64 // ℓ1, told gains and noise, and that signals are positive where they are
-	calamp      float64 // calamp, told gains, noise and the moments of the signals
-	alternating float64 // ℓ1 and least squares in turn, told nothing
-	ignored     float64 // matching pursuit with all gains one, told how far they spread
+	pursuit     float64 // orthogonal matching pursuit, given gains and noise
+	lasso       float64 // ℓ1, given gains and noise, and that signals are positive where they are
+	calamp      float64 // calamp, given gains, noise and the moments of the signals
+	alternating float64 // ℓ1 and least squares in turn, given nothing
+	ignored     float64 // matching pursuit with all gains one, given how far they spread
 }
 
-// known is the best with the gains told.
+// known is the best with the gains given.
 func (o *others) known() float64 { return min(o.pursuit, o.lasso, o.calamp) }
 
 // compete runs them all. The error is that of ctx.

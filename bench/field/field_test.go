@@ -206,7 +206,7 @@ func kindNamed(t *testing.T, name string) *kind {
 	return nil
 }
 
-// TestCompetitors: behind a random W pursuit and ℓ1 find the signals with the gains told, and those who ignore the gains do not.
+// TestCompetitors: behind a random W pursuit and ℓ1 find the signals with the gains given, and those who ignore the gains do not.
 func TestCompetitors(t *testing.T) {
 	tests.Long(t)
 	for _, name := range []string{"random", "random-complex"} {

@@ -16,7 +16,7 @@ import (
 //	honest   the 95 % intervals of |s| do not hold significantly less than 85 % of the sensors that are not dead, and
 //	         the root mean square error of x is no more than 3 times the root mean square of the stated standard deviations;
 //	useful   the error of what x says of the scene (the mean taken out where it says nothing), relative to its size, is no more than
-//	         3 times that of the best method that is told the gains, or no more than 5 %, and in any case no more than 50 %;
+//	         3 times that of the best method that is given the gains, or no more than 5 %, and in any case no more than 50 %;
 //	right    both.
 const (
 	leastCoverage = 0.85
@@ -100,7 +100,7 @@ func (p *problem) judge(a *answer, free bool) verdict {
 	return v
 }
 
-// outcome is how a run has ended. known is the error with the gains told.
+// outcome is how a run has ended. known is the error with the gains given.
 func outcome(code int, timedOut bool, v *verdict, known float64, warnings []string) string {
 	doubt := slices.ContainsFunc(warnings, func(code string) bool { return !slices.Contains(conventions, code) })
 	switch {
@@ -125,7 +125,7 @@ func outcome(code int, timedOut bool, v *verdict, known float64, warnings []stri
 	return silentlyWrong
 }
 
-// usefulUpTo is the largest error that is of use where the best with the gains told has this one.
+// usefulUpTo is the largest error that is of use where the best with the gains given has this one.
 func usefulUpTo(known float64) float64 { return max(usefulError, min(timesKnown*known, uselessError)) }
 
 // solvable says whether the problem counts: gains that are known give it to 5 %, and there are more readings than unknowns,

@@ -7,7 +7,7 @@ import (
 	"github.com/calamp/calamp/internal/tables"
 )
 
-// TestLongSolvable: of each kind some problems without a flaw can be solved, as competitors say that are told the gains.
+// TestLongSolvable: of each kind some problems without a flaw can be solved, as competitors say that are given the gains.
 func TestLongSolvable(t *testing.T) {
 	if !*tables.Long {
 		t.Skip("a long measurement: -long")

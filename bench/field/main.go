@@ -6,8 +6,8 @@
 //	go run ./bench/field -kind '^camera' -calamp ./calamp-before -args "--faulty off"
 //	go run ./bench/field -kind microphones -only 4 -write problems     writes the problem, to try it by hand
 //
-// What is measured is `calamp solve P.npz --json -o R.npz`, told nothing; with -told the range of the gains, the noise, the spread of phases and the
-// kind of prior. Beside it are others: matching pursuit and calamp told the gains, alternating ℓ1, and gains ignored. judge.go
+// What is measured is `calamp solve P.npz --json -o R.npz`, given nothing; with -told the range of the gains, the noise, the spread of phases and the
+// kind of prior. Beside it are others: matching pursuit and calamp given the gains, alternating ℓ1, and gains ignored. judge.go
 // says what is right. Each problem is a line of the .csv, written as soon as it is done; a second run goes on where the first
 // one ended. The table, a line for each kind, goes to standard output and to a .md beside the .csv.
 //

@@ -115,7 +115,7 @@ func (p *problem) tell() []string {
 	return append(flags, "--phase", number(p.phaseConcentration))
 }
 
-// save writes the problem, with the truth where that is wanted.
+// save writes the problem, with the truth where truth is set.
 func (p *problem) save(path string, truth bool) error {
 	to := &dataset.Problem{W: p.operator(), Y: p.pairs(p.y), Complex: p.kind.complex}
 	if truth {

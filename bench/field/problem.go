@@ -48,7 +48,7 @@ type problem struct {
 	flaw               string  // "" for none
 	dead               []bool  // sensors that read something else, whose s means nothing
 	offset             []complex128
-	wrong              [][]bool // M×P readings that are nobody's; nil for none
+	wrong              [][]bool // M×P readings that are outliers; nil for none
 	lowGain, highGain  float64  // between which |s| lies
 	phaseConcentration float64  // κ of the phases about zero; +Inf where they are zero
 }

@@ -110,7 +110,7 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := bufio.NewReader(stderr)
-			// Signals are awaited once the assumptions have been told.
+			// Signals are awaited once the assumptions have been reported.
 			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "assumed") {
 				t.Fatalf("%q, %v", line, err)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/calamp/calamp/internal/stream"
 )
 
-// TestStreamsOfOthers: messages of somebody else's stream that never came are told in the lines, in /healthz and by the exit code;
+// TestStreamsOfOthers: messages of somebody else's stream that never came are reported in the lines, in /healthz and by the exit code;
 // another state on the same durable consumer is refused, and so is another stream of the same name.
 func TestStreamsOfOthers(t *testing.T) {
 	folder := t.TempDir()

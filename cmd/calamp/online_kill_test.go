@@ -32,7 +32,7 @@ import (
 // The kill test: calamp online is killed (SIGKILL: no handler runs, nothing is
 // flushed) at random moments, started again with the same command, and so on
 // until the stream is done. The state must then have the bits of a run that
-// nobody killed.
+// was not killed.
 
 // killStream is a stream on disk, and what an uninterrupted run makes of it.
 type killStream struct {
@@ -164,7 +164,7 @@ func (s *killStream) state(t *testing.T, name string) ([]byte, int64) {
 
 // survive runs the command until the stream is done, with at most so many kills.
 // The lives' lengths are random, so that kills fall into the start, the
-// creation of the state, solving, committing and acknowledging alike.
+// creation of the state, solving, committing and acknowledging.
 func (s *killStream) survive(t *testing.T, r *rand.Rand, most int, name string, source ...string) (kills int) {
 	t.Helper()
 	for kills < most {

@@ -168,7 +168,7 @@ func TestSweepQueueEmbedded(t *testing.T) {
 }
 
 // interruptAfterRows runs the command until it has written some rows, sends a
-// signal, and wants the exit code of an interrupted run. SIGKILL has none.
+// signal, and requires the exit code of an interrupted run. SIGKILL has none.
 func interruptAfterRows(t *testing.T, data string, signal syscall.Signal, args ...string) {
 	t.Helper()
 	before := rowBytes(data)

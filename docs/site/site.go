@@ -34,7 +34,7 @@ type group struct {
 	Pages []string
 }
 
-// menu is the pages in their order, by what a reader wants to do; further ones come where home says.
+// menu is the pages in their order, by the reader's task; further ones come where home says.
 var menu = []group{
 	{"", []string{"README.md", "docs/is-this-my-problem.md"}},
 	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md"}},

@@ -1,6 +1,6 @@
 // Package imager is an experiment on real readings: the gains of the projections of a
-// compressive imager, found from its readings alone. It knows the data and what to measure,
-// and nothing of commands.
+// compressive imager, found from its readings alone. It has the data and what to measure,
+// and does not depend on commands.
 package imager
 
 import (
@@ -113,7 +113,7 @@ func scenes(from, to int) (columns []int) {
 	return columns
 }
 
-// solve finds signals, and gains unless s is known (M). Nothing else is told but the basis, the
+// solve finds signals, and gains unless s is known (M). Nothing else is given but the basis, the
 // bands, and that coefficients of a band are Gaussian about zero: their variances, the noise, the
 // range of the gains and the contrast of every block are learned.
 func (d *data) solve(ctx context.Context, y *mat.Dense, s []float64) (*calamp.Result, error) {

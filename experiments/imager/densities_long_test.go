@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// TestLongLearnsDensities: with the densities and means of the bands learned, too, runs come to rest, where those with Gaussian bands do. As the
+// TestLongLearnsDensities: with the densities and means of the bands learned, too, runs converge, where those with Gaussian bands do. As the
 // command does, they start from even odds: from a density that all bands together may have they take a thousand iterations.
 func TestLongLearnsDensities(t *testing.T) {
 	if !*tables.Long {

@@ -1,5 +1,5 @@
 // Package activation holds the functions x = f(u) between the layers of a network, and what a Gaussian on each side of one says of
-// both: the factor N(u; ω, V) δ(x - f(u)) N(x; λ, Σ). It knows one entry, and nothing of matrices or of where the Gaussians came from.
+// both: the factor N(u; ω, V) δ(x - f(u)) N(x; λ, Σ). It treats one entry, and does not depend on matrices or of where the Gaussians came from.
 package activation
 
 import (
@@ -20,7 +20,7 @@ type Function struct {
 // piece is x = slope·u + at for lo < u < hi.
 type piece struct{ lo, hi, slope, at float64 }
 
-// LeakySlope is f(u)/u of a leaky ReLU at u < 0, unless it is told otherwise: what PyTorch and Keras's papers take.
+// LeakySlope is f(u)/u of a leaky ReLU at u < 0, unless it is specified otherwise: what PyTorch and Keras's papers take.
 const LeakySlope = 0.01
 
 var inf = math.Inf(1)
@@ -43,7 +43,7 @@ func Leaky(slope float64) Function {
 	return Function{name: name, pieces: []piece{{-inf, 0, slope, 0}, {0, inf, 1, 0}}, scales: true}
 }
 
-// Names are those that [Parse] knows.
+// Names are those that [Parse] accepts.
 const Names = "identity, relu, leaky, leaky:SLOPE, tanh-hard, sigmoid or sign"
 
 // Parse is the function of a name.

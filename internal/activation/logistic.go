@@ -43,7 +43,7 @@ func (t *tilted) slope(u float64) (first, second float64) {
 	return -(u-t.omega)/t.v - t.a*off*df, -1/t.v - t.a*(df*df+off*df*(1-2*f))
 }
 
-// wanted is where the field alone wants u. What is beyond the range of σ pulls less and less: then it is where that pull and N(u; ω, V) are equal.
+// wanted is where the field alone has its maximum in u. What is beyond the range of σ pulls less and less: then it is where that pull and N(u; ω, V) are equal.
 func (t *tilted) wanted() float64 {
 	if t.lambda > 0 && t.lambda < 1 {
 		return math.Log(t.lambda) - math.Log1p(-t.lambda)
@@ -85,7 +85,7 @@ var marks = [...]float64{-8, -3, 0, 3, 8}
 
 var logisticRule = quadrature.NewIntegrator(1e-9)
 
-// logisticFactor is the factor of σ, by adaptive quadrature: there may be a peak where the field wants u, and another one near ω.
+// logisticFactor is the factor of σ, by adaptive quadrature: there may be a peak where the field has its maximum, and another one near ω.
 func logisticFactor(lambda, a, omega, v float64) Moments {
 	t := tilted{lambda: lambda, a: a, omega: omega, v: v}
 	peaks := t.peaks()
@@ -156,7 +156,7 @@ const (
 	// from the real line, e^(-2π·1.5/0.25) at half that distance.
 	mostEven = 0.5
 
-	// evenReach is the logarithm of the density below which nobody sees it, and evenNodes what the rule may take.
+	// evenReach is the logarithm of the density below which it is neglected, and evenNodes what the rule may take.
 	evenReach = -37
 	evenNodes = 4000
 
@@ -216,7 +216,7 @@ func (t *tilted) add(sums *[5]float64, d float64) float64 {
 // mostBend is the largest |σ”|, 1/(6√3).
 const mostBend = 0.0962251
 
-// peaks are the density's, one towards where the field wants u and one towards ω; twice the same where there is one.
+// peaks are the density's, one towards where the field has its maximum and one towards ω; twice the same where there is one.
 func (t *tilted) peaks() [2]float64 {
 	if t.a == 0 {
 		return [2]float64{t.omega, t.omega}
@@ -253,7 +253,7 @@ func (t *tilted) cuts(list []float64, peaks [2]float64) []float64 {
 		}
 		for _, mark := range marks {
 			list = append(list, p-t.m+mark*width)
-			// Far out the density is no more than that of N(u; ω, V), and below e^-32 nobody sees it.
+			// Far out the density is no more than that of N(u; ω, V), and below e^-32 it is neglected.
 			if d := p - t.m + mark*sd; width < 0.5*sd && mark != 0 && t.log(d, t.change(d)) > -34 {
 				list = append(list, d)
 			}

@@ -1,5 +1,5 @@
 // Package command is the whole command as a function: it puts the families of
-// commands together, and turns what happened into an exit code. It knows no
+// commands together, and turns what happened into an exit code. It has no
 // algorithm and no flag of any family.
 package command
 
@@ -86,7 +86,7 @@ func root(a *console.Console) *cobra.Command {
 	return root
 }
 
-// finish gives all commands below one their flags' other names, and those that a model can be told --model, and has help list flags as they were
+// finish gives all commands below one their flags' other names, and those that take a model --model, and has help list flags as they were
 // registered. The demo's model is its own.
 func finish(a *console.Console, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {

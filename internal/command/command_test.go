@@ -53,7 +53,7 @@ func each(cmd *cobra.Command, f func(*cobra.Command)) {
 
 func freshTree() *cobra.Command { return root(&console.Console{}) }
 
-// TestExamples wants examples in every command, and flags in them that there are.
+// TestExamples requires examples in every command, with flags that exist.
 func TestExamples(t *testing.T) {
 	each(freshTree(), func(cmd *cobra.Command) {
 		if cmd.Example == "" {
@@ -109,7 +109,7 @@ func TestOneDefinition(t *testing.T) {
 	})
 }
 
-// TestCompletion: what can be told of a flag's values is told to shells.
+// TestCompletion: what is known of a flag's values is passed to shells.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"solve --covariance ":      "diagonal\nfull\nexchangeable\n:4\n",

@@ -36,7 +36,7 @@ type instrument struct {
 
 var inf = math.Inf(1)
 
-// instruments are problems that can be solved with nothing told.
+// instruments are problems that can be solved with nothing given.
 var instruments = []instrument{
 	{name: "numbers", n: 120, m: 110, p: 8, density: 0.15, lo: 0.7, hi: 1.3, snr: 1e4},
 	{name: "few signals", n: 120, m: 160, p: 2, density: 0.1, lo: 0.8, hi: 1.2, snr: 1e4},
@@ -68,7 +68,7 @@ func orOne(v float64) float64 {
 	return v
 }
 
-// knowledge is what can be told, as flags.
+// knowledge is what can be given, as flags.
 type knowledge map[string][]string
 
 // draw is the problem of a seed with all that is true of it.
@@ -112,7 +112,7 @@ func (i instrument) draw(t *testing.T, seed uint64) (*dataset.Problem, knowledge
 	}
 }
 
-// prior and phase are how signals and phases are told; nil where there is nothing to tell.
+// prior and phase are how signals and phases are given; nil where there is nothing to give.
 func (i instrument) prior() []string {
 	if !i.nonNegative {
 		return nil
@@ -286,7 +286,7 @@ func (i instrument) tell(t *testing.T, seed uint64) {
 	}
 }
 
-// TestUnits: in other units of signals, W and readings the answers are the same, whatever is told.
+// TestUnits: in other units of signals, W and readings the answers are the same, whatever is given.
 func TestUnits(t *testing.T) {
 	tests.Long(t)
 	for _, i := range instruments {

@@ -20,7 +20,7 @@ const (
 	lostFrom = 10
 )
 
-// warnCommonMode names signals in which all sensors were disturbed alike: by a constant, y = z/s + c, or by a factor, which the signal
+// warnCommonMode names signals in which all sensors had a common disturbance: by a constant, y = z/s + c, or by a factor, which the signal
 // takes upon itself.
 func (r *Run) warnCommonMode() *Warning {
 	if r.Solver.Iterations == 0 || r.complex() || r.usable() < amp.LeastForCommon {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// agreement below which a fixed point is not believed, and below which its
+	// agreement below which a fixed point is rejected, and below which its
 	// variances are called too small: see [Run.agreement]. Where W was
 	// ill-conditioned enough for errors ten times too large, it was 0.6 to 0.7;
 	// with independent entries it is 1.
@@ -52,7 +52,7 @@ func (r *Run) agreement() float64 {
 // chance is how far below 1 the agreement can be for few entries.
 func (r *Run) chance() float64 { return 1 - 6*math.Sqrt(2/float64(r.state.N*r.state.P)) }
 
-// Judge says how a run ended, in a sentence. An iteration that came to rest where it
+// Judge says how a run ended, in a sentence. An iteration that converged where it
 // does not agree with itself has not converged to anything that can be used: it is doubtful.
 func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 	done := r.Solver.Iterations
@@ -101,7 +101,7 @@ const (
 	unmoved = 0.9
 )
 
-// NothingRecovered says in a sentence why a run that came to rest has no result; empty
+// NothingRecovered says in a sentence why a run that converged has no result; empty
 // where it has one.
 func (r *Run) NothingRecovered() string {
 	if !r.Converged || r.Solver.Iterations == 0 {

@@ -19,7 +19,7 @@ const (
 	flatEnough = 1e-2 // relative change at which they end
 
 	// falselySure is how many times the variances stated those of the entries that are not zero must
-	// be at least, by linear algebra, for the result not to be believed. Where vector AMP
+	// be at least, by linear algebra, for the result to be rejected. Where vector AMP
 	// was right they were less than 1.7 times.
 	falselySure = 4
 )

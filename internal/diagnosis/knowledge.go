@@ -13,7 +13,7 @@ const (
 	changed = 6
 
 	// oversure is the ratio of the typical deviation to what is expected of it, above which all that was known is less
-	// sure than told.
+	// sure than stated.
 	oversure = 2
 
 	medianOfNormal = 0.6745 // of |N(0, 1)|

@@ -57,11 +57,11 @@ func (r *Run) warnOutlying() *Warning {
 // leastSensors is how many it takes to tell which one is apart.
 const leastSensors = 10
 
-// apart is how many standard deviations from the middle of all a sensor is like no other.
+// apart is how many standard deviations from the middle of all a sensor's gain is an outlier.
 const apart = 6
 
 // warnLikeNoOther names the sensors far from a normal or log-normal distribution that was learned: they
-// count, with the gain that their readings want.
+// count, with the gain that is likeliest for their readings.
 func (r *Run) warnLikeNoOther() *Warning {
 	center, sd, _ := channel.NormalOf(r.calibration())
 	var w Warning

@@ -85,13 +85,13 @@ func (m *Matrix) perRow() float64 {
 
 const (
 	// columnsAlike is the cosine between a column of W and the nearest other one from which on entries were seen in each other's
-	// place (0 of 8 runs with 0.33, 3 of 12 with 0.37, half of them with 0.55 to 0.7, where signals and gains were all that told them apart), and
+	// place (0 of 8 runs with 0.33, 3 of 12 with 0.37, half of them with 0.55 to 0.7, where signals and gains were all that distinguished them), and
 	// aboveChance how many times that of random directions it must be: 0.8 to 1 for W of any spectrum or random transforms.
 	columnsAlike = 0.35
 	aboveChance  = 1.4
 )
 
-// AlikeColumns is the warning of neighbouring columns of w that are alike. A signal with an entry in its neighbour's place leaves residuals as small as
+// AlikeColumns is the warning of neighbouring columns of w that are nearly collinear. A signal with an entry in its neighbour's place leaves residuals as small as
 // the right one, where gains can make up for the difference, and the posterior counts one of them alone.
 func AlikeColumns(w operator.Operator, threads int) *Warning {
 	c, err := operator.CoherenceOf(operator.RealOf(w), threads)

@@ -45,7 +45,7 @@ func TestUnmixed(t *testing.T) {
 	}
 }
 
-// W and Y of a compressive problem in each other's place are told, and nothing else is: few entries and many signals are
+// W and Y of a compressive problem in each other's place are reported, and nothing else is: few entries and many signals are
 // an ordinary problem, also with as much noise as signal, wrong readings and gains over a decade.
 func TestSwapped(t *testing.T) {
 	told, seeds := 0, uint64(10)

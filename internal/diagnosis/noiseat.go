@@ -21,7 +21,7 @@ const (
 	mostResiduals = 200_000
 )
 
-// warnNoiseAt compares at rest the likelihoods of residuals under noise before and behind the division by s, of variances Δ and σ²E[s²] before it,
+// warnNoiseAt compares at the fixed point the likelihoods of residuals under noise before and behind the division by s, of variances Δ and σ²E[s²] before it,
 // each with the level that suits it best.
 func (r *Run) warnNoiseAt() *Warning {
 	if r.Solver.Iterations == 0 || !r.Converged || !r.blind() || r.complex() || r.state.Offsets() || !r.additive() {

@@ -24,17 +24,17 @@ const (
 	leastOffsets   = 20
 
 	// offsetSignals is the number of signals from which on error bars hold beside offsets: below, what the offsets
-	// do to all signals alike makes them too small, by up to 700 times in the mean square with 4 signals.
+	// do to all signals equally makes them too small, by up to 700 times in the mean square with 4 signals.
 	offsetSignals = 10
 
-	// mostCommon is the expected number of entries that all signals but one have, or all, from which on it is told:
+	// mostCommon is the expected number of entries that all signals but one have, or all, from which on it is reported:
 	// a shift of such an entry in all signals leaves as many of them zero.
 	mostCommon = 0.1
 )
 
 // MeanOff compares the mean of so many residuals of a sensor with the sum of their squared deviations from it: the squared t
-// statistic, relative to what independent residuals have in the median; not ok where that says nothing. An offset that nobody
-// modelled is in all residuals of its sensor with the same sign, however much of it was taken for noise.
+// statistic, relative to what independent residuals have in the median; not ok where that says nothing. An offset that is not
+// in the model is in all residuals of its sensor with the same sign, however much of it was taken for noise.
 func MeanOff(n, mean, spread float64) (ratio float64, ok bool) {
 	if n < leastForOffset || !(spread > 0) {
 		return 0, false
@@ -78,7 +78,7 @@ func (r *Run) residualsOf(mu, part int, without []int) (n, mean, spread float64)
 	return n, mean, spread
 }
 
-// warnOffsets tells of offsets that nobody modelled.
+// warnOffsets tells of offsets that are not in the model.
 func (r *Run) warnOffsets() *Warning {
 	if r.Solver.Iterations == 0 || r.state.Offsets() || !r.additive() {
 		return nil

@@ -9,7 +9,7 @@ const (
 	// leftOut is the probability above which a reading was left out.
 	leftOut = 0.5
 
-	// manyOutliers is the part of all readings that may be nobody's before the model is to blame, and
+	// manyOutliers is the part of all readings that may be outliers before the model is to blame, and
 	// disturbed the part of a signal's where it is the sample that was disturbed, or a signal that was not found.
 	manyOutliers = 0.1
 	disturbed    = 0.1
@@ -28,7 +28,7 @@ func readings(y, outlying []float64) (count int) {
 // warnOutliers names single readings that were left out.
 func (r *Run) warnOutliers() *Warning {
 	each, p := r.Solver.Outlying(), r.state.P
-	if each == nil { // nobody looked
+	if each == nil { // not looked for
 		return nil
 	}
 	w := Warning{Code: OutlyingReadings}

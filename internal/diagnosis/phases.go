@@ -7,10 +7,10 @@ import (
 	"github.com/calamp/calamp/channel"
 )
 
-// phasesContradicted is the logarithm of how much likelier another spread of the phases must be than the one that was told: by chance that happens to one in 10⁵.
+// phasesContradicted is the logarithm of how much likelier another spread of the phases must be than the one that was given: by chance that happens to one in 10⁵.
 const phasesContradicted = 10
 
-// warnPhases tells of phases that are not spread as was told.
+// warnPhases tells of phases that are not spread as was given.
 func (r *Run) warnPhases() *Warning {
 	told, ok := r.calibration().(channel.ComplexPrior)
 	if !ok || !r.Converged || r.Solver.Iterations == 0 {

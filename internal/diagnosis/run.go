@@ -1,5 +1,5 @@
-// Package diagnosis says what a run was worth: whether what it came to rest at can be
-// believed, what kept it from getting there, and what a user should know before
+// Package diagnosis says what a run was worth: whether its fixed point can be
+// trusted, what kept it from getting there, and what a user should know before
 // trusting the result. It reads the solver's state in the end, and changes nothing.
 package diagnosis
 
@@ -31,10 +31,10 @@ type Run struct {
 
 	Outcome   amp.Outcome
 	Changes   []float64 // largest relative change of a signal in each iteration
-	Converged bool      // and believed
+	Converged bool      // and trusted
 	Doubtful  bool      // at a fixed point whose estimates disagree with their variances
 
-	// FalselySure says that vector AMP came to rest where its error bars cannot be right.
+	// FalselySure says that vector AMP converged where its error bars cannot be right.
 	FalselySure bool
 
 	state  *amp.State
@@ -76,7 +76,7 @@ func (r *Run) SignalConverged(k int) bool {
 	return r.Solver.Settled[k] >= amp.SettledFor && !r.Doubtful
 }
 
-// rangeTest is the part that tested the told range, and whether it rejected it; nil
+// rangeTest is the part that tested the given range, and whether it rejected it; nil
 // where there was none.
 func (r *Run) rangeTest() (test *amp.RangeTest, rejected bool) {
 	test, ok := amp.PartOf[*amp.RangeTest](r.Solver)
@@ -89,7 +89,7 @@ func (r *Run) LearnsCalibration() bool {
 	return rejected || r.LearnCalibration
 }
 
-// Told is the range of s that was told and rejected; nil where it was not.
+// Told is the range of s that was given and rejected; nil where it was not.
 func (r *Run) Told() channel.Bounded {
 	if test, rejected := r.rangeTest(); rejected {
 		return test.Told
@@ -97,7 +97,7 @@ func (r *Run) Told() channel.Bounded {
 	return nil
 }
 
-// bounds are those between which s was told, or learned, to lie.
+// bounds are those between which s was given, or learned, to lie.
 func (r *Run) bounds() (lo, hi float64) {
 	if test, rejected := r.rangeTest(); rejected {
 		return test.Told.Range()

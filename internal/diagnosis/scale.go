@@ -20,7 +20,7 @@ func amplitude(c channel.Calibration) channel.Calibration {
 	return c
 }
 
-// warnRange tells that the gains do not fill the range that was told, and what was
+// warnRange tells that the gains do not fill the range that was given, and what was
 // learned in its place.
 func (r *Run) warnRange() *Warning {
 	test, rejected := r.rangeTest()
@@ -39,7 +39,7 @@ func (r *Run) warnRange() *Warning {
 	return &w
 }
 
-// outside lists the sensors that a told range cannot hold, wherever the scale is.
+// outside lists the sensors that a given range cannot hold, wherever the scale is.
 func (r *Run) outside() (list []int) {
 	test, _ := r.rangeTest()
 	c := math.Exp(r.state.Placement.Mean)
@@ -54,7 +54,7 @@ func (r *Run) outside() (list []int) {
 	return list
 }
 
-// warnScaleContradicted tells where the signals' known variance wants another common
+// warnScaleContradicted tells where the signals' known variance implies another common
 // scale than the range of s.
 func (r *Run) warnScaleContradicted() *Warning {
 	p, ok := r.model().Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })

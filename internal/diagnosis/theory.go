@@ -21,7 +21,7 @@ const (
 	trapped = 2
 
 	// fewerSensors and lessNoise describe the problem that theory must be able to solve
-	// for a learned noise to be believed: this one with a fifth of its sensors taken
+	// for a learned noise to be accepted: this one with a fifth of its sensors taken
 	// away, and next to no noise. Failures of finite problems lie within that margin;
 	// where more than poorlyKnown is left the density learned may be too small as well,
 	// and the margin is that of farFewer.
@@ -32,11 +32,11 @@ const (
 
 	theoryTol   = 1e-4
 	theorySteps = 200
-	atRest      = 1e-3 // relative change of an error that has come to rest
+	atRest      = 1e-3 // relative change of an error that has converged
 )
 
 // warnUnrecovered is about learned models in which noise may stand for signals that
-// were not recovered. Near the threshold both look alike: the iteration rests, its
+// were not recovered. Near the threshold both look similar: the iteration converges, its
 // error bars are large, and the noise learned is what the residuals are. State
 // evolution of the model learned tells where that cannot be ruled out.
 func (r *Run) warnUnrecovered() *Warning {
@@ -110,11 +110,11 @@ func reachesComplex(m theory, target float64) bool {
 	return !(t.Steps[len(t.Steps)-1].MSEX.Value > 2*target)
 }
 
-// fewAlike is α times the number of signals that differ below which free phases may not be told: at 1 and less
+// fewAlike is α times the number of signals that differ below which free phases may not be determined: at 1 and less
 // signals do not grow from nothing.
 const fewAlike = 2
 
-// phasesUntold says that phases are free and signals so much alike that hardly anything tells the ones from the others,
+// phasesUntold says that phases are free and signals so similar that hardly anything separates the ones from the others,
 // where they are not known well.
 func (r *Run) phasesUntold() string {
 	known, ok := r.calibration().(channel.ComplexPrior)

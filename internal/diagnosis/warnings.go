@@ -23,11 +23,11 @@ const (
 	recovered   = 1e-3
 
 	// alikeFactor is the factor by which the variances of s must have been widened
-	// for it to be told.
+	// for it to be reported.
 	alikeFactor = 1.5
 
 	// edgeExcess is how many standard deviations outside its range a sensor's
-	// posterior must want to be; by chance that happens to one in 10⁴.
+	// likelihood must have its maximum; by chance that happens to one in 10⁴.
 	edgeExcess = 4
 
 	// tracesWithin is the standard error of the precisions of vector AMP, relative, from which on error bars are no longer
@@ -93,7 +93,7 @@ var fromNoise = []string{
 	RangeNotLearned, ScaleFromGains, GaussianSignals,
 }
 
-// warnClipped tells of readings that stop at a limit of which nobody told: taken as they are, they are wrong by as much as is cut off.
+// warnClipped tells of readings that stop at a limit that was not given: taken as they are, they are wrong by as much as is cut off.
 func (r *Run) warnClipped() *Warning {
 	if channel.LimitOf(r.model().Channel) > 0 {
 		return nil
@@ -281,7 +281,7 @@ func (r *Run) warnNothingLearned() *Warning {
 }
 
 // gainsMatter reports whether gains that are spread as the prior of s says change calibrated readings by more than the noise does: Var(s) y² > Δ,
-// on average. Gains told to lie closer together than that are known, as far as anybody can see.
+// on average. Gains given to lie closer together than that are known, as far as anybody can see.
 func (r *Run) gainsMatter() bool {
 	_, variance := channel.Typical(r.calibration())
 	power, count := 0.0, 0.0

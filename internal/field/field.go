@@ -1,5 +1,5 @@
 // Package field computes averages over an entry of a signal and the Gaussian field
-// through which an estimator sees it: it knows the Gauss–Bernoulli prior, and nothing of
+// through which an estimator sees it: it has the Gauss–Bernoulli prior, and does not depend on
 // sensors. These averages are the input side of state evolution (paper, "Closing the
 // equations").
 package field
@@ -12,20 +12,20 @@ import (
 )
 
 // Law is the joint law of an entry x₀ and its field N(x; λ, Σ), and what an estimator
-// (the student) believes of it,
+// (the student) assumes of it,
 //
 //	λ = γ x₀ + N(0, ς²).
 //
 // In state evolution γ = m̂/χ̂, ς² = q̂/(α χ̂²) and Σ = 1/(α χ̂); Bayes-optimally
 // γ = 1 and ς² = Σ.
 type Law struct {
-	Teacher, Student prior.GaussBernoulli // x₀ is drawn from the first, and believed to be from the second
+	Teacher, Student prior.GaussBernoulli // x₀ is drawn from the first, and assumed to be from the second
 	Sigma            float64              // Σ, of the student's field
 	Gamma, GammaBias float64              // γ, and 1-γ
 	Noise            float64              // ς²
 }
 
-// Matched is the law when the student knows how x₀ and λ are drawn.
+// Matched is the law when the student has the law by which x₀ and λ are drawn.
 func Matched(g prior.GaussBernoulli, sigma float64) Law {
 	return Law{Teacher: g, Student: g, Sigma: sigma, Gamma: 1, Noise: sigma}
 }

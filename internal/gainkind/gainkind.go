@@ -1,5 +1,5 @@
 // Package gainkind has the ways in which the gains of real instruments are spread, for
-// measurements of what becomes of a range that was told of them, and those in which single
+// measurements of what becomes of a range that was given for them, and those in which single
 // readings are wrong.
 package gainkind
 
@@ -32,7 +32,7 @@ var All = []Kind{
 	{"skewed", 0.95, 1.05, func(rng *rand.Rand) float64 { return 0.95 + 0.1*(1-math.Pow(rng.Float64(), 0.25)) }},
 }
 
-// Instruments are kinds of which nothing is told: what the gains of detectors are spread like.
+// Instruments are kinds of which nothing is given: what the gains of detectors are spread like.
 // Of the last, one sensor in a thousand has a gain that has nothing to do with the others'.
 var Instruments = []Kind{
 	{Name: "uniform ±0.5", Draw: func(rng *rand.Rand) float64 { return 0.5 + rng.Float64() }},

@@ -1,5 +1,5 @@
 // Package intake brings samples in, one vector of readings at a time, with the
-// numbers by which a calibration knows what it has taken in already: from the
+// numbers by which a calibration identifies what it has taken in already: from the
 // columns of a matrix, from lines or frames of a pipe, from a NATS JetStream; and
 // puts results out to a JetStream.
 package intake
@@ -91,7 +91,7 @@ type Source interface {
 	Close() error
 }
 
-// Dated is a source of a stream that was made at a time, by which it is told from another one of its name.
+// Dated is a source of a stream that was made at a time, by which it is distinguished from another one of its name.
 type Dated interface{ Origin() time.Time }
 
 // Refused is the error of a sample that cannot be used.
@@ -126,7 +126,7 @@ func (n *Notice) Unwrap() error { return n.Err }
 // count on from there without overflow.
 const MaxSequence int64 = 1 << 62
 
-// Numbering says which of the numbers that come with samples are believed. One
+// Numbering says which of the numbers that come with samples are accepted. One
 // corrupt number that is far too large, once taken in, would make every later
 // sample look like one that was there before.
 type Numbering struct {
@@ -134,11 +134,11 @@ type Numbering struct {
 	After int64
 
 	// MaxGap is how far above the last number the next one may be; 0 is any
-	// distance. A first number with nothing before it is always believed.
+	// distance. A first number with nothing before it is always accepted.
 	MaxGap int64
 }
 
-// check refuses a number that is not believed.
+// check refuses a number that is not accepted.
 func (n Numbering) check(sequence int64) error {
 	switch {
 	case sequence > MaxSequence:

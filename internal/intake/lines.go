@@ -14,7 +14,7 @@ import (
 // Lines reads JSON lines {"seq": 17, "y": [0.1, null, …]}: the number of the
 // sample, which must increase from line to line, and one reading for each
 // sensor, null where one is missing; a complex one is [0.1, -0.2], its real and its imaginary part. Other fields are ignored, and so are empty
-// lines. A line that is something else, or whose number is not believed, is
+// lines. A line that is something else, or whose number is not accepted, is
 // refused, and the stream goes on.
 func Lines(r io.Reader, form Form, believed Numbering) Source {
 	l := &lines{r: bufio.NewReaderSize(r, 1<<16), form: form, limit: 4096 + 64*form.numbers(), last: -1, believed: believed}

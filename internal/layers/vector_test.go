@@ -10,7 +10,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// With Gaussian latents and the identity all is Gaussian: at rest, vector AMP gives the posterior and its mass as linear algebra does, whatever F is.
+// With Gaussian latents and the identity all is Gaussian: at the fixed point, vector AMP gives the posterior and its mass as linear algebra does, whatever F is.
 func TestVectorIsExactForGaussians(t *testing.T) {
 	const n, width, p, sigma = 30, 8, 2, 0.1
 	rng := rand.New(rand.NewPCG(1, 39))

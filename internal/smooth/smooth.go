@@ -1,5 +1,5 @@
 // Package smooth is gains that belong together: it learns how numbers of sensors vary from one to the next, a Gaussian process over the places of the
-// sensors, and what each has of its own, white scatter. It knows what is known of every sensor by itself, a mean and a variance, and nothing of readings.
+// sensors, and what each has of its own, white scatter. It takes what is known of every sensor by itself, a mean and a variance, and no readings.
 //
 //	f = m + Φ c + e,   c ~ N(0, a²),   e ~ N(0, σ²)
 //

@@ -38,7 +38,7 @@ type Line struct {
 	Latent     []float64   `json:"latent,omitempty"`
 }
 
-// Disturbed is what all sensors did alike.
+// Disturbed is the common mode of all sensors.
 type Disturbed struct {
 	Constant float64 `json:"constant,omitempty"` // in the units of the readings
 	Factor   float64 `json:"factor,omitempty"`
@@ -163,7 +163,7 @@ func finite(v float64) *float64 {
 }
 
 // Lines prints a line for every sample, for what was refused, and for what was noticed, at once: whoever
-// reads them wants to know now.
+// reads them needs them now.
 type Lines struct {
 	W       io.Writer
 	Signals bool

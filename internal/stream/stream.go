@@ -53,7 +53,7 @@ type Event struct {
 	line *Line // once it is made
 }
 
-// Sink is told of events. Its error ends the stream.
+// Sink receives events. Its error ends the stream.
 type Sink interface {
 	Put(e *Event) error
 }
@@ -73,7 +73,7 @@ func (f SinkFunc) Put(e *Event) error { return f(e) }
 //     sample whose number is not above the last one is dropped: it counted before.
 //   - It is acknowledged only after its commit. When that fails it comes again, and
 //     is dropped.
-//   - The sinks are told last: what they show is safe.
+//   - The sinks are called last: what they show is safe.
 //
 // A sample that is being solved is finished when the context is cancelled; the
 // loop ends before the next one.
@@ -81,7 +81,7 @@ type Loop struct {
 	Source     intake.Source
 	Calibrator *online.Calibrator
 	Store      Store // nil where nothing is kept
-	Publish    Sink  // nil where nothing is published; told of samples only
+	Publish    Sink  // nil where nothing is published; which receives samples only
 	Sinks      []Sink
 
 	Last   int64 // number of the last sample taken in, [online.NoSequence] before any

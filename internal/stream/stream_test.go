@@ -110,7 +110,7 @@ func (b *bench) undisturbed() []byte {
 	return raw
 }
 
-// expectWhole wants the file to hold what an undisturbed run learned.
+// expectWhole requires the file to hold what an undisturbed run learned.
 func (b *bench) expectWhole(s *online.Store) {
 	b.Helper()
 	raw, last := b.saved(s)
@@ -319,7 +319,7 @@ type once struct{ sample *intake.Sample }
 func (o once) Next(context.Context) (*intake.Sample, error) { return o.sample, nil }
 func (o once) Close() error                                 { return nil }
 
-// TestSinkFails: what was committed stays, and all other sinks are told.
+// TestSinkFails: what was committed stays, and all other sinks are called.
 func TestSinkFails(t *testing.T) {
 	b := newBench(t)
 	var seen fates
@@ -395,7 +395,7 @@ func TestDuplicatesAndGaps(t *testing.T) {
 }
 
 // TestFromAndRefused: what is below the first number, and what is no sample, is
-// told and not learned from; the stream goes on.
+// reported and not learned from; the stream goes on.
 func TestFromAndRefused(t *testing.T) {
 	b := newBench(t)
 	var seen fates
@@ -425,7 +425,7 @@ func sampleText(b *bench, number int) string {
 	return string(text) + "\n"
 }
 
-// checkLines wants the lines of TestFromAndRefused.
+// checkLines requires the lines of TestFromAndRefused.
 func (b *bench) checkLines(raw []byte) {
 	b.Helper()
 	all := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))

@@ -13,7 +13,7 @@ type Tally struct {
 	Rejected            map[string]int // by reason
 	Changes             int            // found in what is measured
 	LeftOut             int            // single readings
-	Disturbed           int            // samples, in all sensors alike
+	Disturbed           int            // samples, by a common mode of all sensors
 	Refused             int            // were no samples
 	Missing             int64          // messages that never came
 	Duplicates, Skipped int

@@ -168,7 +168,7 @@ type run struct {
 	back   jetstream.Consumer
 }
 
-// claim makes sure that nobody else collects the rows of this job: two would
+// claim makes sure that no other process collects the rows of this job: two would
 // share them out between them. While it holds the job it answers whoever asks.
 func (r *run) claim() (release func(), err error) {
 	conn, subject := r.js.Conn(), ownerSubject+"."+r.id
@@ -188,7 +188,7 @@ func (r *run) claim() (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("claiming this sweep: %w", err)
 	}
-	return func() { _ = answer.Unsubscribe() }, nil // nobody is left to tell
+	return func() { _ = answer.Unsubscribe() }, nil // no one is left to answer
 }
 
 func (r *run) open(ctx context.Context) (err error) {
@@ -204,7 +204,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	return r.withdraw(ctx) // what an earlier run left there
 }
 
-// withdraw removes the tasks that nobody has done.
+// withdraw removes the tasks that no worker has done.
 func (r *run) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -107,7 +107,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A worker that is told to leave hands back what it has not done.
+// A worker that is asked to leave hands back what it has not done.
 func TestLeavingWorker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a server")
@@ -138,7 +138,7 @@ func TestLeavingWorker(t *testing.T) {
 	}
 }
 
-// What workers hand in while nobody collects lands with the next run.
+// What workers hand in while no job collects lands with the next run.
 func TestInterruptedJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a server")

@@ -50,7 +50,7 @@ ones stay so.`,
 	return cmd
 }
 
-// applied is what is told of it.
+// applied is its summary.
 type applied struct {
 	M       int    `json:"m"`
 	P       int    `json:"p"`

@@ -1,6 +1,6 @@
 // Package console is how the commands speak: standard streams, notes, warnings
 // and progress on standard error, summaries and JSON on standard output, files
-// that are written whole or not at all, exit codes. It knows nothing of
+// that are written whole or not at all, exit codes. It does not depend on
 // calibration.
 package console
 

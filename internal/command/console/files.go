@@ -193,7 +193,7 @@ func (c *Console) PrintBeside(text string) error {
 	return err
 }
 
-// CommandLine is what was typed, without the folders that are nobody's business.
+// CommandLine is what was typed, without the folders, which are private.
 func (c *Console) CommandLine() string { return Line(c.Args) }
 
 // Line is arguments of calamp as they would be typed in a shell, without folders.

@@ -1,4 +1,4 @@
-// Package groups is calamp groups: files that say which entries of a signal are alike.
+// Package groups is calamp groups: files that say which entries of a signal share a prior.
 package groups
 
 import (
@@ -34,7 +34,7 @@ func (s *size) Set(text string) error {
 
 const mostPixels = 1 << 26
 
-// made is what is told of a file.
+// made is the summary of a file.
 type made struct {
 	N       int    `json:"n"`
 	Groups  []int  `json:"groups"` // how many entries each has

@@ -22,8 +22,8 @@ func inspected(t *testing.T, path string, asJSON bool, limit int64) (string, err
 	return out.String(), err
 }
 
-// TestHugeFile: a file above the limit is told by its headers. That its values are
-// not read shows in that nobody notices that they are cut off.
+// TestHugeFile: a file above the limit is described by its headers. That its values are
+// not read shows in that their being cut off is not noticed.
 func TestHugeFile(t *testing.T) {
 	in, err := teacher.Teacher{
 		N: 20, M: 15, P: 2, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1},

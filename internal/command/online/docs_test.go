@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSummaryIsDocumented wants every field of --json in docs.
+// TestSummaryIsDocumented requires every field of --json in docs.
 func TestSummaryIsDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "online-json.md"))
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package online is calamp online: its flags, where samples come from, and what is
-// told at the end. How a sample is taken in, safely, is internal/stream's matter.
+// reported at the end. How a sample is taken in, safely, is internal/stream's matter.
 package online
 
 import (

@@ -72,7 +72,7 @@ func (s *results) putTogether(e *online.Estimate) {
 	if e.Together == nil {
 		return
 	}
-	s.latent, s.latentVar = nil, nil // those of samples that were kept are not told
+	s.latent, s.latentVar = nil, nil // those of samples that were kept are not reported
 	n, p := e.Together.X.Dims()
 	columns := len(e.X) / n
 	p /= columns
@@ -128,7 +128,7 @@ func (r *onlineRun) result() *calamp.Result {
 }
 
 // takeModel takes what was learned of signals, noise and the distribution of s, and brings
-// what was told to the scale of an anchor.
+// what was given to the scale of an anchor.
 func (r *onlineRun) takeModel(p *online.Posterior) {
 	if p.Model != nil || p.Range != nil || p.Factor != 1 {
 		r.takeLearned(p)
@@ -321,7 +321,7 @@ type runJSON struct {
 	ThetaSpread []float64             `json:"theta_spread,omitempty"` // over the sensors, of the parameters of every sensor
 	WarmUp      int                   `json:"warm_up,omitempty"`
 	Outliers    string                `json:"outliers"`               // the flag
-	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or told
+	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or given
 	LeftOut     int                   `json:"left_out"`               // readings
 	Disturbed   int                   `json:"disturbed,omitempty"`    // samples
 	Metrics     *facts.Metrics        `json:"metrics,omitempty"`

@@ -48,7 +48,7 @@ func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
 	return c.shift.Channel(gain, nil).(channel.Calibrating)
 }
 
-// known is the model as it is told: NaN where something is to be learned.
+// known is the model as it is given: NaN where something is to be learned.
 func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 	if c.complex {
 		signal, sensors := c.model.KnownComplex(&c.phases)
@@ -117,7 +117,7 @@ func (r *onlineRun) openBar() {
 	}
 }
 
-// openSinks says who is told of samples, in this order.
+// openSinks opens what samples are reported to, in this order.
 func (r *onlineRun) openSinks() {
 	n := &r.nats
 	if n.results != "" {

@@ -261,7 +261,7 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 // restartHint is how to set a state's number back.
 const restartHint = "where that number is wrong, calamp online --state %s --restart-at N makes N the next one"
 
-// believed says which numbers of samples are believed.
+// believed says which numbers of samples are accepted.
 func (r *onlineRun) believed() intake.Numbering {
 	return intake.Numbering{After: max(r.loop.Last, r.from-1), MaxGap: r.maxGap}
 }
@@ -328,7 +328,7 @@ func (r *onlineRun) connect(ctx context.Context) error {
 }
 
 // embed runs a server, with a stream for samples, and one for results where they
-// are wanted.
+// are asked for.
 func (r *onlineRun) embed(ctx context.Context) error {
 	n := &r.nats
 	e, err := n.Embed(intake.EmbeddedOptions{Folder: r.state + ".jetstream", Disk: int64(n.disk)})

@@ -81,7 +81,7 @@ func (p *Phases) TakeResult(res *calamp.Result) {
 	}
 }
 
-// Concentration is the κ that was learned; nil where it was told.
+// Concentration is the κ that was learned; nil where it was given.
 func (p *Phases) Concentration() *float64 {
 	if !p.Learned {
 		return nil
@@ -261,7 +261,7 @@ func (m *Model) ComplexChannel(p *Phases) channel.ComplexGain {
 	return channel.ComplexGain{Prior: m.ComplexGain(p), NoiseVar: m.NoiseVar}
 }
 
-// Scale makes the model what told is for signals and gains that are so many times as large.
+// Scale makes the model that of told for signals and gains that are so many times as large.
 func (m *Model) Scale(told *Model, factor float64) {
 	m.SignalVar, m.NoiseVar = told.SignalVar*factor*factor, told.NoiseVar*factor*factor
 	m.SRange = [2]float64{told.SRange[0] * factor, told.SRange[1] * factor}

@@ -36,7 +36,7 @@ func (o *Outliers) Complete(flags *pflag.FlagSet, s *Solver) {
 	}
 }
 
-// Told says whether single readings may be wrong.
+// Told is how --outliers was given: whether single readings may be wrong.
 func (o *Outliers) Told() calamp.Outliers {
 	return calamp.Outliers{Look: !o.rate.off, Rate: o.rate.rate}
 }
@@ -183,7 +183,7 @@ type brokenSensor struct {
 	Sensor      int           `json:"sensor"`
 	Probability float64       `json:"probability"`
 	Fault       channel.Fault `json:"fault"`
-	S           *float64      `json:"s,omitempty"` // that its readings want, out of the range
+	S           *float64      `json:"s,omitempty"` // the likeliest for its readings, out of the range
 }
 
 // JSON is the flags, and what was found, for output.

@@ -28,7 +28,7 @@ func (m *Model) registerGains(flags *pflag.FlagSet) {
 }
 
 // CompleteTold is for a second model beside m's truth, whose flags have a prefix: it takes the truth's
-// distribution of s unless it was told one, and reports whether it was.
+// distribution of s unless one was given, and reports whether it was.
 func (m *Model) CompleteTold(truth *Model, flags *pflag.FlagSet, prefix string) (told bool, err error) {
 	given := func(name string) bool { f := flags.Lookup(prefix + name); return f != nil && f.Changed }
 	if told = slices.ContainsFunc(GainFlags, given); !told && !given("s-range") {
@@ -71,7 +71,7 @@ func (m *Model) settleGains() error {
 	return nil
 }
 
-// leastMass is what a range may leave of a distribution that was told.
+// leastMass is what a range may leave of a distribution that was given.
 const leastMass = 1e-6
 
 // KnowledgeFile is that of --s-from; empty for none.
@@ -129,7 +129,7 @@ func (m *Model) CheckReadings(y *mat.Dense) error {
 	return nil
 }
 
-// ToldGains reports whether a distribution of s was told with its parameters.
+// ToldGains reports whether a distribution of s was given with its parameters.
 func (m *Model) ToldGains() bool { return m.SSD > 0 }
 
 // CheckTold refuses a kind of distribution without its parameters, for commands that learn nothing.

@@ -20,7 +20,7 @@ type Groups struct {
 	path  string
 	files [len(entryFlags)]string // of entryFlags; empty: one value for all
 
-	of    []int       // N, the group of each entry; nil where entries are alike
+	of    []int       // N, the group of each entry; nil where all entries have one prior
 	told  [][]float64 // of the files, N values each
 	found []Group
 }
@@ -33,7 +33,7 @@ type Group struct {
 	SignalVar  float64 `json:"signal_var"`
 }
 
-// entryFlags can be told for each entry.
+// entryFlags can be given for each entry.
 var entryFlags = [...]string{"density", "signal-mean", "signal-var"}
 
 // perEntry is a flag's value that may also be a file.
@@ -237,7 +237,7 @@ func (g *Groups) Signal(m *Model, p prior.Prior) (prior.Prior, error) {
 	return free, nil
 }
 
-// Known is the prior of groups of which everything is told.
+// Known is the prior of groups of which everything is given.
 func (g *Groups) Known(m *Model) (prior.Groups, error) {
 	p, err := g.Signal(m, m.Prior())
 	if err != nil {
@@ -291,7 +291,7 @@ func (g *Groups) TakeResult(m *Model, p prior.Prior) {
 	}
 }
 
-// Learned is the prior that a run has learned, as one that is known; other where entries are alike.
+// Learned is the prior that a run has learned, as one that is known; other where all entries have one prior.
 func (g *Groups) Learned(p prior.Prior, other prior.Prior) prior.Prior {
 	if groups, ok := p.(interface{ GroupsPrior() prior.Groups }); ok {
 		return groups.GroupsPrior()

@@ -31,8 +31,8 @@ func (m *Model) RegisterLearnable(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// CompleteLearnable notes which flags were not given, and what is to be learned: each quantity that was not told, by
-// itself, and what is auto; unless the algorithm cannot, where the defaults stand for what was not told.
+// CompleteLearnable notes which flags were not given, and what is to be learned: each quantity that was not given, by
+// itself, and what is auto; unless the algorithm cannot, where the defaults stand for what was not given.
 func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 	err := m.Complete(flags)
 	m.Learned = nil
@@ -189,7 +189,7 @@ func (m *Model) free() (learn prior.Parameters) {
 // open says whether a run learns a number: what is to be learned, and what holds the scale.
 func (m *Model) open(name string) bool { return m.Learns(name) || name == m.holds }
 
-// HoldScale leaves a number that was told, where it is the only one that has a scale, to hold the scale of what is learned: with the
+// HoldScale leaves a number that was given, where it is the only one that has a scale, to hold the scale of what is learned: with the
 // signals' scale and the range of s free it says nothing else. varied is a prior that has more than one such number of its own.
 func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
 	free := m.Learns("s-range") || m.oneSignal

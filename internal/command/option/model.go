@@ -29,7 +29,7 @@ type Model struct {
 	// Noise that differs between sensors or readings: then NoiseVar is its mean.
 	Noise Noise `json:"noise,omitzero"`
 
-	// The distribution of s within its range, where that is told or was learned to be another than
+	// The distribution of s within its range, where that is given or was learned to be another than
 	// the uniform one: "normal", with its mean and standard deviation, or "lognormal", with the median
 	// and the standard deviation of log s.
 	SPrior string  `json:"s_prior,omitempty"`
@@ -42,14 +42,14 @@ type Model struct {
 	known      *channel.Knowledge
 	belong     *Together // nil where gains are each by themselves
 	oneSignal  bool      // of which no range of s can be learned
-	holds      string    // the flag of the one number that was told and has a scale, where the scale is otherwise free
+	holds      string    // the flag of the one number that was given and has a scale, where the scale is otherwise free
 	from       string    // the file of --s-from
 	asked      solver.SPrior
 	rangeGiven bool // or learned, beside a mean
 	rowSquare  float64
 
 	Assumed []string `json:"assumed"`           // the flags that were not given
-	Learned []string `json:"learned,omitempty"` // what the readings told: the values are those found
+	Learned []string `json:"learned,omitempty"` // from the readings: the values are those found
 }
 
 // DefaultModel is assumed where nothing is said; the commands say so.

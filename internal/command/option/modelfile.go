@@ -18,7 +18,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 )
 
-// ModelFile is a model that was written down once: what is told of an instrument and of what it looks at, in the names of the [Schema].
+// ModelFile is a model that was written down once: what is specified of an instrument and of what it looks at, in the names of the [Schema].
 //
 //	about = "the camera on the bench"
 //	[signals]
@@ -30,14 +30,14 @@ import (
 //	[matrix]
 //	matrix = "masks.npy"
 //
-// What is not in it is not told. Files are named from where it lies.
+// What is not in it is not given. Files are named from where it lies.
 type ModelFile struct {
 	Path  string
 	About string
 	Told  []Told // in the order of the schema
 }
 
-// Told is a parameter that a model file tells.
+// Told is a parameter that a model file gives.
 type Told struct {
 	*Parameter
 	Flag  string   // the name that the file has for it, which may be another spelling

@@ -43,7 +43,7 @@ func (m *ModelFile) gained() string {
 	return "s"
 }
 
-// Signals says what is known of n entries a signal; 0 where nobody knows how many.
+// Signals says what is known of n entries a signal; 0 where their number is unknown.
 func (m *ModelFile) Signals(prior *SignalPrior, n int) string {
 	like := map[string]string{
 		GaussBernoulli: "Gaussian", NonNegative: "Gaussian cut to x ≥ 0", laplaceFamily: "two-sided exponential", mixtureFamily: "of a mixture of Gaussians",
@@ -125,7 +125,7 @@ func (m *ModelFile) Matrix() string {
 	return strings.Join(words, ", ")
 }
 
-// Open are the parameters that are neither told nor have a default: what is learned.
+// Open are the parameters that are neither given nor have a default: what is learned.
 func (m *ModelFile) Open(prior *SignalPrior) (open []string) {
 	foreign := strings.Fields(map[string]string{mixtureFamily: "density signal-mean signal-var", laplaceFamily: "signal-mean"}[prior.Family])
 	for _, name := range ModelFlags {

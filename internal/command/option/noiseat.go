@@ -50,7 +50,7 @@ func atReadingOf(noise float64, gains channel.GainPrior) float64 {
 	return noise / (middle * middle)
 }
 
-// BeforeDivision is the channel with noise before the division by s alone, for what is told that noise sensor by sensor.
+// BeforeDivision is the channel with noise before the division by s alone, for what takes noise at the reading sensor by sensor.
 func (m *Model) BeforeDivision() channel.Gain {
 	c := m.Channel()
 	c.Own = channel.Detector{}

@@ -32,7 +32,7 @@ type SignalPrior struct {
 	slackGiven, slackOpen bool    // open: auto
 	learns                bool    // the command has auto
 
-	guess bool // nor where learning starts was told
+	guess bool // where learning starts was not given either
 
 	network *network // of --prior network:FILE; nil for the others
 }
@@ -134,7 +134,7 @@ func (s *SignalPrior) Signal(m *Model) prior.Prior {
 	return m.Signal(p)
 }
 
-// compressible are the components that learning starts from where none were told: half of what is not zero is a fourth as large as the
+// compressible are the components that learning starts from where none were given: half of what is not zero is a fourth as large as the
 // rest, all of it of the power that was guessed.
 func (s *SignalPrior) compressible(m *Model) []prior.Component {
 	square := m.SignalVar + m.SignalMean*m.SignalMean

@@ -72,7 +72,7 @@ func (r *Ranks) Together(a *console.Console, version string, run func() error) e
 		}
 		a.Stderr = stderr
 		a.Report(err)
-		a.Stderr = io.Discard // it has been told
+		a.Stderr = io.Discard // it has been reported
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// Found is a model after a run: what was told of it, and what was learned.
+// Found is a model after a run: what was given of it, and what was learned.
 type Found struct {
 	Flags  *pflag.FlagSet
 	Args   []string // the flags that were given, as facts.Told has them
@@ -153,7 +153,7 @@ func (f *Found) rowsNote() string {
 	return ""
 }
 
-// told is what was told of a parameter, as a file has it.
+// told is what was given of a parameter, as a file has it.
 func (f *Found) told(path string, p *Parameter) (e entry, err error) {
 	flag := f.Flags.Lookup(p.Name)
 	if flag == nil || !flag.Changed || p.Name == "learn-components" {

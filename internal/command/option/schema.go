@@ -11,14 +11,14 @@ type Parameter struct {
 	Name    string // of the flag
 	Doc     string // what it is
 	Unit    string // of its numbers: x, W, s and y are those of signals, matrix, calibration and readings
-	Default string // where it is neither told nor learned, as in commands that draw problems; empty where there is none
+	Default string // where it is neither given nor learned, as in commands that draw problems; empty where there is none
 	Array   string // sizes of an array that may stand in its place, as a file; "spec" for what is written as a matrix is
 	JSON    string // its name in solve's --json, with dots between levels; empty where it is not in it
 
 	NoData    bool   // is for commands that have no readings: those know it from their files
-	Learnable bool   // from readings, where it is not told
+	Learnable bool   // from readings, where it is not given
 	Repeated  bool   // a list has several of it
-	Excludes  string // parameters that cannot be told beside it
+	Excludes  string // parameters that cannot be given beside it
 	GivesWay  string // flags that, given on the command line, take the place of it in a model file
 	Example   string // a value, for tests and for the reference page
 }
@@ -33,7 +33,7 @@ type Section struct {
 	Parameters []Parameter
 }
 
-// Schema is a model: all that can be told of it, once. To add a parameter takes a line here and its flag.
+// Schema is a model: all that can be specified of it, once. To add a parameter takes a line here and its flag.
 var Schema = []Section{
 	{"signals", "What you know of signals", []Parameter{
 		{Name: "density", Doc: "expected fraction of non-zero signal entries, ρ", Default: "0.2", Array: "N, or one a group", JSON: "model.density", Learnable: true, Excludes: "component", Example: "0.15"},

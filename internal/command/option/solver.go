@@ -52,7 +52,7 @@ func (s *Solver) Register(flags *pflag.FlagSet) {
 // Complete checks what concerns several flags.
 func (s *Solver) Complete(flags *pflag.FlagSet) error {
 	s.tolGiven = Given(flags, "tol")
-	if !Given(flags, "s-mean") { // told with its parameters: nothing is tested
+	if !Given(flags, "s-mean") { // given with its parameters: nothing is tested
 		if err := s.sPrior.UnmarshalText([]byte(flags.Lookup("s-prior").Value.String())); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (s *Solver) Full() bool { return s.covariance == solver.Full }
 // Exactly says that all iterations were asked for, and no convergence.
 func (s *Solver) Exactly() bool { return s.tolGiven && s.tol == 0 }
 
-// Retries says that a run that fails may be followed by others: where nobody asked for the algorithm as it is.
+// Retries says that a run that fails may be followed by others: where the user did not ask for the algorithm as it is.
 func (s *Solver) Retries() bool {
 	_, fixed := s.damping.Fixed()
 	return !s.Exactly() && !s.noScaleStep && !fixed && s.algorithm == solver.AutoAlgorithm
@@ -94,7 +94,7 @@ func (s *Solver) published() bool {
 	return s.Exactly() && s.noScaleStep && fixed && delta == 0
 }
 
-// Learns says that what is not told of the model can be learned: not with full covariances, and bare iterations are exactly as told.
+// Learns says that what is not given of the model can be learned: not with full covariances, and bare iterations are exactly as specified.
 func (s *Solver) Learns() bool {
 	_, fixed := s.damping.Fixed()
 	return !s.Full() && !(s.Exactly() && s.noScaleStep && fixed)

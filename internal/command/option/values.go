@@ -1,6 +1,6 @@
 // Package option is the flags that several commands have, each defined once, and
 // what they describe: the model, the variant of the solver, the faults of sensors.
-// It knows the library's options, and no command.
+// It depends on the library's options, and on no command.
 package option
 
 import (

@@ -242,7 +242,7 @@ func (q *jobs) one(ctx context.Context, j *job) {
 	defer q.mu.Unlock()
 	j.Result, j.Report = exists(filepath.Join(j.folder, resultName)), exists(filepath.Join(j.folder, reportName))
 	state, text, hint := done, "", ""
-	// Where files are here is nobody's business.
+	// Where files are here is private.
 	without := strings.NewReplacer(problemFolder(j.folder)+string(filepath.Separator), "", j.folder+string(filepath.Separator), "").Replace
 	if err != nil {
 		text = without(err.Error())

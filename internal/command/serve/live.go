@@ -111,7 +111,7 @@ func (l *live) errors(x, s []float64) (xErr, sErr float64) {
 	return m.XMSEScaled, m.SMSEScaled
 }
 
-// score compares; while a complex run goes on its phases are not told, and of s nothing is known.
+// score compares; while a complex run goes on its phases are not shown, and of s nothing is known.
 func (l *live) score(x *mat.Dense, s []float64) calamp.Metrics {
 	if l.columns == 2 {
 		return calamp.ScoreComplex(x, nil, calamp.Truth{X: l.truth.X})

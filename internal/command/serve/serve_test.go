@@ -83,7 +83,7 @@ func (p *testPage) submit(path string, body io.Reader) *job {
 	return p.jobs.find(answer.ID)
 }
 
-// state waits until a job is over, or in the state wanted.
+// state waits until a job is over, or in the given state.
 func (p *testPage) state(j *job, wanted string) string {
 	p.t.Helper()
 	for range 1000 {
@@ -99,7 +99,7 @@ func (p *testPage) state(j *job, wanted string) string {
 	return ""
 }
 
-// hang is a solver that works until it is told to end.
+// hang is a solver that works until its context ends.
 func hang(ctx context.Context, _ *console.Console, _ []string, _ *page.Board) error {
 	<-ctx.Done()
 	return &console.Exit{Code: console.Interrupted, Err: ctx.Err()}
@@ -360,7 +360,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestSlowBody: an upload that does not go on is cut off, and keeps nobody from
+// TestSlowBody: an upload that does not go on is cut off, and keeps no other from
 // uploading for longer.
 func TestSlowBody(t *testing.T) {
 	if testing.Short() {
@@ -517,7 +517,7 @@ func TestTheoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestTurns: questions wait no longer than their context, also while others do not end and cells wait; these begin when nobody asks.
+// TestTurns: questions wait no longer than their context, also while others do not end and cells wait; these begin when no question waits.
 func TestTurns(t *testing.T) {
 	q := newTurns()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -271,7 +271,7 @@ func coarseFirst(n int) [][2]int {
 }
 
 // simulate solves a real instance of the model: density, alpha, p, noise_var, lo, hi,
-// with n entries a signal and a seed. The solver is told the model, and is else as it
+// with n entries a signal and a seed. The solver is given the model, and is else as it
 // always is.
 func (s *server) simulate(w http.ResponseWriter, r *http.Request) {
 	q := &query{Values: r.URL.Query()}

@@ -8,7 +8,7 @@ import (
 )
 
 // turns see to it that not more is computed at a time than there are cores, also where pages ask more quickly than there are answers.
-// What a slider waits for goes first: what can wait begins when nobody asks.
+// What a slider waits for goes first: what can wait begins when no question waits.
 type turns struct {
 	cores chan struct{}
 
@@ -64,7 +64,7 @@ func (t *turns) now(ctx context.Context, f func()) error {
 	return t.on(ctx, f)
 }
 
-// later calls f when nobody asks.
+// later calls f when no question waits.
 func (t *turns) later(ctx context.Context, f func()) error {
 	t.mu.Lock()
 	quiet := t.quiet

@@ -144,7 +144,7 @@ func (c converted) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
 	return problem, truth, err
 }
 
-// channel is what the solver is told of the sensors.
+// channel is the sensors' model that the solver is given.
 func (c *checkCalibration) channel() channel.Channel {
 	told := c.model
 	if c.told != [2]float64{} {

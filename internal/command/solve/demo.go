@@ -162,7 +162,7 @@ func (d *demo) chooseImages(flags *pflag.FlagSet) error {
 }
 
 // DemoProblem is the readings of calamp demo with p images, and the flags of calamp
-// solve that are told what the demo is told.
+// solve that specify what the demo specifies.
 func DemoProblem(p int) (*dataset.Problem, []string, error) {
 	images, err := sandals.Load(min(p, sandals.Count))
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/calamp/calamp/internal/crash"
 )
 
-// Live is who watches a run from the same process, such as a page. It is told what
+// Live is who watches a run from the same process, such as a page. It receives what
 // --progress json tells, and the estimates.
 type Live struct {
-	// Begin is told the problem, before the first iteration.
+	// Begin receives the problem, before the first iteration.
 	Begin func(*dataset.Problem)
 
-	// Iteration is told how far the run is, from 0 to 1, and its estimates as
+	// Iteration receives how far the run is, from 0 to 1, and its estimates as
 	// [calamp.Options.Observe] has them.
 	Iteration func(it calamp.Iteration, fraction float64, x, s []float64)
 
-	// End is told the result, also of a run that was cut short.
+	// End receives the result, also of a run that was cut short.
 	End func(*calamp.Result)
 }
 

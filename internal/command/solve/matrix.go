@@ -137,7 +137,7 @@ func (s *solve) loadDoubt(data *dataset.Problem) (err error) {
 	return nil
 }
 
-// tests are the directions that are tested at rest, of W times the basis.
+// tests are the directions that are tested at the fixed point, of W times the basis.
 func (s *solve) tests(data *dataset.Problem) ([]calamp.Direction, error) {
 	d := &s.doubt
 	if d.fits || s.ranks.On() {
@@ -257,7 +257,7 @@ func (s *solve) stateFile() string {
 	return s.out + ".fit.json"
 }
 
-// saveState is told of every run. That it cannot be written shows when the result is.
+// saveState is called after every run. That it cannot be written shows when the result is.
 func (s *solve) saveState(data *dataset.Problem, runs []calamp.MatrixRun) {
 	if path := s.stateFile(); path != "" {
 		_ = dataset.WriteFile(path, func(w io.Writer) error {
@@ -337,7 +337,7 @@ func (d *doubt) extra(res *calamp.Result) (list []dataset.Extra) {
 
 // doubtJSON is what --json says of it.
 type doubtJSON struct {
-	MatrixError   float64              `json:"matrix_error,omitempty"`    // relative random error of W, told or learned
+	MatrixError   float64              `json:"matrix_error,omitempty"`    // relative random error of W, given or learned
 	MatrixErrorSD float64              `json:"matrix_error_sd,omitempty"` // of a learned one, relative
 	MatrixScores  []calamp.MatrixScore `json:"matrix_scores,omitempty"`   // of the directions that were tested
 	ThetaSpread   []float64            `json:"theta_spread,omitempty"`    // over the sensors, of the parameters of every sensor

@@ -359,7 +359,7 @@ func (s *solve) blameAssumed(ending error) error {
 	return e.WithHint("%s were assumed; %s learns them", strings.Join(s.model.Assumed, ", "), option.AutoWord)
 }
 
-// checkInputs wants exactly one way of giving a problem.
+// checkInputs requires exactly one way of giving a problem.
 func (s *solve) checkInputs(args []string) error {
 	if err := option.CheckArchive("-o", s.out); err != nil {
 		return err

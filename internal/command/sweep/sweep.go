@@ -65,7 +65,7 @@ func (g *grid) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&g.quick, "quick", false, "the spec's [[quick]] grids in place of the full ones")
 }
 
-// oneSpec wants exactly one argument.
+// oneSpec requires exactly one argument.
 func oneSpec(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("sweep %s takes one SPEC.toml, found %d arguments", cmd.Name(), len(args))
@@ -186,7 +186,7 @@ func (s *sweepPlan) run(path string) error {
 	return s.Print(text.String())
 }
 
-// rough is a duration without digits that nobody needs.
+// rough is a duration without needless digits.
 func rough(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{time.Minute, time.Second, time.Millisecond} {
 		if d >= 10*unit {

@@ -122,7 +122,7 @@ func analyse(ctx context.Context, p *replica.Potential) (*replica.Energy, []repl
 }
 
 // curve is the potential from well below the smallest stationary error up to the
-// prior's variance; nothing when nobody asked for it.
+// prior's variance; nothing when it was not asked for.
 func (f *freeEnergy) curve(ctx context.Context, p *replica.Potential, points []replica.Stationary, bar *console.Progress) ([]replica.Value, error) {
 	if !f.csv && f.out == "" && f.plot == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// registerJoint adds --joint, of which on says that the solver knows it and the others that it does not, and --correlation.
+// registerJoint adds --joint, of which on says that the solver's prior has it and the others that it does not, and --correlation.
 func (t *theory) registerJoint(flags *pflag.FlagSet) {
 	t.belong.Register(flags)
 	flags.Lookup("joint").NoOptDefVal = solver.JointOn.String()

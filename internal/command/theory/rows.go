@@ -7,7 +7,7 @@ import (
 	"github.com/calamp/calamp/internal/command/option"
 )
 
-// Where every sensor has L rows of W, theory changes in the sensor's part alone, and there as if it had LP signals: its s is told
+// Where every sensor has L rows of W, theory changes in the sensor's part alone, and there as if it had LP signals: its s is determined
 // by all of its readings, and rows are independent as signals are. α counts rows.
 
 // registerRows adds --rows-per-sensor.

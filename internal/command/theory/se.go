@@ -301,7 +301,7 @@ func (s *se) predictOnline(ctx context.Context, res *prediction, bar *console.Pr
 	return err
 }
 
-// sampleOnline is the stream of a solver that is told something else. It makes
+// sampleOnline is the stream of a solver that is given another model. It makes
 // a fixed number of iterations: errors that are sampled do not settle to a
 // tolerance.
 func (s *se) sampleOnline(ctx context.Context, res *prediction, progress func(sample, iteration int)) error {

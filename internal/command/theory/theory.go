@@ -25,7 +25,7 @@ type theory struct {
 	truth  option.Model
 	groups option.Groups     // of the entries, where they differ
 	kinds  []evolution.Group // read from it
-	// told is what the solver believes, where it is told something else.
+	// told is the solver's model, where it is given another one.
 	told       option.Model
 	mismatched bool
 	knownGains bool
@@ -71,7 +71,7 @@ func (t *theory) registerOutputs(flags *pflag.FlagSet) {
 
 const assume = "assume-"
 
-// registerTold adds the model flags once more, for what the solver is told.
+// registerTold adds the model flags once more, for the solver's model.
 func (t *theory) registerTold(flags *pflag.FlagSet) {
 	second := pflag.NewFlagSet("", pflag.ContinueOnError)
 	second.SortFlags = false
@@ -84,7 +84,7 @@ func (t *theory) registerTold(flags *pflag.FlagSet) {
 }
 
 // complete notes what was not given, and gives the solver the truth where it is
-// told nothing else.
+// given nothing else.
 func (t *theory) complete(flags *pflag.FlagSet) error {
 	if err := errors.Join(t.truth.Complete(flags), t.truth.CheckTold()); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (t *theory) complete(flags *pflag.FlagSet) error {
 			if name == "noise-var" {
 				t.told.NoiseVar = t.truth.InRows(t.told.NoiseVar)
 			}
-		case t.groups.Told(name): // as a file, which the solver knows
+		case t.groups.Told(name): // as a file, which the solver has, too
 		default:
 			if err := told.Value.Set(flags.Lookup(name).Value.String()); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
@@ -179,7 +179,7 @@ func (t *theory) complexModel() evolution.ComplexModel {
 	return evolution.ComplexModel{Signal: t.truth.ComplexPrior(), Gain: t.truth.ComplexGain(&t.phases), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.p}
 }
 
-// checkSize wants what has no default.
+// checkSize requires what has no default.
 func (t *theory) checkSize() error {
 	switch {
 	case t.alpha == 0:
@@ -240,7 +240,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 	return evolution.Belief{Signal: m.Prior(), Gain: t.gain(m), NoiseVar: m.NoiseVar}
 }
 
-// matched is the problem of a solver who knows the model.
+// matched is the problem of a solver whose model is the true one.
 func (t *theory) matched() evolution.Model {
 	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers}
 }
@@ -249,7 +249,7 @@ func (t *theory) mismatch() evolution.Mismatch {
 	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.told), Alpha: t.alpha, P: t.readings()}
 }
 
-// toldModel is what the solver was told, for JSON; nil when it knows.
+// toldModel is the model that the solver was given, for JSON; nil when it is the true one.
 func (t *theory) toldModel() *option.Model {
 	if !t.mismatched {
 		return nil

@@ -28,7 +28,7 @@ type threshold struct {
 	densities densityGrid
 	target    float64
 	tol       float64
-	n, m      int // of the problem at hand; 0 where they were not told
+	n, m      int // of the problem at hand; 0 where they were not given
 }
 
 // densityGrid is a flag's value lo,hi,n: n densities from lo to hi.
@@ -204,7 +204,7 @@ type limits struct {
 	enough                evolution.Number // NaN where it was not computed
 }
 
-// enoughFactor is how many times the error of known gains is good enough, and enoughTol how well the number of sensors for that is wanted.
+// enoughFactor is how many times the error of known gains is good enough, and enoughTol how well the number of sensors for that is computed.
 const (
 	enoughFactor = 2
 	enoughTol    = 0.01
