@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,51 +15,91 @@ import (
 )
 
 // quick are the pages whose commands take a second together; short runs have these alone.
-var quick = []string{"guides/solving.md", "guides/plan.md", "guides/large.md", "guides/matrices.md"}
+var quick = []string{"docs/guides/solving.md", "docs/guides/plan.md", "docs/guides/large.md", "docs/guides/matrices.md"}
 
-// shellBlock is a block of commands, after the comment that says why it does not run, if there is one.
-var shellBlock = regexp.MustCompile("(?ms)(^<!-- not run: [^\n]* -->\n)?^```sh\n(.*?)^```$")
+// shellBlock is a block of commands: after the comment that says why it does not run, or which commands make the files that it takes, and
+// before the block of what its last command prints, if there are these.
+var shellBlock = regexp.MustCompile("(?ms)^(?:<!-- (not run|before): ([^\n]*) -->\n)?^```sh\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?")
 
-// TestGuides runs the commands of each page as they are written, in one folder a page. A block that cannot run has the
-// line <!-- not run: why --> before it.
-func TestGuides(t *testing.T) {
+// documents are the pages with blocks of commands that are not run elsewhere: TestReadme has README.md, and python/tests the pages in Python.
+func documents(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, dir := range []string{"docs", "experiments", "examples"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(p string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(p) != ".md" {
+				return err
+			}
+			content, err := os.ReadFile(p)
+			name, _ := filepath.Rel(root, p)
+			if text := strings.ReplaceAll(string(content), "\r\n", "\n"); !strings.Contains(text, "```python") {
+				out[filepath.ToSlash(name)] = text
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// script of a page, and what its blocks print at their ends, by where that goes.
+func script(page string) (commands string, printed map[string]string) {
+	var b strings.Builder
+	printed = map[string]string{}
+	for i, found := range shellBlock.FindAllStringSubmatch(page, -1) {
+		comment, said, code, output := found[1], found[2], found[3], found[4]
+		switch comment {
+		case "not run":
+			continue
+		case "before":
+			b.WriteString(said + "\n")
+		}
+		if output != "" {
+			lines := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
+			file := "printed-" + string(rune('a'+i))
+			b.WriteString(strings.Join(lines[:len(lines)-1], "\n") + "\n{ " + lines[len(lines)-1] + "\n} >" + file + "\n")
+			printed[file] = output
+			continue
+		}
+		b.WriteString(code)
+	}
+	return b.String(), printed
+}
+
+// TestDocuments runs the commands of each page as they are written, in one folder a page. A block that cannot run has the line
+// <!-- not run: why --> before it. One that takes files of the reader has <!-- before: commands -->, which make them. A block of text
+// after one of commands is what the last command prints: the words are compared, and figures to a tenth (sameWords).
+func TestDocuments(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil || runtime.GOOS == "windows" {
 		t.Skip("no sh")
 	}
-	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := filepath.Glob(filepath.Join(docs, "guides", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, filepath.Join(docs, "stream.md")) {
-		name, _ := filepath.Rel(docs, page)
-		name = filepath.ToSlash(name)
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var script strings.Builder
-		for _, found := range shellBlock.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\r\n", "\n"), -1) {
-			if found[1] == "" {
-				script.WriteString(found[2])
-			}
-		}
-		if script.Len() == 0 || strings.Contains(string(text), "```python") { // which python/tests run
+	for name, page := range documents(t, filepath.Join("..", "..")) {
+		commands, printed := script(page)
+		if commands == "" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(quick, name) {
 				tests.Long(t)
 			}
+			if _, err := exec.LookPath("jq"); err != nil && strings.Contains(commands, "\njq ") {
+				t.Skip("no jq")
+			}
 			t.Parallel()
 			c := exec.Command(shell, "-e", "-x")
-			c.Dir, c.Stdin = t.TempDir(), strings.NewReader(script.String())
+			c.Dir, c.Stdin = t.TempDir(), strings.NewReader(commands)
 			if out, err := c.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for file, want := range printed {
+				got, err := os.ReadFile(filepath.Join(c.Dir, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameWords(t, string(got), want)
 			}
 		})
 	}
