@@ -144,6 +144,10 @@ func TestWarnings(t *testing.T) {
 			p.Y.Set(3, k, 0)
 			p.Y.Set(5, k, math.NaN())
 		}
+		vector := solve(t, p, &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+		if w := find(vector, calamp.UnmeasuredEntry); w == nil || !strings.Contains(w.Message, "column 17") {
+			t.Errorf("vector AMP: %+v", w)
+		}
 		res := solve(t, p, nil)
 		if w := find(res, calamp.UnmeasuredEntry); w == nil || !strings.Contains(w.Message, "column 17") {
 			t.Errorf("%+v", w)

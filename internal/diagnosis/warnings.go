@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 )
@@ -234,9 +235,11 @@ func sensors(list []int) string {
 
 func (r *Run) warnUnmeasured() *Warning {
 	var first, count int
-	for i := r.state.N - 1; i >= 0; i-- {
-		if math.IsInf(r.state.Sigma[i], 1) {
-			first = i
+	for i, measured := range r.measured() {
+		if !measured {
+			if count == 0 {
+				first = i
+			}
 			count++
 		}
 	}
@@ -247,6 +250,39 @@ func (r *Run) warnUnmeasured() *Warning {
 		Code:    UnmeasuredEntry,
 		Message: fmt.Sprintf("%d of the %d columns of W are zero at every sensor that reads (first: column %d); the signals there are the prior's mean", count, r.state.N, first),
 	}
+}
+
+// measured says of which entries (N) a sensor that reads has something: all but those of zero columns of W. AMP leaves these an infinite variance Σ of
+// their field. Vector AMP has one Σ for a signal, so that the squared norms of columns over the sensors that read are computed instead.
+func (r *Run) measured() []bool {
+	m, n := r.state.W.Dims()
+	out, squares := make([]bool, n), make([]float64, n)
+	for i := range out {
+		out[i] = !math.IsInf(r.state.Sigma[i], 1)
+	}
+	matrices, _ := operator.Separate(r.state.W)
+	if !r.vector() || matrices != nil || !operator.HasSquares(r.state.W) {
+		return out
+	}
+	reads := make([]float64, m)
+	for mu := range reads {
+		if !slices.Contains(r.Silent, mu) {
+			reads[mu] = 1
+		}
+	}
+	sweep, err := r.state.W.NewSweep(1, 1, r.state.Threads)
+	if err != nil {
+		return out
+	}
+	ones := slices.Repeat([]float64{1}, n)
+	err = sweep.Run(make([]float64, n), squares, ones, ones, func(first int, _, _, g, d []float64) {
+		clear(g)
+		copy(d, reads[first:])
+	})
+	for i := range out {
+		out[i] = out[i] && (err != nil || squares[i] > 0)
+	}
+	return out
 }
 
 func (r *Run) warnNothingLearned() *Warning {
