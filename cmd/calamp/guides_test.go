@@ -21,7 +21,8 @@ var quick = []string{"docs/guides/solving.md", "docs/guides/plan.md", "docs/guid
 // before the block of what its last command prints, if there are these.
 var shellBlock = regexp.MustCompile("(?ms)^(?:<!-- (not run|before): ([^\n]*) -->\n)?^```sh\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?")
 
-// documents are the pages with blocks of commands that are not run elsewhere: TestReadme has README.md, and python/tests the pages in Python.
+// documents are the pages below docs, experiments and examples, but for those with blocks of Python: of these python/tests runs the tutorials
+// and the first blocks of docs/python.md. TestReadme runs README.md.
 func documents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -54,14 +54,13 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 // CheckRange leaves the range of s at its default with one signal, unless the user asks for it to be learned. The spread of the gains
 // then differs from noise only in that it grows with the reading: gains of ±20 % are learned (coverage of s 0.3 before, 0.98 after, N = 300),
 // a spread far below the noise is not, and may end as none.
-func (m *Model) CheckRange(flags *pflag.FlagSet, p int) error {
+func (m *Model) CheckRange(flags *pflag.FlagSet, p int) {
 	if p > 1 || !m.Learns("s-range") || m.belong != nil || Given(flags, "s-range") {
-		return nil
+		return
 	}
 	flags.Lookup("s-range").Value.(*auto).on = false
 	m.Learned = slices.DeleteFunc(m.Learned, func(name string) bool { return name == "s-range" })
 	m.Assumed, m.oneSignal = append(m.Assumed, "s-range"), true
-	return nil
 }
 
 // Learns says whether the flag's value is to be learned.
