@@ -71,13 +71,16 @@ func (s *jointSignal) followed() blas64.General {
 // Report makes the posterior variances of gains and signals at least those of the
 // joint system: what AMP says of gains leaves out that the signals are not known
 // independently of each other. The global scale stays out of them.
-func (j *jointMoves) Report(*Solver) {
+//
+// What is open between places is admitted of entries that are at one of them. A run that ended on its way has none, and is told from an
+// answer by its status; the integrals over the places would take longer than the run itself.
+func (j *jointMoves) Report(s *Solver) {
 	if !j.assemble() {
 		return
 	}
 	if j.holdScale(); j.solvable() {
 		f, ok := newCommonFields(j.state, j.common)
-		if j.widen(); ok {
+		if j.widen(); ok && (s.atRest() || s.line.Change < shiftBelow) {
 			j.admitShifts(f)
 		}
 	}
