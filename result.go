@@ -267,6 +267,7 @@ const (
 	CommonMode           WarningCode = diagnosis.CommonMode           // in one signal all sensors read too much by the same amount, or by the same factor
 	OutlyingReadings     WarningCode = diagnosis.OutlyingReadings     // single readings that nothing explains, left out
 	ClippedReadings      WarningCode = diagnosis.ClippedReadings      // readings stop at a limit that was not given
+	ShiftedDirections    WarningCode = diagnosis.ShiftedDirections    // other directions, with other phases of gains, are as likely
 	PhaseSpread          WarningCode = diagnosis.PhaseSpread          // phases are not spread about the nominal ones as was given
 	GainsInSignals       WarningCode = diagnosis.GainsInSignals       // gains and signals explain the same readings
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others

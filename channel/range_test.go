@@ -93,3 +93,22 @@ func TestLogNormalMass(t *testing.T) {
 		}
 	}
 }
+
+// Where no sensor has more than one reading the learned range is no narrower than what is assumed of gains; with two it may be.
+func TestRangeOfOneReading(t *testing.T) {
+	for _, n := range []float64{1, 2} {
+		known := Uniform(0.9, 1.1)
+		stats := make([]float64, 50*known.Width())
+		for mu := range 50 {
+			s := known.of(stats, mu)
+			s[readings], s[precision], s[field] = n, 1e4*n, 1e4*n-n // all at s = 1
+		}
+		for range 100 {
+			next, _ := known.Refit(stats, nil)
+			known = next.(GainPrior)
+		}
+		if half := 0.5 * (known.Hi - known.Lo); (half >= 0.0499) != (n == 1) {
+			t.Errorf("%g readings a sensor: half-width %g", n, half)
+		}
+	}
+}

@@ -173,6 +173,7 @@ const (
 	OutlyingReadings     = "outlying-readings"
 	EstimatedTraces      = "estimated-traces"
 	PhaseSpread          = "phase-spread"
+	ShiftedDirections    = "shifted-directions"
 	ColumnsAlike         = "columns-alike"
 	GainsInSignals       = "gains-in-signals"
 	GaussianSignals      = "gaussian-signals"

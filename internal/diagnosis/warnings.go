@@ -62,6 +62,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnRange(),
 		r.warnKnowledge(),
 		r.warnPhases(),
+		r.warnShifts(),
 		r.warnScaleContradicted(),
 		r.warnOnlyNoise(),
 		r.warnUnrecovered(),

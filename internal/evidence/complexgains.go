@@ -270,8 +270,11 @@ func (f *Complex) Rescale(by complex128) {
 const mostApart = 4
 
 // Same reports whether another fit has come to the same answer: the same |s| at a fixed mean of log |s|, and signals with entries of the same sizes. Where phases are free, answers that differ by a shift of
-// all signals, or by a common phase, are the same.
+// all signals, or by a common phase, are the same. Where |s| is so uncertain that two draws from its prior would pass, agreement says nothing.
 func (f *Complex) Same(other *Complex) bool {
+	if f.apartByChance() <= mostApart {
+		return false
+	}
 	if f.apart(other.S) > mostApart {
 		return false
 	}
@@ -293,6 +296,12 @@ func sizes(x []complex128) []float64 {
 	}
 	slices.Sort(a)
 	return a
+}
+
+// apartByChance is what apart is of two draws from the prior of log |s|, on average.
+func (f *Complex) apartByChance() float64 {
+	_, variances := f.Variances()
+	return float64(f.m) * f.Spread * f.Spread / max(floats.Sum(variances), math.SmallestNonzeroFloat64)
 }
 
 // apart is the mean square of the differences of log |s|, in those expected of two independent ones.

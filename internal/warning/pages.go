@@ -145,6 +145,13 @@ var pages = []Page{
 		[]string{"Leave the number out, then it is learned.", "Find out why the readings are not what was thought: units, saturation, a W of another scale."},
 	},
 	{
+		"shifted-directions", Doubt,
+		"Phases of the gains are free, and W has columns that differ by the same phases, such as steering vectors of directions on a regular grid.",
+		"All signals may be shifted by a few columns: the phases of the gains make up for it, and no reading tells. Sizes of gains and distances between entries are right.",
+		"where only distances between directions matter, or only the sizes of gains.",
+		[]string{"Give the direction of one source, by leaving out columns where none can be.", "Give phases that are known (`--phase κ`).", "A grid that ends where sources do."},
+	},
+	{
 		"phase-spread", Noted,
 		"Phases of the gains are not spread about the nominal ones as was given, or were learned to be so wide that they might be anywhere.",
 		"The common phase and `phase_sd` mean nothing. Relative phases and signals hardly suffer where readings say much, but for phases given as known, where all does.",

@@ -51,18 +51,6 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 	return err
 }
 
-// CheckRange leaves the range of s at its default with one signal, unless the user asks for it to be learned. The spread of the gains
-// then differs from noise only in that it grows with the reading: gains of ±20 % are learned (coverage of s 0.3 before, 0.98 after, N = 300),
-// a spread far below the noise is not, and may end as none.
-func (m *Model) CheckRange(flags *pflag.FlagSet, p int) {
-	if p > 1 || !m.Learns("s-range") || m.belong != nil || Given(flags, "s-range") {
-		return
-	}
-	flags.Lookup("s-range").Value.(*auto).on = false
-	m.Learned = slices.DeleteFunc(m.Learned, func(name string) bool { return name == "s-range" })
-	m.Assumed, m.oneSignal = append(m.Assumed, "s-range"), true
-}
-
 // Learns says whether the flag's value is to be learned.
 func (m *Model) Learns(name string) bool { return slices.Contains(m.Learned, name) }
 
@@ -72,9 +60,6 @@ func (m *Model) Intention(flags *pflag.FlagSet) string {
 	if len(m.Learned) == len(ModelFlags) {
 		words = append(words, "nothing assumed of the model")
 	} else if text := m.Assumption(flags); text != "" {
-		if m.oneSignal {
-			text += ", since one signal hardly tells a spread of gains from noise (give --s-range a,b, more signals, or --s-range auto)"
-		}
 		words = append(words, "assumed "+text)
 	}
 	if len(m.Learned) > 0 {
@@ -191,7 +176,7 @@ func (m *Model) open(name string) bool { return m.Learns(name) || name == m.hold
 // HoldScale leaves a number that was given, where it is the only one that has a scale, to hold the scale of what is learned: with the
 // signals' scale and the range of s free it says nothing else. varied is a prior that has more than one such number of its own.
 func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
-	free := m.Learns("s-range") || m.oneSignal
+	free := m.Learns("s-range")
 	if !free || anchor.Anchor.Set() || varied || m.Noise.File != "" {
 		return scale
 	}

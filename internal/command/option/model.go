@@ -41,7 +41,6 @@ type Model struct {
 
 	known      *channel.Knowledge
 	belong     *Together // nil where gains are each by themselves
-	oneSignal  bool      // of which no range of s can be learned
 	holds      string    // the flag of the one number that was given and has a scale, where the scale is otherwise free
 	from       string    // the file of --s-from
 	asked      solver.SPrior

@@ -96,8 +96,9 @@ flags, and scale_sd says how well, or from --anchor.
 Each hyperparameter that is not fixed is learned from the readings,
 and printed with the result; auto says the same. Where nothing given has a
 scale the middle of the range of s is 1. Bare iterations (below) and --covariance
-full learn nothing, and one signal no range: there density 0.2, mean 0, variance
-1, s in [0.95, 1.05] and noise 1e-6 are assumed, and the command says so.
+full learn nothing: there density 0.2, mean 0, variance 1, s in [0.95, 1.05] and
+noise 1e-6 are assumed, and the command says so. Of one signal the learned range
+is no narrower than ±5 %.
 
 --damping 0 --no-scale-step --tol 0 --max-iter t is the published algorithm,
 exactly t iterations of it.`,
@@ -209,7 +210,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	rows, p := data.Y.Dims()
-	sensors, each, err := s.sensors.Load(data, s.others, s.ranks.On())
+	sensors, _, err := s.sensors.Load(data, s.others, s.ranks.On())
 	if err != nil {
 		return err
 	}
@@ -223,7 +224,6 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.CheckReadings(data.Y); err != nil {
 		return err
 	}
-	s.model.CheckRange(flags, each)
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}

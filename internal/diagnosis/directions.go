@@ -1,0 +1,167 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+)
+
+const (
+	// asLikely is the logarithm of a ratio of likelihoods up to which readings do not choose between two answers, 20 to 1 (Kass and Raftery 1995).
+	asLikely = 3
+
+	// mostForShifts is how many multiplications the search for shifts may take, for each of which a pair of columns is compared: some seconds.
+	mostForShifts = 1e9
+)
+
+// warnShifts tells of other answers that are as likely: where phases of gains are free, and columns of W are steering vectors of directions on a regular grid, all
+// directions can move by the same step, and the phases of the gains by what is between two columns,
+//
+//	diag(r) W x = W x',  r = W_j/W_i,
+//
+// for every pair of columns that the signals' entries can move along without one that leaves the grid.
+func (r *Run) warnShifts() *Warning {
+	gain, ok := channel.InOrder(r.model().Channel).(channel.ComplexGain)
+	if !ok || !r.blind() || r.Solver.Iterations == 0 || float64(r.state.M)*float64(r.state.N)*float64(r.state.N) > mostForShifts {
+		return nil
+	}
+	columns, squares := r.steering()
+	if columns == nil {
+		return nil
+	}
+	list := r.sources(squares, gain.NoiseVar)
+	if len(list) == 0 {
+		return nil
+	}
+	count, example := 0, [2]int{}
+	strongest := list[0].at
+	for j := range columns {
+		if j == strongest {
+			continue
+		}
+		ramp := between(columns[strongest], columns[j])
+		if r.phasesAllow(gain.Prior.Concentration, ramp) && moves(columns, list, ramp, gain.NoiseVar) {
+			if count++; count == 1 {
+				example = [2]int{strongest, j}
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return &Warning{Code: ShiftedDirections, Message: fmt.Sprintf("%d other answers are as likely: the phases of the gains follow W from one column to another, as from %d to %d, and all signals move by the same step; "+
+		"sizes of gains and distances between the signals' entries are the same in all; the direction of one entry would tell, or the phases of gains", count, example[0], example[1])}
+}
+
+// steering are the columns of W, with a norm of 1, and the squares of their norms; nil where the entries of W cannot be seen.
+func (r *Run) steering() (columns [][]complex128, squares []float64) {
+	m, n := r.state.M, r.state.N
+	w, pairs := r.Solver.Matrix.(*operator.Complex)
+	table, seen := r.Solver.Matrix.(operator.Matrix)
+	if pairs && w.Storage() == "" || !pairs && !seen {
+		return nil, nil
+	}
+	columns, squares = make([][]complex128, n), make([]float64, n)
+	for i := range columns {
+		columns[i] = make([]complex128, m)
+	}
+	re, im := make([]float64, n), make([]float64, n)
+	for mu := range m {
+		var err error
+		if pairs {
+			err = w.RowInto(re, im, mu)
+		} else {
+			err = table.RowInto(re, mu)
+		}
+		if err != nil {
+			return nil, nil
+		}
+		for i := range n {
+			columns[i][mu] = complex(re[i], im[i])
+			squares[i] += re[i]*re[i] + im[i]*im[i]
+		}
+	}
+	for i, c := range columns {
+		if squares[i] > 0 {
+			for mu := range c {
+				c[mu] /= complex(math.Sqrt(squares[i]), 0)
+			}
+		}
+	}
+	return columns, squares
+}
+
+// source is an entry of signals, and the energy Σ_µk |W_µi x_ik|² that readings have of it.
+type source struct {
+	at     int
+	energy float64
+}
+
+// sources are the entries that noise of this variance would not make of nothing, the strongest first: by the universal threshold |W_i|²|x|² > Δ log NP
+// (Donoho and Johnstone 1994).
+func (r *Run) sources(squares []float64, noise float64) (list []source) {
+	n, p := r.state.N, r.state.P/2
+	for i := range n {
+		most, sum := 0.0, 0.0
+		for k := range p {
+			re, im := r.state.X[2*k*n+i], r.state.X[(2*k+1)*n+i]
+			energy := squares[i] * (re*re + im*im)
+			most, sum = max(most, energy), sum+energy
+		}
+		if most > noise*math.Log(float64(n*p)) {
+			list = append(list, source{i, sum})
+		}
+	}
+	slices.SortFunc(list, func(a, b source) int { return cmp.Compare(b.energy, a.energy) })
+	return list
+}
+
+// between is the phase factor of b relative to a, of unit size.
+func between(a, b []complex128) []complex128 {
+	ramp := make([]complex128, len(a))
+	for mu, v := range b {
+		ramp[mu] = 1
+		if z := v * cmplx.Conj(a[mu]); z != 0 {
+			ramp[mu] = z / complex(cmplx.Abs(z), 0)
+		}
+	}
+	return ramp
+}
+
+// phasesAllow reports whether phases that are spread about zero with this concentration are about as likely after they are moved by the ramp, at the best common phase.
+func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
+	var now, then complex128
+	for mu, phase := range r.state.Phase {
+		now += cmplx.Rect(1, phase)
+		then += cmplx.Rect(1, phase) * ramp[mu]
+	}
+	return kappa*(cmplx.Abs(now)-cmplx.Abs(then)) < asLikely
+}
+
+// moves reports whether every source is moved along the ramp from its column to another one, but for an energy that noise of this variance hides.
+func moves(columns [][]complex128, list []source, ramp []complex128, noise float64) bool {
+	lost := 0.0
+	moved := make([]complex128, len(ramp))
+	for _, s := range list {
+		for mu, v := range columns[s.at] {
+			moved[mu] = v * ramp[mu]
+		}
+		most := 0.0
+		for _, c := range columns {
+			var product complex128
+			for mu, v := range moved {
+				product += cmplx.Conj(c[mu]) * v
+			}
+			most = max(most, real(product)*real(product)+imag(product)*imag(product))
+		}
+		if lost += s.energy * (1 - most); lost > asLikely*noise {
+			return false
+		}
+	}
+	return true
+}
