@@ -38,6 +38,10 @@ func (r *Run) warnShifts() *Warning {
 	if len(list) == 0 {
 		return nil
 	}
+	kappa := gain.Prior.Concentration
+	if r.LearnPhases && phasesAnywhere(gain.Prior, r.state.Stats, nil) != "" {
+		kappa = 0
+	}
 	count, example := 0, [2]int{}
 	strongest := list[0].at
 	for j := range columns {
@@ -45,7 +49,7 @@ func (r *Run) warnShifts() *Warning {
 			continue
 		}
 		ramp := between(columns[strongest], columns[j])
-		if r.phasesAllow(gain.Prior.Concentration, ramp) && moves(columns, list, ramp, gain.NoiseVar) {
+		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, gain.NoiseVar) {
 			if count++; count == 1 {
 				example = [2]int{strongest, j}
 			}
