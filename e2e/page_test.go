@@ -1,4 +1,4 @@
-// Package e2e looks at the page of calamp serve and of calamp online --http in a headless browser.
+// Package e2e looks at the page of calamp serve and of calamp online --http, and at the documentation as a site, in a headless browser.
 package e2e
 
 import (

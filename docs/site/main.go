@@ -1,4 +1,4 @@
-// Command site makes the documentation a site that needs no server and no script:
+// Command site makes the documentation a site that needs no server, and no script but for its search:
 //
 //	scripts/site DIR
 //

@@ -22,7 +22,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-//go:embed page.html site.css
+//go:embed page.html site.css search.js
 var files embed.FS
 
 // source is where what is no page of the site can be read: all else that docs link to.
@@ -68,6 +68,7 @@ type page struct {
 
 	anchors map[string]bool
 	links   []string // to files of the site, with anchors
+	entries []entry  // of the search
 }
 
 type section struct{ Title, Anchor string }
@@ -116,6 +117,9 @@ func build(root, out string) error {
 		if err := b.put(strings.TrimPrefix(name, "docs/"), content); err != nil {
 			return err
 		}
+	}
+	if err := b.index(); err != nil {
+		return err
 	}
 	return b.styles()
 }
@@ -171,6 +175,7 @@ func (t transformer) Transform(doc *ast.Document, reader text.Reader, _ parser.C
 		}
 		return ast.WalkContinue, nil
 	})
+	t.p.entries = t.p.sections(doc, reader.Source())
 }
 
 func (t transformer) heading(n *ast.Heading, source []byte) {

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // TestSite builds the site of this repository: no link leads nowhere, no page is left
-// out, nothing needs a script or another server.
+// out, nothing needs another server, nor a script but that of the search.
 func TestSite(t *testing.T) {
 	out := t.TempDir()
 	if err := build(filepath.Join("..", ".."), out); err != nil {
@@ -21,19 +23,53 @@ func TestSite(t *testing.T) {
 		}
 		pages++
 		content, _ := os.ReadFile(p)
-		for _, word := range []string{"<script", "src=\"http", "<link rel=\"stylesheet\" href=\"http", ".md\"", ".md#"} {
+		for _, word := range []string{"src=\"http", "<link rel=\"stylesheet\" href=\"http", ".md\"", ".md#"} {
 			if i := strings.Index(string(content), word); i >= 0 && !strings.Contains(string(content[max(0, i-200):i]), source) {
 				t.Errorf("%s has %s: …%s", p, word, content[max(0, i-60):min(len(content), i+60)])
 			}
 		}
+		if n := strings.Count(string(content), "<script"); n != 1 {
+			t.Errorf("%s has %d scripts, expected that of the search alone", p, n)
+		}
 		return nil
 	})
+	found := index(t, out)
+	for _, want := range []entry{
+		{Page: "calamp", Section: "When not", Address: "index.html#when-not"},
+		{Page: "Glossary", Address: "glossary.html"},
+	} {
+		if !slices.ContainsFunc(found, func(e entry) bool {
+			return e.Page == want.Page && e.Section == want.Section && e.Address == want.Address && len(e.Text) > 100
+		}) {
+			t.Errorf("the search has no %+v", want)
+		}
+	}
+	for _, e := range found {
+		name, _, _ := strings.Cut(e.Address, "#")
+		if !exists(filepath.Join(out, name)) || strings.HasPrefix(name, "log/") || strings.Contains(e.Text, "<!-- max") {
+			t.Errorf("the search has %+v", e)
+		}
+	}
 	for _, g := range menu {
 		pages -= len(g.Pages)
 	}
 	if pages < 0 {
 		t.Errorf("%d pages are missing", -pages)
 	}
+}
+
+// index reads what the search of a site finds.
+func index(t *testing.T, out string) (entries []entry) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(out, "search-index.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, ok := strings.CutPrefix(string(content), "const searchIndex = ")
+	if err := json.Unmarshal([]byte(object), &entries); err != nil || !ok {
+		t.Fatal(err)
+	}
+	return entries
 }
 
 func TestFormulas(t *testing.T) {
