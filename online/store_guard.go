@@ -231,9 +231,9 @@ func (f *RecordFault) Unwrap() error { return f.Err }
 func (f *RecordFault) Hint() string {
 	switch {
 	case f.Checkpoint != "":
-		return fmt.Sprintf("the file was left as it is; --drop-checkpoint %s removes what is damaged", f.Checkpoint)
+		return fmt.Sprintf("the file was left as it is; calamp state drop FILE %s removes what is damaged", f.Checkpoint)
 	case len(f.Sound) > 0:
-		return fmt.Sprintf("the file was left as it is; --rollback NAME goes back to a checkpoint, of which these are sound: %s", strings.Join(f.Sound, ", "))
+		return fmt.Sprintf("the file was left as it is; calamp state rollback FILE NAME goes back to a checkpoint, of which these are sound: %s", strings.Join(f.Sound, ", "))
 	}
 	return ""
 }

@@ -284,7 +284,7 @@ func TestDamagedCheckpointIsDropped(t *testing.T) {
 	s.Close()
 	damage(t, path, "two", true)
 	_, err := OpenStore(path, id, nil)
-	if fault, ok := errors.AsType[*RecordFault](err); !ok || !strings.Contains(fault.Hint(), "--drop-checkpoint two") {
+	if fault, ok := errors.AsType[*RecordFault](err); !ok || !strings.Contains(fault.Hint(), "state drop FILE two") {
 		t.Fatal(err)
 	}
 	s, err = OpenStore(path, id, &StoreOptions{Repair: true})

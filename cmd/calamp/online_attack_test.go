@@ -199,7 +199,7 @@ func TestDamagedStateGoesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := calampRun(t, "inspect", state)
-	if code != 2 || !strings.Contains(stderr, "--rollback NAME goes back to a checkpoint, of which these are sound: good") {
+	if code != 2 || !strings.Contains(stderr, "state rollback FILE NAME goes back to a checkpoint, of which these are sound: good") {
 		t.Errorf("inspect: exit %d: %s", code, stderr)
 	}
 	code, _, stderr = calampRun(t, "online", "--state", state, "--rollback", "good")

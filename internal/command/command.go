@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +24,7 @@ import (
 	"github.com/calamp/calamp/internal/command/serve"
 	"github.com/calamp/calamp/internal/command/simulate"
 	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/command/state"
 	"github.com/calamp/calamp/internal/command/sweep"
 	"github.com/calamp/calamp/internal/command/theory"
 	"github.com/calamp/calamp/internal/crash"
@@ -77,7 +79,7 @@ func root(a *console.Console) *cobra.Command {
 	root.AddCommand(solve.DemoCommand(a), simulate.Command(a), solve.Command(a), solve.FitCommand(a), solve.ModelCommand(a), online.Command(a),
 		theory.SECommand(a), theory.FreeEnergyCommand(a), theory.ThresholdCommand(a), sweep.Command(a), sweep.FigureCommand(a),
 		serve.Command(a), plan.Command(a),
-		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), versionCommand(a))
+		simulate.CheckCommand(a), apply.Command(a), groups.Command(a), inspect.Command(a), state.Command(a), versionCommand(a))
 	finish(a, root)
 	addHelp(a, root)
 	addMan(a, root)
@@ -91,12 +93,28 @@ func root(a *console.Console) *cobra.Command {
 func finish(a *console.Console, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		c.Flags().SortFlags = false
+		if !c.Runnable() && c.HasSubCommands() { // which cobra answers with help, and calls it done
+			c.Args, c.RunE = cobra.ArbitraryArgs, unknown
+		}
 		option.AddSpellings(c.Flags())
 		if c.Name() != "demo" && c.Flags().Lookup("density") != nil || c.Name() == "plan" {
 			option.AddModel(a, c)
 		}
 		finish(a, c)
 	}
+}
+
+// unknown refuses what is no command below one that only has others.
+func unknown(cmd *cobra.Command, args []string) error {
+	what := "nothing"
+	hint := cmd.CommandPath() + " -h lists them"
+	if len(args) > 0 {
+		what = strconv.Quote(args[0])
+		if meant := closeTo(cmd, args[0]); meant != "" {
+			hint = "did you mean " + cmd.CommandPath() + " " + meant + "?"
+		}
+	}
+	return console.Usage("expected a command of %s, found %s", cmd.CommandPath(), what).WithHint("%s", hint)
 }
 
 // commandLineError puts cobra's errors, all about usage, into the words of this

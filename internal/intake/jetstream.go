@@ -119,8 +119,8 @@ func (b *Broker) streamNames(ctx context.Context) string {
 // checkStream refuses a stream whose messages are not those that After counts, because it ends before, or was made later:
 // its first ones would be taken for duplicates.
 func checkStream(info *jetstream.StreamInfo, o StreamOptions) error {
-	const another = "its first %d messages would be taken for those; calamp online --state S.calamp --restart-at 1 begins with the first, and keeps what was learned; " +
-		"where it is the same stream, --restart-at %d goes on"
+	const another = "its first %d messages would be taken for those; calamp state restart-at S.calamp 1 begins with the first, and keeps what was learned; " +
+		"where it is the same stream, calamp state restart-at S.calamp %d goes on"
 	switch {
 	case !o.counts() || o.After <= 0:
 		return nil

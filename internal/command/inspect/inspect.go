@@ -18,6 +18,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/command/state"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -124,8 +125,8 @@ func inspect(a *console.Console, path string, asJSON bool, limit int64) error {
 	if stat, err := os.Stat(path); err == nil && !stat.Mode().IsRegular() && !stat.IsDir() {
 		return console.Usage("%s: this is no regular file", path) // reading a pipe would wait for a writer
 	}
-	if isState(path) {
-		return inspectState(a, path, asJSON)
+	if state.Is(path) {
+		return state.Show(a, path, asJSON)
 	}
 	arrays, err := dataset.Inspect(path)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/command/state"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
 )
@@ -89,11 +90,7 @@ type calibration struct {
 	anchor option.Anchor
 	freeze bool
 
-	state      string
-	checkpoint string
-	rollback   string
-	drop       string
-	restartAt  int64 // 0 where not given
+	keep state.Keeping // the state, and what is done to it
 
 	input  string
 	from   int64
@@ -103,7 +100,7 @@ type calibration struct {
 	nats   natsFlags
 
 	out   string
-	keep  int
+	last  int // samples that -o has
 	emitX bool
 	json  bool
 	http  string
@@ -148,26 +145,6 @@ func (n *numbering) Set(text string) error {
 	return nil
 }
 
-// sequence is a flag's value that is a number of a sample, or of samples, not
-// below least.
-type sequence struct {
-	value *int64
-	least int64
-}
-
-func (s sequence) String() string { return strconv.FormatInt(*s.value, 10) }
-
-func (s sequence) Type() string { return "int" }
-
-func (s sequence) Set(text string) error {
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v < s.least || v > intake.MaxSequence {
-		return fmt.Errorf("expected a whole number from %d to %d", s.least, intake.MaxSequence)
-	}
-	*s.value = v
-	return nil
-}
-
 const aboutOnline = `Calibrate from a stream: samples come one at a time, each is reconstructed at
 once, improves the posterior of the calibration, and is forgotten.
 
@@ -204,8 +181,8 @@ learning is refused.
 
 A number in a line or header that is more than --max-gap above the last one is
 taken for a corrupt one, and the sample refused. Where a wrong number was taken
-in all the same, calamp online --state S.calamp --restart-at N sets it back: N
-is then the next one that is taken in, and what was learned stays.
+in all the same, calamp state restart-at S.calamp N sets it back. calamp state also
+shows the state, keeps it under a name, and goes back to one that was kept.
 
 A line, frame or message that is no sample is refused, counted, reported, and
 not learned from; the stream goes on. "status" says how solving ended, "committed"
@@ -230,7 +207,7 @@ fields of the lines.`
 
 // Command is calamp online.
 func Command(a *console.Console) *cobra.Command {
-	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), input: "jsonl", maxGap: 1_000_000}
+	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), keep: state.Keeping{Console: a}, input: "jsonl", maxGap: 1_000_000}
 	c.solver.MaxIter = 500
 	cmd := &cobra.Command{
 		Use:   "online [P.npz]",
@@ -239,8 +216,7 @@ func Command(a *console.Console) *cobra.Command {
 		Example: `  calamp online P.npz --state S.calamp -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
   instrument | calamp online --matrix W.npy --state S.calamp --after last --input f4 --http 127.0.0.1:8080
   calamp online --matrix W.npy --state S.calamp --nats embedded --stream readings
-  calamp online --state S.calamp --rollback monday
-  calamp inspect S.calamp`,
+  calamp state show S.calamp`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("online takes one problem file, found %d", len(args))
@@ -255,7 +231,7 @@ func Command(a *console.Console) *cobra.Command {
 }
 
 func (c *calibration) register(flags *pflag.FlagSet) {
-	flags.StringVar(&c.state, "state", "", "keep what is learned in this file, which is created where there is none")
+	flags.StringVar(&c.keep.Path, "state", "", "keep what is learned in this file, which is created where there is none")
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
 	c.parts.Register(flags, "the matrix W")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
@@ -282,18 +258,15 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 
 	flags.Int64Var(&c.from, "from", c.from, "leave out samples with numbers below this")
 	flags.Var(&c.offset, "after", "number columns or frames from K+1 on; last continues after the last one taken in")
-	flags.Var(sequence{&c.maxGap, 0}, "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 accepts all")
+	flags.Var(option.Sequence(&c.maxGap, 0), "max-gap", "refuse a sample whose number, in a line or header, is more than this above\nthe last one: it is taken for a corrupt one; 0 accepts all")
 	flags.Var(option.Count(&c.limit, 0), "limit", "end after this many samples, 0 for no limit")
 	flags.Var(option.Choice(&c.input, "jsonl", "f4", "f8", "c8", "c16"), "input", "form of samples on standard input or in messages")
 	flags.Lookup("input").DefValue = "jsonl"
 	c.nats.register(flags)
 
-	flags.StringVar(&c.checkpoint, "checkpoint", "", "at the end, keep the state under this name as well")
-	flags.StringVar(&c.rollback, "rollback", "", "first go back to the state kept under this name; without a source, only that")
-	flags.StringVar(&c.drop, "drop-checkpoint", "", "remove the state kept under this name")
-	flags.Var(sequence{&c.restartAt, 1}, "restart-at", "make this the next number that the state takes in, and do nothing else")
+	c.keep.Register(flags)
 	flags.BoolVar(&c.emitX, "emit-x", false, "add the signal x to each line")
-	flags.Var(option.Count(&c.keep, 1), "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
+	flags.Var(option.Count(&c.last, 1), "keep", "samples in -o, the last ones\n(default all of a file with columns, 1000 of a stream)")
 	flags.Lookup("keep").DefValue = "0"
 	flags.BoolVar(&c.json, "json", false, "print one JSON object at the end in place of a line a sample")
 	flags.StringVar(&c.http, "http", "", "serve /healthz, /metrics and /posterior on this address, 127.0.0.1:PORT")
@@ -321,10 +294,10 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	if c.sourceKind == noSource {
-		return c.maintain()
+		return c.keep.Change()
 	}
 	err := c.ranks.OfFirst(func() error {
-		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files(), c.derivatives), c.state, c.model.Noise.File, c.model.KnowledgeFile())...)
+		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files(), c.derivatives), c.keep.Path, c.model.Noise.File, c.model.KnowledgeFile())...)
 	})
 	if err != nil {
 		return err
@@ -388,31 +361,20 @@ func (c *calibration) complete(flags *pflag.FlagSet, args []string) error {
 
 // checkState checks the flags about the state file.
 func (c *calibration) checkState() error {
-	restart := ""
-	if c.restartAt > 0 {
-		restart = strconv.FormatInt(c.restartAt, 10)
-	}
-	given := console.Outputs{
-		console.File("--checkpoint", c.checkpoint), console.File("--rollback", c.rollback),
-		console.File("--drop-checkpoint", c.drop), console.File("--restart-at", restart),
-	}
-	for _, f := range given {
-		if f.Path != "" && c.state == "" {
-			return console.Usage("%s needs the --state that it is about", f.Flag)
-		}
-		if f.Path != "" && c.freeze {
-			return console.Usage("%s changes the state, --freeze does not", f.Flag)
-		}
+	if flag := c.keep.Flag(); flag != "" && c.keep.Path == "" {
+		return console.Usage("%s needs the --state that it is about", flag)
+	} else if flag != "" && c.freeze {
+		return console.Usage("%s changes the state, --freeze does not", flag)
 	}
 	switch {
-	case c.restartAt > 0 && c.sourceKind != noSource:
+	case c.keep.RestartAt > 0 && c.sourceKind != noSource:
 		e := console.Usage("--restart-at changes the state's number once, and is not for a command with samples, which may be run again")
-		return e.WithHint("calamp online --state %s --restart-at %d", c.state, c.restartAt)
-	case c.freeze && c.state == "":
+		return e.WithHint("calamp state restart-at %s %d", c.keep.Path, c.keep.RestartAt)
+	case c.freeze && c.keep.Path == "":
 		return console.Usage("--freeze needs a --state with what was learned")
-	case c.sourceKind == natsSource && c.state == "":
+	case c.sourceKind == natsSource && c.keep.Path == "":
 		return console.Usage("--nats needs a --state: a message is acknowledged when what was learned from it is safe")
-	case c.offset.last && c.state == "":
+	case c.offset.last && c.keep.Path == "":
 		return console.Usage("--after last needs the --state that knows the last number")
 	case c.offset.last && c.freeze:
 		return console.Usage("--after last and --freeze: nothing is taken in, so numbers would repeat; give --after a number")

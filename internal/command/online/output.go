@@ -358,7 +358,7 @@ func (r *onlineRun) summarise(status string) error {
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
 		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, ThetaSpread: p.Spread, WarmUp: r.warmUp,
 		Outliers: r.outliers.String(), LeftOut: t.LeftOut, Disturbed: t.Disturbed,
-		Metrics: r.metrics(), State: r.state, Written: []string{},
+		Metrics: r.metrics(), State: r.keep.Path, Written: []string{},
 	}
 	if p.OutlierRate > 0 {
 		j.OutlierPart = &p.OutlierRate

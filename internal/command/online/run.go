@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/command/state"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/watch"
@@ -77,8 +78,8 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	r := &onlineRun{calibration: c, in: in, told: c.model, toldSignal: signal, start: time.Now()}
 	r.loop = stream.Loop{Calibrator: calibrator, Last: online.NoSequence, From: c.from, Limit: c.limit, Frozen: c.freeze}
 	r.tally.Unconverged = c.fell
-	r.results.limit = c.keep
-	if c.keep == 0 && c.sourceKind != columnSource {
+	r.results.limit = c.last
+	if c.last == 0 && c.sourceKind != columnSource {
 		r.results.limit = 1000
 	}
 	return r, nil
@@ -217,8 +218,8 @@ func (r *onlineRun) finish(ending error) error {
 		err = r.writeResults()
 	}
 	err = errors.Join(err, r.spectrum.Err())
-	if r.checkpoint != "" && r.store != nil && !lost && r.loop.Last != online.NoSequence {
-		err = errors.Join(err, r.keepCheckpoint(r.store))
+	if r.store != nil && !lost && r.loop.Last != online.NoSequence {
+		err = errors.Join(err, r.keep.After(r.store))
 	}
 	if !interrupted {
 		err = errors.Join(ending, err)
@@ -291,7 +292,7 @@ func (r *onlineRun) allDropped() error {
 		refused = fmt.Sprintf("; %d refused", r.tally.Refused)
 	}
 	e := console.Usage("no sample was taken in%s%s", refused, r.onlyDuplicates())
-	restart := fmt.Sprintf(restartHint, r.state)
+	restart := state.RestartHint(r.keep.Path)
 	if r.sourceKind == columnSource || r.sourceKind == stdinSource && r.width() > 0 {
 		return e.WithHint("the same input again has nothing new; "+
 			"another one needs numbers of its own: --after %d, or --after last; %s", r.loop.Last, restart)

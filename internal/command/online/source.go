@@ -19,6 +19,7 @@ import (
 	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/command/state"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/online"
@@ -78,7 +79,7 @@ func (c *calibration) chooseSource(flags *pflag.FlagSet, args []string) (sourceK
 		return 0, err
 	}
 	if c.nats.Address == "" && !streamed && len(args) == 0 && c.parts.Matrix == "" {
-		if c.rollback == "" && c.checkpoint == "" && c.drop == "" && c.restartAt == 0 {
+		if c.keep.Flag() == "" {
 			return 0, console.Usage("no samples to take in").WithHint("calamp online P.npz, or --matrix W.npy with samples on standard input; calamp online --help")
 		}
 		return noSource, nil
@@ -235,7 +236,7 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	if r.offset.last {
 		offset = max(r.loop.Last, 0)
 		if offset > intake.MaxSequence {
-			return console.Usage("--after last: the last number is %d, after which nothing can be numbered", offset).WithHint(restartHint, r.state)
+			return console.Usage("--after last: the last number is %d, after which nothing can be numbered", offset).WithHint("%s", state.RestartHint(r.keep.Path))
 		}
 	}
 	r.firstColumn = offset + 1
@@ -257,9 +258,6 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	}
 	return err
 }
-
-// restartHint is how to set a state's number back.
-const restartHint = "where that number is wrong, calamp online --state %s --restart-at N makes N the next one"
 
 // believed says which numbers of samples are accepted.
 func (r *onlineRun) believed() intake.Numbering {
@@ -331,7 +329,7 @@ func (r *onlineRun) connect(ctx context.Context) error {
 // are asked for.
 func (r *onlineRun) embed(ctx context.Context) error {
 	n := &r.nats
-	e, err := n.Embed(intake.EmbeddedOptions{Folder: r.state + ".jetstream", Disk: int64(n.disk)})
+	e, err := n.Embed(intake.EmbeddedOptions{Folder: r.keep.Path + ".jetstream", Disk: int64(n.disk)})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/solver"
 )
 
@@ -106,6 +107,27 @@ func (c count) Set(text string) error {
 		return fmt.Errorf("expected a whole number, at least %d", c.least)
 	}
 	*c.value = v
+	return nil
+}
+
+type sequence struct {
+	value *int64
+	least int64
+}
+
+// Sequence is a flag's value that is a number of a sample, or of samples, not below least.
+func Sequence(value *int64, least int64) pflag.Value { return sequence{value, least} }
+
+func (s sequence) String() string { return strconv.FormatInt(*s.value, 10) }
+
+func (s sequence) Type() string { return "int" }
+
+func (s sequence) Set(text string) error {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < s.least || v > intake.MaxSequence {
+		return fmt.Errorf("expected a whole number from %d to %d", s.least, intake.MaxSequence)
+	}
+	*s.value = v
 	return nil
 }
 

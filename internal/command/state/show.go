@@ -1,4 +1,4 @@
-package inspect
+package state
 
 import (
 	"encoding/binary"
@@ -17,8 +17,8 @@ import (
 	"github.com/calamp/calamp/online"
 )
 
-// isState tells a state file by its name, or by the bbolt magic number in it.
-func isState(path string) bool {
+// Is tells a state file by its name, or by the bbolt magic number in it.
+func Is(path string) bool {
 	if filepath.Ext(path) == ".calamp" {
 		return true
 	}
@@ -82,8 +82,8 @@ type checkpointFact struct {
 	*savedFacts
 }
 
-// inspectState shows a state file, which it only reads.
-func inspectState(a *console.Console, path string, asJSON bool) error {
+// Show shows a state file, which it only reads.
+func Show(a *console.Console, path string, asJSON bool) error {
 	store, err := online.OpenStore(path, nil, &online.StoreOptions{ReadOnly: true})
 	if err != nil {
 		return facts.StateFault(err)
