@@ -21,7 +21,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-var updateDocs = flag.Bool("update", false, "write the reference of docs/model.md anew")
+var updateDocs = flag.Bool("update", false, "write the reference of docs/model.md, and docs/reference/command.md, anew")
 
 // run is the command with these arguments.
 func run(args ...string) (code int, out, errs string) {

@@ -97,7 +97,7 @@ var budget = map[string]int{
 // theirs says whether a page is for users to read from its beginning: not those for contributors, not the log of measurements, and not the reference,
 // which is looked up, and mostly generated.
 func theirs(name string) bool {
-	for _, apart := range []string{"docs/log/", "docs/decisions/", "docs/architecture.md", "CONTRIBUTING.md", "docs/warnings/", "docs/format/", "docs/online-json.md", "docs/model.md"} {
+	for _, apart := range []string{"docs/log/", "docs/decisions/", "docs/architecture.md", "CONTRIBUTING.md", "docs/warnings/", "docs/reference/", "docs/format/", "docs/online-json.md", "docs/model.md"} {
 		if strings.HasPrefix(name, apart) {
 			return false
 		}

@@ -74,8 +74,7 @@ def solve(
 
     W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, a linear operator (of which a table is made), rows of a transform (:func:`calamp.hadamard`,
     :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. An array P×M×N, or a list of matrices, is one for every signal. Y (M×P or M) holds
-    a signal in each column; what is NaN, or masked, is a missing reading. What is said of the model is believed, and what is not is
-    learned. Every flag of ``calamp solve`` can be given with _ for -, True for one
+    a signal in each column; what is NaN, or masked, is a missing reading. What you leave out of the model is learned from the readings. Every flag of ``calamp solve`` can be given with _ for -, True for one
     without a value: ``no_scale_step=True``. anchor and component can be lists.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
     of every entry (N), groups (N), basis, gain_smooth (positions of sensors, M×d, or "index") and gain_basis (M×k); model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
