@@ -23,7 +23,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 	"github.com/calamp/calamp/internal/simd"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/calamp/calamp/solver"
 
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // sizes draws the time of an iteration against the number of entries, with the

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/calamp/calamp/figure"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/figure"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // foundDeep is the error, 1 − correlation, at which signals out of a network count as recovered: some thirty times what noise of 10⁻⁶ leaves.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 //go:embed *.toml

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // made is a plausible row without the work.

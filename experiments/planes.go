@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
+	"github.com/calamp/calamp/internal/sweep"
 	"github.com/calamp/calamp/solver"
-	"github.com/calamp/calamp/sweep"
 )
 
 // recovered is the 1 - correlation at which an instance counts as recovered, and

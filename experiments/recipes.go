@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp/figure"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/figure"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 const (

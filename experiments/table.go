@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // entry is one measure of one point.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/online"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/operator"
 	"gonum.org/v1/gonum/mat"

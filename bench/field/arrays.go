@@ -5,7 +5,7 @@ import (
 	"math/cmplx"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // Arrays of antennas and microphones, and radar: sensors are elements or samples, gains are complex.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/calamp/calamp/baseline"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/baseline"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/tests"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // A gainKind is a distribution of the sizes of multiplicative gains, 1/|s|.

@@ -6,7 +6,7 @@ import (
 	"math/cmplx"
 	"slices"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // What counts as right is said here and nowhere else. An answer (x̂, its variances, and intervals of |s| at a fixed common scale) is judged

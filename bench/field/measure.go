@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/baseline"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/baseline"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // A command is the calamp that is measured.

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // Detectors of many pixels behind optics: sensors are pixels.

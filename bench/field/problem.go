@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // A setup is an instrument and what it looks at: all of a problem but the sensors' gains, noise and flaws.

@@ -6,7 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // Scenes of side×side pixels, row by row, none negative.

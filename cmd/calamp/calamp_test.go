@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // calampRun is the command in this process.

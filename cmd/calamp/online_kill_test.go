@@ -18,8 +18,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/internal/tables"

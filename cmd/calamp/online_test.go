@@ -22,8 +22,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/calamp/calamp/internal/command"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/intake"
-	"github.com/calamp/calamp/sweep"
-	"github.com/calamp/calamp/sweep/queue"
+	"github.com/calamp/calamp/internal/sweep"
+	"github.com/calamp/calamp/internal/sweep/queue"
 )
 
 // rehearsalSpec has 120 points of 20 ms.

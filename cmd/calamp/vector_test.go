@@ -8,7 +8,7 @@ import (
 	"github.com/sbinet/npyio/npz"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // TestBareVectorAMP compares bare cal-VAMP with an independent implementation, which works

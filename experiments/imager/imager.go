@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 	"github.com/calamp/calamp/operator"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/tests"
 )
 

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/operator"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/prior"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )

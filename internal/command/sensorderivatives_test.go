@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // Parameters of every sensor are in the result; what does not go along with them is refused by name.

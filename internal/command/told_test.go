@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"

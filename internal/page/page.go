@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"path"
 
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 //go:embed assets

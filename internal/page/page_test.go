@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // TestSize: all that a visitor loads.

@@ -3,7 +3,7 @@ package page
 import (
 	"math"
 
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // Head is the head of a board: what is being solved or streamed.

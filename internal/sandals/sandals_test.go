@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // TestImages checks that the embedded images are those of README.md.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/page"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/online"
 )
 

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/calamp/calamp/dataset"
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 const folder = "docs/guides"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/printable"
 )
 

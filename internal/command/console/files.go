@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/printable"
 )
 

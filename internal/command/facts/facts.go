@@ -13,10 +13,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/report"
 )
 
 // Size is the shape of a problem.

@@ -15,10 +15,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/state"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/operator"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/operator"
 )

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // comparison is what has changed from one result to another.

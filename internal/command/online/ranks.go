@@ -9,9 +9,9 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/stream"
 	"github.com/calamp/calamp/online"

@@ -16,10 +16,10 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/command/state"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/online"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // Codes is --quantised, --sign and --counts: readings are codes of a converter (see [channel.Codes]), or counts ([channel.Counts]).

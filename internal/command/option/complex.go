@@ -14,9 +14,9 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/report"
 )
 
 // Phases is --phase: what is known of the phases of complex gains.

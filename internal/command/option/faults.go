@@ -10,7 +10,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // Faults holds the flags that say in which ways sensors may fail.

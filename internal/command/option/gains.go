@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/solver"
 )
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/report"
 )
 
 // Groups is --groups, and --density, --signal-mean and --signal-var as files with a value for

@@ -5,7 +5,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/solver"
 )
 

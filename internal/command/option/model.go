@@ -9,8 +9,8 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/report"
 	"github.com/calamp/calamp/solver"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/prior"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // Noise is what --noise-var says beyond a number: noise that differs between sensors, or

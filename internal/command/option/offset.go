@@ -12,7 +12,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // Offset is --offset: off, or the standard deviation of the sensors' offsets, which is 0 while it is to be learned.

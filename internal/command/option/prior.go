@@ -11,8 +11,8 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/prior"
-	"github.com/calamp/calamp/report"
 )
 
 // SignalPrior is --prior: the family that --density, --signal-mean and

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/figure"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/internal/web"
 	"github.com/calamp/calamp/teacher"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // Together is --gain-smooth and --gain-basis: gains that belong together (see [channel.Places]).

@@ -18,7 +18,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/page"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // fuzzTime, of a processor, and fuzzMemory bound one request; who waits for longer than fuzzWait waits for ever.

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/solve"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/page"
 )
 

@@ -17,10 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/command/solve"
 	"github.com/calamp/calamp/internal/cost"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/memory"
 	"github.com/calamp/calamp/internal/page"
 )

@@ -14,7 +14,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/page"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // watched is the sweep that the page shows.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/page"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"

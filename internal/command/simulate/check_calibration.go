@@ -11,10 +11,10 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
-	"github.com/calamp/calamp/coverage"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/coverage"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // checkCalibration is one call of calamp check-calibration.

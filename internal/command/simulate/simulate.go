@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/sandals"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/teacher"

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/baseline"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/baseline"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/crash"
-	"github.com/calamp/calamp/report"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/report"
 )
 
 // compared is one other answer to the same readings, for --compare; Skipped says

@@ -15,13 +15,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/baseline"
-	"github.com/calamp/calamp/dataset"
+	"github.com/calamp/calamp/internal/baseline"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/internal/sandals"
-	"github.com/calamp/calamp/report"
 	"github.com/calamp/calamp/teacher"
 )
 

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/dataset"
 )
 
 // Live is who watches a run from the same process, such as a page. It receives what

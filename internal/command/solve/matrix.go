@@ -18,10 +18,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/operator"
 )
 

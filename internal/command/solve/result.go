@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/solver"
 )
 

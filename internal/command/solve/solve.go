@@ -17,15 +17,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/internal/memory"
+	"github.com/calamp/calamp/internal/report"
 	"github.com/calamp/calamp/operator"
-	"github.com/calamp/calamp/report"
 )
 
 // solve is one call of calamp solve.

@@ -18,8 +18,8 @@ import (
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
 	"github.com/calamp/calamp/internal/intake"
-	"github.com/calamp/calamp/sweep"
-	"github.com/calamp/calamp/sweep/queue"
+	"github.com/calamp/calamp/internal/sweep"
+	"github.com/calamp/calamp/internal/sweep/queue"
 )
 
 // sweepRun is one call of calamp sweep run.

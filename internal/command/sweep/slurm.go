@@ -15,7 +15,7 @@ import (
 
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 //go:embed slurm.sh

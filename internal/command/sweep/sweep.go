@@ -19,7 +19,7 @@ import (
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/facts"
 	"github.com/calamp/calamp/internal/command/option"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // Command is calamp sweep.

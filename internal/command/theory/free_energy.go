@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/figure"
 	"github.com/calamp/calamp/replica"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // se is one call of calamp se offline or calamp se online.

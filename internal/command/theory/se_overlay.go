@@ -16,10 +16,10 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/dataset"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // overlay is what AMP did, to be drawn over its prediction. Times are

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/calamp/calamp/dataset"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/operator"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // theory is what the commands that predict have in common: the model, and a

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/calamp/calamp/evolution"
-	"github.com/calamp/calamp/figure"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/crash"
+	"github.com/calamp/calamp/internal/figure"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 	"github.com/calamp/calamp/replica"

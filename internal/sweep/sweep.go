@@ -9,7 +9,7 @@
 // what, in which order, or how often somebody was killed on the way.
 //
 // [Local] runs points on the cores of this machine, [Shard] parts them among
-// processes that share a file system, and package sweep/queue gives them to
+// processes that share a file system, and package internal/sweep/queue gives them to
 // workers on many machines.
 package sweep
 

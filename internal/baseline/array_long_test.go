@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/baseline"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/baseline"
 	"github.com/calamp/calamp/internal/tables"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // blindProblem is Y = WX/s for p signals with as many entries, of which all but four are zero where n exceeds eight, and amplitudes and

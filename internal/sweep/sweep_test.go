@@ -203,7 +203,7 @@ timeout = "50ms"`)
 		t.Errorf("status %+v", got)
 	}
 	for _, r := range rows {
-		if r.Class == ClassPanic && !strings.Contains(r.Message, "seed 3 was to panic (github.com/calamp/calamp/sweep.rehearse") {
+		if r.Class == ClassPanic && !strings.Contains(r.Message, "seed 3 was to panic (github.com/calamp/calamp/internal/sweep.rehearse") {
 			t.Errorf("panic is told as %q", r.Message)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/calamp/calamp/internal/intake"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // DefaultRedeliver is what it is with NATS, for the help.

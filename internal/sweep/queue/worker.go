@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/calamp/calamp/internal/intake"
-	"github.com/calamp/calamp/sweep"
+	"github.com/calamp/calamp/internal/sweep"
 )
 
 // Worker takes tasks from a queue, from whatever sweeps there are.

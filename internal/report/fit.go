@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // drawnWithin is how many standard deviations from the maximum the evidence is drawn.

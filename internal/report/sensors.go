@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 // plot is a figure, drawn once for the light and once for the dark theme.

@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/calamp/calamp/figure"
+	"github.com/calamp/calamp/internal/figure"
 )
 
 const (

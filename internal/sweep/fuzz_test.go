@@ -37,7 +37,7 @@ func parseBounded(t *testing.T, text string, points uint64) (*Spec, error) {
 
 // FuzzSpec parses any text: a sound spec, or an error with its place, without more time and memory than a sweep may take.
 func FuzzSpec(f *testing.F) {
-	specs, err := filepath.Glob("../experiments/*.toml")
+	specs, err := filepath.Glob("../../experiments/*.toml")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/calamp/calamp/baseline"
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // sparseProblem is z = Wx with a few entries in each of 3 signals, and a missing reading.
