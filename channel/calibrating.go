@@ -112,8 +112,8 @@ type Calibration interface {
 	// above, 0 inside.
 	Excess(stats []float64) float64
 
-	// SetNormal writes statistics (of no reading) with which the posterior, were
-	// it not cut to the range, is N(mean, variance).
+	// SetNormal writes statistics (of no reading) with which the posterior has this
+	// mean and variance: that of a normal distribution, cut to the range.
 	SetNormal(stats []float64, mean, variance float64)
 
 	// Carry makes statistics, of several sensors at once, those that a later sample

@@ -152,7 +152,7 @@ func TestExcess(t *testing.T) {
 	p := Uniform(0.9, 1.1)
 	for _, c := range []struct{ s, want float64 }{{1, 0}, {1.1 + 5e-3, 5}, {0.9 - 3e-3, -3}} {
 		const tau = 1e6
-		if got := p.Excess(GainStats(tau, tau*c.s, 0)); math.Abs(got-c.want) > 1e-6 {
+		if got := p.Excess(GainStats(tau, tau*c.s, 1e-6)); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("posterior around %g: %g standard deviations outside, want %g", c.s, got, c.want)
 		}
 	}

@@ -312,9 +312,12 @@ func (p GainPrior) SetNormal(stats []float64, mean, variance float64) {
 	if p.likeNoOther(mean, variance) {
 		p.Log, p.Precision, p.Tail = false, 0, 0
 	}
-	if p.Log {
-		p.setLogNormal(stats, mean, variance)
-	} else {
+	switch {
+	case p.cuts(mean, variance):
+		p.setCutNormal(p.of(stats, 0), mean, variance)
+	case p.Log: // outside the range, where the prior says nothing
+		*p.of(stats, 0) = [gainWidth]float64{precision: 1 / variance, field: mean / variance}
+	default:
 		*p.of(stats, 0) = [gainWidth]float64{
 			precision: max(0, 1/variance-p.Precision),
 			field:     mean/variance - p.Precision*p.Center,
@@ -387,6 +390,8 @@ func (p GainPrior) ScaleStats(stats []float64, c float64) {
 // Excess implements [Calibration].
 func (p GainPrior) Excess(stats []float64) float64 {
 	switch {
+	case stats[readings] == 0: // nothing was read that the range could contradict
+		return 0
 	case p.Tail > 0: // only the range itself forbids
 		return Uniform(p.Lo, p.Hi).Excess(stats)
 	case p.Log:

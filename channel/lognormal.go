@@ -116,13 +116,6 @@ func (p GainPrior) logNormalMass() float64 {
 	return logNormalMass(lo, hi) + 0.5*math.Log(2*math.Pi/p.Precision)
 }
 
-// setLogNormal is SetNormal: mode and curvature are those of the normal.
-func (p GainPrior) setLogNormal(stats []float64, mean, variance float64) {
-	pull := 1 + p.Precision*math.Log(mean/p.Center) // minus s times the slope of log p(s)
-	tau := max(0, 1/variance-(p.Precision-pull)/(mean*mean))
-	*p.of(stats, 0) = [gainWidth]float64{precision: tau, field: tau*mean + pull/mean}
-}
-
 // logExcess is Excess of a log-normal.
 func (p GainPrior) logExcess(stats []float64) float64 {
 	const beyond = 1e3 // where no s is

@@ -40,6 +40,7 @@ type Run struct {
 	state  *amp.State
 	oracle []float64 // P, what [Run.flatness] found for each signal; nil where it has not looked
 	excess float64   // what Excess found; 0 where it has not looked
+	edges  edges
 
 	// What several ask for is computed once.
 	spectrum func() spectrum
@@ -68,6 +69,9 @@ func Of(r Run) *Run {
 		_, alike := amp.Proportions(d.state.Readings(), d.state.Each)
 		return alike
 	})
+	if d.blind() && !d.LearnCalibration {
+		d.edges = d.findEdges()
+	}
 	return d
 }
 

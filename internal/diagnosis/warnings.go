@@ -360,6 +360,28 @@ func (r *Run) warnUnexplained() *Warning {
 	return &w
 }
 
+// edges is by how many standard deviations each s would be outside its range, and these squared, as the iteration left them: error bars that are mended
+// later have statistics in the range.
+type edges struct{ outside, variance []float64 }
+
+func (r *Run) findEdges() edges {
+	e := edges{make([]float64, r.state.M), slices.Clone(r.state.SVar)}
+	for mu := range e.outside {
+		e.outside[mu] = math.Abs(r.calibration().Excess(r.stats(mu)))
+	}
+	return e
+}
+
+// beyond is the larger of that, with the error bar that s has now, and of how far s itself is outside.
+func (r *Run) beyond(mu int) float64 {
+	lo, hi := r.calibration().Range()
+	s, v := r.state.S[mu], r.state.SVar[mu]
+	if !(v > 0) {
+		return r.edges.outside[mu]
+	}
+	return max(math.Abs(s-min(max(s, lo), hi))/math.Sqrt(v), r.edges.outside[mu]*math.Sqrt(min(1, r.edges.variance[mu]/v)))
+}
+
 func (r *Run) warnEdges() *Warning {
 	if _, rejected := r.rangeTest(); rejected || !r.blind() {
 		return nil // a normal distribution has no edge
@@ -367,11 +389,10 @@ func (r *Run) warnEdges() *Warning {
 	if r.LearnCalibration {
 		return r.warnOutlying()
 	}
-	c := r.calibration()
 	w := Warning{Code: SensorAtEdge}
 	worst, at := 0.0, 0
 	for mu := range r.state.M {
-		x := math.Abs(c.Excess(r.stats(mu)))
+		x := r.beyond(mu)
 		if x > edgeExcess && !r.isBroken(mu) {
 			w.Sensors = append(w.Sensors, mu)
 			if x > worst {
@@ -382,7 +403,7 @@ func (r *Run) warnEdges() *Warning {
 	if len(w.Sensors) == 0 {
 		return nil
 	}
-	lo, hi := c.Range()
+	lo, hi := r.calibration().Range()
 	w.Message = fmt.Sprintf("%d of %d sensors have the most likely calibration outside [%g, %g]; sensor %d furthest, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
 	return &w
 }
