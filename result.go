@@ -128,6 +128,7 @@ type Result struct {
 	Wall     time.Duration
 
 	scores      *scores       // for [FitMatrix]
+	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only
@@ -272,6 +273,7 @@ const (
 	GainsInSignals       WarningCode = diagnosis.GainsInSignals       // gains and signals explain the same readings
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
+	HalvesDisagree       WarningCode = diagnosis.HalvesDisagree       // halves of the snapshots have gains that differ by more than their errors
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
 	MatrixDoubtful       WarningCode = "matrix-doubtful"              // the evidence rises along a direction in which W may be wrong
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter

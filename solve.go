@@ -206,6 +206,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.place(res, d)
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
+	res.ramp = d.Ramp()
 	res.offsetScore = r.solver.OffsetScore()
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
 		res.Status = TimedOut

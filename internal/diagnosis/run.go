@@ -182,4 +182,5 @@ const (
 	GainsInSignals       = "gains-in-signals"
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
+	HalvesDisagree       = "halves-disagree"
 )

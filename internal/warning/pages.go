@@ -75,6 +75,13 @@ var pages = []Page{
 		[]string{"More snapshots.", "A prior, a range of s and a noise variance, where they are known.", "Masks of ±1 in place of 0 and 1 (subtract complementary ones): W without a mean."},
 	},
 	{
+		"halves-disagree", Doubt,
+		"Two halves of the snapshots have gains that differ by more than their errors allow.",
+		"Error bars do not hold. Where the first half and the second differ, gains or W changed meanwhile, and the answer is their mean. Where every other snapshot and the rest differ, the model leaves something out that each half explains in its own way; all variances were multiplied by what the message says. What both halves have in common is still not in them: of radar echoes errors were 4 to 11 times as stated, and 2 to 7 times with it.",
+		"where errors that are several times as large as stated do no harm.",
+		[]string{"Solve parts of the snapshots by themselves, or as a stream (`calamp online`), where the message says that gains changed.", "Put into the model what it leaves out: a W for each signal (`W` of shape P×M×N), a finer grid, a wider one, more columns.", "`calamp fit-matrix`, where W has parameters that are not known well."},
+	},
+	{
 		"scale-contradicted", Doubt,
 		"The given variance of the signals puts the common scale more than 4 standard deviations from that of the range of s.",
 		"One of the two is wrong, and the scale of signals and gains with it. Ratios of gains hardly suffer.",
