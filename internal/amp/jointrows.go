@@ -653,6 +653,8 @@ type JointTest struct {
 	Idle
 	Gain float64 // the logarithm of how much likelier, at the latest look
 	Ends bool    // they belong together
+
+	waits bool // while noise is added
 }
 
 const (
@@ -676,7 +678,7 @@ func (p *JointTest) Begin(*Solver) { p.Gain, p.Ends = 0, false }
 // After implements [Part].
 func (p *JointTest) After(s *Solver, l *Line) Verdict {
 	for t := firstJointTest; t <= l.Index; t *= 2 {
-		if t == l.Index && s.State.Added == 0 {
+		if t == l.Index && !(p.waits && s.State.Added > 0) {
 			return p.look(s)
 		}
 	}
@@ -789,7 +791,11 @@ func (b *planner) jointTest() (on bool, why string, err error) {
 	return true, "whether signals have their support in common", nil
 }
 
-func (b *planner) makeJointTest(*Solver) (Part, error) { return &JointTest{}, nil }
+// makeJointTest makes the test. Noise may be added where the readings of all signals have one pattern (see [cooling]). Where W has a large mean that may be independent
+// signals, of which fields behind so much noise know nothing else; otherwise it is because they belong together.
+func (b *planner) makeJointTest(*Solver) (Part, error) {
+	return &JointTest{waits: b.centred != nil}, nil
+}
 
 // joint reports whether rows are joint.
 func (b *planner) joint() bool { return b.plan.Has("joint rows") }

@@ -24,7 +24,7 @@ func TestShrink(t *testing.T) {
 			}
 		}
 		before := append([]float64(nil), a...)
-		shrink(a, p, n)
+		shrink(a, p, n, nil)
 		for k := range p {
 			for l := range k {
 				if common == 0 && math.Abs(a[k*p+l]) > 0.05 || common > 0 && math.Abs(a[k*p+l]-before[k*p+l]) > 0.15 {
@@ -83,10 +83,37 @@ func TestShrinkLeavesSignalsThatHardlyDiffer(t *testing.T) {
 				}
 			}
 		}
-		shrink(a, c.p, float64(c.n))
+		shrink(a, c.p, float64(c.n), nil)
 		difference := a[0] + a[c.p+1] + 2*a[1] // of signals of opposite signs
 		if want := 2 * c.own * c.own; !(difference > 0.3*want && difference < 3*want) {
 			t.Errorf("%+v: the difference of two signals has the variance %.3g, expected %.3g", c, difference, want)
+		}
+	}
+}
+
+// What signals do not have in common is found where it is far below the noise, too, in a few steps, and where there is nothing it ends at the least.
+func TestRefitFindsWhatIsBelowTheNoise(t *testing.T) {
+	const p, n, noise = 8, 2000, 1e-5
+	for _, own := range []float64{0, 1e-6} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		r := NewRows(n, p, 1, Isotropic(p, 1, 0, 1))
+		centre, size := make([]float64, n*p), make([]float64, n)
+		for i := range n {
+			amplitude := rng.NormFloat64()
+			for k := range p {
+				centre[k*n+i] = amplitude + math.Sqrt(own+noise)*rng.NormFloat64()
+			}
+			size[i] = p / noise
+		}
+		change := 0.0
+		for range 60 {
+			r.Update(Field{Shape: Round(p), Size: size, Centre: centre, Onward: make([]float64, n*p)})
+			change = r.Refit(Learns{}, 0.7)
+		}
+		found := r.Prior.Cov[0] - r.Prior.Cov[1]
+		t.Logf("own %g: %.3g, change %.2g", own, found, change)
+		if math.Abs(found-own) > 3e-7 || change > 1e-6 {
+			t.Errorf("own variance %g found as %.3g, with a last change of %.2g", own, found, change)
 		}
 	}
 }

@@ -60,6 +60,7 @@ type Rows struct {
 	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, Σ π µ and Σ π (S + µµᵀ).
 	count         float64
 	first, second []float64
+	within        []float64 // P, Σ π S, in the basis of the latest Update
 
 	chunks []sums
 	run    func(chunk int)
@@ -85,7 +86,7 @@ const rowsOfChunk = 64
 func NewRows(n, p, threads int, prior Prior) *Rows {
 	r := &Rows{N: n, P: p, Columns: 1, Threads: threads, Prior: prior}
 	of := func(count int) []float64 { return make([]float64, count) }
-	r.X, r.C, r.Sum, r.first, r.second = of(p*n), of(p*n), of(p*p), of(p), of(p*p)
+	r.X, r.C, r.Sum, r.first, r.second, r.within = of(p*n), of(p*n), of(p*p), of(p), of(p*p), of(p)
 	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.LogMass, &r.Pull, &r.Square} {
 		*v = of(n)
 	}
@@ -259,7 +260,8 @@ func (r *Rows) collect() {
 	p := r.P
 	r.count = 0
 	clear(r.first)
-	within, second, between := make([]float64, p), make([]float64, p*p), make([]float64, p*p)
+	within, second, between := r.within, make([]float64, p*p), make([]float64, p*p)
+	clear(within)
 	first := make([]float64, p)
 	for c := range r.chunks {
 		w := &r.chunks[c]
