@@ -469,7 +469,10 @@ def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = Fa
 
 
 def arrays_of(npz: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an archive that is stored, not deflated: read-only, and without a copy."""
+    """The arrays of an archive that is stored, not deflated: read-only, and without a copy where the bytes are aligned.
+
+    numpy's vdot hands an unaligned array to BLAS as it is, and some BLAS then end with a segmentation fault.
+    """
     import zipfile
 
     arrays = {}
@@ -483,6 +486,9 @@ def arrays_of(npz: bytes) -> dict[str, np.ndarray]:
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
             count = int(np.prod(shape, dtype=np.int64))
             flat = np.frombuffer(npz, dtype, count, at + head.tell()) if count else np.zeros(0, dtype)
+            if not flat.flags.aligned:
+                flat = flat.copy()
+                flat.flags.writeable = False
             arrays[entry.filename[: -len(".npy")]] = flat.reshape(shape, order="F" if fortran else "C")
     return arrays
 

@@ -538,6 +538,13 @@ def test_short_reprs(p, r):
     assert all(len(s.splitlines()) == 1 and len(s) < 200 for s in shown), shown
 
 
+def test_arrays_are_aligned(p, r):
+    """numpy's vdot hands an array to BLAS as it lies in memory, and some BLAS crash where that is not aligned."""
+    arrays = {k: v for k, v in vars(r).items() if isinstance(v, np.ndarray)}
+    assert {"x", "s", "gain"} <= set(arrays) and all(v.flags.aligned for v in arrays.values())
+    assert not any(v.flags.writeable for v in arrays.values())
+
+
 def test_what_is_told_is_told_alone(p):
     """One keyword leaves the others learned."""
     free = calamp.solve(p.W, p.Y)
