@@ -26,6 +26,7 @@ type complexSites struct {
 	steps   int     // of all starts
 	highest float64 // evidence of the present start, and how many steps ago it was reached
 	since   int
+	ended   bool // the present start, and another one is to follow
 	done    bool
 	refused bool // no answer was found twice
 	noise   float64
@@ -108,7 +109,7 @@ func (g *complexSites) begin() {
 	}, uint64(g.starts))
 	g.fit.Told = g.noise / (g.middle * g.middle)
 	g.fit.LearnKappa = g.learns
-	g.highest, g.since = math.Inf(-1), 0
+	g.highest, g.since, g.ended = math.Inf(-1), 0, false
 	if !g.learns {
 		g.fit.Kappa = g.calibration.(channel.ComplexPrior).Concentration
 	}
@@ -119,6 +120,9 @@ func (g *complexSites) begin() {
 func (g *complexSites) Step(float64) error {
 	left := 0.0
 	if !g.done {
+		if g.ended {
+			g.begin()
+		}
 		g.steps++
 		done, err := g.fit.Step()
 		if err != nil && g.best == nil {
@@ -173,7 +177,7 @@ func (g *complexSites) choose(usable bool) {
 	}
 	sure := found > 1 || found == 1 && g.best.Kappa >= surePhases
 	if !sure && g.starts < mostPhaseStarts && !g.spent() {
-		g.begin()
+		g.ended = true // the next start begins with the next step, so that there is a fit if there is none
 		return
 	}
 	g.done, g.refused = true, !sure

@@ -190,3 +190,14 @@ func TestComplexGradient(t *testing.T) {
 		}
 	}
 }
+
+// TestNoStepYet: before the first step gains are as uncertain as their prior, and phases as a uniform one.
+func TestNoStepYet(t *testing.T) {
+	f := newArray(rand.New(rand.NewPCG(1, 2)), 8, 2, 1, 0.1).fit(3)
+	both, log := f.Variances()
+	for mu := range both {
+		if want := f.Spread * f.Spread; math.Abs(log[mu]-want) > 1e-15 || math.Abs(both[mu]-want-math.Pi*math.Pi/3) > 1e-12 {
+			t.Fatalf("sensor %d: variances %g and %g", mu, both[mu], log[mu])
+		}
+	}
+}

@@ -184,8 +184,11 @@ func (f *Complex) gainVolume() (log float64) {
 	return log
 }
 
-// covariances are the variances of log r and φ (2M), at a fixed mean of each.
+// covariances are the variances of log r and φ (2M), at a fixed mean of each; those of the prior before the first step, or where it failed.
 func (f *Complex) covariances() []float64 {
+	if f.along[0] == nil {
+		return f.unknown()
+	}
 	l := dense.New(2*f.m, 2*f.m)
 	copy(l.Data, f.curved.Data)
 	dense.InvertLower(l, runtime.GOMAXPROCS(0))
@@ -197,6 +200,15 @@ func (f *Complex) covariances() []float64 {
 	}
 	for i := range out {
 		out[i] = max(0, out[i]-f.ofGauge(f.along[0][i], f.along[1][i]))
+	}
+	return out
+}
+
+// unknown are the variances of log r and φ (2M) of gains of which nothing is known: those of phases are of a uniform one.
+func (f *Complex) unknown() []float64 {
+	out := make([]float64, 2*f.m)
+	for mu := range f.m {
+		out[mu], out[f.m+mu] = f.Spread*f.Spread, math.Pi*math.Pi/3
 	}
 	return out
 }
