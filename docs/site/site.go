@@ -41,7 +41,7 @@ var menu = []group{
 	{"Guides", []string{"docs/guides/solving.md", "docs/guides/knowing.md", "docs/guides/gains.md", "docs/guides/signals.md", "docs/guides/joint.md", "docs/guides/networks.md", "docs/guides/matrices.md", "docs/guides/large.md", "docs/nearly-known-matrix.md", "docs/guides/complex.md", "docs/guides/faults.md", "docs/guides/sensors.md", "docs/guides/plan.md", "docs/model.md", "docs/python.md", "docs/library.md", "docs/stream.md", "docs/page.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/warnings/README.md", "docs/claims.md", "docs/results/peers.md", "docs/results/field.md", "docs/results/README.md"}},
 	{"Theory", []string{"docs/theory.md", "docs/derivations.md"}},
-	{"Reference", []string{"docs/glossary.md", "docs/reference/command.md", "docs/reference/python.md", "docs/online-json.md", "docs/format/state.md", "docs/stability.md", "CHANGELOG.md"}},
+	{"Reference", []string{"docs/glossary.md", "docs/reference/command.md", "docs/reference/python.md", "docs/online-json.md", "docs/format/intake.md", "docs/format/state.md", "docs/format/sweep.md", "docs/stability.md", "CHANGELOG.md"}},
 	{"Contributing", []string{"CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/README.md", "docs/decisions/2026-11.md", "experiments/README.md", "examples/README.md", "SECURITY.md"}},
 }
 
@@ -373,7 +373,7 @@ func (b *builder) put(name string, content []byte) error {
 
 // styles writes the style sheet: that of reports, and what a site needs beside.
 func (b *builder) styles() error {
-	report, err := os.ReadFile(filepath.Join(b.root, "report", "style.css"))
+	report, err := os.ReadFile(filepath.Join(b.root, "internal", "report", "style.css"))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package cost says on paper what an iteration takes: memory, time, and what goes between ranks. It
-// knows the sizes of a problem and the rates of machines, and measures those of this one. docs/cluster.md compares it
-// with what was measured.
+// knows the sizes of a problem and the rates of machines, and measures those of this one. docs/log/performance.md
+// compares it with what was measured.
 package cost
 
 import (

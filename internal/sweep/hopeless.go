@@ -4,8 +4,8 @@ import "github.com/calamp/calamp"
 
 // Runs that are given up are those of which nothing is to be expected any more: their
 // estimates know next to nothing, and stopped learning a while ago. Those that recover after
-// all wait near a transition, and even then get better all the time: docs/sweeps.md has how
-// far the recorded planes are from these numbers.
+// all wait near a transition, and even then get better all the time: docs/format/sweep.md
+// has how far the recorded planes are from these numbers.
 const (
 	// An offline run is looked at from this iteration on. Its entries know nothing while their
 	// mean variance is more than this part of the prior's, and do not learn when it is still

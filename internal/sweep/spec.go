@@ -19,7 +19,7 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// Spec is a sweep as its TOML file describes it. docs/sweeps.md has every key.
+// Spec is a sweep as its TOML file describes it. docs/format/sweep.md has every key.
 type Spec struct {
 	Name  string `toml:"name"`  // of the sweep; by default that of the file
 	About string `toml:"about"` // a sentence for people

@@ -37,7 +37,7 @@ anything, and merged into one table that does not depend on who ran what.
   calamp sweep merge SPEC.toml     the table, as CSV
 
 Rows are kept in a folder, SPEC without its .toml unless --data says otherwise.
-docs/sweeps.md has the keys of a spec and recipes for clusters.`,
+docs/format/sweep.md has the keys of a spec, and docs/sweeps.md recipes for clusters.`,
 		Example: `  calamp sweep plan phase.toml
   calamp sweep run phase.toml && calamp sweep merge phase.toml -o phase.csv`,
 		Args: console.NoArguments,
