@@ -239,3 +239,28 @@ func TestScenesThatHardlyChangeWithNothingGiven(t *testing.T) {
 		t.Errorf("95 %% intervals of s cover %.1f %%", 100*inside)
 	}
 }
+
+// Rows are zero or one Gaussian: a mixture is not put in the place of their prior, whatever their sizes. A run that did so had no result.
+func TestJointRowsOfManySizes(t *testing.T) {
+	c := jointCase{n: 200, p: 6, alpha: 1.2, density: 1, shared: 1}
+	w, y, truth := c.draw(t, 1)
+	truth.X.Apply(func(i, _ int, v float64) float64 { return v / math.Sqrt(float64(i+1)) }, truth.X)
+	for mu := range truth.S {
+		for k := range c.p {
+			z := 0.0
+			for i := range c.n {
+				z += w.At(mu, i) * truth.X.At(i, k)
+			}
+			y.Set(mu, k, z/truth.S[mu])
+		}
+	}
+	opt := &calamp.Options{Joint: solver.JointOn}
+	opt.Learn.Noise, opt.Tol = true, 1e-4
+	res, err := calamp.Solve(t.Context(), &calamp.Problem{
+		W: w, Y: y, Channel: channel.Gain{Prior: channel.Uniform(0.7, 1.3), NoiseVar: 1e-6},
+		Prior: prior.LearnedGaussBernoulli{GaussBernoulli: prior.GaussBernoulli{Density: 0.5, SignalVar: 0.1}, Learn: prior.Density | prior.SignalVar},
+	}, opt)
+	if err != nil || res.Support == nil {
+		t.Fatalf("no joint rows: %v", err)
+	}
+}

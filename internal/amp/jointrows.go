@@ -865,6 +865,7 @@ func (b *planner) jointPossible() error {
 var jointLeaves = map[string]bool{
 	"mean removal": true, "new start": true, "release": true, "joint moves": true, "row shifts": true,
 	"cooling": true, "widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
+	"mixture": true, // rows are zero or one Gaussian: a mixture in their place has no meaning
 }
 
 // jointStart is the prior that joint rows start from, and what is learned of it.
