@@ -37,7 +37,7 @@ type group struct {
 // menu is the pages in their order, by the reader's task; further ones come where home says.
 var menu = []group{
 	{"", []string{"README.md", "docs/is-this-my-problem.md"}},
-	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md"}},
+	{"Tutorials", []string{"docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md", "docs/guides/imager.md", "docs/guides/radar.md"}},
 	{"Guides", []string{"docs/guides/solving.md", "docs/guides/knowing.md", "docs/guides/gains.md", "docs/guides/signals.md", "docs/guides/joint.md", "docs/guides/networks.md", "docs/guides/matrices.md", "docs/guides/large.md", "docs/nearly-known-matrix.md", "docs/guides/complex.md", "docs/guides/faults.md", "docs/guides/sensors.md", "docs/guides/plan.md", "docs/model.md", "docs/python.md", "docs/library.md", "docs/stream.md", "docs/page.md", "docs/sweeps.md", "docs/cluster.md", "docs/speed.md"}},
 	{"Trust", []string{"docs/trust.md", "docs/warnings/README.md", "docs/claims.md", "docs/results/peers.md", "docs/results/field.md", "docs/results/README.md"}},
 	{"Theory", []string{"docs/theory.md", "docs/derivations.md"}},

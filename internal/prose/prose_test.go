@@ -92,6 +92,7 @@ var budget = map[string]int{
 	"docs/stream.md": 600, "docs/sweeps.md": 600, "docs/cluster.md": 600, "docs/online-json.md": 1700, "docs/nearly-known-matrix.md": 900,
 	"docs/theory.md": 1200, "docs/results/peers.md": 800, "docs/results/README.md": 800, "docs/results/field.md": 600,
 	"docs/guides/single-pixel-camera.md": 900, "docs/guides/microphone-array.md": 900, "docs/guides/a-stream.md": 900,
+	"docs/guides/imager.md": 900, "docs/guides/radar.md": 900,
 }
 
 // theirs says whether a page is for users to read from its beginning: not those for contributors, not the log of measurements, and not the reference,

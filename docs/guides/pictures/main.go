@@ -2,10 +2,16 @@
 //
 //	go run ./docs/guides/pictures camera camera-pictures.npz
 //	go run ./docs/guides/pictures array array-pictures.npz
+//	go run ./docs/guides/pictures imager imager-pictures.npz
+//	go run ./docs/guides/pictures radar radar-pictures.npz
 package main
 
 import (
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
 	"io"
 	"math"
 	"os"
@@ -26,9 +32,9 @@ func main() {
 }
 
 func run(args []string) error {
-	guides := map[string]func(arrays) error{"camera": camera, "array": array}
+	guides := map[string]func(arrays) error{"camera": camera, "array": array, "imager": imager, "radar": radar}
 	if len(args) != 2 || guides[args[0]] == nil {
-		return fmt.Errorf("expected camera or array, and the .npz that the guide saves")
+		return fmt.Errorf("expected camera, array, imager or radar, and the .npz that the guide saves")
 	}
 	return guides[args[0]](arrays{file: args[1]})
 }
@@ -118,6 +124,91 @@ func array(file arrays) error {
 		},
 	}
 	return save("array-gains.svg", f.Write)
+}
+
+// imager draws a scene of blocks with gains ignored, and as found. Pixels of a block go column by column, and blocks from the bottom up.
+func imager(file arrays) error {
+	a, err := file.read("place", "ignored", "found")
+	if err != nil {
+		return err
+	}
+	blocks := a["place"].Shape[1]
+	across, up := ranks(a["place"].Data[:blocks]), ranks(a["place"].Data[blocks:])
+	side := int(math.Sqrt(float64(a["found"].Shape[0])))
+	width, height := side*(slices.Max(across)+1), side*(slices.Max(up)+1)
+	bright := slices.Sorted(slices.Values(a["found"].Data))
+	lo, hi := bright[len(bright)/200], bright[len(bright)-1-len(bright)/200]
+	var tiles []tile
+	for _, name := range []string{"ignored", "found"} {
+		t := tile{width: width, grey: make([]float64, width*height)}
+		for i := range side * side {
+			for k := range blocks {
+				x, y := side*across[k]+i/side, height-side*(up[k]+1)+i%side
+				t.grey[y*width+x] = (a[name].Data[i*blocks+k] - lo) / (hi - lo)
+			}
+		}
+		tiles = append(tiles, t)
+	}
+	return saveGrey("imager-parrot.png", tiles, 2)
+}
+
+// ranks of values among the different ones.
+func ranks(values []float64) (list []int) {
+	different := slices.Compact(slices.Sorted(slices.Values(values)))
+	for _, v := range values {
+		list = append(list, slices.Index(different, v))
+	}
+	return list
+}
+
+// radar draws images, range downwards, 40 dB from white to black.
+func radar(file arrays) error {
+	names := []string{"received", "found", "known"}
+	a, err := file.read(names...)
+	if err != nil {
+		return err
+	}
+	most := slices.Max(a["known"].Data)
+	var tiles []tile
+	for _, name := range names {
+		cells, bins := a[name].Shape[0], a[name].Shape[1]
+		t := tile{width: cells, grey: make([]float64, cells*bins)}
+		for i := range cells {
+			for k := range bins {
+				t.grey[k*cells+i] = 1 + math.Log10(a[name].Data[i*bins+k]/most)/2
+			}
+		}
+		tiles = append(tiles, t)
+	}
+	return saveGrey("radar-images.png", tiles, 6)
+}
+
+// tile is a grey picture, row by row, 0 black and 1 white.
+type tile struct {
+	width int
+	grey  []float64
+}
+
+// saveGrey puts tiles of one height side by side, each pixel enlarged.
+func saveGrey(name string, tiles []tile, enlarge int) error {
+	const gap = 12
+	width, height := -gap, enlarge*len(tiles[0].grey)/tiles[0].width
+	for _, t := range tiles {
+		width += enlarge*t.width + gap
+	}
+	img := image.NewGray(image.Rect(0, 0, width, height))
+	draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)
+	left := 0
+	for _, t := range tiles {
+		for y := range height {
+			for x := range enlarge * t.width {
+				v := t.grey[y/enlarge*t.width+x/enlarge]
+				img.SetGray(left+x, y, color.Gray{Y: uint8(255 * min(max(v, 0), 1))})
+			}
+		}
+		left += enlarge*t.width + gap
+	}
+	return save(name, func(w io.Writer, _ string) error { return png.Encode(w, img) })
 }
 
 // picture is side×side values, row by row from the top, as a map of that width with colours from 0 to most.
