@@ -2,6 +2,7 @@
 //
 //	go run ./docs/guides/pictures camera camera-pictures.npz
 //	go run ./docs/guides/pictures array array-pictures.npz
+//	go run ./docs/guides/pictures stream stream-pictures.npz
 //	go run ./docs/guides/pictures imager imager-pictures.npz
 //	go run ./docs/guides/pictures radar radar-pictures.npz
 package main
@@ -18,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/figure"
 )
@@ -32,9 +35,9 @@ func main() {
 }
 
 func run(args []string) error {
-	guides := map[string]func(arrays) error{"camera": camera, "array": array, "imager": imager, "radar": radar}
+	guides := map[string]func(arrays) error{"camera": camera, "array": array, "stream": stream, "imager": imager, "radar": radar}
 	if len(args) != 2 || guides[args[0]] == nil {
-		return fmt.Errorf("expected camera, array, imager or radar, and the .npz that the guide saves")
+		return fmt.Errorf("expected camera, array, stream, imager or radar, and the .npz that the guide saves")
 	}
 	return guides[args[0]](arrays{file: args[1]})
 }
@@ -124,6 +127,33 @@ func array(file arrays) error {
 		},
 	}
 	return save("array-gains.svg", f.Write)
+}
+
+// stream draws a spectrum with gains ignored, and as found, each at the scale that fits the truth best.
+func stream(file arrays) error {
+	a, err := file.read("truth", "ignored", "found")
+	if err != nil {
+		return err
+	}
+	truth := a["truth"].Data
+	lines := slices.Clone(truth) // without the channels that have none, which are not drawn
+	for i, x := range lines {
+		if x == 0 {
+			lines[i] = math.NaN()
+		}
+	}
+	p := figure.Panels{Alt: "a spectrum", X: figure.Axis{Label: "channel"}, Y: figure.Axis{Label: "light"}, Width: 660, Height: 230}
+	var row []figure.Figure
+	for _, m := range []struct{ name, title string }{{"ignored", "gains ignored"}, {"found", "calamp"}} {
+		found := slices.Clone(a[m.name].Data)
+		floats.Scale(floats.Dot(found, truth)/floats.Dot(found, found), found)
+		row = append(row, figure.Figure{Title: m.title, Series: []figure.Series{
+			{Name: "true", Y: lines, Style: figure.Rings, Color: figure.Neutral, Size: 6},
+			{Name: "found", Y: found, Style: figure.Stems, Color: figure.Blue, Size: 2.5},
+		}})
+	}
+	p.Rows = append(p.Rows, row)
+	return save("stream-spectrum.svg", p.Write)
 }
 
 // imager draws a scene of blocks with gains ignored, and as found. Pixels of a block go column by column, and blocks from the bottom up.
