@@ -83,6 +83,7 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 	res, err := t.solve(p, opt)
 	if i := slices.IndexFunc(t.done, func(a *try) bool { return a.res == res }); err == nil && i >= 0 {
 		halvesCompared(ctx, t.done[i])
+		sparsenessTested(ctx, t.done[i])
 	}
 	return res, err
 }

@@ -38,6 +38,19 @@ func NewDCT(r Rows) (*DCT, error) {
 	return d, nil
 }
 
+// Cosines is the basis of which coefficients are those of the cosine transform of n entries: its inverse.
+func Cosines(n int) (Operator, error) {
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = i
+	}
+	d, err := NewDCT(Rows{N: n, Rows: rows})
+	if err != nil {
+		return nil, err
+	}
+	return Transpose(d), nil
+}
+
 // String says what it is.
 func (d *DCT) String() string {
 	return fmt.Sprintf("choice of %d rows of the cosine transform of size %d", len(d.rows), d.n)

@@ -196,15 +196,11 @@ func cosineBasis(spec string, n int, allowed *memory.Allowance) (operator.Operat
 	if err := takeVectors(allowed, n, operator.TransformTakes(n)); err != nil {
 		return nil, fault(spec, "", "%w", err)
 	}
-	rows := make([]int, n)
-	for i := range rows {
-		rows[i] = i
-	}
-	d, err := operator.NewDCT(operator.Rows{N: n, Rows: rows})
+	basis, err := operator.Cosines(n)
 	if err != nil {
 		return nil, fault(spec, "", "%w", err)
 	}
-	return operator.Transpose(d), nil
+	return basis, nil
 }
 
 // openTable reads a table, or leaves it in its file.

@@ -16,7 +16,7 @@ func normal(r *rand.Rand, m, n int) *mat.Dense {
 	return a
 }
 
-func dense(t *testing.T, a *mat.Dense) operator.Operator {
+func table(t *testing.T, a *mat.Dense) operator.Operator {
 	t.Helper()
 	m, n := a.Dims()
 	w, err := operator.NewDense(m, n, a.RawMatrix().Data)
@@ -36,11 +36,11 @@ func TestUnmixed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if Unmixed(dense(t, mat.DenseCopyOf(w))) == "" || Unmixed(sparse) == "" {
+	if Unmixed(table(t, mat.DenseCopyOf(w))) == "" || Unmixed(sparse) == "" {
 		t.Error("a permutation is taken for a matrix that mixes")
 	}
 	w.Set(0, 0, 1)
-	if text := Unmixed(dense(t, w)); text != "" {
+	if text := Unmixed(table(t, w)); text != "" {
 		t.Error(text)
 	}
 }
@@ -62,12 +62,12 @@ func TestSwapped(t *testing.T) {
 			return &y
 		}
 		wide := normal(r, m, 256) // more entries than sensors: every Y would do
-		if Swapped(dense(t, readings(wide, normal(r, 256, 8), 0.03)), wide) != "" {
+		if Swapped(table(t, readings(wide, normal(r, 256, 8), 0.03)), wide) != "" {
 			told++
 		}
 		masks := mat.DenseCopyOf(wide)
 		masks.Apply(func(_, _ int, v float64) float64 { return max(0, math.Copysign(1, v)) }, masks)
-		if Swapped(dense(t, readings(masks, normal(r, 256, 8), 0.03)), masks) == "" {
+		if Swapped(table(t, readings(masks, normal(r, 256, 8), 0.03)), masks) == "" {
 			t.Errorf("seed %d: masks and readings in each other's place were not told", seed)
 		}
 		for _, signals := range []int{60, 120, 400} { // half of the power is noise
@@ -75,7 +75,7 @@ func TestSwapped(t *testing.T) {
 			for mu := range 10 {
 				many.Set(mu, 0, 100)
 			}
-			if text := Swapped(dense(t, w), many); text != "" {
+			if text := Swapped(table(t, w), many); text != "" {
 				t.Errorf("seed %d, %d signals: %s", seed, signals, text)
 			}
 		}

@@ -183,4 +183,5 @@ const (
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
 	HalvesDisagree       = "halves-disagree"
+	NotSparse            = "not-sparse"
 )

@@ -61,6 +61,13 @@ var pages = []Page{
 		[]string{"More sensors.", "A basis in which the signals are sparser.", "`calamp threshold` says how many sensors it takes."},
 	},
 	{
+		"not-sparse", Doubt,
+		"The signals were not recovered, and by the readings their power is spread over more entries than the sensors can find.",
+		"In this basis the signals are not sparse, or not sparse enough for so few sensors: scenes in pixels and noise-like signals look so. The readings tell it without any signal being recovered: how much of them single columns of W explain has another distribution where few entries have the power. Scenes are smooth in pixels and sparse in cosines, which the message says where it is so.",
+		"where signals are known to be as spread, and a coarse answer does: `x_var` says how coarse.",
+		[]string{"The basis that the message names, or another in which the signals are sparser (`--basis`): wavelets, gradients, or one that was learned from such signals, as a matrix.", "More sensors: with more of them than entries signals need not be sparse.", "`calamp threshold` says how many sensors it takes."},
+	},
+	{
 		"unexplained-variance", Doubt,
 		"Posterior variances of some signals are more than 30 times what the noise explains, and more than a thousandth of the signals' own.",
 		"These signals are not recovered, or not as well as they could be.",
