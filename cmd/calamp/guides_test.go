@@ -17,12 +17,12 @@ import (
 // quick are the pages whose commands take a second together; short runs have these alone.
 var quick = []string{"docs/guides/solving.md", "docs/guides/plan.md", "docs/guides/large.md", "docs/guides/matrices.md"}
 
-// shellBlock is a block of commands: after the comment that says why it does not run, or which commands make the files that it takes, and
-// before the block of what its last command prints, if there are these.
-var shellBlock = regexp.MustCompile("(?ms)^(?:<!-- (not run|before): ([^\n]*) -->\n)?^```sh\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?")
+// shellBlock is a block of commands or of a file, after the comment that says why it does not run, which commands make the files that it takes,
+// or what file it is; and before the block of what its last command prints, all of it or some of its lines, if there are these.
+var shellBlock = regexp.MustCompile("(?ms)^(?:<!-- (not run|before|file): ([^\n]*) -->\n)?^```(?:sh|toml)\n(.*?)^```$(?:\n\n(<!-- some lines -->\n)?^```text\n(.*?)^```$)?")
 
 // documents are the pages below docs, experiments and examples, but for those with blocks of Python: of these python/tests runs the tutorials
-// and the first blocks of docs/python.md. TestReadme runs README.md.
+// and docs/python.md. TestReadme runs README.md.
 func documents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -45,23 +45,32 @@ func documents(t *testing.T, root string) map[string]string {
 	return out
 }
 
+// output is what the last command of a block prints, or some lines of it.
+type output struct {
+	text string
+	some bool
+}
+
 // script of a page, and what its blocks print at their ends, by where that goes.
-func script(page string) (commands string, printed map[string]string) {
+func script(page string) (commands string, printed map[string]output) {
 	var b strings.Builder
-	printed = map[string]string{}
+	printed = map[string]output{}
 	for i, found := range shellBlock.FindAllStringSubmatch(page, -1) {
-		comment, said, code, output := found[1], found[2], found[3], found[4]
+		comment, said, code, some, text := found[1], found[2], found[3], found[4], found[5]
 		switch comment {
 		case "not run":
+			continue
+		case "file":
+			b.WriteString("cat >" + said + " <<'THE END'\n" + code + "THE END\n")
 			continue
 		case "before":
 			b.WriteString(said + "\n")
 		}
-		if output != "" {
+		if text != "" {
 			lines := strings.Split(strings.TrimSuffix(code, "\n"), "\n")
 			file := "printed-" + string(rune('a'+i))
 			b.WriteString(strings.Join(lines[:len(lines)-1], "\n") + "\n{ " + lines[len(lines)-1] + "\n} >" + file + "\n")
-			printed[file] = output
+			printed[file] = output{text, some != ""}
 			continue
 		}
 		b.WriteString(code)
@@ -69,9 +78,24 @@ func script(page string) (commands string, printed map[string]string) {
 	return b.String(), printed
 }
 
+// compare what was printed with what the document has.
+func (o output) compare(t *testing.T, got string) {
+	t.Helper()
+	if !o.some {
+		sameWords(t, got, o.text)
+		return
+	}
+	for line := range strings.Lines(o.text) {
+		if !strings.Contains("\n"+got, "\n"+line) {
+			t.Errorf("without the line %q:\n%s", line, got)
+		}
+	}
+}
+
 // TestDocuments runs the commands of each page as they are written, in one folder a page. A block that cannot run has the line
-// <!-- not run: why --> before it. One that takes files of the reader has <!-- before: commands -->, which make them. A block of text
-// after one of commands is what the last command prints: the words are compared, and figures to a tenth (sameWords).
+// <!-- not run: why --> before it. One that takes files of the reader has <!-- before: commands -->, which make them (arrays), and one that is a
+// file <!-- file: name -->. A block of text after one of commands is what the last command prints: the words are compared, and figures to a tenth
+// (sameWords); with <!-- some lines --> before it, some lines of that.
 func TestDocuments(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil || runtime.GOOS == "windows" {
@@ -100,7 +124,7 @@ func TestDocuments(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sameWords(t, string(got), want)
+				want.compare(t, string(got))
 			}
 		})
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"calamp": main})
+	testscript.Main(m, map[string]func(){"calamp": main, "arrays": arrays})
 }
 
 func TestScript(t *testing.T) {

@@ -51,3 +51,30 @@ func TestMatlabFunction(t *testing.T) {
 		}
 	}
 }
+
+// TestMatlabDocument runs the lines of docs/python.md for MATLAB.
+func TestMatlabDocument(t *testing.T) {
+	tests.Long(t)
+	octave, err := exec.LookPath("octave-cli")
+	if err != nil {
+		t.Skip("no octave-cli")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := block(t, filepath.Join(root, "docs", "python.md"), "In MATLAB and Octave", "matlab")
+	problem := filepath.Join(t.TempDir(), "P.mat")
+	if code, _, stderr := calampRun(t, "simulate", "--n", "100", "--alpha", "0.9", "--p", "6", "-o", problem); code != 0 {
+		t.Fatal(stderr)
+	}
+	cmd := exec.Command(octave, "--quiet", "--eval", `
+		load('`+problem+`'); nominal = linspace(-1, 1, 90)'; Yc = Y .* exp(-1i * nominal);
+		plot = @(varargin) 0; imagesc = @(varargin) 0;
+		`+lines+`
+		assert(size(r.x), [100 6]);`)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
