@@ -275,6 +275,7 @@ const (
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	HalvesDisagree       WarningCode = diagnosis.HalvesDisagree       // halves of the snapshots have gains that differ by more than their errors
 	NotSparse            WarningCode = diagnosis.NotSparse            // signals were not recovered, and have more entries than sensors can find
+	FitsDisagree         WarningCode = diagnosis.FitsDisagree         // two sparse fits of the same readings have other signals
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone
 	MatrixDoubtful       WarningCode = "matrix-doubtful"              // the evidence rises along a direction in which W may be wrong
 	EstimatedTraces      WarningCode = diagnosis.EstimatedTraces      // vector AMP without a decomposition: precisions are estimates that scatter

@@ -281,6 +281,9 @@ func (g *complexSites) widenedBy() float64 { return g.widened }
 // offsetScore implements [integrating]: complex sensors have no offsets.
 func (g *complexSites) offsetScore() float64 { return 0 }
 
+// apartOf implements [integrating]: there is one prior alone.
+func (g *complexSites) apartOf() []int { return nil }
+
 // Report implements [Part]: error bars are wider where halves of the snapshots disagree.
 func (g *complexSites) Report(*Solver) {
 	if g.best == nil {

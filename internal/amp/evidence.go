@@ -26,6 +26,7 @@ type gaussian struct {
 	fit      *evidence.Fit
 	best     *evidence.Fit // the likeliest of those that have ended
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
+	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it came to rest
 	tried    int           // how many have
 	steps    int           // of the present fit
 	done     bool          // nothing is left to do
@@ -35,6 +36,7 @@ type gaussian struct {
 	mixes    bool          // a mixture is tried
 	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
 	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	doubtful []int         // signals of which another fit has others
 	middle   float64       // of s: the mean at which signals and gains are reported
 }
 
@@ -125,7 +127,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
 	}
-	g.steps, g.tried, g.best, g.done = 0, 0, nil, false
+	g.steps, g.tried, g.best, g.done, g.flat, g.doubtful = 0, 0, nil, false, nil, nil
 	return nil
 }
 
@@ -171,10 +173,13 @@ func (g *gaussian) End(*Solver) {
 
 // choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are alike
 // in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not,
-// then sparse priors, of entries as they are and in units of what all snapshots have. The likeliest one stays.
+// then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. The likeliest one stays.
 func (g *gaussian) choose() (done bool) {
 	if g.fit.Sparse != nil {
 		g.sites -= g.steps
+		if g.tried == 4 && g.fit.Sparse.Settled() {
+			g.flat = g.fit
+		}
 	}
 	if g.best == nil || g.fit.Likelier(g.best) {
 		g.best = g.fit
@@ -205,9 +210,21 @@ func (g *gaussian) choose() (done bool) {
 	case g.tried == 5 && g.P > 1 && g.sites >= leastSites:
 		g.fit = g.gaussian.Sparsely(true, g.best.S, g.sites)
 		return false
+	case g.tried == 6 && g.sites >= leastSites && g.rival() != nil:
+		g.fit = g.gaussian.SparselyAs(g.best, g.flat, g.sites)
+		return false
 	}
 	g.fit = g.best
 	return true
+}
+
+// rival is the fit with the prior of entries as they are, where the likeliest one has them in units of what all snapshots have and other signals; nil where there is none. These units come from
+// Gaussian signals, and where they are worse than none, fits with them say nothing against the answer: behind masks of a camera that reads text they end with the errors of those.
+func (g *gaussian) rival() *evidence.Fit {
+	if g.flat != nil && g.best.Sparse != nil && g.best != g.flat && g.best.Apart(g.flat) {
+		return g.flat
+	}
+	return nil
 }
 
 // takeSignals makes the signals, and their fields, those of the fit.
@@ -290,11 +307,13 @@ type integrating interface {
 	hasSites() bool
 	widenedBy() float64
 	offsetScore() float64
+	apartOf() []int
 }
 
 func (g *gaussian) hasSites() bool       { return g.fit.Sparse != nil }
 func (g *gaussian) widenedBy() float64   { return g.widened }
 func (g *gaussian) offsetScore() float64 { return g.score }
+func (g *gaussian) apartOf() []int       { return g.doubtful }
 
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
 // elsewhere.
@@ -303,6 +322,14 @@ func (s *Solver) WidenedByHalves() float64 {
 		return i.widenedBy()
 	}
 	return 0
+}
+
+// Doubtful are signals of which two sparse fits of the same readings are far apart, where signals were integrated out.
+func (s *Solver) Doubtful() []int {
+	if i, is := s.Iteration.(integrating); is {
+		return i.apartOf()
+	}
+	return nil
 }
 
 // OffsetScore is by how many standard deviations the evidence rises with offsets of sensors, where the model has none and signals were integrated out; 0 elsewhere.
@@ -335,6 +362,7 @@ func (g *gaussian) Report(*Solver) {
 		}
 		g.Adopt(Model{learner, g.model.Channel})
 	}
+	g.doubt()
 	for j, sigma := range g.Sigma {
 		g.C[j] *= max(1, g.widened)
 		if math.IsInf(sigma, 1) { // no reading sees it
@@ -345,6 +373,28 @@ func (g *gaussian) Report(*Solver) {
 	for mu := range g.M {
 		g.SVar[mu] *= max(1, g.widened)
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
+	}
+}
+
+// doubt adds to variances what the rival is apart.
+func (g *gaussian) doubt() {
+	other := g.rival()
+	if other == nil {
+		return
+	}
+	for k := range g.P {
+		off, far := g.fit.Differences(other, k)
+		if !far {
+			continue
+		}
+		g.doubtful = append(g.doubtful, k)
+		for i, v := range off {
+			g.C[k*g.N+i] += g.middle * g.middle * v
+		}
+	}
+	known := g.middle * g.middle * g.fit.Spread * g.fit.Spread // beforehand
+	for mu, v := range g.fit.DifferencesOfGains(other) {
+		g.SVar[mu] = min(g.SVar[mu]+g.middle*g.middle*v, max(g.SVar[mu], known))
 	}
 }
 

@@ -48,3 +48,12 @@ func (r *Run) warnGaussian() *Warning {
 	}
 	return &Warning{Code: GaussianSignals, Message: text}
 }
+
+// warnFits says that another fit of the same readings has other signals.
+func (r *Run) warnFits() *Warning {
+	signals := r.Solver.Doubtful()
+	if len(signals) == 0 || !r.Converged {
+		return nil
+	}
+	return &Warning{Code: FitsDisagree, Signals: signals, Message: fmt.Sprintf("fits with two sparse priors end with other entries in %d of %d signals, further apart than both state: a few columns of W together nearly vanish, and the readings do not tell which of their entries are zero; what they are apart was added to variances", len(signals), r.signals())}
+}

@@ -184,4 +184,5 @@ const (
 	NotMixed             = "not-mixed"
 	HalvesDisagree       = "halves-disagree"
 	NotSparse            = "not-sparse"
+	FitsDisagree         = "fits-disagree"
 )

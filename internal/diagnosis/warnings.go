@@ -77,6 +77,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnColumns(),
 		r.warnOverlap(),
 		r.warnGaussian(),
+		r.warnFits(),
 		r.warnDrift(),
 	} {
 		if w != nil {

@@ -34,7 +34,7 @@ type Sparse struct {
 	settled        bool
 	scaled         bool
 	common         bool // gains began at what all snapshots have in common
-	most           int  // steps it may take
+	least, most    int  // steps it has to take, and may
 }
 
 const (
@@ -146,12 +146,15 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 		return 0, err
 	}
 	was.Sub(was, f.X)
-	f.Sparse.settled = calm && mat.Norm(was, 2) <= sitesRest*math.Sqrt(open)
+	f.Sparse.settled = calm && step >= f.Sparse.least && mat.Norm(was, 2) <= sitesRest*math.Sqrt(open)
 	if !f.Sparse.settled && step < f.Sparse.most {
 		return math.Inf(1), nil
 	}
 	return 0, f.cavities(true)
 }
+
+// Settled reports whether sites came to rest.
+func (s *Sparse) Settled() bool { return s.settled }
 
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
 func (f *Fit) addLocation(a *Family, at *pattern) {

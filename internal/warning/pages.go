@@ -89,6 +89,13 @@ var pages = []Page{
 		[]string{"Solve parts of the snapshots by themselves, or as a stream (`calamp online`), where the message says that gains changed.", "Put into the model what it leaves out: a W for each signal (`W` of shape P×M×N), a finer grid, a wider one, more columns.", "`calamp fit-matrix`, where W has parameters that are not known well."},
 	},
 	{
+		"fits-disagree", Doubt,
+		"Expectation propagation with two sparse priors, of entries as they are and in units of what all signals have, ends with other signals.",
+		"A few columns of W together nearly vanish, as those of a fine checkerboard do behind rays, and the readings do not tell which of their entries are zero. Each fit finds one answer and states its errors as if there was no other. What the fits are apart was added to the variances of these signals, and of s.",
+		"where `x_var`, which has it, is small enough.",
+		[]string{"More snapshots, or less noise.", "Rays or masks that see the fine structure: W without small singular values.", "A coarser basis, which the readings do tell."},
+	},
+	{
 		"scale-contradicted", Doubt,
 		"The given variance of the signals puts the common scale more than 4 standard deviations from that of the range of s.",
 		"One of the two is wrong, and the scale of signals and gains with it. Ratios of gains hardly suffer.",
