@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"os/exec"
@@ -98,5 +99,40 @@ func TestExampleScripts(t *testing.T) {
 		if out, err := exec.Command(shell, s).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", s, err, out)
 		}
+	}
+}
+
+// TestThresholdTable computes the numbers of sensors that docs/is-this-my-problem.md states.
+func TestThresholdTable(t *testing.T) {
+	tests.Long(t)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "is-this-my-problem.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| (P = (\d+)|gains known, no noise) \| (.*) \|$`).FindAllStringSubmatch(string(page), -1) {
+		for i, stated := range strings.Split(row[3], " | ") {
+			density, signals, column := []string{"0.05", "0.1", "0.2", "0.4"}[i], row[2], "alpha_enough"
+			if signals == "" {
+				signals, column = "2", "alpha_cs"
+			}
+			code, out, stderr := calampRun(t, "threshold", "--density", density, "--p", signals, "--s-range", "0.5,1.5", "--noise-var", "1e-4", "--json")
+			if code != 0 {
+				t.Fatal(stderr)
+			}
+			var found map[string]any
+			if err := json.Unmarshal([]byte(out), &found); err != nil {
+				t.Fatal(err)
+			}
+			_, decimals, _ := strings.Cut(stated, ".")
+			want, _ := strconv.ParseFloat(stated, 64)
+			if got, _ := found[column].(float64); math.Abs(got-want) > 0.51*math.Pow10(-len(decimals)) {
+				t.Errorf("ρ = %s, %s: %g, the document has %s", density, row[1], got, stated)
+			}
+			cells++
+		}
+	}
+	if cells != 20 {
+		t.Errorf("%d cells", cells)
 	}
 }

@@ -5,9 +5,12 @@
 //
 //	at most 1.26<!-- max LongGainDistributions: largest --> times
 //
-// with min, max, sum or rows, the name of a table (the line before it in docs has the same), and a column. The figure is
+// with min, max, sum or rows, the name of a table (the line before it in docs has the same, after "table:" or "figures:"), and a column. The figure is
 // that of the column as far as it has digits. A % after min or max turns a fraction into per cent, #2 takes the second
-// number of each cell, * all columns but the first, and after semicolons column=value or column!=value choose rows.
+// number of each cell, * all columns but the first, and after semicolons column=value, or !=, <, <=, > or >= in place of =, choose rows. Names that
+// begin with results/ are those of the files there ([Results]), as in
+//
+//	16<!-- rows results/phase; algorithm=offline; over>=1.3; x_one_minus_ncc>1e-9 --> of 32170
 package prose
 
 import (
@@ -26,14 +29,15 @@ type Table struct {
 	Rows  [][]string
 }
 
-var tableLine = regexp.MustCompile(`(?m)^<!-- table: (\S+), commit \S+ -->\n((?:\|.*\n?)+)`)
+// tableLine is that of a table which a long test makes anew, or of another that figures are from.
+var tableLine = regexp.MustCompile(`(?m)^<!-- (?:table: (\S+), commit \S+|figures: (\S+)) -->\n((?:\|.*\n?)+)`)
 
 // Tables of a page, by name.
 func Tables(page string) map[string]Table {
 	out := map[string]Table{}
 	for _, found := range tableLine.FindAllStringSubmatch(page, -1) {
 		var rows [][]string
-		for _, line := range strings.Split(strings.TrimSpace(found[2]), "\n") {
+		for _, line := range strings.Split(strings.TrimSpace(found[3]), "\n") {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 			for i := range cells {
 				cells[i] = strings.TrimSpace(cells[i])
@@ -41,7 +45,7 @@ func Tables(page string) map[string]Table {
 			rows = append(rows, cells)
 		}
 		if len(rows) > 2 {
-			out[found[1]] = Table{rows[0], rows[2:]}
+			out[found[1]+found[2]] = Table{rows[0], rows[2:]}
 		}
 	}
 	return out
@@ -65,8 +69,8 @@ func Figures(page string) []Figure {
 }
 
 // Check compares a figure with its table.
-func (f Figure) Check(tables map[string]Table) error {
-	want, err := f.value(tables)
+func (f Figure) Check(tables map[string]Table, results *Results) error {
+	want, err := f.value(tables, results)
 	if err != nil {
 		return fmt.Errorf("%s, from %q: %w", f.Text, f.Source, err)
 	}
@@ -91,12 +95,18 @@ func (f Figure) half() float64 {
 var number = regexp.MustCompile(`[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?`)
 
 // value is what the table says.
-func (f Figure) value(tables map[string]Table) (float64, error) {
+func (f Figure) value(tables map[string]Table, results *Results) (float64, error) {
 	parts := strings.Split(f.Source, ";")
 	head, column, _ := strings.Cut(parts[0], ":")
 	how, name, _ := strings.Cut(head, " ")
-	table, ok := tables[strings.TrimSpace(name)]
-	if !ok {
+	name = strings.TrimSpace(name)
+	table, ok := tables[name]
+	if strings.HasPrefix(name, "results/") {
+		var err error
+		if table, err = results.Named(name); err != nil {
+			return 0, err
+		}
+	} else if !ok {
 		return 0, fmt.Errorf("there is no table %s", name)
 	}
 	rows, err := table.chosen(parts[1:])
@@ -105,6 +115,9 @@ func (f Figure) value(tables map[string]Table) (float64, error) {
 	}
 	if how == "rows" {
 		return float64(len(rows)), nil
+	}
+	if len(rows) == 0 {
+		return 0, fmt.Errorf("no row has %s", strings.Join(parts[1:], ";"))
 	}
 	column, which, hasWhich := strings.Cut(strings.TrimSpace(column), " #")
 	nth := 1
@@ -171,31 +184,54 @@ func (t Table) columns(head string) ([]int, error) {
 	return []int{k}, nil
 }
 
-// chosen are the rows in which column=value, and others in which it is not.
+// chosen are the rows for which all conditions hold, column=value and others.
 func (t Table) chosen(conditions []string) ([][]string, error) {
 	rows := t.Rows
-	for _, c := range conditions {
-		column, value, ok := strings.Cut(strings.TrimSpace(c), "=")
-		if !ok {
-			return nil, fmt.Errorf("%q, expected column=value", c)
+	for _, text := range conditions {
+		found := condition.FindStringSubmatch(strings.TrimSpace(text))
+		if found == nil {
+			return nil, fmt.Errorf("%q, expected column=value", text)
 		}
-		column, not := strings.CutSuffix(column, "!")
+		column, sign, value := found[1], found[2], found[3]
 		k := slices.Index(t.Heads, column)
 		if k < 0 {
 			return nil, fmt.Errorf("there is no column %q", column)
 		}
 		var left [][]string
 		for _, row := range rows {
-			if (row[k] == value) != not {
+			if holds(row[k], sign, value) {
 				left = append(left, row)
 			}
 		}
 		rows = left
 	}
-	if len(rows) == 0 {
-		return nil, fmt.Errorf("no row has %s", strings.Join(conditions, ";"))
-	}
 	return rows, nil
+}
+
+var condition = regexp.MustCompile(`^(.*?)(!=|<=|>=|=|<|>)(.*)$`)
+
+// holds compares texts, or numbers where the sign is one of order.
+func holds(cell, sign, value string) bool {
+	switch sign {
+	case "=":
+		return cell == value
+	case "!=":
+		return cell != value
+	}
+	a, errA := strconv.ParseFloat(cell, 64)
+	b, errB := strconv.ParseFloat(value, 64)
+	if errA != nil || errB != nil {
+		return false
+	}
+	switch sign {
+	case "<":
+		return a < b
+	case "<=":
+		return a <= b
+	case ">":
+		return a > b
+	}
+	return a >= b
 }
 
 var (

@@ -1,6 +1,9 @@
 package prose
 
 import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,7 +42,7 @@ func pages(t *testing.T) []string {
 
 // TestFigures compares figures of the documents with the tables they are from.
 func TestFigures(t *testing.T) {
-	tables, figures := map[string]Table{}, 0
+	tables, figures, results := map[string]Table{}, 0, &Results{Docs: filepath.Join(root, "docs")}
 	for _, name := range pages(t) {
 		for k, v := range Tables(read(t, name)) {
 			tables[k] = v
@@ -48,7 +51,7 @@ func TestFigures(t *testing.T) {
 	for _, name := range pages(t) {
 		for _, f := range Figures(read(t, name)) {
 			figures++
-			if err := f.Check(tables); err != nil {
+			if err := f.Check(tables, results); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -176,13 +179,16 @@ func TestFigure(t *testing.T) {
 		"1<!-- min LongOne: beta -->":                false,
 		"1<!-- min LongTwo: share -->":               false,
 		"1<!-- min LongOne: share; kind=c -->":       false,
+		"1<!-- rows LongOne; share>=0.95 -->":        true,
+		"0<!-- rows LongOne; share<0.94 -->":         true,
+		"1<!-- rows LongOne; share>0.95 -->":         false,
 	} {
 		figures := Figures(text)
 		if len(figures) != 1 {
 			t.Errorf("%s: %d figures", text, len(figures))
 			continue
 		}
-		if err := figures[0].Check(tables); (err == nil) != good {
+		if err := figures[0].Check(tables, nil); (err == nil) != good {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -199,5 +205,60 @@ func TestSentences(t *testing.T) {
 	}
 	if got := Uses("It was told; `alike` and signals-alike are code, nothing is At\nrest.", private); !slices.Equal(got, []string{"told", "at rest"}) {
 		t.Errorf("found %q", got)
+	}
+}
+
+// TestPeers compares the table of docs/results/peers.md with every single run.
+func TestPeers(t *testing.T) {
+	f, err := os.Open(filepath.Join(root, "docs", "results", "peers.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unpacked, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []struct {
+		Alpha, Half, Error float64
+		Method             string
+	}
+	if err := json.NewDecoder(unpacked).Decode(&runs); err != nil {
+		t.Fatal(err)
+	}
+	page, methods := read(t, "docs/results/peers.md"), 0
+	for _, line := range strings.Split(page, "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if len(cells) != 8 || cells[0] == "method" || strings.HasPrefix(cells[0], "---") {
+			continue
+		}
+		methods++
+		for i, half := range []float64{0.05, 0.5} {
+			for j, alpha := range []float64{0.4, 0.6, 0.8} {
+				var errors []float64
+				good := 0
+				for _, r := range runs {
+					// Two methods had other names when they were measured.
+					if name := strings.NewReplacer("told the model", "model given", "told nothing", "nothing given").Replace(r.Method); name == cells[0] && r.Half == half && r.Alpha == alpha {
+						errors = append(errors, r.Error)
+						if r.Error < 1e-4 {
+							good++
+						}
+					}
+				}
+				slices.Sort(errors)
+				n := len(errors)
+				if n == 0 {
+					t.Fatalf("%s has no runs", cells[0])
+				}
+				want := fmt.Sprintf("%d of %d, %.1e", good, n, (errors[(n-1)/2]+errors[n/2])/2)
+				if got := cells[1+3*i+j]; got != want {
+					t.Errorf("%s, α = %g, half of the range %g: %s, the runs have %s", cells[0], alpha, half, got, want)
+				}
+			}
+		}
+	}
+	if methods < 9 {
+		t.Errorf("the table has %d methods", methods)
 	}
 }
