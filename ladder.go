@@ -34,6 +34,8 @@ type tries struct {
 	count int // of runs, those that were impossible among them
 
 	offsets bool // have been tried
+	given   bool // a range or a noise variance was, and is learned in the end
+	sites   bool // signals were integrated out, without anything left out
 }
 
 // mostBlamed is the part of the sensors, or of the readings, above which it is the run that is in doubt: the limit of the warning
@@ -90,45 +92,71 @@ func solveTrying(ctx context.Context, p *Problem, opt *Options) (*Result, error)
 
 // solve is Solve with further tries.
 func (t *tries) solve(p *Problem, opt *Options) (*Result, error) {
-	first := &try{name: "as asked", problem: p, opt: *opt}
+	asked := &try{name: "as asked", problem: p, opt: *opt}
 	if why := hopeless(p, opt); why != nil {
-		first.opt.MaxIter = 1
-		err := t.run(first)
-		return why.end(first.res), err
+		asked.opt.MaxIter = 1
+		err := t.run(asked)
+		return why.end(asked.res), err
 	}
-	asked := first
-	if free := scaleLearned(first); free != nil {
+	answer, err := t.answer(asked)
+	if answer != nil {
+		return answer.res, err
+	}
+	return t.best(), err
+}
+
+// answer tries until there is an answer. That is the likeliest of all tries where it returns nil.
+func (t *tries) answer(asked *try) (*try, error) {
+	if within := learnedWithin(asked); within != nil {
+		return t.asGiven(asked, within)
+	}
+	first := asked
+	if free := scaleLearned(asked); free != nil {
 		first = free
 	}
-	if (opt.MaxIter == 0 || opt.MaxIter == defaultMaxIter) && integrable(first) {
-		first.opt.MaxIter = mostFirst // what has not converged by then is no worse tried otherwise
+	if err := t.start(first, first); err != nil {
+		return first, err
 	}
-	if err := t.run(first); err != nil {
-		return first.res, err
+	return t.goOn(first, unless(first, asked))
+}
+
+// start runs the first try, not for long where the signals of a later one may be integrated out: what has not converged by then is no worse tried otherwise.
+func (t *tries) start(first, later *try) error {
+	asked := first.opt.MaxIter
+	if (asked == 0 || asked == defaultMaxIter) && integrable(later) {
+		first.opt.MaxIter = mostFirst
 	}
-	first.opt.MaxIter = opt.MaxIter
+	err := t.run(first)
+	first.opt.MaxIter = asked
+	return err
+}
+
+// goOn goes on after the first try. further is tried where signals that are integrated out are no answer.
+func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 	if found, err := t.integratedPhases(first); found || err != nil {
-		return t.best(), err
+		return nil, err
 	}
 	if free := freePhases(first); free != nil {
 		if err := t.run(free); err != nil {
-			return t.best(), err
+			return nil, err
 		}
 		switch {
 		case free.res == nil:
 		case first.trusted() && !free.trusted():
-			return warnOfStart(first.res), nil
+			warnOfStart(first.res)
+			return first, nil
 		default:
 			if found, err := t.nearPhases(first, free); found || err != nil {
-				return t.best(), err
+				return nil, err
 			}
-			first, t.done = free, t.done[1:]
+			t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == first })
+			first = free
 		}
 	}
-	if first.trusted() || opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
-		return first.res, nil
+	if first.trusted() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+		return first, nil
 	}
-	rungs, free := []func(*try) *try{integrated, t.withoutBlamed, t.withOffsets, unless(first, asked), withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, t.withOffsets, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
 		rungs = rungs[3:] // signals have been integrated out where they can be
 	}
@@ -141,16 +169,14 @@ func (t *tries) solve(p *Problem, opt *Options) (*Result, error) {
 		}
 		if again := next(first); again != nil {
 			if err := t.run(again); err != nil {
-				return t.best(), err
+				return nil, err
 			}
 		}
 	}
 	if last := t.fromBest(first); last != nil {
-		if err := t.run(last); err != nil {
-			return t.best(), err
-		}
+		return nil, t.run(last)
 	}
-	return t.best(), nil
+	return nil, nil
 }
 
 // run solves a try. The error is that of the context, or of the first try; others that are impossible are left out.
@@ -293,14 +319,13 @@ func (t *tries) nearPhases(first, free *try) (found bool, err error) {
 }
 
 // warnOfStart says of phases that were learned, and are spread, what nothing tells.
-func warnOfStart(res *Result) *Result {
+func warnOfStart(res *Result) {
 	if !slices.ContainsFunc(res.Warnings, func(w Warning) bool { return w.Code == PhaseSpread }) {
 		kappa := channel.InOrder(res.Channel).(channel.ComplexGain).Prior.Concentration
 		res.Warnings = append(res.Warnings, Warning{Code: PhaseSpread, Message: fmt.Sprintf(
 			"how phases are spread about the nominal ones was learned as κ = %.2g: they might nearly as well be anywhere, and with phases of which nothing is known no run came to an answer; "+
 				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; phases that are known, or an anchor, would tell", kappa)})
 	}
-	return res
 }
 
 // unless is a rung that is a, where that is not the first try.
@@ -367,11 +392,12 @@ func stepWork(first *try) (one, all float64) {
 	return one, float64(p) * one
 }
 
-// integrated takes signals for Gaussian and integrates them out.
-func integrated(first *try) *try {
-	if !integrable(first) {
+// integrated takes signals for Gaussian and integrates them out; nil where that was done.
+func (t *tries) integrated(first *try) *try {
+	if t.sites || !integrable(first) {
 		return nil
 	}
+	t.sites = true
 	p, opt := plain(first)
 	opt.Algorithm = solver.Evidence
 	name := "evidence of Gaussian signals"
@@ -388,7 +414,7 @@ const leastOffsetScore = 5
 // with such an answer, one had a better one by message passing.
 func (t *tries) answered(free bool) bool {
 	best := t.likeliest()
-	return best.trusted() && (free || best.integrated()) && (t.offsets || !best.mayHaveOffsets())
+	return best.trusted() && (!t.given || best.answers()) && (free || best.integrated()) && (t.offsets || !best.mayHaveOffsets())
 }
 
 // integrated reports whether signals were integrated out.
@@ -400,8 +426,11 @@ func (t *try) mayHaveOffsets() bool { return t.res != nil && t.res.offsetScore >
 // withOffsets gives sensors offsets where the evidence asks for them.
 func (t *tries) withOffsets(first *try) *try {
 	best := t.likeliest()
+	if !best.trusted() {
+		return nil
+	}
 	t.offsets = true
-	if !again(first) || !best.trusted() || !best.mayHaveOffsets() {
+	if !again(first) || !best.mayHaveOffsets() {
 		return nil
 	}
 	p, opt := plain(best)
@@ -481,7 +510,7 @@ func (t *tries) integratedPhases(first *try) (found bool, err error) {
 	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.trusted() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
 		return false, nil
 	}
-	sites := integrated(first)
+	sites := t.integrated(first)
 	if sites == nil {
 		return false, nil
 	}
@@ -519,6 +548,8 @@ func (t *tries) likeliest() *try {
 		switch {
 		case a.trusted() != b.trusted():
 			return a.trusted()
+		case t.given && a.answers() != b.answers():
+			return a.answers()
 		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
 			return b.res.Status == Diverged
 		}

@@ -38,7 +38,8 @@ type Options struct {
 
 	// Retry solves a problem again in other ways where the first run did not converge, or blames a fifth of the
 	// sensors: without looking for faults, by the other algorithm, by the evidence of Gaussian signals ([solver.Evidence]), and from
-	// the best answer so far. The likeliest result is returned, and its Plan lists what was tried. It is for Algorithm auto.
+	// the best answer so far; a range of s, a noise variance and a prior that were given are then learned, too, and hold the scale. The likeliest result is
+	// returned, and its Plan lists what was tried. It is for Algorithm auto.
 	Retry bool
 
 	// TimeLimit ends the run, or the last of the tries of Retry, after so long; the best answer until then is returned, which
@@ -74,6 +75,8 @@ type Options struct {
 
 	from *Result // where a run begins; nil for the prior
 	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
+
+	given given // what is learned though it was given
 }
 
 // start is where a run begins, signal by signal.

@@ -127,6 +127,7 @@ type Result struct {
 	Warnings []Warning // those that matter most first
 	Wall     time.Duration
 
+	odd         bool          // at odds with what was given, and learned all the same
 	scores      *scores       // for [FitMatrix]
 	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them

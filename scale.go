@@ -84,10 +84,14 @@ func combined(list []held) (logScale, sd float64) {
 
 // hold brings a result to the scale that is known of its model. Where several numbers hold it, its model has them as they are known.
 func (r *run) hold(res *Result) {
-	if !r.opt.Scale.Set() || r.opt.Anchor.Set() || res.Iterations == 0 {
+	bounds := r.opt.given.bounds
+	if !r.opt.Scale.Set() && bounds == nil || r.opt.Anchor.Set() || res.Iterations == 0 {
 		return
 	}
 	list := r.opt.Scale.estimates(res)
+	if bounds != nil {
+		list = append(list, r.opt.given.scale(res))
+	}
 	if len(list) == 0 {
 		return
 	}
@@ -97,6 +101,9 @@ func (r *run) hold(res *Result) {
 	res.Prior = r.opt.Scale.of(res.Prior)
 	if noisy, ok := res.Channel.(channel.Noisy); ok && r.opt.Scale.NoiseVar != 0 {
 		res.Channel = noisy.WithNoise(r.opt.Scale.NoiseVar / float64(channel.ColumnsOf(res.Channel)))
+	}
+	if known, ok := res.Channel.(channel.Calibrating); ok && bounds != nil {
+		res.Channel = known.WithCalibration(r.opt.given.bounding(known.Calibration()))
 	}
 }
 

@@ -192,7 +192,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.failed = err
 	d := diagnosis.Of(diagnosis.Run{
 		Solver: r.solver, Plan: r.plan, Settings: r.opt.Settings, Limit: r.limit(),
-		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set(),
+		LearnNoise: r.opt.Learn.Noise || r.opt.Learn.SensorNoise, LearnCalibration: r.opt.Learn.Range, LearnPhases: r.opt.Learn.Phases, Anchored: r.opt.Anchor.Set() || r.opt.Scale.Set() || r.opt.given.bounds != nil,
 		GivenNoise: r.leastNoise(), Rounding: r.rounding,
 		Silent: r.readings.silent, Zero: r.readings.zero, Outcome: outcome, Changes: r.changes(),
 	})
@@ -242,6 +242,9 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 		res.Warnings = append(res.Warnings, *w)
 	}
 	r.hold(res)
+	if w := r.opt.given.compare(res); w != nil {
+		res.Warnings = append(res.Warnings, *w)
+	}
 	return res, d.FalselySure
 }
 

@@ -31,6 +31,11 @@ func (r *run) contradicted(res *Result) *Warning {
 	if text := disagree(r.opt.Scale.estimates(res)); text != "" {
 		words = append(words, text)
 	}
+	return contradiction(words)
+}
+
+// contradiction is the warning of what the readings contradict; nil where that is nothing.
+func contradiction(words []string) *Warning {
 	if words == nil {
 		return nil
 	}

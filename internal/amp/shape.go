@@ -101,14 +101,35 @@ func (s *Solver) LatestUnlike() Unlike {
 	if p, ok := PartOf[*shape](s); ok && p.at == s.Iterations && s.Iterations > 0 {
 		return p.last
 	}
+	if _, is := s.Iteration.(integrating); is { // whose sites are of no prior that was given
+		return s.State.unlike(ofOneGaussian(s.State.model.Prior))
+	}
 	return s.State.Unlike()
+}
+
+// ofOneGaussian is the prior of zero or one Gaussian that is nearest to another one; ok is false where that has no such parameters.
+func ofOneGaussian(p prior.Prior) (g prior.GaussBernoulli, ok bool) {
+	sparse, isSparse := p.(prior.Sparse)
+	slabbed, isSlabbed := p.(prior.Slabbed)
+	if !isSparse || !isSlabbed || prior.ColumnsOf(p) > 1 {
+		return g, false
+	}
+	mean, variance := slabbed.Slab()
+	return prior.GaussBernoulli{Density: sparse.NonZero(), SignalMean: mean, SignalVar: variance}, true
 }
 
 // Unlike looks at the present fields, which are taken for as wide as the residuals are, if
 // that is wider than the noise makes them.
 func (s *State) Unlike() Unlike {
-	u := Unlike{Excess: 1}
 	p, ok := s.model.Prior.(interface{ GaussBernoulliPrior() prior.GaussBernoulli })
+	if !ok {
+		return Unlike{Excess: 1}
+	}
+	return s.unlike(p.GaussBernoulliPrior(), true)
+}
+
+func (s *State) unlike(g prior.GaussBernoulli, ok bool) Unlike {
+	u := Unlike{Excess: 1}
 	if !ok {
 		return u
 	}
@@ -116,7 +137,7 @@ func (s *State) Unlike() Unlike {
 	if len(e.x) == 0 {
 		return u
 	}
-	one := e.fitOne(p.GaussBernoulliPrior())
+	one := e.fitOne(g)
 	alone := one.SumLogNorm(e.lambda, e.sigma)
 	m := inParts(one)
 	for step := range unlikeSteps {

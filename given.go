@@ -1,0 +1,236 @@
+package calamp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+)
+
+// A range of s and a noise variance that are true do not say how gains are distributed between the bounds, nor what W leaves out of the readings. A run that takes them for the whole
+// truth may fail where one that learns both succeeds. Then they are learned, with all other ways of solving that this allows, and what was given is where the
+// scale is, and what the answer is compared with.
+
+// given is what a further try learns of what was given. The zero value is nothing.
+type given struct {
+	bounds channel.Bounded // of s; nil where they were not given
+	noise  float64         // variance, of a column; 0 where it was not given
+}
+
+// learnedWithin is a problem whose range of s was given, with the distribution of s, the noise and the signals' prior learned; nil where they cannot be.
+func learnedWithin(asked *try) *try {
+	if asked.problem == nil {
+		return nil
+	}
+	p, opt := *asked.problem, asked.opt
+	known, calibrates := channel.InOrder(p.Channel).(channel.Calibrating)
+	_, own := channel.DetectorOf(p.Channel)
+	if !calibrates || own || opt.Learn.Range || opt.Learn.SensorNoise || opt.Scale.Set() || p.NoiseVar != nil {
+		return nil
+	}
+	noisy, isNoisy := known.(channel.Noisy)
+	bounds, isBounded := known.Calibration().(channel.Bounded)
+	if !isNoisy || !isBounded || bounds.Fills() != nil {
+		return nil
+	}
+	if !opt.Anchor.Set() {
+		opt.given.bounds = bounds
+	}
+	if !opt.Learn.Noise {
+		opt.given.noise = noisy.Noise()
+	}
+	if !p.learnAll(&opt) {
+		return nil
+	}
+	if f, ok := asked.problem.Channel.(channel.Contaminated); ok {
+		p.Channel = f.WithInOrder(p.Channel)
+	}
+	opt.Learn.Range, opt.Learn.Noise = true, true
+	return &try{name: "the range of s and the noise learned", problem: &p, opt: opt}
+}
+
+// learnAll makes the model of p one that is learned, from where the readings suggest and with the middle of the range that was given, as if nothing had been. What was given of the signals' scale holds
+// that. A prior of another family than zero or one Gaussian is left out, since message passing may fail with it: it reports whether all this is possible.
+func (p *Problem) learnAll(opt *Options) bool {
+	nan, y, known := math.NaN(), p.Y, channel.InOrder(p.Channel).(channel.Calibrating)
+	if _, offsets := known.Calibration().(channel.Offsetting); offsets {
+		y = WithoutOffsets(y)
+	}
+	signal, gain, err := Guess(p.W, y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
+	if err != nil {
+		return false
+	}
+	middle := channel.Middle(known.Calibration())
+	signal.SignalVar *= middle * middle
+	gains := gain.Prior.Times(middle)
+	var next channel.Calibration
+	switch c := known.Calibration().(type) {
+	case channel.GainPrior:
+		next = gains
+	case channel.OffsetPrior:
+		next = channel.OffsetPrior{Gain: gains, SD: c.SD}
+	case channel.ComplexPrior:
+		next = c.WithAmplitude(gains)
+	default:
+		return false
+	}
+	p.Channel = known.WithCalibration(next).(channel.Noisy).WithNoise(middle * middle * gain.NoiseVar)
+	return p.learnPrior(signal, opt)
+}
+
+// learnPrior is learnAll of the prior.
+func (p *Problem) learnPrior(start prior.GaussBernoulli, opt *Options) bool {
+	_, learned, ok := learning(p.Prior, everything)
+	if !ok {
+		l, is := p.Prior.(prior.Learner)
+		return is && l.LearnsScale()
+	}
+	mean, variance := p.Prior.(prior.Slabbed).Slab()
+	if prior.ColumnsOf(p.Prior) == 1 { // of what is not zero, whatever its distribution
+		density := p.Prior.(prior.Sparse).NonZero()
+		mean = p.Prior.Mean() / density
+		variance = prior.Square(p.Prior)/density - mean*mean
+	}
+	if learned&prior.SignalVar == 0 {
+		opt.Scale.SignalVar = variance
+	}
+	if learned&prior.SignalMean == 0 {
+		opt.Scale.SignalMean = mean
+	}
+	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: everything}
+	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
+		p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: start.Density, SignalVar: 2 * start.SignalVar}, Learn: everything &^ prior.SignalMean}
+	}
+	return true
+}
+
+// bounding is a learned distribution of s with the bounds that were given; sensors may have got offsets meanwhile.
+func (g given) bounding(c channel.Calibration) channel.Calibration {
+	o, offsets := c.(channel.OffsetPrior)
+	if gains, without := g.bounds.(channel.GainPrior); offsets && without {
+		o.Gain = gains.Bounding(o.Gain).(channel.GainPrior)
+		return o
+	}
+	return g.bounds.Bounding(c)
+}
+
+// scale is what the bounds say of the common scale of a result.
+func (g given) scale(res *Result) held {
+	mean, sd := amp.ScaleWithin(g.bounds, res.S, res.SVar, res.unknownSensors(), amp.SignalSums{}, false)
+	return held{name: "the range of s", logScale: mean, sd: sd}
+}
+
+// asGiven takes what was given for the whole truth at first, and learns within it where that is no answer.
+func (t *tries) asGiven(asked, within *try) (*try, error) {
+	t.given = true
+	if err := t.start(asked, within); err != nil || asked.opt.Algorithm != solver.AutoAlgorithm || tooLong(asked) || asked.answers() && asked.fills() {
+		return asked, err
+	}
+	if hopeless(within.problem, &within.opt) == nil {
+		if err := t.within(asked, within); err != nil || t.likeliest().answers() {
+			return nil, err
+		}
+	}
+	if hasFreePhases(asked) && len(t.done) > 1 {
+		return nil, nil // all starts have been tried
+	}
+	_, err := t.goOn(asked, unless(asked, asked))
+	return nil, err
+}
+
+// within learns what was given. Where message passing has not come to rest, signals are integrated out before it is tried for longer.
+func (t *tries) within(asked, within *try) error {
+	if !asked.trusted() {
+		for _, next := range []func(*try) *try{t.integrated, t.withOffsets, asked.inFull} {
+			again := next(within)
+			if again == nil {
+				continue
+			}
+			if err := t.run(again); err != nil || t.answered(true) {
+				return err
+			}
+		}
+	}
+	if err := t.start(within, within); err != nil || within.res == nil || t.answered(true) {
+		return err
+	}
+	_, err := t.goOn(within, unless(within, within))
+	return err
+}
+
+// fills reports whether readings could tell that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.
+func (t *try) fills() bool {
+	_, signals := t.problem.Y.Dims()
+	return signals > t.res.ColumnsPerSignal()
+}
+
+// inFull is a first try again that was ended early.
+func (t *try) inFull(*try) *try {
+	if t.res.Status != NotConverged || t.res.Iterations != mostFirst || t.opt.MaxIter == mostFirst {
+		return nil
+	}
+	again := *t
+	again.name, again.res = t.name+", for longer", nil
+	return &again
+}
+
+// spreadPhases reports whether phases were learned that are nowhere near the nominal ones, which freePhases asks.
+func (t *try) spreadPhases() bool {
+	gain, complex := channel.InOrder(t.res.Channel).(channel.ComplexGain)
+	return t.opt.Learn.PhasesOrFree && complex && gain.Prior.Concentration < nearNominal
+}
+
+// answers reports whether a try is an answer of a problem of which something was given, and nothing better is looked for: one that can be used, and that what was given does not contradict.
+func (t *try) answers() bool {
+	return t.trusted() && !t.spreadPhases() && t.res.Untrusted() == nil && !t.res.odd &&
+		(t.opt.given != (given{}) || !slices.ContainsFunc(t.res.Warnings, func(w Warning) bool { return w.Code == ToldContradicted }))
+}
+
+// mostOutside is how many sensors may lie outside of a range before it is not theirs: one may be like no other.
+const mostOutside = 1
+
+// compare says where a result that has learned what was given is at odds with it. Noise may be more than was given, by all that the model leaves out; less, or gains outside of their
+// range, are those of a wrong answer, or of a wrong word.
+func (g given) compare(res *Result) *Warning {
+	var words []string
+	if g.noise > 0 {
+		now := channel.NoiseOf(res.Channel)
+		sensors, signals := res.Residual.Dims()
+		if apart(now/g.noise, math.Sqrt(2/float64(sensors*signals))) {
+			columns := float64(channel.ColumnsOf(res.Channel))
+			words, res.odd = append(words, where("the noise variance", columns*g.noise, columns*now)), now < g.noise
+		}
+	}
+	if count := g.outside(res); count > mostOutside {
+		lo, hi := g.bounds.Range()
+		words, res.odd = append(words, fmt.Sprintf("the range of s as %.4g to %.4g, which does not hold %d sensors", lo, hi, count)), true
+	}
+	return contradiction(words)
+}
+
+// outside is how many sensors the range does not hold.
+func (g given) outside(res *Result) (count int) {
+	if g.bounds == nil {
+		return 0
+	}
+	omit := res.unknownSensors()
+	for mu, s := range res.S {
+		if _, out := g.bounds.LogInside(s, math.Sqrt(res.SVar[mu])); out && !omit[mu] {
+			count++
+		}
+	}
+	return count
+}
+
+// unknownSensors are those that are broken, or of which readings say nothing.
+func (r *Result) unknownSensors() []bool {
+	omit := make([]bool, len(r.S))
+	for mu := range omit {
+		omit[mu] = r.Broken != nil && r.Broken[mu] > 0.5 || r.Calibration.Prior.Information(r.Calibration.Of(mu)) == 0
+	}
+	return omit
+}

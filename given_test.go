@@ -1,0 +1,117 @@
+package calamp_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
+	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
+	"github.com/calamp/calamp/teacher"
+)
+
+// TestToldOfOverlappingSpectra: a range of s and a noise variance that are true cost no answer. Message passing finds none of this problem, and signals are integrated out whatever was given.
+func TestToldOfOverlappingSpectra(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	w, y, x0, s0 := instrument(t, 90, 72, 8, 1)
+	truth := calamp.Truth{X: x0, S: s0}
+	solve := func(lo, hi, noise float64) *calamp.Result {
+		t.Helper()
+		p, opt := unknown(t, w, y)
+		gain := channel.InOrder(p.Channel).(channel.Gain)
+		opt.Retry = true
+		if hi > 0 {
+			gain.Prior, opt.Learn.Range = channel.Uniform(lo, hi), false
+		}
+		if noise > 0 {
+			gain.NoiseVar, opt.Learn.Noise = noise, false
+		}
+		p.Channel = channel.Faulty{Working: gain}
+		res, err := calamp.Solve(context.Background(), p, opt)
+		if err != nil || res.Status != calamp.Converged {
+			t.Fatalf("s from %g to %g, noise %g: %v %v", lo, hi, noise, res, err)
+		}
+		return res
+	}
+	least := calamp.Score(solve(0, 0, 0).X, s0, truth).XMSEScaled
+	for _, c := range []struct {
+		lo, hi, noise float64
+		want          string // of the contradiction
+	}{
+		{lo: 0.79, hi: 1.21, noise: 1e-6},
+		{lo: 790, hi: 1210, noise: 1},
+		{lo: 0.79, hi: 1.21},
+		{lo: 0.79, hi: 1.21, noise: 1e-4, want: "the noise variance as 0.0001, where they say about "},
+		{lo: 0.95, hi: 1.05, noise: 1e-6, want: "the range of s as 0.95 to 1.05, which does not hold "},
+	} {
+		res := solve(c.lo, c.hi, c.noise)
+		if e := res.Score(truth).XMSEScaled; !(e < 1.5*least) {
+			t.Errorf("%+v: mean square error of x %.3g, with nothing told %.3g", c, e, least)
+		}
+		if w := find(res, calamp.ToldContradicted); (w != nil) != (c.want != "") || w != nil && !strings.Contains(w.Message, c.want) {
+			t.Errorf("%+v: %v", c, w)
+		}
+		if c.want != "" {
+			continue
+		}
+		lo, hi := channel.CalibrationOf(res.Channel).Range()
+		if floats.Min(res.S) < c.lo || floats.Max(res.S) > c.hi || lo != c.lo || hi != c.hi || !(res.ScaleSD < 0.02) || find(res, calamp.ScaleFromGains) != nil {
+			t.Errorf("%+v: s from %g to %g of [%g, %g], the scale known to %g", c, floats.Min(res.S), floats.Max(res.S), lo, hi, res.ScaleSD)
+		}
+	}
+}
+
+// TestToldOfOneSignal: of one signal readings do not tell whether gains fill the range that was given. Its learned distribution is taken where that is likelier.
+func TestToldOfOneSignal(t *testing.T) {
+	tests.Long(t)
+	signal := prior.GaussBernoulli{Density: 0.11, SignalVar: 1}
+	p, truth, err := teacher.Teacher{N: 300, M: 220, P: 1, Signal: signal, Gain: channel.TruncatedNormal(1, 0.05, 0.5, 1.5), NoiseVar: 1e-4}.Pose(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: signal, Learn: allParameters}
+	p.Channel = channel.Gain{Prior: channel.Uniform(0.5, 1.5), NoiseVar: 1e-4}
+	errorOf := func(retry bool) float64 {
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Retry: retry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return math.Sqrt(res.Score(truth).XMSEScaled / signal.Density)
+	}
+	if asGiven, learned := errorOf(false), errorOf(true); !(learned < 0.7*asGiven) {
+		t.Errorf("error %.3g with gains anywhere between 0.5 and 1.5, %.3g with their distribution learned", asGiven, learned)
+	}
+}
+
+// TestErrorBarsOfSites: signals that are integrated out have error bars that do not depend on the prior that was asked for.
+func TestErrorBarsOfSites(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	w, y, _, _ := instrument(t, 60, 48, 6, 0)
+	var totals []float64
+	for _, positive := range []bool{false, true} {
+		p, opt := unknown(t, w, y)
+		opt.Algorithm, opt.Outliers = solver.Evidence, calamp.Outliers{}
+		if g := p.Prior.(prior.LearnedGaussBernoulli); positive {
+			p.Prior = prior.LearnedNonNegative{NonNegative: prior.NonNegative(g.GaussBernoulli), Learn: g.Learn}
+		}
+		res, err := calamp.Solve(context.Background(), p, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		totals = append(totals, floats.Sum(res.XVar.RawMatrix().Data))
+		t.Log(res.Warnings)
+	}
+	if !(math.Abs(totals[1]/totals[0]-1) < 0.1) {
+		t.Errorf("variances of x add up to %.3g, and %.3g with a nonnegative prior", totals[0], totals[1])
+	}
+}
