@@ -61,7 +61,9 @@ def flags(options: Mapping[str, Any]) -> list[str]:
         if value is True:
             words.append(flag)
             continue
-        repeated = value if name in ("anchor", "component") and isinstance(value, (list, tuple)) and not _is_numbers(value) else [value]
+        if name in ("anchor", "reference") and isinstance(value, Mapping):
+            value = [f"sensor={int(row)}:{float(s)!r}" for row, s in value.items()]
+        repeated = value if name in ("anchor", "reference", "component") and isinstance(value, (list, tuple)) and not _is_numbers(value) else [value]
         for v in repeated:
             words += [flag, _word(name, v)]
     return words
@@ -344,12 +346,14 @@ _PASSED = re.compile(r"(?:(?:[a-z]+:)?/dev/fd/\d+(?:, )?)+: |^-: |^standard inpu
 
 # Files that stand for keywords, and flags, which are keywords here.
 _FILES = re.compile(r"\S*calamp-[^/\s]*[/\\](\w+)\.np[yz]")
+_TWICE = re.compile(r"\b(\w+) \1\b(?=:)")
 _FLAGS = re.compile(r"--([a-z][a-z0-9-]*[a-z0-9])(?: (auto|off|per-sensor|reading|signal|laplace|nonnegative|normal|lognormal|known|free)\b)?")
 
 
 def in_python(text: str) -> str:
     """What the command says, with keywords for flags."""
-    return _FLAGS.sub(lambda m: m[1].replace("-", "_") + (f'="{m[2]}"' if m[2] else ""), _FILES.sub(r"\1", text))
+    words = _FLAGS.sub(lambda m: m[1].replace("-", "_") + (f'="{m[2]}"' if m[2] else ""), _FILES.sub(r"\1", text))
+    return _TWICE.sub(r"\1", words)
 
 
 def words_of(text: str) -> str:

@@ -95,6 +95,8 @@ class Result:
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the .npz that the command would have written, the same bytes; :func:`calamp.load` reads it."""
+        if not os.fspath(path).endswith(".npz"):
+            raise ValueError(f"{os.fspath(path)}: a result is saved as .npz, expected a name that ends so")
         with open(path, "wb") as f:
             f.write(self._npz)
 

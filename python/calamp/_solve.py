@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
@@ -75,7 +76,7 @@ def solve(
     W (M×N) is an array (f4 stays f4), a memory map, a sparse matrix of scipy, a linear operator (of which a table is made), rows of a transform (:func:`calamp.hadamard`,
     :func:`calamp.dct`), or the path of a .npy, .npz or .mat, which is handed on without a copy. An array P×M×N, or a list of matrices, is one for every signal. Y (M×P or M) holds
     a signal in each column; what is NaN, or masked, is a missing reading. What you leave out of the model is learned from the readings. Every flag of ``calamp solve`` can be given with _ for -, True for one
-    without a value: ``no_scale_step=True``. anchor and component can be lists.
+    without a value: ``no_scale_step=True``. anchor and component can be lists, and anchor, or reference, a dict of rows and their s: ``anchor={3: 1.02}``.
     Where a flag takes a file an array will do: noise_var of every sensor (M) or reading (M×P), density, signal_mean and signal_var
     of every entry (N), groups (N), basis, gain_smooth (positions of sensors, M×d, or "index") and gain_basis (M×k); model is a .toml with what is known (docs/model.md), before which keywords go, and save_model is
     written with what was learned; s_from takes a former Result, s_prior_mean and s_prior_sd (M) say what is known of sensors.
@@ -100,14 +101,8 @@ def solve(
     Errors of the input raise ValueError, a keyword that there is none of TypeError. A run that ends without convergence warns with
     NotConvergedWarning and returns what there is. Ctrl-C raises Interrupted, a KeyboardInterrupt whose ``result`` is what there is.
     """
-    told = dict(
-        density=density, signal_mean=signal_mean, signal_var=signal_var, s_range=s_range, noise_var=noise_var, noise_at=noise_at,
-        s_prior=s_prior, s_mean=s_mean, s_sd=s_sd, phase=phase, prior=prior, component=component, anchor=anchor, faulty=faulty, saturation=saturation, quantised=quantised, sign=sign, counts=counts,
-        slack=slack, learn_components=learn_components, groups=groups, basis=basis, joint=joint, s_from=s_from, gain_smooth=gain_smooth, gain_basis=gain_basis, offset=offset, outliers=outliers,
-        matrix_error=matrix_error, derivatives=derivatives, sensor_derivatives=sensor_derivatives, image=image, model=model, save_model=save_model,
-        max_iter=max_iter, tol=tol, damping=damping, covariance=covariance, variance=variance, precision=precision,
-        threads=threads, report=report, **options,
-    )  # fmt: skip
+    given = locals()
+    told = {**{name: given[name] for name in KEYWORDS}, **options}
     labelled = _labels.of(W, Y)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
@@ -120,6 +115,14 @@ def solve(
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
     return _result_of_command("solve", arrays, told, progress, again=True, labelled=labelled)
+
+
+# Keywords of solve that are flags of the command: all but arrays that are parts of the problem, and what is of Python alone.
+KEYWORDS = tuple(
+    name
+    for name, p in inspect.signature(solve).parameters.items()
+    if p.kind is p.KEYWORD_ONLY and name not in ("s_phase", "s_prior_mean", "s_prior_sd", "sensors", "X0", "s0", "progress")
+)
 
 
 def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:

@@ -46,10 +46,10 @@ def se_online(alpha: float, p: int, **model: Any) -> dict[str, np.ndarray]:
 
 def threshold(density: Any = None, p: Optional[int] = None, **model: Any) -> dict[str, Any]:
     """The numbers of sensors for each entry at which things change: alpha_min, alpha_cs, alpha_cal, … With a sequence
-    of densities, an array of each."""
+    of densities, an array of each. With n, the entries of a signal, and perhaps m, the sensors that there are, answer says it in a sentence."""
     if density is None or np.ndim(density) == 0:
         found = _command.run(["threshold", "--quiet", "--json", *_command.flags(dict(density=density, p=p, **model))]).check().json()
-        return {k: v for k, v in found.items() if isinstance(v, (int, float))}
+        return {k: v for k, v in found.items() if isinstance(v, (int, float)) or k == "answer"}
     rows = [threshold(float(d), p, **model) for d in density]
     names = sorted({k for row in rows for k in row})
     return {k: np.array([row.get(k, np.nan) for row in rows]) for k in names}

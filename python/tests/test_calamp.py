@@ -429,6 +429,21 @@ def test_swapped(p):
     assert calamp.solve(many.W, many.Y, s_range=(0.5, 2), noise_var=1e-6).x.shape == (12, 40)
 
 
+def test_anchor_of_rows(p):
+    one, same = (calamp.solve(p.W, p.Y, max_iter=20, anchor=a) for a in ({3: 1.02, 5: 0.98}, ["sensor=3:1.02", "sensor=5:0.98"]))
+    np.testing.assert_array_equal(one.x, same.x)
+
+
+def test_threshold_answers():
+    assert calamp.threshold(0.2, 8, noise_var=1e-3, n=256, m=200)["answer"].endswith("you have 200")
+
+
+def test_saved_as_npz(r, tmp_path):
+    with pytest.raises(ValueError, match="expected a name that ends so"):
+        r.save(tmp_path / "R.h5")
+    assert not list(tmp_path.iterdir())
+
+
 def test_load(p, r, tmp_path):
     r.save(tmp_path / "R.npz")
     q = calamp.load(tmp_path / "R.npz")

@@ -105,6 +105,9 @@ exactly t iterations of it.`,
 		Example: `  calamp solve P.npz -o R.npz --density 0.1 --s-range 0.8,1.2 --noise-var 1e-4
   calamp solve --matrix W.npy --readings Y.csv -o R.npz --report R.html`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 2 && filepath.Ext(args[0]) != ".npz" {
+				return fmt.Errorf("solve takes one problem file, found 2; of W and Y in files of their own: --matrix %s --readings %s", args[0], args[1])
+			}
 			if len(args) > 1 {
 				return fmt.Errorf("solve takes one problem file, found %d: %s", len(args), strings.Join(args, ", "))
 			}
@@ -369,6 +372,8 @@ func (s *solve) checkInputs(args []string) error {
 	switch {
 	case s.names != nil && (parts || len(args) != 1 || args[0] == "-" || s.ranks.On()):
 		return console.Usage("--name is of arrays in a P.npz")
+	case len(args) == 1 && s.parts.Matrix != "" && s.parts.Readings == "":
+		return console.Usage("--matrix needs --readings with it").WithHint("--readings %s", args[0])
 	case len(args) == 1 && parts:
 		return console.Usage("the problem comes from %s, or from --matrix and --readings, not from both", args[0])
 	case parts && s.parts.Readings == "":
