@@ -99,12 +99,12 @@ func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
 	for _, level := range []float64{2, 0.3, 0.05} {
 		res, in := alike(t, te, level, 3)
 		covered := coverage95(res, in.Truth)
-		told := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
+		given := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
 		t.Logf("level %g: %.0f %% covered, %v", level, 100*covered, res.Warnings)
 		if covered < 0.88 {
 			t.Errorf("level %g: %.0f %% within 95 %% intervals", level, 100*covered)
 		}
-		if told != (level < 1) {
+		if given != (level < 1) {
 			t.Errorf("level %g: warnings %v", level, res.Warnings)
 		}
 	}

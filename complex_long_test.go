@@ -241,7 +241,7 @@ func sumOfAll(v []float64) (sum float64) {
 func TestLongComplexLearned(t *testing.T) {
 	longOnly(t)
 	count := seedCount(50)
-	table := tables.New(t, "", "gains", "Δ", "x: model told", "learned", "coverage of amplitudes", "of phases", "not converged", "called broken")
+	table := tables.New(t, "", "gains", "Δ", "x: model given", "learned", "coverage of amplitudes", "of phases", "not converged", "called broken")
 	gains := append(slices.Clone(complexGains), []struct {
 		name string
 		gain channel.ComplexPrior
@@ -252,15 +252,15 @@ func TestLongComplexLearned(t *testing.T) {
 	for _, c := range gains {
 		for _, noise := range []float64{1e-4} {
 			te := teacher.Complex{N: 250, M: 175, P: 6, Signal: prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: c.gain, NoiseVar: noise}
-			told, runs := make(complexRuns, count), make(complexRuns, count)
+			given, runs := make(complexRuns, count), make(complexRuns, count)
 			inParallel(count, func(i int) {
-				told[i] = solveComplexRun(t, te, uint64(i))
+				given[i] = solveComplexRun(t, te, uint64(i))
 				runs[i] = learnComplexRun(t, te, uint64(i))
 			})
 			// A run that says that it has not converged is no answer: it counts as lost. (One of 350 is: while nothing is known of phases the way is
 			// chaotic, and rounding decides.)
 			done := slices.DeleteFunc(slices.Clone(runs), func(r complexRun) bool { return !r.converged })
-			x, _ := told.mean(func(r complexRun) float64 { return r.x })
+			x, _ := given.mean(func(r complexRun) float64 { return r.x })
 			learned, _ := done.mean(func(r complexRun) float64 { return r.x })
 			amplitude, _ := done.mean(func(r complexRun) float64 { return r.inside[0] })
 			phase, _ := done.mean(func(r complexRun) float64 { return r.inside[1] })
@@ -273,7 +273,7 @@ func TestLongComplexLearned(t *testing.T) {
 				}
 			}
 			if learned > 1.2*x || lost > 0.05 {
-				t.Errorf("%s, Δ = %g: error %.3g, with the model told %.3g; %.0f not converged", c.name, noise, learned, x, lost*float64(count))
+				t.Errorf("%s, Δ = %g: error %.3g, with the model given %.3g; %.0f not converged", c.name, noise, learned, x, lost*float64(count))
 			}
 		}
 	}

@@ -267,7 +267,7 @@ func TestComplexLearns(t *testing.T) {
 			te := complexTeacher(gain)
 			te.P, te.NoiseVar = 6, 1e-4
 			in := drawComplex(t, te, 3)
-			told := solve(t, te.Problem(in), nil)
+			given := solve(t, te.Problem(in), nil)
 			unknown := channel.ComplexGain{Prior: channel.ComplexPrior{Lo: math.NaN(), Concentration: gain.Concentration}, NoiseVar: math.NaN()}
 			start, guess, err := calamp.GuessComplex(in.W, in.Y, prior.ComplexGaussBernoulli{Density: math.NaN(), SignalVar: math.NaN()}, unknown)
 			if err != nil {
@@ -279,9 +279,9 @@ func TestComplexLearns(t *testing.T) {
 			if found.Status != calamp.Converged {
 				t.Fatalf("%v: %s", found.Status, found.Reason)
 			}
-			a, b := calamp.ScoreComplex(told.X, told.ComplexS(), in.Truth), calamp.ScoreComplex(found.X, found.ComplexS(), in.Truth)
+			a, b := calamp.ScoreComplex(given.X, given.ComplexS(), in.Truth), calamp.ScoreComplex(found.X, found.ComplexS(), in.Truth)
 			if b.XMSEScaled > 1.15*a.XMSEScaled {
-				t.Errorf("mean square error %.3g, with the model told %.3g", b.XMSEScaled, a.XMSEScaled)
+				t.Errorf("mean square error %.3g, with the model given %.3g", b.XMSEScaled, a.XMSEScaled)
 			}
 			inside := intervalsHold(found, in.Truth, b)
 			if inside[0] < 0.88 || inside[1] < 0.88 {

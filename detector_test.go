@@ -30,7 +30,7 @@ func TestNoiseAtTheReading(t *testing.T) {
 	before := readNoise
 	before.NoiseVar, before.Own = 1e-4, channel.Detector{}
 	for _, own := range []bool{false, true} {
-		for _, told := range []bool{false, true} {
+		for _, given := range []bool{false, true} {
 			inside, all := 0, 0
 			for seed := range uint64(2) {
 				from := before
@@ -42,16 +42,16 @@ func TestNoiseAtTheReading(t *testing.T) {
 					t.Fatal(err)
 				}
 				gain := channel.Gain{Prior: from.Gain, NoiseVar: 1e-2}
-				if told {
+				if given {
 					gain = channel.Gain{Prior: from.Gain, Own: channel.Detector{Read: 1e-2}}
 				}
 				p.Channel = channel.Faulty{Working: gain}
 				r := solve(t, p, &calamp.Options{Learn: calamp.Learn{Noise: true}, Outliers: calamp.Outliers{Look: true}})
-				if r.Status != calamp.Converged || hasWarning(r, calamp.NoiseElsewhere) != (own != told) || len(r.Warnings) > 1 {
-					t.Errorf("noise at the reading %t, told so %t: %v, %v", own, told, r.Status, r.Warnings)
+				if r.Status != calamp.Converged || hasWarning(r, calamp.NoiseElsewhere) != (own != given) || len(r.Warnings) > 1 {
+					t.Errorf("noise at the reading %t, said so %t: %v, %v", own, given, r.Status, r.Warnings)
 				}
 				d, is := channel.DetectorOf(r.Channel)
-				if is != told || is && own && math.Abs(math.Log(d.Read/1e-4)) > 0.15 {
+				if is != given || is && own && math.Abs(math.Log(d.Read/1e-4)) > 0.15 {
 					t.Errorf("learned %+v as noise at the reading", d)
 				}
 				_, _, lo, hi := r.SIntervals(0.95)
@@ -62,7 +62,7 @@ func TestNoiseAtTheReading(t *testing.T) {
 					}
 				}
 			}
-			if share := float64(inside) / float64(all); own == told && math.Abs(share-0.95) > 0.02 {
+			if share := float64(inside) / float64(all); own == given && math.Abs(share-0.95) > 0.02 {
 				t.Errorf("noise at the reading %t: %.3g of the gains are in their 95 %% intervals", own, share)
 			}
 		}

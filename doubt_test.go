@@ -20,7 +20,7 @@ import (
 )
 
 // nothingTold solves an instance as the command does when nothing is said of the model.
-func nothingTold(t *testing.T, in *teacher.Instance) *calamp.Result {
+func nothingGiven(t *testing.T, in *teacher.Instance) *calamp.Result {
 	t.Helper()
 	nan := math.NaN()
 	g, c, err := calamp.Guess(in.W, in.Y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
@@ -54,7 +54,7 @@ func TestFailureIsNotTakenForNoise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res := nothingTold(t, in)
+		res := nothingGiven(t, in)
 		score := calamp.Score(res.X, res.S, in.Truth)
 		w := find(res, calamp.UnrecoveredOrNoise)
 		if res.Status != calamp.Converged || score.XOneMinusNCC < 0.01 {
@@ -81,7 +81,7 @@ func TestCompressibleSignals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res := nothingTold(t, in)
+		res := nothingGiven(t, in)
 		score := calamp.Score(res.X, res.S, in.Truth)
 		if res.Status != calamp.Converged {
 			t.Fatal(res.Reason)
@@ -211,7 +211,7 @@ func TestRejectedRangeIsNotTestedAgain(t *testing.T) {
 	kind := gainkind.All[slices.IndexFunc(gainkind.All, func(k gainkind.Kind) bool { return k.Name == "log-normal, sd 0.2" })]
 	kind.Spread(in, seed)
 	p := te.Problem(in)
-	p.Channel = channel.Faulty{Working: channel.Gain{Prior: kind.Told(2, seed), NoiseVar: te.NoiseVar}}
+	p.Channel = channel.Faulty{Working: channel.Gain{Prior: kind.Stated(2, seed), NoiseVar: te.NoiseVar}}
 	res := solve(t, p, nil)
 	if res.Status != calamp.Converged || find(res, calamp.RangeNotFilled) == nil {
 		t.Errorf("%v after %d iterations: %s; warnings %v", res.Status, res.Iterations, res.Reason, res.Warnings)

@@ -25,7 +25,7 @@ type jointCase struct {
 	n, p                           int
 	alpha, density, common, shared float64
 	noise                          float64
-	told                           bool // noise, density, range
+	given                          bool // noise, density, range
 	joint                          solver.Joint
 	flat                           bool // no fault finder
 	maxIter                        int  // 0: as ever
@@ -76,7 +76,7 @@ func (c jointCase) solve(t testing.TB, seed uint64) (*calamp.Result, calamp.Trut
 	problem := &calamp.Problem{W: w, Y: y, Prior: signal, Channel: gain}
 	opt := &calamp.Options{Joint: c.joint}
 	opt.MaxIter = c.maxIter
-	if !c.told {
+	if !c.given {
 		signal = prior.GaussBernoulli{Density: math.NaN(), SignalMean: math.NaN(), SignalVar: math.NaN()}
 		gain = channel.Gain{Prior: channel.GainPrior{Lo: math.NaN(), Hi: math.NaN()}, NoiseVar: math.NaN()}
 		signal, gain, err := calamp.Guess(w, y, signal, gain)
@@ -120,22 +120,22 @@ func covered(r *calamp.Result, truth calamp.Truth, scale float64) (s, x float64)
 	return s / float64(len(truth.S)), x / count
 }
 
-var jointFilter = flag.String("joint", "", "comma-separated: P, common, alpha, noise, told of the cases of TestLongJointRows")
+var jointFilter = flag.String("joint", "", "comma-separated: P, common, alpha, noise, given of the cases of TestLongJointRows")
 
 // TestLongJointRows measures recovery, coverage and iterations of signals that belong together.
 func TestLongJointRows(t *testing.T) {
 	longOnly(t)
 	count := seedCount(5)
-	table := tables.New(t, "", "told", "P", "common", "noise", "α", "recovered", "NMSE", "s covered", "x covered", "iterations", "at most", "warnings")
-	for _, told := range []bool{true, false} {
+	table := tables.New(t, "", "given", "P", "common", "noise", "α", "recovered", "NMSE", "s covered", "x covered", "iterations", "at most", "warnings")
+	for _, given := range []bool{true, false} {
 		for _, p := range []int{10, 30} {
 			for _, common := range []float64{0, 0.9} {
 				for _, noise := range []float64{1e-6, 1e-3} {
 					for _, alpha := range []float64{0.28, 0.32, 0.4, 0.6} {
-						if key := fmt.Sprintf("%v/%d/%g/%g/%g", told, p, common, noise, alpha); !strings.Contains(key, *jointFilter) {
+						if key := fmt.Sprintf("%v/%d/%g/%g/%g", given, p, common, noise, alpha); !strings.Contains(key, *jointFilter) {
 							continue
 						}
-						c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: 1, noise: noise, told: told, joint: solver.JointOn}
+						c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: 1, noise: noise, given: given, joint: solver.JointOn}
 						recovered, errs, s, x, iterations, warned := 0, 0.0, 0.0, 0.0, []int{}, map[string]int{}
 						for seed := range count {
 							r, truth := c.solve(t, uint64(seed+1))
@@ -156,7 +156,7 @@ func TestLongJointRows(t *testing.T) {
 							}
 						}
 						slices.Sort(iterations)
-						table.Row("| %v | %d | %g | %g | %g | %d of %d | %.2g | %.3f | %.3f | %d | %d | %v |", told, p, common, noise, alpha, recovered, count, math.Exp(errs), s, x, iterations[count/2], iterations[count-1], warned)
+						table.Row("| %v | %d | %g | %g | %g | %d of %d | %.2g | %.3f | %.3f | %d | %d | %v |", given, p, common, noise, alpha, recovered, count, math.Exp(errs), s, x, iterations[count/2], iterations[count-1], warned)
 					}
 				}
 			}
@@ -174,14 +174,14 @@ func meanSquareOf(x *mat.Dense) float64 {
 func TestLongJointChoice(t *testing.T) {
 	longOnly(t)
 	count := seedCount(5)
-	table := tables.New(t, "", "told", "P", "common", "shared", "noise", "α", "joint chosen", "NMSE auto", "off", "on", "s covered auto", "off", "on", "status auto", "off", "on")
-	for _, told := range []bool{true, false} {
+	table := tables.New(t, "", "given", "P", "common", "shared", "noise", "α", "joint chosen", "NMSE auto", "off", "on", "s covered auto", "off", "on", "status auto", "off", "on")
+	for _, given := range []bool{true, false} {
 		for _, p := range []int{4, 10} {
 			for _, common := range []float64{0, 0.9} {
 				for _, noise := range []float64{1e-6, 1e-3} {
 					for _, alpha := range []float64{0.4, 0.6, 0.8} {
 						for _, shared := range []float64{0, 0.1, 0.3, 0.5, 0.7, 0.9, 1} {
-							if key := fmt.Sprintf("%v/%d/%g/%g/%g/%g", told, p, common, noise, alpha, shared); !strings.Contains(key, *jointFilter) {
+							if key := fmt.Sprintf("%v/%d/%g/%g/%g/%g", given, p, common, noise, alpha, shared); !strings.Contains(key, *jointFilter) {
 								continue
 							}
 							var nmse, inside [3]float64
@@ -190,7 +190,7 @@ func TestLongJointChoice(t *testing.T) {
 							for j, which := range []solver.Joint{solver.AutoJoint, solver.JointOff, solver.JointOn} {
 								status[j] = map[string]int{}
 								for seed := range count {
-									c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: shared, noise: noise, told: told, joint: which}
+									c := jointCase{n: 500, p: p, alpha: alpha, density: 0.2, common: common, shared: shared, noise: noise, given: given, joint: which}
 									r, truth := c.solve(t, uint64(seed+1))
 									score := r.Score(truth)
 									cs, _ := covered(r, truth, score.Scale)
@@ -205,7 +205,7 @@ func TestLongJointChoice(t *testing.T) {
 									}
 								}
 							}
-							table.Row("| %v | %d | %g | %g | %g | %g | %d of %d | %.2g | %.2g | %.2g | %.3f | %.3f | %.3f | %v | %v | %v |", told, p, common, shared, noise, alpha, chosen, count,
+							table.Row("| %v | %d | %g | %g | %g | %g | %d of %d | %.2g | %.2g | %.2g | %.3f | %.3f | %.3f | %v | %v | %v |", given, p, common, shared, noise, alpha, chosen, count,
 								math.Exp(nmse[0]), math.Exp(nmse[1]), math.Exp(nmse[2]), inside[0], inside[1], inside[2], status[0], status[1], status[2])
 						}
 					}
@@ -225,7 +225,7 @@ func TestLongIndependentStay(t *testing.T) {
 	for seed := range count {
 		c := jointCase{
 			n: int(pick(100, 200, 400)), p: int(pick(2, 3, 5, 10, 20)), alpha: pick(0.25, 0.4, 0.6, 0.9), density: pick(0.05, 0.1, 0.2, 0.4),
-			noise: pick(1e-8, 1e-5, 1e-3, 1e-2), told: seed%2 == 0, maxIter: 100,
+			noise: pick(1e-8, 1e-5, 1e-3, 1e-2), given: seed%2 == 0, maxIter: 100,
 		}
 		r, _ := c.solve(t, uint64(seed+1))
 		switch {

@@ -27,8 +27,8 @@ func TestSignalsThatBelongTogetherAreSolvedTogether(t *testing.T) {
 		name   string
 		change func(*jointCase)
 	}{
-		{"nothing told", func(*jointCase) {}},
-		{"all told", func(c *jointCase) { c.told = true }},
+		{"nothing given", func(*jointCase) {}},
+		{"all given", func(c *jointCase) { c.given = true }},
 		{"supports alone", func(c *jointCase) { c.common = 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

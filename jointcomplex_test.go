@@ -165,7 +165,7 @@ func TestComplexJointRows(t *testing.T) {
 // Where half of the rows are there in some signals only independent signals are the better model, whatever their evidence.
 func TestPartlySharedSupportsAreSolvedApart(t *testing.T) {
 	for _, shared := range []float64{0.7, 1} {
-		c := jointCase{n: 400, p: 10, alpha: 0.6, density: 0.2, shared: shared, noise: 1e-6, told: true}
+		c := jointCase{n: 400, p: 10, alpha: 0.6, density: 0.2, shared: shared, noise: 1e-6, given: true}
 		res, _ := c.solve(t, 1)
 		if res.Status != calamp.Converged || (res.Support != nil) != (shared == 1) {
 			t.Errorf("%g of the rows shared: %v, together: %v", shared, res.Status, res.Support != nil)

@@ -82,12 +82,12 @@ func TestKnowledgeThatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range []struct {
-		error, told float64
-		warned      bool
+		error, given float64
+		warned       bool
 	}{{0.02, 0.02, false}, {0.05, 0.01, true}} {
 		known := teacher.Known(in.Truth.S, c.error, 7)
 		for mu := range known.SD {
-			known.SD[mu] *= c.told / c.error
+			known.SD[mu] *= c.given / c.error
 		}
 		p := te.Problem(in)
 		p.Channel = channel.Faulty{Working: channel.Gain{Prior: channel.About(known), NoiseVar: te.NoiseVar}}

@@ -17,7 +17,7 @@ import (
 type learner func(p *calamp.Problem) calamp.Learn
 
 // studyLearning solves instances with the teacher's model and with a learned one.
-func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (told, found []outcome) {
+func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (given, found []outcome) {
 	t.Helper()
 	for seed := range count {
 		in, err := te.Draw(uint64(seed))
@@ -32,11 +32,11 @@ func studyLearning(t *testing.T, te teacher.Teacher, count int, setUp learner) (
 			return outcome{res, calamp.Score(res.X, res.S, in.Truth), in.Truth}
 		}
 		p := te.Problem(in)
-		told = append(told, solve(p, calamp.Learn{}))
+		given = append(given, solve(p, calamp.Learn{}))
 		learn := setUp(p)
 		found = append(found, solve(p, learn))
 	}
-	return told, found
+	return given, found
 }
 
 // nothingKnown is what calamp solve does without a flag of the model.
@@ -64,10 +64,10 @@ func learnedModel(o outcome) (prior.GaussBernoulli, channel.Gain) {
 }
 
 // largestRatio is that of the scaled errors, instance by instance.
-func largestRatio(told, found []outcome) float64 {
+func largestRatio(given, found []outcome) float64 {
 	most := 0.0
 	for i, o := range found {
-		most = max(most, o.XMSEScaled/told[i].XMSEScaled)
+		most = max(most, o.XMSEScaled/given[i].XMSEScaled)
 	}
 	return most
 }
@@ -80,7 +80,7 @@ func TestLongLearnsFromWrongStarts(t *testing.T) {
 	table := tables.New(t, "", "density", "variance", "noise", "density off", "variance off", "noise off", "times", "converged", "iterations")
 	te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	for _, f := range [][3]float64{{4, 1, 1}, {0.1, 1, 1}, {1, 10, 1}, {1, 0.1, 1}, {1, 1, 10}, {1, 1, 0.1}, {4, 10, 10}, {0.1, 0.1, 0.1}, {0.25, 10, 0.25}, {4, 0.1, 4}} {
-		told, found := studyLearning(t, te, seedCount(20), func(p *calamp.Problem) calamp.Learn {
+		given, found := studyLearning(t, te, seedCount(20), func(p *calamp.Problem) calamp.Learn {
 			g := te.Signal
 			g.Density *= f[0]
 			g.SignalVar *= f[1]
@@ -94,8 +94,8 @@ func TestLongLearnsFromWrongStarts(t *testing.T) {
 		density := off(func(g prior.GaussBernoulli, _ channel.Gain) float64 { return g.Density / te.Signal.Density })
 		variance := off(func(g prior.GaussBernoulli, _ channel.Gain) float64 { return g.SignalVar })
 		noise := off(func(_ prior.GaussBernoulli, c channel.Gain) float64 { return c.NoiseVar / te.NoiseVar })
-		ratio, done := largestRatio(told, found), countOf(found, converged)
-		table.Row("| ×%g | ×%g | ×%g | %.1f %% | %.1f %% | %.1f %% | %.3f | %d/%d | %.0f (%.0f) |", f[0], f[1], f[2], 100*density, 100*variance, 100*noise, ratio, done, len(found), medianOf(found, iterations), medianOf(told, iterations))
+		ratio, done := largestRatio(given, found), countOf(found, converged)
+		table.Row("| ×%g | ×%g | ×%g | %.1f %% | %.1f %% | %.1f %% | %.3f | %d/%d | %.0f (%.0f) |", f[0], f[1], f[2], 100*density, 100*variance, 100*noise, ratio, done, len(found), medianOf(found, iterations), medianOf(given, iterations))
 		if max(density, variance, noise) > 0.2 || ratio > 1.5 {
 			t.Errorf("from %v: off by %.3g, %.3g and %.3g, errors %.3g times as large", f, density, variance, noise, ratio)
 		}
@@ -113,15 +113,15 @@ func TestLongLearnsEverything(t *testing.T) {
 				if noise == 0 && p < 10 {
 					continue
 				}
-				told, found := studyLearning(t, te, seedCount(10), nothingKnown)
-				done, doneTold := countOf(found, converged), countOf(told, converged)
+				given, found := studyLearning(t, te, seedCount(10), nothingKnown)
+				done, doneGiven := countOf(found, converged), countOf(given, converged)
 				width := worst(found, func(o outcome) float64 {
 					_, c := learnedModel(o)
 					_, variance := c.Prior.Moments() // where the spread is hidden, that of a normal distribution
 					return math.Abs(math.Sqrt(12*variance)/(gain.Hi-gain.Lo) - 1)
 				})
-				ratio := largestRatio(told, found)
-				table.Row("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |", gain.Lo, gain.Hi, p, noise, medianOf(told, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneTold, medianOf(found, iterations), medianOf(told, iterations))
+				ratio := largestRatio(given, found)
+				table.Row("| [%g, %g] | %d | %.0e | %.3g | %.3g | %.3f | %.1f %% | %d/%d (%d) | %.0f (%.0f) |", gain.Lo, gain.Hi, p, noise, medianOf(given, scaled), medianOf(found, scaled), ratio, 100*width, done, len(found), doneGiven, medianOf(found, iterations), medianOf(given, iterations))
 				if p == 10 && noise >= 1e-8 && ratio > 2 {
 					t.Errorf("[%g, %g], P = %d, Δ = %g: errors up to %.3g times as large", gain.Lo, gain.Hi, p, noise, ratio)
 				}
@@ -134,24 +134,24 @@ func TestLongLearnsEverything(t *testing.T) {
 // follow.
 func TestLongRangeBesideTheTruth(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "range of s", "Δ", "told", "learning", "error of x changes by", "correlation of s by", "mean of s by", "converged")
+	table := tables.New(t, "", "range of s", "Δ", "given", "learning", "error of x changes by", "correlation of s by", "mean of s by", "converged")
 	for _, gain := range []channel.GainPrior{channel.Uniform(0.95, 1.05), channel.Uniform(0.5, 1.5)} {
 		for _, noise := range []float64{1e-4, 1e-6, 1e-8} {
 			te := teacher.Teacher{N: 1000, M: 600, P: 10, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: gain, NoiseVar: noise}
 			half := 0.5 * (gain.Hi - gain.Lo)
 			for _, beside := range []struct {
-				name string
-				told channel.GainPrior
+				name  string
+				given channel.GainPrior
 			}{
 				{"down 2 %", gain.Times(0.98)},
 				{"up 2 %", gain.Times(1.02)},
 				{"wider 2 %", channel.Uniform(gain.Lo-0.02*half, gain.Hi+0.02*half)},
 				{"±0.02", channel.Uniform(gain.Lo-0.02, gain.Hi+0.02)},
 			} {
-				name, told := beside.name, beside.told
+				name, given := beside.name, beside.given
 				for _, learning := range []bool{false, true} {
 					right, beside := studyLearning(t, te, seedCount(3), func(p *calamp.Problem) calamp.Learn {
-						p.Channel = channel.Gain{Prior: told, NoiseVar: noise}
+						p.Channel = channel.Gain{Prior: given, NoiseVar: noise}
 						if learning {
 							p.Prior = prior.LearnedGaussBernoulli{GaussBernoulli: te.Signal, Learn: allParameters}
 						}

@@ -21,7 +21,7 @@ func learnTeacher(noise float64) teacher.Teacher {
 }
 
 // learned solves with what is learned, and without.
-func learned(t *testing.T, te teacher.Teacher, seed uint64, p prior.Prior, c channel.Channel, learn calamp.Learn) (told, found outcome) {
+func learned(t *testing.T, te teacher.Teacher, seed uint64, p prior.Prior, c channel.Channel, learn calamp.Learn) (given, found outcome) {
 	t.Helper()
 	in, err := te.Draw(seed)
 	if err != nil {
@@ -35,9 +35,9 @@ func learned(t *testing.T, te teacher.Teacher, seed uint64, p prior.Prior, c cha
 		}
 		return outcome{res, calamp.Score(res.X, res.S, in.Truth), in.Truth}
 	}
-	told = solve(nil)
+	given = solve(nil)
 	problem.Prior, problem.Channel = p, c
-	return told, solve(&calamp.Options{Learn: learn})
+	return given, solve(&calamp.Options{Learn: learn})
 }
 
 func within(t *testing.T, name string, got, want, tolerance float64) {
@@ -56,14 +56,14 @@ func TestLearnsFromWrongStarts(t *testing.T) {
 		start := te.Signal
 		start.Density *= c.density
 		start.SignalVar *= c.variance
-		told, found := learned(t, te, uint64(i), prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: allParameters},
+		given, found := learned(t, te, uint64(i), prior.LearnedGaussBernoulli{GaussBernoulli: start, Learn: allParameters},
 			channel.Gain{Prior: te.Gain, NoiseVar: c.noise * c.truth}, calamp.Learn{Noise: true})
 		g := found.Prior.(prior.LearnedGaussBernoulli).GaussBernoulli
 		within(t, "density", g.Density, 0.2, 0.2)
 		within(t, "variance", g.SignalVar, 1, 0.25)
 		within(t, "noise", found.Channel.(channel.Gain).NoiseVar, c.truth, 0.25)
-		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*told.XMSEScaled {
-			t.Errorf("%+v: %s, scaled MSE %.3g, with the true model %.3g", c, found.Reason, found.XMSEScaled, told.XMSEScaled)
+		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*given.XMSEScaled {
+			t.Errorf("%+v: %s, scaled MSE %.3g, with the true model %.3g", c, found.Reason, found.XMSEScaled, given.XMSEScaled)
 		}
 	}
 }
@@ -82,9 +82,9 @@ func TestLearnsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told, found := learned(t, te, 5, prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c, calamp.Learn{Noise: true, Range: true})
-		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*told.XMSEScaled && found.XMSEScaled > 1e-18 {
-			t.Errorf("Δ = %g: %s, scaled MSE %.3g, with the true model %.3g", noise, found.Reason, found.XMSEScaled, told.XMSEScaled)
+		given, found := learned(t, te, 5, prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters}, c, calamp.Learn{Noise: true, Range: true})
+		if found.Status != calamp.Converged || found.XMSEScaled > 1.5*given.XMSEScaled && found.XMSEScaled > 1e-18 {
+			t.Errorf("Δ = %g: %s, scaled MSE %.3g, with the true model %.3g", noise, found.Reason, found.XMSEScaled, given.XMSEScaled)
 		}
 		r := found.Channel.(channel.Gain).Prior
 		within(t, "middle of the range", r.Lo+r.Hi, 2, 1e-12)
@@ -104,7 +104,7 @@ func TestLearnsBehindUnevenRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := solveNothingTold(t, in, calamp.Learn{Noise: true, Range: true})
+	res := solveNothingGiven(t, in, calamp.Learn{Noise: true, Range: true})
 	learned := res.Prior.(prior.LearnedGaussBernoulli)
 	if m := calamp.Score(res.X, res.S, in.Truth); res.Status != calamp.Converged || m.XMSEScaled > 1e-7 || learned.Density == 0.2 {
 		t.Errorf("%v, squared error %.2g, learned %v", res.Status, m.XMSEScaled, learned)

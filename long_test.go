@@ -77,10 +77,10 @@ func studyDrawn(t *testing.T, te teacher.Teacher, draw func(seed uint64) (*teach
 }
 
 // studyNothingTold is study of what the command does by default with readings and W.
-func studyNothingTold(t *testing.T, te teacher.Teacher, count int) []outcome {
+func studyNothingGiven(t *testing.T, te teacher.Teacher, count int) []outcome {
 	t.Helper()
 	return studySolved(t, te.Draw, count, func(in *teacher.Instance) (*calamp.Result, error) {
-		return solveNothingTold(t, in, calamp.Learn{Noise: true, Range: true}), nil
+		return solveNothingGiven(t, in, calamp.Learn{Noise: true, Range: true}), nil
 	})
 }
 

@@ -42,11 +42,11 @@ func wrongAtRandom(m, n int, eta float64, rng *rand.Rand) (right, given operator
 func TestLongMatrixError(t *testing.T) {
 	longOnly(t)
 	count := seedCount(20)
-	table := tables.New(t, "", "η", "noise", "η told or learned", "converged", "coverage of s", "of x", "error²/variance of x", "η̂/η, mean", "least, most", "iterations")
+	table := tables.New(t, "", "η", "noise", "η given or learned", "converged", "coverage of s", "of x", "error²/variance of x", "η̂/η, mean", "least, most", "iterations")
 	for _, eta := range []float64{0.001, 0.01, 0.05} {
 		for _, c := range []struct {
 			noise, matrix string
-		}{{"told", "not"}, {"told", "told"}, {"told", "learned"}, {"learned", "told"}, {"learned", "learned"}, {"all learned", "not"}, {"all learned", "learned"}} {
+		}{{"given", "not"}, {"given", "given"}, {"given", "learned"}, {"learned", "given"}, {"learned", "learned"}, {"all learned", "not"}, {"all learned", "learned"}} {
 			var lock sync.Mutex
 			var s, x, ratio, size, iterations float64
 			converged, least, most := 0, math.Inf(1), 0.0
@@ -54,12 +54,12 @@ func TestLongMatrixError(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(i), 41))
 				right, given := wrongAtRandom(320, 400, eta, rng)
 				y, truth := scenes(right, 10, 0.15, 1e-6, rng)
-				p, opt := toldModel(given, y, 0.15, 1e-6), allLearned()
+				p, opt := givenModel(given, y, 0.15, 1e-6), allLearned()
 				opt.Learn = calamp.Learn{Noise: c.noise == "learned", MatrixError: c.matrix == "learned"}
 				if c.noise == "all learned" {
 					p, opt.Learn.Noise, opt.Learn.Range = freeModel(given, y), true, true
 				}
-				if c.matrix == "told" {
+				if c.matrix == "given" {
 					opt.MatrixError = eta
 				}
 				res, err := calamp.Solve(context.Background(), p, &opt)
@@ -82,7 +82,7 @@ func TestLongMatrixError(t *testing.T) {
 				least, most = min(least, res.MatrixError/eta), max(most, res.MatrixError/eta)
 			})
 			table.Row("| %g %% | %s | %s | %d of %d | %.3f | %.3f | %.2f | %.3f | %.3f, %.3f | %.0f |", 100*eta, c.noise, c.matrix, converged, count, s, x, ratio, size, least, most, iterations)
-			if c.matrix != "not" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98) || c.matrix == "learned" && (c.noise == "told" || eta > 0.001) && math.Abs(size-1) > 0.1 {
+			if c.matrix != "not" && (converged < count || s < 0.92 || s > 0.98 || x < 0.92 || x > 0.98) || c.matrix == "learned" && (c.noise == "given" || eta > 0.001) && math.Abs(size-1) > 0.1 {
 				t.Errorf("η = %g, noise %s, η %s", eta, c.noise, c.matrix)
 			}
 		}
@@ -98,7 +98,7 @@ func TestLongMatrixShift(t *testing.T) {
 		shift float64
 		runs  int
 	}{{0, 200}, {0.02, 20}, {0.05, 20}, {0.2, 20}} {
-		for _, model := range []string{"learned", "told"} {
+		for _, model := range []string{"learned", "given"} {
 			var lock sync.Mutex
 			hits, silent, named, converged := 0, 0, 0, 0
 			least, most, squares, scores := math.Inf(1), 0.0, 0.0, 0.0
@@ -109,8 +109,8 @@ func TestLongMatrixShift(t *testing.T) {
 				right, _ := patterns.at([]float64{c.shift})
 				y, _ := scenes(right, 6, 0.15, 1e-6, rng)
 				p, opt := freeModel(given, y), allLearned()
-				if model == "told" {
-					p, opt.Learn = toldModel(given, y, 0.15, 1e-6), calamp.Learn{}
+				if model == "given" {
+					p, opt.Learn = givenModel(given, y, 0.15, 1e-6), calamp.Learn{}
 				}
 				var err error
 				if opt.Directions, err = calamp.ImageDirections(given, nil, 20, 20); err != nil {
@@ -160,7 +160,7 @@ func TestLongMatrixFit(t *testing.T) {
 		name  string
 		theta []float64
 	}{{"a shift", []float64{0.05}}, {"shift right, down, rotation", []float64{0.05, -0.03, 0.004}}, {"W + θD", []float64{0.02}}} {
-		for _, model := range []string{"learned", "told"} {
+		for _, model := range []string{"learned", "given"} {
 			var lock sync.Mutex
 			within, squares, sum := make([]int, len(c.theta)), 0.0, 0.0
 			var ratio, worst, runs, iterations, wrong, wall float64
@@ -177,8 +177,8 @@ func TestLongMatrixFit(t *testing.T) {
 				given, _ := family(make([]float64, len(c.theta)))
 				y, truth := scenes(right, 6, 0.15, 1e-6, rng)
 				p, opt := freeModel(given, y), allLearned()
-				if model == "told" {
-					p, opt.Learn = toldModel(given, y, 0.15, 1e-6), calamp.Learn{}
+				if model == "given" {
+					p, opt.Learn = givenModel(given, y, 0.15, 1e-6), calamp.Learn{}
 				}
 				asGiven, err := calamp.Solve(context.Background(), p, &opt)
 				if err != nil {

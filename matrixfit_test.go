@@ -105,7 +105,7 @@ func allLearned() calamp.Options {
 	return calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}, Settings: solver.Settings{Threads: 1}}
 }
 
-func toldModel(w operator.Operator, y *mat.Dense, density, noise float64) *calamp.Problem {
+func givenModel(w operator.Operator, y *mat.Dense, density, noise float64) *calamp.Problem {
 	return &calamp.Problem{W: w, Y: y, Prior: prior.GaussBernoulli{Density: density, SignalVar: 1}, Channel: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: noise}}
 }
 
@@ -136,7 +136,7 @@ func TestMatrixScoreIsTheSlope(t *testing.T) {
 			t.Fatal(err)
 		}
 		opt := calamp.Options{Settings: solver.Settings{Tol: 1e-9, MaxIter: 3000}, Directions: []calamp.Direction{direction}}
-		return solve(t, toldModel(w, y, 0.12, 1e-2), &opt)
+		return solve(t, givenModel(w, y, 0.12, 1e-2), &opt)
 	}
 	const theta, h = 0.02, 0.002
 	slope := (at(theta+h).LogEvidence - at(theta-h).LogEvidence) / (2 * h)
@@ -150,9 +150,9 @@ func TestFitMatrix(t *testing.T) {
 	tests.Long(t)
 	for _, truth := range [][]float64{{0.04}, {0.04, -0.03}} {
 		p, signals, family := smallFit(truth, 1)
-		told := 0
+		reported := 0
 		fit, err := calamp.FitMatrix(context.Background(), family, p, &calamp.FitOptions{
-			Options: allLearned(), Start: make([]float64, len(truth)), Tell: func(calamp.MatrixRun) { told++ },
+			Options: allLearned(), Start: make([]float64, len(truth)), Tell: func(calamp.MatrixRun) { reported++ },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +162,8 @@ func TestFitMatrix(t *testing.T) {
 				t.Errorf("theta %d is %g ± %g, and was %g", j, fit.Theta[j], fit.ThetaSD[j], v)
 			}
 		}
-		if fit.Status != calamp.Converged || fit.Score(signals).XMSEScaled > 1e-5 || told != len(fit.Runs) {
-			t.Errorf("%v, error %g, told of %d runs of %d", fit.Status, fit.Score(signals).XMSEScaled, told, len(fit.Runs))
+		if fit.Status != calamp.Converged || fit.Score(signals).XMSEScaled > 1e-5 || reported != len(fit.Runs) {
+			t.Errorf("%v, error %g, reported %d runs of %d", fit.Status, fit.Score(signals).XMSEScaled, reported, len(fit.Runs))
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestMatrixErrorIsLearned(t *testing.T) {
 		right, given := wrongAtRandom(200, 250, eta, rng)
 		y, truth := scenes(right, 8, 0.12, 1e-6, rng)
 		opt := calamp.Options{Learn: calamp.Learn{MatrixError: true, Noise: noise}}
-		res := solve(t, toldModel(given, y, 0.12, 1e-6), &opt)
+		res := solve(t, givenModel(given, y, 0.12, 1e-6), &opt)
 		z := math.Log(res.MatrixError/eta) / res.MatrixErrorSD
 		if res.Status != calamp.Converged || res.Iterations > 100 || math.Abs(z) > 2.5 || !noise && res.MatrixErrorSD > 0.05 || res.MatrixErrorSD > 0.2 {
 			t.Errorf("noise learned %v: %v after %d iterations, error of W %g ± %g, was %g", noise, res.Status, res.Iterations, res.MatrixError, res.MatrixErrorSD*res.MatrixError, eta)

@@ -17,15 +17,15 @@ import (
 func TestMemoryOfTransforms(t *testing.T) {
 	tests.Long(t)
 	const n, m, p, most = 1 << 13, 1 << 12, 4, 24
-	told := teacher.Teacher{
+	given := teacher.Teacher{
 		N: n, M: m, P: p, Matrix: teacher.Ensemble{Kind: "hadamard"}, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 1},
 		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6,
 	}
-	w, err := told.Matrix.Structured(m, n, 1)
+	w, err := given.Matrix.Structured(m, n, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y, _, err := told.Readings(w, 1)
+	y, _, err := given.Readings(w, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestMemoryOfTransforms(t *testing.T) {
 		},
 	}
 	if _, err := calamp.Solve(t.Context(), &calamp.Problem{
-		W: w, Y: y, Prior: told.Signal, Channel: channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}},
+		W: w, Y: y, Prior: given.Signal, Channel: channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}},
 	}, opt); err != nil {
 		t.Fatal(err)
 	}

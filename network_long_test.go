@@ -166,8 +166,8 @@ func structuredRun(t testing.TB, draw func() *deepProblem) (known, blind float64
 	t.Helper()
 	d = draw()
 	d.tellGains(1e-6)
-	told := solve(t, &d.Problem, &calamp.Options{})
-	known = told.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X)
+	given := solve(t, &d.Problem, &calamp.Options{})
+	known = given.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X)
 	d = draw()
 	r = solve(t, &d.Problem, &calamp.Options{})
 	return known, r.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X), d, r
@@ -194,19 +194,19 @@ func TestLongStructuredNetworks(t *testing.T) {
 	for _, condition := range []float64{1, 10, 100} {
 		for _, density := range []float64{1, 0.3} {
 			for _, f := range []prior.Activation{prior.ReLU, prior.IdentityActivation} {
-				converged, told, found, s, x, iterations := 0, 0.0, 0.0, 0.0, 0.0, []int{}
+				converged, given, found, s, x, iterations := 0, 0.0, 0.0, 0.0, 0.0, []int{}
 				for seed := range count {
 					known, blind, d, r := structuredRun(t, func() *deepProblem { return newConditionedProblem(t, uint64(seed+1), condition, density, f) })
 					if r.Status == calamp.Converged {
 						converged++
 					}
 					cs, _, cx := d.coveredScaled(r)
-					told, found = told+math.Log(known)/float64(count), found+math.Log(blind)/float64(count)
+					given, found = given+math.Log(known)/float64(count), found+math.Log(blind)/float64(count)
 					s, x = s+cs/float64(count), x+cx/float64(count)
 					iterations = append(iterations, r.Iterations)
 				}
 				slices.Sort(iterations)
-				table.Row("| %g | %g | %v | %d of %d | %.2g | %.2g | %.2f | %.3f | %.3f | %d |", condition, density, f, converged, count, math.Exp(told), math.Exp(found), math.Exp(found-told), s, x, iterations[count/2])
+				table.Row("| %g | %g | %v | %d of %d | %.2g | %.2g | %.2f | %.3f | %.3f | %d |", condition, density, f, converged, count, math.Exp(given), math.Exp(found), math.Exp(found-given), s, x, iterations[count/2])
 			}
 		}
 	}
@@ -262,14 +262,14 @@ func TestLongNetworks(t *testing.T) {
 				}
 			}
 			slices.Sort(iterations)
-			gains, told := "blind", "told"
+			gains, given := "blind", "given"
 			if kind == "known" {
 				gains = "known"
 			}
 			if kind == "learned" {
-				told = kind
+				given = kind
 			}
-			table.Row("| %g | %s | %s | %d of %d | %.2g | %.3f | %.3f | %.3f | %d | %d | %.2g | %v |", alpha, gains, told, recovered, count, math.Exp(errs), s, raw, x, iterations[count/2], iterations[count-1], wall.Seconds()*1e3/float64(count), warned)
+			table.Row("| %g | %s | %s | %d of %d | %.2g | %.3f | %.3f | %.3f | %d | %d | %.2g | %v |", alpha, gains, given, recovered, count, math.Exp(errs), s, raw, x, iterations[count/2], iterations[count-1], wall.Seconds()*1e3/float64(count), warned)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type noiseKnowledge struct {
 }
 
 var noiseKnowledges = []noiseKnowledge{
-	{"told", func(*calamp.Problem, *calamp.Options) {}},
+	{"given", func(*calamp.Problem, *calamp.Options) {}},
 	{"one for all, learned", func(p *calamp.Problem, o *calamp.Options) { p.NoiseVar, o.Learn.Noise = nil, true }},
 	{"learned for every sensor", func(p *calamp.Problem, o *calamp.Options) { p.NoiseVar, o.Learn.SensorNoise = nil, true }},
 }
@@ -35,7 +35,7 @@ var noiseKnowledges = []noiseKnowledge{
 // those with the noise given, with 50 within 1.2 times, and no sensor may be called broken.
 func TestLongNoise(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "decades", "signals", "noise", "error of x, relative to told", "worst seed", "error of x / x_var", "s inside 95 %", "log error of Δ", "called broken", "converged", "iterations (mean)")
+	table := tables.New(t, "", "decades", "signals", "noise", "error of x, relative to given", "worst seed", "error of x / x_var", "s inside 95 %", "log error of Δ", "called broken", "converged", "iterations (mean)")
 	count := seedCount(10)
 	for _, decades := range []float64{2, 0} {
 		for _, p := range []int{10, 50} {
@@ -74,7 +74,7 @@ func TestLongNoise(t *testing.T) {
 				}
 				table.Row("| %g | %d | %s | %.2f | %.2f | %.2f | %.1f %% | %.2f | %.0f | %.0f/%d | %.0f |", decades, p, k.name, ratio, worst, variance, 100*inside, log, broken, converged, count, iterations)
 				if k.name != "one for all, learned" && (ratio > most || broken > 0) {
-					t.Errorf("%s, %d signals: %.2f times the error with noise told, %.0f sensors called broken", k.name, p, ratio, broken)
+					t.Errorf("%s, %d signals: %.2f times the error with noise given, %.0f sensors called broken", k.name, p, ratio, broken)
 				}
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// told is a problem whose noise is given sensor by sensor, and the same with a channel of a
+// given is a problem whose noise is given sensor by sensor, and the same with a channel of a
 // user's own that has it.
-func told(seed uint64) (ours, own *calamp.Problem) {
+func given(seed uint64) (ours, own *calamp.Problem) {
 	in, c := unequalInstance(120, 90, 4, 1e-3, seed)
 	signal := prior.GaussBernoulli{Density: 0.1, SignalVar: 3}
 	each := make([]float64, len(c.ratios))
@@ -40,7 +40,7 @@ func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
 		} {
 			opt := calamp.Published(iterations)
 			change(opt)
-			a, b := told(uint64(iterations))
+			a, b := given(uint64(iterations))
 			if opt.Algorithm == solver.VAMP {
 				// Averages of contractions are of z: a channel that has only ∂g has fewer digits of them.
 				a.NoiseVar, b.Channel = scaledNoise(a.NoiseVar, b.Channel.(unequal), 100)
@@ -86,7 +86,7 @@ func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
 		for j := range p.NoiseVar {
 			p.NoiseVar[j] = 1e-5
 		}
-		compareResults(t, "told", a, solve(t, p, nil), math.SmallestNonzeroFloat64)
+		compareResults(t, "given", a, solve(t, p, nil), math.SmallestNonzeroFloat64)
 	}
 }
 
@@ -129,15 +129,15 @@ func TestToldNoiseIsChecked(t *testing.T) {
 		"noise variance of sensor 3 must be finite":       func(p *calamp.Problem) { p.NoiseVar[3] = -1 },
 		"no noise that could differ":                      func(p *calamp.Problem) { p.Channel = noiseless{} },
 	} {
-		p, _ := told(1)
+		p, _ := given(1)
 		edit(p)
 		if _, err := calamp.Solve(context.Background(), p, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, expected %q", err, want)
 		}
 	}
-	p, _ := told(1)
+	p, _ := given(1)
 	if _, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Noise: true}}); err == nil {
-		t.Error("told noise was to be learned")
+		t.Error("given noise was to be learned")
 	}
 }
 
@@ -166,11 +166,11 @@ func TestSensorNoiseIsLearned(t *testing.T) {
 		}
 		return res, calamp.Score(res.X, res.S, in.Truth)
 	}
-	_, told := solve(te.Noise, calamp.Learn{})
+	_, given := solve(te.Noise, calamp.Learn{})
 	_, common := solve(nil, calamp.Learn{Noise: true})
 	res, own := solve(nil, calamp.Learn{SensorNoise: true})
-	if !(own.XMSEScaled < 0.7*common.XMSEScaled && own.XMSEScaled < 1.8*told.XMSEScaled) {
-		t.Errorf("error %.3g, told %.3g, one for all %.3g", own.XMSEScaled, told.XMSEScaled, common.XMSEScaled)
+	if !(own.XMSEScaled < 0.7*common.XMSEScaled && own.XMSEScaled < 1.8*given.XMSEScaled) {
+		t.Errorf("error %.3g, given %.3g, one for all %.3g", own.XMSEScaled, given.XMSEScaled, common.XMSEScaled)
 	}
 	if ratio := own.XMSEScaled / meanOf(res.XVar.RawMatrix().Data); ratio < 0.7 || ratio > 1.4 {
 		t.Errorf("the error is %.2f times its variance", ratio)

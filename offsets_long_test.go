@@ -46,7 +46,7 @@ func TestLongOffsetsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res := solveNothingTold(t, in, calamp.Learn{Noise: true, Range: true}); warned(res, calamp.Offsets) {
+			if res := solveNothingGiven(t, in, calamp.Learn{Noise: true, Range: true}); warned(res, calamp.Offsets) {
 				count++
 			}
 		}
@@ -75,15 +75,15 @@ func offsetRunOf(t testing.TB, te teacher.Teacher, seed uint64) (r offsetRun) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := solveNothingTold(t, in, calamp.Learn{Noise: true, Range: true, Offset: true})
+	res := solveNothingGiven(t, in, calamp.Learn{Noise: true, Range: true, Offset: true})
 	without := *in
 	without.Y = mat.DenseCopyOf(in.Y)
 	without.Y.Apply(func(mu, _ int, y float64) float64 { return y - in.Truth.O[mu] }, without.Y)
-	told := solveNothingTold(t, &without, calamp.Learn{Noise: true, Range: true})
+	given := solveNothingGiven(t, &without, calamp.Learn{Noise: true, Range: true})
 	score := calamp.Score(res.X, res.S, in.Truth)
 	r.status, r.broken, r.iterations = res.Status, len(res.BrokenSensors), res.Iterations
 	r.nmse = score.XMSEScaled / 0.2
-	r.ratio = score.XMSEScaled / calamp.Score(told.X, told.S, in.Truth).XMSEScaled
+	r.ratio = score.XMSEScaled / calamp.Score(given.X, given.S, in.Truth).XMSEScaled
 	r.warned = warned(res, calamp.OffsetsFewSignals)
 	for mu, o := range in.Truth.O {
 		if math.Abs(res.Offset[mu]-o) < 1.96*math.Sqrt(res.OffsetVar[mu]) {
@@ -112,7 +112,7 @@ func TestLongOffsets(t *testing.T) {
 	if !*long {
 		t.Skip("long: -long runs it")
 	}
-	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets told (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
+	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets given (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
 	runs := 10
 	if *seeds > 0 {
 		runs = *seeds
@@ -142,14 +142,14 @@ func TestLongOffsets(t *testing.T) {
 			table.Row("| %g | %d | %d/%d | %.2g | %.3g | %.3g | %.1f %% | %.1f %% | %.1f %% | %d | %.0f |", relative, p, converged, runs,
 				nmse[runs/2], ratios[runs/2], ratios[runs-1], 100*o, 100*s, 100*x, broken, iterations[runs/2])
 			if ratios[runs/2] > 1.5 || o < 0.9 || o > 0.98 || converged < runs || broken > 0 {
-				t.Errorf("offsets of %g, P = %d: error %.3g times that with offsets told, %.1f %% covered, %d converged, %d called broken", relative, p, ratios[runs/2], 100*o, converged, broken)
+				t.Errorf("offsets of %g, P = %d: error %.3g times that with offsets given, %.1f %% covered, %d converged, %d called broken", relative, p, ratios[runs/2], 100*o, converged, broken)
 			}
 		}
 	}
 }
 
 // solveNothingTold learns all of the model, as calamp solve does when nothing is given.
-func solveNothingTold(t testing.TB, in *teacher.Instance, learn calamp.Learn) *calamp.Result {
+func solveNothingGiven(t testing.TB, in *teacher.Instance, learn calamp.Learn) *calamp.Result {
 	t.Helper()
 	y, gain := in.Y, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan}
 	if learn.Offset {
@@ -339,7 +339,7 @@ func TestLongOffsetsOfFewSignalsBehindMasks(t *testing.T) {
 }
 
 func fewWithOffsets(t *testing.T, w teacher.Ensemble, signals ...int) {
-	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets told (median)", "error of x / x_var (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
+	table := tables.New(t, "", "offsets, relative to the readings", "P", "converged", "nmse (median)", "relative to offsets given (median)", "error of x / x_var (median)", "largest", "offsets within their intervals", "s", "x", "called broken", "iterations")
 	for _, p := range signals {
 		for _, relative := range []float64{0.1, 0.5} {
 			runs := make([]offsetRun, seedCount(10))

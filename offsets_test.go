@@ -51,7 +51,7 @@ func TestOffsetsAsTheyAre(t *testing.T) {
 				with.Y.Set(mu, k, in.Y.At(mu, k)+with.Truth.O[mu])
 			}
 		}
-		res := solveNothingTold(t, &with, calamp.Learn{Noise: true, Range: true, Offset: true})
+		res := solveNothingGiven(t, &with, calamp.Learn{Noise: true, Range: true, Offset: true})
 		score := calamp.Score(res.X, res.S, with.Truth)
 		covered := 0.0
 		for mu, o := range with.Truth.O {
@@ -76,13 +76,13 @@ func TestOffsetsBesideOtherTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
-	told := channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.5, 1.5), SD: 0.3}, NoiseVar: 1e-4}
+	given := channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.5, 1.5), SD: 0.3}, NoiseVar: 1e-4}
 	for name, c := range map[string]struct {
 		change func(y *mat.Dense)
 		matrix string
 		broken []int
 	}{
-		"told a range too wide": {},
+		"given a range too wide": {},
 		"missing readings": {change: func(y *mat.Dense) {
 			for range 60 {
 				y.Set(rng.IntN(te.M), rng.IntN(te.P), math.NaN())
@@ -111,7 +111,7 @@ func TestOffsetsBesideOtherTrouble(t *testing.T) {
 			c.change(y)
 		}
 		res, err := calamp.Solve(context.Background(), &calamp.Problem{
-			W: w, Y: y, Prior: te.Signal, Channel: channel.Faulty{Working: told},
+			W: w, Y: y, Prior: te.Signal, Channel: channel.Faulty{Working: given},
 		}, &calamp.Options{Settings: solver.Settings{Threads: 1}})
 		if err != nil {
 			t.Fatal(err)

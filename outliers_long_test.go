@@ -29,7 +29,7 @@ func TestLongOutliers(t *testing.T) {
 					for seed := range count {
 						o.solve(t, teacher.Teacher{N: 500, M: 400, P: p, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: delta}, kind.Spoil, learned, uint64(seed))
 					}
-					model, n := "told", float64(count)
+					model, n := "given", float64(count)
 					if learned {
 						model = "learned"
 					}

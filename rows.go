@@ -164,23 +164,23 @@ func (p *Problem) together(opt *Options) (*Problem, error) {
 }
 
 // noise is that of every reading where it was given for every sensor, row or reading.
-func (r *rowMap) noise(told []float64, m, signals int) ([]float64, error) {
-	switch sensors := len(r.count); len(told) {
+func (r *rowMap) noise(stated []float64, m, signals int) ([]float64, error) {
+	switch sensors := len(r.count); len(stated) {
 	case 0:
 		return nil, nil
 	case sensors:
-		return slices.Clone(told), nil
+		return slices.Clone(stated), nil
 	case m:
 		each := make([]float64, 0, m*signals)
-		for _, v := range told {
+		for _, v := range stated {
 			each = append(each, slices.Repeat([]float64{v}, signals)...)
 		}
-		told = each
+		stated = each
 	case m * signals:
 	default:
-		return nil, fmt.Errorf("%d noise variances for %d sensors, %d rows and %d signals: expected one a sensor, a row or a reading", len(told), sensors, m, signals)
+		return nil, fmt.Errorf("%d noise variances for %d sensors, %d rows and %d signals: expected one a sensor, a row or a reading", len(stated), sensors, m, signals)
 	}
-	return r.arrange(told, signals, slices.Min(told)), nil
+	return r.arrange(stated, signals, slices.Min(stated)), nil
 }
 
 // apart gives a result the rows as the problem had them.

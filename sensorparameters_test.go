@@ -65,11 +65,11 @@ func TestSensorDelays(t *testing.T) {
 	right, given, slope, theta := delayed(160, 200, 0.01, rng)
 	y, truth := scenes(right, 10, 0.15, 1e-6, rng)
 	opt := &calamp.Options{SensorDerivatives: []calamp.Direction{{Name: "delay", D: slope}}}
-	res, err := calamp.Solve(context.Background(), toldModel(given, y, 0.15, 1e-6), opt)
+	res, err := calamp.Solve(context.Background(), givenModel(given, y, 0.15, 1e-6), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := calamp.Solve(context.Background(), toldModel(right, y, 0.15, 1e-6), &calamp.Options{})
+	known, err := calamp.Solve(context.Background(), givenModel(right, y, 0.15, 1e-6), &calamp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestLongSensorDelays(t *testing.T) {
 	count := seedCount(20)
 	table := tables.New(t, "", "delays, samples", "model", "converged", "coverage of theta", "of s", "of x", "error of x over that with theta known, mean", "largest", "with theta left out", "spread learned, mean", "iterations", "with theta known")
 	for _, spread := range []float64{0.01} {
-		for _, model := range []string{"told", "learned"} {
+		for _, model := range []string{"given", "learned"} {
 			var lock sync.Mutex
 			var ofTheta, s, x, ratio, most, without, learned, iterations, knownIterations float64
 			converged := 0
@@ -104,7 +104,7 @@ func TestLongSensorDelays(t *testing.T) {
 				right, given, slope, theta := delayed(400, 500, spread, rng)
 				y, truth := scenes(right, 10, 0.15, 1e-6, rng)
 				run := func(w operator.Operator, directions ...calamp.Direction) *calamp.Result {
-					p, opt := toldModel(w, y, 0.15, 1e-6), &calamp.Options{}
+					p, opt := givenModel(w, y, 0.15, 1e-6), &calamp.Options{}
 					if model == "learned" {
 						p = freeModel(w, y)
 						opt.Learn = calamp.Learn{Noise: true, Range: true}
@@ -153,7 +153,7 @@ func TestSensorParameterAlongRowsIsGain(t *testing.T) {
 		}
 	}
 	solve := func(prior channel.GainPrior, opt *calamp.Options) *calamp.Result {
-		p := toldModel(given, y, 0.15, 1e-6)
+		p := givenModel(given, y, 0.15, 1e-6)
 		p.Channel = channel.Gain{Prior: prior, NoiseVar: 1e-6}
 		res, err := calamp.Solve(context.Background(), p, opt)
 		if err != nil {

@@ -123,7 +123,7 @@ func TestLongSharedSensors(t *testing.T) {
 		{1, 10, solver.AMP, 0.05, 0.01, true},
 	} {
 		r := runShared(t, sharing{n: 1000, p: c.p, rows: c.rows, alpha: 0.6, noise: 1e-6, broken: c.broken, outlier: c.outlier}, of, c.algorithm, c.learned)
-		model := map[bool]string{false: "told", true: "learned; 5 % broken, 1 % outliers"}[c.learned]
+		model := map[bool]string{false: "given", true: "learned; 5 % broken, 1 % outliers"}[c.learned]
 		ofX, ofS := r.x/theory.MSEX.Value, r.s/theory.MSES.Value
 		table.Row("| %d | %d | %v | %s | %.0f of %d | %.2e | %.2f | %.2e | %.2f | %.1f %% | %.1f %% | %.0f | %.0f | %.0f |", c.p, c.rows, c.algorithm, model,
 			r.converged, of, r.x, ofX, r.s, ofS, 100*r.inX, 100*r.inS, r.broken, r.found, r.wrong)

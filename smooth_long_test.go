@@ -56,13 +56,13 @@ func TestLongKernel(t *testing.T) {
 			}
 			known := *p
 			known.Channel = channel.Gain{Prior: places.TogetherAs(channel.Uniform(0.6, 1.4), kernelOf(t, truth.S)), NoiseVar: 1e-6}
-			told, toldS, _, _ := togetherSolved(t, &known, truth, seed)
-			if res.Status != calamp.Converged || told.Status != calamp.Converged {
-				t.Errorf("%s, seed %d: %v, with a known kernel %v", c.name, seed, res.Status, told.Status)
+			given, givenS, _, _ := togetherSolved(t, &known, truth, seed)
+			if res.Status != calamp.Converged || given.Status != calamp.Converged {
+				t.Errorf("%s, seed %d: %v, with a known kernel %v", c.name, seed, res.Status, given.Status)
 				continue
 			}
-			s, knownS, runs = s+errS*errS, knownS+toldS*toldS, runs+1
-			x, knownX = x+res.Score(truth).XMSEScaled, knownX+told.Score(truth).XMSEScaled
+			s, knownS, runs = s+errS*errS, knownS+givenS*givenS, runs+1
+			x, knownX = x+res.Score(truth).XMSEScaled, knownX+given.Score(truth).XMSEScaled
 		}
 		root := func(v float64) float64 { return math.Sqrt(v / runs) }
 		table.Row("| %s | %.0f | %.4f | %.4f | %.2f | %.4f | %.4f | %.2f |", c.name, runs, root(s), root(knownS), root(s)/root(knownS), root(x), root(knownX), root(x)/root(knownX))

@@ -13,7 +13,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Signals that are not sparse in the given basis are told from those of which too few sensors read, and the basis of cosines is named where they are sparse in that.
+// Signals that are not sparse in the given basis are distinguished from those of which too few sensors read, and the basis of cosines is named where they are sparse in that.
 func TestNotSparse(t *testing.T) {
 	for _, c := range []struct {
 		name string

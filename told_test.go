@@ -124,8 +124,8 @@ func TestTwoNumbersOfOneScale(t *testing.T) {
 			return calamp.Score(res.X, res.S, truth).XMSEScaled
 		}
 		nothing := errorOf(nan, nan, prior.Density|prior.SignalMean|prior.SignalVar)
-		if told := errorOf(1, noise, prior.Density|prior.SignalMean); !(told < 1.05*nothing) {
-			t.Errorf("seed %d: error %.3g with both told, %.3g with nothing", seed, told, nothing)
+		if given := errorOf(1, noise, prior.Density|prior.SignalMean); !(given < 1.05*nothing) {
+			t.Errorf("seed %d: error %.3g with both given, %.3g with nothing", seed, given, nothing)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestDensityContradicted(t *testing.T) {
 	inOrder := channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
 	for _, c := range []struct {
 		problem   *calamp.Problem
-		told      prior.Prior
+		given     prior.Prior
 		algorithm solver.Algorithm
 		want      bool
 	}{
@@ -155,7 +155,7 @@ func TestDensityContradicted(t *testing.T) {
 		{positive, prior.NonNegative{Density: 0.12, SignalVar: 1}, solver.AMP, false},
 	} {
 		q := *c.problem
-		q.Prior, q.Channel = c.told, inOrder
+		q.Prior, q.Channel = c.given, inOrder
 		opt := calamp.Options{}
 		opt.Algorithm = c.algorithm
 		if c.algorithm == solver.Evidence {
@@ -167,7 +167,7 @@ func TestDensityContradicted(t *testing.T) {
 		}
 		w := find(res, calamp.ToldContradicted)
 		if (w != nil) != c.want || w != nil && !strings.Contains(w.Message, "the density as ") {
-			t.Errorf("%+v by %v: %v %v", c.told, c.algorithm, res.Status, w)
+			t.Errorf("%+v by %v: %v %v", c.given, c.algorithm, res.Status, w)
 		}
 	}
 }

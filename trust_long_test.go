@@ -109,7 +109,7 @@ func TestLongTrustRange(t *testing.T) {
 	count := seedCount(10)
 	deltas, signals := []float64{1e-4, 1e-6, 1e-8}, []int{2, 6, 10}
 	cells := len(deltas) * len(signals)
-	table := tables.New(t, "", "gains", "told", "learned", "warned", "z²", "largest z", "rms t", "median sd", "coverage of s", "least", "error of x", "not converged")
+	table := tables.New(t, "", "gains", "given", "learned", "warned", "z²", "largest z", "rms t", "median sd", "coverage of s", "least", "error of x", "not converged")
 	for _, kind := range gainkind.All {
 		var exact trusts
 		for _, wide := range []float64{1, 1.2, 2, 10, 0.7} {
@@ -124,7 +124,7 @@ func TestLongTrustRange(t *testing.T) {
 				}
 				kind.Spread(in, seed)
 				problem := te.Problem(in)
-				problem.Channel = channel.Faulty{Working: channel.Gain{Prior: kind.Told(wide, seed), NoiseVar: delta}}
+				problem.Channel = channel.Faulty{Working: channel.Gain{Prior: kind.Stated(wide, seed), NoiseVar: delta}}
 				runs[i] = trustOf(t, problem, in.Truth)
 			})
 			if exact == nil {

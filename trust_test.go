@@ -15,8 +15,8 @@ import (
 )
 
 // drawn is a problem whose gains are uniform on 1 ± half, as the default command sees it
-// when it is given the range 1 ± told.
-func drawn(t *testing.T, te teacher.Teacher, seed uint64, told float64) (*calamp.Problem, calamp.Truth) {
+// when it is given the range 1 ± given.
+func drawn(t *testing.T, te teacher.Teacher, seed uint64, given float64) (*calamp.Problem, calamp.Truth) {
 	t.Helper()
 	te.Signal = prior.GaussBernoulli{Density: 0.2, SignalVar: 1}
 	in, err := te.Draw(seed)
@@ -24,7 +24,7 @@ func drawn(t *testing.T, te teacher.Teacher, seed uint64, told float64) (*calamp
 		t.Fatal(err)
 	}
 	p := te.Problem(in)
-	p.Channel = channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(1-told, 1+told), NoiseVar: te.NoiseVar}}
+	p.Channel = channel.Faulty{Working: channel.Gain{Prior: channel.Uniform(1-given, 1+given), NoiseVar: te.NoiseVar}}
 	return p, in.Truth
 }
 
@@ -47,7 +47,7 @@ func TestRangeThatMerelyContainsTheGains(t *testing.T) {
 		t.Errorf("learned N(%g, %g²) of gains that are uniform on [0.95, 1.05]", mean, sd)
 	}
 	if lo, hi := channel.CalibrationOf(normal.Channel).Range(); lo != 0.9 || hi != 1.1 || channel.NoiseOf(normal.Channel) != te.NoiseVar {
-		t.Errorf("what was told is changed: range [%g, %g], noise %g", lo, hi, channel.NoiseOf(normal.Channel))
+		t.Errorf("what was given is changed: range [%g, %g], noise %g", lo, hi, channel.NoiseOf(normal.Channel))
 	}
 }
 

@@ -68,7 +68,7 @@ func TestLongUnequalNamed(t *testing.T) {
 			p, runs int
 		}{{0, 4, 100}, {0, 10, 100}, {0, 50, 20}, {1, 10, 20}, {2, 4, 20}, {2, 10, 20}, {2, 50, 20}} {
 			named := unequalNamed(t, c.decades, c.p, learned, c.runs)
-			what := map[bool]string{false: "told, one for all", true: "learned"}[learned]
+			what := map[bool]string{false: "given, one for all", true: "learned"}[learned]
 			table.Row("| %g decades | %d | %s | %d | %d |", c.decades, c.p, what, c.runs, named)
 			if c.decades == 0 && named > 0 || c.decades == 2 && c.p >= 10 && 20*named < 19*c.runs {
 				t.Errorf("%g decades, P = %d, noise %s: named in %d of %d", c.decades, c.p, what, named, c.runs)

@@ -35,7 +35,7 @@ func TestLongSpectra(t *testing.T) {
 		heads = append(heads, fmt.Sprintf("P = %d, [%g, %g]", c.p, c.gain.Lo, c.gain.Hi))
 	}
 	heads = append(heads, "largest", "C/error", "s within 90 %", "iterations", "algorithm")
-	told, nothing := tables.New(t, "", heads...), tables.New(t, "nothing-told", heads...)
+	given, nothing := tables.New(t, "", heads...), tables.New(t, "nothing-given", heads...)
 	for _, name := range spectra {
 		if *matrix != "" && name != *matrix {
 			continue
@@ -53,10 +53,10 @@ func TestLongSpectra(t *testing.T) {
 					}, seedCount(10), calamp.Options{})
 					theory := ratioInTheory(t, te, noise)
 					blind := study(t, te, noise, seedCount(10), calamp.Options{})
-					rows[0].add(t, te, "told the model", blind, known, theory)
-					rows[1].add(t, te, "told nothing", studyNothingTold(t, te, seedCount(10)), known, theory)
+					rows[0].add(t, te, "given the model", blind, known, theory)
+					rows[1].add(t, te, "given nothing", studyNothingGiven(t, te, seedCount(10)), known, theory)
 				}
-				rows[0].print(told, name, alpha, noise)
+				rows[0].print(given, name, alpha, noise)
 				rows[1].print(nothing, name, alpha, noise)
 			}
 		}
@@ -258,8 +258,8 @@ func TestLongVectorEvolution(t *testing.T) {
 				return &teacher.Instance{W: w, Y: y, Truth: truth}, err
 			}
 		}
-		told := func(calamp.Truth) channel.Channel { return channel.Gain{Prior: c.gain, NoiseVar: c.noise} }
-		runs := studyDrawn(t, te, draw, told, seedCount(10), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
+		given := func(calamp.Truth) channel.Channel { return channel.Gain{Prior: c.gain, NoiseVar: c.noise} }
+		runs := studyDrawn(t, te, draw, given, seedCount(10), calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
 		mean, square := 0.0, 0.0
 		for _, o := range runs {
 			mean += measuredError(o) / float64(len(runs))

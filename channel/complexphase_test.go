@@ -47,7 +47,7 @@ func TestPhaseSpread(t *testing.T) {
 	}{{50, false}, {45, false}, {25, true}, {100, true}, {math.Inf(1), true}} {
 		kappa, more := ratio(c.fixed, all)
 		if math.Abs(kappa/50-1) > 0.25 || (more > 10) != c.contradicted || more < -1e-3 {
-			t.Errorf("told %g: κ = %.3g, log-likelihood ratio %.3g", c.fixed, kappa, more)
+			t.Errorf("given %g: κ = %.3g, log-likelihood ratio %.3g", c.fixed, kappa, more)
 		}
 	}
 	if kappa, more := ratio(0, all); kappa != 0 || more != 0 {

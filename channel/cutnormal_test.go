@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// SetNormal gives the mean and the variance that it is told also where the range cuts, and its statistics contradict no range.
+// SetNormal gives the mean and the variance that it is given also where the range cuts, and its statistics contradict no range.
 func TestNormalsThatTheRangeCuts(t *testing.T) {
 	for _, p := range []GainPrior{Uniform(0.7, 1.3), Uniform(0.01, 10), TruncatedNormal(1, 0.2, 0.7, 1.3), LogNormal(1, 0.2, 0.7, 1.3), LogNormal(1, 0.3, 0.1, 10)} {
 		for _, tau := range []float64{0, 1e-3, 5, 60, 1e4, 1e8} {
@@ -16,7 +16,7 @@ func TestNormalsThatTheRangeCuts(t *testing.T) {
 				p.SetNormal(stats, mean[0], variance[0])
 				p.Posteriors(gotMean[:], gotVariance[:], stats)
 				if sd := math.Sqrt(variance[0]); math.Abs(gotMean[0]-mean[0]) > 1e-6*sd || math.Abs(gotVariance[0]/variance[0]-1) > 1e-6 {
-					t.Errorf("%s, τ %g, peak %g: N(%g, %g) is told as (%g, %g)", p.Name(), tau, peak, mean[0], variance[0], gotMean[0], gotVariance[0])
+					t.Errorf("%s, τ %g, peak %g: N(%g, %g) is stated as (%g, %g)", p.Name(), tau, peak, mean[0], variance[0], gotMean[0], gotVariance[0])
 				}
 				if excess := p.Excess(stats); excess != 0 {
 					t.Errorf("%s: nothing was read, and s peaks %g outside", p.Name(), excess)
@@ -38,7 +38,7 @@ func TestNormalsWiderThanTheirMeanAllows(t *testing.T) {
 		p.SetNormal(stats, c.mean, c.variance)
 		p.Posteriors(mean[:], variance[:], stats)
 		if math.Abs(variance[0]/c.want-1) > 1e-6 || (mean[0]-1)*(c.mean-1) < -1e-9 {
-			t.Errorf("N(%g, %g) is told as (%g, %g)", c.mean, c.variance, mean[0], variance[0])
+			t.Errorf("N(%g, %g) is stated as (%g, %g)", c.mean, c.variance, mean[0], variance[0])
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestNormalBesideATail(t *testing.T) {
 				continue
 			}
 			if math.Abs(mean[0]-want[0]) > off || math.Abs(math.Sqrt(variance[0])/want[1]-1) > 0.1 {
-				t.Errorf("%s: N(%g, %g²) is told as N(%g, %g²)", p.Name(), want[0], want[1], mean[0], math.Sqrt(variance[0]))
+				t.Errorf("%s: N(%g, %g²) is stated as N(%g, %g²)", p.Name(), want[0], want[1], mean[0], math.Sqrt(variance[0]))
 			}
 		}
 	}

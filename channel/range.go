@@ -20,7 +20,7 @@ const (
 	// middle: readings without a trace of different gains would shrink it to a point.
 	narrowest = 1e-3
 
-	// narrowestOfOne is that where no sensor has more than one reading. A spread far below the noise then cannot be told from it, and
+	// narrowestOfOne is that where no sensor has more than one reading. A spread far below the noise then cannot be distinguished from it, and
 	// shrinks to nothing, with error bars that are too small (s ±5 %, noise of 3 %: coverage .27). It is what is assumed of gains where nothing is learned.
 	narrowestOfOne = 0.05
 )

@@ -25,14 +25,14 @@ type Calibrator struct {
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
-	asTold    *engine    // of the model as it was given
+	asGiven   *engine    // of the model as it was given
 	freed     *engine    // which learns a noise variance that was given; nil until that is doubted
 	newEngine func(learnNoise bool) (*engine, error)
 
 	state State // changed by commit alone
 
 	even   *channel.GainPrior // range of gains that were declared uniform; nil without
-	told   *channel.GainPrior // the same where that is tested; nil where it is not
+	given  *channel.GainPrior // the same where that is tested; nil where it is not
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample
 
@@ -109,12 +109,12 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.newEngine = func(learnNoise bool) (*engine, error) {
 		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
 	}
-	told, err := c.newEngine(full.LearnNoise)
+	given, err := c.newEngine(full.LearnNoise)
 	if err != nil {
 		return nil, err
 	}
-	c.asTold = told
-	c.run(told)
+	c.asGiven = given
+	c.run(given)
 	if err := c.SetAnchor(full.Anchor); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	}
 	c.even = evenRange(c.sample.Calibration())
 	if !insisted(&full) {
-		c.told = c.even
+		c.given = c.even
 	}
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
@@ -201,7 +201,7 @@ func (c *Calibrator) run(e *engine) {
 }
 
 // Plan is what samples are solved with, and why not with the rest.
-func (c *Calibrator) Plan() *solver.Plan { return c.asTold.plan }
+func (c *Calibrator) Plan() *solver.Plan { return c.asGiven.plan }
 
 // validModel checks the options and the model.
 func validModel(opt *Options, m amp.Model, w operator.Operator) error {

@@ -315,7 +315,7 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 	for _, at := range []struct {
 		noise  float64
 		sPrior solver.SPrior
-		told   string
+		given  string
 		marks  []int
 	}{
 		{1e-8, solver.AutoS, "tested", []int{10, 100, 1000, 10000}},
@@ -345,9 +345,9 @@ func TestLongScaleOfLongStreams(t *testing.T) {
 		})
 		for i, mark := range at.marks {
 			mean := floats.Sum(square[i]) / float64(len(square[i]))
-			table.Row("| %g | %s | %d | %.2f |", at.noise, at.told, mark, mean)
+			table.Row("| %g | %s | %d | %.2f |", at.noise, at.given, mark, mean)
 			if mean > 2 {
-				t.Errorf("Δ = %g, range %s, %d samples: the scale is off by %.2f stated variances", at.noise, at.told, mark, mean)
+				t.Errorf("Δ = %g, range %s, %d samples: the scale is off by %.2f stated variances", at.noise, at.given, mark, mean)
 			}
 		}
 	}

@@ -69,11 +69,11 @@ func evenRange(known channel.Calibration) *channel.GainPrior {
 	if _, complexGains := known.(channel.ComplexPrior); !ok || complexGains {
 		return nil
 	}
-	told := gains.Gains()
-	if told.Fills() != nil {
+	given := gains.Gains()
+	if given.Fills() != nil {
 		return nil
 	}
-	return &told
+	return &given
 }
 
 // testNow reports whether the range is tested after so many samples: 2 to 9, 10, 20, …
@@ -92,14 +92,14 @@ func testNow(samples uint64) bool {
 func (c *Calibrator) examineRange() (anew bool) {
 	s := &c.state
 	switch {
-	case c.told == nil:
+	case c.given == nil:
 		return false
 	case s.Range != nil:
 		c.refitRange()
 		return false
 	}
 	if c.tooNarrow() {
-		s.Range = &LearnedRange{Prior: c.told.Beyond(), TooNarrow: true}
+		s.Range = &LearnedRange{Prior: c.given.Beyond(), TooNarrow: true}
 		c.adoptRange()
 		return true
 	}
@@ -107,7 +107,7 @@ func (c *Calibrator) examineRange() (anew bool) {
 		return false
 	}
 	omit := c.strangers()
-	ratio, odds := c.spreadAs(*c.told).Contradiction(s.Stats, omit)
+	ratio, odds := c.spreadAs(*c.given).Contradiction(s.Stats, omit)
 	if !asksFamily(c.opt.SPrior) && !(ratio > amp.Contradicted) {
 		s.Doubt = c.doubt(odds, omit)
 		return false
@@ -143,7 +143,7 @@ func (c *Calibrator) spreadAs(g channel.GainPrior) channel.Bounded {
 
 // within is how the gains are spread that do not fill the range.
 func (c *Calibrator) within(omit []bool) channel.GainPrior {
-	return amp.Within(c.spreadAs(*c.told), c.opt.SPrior, c.state.Stats, omit).(channel.Gains).Gains()
+	return amp.Within(c.spreadAs(*c.given), c.opt.SPrior, c.state.Stats, omit).(channel.Gains).Gains()
 }
 
 // mayStartOver reports whether a stream begins anew where the range turns out to be wrong. The samples with which one begins that are
@@ -202,13 +202,13 @@ func (c *Calibrator) scaleFilling() float64 {
 // learnedScale is where the scale belongs, seen from where it is, and how well that is known.
 func (c *Calibrator) learnedScale(omit []bool) (log, sd float64) {
 	s := &c.state
-	known := *c.told
+	known := *c.given
 	if s.Range != nil {
 		known = s.Range.Prior
 	}
 	mean, variance := make([]float64, c.m), make([]float64, c.m)
 	c.spreadAs(known).Posteriors(mean, variance, s.Stats)
-	return amp.ScaleWithin(*c.told, mean, variance, omit, s.Signals, false)
+	return amp.ScaleWithin(*c.given, mean, variance, omit, s.Signals, false)
 }
 
 // RangeDoubt is that the gains may merely lie in a given range which they do not contradict, as of the latest test.
@@ -243,7 +243,7 @@ func (c *Calibrator) loosen() {
 	if r := c.state.Range; r != nil && c.state.Samples == 0 {
 		_, variance := r.Prior.Moments()
 		sd := math.Sqrt(variance)
-		if most := c.told.Hi - c.told.Lo; sd < most {
+		if most := c.given.Hi - c.given.Lo; sd < most {
 			r.Prior = r.Prior.Spread(min(3*sd*sd, most*most-sd*sd)) // sd twice as large
 		}
 	}
@@ -329,7 +329,7 @@ func (c *Calibrator) anew(r LearnedRange) State {
 
 // doubted reports whether the range that was given may be too narrow.
 func (c *Calibrator) doubted() bool {
-	return c.told != nil && c.state.Range == nil && c.mayStartOver()
+	return c.given != nil && c.state.Range == nil && c.mayStartOver()
 }
 
 // tooNarrow reports whether sensors outside the range say that it is.
@@ -337,12 +337,12 @@ func (c *Calibrator) tooNarrow() bool {
 	if !c.doubted() {
 		return false
 	}
-	count, margin := 0, amp.NearRange*(c.told.Hi-c.told.Lo)
+	count, margin := 0, amp.NearRange*(c.given.Hi-c.given.Lo)
 	for mu, flag := range c.state.Flag {
 		if flag == OutOfRange {
 			own := c.statsOf(mu)
-			fit := c.told.Fit(own)
-			if c.told.Readings(own) == 0 || fit > c.told.Lo-margin && fit < c.told.Hi+margin {
+			fit := c.given.Fit(own)
+			if c.given.Readings(own) == 0 || fit > c.given.Lo-margin && fit < c.given.Hi+margin {
 				count++
 			}
 		}
@@ -352,10 +352,10 @@ func (c *Calibrator) tooNarrow() bool {
 
 // adoptRange takes up the distribution of s that the state has.
 func (c *Calibrator) adoptRange() {
-	if c.told == nil {
+	if c.given == nil {
 		return
 	}
-	spread := *c.told
+	spread := *c.given
 	if r := c.state.Range; r != nil {
 		spread = r.Prior
 	}

@@ -25,7 +25,7 @@ func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		told    channel.GainPrior
+		given   channel.GainPrior
 		insist  solver.SPrior
 		learned bool
 	}{
@@ -33,7 +33,7 @@ func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 		{channel.Uniform(0.9, 1.1), solver.UniformS, false},
 		{channel.Uniform(0.95, 1.05), solver.AutoS, false},
 	} {
-		s, err := online.NewCalibrator(in.W, te.Signal, channel.Gain{Prior: c.told, NoiseVar: te.NoiseVar}, &online.Options{Settings: solver.Settings{SPrior: c.insist}})
+		s, err := online.NewCalibrator(in.W, te.Signal, channel.Gain{Prior: c.given, NoiseVar: te.NoiseVar}, &online.Options{Settings: solver.Settings{SPrior: c.insist}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 		}
 		p := s.Posterior()
 		if (p.Range != nil) != c.learned {
-			t.Errorf("told [%g, %g], %v: %v", c.told.Lo, c.told.Hi, c.insist, p.Range)
+			t.Errorf("given [%g, %g], %v: %v", c.given.Lo, c.given.Hi, c.insist, p.Range)
 			continue
 		}
 		var with, own float64
@@ -84,11 +84,11 @@ func TestStreamToldAFalseRange(t *testing.T) {
 		s := newStream(t, te, 2)
 		kind.Spread(s.Instance, 2)
 		calibrator := func() *online.Calibrator {
-			told, err := online.NewCalibrator(s.W, te.Signal, channel.Gain{Prior: kind.Told(c.wide, 2), NoiseVar: te.NoiseVar}, nil)
+			given, err := online.NewCalibrator(s.W, te.Signal, channel.Gain{Prior: kind.Stated(c.wide, 2), NoiseVar: te.NoiseVar}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return told
+			return given
 		}
 		all, part := calibrator(), calibrator()
 		widened := false

@@ -173,7 +173,7 @@ func (c *Calibrator) Restore(s *State) error {
 	copy(c.state.Flag, s.Flag)
 	c.state.Quadratic, c.state.Volume, c.state.Samples = s.Quadratic, s.Volume, s.Samples
 	c.state.Signals, c.state.Range, c.state.Doubt = s.Signals, nil, RangeDoubt{}
-	if c.told != nil {
+	if c.given != nil {
 		c.state.Range, c.state.Doubt = s.Range.clone(), s.Doubt
 	}
 	c.state.Spread = slices.Clone(s.Spread)
@@ -348,7 +348,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	known := c.sample.Calibration()
 	p.ScaleSD = math.Hypot(c.scaleSD(), channel.CommonScaleSD(known))
 	if s.Range != nil {
-		p.Range = &RangeNotFilled{Told: *c.told, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
+		p.Range = &RangeNotFilled{Told: *c.given, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	c.blend(p.Calibration.Stats)

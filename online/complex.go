@@ -273,11 +273,11 @@ func (c *Calibrator) checkPhases() error {
 
 // doubtsPhases is the warning that phases are not spread as was given.
 func (c *Calibrator) doubtsPhases(p *Posterior) {
-	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	given, complexGains := c.sample.Calibration().(channel.ComplexPrior)
 	if !complexGains || c.opt.Commit == Always || c.state.Samples < 2 {
 		return
 	}
-	if message := diagnosis.PhasesContradict(told, c.state.Stats, c.strangers()); message != "" {
+	if message := diagnosis.PhasesContradict(given, c.state.Stats, c.strangers()); message != "" {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.PhaseSpread, Message: message})
 	}
 }
@@ -304,22 +304,22 @@ const leastAlike = 3
 
 // doubtsAmplitudes is the warning that amplitudes are not spread over the range that was given, which is kept all the same.
 func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
-	told, complexGains := c.sample.Calibration().(channel.ComplexPrior)
-	if !complexGains || told.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {
+	given, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	if !complexGains || given.Fills() != nil || c.opt.Commit == Always || c.opt.SPrior == solver.UniformS || c.state.Samples < 2 {
 		return
 	}
 	outside := 0
 	for mu, flag := range c.state.Flag {
-		if flag == OutOfRange || flag == Healthy && math.Abs(told.Excess(c.statsOf(mu))) > 0.5*c.opt.Sanity.Sensor {
+		if flag == OutOfRange || flag == Healthy && math.Abs(given.Excess(c.statsOf(mu))) > 0.5*c.opt.Sanity.Sensor {
 			outside++
 		}
 	}
-	ratio, _ := told.Contradiction(c.state.Stats, c.strangers())
+	ratio, _ := given.Contradiction(c.state.Stats, c.strangers())
 	if few := max(1, outsideRange*float64(c.m)); ratio > amp.Contradicted || float64(outside) > few {
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code: calamp.RangeNotFilled,
 			Message: fmt.Sprintf("amplitudes are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g, %d of %d sensors pull beyond it): "+
-				"a stream of complex readings keeps it all the same, and its scale and error bars rest on it; give the range that the amplitudes have, or learn it with calamp solve", told.Lo, told.Hi, ratio, outside, c.m),
+				"a stream of complex readings keeps it all the same, and its scale and error bars rest on it; give the range that the amplitudes have, or learn it with calamp solve", given.Lo, given.Hi, ratio, outside, c.m),
 		})
 	}
 }

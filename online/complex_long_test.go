@@ -102,7 +102,7 @@ func TestLongComplexStreams(t *testing.T) {
 			for seed := range seeds {
 				r.stream(t, te, uint64(seed+1), Options{WarmUp: c.warmUp, LearnNoise: learn})
 			}
-			table.Row("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d | %d |", c.name, map[bool]string{false: "told", true: "learned"}[learn],
+			table.Row("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3g | %.3g | %.3f | %.3f | %.2f | %.2f | %d of %d | %d | %d |", c.name, map[bool]string{false: "given", true: "learned"}[learn],
 				x, r.x/r.samples, r.stated/r.samples, s, r.s/r.runs, r.sStated/r.runs, r.amplitude/r.each, r.phase/r.each,
 				math.Sqrt(r.scaleZ/r.runs), math.Sqrt(r.turnZ/r.runs), r.rejected, seeds*samples, r.flagged, r.leftOut)
 			if r.amplitude < 0.9*r.each || r.phase < 0.9*r.each || r.x > 1.5*r.stated || r.rejected > seeds*samples/20 || r.flagged > 0 {

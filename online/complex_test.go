@@ -62,14 +62,14 @@ func TestComplexOneByOneFollowsGoldenTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			params, told := reals("params"), reals(name+"_prior") // ρ, Δ; a, b, µ₀, κ, known?
-			gains := channel.ComplexPrior{Lo: told[0], Hi: told[1], Concentration: told[3]}
-			if told[4] != 0 {
+			params, given := reals("params"), reals(name+"_prior") // ρ, Δ; a, b, µ₀, κ, known?
+			gains := channel.ComplexPrior{Lo: given[0], Hi: given[1], Concentration: given[3]}
+			if given[4] != 0 {
 				gains.Concentration = math.Inf(1)
 			}
 			phases := make([]float64, m)
 			for mu := range phases {
-				phases[mu] = told[2]
+				phases[mu] = given[2]
 			}
 			c, err := NewCalibrator(w, referencePrior{prior.ComplexGaussBernoulli{Density: params[0], SignalVar: 1}},
 				channel.ComplexGain{Prior: gains, NoiseVar: params[1]}, &Options{
@@ -108,7 +108,7 @@ func TestComplexOneByOneFollowsGoldenTraces(t *testing.T) {
 			}
 			p := c.Posterior()
 			var s, b, tau, sVar []complex128
-			turn := cmplx.Rect(1, told[2])
+			turn := cmplx.Rect(1, given[2])
 			for mu := range m {
 				stats := c.statsOf(mu)
 				s = append(s, cmplx.Rect(p.S[mu], p.Phase[mu]))

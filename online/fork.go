@@ -190,7 +190,7 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
 			f.State.Forks, f.State.Alert = nil, Alert{h, alertSamples}
 			if h.Range {
-				*f.State = c.anew(LearnedRange{Prior: c.told.Beyond(), TooNarrow: true})
+				*f.State = c.anew(LearnedRange{Prior: c.given.Beyond(), TooNarrow: true})
 			} else if h.Model {
 				if f.State.Model, err = c.modelAnew(base.Model, h.Gains); err != nil {
 					continue // a sample that no model describes
@@ -215,7 +215,7 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 // hypotheses are those that a sample which contradicts the state may bear out.
 func (c *Calibrator) hypotheses() (list []Hypothesis) {
 	begun := c.state.Samples > 0
-	if begun && c.asTold.learner != nil {
+	if begun && c.asGiven.learner != nil {
 		list = append(list, Hypothesis{Model: true})
 	}
 	if c.mayFree() {
@@ -349,7 +349,7 @@ func (c *Calibrator) promote(base *State, f *Fork) {
 	if f.Model {
 		c.change.Before, c.change.After = base.Model.clone(), c.state.Model.clone()
 		if base.Model == nil {
-			c.change.Before = c.toldModel()
+			c.change.Before = c.givenModel()
 		}
 	}
 	if !f.Gains {

@@ -80,7 +80,7 @@ func TestStreamWithGainsLikeNoOther(t *testing.T) {
 	}
 	p := all.Posterior()
 	if p.Range == nil {
-		t.Error("the told range is believed")
+		t.Error("the given range is believed")
 	}
 	if r := statedOf(p, s.Truth.S); r.rel > 0.005 || r.covered < 0.9 {
 		t.Errorf("error of s %g, intervals cover %.3f", r.rel, r.covered)
@@ -98,7 +98,7 @@ func TestLongGainDistributionsInStreams(t *testing.T) {
 	for _, kind := range append(slices.Clone(gainkind.Instruments), farOut) {
 		for _, delta := range []float64{1e-4, 1e-6} {
 			type result struct {
-				out  told
+				out  given
 				rel  float64 // coverage at the best scale
 				log  bool
 				ever int

@@ -219,8 +219,8 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 
 // latentsOf are the parameters of latents where those of signals that come out of them were guessed: of the same density, of mean zero, and of the
 // variance that gives signals of this mean square.
-func latentsOf(n prior.LearnedNetwork, told []float64, signal prior.GaussBernoulli) ([]float64, error) {
-	values, open := slices.Clone(told), false
+func latentsOf(n prior.LearnedNetwork, given []float64, signal prior.GaussBernoulli) ([]float64, error) {
+	values, open := slices.Clone(given), false
 	for j, start := range []float64{signal.Density, 0, 1} {
 		if math.IsNaN(values[j]) {
 			values[j], open = start, true
@@ -234,7 +234,7 @@ func latentsOf(n prior.LearnedNetwork, told []float64, signal prior.GaussBernoul
 		return nil, err
 	}
 	balanced := p.(prior.LearnedNetwork).Balanced(prior.Square(signal)).Values()
-	for j, v := range told {
+	for j, v := range given {
 		if !math.IsNaN(v) {
 			balanced[j] = v
 		}

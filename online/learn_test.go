@@ -54,14 +54,14 @@ func TestLearnsTheModelAlongAStream(t *testing.T) {
 	tests.Long(t)
 	for _, noise := range []float64{1e-3, 1e-6} {
 		te, in := learningStream(t, noise, 30)
-		told, err := NewCalibrator(in.W, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: noise}, nil)
+		given, err := NewCalibrator(in.W, te.Signal, channel.Gain{Prior: te.Gain, NoiseVar: noise}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := knowingNothing(t, te, in, Options{})
 		committed := 0
 		for k := range te.P {
-			absorb(t, told, in, k)
+			absorb(t, given, in, k)
 			if absorb(t, c, in, k).Committed {
 				committed++
 			}
@@ -82,7 +82,7 @@ func TestLearnsTheModelAlongAStream(t *testing.T) {
 		score := func(c *Calibrator) float64 {
 			return calamp.Score(nil, c.Posterior().S, calamp.Truth{S: in.Truth.S}).SMSEScaled
 		}
-		if a, b := score(told), score(c); b > 1.5*a {
+		if a, b := score(given), score(c); b > 1.5*a {
 			t.Errorf("Δ = %g: MSE of s %g, with the true model %g", noise, b, a)
 		}
 	}

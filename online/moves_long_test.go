@@ -30,7 +30,7 @@ func TestLongStreamDelays(t *testing.T) {
 			a, b, r := l.coverage(t, calibrator, c.samples, online.Options{})
 			ofTheta, ofS, over, spread = ofTheta+a/float64(seeds), ofS+b/float64(seeds), over+r/float64(seeds), spread+calibrator.Posterior().Spread[0]/float64(seeds)
 		}
-		model := "told"
+		model := "given"
 		if c.free {
 			model = "learned"
 		}

@@ -19,7 +19,7 @@ const (
 	// Of 160 samples of four streams of the right network, half of them with noise of a seventh of the readings' power, z had a mean of 0.5 and a standard deviation of 2;
 	// of four with permuted weights or rows means above 4. Five samples tell a mean of 3 from 0.5 by 2.8 standard errors, and all that follow by more.
 	offNetwork = 3
-	leastTold  = 5
+	leastGiven = 5
 	mostZ      = 10
 
 	// foundLeaves is the part that is left of signals which were found, as package diagnosis has it.
@@ -45,7 +45,7 @@ func (c *Calibrator) watchNetwork() {
 // otherNetwork says that signals were not found, and ask for slack of the network: they come out of another one, and would teach gains that are not there.
 func (c *Calibrator) otherNetwork() bool {
 	u, count := &c.unrelated, float64(c.unrelated.samples)
-	return u.samples >= leastTold && u.z > offNetwork*count && u.left > foundLeaves*count
+	return u.samples >= leastGiven && u.z > offNetwork*count && u.left > foundLeaves*count
 }
 
 func (u *unrelated) String() string {

@@ -15,7 +15,7 @@ import (
 
 // mayFree reports whether the noise variance was given and could be learned.
 func (c *Calibrator) mayFree() bool {
-	g := c.asTold.solver.State.Model().Channel
+	g := c.asGiven.solver.State.Model().Channel
 	_, noisy := g.(channel.Noisy)
 	return noisy && !c.opt.LearnNoise && c.opt.NoiseVar == nil
 }
@@ -37,21 +37,21 @@ func (c *Calibrator) choose(learnNoise bool) {
 		c.run(c.freed)
 		return
 	}
-	c.run(c.asTold)
+	c.run(c.asGiven)
 }
 
 // grown reports whether the noise is found larger than it was given, and by enough to
 // have contradicted samples: less noise contradicts none.
 func (c *Calibrator) grown() bool {
 	m := c.state.Model
-	return m != nil && m.NoiseVar > changedBy*c.toldModel().NoiseVar
+	return m != nil && m.NoiseVar > changedBy*c.givenModel().NoiseVar
 }
 
 // toldModel is the model as it was given, as far as it was.
-func (c *Calibrator) toldModel() *Model {
-	told := c.asTold.solver.State.Model()
-	m := &Model{NoiseVar: channel.NoiseOf(told.Channel)}
-	if p, ok := told.Prior.(prior.Parametric); ok {
+func (c *Calibrator) givenModel() *Model {
+	given := c.asGiven.solver.State.Model()
+	m := &Model{NoiseVar: channel.NoiseOf(given.Channel)}
+	if p, ok := given.Prior.(prior.Parametric); ok {
 		m.Values = p.Values()
 	}
 	return m
@@ -61,10 +61,10 @@ func (c *Calibrator) toldModel() *Model {
 func (c *Calibrator) doubtsNoise(p *Posterior) {
 	if c.frees(&c.state) && p.Model != nil {
 		columns := float64(c.columns)
-		told := columns * c.toldModel().NoiseVar * p.Factor * p.Factor
+		given := columns * c.givenModel().NoiseVar * p.Factor * p.Factor
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code:    calamp.NoiseContradicted,
-			Message: fmt.Sprintf("the noise variance that was given, %.3g, does not explain the readings: it is learned, and %.3g", told, columns*p.Model.NoiseVar),
+			Message: fmt.Sprintf("the noise variance that was given, %.3g, does not explain the readings: it is learned, and %.3g", given, columns*p.Model.NoiseVar),
 		})
 	}
 }

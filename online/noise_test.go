@@ -29,14 +29,14 @@ func TestToldNoiseThatDoesNotHold(t *testing.T) {
 	} {
 		w := newWorld(t, 160, 200, 3)
 		calibrator := func() *online.Calibrator {
-			told, err := online.NewCalibrator(w.w, c.signals, channel.Gain{Prior: channel.Uniform(0.85, 1.15), NoiseVar: 1e-4}, nil)
+			given, err := online.NewCalibrator(w.w, c.signals, channel.Gain{Prior: channel.Uniform(0.85, 1.15), NoiseVar: 1e-4}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return told
+			return given
 		}
 		all, part := calibrator(), calibrator()
-		var told []string
+		var given []string
 		rejected := 0
 		for k := range 35 {
 			if k == c.from {
@@ -50,7 +50,7 @@ func TestToldNoiseThatDoesNotHold(t *testing.T) {
 				rejected++
 			}
 			if e.Change != nil {
-				told = append(told, e.Change.What()...)
+				given = append(given, e.Change.What()...)
 				if r := e.Change.After.NoiseVar / e.Change.Before.NoiseVar; r < 10 || r > 60 {
 					t.Errorf("%s: noise from %g to %g", c.name, e.Change.Before.NoiseVar, e.Change.After.NoiseVar)
 				}
@@ -58,8 +58,8 @@ func TestToldNoiseThatDoesNotHold(t *testing.T) {
 		}
 		p := all.Posterior()
 		warned := slices.ContainsFunc(p.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.NoiseContradicted })
-		if rejected > 6 || warned != c.learned || c.learned != strings.Contains(strings.Join(told, " "), "noise") {
-			t.Errorf("%s: %d samples rejected, told %v, warnings %v", c.name, rejected, told, p.Warnings)
+		if rejected > 6 || warned != c.learned || c.learned != strings.Contains(strings.Join(given, " "), "noise") {
+			t.Errorf("%s: %d samples rejected, named %v, warnings %v", c.name, rejected, given, p.Warnings)
 		}
 		if c.learned && (p.Model.NoiseVar < 1.5e-3 || p.Model.NoiseVar > 4e-3) {
 			t.Errorf("%s: noise %g learned, is %g", c.name, p.Model.NoiseVar, w.noise)

@@ -20,7 +20,7 @@ func withOffsets(w *world) *world {
 // Streams with offsets are watched for drifts and changes as those without are.
 func TestLongChangesBesideOffsets(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "sample 40 on", "streams", "told", "told falsely", "error of x, last 10 samples", "s inside 95 %", "offsets inside 95 %", "sensors flagged")
+	table := tables.New(t, "", "sample 40 on", "streams", "named", "named falsely", "error of x, last 10 samples", "s inside 95 %", "offsets inside 95 %", "sensors flagged")
 	count := seedCount(3)
 	for _, c := range []struct {
 		name  string
@@ -33,7 +33,7 @@ func TestLongChangesBesideOffsets(t *testing.T) {
 		{"signals 20 times brighter", at(40, func(w *world) { w.power *= 400 }), "signals"},
 		{"walk of 0.2 % (from the start)", func(w *world, _ int) { w.walk(0.002, 1) }, "drift"},
 	} {
-		var told, falsely, flagged int
+		var given, falsely, flagged int
 		var nmse, inside, offsets float64
 		for seed := range count {
 			w := withOffsets(newWorld(t, 160, 200, uint64(seed)))
@@ -57,7 +57,7 @@ func TestLongChangesBesideOffsets(t *testing.T) {
 					nmse += w.nmse(e.X) / float64(10*count)
 				}
 			}
-			told += int(b2f(found))
+			given += int(b2f(found))
 			p := cal.Posterior()
 			flagged += len(p.Flagged)
 			_, covered := w.calibration(cal)
@@ -67,9 +67,9 @@ func TestLongChangesBesideOffsets(t *testing.T) {
 				offsets += b2f(d*d < 1.96*1.96*p.OffsetVar[mu]) / float64(count*len(w.offset))
 			}
 		}
-		table.Row("| %s | %d | %d | %d | %.2g | %.1f %% | %.1f %% | %d |", c.name, count, told, falsely, nmse, 100*inside, 100*offsets, flagged)
+		table.Row("| %s | %d | %d | %d | %.2g | %.1f %% | %.1f %% | %d |", c.name, count, given, falsely, nmse, 100*inside, 100*offsets, flagged)
 		if falsely > 0 || flagged > 0 || inside < 0.8 || offsets < 0.9 {
-			t.Errorf("%s: %d told falsely, %d flagged, %.0f %% and %.0f %% inside", c.name, falsely, flagged, 100*inside, 100*offsets)
+			t.Errorf("%s: %d named falsely, %d flagged, %.0f %% and %.0f %% inside", c.name, falsely, flagged, 100*inside, 100*offsets)
 		}
 	}
 }

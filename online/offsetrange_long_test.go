@@ -28,7 +28,7 @@ func besideOffsets(t testing.TB, kind gainkind.Kind, wide, delta float64, sample
 		}
 	}
 	return s, func() *online.Calibrator {
-		g := channel.Offset{Prior: channel.OffsetPrior{Gain: kind.Told(wide, seed), SD: math.NaN()}, NoiseVar: delta}
+		g := channel.Offset{Prior: channel.OffsetPrior{Gain: kind.Stated(wide, seed), SD: math.NaN()}, NoiseVar: delta}
 		c, err := online.NewCalibrator(s.W, te.Signal, g, &online.Options{WarmUp: 10, LearnOffsets: true, Settings: solver.Settings{Threads: 1}})
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestRangeOfAStreamWithOffsets(t *testing.T) {
 			if e.Together != nil {
 				score := calamp.Score(e.Together.X, all.Posterior().S, calamp.Truth{X: mat.DenseCopyOf(s.Truth.X.Slice(0, s.N, 0, 10)), S: s.Truth.S})
 				if math.Abs(score.Scale-1) > 0.1 || score.XMSE > 0.01 {
-					t.Errorf("told %g×: signals of the first samples are off by the factor %g", c.wide, score.Scale)
+					t.Errorf("given %g×: signals of the first samples are off by the factor %g", c.wide, score.Scale)
 				}
 			}
 			part = again(t, part, calibrator())
@@ -61,10 +61,10 @@ func TestRangeOfAStreamWithOffsets(t *testing.T) {
 		p := all.Posterior()
 		r := statedOf(p, s.Truth.S)
 		if r.learned != c.learned || math.Abs(r.t) > 3.5*r.sd || r.covered < 0.9 || r.flagged > 0 {
-			t.Errorf("told %g×: %+v", c.wide, r)
+			t.Errorf("given %g×: %+v", c.wide, r)
 		}
 		if bits(t, all) != bits(t, part) {
-			t.Errorf("told %g×: other bits after interruptions", c.wide)
+			t.Errorf("given %g×: other bits after interruptions", c.wide)
 		}
 	}
 }
@@ -72,12 +72,12 @@ func TestRangeOfAStreamWithOffsets(t *testing.T) {
 // TestLongRangeBesideOffsetsInStreams measures what streams of sensors with offsets make of a given range.
 func TestLongRangeBesideOffsetsInStreams(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "gains", "told", "learned", "z² of the scale", "largest z", "coverage of s", "error of s", "flagged", "not learned from")
+	table := tables.New(t, "", "gains", "given", "learned", "z² of the scale", "largest z", "coverage of s", "error of s", "flagged", "not learned from")
 	count := seedCount(4)
 	for _, kind := range []gainkind.Kind{gainkind.All[0], gainkind.All[2], gainkind.All[4]} {
 		for _, wide := range []float64{1, 2, 10} {
 			deltas := []float64{1e-4, 1e-6}
-			results := make([]told, len(deltas)*count)
+			results := make([]given, len(deltas)*count)
 			parallel(len(results), func(i int) {
 				s, calibrator := besideOffsets(t, kind, wide, deltas[i%len(deltas)], 30, uint64(i/len(deltas)))
 				c, rejected := calibrator(), 0

@@ -83,9 +83,9 @@ func newOutliers(c *Calibrator) *outliers {
 }
 
 // rate is r.
-func (n OutlierCount) rate(told float64) float64 {
-	if told > 0 {
-		return told
+func (n OutlierCount) rate(given float64) float64 {
+	if given > 0 {
+		return given
 	}
 	return min((halfOne+n.Outlying)/(beforehand+n.Readings), mostOutlying)
 }

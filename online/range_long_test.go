@@ -14,23 +14,23 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// told is what a stream stated of its gains after some samples, against the true gains.
-type told struct {
+// given is what a stream stated of its gains after some samples, against the true gains.
+type given struct {
 	learned             bool
 	t, sd, covered, rel float64 // the scale is e^t of the truth's; rel: error of s at the best scale
 	flagged, rejected   int
 }
 
 // statedAfter absorbs a stream, and looks after these numbers of samples.
-func statedAfter(t testing.TB, kind gainkind.Kind, wide, delta float64, seed uint64, counts []int) []told {
+func statedAfter(t testing.TB, kind gainkind.Kind, wide, delta float64, seed uint64, counts []int) []given {
 	te := teacher.Teacher{N: 400, M: 300, P: slices.Max(counts), Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.95, 1.05), NoiseVar: delta}
 	s := newStream(t, te, seed)
 	kind.Spread(s.Instance, seed)
-	c, err := online.NewCalibrator(s.W, te.Signal, channel.Gain{Prior: kind.Told(wide, seed), NoiseVar: delta}, &online.Options{Settings: solver.Settings{Threads: 1}})
+	c, err := online.NewCalibrator(s.W, te.Signal, channel.Gain{Prior: kind.Stated(wide, seed), NoiseVar: delta}, &online.Options{Settings: solver.Settings{Threads: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []told
+	var out []given
 	rejected := 0
 	for k := range te.P {
 		if !absorb(t, c, s.sample(k)).Committed {
@@ -45,8 +45,8 @@ func statedAfter(t testing.TB, kind gainkind.Kind, wide, delta float64, seed uin
 }
 
 // statedOf compares what is in a file, the 95 % intervals of s as it is above all.
-func statedOf(p *online.Posterior, truth []float64) told {
-	out := told{learned: p.Range != nil, sd: p.ScaleSD, flagged: len(p.Flagged)}
+func statedOf(p *online.Posterior, truth []float64) given {
+	out := given{learned: p.Range != nil, sd: p.ScaleSD, flagged: len(p.Flagged)}
 	var dot, own float64
 	lo, hi := p.Calibration.Interval(0.95)
 	for mu, s := range truth {
@@ -71,10 +71,10 @@ func statedOf(p *online.Posterior, truth []float64) told {
 func TestLongTrustStreamRange(t *testing.T) {
 	longOnly(t)
 	deltas, counts := []float64{1e-4, 1e-6, 1e-8}, []int{2, 6, 10, 40}
-	table := tables.New(t, "", "gains", "told", "learned", "z²", "largest z", "rms t", "median sd", "coverage of s", "after 2", "6", "10", "40", "error of s after 40", "flagged", "not learned from")
+	table := tables.New(t, "", "gains", "given", "learned", "z²", "largest z", "rms t", "median sd", "coverage of s", "after 2", "6", "10", "40", "error of s after 40", "flagged", "not learned from")
 	for _, kind := range gainkind.All {
 		for _, wide := range []float64{1, 1.2, 2, 10, 0.7} {
-			streams := make([][]told, len(deltas)*seedCount(10))
+			streams := make([][]given, len(deltas)*seedCount(10))
 			parallel(len(streams), func(i int) {
 				streams[i] = statedAfter(t, kind, wide, deltas[i%len(deltas)], uint64(i/len(deltas)), counts)
 			})

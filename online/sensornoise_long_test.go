@@ -54,26 +54,26 @@ func (n *noiseTally) stream(t *testing.T, w *world, samples int, opt online.Opti
 // The noise of every sensor is learned along a stream: the error nears that with the noise given.
 func TestLongNoiseOfSensorsInStreams(t *testing.T) {
 	longOnly(t)
-	table := tables.New(t, "", "decades", "samples", "noise", "error of x, to told", "error of x / x_var", "s inside 95 %", "mean χ²", "rms of log Δ", "sensors flagged, of samples × sensors")
+	table := tables.New(t, "", "decades", "samples", "noise", "error of x, to given", "error of x / x_var", "s inside 95 %", "mean χ²", "rms of log Δ", "sensors flagged, of samples × sensors")
 	count := seedCount(4)
 	for _, decades := range []float64{2, 0} {
 		for _, samples := range []int{10, 30, 100} {
-			told := 0.0
-			for _, kind := range []string{"told", "one for all, learned", "learned for every sensor"} {
+			given := 0.0
+			for _, kind := range []string{"given", "one for all, learned", "learned for every sensor"} {
 				var n noiseTally
 				for seed := range count {
 					w := noisy(t, 320, 400, decades, uint64(seed))
 					opt := online.Options{LearnSensorNoise: kind == "learned for every sensor"}
-					if kind == "told" {
+					if kind == "given" {
 						opt.NoiseVar = slices.Clone(w.each)
 					}
 					n.stream(t, w, samples, opt)
 				}
-				if told == 0 {
-					told = n.error
+				if given == 0 {
+					given = n.error
 				}
 				c := n.count
-				table.Row("| %g | %d | %s | %.2f | %.2f | %.1f %% | %.2f | %.2f | %.0f |", decades, samples, kind, n.error/told, n.variance/c, 100*n.inside/c, n.chi/c, math.Sqrt(n.logError/c), n.lost)
+				table.Row("| %g | %d | %s | %.2f | %.2f | %.1f %% | %.2f | %.2f | %.0f |", decades, samples, kind, n.error/given, n.variance/c, 100*n.inside/c, n.chi/c, math.Sqrt(n.logError/c), n.lost)
 			}
 		}
 	}

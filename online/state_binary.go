@@ -86,7 +86,7 @@ func (s *State) version() uint32 {
 		return versionSingle
 	case len(s.Warm) > 0 || s.OffsetSD > 0:
 		return versionWarm
-	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsTold():
+	case s.Signals != amp.SignalSums{} || s.Range != nil || s.Anchor.Set() || s.Alert.Noise || s.doubtsGiven():
 		return versionPlaced
 	case s.Drift != nil || len(s.Scenes) > 0 || len(s.Forks) > 0 || s.Alert != Alert{}:
 		return versionWatched
@@ -227,7 +227,7 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 }
 
 // doubtsTold reports whether a fork says that the range or the noise that was given does not hold.
-func (s *State) doubtsTold() bool {
+func (s *State) doubtsGiven() bool {
 	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
 }
 

@@ -239,7 +239,7 @@ var changes = []change{
 func TestLongTrustStreams(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "what happens", "error of s", "95 % intervals cover", "at worst",
-		"nmse of x before", "1st", "4th", "10th after 60", "end", "told", "not learned from")
+		"nmse of x before", "1st", "4th", "10th after 60", "end", "named", "not learned from")
 	for _, ch := range changes {
 		runs := make([]trial, seedCount(5))
 		parallel(len(runs), func(seed int) { runs[seed] = tryOut(t, ch, uint64(seed)) })
@@ -250,25 +250,25 @@ func TestLongTrustStreams(t *testing.T) {
 			}
 			return median(v)
 		}
-		covered, worst, told, rejected := 0.0, 1.0, map[string]int{}, 0
+		covered, worst, given, rejected := 0.0, 1.0, map[string]int{}, 0
 		for _, r := range runs {
 			covered += r.covered / float64(len(runs))
 			worst = min(worst, r.covered)
 			rejected += r.rejected
-			for _, what := range r.told {
-				told[what]++
+			for _, what := range r.given {
+				given[what]++
 			}
 		}
 		table.Row("| %s | %.1e | %.0f %% | %.0f %% | %.1e | %.1e | %.1e | %.1e | %.1e | %v | %d |", ch.name,
 			at(func(r trial) float64 { return r.rms }), 100*covered, 100*worst, at(func(r trial) float64 { return r.before }),
 			at(func(r trial) float64 { return r.after[0] }), at(func(r trial) float64 { return r.after[3] }),
-			at(func(r trial) float64 { return r.after[9] }), at(func(r trial) float64 { return r.end }), counts(told), rejected)
+			at(func(r trial) float64 { return r.after[9] }), at(func(r trial) float64 { return r.end }), counts(given), rejected)
 		if covered < 0.88 || worst < 0.75 {
 			t.Errorf("%s: 95 %% intervals cover %.0f %%, at worst %.0f %%", ch.name, 100*covered, 100*worst)
 		}
 		for _, r := range runs {
-			if ch.tells != "" && !slices.Contains(r.told, ch.tells) || ch.tells == "" && len(r.told) > 0 {
-				t.Errorf("%s: told %v, expected %q", ch.name, r.told, ch.tells)
+			if ch.tells != "" && !slices.Contains(r.given, ch.tells) || ch.tells == "" && len(r.given) > 0 {
+				t.Errorf("%s: named %v, expected %q", ch.name, r.given, ch.tells)
 			}
 			if last := r.after[9]; ch.reach > 0 && last > ch.reach {
 				t.Errorf("%s: error %.2g after ten samples", ch.name, last)
@@ -277,10 +277,10 @@ func TestLongTrustStreams(t *testing.T) {
 	}
 }
 
-func counts(told map[string]int) string {
+func counts(given map[string]int) string {
 	var words []string
-	for _, what := range slices.Sorted(maps.Keys(told)) {
-		words = append(words, fmt.Sprintf("%s: %d", what, told[what]))
+	for _, what := range slices.Sorted(maps.Keys(given)) {
+		words = append(words, fmt.Sprintf("%s: %d", what, given[what]))
 	}
 	return strings.Join(words, ", ")
 }
@@ -291,15 +291,15 @@ type trial struct {
 	before, end  float64     // error of x over the ten samples before 60, and the last ten
 	after        [10]float64 // of the samples from 60 on
 	rejected     int
-	told         []string // drift, and what has changed
+	given        []string // drift, and what has changed
 }
 
 func tryOut(t *testing.T, ch change, seed uint64) (r trial) {
 	w := newWorld(t, 320, 400, seed)
 	c := w.calibrator(t, online.Options{})
 	tell := func(what string) {
-		if !slices.Contains(r.told, what) {
-			r.told = append(r.told, what)
+		if !slices.Contains(r.given, what) {
+			r.given = append(r.given, what)
 		}
 	}
 	for k := range ch.samples {

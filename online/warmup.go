@@ -291,7 +291,7 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 // testTogether takes over what the samples said of the range of s, and brings all to where the scale belongs.
 func (c *Calibrator) testTogether(b *amp.Solver) {
 	test, ok := amp.PartOf[*amp.RangeTest](b)
-	if c.told == nil || !ok {
+	if c.given == nil || !ok {
 		return
 	}
 	if test.Rejected {

@@ -19,12 +19,12 @@ func TestRefitOfOtherPriors(t *testing.T) {
 		"half Gaussians":          {NonNegative{0.2, 0, 2}, positive(0.6, 0.3, 0.2, Density|SignalMean|SignalVar)},
 		"far from zero":           {NonNegative{0.2, 3, 0.5}, positive(0.6, 0, 1, Density|SignalMean|SignalVar)},
 		"nearly exponential":      {NonNegative{0.3, -4, 4}, positive(0.1, 0, 1, Density|SignalMean|SignalVar)},
-		"mean told":               {NonNegative{0.2, 1, 2}, positive(0.6, 1, 0.2, Density|SignalVar)},
-		"mean told, below zero":   {NonNegative{0.4, -1, 2}, positive(0.6, -1, 0.5, Density|SignalVar)},
-		"variance told":           {NonNegative{0.2, 1, 2}, positive(0.6, 0, 2, Density|SignalMean)},
-		"density told":            {NonNegative{0.2, 1, 2}, positive(0.2, 0, 1, SignalMean|SignalVar)},
+		"mean given":              {NonNegative{0.2, 1, 2}, positive(0.6, 1, 0.2, Density|SignalVar)},
+		"mean given, below zero":  {NonNegative{0.4, -1, 2}, positive(0.6, -1, 0.5, Density|SignalVar)},
+		"variance given":          {NonNegative{0.2, 1, 2}, positive(0.6, 0, 2, Density|SignalMean)},
+		"density given":           {NonNegative{0.2, 1, 2}, positive(0.2, 0, 1, SignalMean|SignalVar)},
 		"Laplace":                 {Laplace{0.2, 2}, LearnedLaplace{Laplace{0.6, 0.3}, Density | SignalVar}},
-		"Laplace, variance told":  {Laplace{0.2, 2}, LearnedLaplace{Laplace{0.6, 2}, Density}},
+		"Laplace, variance given": {Laplace{0.2, 2}, LearnedLaplace{Laplace{0.6, 2}, Density}},
 		"Laplace, all of it open": {Laplace{0.9, 1}, LearnedLaplace{Laplace{0.1, 30}, Density | SignalVar}},
 	} {
 		t.Run(name, func(t *testing.T) {

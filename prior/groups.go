@@ -295,17 +295,17 @@ type LearnedGroups struct {
 
 // Name implements [Named]. Where learning starts is forgotten soon, and not in it.
 func (g LearnedGroups) Name() string {
-	told := g.Values()
-	for j := range told {
+	given := g.Values()
+	for j := range given {
 		if g.Learn&(1<<(j%3)) != 0 {
-			told[j] = 0
+			given[j] = 0
 		}
 	}
 	shared := make([]float64, len(g.Shared))
 	for j, s := range g.Shared {
 		shared[j] = float64(s)
 	}
-	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s learned=%d values=%x", len(g.kinds), g.layout.name(), g.Learn, sumOf(append(told, shared...)))
+	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s learned=%d values=%x", len(g.kinds), g.layout.name(), g.Learn, sumOf(append(given, shared...)))
 }
 
 // LearnsScale implements [Learner].
@@ -468,7 +468,7 @@ func (s *sample) expect() (n, total, first, spread float64) {
 }
 
 // leastTold is the least variance of entries that are not zero, in standard errors of its estimate, where it is hidden in the fields.
-const leastTold = 0.1
+const leastGiven = 0.1
 
 // creeps is the change of log v in a step of expectation–maximisation below which it creeps, at half way to an end that it reaches in a hundred steps.
 const creeps = 0.1
@@ -496,7 +496,7 @@ func (s *sample) score(learn Parameters, before float64) {
 	if learn&SignalVar == 0 || !(information > 0) || v*information > hidden || math.Abs(math.Log(v/before)) > creeps {
 		return
 	}
-	s.g.SignalVar = max(excess/information, leastTold*math.Sqrt(2/information), v/scoreReach)
+	s.g.SignalVar = max(excess/information, leastGiven*math.Sqrt(2/information), v/scoreReach)
 	if learn&SignalMean != 0 {
 		s.g.SignalMean = first / weights
 	}

@@ -101,10 +101,10 @@ func TestGroupsLearn(t *testing.T) {
 		}
 	}
 	two.kinds[1].SignalVar = 9
-	told, _ := LearnedGroups{Groups: two, Learn: Density | SignalMean, Shared: []int{0, 0}}.Refit(lambda, sigma, 1)
-	a, b := told.(LearnedGroups).kinds[0], told.(LearnedGroups).kinds[1]
+	given, _ := LearnedGroups{Groups: two, Learn: Density | SignalMean, Shared: []int{0, 0}}.Refit(lambda, sigma, 1)
+	a, b := given.(LearnedGroups).kinds[0], given.(LearnedGroups).kinds[1]
 	if a.Density != b.Density || a.SignalMean != b.SignalMean || a.SignalVar != 1 || b.SignalVar != 9 {
-		t.Errorf("shared, with variances told: %+v, %+v", a, b)
+		t.Errorf("shared, with variances given: %+v, %+v", a, b)
 	}
 }
 

@@ -53,7 +53,7 @@ func (p *problem) compete(ctx context.Context) (o others, err error) {
 	o.lasso = run(func(ctx context.Context) (baseline.Parts, error) {
 		return baseline.Lasso(ctx, p.w, z, noise, p.positive)
 	}, false)
-	o.calamp = run(func(ctx context.Context) (baseline.Parts, error) { return p.told(ctx, z, noise) }, false)
+	o.calamp = run(func(ctx context.Context) (baseline.Parts, error) { return p.given(ctx, z, noise) }, false)
 	o.alternating = run(func(ctx context.Context) (baseline.Parts, error) {
 		x, _, err := baseline.AlternatingLasso(ctx, p.w, p.y)
 		return x, err
@@ -104,8 +104,8 @@ func (p *problem) spread() float64 {
 	return max(0, square/float64(len(p.s))-power(sum)/float64(len(p.s)*len(p.s)))
 }
 
-// told is calamp with the gains held at one, for readings that are calibrated.
-func (p *problem) told(ctx context.Context, z baseline.Parts, noise float64) (baseline.Parts, error) {
+// given is calamp with the gains held at one, for readings that are calibrated.
+func (p *problem) given(ctx context.Context, z baseline.Parts, noise float64) (baseline.Parts, error) {
 	density := p.density()
 	mean, square := p.moments()
 	in := &calamp.Problem{W: p.operator(), Y: p.pairs(z)}

@@ -77,7 +77,7 @@ func flags(ctx context.Context) (p *plan, tidy func(), err error) {
 	path := flag.String("calamp", "", "the calamp that is measured; built from this tree where none is given")
 	further := flag.String("args", "", "further flags for it")
 	others := flag.String("competitors", "", "take the other methods' errors from this .csv of an earlier run where it has them")
-	flag.BoolVar(&p.command.told, "told", false, "tell it the range of gains, the noise, and the kind of prior")
+	flag.BoolVar(&p.command.given, "told", false, "tell it the range of gains, the noise, and the kind of prior")
 	flag.DurationVar(&p.command.limit, "time-limit", 30*time.Second, "of processor time for a problem")
 	flag.StringVar(&p.output, "o", "field.csv", "the table of problems; one that is there is gone on with")
 	flag.StringVar(&p.write, "write", "", "only write the problems, with the truth, into this folder")

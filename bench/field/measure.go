@@ -26,7 +26,7 @@ type command struct {
 	path      string
 	arguments []string      // further ones
 	limit     time.Duration // of processor time
-	told      bool
+	given     bool
 }
 
 // wallTimes is after how many limits a run is ended by the clock, however little of the processor it has had.
@@ -51,7 +51,7 @@ func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, e
 	}
 	os.Remove(out)
 	arguments := append([]string{"solve", in, "--json", "-o", out}, c.arguments...)
-	if c.told {
+	if c.given {
 		arguments = append(arguments, p.tell()...)
 	}
 	within, cancel := context.WithTimeout(ctx, wallTimes*c.limit)
@@ -88,7 +88,7 @@ func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, e
 		r.message = lines[len(lines)-1]
 		return r, nil
 	}
-	v := p.judge(a, !c.told || p.phaseConcentration == 0)
+	v := p.judge(a, !c.given || p.phaseConcentration == 0)
 	r.verdict = &v
 	return r, nil
 }

@@ -3,7 +3,7 @@
     go build -o /tmp/calamp ./cmd/calamp && OPENBLAS_NUM_THREADS=1 python3 bench/peers/peers.py /tmp/calamp
 
 needs numpy and scikit-learn (Debian: python3-sklearn). It prints the table of docs/results/peers.md. Sparse recovery
-is told how many entries of each signal are not zero, which calamp is not, and every method's common scale is corrected.
+is given how many entries of each signal are not zero, which calamp is not, and every method's common scale is corrected.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SUCCESS = 1e-4  # relative mean square error; noise alone leaves 1e-6 to 5e-6
 
 
 def omp(W, Y, counts):
-    """Orthogonal matching pursuit, told the number of entries of each signal."""
+    """Orthogonal matching pursuit, given the number of entries of each signal."""
     fit = lambda k: OrthogonalMatchingPursuit(n_nonzero_coefs=max(1, counts[k]), fit_intercept=False).fit(W, Y[:, k]).coef_
     return np.column_stack([fit(k) for k in range(Y.shape[1])])
 
@@ -122,9 +122,9 @@ def main():
     n, p, runs = 100, 10, []
     cases = [(alpha, half) for half in (0.05, 0.5) for alpha in (0.4, 0.6, 0.8)]
     for alpha, half in cases:
-        told = ["--density", str(DENSITY), "--s-range", f"{1 - half},{1 + half}", "--noise-var", str(NOISE)]
+        given = ["--density", str(DENSITY), "--s-range", f"{1 - half},{1 + half}", "--noise-var", str(NOISE)]
         methods = {
-            "calamp, model given": calamp(o.command, *told),
+            "calamp, model given": calamp(o.command, *given),
             "calamp, nothing given": calamp(o.command),
             "alternating, pursuit": alternating(omp),
             "alternating, ℓ1": alternating(l1, rounds=30),

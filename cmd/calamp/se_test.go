@@ -80,7 +80,7 @@ func TestPredictionInterrupted(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"online":    {"se", "online", "--alpha", "0.6", "--p", "100000", "--noise-var", "1e-2", "--iterations", "3"},
-		"told":      {"se", "online", "--alpha", "0.6", "--p", "100000", "--noise-var", "1e-2", "--assume-density", "0.3", "--iterations", "2", "--sensors", "160"},
+		"given":     {"se", "online", "--alpha", "0.6", "--p", "100000", "--noise-var", "1e-2", "--assume-density", "0.3", "--iterations", "2", "--sensors", "160"},
 		"threshold": {"threshold", "--p", "2", "--densities", "0.1,0.9,100000", "--tol", "1e-2"},
 	} {
 		t.Run(name, func(t *testing.T) {

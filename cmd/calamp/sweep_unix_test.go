@@ -110,7 +110,7 @@ func TestSweepQueue(t *testing.T) {
 		<-ctx.Done()
 		c.Process.Signal(syscall.SIGTERM)
 		if err := c.Wait(); err != nil {
-			t.Errorf("a worker that was told to end: %v", err)
+			t.Errorf("a worker that was asked to end: %v", err)
 		}
 		killed <- n
 	}()

@@ -47,14 +47,14 @@ type Outcome struct {
 	Scene image.Image // scene 3 with gains ignored, and with those of scenes 1–2
 }
 
-// Run does the experiment; quick is a small part of it, that shows what it will look like. told is
+// Run does the experiment; quick is a small part of it, that shows what it will look like. reported is
 // called before each of its runs.
-func Run(ctx context.Context, quick bool, told func(what string, done float64)) (*Outcome, error) {
+func Run(ctx context.Context, quick bool, reported func(what string, done float64)) (*Outcome, error) {
 	d, err := load()
 	if err != nil {
 		return nil, err
 	}
-	e := &experiment{data: d, ctx: ctx, told: told, runs: 11, out: &Outcome{}}
+	e := &experiment{data: d, ctx: ctx, reported: reported, runs: 11, out: &Outcome{}}
 	parts, sizes := [2][]int{scenes(1, 2), scenes(3, 4)}, []int{60, blocks, 3 * blocks}
 	if quick {
 		e.runs = 7
@@ -77,13 +77,13 @@ func Run(ctx context.Context, quick bool, told func(what string, done float64)) 
 type experiment struct {
 	*data
 	ctx        context.Context
-	told       func(what string, done float64)
+	reported   func(what string, done float64)
 	done, runs int
 	out        *Outcome
 }
 
 func (e *experiment) run(what string, y *mat.Dense, s []float64) (*calamp.Result, error) {
-	e.told(what, float64(e.done)/float64(e.runs))
+	e.reported(what, float64(e.done)/float64(e.runs))
 	e.done++
 	return e.solve(e.ctx, y, s)
 }

@@ -11,7 +11,7 @@ type part struct{ log, off, variance, u, x float64 }
 
 // product is N(u; ω, V) N(αu + β; λ, 1/a) along a piece. It is a Gaussian of variance s, and its value at an edge e has the
 // logarithm -½(e-ω)²/V - ½a(f(e)-λ)², by which pieces are compared: of two edges only the difference is taken, so that nothing cancels
-// where both are a million standard deviations from what they are told.
+// where both are a million standard deviations from what they are given.
 type product struct {
 	piece
 	lambda, a, omega, v float64
@@ -60,7 +60,7 @@ func (d *product) anchor() float64 {
 // untouched is how many standard deviations from an end a Gaussian does not notice it.
 const untouched = 9
 
-// within integrates the product over the piece, relative to its value at the edge e. Means of u and x are told from there on, where they may be a millionth of
+// within integrates the product over the piece, relative to its value at the edge e. Means of u and x are distinguished from there on, where they may be a millionth of
 // ω; where the Gaussian does not notice the edge, from ω on. t is how far its middle is inside.
 func (d *product) within(e float64) (p part, t float64) {
 	side := 1.0

@@ -23,7 +23,7 @@ type amplitudes struct {
 
 const (
 	// The spread that amplitudes start from, a factor of three, and the least that is
-	// told from none.
+	// distinguished from none.
 	startSpread = 1.0
 	leastSpread = 1e-6
 

@@ -3,7 +3,7 @@ package amp
 import "math"
 
 const (
-	// commonChance is how many standard deviations what all sensors read too much in a signal must be from 0 to be told: one
+	// commonChance is how many standard deviations what all sensors read too much in a signal must be from 0 to be reported: one
 	// healthy signal in 1.7 million has as much. Where the signal was not found that has a cause, and commonCause is
 	// enough, which one in 370 of those that were not found for another cause has.
 	commonChance = 5
@@ -13,7 +13,7 @@ const (
 	LeastForCommon = 20
 )
 
-// Disturbance is CommonConstant where that is more than chance, 0 elsewhere. It is told whether signal k was not found
+// Disturbance is CommonConstant where that is more than chance, 0 elsewhere. It is given whether signal k was not found
 // where most are.
 func (s *State) Disturbance(y []float64, k int, lost bool) (c, t float64) {
 	limit := float64(commonChance)

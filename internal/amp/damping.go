@@ -10,7 +10,7 @@ type damper interface {
 	// delta is the damping of iteration t, from 1.
 	delta(t int) float64
 
-	// reject is told the change and the misfit of a step, and says whether to take
+	// reject is given the change and the misfit of a step, and says whether to take
 	// it back.
 	reject(change, misfit float64) bool
 
@@ -114,7 +114,7 @@ func (d *Damper) delta(t int) float64 {
 	return d.now
 }
 
-// reject is told the change and the misfit of a step, and says whether to take
+// reject is given the change and the misfit of a step, and says whether to take
 // it back.
 func (d *Damper) reject(change, misfit float64) bool {
 	if !d.adaptive {

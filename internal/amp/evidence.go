@@ -30,7 +30,7 @@ type gaussian struct {
 	tried    int           // how many have
 	steps    int           // of the present fit
 	done     bool          // nothing is left to do
-	noise    float64       // as it was told; 0 where it is learned
+	noise    float64       // as it was given; 0 where it is learned
 	offsetSD float64       // the same of offsets
 	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
 	mixes    bool          // a mixture is tried

@@ -659,7 +659,7 @@ type JointTest struct {
 
 const (
 	// The fields are looked at after firstJointTest iterations, when signals have left their start, then after every other doubling, and at rest: at the
-	// first look they told signals with one support from independent ones in all problems tried with ten signals, by factors of e^100; with four, after 20.
+	// first look they distinguished signals with one support from independent ones in all problems tried with ten signals, by factors of e^100; with four, after 20.
 	firstJointTest = 10
 
 	// Eigenvectors of P×P matrices take some 50 P³ multiplications an iteration, products with W 2MNP: no longer than these below MN/P² of mostJointPart.

@@ -24,7 +24,7 @@ type Learning struct {
 	Offsets     bool // the offsets' standard deviation; the calibration must be [channel.Offsetting]
 	Phases      bool // the concentration of the phases; the calibration must be a [channel.ComplexPrior]
 
-	// Told is a noise variance that was told where something else is learned: the noise falls to it from where learning starts, as learned
+	// Told is a noise variance that was given where something else is learned: the noise falls to it from where learning starts, as learned
 	// noise does, and then stays. Sure of readings before it knows signals, a run would take sound sensors for broken ones. 0 for none.
 	Told float64
 
@@ -207,12 +207,12 @@ func (l *Learning) refitNoise(s *State) float64 {
 	return math.Abs(math.Log(next/now)) * math.Sqrt(count/2)
 }
 
-// falls says that the noise is still above what was told.
+// falls says that the noise is still above what was given.
 func (l *Learning) falls(s *State) bool {
 	return l.Told > 0 && channel.NoiseOf(s.model.Channel) > l.Told
 }
 
-// fall moves the noise as if it were learned, but not below what was told; a run that does not find the way there by itself is led.
+// fall moves the noise as if it were learned, but not below what was given; a run that does not find the way there by itself is led.
 func (l *Learning) fall(s *State, t int) float64 {
 	change := l.refitNoise(s)
 	if c := channel.InOrder(s.model.Channel).(channel.Noisy); c.Noise() <= l.Told || t >= rangePatience || change < modelTolerance {
@@ -300,7 +300,7 @@ func (s *State) outOfOrder() []bool {
 // OutOfOrder tells whether a sensor is more likely broken than not.
 func (s *State) OutOfOrder(mu int) bool { return s.Broken[mu] > 0.5 }
 
-// meanNoise is that of all readings, as far as it is told.
+// meanNoise is that of all readings, as far as it is given.
 func (b *planner) meanNoise() float64 {
 	if b.Noise != nil {
 		return channel.MeanNoise(b.Noise)
@@ -308,7 +308,7 @@ func (b *planner) meanNoise() float64 {
 	return max(channel.NoiseOf(b.Model.Channel), b.ownLevel())
 }
 
-// noiseFalls says that noise that was told is where learning ends, and not where it starts.
+// noiseFalls says that noise that was given is where learning ends, and not where it starts.
 func (b *planner) noiseFalls() bool {
 	c, ok := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	return ok && b.Tol >= 0 && !b.stream() && !b.LearnNoise && !b.LearnSensorNoise && b.Noise == nil && c.Noise() > 0 && b.learns()

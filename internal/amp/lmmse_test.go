@@ -98,7 +98,7 @@ func TestLinearHalfOrthogonal(t *testing.T) {
 	}
 }
 
-// believe draws what two signals are told, and gives some readings of the second other weights. It returns what is
+// believe draws what two signals are given, and gives some readings of the second other weights. It returns what is
 // believed of x, which a solution may overwrite.
 func believe(l *lmmse, weights []float64, rng *rand.Rand) (r []float64) {
 	for j := range l.q {

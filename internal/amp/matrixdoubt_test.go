@@ -11,7 +11,7 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// TestSizeOfErrorsOfMatrix: how far entries of W are wrong is told to some percent, since what signals follow of the errors is counted.
+// TestSizeOfErrorsOfMatrix: how far entries of W are wrong is found to some percent, since what signals follow of the errors is counted.
 func TestSizeOfErrorsOfMatrix(t *testing.T) {
 	const m, n, p, rho, seeds = 240, 300, 20, 0.2, 4
 	for _, eta := range []float64{0.003, 0.03} {

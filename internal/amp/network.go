@@ -46,7 +46,7 @@ func (b *planner) network() (on bool, why string, err error) {
 	case b.Joint == solver.JointOn:
 		err = errors.New("joint signals need a Gauss–Bernoulli prior, and signals that come out of a network have another")
 	}
-	latents := "as told"
+	latents := "as given"
 	if b.learner() {
 		latents = "learned"
 	}

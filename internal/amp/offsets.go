@@ -29,7 +29,7 @@ func (s *State) Readings() []float64 {
 }
 
 const (
-	// leastShiftable is how many signals it takes for a common shift of an entry to be told from signals that
+	// leastShiftable is how many signals it takes for a common shift of an entry to be distinguished from signals that
 	// are like that: with 6 shifts helped as often as they harmed, from 8 on they helped.
 	leastShiftable = 8
 
@@ -116,7 +116,7 @@ func (d *diagonal) shift(by []float64) error {
 	return nil
 }
 
-// shift implements [shifter]: what the channel is told of z moves, too.
+// shift implements [shifter]: what the channel is given of z moves, too.
 func (v *vamp) shift(by []float64) error {
 	if err := v.lmmse.forward(v.lmmse.z, by); err != nil {
 		return err

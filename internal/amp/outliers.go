@@ -21,7 +21,7 @@ import (
 // many are wrong is broken, or W is: then it is left to others.
 type outliers struct {
 	Idle
-	given  float64 // r as told; 0: learned
+	given  float64 // r as given; 0: learned
 	beyond []int   // places of readings that are nobody's beforehand; they are missing from the first
 
 	rate    float64

@@ -19,7 +19,7 @@ type ownNoise struct {
 	Idle
 	before float64 // Δ of noise before the division by s
 	learn  bool
-	raised float64   // how many times what was told the noise still is, where learning the signals starts with more (see [Learning.Told])
+	raised float64   // how many times what was given the noise still is, where learning the signals starts with more (see [Learning.Told])
 	each   []float64 // M×P, the variances
 	moved  float64   // of the last fit, in standard errors
 	sd     float64   // of the logarithm of the level, where it is learned
@@ -113,7 +113,7 @@ func (o *ownNoise) Before(s *Solver) {
 	}
 }
 
-// After re-fits what is learned of the noise, or lets it fall to what was told.
+// After re-fits what is learned of the noise, or lets it fall to what was given.
 func (o *ownNoise) After(s *Solver, line *Line) Verdict {
 	if !o.learns() && o.raised == 1 || line.Index < firstRefit || s.State.Added > 0 {
 		return GoOn
@@ -153,7 +153,7 @@ func (o *ownNoise) ratio(s *State, now float64) (ratio, information float64) {
 	return min(max(squares/slopes, 1./noiseReach), noiseReach), information
 }
 
-// fall is [Learning.fall]: as if the level was learned, but not below what was told.
+// fall is [Learning.fall]: as if the level was learned, but not below what was given.
 func (o *ownNoise) fall(s *State, t int) {
 	ratio, _ := o.ratio(s, 0)
 	next := max(1, o.raised*ratio)

@@ -23,7 +23,7 @@ const (
 	// that bounds cut off: at a wide one its mean is inside, and leaves too much room. At this one the other form has ten digits.
 	blurredFrom = 1e-3
 
-	// falseBounds is how many sensors must be outside the told bounds, wherever the
+	// falseBounds is how many sensors must be outside the given bounds, wherever the
 	// scale is, for the bounds to be false.
 	falseBounds = 2
 )
@@ -51,7 +51,7 @@ func (s *Solver) placeScale() Placement {
 	return told
 }
 
-// scaleAsTold is placeScale with the model that was told.
+// scaleAsTold is placeScale with the model that was given.
 func (s *Solver) scaleAsTold() Placement {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
@@ -92,7 +92,7 @@ func (s *scaleEvidence) placement() Placement {
 
 // learnedScale is the same where the distribution of s was learned. Then its ends hold
 // nothing, and what is left are the signals, of known power, and the bounds
-// between which s was told to lie, if any:
+// between which s was given to lie, if any:
 //
 //	K t - ½ S e^{2t} + Σ_µ log P(a < e^t s_µ < b),   K = Σ C/Σ,   S = Σ x̂(λ-x̂)/Σ.
 //
@@ -113,16 +113,16 @@ func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 }
 
 // noiselessScale is the same where the noise is nothing and the calibrations are uniform
-// between the told bounds: along the one line of signals and s that the readings leave,
+// between the given bounds: along the one line of signals and s that the readings leave,
 // the volume of the s grows as e^{Mt}, with M sensors that read something. What noise says
-// of the scale, by its size, is left out: how small it is nobody told.
+// of the scale, by its size, is left out: how small it is, is not given.
 func (s *State) noiselessScale(told channel.Bounded) Placement {
 	d := s.densityWithin(told)
 	d.countSensors()
 	return d.placement()
 }
 
-// PastAmplitudeScaleSD is [State.PastScaleSD] where s has amplitudes that were told to lie between bounds, with what the signals of
+// PastAmplitudeScaleSD is [State.PastScaleSD] where s has amplitudes that were given to lie between bounds, with what the signals of
 // the past say, and leaves out what noise says of the scale, by its size. In the first samples of a
 // stream most of D is V, which grows with the signals, and says nothing: kept in the evidence of the past as if it were noise
 // of known size, it would hold the scale wherever it was.
@@ -145,8 +145,8 @@ func (s *State) PastAmplitudeScaleSD(past []float64, signals SignalSums) float64
 }
 
 // ScaleWithin is where the global scale belongs when all that is known of it is that most
-// s, with these means and variances, lie within the told bounds, and what the signals say.
-// Where filled is true, the s are those of a distribution that was told (see [State.noiselessScale]).
+// s, with these means and variances, lie within the given bounds, and what the signals say.
+// Where filled is true, the s are those of a distribution that was given (see [State.noiselessScale]).
 // Sensors for which omit is true do not count.
 func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums, filled bool) (mean, sd float64) {
 	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
@@ -223,13 +223,13 @@ type learnedDensity struct {
 	s, sd   []float64       // M
 	omit    []bool          // M
 	signals SignalSums
-	sensors float64                       // M where the distribution of s between the bounds was told, 0 where that is learned
+	sensors float64                       // M where the distribution of s between the bounds was given, 0 where that is learned
 	prior   func(s float64) (log float64) // that distribution; nil where it is uniform
 
 	blurred []func(c float64) (log float64) // what sensors say that are not known well enough to be normal; they are omitted else
 }
 
-// countSensors makes the distribution of s one that was told.
+// countSensors makes the distribution of s one that was given.
 func (d *learnedDensity) countSensors() {
 	for _, omit := range d.omit {
 		if !omit {
@@ -299,7 +299,7 @@ func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside in
 	return g, outside
 }
 
-// touchesEnd is the probability that learned gains touch an end of the range that was told, and not merely lie in it: people
+// touchesEnd is the probability that learned gains touch an end of the range that was given, and not merely lie in it: people
 // know where gains begin or end about as well as that a range contains them. With a quarter, half at each end, an
 // otherwise even density has the standard deviation √(¾·⅓ + ¼) = 1/√2 of its half-width, and no truth within is farther than
 // √2 of that from its middle.
@@ -326,7 +326,7 @@ func exponentials(logs []float64) {
 }
 
 // near are the sensors that are not surely inside the bounds all the way from lo to hi: few, where they are well known. All count
-// where their distribution was told.
+// where their distribution was given.
 func (d *learnedDensity) near(lo, hi float64) (list []int) {
 	if d.told == nil {
 		return nil

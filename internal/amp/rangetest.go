@@ -17,12 +17,12 @@ const (
 	// learnAtMost is for how many iterations the distribution of s is learned.
 	learnAtMost = 200
 
-	// Contradicted is the logarithm of a likelihood ratio above which a told range is not
+	// Contradicted is the logarithm of a likelihood ratio above which a given range is not
 	// believed. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
 	Contradicted = 10
 
-	// leastDoubt is the least probability that a range which was told merely contains the
+	// leastDoubt is the least probability that a range which was given merely contains the
 	// gains: blurred gains that are spread in some way may look as if they filled it. Where
 	// each is known well the bounds hold the scale as well as their distribution does.
 	leastDoubt = 0.02
@@ -33,7 +33,7 @@ const (
 )
 
 // RangeTest looks, when a run first comes to rest, whether the gains fill the range that
-// was told, and learns their distribution where they do not: "independent and uniform
+// was given, and learns their distribution where they do not: "independent and uniform
 // between a and b" puts the common scale where the largest gain touches its end, and
 // who only knows that gains lie somewhere in there does not mean that.
 type RangeTest struct {
@@ -114,8 +114,8 @@ func (p *RangeTest) test(s *Solver) Verdict {
 	return Disturbed
 }
 
-// Within is the distribution that is learned in the place of a told range: of the kind that is asked
-// for, or the likelier. A sensor like no other is one that the told range holds, and the rest of what was learned does not.
+// Within is the distribution that is learned in the place of a given range: of the kind that is asked
+// for, or the likelier. A sensor like no other is one that the given range holds, and the rest of what was learned does not.
 func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []bool) channel.Learnable {
 	next := told.Within(stats, omit)
 	if kinds, ok := next.(channel.Families); ok && kinds.Family() != channel.UniformFamily {
@@ -131,7 +131,7 @@ func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []b
 	return next
 }
 
-// Doubt is the probability that a told range which was not rejected merely contains the gains,
+// Doubt is the probability that a given range which was not rejected merely contains the gains,
 // where the one was beforehand as likely as the other, from the second result of
 // [channel.Bounded.Contradiction]. Then the bounds, and what the signals say, are all that holds
 // the scale.

@@ -33,7 +33,7 @@ type scaleStep struct {
 	off    bool // from some iteration on: the scale is free
 	atPeak bool // and stays there when the result is reported
 
-	leastNoise bool // is in the place of what was told, and residuals are none of it
+	leastNoise bool // is in the place of what was given, and residuals are none of it
 }
 
 func (p *scaleStep) Begin(*Solver) { p.next, p.placed, p.off = 0, false, false }

@@ -72,7 +72,7 @@ func (s *jointSignal) followed() blas64.General {
 // joint system: what AMP says of gains leaves out that the signals are not known
 // independently of each other. The global scale stays out of them.
 //
-// What is open between places is admitted of entries that are at one of them. A run that ended on its way has none, and is told from an
+// What is open between places is admitted of entries that are at one of them. A run that ended on its way has none, and is distinguished from an
 // answer by its status; the integrals over the places would take longer than the run itself.
 func (j *jointMoves) Report(s *Solver) {
 	if !j.assemble() {

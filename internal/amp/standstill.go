@@ -80,7 +80,7 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	return GoOn
 }
 
-// known reports whether readings have told most of the signals: before, what stands still may only wait for its start.
+// known reports whether readings have identified most of the signals: before, what stands still may only wait for its start.
 func (s *State) known() bool {
 	return !s.phasesOpen() && sum(s.SumC) <= mostOpen*float64(s.N*s.P)*s.model.Prior.Variance()
 }

@@ -51,7 +51,7 @@ type State struct {
 
 	// Change of each signal in the last step, before damping: ‖x̂_new - x̂‖ and
 	// ‖x̂_new‖, and the sum of its posterior variances. Along is the part of
-	// Moved that only changes the signal's scale. Of a complex signal all of them are told of
+	// Moved that only changes the signal's scale. Of a complex signal all of them
 	// both columns, as root mean squares over the two.
 	Moved, Norm, SumC, Along []float64
 

@@ -32,7 +32,7 @@ type vamp struct {
 	delta  float64
 	steps  int // since the start
 
-	// What the prior and the channel are told in the next iteration.
+	// What the prior and the channel are given in the next iteration.
 	r1, p1           []float64 // P×N; M×P of W̃
 	gamma1, tau1     []float64 // P
 	logGamma, logTau []float64 // P, their logarithms
@@ -53,7 +53,7 @@ type vamp struct {
 	off        []float64 // P, how far the linear mean is from x̂
 
 	inputs, readings func()    // the prior's and the channel's part
-	told, found      []float64 // P×N, what the prior was told, and its answer, as the linear half has them
+	told, found      []float64 // P×N, what the prior was given, and its answer, as the linear half has them
 
 	outputs, signal func(i int)
 	blocks          sync.Pool // of *channel.Block
@@ -186,7 +186,7 @@ func (v *vamp) setSigma(signal int) {
 	}
 }
 
-// takeBack implements [undoing]: what the prior was told and said before needs no copies.
+// takeBack implements [undoing]: what the prior was given and said before needs no copies.
 func (v *vamp) takeBack() {
 	if !v.taken {
 		return
@@ -346,7 +346,7 @@ const (
 	mixingBelow = 0.03
 )
 
-// goOn moves what the next iteration is told towards what this one says: all the way in the
+// goOn moves what the next iteration is given towards what this one says: all the way in the
 // first, and otherwise linearly, precisions in their logarithm.
 func (v *vamp) goOn() {
 	change := 0.0
@@ -377,7 +377,7 @@ func (v *vamp) goOn() {
 	}
 }
 
-// product is that of two moves of what the next iteration is told, in units of their
+// product is that of two moves of what the next iteration is given, in units of their
 // variances; a move of a precision counts as one of everything that has it.
 func (v *vamp) product(a, b [][]float64) float64 {
 	total := 0.0
@@ -414,7 +414,7 @@ func (v *vamp) evidenceSignal(k int) float64 {
 	})
 }
 
-// evidenceOf takes what the channel was told of z at j, 1/τ1 and p1-p2.
+// evidenceOf takes what the channel was given of z at j, 1/τ1 and p1-p2.
 func (v *vamp) evidenceOf(k int, told func(j int) (variance, distance float64)) float64 {
 	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.lmmse
 	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])

@@ -271,12 +271,12 @@ func reference() string {
 				}
 				names = append(names, strings.TrimPrefix(cmd.CommandPath(), "calamp "))
 			}
-			untold := p.Default
+			unstated := p.Default
 			switch {
-			case p.Learnable && (untold == "" || untold == "auto"):
-				untold = "learned"
-			case p.Learnable && untold != "off":
-				untold = "learned, or " + untold
+			case p.Learnable && (unstated == "" || unstated == "auto"):
+				unstated = "learned"
+			case p.Learnable && unstated != "off":
+				unstated = "learned, or " + unstated
 			}
 			others := strings.Join(strings.Fields(strings.ReplaceAll(p.Excludes, "-", "_")), ", ")
 			doc := strings.ReplaceAll(p.Doc, "\n", " ")
@@ -284,7 +284,7 @@ func reference() string {
 				doc += "; or a file with an array (" + p.Array + ")"
 			}
 			cell := func(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s. For %s |\n", p.Key(), cell(kind), p.Unit, untold, others, cell(doc), strings.Join(names, ", "))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s. For %s |\n", p.Key(), cell(kind), p.Unit, unstated, others, cell(doc), strings.Join(names, ", "))
 		}
 	}
 	return b.String() + "\n"
@@ -353,7 +353,7 @@ func TestSaveModel(t *testing.T) {
 	if code != 0 || err != nil {
 		t.Fatal(code, err, errs)
 	}
-	for _, want := range []string{"\ndensity = 0.", " # ± 0.0", "\nanchor = [\"mean=1\"]   # told", "\ns_range = [0.", "\nrow_square = "} {
+	for _, want := range []string{"\ndensity = 0.", " # ± 0.0", "\nanchor = [\"mean=1\"]   # given", "\ns_range = [0.", "\nrow_square = "} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("%q is not in\n%s", want, data)
 		}

@@ -38,14 +38,14 @@ func TestGainSmooth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := []string{"--density", "0.1", "--signal-var", "1", "--noise-var", "1e-6"}
+	stated := []string{"--density", "0.1", "--signal-var", "1", "--noise-var", "1e-6"}
 	for _, how := range [][2]string{{"--gain-smooth", "positions.npy"}, {"--gain-smooth", "index"}, {"--gain-basis", "columns.npy"}} {
 		value := how[1]
 		if value != "index" {
 			value = filepath.Join(folder, value)
 		}
 		model := filepath.Join(folder, "learned.toml")
-		code, text, errs := run(append([]string{"solve", problem, "--json", "-o", out, "--save-model", model, how[0], value}, told...)...)
+		code, text, errs := run(append([]string{"solve", problem, "--json", "-o", out, "--save-model", model, how[0], value}, stated...)...)
 		var found struct {
 			Smooth  struct{ Amplitude, Length float64 } `json:"s_smooth"`
 			Scatter float64                             `json:"s_scatter"`

@@ -265,24 +265,24 @@ func (i instrument) tell(t *testing.T, seed uint64) {
 	}
 	nothing := solved(t, file)
 	least := nothing.error(problem)
-	t.Logf("nothing told: exit %d, error %.3g, %d broken\n%s", nothing.code, least, len(nothing.BrokenSensors), nothing.stderr)
+	t.Logf("nothing given: exit %d, error %.3g, %d broken\n%s", nothing.code, least, len(nothing.BrokenSensors), nothing.stderr)
 	for at, subset := range append([]string{"prior"}, subsets...) {
 		flags := known.flags(i, subset)
 		if flags == nil || !*tables.Long && at%2 == 1 {
 			continue
 		}
-		told := solved(t, file, flags...)
-		err := told.error(problem)
+		stated := solved(t, file, flags...)
+		err := stated.error(problem)
 		word := "ok"
-		if strings.Contains(told.stderr, "told-contradicted") {
-			t.Errorf("%s told, which is true: %s", subset, told.stderr)
+		if strings.Contains(stated.stderr, "told-contradicted") {
+			t.Errorf("%s given, which is true: %s", subset, stated.stderr)
 		}
-		if told.code > nothing.code || !(err <= 1.2*least) {
+		if stated.code > nothing.code || !(err <= 1.2*least) {
 			word = "WORSE"
-			t.Errorf("%s told: exit %d and error %.3g, with nothing told %d and %.3g: calamp solve %s\n%s",
-				subset, told.code, err, nothing.code, least, strings.Join(flags, " "), told.stderr)
+			t.Errorf("%s given: exit %d and error %.3g, with nothing given %d and %.3g: calamp solve %s\n%s",
+				subset, stated.code, err, nothing.code, least, strings.Join(flags, " "), stated.stderr)
 		}
-		t.Logf("%-30s exit %d, error %.3g, %d broken: %s", subset, told.code, err, len(told.BrokenSensors), word)
+		t.Logf("%-30s exit %d, error %.3g, %d broken: %s", subset, stated.code, err, len(stated.BrokenSensors), word)
 	}
 }
 
@@ -304,7 +304,7 @@ func (i instrument) units(t *testing.T) {
 	if err := dataset.Save(file, plain); err != nil {
 		t.Fatal(err)
 	}
-	told := func(words string, x, w, s float64) (flags []string) {
+	stated := func(words string, x, w, s float64) (flags []string) {
 		scaled := map[string]float64{"mean": x, "var": x * x, "range": s, "noise": x * w * x * w}
 		for _, word := range strings.Fields(words) {
 			factor, hasUnit := scaled[word]
@@ -338,12 +338,12 @@ func (i instrument) units(t *testing.T) {
 			}
 			a, asked := before[subset]
 			if !asked {
-				a = solved(t, file, told(subset, 1, 1, 1)...)
+				a = solved(t, file, stated(subset, 1, 1, 1)...)
 				before[subset] = a
 			}
-			b := solved(t, other, told(subset, x, w, s)...)
+			b := solved(t, other, stated(subset, x, w, s)...)
 			if a.code != b.code || math.Abs(a.error(plain)/b.error(scaled)-1) > 1e-3 {
-				t.Errorf("x in %g, W in %g, s in %g, %q told: exit %d and error %.4g, in other units %d and %.4g\n%s", x, w, s, subset, a.code, a.error(plain), b.code, b.error(scaled), b.stderr)
+				t.Errorf("x in %g, W in %g, s in %g, %q given: exit %d and error %.4g, in other units %d and %.4g\n%s", x, w, s, subset, a.code, a.error(plain), b.code, b.error(scaled), b.stderr)
 			}
 		}
 	}

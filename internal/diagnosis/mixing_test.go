@@ -68,7 +68,7 @@ func TestSwapped(t *testing.T) {
 		masks := mat.DenseCopyOf(wide)
 		masks.Apply(func(_, _ int, v float64) float64 { return max(0, math.Copysign(1, v)) }, masks)
 		if Swapped(table(t, readings(masks, normal(r, 256, 8), 0.03)), masks) == "" {
-			t.Errorf("seed %d: masks and readings in each other's place were not told", seed)
+			t.Errorf("seed %d: masks and readings in each other's place were not given", seed)
 		}
 		for _, signals := range []int{60, 120, 400} { // half of the power is noise
 			many := readings(w, normal(r, n, signals), 1)
@@ -81,6 +81,6 @@ func TestSwapped(t *testing.T) {
 		}
 	}
 	if told < 9 { // of ten; eight signals are few
-		t.Errorf("W and Y of a compressive problem in each other's place were told in %d of %d", told, seeds)
+		t.Errorf("W and Y of a compressive problem in each other's place were given in %d of %d", told, seeds)
 	}
 }

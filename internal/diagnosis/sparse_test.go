@@ -48,7 +48,7 @@ func spreadProblem(t *testing.T, m, n, p int, rho float64, basis operator.Operat
 	return w, y
 }
 
-// TestConcentration: the density of Gaussian entries is told without recovering any of them, in their own basis alone.
+// TestConcentration: the density of Gaussian entries is found without recovering any of them, in their own basis alone.
 func TestConcentration(t *testing.T) {
 	const m, n, p = 180, 300, 10
 	cosines, err := operator.Cosines(n)

@@ -26,7 +26,7 @@ import (
 
 // Fit is the present state: hyperparameters, gains and signals.
 type Fit struct {
-	// Noise is Δ, and Told what it is where it is known, in units in which the mean of s is one; 0 learns it. The
+	// Noise is Δ, and Given what it is where it is known, in units in which the mean of s is one; 0 learns it. The
 	// variances Γ are those of Families.
 	Noise    float64
 	Told     float64

@@ -39,7 +39,7 @@ type Sparse struct {
 
 const (
 	// slabs begin with these weights and variances, the latter in units of the signals' mean square. Three are enough for large, middle and small
-	// entries. Their parameters stay for a few steps, in which entries are told apart at all.
+	// entries. Their parameters stay for a few steps, in which entries are distinguished at all.
 	firstSlab           = 0.1
 	largestSlab, fallBy = 10, 31.6
 	slabs, slabsStayFor = 3, 3

@@ -71,10 +71,10 @@ func logNormal(sd float64) Kind {
 	}
 }
 
-// Told is a range k times as wide as the kind's. It contains that, or for k < 1 lies in the
+// Stated is a range k times as wide as the kind's. It contains that, or for k < 1 lies in the
 // middle; where it is, between touching one end and the other, is a matter of the seed, or
 // a scale that is known only from the bounds would always be right in the middle.
-func (g Kind) Told(k float64, seed uint64) channel.GainPrior {
+func (g Kind) Stated(k float64, seed uint64) channel.GainPrior {
 	middle, half := 0.5*(g.Lo+g.Hi), 0.5*k*(g.Hi-g.Lo)
 	if k > 1 {
 		middle += (2*rand.New(rand.NewPCG(seed, 98)).Float64() - 1) * (half - half/k)

@@ -18,7 +18,7 @@ import (
 )
 
 // ackWait is how long the broker waits before it delivers a message again. While
-// a sample is being solved the broker is told so every third of it.
+// a sample is being solved the broker hears of it every third of it.
 const ackWait = 30 * time.Second
 
 // Broker is a connection to a JetStream.

@@ -75,7 +75,7 @@ func next(t *testing.T, s Source, count int) {
 	time.Sleep(20 * time.Millisecond) // acknowledgements arrive
 }
 
-// TestMessagesThatNeverCame: what somebody else takes, deletes or purges is told, with its numbers, in the middle and at the
+// TestMessagesThatNeverCame: what somebody else takes, deletes or purges is reported, with its numbers, in the middle and at the
 // end, and across a restart.
 func TestMessagesThatNeverCame(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestMissingOfOneSubject(t *testing.T) {
 	}
 }
 
-// TestPausedConsumer: a consumer that is paused is told of, once, and so is the end of a source whose stream was made anew
+// TestPausedConsumer: a consumer that is paused is reported, once, and so is the end of a source whose stream was made anew
 // meanwhile, or whose consumer another process has taken.
 func TestPausedConsumer(t *testing.T) {
 	e := startServer(t, t.TempDir())

@@ -69,7 +69,7 @@ const (
 )
 
 // score is the variance that the values of rows have along the columns of u, by one step of Fisher scoring from what it is, where one of
-// expectation–maximisation goes to v. Of a variance r with the posterior variance S of its values the readings told the part γ = 1-S/r, and scoring goes
+// expectation–maximisation goes to v. Of a variance r with the posterior variance S of its values the readings gave the part γ = 1-S/r, and scoring goes
 // 1/γ² times as far (R. I. Jennrich and P. F. Sampson, Technometrics 18, 1976). What signals do not have in common may be far below the noise, and expectation–maximisation then comes to 0 as
 // slowly as 1/√t. The columns u are those of a basis in which values have the standard deviations sd.
 func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 {
@@ -83,17 +83,17 @@ func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 
 		blas64.Gemv(blas.NoTrans, 1, square(r.Prior.Cov, p), column(scaled), 0, column(work))
 		before += blas64.Dot(column(scaled), column(work)) / float64(columns)
 	}
-	told, square := 0.0, 0.0 // means of γ and γ²: directions of least variance are first
+	given, square := 0.0, 0.0 // means of γ and γ²: directions of least variance are first
 	for k, d := range r.basis.variance[:columns] {
 		if gamma := 1 - r.within[k]/(r.count*d); gamma > 0 && d > 0 {
-			told += gamma / float64(columns)
+			given += gamma / float64(columns)
 			square += gamma * gamma / float64(columns)
 		}
 	}
 	if !(before > 0 && square > 0) {
 		return v
 	}
-	least := max(before/mostScored, min(before, leastSeen*before*(1-told)/told))
+	least := max(before/mostScored, min(before, leastSeen*before*(1-given)/given))
 	return min(max(before+(v-before)/square, least), before*mostScored)
 }
 

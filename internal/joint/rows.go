@@ -32,7 +32,7 @@ func Isotropic(p int, density, mean, variance float64) Prior {
 	return q
 }
 
-// Field is what the readings say of all rows, N(x_i; λ_i, Σ_i) with precisions of one shape, Σ_i⁻¹ = a_i A. It is told as an offset
+// Field is what the readings say of all rows, N(x_i; λ_i, Σ_i) with precisions of one shape, Σ_i⁻¹ = a_i A. It is stated as an offset
 // from a centre c_i, as message passing has it: Σ_i⁻¹λ_i = a_i A c_i + r_i.
 type Field struct {
 	Shape  *Shape    // A
@@ -126,7 +126,7 @@ func (r *Rows) Start() {
 //	S_k = d_k/(1+a d_k),   µ_k = c_k + (d_k r_k + m_k - c_k)/(1+a d_k),   h_k = a c_k + r_k,
 //	log odds = log ρ/(1-ρ) + Σ_k ½ [µ_k h_k + m_k (h_k - a µ_k)] - ½ log(1+a d_k).
 //
-// Told as an offset from c, near which it is at the end of a run, µ has the digits of the offset.
+// Written as an offset from c, near which it is at the end of a run, µ has the digits of the offset.
 func (r *Rows) Update(f Field) {
 	r.field = f
 	r.basis.set(f.Shape, &r.Prior)

@@ -415,7 +415,7 @@ func (s *phasorSide) mode(lo, hi float64) (r0 float64, inside bool) {
 // how many times as fast as r anything changes.
 const closeToMode = 1e-10
 
-// expected is about where h is largest, were there no ends. Where the phase is told by the readings h' is that of a real gain, with
+// expected is about where h is largest, were there no ends. Where the phase is known from the readings h' is that of a real gain, with
 // half a power less.
 func (s *phasorSide) expected() float64 {
 	pull := 0.5 * (math.Sqrt(s.square) + s.Linear) / s.Tau

@@ -69,12 +69,12 @@ func TestInterruptIsHeardAtOnce(t *testing.T) {
 func TestWhoTells(t *testing.T) {
 	same := errors.New("no such file")
 	var mutex sync.Mutex
-	var told []int
+	var given []int
 	tell := func(rank int) func(error, bool) {
 		return func(_ error, alone bool) {
 			mutex.Lock()
 			defer mutex.Unlock()
-			if told = append(told, rank); alone != (rank == 2) {
+			if given = append(given, rank); alone != (rank == 2) {
 				t.Errorf("rank %d tells, alone %v", rank, alone)
 			}
 		}
@@ -94,7 +94,7 @@ func TestWhoTells(t *testing.T) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	})
-	if len(told) != 2 || told[0] != 0 || told[1] != 2 {
-		t.Errorf("told by %v", told)
+	if len(given) != 2 || given[0] != 0 || given[1] != 2 {
+		t.Errorf("named by %v", given)
 	}
 }

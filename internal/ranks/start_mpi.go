@@ -87,8 +87,8 @@ func load() (library uintptr, name string, err error) {
 			break
 		}
 	}
-	if told := os.Getenv(Library); told != "" {
-		candidates = []string{told}
+	if given := os.Getenv(Library); given != "" {
+		candidates = []string{given}
 	}
 	for _, name := range candidates {
 		// Open MPI's own modules look for its symbols among those that are global.
@@ -278,7 +278,7 @@ const (
 	// patience is how long MPI may take to end all processes.
 	patience = 5 * time.Second
 
-	// lastWords is how long mpirun has to read what a rank wrote before it is told to end all: words and end reach it on
+	// lastWords is how long mpirun has to read what a rank wrote before it is asked to end all: words and end reach it on
 	// different ways, and MPICH's drops words that come second.
 	lastWords = 500 * time.Millisecond
 )

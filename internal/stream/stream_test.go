@@ -166,7 +166,7 @@ func (s *scripted) Next(ctx context.Context) (*intake.Sample, error) {
 
 func (s *scripted) Close() error { return nil }
 
-// noting is a store that notes its commits, and fails from the one that is told.
+// noting is a store that notes its commits, and fails from the one that is given.
 type noting struct {
 	*online.Store
 	note func(string)

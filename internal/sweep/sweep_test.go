@@ -204,7 +204,7 @@ timeout = "50ms"`)
 	}
 	for _, r := range rows {
 		if r.Class == ClassPanic && !strings.Contains(r.Message, "seed 3 was to panic (github.com/calamp/calamp/internal/sweep.rehearse") {
-			t.Errorf("panic is told as %q", r.Message)
+			t.Errorf("panic is reported as %q", r.Message)
 		}
 	}
 	if missing := rows.Missing(points, false); len(missing) != 0 {

@@ -30,7 +30,7 @@ const (
 // concurrently, with their values of all signals; either may be nil.
 type Along struct {
 	Load func(values []float64, first int) // sets what is to be transformed, from entry first on
-	Done func(values []float64, first int) // is told of what has been
+	Done func(values []float64, first int) // hears of what has been
 }
 
 // Hadamard replaces x, n entries of p signals each, entry by entry, by

@@ -29,7 +29,7 @@ func TestHadamardIsItsDefinition(t *testing.T) {
 			x := normals(rng, n*p)
 			got := append([]float64(nil), x...)
 			Hadamard(got, n, p, 2, Along{})
-			along := make([]float64, n*p) // as it is loaded and told
+			along := make([]float64, n*p) // as it is loaded and reported
 			Hadamard(make([]float64, n*p), n, p, 2, Along{
 				Load: func(values []float64, first int) { copy(values, x[first*p:]) },
 				Done: func(values []float64, first int) { copy(along[first*p:], values) },

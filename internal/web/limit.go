@@ -26,7 +26,7 @@ type use int
 
 const (
 	idle      use = iota // waits for a request, the first or the next
-	listening            // is told news as they come; who is cut off asks again
+	listening            // hears news as they come; who is cut off asks again
 	busy                 // everything else
 )
 
@@ -135,7 +135,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Listening says that a request's visitor has been told what there is, and waits for news as long as nobody else needs the connection.
+// Listening says that a request's visitor has heard what there is, and waits for news as long as nobody else needs the connection.
 func Listening(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
 		c.used(listening)

@@ -174,9 +174,9 @@ class Files:
     def __init__(self) -> None:
         self.folder: Any = None
 
-    def take(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def take(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords, with paths in the place of arrays and results."""
-        return {name: self._path(name, value) if name in FILE_KEYWORDS else self._network(name, value) for name, value in told.items()}
+        return {name: self._path(name, value) if name in FILE_KEYWORDS else self._network(name, value) for name, value in given.items()}
 
     def _network(self, name: str, value: Any) -> Any:
         """Weights, biases and activations of a network by name, in the place of prior="network:FILE"."""
@@ -302,7 +302,7 @@ class Inputs:
 
 
 def start(words: Sequence[str], fds: Iterable[int] = (), **streams: Any) -> subprocess.Popen:
-    """Starts the command, out of reach of the terminal's Ctrl-C: it is told once, by us."""
+    """Starts the command, out of reach of the terminal's Ctrl-C: it is given once, by us."""
     apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {"start_new_session": True, "pass_fds": tuple(fds)}  # type: ignore[attr-defined]
     try:
         return subprocess.Popen([executable(), *words], **apart, **streams)
@@ -437,7 +437,7 @@ def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = Fa
     result = Reader(open(read, "rb", buffering=0)) if output and not WINDOWS else None
     if result:
         readers.append(result)
-    shown, told = 0, False
+    shown, given = 0, False
     try:
         while True:
             try:
@@ -449,9 +449,9 @@ def run(words: Sequence[str], inputs: Optional[Inputs] = None, output: bool = Fa
                 process.wait()
                 break
             except KeyboardInterrupt:
-                if told:
+                if given:
                     raise
-                told = True
+                given = True
                 interrupt(process)
     except BaseException:
         process.kill()

@@ -110,9 +110,9 @@ class Result:
         """Writes the report, an HTML page. It solves again, which gives the same; solve(…, report=path) does both at once."""
         if self._inputs is None:
             raise ValueError("this result comes from another process, without W and Y: solve(…, report=path) writes the report there")
-        arrays, told = self._inputs
+        arrays, given = self._inputs
         with _command.Files() as files, _command.Inputs(arrays) as inputs:
-            words = ["solve", "--quiet", "--json", *_command.flags({**files.take(told), "report": path})]
+            words = ["solve", "--quiet", "--json", *_command.flags({**files.take(given), "report": path})]
             _command.run(words, inputs).check()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -514,8 +514,8 @@ def test_arrays_in_the_place_of_files(p, r):
     same(calamp.solve(p.W, p.Y, basis=np.eye(n), **MODEL), r)
     known = calamp.solve(p.W, p.Y[:, :3], s_from=r, density=0.2, noise_var=1e-6)
     assert np.std(known.s / p.s0) < 0.01
-    told = calamp.solve(p.W, p.Y, s_prior_mean=p.s0, s_prior_sd=np.full(m, 0.01), density=0.2, noise_var=1e-6)
-    assert told.scale_sd < 0.01
+    given = calamp.solve(p.W, p.Y, s_prior_mean=p.s0, s_prior_sd=np.full(m, 0.01), density=0.2, noise_var=1e-6)
+    assert given.scale_sd < 0.01
     with pytest.raises(ValueError, match=r"^noise_var") as e:
         calamp.solve(p.W, p.Y, noise_var=np.ones(5))
     assert "--" not in str(e.value) and "/" not in str(e.value).split("noise_var", 1)[1][:20]
@@ -569,8 +569,8 @@ def test_arrays_are_aligned(p, r):
 def test_what_is_told_is_told_alone(p):
     """One keyword leaves the others learned."""
     free = calamp.solve(p.W, p.Y)
-    for told in (dict(density=0.2), dict(noise_var=1e-6), dict(gain_range=(1 / 1.05, 1 / 0.95))):
-        q = calamp.solve(p.W, p.Y, **told)
+    for given in (dict(density=0.2), dict(noise_var=1e-6), dict(gain_range=(1 / 1.05, 1 / 0.95))):
+        q = calamp.solve(p.W, p.Y, **given)
         scale = np.vdot(q.x, p.X0) / np.vdot(q.x, q.x)
         best = np.vdot(free.x, p.X0) / np.vdot(free.x, free.x)
         assert q.status == "converged" and np.linalg.norm(scale * q.x - p.X0) < 1.2 * np.linalg.norm(best * free.x - p.X0)

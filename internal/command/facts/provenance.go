@@ -15,8 +15,8 @@ import (
 
 // Provenance is where a result comes from: a command with those of its flags that the
 // result depends on, its matrix and readings (nil for those of a stream), and its model, which JSON shows.
-func Provenance(command string, told []string, w operator.Operator, y *mat.Dense, model any) (*dataset.Provenance, error) {
-	p := &dataset.Provenance{Version: BuildVersion().Source(), Command: console.Line(append([]string{command}, told...))}
+func Provenance(command string, stated []string, w operator.Operator, y *mat.Dense, model any) (*dataset.Provenance, error) {
+	p := &dataset.Provenance{Version: BuildVersion().Source(), Command: console.Line(append([]string{command}, stated...))}
 	var err error
 	if p.Model, err = json.Marshal(model); err != nil {
 		return nil, err
@@ -30,9 +30,9 @@ func Provenance(command string, told []string, w operator.Operator, y *mat.Dense
 	return p, nil
 }
 
-// Told are the flags that were given, as they were typed or as a model file has them, in the order of their names. The arguments are those of a command line that was understood.
-func Told(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []string {
-	var told [][]string
+// Stated are the flags that were given, as they were typed or as a model file has them, in the order of their names. The arguments are those of a command line that was understood.
+func Stated(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []string {
+	var stated [][]string
 	for ; len(args) > 0; args = args[1:] {
 		name, value, joined := strings.Cut(args[0], "=")
 		var f *pflag.Flag
@@ -58,16 +58,16 @@ func Told(flags *pflag.FlagSet, args []string, wanted func(name string) bool) []
 			words = append(words, value)
 		}
 		if wanted(f.Name) {
-			told = append(told, words)
+			stated = append(stated, words)
 		}
 	}
 	flags.VisitAll(func(f *pflag.Flag) {
 		for _, text := range f.Annotations[console.FromModel] {
 			if wanted(f.Name) {
-				told = append(told, []string{"--" + f.Name, text})
+				stated = append(stated, []string{"--" + f.Name, text})
 			}
 		}
 	})
-	slices.SortStableFunc(told, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
-	return slices.Concat(told...)
+	slices.SortStableFunc(stated, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	return slices.Concat(stated...)
 }

@@ -97,7 +97,7 @@ func (r *onlineRun) columns() int {
 
 // takeComplexModel takes what was learned of signals and noise.
 func (r *onlineRun) takeComplexModel(p *online.Posterior) {
-	r.model.Scale(&r.told, p.Factor)
+	r.model.Scale(&r.stated, p.Factor)
 	if p.Model == nil {
 		return
 	}

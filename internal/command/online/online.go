@@ -286,7 +286,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if c.shift.On() {
 		c.completeOffsets(flags)
 	}
-	c.given = facts.Told(flags, c.Args, bearing)
+	c.given = facts.Stated(flags, c.Args, bearing)
 	if err := c.complete(flags, args); err != nil {
 		return err
 	}
@@ -394,7 +394,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Told(), SensorDerivatives: c.ofSensors}
+	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Stated(), SensorDerivatives: c.ofSensors}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

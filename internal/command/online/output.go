@@ -141,7 +141,7 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 		r.takeComplexModel(p)
 		return
 	}
-	g, c, f := r.told.Prior(), r.told.Channel(), p.Factor
+	g, c, f := r.stated.Prior(), r.stated.Channel(), p.Factor
 	g, c.NoiseVar, c.Prior = g.Times(f), c.NoiseVar*f*f, c.Prior.Scaled(f).(channel.GainPrior)
 	if learned := p.Model; learned != nil {
 		c.NoiseVar = learned.NoiseVar
@@ -160,7 +160,7 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 
 // takeSignal takes what was learned of the signals' prior.
 func (r *onlineRun) takeSignal(p *online.Posterior) {
-	told, grouped := r.toldSignal.(interface {
+	stated, grouped := r.statedSignal.(interface {
 		prior.Scalable
 		prior.Parametric
 		prior.Varied
@@ -176,9 +176,9 @@ func (r *onlineRun) takeSignal(p *online.Posterior) {
 		r.signal = r.model.Prior()
 		return
 	case p.Model == nil:
-		r.signal = told.Scaled(p.Factor)
+		r.signal = stated.Scaled(p.Factor)
 	default:
-		r.signal, _ = told.WithValues(p.Model.Values) // which the calibrator has, so they are valid
+		r.signal, _ = stated.WithValues(p.Model.Values) // which the calibrator has, so they are valid
 	}
 	r.groups.TakeResult(&r.model, r.signal)
 }

@@ -24,17 +24,17 @@ import (
 type onlineRun struct {
 	*calibration
 	in     *material
-	told   option.Model // before anything was learned
+	stated option.Model // before anything was learned
 	signal prior.Prior  // with what was learned
 
-	toldSignal prior.Prior
-	loop       stream.Loop
-	store      *online.Store  // nil without --state
-	saved      online.Saved   // what the store had in the beginning, but for its state
-	broker     *intake.Broker // nil without --nats
-	watch      *watch.Server  // nil without --http
-	closers    []io.Closer
-	bar        *console.Progress
+	statedSignal prior.Prior
+	loop         stream.Loop
+	store        *online.Store  // nil without --state
+	saved        online.Saved   // what the store had in the beginning, but for its state
+	broker       *intake.Broker // nil without --nats
+	watch        *watch.Server  // nil without --http
+	closers      []io.Closer
+	bar          *console.Progress
 
 	firstColumn int64 // number of the first column
 	earlier     int   // samples that earlier runs learned from
@@ -75,7 +75,7 @@ func (c *calibration) newRun(in *material) (*onlineRun, error) {
 	if calibrator.Plan().Has("mean removal") {
 		c.Note("%s", facts.MeansRemoved)
 	}
-	r := &onlineRun{calibration: c, in: in, told: c.model, toldSignal: signal, start: time.Now()}
+	r := &onlineRun{calibration: c, in: in, stated: c.model, statedSignal: signal, start: time.Now()}
 	r.loop = stream.Loop{Calibrator: calibrator, Last: online.NoSequence, From: c.from, Limit: c.limit, Frozen: c.freeze}
 	r.tally.Unconverged = c.fell
 	r.results.limit = c.last

@@ -261,10 +261,10 @@ func (m *Model) ComplexChannel(p *Phases) channel.ComplexGain {
 	return channel.ComplexGain{Prior: m.ComplexGain(p), NoiseVar: m.NoiseVar}
 }
 
-// Scale makes the model that of told for signals and gains that are so many times as large.
-func (m *Model) Scale(told *Model, factor float64) {
-	m.SignalVar, m.NoiseVar = told.SignalVar*factor*factor, told.NoiseVar*factor*factor
-	m.SRange = [2]float64{told.SRange[0] * factor, told.SRange[1] * factor}
+// Scale makes the model that of stated for signals and gains that are so many times as large.
+func (m *Model) Scale(stated *Model, factor float64) {
+	m.SignalVar, m.NoiseVar = stated.SignalVar*factor*factor, stated.NoiseVar*factor*factor
+	m.SRange = [2]float64{stated.SRange[0] * factor, stated.SRange[1] * factor}
 }
 
 // RefuseComplex is the error of what is for real numbers.

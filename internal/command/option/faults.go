@@ -36,8 +36,8 @@ func (o *Outliers) Complete(flags *pflag.FlagSet, s *Solver) {
 	}
 }
 
-// Told is how --outliers was given: whether single readings may be wrong.
-func (o *Outliers) Told() calamp.Outliers {
+// Stated is how --outliers was given: whether single readings may be wrong.
+func (o *Outliers) Stated() calamp.Outliers {
 	return calamp.Outliers{Look: !o.rate.off, Rate: o.rate.rate}
 }
 
@@ -166,7 +166,7 @@ func (f *Faults) ComplexChannel(g channel.ComplexGain) channel.Channel {
 }
 
 // Outliers says whether single readings may be wrong.
-func (f *Faults) Outliers() calamp.Outliers { return f.outliers.Told() }
+func (f *Faults) Outliers() calamp.Outliers { return f.outliers.Stated() }
 
 // FaultsJSON is the flags and what was found, in JSON.
 type FaultsJSON struct {

@@ -29,13 +29,13 @@ func (m *Model) registerGains(flags *pflag.FlagSet) {
 
 // CompleteTold is for a second model beside m's truth, whose flags have a prefix: it takes the truth's
 // distribution of s unless one was given, and reports whether it was.
-func (m *Model) CompleteTold(truth *Model, flags *pflag.FlagSet, prefix string) (told bool, err error) {
+func (m *Model) CompleteStated(truth *Model, flags *pflag.FlagSet, prefix string) (stated bool, err error) {
 	given := func(name string) bool { f := flags.Lookup(prefix + name); return f != nil && f.Changed }
-	if told = slices.ContainsFunc(GainFlags, given); !told && !given("s-range") {
+	if stated = slices.ContainsFunc(GainFlags, given); !stated && !given("s-range") {
 		m.asked, m.SMean, m.SSD, m.SPrior = truth.asked, truth.SMean, truth.SSD, truth.SPrior
 	}
-	m.rangeGiven = given("s-range") || !told && truth.rangeGiven
-	return told, errors.Join(m.settleGains(), m.CheckTold())
+	m.rangeGiven = given("s-range") || !stated && truth.rangeGiven
+	return stated, errors.Join(m.settleGains(), m.CheckStated())
 }
 
 // completeGains takes in what was said of the distribution of s.
@@ -91,7 +91,7 @@ func (m *Model) LoadKnowledge(flags *pflag.FlagSet, known *channel.Knowledge, se
 	switch {
 	case known == nil:
 		return nil
-	case m.ToldGains():
+	case m.StatedGains():
 		return console.Usage("--s-mean and --s-sd tell s of all sensors, and the problem or --s-from that of each: give one")
 	case m.asked != solver.AutoS:
 		return console.Usage("--s-prior %v: every sensor is known by itself, by the problem or --s-from", m.asked)
@@ -130,11 +130,11 @@ func (m *Model) CheckReadings(y *mat.Dense) error {
 }
 
 // ToldGains reports whether a distribution of s was given with its parameters.
-func (m *Model) ToldGains() bool { return m.SSD > 0 }
+func (m *Model) StatedGains() bool { return m.SSD > 0 }
 
 // CheckTold refuses a kind of distribution without its parameters, for commands that learn nothing.
-func (m *Model) CheckTold() error {
-	if (m.asked == solver.NormalS || m.asked == solver.LogNormalS) && !m.ToldGains() {
+func (m *Model) CheckStated() error {
+	if (m.asked == solver.NormalS || m.asked == solver.LogNormalS) && !m.StatedGains() {
 		return console.Usage("--s-prior %v needs --s-mean and --s-sd here", m.asked)
 	}
 	return nil
@@ -149,7 +149,7 @@ func (m *Model) GainPrior() channel.GainPrior {
 		}
 		return p
 	}
-	if !m.ToldGains() {
+	if !m.StatedGains() {
 		return channel.Uniform(m.SRange[0], m.SRange[1])
 	}
 	p := channel.NormalAbout(m.SMean, m.SSD)
@@ -183,7 +183,7 @@ func (m *Model) gainWords() string {
 		return "together, within "
 	case m.known != nil:
 		return fmt.Sprintf("each of %d sensors known by itself, within ", m.KnownSensors)
-	case !m.ToldGains():
+	case !m.StatedGains():
 		return ""
 	case m.SPrior == solver.LogNormalS.String():
 		return fmt.Sprintf("log-normal, %s ×/÷ exp %s, within ", console.Short(m.SMean), console.Short(m.SSD))

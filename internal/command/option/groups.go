@@ -20,9 +20,9 @@ type Groups struct {
 	path  string
 	files [len(entryFlags)]string // of entryFlags; empty: one value for all
 
-	of    []int       // N, the group of each entry; nil where all entries have one prior
-	told  [][]float64 // of the files, N values each
-	found []Group
+	of     []int       // N, the group of each entry; nil where all entries have one prior
+	stated [][]float64 // of the files, N values each
+	found  []Group
 }
 
 // Group is a group of entries with what is known of them.
@@ -79,8 +79,8 @@ func (g *Groups) On() bool {
 	return g.path != "" || slices.ContainsFunc(g.files[:], func(f string) bool { return f != "" })
 }
 
-// Told says whether the flag's value was a file.
-func (g *Groups) Told(name string) bool {
+// Stated says whether the flag's value was a file.
+func (g *Groups) Stated(name string) bool {
 	j := slices.Index(entryFlags[:], name)
 	return j >= 0 && g.files[j] != ""
 }
@@ -99,7 +99,7 @@ func (g *Groups) Load(m *Model, n int) error {
 	if !g.On() {
 		return nil
 	}
-	g.of, g.told = make([]int, n), make([][]float64, len(entryFlags))
+	g.of, g.stated = make([]int, n), make([][]float64, len(entryFlags))
 	if g.path != "" {
 		values, err := g.valuesOf(g.path, "--groups", n, n)
 		if err != nil {
@@ -140,7 +140,7 @@ func (g *Groups) Load(m *Model, n int) error {
 			}
 			total += v
 		}
-		g.told[j], *averages[j] = values, total/float64(n)
+		g.stated[j], *averages[j] = values, total/float64(n)
 	}
 	return nil
 }
@@ -211,12 +211,12 @@ func (g *Groups) Signal(m *Model, p prior.Prior) (prior.Prior, error) {
 	for i, group := range g.of {
 		kind := all
 		for j, to := range [...]*float64{&kind.Density, &kind.SignalMean, &kind.SignalVar} {
-			if g.told[j] != nil {
-				*to = g.told[j][i]
+			if g.stated[j] != nil {
+				*to = g.stated[j][i]
 			}
 		}
 		k := key{group: group}
-		if g.told[0] != nil || g.told[1] != nil || g.told[2] != nil {
+		if g.stated[0] != nil || g.stated[1] != nil || g.stated[2] != nil {
 			k.kind = withoutNaN(kind)
 		}
 		at, ok := place[k]

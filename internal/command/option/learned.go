@@ -41,8 +41,8 @@ func (m *Model) CompleteLearnable(flags *pflag.FlagSet, can bool) error {
 		if a == nil {
 			continue
 		}
-		told := Given(flags, name) || name == "s-range" && m.ToldGains()
-		a.on = a.on || can && !told
+		stated := Given(flags, name) || name == "s-range" && m.StatedGains()
+		a.on = a.on || can && !stated
 		if a.on || name == "noise-var" && m.Noise.PerSensor {
 			m.Learned = append(m.Learned, name)
 		}
@@ -89,7 +89,7 @@ func (m *Model) Known() (prior.GaussBernoulli, channel.Gain) {
 // Guess fills what is to be learned with rough values to start from.
 func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 	g, c := m.Known()
-	told := m.NoiseVar
+	stated := m.NoiseVar
 	g, c, err := calamp.Guess(w, y, g, c)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 	case m.AtReading() && m.open("noise-var"):
 		m.NoiseVar = atReadingOf(m.NoiseVar, c.Prior)
 	case m.AtReading():
-		m.NoiseVar = told
+		m.NoiseVar = stated
 	}
 	return nil
 }
@@ -180,20 +180,20 @@ func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
 	if !free || anchor.Anchor.Set() || varied || m.Noise.File != "" {
 		return scale
 	}
-	var told []string
+	var stated []string
 	if !m.Learns("signal-var") {
-		told, scale.SignalVar = append(told, "signal-var"), m.SignalVar
+		stated, scale.SignalVar = append(stated, "signal-var"), m.SignalVar
 	}
 	if !m.Learns("signal-mean") && m.SignalMean != 0 {
-		told, scale.SignalMean = append(told, "signal-mean"), m.SignalMean
+		stated, scale.SignalMean = append(stated, "signal-mean"), m.SignalMean
 	}
 	if !m.Learns("noise-var") && m.NoiseVar > 0 && !m.AtReading() {
-		told, scale.NoiseVar = append(told, "noise-var"), m.NoiseVar
+		stated, scale.NoiseVar = append(stated, "noise-var"), m.NoiseVar
 	}
-	if len(told) != 1 {
+	if len(stated) != 1 {
 		return calamp.Scale{}
 	}
-	m.holds = told[0]
+	m.holds = stated[0]
 	return scale
 }
 

@@ -32,20 +32,20 @@ import (
 //
 // What is not in it is not given. Files are named from where it lies.
 type ModelFile struct {
-	Path  string
-	About string
-	Told  []Told // in the order of the schema
+	Path   string
+	About  string
+	Stated []Stated // in the order of the schema
 }
 
-// Told is a parameter that a model file gives.
-type Told struct {
+// Stated is a parameter that a model file gives.
+type Stated struct {
 	*Parameter
 	Flag  string   // the name that the file has for it, which may be another spelling
 	Texts []string // values of the flag: one, but of a repeated one
 }
 
 // String is the parameter as it would be written in the file.
-func (t Told) String() string {
+func (t Stated) String() string {
 	return strings.ReplaceAll(t.Flag, "-", "_") + " " + strings.Join(t.Texts, " ")
 }
 
@@ -84,7 +84,7 @@ func LoadModel(path string) (*ModelFile, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(m.Told, func(a, b Told) int { return order(a.Name) - order(b.Name) })
+	slices.SortStableFunc(m.Stated, func(a, b Stated) int { return order(a.Name) - order(b.Name) })
 	return m, nil
 }
 
@@ -97,8 +97,8 @@ func (m *ModelFile) add(table, key string, value any) error {
 	if own := sectionOf(p); table != "" && own != table {
 		return console.Usage("%s: [%s] %s: expected it in [%s]", m.Path, table, key, own)
 	}
-	if i := slices.IndexFunc(m.Told, func(t Told) bool { return t.Parameter == p }); i >= 0 {
-		return console.Usage("%s: %s and %s both say the same, give one", m.Path, strings.ReplaceAll(m.Told[i].Flag, "-", "_"), key)
+	if i := slices.IndexFunc(m.Stated, func(t Stated) bool { return t.Parameter == p }); i >= 0 {
+		return console.Usage("%s: %s and %s both say the same, give one", m.Path, strings.ReplaceAll(m.Stated[i].Flag, "-", "_"), key)
 	}
 	texts, err := textsOf(p, value)
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *ModelFile) add(table, key string, value any) error {
 			texts[i] = networkAt(text, here)
 		}
 	}
-	m.Told = append(m.Told, Told{p, strings.ReplaceAll(key, "_", "-"), texts})
+	m.Stated = append(m.Stated, Stated{p, strings.ReplaceAll(key, "_", "-"), texts})
 	return nil
 }
 
@@ -220,7 +220,7 @@ func placed(text string, rename func(file string) string) string {
 func (m *ModelFile) Apply(flags *pflag.FlagSet, positional bool) (unused []string, err error) {
 	given := map[string]bool{} // on the command line
 	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
-	for _, t := range m.Told {
+	for _, t := range m.Stated {
 		f := FlagOf(flags, t.Parameter, t.Flag)
 		switch {
 		case given[t.Name], t.Name == "matrix" && positional, slices.ContainsFunc(strings.Fields(t.GivesWay), func(name string) bool { return given[name] }):

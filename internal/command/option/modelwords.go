@@ -8,11 +8,11 @@ import (
 
 // of is what the file says of a parameter; empty where it says nothing, or that it is to be learned as if it were omitted.
 func (m *ModelFile) of(name string) string {
-	i := slices.IndexFunc(m.Told, func(t Told) bool { return t.Name == name })
-	if i < 0 || m.Told[i].Texts[0] == AutoWord && slices.Contains(ModelFlags, name) {
+	i := slices.IndexFunc(m.Stated, func(t Stated) bool { return t.Name == name })
+	if i < 0 || m.Stated[i].Texts[0] == AutoWord && slices.Contains(ModelFlags, name) {
 		return ""
 	}
-	return strings.Join(m.Told[i].Texts, ", ")
+	return strings.Join(m.Stated[i].Texts, ", ")
 }
 
 // Value is what the file says of a parameter, or other words where it says nothing.
@@ -26,7 +26,7 @@ func (m *ModelFile) Value(name, otherwise string) string {
 // JSON is the file as an object: the texts that flags are given, by key.
 func (m *ModelFile) JSON() map[string]any {
 	object := map[string]any{}
-	for _, t := range m.Told {
+	for _, t := range m.Stated {
 		key := strings.ReplaceAll(t.Flag, "-", "_")
 		if object[key] = t.Texts[0]; t.Repeated {
 			object[key] = t.Texts
@@ -37,7 +37,7 @@ func (m *ModelFile) JSON() map[string]any {
 
 // gained is the flag that the file gives a range by: that of s, or of gains.
 func (m *ModelFile) gained() string {
-	if i := slices.IndexFunc(m.Told, func(t Told) bool { return t.Name == "s-range" }); i >= 0 && m.Told[i].Flag == "gain-range" {
+	if i := slices.IndexFunc(m.Stated, func(t Stated) bool { return t.Name == "s-range" }); i >= 0 && m.Stated[i].Flag == "gain-range" {
 		return "gains 1/s"
 	}
 	return "s"

@@ -163,7 +163,7 @@ func (r *Ranks) OfFirst(do func() error) error {
 	if !r.On() {
 		return do()
 	}
-	var told struct {
+	var stated struct {
 		Code       int
 		Text, Hint string
 	}
@@ -171,8 +171,8 @@ func (r *Ranks) OfFirst(do func() error) error {
 	if r.First() {
 		if err := do(); err != nil {
 			e := console.ExitOf(err)
-			told.Code, told.Text, told.Hint = e.Code, err.Error(), e.Hint
-			if raw, err = json.Marshal(told); err != nil {
+			stated.Code, stated.Text, stated.Hint = e.Code, err.Error(), e.Hint
+			if raw, err = json.Marshal(stated); err != nil {
 				return err
 			}
 		}
@@ -181,8 +181,8 @@ func (r *Ranks) OfFirst(do func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal([]byte(texts[0]), &told); err != nil || told.Code == 0 {
+	if err := json.Unmarshal([]byte(texts[0]), &stated); err != nil || stated.Code == 0 {
 		return err
 	}
-	return &console.Exit{Code: told.Code, Err: errors.New(told.Text), Hint: told.Hint}
+	return &console.Exit{Code: stated.Code, Err: errors.New(stated.Text), Hint: stated.Hint}
 }

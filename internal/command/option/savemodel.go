@@ -19,7 +19,7 @@ import (
 // Found is a model after a run: what was given of it, and what was learned.
 type Found struct {
 	Flags  *pflag.FlagSet
-	Args   []string // the flags that were given, as facts.Told has them
+	Args   []string // the flags that were given, as facts.Stated has them
 	Model  *Model
 	Prior  *SignalPrior
 	Groups *Groups
@@ -69,7 +69,7 @@ func (f *Found) line(path string, p *Parameter) (string, error) {
 	e := f.learned(path, p)
 	if e.value == "" && e.array == nil {
 		var err error
-		if e, err = f.told(path, p); err != nil {
+		if e, err = f.stated(path, p); err != nil {
 			return "", err
 		}
 	}
@@ -124,15 +124,15 @@ func (f *Found) learned(path string, p *Parameter) entry {
 			list = append(list, fmt.Sprintf("[%s, %s, %s]", console.Short(c.Weight), console.Short(c.Mean), console.Short(c.Var)))
 		}
 		return entry{value: "[" + strings.Join(list, ", ") + "]", note: "learned"}
-	case p.Name == "s-range" && gains && !m.ToldGains():
+	case p.Name == "s-range" && gains && !m.StatedGains():
 		return entry{value: fmt.Sprintf("[%s, %s]", console.Short(m.SRange[0]), console.Short(m.SRange[1])), note: fmt.Sprintf("± %s, ± %s", console.Brief(sd.SRange[0]), console.Brief(sd.SRange[1]))}
-	case p.Name == "s-prior" && gains && m.ToldGains():
+	case p.Name == "s-prior" && gains && m.StatedGains():
 		return entry{value: quoted(m.SPrior), note: "learned"}
 	case p.Name == "s-prior" && gains:
 		return entry{value: quoted(solver.UniformS.String()), note: "learned"}
-	case p.Name == "s-mean" && gains && m.ToldGains():
+	case p.Name == "s-mean" && gains && m.StatedGains():
 		return number(m.SMean, sd.SMean)
-	case p.Name == "s-sd" && gains && m.ToldGains():
+	case p.Name == "s-sd" && gains && m.StatedGains():
 		return number(m.SSD, sd.SSD)
 	case p.Name == "offset" && (f.Offset.Learned() || f.Offset.found > 0 && !f.Offset.on):
 		return entry{value: console.Short(f.Offset.found), note: "learned"}
@@ -153,8 +153,8 @@ func (f *Found) rowsNote() string {
 	return ""
 }
 
-// told is what was given of a parameter, as a file has it.
-func (f *Found) told(path string, p *Parameter) (e entry, err error) {
+// stated is what was given of a parameter, as a file has it.
+func (f *Found) stated(path string, p *Parameter) (e entry, err error) {
 	flag := f.Flags.Lookup(p.Name)
 	if flag == nil || !flag.Changed || p.Name == "learn-components" {
 		return e, nil
@@ -180,7 +180,7 @@ func (f *Found) told(path string, p *Parameter) (e entry, err error) {
 	if p.Repeated {
 		e.value = "[" + e.value + "]"
 	}
-	return entry{value: e.value, note: "told"}, nil
+	return entry{value: e.value, note: "given"}, nil
 }
 
 // file is a value with the files in it as they are named from the folder of the model: arrays other than matrices are copied there.

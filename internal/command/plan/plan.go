@@ -233,7 +233,7 @@ func (c *plan) print(p cost.Problem, r cost.Rates, all []cost.Estimate) error {
 	text.Line("W", "%v as %s; in memory of %v a rank from %s on", memory.Size(bytes), storage, c.memory, console.Plural(max(1, least), "rank"))
 	text.Line("machine", "measured here with %s: %s multiplications a second in a usual sweep, %s in an exact one", console.Plural(c.threads, "thread"),
 		console.Brief(2*float64(p.P)/r.Single), console.Brief(4*float64(p.P)/r.Double))
-	text.Line("told", "%v/s from a disk, %v/s between ranks, %v a message", c.disk, c.network, c.latency)
+	text.Line("given", "%v/s from a disk, %v/s between ranks, %v a message", c.disk, c.network, c.latency)
 	text.WriteString("\n")
 	row := func(cells ...any) { fmt.Fprintf(&text, "%6s %11s %10s %10s %10s %10s %10s %11s %9s  %s\n", cells...) }
 	row("ranks", "memory", "sweep", "disk", "beside", "network", "iteration", "sent", "run", "limit")

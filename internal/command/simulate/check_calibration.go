@@ -22,7 +22,7 @@ type checkCalibration struct {
 	simulate // the problems
 	solver   option.Solver
 	faults   option.Faults
-	told     [2]float64 // range of s; zero where it is the true one
+	stated   [2]float64 // range of s; zero where it is the true one
 	seeds    int
 	workers  int
 	plot     string
@@ -65,7 +65,7 @@ has no distribution function.`,
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)
 	c.faults.Register(flags)
-	option.RangeFlag(flags, &c.told, "told-s-range", "range of s that the solver is given, in place of the true --s-range")
+	option.RangeFlag(flags, &c.stated, "told-s-range", "range of s that the solver is given, in place of the true --s-range")
 	flags.Lookup("threads").Hidden = true // one a problem
 	option.Workers(flags, &c.workers, "problems at a time, which the results do not depend on")
 	option.Plot(flags, &c.plot, "draw the histograms")
@@ -146,14 +146,14 @@ func (c converted) Pose(seed uint64) (*calamp.Problem, calamp.Truth, error) {
 
 // channel is the sensors' model that the solver is given.
 func (c *checkCalibration) channel() channel.Channel {
-	told := c.model
-	if c.told != [2]float64{} {
-		told.SRange = c.told
+	stated := c.model
+	if c.stated != [2]float64{} {
+		stated.SRange = c.stated
 	}
 	if c.complex {
-		return c.faults.Channel(told.ComplexChannel(&c.phases))
+		return c.faults.Channel(stated.ComplexChannel(&c.phases))
 	}
-	return c.faults.Channel(told.Channel())
+	return c.faults.Channel(stated.Channel())
 }
 
 func (c *checkCalibration) finish(r *coverage.Report) error {

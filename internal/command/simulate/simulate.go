@@ -115,7 +115,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if s.given != "" {
 		s.model.OwnRows()
 	}
-	if err := errors.Join(s.model.Complete(flags), s.model.CheckTold()); err != nil {
+	if err := errors.Join(s.model.Complete(flags), s.model.CheckStated()); err != nil {
 		return err
 	}
 	if err := s.prior.Complete(flags, &s.model, false); err != nil {

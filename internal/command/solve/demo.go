@@ -87,7 +87,7 @@ the readings.`,
 }
 
 func (d *demo) run(flags *pflag.FlagSet) error {
-	if err := errors.Join(d.model.Complete(flags), d.model.CheckTold()); err != nil {
+	if err := errors.Join(d.model.Complete(flags), d.model.CheckStated()); err != nil {
 		return err
 	}
 	// The readings are made with these two: they are known, not assumed.
@@ -178,11 +178,11 @@ func DemoProblem(p int) (*dataset.Problem, []string, error) {
 		return nil, nil, err
 	}
 	m := demoModel
-	told := []string{
+	stated := []string{
 		"--prior", option.NonNegative, "--density", console.Short(m.Density), "--signal-mean", console.Short(m.SignalMean), "--signal-var", console.Short(m.SignalVar),
 		"--s-range", console.Short(m.SRange[0]) + "," + console.Short(m.SRange[1]), "--noise-var", console.Short(m.NoiseVar),
 	}
-	return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth}, told, nil
+	return &dataset.Problem{W: in.W, Y: in.Y, Truth: in.Truth}, stated, nil
 }
 
 // images are the signals, one a column.
@@ -370,7 +370,7 @@ func (d *demo) print(t teacher.Teacher, f *findings, wrote bool) error {
 	var text console.Summary
 	text.Line("images", "%d of %d×%d pixels, from %s (α = %.3g), s in [%g, %g], noise variance %g",
 		t.P, d.side, d.side, console.Plural(t.M, "sensor"), float64(t.M)/float64(t.N), d.model.SRange[0], d.model.SRange[1], d.model.NoiseVar)
-	text.Line("told", "%s: not fitted to these images", d.prior.Words(&d.model))
+	text.Line("given", "%s: not fitted to these images", d.prior.Words(&d.model))
 	text.Line("status", "%v: %s", res.Status, res.Reason)
 	d.table(&text, f)
 	if wrote {

@@ -25,7 +25,7 @@ func (s *solve) saveModel(flags *pflag.FlagSet, w operator.Operator, res *calamp
 		return err
 	}
 	found := &option.Found{
-		Flags: flags, Args: facts.Told(flags, s.Args, func(name string) bool { return option.ParameterOf(name) != nil }),
+		Flags: flags, Args: facts.Stated(flags, s.Args, func(name string) bool { return option.ParameterOf(name) != nil }),
 		Model: &s.model, Prior: &s.prior, Groups: &s.groups, Offset: &s.offset, Phases: &s.phases,
 		Result: res, Source: source, RowSquare: square, Centred: centred,
 	}

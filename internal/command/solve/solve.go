@@ -54,7 +54,7 @@ type solve struct {
 	json     bool
 	others   bool        // --compare
 	memory   memory.Size // for W
-	told     []string    // the flags that the result depends on
+	stated   []string    // the flags that the result depends on
 
 	progress string
 	limit    time.Duration // --time-limit; 0 for none
@@ -186,7 +186,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	defer data.Close()
-	s.told = facts.Told(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
+	s.stated = facts.Stated(flags, s.Args, func(name string) bool { return !slices.Contains(elsewhere, name) })
 	if err := s.phases.CheckComplex(flags, &s.model, data.Complex); err != nil {
 		return err
 	}
@@ -468,7 +468,7 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 		option.Model
 		fitted
 	}{s.prior, s.model, s.doubt.fitted()}
-	from, err := facts.Provenance(s.name(), s.told, data.W, data.Y, model)
+	from, err := facts.Provenance(s.name(), s.stated, data.W, data.Y, model)
 	if err != nil {
 		return fmt.Errorf("%s: provenance: %w", s.out, err)
 	}

@@ -304,14 +304,14 @@ type sweepBar struct {
 	all, count int
 	start      time.Time
 	ran        int
-	told       time.Time
+	stated     time.Time
 }
 
 // tellEvery is how often the log of a job says how far it is.
 const tellEvery = time.Minute
 
 func openBar(a *console.Console, all, done int) *sweepBar {
-	b := &sweepBar{app: a, all: all, count: done, start: time.Now(), told: time.Now()}
+	b := &sweepBar{app: a, all: all, count: done, start: time.Now(), stated: time.Now()}
 	if a.Quiet || !console.IsTerminal(a.Stderr) {
 		return b
 	}
@@ -337,8 +337,8 @@ func (b *sweepBar) add(n int) {
 		b.bar.Add(n)
 		return
 	}
-	if time.Since(b.told) >= tellEvery {
-		b.told = time.Now()
+	if time.Since(b.stated) >= tellEvery {
+		b.stated = time.Now()
 		left := time.Duration(float64(time.Since(b.start)) / float64(b.ran) * float64(b.all-b.count))
 		b.app.Note("%d of %d points, about %v left", b.count, b.all, rough(left))
 	}

@@ -54,7 +54,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 	f.groups.Register(flags)
 	f.truth.RegisterRows(flags)
 	flags.Var(option.Count(&f.points, 2), "points", "points of the curve")
-	f.registerTold(flags)
+	f.registerStated(flags)
 	f.registerOutputs(flags)
 	return cmd
 }
@@ -72,7 +72,7 @@ func (f *freeEnergy) run(flags *pflag.FlagSet) error {
 	if err := f.loadGroups(); err != nil {
 		return err
 	}
-	if f.truth.NoiseVar == 0 || f.told.NoiseVar == 0 {
+	if f.truth.NoiseVar == 0 || f.stated.NoiseVar == 0 {
 		return console.Usage("--noise-var must be above 0: without noise the free energy is infinite where the signals are recovered").
 			WithHint("calamp threshold has the noiseless limits")
 	}
@@ -247,7 +247,7 @@ type mismatchedJSON struct {
 	Alpha     float64       `json:"alpha"`
 	P         int           `json:"p"`
 	Model     option.Model  `json:"model"`
-	Told      *option.Model `json:"assumed_model"`
+	Stated    *option.Model `json:"assumed_model"`
 	Phi       float64       `json:"phi"`
 	PhiErr    float64       `json:"phi_err"`
 	At        replicaPoint  `json:"at"`
@@ -284,7 +284,7 @@ func (f *freeEnergy) runMismatched(ctx context.Context) error {
 	}
 	if f.json {
 		err = f.PrintJSON(mismatchedJSON{
-			f.alpha, f.p, f.truth, f.toldModel(), phi.Value, phi.Err,
+			f.alpha, f.p, f.truth, f.statedModel(), phi.Value, phi.Err,
 			replicaPoint(at), replicaPoint(gradient), o.MSEX.Value, o.MSES.Value, ok,
 		})
 	} else {

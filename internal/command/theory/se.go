@@ -125,7 +125,7 @@ method: --json has standard errors.
 		flags.Var(option.Count(&s.warmUp, 1), "warm-up", "samples that are solved together first, which --phase free (default 4) and --offset (10) need;\nthey are the first sample of what is printed")
 		flags.Lookup("warm-up").DefValue = "0"
 	}
-	s.registerTold(flags)
+	s.registerStated(flags)
 	s.registerOutputs(flags)
 	flags.StringVar(&s.overlay, "overlay", "", "draw AMP over the prediction: a trace or table .csv, or a result .npz")
 	flags.StringVar(&s.overTruth, "truth", "", "the problem .npz whose X0 and s0 are the truth of an overlaid .npz")
@@ -493,7 +493,7 @@ type seJSON struct {
 	P          int           `json:"p"`
 	Rows       int           `json:"rows_per_sensor,omitempty"`
 	Model      option.Model  `json:"model"`
-	Told       *option.Model `json:"assumed_model,omitempty"`
+	Stated     *option.Model `json:"assumed_model,omitempty"`
 	KnownGains bool          `json:"known_gains"`
 	OffsetSD   float64       `json:"offset_sd,omitempty"`
 	Spectrum   string        `json:"spectrum,omitempty"`
@@ -506,7 +506,7 @@ type seJSON struct {
 
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
-		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Told: s.toldModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
+		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Stated: s.statedModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
 		Spectrum: s.spectrum, jointJSON: s.jointJSON(), Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {

@@ -25,8 +25,8 @@ type theory struct {
 	truth  option.Model
 	groups option.Groups     // of the entries, where they differ
 	kinds  []evolution.Group // read from it
-	// told is the solver's model, where it is given another one.
-	told       option.Model
+	// stated is the solver's model, where it is given another one.
+	stated     option.Model
 	mismatched bool
 	knownGains bool
 	offset     float64 // standard deviation of the sensors' offsets; 0 where they have none
@@ -51,7 +51,7 @@ type theory struct {
 }
 
 func newTheory(a *console.Console) theory {
-	return theory{Console: a, truth: option.DefaultModel, told: option.DefaultModel}
+	return theory{Console: a, truth: option.DefaultModel, stated: option.DefaultModel}
 }
 
 func (t *theory) registerSize(flags *pflag.FlagSet, signals string) {
@@ -72,10 +72,10 @@ func (t *theory) registerOutputs(flags *pflag.FlagSet) {
 const assume = "assume-"
 
 // registerTold adds the model flags once more, for the solver's model.
-func (t *theory) registerTold(flags *pflag.FlagSet) {
+func (t *theory) registerStated(flags *pflag.FlagSet) {
 	second := pflag.NewFlagSet("", pflag.ContinueOnError)
 	second.SortFlags = false
-	t.told.Register(second)
+	t.stated.Register(second)
 	second.VisitAll(func(f *pflag.Flag) {
 		f.Usage = "what the solver is given in place of --" + f.Name
 		f.Name, f.DefValue = assume+f.Name, ""
@@ -86,26 +86,26 @@ func (t *theory) registerTold(flags *pflag.FlagSet) {
 // complete notes what was not given, and gives the solver the truth where it is
 // given nothing else.
 func (t *theory) complete(flags *pflag.FlagSet) error {
-	if err := errors.Join(t.truth.Complete(flags), t.truth.CheckTold()); err != nil {
+	if err := errors.Join(t.truth.Complete(flags), t.truth.CheckStated()); err != nil {
 		return err
 	}
 	for _, name := range option.ModelFlags {
-		told := flags.Lookup(assume + name)
+		stated := flags.Lookup(assume + name)
 		switch {
-		case told == nil:
-		case told.Changed:
+		case stated == nil:
+		case stated.Changed:
 			t.mismatched = true
 			if name == "noise-var" {
-				t.told.NoiseVar = t.truth.InRows(t.told.NoiseVar)
+				t.stated.NoiseVar = t.truth.InRows(t.stated.NoiseVar)
 			}
-		case t.groups.Told(name): // as a file, which the solver has, too
+		case t.groups.Stated(name): // as a file, which the solver has, too
 		default:
-			if err := told.Value.Set(flags.Lookup(name).Value.String()); err != nil {
+			if err := stated.Value.Set(flags.Lookup(name).Value.String()); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
 			}
 		}
 	}
-	changed, err := t.told.CompleteTold(&t.truth, flags, assume)
+	changed, err := t.stated.CompleteStated(&t.truth, flags, assume)
 	if err != nil {
 		return err
 	}
@@ -246,17 +246,17 @@ func (t *theory) matched() evolution.Model {
 }
 
 func (t *theory) mismatch() evolution.Mismatch {
-	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.told), Alpha: t.alpha, P: t.readings()}
+	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.stated), Alpha: t.alpha, P: t.readings()}
 }
 
 // toldModel is the model that the solver was given, for JSON; nil when it is the true one.
-func (t *theory) toldModel() *option.Model {
+func (t *theory) statedModel() *option.Model {
 	if !t.mismatched {
 		return nil
 	}
-	told := t.told
-	told.Assumed = []string{}
-	return &told
+	stated := t.stated
+	stated.Assumed = []string{}
+	return &stated
 }
 
 // writeAll puts out the CSV, the plot and the table; more is text after the table.

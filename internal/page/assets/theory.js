@@ -1,7 +1,7 @@
 // Theory with sliders, and real runs laid over it.
 import { $, make, colour, number, address, redraw, follow, figureOf, Lines, context, ticks, viridis, ask } from "./common.js";
 
-// name, text, least, largest, step, at first, how the value is told
+// name, text, least, largest, step, at first, how the value is written
 const sliders = [
   ["density", "density ρ", 0.01, 1, 0.01, 0.2, v => number(v, 3)],
   ["alpha", "sensors M/N = α", 0.1, 2, 0.01, 0.6, v => number(v, 3)],
@@ -18,10 +18,10 @@ export class Theory {
     this.asked = {};
     this.runs = [];
     this.seed = 1;
-    for (const [name, text, min, max, step, otherwise, told] of sliders) {
+    for (const [name, text, min, max, step, otherwise, words] of sliders) {
       const out = make("output"), input = make("input", { type: "range", min, max, step, ariaLabel: text });
       input.oninput = () => { this.set({ [name]: +input.value }); };
-      this.values[name] = { input, otherwise, tell: () => { out.textContent = told(+input.value); } };
+      this.values[name] = { input, otherwise, tell: () => { out.textContent = words(+input.value); } };
       $("sliders").append(make("label", {}, text, input, out));
     }
     const buttons = make("p", { className: "fields" });
