@@ -238,10 +238,10 @@ func (r *run) place(res *Result, d *diagnosis.Run) {
 		res.Channel, res.NoiseVar = noisy.WithNoise(channel.NoiseOf(sensors)), noise
 	}
 	known, ok := res.Channel.(channel.Calibrating)
-	switch told := d.Told(); {
+	switch rejected := d.Rejected(); {
 	case !ok:
-	case told != nil:
-		res.Channel = known.WithCalibration(told.Bounding(known.Calibration()))
+	case rejected != nil:
+		res.Channel = known.WithCalibration(rejected.Bounding(known.Calibration()))
 	case !r.opt.Learn.Range:
 		res.Channel = known.WithCalibration(channel.CalibrationOf(sensors))
 	}
@@ -260,7 +260,7 @@ func (r *run) untouched(res *Result, d *diagnosis.Run) (keep func()) {
 	}
 	for mu, calibration := range res.S {
 		c, sVar := res.Calibration, res.SVar[mu]
-		if c.Prior.Information(c.Of(mu)) == 0 && d.Told() == nil {
+		if c.Prior.Information(c.Of(mu)) == 0 && d.Rejected() == nil {
 			restore = append(restore, func() { res.S[mu], res.SVar[mu], res.Gain[mu] = calibration, sVar, 1/calibration })
 		}
 	}

@@ -188,10 +188,10 @@ func complexFrames(te teacher.Complex, in *teacher.ComplexInstance, level float6
 }
 
 // Intervals of complex gains, and what they state of x, for signals that are correlated to a degree.
-func TestLongComplexAlike(t *testing.T) {
+func TestLongComplexCorrelated(t *testing.T) {
 	longOnly(t)
 	count := seedCount(4)
-	table := tables.New(t, "", "gains", "alike to", "P", "coverage of amplitudes", "of phases", "error²/variance of x", "converged", "named")
+	table := tables.New(t, "", "gains", "differing by", "P", "coverage of amplitudes", "of phases", "error²/variance of x", "converged", "named")
 	for _, gain := range []channel.ComplexPrior{{Lo: 0.8, Hi: 1.2, Concentration: math.Inf(1)}, {Lo: 0.8, Hi: 1.2, Concentration: 20}, {Lo: 0.8, Hi: 1.2}} {
 		for _, level := range []float64{2, 0.5, 0.3, 0.1} {
 			for _, p := range []int{4, 8, 16} {
@@ -223,7 +223,7 @@ func TestLongComplexAlike(t *testing.T) {
 				ratio, _ := done.mean(func(r complexRun) float64 { return r.x / r.stated })
 				table.Row("| κ = %g | %.0f %% | %d | %.3f | %.3f | %.2f | %d of %d | %.0f |", gain.Concentration, 100*level, p, amplitude, phase, ratio, len(done), count, sumOfAll(named))
 				if len(done) > 0 && min(amplitude, phase) < 0.88 {
-					t.Errorf("κ = %g, alike to %g, P = %d: intervals of 95 %% hold %.3f and %.3f", gain.Concentration, level, p, amplitude, phase)
+					t.Errorf("κ = %g, differing by %g, P = %d: intervals of 95 %% hold %.3f and %.3f", gain.Concentration, level, p, amplitude, phase)
 				}
 			}
 		}
@@ -315,7 +315,7 @@ func learnComplexRun(t *testing.T, te teacher.Complex, seed uint64) (r complexRu
 
 // The complex setting of the published code of 2015: N = 500, ρ = 0.2, P = 3, no noise, gains CN(0, 20), both parts of
 // W and of the signals as large as those of real ones. It is given all of that, and calamp all but the distribution of gains:
-// so its scale rests on the signals alone, of which some 300 entries are not zero.
+// so its scale depends on the signals alone, of which some 300 entries are not zero.
 func TestLongComplexPublished(t *testing.T) {
 	longOnly(t)
 	count := seedCount(10)

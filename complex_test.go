@@ -230,9 +230,9 @@ func TestComplexOnly(t *testing.T) {
 	}
 }
 
-// TestComplexAlike: signals that share most of what they are make errors that do not average over them. Taken together they are
+// TestComplexCorrelated: signals that share most of what they are make errors that do not average over them. Taken together they are
 // known as well as is said, without an alarm; one by one intervals are widened, and the warning says so.
-func TestComplexAlike(t *testing.T) {
+func TestComplexCorrelated(t *testing.T) {
 	tests.Long(t)
 	te := complexTeacher(channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 20})
 	te.N, te.M, te.NoiseVar = 250, 200, 1e-5
@@ -245,7 +245,7 @@ func TestComplexAlike(t *testing.T) {
 			t.Fatalf("joint %v: %v: %s", joint, res.Status, res.Reason)
 		}
 		if apart := joint == solver.JointOff; warned(res, calamp.SignalsAlike) != apart {
-			t.Errorf("joint %v, %s: whether alike signals are named: %v, %v", joint, res.Reason, !apart, res.Warnings)
+			t.Errorf("joint %v, %s: whether correlated signals are named: %v, %v", joint, res.Reason, !apart, res.Warnings)
 		}
 		inside := intervalsHold(res, in.Truth, calamp.ScoreComplex(res.X, res.ComplexS(), in.Truth))
 		if inside[0] < 0.88 || inside[1] < 0.88 {

@@ -89,7 +89,7 @@ func TestNoiseAtTheReadingDoesNotScale(t *testing.T) {
 }
 
 // A given level stays while a prior is learned, from whatever it starts.
-func TestToldNoiseAtTheReading(t *testing.T) {
+func TestGivenNoiseAtTheReading(t *testing.T) {
 	p, truth, err := readNoise.Pose(2)
 	if err != nil {
 		t.Fatal(err)

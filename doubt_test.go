@@ -19,7 +19,7 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// nothingTold solves an instance as the command does when nothing is said of the model.
+// nothingGiven solves an instance as the command does when nothing is said of the model.
 func nothingGiven(t *testing.T, in *teacher.Instance) *calamp.Result {
 	t.Helper()
 	nan := math.NaN()

@@ -142,7 +142,7 @@ func (t *tries) asGiven(asked, within *try) (*try, error) {
 	return nil, err
 }
 
-// within learns what was given. Where message passing has not come to rest, signals are integrated out before it is tried for longer.
+// within learns what was given. Where message passing has not converged, signals are integrated out before it is tried for longer.
 func (t *tries) within(asked, within *try) error {
 	if !asked.trusted() {
 		for _, next := range []func(*try) *try{t.integrated, t.withOffsets, asked.inFull} {
@@ -190,7 +190,7 @@ func (t *try) answers() bool {
 		(t.opt.given != (given{}) || !slices.ContainsFunc(t.res.Warnings, func(w Warning) bool { return w.Code == ToldContradicted }))
 }
 
-// mostOutside is how many sensors may lie outside of a range before it is not theirs: one may be like no other.
+// mostOutside is how many sensors may lie outside of a range before it is not theirs: one may be an outlier.
 const mostOutside = 1
 
 // compare says where a result that has learned what was given is at odds with it. Noise may be more than was given, by all that the model leaves out; less, or gains outside of their

@@ -16,8 +16,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// TestToldOfOverlappingSpectra: a range of s and a noise variance that are true cost no answer. Message passing finds none of this problem, and signals are integrated out whatever was given.
-func TestToldOfOverlappingSpectra(t *testing.T) {
+// TestGivenOfOverlappingSpectra: a range of s and a noise variance that are true cost no answer. Message passing finds none of this problem, and signals are integrated out whatever was given.
+func TestGivenOfOverlappingSpectra(t *testing.T) {
 	if testing.Short() {
 		t.Skip("linear algebra of others, slow with the race detector")
 	}
@@ -54,7 +54,7 @@ func TestToldOfOverlappingSpectra(t *testing.T) {
 	} {
 		res := solve(c.lo, c.hi, c.noise)
 		if e := res.Score(truth).XMSEScaled; !(e < 1.5*least) {
-			t.Errorf("%+v: mean square error of x %.3g, with nothing told %.3g", c, e, least)
+			t.Errorf("%+v: mean square error of x %.3g, with nothing given %.3g", c, e, least)
 		}
 		if w := find(res, calamp.ToldContradicted); (w != nil) != (c.want != "") || w != nil && !strings.Contains(w.Message, c.want) {
 			t.Errorf("%+v: %v", c, w)
@@ -69,8 +69,8 @@ func TestToldOfOverlappingSpectra(t *testing.T) {
 	}
 }
 
-// TestToldOfOneSignal: of one signal readings do not tell whether gains fill the range that was given. Its learned distribution is taken where that is likelier.
-func TestToldOfOneSignal(t *testing.T) {
+// TestGivenOfOneSignal: one signal does not determine whether gains fill the range that was given. Its learned distribution is taken where that is likelier.
+func TestGivenOfOneSignal(t *testing.T) {
 	tests.Long(t)
 	signal := prior.GaussBernoulli{Density: 0.11, SignalVar: 1}
 	p, truth, err := teacher.Teacher{N: 300, M: 220, P: 1, Signal: signal, Gain: channel.TruncatedNormal(1, 0.05, 0.5, 1.5), NoiseVar: 1e-4}.Pose(1)

@@ -76,7 +76,7 @@ func studyDrawn(t *testing.T, te teacher.Teacher, draw func(seed uint64) (*teach
 	})
 }
 
-// studyNothingTold is study of what the command does by default with readings and W.
+// studyNothingGiven is study of what the command does by default with readings and W.
 func studyNothingGiven(t *testing.T, te teacher.Teacher, count int) []outcome {
 	t.Helper()
 	return studySolved(t, te.Draw, count, func(in *teacher.Instance) (*calamp.Result, error) {

@@ -67,7 +67,7 @@ func TestRandomErrorsOfMatrix(t *testing.T) {
 				}
 			}
 		}
-		if covered := float64(inside) / float64(count); covered < 0.85 { // 0.64 without; η comes out a fifth too small, since signals that are this alike follow more than is counted
+		if covered := float64(inside) / float64(count); covered < 0.85 { // 0.64 without; η comes out a fifth too small, since signals this correlated follow more than is counted
 			t.Errorf("η = %g: 95 %% intervals of s hold %.3g", c.eta, covered)
 		}
 		if c.named && named < 3 || !c.named && named > 0 {

@@ -29,7 +29,7 @@ func given(seed uint64) (ours, own *calamp.Problem) {
 
 // Noise that is given sensor by sensor is what a channel that divides by each sensor's own
 // V + Δ makes of it, to rounding, in every iteration there is.
-func TestToldNoiseIsThatOfEverySensor(t *testing.T) {
+func TestGivenNoiseIsThatOfEverySensor(t *testing.T) {
 	tests.Long(t)
 	for _, iterations := range []int{1, 2, 3, 5, 8} {
 		for name, change := range map[string]func(*calamp.Options){
@@ -73,7 +73,7 @@ func compareResults(t *testing.T, name string, a, b *calamp.Result, within float
 }
 
 // Readings that all have the same noise are those of the channel's own, to the bit, however they are given.
-func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
+func TestEqualNoiseGivenIsThatOfTheChannel(t *testing.T) {
 	te := teacher.Teacher{N: 100, M: 80, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-5}
 	in, err := te.Draw(1)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestEqualNoiseToldIsThatOfTheChannel(t *testing.T) {
 }
 
 // Given noise of every reading: signals of a noisy sample, and full covariances.
-func TestToldNoiseOfReadings(t *testing.T) {
+func TestGivenNoiseOfReadings(t *testing.T) {
 	te := teacher.Teacher{N: 60, M: 60, P: 3, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1)}
 	te.Noise = make([]float64, te.M*te.P)
 	for j := range te.Noise {
@@ -123,7 +123,7 @@ func TestToldNoiseOfReadings(t *testing.T) {
 	}
 }
 
-func TestToldNoiseIsChecked(t *testing.T) {
+func TestGivenNoiseIsChecked(t *testing.T) {
 	for want, edit := range map[string]func(p *calamp.Problem){
 		"89 noise variances for 90 sensors and 4 signals": func(p *calamp.Problem) { p.NoiseVar = p.NoiseVar[1:] },
 		"noise variance of sensor 3 must be finite":       func(p *calamp.Problem) { p.NoiseVar[3] = -1 },

@@ -148,7 +148,7 @@ func TestLongOffsets(t *testing.T) {
 	}
 }
 
-// solveNothingTold learns all of the model, as calamp solve does when nothing is given.
+// solveNothingGiven learns all of the model, as calamp solve does when nothing is given.
 func solveNothingGiven(t testing.TB, in *teacher.Instance, learn calamp.Learn) *calamp.Result {
 	t.Helper()
 	y, gain := in.Y, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan}

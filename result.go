@@ -65,7 +65,7 @@ type Result struct {
 	// that is not [channel.Additive] it holds g over the root of the mean of -∂g, whose mean square is 1 as well.
 	Residual *mat.Dense
 
-	// The model that the result rests on: the problem's, with what was learned.
+	// The model behind the result: the problem's, with what was learned.
 	Prior prior.Prior
 
 	// Amplitude (P) is how large each signal was found to be: signal k is Amplitude[k] times one

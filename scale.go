@@ -39,7 +39,7 @@ func (c Scale) Validate() error {
 // held is what one known number says of the common scale c, beside a result: an estimate of log c, and its standard deviation.
 type held struct {
 	name         string
-	told, found  float64 // the number, and that of the result, which goes with the power c^power
+	given, found float64 // the number, and that of the result, which goes with the power c^power
 	power        float64
 	logScale, sd float64
 }
@@ -57,15 +57,15 @@ func (c Scale) estimates(res *Result) (list []held) {
 		meanSD, varianceSD = slabSD(p, active)
 	}
 	sensors, signals := res.Residual.Dims()
-	left := max(1, float64(sensors*signals)-active-float64(sensors)) // readings beyond what they have to tell
+	left := max(1, float64(sensors*signals)-active-float64(sensors)) // readings beyond the unknowns that they determine
 	noise := channel.NoiseOf(res.Channel) * float64(channel.ColumnsOf(res.Channel))
 	for _, h := range []held{
-		{name: "the variance of non-zero entries", told: c.SignalVar, found: variance, power: 2, sd: varianceSD / (2 * variance)},
-		{name: "the mean of non-zero entries", told: c.SignalMean, found: mean, power: 1, sd: meanSD / math.Abs(mean)},
-		{name: "the noise variance", told: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*left)},
+		{name: "the variance of non-zero entries", given: c.SignalVar, found: variance, power: 2, sd: varianceSD / (2 * variance)},
+		{name: "the mean of non-zero entries", given: c.SignalMean, found: mean, power: 1, sd: meanSD / math.Abs(mean)},
+		{name: "the noise variance", given: c.NoiseVar, found: noise, power: 2, sd: 1 / math.Sqrt(2*left)},
 	} {
-		h.logScale = math.Log(h.told/h.found) / h.power
-		if h.told != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing
+		h.logScale = math.Log(h.given/h.found) / h.power
+		if h.given != 0 && !math.IsNaN(h.logScale) && !math.IsInf(h.logScale, 0) { // a mean of the other sign says nothing
 			list = append(list, h)
 		}
 	}
@@ -133,7 +133,7 @@ func (c Scale) of(p prior.Prior) prior.Prior {
 	return p
 }
 
-// disagree names two known numbers that cannot both be true, whatever the scale: the readings tell the ratio of c-free powers of them.
+// disagree names two known numbers that cannot both be true, whatever the scale: the readings determine the ratio of their powers that are free of c.
 func disagree(list []held) string {
 	for j, a := range list {
 		for _, b := range list[j+1:] {
@@ -141,7 +141,7 @@ func disagree(list []held) string {
 				continue
 			}
 			return fmt.Sprintf("%s as %.4g and %s as %.4g, where they say about %.2g for one of them or %.2g for the other",
-				a.name, a.told, b.name, b.told, a.found*math.Exp(a.power*b.logScale), b.found*math.Exp(b.power*a.logScale))
+				a.name, a.given, b.name, b.given, a.found*math.Exp(a.power*b.logScale), b.found*math.Exp(b.power*a.logScale))
 		}
 	}
 	return ""

@@ -188,8 +188,8 @@ func plainMean[T any](runs []T, value func(T) float64) evolution.Number {
 	return evolution.Number{Value: mean, Err: math.Sqrt(square / (n * (n - 1)))}
 }
 
-// atRest is the fall of a predicted error in one iteration below which what differs between seeds is no longer when.
-const atRest = 0.01
+// settledBelow is the fall of a predicted error in one iteration below which what differs between seeds is no longer when.
+const settledBelow = 0.01
 
 // leastErrS is the standard error that the mean of so many runs' errors on s has, where the predicted error on x is
 // mseX. A sensor that sees r² = Σz², of distribution ρσ²χ²_P, has the variance v = 1/(1/σ_s² + r²/(V+Δ)), and (s-ŝ)² the second
@@ -215,7 +215,7 @@ func compareAll(te teacher.Teacher, runs []trajectories, want []errorsAt) (list 
 	for i, w := range want {
 		mean := func(pick func(errorsAt) float64) (plain, own evolution.Number) {
 			over := logMean[trajectories]
-			if i > 0 && math.Abs(pick(w)/pick(want[i-1])-1) < atRest {
+			if i > 0 && math.Abs(pick(w)/pick(want[i-1])-1) < settledBelow {
 				over = plainMean
 			}
 			plain = over(runs, func(r trajectories) float64 { return pick(r.amp[i]) })

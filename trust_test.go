@@ -147,7 +147,7 @@ func TestNothingRecovered(t *testing.T) {
 
 // Of a sensor that reads 10⁹ times as much as the others, nearly nothing of one signal:
 // the signals seemed to have common proportions, and all sensors ended up broken.
-func TestWildSensorDoesNotMakeSignalsAlike(t *testing.T) {
+func TestWildSensorDoesNotCorrelateSignals(t *testing.T) {
 	te := teacher.Teacher{N: 300, M: 200, P: 4, Gain: channel.Uniform(0.95, 1.05), NoiseVar: 1e-6}
 	p, truth := drawn(t, te, 1, 0.05)
 	p.Y.SetRow(17, []float64{1e9, 1e-3, -2e9, 3e9})

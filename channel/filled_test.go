@@ -77,7 +77,7 @@ func TestLearnsANormalDistribution(t *testing.T) {
 	p := Uniform(0.5, 1.5).Within(stats, nil)
 	next, change := p.Refit(stats, nil)
 	if change > 1e-3 {
-		t.Errorf("not at rest: moves by %g standard errors", change)
+		t.Errorf("not a fixed point: moves by %g standard errors", change)
 	}
 	m, s, ok := NormalOf(next)
 	if !ok || math.Abs(m-mean) > 0.003 || math.Abs(s-sd) > 0.002 {

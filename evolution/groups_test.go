@@ -11,7 +11,7 @@ import (
 )
 
 // Groups with equal parameters give the results of one group, in every kind of state evolution.
-func TestAlikeGroups(t *testing.T) {
+func TestEqualGroups(t *testing.T) {
 	one := evolution.Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalMean: 0.5, SignalVar: 1}, Gain: channel.Uniform(0.9, 1.1), NoiseVar: 1e-3, Alpha: 0.6, P: 2}
 	groups := one
 	groups.Signal = prior.GaussBernoulli{}

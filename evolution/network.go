@@ -189,10 +189,10 @@ func (s *networkState) know(sigma float64) {
 }
 
 const (
-	networkSteps   = 300
-	networkAtRest  = 1e-5 // relative change of the error on the signals
-	networkLeastIn = 1e-6 // to which averages over the latents are taken
-	networkFixed   = 1e-4 // to which fixed points of the whole are, where 1 % is asked for
+	networkSteps     = 300
+	networkConverged = 1e-5 // relative change of the error on the signals
+	networkLeastIn   = 1e-6 // to which averages over the latents are taken
+	networkFixed     = 1e-4 // to which fixed points of the whole are, where 1 % is asked for
 )
 
 // averageNetwork is [Model.average] of a network: messages between its layers are at their fixed point, from no information.
@@ -205,7 +205,7 @@ func (s *networkState) rest(sigma float64) (out field.Averages) {
 	last := 0.0
 	for range networkSteps {
 		out = s.step(sigma, networkLeastIn)
-		if math.Abs(out.Variance.Value-last) <= networkAtRest*out.Variance.Value {
+		if math.Abs(out.Variance.Value-last) <= networkConverged*out.Variance.Value {
 			break
 		}
 		last = out.Variance.Value

@@ -287,7 +287,7 @@ func (e *offsetEvolution) seen(apart, common, alone float64) (each, sum Number) 
 }
 
 // offsetOffline is [Offline] with offsets, or as many iterations of it as until it has converged to the tolerance rest.
-func offsetOffline(ctx context.Context, m Model, opt *Options, limit int, rest float64) (out *Trajectory, atRest bool, err error) {
+func offsetOffline(ctx context.Context, m Model, opt *Options, limit int, rest float64) (out *Trajectory, converged bool, err error) {
 	if err := opt.validate(); err != nil {
 		return nil, false, err
 	}

@@ -169,7 +169,7 @@ const halvings = 100
 func (e *evolution) fieldOf(v, unit float64) float64 {
 	lo, hi, near := math.Log(v)-1, math.Log(unit)+40, 1e-12
 	if e.Network != nil {
-		hi, near = math.Log(unit)+8, networkAtRest
+		hi, near = math.Log(unit)+8, networkConverged
 	}
 	for range halvings {
 		mid := 0.5 * (lo + hi)

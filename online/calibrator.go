@@ -36,10 +36,10 @@ type Calibrator struct {
 	anchor calamp.Anchor
 	held   calamp.Anchored // scale of the present sample
 
-	bank    *bank     // nil when drifts are not followed
-	nobodys *outliers // nil when outliers are not looked for
-	watched offsetWatch
-	apart   *apart // nil until gains are suspected to have changed
+	bank     *bank     // nil when drifts are not followed
+	outliers *outliers // nil when outliers are not looked for
+	watched  offsetWatch
+	apart    *apart // nil until gains are suspected to have changed
 
 	unrelated unrelated // what says that signals do not come out of their network
 
@@ -147,7 +147,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	c.moves.first = c.spreadNow()
 	c.scene, c.basis = make([]float64, m*c.columns), make([]float64, mostScenes*m*c.columns)
 	c.beyond, c.masked = make([]bool, m), make([]bool, m)
-	c.nobodys = newOutliers(c)
+	c.outliers = newOutliers(c)
 	c.sizes = make([]float64, 0, m)
 	c.estimate = Estimate{
 		X: c.sample.X, XVar: c.sample.C, calibrator: c,
@@ -354,9 +354,9 @@ func (c *Calibrator) begin() {
 // nothingMasked is where a sample begins.
 func (c *Calibrator) nothingMasked() {
 	clear(c.masked)
-	if c.nobodys != nil {
-		for mu := range c.nobodys.odds {
-			c.nobodys.odds[mu] = unlikely
+	if c.outliers != nil {
+		for mu := range c.outliers.odds {
+			c.outliers.odds[mu] = unlikely
 		}
 		c.setHugeAside()
 	}
@@ -505,7 +505,7 @@ func (c *Calibrator) commit() {
 	s.Samples++
 	s.Model = c.learned()
 	s.Spread = c.spreadNow()
-	if c.nobodys != nil && c.columns == 1 {
+	if c.outliers != nil && c.columns == 1 {
 		s.Brightness.absorb(p.Brightness(0))
 	}
 	s.Forks = nil

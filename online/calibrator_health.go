@@ -206,7 +206,7 @@ func (c *Calibrator) watch() (changed bool) {
 // fits reports whether no real reading is so far off that it could be masked, and none is: a cheap test, which nearly
 // every iteration ends with.
 func (c *Calibrator) fits() bool {
-	if c.columns > 1 || c.learnsEach() || c.nobodys != nil && c.nobodys.heat > 0 {
+	if c.columns > 1 || c.learnsEach() || c.outliers != nil && c.outliers.heat > 0 {
 		return false
 	}
 	limit := c.opt.Sanity.Sensor * c.opt.Sanity.Sensor * (1 - 1e-9) // squares round
@@ -245,7 +245,7 @@ func (c *Calibrator) chiSquareLimit() float64 {
 //
 // with a y of the typical size.
 func (c *Calibrator) farOff(mu int) float64 {
-	limit, o := c.opt.Sanity.Sensor, c.nobodys
+	limit, o := c.opt.Sanity.Sensor, c.outliers
 	if o == nil || o.heat == 0 || c.columns > 1 {
 		return limit
 	}
@@ -371,7 +371,7 @@ func (c *Calibrator) monitor(mu int) {
 		chi = math.Inf(1)
 	}
 	evidence := float64(c.columns) * (0.375*chi*chi - math.Ln2)
-	if c.nobodys != nil && c.leftOut(mu) {
+	if c.outliers != nil && c.leftOut(mu) {
 		evidence = min(evidence, c.ofOutlier())
 	}
 	if !c.misfit(mu) {

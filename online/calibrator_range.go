@@ -31,7 +31,7 @@ func (r *LearnedRange) clone() *LearnedRange {
 
 // RangeNotFilled says so of a posterior.
 type RangeNotFilled struct {
-	Told channel.GainPrior
+	Given channel.GainPrior
 	LearnedRange
 	ScaleSD float64 // relative
 }
@@ -42,14 +42,14 @@ func (f *RangeNotFilled) String() string {
 	sd := math.Sqrt(variance)
 	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
 	if f.TooNarrow {
-		return fmt.Sprintf("the range [%g, %g] that was given is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Told.Lo, f.Told.Hi, learned)
+		return fmt.Sprintf("the range [%g, %g] that was given is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Given.Lo, f.Given.Hi, learned)
 	}
-	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, %s", f.Told.Lo, f.Told.Hi, f.LogRatio, learned)
+	return fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, %s", f.Given.Lo, f.Given.Hi, f.LogRatio, learned)
 }
 
 const (
 	// rangeDoubted is for how many samples a stream begins anew where it turns out that the
-	// gains do not fill the range: what was learned rests on signals that the range has
+	// gains do not fill the range: what was learned depends on signals that the range has
 	// bent. Later on this is little, and sensors outside the range are broken ones.
 	rangeDoubted = alarmFrom
 

@@ -72,7 +72,7 @@ func TestStreamWithARangeThatMerelyContainsTheGains(t *testing.T) {
 // A range that is ten times too wide bends the first signals, and one that is too narrow has
 // most samples rejected: the stream begins anew with what the gains are, says so, and its
 // intervals hold. Interruptions leave the same bits.
-func TestStreamToldAFalseRange(t *testing.T) {
+func TestStreamWithAFalseRange(t *testing.T) {
 	tests.Long(t)
 	for _, c := range []struct {
 		kind  int

@@ -348,7 +348,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	known := c.sample.Calibration()
 	p.ScaleSD = math.Hypot(c.scaleSD(), channel.CommonScaleSD(known))
 	if s.Range != nil {
-		p.Range = &RangeNotFilled{Told: *c.given, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
+		p.Range = &RangeNotFilled{Given: *c.given, LearnedRange: *s.Range, ScaleSD: p.ScaleSD}
 	}
 	p.Calibration = &channel.Posteriors{Prior: known, Stats: slices.Clone(s.Stats)}
 	c.blend(p.Calibration.Stats)
@@ -380,20 +380,20 @@ func (c *Calibrator) Posterior() *Posterior {
 	if c.anchor.Set() {
 		c.hold(p)
 	}
-	if c.nobodys != nil {
+	if c.outliers != nil {
 		p.OutlierRate = s.Outliers.rate(c.opt.Outliers.Rate)
 	}
 	c.doubtsNoise(p)
 	c.doubtsNetwork(p)
 	c.doubtsAmplitudes(p)
 	c.doubtsPhases(p)
-	c.doubtsAlike(p)
+	c.doubtsSimilar(p)
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
 	found := []*diagnosis.Warning{c.watched.found}
 	if c.opt.Commit == Sane {
-		found = append(found, diagnosis.AlikeColumns(c.sample.W, c.sample.Threads))
+		found = append(found, diagnosis.CollinearColumns(c.sample.W, c.sample.Threads))
 	}
 	for _, w := range found {
 		if w != nil {

@@ -59,7 +59,7 @@ func (b *Brightness) absorb(logarithm, chance float64) {
 
 // disturbance names what is common to all sensors in the sample as solved; nil where there is nothing.
 func (c *Calibrator) disturbance(reject Reject) *Disturbance {
-	if c.nobodys == nil || c.columns > 1 || c.used() < amp.LeastForCommon || c.solver.Iterations == 0 {
+	if c.outliers == nil || c.columns > 1 || c.used() < amp.LeastForCommon || c.solver.Iterations == 0 {
 		return nil
 	}
 	var d Disturbance

@@ -282,16 +282,16 @@ func (c *Calibrator) doubtsPhases(p *Posterior) {
 	}
 }
 
-// doubtsAlike is the warning that a stream of similar signals began with one of them alone while phases were unknown: what gains are
-// wrong by looks then like the signals, and later ones do not tell. How much less they count follows from what they have in
+// doubtsSimilar is the warning that a stream of similar signals began with one of them alone while phases were unknown: what gains are
+// wrong by looks then like the signals, and later ones do not separate the two. How much less they count follows from what they have in
 // common where they begin right (see [Calibrator.weigh]).
-func (c *Calibrator) doubtsAlike(p *Posterior) {
+func (c *Calibrator) doubtsSimilar(p *Posterior) {
 	known := c.turning()
 	if known == nil || c.sample.Calibration().(channel.ComplexPrior).Known() || c.opt.WarmUp > 1 {
 		return
 	}
 	for _, scene := range c.state.Scenes {
-		if scene.Samples >= leastAlike && 2*scene.Samples > float64(c.state.Samples) {
+		if scene.Samples >= leastSimilar && 2*scene.Samples > float64(c.state.Samples) {
 			p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.SignalsAlike, Message: fmt.Sprintf("%.0f of %d samples have most of their power in common, and the first was solved alone: "+
 				"error bars of s are then too small, by up to three times where phases are not known; begin with samples that are solved together: --warm-up 4", scene.Samples, c.state.Samples)})
 			return
@@ -299,8 +299,8 @@ func (c *Calibrator) doubtsAlike(p *Posterior) {
 	}
 }
 
-// leastAlike are the samples of one scene that are no chance.
-const leastAlike = 3
+// leastSimilar are the samples of one scene that are no chance.
+const leastSimilar = 3
 
 // doubtsAmplitudes is the warning that amplitudes are not spread over the range that was given, which is kept all the same.
 func (c *Calibrator) doubtsAmplitudes(p *Posterior) {

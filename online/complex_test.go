@@ -412,19 +412,19 @@ func TestComplexStreamDoubtsPhases(t *testing.T) {
 	}
 }
 
-// TestComplexStreamDoubtsAlike: samples that differ little, of which the first was solved alone while phases were unknown.
-func TestComplexStreamDoubtsAlike(t *testing.T) {
+// TestComplexStreamDoubtsSimilar: samples that differ little, of which the first was solved alone while phases were unknown.
+func TestComplexStreamDoubtsSimilar(t *testing.T) {
 	te := teacher.Complex{
 		N: 80, M: 90, P: 5, Signal: prior.ComplexGaussBernoulli{Density: 0.15, SignalVar: 1},
 		Gain: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 20}, NoiseVar: 1e-4,
 	}
 	in := drawComplex(t, te, 3)
-	for _, alike := range []bool{false, true} {
+	for _, similar := range []bool{false, true} {
 		c := complexCalibrator(t, te, in, Options{})
 		rng := rand.New(rand.NewPCG(1, 0))
 		for k := range te.P {
 			sample := complexSample(in, k)
-			if alike {
+			if similar {
 				sample = complexSample(in, 0)
 				for j := range sample {
 					sample[j] += 0.005 * rng.NormFloat64()
@@ -435,8 +435,8 @@ func TestComplexStreamDoubtsAlike(t *testing.T) {
 			}
 		}
 		warned := slices.ContainsFunc(c.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
-		if warned != alike {
-			t.Errorf("alike %v: warnings %v", alike, c.Posterior().Warnings)
+		if warned != similar {
+			t.Errorf("similar %v: warnings %v", similar, c.Posterior().Warnings)
 		}
 	}
 }

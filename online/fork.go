@@ -144,7 +144,7 @@ func (c *Calibrator) attempt(ctx context.Context) (Reject, error) {
 	}
 	err := c.solve(ctx)
 	reject := c.judge()
-	if err == nil && c.nobodys != nil && reject.contradicts() {
+	if err == nil && c.outliers != nil && reject.contradicts() {
 		return c.solveWarily(ctx)
 	}
 	return reject, err

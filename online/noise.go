@@ -47,7 +47,7 @@ func (c *Calibrator) grown() bool {
 	return m != nil && m.NoiseVar > changedBy*c.givenModel().NoiseVar
 }
 
-// toldModel is the model as it was given, as far as it was.
+// givenModel is the model as it was given, as far as it was.
 func (c *Calibrator) givenModel() *Model {
 	given := c.asGiven.solver.State.Model()
 	m := &Model{NoiseVar: channel.NoiseOf(given.Channel)}

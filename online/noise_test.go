@@ -14,7 +14,7 @@ import (
 
 // A noise variance that was given, and is not what it was, or never was: the stream finds out, says so,
 // and goes on, and an interruption changes nothing. Where it holds, it is kept.
-func TestToldNoiseThatDoesNotHold(t *testing.T) {
+func TestGivenNoiseThatDoesNotHold(t *testing.T) {
 	tests.Long(t)
 	for _, c := range []struct {
 		name    string

@@ -14,7 +14,7 @@ import (
 //
 //	r N(y; 0, v) / ((1-r) p(y | the sensor's past)),
 //
-// where the channel itself says p. They are looked at when the iteration rests, since only then do V and the residuals
+// where the channel itself says p. They are looked at when the iteration has converged, since only then do V and the residuals
 // say what they mean; what is farther off than [Sanity] allows was set aside long before. One that was left out teaches
 // nothing, and says of its sensor no more than that r is larger for it: a sensor of which every other reading is an outlier is broken.
 
@@ -97,10 +97,10 @@ func (n OutlierCount) validate() error {
 	return nil
 }
 
-// AtRest implements [amp.Part]: it leaves out the readings that are outliers.
-func (w *watch) AtRest(*amp.Solver) amp.Verdict {
+// AtFixedPoint implements [amp.Part]: it leaves out the readings that are outliers.
+func (w *watch) AtFixedPoint(*amp.Solver) amp.Verdict {
 	c := w.calibrator
-	if c.nobodys == nil {
+	if c.outliers == nil {
 		return amp.GoOn
 	}
 	if c.state.Samples == 0 && c.state.Range != nil {
@@ -116,7 +116,7 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	for mu := range c.m {
 		if c.candidate(mu) {
 			candidates++
-			out += int(bit(c.masked[mu] || c.nobodys.odds[mu] > 0))
+			out += int(bit(c.masked[mu] || c.outliers.odds[mu] > 0))
 		}
 	}
 	if float64(out) > c.opt.Sanity.Faulty*float64(candidates) {
@@ -124,7 +124,7 @@ func (w *watch) AtRest(*amp.Solver) amp.Verdict {
 	}
 	verdict := amp.GoOn
 	for mu := range c.m {
-		if c.candidate(mu) && !c.masked[mu] && c.nobodys.odds[mu] > 0 {
+		if c.candidate(mu) && !c.masked[mu] && c.outliers.odds[mu] > 0 {
 			c.masked[mu] = true
 			c.give(mu, false)
 			verdict = amp.Disturbed
@@ -163,9 +163,9 @@ func (c *Calibrator) setHugeAside() {
 func (c *Calibrator) solveWarily(ctx context.Context) (Reject, error) {
 	c.begin()
 	size := c.typicalSize()
-	c.nobodys.typical = size * size / float64(c.columns)
-	c.nobodys.heat = startHeat * c.nobodys.typical
-	defer func() { c.nobodys.heat = 0 }()
+	c.outliers.typical = size * size / float64(c.columns)
+	c.outliers.heat = startHeat * c.outliers.typical
+	defer func() { c.outliers.heat = 0 }()
 	err := c.solve(ctx)
 	reject := c.judge()
 	if out := float64(c.countLeftOut()); reject == Accepted && (out > mostLeftOut*float64(c.used()) || out > 0 && c.spread > strained) {
@@ -183,14 +183,14 @@ func (c *Calibrator) countLeftOut() (count int) {
 
 // Begin implements [amp.Part].
 func (w *watch) Begin(s *amp.Solver) {
-	if o := w.calibrator.nobodys; o != nil && o.heat > 0 {
+	if o := w.calibrator.outliers; o != nil && o.heat > 0 {
 		o.channel, s.State.Added = s.State.Model().Channel, o.heat
 	}
 }
 
 // Before implements [amp.Part]: it takes away some of the noise that was added, and in the end all of it.
 func (w *watch) Before(s *amp.Solver) {
-	o, e := w.calibrator.nobodys, s.State
+	o, e := w.calibrator.outliers, s.State
 	if e.Added == 0 {
 		return
 	}
@@ -206,7 +206,7 @@ func (w *watch) Before(s *amp.Solver) {
 func (w *watch) End(s *amp.Solver) {
 	if s.State.Added > 0 {
 		s.State.Added = 0
-		w.adopt(s.State, w.calibrator.nobodys.channel)
+		w.adopt(s.State, w.calibrator.outliers.channel)
 	}
 }
 
@@ -217,7 +217,7 @@ func (w *watch) adopt(e *amp.State, to channel.Channel) {
 
 // judgeReadings sets the odds of all readings, given the residuals.
 func (c *Calibrator) judgeReadings() {
-	o := c.nobodys
+	o := c.outliers
 	size := c.typicalSize()
 	o.typical = size * size / float64(c.columns)
 	for mu := range c.m {
@@ -243,7 +243,7 @@ func (c *Calibrator) mayDiffer(mu int) bool {
 
 // oddsOf is the logarithm of the odds of one reading.
 func (c *Calibrator) oddsOf(mu int) float64 {
-	e, b := c.sample, &c.nobodys.block
+	e, b := c.sample, &c.outliers.block
 	b.First = mu
 	copy(b.Y, c.row(c.y, mu))
 	copy(b.Omega, c.row(e.Omega, mu))
@@ -259,13 +259,13 @@ func (c *Calibrator) oddsOf(mu int) float64 {
 	if math.IsNaN(own) { // beyond double precision
 		own = math.Inf(-1)
 	}
-	return amp.LogNobodys(c.state.Outliers.rate(c.opt.Outliers.Rate), c.nobodys.typical, square(c.number(c.y, mu)), c.columns) - own
+	return amp.LogOutlier(c.state.Outliers.rate(c.opt.Outliers.Rate), c.outliers.typical, square(c.number(c.y, mu)), c.columns) - own
 }
 
 // outlying is the probability of each reading (M) of the sample to be an outlier, 0 where it is missing; nil where that
 // is not looked at.
 func (c *Calibrator) outlying() []float64 {
-	o := c.nobodys
+	o := c.outliers
 	if o == nil {
 		return nil
 	}

@@ -226,7 +226,7 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// doubtsTold reports whether a fork says that the range or the noise that was given does not hold.
+// doubtsGiven reports whether a fork says that the range or the noise that was given does not hold.
 func (s *State) doubtsGiven() bool {
 	return slices.ContainsFunc(s.Forks, func(f Fork) bool { return f.Range || f.Noise })
 }

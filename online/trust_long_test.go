@@ -170,7 +170,7 @@ type change struct {
 	do      func(w *world, k int)
 }
 
-func alikeTo(level float64) func(*world, int) { return func(w *world, _ int) { w.level = level } }
+func differingBy(level float64) func(*world, int) { return func(w *world, _ int) { w.level = level } }
 
 func at(when int, do func(w *world)) func(*world, int) {
 	return func(w *world, k int) {
@@ -220,12 +220,12 @@ var changes = []change{
 	{"noise 26 times larger", 100, "noise", 1.5e-2, at(60, func(w *world) { w.noise *= 26 })},
 	{"signals 20 times brighter", 100, "signals", 1e-5, at(60, func(w *world) { w.power *= 400 })},
 	{"brightness ramp to 20", 160, "", 0, func(w *world, k int) { w.power = math.Pow(20, 2*math.Min(1, float64(k)/100)) }},
-	{"alike to 50 %", 60, "", 0, alikeTo(0.5)},
-	{"alike to 30 %", 60, "", 0, alikeTo(0.3)},
-	{"alike to 20 %", 60, "", 0, alikeTo(0.2)},
-	{"alike to 5 %", 60, "", 0, alikeTo(0.05)},
-	{"alike: the same", 60, "", 0, alikeTo(0)},
-	{"alike: one repeated 20 times", 60, "", 0, func(w *world, k int) { w.repeat = k%20 != 0 }},
+	{"differing by 50 %", 60, "", 0, differingBy(0.5)},
+	{"differing by 30 %", 60, "", 0, differingBy(0.3)},
+	{"differing by 20 %", 60, "", 0, differingBy(0.2)},
+	{"differing by 5 %", 60, "", 0, differingBy(0.05)},
+	{"all equal", 60, "", 0, differingBy(0)},
+	{"one repeated 20 times", 60, "", 0, func(w *world, k int) { w.repeat = k%20 != 0 }},
 	{"density 0.05 to 0.3", 100, "", 0, func(w *world, k int) {
 		w.density = 0.05
 		if k >= 60 {

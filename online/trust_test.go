@@ -55,7 +55,7 @@ func TestOffsetsInStreamsAreNamed(t *testing.T) {
 
 // Gains that walk are followed, reported, and within their intervals; those that stay
 // raise no alarm.
-func TestDriftIsFollowedAndTold(t *testing.T) {
+func TestDriftIsFollowedAndReported(t *testing.T) {
 	tests.Long(t)
 	w, c := smallWorld(t, 1)
 	for range 60 {

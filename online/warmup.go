@@ -224,7 +224,7 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	b, _, _, err := amp.NewSolver(amp.Problem{
 		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
-		Outliers: c.nobodys != nil, OutlierRate: c.opt.Outliers.Rate,
+		Outliers: c.outliers != nil, OutlierRate: c.opt.Outliers.Rate,
 	}, c.opt.Settings)
 	return b, err
 }

@@ -126,13 +126,13 @@ func (s *fourierSweep) backward(r, h, g, d []float64) error {
 
 // backwardSquares sums what both parts of the squares have in common, and cosines of twice the angles.
 func (s *fourierSweep) backwardSquares(h, d []float64) {
-	scale, alike := 0.5/float64(s.n), true
+	scale, equal := 0.5/float64(s.n), true
 	totals := make([]float64, s.q)
 	for j, v := range d {
 		totals[j%s.q] += scale * v
-		alike = alike && v == d[(j/s.q^1)*s.q+j%s.q]
+		equal = equal && v == d[(j/s.q^1)*s.q+j%s.q]
 	}
-	if alike { // as those of complex signals are
+	if equal { // as those of complex signals are
 		clear(h)
 	} else {
 		s.series(h, s.q, squares, func(double, k int) (re, im float64) {

@@ -378,18 +378,18 @@ func (g LearnedGroups) Refit(lambda, sigma []float64, step float64) (next Learne
 	g.checkWhole(lambda)
 	to := Groups{slices.Clone(g.kinds), g.layout}
 	for _, family := range g.families() {
-		var alike []sample
+		var samples []sample
 		for _, j := range family {
 			f := g.gather(j, lambda, sigma)
-			alike = append(alike, newSample(g.kinds[j], f.lambda, f.sigma))
+			samples = append(samples, newSample(g.kinds[j], f.lambda, f.sigma))
 		}
 		for range refitSteps {
-			maximise(g.Learn, groupBallast, alike)
+			maximise(g.Learn, groupBallast, samples)
 		}
 		for a, j := range family {
-			to.kinds[j] = g.kinds[j].towards(alike[a].g, step)
+			to.kinds[j] = g.kinds[j].towards(samples[a].g, step)
 		}
-		change = max(change, movedBy(alike, g.kinds, to.kinds, family))
+		change = max(change, movedBy(samples, g.kinds, to.kinds, family))
 	}
 	g.Groups = to
 	return g, change
@@ -398,16 +398,16 @@ func (g LearnedGroups) Refit(lambda, sigma []float64, step float64) (next Learne
 // movedBy is how far a family moved, in standard errors of what its fields can say of the
 // parameters. Where a group's variance is below that of the fields it is known to that
 // only, and its logarithm goes on for ever.
-func movedBy(alike []sample, from, to []GaussBernoulli, family []int) float64 {
+func movedBy(samples []sample, from, to []GaussBernoulli, family []int) float64 {
 	var n, on, ofMean, ofVariance float64
 	for a, j := range family {
 		v := to[j].SignalVar
-		for i, sigma := range alike[a].sigma {
+		for i, sigma := range samples[a].sigma {
 			if math.IsInf(sigma, 1) {
 				continue
 			}
 			n++
-			p := alike[a].on[i]
+			p := samples[a].on[i]
 			on += p
 			ofMean += p / (v + sigma)
 			ofVariance += 0.5 * p * (v / (v + sigma)) * (v / (v + sigma))
@@ -467,7 +467,7 @@ func (s *sample) expect() (n, total, first, spread float64) {
 	return n, total, first, spread
 }
 
-// leastTold is the least variance of entries that are not zero, in standard errors of its estimate, where it is hidden in the fields.
+// leastGiven is the least variance of entries that are not zero, in standard errors of its estimate, where it is hidden in the fields.
 const leastGiven = 0.1
 
 // creeps is the change of log v in a step of expectation–maximisation below which it creeps, at half way to an end that it reaches in a hundred steps.

@@ -173,6 +173,6 @@ func TestGroupsRefuse(t *testing.T) {
 		t.Error(err)
 	}
 	if err := (Groups{}).Validate(); err == nil {
-		t.Error("groups that nobody made are valid")
+		t.Error("groups that were not made are valid")
 	}
 }

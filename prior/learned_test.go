@@ -61,7 +61,7 @@ func TestRefitFindsTheLikeliestPrior(t *testing.T) {
 	}
 }
 
-func TestRefitLearnsOnlyWhatItIsTold(t *testing.T) {
+func TestRefitLearnsOnlyWhatIsAsked(t *testing.T) {
 	lambda, sigmas := fieldsOf(GaussBernoulli{Density: 0.2, SignalVar: 1}, 0.01, 1000)
 	start := GaussBernoulli{Density: 0.5, SignalMean: 0.3, SignalVar: 4}
 	for _, learn := range []Parameters{0, Density, SignalMean, SignalVar} {

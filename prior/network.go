@@ -62,7 +62,7 @@ func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
 		return Network{}, fmt.Errorf("the slack is a variance, zero or positive, found %g", slack)
 	}
 	if _, varied := latents.(Varied); varied || ColumnsOf(latents) > 1 {
-		return Network{}, errors.New("the latents of a network are real and all alike")
+		return Network{}, errors.New("the latents of a network are real and have one prior")
 	}
 	for i, l := range layers {
 		if err := l.check(i + 1); err != nil {

@@ -15,7 +15,7 @@ import (
 //
 // with the information 2 Σᵢ Cᵢ/Σᵢ, twice the number of entries that readings determine: fields
 // alone would say less, but follow c. The logarithms are normal, and their spread is learned
-// (empirical Bayes): signals that are all alike stay so.
+// (empirical Bayes): signals of one size stay so.
 type amplitudes struct {
 	Idle
 	spread float64 // variance of log c
@@ -155,7 +155,7 @@ func (b *planner) amplitudes() (on bool, why string, err error) {
 	_, scalable := b.Model.Prior.(prior.Scalable)
 	switch {
 	case !varied:
-		return false, "not needed: the entries are alike", nil
+		return false, "not needed: the entries have the same variance", nil
 	case !b.learner():
 		return false, "not needed: the prior is known", nil
 	case b.stream() || b.Batch:

@@ -53,12 +53,12 @@ func openComplex(t testing.TB, name string) *complexCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params, told := c.vector("params"), c.vector(name+"_prior") // ρ, Δ; a, b, µ₀, κ, known?
-	gains := channel.ComplexPrior{Lo: told[0], Hi: told[1], Concentration: told[3]}
-	if told[4] != 0 {
+	params, given := c.vector("params"), c.vector(name+"_prior") // ρ, Δ; a, b, µ₀, κ, known?
+	gains := channel.ComplexPrior{Lo: given[0], Hi: given[1], Concentration: given[3]}
+	if given[4] != 0 {
 		gains.Concentration = math.Inf(1)
 	}
-	c.nominal = told[2]
+	c.nominal = given[2]
 	for _, y := range c.complex(name + "_Y") {
 		y *= cmplx.Rect(1, c.nominal)
 		c.readings = append(c.readings, real(y), imag(y))

@@ -2,7 +2,7 @@ package amp
 
 import "github.com/calamp/calamp/channel"
 
-// cooling adds noise to the channel of signals that look alike, and takes it away
+// cooling adds noise to the channel of signals that W hardly distinguishes, and takes it away
 // slowly, from as much as hides all in which the signals differ, so that no entry is
 // decided upon before the gains can follow. A model that is learned is learned
 // after that, and all is done once more. Not in the paper.

@@ -161,17 +161,17 @@ func (d *Displacements) refit(s *State) {
 	d.moved = 0
 	for j, spread := range d.Known.Spread {
 		now := spread * spread
-		var squares, told, information float64
+		var squares, determined, information float64
 		for mu := range s.M {
 			working := 1 - s.Broken[mu]
 			theta, share := d.Known.Mean[mu*js+j], 1-d.Known.Cov[(mu*js+j)*js+j]/now
-			squares, told, information = squares+working*theta*theta, told+working*share, information+0.5*working*share*share
+			squares, determined, information = squares+working*theta*theta, determined+working*share, information+0.5*working*share*share
 		}
-		if !(told > 0) {
+		if !(determined > 0) {
 			continue
 		}
 		least := leastDisplaced / d.w.Part(j)
-		next := max(now*min(max(squares/(told*now), 1./noiseReach), noiseReach), least*least)
+		next := max(now*min(max(squares/(determined*now), 1./noiseReach), noiseReach), least*least)
 		d.moved = max(d.moved, math.Abs(math.Log(next/now))*math.Sqrt(information))
 		d.Known.Spread[j] = math.Sqrt(next)
 	}

@@ -26,7 +26,7 @@ type gaussian struct {
 	fit      *evidence.Fit
 	best     *evidence.Fit // the likeliest of those that have ended
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
-	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it came to rest
+	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
 	tried    int           // how many have
 	steps    int           // of the present fit
 	done     bool          // nothing is left to do
@@ -50,7 +50,7 @@ const (
 	mostMixing   = 2e8
 
 	// mostOfSites is how many multiplications all steps of sparse priors may take, some four seconds on a core. One is not begun where leastSites
-	// steps would take more than what is left: fewer hardly ever come to rest.
+	// steps would take more than what is left: fewer hardly ever converge.
 	mostOfSites = 5e10
 	leastSites  = 20
 )
@@ -123,7 +123,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 		}
 	}
 	g.fit = evidence.New(w, mat.NewDense(g.M, g.P, append([]float64(nil), g.Y...)), false)
-	g.fit.Told = g.noise / (g.middle * g.middle)
+	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
 	}
@@ -171,7 +171,7 @@ func (g *gaussian) End(*Solver) {
 	g.takeSensors()
 }
 
-// choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are alike
+// choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are the same
 // in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not,
 // then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. The likeliest one stays.
 func (g *gaussian) choose() (done bool) {

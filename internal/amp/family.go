@@ -9,7 +9,7 @@ import (
 const mostFamilies = 3
 
 // family learns, where the distribution of s is learned, of which kind it is: it begins as a uniform one,
-// in which early estimates are held best, and when the run first comes to rest the sensors tell.
+// in which early estimates are held best, and at the first fixed point of the run the sensors show which holds.
 type family struct {
 	Idle
 	asked solver.SPrior
@@ -20,7 +20,7 @@ type family struct {
 // Begin implements [Part].
 func (p *family) Begin(*Solver) { p.count, p.at = 0, 0 }
 
-// After implements [Part]: a run that does not come to rest is looked at all the same.
+// After implements [Part]: a run that does not converge is looked at all the same.
 func (p *family) After(s *Solver, l *Line) Verdict {
 	if p.count > 0 || l.Index < testedAt || l.Index%testEvery != 0 {
 		return GoOn
@@ -28,8 +28,8 @@ func (p *family) After(s *Solver, l *Line) Verdict {
 	return p.look(s)
 }
 
-// AtRest implements [Part].
-func (p *family) AtRest(s *Solver) Verdict { return p.look(s) }
+// AtFixedPoint implements [Part].
+func (p *family) AtFixedPoint(s *Solver) Verdict { return p.look(s) }
 
 func (p *family) look(s *Solver) Verdict {
 	e := s.State

@@ -13,7 +13,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// jointMoves helps an iteration on signals that look alike through W: when all
+// jointMoves helps an iteration on signals that W hardly distinguishes: when all
 // sensors read them in the same proportions, gains can take the place of what
 // the signals have in common. AMP takes the P readings of a sensor for
 // independent given its gain, is sure of the gains long before it should be, and then
@@ -114,7 +114,7 @@ func (j *jointMoves) readBorder() error {
 }
 
 // After moves gains and signals every few iterations, with shifts where the
-// iteration and the model have come to rest.
+// iteration and the model have converged.
 func (j *jointMoves) After(s *Solver, l *Line) Verdict {
 	if l.Index%jointEvery != 0 {
 		return GoOn

@@ -40,10 +40,10 @@ func TestJointStepAtAFixedPoint(t *testing.T) {
 	}
 }
 
-// alikeSolver is a solver on masks and signals that are much the same but for
+// similarSolver is a solver on masks and signals that are much the same but for
 // a factor, with gains in [0.5, 1.5], and the truth. Without joint moves it has the
 // scale step all the same.
-func alikeSolver(t *testing.T, seed uint64, joint bool) (made *Solver, x, s []float64) {
+func similarSolver(t *testing.T, seed uint64, joint bool) (made *Solver, x, s []float64) {
 	t.Helper()
 	const m, n, p = 240, 200, 16
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -72,8 +72,8 @@ func alikeSolver(t *testing.T, seed uint64, joint bool) (made *Solver, x, s []fl
 	}
 	made = on(y, solver.Settings{})
 	if _, has := PartOf[*jointMoves](made); !has {
-		_, alike := Proportions(y, p)
-		t.Fatalf("these signals do not look alike: %.3g", alike)
+		_, inCommon := Proportions(y, p)
+		t.Fatalf("these signals hardly have anything in common: %.3g", inCommon)
 	}
 	if !joint {
 		made.Parts = slices.DeleteFunc(made.Parts, func(p Part) bool {
@@ -85,13 +85,13 @@ func alikeSolver(t *testing.T, seed uint64, joint bool) (made *Solver, x, s []fl
 	return made, x, s
 }
 
-// Where signals look alike AMP alone creeps, and is far too sure of the gains.
-func TestJointWhereSignalsLookAlike(t *testing.T) {
+// Where signals have nearly all in common AMP alone creeps, and is far too sure of the gains.
+func TestJointWhereSignalsHaveMuchInCommon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	run := func(joint bool, seed uint64) (outcome Outcome, iterations int, error, pull float64) {
-		s, x, truth := alikeSolver(t, seed, joint)
+		s, x, truth := similarSolver(t, seed, joint)
 		e := s.State
 		outcome, err := s.Run(context.Background(), 1000)
 		if err != nil {
@@ -127,15 +127,15 @@ func TestJointWhereSignalsLookAlike(t *testing.T) {
 	}
 }
 
-// Signals that do not look alike are left to AMP.
-func TestJointOnlyForSignalsAlike(t *testing.T) {
+// Signals that hardly have anything in common are left to AMP.
+func TestJointOnlyForSignalsInCommon(t *testing.T) {
 	s := maskSolver(t, 90, 120, 3, solver.Settings{})
 	e := s.State
-	if _, alike := Proportions(e.Y, e.P); alike > Alike {
-		t.Fatalf("these signals look alike: %.3g", alike)
+	if _, inCommon := Proportions(e.Y, e.P); inCommon > MostInCommon {
+		t.Fatalf("these signals have nearly all in common: %.3g", inCommon)
 	}
 	if _, has := PartOf[*jointMoves](s); has {
-		t.Error("joint moves for signals that do not look alike")
+		t.Error("joint moves for signals that hardly have anything in common")
 	}
 	y := make([]float64, e.M*e.P)
 	for mu := range e.M {
@@ -144,12 +144,12 @@ func TestJointOnlyForSignalsAlike(t *testing.T) {
 		}
 	}
 	y[0], y[1], y[2] = -y[0], -y[1], -y[2] // a sign is as good as a gain
-	common, alike := Proportions(y, e.P)
-	if alike < 0.9999 || math.Abs(common[1]/common[0]-2) > 1e-12 {
-		t.Errorf("readings in fixed proportions: %v, %v of the power", common, alike)
+	common, inCommon := Proportions(y, e.P)
+	if inCommon < 0.9999 || math.Abs(common[1]/common[0]-2) > 1e-12 {
+		t.Errorf("readings in fixed proportions: %v, %v of the power", common, inCommon)
 	}
 	s = newSolver(t, Problem{W: e.W, P: e.P, Y: y, Model: e.Model()}, solver.Settings{})
 	if _, has := PartOf[*jointMoves](s); !has {
-		t.Error("no joint moves for signals that look alike")
+		t.Error("no joint moves for signals in common proportions")
 	}
 }

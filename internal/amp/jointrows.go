@@ -18,7 +18,7 @@ import (
 )
 
 // jointRows is the iteration for signals that belong together (see package joint): the paper's Algorithm 1, with covariances across signals that
-// have one shape and differ in size. Where the entries of W are alike,
+// have one shape and differ in size. Where the entries of W are of one size,
 //
 //	V_µ = v_µ K,   K = Σ_i C_i / tr,   v_µ = Σ_i W²_µi tr C_i,       Σ_i⁻¹ = a_i A,   A = Σ_µ -∂g_µ / tr,   a_i = Σ_µ W²_µi tr(-∂g_µ),
 //
@@ -658,14 +658,14 @@ type JointTest struct {
 }
 
 const (
-	// The fields are looked at after firstJointTest iterations, when signals have left their start, then after every other doubling, and at rest: at the
+	// The fields are looked at after firstJointTest iterations, when signals have left their start, then after every other doubling, and at fixed points: at the
 	// first look they distinguished signals with one support from independent ones in all problems tried with ten signals, by factors of e^100; with four, after 20.
 	firstJointTest = 10
 
 	// Eigenvectors of P×P matrices take some 50 P³ multiplications an iteration, products with W 2MNP: no longer than these below MN/P² of mostJointPart.
 	mostJointPart = 25
 
-	// decidedApart is the logarithm of the odds below which nobody looks again: signals with one support began at -31 at worst.
+	// decidedApart is the logarithm of the odds below which they are final: signals with one support began at -31 at worst.
 	decidedApart = -100
 
 	// leastJointGain is the logarithm of the odds for which a run is ended.
@@ -685,8 +685,8 @@ func (p *JointTest) After(s *Solver, l *Line) Verdict {
 	return GoOn
 }
 
-// AtRest implements [Part].
-func (p *JointTest) AtRest(s *Solver) Verdict { return p.look(s) }
+// AtFixedPoint implements [Part].
+func (p *JointTest) AtFixedPoint(s *Solver) Verdict { return p.look(s) }
 
 func (p *JointTest) look(s *Solver) Verdict {
 	if _, is := partOf(s.State.model.Prior); !is || p.Gain < decidedApart {
@@ -731,7 +731,7 @@ func (s *State) perSignal() (mean, variance []float64, density float64) {
 	return mean, variance, g.Density
 }
 
-// JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where nobody asked.
+// JointGain is the logarithm of how much likelier the fields are if signals belong together, as far as their support says it. It is 0 where that was not asked.
 func (s *Solver) JointGain() float64 {
 	if e, is := s.Iteration.(*jointRows); is {
 		if e.field == nil {

@@ -24,9 +24,9 @@ type Learning struct {
 	Offsets     bool // the offsets' standard deviation; the calibration must be [channel.Offsetting]
 	Phases      bool // the concentration of the phases; the calibration must be a [channel.ComplexPrior]
 
-	// Told is a noise variance that was given where something else is learned: the noise falls to it from where learning starts, as learned
+	// GivenNoise is a noise variance that was given where something else is learned: the noise falls to it from where learning starts, as learned
 	// noise does, and then stays. Sure of readings before it knows signals, a run would take sound sensors for broken ones. 0 for none.
-	Told float64
+	GivenNoise float64
 
 	// Of a stream. Off leaves the model as it is. Step is how far a sample may move
 	// the prior from where it started, 0 for all the way, and PastInformation what
@@ -209,14 +209,14 @@ func (l *Learning) refitNoise(s *State) float64 {
 
 // falls says that the noise is still above what was given.
 func (l *Learning) falls(s *State) bool {
-	return l.Told > 0 && channel.NoiseOf(s.model.Channel) > l.Told
+	return l.GivenNoise > 0 && channel.NoiseOf(s.model.Channel) > l.GivenNoise
 }
 
 // fall moves the noise as if it were learned, but not below what was given; a run that does not find the way there by itself is led.
 func (l *Learning) fall(s *State, t int) float64 {
 	change := l.refitNoise(s)
-	if c := channel.InOrder(s.model.Channel).(channel.Noisy); c.Noise() <= l.Told || t >= rangePatience || change < modelTolerance {
-		s.adoptWorking(c.WithNoise(l.Told))
+	if c := channel.InOrder(s.model.Channel).(channel.Noisy); c.Noise() <= l.GivenNoise || t >= rangePatience || change < modelTolerance {
+		s.adoptWorking(c.WithNoise(l.GivenNoise))
 	}
 	return max(change, 1)
 }
@@ -348,9 +348,9 @@ func (b *planner) startLearning() error {
 	row := b.W.MeanSquare() * float64(b.n)
 	power := powers.Power(row, middle)
 	if b.noiseFalls() {
-		b.told = channel.NoiseOf(b.Model.Channel)
+		b.givenNoise = channel.NoiseOf(b.Model.Channel)
 	}
-	if b.LearnNoise || b.told > 0 {
+	if b.LearnNoise || b.givenNoise > 0 {
 		noisy := b.Model.Channel.(channel.Noisy)
 		b.Model.Channel = noisy.WithNoise(noisy.Noise() + max(0, power/(1+moments.SignalToNoise)-noisy.Noise()))
 	}

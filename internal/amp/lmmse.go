@@ -32,7 +32,7 @@ type lmmse struct {
 	change []float64 // P×N, the mean of x less r, in whose place it may be
 	z      []float64 // M×P, the mean of W̃x
 	h      []float64 // M×P, how far z is from what is believed of it; 0 where w is
-	work   []float64 // M×P, what nobody needs beyond a solution
+	work   []float64 // M×P, what is needed for one solution alone
 	missed []float64 // P, a bound on what a mean found step by step lacks in length
 	moved  []float64 // P, what signals moved in the latest iteration, in standard deviations; 1 in the first
 

@@ -16,7 +16,7 @@ import (
 //	η² w_µ² Σ_i x_ik²:
 //
 // noise that follows the signals. It is the excess of a reading (see noise.go), set anew in every iteration. Errors of one row are the same for
-// all signals, so that noise of two signals of a sensor is correlated as the signals themselves are: that is left out, and signals that are alike
+// all signals, so that noise of two signals of a sensor is correlated as the signals themselves are: that is left out, and correlated signals
 // leave more doubt of s than is stated.
 
 // MatrixErrors is the part that keeps this excess, and learns η.
@@ -103,15 +103,15 @@ func (e *MatrixErrors) Before(s *Solver) {
 		e.power[k], e.power[k+1] = both, both
 	}
 	for j := range state.excess {
-		state.excess[j] = e.Size*e.Size*e.of(j, state.P) + e.told(j, state)
+		state.excess[j] = e.Size*e.Size*e.of(j, state.P) + e.noiseExcess(j, state)
 	}
 }
 
 // of is the excess of reading j for η = 1.
 func (e *MatrixErrors) of(j, p int) float64 { return e.rows[j/p] * e.power[j%p] }
 
-// told is that of the noise alone.
-func (e *MatrixErrors) told(j int, s *State) float64 {
+// noiseExcess is that of the noise alone.
+func (e *MatrixErrors) noiseExcess(j int, s *State) float64 {
 	switch len(e.given) {
 	case 0:
 		return 0
@@ -144,7 +144,7 @@ func refitted(s *Solver, line *Line, refit func(*State), moved *float64) Verdict
 }
 
 func (e *MatrixErrors) refit(s *State) {
-	t := e.tell(s)
+	t := e.scores(s)
 	if !(t.curved[1][1] > 0) {
 		return
 	}
@@ -163,15 +163,15 @@ func (e *MatrixErrors) refit(s *State) {
 	e.sd = min(math.Sqrt(1+1/math.Sqrt(information))-1, 1/e.Size) // up to where η² is by one of its own standard deviations more: it may be nothing
 }
 
-// toldOf is what readings tell of the noise (0) and of η² (1): slopes of the evidence by both, and their information.
-type toldOf struct {
+// scores are what readings say of the noise (0) and of η² (1): slopes of the evidence by both, and their information.
+type scores struct {
 	noise       float64 // as it is
 	slope       [2]float64
 	information [2][2]float64
 	curved      [2][2]float64 // ½ Σ (∂g)², which is less, since signals take part of the noise in
 }
 
-func (e *MatrixErrors) tell(s *State) (t toldOf) {
+func (e *MatrixErrors) scores(s *State) (t scores) {
 	t.noise = channel.NoiseOf(s.model.Channel)
 	for j, y := range s.Y {
 		if math.IsNaN(y) {
@@ -192,7 +192,7 @@ func (e *MatrixErrors) tell(s *State) (t toldOf) {
 
 // both is a step of scoring of the noise and of η² together. By themselves each takes what the other has too much of, and the way along which
 // their sum stays is crept along. One that would leave what a step may be stays at its end, and the other goes on from there.
-func (t *toldOf) both(noise, size float64) (nextNoise, nextSize float64) {
+func (t *scores) both(noise, size float64) (nextNoise, nextSize float64) {
 	now, h := [2]float64{noise, size}, t.curved
 	step := func(a int, given float64) float64 { // of a, the other's step given
 		return (t.slope[a] - h[0][1]*given) / h[a][a]
@@ -221,7 +221,7 @@ func within(factor float64) float64 { return min(max(factor, 1./noiseReach), noi
 // readings of which it is a small part a step in proportion to what they have too much, or too little, of residuals is far too short: it is
 // one of scoring, Σ (g² + ∂g) over Σ (∂g)².
 func (e *MatrixErrors) noiseStep(s *State, now, ratio float64) (next, change float64) {
-	t := e.tell(s)
+	t := e.scores(s)
 	switch {
 	case e.learn && e.noise && e.noiseNext > 0:
 		next, e.noiseNext = e.noiseNext, 0

@@ -129,8 +129,8 @@ func (s *Solver) nearEnd() bool {
 	return true
 }
 
-// AtRest implements [Part].
-func (p *onDemand) AtRest(*Solver) Verdict {
+// AtFixedPoint implements [Part].
+func (p *onDemand) AtFixedPoint(*Solver) Verdict {
 	if p.spare {
 		return Anew
 	}

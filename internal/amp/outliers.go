@@ -8,7 +8,7 @@ import (
 )
 
 // outliers leaves out single readings that nothing explains: spikes, dropped bits. Each reading is
-// either what its sensor makes of the signals or, with probability r, nobody's, N(0, v). With the
+// either what its sensor makes of the signals or, with probability r, an outlier, N(0, v). With the
 // readings that the sensor has otherwise, y_-j,
 //
 //	odds = r N(y_j; 0, v) / ((1-r) p(y_j | y_-j)),
@@ -18,16 +18,16 @@ import (
 // would need a channel that can weigh them, and the iteration is too sure of itself there:
 // coverage 80 %.) It looks at the readings of a sensor in turn, the most unlikely first, since
 // each wrong one spoils what the sensor says of the others. A sensor of which
-// many are wrong is broken, or W is: then it is left to others.
+// many are wrong is broken, or W is: other parts decide that.
 type outliers struct {
 	Idle
 	given  float64 // r as given; 0: learned
-	beyond []int   // places of readings that are nobody's beforehand; they are missing from the first
+	beyond []int   // places of readings that are outliers beforehand; they are missing from the first
 
 	rate    float64
 	y       []float64 // M×P, as they were read
 	least   float64   // what the logarithm of the odds must be now
-	rested  bool      // the run has come to rest before
+	settled bool      // the run has had a fixed point before
 	next    int       // iteration after which readings are looked at
 	off     bool      // so many would be left out that it is the model, or the run, that is wrong
 	typical float64   // v, but for readings that are far larger
@@ -42,10 +42,10 @@ type outliers struct {
 
 const (
 	// firstLook is the first iteration after which readings are looked at. The next look is lookEvery iterations later, or an eighth of those so
-	// far where that is more: what has not come to rest by then would otherwise spend most of its time on looks.
+	// far where that is more: what has not converged by then would otherwise spend most of its time on looks.
 	firstLook, lookEvery, lookPart = 4, 4, 8
 
-	// early is the logarithm of the odds above which a reading is left out before the run has come to rest: until then
+	// early is the logarithm of the odds above which a reading is left out before the first fixed point of the run: until then
 	// V may be a few times too small, behind an uneven W above all, and a residual of five of its standard deviations
 	// is none.
 	early = 15
@@ -77,8 +77,8 @@ const (
 	// mostTurns is after how many changes a reading stays left out.
 	mostTurns = 6
 
-	// nobodysWild is how many times v the square of a reading may be before its own counts.
-	nobodysWild = 10
+	// wildOutlier is how many times v the square of a reading may be before its own counts.
+	wildOutlier = 10
 )
 
 // Begin implements [Part].
@@ -91,7 +91,7 @@ func (p *outliers) Begin(s *Solver) {
 	}
 	p.block, p.removed = *channel.NewBlock(e.model.Channel, 1, e.Each), make([]bool, e.Each)
 	p.typical = channel.TypicalSquare(p.y, e.Each)
-	p.off, p.rested, p.next = false, false, firstLook
+	p.off, p.settled, p.next = false, false, firstLook
 	if p.rate = p.given; p.rate == 0 {
 		p.rate = startOutliers
 	}
@@ -106,10 +106,10 @@ func (p *outliers) After(s *Solver, l *Line) Verdict {
 	return p.lookAtAll(s, early)
 }
 
-// AtRest implements [Part].
-func (p *outliers) AtRest(s *Solver) Verdict {
-	if !p.rested { // what the way here made of a reading does not count
-		p.rested = true
+// AtFixedPoint implements [Part].
+func (p *outliers) AtFixedPoint(s *Solver) Verdict {
+	if !p.settled { // what the way here made of a reading does not count
+		p.settled = true
 		clear(p.turns)
 	}
 	return p.lookAtAll(s, 0)
@@ -197,7 +197,7 @@ func (p *outliers) learn() {
 	p.rate = min(total/count, mostOutliers)
 }
 
-// probability is that of reading j to be nobody's.
+// probability is that of reading j to be an outlier.
 func (p *outliers) probability(j int) float64 {
 	if math.IsNaN(p.y[j]) {
 		return 0
@@ -255,7 +255,7 @@ func (p *outliers) candidate(s *State, j int) bool {
 	return !math.IsNaN(p.y[j]) && !channel.Clipped(p.y[j], channel.LimitOf(s.model.Channel))
 }
 
-// exonerate makes readings nobody's with probability 0.
+// exonerate makes the probability of readings to be outliers 0.
 func (p *outliers) exonerate(from, to int) {
 	for j := from; j < to; j++ {
 		p.odds[j] = math.Inf(-1)
@@ -298,7 +298,7 @@ func (p *outliers) suspects(s *State, mu int) bool {
 	return false
 }
 
-// plainOdds are those of a reading near what is expected of it: to be nobody's, and to be what g
+// plainOdds are those of a reading near what is expected of it: to be an outlier, and to be what g
 // says, whose inverse variance is -∂g where the reading has no part in it.
 func (p *outliers) plainOdds(s *State, j int) float64 {
 	slope := -s.DG[j]
@@ -306,16 +306,16 @@ func (p *outliers) plainOdds(s *State, j int) float64 {
 		return math.Inf(-1)
 	}
 	expected := math.Log(s.S[s.SensorOf(j)]) + 0.5*(math.Log(slope/(2*math.Pi))-s.G[j]*s.G[j]/slope)
-	return p.nobodys(j) - expected
+	return p.logOutlier(j) - expected
 }
 
-func (p *outliers) nobodys(j int) float64 { return LogNobodys(p.rate, p.typical, p.y[j]*p.y[j], 1) }
+func (p *outliers) logOutlier(j int) float64 { return LogOutlier(p.rate, p.typical, p.y[j]*p.y[j], 1) }
 
-// LogNobodys is log r/(1-r) N(y; 0, v) for the rate r, where v is that of typical readings, or of
+// LogOutlier is log r/(1-r) N(y; 0, v) for the rate r, where v is that of typical readings, or of
 // one that is far larger. Of a reading of so many columns square is |y|², and v the variance in each.
-func LogNobodys(rate, typical, square float64, columns int) float64 {
+func LogOutlier(rate, typical, square float64, columns int) float64 {
 	each := square / float64(columns)
-	v := max(typical, each/nobodysWild)
+	v := max(typical, each/wildOutlier)
 	return math.Log(rate/(1-rate)) - 0.5*float64(columns)*(math.Log(2*math.Pi*v)+each/v)
 }
 
@@ -337,10 +337,10 @@ func (p *outliers) judge(s *State, mu int) (worst int) {
 			own = 0
 		}
 		if p.removed[k] {
-			p.odds[j] = p.nobodys(j) + own
+			p.odds[j] = p.logOutlier(j) + own
 			continue
 		}
-		p.odds[j] = p.nobodys(j) - own
+		p.odds[j] = p.logOutlier(j) - own
 		if worst < 0 || p.odds[j] > p.odds[worst] {
 			worst = j
 		}
@@ -385,7 +385,7 @@ func (p *outliers) Report(s *Solver) {
 	}
 }
 
-// Outlying is the probability of each reading (M×P) to be nobody's; nil where that was not
+// Outlying is the probability of each reading (M×P) to be an outlier; nil where that was not
 // looked at.
 func (s *Solver) Outlying() []float64 {
 	p, ok := PartOf[*outliers](s)

@@ -19,7 +19,7 @@ type ownNoise struct {
 	Idle
 	before float64 // Δ of noise before the division by s
 	learn  bool
-	raised float64   // how many times what was given the noise still is, where learning the signals starts with more (see [Learning.Told])
+	raised float64   // how many times what was given the noise still is, where learning the signals starts with more (see [Learning.GivenNoise])
 	each   []float64 // M×P, the variances
 	moved  float64   // of the last fit, in standard errors
 	sd     float64   // of the logarithm of the level, where it is learned

@@ -12,8 +12,8 @@ type Part interface {
 	Before(s *Solver)
 	After(s *Solver, l *Line) Verdict
 
-	// AtRest is called when every signal has settled, before the run ends.
-	AtRest(s *Solver) Verdict
+	// AtFixedPoint is called when every signal has settled, before the run ends.
+	AtFixedPoint(s *Solver) Verdict
 
 	// Report is called once after a run whose result will be reported: error bars
 	// that the iteration knows to be wrong are mended here.
@@ -45,8 +45,8 @@ func (Idle) Before(*Solver) {}
 // After implements [Part].
 func (Idle) After(*Solver, *Line) Verdict { return GoOn }
 
-// AtRest implements [Part].
-func (Idle) AtRest(*Solver) Verdict { return GoOn }
+// AtFixedPoint implements [Part].
+func (Idle) AtFixedPoint(*Solver) Verdict { return GoOn }
 
 // Report implements [Part].
 func (Idle) Report(*Solver) {}

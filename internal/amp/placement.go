@@ -37,28 +37,28 @@ func (s *Solver) placeScale() Placement {
 		return Placement{}
 	}
 	if _, is := s.Iteration.(integrating); is {
-		told, _ := s.State.calibration.(channel.Bounded)
-		return s.State.learnedScale(told)
+		bounds, _ := s.State.calibration.(channel.Bounded)
+		return s.State.learnedScale(bounds)
 	}
 	test, ok := PartOf[*RangeTest](s)
 	if ok && test.Rejected {
-		return s.State.learnedScale(test.Told)
+		return s.State.learnedScale(test.Given)
 	}
-	told := s.scaleAsTold().widened(channel.CommonScaleSD(s.State.calibration))
-	if ok && test.tested && told.parts != nil { // not where it is to stay at the peak
-		return told.or(s.State.learnedScale(test.Told), Doubt(test.odds))
+	p := s.scaleAsGiven().widened(channel.CommonScaleSD(s.State.calibration))
+	if ok && test.tested && p.parts != nil { // not where it is to stay at the peak
+		return p.or(s.State.learnedScale(test.Given), Doubt(test.odds))
 	}
-	return told
+	return p
 }
 
-// scaleAsTold is placeScale with the model that was given.
-func (s *Solver) scaleAsTold() Placement {
+// scaleAsGiven is placeScale with the model that was given.
+func (s *Solver) scaleAsGiven() Placement {
 	if _, learned := PartOf[freeScale](s); learned && !s.State.ScaleLearned {
 		return s.State.learnedScale(nil)
 	}
-	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak && s.atRest() {
-		if told, ok := s.State.calibration.(channel.Bounded); ok && step.leastNoise && told.Fills() == nil {
-			return s.State.noiselessScale(told)
+	if step, ok := PartOf[*scaleStep](s); ok && !step.atPeak && s.atFixedPoint() {
+		if bounds, ok := s.State.calibration.(channel.Bounded); ok && step.leastNoise && bounds.Fills() == nil {
+			return s.State.noiselessScale(bounds)
 		}
 		e := s.scaleEvidence()
 		e.w = s.State.W // results are reported by all ranks
@@ -70,8 +70,8 @@ func (s *Solver) scaleAsTold() Placement {
 	return Placement{SD: s.scaleEvidence().spread()}
 }
 
-// atRest reports whether the latest run ended with every signal settled.
-func (s *Solver) atRest() bool {
+// atFixedPoint reports whether the latest run ended with every signal settled.
+func (s *Solver) atFixedPoint() bool {
 	return !slices.ContainsFunc(s.Settled, func(n int) bool { return n < SettledFor })
 }
 
@@ -98,13 +98,13 @@ func (s *scaleEvidence) placement() Placement {
 //
 // Where the signals' scale was learned as well only the bounds are left. Bounds that
 // some sensors contradict wherever the scale is are left out.
-func (s *State) learnedScale(told channel.Bounded) Placement {
-	d := s.densityWithin(told)
+func (s *State) learnedScale(bounds channel.Bounded) Placement {
+	d := s.densityWithin(bounds)
 	return d.placement()
 }
 
-func (s *State) densityWithin(told channel.Bounded) learnedDensity {
-	d := learnedDensity{told: told, s: s.S, sd: roots(s.SVar), omit: s.outOfOrder()}
+func (s *State) densityWithin(bounds channel.Bounded) learnedDensity {
+	d := learnedDensity{bounds: bounds, s: s.S, sd: roots(s.SVar), omit: s.outOfOrder()}
 	for mu := range d.omit {
 		d.omit[mu] = d.omit[mu] || s.calibration.Readings(s.Of(s.Stats, mu)) == 0
 	}
@@ -116,8 +116,8 @@ func (s *State) densityWithin(told channel.Bounded) learnedDensity {
 // between the given bounds: along the one line of signals and s that the readings leave,
 // the volume of the s grows as e^{Mt}, with M sensors that read something. What noise says
 // of the scale, by its size, is left out: how small it is, is not given.
-func (s *State) noiselessScale(told channel.Bounded) Placement {
-	d := s.densityWithin(told)
+func (s *State) noiselessScale(bounds channel.Bounded) Placement {
+	d := s.densityWithin(bounds)
 	d.countSensors()
 	return d.placement()
 }
@@ -130,7 +130,7 @@ func (s *State) PastAmplitudeScaleSD(past []float64, signals SignalSums) float64
 	known := s.calibration.(channel.Turning)
 	mean, variance := make([]float64, s.M), make([]float64, s.M)
 	known.Posteriors(mean, variance, past)
-	d := learnedDensity{told: known.(channel.Bounded), s: mean, sd: roots(variance), omit: make([]bool, s.M), signals: signals}
+	d := learnedDensity{bounds: known.(channel.Bounded), s: mean, sd: roots(variance), omit: make([]bool, s.M), signals: signals}
 	for mu := range d.omit {
 		stats := s.Of(past, mu)
 		blurred := d.sd[mu] > blurredFrom*d.s[mu]
@@ -148,8 +148,8 @@ func (s *State) PastAmplitudeScaleSD(past []float64, signals SignalSums) float64
 // s, with these means and variances, lie within the given bounds, and what the signals say.
 // Where filled is true, the s are those of a distribution that was given (see [State.noiselessScale]).
 // Sensors for which omit is true do not count.
-func ScaleWithin(told channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums, filled bool) (mean, sd float64) {
-	d := learnedDensity{told: told, s: s, sd: roots(sVar), omit: omit, signals: signals}
+func ScaleWithin(bounds channel.Bounded, s, sVar []float64, omit []bool, signals SignalSums, filled bool) (mean, sd float64) {
+	d := learnedDensity{bounds: bounds, s: s, sd: roots(sVar), omit: omit, signals: signals}
 	if filled {
 		d.countSensors()
 	}
@@ -172,7 +172,7 @@ func (s *State) SignalSums() (sums SignalSums) {
 	return SignalSums{Active: s.active(), Pull: s.nextPull}
 }
 
-// active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries alike; the sum before damping does not.
+// active is K (see [SignalSums]). C is damped, and lags behind Σ while that shrinks, of all entries by one factor; the sum before damping does not.
 func (s *State) active() (active float64) {
 	for k, now := range s.SumC {
 		lag := 1.0
@@ -219,7 +219,7 @@ func roots(v []float64) []float64 {
 }
 
 type learnedDensity struct {
-	told    channel.Bounded // nil for none
+	bounds  channel.Bounded // nil for none
 	s, sd   []float64       // M
 	omit    []bool          // M
 	signals SignalSums
@@ -236,7 +236,7 @@ func (d *learnedDensity) countSensors() {
 			d.sensors++
 		}
 	}
-	if gains, ok := d.told.(channel.Gains); ok && d.told.Fills() != nil {
+	if gains, ok := d.bounds.(channel.Gains); ok && d.bounds.Fills() != nil {
 		d.prior = gains.Gains().LogDensity
 	}
 }
@@ -246,7 +246,7 @@ func (d *learnedDensity) countSensors() {
 func (d *learnedDensity) placement() Placement {
 	grid, outside := d.grid()
 	if outside >= falseBounds {
-		d.told = nil
+		d.bounds = nil
 		grid, _ = d.grid()
 	}
 	mean, sd := grid.moments()
@@ -289,7 +289,7 @@ func (d *learnedDensity) on(lo, hi float64, cells int) (g *scaleGrid, outside in
 			top, outside = phi, out
 		}
 	}
-	if d.told != nil && d.sensors == 0 {
+	if d.bounds != nil && d.sensors == 0 {
 		touchEnds(inside)
 	}
 	for i := range g.weight {
@@ -328,7 +328,7 @@ func exponentials(logs []float64) {
 // near are the sensors that are not surely inside the bounds all the way from lo to hi: few, where they are well known. All count
 // where their distribution was given.
 func (d *learnedDensity) near(lo, hi float64) (list []int) {
-	if d.told == nil {
+	if d.bounds == nil {
 		return nil
 	}
 	for mu, omit := range d.omit {
@@ -340,7 +340,7 @@ func (d *learnedDensity) near(lo, hi float64) (list []int) {
 			continue
 		}
 		for _, c := range [2]float64{math.Exp(lo), math.Exp(hi)} {
-			if log, _ := d.told.LogInside(c*d.s[mu], c*d.sd[mu]); log != 0 {
+			if log, _ := d.bounds.LogInside(c*d.s[mu], c*d.sd[mu]); log != 0 {
 				list = append(list, mu)
 				break
 			}
@@ -351,7 +351,7 @@ func (d *learnedDensity) near(lo, hi float64) (list []int) {
 
 // inside is the logarithm of what the bounds say, and how many of the sensors near them are then outside.
 func (d *learnedDensity) inside(t float64, near []int) (phi float64, outside int) {
-	if d.told == nil {
+	if d.bounds == nil {
 		return 0, 0
 	}
 	phi = d.sensors * t
@@ -360,7 +360,7 @@ func (d *learnedDensity) inside(t float64, near []int) (phi float64, outside int
 		phi += log(c)
 	}
 	for _, mu := range near {
-		log, out := d.told.LogInside(c*d.s[mu], c*d.sd[mu])
+		log, out := d.bounds.LogInside(c*d.s[mu], c*d.sd[mu])
 		phi += log
 		if d.prior != nil {
 			phi += d.prior(c * d.s[mu])

@@ -127,12 +127,12 @@ var table = []struct {
 
 // Reasons for which a part is left out that several have.
 const (
-	asked         = "asked"
-	noCalibration = "not needed: the channel does not calibrate"
-	noConvergence = "not needed: convergence is not looked for"
-	fullInstead   = "not possible with full covariances"
-	alikeInstead  = "not possible with exchangeable covariances"
-	jointInstead  = "not possible, or not needed, with joint rows"
+	asked            = "asked"
+	noCalibration    = "not needed: the channel does not calibrate"
+	noConvergence    = "not needed: convergence is not looked for"
+	fullInstead      = "not possible with full covariances"
+	noneExchangeable = "not possible with exchangeable covariances"
+	jointInstead     = "not possible, or not needed, with joint rows"
 
 	networkInstead = "not possible with signals that come out of a network"
 	vectorInstead  = "not needed with vector AMP"
@@ -148,14 +148,14 @@ type planner struct {
 	plan     solver.Plan
 	centred  *operator.Centred
 	common   []float64 // of the readings, and their part of the power
-	alike    float64
+	inCommon float64
 	rounding float64 // noise that stands for what rounding took, as asked
 
-	sweeps operator.Sweeps // over W as it is
-	demand *onDemand       // nil where all sweeps are exact, or scalar
-	single operator.Stored // W in single precision; nil where all sweeps are in double precision
-	told   float64         // noise that was told, to which a run of learning falls; 0 for none
-	lost   float64         // mean square of what was rounded off of its entries
+	sweeps     operator.Sweeps // over W as it is
+	demand     *onDemand       // nil where all sweeps are exact, or scalar
+	single     operator.Stored // W in single precision; nil where all sweeps are in double precision
+	givenNoise float64         // noise that was given, to which a run of learning falls; 0 for none
+	lost       float64         // mean square of what was rounded off of its entries
 
 	layerVector []bool // layers of a network that are by vector AMP
 
@@ -436,7 +436,7 @@ func (b *planner) exchangeablePossible() error {
 	case b.stream() || b.Batch:
 		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
 	case b.P < leastForOffsets:
-		return nil // which is told of offsets
+		return nil // which has the offsets as they were given
 	case b.vector() && float64(b.partial()) > mostPartial*float64(b.m):
 		return fmt.Errorf("exchangeable covariances by vector AMP leave out %d sensors of which single readings are missing, too many of %d", b.partial(), b.m)
 	}
@@ -465,7 +465,7 @@ func (b *planner) partial() (count int) {
 // mostExchangeable is the number of signals from which on what they have in common does not matter to error bars.
 const mostExchangeable = 10
 
-// fewForOffsets reports whether signals are so few that what offsets do to all of them alike must be followed, and whether it can be.
+// fewForOffsets reports whether signals are so few that what offsets do to all of them in common must be followed, and whether it can be.
 func (b *planner) fewForOffsets() bool {
 	if !b.fewSignals() {
 		return false
@@ -507,7 +507,7 @@ func (b *planner) meanRemoval() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.Variance == solver.Scalar:
 		return false, "not possible with scalar variances: further entries have others", nil
 	}
@@ -536,7 +536,7 @@ func (b *planner) newStart() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.learns():
 		return false, "not possible with a model that is learned", nil
 	case b.stream() || b.InheritedField != nil:
@@ -545,7 +545,7 @@ func (b *planner) newStart() (on bool, why string, err error) {
 	return true, "with more damping, should the estimates blow up", nil
 }
 
-// startNoise makes the channel's noise the least of what was told.
+// startNoise makes the channel's noise the least of what was given.
 func (b *planner) startNoise() error {
 	b.LearnNoise = b.LearnNoise || b.LearnSensorNoise
 	switch {
@@ -643,7 +643,7 @@ func (b *planner) rowShifts() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	}
@@ -746,7 +746,7 @@ func (b *planner) release() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.Tol < 0:
 		return false, noConvergence, nil
 	}
@@ -755,7 +755,7 @@ func (b *planner) release() (on bool, why string, err error) {
 
 func (b *planner) makeRelease(*Solver) (Part, error) { return &release{}, nil }
 
-// rangeTest is for ranges that were told: s-prior says what becomes of them.
+// rangeTest is for ranges that were given: s-prior says what becomes of them.
 func (b *planner) rangeTest() (on bool, why string, err error) {
 	switch {
 	case b.SPrior == solver.UniformS:
@@ -801,8 +801,8 @@ func (b *planner) cannotTest() (why string) {
 }
 
 func (b *planner) makeRangeTest(*Solver) (Part, error) {
-	told := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
-	return &RangeTest{Told: told, insist: b.asksFamily(), asked: b.SPrior}, nil
+	given := channel.CalibrationOf(b.Model.Channel).(channel.Bounded)
+	return &RangeTest{Given: given, insist: b.asksFamily(), asked: b.SPrior}, nil
 }
 
 // asksFamily reports whether a kind of distribution is insisted on that is no range.
@@ -890,7 +890,7 @@ func (b *planner) makeOutliers(*Solver) (Part, error) {
 
 func (b *planner) watch() (on bool, why string, err error) {
 	if b.Watch == nil {
-		return false, "not needed: nobody looks", nil
+		return false, "not needed: the run is not watched", nil
 	}
 	return true, b.WatchFor, nil
 }
@@ -911,7 +911,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.complex():
 		return false, realOnly, nil
 	case b.vector():
@@ -922,8 +922,8 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	if b.offsetting() != nil {
 		return false, "not possible with offsets", nil
 	}
-	if b.common, b.alike = Proportions(b.Y, b.P); !(b.alike > Alike) {
-		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.alike), nil
+	if b.common, b.inCommon = Proportions(b.Y, b.P); !(b.inCommon > MostInCommon) {
+		return false, fmt.Sprintf("not needed: the signals differ (%.2g of the readings' power is in common proportions)", b.inCommon), nil
 	}
 	switch {
 	case channel.LimitOf(b.Model.Channel) > 0:
@@ -939,7 +939,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	case !b.Fits(16 * int64(b.m) * int64(b.n) * int64(b.P)):
 		return false, "not possible: too little memory", nil
 	}
-	return true, fmt.Sprintf("%.3g of the readings' power is in common proportions", b.alike), nil
+	return true, fmt.Sprintf("%.3g of the readings' power is in common proportions", b.inCommon), nil
 }
 
 func (b *planner) makeJointMoves(s *Solver) (Part, error) {
@@ -955,7 +955,7 @@ func (b *planner) cooling() (on bool, why string, err error) {
 
 func (b *planner) makeCooling(s *Solver) (Part, error) {
 	power, _ := s.State.Power()
-	c := &cooling{begins: (1 - b.alike) * power}
+	c := &cooling{begins: (1 - b.inCommon) * power}
 	if b.plan.Has("learning") {
 		c.rounds = 1
 	}
@@ -1019,7 +1019,7 @@ func (b *planner) makeLearning(s *Solver) (Part, error) {
 			return nil, err
 		}
 	}
-	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases, Told: b.told}, nil
+	return &Learning{Noise: b.LearnNoise, SensorNoise: b.LearnSensorNoise, Calibration: b.LearnCalibration, Offsets: b.LearnOffsets, Phases: b.LearnPhases, GivenNoise: b.givenNoise}, nil
 }
 
 // variancesOnDemand follows the other parts, which change what the variances depend on.
@@ -1053,7 +1053,7 @@ func (b *planner) singlePrecision() (on bool, why string, err error) {
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
-		return false, alikeInstead, nil
+		return false, noneExchangeable, nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	case b.vector():

@@ -49,7 +49,7 @@ func planChoices() []choice {
 		{"clipped readings", channelOf(func(c channel.Gain) channel.Channel { c.Saturation = 2; return c })},
 		{"known gains", channelOf(func(c channel.Gain) channel.Channel { return channel.AWGN{NoiseVar: c.NoiseVar} })},
 		{"masks", func(p *Problem, _ *solver.Settings) { p.W = planMatrix(true) }},
-		{"signals alike", func(p *Problem, _ *solver.Settings) {
+		{"signals in common proportions", func(p *Problem, _ *solver.Settings) {
 			for j := range p.Y {
 				p.Y[j] = (1 + 0.5*math.Sin(float64(j/p.P))) * (1 + 0.01*math.Cos(float64(j)))
 			}

@@ -184,15 +184,15 @@ func (p *precision) drowned(s *Solver) bool {
 	return true
 }
 
-// AtRest implements [Part].
-func (p *precision) AtRest(s *Solver) Verdict {
+// AtFixedPoint implements [Part].
+func (p *precision) AtFixedPoint(s *Solver) Verdict {
 	if p.now && !p.enough(s) {
 		return Anew
 	}
 	return GoOn
 }
 
-// enough reports whether nobody can tell the latest difference in single precision from one in
+// enough reports whether the latest difference in single precision cannot be distinguished from one in
 // double, beside how near a run is to come to its fixed point.
 func (p *precision) enough(s *Solver) bool {
 	for k, off := range p.errors {
@@ -203,13 +203,13 @@ func (p *precision) enough(s *Solver) bool {
 	return true
 }
 
-// negligible reports whether nobody can tell an error off of a signal with the posterior standard deviation sd, both roots of sums of squares.
+// negligible reports whether an error off of a signal does not matter beside its posterior standard deviation sd, both roots of sums of squares.
 func (s *Solver) negligible(off, sd float64) bool {
 	return s.Tol == 0 && s.Iterations < s.limit && endMargin*(off+operator.SingleError*sd) <= s.Reach*sd
 }
 
 // resolves reports whether x̂ - x̂₀ is so small that single precision
-// resolves what a sweep is to find, or that nobody can tell.
+// resolves what a sweep is to find, or that its errors are negligible.
 func (p *precision) resolves(s *Solver) bool {
 	for k := range p.errors {
 		p.errors[k] = math.Inf(1)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// testedAt is the iteration from which on a run that has not come to rest is tested all
+	// testedAt is the iteration from which on a run that has not converged is tested all
 	// the same, every testEvery iterations: a range that is wrong may be what keeps it from
 	// resting.
 	testedAt  = 100
@@ -32,13 +32,13 @@ const (
 	NearRange = 0.5
 )
 
-// RangeTest looks, when a run first comes to rest, whether the gains fill the range that
+// RangeTest looks, at the first fixed point of a run whether the gains fill the range that
 // was given, and learns their distribution where they do not: "independent and uniform
 // between a and b" puts the common scale where the largest gain touches its end, and
 // who only knows that gains lie somewhere in there does not mean that.
 type RangeTest struct {
 	Idle
-	Told     channel.Bounded
+	Given    channel.Bounded
 	Rejected bool    // the distribution of s is learned
 	LogRatio float64 // how much likelier another distribution is, once tested
 	odds     float64 // and others on average, both logarithms
@@ -47,7 +47,7 @@ type RangeTest struct {
 	learned  bool // and is no longer learned
 	insist   bool // on learning, whatever the test says
 	asked    solver.SPrior
-	tested   bool // at rest
+	tested   bool // at a fixed point
 	learning Learning
 }
 
@@ -87,8 +87,8 @@ func (p *RangeTest) learn(s *Solver, l *Line) Verdict {
 	return max(freeScale{}.After(s, l), p.learning.After(s, l))
 }
 
-// AtRest implements [Part].
-func (p *RangeTest) AtRest(s *Solver) Verdict {
+// AtFixedPoint implements [Part].
+func (p *RangeTest) AtFixedPoint(s *Solver) Verdict {
 	if r, ok := PartOf[*release](s); p.tested || p.Rejected || ok && r.at == s.Iterations {
 		return GoOn
 	}
@@ -99,14 +99,14 @@ func (p *RangeTest) AtRest(s *Solver) Verdict {
 func (p *RangeTest) test(s *Solver) Verdict {
 	e := s.State
 	strange := e.strangers()
-	if p.LogRatio, p.odds = p.Told.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
+	if p.LogRatio, p.odds = p.Given.Contradiction(e.Stats, strange); !p.insist && !(p.LogRatio > Contradicted) {
 		return GoOn
 	}
 	p.Rejected, p.since = true, s.Iterations
 	if step, ok := PartOf[*scaleStep](s); ok {
 		step.off = true
 	}
-	e.adoptCalibration(Within(p.Told, p.asked, e.Stats, strange))
+	e.adoptCalibration(Within(p.Given, p.asked, e.Stats, strange))
 	p.learning = Learning{Calibration: true}
 	p.learning.Begin(s)
 	s.damping.jumped()
@@ -115,9 +115,9 @@ func (p *RangeTest) test(s *Solver) Verdict {
 }
 
 // Within is the distribution that is learned in the place of a given range: of the kind that is asked
-// for, or the likelier. A sensor like no other is one that the given range holds, and the rest of what was learned does not.
-func Within(told channel.Bounded, asked solver.SPrior, stats []float64, omit []bool) channel.Learnable {
-	next := told.Within(stats, omit)
+// for, or the likelier. An outlying sensor is one that the given range holds, and the rest of what was learned does not.
+func Within(given channel.Bounded, asked solver.SPrior, stats []float64, omit []bool) channel.Learnable {
+	next := given.Within(stats, omit)
 	if kinds, ok := next.(channel.Families); ok && kinds.Family() != channel.UniformFamily {
 		switch asked {
 		case solver.LogNormalS:

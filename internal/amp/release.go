@@ -39,8 +39,8 @@ type release struct {
 // Begin implements [Part].
 func (p *release) Begin(*Solver) { p.count, p.at = 0, 0 }
 
-// AtRest implements [Part].
-func (p *release) AtRest(s *Solver) Verdict {
+// AtFixedPoint implements [Part].
+func (p *release) AtFixedPoint(s *Solver) Verdict {
 	if p.try(s) {
 		return Disturbed
 	}

@@ -55,7 +55,7 @@ func (s *scaleEvidence) slope(c float64) (first, second float64) {
 	return first - c*s.quadratic + s.volume/c, second - s.quadratic - s.volume/(c*c)
 }
 
-// settle takes the present scale for one at which the iteration rests: there Φ'(1) = 0,
+// settle takes the present scale for one at which the iteration has its fixed point: there Φ'(1) = 0,
 // which gives Q + S from κ and from what the sensors say. Their own sums are that only
 // to the relative size of the last change of x̂, and Q is as much larger than the slopes
 // that matter as the signals' power is than the noise.

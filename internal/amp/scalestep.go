@@ -11,7 +11,7 @@ const (
 	// ends, relative to the width of its evidence.
 	scaleTolerance = 1e-3
 
-	// jitter is how many times the rounding of a slope the steps of a scale that rests may come from. Streams of fifty samples at a
+	// jitter is how many times the rounding of a slope the steps of a converged scale may come from. Streams of fifty samples at a
 	// noise of 10⁻¹⁴ have it up to ten times, some hundredths of a width, and waited for a smaller one by chance.
 	jitter = 12
 )

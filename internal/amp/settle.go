@@ -31,7 +31,7 @@ func (s *Solver) settle(verdict Verdict) bool {
 	settled := s.count() && verdict == GoOn
 	if settled {
 		for _, p := range s.Parts {
-			verdict = max(verdict, p.AtRest(s))
+			verdict = max(verdict, p.AtFixedPoint(s))
 		}
 		settled = verdict == GoOn
 	}

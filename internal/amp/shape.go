@@ -8,7 +8,7 @@ import (
 )
 
 // shape puts a learned mixture in the place of a learned prior of zero or one Gaussian where signals are not like that: coefficients of real
-// scenes are compressible, a few large and many small. It looks when a run comes to rest, and now and then at one that does not, since a prior so
+// scenes are compressible, a few large and many small. It looks at fixed points of a run, and now and then at one that does not, since a prior so
 // wrong may be what keeps it from resting.
 type shape struct {
 	Idle
@@ -43,8 +43,8 @@ func (p *shape) After(s *Solver, l *Line) Verdict {
 	return p.look(s)
 }
 
-// AtRest implements [Part].
-func (p *shape) AtRest(s *Solver) Verdict { return p.look(s) }
+// AtFixedPoint implements [Part].
+func (p *shape) AtFixedPoint(s *Solver) Verdict { return p.look(s) }
 
 func (p *shape) look(s *Solver) Verdict {
 	if p.at == s.Iterations {
@@ -155,7 +155,7 @@ type entries struct{ lambda, sigma, x, c []float64 }
 // someEntries are all, or as many of them as are enough, drawn at random.
 func (s *State) someEntries() entries {
 	chosen := rand.New(rand.NewPCG(0, 0)).Perm(len(s.X))
-	misfit := max(1, s.Misfit()) // less noise than was told makes no error larger
+	misfit := max(1, s.Misfit()) // less noise than was given makes no error larger
 	least := leastField * s.model.Prior.Variance()
 	var e entries
 	for _, i := range chosen[:min(len(chosen), mostEntries)] {

@@ -78,9 +78,9 @@ func NotShared(with string) error {
 	return fmt.Errorf("sensors with several rows of W do not go along with %s yet: leave one of the two out", with)
 }
 
-// mostAlikeReadings is the number of a sensor's readings above which nobody looks for what all of them have in common: eigenvalues of their
+// mostCorrelated is the number of a sensor's readings above which what all of them have in common is not looked for: eigenvalues of their
 // correlation would take as long as the run.
-const mostAlikeReadings = 400
+const mostCorrelated = 400
 
 // sharedLeaves is why a part is left out that knows rows for sensors; "" where it is not.
 func (b *planner) sharedLeaves(part string) string {
@@ -93,7 +93,7 @@ func (b *planner) sharedLeaves(part string) string {
 	case "single precision":
 		return "not possible: blocks of rows have whole sensors, which may have several rows"
 	case "widening":
-		if b.each() > mostAlikeReadings {
+		if b.each() > mostCorrelated {
 			return "not needed: a sensor has so many readings that they differ"
 		}
 	}

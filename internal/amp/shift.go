@@ -80,7 +80,7 @@ func (j *jointMoves) Report(s *Solver) {
 	}
 	if j.holdScale(); j.solvable() {
 		f, ok := newCommonFields(j.state, j.common)
-		if j.widen(); ok && (s.atRest() || s.line.Change < shiftBelow) {
+		if j.widen(); ok && (s.atFixedPoint() || s.line.Change < shiftBelow) {
 			j.admitShifts(f)
 		}
 	}

@@ -5,14 +5,14 @@ import "math"
 // standstill ends runs that move without getting anywhere. In vector AMP, where W is
 // ill-conditioned and there is much noise, some combinations of entries hardly matter to any
 // reading, and creep, or turn in small circles. Where the model is learned, parameters creep that
-// readings hardly tell of, such as the variance of entries below the noise, or of a component
+// readings hardly determine, such as the variance of entries below the noise, or of a component
 // of a mixture that overlaps with others. When the signals are, twice in a row, where
-// they were a while ago to within a small part of their own error, nobody could tell more from
-// going on. The linear part of vector AMP must agree: its mean is then x̂, too.
+// they were a while ago to within a small part of their own error, further iterations
+// would add nothing. The linear part of vector AMP must agree: its mean is then x̂, too.
 type standstill struct {
 	Idle
 	vector *vamp     // nil for AMP
-	model  bool      // a model that creeps is at rest when the signals are
+	model  bool      // a model that creeps counts as converged when the signals have
 	from   []float64 // P×N, the estimates at the beginning of the window
 	steps  int
 	times  int // windows in a row
@@ -85,8 +85,8 @@ func (s *State) known() bool {
 	return !s.phasesOpen() && sum(s.SumC) <= mostOpen*float64(s.N*s.P)*s.model.Prior.Variance()
 }
 
-// AtRest implements [Part].
-func (p *standstill) AtRest(s *Solver) Verdict {
+// AtFixedPoint implements [Part].
+func (p *standstill) AtFixedPoint(s *Solver) Verdict {
 	e := s.State
 	if p.vector == nil {
 		return GoOn

@@ -75,7 +75,7 @@ type State struct {
 	// Of the present run: blocks of sensors ask it.
 	ctx context.Context
 
-	// Unscored says that nobody asks for the evidence: LogZ is not computed where that spares anything.
+	// Unscored says that the evidence is not asked for: LogZ is not computed where that spares anything.
 	Unscored bool
 
 	// Placement is what is known of the logarithm of the factor by which X and S are to be
@@ -91,7 +91,7 @@ type State struct {
 	follows *MatrixErrors // whose excess follows the signals; nil where none does
 
 	// Amplitude (P) is how large each signal is, relative to what the prior says; nil where
-	// all are alike.
+	// all are equally large.
 	Amplitude []float64
 
 	model       Model

@@ -53,7 +53,7 @@ type vamp struct {
 	off        []float64 // P, how far the linear mean is from x̂
 
 	inputs, readings func()    // the prior's and the channel's part
-	told, found      []float64 // P×N, what the prior was given, and its answer, as the linear half has them
+	asked, found     []float64 // P×N, what the prior was given, and its answer, as the linear half has them
 
 	outputs, signal func(i int)
 	blocks          sync.Pool // of *channel.Block
@@ -76,7 +76,7 @@ func newVAMP(s *State, half linearHalf) *vamp {
 	for _, a := range []*[]float64{&v.gamma1, &v.tau1, &v.logGamma, &v.logTau, &v.given, &v.rest, &v.square, &v.off} {
 		*a = make([]float64, s.P)
 	}
-	v.inputs, v.readings, v.told, v.found = v.input, v.output, s.Lambda, s.X
+	v.inputs, v.readings, v.asked, v.found = v.input, v.output, s.Lambda, s.X
 	v.outputs, v.signal = v.outputChunk, v.denoise
 	v.blocks.New = func() any { return new(channel.Block) }
 	s.keep(v.p1, v.gamma1, v.tau1, v.logGamma, v.logTau, v.given, v.off)
@@ -325,7 +325,7 @@ func (v *vamp) extract(k int) {
 	off := 0.0
 	r1, p1 := v.next[0], v.next[1]
 	for i := k * v.N; i < (k+1)*v.N; i++ {
-		r2, change := v.told[i]+(v.found[i]-v.told[i])/v.rest[k], l.change[i]
+		r2, change := v.asked[i]+(v.found[i]-v.asked[i])/v.rest[k], l.change[i]
 		r1[i] = r2 + change/a
 		miss := r2 + change - v.found[i]
 		off += miss * miss
@@ -415,7 +415,7 @@ func (v *vamp) evidenceSignal(k int) float64 {
 }
 
 // evidenceOf takes what the channel was given of z at j, 1/τ1 and p1-p2.
-func (v *vamp) evidenceOf(k int, told func(j int) (variance, distance float64)) float64 {
+func (v *vamp) evidenceOf(k int, field func(j int) (variance, distance float64)) float64 {
 	gamma1, gamma2, tau2, l := v.given[k], v.gamma2[k], v.tau2[k], v.lmmse
 	total := 0.5 * (l.logDet[k] - tau2*l.quadratics[k])
 	if gamma1 > 0 {
@@ -423,7 +423,7 @@ func (v *vamp) evidenceOf(k int, told func(j int) (variance, distance float64)) 
 	}
 	for j := k; j < len(v.Y); j += v.P {
 		if w := l.weight[j]; w > 0 {
-			variance, d := told(j)
+			variance, d := field(j)
 			tau := w * tau2
 			total += 0.5 * (math.Log1p(tau*variance) - math.Log(w) + d*d*(tau/(1+tau*variance)))
 		}

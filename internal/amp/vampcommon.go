@@ -28,7 +28,7 @@ func newVAMPCommon(s *State, half linearHalf) *vampCommon {
 	for _, v := range []*[]float64{&c.variances, &c.sumVars, &c.logs, &c.pulls, &s.squares} {
 		*v = make([]float64, s.N)
 	}
-	c.told, c.found = make([]float64, len(s.X)), make([]float64, len(s.X))
+	c.asked, c.found = make([]float64, len(s.X)), make([]float64, len(s.X))
 	c.inputs, c.readings = c.input, c.output
 	c.works.New = func() any { return newExchangeableWork(s.P) }
 	s.own = nil // all that an iteration changes is kept
@@ -75,7 +75,7 @@ func (c *vampCommon) commonOf(precisions []float64) float64 {
 
 // input is the prior's part, entry by entry.
 func (c *vampCommon) input() {
-	copy(c.told, c.r1)
+	copy(c.asked, c.r1)
 	parallel.Run((c.N+entryChunk-1)/entryChunk, c.Threads, func(chunk int) {
 		w := c.works.Get().(*exchangeableWork)
 		defer c.works.Put(w)
@@ -96,8 +96,8 @@ func (c *vampCommon) input() {
 		alpha := min(max(c.given[k]*variance/n, leastKept), mostKept)
 		c.gamma2[k], c.rest[k], c.square[k] = c.precision(c.given[k]*(1-alpha)/alpha), 1-alpha, 0
 		for i := from; i < to; i++ {
-			step := (c.found[i] - c.told[i]) / c.rest[k]
-			c.r2[i] = c.told[i] + step
+			step := (c.found[i] - c.asked[i]) / c.rest[k]
+			c.r2[i] = c.asked[i] + step
 			c.square[k] += step * step
 		}
 		c.takeUp(k, c.newX[from:to], c.newC[from:to], 0)
@@ -127,7 +127,7 @@ func (c *vampCommon) entry(w *exchangeableWork, i int) {
 	for k, x := range w.mean {
 		at := k*c.N + i
 		c.found[at] = x
-		off := c.told[at] - x
+		off := c.asked[at] - x
 		c.pulls[i] += c.given[k] * x * off
 		c.squares[i] += c.given[k] * off * off
 	}
@@ -138,7 +138,7 @@ func (c *vampCommon) entry(w *exchangeableWork, i int) {
 func (c *vampCommon) output() {
 	if c.steps == 1 { // the beliefs of the beginning are those of signals
 		c.turnColumns(c.r2)
-		copy(c.told, c.r2)
+		copy(c.asked, c.r2)
 		copy(c.found, c.r2)
 		for mu := range c.M {
 			turnCommon(c.p1[mu*c.P : (mu+1)*c.P])

@@ -13,7 +13,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// widening mends the error bars of signals that look alike. AMP takes what P signals
+// widening mends the error bars of correlated signals. AMP takes what P signals
 // say of a gain for independent. Where they share a support, it errs on the same
 // entries in all of them, and these errors do not average over the signals. No
 // system of equations around the fixed point knows of entries that were never found, so
@@ -45,7 +45,7 @@ const (
 	mostShare = 0.98
 )
 
-// Widening is what was done to error bars because signals look alike: their
+// Widening is what was done to error bars because signals are correlated: their
 // variances were multiplied by factor, +Inf where nothing is known beyond the prior;
 // share is the part of the calibrated readings' power in their leading common pattern.
 func (s *Solver) Widening() (share, factor float64) {
@@ -61,7 +61,7 @@ func (w *widening) Begin(*Solver) { w.share, w.factor = 0, 1 }
 // Report implements [Part].
 func (w *widening) Report(s *Solver) {
 	e := s.State
-	w.share, w.factor = e.alike()
+	w.share, w.factor = e.commonPattern()
 	if !(w.factor > leastWidening) {
 		w.factor = 1
 		return
@@ -95,10 +95,10 @@ func (w *widening) Report(s *Solver) {
 	}
 }
 
-// alike are ℓ and κ.
-func (s *State) alike() (share, factor float64) {
+// commonPattern has ℓ and κ.
+func (s *State) commonPattern() (share, factor float64) {
 	if s.columns == 2 {
-		return s.alikeComplex()
+		return s.commonPatternComplex()
 	}
 	z := make([]float64, len(s.Y))
 	s.NovelReadings(z)
@@ -106,9 +106,9 @@ func (s *State) alike() (share, factor float64) {
 	return share, widthOf(share, float64(s.Each), float64(s.M), s.unexplained())
 }
 
-// alikeComplex are those of complex signals. Readings serve as they are, since the product of one with the conjugate of
+// commonPatternComplex has those of complex signals. Readings serve as they are, since the product of one with the conjugate of
 // another of its sensor does not know the phase of the gain.
-func (s *State) alikeComplex() (share, factor float64) {
+func (s *State) commonPatternComplex() (share, factor float64) {
 	z := make([]float64, 0, 2*len(s.Y))
 	for mu := range s.M {
 		y := s.Y[mu*s.P : (mu+1)*s.P]

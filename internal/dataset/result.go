@@ -38,7 +38,7 @@ import (
 //	sensors, gain_row M    the sensor of each row of W, and its gain, where sensors have several: then what is of sensors has
 //	                       as many values as there are
 //
-// and the model that the result rests on, with what was learned of it: density,
+// and the model behind the result, with what was learned of it: density,
 // signal_mean, signal_var and noise_var, one number each (noise_var M where sensors differ in it), and s_range, two; where s has
 // a normal distribution within s_range also its s_mean and s_sd, of a log-normal one its median and
 // the standard deviation of log s, with s_prior to tell which. What r does not tell, or

@@ -46,14 +46,14 @@ func (r *Run) extreme() string {
 	return ""
 }
 
-// clipping tells of readings that stop at a limit: they have exactly the same size,
+// clipping finds readings that stop at a limit: they have exactly the same size,
 // and nothing exceeds them.
 func (r *Run) clipping() string {
 	if !r.additive() {
 		return "" // a sign, or a code, is what such a sensor reads
 	}
 	limit := channel.LimitOf(r.model().Channel)
-	told := limit > 0
+	stated := limit > 0
 	count, largest, at := 0, 0.0, 0
 	for mu := range r.state.M {
 		row := r.state.Y[mu*r.state.Each : (mu+1)*r.state.Each]
@@ -67,18 +67,18 @@ func (r *Run) clipping() string {
 			}
 			count++
 			switch {
-			case told && a >= limit || !told && a == largest:
+			case stated && a >= limit || !stated && a == largest:
 				at++
-			case !told && a > largest:
+			case !stated && a > largest:
 				largest, at = a, 1
 			}
 		}
 	}
 	part := float64(at) / float64(max(count, 1))
 	switch {
-	case told && part > muchClipped:
+	case stated && part > muchClipped:
 		return fmt.Sprintf("%.0f %% of the readings are clipped at %.4g, and say little: a larger range of the sensors, or smaller signals, would help", 100*part, limit)
-	case !told && at >= clipsFrom && part > clipsRate:
+	case !stated && at >= clipsFrom && part > clipsRate:
 		return fmt.Sprintf("%d readings have exactly the largest size, %.4g: they clip there (--saturation %.4g)", at, largest, largest)
 	}
 	return ""

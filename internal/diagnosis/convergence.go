@@ -130,7 +130,7 @@ func (r *Run) NothingRecovered() string {
 	if text := r.uncheckedSites(); text != "" {
 		return text
 	}
-	return r.phasesUntold()
+	return r.phasesOpen()
 }
 
 // cause looks for what keeps AMP from converging.
@@ -161,8 +161,8 @@ func (r *Run) wrongInput() string {
 	if text := r.illConditioned(); text != "" {
 		return text
 	}
-	if alike := r.alike(); alike > amp.Alike {
-		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more would help, or a W with a smaller mean", alike)
+	if share := r.proportional(); share > amp.MostInCommon {
+		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more would help, or a W with a smaller mean", share)
 	}
 	if text := r.clipping(); text != "" {
 		return text

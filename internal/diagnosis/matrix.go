@@ -84,18 +84,18 @@ func (m *Matrix) perRow() float64 {
 }
 
 const (
-	// columnsAlike is the cosine between a column of W and the nearest other one from which on entries were seen in each other's
+	// collinearFrom is the cosine between a column of W and the nearest other one from which on entries were seen in each other's
 	// place (0 of 8 runs with 0.33, 3 of 12 with 0.37, half of them with 0.55 to 0.7, where signals and gains were all that distinguished them), and
 	// aboveChance how many times that of random directions it must be: 0.8 to 1 for W of any spectrum or random transforms.
-	columnsAlike = 0.35
-	aboveChance  = 1.4
+	collinearFrom = 0.35
+	aboveChance   = 1.4
 )
 
-// AlikeColumns is the warning of neighbouring columns of w that are nearly collinear. A signal with an entry in its neighbour's place leaves residuals as small as
+// CollinearColumns is the warning of neighbouring columns of w that are nearly collinear. A signal with an entry in its neighbour's place leaves residuals as small as
 // the right one, where gains can make up for the difference, and the posterior counts one of them alone.
-func AlikeColumns(w operator.Operator, threads int) *Warning {
+func CollinearColumns(w operator.Operator, threads int) *Warning {
 	c, err := operator.CoherenceOf(operator.RealOf(w), threads)
-	if err != nil || !(c.Nearest > columnsAlike && c.Nearest > aboveChance*c.Chance) {
+	if err != nil || !(c.Nearest > collinearFrom && c.Nearest > aboveChance*c.Chance) {
 		return nil
 	}
 	return &Warning{Code: ColumnsAlike, Message: fmt.Sprintf("columns of W are like their nearest neighbours (cosine %.2g, of random ones %.2g): an entry may be found in the place of another, with gains that make up for it, "+
@@ -106,5 +106,5 @@ func (r *Run) warnColumns() *Warning {
 	if !r.Converged || r.Solver.Iterations == 0 || !r.blind() {
 		return nil
 	}
-	return AlikeColumns(r.state.W, r.state.Threads)
+	return CollinearColumns(r.state.W, r.state.Threads)
 }

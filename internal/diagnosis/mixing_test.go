@@ -48,7 +48,7 @@ func TestUnmixed(t *testing.T) {
 // W and Y of a compressive problem in each other's place are reported, and nothing else is: few entries and many signals are
 // an ordinary problem, also with as much noise as signal, wrong readings and gains over a decade.
 func TestSwapped(t *testing.T) {
-	told, seeds := 0, uint64(10)
+	found, seeds := 0, uint64(10)
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m, n := 120, 40
@@ -63,7 +63,7 @@ func TestSwapped(t *testing.T) {
 		}
 		wide := normal(r, m, 256) // more entries than sensors: every Y would do
 		if Swapped(table(t, readings(wide, normal(r, 256, 8), 0.03)), wide) != "" {
-			told++
+			found++
 		}
 		masks := mat.DenseCopyOf(wide)
 		masks.Apply(func(_, _ int, v float64) float64 { return max(0, math.Copysign(1, v)) }, masks)
@@ -80,7 +80,7 @@ func TestSwapped(t *testing.T) {
 			}
 		}
 	}
-	if told < 9 { // of ten; eight signals are few
-		t.Errorf("W and Y of a compressive problem in each other's place were given in %d of %d", told, seeds)
+	if found < 9 { // of ten; eight signals are few
+		t.Errorf("W and Y of a compressive problem in each other's place were given in %d of %d", found, seeds)
 	}
 }

@@ -10,9 +10,9 @@ import (
 // phasesContradicted is the logarithm of how much likelier another spread of the phases must be than the one that was given: by chance that happens to one in 10⁵.
 const phasesContradicted = 10
 
-// warnPhases tells of phases that are not spread as was given.
+// warnPhases is about phases that are not spread as was given.
 func (r *Run) warnPhases() *Warning {
-	told, ok := r.calibration().(channel.ComplexPrior)
+	stated, ok := r.calibration().(channel.ComplexPrior)
 	if !ok || !r.Converged || r.Solver.Iterations == 0 {
 		return nil
 	}
@@ -20,9 +20,9 @@ func (r *Run) warnPhases() *Warning {
 	for mu := range omit {
 		omit[mu] = r.isBroken(mu)
 	}
-	message := PhasesContradict(told, r.state.Stats, omit)
+	message := PhasesContradict(stated, r.state.Stats, omit)
 	if r.LearnPhases {
-		message = phasesAnywhere(told, r.state.Stats, omit)
+		message = phasesAnywhere(stated, r.state.Stats, omit)
 	}
 	if message == "" {
 		return nil
@@ -45,13 +45,13 @@ func phasesAnywhere(learned channel.ComplexPrior, stats []float64, omit []bool) 
 }
 
 // PhasesContradict says so of statistics of sensors; empty where they do not.
-func PhasesContradict(told channel.ComplexPrior, stats []float64, omit []bool) string {
-	kappa, ratio := told.PhaseSpread(stats, omit)
+func PhasesContradict(stated channel.ComplexPrior, stats []float64, omit []bool) string {
+	kappa, ratio := stated.PhaseSpread(stats, omit)
 	if !(ratio > phasesContradicted) {
 		return ""
 	}
-	was := fmt.Sprintf("with κ = %g", told.Concentration)
-	if told.Known() {
+	was := fmt.Sprintf("with κ = %g", stated.Concentration)
+	if stated.Known() {
 		was = "as known"
 	}
 	return fmt.Sprintf("the phases were given as %s, and those most likely by the readings are spread about them as with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+

@@ -66,8 +66,8 @@ func Of(r Run) *Run {
 	d.spectrum = sync.OnceValue(d.spectrumOfW)
 	d.broken = sync.OnceValue(d.findBroken)
 	d.inCommon = sync.OnceValue(func() float64 {
-		_, alike := amp.Proportions(d.state.Readings(), d.state.Each)
-		return alike
+		_, share := amp.Proportions(d.state.Readings(), d.state.Each)
+		return share
 	})
 	if d.blind() && !d.LearnCalibration {
 		d.edges = d.findEdges()
@@ -93,10 +93,10 @@ func (r *Run) LearnsCalibration() bool {
 	return rejected || r.LearnCalibration
 }
 
-// Told is the range of s that was given and rejected; nil where it was not.
-func (r *Run) Told() channel.Bounded {
+// Rejected is the range of s that was given and rejected; nil where it was not.
+func (r *Run) Rejected() channel.Bounded {
 	if test, rejected := r.rangeTest(); rejected {
-		return test.Told
+		return test.Given
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (r *Run) Told() channel.Bounded {
 // bounds are those between which s was given, or learned, to lie.
 func (r *Run) bounds() (lo, hi float64) {
 	if test, rejected := r.rangeTest(); rejected {
-		return test.Told.Range()
+		return test.Given.Range()
 	}
 	return r.calibration().Range()
 }
@@ -125,9 +125,9 @@ func (r *Run) blind() bool                      { return r.calibration() != nil 
 func (r *Run) noise() float64                   { return r.state.TypicalNoise() }
 func (r *Run) stats(mu int) []float64           { return r.state.Of(r.state.Stats, mu) }
 
-// alike is the part of the readings' power that is in proportions common to all
+// proportional is the part of the readings' power that is in proportions common to all
 // sensors; 0 where gains could not make up for it.
-func (r *Run) alike() float64 {
+func (r *Run) proportional() float64 {
 	if !r.blind() || r.state.Each < 2 || r.complex() {
 		return 0
 	}

@@ -27,7 +27,7 @@ func (r *Run) warnRange() *Warning {
 	if !rejected {
 		return nil
 	}
-	lo, hi := test.Told.Range()
+	lo, hi := test.Given.Range()
 	mean, variance := channel.Typical(amplitude(r.calibration()))
 	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
@@ -47,7 +47,7 @@ func (r *Run) outside() (list []int) {
 		if r.isBroken(mu) || r.calibration().Readings(r.stats(mu)) == 0 {
 			continue
 		}
-		if _, out := test.Told.LogInside(c*s, c*math.Sqrt(r.state.SVar[mu])); out {
+		if _, out := test.Given.LogInside(c*s, c*math.Sqrt(r.state.SVar[mu])); out {
 			list = append(list, mu)
 		}
 	}

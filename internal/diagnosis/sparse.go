@@ -96,7 +96,7 @@ func Gaussian(w operator.Matrix, y *mat.Dense, threads int) (*Readings, error) {
 	return r, nil
 }
 
-// equalGains divides the readings of each sensor by the gain that their size tells: all of it where the signals' level makes readings of all sensors alike, elsewhere the part that
+// equalGains divides the readings of each sensor by the gain that their size gives: all of it where the signals' level makes readings of all sensors equally large, elsewhere the part that
 // chance does not explain, which has the variance ψ'(P/2) of the logarithm of a mean of P squares.
 func (r *Readings) equalGains(k dense.Matrix, level []float64) {
 	m, p := r.z.Rows, r.z.Columns
@@ -104,8 +104,8 @@ func (r *Readings) equalGains(k dense.Matrix, level []float64) {
 	for mu := range m {
 		levels, trace = levels+level[mu]*level[mu], trace+k.At(mu, mu)
 	}
-	_, alike := amp.Proportions(r.z.Data, p)
-	shared := p > 1 && alike > amp.Alike
+	_, inCommon := amp.Proportions(r.z.Data, p)
+	shared := p > 1 && inCommon > amp.MostInCommon
 	for mu := range m {
 		expected := k.At(mu, mu)
 		if shared && levels > 10*trace {

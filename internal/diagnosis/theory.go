@@ -32,7 +32,7 @@ const (
 
 	theoryTol   = 1e-4
 	theorySteps = 200
-	atRest      = 1e-3 // relative change of an error that has converged
+	converged   = 1e-3 // relative change of an error that has converged
 )
 
 // warnUnrecovered is about learned models in which noise may stand for signals that
@@ -110,20 +110,20 @@ func reachesComplex(m theory, target float64) bool {
 	return !(t.Steps[len(t.Steps)-1].MSEX.Value > 2*target)
 }
 
-// fewAlike is α times the number of signals that differ below which free phases may not be determined: at 1 and less
+// fewDifferent is α times the number of signals that differ below which free phases may not be determined: at 1 and less
 // signals do not grow from nothing.
-const fewAlike = 2
+const fewDifferent = 2
 
-// phasesUntold says that phases are free and signals so similar that hardly anything separates the ones from the others,
+// phasesOpen says that phases are free and signals so similar that hardly anything separates the ones from the others,
 // where they are not known well.
-func (r *Run) phasesUntold() string {
+func (r *Run) phasesOpen() string {
 	known, ok := r.calibration().(channel.ComplexPrior)
 	if !ok || !known.Free() || !(mean(r.state.C) > wellKnown*r.model().Prior.Variance()) {
 		return ""
 	}
 	share, _ := r.Solver.Widening()
 	differ := float64(r.usable()) / float64(r.state.N) / share
-	if !(share > 0) || differ > fewAlike {
+	if !(share > 0) || differ > fewDifferent {
 		return ""
 	}
 	return fmt.Sprintf("nothing is known of phases, and %.3g of the readings' power is in one pattern of the signals: α times the number of signals that differ is %.2g, and at little more than 1 nothing tells phases from signals; signals that differ more, nominal phases (--phase κ), or more sensors would", share, differ)
@@ -211,7 +211,7 @@ func reaches(m theory, target float64) bool {
 		if !(next > target) {
 			return true
 		}
-		if next > v*(1-atRest) {
+		if next > v*(1-converged) {
 			return false
 		}
 		v = next

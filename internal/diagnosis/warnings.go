@@ -23,9 +23,9 @@ const (
 	unexplained = 30
 	recovered   = 1e-3
 
-	// alikeFactor is the factor by which the variances of s must have been widened
+	// namedFactor is the factor by which the variances of s must have been widened
 	// for it to be reported.
-	alikeFactor = 1.5
+	namedFactor = 1.5
 
 	// edgeExcess is how many standard deviations outside its range a sensor's
 	// likelihood must have its maximum; by chance that happens to one in 10⁴.
@@ -53,7 +53,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnUnmeasured(),
 		r.warnMatrixMean(),
 		r.warnOverconfident(),
-		r.warnAlike(),
+		r.warnCorrelated(),
 		r.warnNothingLearned(),
 		r.warnUnexplained(),
 		r.warnEdges(),
@@ -108,24 +108,24 @@ func (r *Run) warnClipped() *Warning {
 	return nil
 }
 
-// warnAlike is about signals that share more than chance gives them: error bars were
+// warnCorrelated is about signals that share more than chance gives them: error bars were
 // widened for it, and gains and signals perhaps moved jointly.
-func (r *Run) warnAlike() *Warning {
+func (r *Run) warnCorrelated() *Warning {
 	share, factor := r.Solver.Widening()
 	joint := r.Plan.Has("joint moves") && r.Converged
 	what := fmt.Sprintf("the signals look alike: %.3g of the calibrated readings' power is in one pattern", share)
 	switch {
 	case math.IsInf(factor, 1):
 		what += ", and hardly anything tells it from the gains: s counts as no better known than beforehand"
-	case factor > alikeFactor:
+	case factor > namedFactor:
 		what += fmt.Sprintf(", so errors do not average over them: what the readings say of s counts 1/%.2g", factor)
 	case joint:
-		return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", r.alike())}
+		return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", r.proportional())}
 	default:
 		return nil
 	}
 	if joint {
-		what += fmt.Sprintf("; all sensors read them in nearly the same proportions (%.3g of the power), and gains were moved together with what they share", r.alike())
+		what += fmt.Sprintf("; all sensors read them in nearly the same proportions (%.3g of the power), and gains were moved together with what they share", r.proportional())
 	}
 	return &Warning{Code: SignalsAlike, Message: what}
 }

@@ -34,7 +34,7 @@ func (f *Fit) Common() *Fit {
 		w = withSums(w)
 	}
 	next := newFit(w, f.y, false)
-	next.Told, next.common, next.summed, next.begun = f.Told, column, summed, true
+	next.GivenNoise, next.common, next.summed, next.begun = f.GivenNoise, column, summed, true
 	next.inheritOffsets(f)
 	for mu, v := range gains {
 		next.S[mu] = 1
@@ -213,11 +213,11 @@ func (f *Fit) setSummed(a *Family, at *pattern, projected dense.Matrix, i, k int
 	f.together.Set(i, k, max(both, unseen*own)/own)
 }
 
-// mostUntold is the part of the prior variance of the common entry that readings may leave.
-const mostUntold = 0.1
+// mostOpen is the part of the prior variance of the common entry that readings may leave.
+const mostOpen = 0.1
 
-// untoldMean reports whether readings do not tell the common entry: where columns of W are nearly dependent, as smooth ones are, others make up for it.
-func (f *Fit) untoldMean() bool {
+// openMean reports whether readings leave the common entry open: where columns of W are nearly dependent, as smooth ones are, others make up for it.
+func (f *Fit) openMean() bool {
 	if f.common < 0 {
 		return false
 	}
@@ -228,5 +228,5 @@ func (f *Fit) untoldMean() bool {
 			most = max(most, f.C.At(f.common, k))
 		}
 	}
-	return most > mostUntold*gamma
+	return most > mostOpen*gamma
 }

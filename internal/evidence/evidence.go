@@ -26,11 +26,11 @@ import (
 
 // Fit is the present state: hyperparameters, gains and signals.
 type Fit struct {
-	// Noise is Δ, and Given what it is where it is known, in units in which the mean of s is one; 0 learns it. The
+	// Noise is Δ, and GivenNoise what it is where it is known, in units in which the mean of s is one; 0 learns it. The
 	// variances Γ are those of Families.
-	Noise    float64
-	Told     float64
-	Families []*Family
+	Noise      float64
+	GivenNoise float64
+	Families   []*Family
 
 	// Mixture is the prior from which the variances come; nil where they are free.
 	Mixture *Mixture

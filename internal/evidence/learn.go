@@ -65,11 +65,11 @@ func (f *Fit) LogEvidence() (float64, error) {
 	if f.Mixture == nil {
 		for _, family := range f.Families {
 			for j := range family.active {
-				told := 0.0
+				determined := 0.0
 				for _, at := range family.patterns {
-					told += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
+					determined += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
 				}
-				value -= occam(told)
+				value -= occam(determined)
 			}
 			value -= choices(f.w.Columns, len(family.active))
 		}
@@ -80,7 +80,7 @@ func (f *Fit) LogEvidence() (float64, error) {
 // Likelier reports whether a fit has more evidence than another one of the same readings. One with a common entry that the readings do not tell is
 // not.
 func (f *Fit) Likelier(other *Fit) bool {
-	if f.untoldMean() {
+	if f.openMean() {
 		return false
 	}
 	own, err := f.LogEvidence()
@@ -148,7 +148,7 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 	return risen, nil
 }
 
-// least is the rise of the evidence below which it is at rest.
+// least is the rise of the evidence below which it has converged.
 func (f *Fit) least() float64 { return endsBelow * floats.Sum(f.readings) }
 
 // readmit gives entries without a variance one where that would raise the evidence by more than what a variance costs, and takes it from
@@ -174,7 +174,7 @@ func (f *Fit) readmit() (any bool) {
 			}
 			if gamma > 0 {
 				kept := max(1-gamma*reach[i], unseen)
-				if told := 1 - kept; worth(1/kept) < occam(n*told*told) {
+				if determined := 1 - kept; worth(1/kept) < occam(n*determined*determined) {
 					a.Gamma[i], changed = 0, true
 				}
 				continue
@@ -188,7 +188,7 @@ func (f *Fit) readmit() (any bool) {
 				square += q * q
 			}
 			ratio := square / (n * reach[i])
-			if told := 1 - 1/ratio; ratio > 1 && worth(ratio) > occam(n*told*told) {
+			if determined := 1 - 1/ratio; ratio > 1 && worth(ratio) > occam(n*determined*determined) {
 				a.Gamma[i], a.pace[i], changed = (ratio-1)/reach[i], pace{}, true
 			}
 		}
@@ -210,11 +210,13 @@ func choices(n, k int) float64 {
 	return log(n) - log(k) - log(n-k) + math.Log(float64(n+1))
 }
 
-// occam is what it costs the evidence that a variance is found from data that tell its logarithm to 2/told: log Γ has a flat density over logRange.
-func occam(told float64) float64 { return 0.5 * math.Log1p(logRange*logRange*told/(4*math.Pi)) }
+// occam is what it costs the evidence that a variance is found from data with the information determined/2 on its logarithm: log Γ has a flat density over logRange.
+func occam(determined float64) float64 {
+	return 0.5 * math.Log1p(logRange*logRange*determined/(4*math.Pi))
+}
 
 // pace is how long the steps of a hyperparameter are, in the logarithm and in units of the shortest one, which never lowers the evidence. Steps in the
-// same direction become longer, up to those of MacKay ("Bayesian interpolation", 1992), twice as long. Longer ones yet decide between columns of W that are alike before
+// same direction become longer, up to those of MacKay ("Bayesian interpolation", 1992), twice as long. Longer ones yet decide between collinear columns of W before
 // gains are known.
 type pace struct{ length, last float64 }
 
@@ -309,8 +311,8 @@ func (f *Fit) recall(m memory) {
 func (f *Fit) improve() {
 	square, trace := f.noiseSums()
 	switch {
-	case f.Told > 0:
-		f.Noise = max(f.Told, leastNoise*f.power())
+	case f.GivenNoise > 0:
+		f.Noise = max(f.GivenNoise, leastNoise*f.power())
 	case trace > 0:
 		f.Noise = max(f.Noise*f.pace.factor(square/trace), leastNoise*f.power())
 	}
@@ -343,10 +345,10 @@ func (a *Family) improve(x *mat.Dense, seen []bool) (fewer bool) {
 		if !seen[i] { // an entry that no reading sees keeps its variance
 			continue
 		}
-		square, reach, told := 0.0, 0.0, 0.0
+		square, reach, determined := 0.0, 0.0, 0.0
 		for _, at := range a.patterns {
 			reach += float64(len(at.snapshots)) * at.reach[j]
-			told = max(told, 1-at.kept[j])
+			determined = max(determined, 1-at.kept[j])
 		}
 		for _, k := range a.Snapshots {
 			square += x.At(i, k) * x.At(i, k)
@@ -356,7 +358,7 @@ func (a *Family) improve(x *mat.Dense, seen []bool) (fewer bool) {
 		}
 		gamma := a.Gamma[i]
 		ratio := square / (reach * gamma * gamma)
-		if ratio < 1 && told < hardlyThere {
+		if ratio < 1 && determined < hardlyThere {
 			a.Gamma[i], fewer = 0, true
 			continue
 		}

@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Mixture is a prior of entries that are alike: x ~ Σ_j w_j N(0, v_j), zero mean, one for all entries of all snapshots. With a few
+// Mixture is a prior of exchangeable entries: x ~ Σ_j w_j N(0, v_j), zero mean, one for all entries of all snapshots. With a few
 // components it is sparse, or heavy-tailed. It has far fewer hyperparameters than a variance of each entry, and cannot fit itself to
 // the noise.
 //
@@ -26,7 +26,7 @@ type Mixture struct {
 const (
 	// The variances of components begin at even steps of their logarithm between these, in units of the signals' mean square:
 	// from entries that hardly matter to the few that have most of the power.
-	// Between entries that are alike in all snapshots there are finer differences than between those of single ones.
+	// Between entries that have one variance in all snapshots there are finer differences than between those of single ones.
 	components, fineComponents = 5, 9
 	leastFirst, mostFirst      = 1e-5, 30
 	leastWeight, leastRatio    = 1e-8, 1e-12

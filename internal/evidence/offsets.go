@@ -17,10 +17,10 @@ import (
 // Integrated out, it leaves the evidence as it was but for Q - CᵀB⁻¹C in place of Q, which is positive semidefinite, too: the evidence stays concave in s.
 // Of A⁻¹, the covariance of one snapshot, it takes A⁻¹B⁻¹A⁻¹. The prior is that of b and not of o: s is near one.
 type Offsets struct {
-	B    []float64 // M, the posterior mean
-	Var  []float64 // M, the posterior variance, with gains integrated out; set by [Fit.SetOffsets]
-	SD   float64   // √v
-	Told bool      // v is known
+	B     []float64 // M, the posterior mean
+	Var   []float64 // M, the posterior variance, with gains integrated out; set by [Fit.SetOffsets]
+	SD    float64   // √v
+	Given bool      // v is known
 
 	cross  dense.Matrix // C, then L⁻¹C, then B⁻¹C, which is db/ds
 	factor dense.Matrix // L, of B = LLᵀ
@@ -33,16 +33,16 @@ const startOffsets = startNoise
 
 // WithOffsets gives sensors offsets of a standard deviation that is known, in units in which the mean of s is one, or that is learned where it is 0.
 func (f *Fit) WithOffsets(sd float64) {
-	told := sd > 0
-	if !told {
+	given := sd > 0
+	if !given {
 		sd = math.Sqrt(startOffsets * f.power())
 	}
-	f.Offsets = newOffsets(len(f.S), sd, told)
+	f.Offsets = newOffsets(len(f.S), sd, given)
 }
 
-func newOffsets(m int, sd float64, told bool) *Offsets {
+func newOffsets(m int, sd float64, given bool) *Offsets {
 	return &Offsets{
-		B: make([]float64, m), SD: sd, Told: told,
+		B: make([]float64, m), SD: sd, Given: given,
 		cross: dense.New(m, m), factor: dense.New(m, m), pulled: make([]float64, m),
 	}
 }
@@ -50,7 +50,7 @@ func newOffsets(m int, sd float64, told bool) *Offsets {
 // inheritOffsets gives a fit the offsets of another one of the same sensors to begin with.
 func (f *Fit) inheritOffsets(from *Fit) {
 	if o := from.Offsets; o != nil {
-		f.Offsets = newOffsets(len(f.S), o.SD, o.Told)
+		f.Offsets = newOffsets(len(f.S), o.SD, o.Given)
 	}
 }
 
@@ -193,7 +193,7 @@ func (f *Fit) spendOnOffsets(a *Family, at *pattern) {
 
 // improve takes a step of v, down to a least one: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).
 func (o *Offsets) improve(least float64) {
-	if o.Told {
+	if o.Given {
 		return
 	}
 	v := o.SD * o.SD

@@ -129,7 +129,7 @@ const (
 
 // beginAt begins a fit of every so many snapshots of another one at what that found, with a variance for every entry.
 func (f *Fit) beginAt(from *Fit, first, each int) {
-	f.Noise, f.Told, f.Spread, f.begun = from.Noise, from.Told, from.Spread, true
+	f.Noise, f.GivenNoise, f.Spread, f.begun = from.Noise, from.GivenNoise, from.Spread, true
 	f.common, f.summed = from.common, from.summed
 	copy(f.S, from.S)
 	square := from.meanSquare()
@@ -194,7 +194,7 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		w = w.Part(0, w.Rows, 0, w.Columns-1)
 	}
 	fit := newFit(w, y, false)
-	fit.Told = f.Told
+	fit.GivenNoise = f.GivenNoise
 	fit.inheritOffsets(f)
 	if f.common >= 0 || f.Sparse != nil && f.Sparse.common {
 		if begun := fit.Common(); begun != nil {

@@ -44,7 +44,7 @@ const (
 	largestSlab, fallBy = 10, 31.6
 	slabs, slabsStayFor = 3, 3
 
-	// A site is moved by half of the step, and by less from the step on that damps: steps as 1/n average what does not come to rest by itself. Its variance is at most looseSite times that of the cavity, which says as little; a site that
+	// A site is moved by half of the step, and by less from the step on that damps: steps as 1/n average what does not converge by itself. Its variance is at most looseSite times that of the cavity, which says as little; a site that
 	// widens the posterior has a negative variance, which A could not have.
 	siteStep  = 0.5
 	damps     = 20
@@ -53,7 +53,7 @@ const (
 	// leastCavity is the part of an entry's precision that its cavity has at least, so that its site is moved: less is rounding.
 	leastCavity = 1e-4
 
-	// The sites are at rest where a step moves signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
+	// The sites have converged where a step moves signals by less than a tenth of what the posterior leaves open, and have as many steps as that takes with room.
 	sitesRest, noiseRests, mostSites = 0.1, 0.05, 80
 
 	// What gains add to variances is found in each of the first steps, and in every so many later ones, in which it hardly changes: it takes more than half of a step. Found in every
@@ -63,7 +63,7 @@ const (
 	narrowSlab = 1e-10 // the least variance of a slab, in units of the signals' mean square
 )
 
-// errUnsettled is that of sites that did not come to rest.
+// errUnsettled is that of sites that did not converge.
 var errUnsettled = errors.New("the sites of a sparse prior reached no fixed point")
 
 // Sparsely is a fit with a sparse prior, begun at gains (M), and at the variances and the common mode that f found. With scaled the prior is that of entries in units of what f found them to be in
@@ -74,7 +74,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
 	}
 	next := newFit(w, f.y, true)
-	next.Told, next.Spread, next.begun = f.Told, f.Spread, true
+	next.GivenNoise, next.Spread, next.begun = f.GivenNoise, f.Spread, true
 	next.common = common
 	next.inheritOffsets(f)
 	if next.Spread == 0 {
@@ -153,7 +153,7 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 	return 0, f.cavities(true)
 }
 
-// Settled reports whether sites came to rest.
+// Settled reports whether sites have converged.
 func (s *Sparse) Settled() bool { return s.settled }
 
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
@@ -299,8 +299,8 @@ func (s *Sparse) setCavity(i, k int, x, variance, gamma float64) {
 
 // noiseOfSites takes a step of Δ towards the largest evidence with gains integrated out: dL/dΔ = ½ Σ G² - ½ (tr A⁻¹ - spent).
 func (f *Fit) noiseOfSites() {
-	if f.Told > 0 {
-		f.Noise = max(f.Told, leastNoise*f.power())
+	if f.GivenNoise > 0 {
+		f.Noise = max(f.GivenNoise, leastNoise*f.power())
 		return
 	}
 	square, trace := f.noiseSums()

@@ -116,7 +116,7 @@ func TestSitesOfAGaussianPrior(t *testing.T) {
 	sites := exact.Sparsely(false, exact.S, mostSites)
 	exact.Spread, exact.begun = sites.Spread, true
 	exact.Noise, sites.Noise = 0.01, 0.01
-	exact.Told, sites.Told = 0.01, 0.01
+	exact.GivenNoise, sites.GivenNoise = 0.01, 0.01
 	exact.exact, sites.exact = true, true
 	sites.Sparse.Weight, sites.Sparse.Mean, sites.Sparse.Variance = []float64{0, 1}, []float64{0, 0}, []float64{0, variance}
 	for _, family := range exact.Families {

@@ -219,7 +219,7 @@ func (p Point) complexOffline(v Values, res *calamp.Result, truth calamp.Truth) 
 func complexFixedPoint(ctx context.Context, p Point) (*outcome, error) {
 	opt := &evolution.ComplexOptions{Iterations: p.Solver.MaxIter}
 	if !p.Record.Trajectory {
-		opt.Iterations, opt.Tol = complexSteps, complexAtRest
+		opt.Iterations, opt.Tol = complexSteps, complexTolerance
 	}
 	t, err := evolution.ComplexOffline(ctx, p.complexModel(), opt)
 	if err != nil {
@@ -235,10 +235,10 @@ func complexFixedPoint(ctx context.Context, p Point) (*outcome, error) {
 	return out, nil
 }
 
-// The map of complex state evolution is followed until it rests, for so many steps at most.
+// The map of complex state evolution is followed to its fixed point, for so many steps at most.
 const (
-	complexSteps  = 1000
-	complexAtRest = 1e-6
+	complexSteps     = 1000
+	complexTolerance = 1e-6
 )
 
 // complexThresholds are the lines of the phase diagram of complex problems at one density.

@@ -70,9 +70,9 @@ func coverage95(r *calamp.Result, truth calamp.Truth) float64 {
 	return float64(in) / float64(len(truth.S))
 }
 
-// alike solves signals that are correlated to a degree, the range of s given and the rest
+// correlated solves signals that are correlated to a degree, the range of s given and the rest
 // learned.
-func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calamp.Result, *teacher.Instance) {
+func correlated(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calamp.Result, *teacher.Instance) {
 	t.Helper()
 	in, err := te.Draw(seed)
 	if err != nil {
@@ -88,16 +88,16 @@ func alike(t *testing.T, te teacher.Teacher, level float64, seed uint64) (*calam
 	return res, in
 }
 
-// Intervals of s hold for signals that look similar, a warning is given, and where the
+// Intervals of s hold for correlated signals, a warning is given, and where the
 // signals are independent nothing is done.
-func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
+func TestCorrelatedSignalsHaveTrueIntervals(t *testing.T) {
 	tests.Long(t)
 	te := teacher.Teacher{
 		N: 250, M: 200, P: 8, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1},
 		Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-5,
 	}
 	for _, level := range []float64{2, 0.3, 0.05} {
-		res, in := alike(t, te, level, 3)
+		res, in := correlated(t, te, level, 3)
 		covered := coverage95(res, in.Truth)
 		given := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike })
 		t.Logf("level %g: %.0f %% covered, %v", level, 100*covered, res.Warnings)
@@ -110,12 +110,12 @@ func TestAlikeSignalsHaveTrueIntervals(t *testing.T) {
 	}
 }
 
-// TestLongTrustAlike measures the intervals of s, and the squared errors of x in
+// TestLongTrustCorrelated measures the intervals of s, and the squared errors of x in
 // stated variances, of signals that are correlated to a degree.
-func TestLongTrustAlike(t *testing.T) {
+func TestLongTrustCorrelated(t *testing.T) {
 	longOnly(t)
 	count := seedCount(4)
-	table := tables.New(t, "", "alike to", "P", "95 % intervals of s cover", "at worst", "error²/variance of x", "not converged")
+	table := tables.New(t, "", "differing by", "P", "95 % intervals of s cover", "at worst", "error²/variance of x", "not converged")
 	for _, level := range []float64{2, 0.5, 0.3, 0.2, 0.1, 0.05, 0} {
 		for _, p := range []int{8, 16, 40} {
 			te := teacher.Teacher{
@@ -124,7 +124,7 @@ func TestLongTrustAlike(t *testing.T) {
 			}
 			covered, square, worst, failed := 0.0, 0.0, 1.0, 0
 			for seed := range count {
-				res, in := alike(t, te, level, uint64(seed))
+				res, in := correlated(t, te, level, uint64(seed))
 				c := coverage95(res, in.Truth)
 				covered += c / float64(count)
 				square += ratioOfErrors(res, in.Truth) / float64(count)

@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Alike is the part of the readings' power in common proportions above which gains
+// MostInCommon is the part of the readings' power in common proportions above which gains
 // and signals hardly separate, and a run is helped (see [cooling] and [jointMoves]).
-const Alike = 0.9
+const MostInCommon = 0.9
 
 // wildPower is the mean square of a sensor's readings, relative to the typical one, that
 // no gain gives: such a sensor is broken, and says nothing of the signals' sizes. Left in,

@@ -14,8 +14,8 @@ import (
 	"github.com/calamp/calamp/teacher"
 )
 
-// TestToldContradicted: a number that was given and is not that of the readings is named, with what they say; a true one is not.
-func TestToldContradicted(t *testing.T) {
+// TestGivenContradicted: a number that was given and is not that of the readings is named, with what they say; a true one is not.
+func TestGivenContradicted(t *testing.T) {
 	tests.Long(t)
 	truth := prior.GaussBernoulli{Density: 0.15, SignalVar: 1}
 	p, _, err := teacher.Teacher{N: 150, M: 150, P: 8, Signal: truth, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}.Pose(3)

@@ -42,8 +42,8 @@ func contradiction(words []string) *Warning {
 	return &Warning{Code: ToldContradicted, Message: "the readings contradict what was given: " + strings.Join(words, "; ") + "; what is not given is learned"}
 }
 
-func where(name string, told, wanted float64) string {
-	return fmt.Sprintf("%s as %.4g, where they say about %.2g", name, told, wanted)
+func where(name string, given, likeliest float64) string {
+	return fmt.Sprintf("%s as %.4g, where they say about %.2g", name, given, likeliest)
 }
 
 // noiseContradicted is about a noise variance of message passing.
@@ -56,9 +56,9 @@ func (r *run) noiseContradicted() []string {
 	noise := channel.NoiseOf(channel.InOrder(r.problem.Channel))
 	// What was computed with: more than was given where W was rounded, or where that is too small to compute with.
 	computed := max(noise, channel.NoiseOf(channel.InOrder(r.state().Model().Channel)))
-	wanted, sd := r.state().NoiseWanted()
-	if noise > 0 && (computed == noise || wanted > computed) && apart(wanted/computed, sd) {
-		return []string{where("the noise variance", columns*noise, columns*wanted)}
+	likely, sd := r.state().NoiseWanted()
+	if noise > 0 && (computed == noise || likely > computed) && apart(likely/computed, sd) {
+		return []string{where("the noise variance", columns*noise, columns*likely)}
 	}
 	return nil
 }
@@ -66,8 +66,8 @@ func (r *run) noiseContradicted() []string {
 // signalsContradicted is about the signals' prior: the likeliest one, with all that it has learned from the fields that readings leave
 // for each entry, beside the one that was given. Where signals are integrated out their scale is another one, and the density alone is compared.
 func (r *run) signalsContradicted() (words []string) {
-	told := independent(r.state().Model().Prior)
-	free, learned, ok := learning(told, everything)
+	given := independent(r.state().Model().Prior)
+	free, learned, ok := learning(given, everything)
 	if !ok || learned&everything == everything {
 		return nil
 	}
@@ -75,22 +75,22 @@ func (r *run) signalsContradicted() (words []string) {
 	for range fits {
 		free, _ = free.Refit(lambda, sigma, 1)
 	}
-	density, wanted := told.(prior.Sparse).NonZero(), free.(prior.Sparse).NonZero()
-	active := wanted * float64(len(lambda)) // real numbers
-	if learned&prior.Density == 0 && apart(wanted/density, math.Sqrt(float64(channel.ColumnsOf(r.problem.Channel))/active)) {
-		words = append(words, where("the density", density, wanted))
+	density, likely := given.(prior.Sparse).NonZero(), free.(prior.Sparse).NonZero()
+	active := likely * float64(len(lambda)) // real numbers
+	if learned&prior.Density == 0 && apart(likely/density, math.Sqrt(float64(channel.ColumnsOf(r.problem.Channel))/active)) {
+		words = append(words, where("the density", density, likely))
 	}
 	if r.opt.Scale.Set() || r.opt.Algorithm == solver.Evidence {
 		return words
 	}
-	mean, variance := told.(prior.Slabbed).Slab()
-	wantedMean, wantedVariance := free.(prior.Slabbed).Slab()
+	mean, variance := given.(prior.Slabbed).Slab()
+	likelyMean, likelyVariance := free.(prior.Slabbed).Slab()
 	meanSD, varianceSD := slabSD(free.(prior.Slabbed), active)
-	if learned&prior.SignalVar == 0 && apart(wantedVariance/variance, varianceSD/wantedVariance) {
-		words = append(words, where("the variance of non-zero entries", variance, wantedVariance))
+	if learned&prior.SignalVar == 0 && apart(likelyVariance/variance, varianceSD/likelyVariance) {
+		words = append(words, where("the variance of non-zero entries", variance, likelyVariance))
 	}
-	if learned&prior.SignalMean == 0 && math.Abs(wantedMean-mean) > max(math.Sqrt(wantedVariance), surely*meanSD) {
-		words = append(words, where("the mean of non-zero entries", mean, wantedMean))
+	if learned&prior.SignalMean == 0 && math.Abs(likelyMean-mean) > max(math.Sqrt(likelyVariance), surely*meanSD) {
+		words = append(words, where("the mean of non-zero entries", mean, likelyMean))
 	}
 	return words
 }

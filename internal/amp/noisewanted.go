@@ -9,8 +9,8 @@ import (
 // Fields are what the readings say of all entries, or latents of a network, as if signals were equally large (see [prior.Learner.Refit]).
 func (s *State) Fields() (lambda, sigma []float64) { return s.priorFields() }
 
-// NoiseWanted is the noise variance that the readings want, as learning would (see refitNoise), and the standard error of its logarithm.
-// It is that of the run where they say nothing. A run computes with no less than leastNoise: below, what they want is rounding.
+// NoiseWanted is the noise variance by maximum likelihood, as learning would have it (see refitNoise), and the standard error of its logarithm.
+// It is that of the run where readings do not determine it. A run computes with no less than leastNoise: a smaller maximum is rounding.
 func (s *State) NoiseWanted() (noise, sd float64) {
 	noise = channel.NoiseOf(channel.InOrder(s.model.Channel))
 	var squares, slopes, count float64
