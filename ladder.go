@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/prior"
@@ -173,8 +171,12 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			}
 		}
 	}
-	if last := t.fromBest(first); last != nil {
-		return nil, t.run(last)
+	for _, last := range []func(*try) *try{t.fromBest, t.integratedFrom} {
+		if again := last(first); again != nil {
+			if err := t.run(again); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return nil, nil
 }
@@ -228,7 +230,7 @@ const (
 	mostAgain = 3e8
 
 	// mostComplex is the same for complex signals of all snapshots together, with two columns each: a step takes some twenty times that, a third of a second on a core.
-	mostComplex = 6e7
+	mostComplex = 6.5e7
 )
 
 // tooLong reports whether further tries would take too long.
@@ -400,11 +402,15 @@ func (t *tries) integrated(first *try) *try {
 	t.sites = true
 	p, opt := plain(first)
 	opt.Algorithm = solver.Evidence
-	name := "evidence of Gaussian signals"
+	return &try{name: evidenceOf(p), problem: p, opt: opt}
+}
+
+// evidenceOf names the evidence of signals that are integrated out.
+func evidenceOf(p *Problem) string {
 	if _, complex := channel.InOrder(p.Channel).(channel.ComplexGain); complex {
-		name = "evidence of sparse complex signals"
+		return "evidence of sparse complex signals"
 	}
-	return &try{name: name, problem: p, opt: opt}
+	return "evidence of Gaussian signals"
 }
 
 // leastOffsetScore is by how many standard deviations the evidence must rise with offsets, where sensors have none in the model, for them to be tried.
@@ -443,57 +449,6 @@ func (t *tries) withOffsets(first *try) *try {
 	return &try{name: "evidence of Gaussian signals, sensors with offsets", problem: p, opt: opt, blamed: best.blamed}
 }
 
-// withoutBlamed integrates signals out without the sensors and readings that the first run left out, where that with all of them is no answer: constant levels of dead sensors, and outliers, are no part
-// of its model.
-func (t *tries) withoutBlamed(first *try) *try {
-	if !integrable(first) || !again(first) || first.blamesMany() || slices.ContainsFunc(t.done, (*try).trusted) {
-		return nil
-	}
-	m, signals := first.problem.Y.Dims()
-	left := first.leftOut()
-	if sensors, each := first.res.Residual.Dims(); len(left) == 0 || sensors != m || each != signals {
-		return nil
-	}
-	p, opt := plain(first)
-	p.Y = mat.DenseCopyOf(p.Y)
-	for _, at := range left {
-		p.Y.Set(at[0], at[1], math.NaN())
-	}
-	opt.Algorithm = solver.Evidence
-	return &try{name: "evidence of Gaussian signals, without what was left out at first", problem: p, opt: opt, blamed: first}
-}
-
-// leftOut are the sensors and signals of readings that are of no use: of broken sensors, and outlying ones.
-func (t *try) leftOut() (list [][2]int) {
-	_, signals := t.problem.Y.Dims()
-	for _, b := range t.res.BrokenSensors {
-		for k := range signals {
-			list = append(list, [2]int{b.Sensor, k})
-		}
-	}
-	for _, at := range t.res.OutlyingReadings() {
-		if !slices.Contains(list, at) {
-			list = append(list, at)
-		}
-	}
-	return list
-}
-
-// takeBlame makes a result say which sensors and readings it has not, and why.
-func (t *try) takeBlame() {
-	if t.blamed == nil || t.res == nil {
-		return
-	}
-	from := t.blamed.res
-	t.res.Warnings = slices.DeleteFunc(t.res.Warnings, func(w Warning) bool { return w.Code == SilentSensor })
-	t.res.Broken, t.res.BrokenSensors, t.res.FaultRate, t.res.Outlier = from.Broken, from.BrokenSensors, from.FaultRate, from.Outlier
-	for _, w := range from.Warnings {
-		if w.Code == SensorBroken || w.Code == OutlyingReadings {
-			t.res.Warnings = append(t.res.Warnings, w)
-		}
-	}
-}
-
 // warnOfOffsets says that sensors have offsets, which were not declared.
 func (t *try) warnOfOffsets(asked *try) {
 	known, has := channel.CalibrationOf(t.res.Channel).(channel.Offsetting)
@@ -504,20 +459,37 @@ func (t *try) warnOfOffsets(asked *try) {
 		"sensors have offsets, y = z/s + o, of a standard deviation of %.2g, which were not declared: they were learned with the gains, since the evidence is larger with them; --offset auto declares them", known.OffsetSD())})
 }
 
-// integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, and reports whether that is the answer.
+// integratedPhases integrates complex signals out where message passing found no phases near the nominal ones, without what the first run left out and with it, and reports whether one of them is
+// the answer.
 func (t *tries) integratedPhases(first *try) (found bool, err error) {
 	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
 	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.trusted() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
 		return false, nil
 	}
-	sites := t.integrated(first)
-	if sites == nil {
-		return false, nil
+	for _, next := range []func(*try) *try{t.withoutBlamed, t.integrated} {
+		sites := next(first)
+		if sites == nil {
+			continue
+		}
+		if err := t.run(sites); err != nil {
+			return false, err
+		}
+		if sites.res != nil && sites.trusted() && t.likeliest() == sites {
+			return true, nil
+		}
 	}
-	if err := t.run(sites); err != nil || sites.res == nil {
-		return false, err
+	return false, nil
+}
+
+// integratedFrom integrates complex signals out from the gains of the best answer so far, where nothing else is one: their evidence has many maxima, and message passing may have come near the right one.
+func (t *tries) integratedFrom(first *try) *try {
+	best := t.likeliest()
+	if !hasFreePhases(first) || !integrable(first) || best.trusted() || best.res.Status == Diverged || best.integrated() {
+		return nil
 	}
-	return sites.trusted() && t.likeliest() == sites, nil
+	p, opt := plain(first)
+	opt.Algorithm, opt.from = solver.Evidence, best.res
+	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", evidenceOf(p), best.name), problem: p, opt: opt}
 }
 
 // fromBest is the first try again, begun at the best answer so far.

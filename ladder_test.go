@@ -254,6 +254,34 @@ func TestFreePhasesFromOtherStarts(t *testing.T) {
 	}
 }
 
+// TestArrayWithDeadSensors: where nothing tells phases, dead sensors are told by a level that does not change, before signals are integrated out.
+func TestArrayWithDeadSensors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("linear algebra of others, slow with the race detector")
+	}
+	p, truth := array(t, 1)
+	m, columns := p.Y.Dims()
+	rng, dead := rand.New(rand.NewPCG(1, 12)), map[int]bool{}
+	for _, mu := range rng.Perm(m)[:4] {
+		dead[mu] = true
+		level := [2]float64{rng.NormFloat64(), rng.NormFloat64()}
+		for k := range columns {
+			p.Y.Set(mu, k, level[k%2]+0.01*rng.NormFloat64())
+		}
+	}
+	p.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+	p.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
+	res := solve(t, p, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, PhasesOrFree: true}})
+	for _, b := range res.BrokenSensors {
+		if !dead[b.Sensor] {
+			t.Errorf("sensor %d is called broken", b.Sensor)
+		}
+	}
+	if e := res.Score(truth).XMSEScaled; res.Status != calamp.Converged || len(res.BrokenSensors) != len(dead) || !(e < 1e-4) {
+		t.Errorf("%v: %s, %d sensors broken, mean square error of x %.3g", res.Status, res.Reason, len(res.BrokenSensors), e)
+	}
+}
+
 // TestUnmixed: through a W that does not mix nothing separates gains from signals, and no run that converges is an answer.
 func TestUnmixed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))

@@ -85,7 +85,7 @@ func (o *Options) start() *amp.Start {
 		return nil
 	}
 	n, p := o.from.X.Dims()
-	start := &amp.Start{X: make([]float64, 0, n*p), C: make([]float64, 0, n*p)}
+	start := &amp.Start{X: make([]float64, 0, n*p), C: make([]float64, 0, n*p), S: o.from.complexOrRealS()}
 	for k := range p {
 		for i := range n {
 			start.X, start.C = append(start.X, o.from.X.At(i, k)), append(start.C, o.from.XVar.At(i, k))

@@ -34,6 +34,7 @@ type complexSites struct {
 	learns  bool // the concentration of phases
 	widened float64
 	entry   func(mu, i int) complex128
+	from    []complex128 // gains at which the only start begins; nil where nothing is known of them
 }
 
 const (
@@ -67,6 +68,9 @@ func (b *planner) complexSitesPossible() error {
 
 func newComplexSites(s *State, b *planner) *complexSites {
 	g := &complexSites{State: s, middle: channel.Middle(s.calibration), learns: b.LearnPhases}
+	if b.Start != nil {
+		g.from = b.Start.S
+	}
 	if !b.LearnNoise {
 		g.noise = 2 * channel.NoiseOf(s.model.Channel)
 	}
@@ -109,6 +113,9 @@ func (g *complexSites) begin() {
 	}, uint64(g.starts))
 	g.fit.Told = g.noise / (g.middle * g.middle)
 	g.fit.LearnKappa = g.learns
+	if g.from != nil {
+		g.fit.BeginAt(g.from)
+	}
 	g.highest, g.since, g.ended = math.Inf(-1), 0, false
 	if !g.learns {
 		g.fit.Kappa = g.calibration.(channel.ComplexPrior).Concentration
@@ -175,8 +182,8 @@ func (g *complexSites) choose(usable bool) {
 			found++
 		}
 	}
-	sure := found > 1 || found == 1 && g.best.Kappa >= surePhases
-	if !sure && g.starts < mostPhaseStarts && !g.spent() {
+	sure := found > 1 || found == 1 && (g.best.Kappa >= surePhases || g.from != nil && g.best.StayedAt(g.from))
+	if !sure && g.from == nil && g.starts < mostPhaseStarts && !g.spent() {
 		g.ended = true // the next start begins with the next step, so that there is a fit if there is none
 		return
 	}
@@ -223,7 +230,8 @@ func (g *complexSites) takeSignals() {
 			c := 0.5 * unit * unit * s.C[i]
 			spread += c
 			g.X[re], g.X[im], g.C[re], g.C[im] = real(x), imag(x), c, c
-			lambda, sigma := complex(unit, 0)*s.Lambda[i], max(0.5*unit*unit*s.Sigma[i], math.SmallestNonzeroFloat64)
+			lambda, sigma := g.fit.Field(s, i)
+			lambda, sigma = complex(unit, 0)*lambda, max(0.5*unit*unit*sigma, math.SmallestNonzeroFloat64)
 			g.Lambda[re], g.Lambda[im], g.Sigma[re], g.Sigma[im] = real(lambda), imag(lambda), sigma, sigma
 		}
 		for _, j := range []int{2 * k, 2*k + 1} { // root mean squares over both columns

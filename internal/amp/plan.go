@@ -72,8 +72,11 @@ type Problem struct {
 	WatchFor string
 }
 
-// Start is the means and variances of signals (P×N, signal by signal) at which a run begins.
-type Start struct{ X, C []float64 }
+// Start is the means and variances of signals (P×N, signal by signal) at which a run begins, and calibrations (M) where signals are integrated out.
+type Start struct {
+	X, C []float64
+	S    []complex128
+}
 
 func (p *Problem) stream() bool { return p.Y == nil }
 

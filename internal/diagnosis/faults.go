@@ -74,30 +74,38 @@ func (r *Run) manyBroken() bool {
 	return float64(len(r.BrokenSensors())) > manyBroken*float64(r.state.M)
 }
 
+// LeftOut is the warning of broken sensors among m.
+func LeftOut(list []channel.BrokenSensor, m int) Warning {
+	w := Warning{Code: SensorBroken}
+	for _, b := range list {
+		w.Sensors = append(w.Sensors, b.Sensor)
+	}
+	verb := "are broken, and were"
+	if len(list) == 1 {
+		verb = "is broken, and was"
+	}
+	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(list), m, verb, someBroken(list))
+	return w
+}
+
 func (r *Run) warnBroken() *Warning {
 	list := r.BrokenSensors()
 	if len(list) == 0 {
 		return nil
 	}
-	w := Warning{Code: SensorBroken}
+	w := LeftOut(list, r.state.M)
+	if !r.manyBroken() {
+		return &w
+	}
 	outside := 0
 	for _, b := range list {
-		w.Sensors = append(w.Sensors, b.Sensor)
 		if b.Fault == channel.OutOfRange {
 			outside++
 		}
 	}
-	verb := "are broken, and were"
-	if len(w.Sensors) == 1 {
-		verb = "is broken, and was"
-	}
-	w.Message = fmt.Sprintf("%d of %d sensors %s left out: %v", len(w.Sensors), r.state.M, verb, someBroken(list))
-	if !r.manyBroken() {
-		return &w
-	}
 	w.Code = ManyBroken
 	w.Message += "; with so many it is the model that is in doubt: the noise variance"
-	if 2*outside > len(w.Sensors) {
+	if 2*outside > len(list) {
 		w.Message += ", and most of all the range of s, which may be too narrow"
 	} else if r.blind() {
 		w.Message += ", the range of s, the prior of the signals, or W"

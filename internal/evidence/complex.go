@@ -55,6 +55,7 @@ type Complex struct {
 	steps    int
 	spent    float64
 	logZ     float64 // the evidence at the latest step
+	begun    bool    // at gains that are held at first, until sites belong to them
 }
 
 // Snapshot is the posterior of one signal.
@@ -163,6 +164,24 @@ func (f *Complex) power() float64 {
 		}
 	}
 	return max(total/max(floats.Sum(f.readings), 1), math.SmallestNonzeroFloat64)
+}
+
+// Field is the field of entry i of a snapshot, CN(λ, c). An entry whose column of W is not zero has a wide one where it has no cavity, which says hardly anything of it.
+func (f *Complex) Field(s *Snapshot, i int) (lambda complex128, c float64) {
+	if !math.IsInf(s.Sigma[i], 1) || !f.reaches(s, i) {
+		return s.Lambda[i], s.Sigma[i]
+	}
+	return s.X[i], s.C[i] / leastCavity
+}
+
+// reaches reports whether readings of a snapshot have a part of entry i.
+func (f *Complex) reaches(s *Snapshot, i int) bool {
+	for mu := range s.rows {
+		if s.w.at(mu, i) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func square(z complex128) float64 { return real(z)*real(z) + imag(z)*imag(z) }

@@ -201,3 +201,29 @@ func TestNoStepYet(t *testing.T) {
 		}
 	}
 }
+
+// TestBeginAt: gains that are near the right ones lead to them, from where sites know nothing; entries without a cavity have a wide field.
+func TestBeginAt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	a := newArray(rng, 32, 10, 2, 0.01)
+	f := a.fit(0)
+	near := make([]complex128, a.m)
+	for mu, s := range a.s {
+		near[mu] = 3 * s * cmplx.Exp(complex(0.05*rng.NormFloat64(), 0.05*rng.NormFloat64()))
+	}
+	f.BeginAt(near)
+	run(t, f)
+	if err := a.error(f); !f.Settled() || err > 0.05 {
+		t.Errorf("settled: %v, error of x %.3g", f.Settled(), err)
+	}
+	free := a.fit(0)
+	run(t, free)
+	if err := a.error(free); err < 0.05 {
+		t.Errorf("phases of one lead there as well, error %.3g: this tests nothing", err)
+	}
+	for i := range f.n {
+		if _, c := f.Field(f.Snapshots[0], i); math.IsInf(c, 1) {
+			t.Errorf("entry %d has no field", i)
+		}
+	}
+}

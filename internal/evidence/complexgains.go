@@ -106,12 +106,41 @@ func (f *Complex) factorPrecision(gradient []float64) (by float64, err error) {
 	return by, ErrSingular
 }
 
+// BeginAt begins at gains s (M), at a mean of |s| of one. They are held at first, as sites that know nothing of the signals would move them away.
+func (f *Complex) BeginAt(s []complex128) {
+	sum := 0.0
+	for _, v := range s {
+		sum += cmplx.Abs(v)
+	}
+	unit := complex(float64(f.m)/sum, 0)
+	for mu, v := range s {
+		f.S[mu] = 1
+		if v != 0 && !cmplx.IsNaN(v) {
+			f.S[mu] = v * unit
+		}
+	}
+	f.begun = true
+}
+
+// newtonSteps is how many Newton steps gains take between two steps of the sites at most.
+func (f *Complex) newtonSteps() int {
+	if f.begun && f.steps <= heldFor {
+		return 0
+	}
+	return mostNewton
+}
+
+// StayedAt reports whether gains are still s, as far as can be told, where few others would be.
+func (f *Complex) StayedAt(s []complex128) bool {
+	return f.apartByChance() > mostApart*mostApart && f.apart(s) <= mostApart
+}
+
 // solveGains goes to the maximum of the evidence in s that is next, and sets what is known of the gains there.
 func (f *Complex) solveGains() error {
 	m := f.m
 	gradient, step, next := make([]float64, 2*m), make([]float64, 2*m), make([]complex128, m)
 	f.evidence = f.gainValue(f.S)
-	for range mostNewton {
+	for range f.newtonSteps() {
 		if _, err := f.factorPrecision(gradient); err != nil {
 			return err
 		}
@@ -331,42 +360,71 @@ func (f *Complex) apart(s []complex128) float64 {
 	return square / max(2*floats.Sum(variances), math.SmallestNonzeroFloat64)
 }
 
-// Halves is as [Fit.Halves], for |s|: both halves of the snapshots are fitted from the phases that were found, and nothing else.
+// Halves is as [Fit.Halves], for |s|: both halves of the snapshots are fitted from the phases that were found, and nothing else. Half of the snapshots may not find amplitudes that all of them
+// do. Where halves disagree they are fitted from the gains as well, and the likelier answer of each counts.
 func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
-	p := len(f.y)
-	if p < LeastForHalves {
+	if len(f.y) < LeastForHalves {
 		return math.NaN(), nil
 	}
-	var gains [2][]complex128
-	for half := range gains {
-		count := (p + 1 - half) / 2
-		fit := NewComplex(f.m, f.n, count, f.w.at, func(mu, k int) complex128 {
-			if s := f.Snapshots[2*k+half]; s.Inverse[mu] == 0 {
-				return cmplx.NaN()
-			}
-			return f.y[2*k+half][mu]
-		}, 0)
-		fit.Told, fit.Kappa, fit.LearnKappa = f.Told, f.Kappa, f.LearnKappa
+	var halves [2]*Complex
+	for half := range halves {
+		if halves[half], err = f.half(ctx, half, false); err != nil {
+			return math.NaN(), err
+		}
+	}
+	if ratio = f.disagree(halves); ratio <= mostApart {
+		return ratio, nil
+	}
+	for half, was := range halves {
+		again, err := f.half(ctx, half, true)
+		if err != nil {
+			return math.NaN(), err
+		}
+		if again.settled && again.logZ > was.logZ {
+			halves[half] = again
+		}
+	}
+	return f.disagree(halves), nil
+}
+
+// half fits every second snapshot, from the phases that were found or from the gains.
+func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex, error) {
+	count := (len(f.y) + 1 - half) / 2
+	fit := NewComplex(f.m, f.n, count, f.w.at, func(mu, k int) complex128 {
+		if s := f.Snapshots[2*k+half]; s.Inverse[mu] == 0 {
+			return cmplx.NaN()
+		}
+		return f.y[2*k+half][mu]
+	}, 0)
+	fit.Told, fit.Kappa, fit.LearnKappa = f.Told, f.Kappa, f.LearnKappa
+	if fromGains {
+		fit.BeginAt(f.S)
+	} else {
 		for mu, v := range f.S {
 			fit.S[mu] = v / complex(cmplx.Abs(v), 0)
 		}
-		for done := false; !done; {
-			if err := ctx.Err(); err != nil {
-				return math.NaN(), err
-			}
-			if done, err = fit.Step(); err != nil {
-				return math.NaN(), err
-			}
-		}
-		gains[half] = fit.S
 	}
+	for done := false; !done; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var err error
+		if done, err = fit.Step(); err != nil {
+			return nil, err
+		}
+	}
+	return fit, nil
+}
+
+// disagree is the mean square of what halves differ by from each other, and from all, in what is stated.
+func (f *Complex) disagree(halves [2]*Complex) float64 {
 	_, variances := f.Variances()
 	logs := make([][2]float64, f.m)
 	var middle [2]float64
 	for mu := range logs {
 		own := math.Log(cmplx.Abs(f.S[mu]))
-		for half := range gains {
-			logs[mu][half] = math.Log(cmplx.Abs(gains[half][mu])) - own
+		for half, fit := range halves {
+			logs[mu][half] = math.Log(cmplx.Abs(fit.S[mu])) - own
 			middle[half] += logs[mu][half] / float64(f.m)
 		}
 	}
@@ -376,7 +434,7 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 		scatter, bias := 0.5*(a-b), 0.5*(a+b)
 		square += scatter*scatter + bias*bias
 	}
-	return square / floats.Sum(variances), nil
+	return square / floats.Sum(variances)
 }
 
 // AmplitudeVariance is the variance of |s|, given those of log |s|.

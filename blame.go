@@ -1,0 +1,140 @@
+package calamp
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/solver"
+)
+
+// withoutBlamed integrates signals out without the sensors and readings that the first run left out, where that with all of them is no answer: constant levels of dead sensors, and outliers, are no part
+// of its model. What a first run that blames many left out is not taken from it, but the sensors whose readings hardly change are.
+func (t *tries) withoutBlamed(first *try) *try {
+	if !integrable(first) || !again(first) || slices.ContainsFunc(t.done, (*try).trusted) {
+		return nil
+	}
+	m, signals := first.problem.Y.Dims()
+	if sensors, each := first.res.Residual.Dims(); sensors != m || each != signals {
+		return nil
+	}
+	blamed := first
+	if first.blamesMany() {
+		blamed = first.withoutBlame()
+	}
+	blamed = blamed.blamingConstant()
+	left := blamed.leftOut()
+	if len(left) == 0 || blamed.blamesMany() {
+		return nil
+	}
+	p, opt := plain(first)
+	p.Y = mat.DenseCopyOf(p.Y)
+	for _, at := range left {
+		p.Y.Set(at[0], at[1], math.NaN())
+	}
+	opt.Algorithm = solver.Evidence
+	return &try{name: evidenceOf(p) + ", without what was left out at first", problem: p, opt: opt, blamed: blamed}
+}
+
+// withoutBlame is a try whose result leaves nothing out.
+func (t *try) withoutBlame() *try {
+	own, res := *t, *t.res
+	own.res = &res
+	res.Broken, res.BrokenSensors, res.FaultRate, res.Outlier = nil, nil, 0, nil
+	return &own
+}
+
+// rareConstant is the probability with which a sensor of all that are in order is taken for one whose readings do not change.
+const rareConstant = 1e-3
+
+// blamingConstant is a try whose result leaves out the sensors, too, whose readings hardly change from signal to signal: a level of their own, and noise. The part of their squares that is variance, in that of
+// most, is χ²/n for sensors that see the signals.
+func (t *try) blamingConstant() *try {
+	m, _ := t.problem.Y.Dims()
+	parts, counts := make([]float64, m), make([]float64, m)
+	for mu := range m {
+		parts[mu], counts[mu] = t.problem.changingPart(mu)
+	}
+	present := slices.DeleteFunc(slices.Sorted(slices.Values(parts)), math.IsNaN)
+	if len(present) == 0 {
+		return t
+	}
+	typical := present[len(present)/2]
+	own, res := *t, *t.res
+	own.res = &res
+	res.Broken, res.BrokenSensors = slices.Clone(res.Broken), slices.Clone(res.BrokenSensors)
+	if res.Broken == nil {
+		res.Broken = make([]float64, m)
+	}
+	for mu, part := range parts {
+		n := counts[mu]
+		if n < 2 || res.Broken[mu] > 0.5 || !(mathext.GammaIncReg(n/2, n/2*part/typical) < rareConstant/float64(m)) {
+			continue
+		}
+		res.Broken[mu] = 1
+		res.BrokenSensors = append(res.BrokenSensors, channel.BrokenSensor{Sensor: mu, Probability: 1, Fault: channel.Stuck})
+	}
+	slices.SortFunc(res.BrokenSensors, func(a, b channel.BrokenSensor) int { return a.Sensor - b.Sensor })
+	return &own
+}
+
+// changingPart is the part of the squares of a sensor's readings that is variance over the signals, and of how many real numbers more than the mean; NaN where all are zero or missing.
+func (p *Problem) changingPart(mu int) (part, count float64) {
+	row, columns := p.Y.RawRowView(mu), channel.ColumnsOf(p.Channel)
+	total, squares := 0.0, 0.0
+	for c := range columns {
+		var own []float64
+		for k := c; k < len(row); k += columns {
+			if !math.IsNaN(row[k]) {
+				own = append(own, row[k])
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		squares += floats.Dot(own, own)
+		floats.AddConst(-floats.Sum(own)/float64(len(own)), own)
+		total, count = total+floats.Dot(own, own), count+float64(len(own)-1)
+	}
+	return total / squares, count
+}
+
+// leftOut are the sensors and signals of readings that are of no use: of broken sensors, and outlying ones.
+func (t *try) leftOut() (list [][2]int) {
+	_, signals := t.problem.Y.Dims()
+	for _, b := range t.res.BrokenSensors {
+		for k := range signals {
+			list = append(list, [2]int{b.Sensor, k})
+		}
+	}
+	for _, at := range t.res.OutlyingReadings() {
+		if !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// takeBlame makes a result say which sensors and readings it has not, and why.
+func (t *try) takeBlame() {
+	if t.blamed == nil || t.res == nil {
+		return
+	}
+	from := t.blamed.res
+	t.res.Warnings = slices.DeleteFunc(t.res.Warnings, func(w Warning) bool { return w.Code == SilentSensor })
+	t.res.Broken, t.res.BrokenSensors, t.res.FaultRate, t.res.Outlier = from.Broken, from.BrokenSensors, from.FaultRate, from.Outlier
+	if len(from.BrokenSensors) > 0 {
+		w := diagnosis.LeftOut(from.BrokenSensors, len(from.Broken))
+		t.res.Warnings = append(t.res.Warnings, Warning{Code: WarningCode(w.Code), Message: w.Message, Sensors: w.Sensors})
+	}
+	for _, w := range from.Warnings {
+		if w.Code == OutlyingReadings && from.Outlier != nil {
+			t.res.Warnings = append(t.res.Warnings, w)
+		}
+	}
+}
