@@ -350,15 +350,15 @@ func (f *matrixFit) probed(w operator.Operator) ([]float64, error) {
 	return u, operator.Mul(u, w, f.probe)
 }
 
-// foretell reports whether derivatives tell what W became at θ, up to the part bent of its change.
-func (d *slopes) foretell(theta, probed []float64) bool {
-	foretold := slices.Clone(d.at)
+// predicts reports whether derivatives give what W became at θ, up to the part bent of its change.
+func (d *slopes) predicts(theta, probed []float64) bool {
+	predicted := slices.Clone(d.at)
 	for j, along := range d.along {
 		for i, v := range along {
-			foretold[i] += (theta[j] - d.theta[j]) * v
+			predicted[i] += (theta[j] - d.theta[j]) * v
 		}
 	}
-	return squareDistance(probed, foretold) <= bent*bent*squareDistance(probed, d.at)
+	return squareDistance(probed, predicted) <= bent*bent*squareDistance(probed, d.at)
 }
 
 // directions are the derivatives of W, whose value at θ is w. Those of another place serve as long as they tell what W became: they lead
@@ -368,7 +368,7 @@ func (f *matrixFit) directions(theta []float64, w operator.Operator) ([]Directio
 	if err != nil {
 		return nil, err
 	}
-	if !f.slopes.foretell(theta, probed) {
+	if !f.slopes.predicts(theta, probed) {
 		if f.slopes, err = f.slopesAt(theta, w); err != nil {
 			return nil, err
 		}

@@ -245,8 +245,8 @@ func all(edits ...func(*readings)) func(*readings) {
 	}
 }
 
-// alike are p signals that differ by a part of their size.
-func alike(n, p int, part float64) func(*rand.Rand) *mat.Dense {
+// similar are p signals that differ by a part of their size.
+func similar(n, p int, part float64) func(*rand.Rand) *mat.Dense {
 	return func(random *rand.Rand) *mat.Dense {
 		x := mat.NewDense(n, p, nil)
 		for i := range n {

@@ -188,7 +188,7 @@ func (l *list) learned() {
 	l.learn("learned/wrong-noise", small, noisy, "--density 0.2 --s-range 0.8,1.25 --noise-var 1e-8 --max-iter 300")
 	l.learn("learned/anchor-mean", small, medium, "--anchor mean=1")
 	l.learn("learned/anchor-sensors", small, medium, "--anchor sensor=17:0.98 --anchor sensor=3:1.02")
-	l.solve("learned/anchor-told", small, medium, "--anchor sensor=5:1.01")
+	l.solve("learned/anchor-given", small, medium, "--anchor sensor=5:1.01")
 }
 
 // priors has signals that are not sparse Gaussians.
@@ -260,14 +260,14 @@ func (l *list) readings() {
 	l.solve("clipped/few", small, medium, "--saturation 1").edit = clipped(1)
 	l.solve("clipped/many", "--n 200 --alpha 1.3 --p 4", wide, "--saturation 0.5").edit = clipped(0.5)
 	l.learn("clipped/learned", small, medium, "--saturation 0.8").edit = clipped(0.8)
-	l.solve("clipped/not-told", small, medium, "--max-iter 300").edit = clipped(0.8)
+	l.solve("clipped/not-given", small, medium, "--max-iter 300").edit = clipped(0.8)
 	for _, part := range []float64{0.01, 0.1} {
-		name := fmt.Sprint("alike/", part)
-		l.solve(name, "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = alike(200, 4, part)
-		l.learn(name+"-learned", "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = alike(200, 4, part)
+		name := fmt.Sprint("similar/", part)
+		l.solve(name, "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = similar(200, 4, part)
+		l.learn(name+"-learned", "--signals X.npy --alpha 0.9 --p 4", medium, "").signals = similar(200, 4, part)
 	}
-	mask := l.solve("alike/mask", "--signals X.npy --alpha 0.9 --p 4 --matrix-kind binary", medium, "")
-	mask.signals = alike(200, 4, 0.03)
+	mask := l.solve("similar/mask", "--signals X.npy --alpha 0.9 --p 4 --matrix-kind binary", medium, "")
+	mask.signals = similar(200, 4, 0.03)
 }
 
 // streams has samples that come one after the other.

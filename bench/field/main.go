@@ -6,7 +6,7 @@
 //	go run ./bench/field -kind '^camera' -calamp ./calamp-before -args "--faulty off"
 //	go run ./bench/field -kind microphones -only 4 -write problems     writes the problem, to try it by hand
 //
-// What is measured is `calamp solve P.npz --json -o R.npz`, given nothing; with -told the range of the gains, the noise, the spread of phases and the
+// What is measured is `calamp solve P.npz --json -o R.npz`, given nothing; with -given the range of the gains, the noise, the spread of phases and the
 // kind of prior. Beside it are others: matching pursuit and calamp given the gains, alternating ℓ1, and gains ignored. judge.go
 // says what is right. Each problem is a line of the .csv, written as soon as it is done; a second run goes on where the first
 // one ended. The table, a line for each kind, goes to standard output and to a .md beside the .csv.
@@ -77,7 +77,7 @@ func flags(ctx context.Context) (p *plan, tidy func(), err error) {
 	path := flag.String("calamp", "", "the calamp that is measured; built from this tree where none is given")
 	further := flag.String("args", "", "further flags for it")
 	others := flag.String("competitors", "", "take the other methods' errors from this .csv of an earlier run where it has them")
-	flag.BoolVar(&p.command.given, "told", false, "tell it the range of gains, the noise, and the kind of prior")
+	flag.BoolVar(&p.command.given, "given", false, "give it the range of gains, the noise, and the kind of prior")
 	flag.DurationVar(&p.command.limit, "time-limit", 30*time.Second, "of processor time for a problem")
 	flag.StringVar(&p.output, "o", "field.csv", "the table of problems; one that is there is gone on with")
 	flag.StringVar(&p.write, "write", "", "only write the problems, with the truth, into this folder")
@@ -246,7 +246,7 @@ func (p *plan) writeAll(ctx context.Context) error {
 		if err := in.save(filepath.Join(p.write, in.name()+".npz"), true); err != nil {
 			return err
 		}
-		fmt.Printf("%s: gains %s %s, noise %g dB, flaw %q; told: %s\n", in.name(), in.gains, in.phases, in.decibel, in.flaw, strings.Join(in.tell(), " "))
+		fmt.Printf("%s: gains %s %s, noise %g dB, flaw %q; given: %s\n", in.name(), in.gains, in.phases, in.decibel, in.flaw, strings.Join(in.flags(), " "))
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, e
 	os.Remove(out)
 	arguments := append([]string{"solve", in, "--json", "-o", out}, c.arguments...)
 	if c.given {
-		arguments = append(arguments, p.tell()...)
+		arguments = append(arguments, p.flags()...)
 	}
 	within, cancel := context.WithTimeout(ctx, wallTimes*c.limit)
 	defer cancel()
@@ -93,8 +93,8 @@ func (c *command) solve(ctx context.Context, p *problem, folder string) (*run, e
 	return r, nil
 }
 
-// tell are the flags that say the range of gains, the noise, and the kind of prior.
-func (p *problem) tell() []string {
+// flags are those that say the range of gains, the noise, and the kind of prior.
+func (p *problem) flags() []string {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	flags := []string{"--s-range", number(0.99*p.lowGain) + "," + number(1.01*p.highGain), "--noise-var", number(p.noise)}
 	for _, auto := range []string{"--density", "--signal-var"} {

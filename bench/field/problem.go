@@ -63,7 +63,7 @@ var (
 // leastNoise is the noise of the best instruments, relative to the readings' power: 70 dB, or 12 bits.
 const leastNoise = 1e-7
 
-// name tells a problem from all others.
+// name distinguishes a problem from all others.
 func (p *problem) name() string { return fmt.Sprintf("%s-%02d", p.kind.name, p.index) }
 
 // set is which half of the instances one belongs to.

@@ -72,7 +72,7 @@ func New(path string, fill func(name string) error) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// temporary is a name in the folder that nobody else has.
+// temporary is a name in the folder that no other file has.
 func temporary(folder string) string {
 	return filepath.Join(folder, ".calamp-"+strconv.FormatUint(rand.Uint64(), 36)+".tmp")
 }

@@ -83,16 +83,16 @@ func (r *Run) warnLikeNoOther() *Warning {
 	return &w
 }
 
-// warnScale says what the common scale rests on when that of the signals was learned.
+// warnScale says what the common scale depends on when that of the signals was learned.
 func (r *Run) warnScale() *Warning {
 	p, learner := r.model().Prior.(prior.Learner)
 	learned := learner && p.LearnsScale() || r.joint() && r.LearnCalibration
 	if !r.blind() || !learned || r.Anchored {
 		return nil
 	}
-	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains rests on the range of s alone"}
+	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains depends on the range of s alone"}
 	if r.known() {
-		w.Message = fmt.Sprintf("the signals' scale was learned, so the common scale of signals and gains rests on what was known of single sensors: it is known to ±%.2g %%", 100*r.state.Placement.SD)
+		w.Message = fmt.Sprintf("the signals' scale was learned, so the common scale of signals and gains depends on what was known of single sensors: it is known to ±%.2g %%", 100*r.state.Placement.SD)
 	}
 	if r.LearnCalibration {
 		what := "middle of the range"

@@ -157,7 +157,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestWaitingCanBeGivenUp: a pipe into which nobody writes.
+// TestWaitingCanBeGivenUp: a pipe without a writer.
 func TestWaitingCanBeGivenUp(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()

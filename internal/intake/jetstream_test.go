@@ -269,7 +269,7 @@ func TestResultsCannotBePurged(t *testing.T) {
 	}
 }
 
-// TestGuests: nobody comes in without the token, and who has it publishes and
+// TestGuests: no client comes in without the token, and who has it publishes and
 // reads, but takes nothing away.
 func TestGuests(t *testing.T) {
 	folder := t.TempDir()

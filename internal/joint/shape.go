@@ -44,7 +44,7 @@ func NewShape(a []float64, p, columns int, floor float64) (s *Shape, size float6
 	return s, size, true
 }
 
-// Round is the shape of which all directions are alike.
+// Round is the shape with equal variance in all directions.
 func Round(p int) *Shape {
 	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
 	for k := range p {

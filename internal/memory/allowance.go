@@ -14,7 +14,7 @@ type Allowance struct {
 // twice while it is brought into the order of the kernels. That is what a file takes, not a small one that grows.
 const OfFile = 4
 
-// Half is the allowance where nobody says another: half of what the machine has.
+// Half is the allowance where no other is given: half of what the machine has.
 func Half() *Allowance { return Allow(Total() / 2) }
 
 // Allow is an allowance of so many bytes, or of [OfFile] times those of the files where that is more.

@@ -213,7 +213,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestSlowVisitor: nobody waits for a visitor who does not read.
+// TestSlowVisitor: no other visitor waits for one who does not read.
 func TestSlowVisitor(t *testing.T) {
 	b := NewBoard()
 	defer b.visit(make(chan struct{}, 1))()

@@ -126,7 +126,7 @@ func TestWordsOfUserDocuments(t *testing.T) {
 // private are words that mean something to those alone who wrote them.
 var private = []string{"told", "at rest", "alike", "like no other", "nobody's", "believes"}
 
-// TestStyle of the pages that have a budget: words in all, sentences of more than 30 words, words that nobody else uses.
+// TestStyle of the pages that have a budget: words in all, sentences of more than 30 words, words that no reader outside of the project knows.
 func TestStyle(t *testing.T) {
 	for _, name := range pages(t) {
 		most, has := budget[name]
@@ -238,8 +238,7 @@ func TestPeers(t *testing.T) {
 				var errors []float64
 				good := 0
 				for _, r := range runs {
-					// Two methods had other names when they were measured.
-					if name := strings.NewReplacer("told the model", "model given", "told nothing", "nothing given").Replace(r.Method); name == cells[0] && r.Half == half && r.Alpha == alpha {
+					if r.Method == cells[0] && r.Half == half && r.Alpha == alpha {
 						errors = append(errors, r.Error)
 						if r.Error < 1e-4 {
 							good++

@@ -73,7 +73,7 @@ func (r *Report) judge() verdict {
 			". What is shown is the state it had reached, not an answer."}
 	case calamp.NothingRecovered:
 		return verdict{Level: bad, Badge: "Nothing recovered", Text: "The iteration reached a fixed point after " + iterations +
-			", but what it rests at is no answer: trust neither the signals nor the gains."}
+			", but its estimate is no answer: trust neither the signals nor the gains."}
 	case calamp.Converged:
 		return r.judgeConverged(iterations)
 	default:

@@ -70,7 +70,7 @@ func (b *Table) write(name string) {
 }
 
 // File is where to write a further file that belongs into docs, theory/a.csv
-// for docs/theory/a.csv; ok is false where nobody collects them.
+// for docs/theory/a.csv; ok is false where they are not collected.
 func File(t testing.TB, name string) (path string, ok bool) {
 	t.Helper()
 	if *folder == "" {

@@ -317,7 +317,7 @@ var pages = []Page{
 	{
 		"scale-from-gains", Noted,
 		"The scale of the signals was learned.",
-		"The common scale of signals and gains rests on the range of s alone, or on nothing where that was learned, too: then the mean of s is taken as 1.",
+		"The common scale of signals and gains depends on the range of s alone, or on nothing where that was learned, too: then the mean of s is taken as 1.",
 		"where ratios of gains and of signals are what matters.",
 		[]string{"`--anchor sensor=ROW:S`, the s of one sensor that is known (s = 1/gain).", "`--signal-var`, if the signals' power is known."},
 	},

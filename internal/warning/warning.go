@@ -67,7 +67,7 @@ func LevelOf(code string) Level {
 	return Doubt
 }
 
-// Sort sorts warnings by how much they matter, and leaves those that matter alike in their order.
+// Sort sorts warnings by how much they matter, and leaves those that matter equally in their order.
 func Sort[W any](list []W, code func(W) string) {
 	slices.SortStableFunc(list, func(a, b W) int { return cmp.Compare(LevelOf(code(b)), LevelOf(code(a))) })
 }

@@ -183,8 +183,8 @@ func TestPosterior(t *testing.T) {
 	}
 }
 
-// TestNobodyWatches: a run without --http has no server.
-func TestNobodyWatches(t *testing.T) {
+// TestUnwatched: a run without --http has no server.
+func TestUnwatched(t *testing.T) {
 	var s *Server
 	s.Show(view())
 	s.Sample(Sample{})

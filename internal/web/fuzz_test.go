@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzGuard: nobody comes in without the token, or under a foreign name, or from a foreign page, whatever the headers are.
+// FuzzGuard: no request comes in without the token, or under a foreign name, or from a foreign page, whatever the headers are.
 func FuzzGuard(f *testing.F) {
 	const secret = "0123456789abcdef"
 	f.Add("GET", "/", "127.0.0.1", "", "", "", "", "")

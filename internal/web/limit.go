@@ -135,7 +135,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Listening says that a request's visitor has heard what there is, and waits for news as long as nobody else needs the connection.
+// Listening says that a request's visitor has heard what there is, and waits for news as long as no other visitor needs the connection.
 func Listening(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
 		c.used(listening)

@@ -1,5 +1,4 @@
-// Package web lets programs show themselves in a browser to those who may look, and to
-// nobody else: on this machine alone, or to who has a token, never to other pages of
+// Package web lets programs show themselves in a browser to those who may look, // no others: on this machine alone, or to who has a token, never to other pages of
 // the web, and with bounds on connections, headers and time. It knows nothing of what
 // is shown.
 package web
@@ -44,7 +43,7 @@ const (
 )
 
 // Listen opens address, host:port; nothing is served before Serve. Without a token the
-// host must be this machine itself: what is shown is nobody else's business. With one,
+// host must be this machine itself: what is shown stays on it. With one,
 // of MinToken bytes or more, every request must carry it: as a bearer token, or as the
 // cookie that a browser is given when it asks for a page with ?token=….
 func Listen(address, token string) (*Server, error) {

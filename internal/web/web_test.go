@@ -175,7 +175,7 @@ func TestBrowserWithToken(t *testing.T) {
 	}
 }
 
-// TestIdleConnections: connections that say nothing keep nobody out.
+// TestIdleConnections: connections that say nothing keep no visitor out.
 func TestIdleConnections(t *testing.T) {
 	s := listen(t, "")
 	for range 200 {
@@ -194,7 +194,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// TestListeners: a thousand who wait for news, and as many who say nothing, keep nobody out; who is busy is not cut off.
+// TestListeners: a thousand who wait for news, and as many who say nothing, keep no other visitor out; who is busy is not cut off.
 func TestListeners(t *testing.T) {
 	s, err := Listen("127.0.0.1:0", "")
 	if err != nil {

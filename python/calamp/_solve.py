@@ -102,7 +102,7 @@ def solve(
     NotConvergedWarning and returns what there is. Ctrl-C raises Interrupted, a KeyboardInterrupt whose ``result`` is what there is.
     """
     given = locals()
-    told = {**{name: given[name] for name in KEYWORDS}, **options}
+    keywords = {**{name: given[name] for name in KEYWORDS}, **options}
     labelled = _labels.of(W, Y)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
@@ -110,11 +110,11 @@ def solve(
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
     if isinstance(sensors, (str, os.PathLike)) or hasattr(sensors, "_npz"):
-        told["sensors"], sensors = sensors, None
+        keywords["sensors"], sensors = sensors, None
     for name, known in (("s_phase", s_phase), ("s_prior_mean", s_prior_mean), ("s_prior_sd", s_prior_sd), ("sensors", sensors)):
         if known is not None:
             arrays[name] = _command.check_array(name, known, 1)
-    return _result_of_command("solve", arrays, told, progress, again=True, labelled=labelled)
+    return _result_of_command("solve", arrays, keywords, progress, again=True, labelled=labelled)
 
 
 # Keywords of solve that are flags of the command: all but arrays that are parts of the problem, and what is of Python alone.
@@ -125,18 +125,18 @@ KEYWORDS = tuple(
 )
 
 
-def _result_of_command(name: str, arrays: dict[str, Any], told: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:
+def _result_of_command(name: str, arrays: dict[str, Any], keywords: dict[str, Any], progress: Any, again: bool, labelled: _labels.Labels) -> Result:
     """What a command makes of W and Y, with its warnings; again says that the result keeps them, for a report."""
     show, close = _command.shown(progress)
     try:
         with _command.Files() as files, _command.Inputs(arrays) as inputs:
-            words = [name, "--quiet", "--json", "--progress", "json", *_command.flags(files.take(told))]
+            words = [name, "--quiet", "--json", "--progress", "json", *_command.flags(files.take(keywords))]
             done = _command.run(words, inputs, output=True, show=show).check()
     except TypeError as e:
         raise TypeError(f"calamp.{name.replace('-', '_')}() {e}") from None
     finally:
         close()
-    result = result_of(done, (arrays, told) if again else None, labelled)
+    result = result_of(done, (arrays, keywords) if again else None, labelled)
     if done.code == 130:
         raise _command.Interrupted(result)
     for w in result.warnings:
@@ -173,17 +173,17 @@ def fit_matrix(
         return _fit_function(W, Y, np.atleast_1d(np.asarray(start, float)), step, dict(X0=X0, s0=s0, progress=progress, **options))
     if derivatives is None:
         raise TypeError("calamp.fit_matrix() needs derivatives of W, or a function W(theta)")
-    told = dict(derivatives=derivatives, start=start, **options)
+    keywords = dict(derivatives=derivatives, start=start, **options)
     labelled = _labels.of(W, Y)
     arrays = {"W": _command.check_matrix(W, or_complex=True), "Y": _command.check_array("Y", Y, 1, 2, or_complex=True)}
     _command.check_pair(arrays["W"], arrays["Y"])
     for name, truth in (("X0", X0), ("s0", s0)):
         if truth is not None:
             arrays[name] = _command.check_array(name, truth, 1, 2, or_complex=True)
-    return _result_of_command("fit-matrix", arrays, told, progress, again=False, labelled=labelled)
+    return _result_of_command("fit-matrix", arrays, keywords, progress, again=False, labelled=labelled)
 
 
-def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, step: Any, told: dict[str, Any]) -> Result:
+def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, step: Any, keywords: dict[str, Any]) -> Result:
     """Gauss and Newton's method: f is taken for linear about theta."""
     steps = np.broadcast_to(np.asarray(step, float), theta.shape)
     for _ in range(10):
@@ -191,7 +191,7 @@ def _fit_function(f: Callable[[np.ndarray], Any], Y: Any, theta: np.ndarray, ste
         derivatives = np.stack(ahead)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            result = fit_matrix(np.asarray(f(theta)) - np.tensordot(theta, derivatives, 1), Y, derivatives=derivatives, start=theta, **told)
+            result = fit_matrix(np.asarray(f(theta)) - np.tensordot(theta, derivatives, 1), Y, derivatives=derivatives, start=theta, **keywords)
         moved, theta = np.abs(result.theta - theta), result.theta
         if np.all(moved <= 0.1 * result.theta_sd):
             break

@@ -4,7 +4,7 @@ import json
 import os
 
 CELLS = [
-    ("markdown", "# Gains that nobody knows\n\n627 sensors see sparse signals, each through a gain of its own. We know how they see (`W`), not their gains."),
+    ("markdown", "# Unknown gains\n\n627 sensors see sparse signals, each through a gain of its own. We know how they see (`W`), not their gains."),
     ("code", "import numpy as np\nimport calamp\n\np = calamp.simulate(n=784, m=627, p=10, seed=1, s_range=(0.8, 1.25), noise_var=1e-4)\np.W.shape, p.Y.shape"),
     ("markdown", "Nothing but `W` and the readings is given: the model is learned. The picture shows the gains with their 95 % intervals, beside the common scale."),
     ("code", "r = calamp.solve(p.W, p.Y)\nr"),

@@ -566,7 +566,7 @@ def test_arrays_are_aligned(p, r):
     assert not any(v.flags.writeable for v in arrays.values())
 
 
-def test_what_is_told_is_told_alone(p):
+def test_what_is_given_is_given_alone(p):
     """One keyword leaves the others learned."""
     free = calamp.solve(p.W, p.Y)
     for given in (dict(density=0.2), dict(noise_var=1e-6), dict(gain_range=(1 / 1.05, 1 / 0.95))):

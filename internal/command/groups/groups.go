@@ -49,9 +49,9 @@ func Command(a *console.Console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "groups --dct2 HxW --bands K -o G.npy",
-		Short: "Make a file that says which entries of the signals are alike",
+		Short: "Make a file that says which entries of the signals have the same prior",
 		Long: `Make a file for --groups: the group of each entry of the signals, from 0 on. Entries
-of a group are alike; each group has its own density, mean and variance.
+of a group have the same prior, with a density, mean and variance of their own.
 
 --dct2 is for images in the basis of two-dimensional cosines, --basis dct2:HxW:
 group 0 is the image's mean, the others are bands of frequency, of equal width in

@@ -40,7 +40,7 @@ func (f *networkFacts) describe(text *console.Summary) {
 	text.Line("network", "%s: signals of %s from %s", f.Layers, console.Plural(f.Entries, "entry"), console.Plural(f.Latents, "latent"))
 	text.Line("x", "mean %.3g and mean square %.3g, of latents N(0, 1)", f.Mean, f.Power)
 	if f.Scales {
-		text.Line("scale", "that of the latents: the common scale of signals and gains rests on what is given of these")
+		text.Line("scale", "that of the latents: the common scale of signals and gains depends on what is given of these")
 	} else {
 		text.Line("scale", "the network has one, with its biases and activations, and holds the common scale of signals and gains")
 	}

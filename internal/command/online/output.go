@@ -394,7 +394,7 @@ func (r *onlineRun) noteSummary(p *online.Posterior, gainSD float64) {
 	add(t.Duplicates, "taken in before")
 	add(t.Skipped, "below --from")
 	add(t.LeftOut, "of their readings left out")
-	add(t.Disturbed, "disturbed in all sensors alike")
+	add(t.Disturbed, "disturbed in all sensors")
 	if len(words) > 0 {
 		words = append([]string{""}, words...)
 	}

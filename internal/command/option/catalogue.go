@@ -23,7 +23,7 @@ var Catalogue = []Heading{
 		"matrix-out quick draw-only runs"},
 	{"State", "state resume checkpoint rollback drop-checkpoint restart-at freeze"},
 	section("signals", ""),
-	section("sensors", "told-s-range"),
+	section("sensors", ""),
 	section("noise", "noise"),
 	section("matrix", "start"),
 	{"What the solver is given, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +

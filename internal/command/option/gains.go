@@ -27,7 +27,7 @@ func (m *Model) registerGains(flags *pflag.FlagSet) {
 	}
 }
 
-// CompleteTold is for a second model beside m's truth, whose flags have a prefix: it takes the truth's
+// CompleteStated is for a second model beside m's truth, whose flags have a prefix: it takes the truth's
 // distribution of s unless one was given, and reports whether it was.
 func (m *Model) CompleteStated(truth *Model, flags *pflag.FlagSet, prefix string) (stated bool, err error) {
 	given := func(name string) bool { f := flags.Lookup(prefix + name); return f != nil && f.Changed }
@@ -129,10 +129,10 @@ func (m *Model) CheckReadings(y *mat.Dense) error {
 	return nil
 }
 
-// ToldGains reports whether a distribution of s was given with its parameters.
+// StatedGains reports whether a distribution of s was given with its parameters.
 func (m *Model) StatedGains() bool { return m.SSD > 0 }
 
-// CheckTold refuses a kind of distribution without its parameters, for commands that learn nothing.
+// CheckStated refuses a kind of distribution without its parameters, for commands that learn nothing.
 func (m *Model) CheckStated() error {
 	if (m.asked == solver.NormalS || m.asked == solver.LogNormalS) && !m.StatedGains() {
 		return console.Usage("--s-prior %v needs --s-mean and --s-sd here", m.asked)

@@ -43,7 +43,7 @@ x and s are compared at the true global scale, which the readings do not give.
 "scale" that uncertainty alone: one number a problem. They are s_lo, s_hi in a
 result file, and "s" is s_rel_lo, s_rel_hi. The solver looks for broken sensors
 and for single readings that are wrong, as calamp solve does, and can be given a range of s that is
-not the true one (--told-s-range). Errors are standard errors
+not the true one (--assume-s-range). Errors are standard errors
 over the problems. Runs that do not converge say so, and are left out.
 
 With --complex x are both parts of the entries and s the amplitudes; "phase" is at the true common
@@ -65,7 +65,7 @@ has no distribution function.`,
 	flags.Var(option.Count(&c.seeds, 2), "seeds", "problems, of seeds 1, 2, …")
 	c.solver.Register(flags)
 	c.faults.Register(flags)
-	option.RangeFlag(flags, &c.stated, "told-s-range", "range of s that the solver is given, in place of the true --s-range")
+	option.RangeFlag(flags, &c.stated, "assume-s-range", "range of s that the solver is given, in place of the true --s-range")
 	flags.Lookup("threads").Hidden = true // one a problem
 	option.Workers(flags, &c.workers, "problems at a time, which the results do not depend on")
 	option.Plot(flags, &c.plot, "draw the histograms")

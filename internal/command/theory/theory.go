@@ -71,7 +71,7 @@ func (t *theory) registerOutputs(flags *pflag.FlagSet) {
 
 const assume = "assume-"
 
-// registerTold adds the model flags once more, for the solver's model.
+// registerStated adds the model flags once more, for the solver's model.
 func (t *theory) registerStated(flags *pflag.FlagSet) {
 	second := pflag.NewFlagSet("", pflag.ContinueOnError)
 	second.SortFlags = false
@@ -249,7 +249,7 @@ func (t *theory) mismatch() evolution.Mismatch {
 	return evolution.Mismatch{Teacher: t.belief(&t.truth), Student: t.belief(&t.stated), Alpha: t.alpha, P: t.readings()}
 }
 
-// toldModel is the model that the solver was given, for JSON; nil when it is the true one.
+// statedModel is the model that the solver was given, for JSON; nil when it is the true one.
 func (t *theory) statedModel() *option.Model {
 	if !t.mismatched {
 		return nil

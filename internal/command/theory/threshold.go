@@ -84,13 +84,13 @@ func ThresholdCommand(a *console.Console) *cobra.Command {
 		Long: `Compute the numbers of sensors for each entry of a signal, α = M/N, at which things
 change for large random matrices:
 
-  alpha_min       counting bound ρP/(P-1): below it nobody recovers noiseless signals exactly
+  alpha_min       counting bound ρP/(P-1): below it noiseless signals cannot be recovered exactly
   alpha_cs        cal-AMP's limit were the gains known, without noise
   alpha_cal       cal-AMP's limit: from here on state evolution reaches the target error
   alpha_it        with noise: from here on the state of small error is the better one
   alpha_informed  with noise: from here on there is such a state
   alpha_enough    with noise: from here on cal-AMP's error is at most twice that of known gains,
-                  which nobody falls below; inf where it never is, 0 where it always is
+                  below which no method falls; inf where it never is, 0 where it always is
 
 With --n, the entries of a signal, the answer is a sentence: how many sensors that takes, and with --m, whether you
 have them. It is about the larger of alpha_enough and alpha_cs with noise, and about alpha_cal without.

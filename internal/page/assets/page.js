@@ -30,7 +30,7 @@ async function start() {
     if (!document.hidden) view.shown.show();
   };
   addEventListener("hashchange", go);
-  // A page that nobody sees asks for nothing.
+  // A hidden page asks for nothing.
   document.addEventListener("visibilitychange", () => document.hidden ? current.shown.hide() : current.shown.show());
   $("keys").append(make("dl", {}, ...keys.flatMap(([k, what]) => [make("dt", {}, ...k.split(" ").flatMap((c, i) => [i ? " " : "", make("kbd", {}, c)])), make("dd", {}, what)])));
   $("keys").onclick = () => $("keys").close();

@@ -79,7 +79,7 @@ export class Theory {
     state.busy = false;
   }
   limits(l) {
-    const alpha = this.at("alpha"), list = [["min", l.alpha_min, "counting: below it nobody recovers noiseless signals exactly"], ["CS", l.alpha_cs, "AMP's limit were the gains known, without noise"], ["cal", l.alpha_cal, "cal-AMP's limit, to an error of 10⁻⁵"]];
+    const alpha = this.at("alpha"), list = [["min", l.alpha_min, "counting: below it noiseless signals cannot be recovered exactly"], ["CS", l.alpha_cs, "AMP's limit were the gains known, without noise"], ["cal", l.alpha_cal, "cal-AMP's limit, to an error of 10⁻⁵"]];
     $("limits").replaceChildren(...list.flatMap(([name, v, what]) => [make("dt", {}, "α", make("sub", {}, name)), make("dd", {}, v == null ? "none" : number(v, 4) + (alpha > v ? " <" : " >") + " α"), make("dd", { className: "what" }, what)]));
   }
 

@@ -241,8 +241,8 @@ func (k knowledge) flags(i instrument, subset string) (flags []string) {
 	return append(flags, k["prior"]...)
 }
 
-// TestTellingTrueThings: who tells some of what is true is not worse off than who tells nothing, whatever the units.
-func TestTellingTrueThings(t *testing.T) {
+// TestGivenTrueValues: who tells some of what is true is not worse off than who tells nothing, whatever the units.
+func TestGivenTrueValues(t *testing.T) {
 	tests.Long(t)
 	for at, i := range instruments {
 		for seed := range uint64(tellings) {
