@@ -200,7 +200,7 @@ func (f Anchored) Warning(sd float64) *Warning {
 	case !f.Holds():
 		return &Warning{
 			Code:    AnchorMismatch,
-			Message: "nothing is known yet of the sensors that are anchored, or they are broken: the common scale is the model's",
+			Message: "the anchored sensors have no usable readings yet, or are broken: the common scale is the model's",
 			Sensors: sensors,
 		}
 	case f.Misfit > others+anchorExcess*math.Sqrt(2*max(others, 1)):

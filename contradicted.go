@@ -43,7 +43,7 @@ func contradiction(words []string) *Warning {
 }
 
 func where(name string, given, likeliest float64) string {
-	return fmt.Sprintf("%s as %.4g, where they say about %.2g", name, given, likeliest)
+	return fmt.Sprintf("%s as %.4g, where the likelihood has its maximum at about %.2g", name, given, likeliest)
 }
 
 // noiseContradicted is about a noise variance of message passing.

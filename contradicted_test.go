@@ -29,11 +29,11 @@ func TestGivenContradicted(t *testing.T) {
 	}{
 		{truth, 1e-4, ""},
 		{prior.GaussBernoulli{Density: 0.1, SignalVar: 1.3}, 1.5e-4, ""},
-		{prior.GaussBernoulli{Density: 0.6, SignalVar: 1}, 1e-4, "the density as 0.6, where they say about 0.1"},
-		{prior.GaussBernoulli{Density: 0.15, SignalVar: 20}, 1e-4, "the variance of non-zero entries as 20, where they say about "},
-		{truth, 1e-2, "the noise variance as 0.01, where they say about "},
-		{truth, 1e-5, "the noise variance as 1e-05, where they say about "},
-		{prior.GaussBernoulli{Density: 0.15, SignalMean: 3, SignalVar: 1}, 1e-4, "the mean of non-zero entries as 3, where they say about "},
+		{prior.GaussBernoulli{Density: 0.6, SignalVar: 1}, 1e-4, "the density as 0.6, where the likelihood has its maximum at about 0.1"},
+		{prior.GaussBernoulli{Density: 0.15, SignalVar: 20}, 1e-4, "the variance of non-zero entries as 20, where the likelihood has its maximum at about "},
+		{truth, 1e-2, "the noise variance as 0.01, where the likelihood has its maximum at about "},
+		{truth, 1e-5, "the noise variance as 1e-05, where the likelihood has its maximum at about "},
+		{prior.GaussBernoulli{Density: 0.15, SignalMean: 3, SignalVar: 1}, 1e-4, "the mean of non-zero entries as 3, where the likelihood has its maximum at about "},
 	} {
 		q := *p
 		q.Prior, q.Channel = c.signal, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: c.noise}

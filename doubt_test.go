@@ -124,9 +124,9 @@ func TestCauseOfNotConverging(t *testing.T) {
 		want  string
 	}{
 		{"few iterations", func(y float64) float64 { return y }, calamp.Options{Settings: solver.Settings{MaxIter: 4}}, "only 4 iterations"},
-		{"on its way", func(y float64) float64 { return y }, calamp.Options{Settings: solver.Settings{MaxIter: 100, Damping: solver.FixedDamping(0.5)}}, "still on its way"},
-		{"overflow", func(y float64) float64 { return 1e200 * y }, calamp.Options{}, "no squares"},
-		{"clipping", clip(0.15), calamp.Options{}, "they clip there (--saturation 0.15)"},
+		{"on its way", func(y float64) float64 { return y }, calamp.Options{Settings: solver.Settings{MaxIter: 100, Damping: solver.FixedDamping(0.5)}}, "still converging"},
+		{"overflow", func(y float64) float64 { return 1e200 * y }, calamp.Options{}, "cannot hold their squares"},
+		{"clipping", clip(0.15), calamp.Options{}, "sensors clip there (--saturation 0.15)"},
 	} {
 		p, _ := draw(t, te, 1)
 		p.Y.Apply(func(_, _ int, y float64) float64 { return c.spoil(y) }, p.Y)

@@ -49,7 +49,7 @@ func TestGivenOfOverlappingSpectra(t *testing.T) {
 		{lo: 0.79, hi: 1.21, noise: 1e-6},
 		{lo: 790, hi: 1210, noise: 1},
 		{lo: 0.79, hi: 1.21},
-		{lo: 0.79, hi: 1.21, noise: 1e-4, want: "the noise variance as 0.0001, where they say about "},
+		{lo: 0.79, hi: 1.21, noise: 1e-4, want: "the noise variance as 0.0001, where the likelihood has its maximum at about "},
 		{lo: 0.95, hi: 1.05, noise: 1e-6, want: "the range of s as 0.95 to 1.05, which does not hold "},
 	} {
 		res := solve(c.lo, c.hi, c.noise)

@@ -46,7 +46,7 @@ func halvesCompared(ctx context.Context, a *try) {
 	a.res.widen(apart.Ratio)
 	if _, before := channel.Typical(a.res.Calibration.Prior); apart.Square > before {
 		a.res.Status = NotConverged
-		a.res.Reason = fmt.Sprintf("halves of the snapshots have gains that differ by %.3g, squared and on average, which is more than gains differ beforehand (variance %.3g)", apart.Square, before)
+		a.res.Reason = fmt.Sprintf("the gains of two halves of the snapshots differ by a mean square of %.3g, more than the prior variance of gains, %.3g", apart.Square, before)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestUnmixedIsNamed(t *testing.T) {
 	y := gaussian(r, 60, 8)
 	y.Apply(func(_, _ int, v float64) float64 { return v * float64(r.IntN(2)) }, y)
 	res := solve(t, free(t, table, y), &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
-	if res.Status == calamp.Converged || !strings.Contains(res.Reason, "seen by one sensor only") {
+	if res.Status == calamp.Converged || !strings.Contains(res.Reason, "one sensor alone reads each entry") {
 		t.Errorf("%v: %s", res.Status, res.Reason)
 	}
 }

@@ -158,7 +158,7 @@ func warnRandomErrors(d *amp.MatrixDoubt) *Warning {
 	if d == nil || !d.Doubtful() || d.Score < surelyDoubtful {
 		return nil
 	}
-	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W are wrong at random, by some %.2g of their root mean square, or readings are in a way that follows the signals; error bars of s have it, those of x in part; --matrix-error auto models it", d.Score, d.Size)}
+	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W have random errors of some %.2g of their root mean square, or readings have errors that follow the signals; error bars of s include them, those of x in part; --matrix-error auto models them", d.Score, d.Size)}
 }
 
 // warnMatrix names the directions in which W is wrong by so many standard errors, the surest first.
@@ -172,6 +172,6 @@ func warnMatrix(list []MatrixScore, from float64) *Warning {
 	for _, s := range sure {
 		words = append(words, fmt.Sprintf("%s (by %.0f standard errors, towards %.2g)", s.Name, math.Abs(s.Score), s.Theta))
 	}
-	return &Warning{Code: MatrixDoubtful, Message: "the readings contradict the W that was given; another would explain them better along " + strings.Join(words, ", ") +
+	return &Warning{Code: MatrixDoubtful, Message: "the readings contradict the given W; their likelihood rises along " + strings.Join(words, ", ") +
 		"; error bars take W for right, and do not hold"}
 }

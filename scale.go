@@ -140,7 +140,7 @@ func disagree(list []held) string {
 			if !apart(math.Exp(2*(a.logScale-b.logScale)), 2*math.Hypot(a.sd, b.sd)) {
 				continue
 			}
-			return fmt.Sprintf("%s as %.4g and %s as %.4g, where they say about %.2g for one of them or %.2g for the other",
+			return fmt.Sprintf("%s as %.4g and %s as %.4g, where they are likeliest at about %.2g for the first or %.2g for the second",
 				a.name, a.given, b.name, b.given, a.found*math.Exp(a.power*b.logScale), b.found*math.Exp(b.power*a.logScale))
 		}
 	}

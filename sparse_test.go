@@ -21,7 +21,7 @@ func TestNotSparse(t *testing.T) {
 		pixels bool   // signals are sparse in cosines
 		want   string // part of the message; empty for no warning
 	}{
-		{"dense", jointCase{alpha: 0.5, density: 1}, false, "neither"},
+		{"dense", jointCase{alpha: 0.5, density: 1}, false, "nor are they sparse in a basis of cosines"},
 		{"sparse in cosines", jointCase{alpha: 0.6, density: 0.1}, true, "--basis dct:144"},
 		{"recovered", jointCase{alpha: 0.8, density: 0.15}, false, ""},
 		{"too few sensors", jointCase{alpha: 0.3, density: 0.15}, false, ""},

@@ -164,7 +164,7 @@ func TestVectorAMPFalselySure(t *testing.T) {
 	te := small()
 	in := drawBehind(t, "hadamard", te, 1)
 	insisted := solve(t, te.Problem(in), &calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}})
-	if insisted.Status == calamp.Converged || !strings.Contains(insisted.Reason, "falsely sure") {
+	if insisted.Status == calamp.Converged || !strings.Contains(insisted.Reason, "states too small variances") {
 		t.Errorf("%v: %s", insisted.Status, insisted.Reason)
 	}
 	chosen := solve(t, te.Problem(in), nil)

@@ -259,9 +259,9 @@ func (e *Estimate) Reason() string {
 	status := fmt.Sprintf("%s after %d iterations", e.Status, e.Iterations)
 	switch {
 	case e.Reject == WarmingUp:
-		return fmt.Sprintf("kept: %d of %d samples to be solved together", len(c.state.Warm), c.beginning())
+		return fmt.Sprintf("the sample is kept: %d of %d samples to be solved together are here", len(c.state.Warm), c.beginning())
 	case c.warming() && e.Reject.contradicts():
-		return fmt.Sprintf("%d samples solved together were not found (%v); another try with the next one", c.beginning(), e.Reject)
+		return fmt.Sprintf("%d samples solved together gave no answer (%v); the next sample brings another try", c.beginning(), e.Reject)
 	}
 	switch e.Reject {
 	case Accepted:
@@ -269,22 +269,22 @@ func (e *Estimate) Reason() string {
 	case NoReadings:
 		return "no reading can be used: all are missing, zero, or of flagged sensors"
 	case NotConverged:
-		return fmt.Sprintf("iteration limit %d reached with a relative change of %.2g, tolerance %.2g", e.Iterations, c.solver.Change[0], c.solver.Tolerance())
+		return fmt.Sprintf("the iteration limit %d was reached with a relative change of %.2g; the tolerance is %.2g", e.Iterations, c.solver.Change[0], c.solver.Tolerance())
 	case Unexplained:
 		if c.otherNetwork() {
 			return c.unrelated.String()
 		}
-		return fmt.Sprintf("mean χ² of %d readings is %.3g, at most %.3g is explained: the noise variance is too small, the sample is no signal of the model, or the sensors have changed", e.Used, e.ChiSquare, c.chiSquareLimit())
+		return fmt.Sprintf("the mean χ² of %d readings is %.3g, and at most %.3g is explained: the noise variance is too small, the sample is no signal of the model, or the sensors have changed", e.Used, e.ChiSquare, c.chiSquareLimit())
 	case Diverged:
 		if c.overflows() {
 			return "many readings are too large to compute with"
 		}
-		return fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", e.Iterations)
+		return fmt.Sprintf("the estimates diverged at iteration %d; the last finite ones are returned", e.Iterations)
 	case Frozen:
 		return status + "; learning is off"
 	case NoSignal:
 		return status + "; noise explains the readings better than a signal does"
 	default:
-		return fmt.Sprintf("cancelled after %d iterations", e.Iterations)
+		return fmt.Sprintf("the sample was cancelled after %d iterations", e.Iterations)
 	}
 }

@@ -40,7 +40,7 @@ type RangeNotFilled struct {
 func (f *RangeNotFilled) String() string {
 	mean, variance := channel.Typical(f.Prior)
 	sd := math.Sqrt(variance)
-	learned := fmt.Sprintf("mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
+	learned := fmt.Sprintf("with mean %.4g and standard deviation %.2g; the common scale is known to ±%.2g %%", mean, sd, 100*f.ScaleSD)
 	if f.TooNarrow {
 		return fmt.Sprintf("the range [%g, %g] that was given is too narrow: gains lie outside of it. Their distribution was learned, %s; give a range that contains the gains", f.Given.Lo, f.Given.Hi, learned)
 	}

@@ -318,8 +318,8 @@ func (c *Calibrator) doubtsAmplitudes(p *Posterior) {
 	if few := max(1, outsideRange*float64(c.m)); ratio > amp.Contradicted || float64(outside) > few {
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code: calamp.RangeNotFilled,
-			Message: fmt.Sprintf("amplitudes are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g, %d of %d sensors pull beyond it): "+
-				"a stream of complex readings keeps it all the same, and its scale and error bars rest on it; give the range that the amplitudes have, or learn it with calamp solve", given.Lo, given.Hi, ratio, outside, c.m),
+			Message: fmt.Sprintf("amplitudes are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g, the likelihood of %d of %d sensors has its maximum beyond it): "+
+				"a stream of complex readings keeps the range, and its scale and error bars depend on it; give the range of the amplitudes, or learn it with calamp solve", given.Lo, given.Hi, ratio, outside, c.m),
 		})
 	}
 }

@@ -50,7 +50,7 @@ func (c *Calibrator) otherNetwork() bool {
 
 func (u *unrelated) String() string {
 	count := float64(u.samples)
-	return fmt.Sprintf("signals do not come out of this network, or not out of it alone: %.2g %% of their power is left open, and samples ask for slack of it by %.1f standard errors on average", 100*u.left/count, u.z/count)
+	return fmt.Sprintf("signals do not come out of this network, or not out of it alone: %.2g %% of their power remains unknown, and the likelihood prefers slack by %.1f standard errors a sample on average", 100*u.left/count, u.z/count)
 }
 
 // latent is the posterior of the present sample's latents, at the scale of its signal; nil where there are none.
@@ -71,6 +71,6 @@ func (c *Calibrator) latent() (mean, variance []float64) {
 // doubtsNetwork is the warning that it is another one.
 func (c *Calibrator) doubtsNetwork(p *Posterior) {
 	if c.otherNetwork() {
-		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.UnrecoveredOrNoise, Message: c.unrelated.String() + "; samples are not learned from"})
+		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.UnrecoveredOrNoise, Message: c.unrelated.String() + "; the calibration does not learn from these samples"})
 	}
 }

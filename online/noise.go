@@ -64,7 +64,7 @@ func (c *Calibrator) doubtsNoise(p *Posterior) {
 		given := columns * c.givenModel().NoiseVar * p.Factor * p.Factor
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code:    calamp.NoiseContradicted,
-			Message: fmt.Sprintf("the noise variance that was given, %.3g, does not explain the readings: it is learned, and %.3g", given, columns*p.Model.NoiseVar),
+			Message: fmt.Sprintf("the given noise variance, %.3g, does not explain the readings: it is learned as %.3g", given, columns*p.Model.NoiseVar),
 		})
 	}
 }

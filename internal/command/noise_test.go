@@ -40,7 +40,7 @@ func TestNoiseAlone(t *testing.T) {
 		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
 			t.Fatal(err, errs.String())
 		}
-		if code != 3 || said.Status != "nothing recovered" || !strings.Contains(said.Reason, "they look like noise") || strings.Contains(said.Reason, "Inf") {
+		if code != 3 || said.Status != "nothing recovered" || !strings.Contains(said.Reason, "the readings look like noise") || strings.Contains(said.Reason, "Inf") {
 			t.Errorf("%s: exit %d, %s: %s", i.name, code, said.Status, said.Reason)
 		}
 		for _, w := range said.Warnings {

@@ -35,13 +35,13 @@ func (r *Run) extreme() string {
 		}
 	}
 	if largest > largestSquared {
-		return fmt.Sprintf("readings as large as %.2g, of which double precision has no squares; give them in other units, or mark them as missing", largest)
+		return fmt.Sprintf("some readings are as large as %.2g, and double precision cannot hold their squares; give readings in other units, or mark these as missing", largest)
 	}
 	if largest > 0 && largest < 1/largestSquared {
-		return fmt.Sprintf("readings no larger than %.2g, of which double precision has no squares; give them in other units", largest)
+		return fmt.Sprintf("no reading is larger than %.2g, and double precision cannot hold their squares; give readings in other units", largest)
 	}
 	if w := r.state.W.MeanSquare(); w > largestSquared || w < 1/largestSquared {
-		return fmt.Sprintf("entries of W of size %.2g, whose products leave double precision; give them in other units", math.Sqrt(w))
+		return fmt.Sprintf("entries of W have the size %.2g, and double precision cannot hold their products; give them in other units", math.Sqrt(w))
 	}
 	return ""
 }
@@ -77,9 +77,9 @@ func (r *Run) clipping() string {
 	part := float64(at) / float64(max(count, 1))
 	switch {
 	case stated && part > muchClipped:
-		return fmt.Sprintf("%.0f %% of the readings are clipped at %.4g, and say little: a larger range of the sensors, or smaller signals, would help", 100*part, limit)
+		return fmt.Sprintf("%.0f %% of the readings are clipped at %.4g, and carry little information: a larger range of the sensors, or smaller signals, would help", 100*part, limit)
 	case !stated && at >= clipsFrom && part > clipsRate:
-		return fmt.Sprintf("%d readings have exactly the largest size, %.4g: they clip there (--saturation %.4g)", at, largest, largest)
+		return fmt.Sprintf("%d readings have exactly the largest size, %.4g: sensors clip there (--saturation %.4g)", at, largest, largest)
 	}
 	return ""
 }

@@ -37,22 +37,22 @@ func (r *Run) warnCommonMode() *Warning {
 	for k, sum := range r.state.SumC {
 		lost := !r.SignalConverged(k) && sum > lostFrom*typical
 		if c, t := r.state.Disturbance(r.Solver.AsRead(), k, lost); t != 0 {
-			add(k, fmt.Sprintf("all sensors read too much in signal %d, by %+.2g (%.1f standard deviations), which no signal explains: that sample was disturbed; take the constant off, or leave the sample out", k, c, math.Abs(t)))
+			add(k, fmt.Sprintf("all sensors read too much in signal %d, by %+.2g (%.1f standard deviations), which no signal explains: that sample was disturbed; subtract the constant, or leave the sample out", k, c, math.Abs(t)))
 		}
 	}
 	for k, factor := range r.brightness() {
 		if slices.Contains(w.Signals, k) {
 			continue // a constant makes a signal larger, too
 		}
-		add(k, fmt.Sprintf("all sensors read %.3g times as much in signal %d as in the others: it is that much larger, or that sample was disturbed by a common factor, which is in the signal then and not in the gains", factor, k))
+		add(k, fmt.Sprintf("all sensors read %.3g times as much in signal %d as in the others: that signal is larger, or its sample was disturbed by a common factor; a factor changes the signal and not the gains", factor, k))
 	}
 	switch {
 	case len(w.Signals) == 0:
 		return nil
 	case 2*len(w.Signals) > r.state.P:
-		w.Message += fmt.Sprintf("; so do %d of %d signals: it may be the sensors, which have offsets (--offset auto)", len(w.Signals), r.state.P)
+		w.Message += fmt.Sprintf("; so do %d of %d signals: the sensors may have offsets (--offset auto)", len(w.Signals), r.state.P)
 	case len(w.Signals) > 1:
-		w.Message += fmt.Sprintf("; %d signals are disturbed in all", len(w.Signals))
+		w.Message += fmt.Sprintf("; in all, %d signals are disturbed", len(w.Signals))
 	}
 	return &w
 }

@@ -58,13 +58,13 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 	done := r.Solver.Iterations
 	switch outcome {
 	case amp.Cancelled:
-		return false, fmt.Sprintf("cancelled after %d iterations", done)
+		return false, fmt.Sprintf("the run was cancelled after %d iterations", done)
 	case amp.Diverged:
-		reason = fmt.Sprintf("estimates blew up at iteration %d; the last sane ones are returned", done)
+		reason = fmt.Sprintf("the estimates diverged at iteration %d; the last finite ones are returned", done)
 	case amp.Converged:
 		if ratio := r.flatness(); ratio > falselySure {
 			r.FalselySure = true
-			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP is falsely sure of them: linear algebra gives variances at least %.2g times those stated; try --algorithm amp, or other rows", done, ratio)
+			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but some combinations of the signals' entries hardly reach any reading through this W, and vector AMP states too small variances for them: linear algebra gives at least %.2g times as much; try --algorithm amp, or other rows", done, ratio)
 		}
 		if text := r.unchecked(); text != "" {
 			return true, text
@@ -77,9 +77,9 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
 		}
 		doubtful = true
-		reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but at estimates that are further off than their variances say (agreement %.2g, expected 1)", done, a)
+		reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but the estimates are further off than their variances allow (agreement %.2g, expected 1)", done, a)
 		if math.IsNaN(a) {
-			reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but with no reading left that says anything of the signals", done)
+			reason = fmt.Sprintf("the iteration reached a fixed point after %d steps, but no reading is left that depends on the signals", done)
 		}
 	default:
 		if reason = r.limitReason(); r.Settings.Tol < 0 {
@@ -122,10 +122,10 @@ func (r *Run) NothingRecovered() string {
 		}
 	}
 	if float64(broken) > mostlyBroken*float64(reading) {
-		return fmt.Sprintf("%d of the %d sensors that read seem broken, and were left out: what is left is no answer; most likely W, the noise variance, the range of s or the signals' prior is wrong", broken, reading)
+		return fmt.Sprintf("%d of the %d sensors that read seem broken, and were left out: the remaining estimate is no answer; most likely W, the noise variance, the range of s or the signals' prior is wrong", broken, reading)
 	}
 	if before, after := r.model().Prior.Variance(), mean(r.state.C); after >= unmoved*before {
-		return fmt.Sprintf("the iteration reached a fixed point knowing nothing of the signals: their variance is %.3g, before the readings it was %.3g", after, before)
+		return fmt.Sprintf("the iteration reached a fixed point at which the signals are unknown: their posterior variance is %.3g, their prior variance %.3g", after, before)
 	}
 	if text := r.uncheckedSites(); text != "" {
 		return text
@@ -162,13 +162,13 @@ func (r *Run) wrongInput() string {
 		return text
 	}
 	if share := r.proportional(); share > amp.MostInCommon {
-		return fmt.Sprintf("the signals look alike through this W: all sensors read them in nearly the same proportions (%.3g of the readings' power), so that gains can take the place of what the signals have in common; signals that differ more would help, or a W with a smaller mean", share)
+		return fmt.Sprintf("this W hardly distinguishes the signals: all sensors read them in nearly the same proportions (%.3g of the readings' power), so gains and the signals' common part cannot be separated; signals that differ more would help, or a W with a smaller mean", share)
 	}
 	if text := r.clipping(); text != "" {
 		return text
 	}
 	if fit := r.state.Misfit(); fit > misfitExcess {
-		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: a noise variance that is too small, or faulty sensors", math.Sqrt(fit))
+		return fmt.Sprintf("the residuals are %.2g times what noise and posterior variances explain: the noise variance is too small, or sensors are faulty", math.Sqrt(fit))
 	}
 	return ""
 }
@@ -193,7 +193,7 @@ func (r *Run) residual() float64 {
 // slowness looks for what keeps a run on its way that nothing disturbs.
 func (r *Run) slowness() string {
 	if w := r.warnOnlyNoise(); w != nil {
-		return w.Message + ": they are noise, or W is not theirs, or the sensors are far too few for such signals"
+		return w.Message + ": they are noise, or this W did not make them, or the sensors are far too few for such signals"
 	}
 	if left := mean(r.state.C) / r.model().Prior.Variance(); left > wellKnown && r.additive() {
 		if text := nearThreshold(r.theory(), left); text != "" {
@@ -204,16 +204,16 @@ func (r *Run) slowness() string {
 		return text
 	}
 	if ratio := r.residual(); r.vector() && ratio > stalled {
-		return fmt.Sprintf("it is stuck: the residuals are %.2g times what the noise explains", math.Sqrt(ratio))
+		return fmt.Sprintf("the run is stuck: the residuals are %.2g times what the noise explains", math.Sqrt(ratio))
 	}
 	if from, to, n := r.falling(); n > 0 {
-		return fmt.Sprintf("it was still on its way: the change fell from %.2g to %.2g in the last %d iterations; allow more (--max-iter)", from, to, n)
+		return fmt.Sprintf("the run was still converging: the change fell from %.2g to %.2g in the last %d iterations; allow more (--max-iter)", from, to, n)
 	}
 	if worst := slices.Max(r.Solver.Change); r.vector() && worst < creeping {
-		return "combinations of entries that hardly matter to any reading still move; the readings are explained, and the answer is as good as its error bars say"
+		return "combinations of entries that hardly matter to any reading still move; the readings are explained, and the error bars hold"
 	}
 	if slices.Max(r.Solver.Change) < swinging {
-		return "single entries that keep switching between zero and not; more iterations, or more damping, may settle them"
+		return "single entries keep switching between zero and another value; more iterations, or more damping, may settle them"
 	}
 	return ""
 }
@@ -286,7 +286,7 @@ func (r *Run) warnOverconfident() *Warning {
 // limitReason is how far a run was at its iteration limit.
 func (r *Run) limitReason() string {
 	if r.Settings.Tol < 0 {
-		return fmt.Sprintf("%d iterations done, as asked; convergence was not looked for", r.Limit)
+		return fmt.Sprintf("%d iterations were done, as asked, without a test of convergence", r.Limit)
 	}
 	done, worst := 0, 0.0
 	for k, n := range r.Solver.Settled {
@@ -295,5 +295,5 @@ func (r *Run) limitReason() string {
 		}
 		worst = max(worst, r.Solver.Change[k])
 	}
-	return fmt.Sprintf("iteration limit %d reached with %d of %d signals converged; largest relative change %.2g, tolerance %.2g", r.Limit, done/r.state.Columns(), r.signals(), worst, r.Solver.Tolerance())
+	return fmt.Sprintf("the iteration limit %d was reached with %d of %d signals converged; the largest relative change was %.2g, the tolerance is %.2g", r.Limit, done/r.state.Columns(), r.signals(), worst, r.Solver.Tolerance())
 }

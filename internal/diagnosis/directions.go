@@ -59,7 +59,7 @@ func (r *Run) warnShifts() *Warning {
 		return nil
 	}
 	return &Warning{Code: ShiftedDirections, Message: fmt.Sprintf("%d other answers are as likely: the phases of the gains follow W from one column to another, as from %d to %d, and all signals move by the same step; "+
-		"sizes of gains and distances between the signals' entries are the same in all; the direction of one entry would tell, or the phases of gains", count, example[0], example[1])}
+		"sizes of gains and distances between the signals' entries are the same in all; the direction of one entry would decide, or known phases of gains", count, example[0], example[1])}
 }
 
 // steering are the columns of W, with a norm of 1, and the squares of their norms; nil where the entries of W cannot be seen.

@@ -15,7 +15,7 @@ func (r *Run) unchecked() string {
 	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.HasSites() {
 		return ""
 	}
-	return fmt.Sprintf("signals were taken for Gaussian, and the evidence reached its maximum; but it takes %d snapshots to check its error bars by their halves, and there are %d", evidence.LeastForHalves, r.signals())
+	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
 }
 
 // uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters
@@ -31,7 +31,7 @@ func (r *Run) uncheckedSites() string {
 	if weak == nil {
 		return ""
 	}
-	return fmt.Sprintf("it takes %d snapshots to check error bars by their halves, and there are %d; %s", evidence.LeastForHalves, r.signals(), weak.Message)
+	return fmt.Sprintf("error bars are checked by halves of at least %d snapshots, and there are %d; %s", evidence.LeastForHalves, r.signals(), weak.Message)
 }
 
 // warnGaussian says that an answer is that of Gaussian signals.
@@ -39,12 +39,12 @@ func (r *Run) warnGaussian() *Warning {
 	if !r.integrated() || !r.Converged {
 		return nil
 	}
-	text := "signals were taken for Gaussian and integrated out: for this W that is the surer way, but sparse signals may have errors several times those that known gains would leave"
+	text := "signals were integrated out under a Gaussian prior: that is more reliable for this W, but sparse signals may have errors several times those with known gains"
 	if r.Solver.HasSites() {
-		text = "gains and signals were found by expectation propagation: for this W that is the surer way, but its error bars are approximate where columns of W are nearly dependent"
+		text = "gains and signals were found by expectation propagation: that is more reliable for this W, but its error bars are approximate where columns of W are nearly dependent"
 	}
 	if factor := r.Solver.WidenedByHalves(); factor > 1 {
-		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than the evidence says, and all variances were multiplied by %.2g", factor)
+		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than their errors, so all variances were multiplied by %.2g", factor)
 	}
 	return &Warning{Code: GaussianSignals, Message: text}
 }
@@ -55,5 +55,5 @@ func (r *Run) warnFits() *Warning {
 	if len(signals) == 0 || !r.Converged {
 		return nil
 	}
-	return &Warning{Code: FitsDisagree, Signals: signals, Message: fmt.Sprintf("fits with two sparse priors end with other entries in %d of %d signals, further apart than both state: a few columns of W together nearly vanish, and the readings do not tell which of their entries are zero; what they are apart was added to variances", len(signals), r.signals())}
+	return &Warning{Code: FitsDisagree, Signals: signals, Message: fmt.Sprintf("fits with two sparse priors find different entries in %d of %d signals, by more than their error bars: a few columns of W are nearly dependent, and the readings do not determine which of their entries are zero; the difference was added to the variances", len(signals), r.signals())}
 }

@@ -157,8 +157,8 @@ func (r *Run) warnDrift() *Warning {
 	if !apart.Disagree() {
 		return nil
 	}
-	return &Warning{Code: HalvesDisagree, Message: fmt.Sprintf("the gains that the first half of the snapshots asks for and those of the second differ by %.2g times what their errors allow (root mean square over sensors): "+
-		"gains or W changed meanwhile, and the answer is a mean of both, with errors of s that are larger than stated; solve parts of the snapshots by themselves, or as a stream (calamp online)", math.Sqrt(apart.Ratio))}
+	return &Warning{Code: HalvesDisagree, Message: fmt.Sprintf("the gains of the first half of the snapshots and those of the second differ by %.2g times their errors (root mean square over sensors): "+
+		"gains or W changed meanwhile, the answer is a mean of both, and its errors of s are larger than stated; solve parts of the snapshots by themselves, or as a stream (calamp online)", math.Sqrt(apart.Ratio))}
 }
 
 // byFields is what the first (0) or the second (1) half of the snapshots says at the fixed point.
@@ -191,6 +191,6 @@ func WarnHalves(apart Apart) *Warning {
 	if !apart.Disagree() {
 		return nil
 	}
-	return &Warning{Code: HalvesDisagree, Message: fmt.Sprintf("every other snapshot, solved by itself from this answer, and the rest have gains that differ by %.2g times what their errors allow (root mean square over %g sensors): "+
-		"error bars do not hold, and all variances were multiplied by %.2g; the model leaves something out that is the readings' own (errors of W, signals between the columns of W, or more of them than its prior has), and what both halves have in common is not in these error bars", math.Sqrt(apart.Ratio), apart.Sensors, apart.Ratio)}
+	return &Warning{Code: HalvesDisagree, Message: fmt.Sprintf("even and odd snapshots, solved separately from this answer, have gains that differ by %.2g times their errors (root mean square over %g sensors): "+
+		"error bars did not hold, and all variances were multiplied by %.2g; the model lacks something (errors of W, signals between the columns of W, or more entries than its prior has), and errors common to both halves are not in these error bars", math.Sqrt(apart.Ratio), apart.Sensors, apart.Ratio)}
 }

@@ -16,7 +16,7 @@ func (r *Run) warnJointMeasurements(alpha, counting float64) *Warning {
 	if !r.blind() || alpha >= counting {
 		return nil
 	}
-	return &Warning{Code: TooFewMeasurements, Message: fmt.Sprintf("α = M/N = %.4g is below what exact recovery needs: α_min = %.4g, the counting bound for %d signals of which %.3g of the entries are not zero", alpha, counting, r.signals(), r.density())}
+	return &Warning{Code: TooFewMeasurements, Message: fmt.Sprintf("α = M/N = %.4g is below what exact recovery needs: the counting bound is α_min = %.4g for %d signals with a share %.3g of non-zero entries", alpha, counting, r.signals(), r.density())}
 }
 
 // nearCounting is the α, relative to the counting bound, from which on rows were recovered in all problems tried.
@@ -28,7 +28,7 @@ func (r *Run) warnJointUnrecovered(left float64) *Warning {
 	if alpha >= nearCounting*counting {
 		return nil
 	}
-	return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("the signals are known to %.2g %% of their power only: that is noise, or signals that were not recovered; α = M/N = %.3g is close to the counting bound %.3g; more sensors or signals would tell, or a noise variance that is known (--noise-var)", 100*left, alpha, counting)}
+	return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.2g %% of the signals' power remains unknown: it is noise, or signals that were not recovered; α = M/N = %.3g is close to the counting bound %.3g; more sensors or signals would decide, or a known noise variance (--noise-var)", 100*left, alpha, counting)}
 }
 
 func (r *Run) density() float64 { return gaussBernoulli(r.model().Prior).Density }

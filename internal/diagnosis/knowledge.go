@@ -50,9 +50,9 @@ func (r *Run) warnKnowledge() *Warning {
 	typical := sizes[len(sizes)/2] / medianOfNormal
 	switch {
 	case len(sizes) >= leastSensors && typical > oversure:
-		w.Message = fmt.Sprintf("the sensors differ from what was known of them by %.2g times the s_prior_sd that was given, typically: it is less certain than that, and error bars are too small; give a larger s_prior_sd, or none", typical)
+		w.Message = fmt.Sprintf("the sensors typically differ from s_prior_mean by %.2g times s_prior_sd: the prior is less certain than given, and error bars are too small; give a larger s_prior_sd, or none", typical)
 	case w.Sensors != nil:
-		w.Message = fmt.Sprintf("%d of %d sensors have changed: their readings differ from what was known of them by more than %d standard deviations, and count more; the first is sensor %d with s = %.4g",
+		w.Message = fmt.Sprintf("%d of %d sensors have changed: their s differ from s_prior_mean by more than %d standard deviations, and the readings outweigh the prior; the first is sensor %d with s = %.4g",
 			len(w.Sensors), len(sizes), changed, w.Sensors[0], r.state.S[w.Sensors[0]])
 	default:
 		return nil
@@ -78,5 +78,5 @@ func notSmooth(sizes []float64, s channel.Smooth, leftOut bool) *Warning {
 		return nil
 	}
 	return &Warning{Code: GainsNotSmooth, Message: fmt.Sprintf(
-		"gains are not as smooth as a kernel of length %.3g with a scatter of %.2g: a few sensors differ far more than the others from what those say of them, which a step does, or sensors that fail; error bars are right on average, too large for most and too small for these", s.Length, s.Scatter)}
+		"gains are not as smooth as a kernel of length %.3g with a scatter of %.2g: a few sensors differ far more than the others from what their neighbours predict, because of a step or a failure; error bars are right on average, too large for most and too small for these", s.Length, s.Scatter)}
 }

@@ -49,7 +49,7 @@ func (r *Run) warnOutlying() *Warning {
 	w := Warning{Code: SensorAtEdge}
 	w.Sensors = append(append(w.Sensors, order[:below]...), order[m-above:]...)
 	slices.Sort(w.Sensors)
-	w.Message = fmt.Sprintf("%d of %d sensors have a calibration far from all others', which lie in [%.4g, %.4g]; the first is sensor %d with %.4g: faulty sensors stretch the range of s that was learned",
+	w.Message = fmt.Sprintf("%d of %d sensors have s far from all others, which lie in [%.4g, %.4g]; the first is sensor %d with %.4g: faulty sensors widen the learned range of s",
 		len(w.Sensors), m, s[order[below]], s[order[m-1-above]], w.Sensors[0], s[w.Sensors[0]])
 	return &w
 }
@@ -78,7 +78,7 @@ func (r *Run) warnLikeNoOther() *Warning {
 		return nil
 	}
 	w.Code = SensorAtEdge
-	w.Message = fmt.Sprintf("%d of %d sensors have an outlying calibration, more than %d standard deviations from the middle of all, and their readings agree with it; the first is sensor %d with %.4g",
+	w.Message = fmt.Sprintf("%d of %d sensors have an outlying s, more than %d standard deviations from the median, and their readings agree with it; the first is sensor %d with %.4g",
 		len(w.Sensors), r.state.M, apart, w.Sensors[0], r.state.S[w.Sensors[0]])
 	return &w
 }
@@ -92,7 +92,7 @@ func (r *Run) warnScale() *Warning {
 	}
 	w := Warning{Code: ScaleFromGains, Message: "the signals' scale was learned, so the common scale of signals and gains depends on the range of s alone"}
 	if r.known() {
-		w.Message = fmt.Sprintf("the signals' scale was learned, so the common scale of signals and gains depends on what was known of single sensors: it is known to ±%.2g %%", 100*r.state.Placement.SD)
+		w.Message = fmt.Sprintf("the signals' scale was learned, so the common scale of signals and gains depends on the priors of single sensors: it is known to ±%.2g %%", 100*r.state.Placement.SD)
 	}
 	if r.LearnCalibration {
 		what := "middle of the range"
@@ -102,7 +102,7 @@ func (r *Run) warnScale() *Warning {
 				what = "median of s"
 			}
 		}
-		w.Message = fmt.Sprintf("with the signals' scale and the range of s both learned nothing tells the common scale of signals and gains: the %s is taken as %.4g; an anchor would fix it", what, channel.Middle(r.calibration()))
+		w.Message = fmt.Sprintf("the common scale of signals and gains is not identified, since the signals' scale and the range of s are both learned: the %s is set to %.4g; an anchor would fix it", what, channel.Middle(r.calibration()))
 	}
 	return &w
 }
@@ -130,6 +130,6 @@ func (r *Run) warnOnlyNoise() *Warning {
 	}
 	return &Warning{
 		Code:    OnlyNoise,
-		Message: fmt.Sprintf("the noise variance was learned as %.3g, which is %.0f %% of the readings' mean square: they look like noise, and nothing was recovered", noise, 100*noise*count/power),
+		Message: fmt.Sprintf("the learned noise variance is %.3g, which is %.0f %% of the readings' mean square: the readings look like noise, and nothing was recovered", noise, 100*noise*count/power),
 	}
 }

@@ -98,8 +98,8 @@ func CollinearColumns(w operator.Operator, threads int) *Warning {
 	if err != nil || !(c.Nearest > collinearFrom && c.Nearest > aboveChance*c.Chance) {
 		return nil
 	}
-	return &Warning{Code: ColumnsAlike, Message: fmt.Sprintf("columns of W are like their nearest neighbours (cosine %.2g, of random ones %.2g): an entry may be found in the place of another, with gains that make up for it, "+
-		"and error bars do not count that; more signals or sensors tell them apart, or a grid that is no finer than W resolves", c.Nearest, c.Chance)}
+	return &Warning{Code: ColumnsAlike, Message: fmt.Sprintf("neighbouring columns of W are correlated (cosine %.2g; random columns have %.2g): an entry may be found in its neighbour's place, with gains that compensate, "+
+		"and error bars leave that out; more signals or sensors separate the two, or a grid no finer than W resolves", c.Nearest, c.Chance)}
 }
 
 func (r *Run) warnColumns() *Warning {

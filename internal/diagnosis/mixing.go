@@ -48,7 +48,7 @@ func Unmixed(w operator.Operator) string {
 	default:
 		return ""
 	}
-	return "each entry of the signals is seen by one sensor only, through this W: gains cannot be separated from signals; it takes a W that mixes, or gains that are known"
+	return "one sensor alone reads each entry of the signals through this W: gains cannot be separated from signals; use a W that mixes, or known gains"
 }
 
 func (r *Run) unmixed() string {
@@ -120,7 +120,7 @@ func Swapped(w operator.Operator, y *mat.Dense) string {
 	if !(left > inVain*(1-float64(n)/float64(used))) {
 		return ""
 	}
-	return fmt.Sprintf("W is %d×%d and Y is %d×%d: whatever gains and signals are, %.0f %% of the readings' power is not explained by this W. Are the two swapped, or the readings those of another W? W is expected to have a row a sensor and a column an entry of the signals, Y a row a sensor and a column a signal",
+	return fmt.Sprintf("W is %d×%d and Y is %d×%d: whatever gains and signals are, %.0f %% of the readings' power is not explained by this W. Are the two swapped, or do the readings belong to another W? W has one row per sensor and one column per entry of the signals; Y has one row per sensor and one column per signal",
 		m, n, m, p, 100*left)
 }
 

@@ -45,9 +45,9 @@ func (r *Run) warnNetwork() *Warning {
 	learned := r.LearnNoise || network.SlackLearned()
 	switch {
 	case learned && left > poorlyKnown, left > wellKnown && z > offNetwork:
-		return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("the signals are known to %.2g %% of their power only, with a noise variance of %.3g and slack of %.3g: that is noise, or signals that do not come out of this network (they ask for more slack by %.1f standard errors)", 100*left, r.noise(), network.Slack(), max(0, z))}
+		return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.2g %% of the signals' power remains unknown, with a noise variance of %.3g and slack of %.3g: it is noise, or these signals do not come out of this network (their likelihood prefers more slack by %.1f standard errors)", 100*left, r.noise(), network.Slack(), max(0, z))}
 	case z > surelyOff && more > network.Slack():
-		return &Warning{Code: toldContradicted, Message: fmt.Sprintf("signals are off the network by more than its slack of %.3g: the readings ask for about %.2g, by %.0f standard errors; --slack auto learns it", network.Slack(), network.Slack()+more, z)}
+		return &Warning{Code: toldContradicted, Message: fmt.Sprintf("the signals deviate from the network by more than its slack of %.3g: the likelihood prefers about %.2g, by %.0f standard errors; --slack auto learns it", network.Slack(), network.Slack()+more, z)}
 	}
 	return nil
 }

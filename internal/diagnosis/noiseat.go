@@ -36,9 +36,9 @@ func (r *Run) warnNoiseAt() *Warning {
 	})
 	switch {
 	case !own && reading-signal > elsewhere:
-		return &Warning{Code: NoiseElsewhere, Message: fmt.Sprintf("the residuals are e^%.3g times likelier if noise is added to readings, behind the division by s, than before it as was taken: error bars of sensors with large s are too narrow, and of others too wide (--noise-at reading)", reading-signal)}
+		return &Warning{Code: NoiseElsewhere, Message: fmt.Sprintf("the residuals are e^%.3g times likelier if noise is added after the division by s than before it, as was assumed: error bars of sensors with large s are too narrow, and those of others too wide (--noise-at reading)", reading-signal)}
 	case own && signal-reading > elsewhere:
-		return &Warning{Code: NoiseElsewhere, Message: fmt.Sprintf("the residuals are e^%.3g times likelier if noise is added before the division by s than to readings, as was taken: error bars of sensors with small s are too narrow, and of others too wide (--noise-at signal)", signal-reading)}
+		return &Warning{Code: NoiseElsewhere, Message: fmt.Sprintf("the residuals are e^%.3g times likelier if noise is added before the division by s than after it, as was assumed: error bars of sensors with small s are too narrow, and those of others too wide (--noise-at signal)", signal-reading)}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func OffsetsIn(ratios []float64, each int, what, remedy string) *Warning {
 	if !(ratio > offsetRatio+offsetChance*2.33/math.Sqrt(float64(count))) {
 		return nil
 	}
-	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all %s: the means of their residuals are %.2g times what chance makes them; they have offsets, y = z/s + o, %s", count/each, what, math.Sqrt(ratio), remedy)}
+	return &Warning{Code: Offsets, Message: fmt.Sprintf("%d sensors read too much or too little by the same amount in all %s: the means of their residuals are %.2g times those of chance; the sensors have offsets, y = z/s + o, %s", count/each, what, math.Sqrt(ratio), remedy)}
 }
 
 // residualsOf are the number, the mean and the sum of squared deviations of a sensor's residuals: of real readings, or of one part of
@@ -110,7 +110,7 @@ func (r *Run) warnFewForOffsets() *Warning {
 	if !r.state.Offsets() || r.integrated() || r.state.P >= offsetSignals || r.Plan.Has("covariances") {
 		return nil
 	}
-	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets do the same to all signals, and with %d of them the error bars leave that out: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
+	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets change all signals in the same way, and error bars leave that out with %d signals: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
 }
 
 // warnCommonEntries tells of signals that are not sparse enough for offsets. Where signals are integrated out the error bars have it.
@@ -127,5 +127,5 @@ func (r *Run) warnCommonEntries() *Warning {
 	if !(expected > mostCommon) {
 		return nil
 	}
-	return &Warning{Code: OffsetsCommonEntries, Message: fmt.Sprintf("about %.2g of the %d entries are not zero in all signals, or in all but one: what these have in common and the offsets W times it cannot be separated; more signals or sparser ones would do it", expected, r.state.N)}
+	return &Warning{Code: OffsetsCommonEntries, Message: fmt.Sprintf("about %.2g of the %d entries are non-zero in all signals, or in all but one: their common part cannot be separated from offsets of W times it; more signals or sparser ones would help", expected, r.state.N)}
 }

@@ -50,7 +50,7 @@ func (r *Run) warnOutliers() *Warning {
 	if count == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d readings are outliers, spikes perhaps, and were left out; their %d sensors keep all others; the first is that of sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
+	w.Message = fmt.Sprintf("%d of %d readings are outliers, spikes perhaps, and were left out; their %d sensors keep all others; the first outlier is at sensor %d, signal %d", count, all, len(w.Sensors), r.state.SensorOf(first), first%p)
 	for k, n := range ofSignal {
 		if float64(n) > disturbed*float64(r.state.Rows()) {
 			w.Signals = append(w.Signals, k)
@@ -60,7 +60,7 @@ func (r *Run) warnOutliers() *Warning {
 	case len(w.Signals) > 0:
 		w.Message += fmt.Sprintf("; %d of them are of signal %d: that sample was disturbed, or the run has not found that signal (--outliers off)", ofSignal[w.Signals[0]], w.Signals[0])
 	case float64(count) > manyOutliers*float64(all):
-		w.Message += "; with so many it is the model that is in doubt: the noise variance first (--noise-var auto or per-sensor)"
+		w.Message += "; with so many outliers the model is in doubt, the noise variance first (--noise-var auto or per-sensor)"
 	}
 	return &w
 }

@@ -40,8 +40,8 @@ func phasesAnywhere(learned channel.ComplexPrior, stats []float64, omit []bool) 
 	if ratio > aboutNominal {
 		return ""
 	}
-	return fmt.Sprintf("how phases are spread about the nominal ones was learned as κ = %.2g, and they might as well be anywhere (log-likelihood ratio %.2g): "+
-		"the common phase, and its phase_sd, mean nothing; tell --phase free", learned.Concentration, ratio)
+	return fmt.Sprintf("the spread of phases about the nominal ones was learned as κ = %.2g, and free phases are as likely (log-likelihood ratio %.2g): "+
+		"the common phase, and its phase_sd, carry no information; give --phase free", learned.Concentration, ratio)
 }
 
 // PhasesContradict says so of statistics of sensors; empty where they do not.
@@ -54,6 +54,6 @@ func PhasesContradict(stated channel.ComplexPrior, stats []float64, omit []bool)
 	if stated.Known() {
 		was = "as known"
 	}
-	return fmt.Sprintf("the phases were given as %s, and those most likely by the readings are spread about them as with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+
-		"the common phase and its phase_sd rest on what was given, and so do signals where readings say little; give --phase %.2g, or free", was, kappa, min(math.Pi/math.Sqrt(3), 1/math.Sqrt(kappa)), ratio, kappa)
+	return fmt.Sprintf("the phases were given %s, but the likeliest ones are spread about them with κ = %.2g, by some %.2g rad (log-likelihood ratio %.3g): "+
+		"the common phase and its phase_sd depend on the given prior, and so do signals where readings carry little information; give --phase %.2g, or free", was, kappa, min(math.Pi/math.Sqrt(3), 1/math.Sqrt(kappa)), ratio, kappa)
 }

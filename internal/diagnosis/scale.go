@@ -31,10 +31,10 @@ func (r *Run) warnRange() *Warning {
 	mean, variance := channel.Typical(amplitude(r.calibration()))
 	c := math.Exp(r.state.Placement.Mean)
 	w := Warning{Code: RangeNotFilled}
-	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, mean %.4g and standard deviation %.2g; so the range says little of the common scale, which is known to ±%.2g %%",
+	w.Message = fmt.Sprintf("the gains are not spread evenly over the range [%g, %g] that was given (log-likelihood ratio %.3g): their distribution was learned within it, with mean %.4g and standard deviation %.2g; so the range hardly determines the common scale, which is known to ±%.2g %%",
 		lo, hi, test.LogRatio, c*mean, c*math.Sqrt(variance), 100*r.state.Placement.SD)
 	if w.Sensors = r.outside(); len(w.Sensors) > 0 {
-		w.Message += fmt.Sprintf("; %d of %d sensors lie outside it all the same: it is too narrow", len(w.Sensors), r.state.M)
+		w.Message += fmt.Sprintf("; %d of %d sensors still lie outside: the range is too narrow", len(w.Sensors), r.state.M)
 	}
 	return &w
 }
@@ -70,6 +70,6 @@ func (r *Run) warnScaleContradicted() *Warning {
 		return nil
 	}
 	return &Warning{Code: ScaleContradicted, Message: fmt.Sprintf(
-		"the variance that was given for the signals makes signals and s %.3g times as large (±%.2g %%) as the range of s does: one of the two is wrong, and x and s may be off by that factor",
+		"the given variance of the signals makes signals and s %.3g times as large (±%.2g %%) as the range of s does: one of the two is wrong, and x and s may be off by that factor",
 		math.Exp(wanted), 100*sd)}
 }

@@ -44,6 +44,6 @@ func (r *Run) warnOverlap() *Warning {
 	if !(factor > overlap) {
 		return nil
 	}
-	return &Warning{Code: GainsInSignals, Message: fmt.Sprintf("errors of gains and errors of signals explain the same readings, as rings in tomography do: variances of s were made %.2g times as large, on average; "+
-		"entries of signals that are too small to be found are not in these error bars; more readings of each sensor, other scenes or known gains (--anchor) help", factor)}
+	return &Warning{Code: GainsInSignals, Message: fmt.Sprintf("errors of gains and of signals are correlated, as with rings in tomography: variances of s were multiplied by %.2g, on average; "+
+		"these error bars leave out entries too small to be found; more readings of each sensor, other scenes or known gains (--anchor) help", factor)}
 }

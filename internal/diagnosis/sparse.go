@@ -190,11 +190,11 @@ func WarnNotSparse(own Concentration, most float64, name string, other Concentra
 	if !(own.Least() > most) {
 		return nil
 	}
-	text := fmt.Sprintf("the signals are not sparse in this basis: by the readings their power is as spread as with at least %.2g %% of the entries in use, and these sensors cannot find more than %.2g %%, α (P - 1)/P; ", 100*own.Least(), 100*most)
+	text := fmt.Sprintf("the signals are not sparse in this basis: their power is spread over at least %.2g %% of the entries, and these sensors can find at most %.2g %%, α (P - 1)/P; ", 100*own.Least(), 100*most)
 	if name == "" {
-		return &Warning{Code: NotSparse, Message: text + "neither are they in that of cosines; give a basis in which they are (--basis), or more sensors than entries"}
+		return &Warning{Code: NotSparse, Message: text + "nor are they sparse in a basis of cosines; give a basis in which they are (--basis), or more sensors than entries"}
 	}
-	return &Warning{Code: NotSparse, Message: text + fmt.Sprintf("in a basis of cosines it is as spread as with %.2g %%: --basis %s", 100*other.Density(), name)}
+	return &Warning{Code: NotSparse, Message: text + fmt.Sprintf("in a basis of cosines it is spread over %.2g %%: give --basis %s", 100*other.Density(), name)}
 }
 
 func product(a, b []float64) (sum float64) {

@@ -58,17 +58,17 @@ func (r *Run) warnUnrecovered() *Warning {
 		return r.warnJointUnrecovered(left)
 	}
 	m := r.theory()
-	cause := "theory expects less than half of that error from the model that was learned, so the iteration stopped short of it"
+	cause := "theory predicts less than half of that error for the learned model, so the iteration stopped short of it"
 	if !reaches(m, left*own/trapped) {
 		if cause = nearThreshold(m, left); cause == "" {
 			return nil // the noise is what there is
 		}
 	}
-	text := fmt.Sprintf("the signals are known to %.2g %% of their power only: ", 100*left)
+	text := fmt.Sprintf("%.2g %% of the signals' power remains unknown: ", 100*left)
 	if r.LearnNoise {
-		text = fmt.Sprintf("the signals are known to %.2g %% of their power only, and the noise variance was learned as %.3g: that is noise, or signals that were not recovered; ", 100*left, r.noise())
+		text = fmt.Sprintf("%.2g %% of the signals' power remains unknown, and the noise variance was learned as %.3g: it is noise, or signals that were not recovered; ", 100*left, r.noise())
 	}
-	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would tell, or a noise variance that is known (--noise-var)"}
+	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would decide, or a known noise variance (--noise-var)"}
 }
 
 // nearThreshold tells of a problem that theory could not solve with somewhat fewer sensors, not
@@ -126,7 +126,7 @@ func (r *Run) phasesOpen() string {
 	if !(share > 0) || differ > fewDifferent {
 		return ""
 	}
-	return fmt.Sprintf("nothing is known of phases, and %.3g of the readings' power is in one pattern of the signals: α times the number of signals that differ is %.2g, and at little more than 1 nothing tells phases from signals; signals that differ more, nominal phases (--phase κ), or more sensors would", share, differ)
+	return fmt.Sprintf("phases are free, and one pattern of the signals has a share %.3g of the readings' power: α times the number of signals that differ is %.2g, and near 1 phases cannot be separated from signals; signals that differ more, nominal phases (--phase κ), or more sensors would help", share, differ)
 }
 
 // learns says whether anything of the model is learned.

@@ -66,5 +66,5 @@ func (r *Run) warnUnequal() *Warning {
 	if sensors < leastSizes || !(ratio > 1+unevenChance*1.17/math.Sqrt(float64(sensors))) {
 		return nil
 	}
-	return &Warning{Code: NoiseUnequal, Message: fmt.Sprintf("the residuals of the sensors differ in size %.2g times as much as those of one noise: some sensors are noisier than others, and the error bars of all are those of the mean; tell the noise of each, or have it learned (--noise-var per-sensor)", ratio)}
+	return &Warning{Code: NoiseUnequal, Message: fmt.Sprintf("the residuals of the sensors differ in size %.2g times as much as equal noise allows: some sensors are noisier than others, and all error bars assume the mean noise; give the noise of each, or learn it (--noise-var per-sensor)", ratio)}
 }

@@ -47,5 +47,5 @@ func (r *Run) warnUnlike() *Warning {
 	if excess == 1 {
 		return nil
 	}
-	return &Warning{Code: SignalsUnlikePrior, Message: fmt.Sprintf("the signals' entries are not like the prior, zero or Gaussian: their squared errors are about %.2g times the variances that follow from it, and the variances of x were made that much larger; a prior that fits them has smaller errors: --learn-components, --prior laplace, or a basis in which the signals are sparser", excess)}
+	return &Warning{Code: SignalsUnlikePrior, Message: fmt.Sprintf("the signals' entries do not follow the prior, which has them zero or Gaussian: their squared errors are about %.2g times the posterior variances, and the variances of x were multiplied by that; a prior that fits has smaller errors: --learn-components, --prior laplace, or a basis in which the signals are sparser", excess)}
 }

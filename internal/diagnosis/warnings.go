@@ -113,19 +113,19 @@ func (r *Run) warnClipped() *Warning {
 func (r *Run) warnCorrelated() *Warning {
 	share, factor := r.Solver.Widening()
 	joint := r.Plan.Has("joint moves") && r.Converged
-	what := fmt.Sprintf("the signals look alike: %.3g of the calibrated readings' power is in one pattern", share)
+	what := fmt.Sprintf("the signals are correlated: one pattern has a share %.3g of the calibrated readings' power", share)
 	switch {
 	case math.IsInf(factor, 1):
-		what += ", and hardly anything tells it from the gains: s counts as no better known than beforehand"
+		what += ", which can hardly be separated from the gains: s is reported with its prior variance"
 	case factor > namedFactor:
-		what += fmt.Sprintf(", so errors do not average over them: what the readings say of s counts 1/%.2g", factor)
+		what += fmt.Sprintf(", so errors do not average over signals: the readings' information on s was divided by %.2g", factor)
 	case joint:
-		return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains can take the place of what the signals have in common; they were moved together, and the error bars hold only as far as the model does", r.proportional())}
+		return &Warning{Code: SignalsAlike, Message: fmt.Sprintf("all sensors read the signals in nearly the same proportions (%.3g of the readings' power): gains and the signals' common part can hardly be separated; they were updated jointly, and the error bars hold only as far as the model does", r.proportional())}
 	default:
 		return nil
 	}
 	if joint {
-		what += fmt.Sprintf("; all sensors read them in nearly the same proportions (%.3g of the power), and gains were moved together with what they share", r.proportional())
+		what += fmt.Sprintf("; all sensors read them in nearly the same proportions (%.3g of the power), and gains were updated jointly with their common part", r.proportional())
 	}
 	return &Warning{Code: SignalsAlike, Message: what}
 }
@@ -144,11 +144,11 @@ func (r *Run) warnSignals() *Warning {
 		return nil
 	}
 	if r.Outcome == amp.Diverged {
-		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates blew up", len(w.Signals), r.signals())
+		w.Message = fmt.Sprintf("%d of %d signals did not converge: the estimates diverged", len(w.Signals), r.signals())
 		return &w
 	}
 	k := w.Signals[0]
-	w.Message = fmt.Sprintf("%d of %d signals did not converge, the first is signal %d with a relative change of %.2g in the last iteration", len(w.Signals), r.signals(), k, r.Solver.Change[k*r.state.Columns()])
+	w.Message = fmt.Sprintf("%d of %d signals did not converge; the first is signal %d, with a relative change of %.2g in the last iteration", len(w.Signals), r.signals(), k, r.Solver.Change[k*r.state.Columns()])
 	return &w
 }
 
@@ -183,9 +183,9 @@ func (r *Run) warnMeasurements() *Warning {
 	default:
 		return nil
 	}
-	text := fmt.Sprintf("α_CS = %.4g, needed at density %g even with known gains", least, density)
+	text := fmt.Sprintf("α_CS = %.4g is needed at density %g even with known gains", least, density)
 	if signals {
-		text = fmt.Sprintf("α_min = %.4g, the counting bound for %s, and %s", counting, r.readingsOfSensor(), text)
+		text = fmt.Sprintf("the counting bound for %s is α_min = %.4g, and %s", r.readingsOfSensor(), counting, text)
 		least = max(least, counting)
 	}
 	if alpha >= least {
@@ -214,16 +214,16 @@ func (r *Run) warnSingle() *Warning {
 	if _, together := channel.SmoothOf(r.calibration()); together || !r.blind() || r.signals() > 1 || r.shared() {
 		return nil
 	}
-	return &Warning{Code: SingleSignal, Message: "with one signal the gains are known hardly better than beforehand; give more signals from the same sensors"}
+	return &Warning{Code: SingleSignal, Message: "one signal hardly determines the gains; give more signals from the same sensors"}
 }
 
 func (r *Run) warnSilent() *Warning {
 	if len(r.Silent) == 0 {
 		return nil
 	}
-	message := fmt.Sprintf("%s no usable reading; calibration there is the prior's", sensors(r.Silent))
+	message := fmt.Sprintf("%s no usable reading; their s is the prior mean", sensors(r.Silent))
 	if len(r.Zero) > 0 {
-		message = fmt.Sprintf("%s only readings of exactly zero, taken as missing; calibration there is the prior's", sensors(r.Silent))
+		message = fmt.Sprintf("%s only readings of exactly zero, which are taken as missing; their s is the prior mean", sensors(r.Silent))
 	}
 	return &Warning{Code: SilentSensor, Message: message, Sensors: r.Silent}
 }
@@ -251,7 +251,7 @@ func (r *Run) warnUnmeasured() *Warning {
 	}
 	return &Warning{
 		Code:    UnmeasuredEntry,
-		Message: fmt.Sprintf("%d of the %d columns of W are zero at every sensor that reads (first: column %d); the signals there are the prior's mean", count, r.state.N, first),
+		Message: fmt.Sprintf("%d of the %d columns of W are zero at every sensor that reads (first: column %d); the signals' entries there are the prior mean", count, r.state.N, first),
 	}
 }
 
@@ -307,7 +307,7 @@ func (r *Run) warnNothingLearned() *Warning {
 		lo, hi := r.calibration().Range()
 		return &Warning{
 			Code:    RangeNotLearned,
-			Message: fmt.Sprintf("the readings do not tell the spread of s: [%.4g, %.4g] is what they agree with, and no sensor is known better", lo, hi),
+			Message: fmt.Sprintf("the readings do not determine the spread of s: they agree with [%.4g, %.4g], and improve the s of no sensor", lo, hi),
 		}
 	}
 	if !r.gainsMatter() && mean(r.state.C) < unmoved*r.model().Prior.Variance() {
@@ -315,7 +315,7 @@ func (r *Run) warnNothingLearned() *Warning {
 	}
 	return &Warning{
 		Code:    NothingLearned,
-		Message: fmt.Sprintf("the posterior of s is no narrower than its prior: standard deviation %.3g, before the readings %.3g", math.Sqrt(after), math.Sqrt(before)),
+		Message: fmt.Sprintf("the posterior of s is no narrower than its prior: its standard deviation is %.3g, that of the prior %.3g", math.Sqrt(after), math.Sqrt(before)),
 	}
 }
 
@@ -358,7 +358,7 @@ func (r *Run) warnUnexplained() *Warning {
 	if len(w.Signals) == 0 {
 		return nil
 	}
-	w.Message = fmt.Sprintf("%d of %d signals are not recovered: mean posterior variance up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.signals(), worst*columns, explained*columns, own*columns)
+	w.Message = fmt.Sprintf("%d of %d signals are not recovered: their mean posterior variance is up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.signals(), worst*columns, explained*columns, own*columns)
 	return &w
 }
 
@@ -406,7 +406,7 @@ func (r *Run) warnEdges() *Warning {
 		return nil
 	}
 	lo, hi := r.calibration().Range()
-	w.Message = fmt.Sprintf("%d of %d sensors have the most likely calibration outside [%g, %g]; sensor %d furthest, by %.3g of its standard deviations: a faulty sensor, or a range too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
+	w.Message = fmt.Sprintf("%d of %d sensors have their likeliest s outside [%g, %g]; sensor %d is the furthest, by %.3g of its standard deviations: sensors are faulty, or the range is too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
 	return &w
 }
 
@@ -417,7 +417,7 @@ func (r *Run) warnRounded() *Warning {
 		return nil
 	}
 	return &Warning{Code: RoundedMatrix, Message: fmt.Sprintf(
-		"W was rounded to single precision, as asked: that is noise of variance %.2g, which was added to the %.2g given; f64 or auto reach further",
+		"W was rounded to single precision, as asked: rounding counts as noise of variance %.2g, which was added to the given %.2g; f64 or auto reach further",
 		r.Rounding, noise)}
 }
 
@@ -428,7 +428,7 @@ func (r *Run) warnTraces() *Warning {
 		return nil
 	}
 	return &Warning{Code: EstimatedTraces, Message: fmt.Sprintf(
-		"without a decomposition the precisions of vector AMP are estimates, here right to %.2g %%, and error bars may be off by up to some %.2g %%; with memory for a decomposition they are exact",
+		"the precisions of vector AMP are estimates without a decomposition of W, here right to %.2g %%, and error bars may be off by some %.2g %%; with memory for a decomposition they are exact",
 		100*e, 100*tracesGrow*e)}
 }
 

@@ -96,6 +96,7 @@ var budget = map[string]int{
 	"docs/theory.md": 1200, "docs/results/peers.md": 800, "docs/results/README.md": 800, "docs/results/field.md": 600,
 	"docs/guides/single-pixel-camera.md": 900, "docs/guides/microphone-array.md": 900, "docs/guides/a-stream.md": 900,
 	"docs/guides/imager.md": 900, "docs/guides/radar.md": 900,
+	"docs/decisions/2026-11.md": 1700,
 }
 
 // theirs says whether a page is for users to read from its beginning: not those for contributors, not the log of measurements, and not the reference,
@@ -259,5 +260,42 @@ func TestPeers(t *testing.T) {
 	}
 	if methods < 9 {
 		t.Errorf("the table has %d methods", methods)
+	}
+}
+
+// first are README and the pages after it, in the order of the site's menu, then the two that all others lead to.
+var first = []string{
+	"README.md", "docs/is-this-my-problem.md", "docs/guides/single-pixel-camera.md", "docs/guides/microphone-array.md", "docs/guides/a-stream.md",
+	"docs/guides/solving.md", "docs/trust.md",
+}
+
+// defined are terms with the words that define them in the first pages; a term without any leads to the glossary where it is first used.
+var defined = map[string]string{
+	"gain": "multiplies what it reads by a **gain**", "calibration": "s is the **calibration**", "sparse": "are **sparse**: few of their entries", "snapshot": "one column a snapshot",
+	"α": "α is M/N", "ρ": "a fraction ρ", "common scale": "this **common scale**", "offset": "An **offset** is", "anchor": "an **anchor**",
+	"density": "the density ρ", "residual": "residuals: of order one",
+	"prior": "", "posterior": "", "evidence": "", "likelihood": "", "hyperparameter": "", "message passing": "", "fixed point": "", "support": "", "damping": "",
+	"gauge": "", "nuisance": "", "vector AMP": "", "Gauss–Bernoulli": "", "coverage": "",
+}
+
+// TestTermsAreDefined: no term of the field is used in the first pages before its definition, or a link to the glossary.
+func TestTermsAreDefined(t *testing.T) {
+	for term, words := range defined {
+		use := regexp.MustCompile(`(^|[^\pL-])` + regexp.QuoteMeta(term) + `s?($|[^\pL-])`)
+		for _, name := range first {
+			page := inline.ReplaceAllString(comment.ReplaceAllString(fence.ReplaceAllString(read(t, name), ""), ""), "`")
+			page, _, _ = strings.Cut(page, "\n## Support")                                    // of the project
+			page = strings.Replace(page, "**Blind calibration from sparse signals.**", "", 1) // its name
+			at := use.FindStringIndex(page)
+			if at == nil {
+				continue
+			}
+			linked := regexp.MustCompile(`\[[^\]]*` + regexp.QuoteMeta(term) + `[^\]]*\]\([^)]*glossary\.md`).FindStringIndex(page)
+			by := strings.Index(page, words)
+			if here := linked != nil && linked[0] <= at[1] || words != "" && by >= 0 && by <= at[1]; !here {
+				t.Errorf("%s: %q is used before it is defined: …%s…", name, term, strings.Join(strings.Fields(page[max(0, at[0]-60):min(len(page), at[1]+40)]), " "))
+			}
+			break
+		}
 	}
 }

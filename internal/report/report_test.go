@@ -296,7 +296,7 @@ func TestVerdicts(t *testing.T) {
 	all := cases()
 	for name, want := range map[string][2]string{
 		"demo":       {good, "See the warning below."},
-		"failing":    {bad, "The run diverged after 37 iterations: the estimates blew up."},
+		"failing":    {bad, "The run diverged after 37 iterations: the estimates diverged."},
 		"stopped":    {bad, "without having converged: 35 of 40 signals were still changing"},
 		"cancelled":  {doubtful, "The run was cancelled after 84 iterations."},
 		"unlearned":  {bad, "the readings taught nothing about the sensors"},

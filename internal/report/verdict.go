@@ -67,7 +67,7 @@ func (r *Report) judge() verdict {
 	switch r.Result.Status {
 	case calamp.Diverged:
 		return verdict{Level: bad, Badge: "Diverged", Text: "The run diverged after " + iterations +
-			": the estimates blew up. What is shown is the last sane state on the way, not an answer: do not use it."}
+			": the estimates diverged. What is shown is the last finite state, not an answer: do not use it."}
 	case calamp.Cancelled:
 		return verdict{Level: doubtful, Badge: "Cancelled", Text: "The run was cancelled after " + iterations +
 			". What is shown is the state it had reached, not an answer."}
