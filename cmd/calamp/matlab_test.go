@@ -44,7 +44,7 @@ func TestMatlabFunction(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	for _, want := range []string{
 		"Y is 5×6 but W has 90 rows (sensors): expected 90×P", "and W is complex: a complex W needs complex readings", "there is no command no-such-command: put",
-		"warning: calamp: not converged: iteration limit 3 reached", "the end",
+		"warning: calamp: not converged: the iteration limit 3 was reached", "the end",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("without %q: %v\n%s", want, err, out)

@@ -28,7 +28,7 @@ func (r *Run) warnJointUnrecovered(left float64) *Warning {
 	if alpha >= nearCounting*counting {
 		return nil
 	}
-	return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.2g %% of the signals' power remains unknown: it is noise, or signals that were not recovered; α = M/N = %.3g is close to the counting bound %.3g; more sensors or signals would decide, or a known noise variance (--noise-var)", 100*left, alpha, counting)}
+	return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.3g %% of the signals' power remains unknown: it is noise, or signals that were not recovered; α = M/N = %.3g is close to the counting bound %.3g; more sensors or signals would decide, or a known noise variance (--noise-var)", 100*min(left, 1), alpha, counting)}
 }
 
 func (r *Run) density() float64 { return gaussBernoulli(r.model().Prior).Density }

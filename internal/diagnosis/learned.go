@@ -49,7 +49,7 @@ func (r *Run) warnOutlying() *Warning {
 	w := Warning{Code: SensorAtEdge}
 	w.Sensors = append(append(w.Sensors, order[:below]...), order[m-above:]...)
 	slices.Sort(w.Sensors)
-	w.Message = fmt.Sprintf("%d of %d sensors have s far from all others, which lie in [%.4g, %.4g]; the first is sensor %d with %.4g: faulty sensors widen the learned range of s",
+	w.Message = fmt.Sprintf("s of %d in %d sensors is far from all others, which lie in [%.4g, %.4g]; the first is sensor %d with %.4g: faulty sensors widen the learned range of s",
 		len(w.Sensors), m, s[order[below]], s[order[m-1-above]], w.Sensors[0], s[w.Sensors[0]])
 	return &w
 }
@@ -78,7 +78,7 @@ func (r *Run) warnLikeNoOther() *Warning {
 		return nil
 	}
 	w.Code = SensorAtEdge
-	w.Message = fmt.Sprintf("%d of %d sensors have an outlying s, more than %d standard deviations from the median, and their readings agree with it; the first is sensor %d with %.4g",
+	w.Message = fmt.Sprintf("s of %d in %d sensors is an outlier, more than %d standard deviations from the median, and the readings agree with it; the first is sensor %d with %.4g",
 		len(w.Sensors), r.state.M, apart, w.Sensors[0], r.state.S[w.Sensors[0]])
 	return &w
 }

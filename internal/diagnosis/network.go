@@ -45,7 +45,7 @@ func (r *Run) warnNetwork() *Warning {
 	learned := r.LearnNoise || network.SlackLearned()
 	switch {
 	case learned && left > poorlyKnown, left > wellKnown && z > offNetwork:
-		return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.2g %% of the signals' power remains unknown, with a noise variance of %.3g and slack of %.3g: it is noise, or these signals do not come out of this network (their likelihood prefers more slack by %.1f standard errors)", 100*left, r.noise(), network.Slack(), max(0, z))}
+		return &Warning{Code: UnrecoveredOrNoise, Message: fmt.Sprintf("%.3g %% of the signals' power remains unknown, with a noise variance of %.3g and slack of %.3g: it is noise, or these signals do not come out of this network (their likelihood prefers more slack by %.1f standard errors)", 100*min(left, 1), r.noise(), network.Slack(), max(0, z))}
 	case z > surelyOff && more > network.Slack():
 		return &Warning{Code: toldContradicted, Message: fmt.Sprintf("the signals deviate from the network by more than its slack of %.3g: the likelihood prefers about %.2g, by %.0f standard errors; --slack auto learns it", network.Slack(), network.Slack()+more, z)}
 	}

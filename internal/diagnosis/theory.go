@@ -64,9 +64,9 @@ func (r *Run) warnUnrecovered() *Warning {
 			return nil // the noise is what there is
 		}
 	}
-	text := fmt.Sprintf("%.2g %% of the signals' power remains unknown: ", 100*left)
+	text := fmt.Sprintf("%.3g %% of the signals' power remains unknown: ", 100*min(left, 1))
 	if r.LearnNoise {
-		text = fmt.Sprintf("%.2g %% of the signals' power remains unknown, and the noise variance was learned as %.3g: it is noise, or signals that were not recovered; ", 100*left, r.noise())
+		text = fmt.Sprintf("%.3g %% of the signals' power remains unknown, and the noise variance was learned as %.3g: it is noise, or signals that were not recovered; ", 100*min(left, 1), r.noise())
 	}
 	return &Warning{Code: UnrecoveredOrNoise, Message: text + cause + "; more sensors or signals would decide, or a known noise variance (--noise-var)"}
 }

@@ -183,7 +183,7 @@ func (r *Run) warnMeasurements() *Warning {
 	default:
 		return nil
 	}
-	text := fmt.Sprintf("α_CS = %.4g is needed at density %g even with known gains", least, density)
+	text := fmt.Sprintf("α_CS = %.4g is needed at density %.3g even with known gains", least, density)
 	if signals {
 		text = fmt.Sprintf("the counting bound for %s is α_min = %.4g, and %s", r.readingsOfSensor(), counting, text)
 		least = max(least, counting)
@@ -406,7 +406,7 @@ func (r *Run) warnEdges() *Warning {
 		return nil
 	}
 	lo, hi := r.calibration().Range()
-	w.Message = fmt.Sprintf("%d of %d sensors have their likeliest s outside [%g, %g]; sensor %d is the furthest, by %.3g of its standard deviations: sensors are faulty, or the range is too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
+	w.Message = fmt.Sprintf("the likeliest s of %d in %d sensors is outside [%g, %g]; sensor %d is the furthest, by %.3g of its standard deviations: sensors are faulty, or the range is too narrow", len(w.Sensors), r.state.M, lo, hi, at, worst)
 	return &w
 }
 
