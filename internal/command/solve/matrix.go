@@ -137,8 +137,9 @@ func (s *solve) loadDoubt(data *dataset.Problem) (err error) {
 	return nil
 }
 
-// tests are the directions that are tested at the fixed point, of W times the basis.
-func (s *solve) tests(data *dataset.Problem) ([]calamp.Direction, error) {
+// tests are the directions that are tested at the fixed point, of W times the basis. Those that a basis implies are left out where sensors have
+// several rows, with which no direction goes along yet.
+func (s *solve) tests(shared bool) ([]calamp.Direction, error) {
 	d := &s.doubt
 	if d.fits || s.ranks.On() {
 		return nil, nil
@@ -150,7 +151,7 @@ func (s *solve) tests(data *dataset.Problem) ([]calamp.Direction, error) {
 	text, implied := d.image, ""
 	if text == "" {
 		text, _ = strings.CutPrefix(s.parts.Basis.Spec, "dct2:")
-		if text == s.parts.Basis.Spec {
+		if text == s.parts.Basis.Spec || shared {
 			return list, nil
 		}
 		implied = " of --basis"

@@ -265,7 +265,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	opt.Learn, opt.Anchor, opt.Evidence = s.model.Learning(), s.anchor.Anchor, s.trace != ""
 	opt.Scale = scale
 	opt.MatrixError, opt.Learn.MatrixError = s.doubt.size, s.doubt.random == option.AutoWord
-	if opt.Directions, err = s.tests(data); err != nil {
+	if opt.Directions, err = s.tests(problem.Sensors != nil); err != nil {
 		return err
 	}
 	if opt.SensorDerivatives, err = s.inBasis("--sensor-derivatives", s.doubt.ofSensors); err != nil {
