@@ -109,6 +109,7 @@ func TestLongMatrixShift(t *testing.T) {
 				right, _ := patterns.at([]float64{c.shift})
 				y, _ := scenes(right, 6, 0.15, 1e-6, rng)
 				p, opt := freeModel(given, y), allLearned()
+				opt.Retry = true // as the command does
 				if model == "given" {
 					p, opt.Learn = givenModel(given, y, 0.15, 1e-6), calamp.Learn{}
 				}

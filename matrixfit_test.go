@@ -207,12 +207,18 @@ func TestFitMatrixErrors(t *testing.T) {
 	}
 }
 
-// A shift of all rows by a twentieth of a pixel is named, with nothing known but the shape of the images.
+// A shift of all rows by a twentieth of a pixel is named, with nothing known but the shape of the images: by a run of message passing, and by the command's further tries, which
+// end with signals that are integrated out.
 func TestShiftIsNamed(t *testing.T) {
 	tests.Long(t)
-	for _, shift := range []float64{0, 0.05} {
+	for _, c := range []struct {
+		shift float64
+		retry bool
+	}{{0, false}, {0, true}, {0.05, false}, {0.05, true}} {
+		shift := c.shift
 		p, _, _ := smallFit([]float64{0, shift}, 2)
 		opt := allLearned()
+		opt.Retry = c.retry
 		var err error
 		if opt.Directions, err = calamp.ImageDirections(p.W, nil, 14, 14); err != nil {
 			t.Fatal(err)

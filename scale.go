@@ -148,8 +148,8 @@ func disagree(list []held) string {
 }
 
 // scaleLearned is a problem of which two or more numbers were given that have a scale, solved with all of them learned, and brought to the scale
-// that they hold together: message passing would follow one of them along the scale, and be off by what another one says of it. nil where no
-// number is to be left out.
+// that they hold together: message passing would follow one of them along the scale, and be off by what another one says of it. Where errors of W are counted the noise is none of these: a small part of both it may be nothing. nil where
+// no number is to be left out.
 func scaleLearned(first *try) *try {
 	p, opt := *first.problem, first.opt
 	if !opt.Learn.Range || opt.Learn.SensorNoise || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil {
@@ -167,13 +167,13 @@ func scaleLearned(first *try) *try {
 		opt.Scale.SignalMean = mean
 		free, _, _ = learning(free, prior.SignalMean)
 	}
-	if _, own := channel.DetectorOf(p.Channel); !opt.Learn.Noise && !own {
+	if _, own := channel.DetectorOf(p.Channel); !opt.Learn.Noise && !own && opt.MatrixError == 0 && !opt.Learn.MatrixError {
 		opt.Scale.NoiseVar = channel.NoiseOf(channel.InOrder(p.Channel)) * float64(channel.ColumnsOf(p.Channel))
 	}
 	if !opt.Scale.Set() {
 		return nil
 	}
-	p.Prior, opt.Learn.Noise = free, true
+	p.Prior, opt.Learn.Noise = free, opt.Learn.Noise || opt.Scale.NoiseVar != 0
 	return &try{name: "the common scale learned", problem: &p, opt: opt}
 }
 

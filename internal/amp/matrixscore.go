@@ -3,6 +3,8 @@ package amp
 import (
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
 )
 
@@ -18,6 +20,15 @@ func (s *Solver) Scores() bool {
 	_, turned := s.Iteration.(*jointRows)
 	_, integrated := s.Iteration.(integrating)
 	return !turned && !integrated && s.Iterations > 0
+}
+
+// IntegratedScores are slopes and information of directions of W where signals were integrated out (see [evidence.Fit.MatrixScores]); nil elsewhere. Each product sets
+// u (M×R) to D x, with x R×N.
+func (s *Solver) IntegratedScores(products []func(u, x []float64) error) (slope []float64, information *mat.SymDense, err error) {
+	if g, is := s.Iteration.(*gaussian); is && g.steps+g.tried > 0 {
+		return g.fit.MatrixScores(products)
+	}
+	return nil, nil, nil
 }
 
 // MatrixScore is how fast the evidence grows along a direction D of W, given what that adds to the readings, u = D x̂, and to the variances,

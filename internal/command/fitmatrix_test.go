@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/internal/dataset"
@@ -60,6 +61,29 @@ func nearlyKnown(t *testing.T, theta float64) (folder string) {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// With errors of W counted, what they make of the readings does not hold the common scale in place of the noise that was given.
+func TestMatrixErrorLeavesScale(t *testing.T) {
+	const eta = 0.02
+	folder := nearlyKnown(t, eta)
+	for _, value := range []string{"auto", "0.02"} {
+		var out, errs bytes.Buffer
+		code := Run([]string{"solve", filepath.Join(folder, "P.npz"), "--noise-var", "1e-6", "--matrix-error", value, "-o", filepath.Join(folder, "R.npz"), "--json"}, strings.NewReader(""), &out, &errs)
+		s, err := dataset.LoadArray(filepath.Join(folder, "R.npz"), "s")
+		if err != nil || code != 0 {
+			t.Fatalf("exit code %d, %v: %s", code, err, &errs)
+		}
+		if mean := stat.Mean(s.Data, nil); math.Abs(mean-1) > 0.05 || !strings.Contains(errs.String(), "scale-from-gains") {
+			t.Errorf("--matrix-error %s: the mean of s is %.3g: %s", value, mean, &errs)
+		}
+		var found struct {
+			MatrixError float64 `json:"matrix_error"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &found); err != nil || math.Abs(found.MatrixError/eta-1) > 0.15 {
+			t.Errorf("--matrix-error %s: %v, %g", value, err, found.MatrixError)
+		}
+	}
 }
 
 // calamp solve doubts the matrix, and calamp fit-matrix finds it: with it solve has no doubt.

@@ -174,8 +174,9 @@ func (m *Model) free() (learn prior.Parameters) {
 func (m *Model) open(name string) bool { return m.Learns(name) || name == m.holds }
 
 // HoldScale leaves a number that was given, where it is the only one that has a scale, to hold the scale of what is learned: with the
-// signals' scale and the range of s free it says nothing else. varied is a prior that has more than one such number of its own.
-func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
+// signals' scale and the range of s free it says nothing else. varied is a prior that has more than one such number of its own. Where W is doubtful a noise variance does not: next to
+// the errors of W it may be nothing, and the scale is its power ½.
+func (m *Model) HoldScale(anchor *Anchor, varied, doubtful bool) (scale calamp.Scale) {
 	free := m.Learns("s-range")
 	if !free || anchor.Anchor.Set() || varied || m.Noise.File != "" {
 		return scale
@@ -187,7 +188,7 @@ func (m *Model) HoldScale(anchor *Anchor, varied bool) (scale calamp.Scale) {
 	if !m.Learns("signal-mean") && m.SignalMean != 0 {
 		stated, scale.SignalMean = append(stated, "signal-mean"), m.SignalMean
 	}
-	if !m.Learns("noise-var") && m.NoiseVar > 0 && !m.AtReading() {
+	if !m.Learns("noise-var") && m.NoiseVar > 0 && !m.AtReading() && !doubtful {
 		stated, scale.NoiseVar = append(stated, "noise-var"), m.NoiseVar
 	}
 	if len(stated) != 1 {

@@ -230,7 +230,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.solver.Check(&s.model, p); err != nil {
 		return err
 	}
-	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed())
+	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed(), s.doubt.random != "")
 	if err := s.sensors.LoadNoise(&s.model, data); err != nil {
 		return err
 	}

@@ -1,0 +1,108 @@
+package evidence
+
+import (
+	"runtime"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+// MatrixScores is how fast the evidence rises as W moves along directions D_j, W + Σ_j θ_j D_j, and minus its second derivative, J×J. Each product sets u (M×R) to D_j x, with x R×N.
+// Sites and hyperparameters are where the evidence is stationary in them, so that W changes it explicitly alone. With A of this package's comment, x̂ the posterior mean and
+// H minus the second derivative in s, over which the evidence is integrated to second order, it is with u_jk = D_j x̂_k
+//
+//	dL/dθ_j = Σ_k g_kᵀu_jk - tr(D_j Γ_k (R_k W)ᵀ),   R_k = A_k⁻¹ - A_k⁻¹ Y_k H⁻¹ Y_k A_k⁻¹,   Y_k = diag(y_k),
+//	-d²L/dθ_j dθ_l = Σ_k u_jkᵀA_k⁻¹u_lk - c_jᵀH⁻¹c_l,   c_j = Σ_k Y_k A_k⁻¹ u_jk:
+//
+// signals and gains follow. It is nil where sensors have offsets, which follow, too.
+func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope []float64, information *mat.SymDense, err error) {
+	if f.Offsets != nil {
+		return nil, nil, nil
+	}
+	if !f.factorPrecision() {
+		return nil, nil, ErrSingular
+	}
+	slope, information = make([]float64, len(products)), mat.NewSymDense(len(products), nil)
+	pulled := dense.New(len(f.S), len(products)) // c
+	for _, a := range f.Families {
+		for _, at := range a.patterns {
+			for _, k := range at.snapshots {
+				if err := f.addMatrixScores(slope, information, pulled, products, a, at, k); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	dense.SolveLower(f.curved, pulled, runtime.GOMAXPROCS(0))
+	for mu := range pulled.Rows {
+		for j, v := range pulled.Row(mu) {
+			for l, w := range pulled.Row(mu)[:j+1] {
+				information.SetSym(j, l, information.At(j, l)-v*w)
+			}
+		}
+	}
+	return slope, information, nil
+}
+
+// addMatrixScores adds what a snapshot says: pulled is c.
+func (f *Fit) addMatrixScores(slope []float64, information *mat.SymDense, pulled dense.Matrix, products []func(u, x []float64) error, a *Family, at *pattern, k int) error {
+	rows, signal := len(at.rows), make([]float64, f.w.Columns)
+	mat.Col(signal, k, f.X)
+	open, along, weighted := f.openTo(a, at, k), make([][]float64, len(products)), make([][]float64, len(products))
+	for j, product := range products {
+		moved, traced := make([]float64, len(f.S)), make([]float64, len(f.S)*rows)
+		if err := product(moved, f.withoutSum(signal)); err != nil {
+			return err
+		}
+		if err := product(traced, f.withoutSum(open.Data)); err != nil {
+			return err
+		}
+		along[j], weighted[j] = make([]float64, rows), make([]float64, rows)
+		for i, mu := range at.rows {
+			along[j][i] = moved[mu]
+			slope[j] += f.G.At(mu, k)*moved[mu] - traced[mu*rows+i]
+		}
+		for i, mu := range at.rows {
+			weighted[j][i] = floats.Dot(at.inverse.Row(i), along[j])
+			pulled.Row(mu)[j] += f.y.At(mu, k) * weighted[j][i]
+		}
+		for l := range j + 1 {
+			information.SetSym(j, l, information.At(j, l)+floats.Dot(along[j], weighted[l]))
+		}
+	}
+	return nil
+}
+
+// openTo is R W Γ of a snapshot, row by row of its pattern.
+func (f *Fit) openTo(a *Family, at *pattern, k int) dense.Matrix {
+	m, n, rows, threads := len(f.S), f.w.Columns, len(at.rows), runtime.GOMAXPROCS(0)
+	_, open := f.reachOf(at)
+	both := dense.New(m, n+rows) // L⁻¹ Y A⁻¹ (W, 1), with H = LLᵀ
+	f.follow(both.Part(0, m, 0, n), at, k, open)
+	f.follow(both.Part(0, m, n, n+rows), at, k, at.inverse)
+	dense.SolveLower(f.curved, both, threads)
+	dense.AddProduct(open, -1, both.Part(0, m, n, n+rows).T(), both.Part(0, m, 0, n), dense.All, threads)
+	for i := range rows {
+		for entry, gamma := range a.Gamma {
+			open.Row(i)[entry] *= gamma
+		}
+	}
+	return open
+}
+
+// withoutSum are rows of entries, in each of which the last one, where it is that of the sum of all columns, is added to all others.
+func (f *Fit) withoutSum(x []float64) []float64 {
+	if !f.summed {
+		return x
+	}
+	n := f.w.Columns
+	short := make([]float64, 0, len(x)/n*(n-1))
+	for ; len(x) > 0; x = x[n:] {
+		for _, v := range x[:n-1] {
+			short = append(short, v+x[n-1])
+		}
+	}
+	return short
+}
