@@ -72,11 +72,3 @@ func (r *Result) takeTheta(s *amp.Solver) {
 		}
 	}
 }
-
-// warnBent says that W is not linear in parameters of sensors, where residuals grow with them by that many standard errors.
-func warnBent(by float64) *Warning {
-	if by < surelyDoubtful {
-		return nil
-	}
-	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of sensors grow with their parameters, by %.0f standard errors: W is not linear in parameters as large as these; give W and its derivatives nearer to the true ones; error bars take W for linear, and do not hold", by)}
-}

@@ -238,8 +238,8 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	if w := warnRandomErrors(r.solver.MatrixDoubtOf()); w != nil && res.Status == Converged {
 		res.Warnings = append(res.Warnings, *w)
 	}
-	if w := warnBent(r.solver.Bent()); w != nil {
-		res.Warnings = append(res.Warnings, *w)
+	if w := diagnosis.Bent(r.solver.Bent().By()); w != nil {
+		res.Warnings = append(res.Warnings, Warning{Code: MatrixDoubtful, Message: w.Message})
 	}
 	r.hold(res)
 	if w := r.opt.given.compare(res); w != nil {

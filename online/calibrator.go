@@ -39,7 +39,8 @@ type Calibrator struct {
 	bank     *bank     // nil when drifts are not followed
 	outliers *outliers // nil when outliers are not looked for
 	watched  offsetWatch
-	apart    *apart // nil until gains are suspected to have changed
+	bent     amp.Bent // residuals that grow with parameters of sensors, of samples that were learned from
+	apart    *apart   // nil until gains are suspected to have changed
 
 	unrelated unrelated // what says that signals do not come out of their network
 
@@ -265,6 +266,7 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	case reject == Accepted:
 		c.commit()
 		c.watchOffsets()
+		c.watchBent()
 		if c.examineRange() {
 			reject, err = c.startOver(ctx)
 		}

@@ -391,7 +391,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
-	found := []*diagnosis.Warning{c.watched.found}
+	found := []*diagnosis.Warning{c.watched.found, diagnosis.Bent(c.bent.By())}
 	if c.opt.Commit == Sane {
 		found = append(found, diagnosis.CollinearColumns(c.sample.W, c.sample.Threads))
 	}

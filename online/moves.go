@@ -122,3 +122,10 @@ func (c *Calibrator) placeMoves(p *Posterior) {
 		p.ThetaVar.Set(i/js, i%js, m.cov[i*js+i%js])
 	}
 }
+
+// watchBent takes in whether residuals of a sample that was learned from grow with parameters of sensors. What one sample says is little, and the same of all that look similar.
+func (c *Calibrator) watchBent() {
+	b := c.solver.Bent()
+	c.bent.Score += c.weight * b.Score
+	c.bent.Information += c.weight * b.Information
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,22 @@ func TestStreamLearnsDelays(t *testing.T) {
 	}
 	if bits(t, all) != bits(t, part) {
 		t.Error("other bits after interruptions")
+	}
+}
+
+// A stream says of delays that rows are not linear in them: gains take a part, and their error bars do not hold.
+func TestStreamDoubtsDelays(t *testing.T) {
+	for spread, want := range map[float64]bool{0.01: false, 0.03: true} {
+		l := newLate(96, 120, spread, 3)
+		c := l.calibrator(t, l.given, online.Options{SensorDerivatives: l.delays()})
+		for range 30 {
+			y, _ := l.draw()
+			absorb(t, c, y)
+		}
+		doubted := slices.ContainsFunc(c.Posterior().Warnings, func(w calamp.Warning) bool { return w.Code == calamp.MatrixDoubtful })
+		if doubted != want {
+			t.Errorf("delays of %g samples: warned %v, expected %v", spread, doubted, want)
+		}
 	}
 }
 

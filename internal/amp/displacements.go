@@ -207,16 +207,27 @@ func (d *Displacements) Report(s *Solver) {
 	}
 }
 
-// Bent is by how many standard errors the readings of sensors with large θ have larger residuals than others, as they do where W is not linear in
+// Bent is the score of residuals that grow with parameters of sensors, and its information, which add up over samples.
+type Bent struct{ Score, Information float64 }
+
+// By is by how many standard errors they grow.
+func (b Bent) By() float64 {
+	if !(b.Information > 0) {
+		return 0
+	}
+	return b.Score / math.Sqrt(b.Information)
+}
+
+// Bent is whether the readings of sensors with large θ have larger residuals than others, as they do where W is not linear in
 // it: the score of a noise variance that grows with Σ_j θ̂²/σ², beside one that all readings have in common,
 //
 //	½ Σ (q - q̄)(g² + ∂g), of variance ½ Σ (q - q̄)² (-∂g)/D:
 //
 // a gain and parameters that are fitted project residuals of a sensor, so that Σ g² has twice the trace of that projection for its variance. It is 0 where no rows move.
-func (s *Solver) Bent() float64 {
+func (s *Solver) Bent() (b Bent) {
 	d, ok := PartOf[*Displacements](s)
 	if !ok {
-		return 0
+		return b
 	}
 	state, js := s.State, len(d.Known.Spread)
 	size, mean, all := make([]float64, state.M), 0.0, 0.0
@@ -231,13 +242,9 @@ func (s *Solver) Bent() float64 {
 		mean, all = mean+size[j/state.P]*weight, all+weight
 	}
 	mean /= max(all, math.SmallestNonzeroFloat64)
-	var score, information float64
 	for j, slope := range state.DG {
 		q := size[j/state.P] - mean
-		score, information = score+0.5*q*(state.G[j]*state.G[j]+slope), information-0.5*q*q*slope/state.Doubt(j)
+		b.Score, b.Information = b.Score+0.5*q*(state.G[j]*state.G[j]+slope), b.Information-0.5*q*q*slope/state.Doubt(j)
 	}
-	if !(information > 0) {
-		return 0
-	}
-	return score / math.Sqrt(information)
+	return b
 }
