@@ -4,10 +4,9 @@ import (
 	"context"
 	"math"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/floats"
 
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 )
@@ -270,57 +269,51 @@ func (l *decomposed) lightRows(k int) (rows []int) {
 //	t = C SᵀBe,   Σw - F = tr B - tr C SᵀB²S + Σ (w - vC),   N - F the same with Σ (1 - vC).
 func (l *decomposed) lighten(k int, rows []int, pivots, b []float64) {
 	gamma, tau, count := l.gamma[k], l.tau[k], len(rows)
-	s := blas64.General{Rows: count, Cols: l.m, Stride: l.m, Data: make([]float64, count*l.m)} // SᵀQ
+	s, solved := dense.New(count, l.m), dense.New(count, l.m) // SᵀQ, and that times (γ+τT)⁻¹
+	t, v, counting := make([]float64, count), make([]float64, count), false
 	for a, mu := range rows {
-		l.rotationRow(s.Data[a*l.m:(a+1)*l.m], mu)
-	}
-	solved := blas64.General{Rows: count, Cols: l.m, Stride: l.m, Data: append([]float64(nil), s.Data...)}
-	for a := range rows {
-		l.divide(solved.Data[a*l.m:(a+1)*l.m], pivots, tau)
-	}
-	square := func() blas64.General {
-		return blas64.General{Rows: count, Cols: count, Stride: count, Data: make([]float64, count*count)}
-	}
-	core, second := square(), square()
-	blas64.Gemm(blas.NoTrans, blas.Trans, gamma, s, solved, 0, core)
-	blas64.Gemm(blas.NoTrans, blas.Trans, gamma*gamma, solved, solved, 0, second)
-	t := make([]float64, count)
-	blas64.Gemv(blas.NoTrans, gamma, solved, blas64.Vector{N: l.m, Inc: 1, Data: b}, 0, blas64.Vector{N: count, Inc: 1, Data: t})
-	for a, mu := range rows {
+		l.rotationRow(s.Row(a), mu)
+		copy(solved.Row(a), s.Row(a))
+		l.divide(solved.Row(a), pivots, tau)
+		t[a] = gamma * floats.Dot(solved.Row(a), b)
 		w := l.weight[mu*l.p+k]
-		core.Data[a*count+a] += w / (1 - w)
+		v[a], counting = w/(1-w), counting || w > counts
 	}
-	factor, ok := lapack64.Potrf(blas64.Symmetric{N: count, Stride: count, Uplo: blas.Upper, Data: core.Data})
-	if !ok {
+	core := dense.New(count, count)
+	dense.AddProduct(core, gamma, s, solved.T(), dense.Lower, 1)
+	for a := range rows {
+		core.Row(a)[a] += v[a]
+	}
+	if !dense.Factor(core, 1) {
 		return // beyond double precision: the rows keep their weight
 	}
 	for a, mu := range rows {
 		w := l.weight[mu*l.p+k]
-		l.logDet[k] -= 2 * math.Log(core.Data[a*count+a])
 		if w > counts {
-			l.logDet[k] += math.Log(w / (1 - w))
+			l.logDet[k] += math.Log(v[a])
 		}
 		l.counted[k] -= 1 - w
+		l.left[k] += w
+		l.free[k]++
 	}
-	solution := blas64.General{Rows: count, Cols: 1, Stride: 1, Data: t}
-	lapack64.Potrs(factor, solution)
+	l.logDet[k] -= dense.LogDet(core)
+	dense.Solve(core, t)
 	for a, mu := range rows {
 		l.shift[mu*l.p+k] = -t[a]
+		floats.AddScaled(b, -t[a], s.Row(a))
 	}
-	blas64.Gemv(blas.Trans, -1, s, blas64.Vector{N: count, Inc: 1, Data: t}, 1, blas64.Vector{N: l.m, Inc: 1, Data: b})
-
-	inverse, _ := lapack64.Potri(factor) // C, its upper half
-	for a, mu := range rows {
-		w := l.weight[mu*l.p+k]
-		c := inverse.Data[a*count+a]
-		trace := -c * second.Data[a*count+a]
-		for o := a + 1; o < count; o++ {
-			trace -= 2 * inverse.Data[a*count+o] * second.Data[a*count+o]
+	dense.SolveLower(core, solved, 1) // tr C SᵀB²S = γ² |L⁻¹SᵀQ(γ+τT)⁻¹|², with C⁻¹ = LLᵀ
+	trace := gamma * gamma * floats.Dot(solved.Data, solved.Data)
+	if counting {
+		dense.InvertLower(core, 1)
+		for a := range rows {
+			for o, c := range core.Row(a)[:a+1] {
+				trace += v[o] * c * c
+			}
 		}
-		v := w / (1 - w)
-		l.left[k] += trace + w - v*c
-		l.free[k] += trace + 1 - v*c
 	}
+	l.left[k] -= trace
+	l.free[k] -= trace
 }
 
 // rotationRow is row mu of Q.
