@@ -121,7 +121,7 @@ func (t *tries) answer(asked *try) (*try, error) {
 // start runs the first try, not for long where the signals of a later one may be integrated out: what has not converged by then is no worse tried otherwise.
 func (t *tries) start(first, later *try) error {
 	asked := first.opt.MaxIter
-	if (asked == 0 || asked == defaultMaxIter) && integrable(later) {
+	if (asked == 0 || asked == defaultMaxIter) && integrable(later) && !tooLong(first) {
 		first.opt.MaxIter = mostFirst
 	}
 	err := t.run(first)

@@ -49,7 +49,7 @@ func (r *Run) warnShifts() *Warning {
 			continue
 		}
 		ramp := between(columns[strongest], columns[j])
-		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, gain.NoiseVar) {
+		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, gain.NoiseVar) {
 			if count++; count == 1 {
 				example = [2]int{strongest, j}
 			}
@@ -147,23 +147,28 @@ func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
 	return kappa*(cmplx.Abs(now)-cmplx.Abs(then)) < asLikely
 }
 
-// moves reports whether every source is moved along the ramp from its column to another one, but for an energy that noise of this variance hides.
-func moves(columns [][]complex128, list []source, ramp []complex128, noise float64) bool {
-	lost := 0.0
+// moves reports whether every source is moved along the ramp from its column to another one, but for an energy that noise of this variance hides. Columns of a regular grid are the
+// same step apart, so that one is looked at first; one that loses no more than a source's share is taken.
+func moves(columns [][]complex128, list []source, ramp []complex128, step int, noise float64) bool {
+	lost, n := 0.0, len(columns)
+	share := asLikely * noise / float64(len(list))
 	moved := make([]complex128, len(ramp))
 	for _, s := range list {
 		for mu, v := range columns[s.at] {
 			moved[mu] = v * ramp[mu]
 		}
-		most := 0.0
-		for _, c := range columns {
+		least := s.energy
+		for i := range n {
 			var product complex128
-			for mu, v := range moved {
-				product += cmplx.Conj(c[mu]) * v
+			for mu, v := range columns[(s.at+step+n+i)%n] {
+				product += cmplx.Conj(v) * moved[mu]
 			}
-			most = max(most, real(product)*real(product)+imag(product)*imag(product))
+			least = min(least, s.energy*(1-real(product)*real(product)-imag(product)*imag(product)))
+			if least <= share {
+				break
+			}
 		}
-		if lost += s.energy * (1 - most); lost > asLikely*noise {
+		if lost += least; lost > asLikely*noise {
 			return false
 		}
 	}
