@@ -250,6 +250,7 @@ const (
 	RoundedMatrix        WarningCode = diagnosis.RoundedMatrix        // W in single precision, as asked, beside little noise
 	SingleSignal         WarningCode = diagnosis.SingleSignal         // P = 1: gains and signal hardly separate
 	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
+	ScaleFromNoise       WarningCode = diagnosis.ScaleFromNoise       // the noise variance that was given alone holds the common scale
 	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
 	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
 	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was given is not that of the readings

@@ -95,6 +95,9 @@ func (r *run) hold(res *Result) {
 	if len(list) == 0 {
 		return
 	}
+	if bounds == nil && r.opt.Scale == (Scale{NoiseVar: r.opt.Scale.NoiseVar}) {
+		res.Warnings = append(res.Warnings, Warning{Code: ScaleFromNoise, Message: fmt.Sprintf("the common scale of signals and gains depends on the noise variance alone, which was learned as %.2g where the middle of s is 1: all that the model leaves out of readings is a part of it, and makes signals and s too small; a range of s or an anchor would tell", list[0].found)})
+	}
 	log, sd := combined(list)
 	res.ScaleSD, res.placement = sd, amp.Placement{SD: sd}
 	res.rescale(math.Exp(log))

@@ -43,7 +43,7 @@ const (
 var outcomes = []string{solved, notSure, useless, wrongWarned, silentlyWrong, givenUp, late, broke}
 
 // conventions are codes of warnings that healthy runs have by default: they name a convention and no doubt.
-var conventions = []string{"scale-from-gains"}
+var conventions = []string{"scale-from-gains", "scale-from-noise"}
 
 // An answer is what a run has found.
 type answer struct {

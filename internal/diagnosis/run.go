@@ -159,6 +159,7 @@ const (
 	RoundedMatrix        = "rounded-matrix"
 	SingleSignal         = "single-signal"
 	ScaleFromGains       = "scale-from-gains"
+	ScaleFromNoise       = "scale-from-noise"
 	RangeNotLearned      = "range-not-learned"
 	OnlyNoise            = "only-noise"
 	RangeNotFilled       = "range-not-filled"

@@ -94,7 +94,7 @@ func (r *Run) Warnings() []Warning {
 // that does not settle on them.
 var fromNoise = []string{
 	SignalNotConverged, NothingLearned, ManyBroken, SensorBroken, OutlyingReadings, UnexplainedVariance, SensorAtEdge,
-	RangeNotLearned, ScaleFromGains, GaussianSignals,
+	RangeNotLearned, ScaleFromGains, ScaleFromNoise, GaussianSignals,
 }
 
 // warnClipped tells of readings that stop at a limit that was not given: taken as they are, they are wrong by as much as is cut off.

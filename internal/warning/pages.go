@@ -315,6 +315,13 @@ var pages = []Page{
 		[]string{"Widen it, where sensors are listed.", "`--anchor`, if the scale matters."},
 	},
 	{
+		"scale-from-noise", Noted,
+		"Only the noise variance that was given determines the common scale.",
+		"What the model leaves out of readings, as errors of W, is learned as noise: signals and s are then too small by one factor, and `scale_sd` does not contain it.",
+		"where ratios of gains and of signals are what matters.",
+		[]string{"`--s-range`, or `--anchor`.", "Leave out `--noise-var`: then the mean of s is taken as 1."},
+	},
+	{
 		"scale-from-gains", Noted,
 		"The scale of the signals was learned.",
 		"The common scale of signals and gains depends on the range of s alone, or on nothing where that was learned, too: then the mean of s is taken as 1.",
