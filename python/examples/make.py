@@ -8,7 +8,7 @@ CELLS = [
     ("code", "import numpy as np\nimport calamp\n\np = calamp.simulate(n=784, m=627, p=10, seed=1, s_range=(0.8, 1.25), noise_var=1e-4)\np.W.shape, p.Y.shape"),
     ("markdown", "Nothing but `W` and the readings is given: the model is learned. The picture shows the gains with their 95 % intervals, beside the common scale."),
     ("code", "r = calamp.solve(p.W, p.Y)\nr"),
-    ("markdown", "The warning says that nothing tells the common scale of signals and gains. What the gains' range is helps; then the intervals hold for the gains as they are."),
+    ("markdown", "The warning says that the readings do not determine the common scale of signals and gains. Give the range of s: then the intervals hold for the gains as they are."),
     ("code", "r = calamp.solve(p.W, p.Y, s_range=(0.8, 1.25))\ninside = np.mean((r.s_lo < p.s0) & (p.s0 < r.s_hi))\nerror = np.linalg.norm(r.x - p.X0) / np.linalg.norm(p.X0)\nassert r.status == 'converged' and error < 0.15 and inside > 0.8\nf'{error:.1%} error of the signals, {inside:.0%} of the true s in their intervals'"),
     ("markdown", "How many sensors does it take? State evolution says so beforehand."),
     ("code", "t = calamp.threshold(density=0.2, p=10, s_range=(0.8, 1.25))\nassert t['alpha_cal'] < 627 / 784\n{k: round(v, 3) for k, v in t.items() if k.startswith('alpha')}"),

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -210,5 +211,5 @@ func (m *Model) String() string {
 
 // ChannelWords says what is known of the sensors.
 func (m *Model) ChannelWords() string {
-	return fmt.Sprintf("s in %s[%s, %s], noise variance %s", m.gainWords(), console.Short(m.SRange[0]), console.Short(m.SRange[1]), m.noiseWords())
+	return fmt.Sprintf("s %s[%s, %s], noise variance %s", cmp.Or(m.gainWords(), "in "), console.Short(m.SRange[0]), console.Short(m.SRange[1]), m.noiseWords())
 }
