@@ -564,7 +564,7 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 		var chol mat.Cholesky
 		curvature := f.curvature(a)
 		if !chol.Factorize(curvature) {
-			return nil, fmt.Errorf("the readings do not tell all of %d parameters: two of them do the same to W, or nothing", n)
+			return nil, fmt.Errorf("the readings do not determine all of %d parameters: two of them do the same to W, or nothing", n)
 		}
 		var step mat.VecDense
 		if err := chol.SolveVecTo(&step, mat.NewVecDense(n, slices.Clone(a.res.scores.slope))); err != nil && !isCondition(err) {
@@ -683,7 +683,7 @@ func (f *matrixFit) lookAround(a *fitted, curvature *mat.SymDense) (*mat.SymDens
 func whitening(curvature *mat.SymDense) (*mat.Dense, error) {
 	var chol mat.Cholesky
 	if !chol.Factorize(curvature) {
-		return nil, errors.New("the readings do not tell all of the parameters: two of them do the same to W, or nothing")
+		return nil, errors.New("the readings do not determine all of the parameters: two of them do the same to W, or nothing")
 	}
 	n := curvature.SymmetricDim()
 	var upper mat.TriDense

@@ -40,7 +40,7 @@ type BrokenSensor struct {
 	S           float64 // where Fault is OutOfRange: the maximum of its likelihood; otherwise 0
 }
 
-// String is such as "sensor 3 (out of range: its readings want s = 2.01)".
+// String is such as "sensor 3 (out of range: its readings are most likely for s = 2.01)".
 func (b BrokenSensor) String() string {
 	if b.Fault == OutOfRange {
 		return fmt.Sprintf("sensor %d (%v: its readings are most likely for s = %.4g)", b.Sensor, b.Fault, b.S)

@@ -98,7 +98,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, fmt.Errorf("the channel: %w", err)
 	}
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
-		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or tell it (NoiseVar)")
+		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
 	}
 	g = startOffsets(&full, g)
 	w, err := full.moved(w)

@@ -245,7 +245,7 @@ func (e *Estimate) ScaleSD() float64 {
 	if e.Committed || e.Iterations == 0 || c.state.Range != nil || e.Together != nil || c.amplitudesOpen() {
 		sd = c.scaleSD()
 	} else {
-		sd = c.believing(c.unlearnedSD())
+		sd = c.withDoubt(c.unlearnedSD())
 	}
 	return math.Hypot(sd, channel.CommonScaleSD(c.sample.Calibration()))
 }

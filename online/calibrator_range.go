@@ -177,9 +177,9 @@ func (c *Calibrator) refitRange() {
 	c.adoptRange()
 }
 
-// believing is the standard deviation of the scale's logarithm while a given range is not rejected, where the evidence along the
+// withDoubt is the standard deviation of the scale's logarithm while a given range is not rejected, where the evidence along the
 // scale has sd.
-func (c *Calibrator) believing(sd float64) float64 {
+func (c *Calibrator) withDoubt(sd float64) float64 {
 	return c.state.Doubt.widened(max(sd, c.scaleFilling()))
 }
 

@@ -414,7 +414,7 @@ func (c *Calibrator) scaleSD() float64 {
 	if c.amplitudesOpen() {
 		return c.sample.PastAmplitudeScaleSD(c.inUse(), s.Signals)
 	}
-	return c.believing(c.evidenceSD())
+	return c.withDoubt(c.evidenceSD())
 }
 
 // evidenceSD is what the evidence along the scale says of it.

@@ -29,7 +29,7 @@ func (c *Calibrator) dark(reject Reject) bool {
 	}
 	noise := c.noiseWithout(power)
 	with := channel.NoiseOf(c.sample.Model().Channel)
-	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise)+c.beliefIn(noise) > c.evidenceWith()+c.beliefIn(with)
+	return power > 0 && power <= c.chiSquareLimit()*noise && c.evidenceWithout(noise)+c.logPriorOf(noise) > c.evidenceWith()+c.logPriorOf(with)
 }
 
 // faint reports whether readings of such a power, which no signal was found to explain, are nearer to noise than to signals as these are known:
@@ -90,9 +90,9 @@ func (c *Calibrator) pastReadings() float64 {
 	return 2 * c.learner.PastInformation * was * was
 }
 
-// beliefIn is the logarithm of what ν readings of the past say of a noise variance Δ, beside that of theirs, Δ′: -ν/2 (log Δ/Δ′ + Δ′/Δ - 1), a scaled
+// logPriorOf is the logarithm of what ν readings of the past say of a noise variance Δ, beside that of theirs, Δ′: -ν/2 (log Δ/Δ′ + Δ′/Δ - 1), a scaled
 // inverse χ² distribution. It is 0 where the noise variance is given, and before the first sample.
-func (c *Calibrator) beliefIn(noise float64) float64 {
+func (c *Calibrator) logPriorOf(noise float64) float64 {
 	if c.learner == nil || !c.learner.Noise || c.state.Model == nil || c.state.Model.unequal() {
 		return 0
 	}

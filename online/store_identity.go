@@ -141,7 +141,7 @@ func describeChannel(c channel.Calibrating) (string, error) {
 func textOf(what string, v any) (string, error) {
 	text, ok := v.(encoding.TextMarshaler)
 	if !ok {
-		return "", fmt.Errorf("a %s of type %T has no fingerprint: it needs a method MarshalText that tells it from others", what, v)
+		return "", fmt.Errorf("a %s of type %T has no fingerprint: it needs a method MarshalText that identifies it", what, v)
 	}
 	b, err := text.MarshalText()
 	return strconv.Quote(string(b)), err

@@ -67,7 +67,7 @@ func checkWarmUp(o *Options, g channel.Calibrating) error {
 	case complexGains && o.LearnOffsets:
 		return errors.New("complex gains have no offsets")
 	case complexGains && gains.Free() && o.WarmUp < LeastTogether:
-		return fmt.Errorf("nothing is known of phases, so that a single sample tells nothing of its signal and would teach what is wrong: a stream begins with %d samples or more that are solved together (WarmUp), found %d", LeastTogether, o.WarmUp)
+		return fmt.Errorf("nothing is known of phases, so that a single sample does not determine its signal, and the stream would learn wrong gains: a stream begins with %d samples or more that are solved together (WarmUp), found %d", LeastTogether, o.WarmUp)
 	case complexGains:
 		return nil
 	case !offsets && o.LearnOffsets:

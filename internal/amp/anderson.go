@@ -47,7 +47,7 @@ const (
 	// movedAtOnce is how many numbers are moved together: a few, which stay in cache.
 	movedAtOnce = 512
 
-	// farthest is the largest θ that is believed: larger ones are scaled down to it. Where a
+	// farthest is the largest θ that is used: larger ones are scaled down to it. Where a
 	// map only creeps along some direction, it is that many steps at once.
 	farthest = 100
 )

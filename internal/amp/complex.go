@@ -109,7 +109,7 @@ func (b *planner) numbers() int64 {
 	return 1
 }
 
-// complexNumbers wants all parts of a model to be complex, or none.
+// complexNumbers requires all parts of a model to be complex, or none.
 func (b *planner) complexNumbers() (on bool, why string, err error) {
 	w, table := b.W.(*operator.Complex)
 	calibration := channel.CalibrationOf(channel.InOrder(b.Model.Channel))
@@ -131,7 +131,7 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("complex signals have two columns each, found %d", b.P)
 	case gains && known.Free() && shifts:
 		return false, "", errors.New("rows of the Fourier transform, and phases of which nothing is known (--phase free): to shift all signals changes nothing but the sensors' phases, so that no " +
-			"reading tells which shift it is; tell the phases: --phase known, or how well they are known, --phase KAPPA")
+			"reading tells which shift it is; give the phases: --phase known, or how well they are known, --phase KAPPA")
 	case b.full():
 		return false, "", errors.New("full covariances are for real numbers")
 	case b.Batch:

@@ -12,7 +12,7 @@ import (
 )
 
 // lmmse is the linear half of an iteration of vector AMP: what it is given, and what it finds. For
-// each signal it combines what is believed of x, N(r, 1/γ), with what is believed of z = W̃x,
+// each signal it combines the message on x, N(r, 1/γ), with that on z = W̃x,
 // N(q, 1/(τw)), where the rows of W̃ have norm 1 and a weight w in [0, 1] says how much of a
 // reading counts. Means and traces come from a decomposition ([decomposed]) or from
 // products with W alone ([gradients]).
@@ -30,7 +30,7 @@ type lmmse struct {
 
 	change []float64 // P×N, the mean of x less r, in whose place it may be
 	z      []float64 // M×P, the mean of W̃x
-	h      []float64 // M×P, how far z is from what is believed of it; 0 where w is
+	h      []float64 // M×P, how far z is from its message; 0 where w is
 	work   []float64 // M×P, what is needed for one solution alone
 	missed []float64 // P, a bound on what a mean found step by step lacks in length
 	moved  []float64 // P, what signals moved in the latest iteration, in standard deviations; 1 in the first

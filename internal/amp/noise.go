@@ -48,7 +48,7 @@ const (
 	noiseShrinkage = 4
 	sensorReach    = 3
 
-	// outsideBy is by how many standard deviations the s that a sensor wants is outside its
+	// outsideBy is by how many standard deviations the likeliest s of a sensor is outside its
 	// range before that counts as no noise.
 	outsideBy = 3
 )
@@ -93,11 +93,11 @@ func logPriorOf(ratio float64) float64 {
 }
 
 // explained are Σ g² and Σ -∂g of sensor mu, and how many readings it has. Those of a sensor that
-// is called broken, or wants an s outside its range, are as if it were in order with the s that it
-// wants: a wrong s is no noise, and noise may be all that is wrong.
+// is called broken, or has its likeliest s outside its range, are as if it were in order with that s:
+// a wrong s is no noise, and noise may be all that is wrong.
 func (s *State) explained(mu int) (squares, slopes, n float64) {
 	n = s.present(mu)
-	calibration, own := s.wanted(mu)
+	calibration, own := s.likeliest(mu)
 	for j := mu * s.Each; j < (mu+1)*s.Each; j++ {
 		switch {
 		case math.IsNaN(s.Y[j]):
@@ -114,9 +114,9 @@ func (s *State) explained(mu int) (squares, slopes, n float64) {
 	return squares, slopes, n
 }
 
-// wanted is the s that the readings of a sensor want where its g does not tell: up to outsideBy of
+// likeliest is the s of the largest likelihood, where the g of a sensor does not give it: up to outsideBy of
 // its own standard deviations outside the range that is the end of the range.
-func (s *State) wanted(mu int) (calibration float64, own bool) {
+func (s *State) likeliest(mu int) (calibration float64, own bool) {
 	if _, may := s.model.Channel.(channel.Contaminated); !may {
 		return 0, false
 	}

@@ -240,7 +240,7 @@ func (p *outliers) look(s *State, mu int) (changed bool) {
 	return changed
 }
 
-// outside reports whether the readings that are left want an s outside its range: then it is the
+// outside reports whether the readings that are left have their likeliest s outside its range: then it is the
 // sensor, or the range.
 func (p *outliers) outside(s *State, mu int) bool {
 	if s.calibration == nil {

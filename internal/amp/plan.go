@@ -21,7 +21,7 @@ type Problem struct {
 	Shared Shared // sensors of several rows; the zero value for one a row
 
 	// What is learned of the channel: its noise variance, and the distribution of
-	// the calibration. Of the prior, what a [prior.Learner] wants to learn is.
+	// the calibration. Of the prior, what a [prior.Learner] says is.
 	LearnNoise, LearnCalibration bool
 	LearnSensorNoise             bool // that of every sensor, in place of one for all
 
@@ -587,7 +587,7 @@ func (b *planner) unequalNoise() (on bool, why string, err error) {
 const leastForOffsets = 3
 
 func errFewForOffsets(signals int) error {
-	return fmt.Errorf("offsets: with %d signals nothing tells them from the gains and the signals, expected %d signals or more, better 10", signals, leastForOffsets)
+	return fmt.Errorf("offsets: with %d signals they cannot be separated from gains and signals, expected %d signals or more, better 10", signals, leastForOffsets)
 }
 
 // offsetting is what is known of the sensors' offsets; nil where the channel has none.
@@ -642,7 +642,7 @@ func (b *planner) rowShifts() (on bool, why string, err error) {
 	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.P < leastShiftable:
-		return false, fmt.Sprintf("not possible: fewer than %d signals do not tell a common shift from signals that are like that", leastShiftable), nil
+		return false, fmt.Sprintf("not possible: with fewer than %d signals a common shift cannot be separated from the signals", leastShiftable), nil
 	case b.full():
 		return false, fullInstead, nil
 	case b.exchangeable():
@@ -789,7 +789,7 @@ func (b *planner) cannotTest() (why string) {
 	case b.Batch:
 		return "not possible: readings come one by one"
 	case b.each() < 2:
-		return "not possible: one signal does not tell the gains' spread from noise"
+		return "not possible: one signal does not separate the gains' spread from noise"
 	case channel.LimitOf(b.Model.Channel) > 0:
 		return "not possible with clipped readings"
 	case b.plan.Has("joint moves"):
@@ -878,11 +878,11 @@ func (b *planner) outliers() (on bool, why string, err error) {
 	case prior.ColumnsOf(b.Model.Prior) > 1:
 		return false, "not possible with complex readings, which are pairs of columns", nil
 	case b.oneBit():
-		return false, "not possible: one bit does not tell that it is wrong", nil
+		return false, "not possible: one bit cannot show that it is wrong", nil
 	case b.joint() && channel.Correlates(b.Model.Channel) != nil:
 		return false, "not possible with joint rows: " + channel.Correlates(b.Model.Channel).Error(), nil
 	case b.each() < leastOutlying:
-		return false, "not possible: so few readings of a sensor do not tell which of them is wrong", nil
+		return false, "not possible: so few readings of a sensor do not show which of them is wrong", nil
 	}
 	return true, "single readings that nothing explains are left out", nil
 }
@@ -987,7 +987,7 @@ func (b *planner) learning() (on bool, why string, err error) {
 		return false, "", fmt.Errorf("the noise variance of a %T cannot be learned: it is no channel.Noisy", working)
 	}
 	if b.LearnSensorNoise && b.codes() {
-		return false, "", errors.New("the noise of every sensor is not learned from codes: learn one for all, or tell it")
+		return false, "", errors.New("the noise of every sensor is not learned from codes: learn one for all, or give it")
 	}
 	if b.LearnCalibration {
 		known, ok := channel.CalibrationOf(working).(channel.Learnable)

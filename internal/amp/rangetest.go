@@ -17,8 +17,8 @@ const (
 	// learnAtMost is for how many iterations the distribution of s is learned.
 	learnAtMost = 200
 
-	// Contradicted is the logarithm of a likelihood ratio above which a given range is not
-	// believed. Gains that fill it exceed that once in two thousand runs
+	// Contradicted is the logarithm of a likelihood ratio above which a given range is
+	// rejected. Gains that fill it exceed that once in two thousand runs
 	// (see [channel.GainPrior.Contradiction]).
 	Contradicted = 10
 

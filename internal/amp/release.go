@@ -126,7 +126,7 @@ func (p *release) mixture(s *State, c float64) float64 {
 }
 
 // ConsistentWith is the largest mean χ² of a broken sensor's readings at a calibration
-// of its own, for which that calibration is believed.
+// of its own, for which that calibration is accepted.
 const ConsistentWith = 36
 
 // Consistent reports whether some calibration explains a sensor's readings.

@@ -20,7 +20,7 @@ const (
 // evidence, every few iterations (see [scaleEvidence]).
 //
 // In a stream the step is taken jointly over all samples absorbed so far: a factor
-// c that brings this sample's x̂ and ω where the evidence wants them belongs to the
+// c that brings this sample's x̂ and ω to the maximum of the evidence belongs to the
 // earlier samples' as well, since one scale is common to all. Their ω enter the
 // posterior of s through B alone, and the scale's evidence through Q and S. So c
 // multiplies x̂, ω and the inherited B, and c² the inherited Q and S. Rescaling the

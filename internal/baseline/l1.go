@@ -47,7 +47,7 @@ func L1(ctx context.Context, p *calamp.Problem) (*calamp.Result, error) {
 	}
 	w, ok := p.W.(operator.Matrix)
 	if !ok {
-		return nil, fmt.Errorf("the linear program needs the entries of W, which %T does not tell", p.W)
+		return nil, fmt.Errorf("the linear program needs the entries of W, which %T does not give", p.W)
 	}
 	program, err := exec.LookPath(LPSolver)
 	if err != nil {

@@ -60,7 +60,7 @@ func (l *resultLoader) sensorsOf(sensors int) []int {
 	}
 	var ids []int
 	if ids, l.err = a.sensors(a.count()); l.err == nil && calamp.SensorCount(ids, 0) != sensors {
-		l.err = a.fault("sensors tells of %d sensors, and s is of %d", calamp.SensorCount(ids, 0), sensors)
+		l.err = a.fault("sensors names %d sensors, and s has %d", calamp.SensorCount(ids, 0), sensors)
 	}
 	return ids
 }

@@ -70,7 +70,7 @@ func LoadSpectrum(path string, w operator.Operator) (*operator.Gram, error) {
 		return nil, err
 	}
 	if c.find(spectrumHash) == nil {
-		return nil, c.fault(spectrumHash, "sha256 is missing: this decomposition is of an older version, which could not tell a damaged one; "+
+		return nil, c.fault(spectrumHash, "sha256 is missing: this decomposition is of an older version, which could not recognise a damaged one; "+
 			"remove the file, and it is made anew")
 	}
 	whole, err := c.readText(spectrumHash)

@@ -15,8 +15,8 @@ const (
 	// variances are called too small: see [Run.agreement]. Where W was
 	// ill-conditioned enough for errors ten times too large, it was 0.6 to 0.7;
 	// with independent entries it is 1.
-	believed = 0.7
-	right    = 0.9
+	leastAgreement = 0.7
+	right          = 0.9
 
 	// misfitExcess is how many times larger than expected residuals are where
 	// the model does not explain the readings.
@@ -73,7 +73,7 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
 		}
 		a := r.agreement()
-		if a >= min(believed, r.chance()) {
+		if a >= min(leastAgreement, r.chance()) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)
 		}
 		doubtful = true

@@ -144,7 +144,7 @@ func (n Numbering) check(sequence int64) error {
 	case sequence > MaxSequence:
 		return fmt.Errorf("sequence number %d, expected at most %d", sequence, MaxSequence)
 	case n.MaxGap > 0 && n.After >= 0 && sequence-n.After > n.MaxGap:
-		return fmt.Errorf("sequence number %d is %d above the last one, %d, and more than %d is not believed (--max-gap)",
+		return fmt.Errorf("sequence number %d is %d above the last one, %d, and a gap of more than %d is refused (--max-gap)",
 			sequence, sequence-n.After, n.After, n.MaxGap)
 	}
 	return nil

@@ -93,7 +93,7 @@ func (b *Broker) Source(ctx context.Context, o StreamOptions) (Source, error) {
 	if err := checkStream(info, o); err != nil {
 		return nil, err
 	}
-	s := &messageSource{o: o, believed: o.Numbering, stream: stream, run: newToken()}
+	s := &messageSource{o: o, accepted: o.Numbering, stream: stream, run: newToken()}
 	if s.consumer, err = s.openConsumer(ctx); err == nil {
 		s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(1))
 	}
@@ -202,7 +202,7 @@ func (s *messageSource) openConsumer(ctx context.Context) (jetstream.Consumer, e
 
 type messageSource struct {
 	o        StreamOptions
-	believed Numbering // by the messages so far
+	accepted Numbering // by the messages so far
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
 	messages jetstream.MessagesContext
@@ -363,14 +363,14 @@ func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []
 		if err != nil || v < 0 {
 			return -1, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
 		}
-		if err := s.believed.check(v); err != nil {
+		if err := s.accepted.check(v); err != nil {
 			return v, nil, fmt.Errorf("header %s: %w", s.o.SequenceHeader, err)
 		}
 		sequence = v
 	}
 	y, err := s.readings(message.Data())
 	if err == nil {
-		s.believed.After = max(s.believed.After, sequence)
+		s.accepted.After = max(s.accepted.After, sequence)
 	}
 	return sequence, y, err
 }

@@ -16,8 +16,8 @@ import (
 // sensor, null where one is missing; a complex one is [0.1, -0.2], its real and its imaginary part. Other fields are ignored, and so are empty
 // lines. A line that is something else, or whose number is not accepted, is
 // refused, and the stream goes on.
-func Lines(r io.Reader, form Form, believed Numbering) Source {
-	l := &lines{r: bufio.NewReaderSize(r, 1<<16), form: form, limit: 4096 + 64*form.numbers(), last: -1, believed: believed}
+func Lines(r io.Reader, form Form, accepted Numbering) Source {
+	l := &lines{r: bufio.NewReaderSize(r, 1<<16), form: form, limit: 4096 + 64*form.numbers(), last: -1, accepted: accepted}
 	return newPump(l.read)
 }
 
@@ -27,7 +27,7 @@ type lines struct {
 	limit    int // longest line, in bytes
 	line     int64
 	last     int64 // number in this stream
-	believed Numbering
+	accepted Numbering
 	raw      []byte
 	inside   bool // of a line that was too long, and has been refused
 }
@@ -52,13 +52,13 @@ func (l *lines) read() (*Sample, error) {
 		} else if err == nil && sequence <= l.last {
 			err = fmt.Errorf("sequence number %d after %d: numbers must increase", sequence, l.last)
 		} else if err == nil {
-			err = l.believed.check(sequence)
+			err = l.accepted.check(sequence)
 		}
 		if err != nil {
 			return nil, &Refused{Place: place, Sequence: sequence, Err: err}
 		}
 		l.last = sequence
-		l.believed.After = max(l.believed.After, sequence)
+		l.accepted.After = max(l.accepted.After, sequence)
 		return &Sample{Sequence: sequence, Y: y, Place: place}, nil
 	}
 }

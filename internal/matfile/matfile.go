@@ -1,8 +1,8 @@
 // Package matfile reads and writes arrays in MATLAB's files of version 5 to 7, after The
 // MathWorks, "MAT-File Format" (R2021b). Version 7 is version 5 with compressed variables.
-// It knows numbers and text; of cells, structs and the like it tells only the names.
+// It knows numbers and text; of cells, structs and the like it gives only the names.
 //
-// Nothing in a file is believed before it has been compared with the bytes that are
+// Nothing in a file is used before it has been compared with the bytes that are
 // there: memory grows with what was read, not with what a file says of itself.
 package matfile
 

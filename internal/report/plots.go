@@ -48,7 +48,7 @@ func (r *Report) progress() plots {
 			X: x, Y: figure.Axis{Label: "‖Δx‖ / ‖x‖", Log: true},
 			Series: []figure.Series{line("", figure.Blue, func(it calamp.Iteration) float64 { return it.Change })},
 		}),
-		draw("Mean posterior variance", "What the run believes its own squared errors to be.", figure.Figure{
+		draw("Mean posterior variance", "The squared errors that the run states.", figure.Figure{
 			X: x, Y: figure.Axis{Label: "variance", Log: true},
 			Series: []figure.Series{
 				line("signals x", figure.Blue, func(it calamp.Iteration) float64 { return it.MeanXVar }),

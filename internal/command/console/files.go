@@ -39,7 +39,7 @@ func (all Outputs) Check(jsonAsked bool, inputs ...string) error {
 		}
 		if o.Path == "-" {
 			if stdout != "" {
-				return Usage("%s and %s both want standard output", stdout, o.Flag)
+				return Usage("%s and %s are both standard output", stdout, o.Flag)
 			}
 			stdout = o.Flag + " -"
 			continue
@@ -54,7 +54,7 @@ func (all Outputs) Check(jsonAsked bool, inputs ...string) error {
 		}
 		for _, other := range all[:k] {
 			if other.Path != "" && other.Path != "-" && (SameFile(o.Path, other.Path) || filepath.Clean(o.Path) == filepath.Clean(other.Path)) {
-				return Usage("%s and %s both want to write %s", other.Flag, o.Flag, o.Path)
+				return Usage("%s and %s would both write %s", other.Flag, o.Flag, o.Path)
 			}
 		}
 	}

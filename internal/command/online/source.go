@@ -254,13 +254,13 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	case r.width() > 0:
 		r.loop.Source = intake.Frames(r.Stdin, r.form(), offset)
 	default:
-		r.loop.Source = intake.Lines(r.Stdin, r.form(), r.believed())
+		r.loop.Source = intake.Lines(r.Stdin, r.form(), r.numbering())
 	}
 	return err
 }
 
-// believed says which numbers of samples are accepted.
-func (r *onlineRun) believed() intake.Numbering {
+// numbering says which numbers of samples are accepted.
+func (r *onlineRun) numbering() intake.Numbering {
 	return intake.Numbering{After: max(r.loop.Last, r.from-1), MaxGap: r.maxGap}
 }
 
@@ -276,7 +276,7 @@ func (r *onlineRun) openStream(ctx context.Context) (intake.Source, error) {
 	o := intake.StreamOptions{
 		Stream: n.stream, Durable: durable, Filter: n.filter(),
 		SequenceHeader: n.header, Form: r.form(),
-		Numbering: r.believed(), Drain: n.drain, Frozen: r.freeze,
+		Numbering: r.numbering(), Drain: n.drain, Frozen: r.freeze,
 	}
 	if n.Address != option.Embedded { // whose streams are this state's, by the place where they are
 		o.Owner, o.Origin, o.Committed = ownerOf(r.store), r.saved.Origin, r.saved.Time

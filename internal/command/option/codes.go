@@ -103,7 +103,7 @@ func (c *Codes) CheckSize(m *Model) error {
 	case c.sign.on && c.sign.at == 0:
 		return console.Usage("--sign 0: signs about zero say nothing of gains, whatever these are: there is nothing to be calibrated")
 	case c.sign.on && m.Learns("s-range"):
-		return console.Usage("--sign %s: signs do not tell the common scale of signals and gains, nor how gains are spread", &c.sign).
+		return console.Usage("--sign %s: signs determine neither the common scale of signals and gains nor the spread of gains", &c.sign).
 			WithHint("give --s-range, or --s-mean and --s-sd, or --s-from")
 	}
 	return nil

@@ -126,9 +126,9 @@ func (f *Faults) completeCodes(flags *pflag.FlagSet, s *Solver) error {
 	case (sign || f.Codes.unit > 0) && f.saturation > 0:
 		with = "--saturation"
 	case sign && Given(flags, "faulty") && !f.rate.off:
-		with = "--faulty (one bit does not tell that a sensor is broken)"
+		with = "--faulty (one bit cannot show that a sensor is broken)"
 	case sign && Given(flags, "outliers") && !f.outliers.rate.off:
-		with = "--outliers (one bit does not tell that it is wrong)"
+		with = "--outliers (one bit cannot show that it is wrong)"
 	}
 	if f.Codes.sign.on {
 		f.rate, f.outliers.rate = faultRate{off: true}, faultRate{off: true}

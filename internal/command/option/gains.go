@@ -42,7 +42,7 @@ func (m *Model) CompleteStated(truth *Model, flags *pflag.FlagSet, prefix string
 func (m *Model) completeGains(flags *pflag.FlagSet) error {
 	m.rangeGiven = Given(flags, "s-range")
 	if a, ok := flags.Lookup("s-range").Value.(*auto); ok && a.on && m.SMean > 0 {
-		return console.Usage("--s-mean and --s-sd tell the distribution of s, and --s-range auto learns it: give one")
+		return console.Usage("--s-mean and --s-sd give the distribution of s, and --s-range auto learns it: give one")
 	}
 	return m.settleGains()
 }
@@ -92,7 +92,7 @@ func (m *Model) LoadKnowledge(flags *pflag.FlagSet, known *channel.Knowledge, se
 	case known == nil:
 		return nil
 	case m.StatedGains():
-		return console.Usage("--s-mean and --s-sd tell s of all sensors, and the problem or --s-from that of each: give one")
+		return console.Usage("--s-mean and --s-sd give the prior of all sensors, and the problem or --s-from that of each: give one")
 	case m.asked != solver.AutoS:
 		return console.Usage("--s-prior %v: every sensor is known by itself, by the problem or --s-from", m.asked)
 	case Given(flags, "s-range") && m.Learns("s-range"):

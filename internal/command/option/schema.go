@@ -76,7 +76,7 @@ var Schema = []Section{
 		{Name: "sensor-derivatives", Doc: "derivatives of W by parameters that every sensor has of its own, its position or its delay: as --derivatives.\nThe parameters of each sensor are found with its gain, and how they are spread is learned", Unit: "W", Array: "spec", JSON: "theta_spread", Repeated: true, Example: "W.npy"},
 		{Name: "image", Doc: "rows of W are images of this size, HxW: whether readings favour them shifted, larger or turned is tested\n(default that of --basis dct2:HxW)", Example: "2x4"},
 		{Name: "spectrum", Doc: "singular values of W: iid, orthogonal, condition:κ, or a .npy file with them, or with W;\nwith other than iid it is vector AMP that is predicted", Default: "iid", Array: "spec", NoData: true, Example: "orthogonal"},
-		{Name: "row-square", Doc: "mean squared norm of the rows of W, which is 1 where W is drawn or only thought of: --noise-var\nis divided by it; calamp solve --save-model knows it", Unit: "W²", Default: "1", NoData: true, Example: "64"},
+		{Name: "row-square", Doc: "mean squared norm of the rows of W, which is 1 where W is drawn or imagined: --noise-var\nis divided by it; calamp solve --save-model writes it", Unit: "W²", Default: "1", NoData: true, Example: "64"},
 	}},
 	{"faults", "Faulty data", []Parameter{
 		{Name: "faulty", Doc: "find broken sensors, whose readings have nothing to do with the signals, and leave them out:\nauto learns how many to expect (not with --tol 0), or their expected fraction", Default: "auto", JSON: "faulty", Learnable: true, Example: "0.05"},

@@ -56,7 +56,7 @@ evolution, by quadrature.`,
 const seAbout = `
 The model flags say what is true. A solver that is given another model is
 predicted too: --assume-density and the like; then mse_x_scaled is the error
-after the best common factor, v the variance that the solver believes in, and
+after the best common factor, v the variance that the solver states, and
 q, m, q_hat, chi_hat are the other order parameters.
 
 --overlay draws AMP over the prediction: the trace of calamp solve --trace, whose

@@ -137,7 +137,7 @@ func (t *theory) checkOffset() error {
 	case !t.vector.Independent():
 		return console.Usage("--offset and --spectrum exclude each other: offsets are predicted for a W with independent entries")
 	case t.p > 0 && t.p < leastOffsetSignals:
-		return console.Usage("--offset needs --p of %d or more: fewer signals tell no offset from the gain and the signals", leastOffsetSignals)
+		return console.Usage("--offset needs --p of %d or more: with fewer signals offsets cannot be separated from gains and signals", leastOffsetSignals)
 	}
 	return nil
 }
