@@ -173,16 +173,46 @@ func structuredRun(t testing.TB, draw func() *deepProblem) (known, blind float64
 	return known, r.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X), d, r
 }
 
-// A layer with structure is by vector AMP, and its signals are found blind.
+// A layer with structure is known by its latents together, and its signals are found blind.
 func TestNetworkOfStructure(t *testing.T) {
 	known, blind, d, r := structuredRun(t, func() *deepProblem { return newConditionedProblem(t, 1, 100, 1, prior.ReLU) })
-	chosen := slices.ContainsFunc(r.Plan.Parts, func(c solver.Choice) bool { return strings.Contains(c.Why, "W1 by vector AMP") })
+	chosen := slices.ContainsFunc(r.Plan.Parts, func(c solver.Choice) bool { return strings.Contains(c.Why, "layers together") })
 	if !chosen {
-		t.Error("the layer is not by vector AMP")
+		t.Error("the layer is not known by its latents together")
 	}
 	s, _, x := d.coveredScaled(r)
 	if r.Status != calamp.Converged || !(blind < 1.6*known) || !(s > 0.88) || !(x > 0.9) {
 		t.Errorf("%v, NMSE %.2g and with known gains %.2g, coverage of s %.2f, of x %.2f", r.Status, blind, known, s, x)
+	}
+}
+
+// newDecoderProblem is one of images out of a network as training leaves them: 196 pixels, of which most are often dark, behind a sigmoid and a hidden layer of 100
+// outputs, out of 8 latents; the columns of both matrices fall in size and are correlated.
+func newDecoderProblem(t testing.TB, seed uint64, m int) *deepProblem {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 42))
+	trained := func(rows, columns int, size, bias float64, f prior.Activation) prior.Layer {
+		l := prior.Layer{Rows: rows, Cols: columns, Activation: f}
+		for range rows {
+			common := rng.NormFloat64()
+			for j := range columns {
+				l.Weights = append(l.Weights, size*(rng.NormFloat64()+common)/(1+8*float64(j)/float64(columns)))
+			}
+			l.Bias = append(l.Bias, bias+rng.NormFloat64())
+		}
+		return l
+	}
+	list := []prior.Layer{trained(100, 8, 1, 0, prior.ReLU), trained(196, 100, 0.3, -2, prior.Sigmoid)}
+	return deepProblemOf(t, rng, list, float64(m)/196, 1, 6, 0.577, 1.732, 1e-6)
+}
+
+// Images out of a trained decoder are found with all of the model learned, from far fewer sensors than pixels that are not dark.
+func TestNetworkOfDecoder(t *testing.T) {
+	d := newDecoderProblem(t, 1, 60)
+	r := solve(t, &d.Problem, d.learned())
+	s, _, x := d.coveredScaled(r)
+	if nmse := r.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X); r.Status != calamp.Converged || !(nmse < 1e-4) || !(s > 0.88) || !(x > 0.88) {
+		t.Errorf("%v, NMSE %.2g, coverage of s %.2f, of x %.2f", r.Reason, nmse, s, x)
 	}
 }
 

@@ -147,3 +147,16 @@ func whole(lambda, a, omega, v float64) Moments {
 		LogMass: 0.5*math.Log(narrower) - 0.5*d*(d*(a*narrower)),
 	}
 }
+
+// Slope is f'(u).
+func (f Function) Slope(u float64) float64 {
+	if f.smooth {
+		return logistic(u) * logistic(-u)
+	}
+	for _, p := range f.pieces {
+		if u < p.hi {
+			return p.slope
+		}
+	}
+	return 1
+}

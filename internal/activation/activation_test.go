@@ -119,6 +119,17 @@ func TestLogMassHasTheMomentsAsSlopes(t *testing.T) {
 	}
 }
 
+func TestSlopes(t *testing.T) {
+	for _, f := range []Function{Identity, ReLU, Leaky(0.3), HardTanh, Sign, Sigmoid} {
+		for _, u := range []float64{-30, -1.5, -0.3, 0.4, 1.5, 30} {
+			const step = 1e-5
+			if got, want := f.Slope(u), (f.Of(u+step)-f.Of(u-step))/(2*step); !(math.Abs(got-want) < 1e-9) {
+				t.Errorf("%v: slope %g at %g, expected %g", f, got, u, want)
+			}
+		}
+	}
+}
+
 // The rule for a narrow peak agrees with adaptive quadrature.
 func TestNarrowPeaks(t *testing.T) {
 	for _, c := range [][4]float64{{0.5, 1e4, 0.3, 1}, {0.9, 4e4, 0.5, 2}, {0.2, 1e6, -3, 0.1}, {0.7, 10, 0.4, 0.01}, {1.1, 20, 2, 0.014}} {

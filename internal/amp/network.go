@@ -57,11 +57,17 @@ func (b *planner) network() (on bool, why string, err error) {
 	return err == nil, fmt.Sprintf("%d of layers, %d latents a signal, %s%s", len(n.Layers()), n.LatentEntries(), latents, words), err
 }
 
-// layerAlgorithms chooses between AMP and vector AMP for each layer, by what its matrix is: as for W, but that columns may differ in size. Those of trained
-// matrices do, and AMP does worse there.
+// mostTogether is the most latents that layers are taken together with: their slopes and covariance take N N₂² multiplications a signal and iteration, here a
+// tenth of a second for a thousand entries, and messages between layers N N₂.
+const mostTogether = 500
+
+// layerAlgorithms chooses by what the matrices of layers are, as for W: AMP for independent entries. Where one has structure, as trained ones have, all layers
+// are taken together, if each signal has readings for its latents to be determined by. More of them are by vector AMP, which takes all
+// outputs of a layer for equally well known: those of a trained one with biases or a sigmoid are not, and the run blows up.
 func (b *planner) layerAlgorithms(n prior.Network) (words string, err error) {
-	b.layerVector = make([]bool, len(n.Layers()))
-	for i, l := range n.Layers() {
+	list := n.Layers()
+	b.layers.Vector = make([]bool, len(list))
+	for i, l := range list {
 		if l.Nothing() || min(l.Rows, l.Cols) > mostRows {
 			continue
 		}
@@ -70,13 +76,29 @@ func (b *planner) layerAlgorithms(n prior.Network) (words string, err error) {
 			return "", fmt.Errorf("W%d: %w", i+1, err)
 		}
 		s, err := operator.StructureOf(f, Threads(b.Threads, l.Rows*l.Cols))
-		if err != nil || s.Filled < leastFilled || likeIndependentEntries(s) {
+		if err != nil || likeIndependentEntries(s) {
 			continue // AMP needs nothing of it
 		}
-		b.layerVector[i] = true
-		words += fmt.Sprintf("; W%d by vector AMP (spread of its squared singular values %.2g, of independent entries 1)", i+1, s.Spread)
+		spread := fmt.Sprintf("(spread of its squared singular values %.2g, of independent entries 1)", s.Spread)
+		if n.LatentEntries() <= min(b.m, mostTogether) && haveSlopes(list) {
+			b.layers.Together = true
+			return fmt.Sprintf("; layers together, since W%d has structure %s", i+1, spread), nil
+		}
+		if b.layers.Vector[i] = s.Filled >= leastFilled; b.layers.Vector[i] {
+			words += fmt.Sprintf("; W%d by vector AMP %s", i+1, spread)
+		}
 	}
 	return words, nil
+}
+
+// haveSlopes reports whether outputs of all layers have slopes by their inputs.
+func haveSlopes(list []prior.Layer) bool {
+	for _, l := range list {
+		if l.Activation.Varying(1) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // networkLeaves are the lines of the plan that take entries for independent, and ask the prior for one at a time.
@@ -84,10 +106,10 @@ var networkLeaves = map[string]bool{
 	"joint rows": true, "joint test": true, "covariances": true, "joint moves": true, "row shifts": true, "cooling": true, "amplitudes": true, "mixture": true,
 }
 
-// takeNetwork makes the node of the model's network, with vector AMP for those of its layers.
-func (s *State) takeNetwork(vector []bool) error {
+// takeNetwork makes the node of the model's network.
+func (s *State) takeNetwork(how layers.How) error {
 	n, _ := prior.NetworkOf(s.model.Prior)
-	node, err := layers.New(n, s.P, s.Threads, vector)
+	node, err := layers.New(n, s.P, s.Threads, how)
 	if err != nil {
 		return err
 	}

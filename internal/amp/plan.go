@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/layers"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -160,7 +161,7 @@ type planner struct {
 	givenNoise float64         // noise that was given, to which a run of learning falls; 0 for none
 	lost       float64         // mean square of what was rounded off of its entries
 
-	layerVector []bool // layers of a network that are by vector AMP
+	layers layers.How // of a network
 
 	own *ownNoise // of the sensors; nil where they add none
 }
@@ -261,7 +262,7 @@ func (b *planner) build() (*Solver, error) {
 	}
 	copy(state.Y, b.Y)
 	if b.networked() {
-		if err := state.takeNetwork(b.layerVector); err != nil {
+		if err := state.takeNetwork(b.layers); err != nil {
 			return nil, err
 		}
 	}

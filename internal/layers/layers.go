@@ -2,7 +2,7 @@
 // the node's own, and of which the prior may be a layer again. It knows fields, and nothing of sensors or of how fields came about.
 //
 // One update is one iteration of multi-layer AMP (A. Manoel, F. Krzakala, M. Mézard and L. Zdeborová, "Multi-layer generalized linear estimation", ISIT 2017)
-// for matrices F with independent entries ([independent]; others are those of [vector]),
+// for matrices F with independent entries ([independent]; others are those of [together], or [vector]),
 //
 //	V = F²C_h,   ω = Fĥ + b - V g_old,
 //	N(u; ω, V) δ(x - f(u)) N(x; λ, Σ)   →   x̂, C;  û, v_u;  log-mass
@@ -120,6 +120,12 @@ type layer struct {
 
 func (l *layer) own() *layer { return l }
 
+func (l *layer) allocate() {
+	size := l.p * l.width
+	l.below.allocate(size)
+	l.newH, l.newC = make([]float64, size), make([]float64, size)
+}
+
 // begin notes what an update is given.
 func (l *layer) begin(x, c, lambda, sigma []float64, delta float64) {
 	l.x, l.xVar, l.fieldX, l.fieldVar, l.delta = x, c, lambda, sigma, delta
@@ -160,12 +166,25 @@ type Node struct {
 	latents *latents
 }
 
-// New is the node of a network for p signals. A layer that vector says so of is by vector AMP: its matrix has structure.
-func New(n prior.Network, p, threads int, vector []bool) (*Node, error) {
+// How says how the messages of layers are computed: of AMP, unless they are
+type How struct {
+	Together bool   // all layers at once: their matrices have structure, and latents are few
+	Vector   []bool // of vector AMP, those that are true: their matrices have structure
+}
+
+// New is the node of a network for p signals.
+func New(n prior.Network, p, threads int, how How) (*Node, error) {
 	list := n.Layers()
 	bottom := &latents{n: list[0].Cols, p: p, threads: threads, prior: n.Latents()}
 	bottom.signal = bottom.update
 	node := &Node{Signals: bottom, latents: bottom}
+	if how.Together {
+		own := layer{n: n.Entries(), width: bottom.n, p: p, threads: threads, slack: n.Slack(), inner: bottom, start: bottom.moments}
+		own.allocate()
+		made := newTogether(list, own)
+		node.Signals, node.top, node.bottom = made, &made.layer, &made.below
+		return node, nil
+	}
 	for i, l := range list {
 		start, slack := bottom.moments, 0.0
 		if i > 0 {
@@ -180,11 +199,10 @@ func New(n prior.Network, p, threads int, vector []bool) (*Node, error) {
 		}
 		own := layer{
 			n: l.Rows, width: l.Cols, p: p, threads: threads, f: l.Activation, bias: l.Bias, slack: slack, inner: node.Signals, start: start,
-			newH: make([]float64, p*l.Cols), newC: make([]float64, p*l.Cols),
 		}
-		own.below.allocate(p * l.Cols)
+		own.allocate()
 		var err error
-		if vector[i] {
+		if how.Vector[i] {
 			node.Signals, err = newVector(l, own)
 		} else {
 			node.Signals, err = newIndependent(l, own)
@@ -209,11 +227,11 @@ func newIndependent(l prior.Layer, own layer) (*independent, error) {
 	if made.sweep, err = f.NewSweep(own.p, own.p, own.threads); err != nil {
 		return nil, err
 	}
-	made.allocate()
+	made.allocateMessages()
 	return made, nil
 }
 
-func (l *independent) allocate() {
+func (l *independent) allocateMessages() {
 	for _, v := range []*[]float64{&l.centre, &l.backward, &l.curvature} {
 		*v = make([]float64, l.p*l.width)
 	}

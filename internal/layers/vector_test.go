@@ -10,8 +10,14 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// With Gaussian latents and the identity all is Gaussian: at the fixed point, vector AMP gives the posterior and its mass as linear algebra does, whatever F is.
-func TestVectorIsExactForGaussians(t *testing.T) {
+// With Gaussian latents and the identity all is Gaussian: at the fixed point, vector AMP and layers together give the posterior and its mass as linear algebra does, whatever F is.
+func TestExactForGaussians(t *testing.T) {
+	for name, how := range map[string]How{"vector": {Vector: []bool{true}}, "together": {Together: true}} {
+		t.Run(name, func(t *testing.T) { testExactForGaussians(t, how) })
+	}
+}
+
+func testExactForGaussians(t *testing.T, how How) {
 	const n, width, p, sigma = 30, 8, 2, 0.1
 	rng := rand.New(rand.NewPCG(1, 39))
 	l := prior.Layer{Rows: n, Cols: width, Bias: make([]float64, n)}
@@ -25,7 +31,7 @@ func TestVectorIsExactForGaussians(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := New(network, p, 1, []bool{true})
+	node, err := New(network, p, 1, how)
 	if err != nil {
 		t.Fatal(err)
 	}
