@@ -260,7 +260,7 @@ func further(asked int) int {
 	return min(asked, mostFurther)
 }
 
-// nearNominal is the concentration of phases about the nominal ones, a spread of a radian, below which nothing but the start tells
+// nearNominal is the concentration of phases about the nominal ones, a spread of a radian, below which the start alone decides
 // which of all common phases, or of all ramps of phases that are shifts of the signals, is found.
 const nearNominal = 1
 
@@ -320,13 +320,13 @@ func (t *tries) nearPhases(first, free *try) (found bool, err error) {
 	return gain.Prior.Concentration >= nearNominal && !(free.trusted() && free.score() > learned.score()), nil
 }
 
-// warnOfStart says of phases that were learned, and are spread, what nothing tells.
+// warnOfStart says of phases that were learned, and are spread, what is not identified.
 func warnOfStart(res *Result) {
 	if !slices.ContainsFunc(res.Warnings, func(w Warning) bool { return w.Code == PhaseSpread }) {
 		kappa := channel.InOrder(res.Channel).(channel.ComplexGain).Prior.Concentration
 		res.Warnings = append(res.Warnings, Warning{Code: PhaseSpread, Message: fmt.Sprintf(
-			"how phases are spread about the nominal ones was learned as κ = %.2g: they might nearly as well be anywhere, and with phases of which nothing is known no run came to an answer; "+
-				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; phases that are known, or an anchor, would tell", kappa)})
+			"the spread of phases about the nominal ones was learned as κ = %.2g, which is nearly that of free phases, and no run with free phases came to an answer; "+
+				"signals and phases may be those of another common phase, or of another shift of the signals, than the true ones; known phases, or an anchor, would decide", kappa)})
 	}
 }
 

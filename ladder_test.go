@@ -254,7 +254,7 @@ func TestFreePhasesFromOtherStarts(t *testing.T) {
 	}
 }
 
-// TestArrayWithDeadSensors: where nothing tells phases, dead sensors are told by a level that does not change, before signals are integrated out.
+// TestArrayWithDeadSensors: where phases are free, dead sensors are recognised by a constant level, before signals are integrated out.
 func TestArrayWithDeadSensors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("linear algebra of others, slow with the race detector")

@@ -111,7 +111,7 @@ func (g *complexSites) begin() {
 		j := mu*g.P + 2*k
 		return complex(g.Y[j], g.Y[j+1])
 	}, uint64(g.starts))
-	g.fit.Told = g.noise / (g.middle * g.middle)
+	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
 	g.fit.LearnKappa = g.learns
 	if g.from != nil {
 		g.fit.BeginAt(g.from)

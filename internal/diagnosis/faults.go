@@ -30,7 +30,7 @@ func (r *Run) findBroken() []channel.BrokenSensor {
 	return list
 }
 
-// diagnose tells how the readings of a broken sensor differ from what the
+// diagnose says how the readings of a broken sensor differ from what the
 // others predict; s is the calibration that would explain them.
 func (r *Run) diagnose(mu int) (fault channel.Fault, s float64) {
 	st := r.state
@@ -104,7 +104,7 @@ func (r *Run) warnBroken() *Warning {
 		}
 	}
 	w.Code = ManyBroken
-	w.Message += "; with so many it is the model that is in doubt: the noise variance"
+	w.Message += "; with so many the model is in doubt: the noise variance"
 	if 2*outside > len(list) {
 		w.Message += ", and most of all the range of s, which may be too narrow"
 	} else if r.blind() {

@@ -22,8 +22,8 @@ import (
 // t = (log r, φ), and the covariance of t is the inverse of minus the second derivative at a fixed mean of log r and of φ, which are conventions.
 // A complex matrix is worked with as a real one of twice the size, ((Re, -Im), (Im, Re)).
 type Complex struct {
-	Noise float64 // Δ, of both parts
-	Told  float64 // what it is where it is known, in units in which the mean of |s| is one; 0 learns it
+	Noise      float64 // Δ, of both parts
+	GivenNoise float64 // what it is where it is known, in units in which the mean of |s| is one; 0 learns it
 
 	// S (M). Spread is the standard deviation of the normal prior of |s| about one, and Kappa the concentration of that of phases about zero, 0 for none, which
 	// LearnKappa learns.
@@ -213,7 +213,7 @@ func (f *Complex) Step() (done bool, err error) {
 // leastSites is how many steps are taken at least: gains' own prior and slabs have then been learned a few times.
 const leastSites = 3 * looksEvery
 
-// Settled reports whether sites are at rest.
+// Settled reports whether sites have converged.
 func (f *Complex) Settled() bool { return f.settled }
 
 // LogEvidence is the logarithm of p(y), with gains integrated out to second order about their maximum.
@@ -394,8 +394,8 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 
 // learnNoise takes a step of Δ as noiseOfSites does.
 func (f *Complex) learnNoise() {
-	if f.Told > 0 {
-		f.Noise = max(f.Told, leastNoise*f.power())
+	if f.GivenNoise > 0 {
+		f.Noise = max(f.GivenNoise, leastNoise*f.power())
 		return
 	}
 	total, trace := 0.0, 0.0

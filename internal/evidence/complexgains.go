@@ -18,7 +18,7 @@ const (
 	mostKappa = 1e8
 
 	// stiffening is the precision, in units of the mean one, that is added along the common amplitude and the common phase, so that the
-	// precision can be factored where nothing tells these. At a fixed mean it changes nothing.
+	// precision can be factored where readings do not determine these. At a fixed mean it changes nothing.
 	stiffening = 10
 
 	// longestTurn bounds a step of log r and φ.
@@ -130,7 +130,7 @@ func (f *Complex) newtonSteps() int {
 	return mostNewton
 }
 
-// StayedAt reports whether gains are still s, as far as can be told, where few others would be.
+// StayedAt reports whether gains are still s, as far as their errors allow, where few others would be.
 func (f *Complex) StayedAt(s []complex128) bool {
 	return f.apartByChance() > mostApart*mostApart && f.apart(s) <= mostApart
 }
@@ -396,7 +396,7 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 		}
 		return f.y[2*k+half][mu]
 	}, 0)
-	fit.Told, fit.Kappa, fit.LearnKappa = f.Told, f.Kappa, f.LearnKappa
+	fit.GivenNoise, fit.Kappa, fit.LearnKappa = f.GivenNoise, f.Kappa, f.LearnKappa
 	if fromGains {
 		fit.BeginAt(f.S)
 	} else {
