@@ -192,7 +192,7 @@ func (a *Anchor) fitSensors(s, sVar []float64, known func(mu int) bool) Anchored
 	return Anchored{Factor: math.Exp(shift), SD: 1 / math.Sqrt(weights), Misfit: misfit, anchor: a}
 }
 
-// Warning tells of anchored sensors that contradict each other, and of an anchor far from
+// Warning is about anchored sensors that contradict each other, and of an anchor far from
 // where the model, which has the scale with the relative standard deviation sd, has it.
 func (f Anchored) Warning(sd float64) *Warning {
 	sensors := slices.Sorted(maps.Keys(f.anchor.Sensors))

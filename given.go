@@ -162,7 +162,7 @@ func (t *tries) within(asked, within *try) error {
 	return err
 }
 
-// fills reports whether readings could tell that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.
+// fills reports whether readings could show that gains do not fill the range that was given: one signal does not, and a normal distribution in the middle of the range may be likelier by far.
 func (t *try) fills() bool {
 	_, signals := t.problem.Y.Dims()
 	return signals > t.res.ColumnsPerSignal()

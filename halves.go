@@ -15,7 +15,7 @@ import (
 )
 
 // Error bars are those of the model. Where it leaves something out, as radar echoes between the columns of W, it explains that as well as it can, and its noise has learned the rest: no
-// residual tells. Two halves of the snapshots do, since what is left out differs from one to the other: solved by themselves their gains differ by more than their error bars.
+// residual shows. Two halves of the snapshots do, since what is left out differs from one to the other: solved by themselves their gains differ by more than their error bars.
 
 // leastForHalves is how many snapshots it takes to solve halves of them: each has two signals then, of which gains are what they have in common.
 const leastForHalves = 4

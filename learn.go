@@ -29,7 +29,7 @@ type Learn struct {
 	Range bool
 
 	// MatrixError learns by how much entries of W are wrong at random (see [Options.MatrixError]). Signals of one power, in rows of one
-	// norm, do not tell it from noise: where that is learned, too, only the sum of both means something.
+	// norm, do not separate it from noise: where that is learned, too, only the sum of both means something.
 	MatrixError bool
 
 	// Offset learns the standard deviation of the offsets of a [channel.Offset].

@@ -361,7 +361,7 @@ func (d *slopes) predicts(theta, probed []float64) bool {
 	return squareDistance(probed, predicted) <= bent*bent*squareDistance(probed, d.at)
 }
 
-// directions are the derivatives of W, whose value at θ is w. Those of another place serve as long as they tell what W became: they lead
+// directions are the derivatives of W, whose value at θ is w. Those of another place serve as long as they predict what W became: they lead
 // to the maximum, and the evidence itself says where that is.
 func (f *matrixFit) directions(theta []float64, w operator.Operator) ([]Direction, error) {
 	probed, err := f.probed(w)
@@ -530,7 +530,7 @@ func (a *fitted) noise() float64 {
 	return 1
 }
 
-// curvature is minus the second derivative of the evidence, as far as the information and earlier steps tell (BFGS).
+// curvature is minus the second derivative of the evidence, as far as the information and earlier steps determine it (BFGS).
 func (f *matrixFit) curvature(a *fitted) *mat.SymDense {
 	n := len(a.theta)
 	b := mat.NewSymDense(n, nil)

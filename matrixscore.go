@@ -118,7 +118,7 @@ func dot(a, b []float64) (total float64) {
 	return total
 }
 
-// matrixScores are those of a run that has converged, or come to its limit; nil where none are asked for, or nothing tells.
+// matrixScores are those of a run that has converged, or come to its limit; nil where none are asked for, or cannot be computed.
 func (r *run) matrixScores(outcome amp.Outcome) (*scores, error) {
 	directions := r.opt.Directions
 	if len(directions) == 0 || outcome == amp.Cancelled || outcome == amp.Diverged {

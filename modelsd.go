@@ -8,7 +8,7 @@ import (
 )
 
 // ModelSD is how well a model can be known from what a run found: standard deviations of what it may have learned, were signals and gains themselves
-// known. They are those of the number of non-zero entries, of sensors and of readings beyond what these tell, and of the common scale, whose
+// known. They are those of the number of non-zero entries, of sensors and of readings beyond what these determine, and of the common scale, whose
 // relative uncertainty all that has a scale has as well. Numbers that were given have them, too, and they mean nothing there.
 type ModelSD struct {
 	Density, SignalMean, SignalVar, NoiseVar float64
@@ -73,7 +73,7 @@ func (r *Result) ModelSD() ModelSD {
 	return sd
 }
 
-// slabSD is how well so many non-zero entries tell the mean and the variance that are parameters of them.
+// slabSD is how well so many non-zero entries determine the mean and the variance that are parameters of them.
 func slabSD(p prior.Slabbed, entries float64) (ofMean, ofVar float64) {
 	mean, v := p.Slab()
 	switch p.(type) {

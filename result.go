@@ -83,7 +83,7 @@ type Result struct {
 	Latent, LatentVar *mat.Dense
 
 	// SlackSD is how well the slack of a network is known that was learned ([prior.Network.WithSlack]): its standard deviation, as far as the readings of
-	// signals tell; 0 elsewhere.
+	// signals determine it; 0 elsewhere.
 	SlackSD float64
 
 	// NoiseVar (M) is the noise variance of every sensor, on average over its readings, where
@@ -120,7 +120,7 @@ type Result struct {
 	// Arithmetic is the precision of the products with them, in the same words.
 	Storage, Arithmetic string
 
-	// MatrixScores say how surely W is wrong in each of [Options.Directions]; nil where none was given, or the iteration does not tell.
+	// MatrixScores say how surely W is wrong in each of [Options.Directions]; nil where none was given, or the iteration has none.
 	MatrixScores []MatrixScore
 
 	Trace    []Iteration
@@ -213,7 +213,7 @@ type Iteration struct {
 }
 
 // Untrusted is the warning for which a result that converged is none: docs/warnings says so of it. It is nil where the result
-// can be used, as far as anything tells.
+// can be used, as far as its diagnosis goes.
 func (r *Result) Untrusted() *Warning {
 	for i, w := range r.Warnings {
 		if warning.LevelOf(string(w.Code)) == warning.Untrusted {
@@ -251,7 +251,7 @@ const (
 	SingleSignal         WarningCode = diagnosis.SingleSignal         // P = 1: gains and signal hardly separate
 	ScaleFromGains       WarningCode = diagnosis.ScaleFromGains       // the signals' scale was learned: gains alone hold the common one
 	ScaleFromNoise       WarningCode = diagnosis.ScaleFromNoise       // the noise variance that was given alone holds the common scale
-	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not tell the spread of s
+	RangeNotLearned      WarningCode = diagnosis.RangeNotLearned      // the readings do not determine the spread of s
 	NoiseContradicted    WarningCode = "noise-contradicted"           // of a stream: the noise variance given explains no readings any more
 	ToldContradicted     WarningCode = "told-contradicted"            // a density, mean or variance that was given is not that of the readings
 	AnchorMismatch       WarningCode = "anchor-mismatch"              // anchors contradict each other, or the model
@@ -262,7 +262,7 @@ const (
 	SignalsUnlikePrior   WarningCode = diagnosis.SignalsUnlikePrior   // entries not zero or Gaussian: XVar was widened
 	Offsets              WarningCode = diagnosis.Offsets              // the means of sensors' residuals are not zero: offsets, which are not in the model
 	OffsetsFewSignals    WarningCode = diagnosis.OffsetsFewSignals    // with offsets and fewer than 10 signals error bars do not hold
-	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to tell offsets from what they share
+	OffsetsCommonEntries WarningCode = diagnosis.OffsetsCommonEntries // signals not sparse enough to separate offsets from what they share
 	NoiseUnequal         WarningCode = diagnosis.NoiseUnequal         // sensors' residuals differ in size: their noise does, which was taken to be the same
 	NoiseElsewhere       WarningCode = diagnosis.NoiseElsewhere       // noise is behind the division by s, and was taken to be before it, or the reverse
 	KnowledgeMismatch    WarningCode = diagnosis.KnowledgeMismatch    // sensors are not what was known of them

@@ -33,7 +33,7 @@ func CheckSensors(ids []int, m int) error {
 	return err
 }
 
-// SensorCount is the number of sensors that ids tell of; of m rows that are a sensor each where there are no ids.
+// SensorCount is the number of sensors that ids name; of m rows that are a sensor each where there are no ids.
 func SensorCount(ids []int, m int) int {
 	if ids == nil {
 		return m

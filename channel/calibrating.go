@@ -60,7 +60,7 @@ func CalibrationOf(c Channel) Calibration {
 }
 
 // Size is what a calibration variable is taken for before readings: its mean, and of a complex one,
-// whose mean tells nothing of its size where phases are unknown, the root mean square of its amplitude.
+// whose mean does not give its size where phases are unknown, the root mean square of its amplitude.
 func Size(c Calibration) float64 {
 	mean, variance := c.Moments()
 	if _, is := c.(ComplexPrior); is {
@@ -80,7 +80,7 @@ type Calibration interface {
 	// Validate reports a parameter that describes no distribution.
 	Validate() error
 
-	// Name tells the distribution from all others, in a line of text.
+	// Name identifies the distribution, in a line of text.
 	Name() string
 
 	// Width is how many numbers the statistics of a sensor are. All of them are
@@ -199,7 +199,7 @@ type Bounded interface {
 	// Contradiction is the logarithm of how much likelier the statistics of several
 	// sensors are under another distribution than under this one: most under the best
 	// one, 0 or more, and mean on average over those that this one may merely contain, -Inf
-	// where nothing tells. Sensors for which omit, nil or one value a sensor, is true do
+	// where the statistics do not determine it. Sensors for which omit, nil or one value a sensor, is true do
 	// not count.
 	Contradiction(stats []float64, omit []bool) (most, mean float64)
 

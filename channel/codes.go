@@ -64,7 +64,7 @@ func (c Codes) WithNoise(v float64) Channel {
 	return c
 }
 
-// LeastLearned is the noise below which readings do not tell how much there is: a thousandth of the variance of an error that is anywhere in
+// LeastLearned is the noise below which readings do not determine how much there is: a thousandth of the variance of an error that is anywhere in
 // a cell, Step²/12, times s².
 func (c Codes) LeastLearned() float64 {
 	width := c.Step * Middle(c.Prior)

@@ -8,7 +8,7 @@ import (
 	"github.com/calamp/calamp/internal/search"
 )
 
-// The concentrations that are tried: phases of which nothing is known, and such that are known better than any readings tell.
+// The concentrations that are tried: phases of which nothing is known, and such that are known better than from any readings.
 const (
 	leastConcentration = 1e-2
 	mostConcentration  = 1e8

@@ -280,7 +280,7 @@ func (d *Displacements) put(of *displacement, sensor int, sVar float64) {
 // evidence rises by Σ_j E[θ_j²]/σ_j² - 1 at c = 1: nothing in all where spreads are learned. What Pull has in common with what was taken from
 // D_j x̂ is of the volume of the signals, κ, for which [Calibrating] has no place of its own.
 //
-// Where samples come one by one, all that statistics tell of Q is in Φ' and Φ”: it is no sum over samples.
+// Where samples come one by one, all that statistics say of Q is in Φ' and Φ”: it is no sum over samples.
 func (c Displaced) ScaleQuadratic(sum float64, b *Block) float64 {
 	js, d := len(c.By.Spread), newDisplacement(len(c.By.Spread))
 	for row := range b.Rows() {

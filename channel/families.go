@@ -11,7 +11,7 @@ const (
 	LogNormalFamily
 )
 
-// Families is a [Learnable] that is one of several kinds of distributions, of which readings tell the
+// Families is a [Learnable] that is one of several kinds of distributions, of which readings select the
 // one that explains the sensors.
 type Families interface {
 	Learnable

@@ -18,11 +18,11 @@ const (
 	wallSlack = 3
 
 	// blurred is how well the typical s must be known, relative to the width of the range,
-	// to tell how s is distributed in it. Hundreds of sensors tell it where each is known
+	// to learn how s is distributed in it. Hundreds of sensors do where each is known
 	// to the width alone.
 	blurred = 2
 
-	// leastFilled is how many sensors it takes to tell how s is distributed.
+	// leastFilled is how many sensors it takes to learn how s is distributed.
 	leastFilled = 10
 
 	// apart is how many standard deviations a sensor may be from the middle of a normal
@@ -58,7 +58,7 @@ func (p GainPrior) Fills() error {
 // around its mode. For M sharp s that are uniform on the range, the part that they
 // cover is Beta(M-1, 2), so that the maximum over l and h is above x with probability
 // (1+x)e^{-x}, whatever M; blur makes it smaller. Where the typical s is not known well
-// enough to tell, or lies far outside, it is 0. Sensors for which omit, nil or one value
+// enough for that, or lies far outside, it is 0. Sensors for which omit, nil or one value
 // a sensor, is true do not count.
 //
 // Its second result is the logarithm of the mean of the likelihood ratio over the uniform ranges
@@ -131,7 +131,7 @@ func (p GainPrior) leastLog() float64 { return -math.Log(p.Hi-p.Lo) - outlierCos
 // flat says nothing of s: the peaks are those of the readings alone.
 func (p GainPrior) flat() GainPrior { return GainPrior{Each: p.Each} }
 
-// telling are the sensors in the order of their s, if they tell how s is distributed; nil if
+// telling are the sensors in the order of their s, if they determine how s is distributed; nil if
 // they do not.
 func (p GainPrior) telling(stats []float64, omit []bool) peaks {
 	all, blur := p.flat().peaks(stats, omit)

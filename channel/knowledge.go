@@ -68,7 +68,7 @@ func (k *Knowledge) validate() error {
 	return nil
 }
 
-// hash tells what is known from anything else.
+// hash identifies what is known.
 func (k *Knowledge) hash() uint64 {
 	h := fnv.New64a()
 	for _, list := range [][]float64{k.Mean, k.SD, {k.ScaleSD}} {

@@ -22,7 +22,7 @@ type ComplexOnlineOptions struct {
 	// WarmUp is how many samples are solved together first; 0 for none. Phases of which nothing is known need it.
 	WarmUp int
 
-	// Points is how many sensors are followed, in eight lots; default 4096. Seed tells which.
+	// Points is how many sensors are followed, in eight lots; default 4096. Seed chooses them.
 	Points int
 	Seed   uint64
 

@@ -39,7 +39,7 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (found *Point, err e
 }
 
 // truth is an error V so small that it stands for the truth itself: 1e-18 of the
-// readings' power, below what double precision tells from zero beside them.
+// readings' power, below what double precision separates from zero beside them.
 func (e *evolution) truth() float64 { return asTruth(e.q0, e.NoiseVar) }
 
 func asTruth(q0, noiseVar float64) float64 { return 1e-18 * (q0 + noiseVar) }

@@ -10,7 +10,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Belief is what somebody takes signals, gains and noise to be.
+// Belief is a model of signals, gains and noise.
 type Belief struct {
 	Signal   prior.GaussBernoulli
 	Gain     channel.GainPrior // [Known] for known gains

@@ -13,7 +13,7 @@ import (
 	"github.com/calamp/calamp/prior"
 )
 
-// Sensors with offsets. Readings y_k = z̃_k/s₀ + o₀ with z̃ ~ N(0, T₀) and ω_k = c z̃_k + √κ u_k tell of s and o by their means
+// Sensors with offsets. Readings y_k = z̃_k/s₀ + o₀ with z̃ ~ N(0, T₀) and ω_k = c z̃_k + √κ u_k determine s and o by their means
 // and by what they differ from these: with D = V+Δ, T₀ = q₀+Δ, c = (q₀-V)/T₀, κ = cD, and six numbers a sensor,
 //
 //	z̄ = √(T₀/P) n₁,  ω̄ = c z̄ + √(κ/P) n₂,  Σ(z̃-z̄)² = T₀ χ²,  Σ(z̃-z̄)(ω-ω̄) = cT₀χ² + √(κT₀) χ n₃,
@@ -127,7 +127,7 @@ func (c *offsetSensors) averages(p int, q power, u uncertainty, noise float64, w
 	return a
 }
 
-// together is the part of what the mean of a sensor's own readings tells that is left for the signals after s and o have been
+// together is the part of what the mean of a sensor's own readings says that is left for the signals after s and o have been
 // estimated. Deviations are from the mean of all its readings, those of the past included.
 func together(own, total *channel.OffsetStats, p *quadrature.OffsetPosterior) float64 {
 	off := own.Y - total.Y

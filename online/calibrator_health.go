@@ -399,7 +399,7 @@ func (c *Calibrator) outside(mu int, scaleSD *float64) bool {
 	return excess > limit*math.Hypot(1, common)
 }
 
-// diagnose tells from the present reading why it does not fit.
+// diagnose says by the present reading why it does not fit.
 func (c *Calibrator) diagnose(mu int) Flag {
 	if c.zero(mu) {
 		return Zero

@@ -155,7 +155,7 @@ func (c *Calibrator) mayStartOver() bool {
 // asksFamily reports whether a kind of distribution is insisted on that is no range.
 func asksFamily(p solver.SPrior) bool { return p == solver.NormalS || p == solver.LogNormalS }
 
-// strangers tells which sensors say nothing of the others' gains.
+// strangers says which sensors say nothing of the others' gains.
 func (c *Calibrator) strangers() []bool {
 	known, omit := c.sample.Calibration(), make([]bool, c.m)
 	for mu, flag := range c.state.Flag {

@@ -221,7 +221,7 @@ func (t *Together) turn(theta float64) {
 	}
 }
 
-// placePhases tells what is known of the phases of a posterior with these means of s.
+// placePhases says what is known of the phases of a posterior with these means of s.
 func (c *Calibrator) placePhases(p *Posterior, means []complex128) {
 	if c.turning() == nil {
 		return

@@ -18,7 +18,7 @@ import (
 // past is the members' statistics with weights that follow from their scores and
 // from how many sensors each member describes.
 //
-// A drift of a tenth of what a single reading tells of s cannot be seen in any sample's
+// A drift of a tenth of what a single reading says of s cannot be seen in any sample's
 // residuals: it shows only in the sum over sensors and time, which the scores are.
 type Drift struct {
 	Stats  [][]float64 // of each member: M×Width statistics, as State.Stats

@@ -17,7 +17,7 @@ type unrelated struct {
 
 const (
 	// Of 160 samples of four streams of the right network, half of them with noise of a seventh of the readings' power, z had a mean of 0.5 and a standard deviation of 2;
-	// of four with permuted weights or rows means above 4. Five samples tell a mean of 3 from 0.5 by 2.8 standard errors, and all that follow by more.
+	// of four with permuted weights or rows means above 4. Five samples separate a mean of 3 from 0.5 by 2.8 standard errors, and all that follow by more.
 	offNetwork = 3
 	leastGiven = 5
 	mostZ      = 10

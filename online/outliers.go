@@ -44,7 +44,7 @@ const (
 	// surelyOut is the least probability of a reading that was left out.
 	surelyOut = 0.51
 
-	// strained is the spread of the residuals from which on they tell of the model, not of readings.
+	// strained is the spread of the residuals from which on they are about the model, not about readings.
 	strained = 1.25
 
 	// Readings this many times the typical one are set aside from the start, where they are at most fewHuge of all: not even

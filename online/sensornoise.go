@@ -58,7 +58,7 @@ func (n *SensorNoise) variances(to []float64, typical float64) {
 	}
 }
 
-// typical is Δ̄; 0 where there is too little to tell.
+// typical is Δ̄; 0 where there is too little data.
 func (n *SensorNoise) typical() float64 {
 	var each, weights []float64
 	for mu, weight := range n.Weight {

@@ -84,7 +84,7 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 	return id, err
 }
 
-// describeMatrix tells a matrix that is no table from others; empty for a table.
+// describeMatrix identifies a matrix that is no table; empty for a table.
 func describeMatrix(w operator.Operator) string {
 	if s, ok := w.(operator.Structured); ok {
 		return fmt.Sprintf(" structure=%q", s)
@@ -92,7 +92,7 @@ func describeMatrix(w operator.Operator) string {
 	return ""
 }
 
-// describeCalibration tells what is known of the sensors from anything else.
+// describeCalibration identifies what is known of the sensors.
 func describeCalibration(g channel.Calibrating, o *Options) string {
 	known := g.Calibration()
 	if offsets, ok := known.(channel.Offsetting); ok && o.LearnOffsets {
@@ -117,7 +117,7 @@ func describeNoise(variance float64, o *Options) string {
 	return describe("noise", "variance", variance)
 }
 
-// describePrior tells priors apart.
+// describePrior identifies a prior.
 func describePrior(p prior.Prior) (string, error) {
 	if named, ok := p.(prior.Named); ok {
 		return named.Name(), nil
@@ -125,7 +125,7 @@ func describePrior(p prior.Prior) (string, error) {
 	return textOf("prior", p)
 }
 
-// describeChannel tells channels apart; empty for a gain, as there were no others once.
+// describeChannel identifies a channel; empty for a gain, as there were no others once.
 func describeChannel(c channel.Calibrating) (string, error) {
 	named, ok := c.(channel.Named)
 	switch {

@@ -70,7 +70,7 @@ func (h *header) decode(b []byte) error {
 	return nil
 }
 
-// versionFault tells a newer format, whose checksum is where this one's is, from
+// versionFault distinguishes a newer format, whose checksum is where this one's is, from
 // a damaged version number.
 func versionFault(b []byte, version uint32) error {
 	if _, err := unsealed(b, headerKey); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Sensors with offsets cannot be learned from single samples: what the first one says of the offsets is what its
 // signal is wrong by, and the posterior never forgets it. Nor can complex gains of whose phases nothing is known: one
-// sample then tells nothing at all. And where all sensors read nearly the same, as of positive signals behind masks, what gains are
+// sample then determines nothing at all. And where all sensors read nearly the same, as of positive signals behind masks, what gains are
 // wrong by looks like a signal, the same one in all samples. So such a stream begins with samples that are kept until
 // there are enough of them to be solved together, and goes on from there sample by sample.
 

@@ -524,7 +524,7 @@ func (s *distributedLinear) Backward(r, g []float64) error {
 	return s.d.addUp(r, parts)
 }
 
-// sumOfBits tells whether ranks work on the same numbers. Where processors or settings differ
+// sumOfBits shows whether ranks work on the same numbers. Where processors or settings differ
 // they would soon differ, without any other sign.
 func sumOfBits(of ...[]float64) uint64 {
 	sum := uint64(len(of))

@@ -24,7 +24,7 @@ type Function struct {
 	// Kappa is κ where W Wᵀ = κ I, and 0 where it is not.
 	Kappa float64
 
-	// Name tells the matrix from others. A stream's state file needs one, and is good for
+	// Name identifies the matrix. A stream's state file needs one, and is good for
 	// all matrices of this name and size.
 	Name string
 }

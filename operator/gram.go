@@ -91,7 +91,7 @@ func (m *memory) gram(make func() (*Gram, error)) (*Gram, error) {
 	return g, err
 }
 
-// Remember has [GramOf] of w return g, or, where that is nil, tell made of the one that it makes.
+// Remember has [GramOf] of w return g, or, where that is nil, calls made with the one that it makes.
 // It reports whether w remembers one: orthogonal rows have none, and a W in its file is not decomposed.
 func Remember(w Operator, g *Gram, made func(*Gram)) bool {
 	r, ok := w.(remembering)

@@ -55,7 +55,7 @@ type Structured interface {
 	// String says what it is, as in "512 rows of the Walsh–Hadamard transform of size 1024".
 	String() string
 
-	// Identify writes what tells the operator from all others: the same bytes for the
+	// Identify writes what identifies the operator: the same bytes for the
 	// same matrix, made in the same way.
 	Identify(to io.Writer) error
 
@@ -186,7 +186,7 @@ func Bytes(w Operator) int64 {
 	return 0
 }
 
-// Identify writes what tells w from all other operators: the entries of a table, row by
+// Identify writes what identifies w: the entries of a table, row by
 // row as little-endian float64, or what a [Structured] operator is made of.
 func Identify(to io.Writer, w Operator) error {
 	switch w := w.(type) {

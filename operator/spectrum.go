@@ -15,7 +15,7 @@ import (
 const spectrumSteps = 60
 
 // mostBasis bounds the memory for the vectors of these steps, in values (256 MiB), as long
-// as there are leastSteps, which tell the largest singular value to a few percent.
+// as there are leastSteps, which give the largest singular value to a few percent.
 const (
 	mostBasis  = 1 << 25
 	leastSteps = 10

@@ -108,7 +108,7 @@ func (g ComplexGaussBernoulli) Posterior(mean, variance, lambda, sigma []float64
 	}
 }
 
-// PartCDF is what [Distribution.CDF] is, of one part x of an entry: lambda is that part of its field, and other the other part, which tells whether
+// PartCDF is what [Distribution.CDF] is, of one part x of an entry: lambda is that part of its field, and other the other part, which says whether
 // the entry is zero, too.
 func (g ComplexGaussBernoulli) PartCDF(x, lambda, other, sigma float64) (below, upTo float64) {
 	mean, _, variance, odds := g.slab(lambda, other, sigma)

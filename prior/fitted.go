@@ -20,7 +20,7 @@ type LearnedLaplace struct {
 	Learn Parameters
 }
 
-// moments are sums over entries that fields tell something of: over their number, and, each with the probability πᵢ that it is
+// moments are sums over entries on which fields have information: over their number, and, each with the probability πᵢ that it is
 // not zero, over 1, x, |x| and x².
 type moments struct{ entries, on, first, absolute, second float64 }
 

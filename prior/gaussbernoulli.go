@@ -62,7 +62,7 @@ func (g GaussBernoulli) NonZero() float64 { return g.Density }
 func (g GaussBernoulli) Slab() (mean, variance float64) { return g.SignalMean, g.SignalVar }
 
 // GaussBernoulliPrior is the prior itself. [LearnedGaussBernoulli] has the method, too:
-// it tells whether a prior is of this family, whatever else it is.
+// it says whether a prior is of this family, whatever else it is.
 func (g GaussBernoulli) GaussBernoulliPrior() GaussBernoulli { return g }
 
 // Values implements [Parametric]: ρ, x̄ and v.

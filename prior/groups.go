@@ -100,7 +100,7 @@ func (g Groups) Fraction(j int) float64 {
 	return float64(len(g.layout.members[j])) / float64(len(g.layout.of))
 }
 
-// GroupsPrior is the prior itself. [LearnedGroups] has the method, too: it tells whether a
+// GroupsPrior is the prior itself. [LearnedGroups] has the method, too: it says whether a
 // prior is of this family.
 func (g Groups) GroupsPrior() Groups { return g }
 
@@ -150,7 +150,7 @@ func (g Groups) Name() string {
 	return fmt.Sprintf("gauss-bernoulli groups=%d entries=%s values=%x", len(g.kinds), g.layout.name(), sumOf(g.Values()))
 }
 
-// name tells layouts apart.
+// name distinguishes layouts.
 func (l *layout) name() string {
 	h := sha256.New()
 	for _, j := range l.of {

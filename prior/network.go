@@ -542,7 +542,7 @@ func SlackWanted(x, c, lambda, sigma []float64, alpha float64) (more, z float64)
 	return score / (information * (1 + 1/alpha)), score / math.Sqrt(2*information)
 }
 
-// SlackSD is how well fields N(λ, Σ), of entries whose posterior is x̂, C, tell the slack: its standard deviation, +Inf where they say nothing.
+// SlackSD is how well fields N(λ, Σ), of entries whose posterior is x̂, C, determine the slack: its standard deviation, +Inf where they say nothing.
 func SlackSD(x, c, lambda, sigma []float64) float64 {
 	_, information := slackScore(x, c, lambda, sigma)
 	return math.Sqrt(2 / information)

@@ -137,7 +137,7 @@ func Within(given channel.Bounded, asked solver.SPrior, stats []float64, omit []
 // the scale.
 func Doubt(odds float64) float64 { return max(leastDoubt, 1/(1+math.Exp(-odds))) }
 
-// strangers tells which sensors say nothing of the others' gains: broken ones. But one
+// strangers says which sensors say nothing of the others' gains: broken ones. But one
 // whose readings some gain near the range explains may have been called broken because
 // the range is too narrow.
 func (s *State) strangers() []bool {
