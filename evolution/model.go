@@ -1,6 +1,6 @@
 // Package evolution predicts the errors of cal-AMP, iteration by iteration, before any
 // reading is taken: it depends on priors, channels and the limit of large N, and not on
-// the solver or of any particular W. The method is state evolution; that it agrees with
+// the solver, or on any particular W. The method is state evolution; that it agrees with
 // the solver is a test of both (docs/theory.md).
 package evolution
 

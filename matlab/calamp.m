@@ -5,7 +5,7 @@ function r = calamp(W, Y, varargin)
 %   neither known nor different from signal to signal. Nothing else is given: the model is learned from the
 %   readings. A NaN in Y is a missing reading.
 %
-%   R = CALAMP(W, Y, 'density', 0.1, 's_range', [0.9 1.1], 'noise_var', 1e-6) tells what is known. Every flag
+%   R = CALAMP(W, Y, 'density', 0.1, 's_range', [0.9 1.1], 'noise_var', 1e-6) fixes what is known. Every flag
 %   of the command calamp solve can be given so, with _ for -; true for a flag without a value:
 %   CALAMP(W, Y, 'max_iter', 200, 'report', 'R.html', 'compare', true). Nominal phases of complex gains, 's_phase' (M-by-1), and a
 %   truth, 'X0' (N-by-P) and 's0' (M-by-1), are arrays. Where Y is complex, signals and gains are.

@@ -1,5 +1,5 @@
 // Package activation holds the functions x = f(u) between the layers of a network, and what a Gaussian on each side of one says of
-// both: the factor N(u; ω, V) δ(x - f(u)) N(x; λ, Σ). It treats one entry, and does not depend on matrices or of where the Gaussians came from.
+// both: the factor N(u; ω, V) δ(x - f(u)) N(x; λ, Σ). It treats one entry, and does not depend on matrices, or on where the Gaussians came from.
 package activation
 
 import (

@@ -55,7 +55,7 @@ func rowSquare(w operator.Operator, res *calamp.Result) (square float64, centred
 	return square + float64(n)*mean*mean, true, nil
 }
 
-const aboutModel = `Check a model file, and say in words what it tells: what is known of signals, sensors,
+const aboutModel = `Check a model file, and say in words what it holds: what is known of signals, sensors,
 noise and matrix, once, for calamp solve, online, simulate, se, free-energy, threshold,
 check-calibration, plan and serve, each with --model FILE.toml, and for Python and MATLAB,
 model="FILE.toml". Flags of a command go before what the file says; what is in neither is
