@@ -90,7 +90,7 @@ func TestMeasurements(t *testing.T) {
 
 // budget is the most words that a page may have; guides have 600, and tutorials 900, without a line here.
 var budget = map[string]int{
-	"README.md": 600, "CHANGELOG.md": 250, "CONTRIBUTING.md": 1300, "SECURITY.md": 300, "docs/architecture.md": 1200, "docs/is-this-my-problem.md": 1100,
+	"README.md": 600, "CHANGELOG.md": 250, "CONTRIBUTING.md": 1300, "SECURITY.md": 300, "docs/architecture.md": 1200, "docs/is-this-my-problem.md": 1000,
 	"docs/claims.md": 1000, "docs/trust.md": 2000, "docs/glossary.md": 600, "docs/stability.md": 400, "docs/speed.md": 800, "docs/page.md": 660,
 	"docs/stream.md": 600, "docs/sweeps.md": 600, "docs/cluster.md": 600, "docs/online-json.md": 1700, "docs/nearly-known-matrix.md": 900,
 	"docs/theory.md": 1200, "docs/results/peers.md": 800, "docs/results/README.md": 800, "docs/results/field.md": 600,
