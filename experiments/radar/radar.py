@@ -1,10 +1,10 @@
 """Autofocus of a radar as blind calibration: real pulses, phases injected, found again, and the image before and after.
 
-    python experiments/radar/radar.py gotcha_pass1_az001_HH.mat [-o before-after.png]
+    python experiments/radar/radar.py gotcha_pass1_az001_HH.mat [more degrees] [-o before-after.png]
 
-Of one degree of circular synthetic-aperture radar, the strongest range bins are signals, pulses are sensors, and W is the phase of an echo
-from each cross-range position by geometry. Each pulse gets a random phase, which is then found blindly, twice: by every other range bin and
-by the rest. Where the two answers differ by more than their error bars say, or a run is not to be trusted, it exits with code 3. It takes
+Of a degree or more of circular synthetic-aperture radar, the strongest range bins of sub-bands are signals, pulses are sensors, and W is the
+phase of an echo from each cross-range position by geometry. Each pulse gets a random phase, which is then found blindly, twice: by every other
+range bin and by the rest. Where the two answers differ by more than their error bars say, or a run is not to be trusted, it exits with code 3. It takes
 numpy and scipy.
 """
 
@@ -30,30 +30,58 @@ KNOWN = {
 }
 
 LIGHT = 299792458.0  # m/s
+SUB_BANDS = 8  # for each degree
 
 
-def load(path):
-    """Pulses (frequency × pulse), frequencies, unit vectors to the antenna, azimuths."""
-    digest = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
-    if KNOWN.get(pathlib.Path(path).name, digest) != digest:
-        sys.exit(f"{path}: SHA-256 is {digest}, expected {KNOWN[pathlib.Path(path).name]}")
-    data = loadmat(path)["data"][0, 0]
-    at = np.stack([data[name].ravel() for name in "xyz"], axis=1)
-    return data["fp"], data["freq"].ravel(), at / np.linalg.norm(at, axis=1, keepdims=True), np.deg2rad(data["th"].ravel())
+def load(paths):
+    """Pulses (frequency × pulse), frequencies, unit vectors to the antenna, azimuths, and the publisher's own correction as a factor."""
+    pulses, looks, azimuths, corrections = [], [], [], []
+    for path in map(pathlib.Path, paths):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if KNOWN.get(path.name, digest) != digest:
+            sys.exit(f"{path}: SHA-256 is {digest}, expected {KNOWN[path.name]}")
+        data = loadmat(path)["data"][0, 0]
+        frequencies, af = data["freq"].ravel(), data["af"][0, 0]
+        pulses.append(data["fp"])
+        looks.append(np.stack([data[name].ravel() for name in "xyz"], axis=1))
+        azimuths.append(np.deg2rad(data["th"].ravel()))
+        corrections.append(np.exp(1j * (af["ph_correct"] - 4 * np.pi / LIGHT * np.outer(frequencies, af["r_correct"]))))
+    looks = np.concatenate(looks)
+    return np.hstack(pulses), frequencies, looks / np.linalg.norm(looks, axis=1, keepdims=True), np.concatenate(azimuths), np.hstack(corrections)
 
 
 def cross_range(frequencies, look, azimuth):
-    """W: pulses × positions across the line of sight, a resolution cell apart, over the whole width that pulses tell apart.
+    """W: pulses × positions across the line of sight, over the whole width that pulses tell apart, two for each resolution cell.
 
-    What lies beyond has the phases of a position within, so no echo is outside of the columns of W.
+    What lies beyond has the phases of a position within, so no echo is outside of the columns of W, or further than a quarter of a cell from one.
     """
     middle = azimuth.mean()
     u = look @ [-np.sin(middle), np.cos(middle), 0]
     u -= u.mean()
-    wavelength = LIGHT / frequencies.mean()
+    wavelength, count = LIGHT / frequencies.mean(), 2 * (len(u) - 1)
     cell = wavelength / 2 / np.ptp(u)
-    positions = cell * (np.arange(len(u) - 1) - (len(u) - 1) / 2)
-    return np.exp(4j * np.pi / wavelength * np.outer(u, positions)) / np.sqrt(len(positions))
+    positions = cell / 2 * (np.arange(count) - count / 2)
+    return np.exp(4j * np.pi / wavelength * np.outer(u, positions)) / np.sqrt(count)
+
+
+def echoes(pulses, frequencies, look, azimuth, parts, bins):
+    """The strongest range bins (pulses × bins) of so many parts of the band: of those with even numbers, and of those with odd ones.
+
+    An echo x across the line of sight moves by xΔu in range while the antenna turns by Δu: by 1.3 m, or five range bins of the whole band, at 75 m
+    in a degree. A part of the band has longer bins, 1.9 m for a degree. All parts have one W, whose positions are in wavelengths of the part. An echo
+    at range r from the middle of the scene has the phase of r times the direction cosine v along the line of sight, which is not the same in all
+    pulses: this curvature is known, and is taken off.
+    """
+    length = len(pulses) // parts
+    v = look @ [np.cos(azimuth.mean()), np.sin(azimuth.mean()), 0]
+    ranges = -np.fft.fftfreq(length, 1 / length) * LIGHT / (2 * length * (frequencies[1] - frequencies[0]) * v.mean())
+    profiles = []
+    for part, f in zip(np.split(pulses[: parts * length], parts), np.split(frequencies[: parts * length], parts)):
+        curvature = 4j * np.pi / LIGHT * f.mean() * np.outer(ranges, v - v.mean())
+        profiles.append(np.fft.ifft(part, axis=0) * np.exp(-curvature))
+    profile, number = np.concatenate(profiles), np.tile(np.arange(length), parts)
+    power = np.mean(np.abs(profile) ** 2, axis=1)
+    return [profile[np.argsort(np.where(number % 2 == h, power, 0))[::-1][: bins // 2]].T for h in (0, 1)]
 
 
 def remaining(found, injected):
@@ -80,47 +108,47 @@ def solve(W, Y):
     return np.exp(1j * np.angle(r.gain)), np.minimum(sd, np.pi / np.sqrt(3)), r.status, r.reason, time.time() - began
 
 
+def find(W, signals, injected):
+    """Phases found by both halves of the signals, their standard deviation, and whether the two answers are to be trusted."""
+    halves = [solve(W, Y * injected[:, None]) for Y in signals]
+    for phases, sd, status, reason, seconds in halves:
+        print(f"{status} in {seconds:.0f} s: phases are off by {rms(remaining(phases, injected)):.3f} rad (root mean square), stated {np.median(sd):.3f}; {reason}")
+    (first, sd1, *_), (second, sd2, *_) = halves
+    apart, stated = remaining(second, first), np.sqrt(sd1**2 + sd2**2)
+    print(f"the two answers are {rms(apart):.3f} rad apart, stated {np.median(stated):.3f}; {100 * np.mean(np.abs(apart) < 1.96 * stated):.0f} % are within 95 % intervals")
+    # A mean square of M phases varies by √(2/M) of itself, so its root by 1/√(2M); three of these are the limit.
+    trusted = all(status == "converged" for _, _, status, *_ in halves) and rms(apart / stated) < 1 + 3 / np.sqrt(2 * len(apart))
+    # The mean of both, and half of what they are apart as its standard deviation, or what is stated where that is more.
+    return first * np.exp(0.5j * apart), np.maximum(stated, rms(apart)) / 2, trusted
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("file")
+    options.add_argument("files", nargs="+", help="degrees that follow each other")
     options.add_argument("--bins", type=int, default=48, help="range bins that are signals, half of them in each run (48)")
     options.add_argument("--seed", type=int, default=1, help="of the injected phases")
     options.add_argument("-o", "--output", help="a PNG: as received, with the injected phases, with those found taken off")
     args = options.parse_args()
 
-    pulses, frequencies, look, azimuth = load(args.file)
-    profile = np.fft.ifft(pulses, axis=0)  # range bins × pulses
-    strongest = np.argsort(np.mean(np.abs(profile) ** 2, axis=1))[::-1][: args.bins]
-    W = cross_range(frequencies, look, azimuth)
+    pulses, frequencies, look, azimuth, correction = load(args.files)
+    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, SUB_BANDS * len(args.files), args.bins)
     injected = np.exp(2j * np.pi * np.random.default_rng(args.seed).random(pulses.shape[1]))
-    halves = [solve(W, profile[strongest[h::2]].T * injected[:, None]) for h in (0, 1)]
-    for phases, sd, status, reason, seconds in halves:
-        off = rms(remaining(phases, injected))
-        print(f"{status} in {seconds:.0f} s: phases are off by {off:.3f} rad (root mean square), stated {np.median(sd):.3f}; {reason}")
-
-    (first, sd1, *_), (second, sd2, *_) = halves
-    apart, stated = remaining(second, first), np.sqrt(sd1**2 + sd2**2)
-    # The mean of both, and half of what they are apart as its standard deviation, or what is stated where that is more.
-    mean = first * np.exp(0.5j * apart)
-    sd = np.maximum(stated, rms(apart)) / 2
-    left = remaining(mean, injected)
-    print(f"the two answers are {rms(apart):.3f} rad apart, stated {np.median(stated):.3f}")
+    found, sd, trusted = find(W, signals, injected)
+    left = remaining(found, injected)
     print(f"coherence {np.abs(np.mean(np.exp(1j * left))):.3f}, without correction {np.abs(np.mean(injected)):.3f}")
     print(f"phases are off by {rms(left):.3f} rad, sd {np.median(sd):.3f}; {100 * np.mean(np.abs(left) < 1.96 * sd):.0f} % are within 95 % intervals")
 
-    def image(phases):
-        return np.abs(np.fft.fftshift(profile, axes=0) * phases @ W.conj())
+    def image(factor):
+        return np.abs(np.fft.fftshift(np.fft.ifft(pulses * factor, axis=0), axes=0) @ W.conj())
 
-    images = [image(1), image(injected), image(injected / mean)]
-    for name, shown in zip(("as received", "phases injected", "calamp"), images):
+    images = {"as received": image(1), "phases injected": image(injected), "calamp": image(injected / found), "the publisher's correction": image(correction)}
+    for name, shown in images.items():
         print(f"contrast (sd ÷ mean of the intensity), {name}: {np.std(shown**2) / np.mean(shown**2):.1f}")
     if args.output:
-        # 40 dB below the brightest point is black; three range bins in one row.
-        brightest = images[0].max()
-        pictures.write(args.output, [1 + np.log10(np.maximum(i[: len(i) // 3 * 3].reshape(-1, 3, i.shape[1]).max(axis=1) / brightest, 1e-9)) / 2 for i in images])
-
-    # A mean square of M phases varies by √(2/M) of itself, so its root by 1/√(2M); three of these are the limit.
-    if any(status != "converged" for _, _, status, *_ in halves) or rms(apart / stated) > 1 + 3 / np.sqrt(2 * len(apart)):
+        # 40 dB below the brightest point is black; two range bins in one row.
+        shown = [images[name] / images["as received"].max() for name in ("as received", "phases injected", "calamp")]
+        pictures.write(args.output, [1 + np.log10(np.maximum(i.reshape(-1, 2, i.shape[1]).max(axis=1), 1e-9)) / 2 for i in shown], enlarge=4)
+    if not trusted:
         print("not to be trusted: a run did not converge, or the two answers differ by more than they state")
         sys.exit(3)
 
