@@ -89,6 +89,108 @@ func TestLongMatrixError(t *testing.T) {
 	}
 }
 
+// boundOfMatrixError is the least relative standard deviation of an unbiased estimate of η (Cramér and Rao), with the noise variance given and learned: readings of a sensor have the
+// covariance K = η²XᵀX/N + Δ over signals (x is N×P), and what entries that are not zero and gains could make of them is projected out. With alone, correlations are not looked at.
+func boundOfMatrixError(w, x *mat.Dense, eta, noise float64, alone bool) (given, learned float64) {
+	m, n := w.Dims()
+	_, p := x.Dims()
+	var gram, inverse mat.Dense
+	parts := [2]*mat.Dense{mat.NewDense(p, p, nil), mat.NewDense(p, p, nil)} // ∂K/∂log η² and ∂K/∂log Δ
+	gram.Mul(x.T(), x)
+	parts[0].Apply(func(k, l int, v float64) float64 { return eta * eta / float64(n) * v * bit(k == l || !alone) }, &gram)
+	parts[1].Apply(func(k, l int, _ float64) float64 { return noise * bit(k == l) }, parts[1])
+	inverse.Add(parts[0], parts[1])
+	invert(&inverse)
+	j := tangents(w, x)
+	_, columns := j.Dims()
+	between := func(factors ...mat.Matrix) *mat.Dense { // Jᵀ B J, with the product of factors for each sensor's block of B
+		var block, product mat.Dense
+		block.Product(factors...)
+		moved := mat.NewDense(m*p, columns, nil)
+		for mu := range m {
+			moved.Slice(mu*p, (mu+1)*p, 0, columns).(*mat.Dense).Mul(&block, j.Slice(mu*p, (mu+1)*p, 0, columns))
+		}
+		product.Mul(j.T(), moved)
+		return &product
+	}
+	solved := between(&inverse)
+	invert(solved)
+	var information [2][2]float64
+	for a, one := range parts {
+		for b, other := range parts {
+			var whole, once, twice mat.Dense
+			whole.Product(&inverse, one, &inverse, other)
+			once.Mul(solved, between(&inverse, one, &inverse, other, &inverse))
+			twice.Product(solved, between(&inverse, one, &inverse), solved, between(&inverse, other, &inverse))
+			information[a][b] = 0.5 * (float64(m)*mat.Trace(&whole) - 2*mat.Trace(&once) + mat.Trace(&twice))
+		}
+	}
+	own := information[0][0]
+	return 0.5 / math.Sqrt(own), 0.5 / math.Sqrt(own-information[0][1]*information[1][0]/information[1][1])
+}
+
+func invert(a *mat.Dense) {
+	if err := a.Inverse(a); err != nil {
+		panic(err)
+	}
+}
+
+func bit(v bool) float64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// tangents are what entries that are not zero, and gains but one, which is the common scale, add to readings, sensor by sensor: MP rows.
+func tangents(w, x *mat.Dense) *mat.Dense {
+	m, n := w.Dims()
+	_, p := x.Dims()
+	var z, j mat.Dense
+	z.Mul(w, x)
+	var columns []float64
+	add := func(value func(mu, k int) float64) {
+		for mu := range m {
+			for k := range p {
+				columns = append(columns, value(mu, k))
+			}
+		}
+	}
+	for of := range p {
+		for i := range n {
+			if x.At(i, of) != 0 {
+				add(func(mu, k int) float64 { return w.At(mu, i) * bit(k == of) })
+			}
+		}
+	}
+	for of := 1; of < m; of++ {
+		add(func(mu, k int) float64 { return z.At(mu, k) * bit(mu == of) })
+	}
+	j.CloneFrom(mat.NewDense(len(columns)/(m*p), m*p, columns).T())
+	return &j
+}
+
+// TestLongMatrixBound computes how well η can be known at all, of the problems of TestLongMatrixError.
+func TestLongMatrixBound(t *testing.T) {
+	longOnly(t)
+	table := tables.New(t, "", "η", "signals", "noise given", "learned", "learned, by variances alone")
+	for _, eta := range []float64{0.001, 0.003, 0.01, 0.05} {
+		rng := rand.New(rand.NewPCG(0, 41))
+		const m, n, p = 320, 400, 10
+		right, _ := wrongAtRandom(m, n, eta, rng)
+		_, truth := scenes(right, p, 0.15, 1e-6, rng)
+		w := mat.NewDense(m, n, nil)
+		for mu := range m {
+			if err := right.(operator.Matrix).RowInto(w.RawRowView(mu), mu); err != nil {
+				t.Fatal(err)
+			}
+		}
+		given, learned := boundOfMatrixError(w, truth.X, eta, 1e-6, false)
+		_, alone := boundOfMatrixError(w, truth.X, eta, 1e-6, true)
+		table.Row("| %g %% | %d | %.3f | %.3f | %.3f |", 100*eta, p, given, learned, alone)
+	}
+}
+
 // TestLongMatrixShift measures whether a shift of all rows is named, where nothing is known but the images' shape: 20 × 20 pixels, 320 sensors,
 // 6 signals in one pixel of seven, noise of variance 1e-6.
 func TestLongMatrixShift(t *testing.T) {

@@ -182,11 +182,15 @@ func (r *run) integratedScores(directions []Direction) (*scores, error) {
 }
 
 // warnRandomErrors says that entries of W are wrong at random, as residuals of sensors say that are correlated over signals as these are.
-func warnRandomErrors(d *amp.MatrixDoubt) *Warning {
+func warnRandomErrors(d *amp.MatrixDoubt, complex bool) *Warning {
 	if d == nil || !d.Doubtful() || d.Score < surelyDoubtful {
 		return nil
 	}
-	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W have random errors of some %.2g of their root mean square, or readings have errors that follow the signals; error bars of s include them, those of x in part; --matrix-error auto models them", d.Score, d.Size)}
+	included := "error bars of s include them, those of x in part"
+	if complex {
+		included = "error bars include them in part"
+	}
+	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("residuals of a sensor are correlated over signals as these are, by %.0f standard errors: entries of W have random errors of some %.2g of their root mean square, or readings have errors that follow the signals; %s; --matrix-error auto models them", d.Score, d.Size, included)}
 }
 
 // warnMatrix names the directions in which W is wrong by so many standard errors, the surest first.

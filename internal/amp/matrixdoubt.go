@@ -8,6 +8,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 )
 
 // MatrixDoubt looks in the residuals for entries of W that are wrong independently of each other, by a part η of the row's root mean square w_µ. The error of a row is the same for all
@@ -36,15 +37,21 @@ const leastMatrixScore = 3
 func (d *MatrixDoubt) Doubtful() bool { return !d.known && d.Score > leastMatrixScore }
 
 func (b *planner) matrixDoubt() (on bool, why string, err error) {
-	_, plain := channel.CalibrationOf(b.Model.Channel).(channel.GainPrior)
+	plain := false
+	switch channel.CalibrationOf(b.Model.Channel).(type) {
+	case channel.GainPrior:
+		plain = true
+	case channel.ComplexPrior:
+		plain = !b.evidence()
+	}
 	switch {
 	case b.stream() || b.Batch:
 		return false, "not possible: readings come one by one", nil
 	case !plain:
-		return false, "not possible: it is for one real gain a sensor", nil
+		return false, "not possible: it is for one gain a sensor", nil
 	case b.joint():
 		return false, jointInstead, nil // errors of their signals are correlated as signals are
-	case b.P < leastForOffsets:
+	case b.P < leastForOffsets*prior.ColumnsOf(b.Model.Prior):
 		return false, "not possible: residuals of so few signals say nothing of W", nil
 	case b.NoScaleStep && b.Tol < 0:
 		return false, leftAlone, nil
@@ -62,7 +69,7 @@ func (b *planner) makeMatrixDoubt(s *Solver) (Part, error) {
 	return d, nil
 }
 
-// gram is XᵀX (P×P).
+// gram is G (P×P): XᵀX, and of a W with complex entries, of whose errors both parts have half of the variance, ½ (Re XᴴX, Im XᴴX; -Im XᴴX, Re XᴴX).
 func (s *State) gram() [][]float64 {
 	g := make([][]float64, s.P)
 	for k := range g {
@@ -70,6 +77,14 @@ func (s *State) gram() [][]float64 {
 		for l := range k + 1 {
 			g[k][l] = floats.Dot(s.X[k*s.N:(k+1)*s.N], s.X[l*s.N:(l+1)*s.N])
 			g[l][k] = g[k][l]
+		}
+	}
+	if _, pairs := s.W.(*operator.Complex); pairs {
+		for k := 0; k < s.P; k += 2 {
+			for l := 0; l < s.P; l += 2 {
+				re, im := 0.5*(g[k][l]+g[k+1][l+1]), 0.5*(g[k][l+1]-g[k+1][l])
+				g[k][l], g[k][l+1], g[k+1][l], g[k+1][l+1] = re, im, -im, re
+			}
 		}
 	}
 	return g
@@ -127,42 +142,74 @@ func (s *State) parts() [][]float64 {
 	return part
 }
 
-// directions are unit vectors along the readings of some sensors, those that are missing being zero.
-func (s *State) directions() (list [][]float64) {
+// directions are those along the readings of some sensors.
+func (s *State) directions() (list [][][]float64) {
 	for mu := 0; mu < s.M; mu += 1 + s.M/followedBy {
-		u := slices.Clone(s.Y[mu*s.P : (mu+1)*s.P])
-		for k, v := range u {
-			if math.IsNaN(v) {
-				u[k] = 0
-			}
-		}
-		if size := floats.Norm(u, 2); size > 0 && !s.OutOfOrder(mu) {
-			floats.Scale(1/size, u)
-			list = append(list, u)
+		if units := s.alongReadings(mu); units != nil && !s.OutOfOrder(mu) {
+			list = append(list, units)
 		}
 	}
 	return list
 }
 
-// across is the mean of PhP over projections P across unit vectors.
-func across(h, units [][]float64) [][]float64 {
+// alongReadings are orthogonal unit vectors along what the gain of a sensor does to its readings y: y, and iy where it is complex. Readings that are missing are zero in them; nil where nothing was read.
+func (s *State) alongReadings(mu int) [][]float64 {
+	u := slices.Clone(s.Y[mu*s.P : (mu+1)*s.P])
+	for k, v := range u {
+		if math.IsNaN(v) {
+			u[k] = 0
+		}
+	}
+	size := floats.Norm(u, 2)
+	if size == 0 {
+		return nil
+	}
+	floats.Scale(1/size, u)
+	if s.columns < 2 {
+		return [][]float64{u}
+	}
+	turned := make([]float64, s.P)
+	for k := 0; k < s.P; k += 2 {
+		turned[k], turned[k+1] = -u[k+1], u[k]
+	}
+	return [][]float64{u, turned}
+}
+
+// across is the mean of PhP over projections P across orthogonal unit vectors.
+func across(h [][]float64, sensors [][][]float64) [][]float64 {
 	out := make([][]float64, len(h))
 	for k := range out {
 		out[k] = slices.Clone(h[k])
 	}
-	for _, u := range units {
-		along, each := make([]float64, len(h)), 1/float64(len(units))
-		for k, row := range h {
-			along[k] = floats.Dot(row, u)
+	for _, units := range sensors {
+		each, along := 1/float64(len(sensors)), make([][]float64, len(units))
+		for a, u := range units {
+			along[a] = times(h, u)
 		}
-		both := floats.Dot(u, along)
-		for k, row := range out {
-			for l := range row {
-				row[l] += each * (u[k]*both*u[l] - u[k]*along[l] - along[k]*u[l])
+		for a, u := range units {
+			for k, row := range out {
+				for l := range row {
+					row[l] -= each * (u[k]*along[a][l] + along[a][k]*u[l])
+				}
+			}
+			for b, v := range units {
+				both := each * floats.Dot(u, along[b])
+				for k, row := range out {
+					floats.AddScaled(row, both*u[k], v)
+				}
 			}
 		}
 	}
 	return out
+}
+
+// times is hu.
+func times(h [][]float64, u []float64) []float64 {
+	along := make([]float64, len(h))
+	for k, row := range h {
+		along[k] = floats.Dot(row, u)
+	}
+	return along
 }
 
 // rowDoubt is what the residuals of a sensor say.
@@ -204,42 +251,70 @@ func (d *MatrixDoubt) Report(s *Solver) {
 
 // rowDoubt is what the residuals of sensor mu say, with G and H. Readings that are missing count as zero.
 func (s *State) rowDoubt(mu int, g, h [][]float64) (r rowDoubt) {
-	y, residual := make([]float64, s.P), make([]float64, s.P)
-	d, n, trace, doubt := make([]float64, s.P), 0.0, 0.0, 0.0
+	units, residual, d := s.alongReadings(mu), make([]float64, s.P), make([]float64, s.P)
+	n, doubt := 0.0, 0.0
 	for k := range s.P {
-		j := mu*s.P + k
-		if v := s.Y[j]; !math.IsNaN(v) {
-			y[k], residual[k], d[k] = v, s.Residual(mu, k), s.Doubt(j)
-			n, trace, doubt = n+1, trace+h[k][k], doubt+d[k]
+		if j := mu*s.P + k; !math.IsNaN(s.Y[j]) {
+			residual[k], d[k] = s.Residual(mu, k), s.Doubt(j)
+			n, doubt = n+1, doubt+d[k]
 		}
 	}
-	power := floats.Dot(y, y)
-	if n < leastForOffsets || power == 0 || !(doubt > 0) {
+	if n < leastForOffsets*float64(s.columns) || units == nil || !(doubt > 0) {
 		return r
 	}
-	floats.AddScaled(residual, -floats.Dot(y, residual)/power, y)
-	along, followed, both, square, diagonal, quadratic := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 // yᵀGy, yᵀHy, yᵀGHy, tr(GH), Σ y²H_kk, r̃ᵀGr̃
-	traceDG, yDGy, yDy := 0.0, 0.0, 0.0
+	for _, u := range units {
+		floats.AddScaled(residual, -floats.Dot(u, residual), u)
+	}
+	traceGH, traceDG, traceH, quadratic := 0.0, 0.0, 0.0, 0.0 // tr(GH), tr(DG), tr(H), r̃ᵀGr̃
 	for k, row := range g {
-		if math.IsNaN(s.Y[mu*s.P+k]) {
+		if d[k] == 0 {
 			continue
 		}
-		v, u, of := 0.0, 0.0, 0.0
-		for l, x := range row {
-			if !math.IsNaN(s.Y[mu*s.P+l]) {
-				v, u, of, square = v+x*y[l], u+h[k][l]*y[l], of+x*residual[l], square+x*h[k][l]
+		for l, v := range row {
+			if d[l] != 0 {
+				traceGH += v * h[k][l]
+				quadratic += residual[k] * v * residual[l]
 			}
 		}
-		along, followed, both, quadratic = along+v*y[k], followed+u*y[k], both+u*v, quadratic+of*residual[k]
-		diagonal += y[k] * y[k] * h[k][k]
-		traceDG, yDGy, yDy = traceDG+d[k]*row[k], yDGy+y[k]*d[k]*v, yDy+y[k]*d[k]*y[k]
+		traceDG, traceH = traceDG+d[k]*row[k], traceH+h[k][k]
 	}
-	share := (traceDG - 2*yDGy/power + along*yDy/(power*power)) / (doubt - yDy/power) // tr(PDPG)/tr(PD)
+	left := doubt // tr(PD)
+	ofG, ofH, ofD := make([][]float64, len(units)), make([][]float64, len(units)), make([][]float64, len(units))
+	for a, u := range units {
+		ofG[a], ofH[a], ofD[a] = times(g, u), times(h, u), slices.Clone(d)
+		floats.Mul(ofD[a], u)
+		left, traceH = left-floats.Dot(u, ofD[a]), traceH-floats.Dot(u, ofH[a])
+	}
+	for a, u := range units {
+		for k, v := range d {
+			if v != 0 {
+				traceGH, traceDG = traceGH-2*ofG[a][k]*ofH[a][k], traceDG-2*ofD[a][k]*ofG[a][k]
+			}
+		}
+		for b, v := range units {
+			traceGH, traceDG = traceGH+floats.Dot(u, ofG[b])*floats.Dot(v, ofH[a]), traceDG+floats.Dot(u, ofD[b])*floats.Dot(v, ofG[a])
+		}
+	}
+	share := traceDG / left // tr(PDPG)/tr(PD)
 	r.q = quadratic - floats.Dot(residual, residual)*share
-	r.expected = square - 2*both/power + along*followed/(power*power) - (trace-followed/power)*share
-	sensitivity := min(1/power, s.SVar[mu]*n/doubt) // of ŝ to yᵀω
-	r.variance = sensitivity * sensitivity * (followed - diagonal)
+	r.expected = traceGH - traceH*share
+	if s.columns < 2 {
+		r.variance = s.widerBy(mu, units[0], ofH[0], h, n/doubt)
+	}
 	return r
+}
+
+// widerBy is the further variance of a real ŝ, per η²w²: u is along the readings, and precision that of one of them.
+func (s *State) widerBy(mu int, u, ofH []float64, h [][]float64, precision float64) float64 {
+	power, apart := 0.0, floats.Dot(u, ofH)
+	for k, v := range u {
+		if y := s.Y[mu*s.P+k]; !math.IsNaN(y) {
+			power += y * y
+		}
+		apart -= v * v * h[k][k]
+	}
+	sensitivity := min(1/power, s.SVar[mu]*precision) // of ŝ to yᵀω
+	return sensitivity * sensitivity * power * apart
 }
 
 // MatrixDoubtOf is what a run found of W; nil where it did not look.

@@ -2,6 +2,7 @@ package amp
 
 import (
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"testing"
 
@@ -54,6 +55,62 @@ func TestSizeOfErrorsOfMatrix(t *testing.T) {
 		t.Logf("η = %g: η̂/η is %.3f", eta, math.Sqrt(squares))
 		if off := math.Sqrt(squares); math.Abs(off-1) > 0.08 { // 1.15 where signals are taken to follow nothing
 			t.Errorf("η = %g comes out %.3f times as large", eta, off)
+		}
+	}
+}
+
+// TestErrorsOfComplexMatrix: the same of complex numbers, with phases that are free and known. A W that is right is not doubted.
+func TestErrorsOfComplexMatrix(t *testing.T) {
+	const m, n, p, rho, seeds = 160, 200, 10, 0.2, 4
+	for _, concentration := range []float64{0, math.Inf(1)} {
+		for _, eta := range []float64{0, 0.01} {
+			squares, most := 0.0, 0.0
+			for seed := range uint64(seeds) {
+				r := rand.New(rand.NewPCG(seed, 8))
+				normal := func() complex128 { return complex(r.NormFloat64(), r.NormFloat64()) / math.Sqrt2 }
+				entries, x, y := make([]complex128, m*n), make([]complex128, n*p), make([]float64, 2*m*p)
+				for i := range x {
+					if r.Float64() < rho {
+						x[i] = normal()
+					}
+				}
+				for mu := range m {
+					s := complex(0.8+0.4*r.Float64(), 0)
+					if concentration == 0 {
+						s *= cmplx.Rect(1, 2*math.Pi*r.Float64())
+					}
+					read := make([]complex128, p)
+					for i := range n {
+						v := normal() / complex(math.Sqrt(n), 0)
+						entries[mu*n+i] = v + complex(eta/math.Sqrt(n), 0)*normal()
+						for k := range p {
+							read[k] += v * x[i*p+k]
+						}
+					}
+					for k, z := range read {
+						z = (z + 1e-3*normal()) / s
+						y[2*(mu*p+k)], y[2*(mu*p+k)+1] = real(z), imag(z)
+					}
+				}
+				w, err := operator.NewComplex(m, n, entries)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := newSolver(t, Problem{W: w, P: 2 * p, Y: y, LearnNoise: true, Model: Model{
+					Prior:   prior.ComplexGaussBernoulli{Density: rho, SignalVar: 1},
+					Channel: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: concentration}, NoiseVar: 1e-3},
+				}}, solver.Settings{})
+				if outcome, err := e.Run(t.Context(), 500); outcome != Converged || err != nil {
+					t.Fatalf("η = %g: %v, %v", eta, outcome, err)
+				}
+				e.Report()
+				d := e.MatrixDoubtOf()
+				squares, most = squares+d.Size*d.Size/seeds, max(most, d.Score)
+				t.Logf("κ = %g, η = %g: score %.2f, η̂ %.4f", concentration, eta, d.Score, d.Size)
+			}
+			if eta == 0 && most > leastMatrixScore || eta > 0 && math.Abs(math.Sqrt(squares)/eta-1) > 0.15 {
+				t.Errorf("κ = %g, η = %g: η̂ is %.4f, by %.1f standard errors at most", concentration, eta, math.Sqrt(squares), most)
+			}
 		}
 	}
 }
