@@ -61,7 +61,7 @@ func (b *builder) pages() error {
 // contents are the files of an archive, without the command: where they lie in the repository or were made.
 func (b *builder) contents() ([]file, error) {
 	places := map[string]string{
-		"README.md": "README.md", "LICENSE": "LICENSE", "THIRD_PARTY_NOTICES": "THIRD_PARTY_NOTICES", "CHANGELOG.md": "CHANGELOG.md",
+		"README.md": "README.md", "CITATION.cff": "CITATION.cff", "LICENSE": "LICENSE", "THIRD_PARTY_NOTICES": "THIRD_PARTY_NOTICES", "CHANGELOG.md": "CHANGELOG.md",
 		"matlab/calamp.m": "matlab/calamp.m", "Containerfile": "scripts/Containerfile",
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

@@ -24,7 +24,7 @@ func (b *builder) debian(p platform, binary []byte, contents []file) error {
 			f.name = "./usr/share/fish/vendor_completions.d/calamp.fish"
 		case "LICENSE":
 			f.name = "./usr/share/doc/calamp/copyright"
-		case "README.md", "THIRD_PARTY_NOTICES", "CHANGELOG.md", "matlab/calamp.m":
+		case "README.md", "CITATION.cff", "THIRD_PARTY_NOTICES", "CHANGELOG.md", "matlab/calamp.m":
 			f.name = "./usr/share/doc/calamp/" + f.name
 		default:
 			if name == f.name {

@@ -5,7 +5,7 @@ import { $, make, colour, doubles, singles, number, address, csv, redraw, follow
 const runPlots = [
   { title: "Convergence", x: "iteration", log: true, note: "Relative change of the signal that changes most.", lines: [{ from: "change", label: "change", colour: "blue" }] },
   { title: "Errors", x: "iteration", log: true, note: "The mean squared errors that the run states; dashed, where the truth is known, what they are after the best common factor.", lines: [
-    { from: "x_var", label: "x, believed", colour: "blue" }, { from: "s_var", label: "s, believed", colour: "orange" },
+    { from: "x_var", label: "x, stated", colour: "blue" }, { from: "s_var", label: "s, stated", colour: "orange" },
     { from: "x_mse", label: "x, true", colour: "blue", dash: true, truth: true }, { from: "s_mse", label: "s, true", colour: "orange", dash: true, truth: true }] },
 ];
 const streamPlots = [
