@@ -284,6 +284,7 @@ func (g *complexSites) setSensor(mu int, variance float64) {
 }
 
 func (g *complexSites) hasSites() bool     { return true }
+func (g *complexSites) hasSizes() bool     { return false }
 func (g *complexSites) widenedBy() float64 { return g.widened }
 
 // offsetScore implements [integrating]: complex sensors have no offsets.

@@ -27,7 +27,7 @@ type gaussian struct {
 	best     *evidence.Fit // the likeliest of those that have ended
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
 	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried    int           // how many have
+	tried    int           // how many of fits have been, or were not possible
 	steps    int           // of the present fit
 	done     bool          // nothing is left to do
 	noise    float64       // as it was given; 0 where it is learned
@@ -171,48 +171,68 @@ func (g *gaussian) End(*Solver) {
 	g.takeSensors()
 }
 
-// choose goes on with the next fit once one has ended, and after the last reports that it is done: entries that are the same
-// in all snapshots, the same begun at what all snapshots have in common, then mixtures that are the same for all entries, of which an entry is the same in all snapshots or not,
-// then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. The likeliest one stays.
+// fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
+// begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
+// snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former.
+var fits = []func(g *gaussian) *evidence.Fit{
+	func(g *gaussian) *evidence.Fit {
+		fit := g.best.Common()
+		if fit != nil && fit.HasColumnInCommon() {
+			g.sites = 0
+		}
+		return fit
+	},
+	func(g *gaussian) *evidence.Fit { return g.best.Sized() },
+	func(g *gaussian) *evidence.Fit {
+		g.gaussian = g.best
+		return g.best.Mix(false)
+	},
+	func(g *gaussian) *evidence.Fit {
+		if !g.mixes || g.P == 1 {
+			return nil
+		}
+		return g.best.Mix(true)
+	},
+	func(g *gaussian) *evidence.Fit { return g.sparsely(false) },
+	func(g *gaussian) *evidence.Fit {
+		if g.P == 1 {
+			return nil
+		}
+		return g.sparsely(true)
+	},
+	func(g *gaussian) *evidence.Fit {
+		if g.sites < leastSites || g.rival() == nil {
+			return nil
+		}
+		return g.gaussian.SparselyAs(g.best, g.flat, g.sites)
+	},
+}
+
+// sparsely is a fit with a sparse prior, where time is left for one.
+func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
+	if g.sites < leastSites {
+		return nil
+	}
+	return g.gaussian.Sparsely(scaled, g.best.S, g.sites)
+}
+
+// choose goes on with the next fit once one has ended, and after the last reports that it is done. The likeliest one stays.
 func (g *gaussian) choose() (done bool) {
-	if g.fit.Sparse != nil {
+	if sparse := g.fit.Sparse; sparse != nil {
 		g.sites -= g.steps
-		if g.tried == 4 && g.fit.Sparse.Settled() {
+		if g.flat == nil && !sparse.Scaled() && sparse.Settled() {
 			g.flat = g.fit
 		}
 	}
 	if g.best == nil || g.fit.Likelier(g.best) {
 		g.best = g.fit
 	}
-	g.tried++
 	g.steps = 0
-	switch {
-	case g.tried == 1:
-		if g.fit = g.best.Common(); g.fit != nil {
-			if g.fit.HasColumnInCommon() {
-				g.sites = 0
-			}
+	for g.tried < len(fits) {
+		g.tried++
+		if g.fit = fits[g.tried-1](g); g.fit != nil {
 			return false
 		}
-		g.tried++
-		fallthrough
-	case g.tried == 2:
-		g.gaussian = g.best
-		g.fit = g.gaussian.Mix(false)
-		return false
-	case g.tried == 3 && g.mixes && g.P > 1:
-		g.fit = g.best.Mix(true)
-		return false
-	case g.tried <= 4 && g.sites >= leastSites:
-		g.tried = 4
-		g.fit = g.gaussian.Sparsely(false, g.best.S, g.sites)
-		return false
-	case g.tried == 5 && g.P > 1 && g.sites >= leastSites:
-		g.fit = g.gaussian.Sparsely(true, g.best.S, g.sites)
-		return false
-	case g.tried == 6 && g.sites >= leastSites && g.rival() != nil:
-		g.fit = g.gaussian.SparselyAs(g.best, g.flat, g.sites)
-		return false
 	}
 	g.fit = g.best
 	return true
@@ -305,12 +325,14 @@ func (g *gaussian) takeOffset(mu int) {
 // integrating is an iteration in which signals are integrated out.
 type integrating interface {
 	hasSites() bool
+	hasSizes() bool
 	widenedBy() float64
 	offsetScore() float64
 	apartOf() []int
 }
 
 func (g *gaussian) hasSites() bool       { return g.fit.Sparse != nil }
+func (g *gaussian) hasSizes() bool       { return g.fit.Sizes != nil }
 func (g *gaussian) widenedBy() float64   { return g.widened }
 func (g *gaussian) offsetScore() float64 { return g.score }
 func (g *gaussian) apartOf() []int       { return g.doubtful }
@@ -411,6 +433,12 @@ func (g *gaussian) LogEvidence() float64 {
 		return math.NaN()
 	}
 	return value
+}
+
+// HasSizes reports whether variances of entries follow columns of W, where signals were integrated out.
+func (s *Solver) HasSizes() bool {
+	i, is := s.Iteration.(integrating)
+	return is && i.hasSizes()
 }
 
 // scaleSums implements [Iteration]: the evidence does not change along the scale.

@@ -101,7 +101,10 @@ func (s *Solver) LatestUnlike() Unlike {
 	if p, ok := PartOf[*shape](s); ok && p.at == s.Iterations && s.Iterations > 0 {
 		return p.last
 	}
-	if _, is := s.Iteration.(integrating); is { // whose sites are of no prior that was given
+	if i, is := s.Iteration.(integrating); is { // whose sites are of no prior that was given
+		if i.hasSizes() { // entries are not exchangeable
+			return Unlike{Excess: 1}
+		}
 		return s.State.unlike(ofOneGaussian(s.State.model.Prior))
 	}
 	return s.State.Unlike()

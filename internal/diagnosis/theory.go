@@ -51,8 +51,8 @@ func (r *Run) warnUnrecovered() *Warning {
 	if !(left > wellKnown) {
 		return nil
 	}
-	if r.Solver.HasSites() && left <= poorlyKnown {
-		return nil // theory is about random matrices, and the posterior is found for any
+	if (r.Solver.HasSites() || r.Solver.HasSizes()) && left <= poorlyKnown {
+		return nil // theory is about random matrices and exchangeable entries, and the posterior is found for any
 	}
 	if r.joint() {
 		return r.warnJointUnrecovered(left)

@@ -35,6 +35,9 @@ type Fit struct {
 	// Mixture is the prior from which the variances come; nil where they are free.
 	Mixture *Mixture
 
+	// Sizes is the prior of these variances; nil where they are free.
+	Sizes *Sizes
+
 	// Sparse is a prior that is not Gaussian, in whose place entries have sites; nil where they have none.
 	Sparse *Sparse
 
@@ -276,8 +279,11 @@ func (f *Fit) Solve() error {
 		f.setOffsets()
 	}
 	f.solveSignals()
-	if f.Mixture != nil {
+	switch {
+	case f.Mixture != nil:
 		f.Evidence += f.bound()
+	case f.Sizes != nil:
+		f.Evidence -= f.sizesCost()
 	}
 	return nil
 }

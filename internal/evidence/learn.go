@@ -62,7 +62,10 @@ func (f *Fit) LogEvidence() (float64, error) {
 		}
 		return value + f.evidenceOfSites(), nil
 	}
-	if f.Mixture == nil {
+	switch {
+	case f.Sizes != nil:
+		value -= f.costOfLine()
+	case f.Mixture == nil:
 		for _, family := range f.Families {
 			for j := range family.active {
 				determined := 0.0
@@ -107,6 +110,9 @@ func (f *Fit) Learn(ctx context.Context, most int) (steps int, err error) {
 
 // Ended reports whether a step that raised the evidence by so much was the last one needed.
 func (f *Fit) Ended(step int, risen float64) bool {
+	if f.Sizes != nil && step == mostSized {
+		return true
+	}
 	return (step > heldFor+1 || f.begun) && risen < f.least()
 }
 
@@ -142,6 +148,8 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		return 0, err
 	case looks:
 		return math.Inf(1), nil // gains follow their new prior
+	case f.Sizes != nil:
+		return math.Abs(risen), nil // entries that are hardly known move by more than what surely raises the evidence
 	case risen < f.least() && !f.held && f.readmit():
 		return math.Inf(1), f.Solve()
 	}
@@ -156,7 +164,7 @@ func (f *Fit) least() float64 { return endsBelow * floats.Sum(f.readings) }
 // q² the mean of (wᵀA⁻¹(s∘y))² over n snapshots, and d = wᵀA⁻¹w, both without the entry, the evidence of it alone is largest at Γ = (q² - d)/d², where it is
 // n(q²/d - 1 - log q²/d)/2 more than at zero (Faul and Tipping, "Analysis of sparse Bayesian learning", 2002).
 func (f *Fit) readmit() (any bool) {
-	if f.Mixture != nil || f.readmitted == mostReadmissions {
+	if f.Mixture != nil || f.Sizes != nil || f.readmitted == mostReadmissions {
 		return false
 	}
 	for _, a := range f.Families {
@@ -310,6 +318,9 @@ func (f *Fit) recall(m memory) {
 // s y - W x = Δ A⁻¹ s y.
 func (f *Fit) improve() {
 	square, trace := f.noiseSums()
+	if f.Sizes != nil { // Γ takes its own steps, with which longer ones of Δ do not go along
+		f.pace = pace{}
+	}
 	switch {
 	case f.GivenNoise > 0:
 		f.Noise = max(f.GivenNoise, leastNoise*f.power())
@@ -319,8 +330,12 @@ func (f *Fit) improve() {
 	if f.offset() {
 		f.Offsets.improve(leastNoise * f.power())
 	}
-	if f.Mixture != nil {
+	switch {
+	case f.Mixture != nil:
 		f.improveMixture()
+		return
+	case f.Sizes != nil:
+		f.stepSizes()
 		return
 	}
 	for _, family := range f.Families {
@@ -426,6 +441,9 @@ func (f *Fit) Rescale(c float64) {
 	}
 	if f.Mixture != nil {
 		f.Mixture.rescale(c)
+	}
+	if f.Sizes != nil {
+		f.Sizes.rescale(c)
 	}
 	if f.Sparse != nil {
 		f.Sparse.rescale(c)

@@ -26,9 +26,12 @@ func (f *Fit) Integrate(gains []float64) {
 			if i == f.common {
 				continue
 			}
-			if f.Mixture != nil {
+			switch {
+			case f.Mixture != nil:
 				f.mixEntry(family, i)
-			} else {
+			case f.Sizes != nil:
+				f.sizeEntry(family, i)
+			default:
 				f.integrate(family, i)
 			}
 		}
@@ -203,6 +206,14 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 	}
 	if _, err := fit.Learn(ctx, halfSteps); err != nil {
 		return nil, err
+	}
+	if sized := fit.Sized(); sized != nil {
+		if _, err := sized.Learn(ctx, mostSized); err != nil {
+			return nil, err
+		}
+		if f.Sizes != nil || sized.Likelier(fit) {
+			fit = sized
+		}
 	}
 	switch {
 	case f.Sparse != nil:

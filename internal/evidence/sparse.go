@@ -156,6 +156,9 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 // Settled reports whether sites have converged.
 func (s *Sparse) Settled() bool { return s.settled }
 
+// Scaled reports whether the prior is that of entries in units of what another fit found them to be.
+func (s *Sparse) Scaled() bool { return s.scaled }
+
 // addLocation sets W m of a snapshot, and adds what it makes of the evidence: -½ (s∘y - Wm)ᵀA⁻¹(s∘y - Wm) has a part that is linear in s, and one without s.
 func (f *Fit) addLocation(a *Family, at *pattern) {
 	for _, k := range at.snapshots {

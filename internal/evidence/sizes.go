@@ -1,0 +1,195 @@
+package evidence
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Sizes is a prior of the variances that all snapshots share: log Γ_i is normal, with one variance, about a line in log |w_i|². Coefficients of smooth
+// signals and of images decay, and so do the columns of W that see them. Free variances of entries that are hardly seen take noise and errors of gains
+// for signal; here they are what the others make likely. The line and the variance about it are learned.
+//
+// Γ_i moves to the maximum of the evidence and its prior, by its slope ½(Σ_k E x²_ik/Γ_i - n) - (log Γ_i - m_i)/V. It is integrated out to second order.
+type Sizes struct {
+	Mean, Slope, Variance float64
+
+	along      []float64 // N, log |w_i|²
+	line       []float64 // N, m_i
+	determined []float64 // N, d_i: readings have the information d_i/2 on log Γ_i
+}
+
+const (
+	// leastUneven is the ratio of the squares of columns of W, tenth to ninetieth per cent, from which sizes may follow columns. Of the kinds of
+	// field problems it is at most 9 for those whose entries are all seen equally, and 30 to 4e6 for images in cosines, spectra and scans (docs/log/field.md).
+	leastUneven = 10
+
+	// An entry determines the line where the readings know its variance from more than leastKnown snapshots' worth, or half of all there are at most.
+	leastKnown, leastPart = 2, 0.25
+
+	firstSizes = 1    // the variance of log Γ at first
+	leastSizes = 1e-2 // and the least: Γ is then known to a tenth, as from two hundred snapshots
+	mostRise   = 1.5  // of log Γ in a step
+
+	sizeNodes, sizeReach = 96, 6 // of the sum over log Γ, in standard deviations
+
+	mostSized = 100 // steps of a fit
+)
+
+// Sized is a fit with the prior of sizes, begun at what f found; nil where columns of W are as good as equal, or few entries are known.
+func (f *Fit) Sized() *Fit {
+	squares := f.columnSquares()
+	seen := slices.DeleteFunc(slices.Clone(squares), func(v float64) bool { return v == 0 })
+	slices.Sort(seen)
+	if f.summed || len(f.Families) > 1 || len(seen) == 0 ||
+		!(stat.Quantile(0.9, stat.Empirical, seen, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, seen, nil)) {
+		return nil
+	}
+	n := f.w.Columns
+	s := &Sizes{Variance: firstSizes, along: make([]float64, n), line: make([]float64, n), determined: make([]float64, n)}
+	for i, v := range squares {
+		s.along[i] = math.Log(v)
+	}
+	s.setDetermined(f.Families[0])
+	if !s.setLine(f.Families[0], f.common) {
+		return nil
+	}
+	next := newFit(f.w, f.y, false)
+	next.beginAt(f, 0, 1)
+	next.inheritOffsets(f)
+	next.Sizes = s
+	return next
+}
+
+// columnSquares are |w_i|² (N), and zero of columns that are rounding.
+func (f *Fit) columnSquares() []float64 {
+	squares := make([]float64, f.w.Columns)
+	for mu := range f.w.Rows {
+		for i, v := range f.w.Row(mu) {
+			if f.seen[i] {
+				squares[i] += v * v
+			}
+		}
+	}
+	return squares
+}
+
+// stepSizes takes a step of all Γ, and makes the line that of the entries that determine it.
+func (f *Fit) stepSizes() {
+	a, s := f.Families[0], f.Sizes
+	n := float64(len(a.Snapshots))
+	s.setDetermined(a)
+	s.setLine(a, f.common)
+	for i, gamma := range a.Gamma {
+		switch {
+		case i == f.common:
+			a.Gamma[i] = f.squareOf(a, i) / n
+			continue
+		case !f.seen[i]:
+			a.Gamma[i] = math.Exp(s.line[i])
+			continue
+		}
+		information := 0.5 * n // that of E x², which never lowers the evidence
+		if s.determined[i] < leastPart*n {
+			information = 0.5 * s.determined[i] // its steps would be too short where readings hardly know the entry
+		}
+		off := math.Log(gamma) - s.line[i]
+		rise := (0.5*(f.squareOf(a, i)/gamma-n) - off/s.Variance) / (information + 1/s.Variance)
+		a.Gamma[i] = gamma * math.Exp(min(max(rise, -mostRise), mostRise))
+	}
+}
+
+// setDetermined sets d_i = Σ_k (1 - C_ik/Γ_i)².
+func (s *Sizes) setDetermined(a *Family) {
+	clear(s.determined)
+	for j, i := range a.active {
+		for _, at := range a.patterns {
+			s.determined[i] += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
+		}
+	}
+}
+
+// setLine fits the line, and the variance about it, to the entries that determine them: an EM step. Below the least column of these nothing is known of the line; it is constant there.
+// setLine reports whether there were enough.
+func (s *Sizes) setLine(a *Family, common int) bool {
+	var x, y, known []float64
+	for i, d := range s.determined {
+		if i != common && d > max(leastKnown, leastPart*float64(len(a.Snapshots))) {
+			x, y, known = append(x, s.along[i]), append(y, math.Log(a.Gamma[i])), append(known, d)
+		}
+	}
+	if len(x) < 3 {
+		return false
+	}
+	s.Mean, s.Slope = stat.LinearRegression(x, y, nil, false)
+	squares, left := 0.0, 0.0
+	for j, v := range y {
+		off := v - s.Mean - s.Slope*x[j]
+		squares += off * off
+		left += 1 / (0.5*known[j] + 1/s.Variance) / float64(len(x))
+	}
+	s.Variance = max(left+squares/float64(len(x)-2), leastSizes)
+	least := floats.Min(x)
+	for i, v := range s.along {
+		s.line[i] = s.Mean + s.Slope*max(v, least)
+	}
+	return true
+}
+
+// sizesCost is what the prior of sizes takes of the evidence: Γ is integrated out to second order.
+func (f *Fit) sizesCost() (total float64) {
+	f.Sizes.setDetermined(f.Families[0])
+	for i, gamma := range f.Families[0].Gamma {
+		if i != f.common && f.seen[i] {
+			off := math.Log(gamma) - f.Sizes.line[i]
+			total += 0.5*math.Log1p(0.5*f.Sizes.Variance*f.Sizes.determined[i]) + 0.5*off*off/f.Sizes.Variance
+		}
+	}
+	return total
+}
+
+// costOfLine is what it costs the evidence that the line and the variance about it are found from so many entries (Schwarz, "Estimating the dimension of a model", 1978).
+func (f *Fit) costOfLine() float64 {
+	cost := 1.5 * math.Log(float64(f.Entries()))
+	if f.common >= 0 {
+		cost += occam(f.Sizes.determined[f.common])
+	}
+	return cost
+}
+
+// sizeEntry makes the posterior of an entry that of its fields N(x; λ_k, σ) with Γ integrated out, by a sum over log Γ.
+func (f *Fit) sizeEntry(a *Family, i int) {
+	logs, gammas := make([]float64, sizeNodes), make([]float64, sizeNodes)
+	for j := range gammas {
+		t := sizeReach * (2*float64(j)/(sizeNodes-1) - 1)
+		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*math.Sqrt(f.Sizes.Variance)), -0.5*t*t
+		for _, k := range a.Snapshots {
+			lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k)
+			if math.IsInf(sigma, 1) || sigma == 0 {
+				return
+			}
+			logs[j] -= 0.5*math.Log(gammas[j]+sigma) + 0.5*lambda*lambda/(gammas[j]+sigma)
+		}
+	}
+	normalise(logs)
+	for _, k := range a.Snapshots {
+		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
+		for j, weight := range logs {
+			kept := gammas[j] / (gammas[j] + sigma)
+			mean += weight * kept * lambda
+			square += weight * (kept*lambda*kept*lambda + kept*sigma)
+		}
+		f.X.Set(i, k, mean)
+		f.C.Set(i, k, max(0, square-mean*mean))
+	}
+}
+
+// rescale follows signals that become c times as large.
+func (s *Sizes) rescale(c float64) {
+	s.Mean += 2 * math.Log(c)
+	for i := range s.line {
+		s.line[i] += 2 * math.Log(c)
+	}
+}

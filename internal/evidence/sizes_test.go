@@ -1,0 +1,115 @@
+package evidence
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// smooth is a problem whose columns of W, and entries, fall by a decade in every so many columns: a spectrometer of overlapping bands in cosines.
+func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w, x, y = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	fall := func(i int) float64 { return math.Pow(10, -float64(i)/decade) }
+	w.Apply(func(_, i int, _ float64) float64 { return fall(i) * r.NormFloat64() }, w)
+	x.Apply(func(i, _ int, _ float64) float64 { return fall(i) * r.NormFloat64() }, x)
+	y.Mul(w, x)
+	noise := 1e-3 * mat.Norm(y, 2) / math.Sqrt(float64(m*p))
+	s = make([]float64, m)
+	for mu := range s {
+		s[mu] = 0.8 + 0.4*r.Float64()
+	}
+	y.Apply(func(mu, _ int, v float64) float64 { return (v + noise*r.NormFloat64()) / s[mu] }, y)
+	return w, y, s, x
+}
+
+// TestSizesFollowColumns compares free variances with those of the line: signals that decay have half of the errors, and the evidence says so.
+func TestSizesFollowColumns(t *testing.T) {
+	for seed := range uint64(4) {
+		w, y, s, x := smooth(seed, 60, 80, 8, 50)
+		free := New(w, y, false)
+		if _, err := free.Learn(context.Background(), 300); err != nil {
+			t.Fatal(err)
+		}
+		sized := free.Sized()
+		if sized == nil {
+			t.Fatal("columns are unequal, and sizes were not tried")
+		}
+		if _, err := sized.Learn(context.Background(), mostSized); err != nil {
+			t.Fatal(err)
+		}
+		if !sized.Likelier(free) {
+			t.Error("free variances are likelier")
+		}
+		if slope := sized.Sizes.Slope; math.Abs(slope-1) > 0.25 { // of log Γ in log |w|²: both fall together
+			t.Errorf("slope %.3g, not 1", slope)
+		}
+		off := func(f *Fit) float64 {
+			f.Rescale(floats.Sum(s) / floats.Sum(f.S))
+			total, scale := 0.0, 0.0
+			for mu := range s {
+				total += math.Pow(math.Log(f.S[mu]/s[mu]), 2)
+			}
+			var d mat.Dense
+			d.Sub(f.X, x)
+			scale = mat.Norm(x, 2)
+			t.Logf("seed %d: gains off by %.3g, signals by %.3g", seed, math.Sqrt(total/float64(len(s))), mat.Norm(&d, 2)/scale)
+			return mat.Norm(&d, 2) / scale
+		}
+		if own, frees := off(sized), off(free); !(own < frees) {
+			t.Errorf("signals are off by %.3g, with free variances by %.3g", own, frees)
+		}
+	}
+}
+
+// TestSizesCover counts how many entries are within 1.96 stated standard deviations, with variances and gains integrated out.
+func TestSizesCover(t *testing.T) {
+	inside, count := 0.0, 0.0
+	for seed := range uint64(8) {
+		w, y, s, x := smooth(100+seed, 60, 80, 8, 50)
+		free := New(w, y, false)
+		if _, err := free.Learn(context.Background(), 300); err != nil {
+			t.Fatal(err)
+		}
+		f := free.Sized()
+		if _, err := f.Learn(context.Background(), mostSized); err != nil {
+			t.Fatal(err)
+		}
+		f.Rescale(floats.Sum(s) / floats.Sum(f.S))
+		f.SetFields()
+		variances, err := f.Variances()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Integrate(variances)
+		for i := range 80 {
+			for k := range 8 {
+				if math.Abs(f.X.At(i, k)-x.At(i, k)) < 1.96*math.Sqrt(f.C.At(i, k)) {
+					inside++
+				}
+				count++
+			}
+		}
+	}
+	if share := inside / count; share < 0.92 || share > 0.98 {
+		t.Errorf("%.3g of the entries are inside of 95 %% intervals", share)
+	} else {
+		t.Logf("%.3g inside", share)
+	}
+}
+
+// TestSizesOfEqualColumns are not tried.
+func TestSizesOfEqualColumns(t *testing.T) {
+	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
+	f := New(w, y, false)
+	if _, err := f.Learn(context.Background(), 300); err != nil {
+		t.Fatal(err)
+	}
+	if f.Sized() != nil {
+		t.Error("columns are equal")
+	}
+}
