@@ -3,6 +3,7 @@ package activation
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 )
@@ -171,6 +172,42 @@ func TestEvenNodes(t *testing.T) {
 		off := max(math.Abs(got.X-want.X)/sdX, math.Abs(got.U-want.U)/sdU, math.Abs(got.XVar/want.XVar-1), math.Abs(got.UVar/want.UVar-1), math.Abs(got.LogMass-want.LogMass))
 		if !ok || !(off < 1e-9) {
 			t.Errorf("%v: %v, off by %.2g", c, ok, off)
+		}
+	}
+}
+
+// Entries that are treated together are those of one alone, with slack and without, where V is 0, and where nothing was measured.
+func TestEntriesAreThoseOfOne(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, f := range []Function{Identity, ReLU, Leaky(0.01), Leaky(0.3), HardTanh, Sign, Sigmoid} {
+		for round := range 300 {
+			count := 1 + rng.IntN(AtOnce)
+			var lambda, sigma, omega, v [AtOnce]float64
+			slack := []float64{0, 1e-3}[round%2]
+			for i := range count {
+				sigma[i], v[i] = math.Exp(14*rng.Float64()-13), math.Exp(14*rng.Float64()-13)
+				u := rng.NormFloat64()
+				lambda[i], omega[i] = f.Of(u)+4*math.Sqrt(sigma[i]+slack)*rng.NormFloat64(), u+4*math.Sqrt(v[i])*rng.NormFloat64()
+				switch rng.IntN(20) {
+				case 0:
+					v[i] = 0
+				case 1:
+					sigma[i] = math.Inf(1)
+				case 2: // far from both
+					omega[i], lambda[i] = 1e3*math.Sqrt(v[i]), -1e3*math.Sqrt(sigma[i]+slack)
+				}
+			}
+			var got [AtOnce]Moments
+			f.Entries(got[:count], lambda[:], sigma[:], omega[:], v[:], slack)
+			for i, m := range got[:count] {
+				want := f.Entry(lambda[i], sigma[i], omega[i], v[i], slack)
+				x, u := math.Sqrt(want.XVar), math.Sqrt(want.UVar)
+				off := max(math.Abs(m.X-want.X)-1e-10*x-1e-15*math.Abs(want.X)-1e-250, math.Abs(m.XVar-want.XVar)-1e-10*x*x-1e-250,
+					math.Abs(m.Off-want.Off)-1e-10*u-1e-15*math.Abs(want.Off)-1e-250, math.Abs(m.UVar-want.UVar)-1e-10*u*u, math.Abs(m.LogMass-want.LogMass)-1e-12*(1+math.Abs(want.LogMass)))
+				if !(off <= 0) {
+					t.Fatalf("%v at λ=%g Σ=%g ω=%g V=%g slack %g: %+v, alone %+v", f, lambda[i], sigma[i], omega[i], v[i], slack, m, want)
+				}
+			}
 		}
 	}
 }

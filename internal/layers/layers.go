@@ -295,12 +295,25 @@ func (l *independent) Update(x, c, lambda, sigma []float64, delta float64) error
 
 // outputRows is the part of an update between the halves of the sweep over F.
 func (l *independent) outputRows(first int, z, v, g, dg []float64) {
-	for row := range len(z) / l.p {
-		i := first + row
-		mass := 0.0
-		for k := range l.p {
-			j, at := row*l.p+k, i*l.p+k
-			m := l.output(i, k, z[j]-v[j]*l.g[at], v[j])
+	var lambda, sigma, omega [activation.AtOnce]float64
+	var found [activation.AtOnce]activation.Moments
+	clear(l.logMass[first : first+len(z)/l.p])
+	for from := 0; from < len(z); from += activation.AtOnce {
+		count := min(activation.AtOnce, len(z)-from)
+		for a := range count {
+			j := from + a
+			i, k := first+j/l.p, j%l.p
+			lambda[a], sigma[a] = l.fieldX[k*l.n+i], l.fieldVar[k*l.n+i]
+			omega[a] = z[j] - v[j]*l.g[first*l.p+j]
+			if l.bias != nil {
+				omega[a] += l.bias[i]
+			}
+		}
+		l.f.Entries(found[:count], lambda[:], sigma[:], omega[:], v[from:], l.slack)
+		for a, m := range found[:count] {
+			j := from + a
+			i, k, at := first+j/l.p, j%l.p, first*l.p+j
+			l.x[k*l.n+i], l.xVar[k*l.n+i] = m.X, m.XVar
 			g[j], dg[j] = 0, 0
 			if v[j] > 0 {
 				g[j], dg[j] = m.Off/v[j], (m.UVar/v[j]-1)/v[j]
@@ -308,9 +321,8 @@ func (l *independent) outputRows(first int, z, v, g, dg []float64) {
 			g[j] += l.delta * (l.g[at] - g[j])
 			dg[j] += l.delta * (l.dg[at] - dg[j])
 			l.g[at], l.dg[at] = g[j], dg[j]
-			mass += m.LogMass + 0.5*v[j]*g[j]*g[j]
+			l.logMass[i] += m.LogMass + 0.5*v[j]*g[j]*g[j]
 		}
-		l.logMass[i] = mass
 	}
 }
 

@@ -33,3 +33,5 @@ func phasorNodes(x, w, p, zero, difference, weight, re, im, scatter, along []flo
 func gainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 	gainShapesAVX2(n, tau, b, lo, hi, out)
 }
+
+func hinge(groups int, d []float64, slope float64) { hingeAVX2(groups, d, slope) }

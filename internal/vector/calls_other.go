@@ -21,3 +21,5 @@ func gaussBernoulli(_, _, _, _ []float64, _, _, _ float64) { panic(noVectors) }
 func phasorNodes(_, _, _, _, _, _, _, _, _, _ []float64) { panic(noVectors) }
 
 func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }
+
+func hinge(_ int, _ []float64, _ float64) { panic(noVectors) }

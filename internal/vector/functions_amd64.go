@@ -43,3 +43,8 @@ func gainEndsAVX2(n []float64, tau []float64, lo float64, hi float64, steep []fl
 //
 //go:noescape
 func phasorNodesAVX2(x []float64, w []float64, p []float64, zero []float64, difference []float64, weight []float64, re []float64, im []float64, scatter []float64, along []float64)
+
+// hingeAVX2 is hinge with AVX2.
+//
+//go:noescape
+func hingeAVX2(groups int, d []float64, slope float64)

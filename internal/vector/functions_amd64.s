@@ -1737,3 +1737,579 @@ term:
 end:
 	VZEROUPPER
 	RET
+
+// func hingeAVX2(groups int, d []float64, slope float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·hingeAVX2(SB), NOSPLIT, $448-40
+	MOVQ groups+0(FP), AX
+	MOVQ d_base+8(FP), CX
+
+group:
+	VBROADCASTSD slope+32(FP), Y0
+	VMULPD       32(CX), Y0, Y1
+	VMULPD       96(CX), Y1, Y1
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y2
+	VMOVUPD      Y2, Y3
+	VFMADD231PD  Y1, Y0, Y3
+	VDIVPD       Y3, Y2, Y2
+	VMOVUPD      Y2, 32(SP)
+	VMULPD       64(CX), Y0, Y3
+	VSUBPD       (CX), Y3, Y3
+	VMULPD       Y2, Y1, Y0
+	VMULPD       Y3, Y0, Y0
+	VXORPD       constant8000000000000000<>+0(SB), Y0, Y0
+	VMOVUPD      Y0, 96(SP)
+	VMULPD       Y3, Y3, Y3
+	VMULPD       Y2, Y3, Y3
+	VMULPD       32(CX), Y3, Y3
+	VMULPD       constantbfe0000000000000<>+0(SB), Y3, Y3
+	VMOVUPD      Y3, 128(SP)
+	VMULPD       96(CX), Y2, Y0
+	VSQRTPD      Y0, Y0
+	VMOVUPD      Y0, 64(SP)
+	VMULPD       (CX), Y1, Y1
+	VADDPD       64(CX), Y1, Y1
+	VMULPD       Y2, Y1, Y1
+	VDIVPD       Y0, Y1, Y1
+	VXORPD       constant8000000000000000<>+0(SB), Y1, Y1
+	VMOVUPD      Y1, (SP)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y0
+	VMULPD       32(CX), Y0, Y1
+	VMULPD       96(CX), Y1, Y1
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y2
+	VMOVUPD      Y2, Y3
+	VFMADD231PD  Y1, Y0, Y3
+	VDIVPD       Y3, Y2, Y2
+	VMOVUPD      Y2, 256(SP)
+	VMULPD       64(CX), Y0, Y3
+	VSUBPD       (CX), Y3, Y3
+	VMULPD       Y2, Y1, Y0
+	VMULPD       Y3, Y0, Y0
+	VXORPD       constant8000000000000000<>+0(SB), Y0, Y0
+	VMOVUPD      Y0, 320(SP)
+	VMULPD       Y3, Y3, Y3
+	VMULPD       Y2, Y3, Y3
+	VMULPD       32(CX), Y3, Y3
+	VMULPD       constantbfe0000000000000<>+0(SB), Y3, Y3
+	VMOVUPD      Y3, 352(SP)
+	VMULPD       96(CX), Y2, Y0
+	VSQRTPD      Y0, Y0
+	VMOVUPD      Y0, 288(SP)
+	VMULPD       (CX), Y1, Y1
+	VADDPD       64(CX), Y1, Y1
+	VMULPD       Y2, Y1, Y1
+	VDIVPD       Y0, Y1, Y1
+	VMOVUPD      Y1, 224(SP)
+	VMOVUPD      constant7fffffffffffffff<>+0(SB), Y0
+	VANDPD       (SP), Y0, Y0
+	VMOVUPD      constant4012000000000000<>+0(SB), Y2
+	VSUBPD       Y2, Y0, Y1
+	VADDPD       Y2, Y0, Y2
+	VADDPD       constant3fe0000000000000<>+0(SB), Y0, Y0
+	VMOVUPD      Y0, 160(SP)
+	VDIVPD       Y2, Y1, Y0
+	VMOVUPD      constant7fffffffffffffff<>+0(SB), Y2
+	VANDPD       224(SP), Y2, Y2
+	VMOVUPD      constant4012000000000000<>+0(SB), Y3
+	VSUBPD       Y3, Y2, Y1
+	VADDPD       Y3, Y2, Y3
+	VADDPD       constant3fe0000000000000<>+0(SB), Y2, Y2
+	VMOVUPD      Y2, 384(SP)
+	VDIVPD       Y3, Y1, Y2
+	VMOVUPD      constant3e156fe15e388f48<>+0(SB), Y1
+	VMOVUPD      constant3e156fe15e388f48<>+0(SB), Y3
+	VFMADD213PD  constant3e1e8ac7e2af0cd3<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3e1e8ac7e2af0cd3<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbe4b2adfaa53ea30<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbe4b2adfaa53ea30<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbe585dd821c8d7be<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbe585dd821c8d7be<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3e732240161b5990<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3e732240161b5990<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3e871ed82561838f<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3e871ed82561838f<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbe964c5e599405fa<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbe964c5e599405fa<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbeb248c573dfa509<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbeb248c573dfa509<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3ebc4e1a4e314398<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3ebc4e1a4e314398<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3edb6eaace9ff660<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3edb6eaace9ff660<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbee7f072d797a2bd<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbee7f072d797a2bd<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbf03b34dbdba34d5<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbf03b34dbdba34d5<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3f1ae79b6f169af9<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3f1ae79b6f169af9<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3f2561f3ffc93c5c<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3f2561f3ffc93c5c<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbf509b1389082535<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbf509b1389082535<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3f45f6a0e37e38f0<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3f45f6a0e37e38f0<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3f7d3f95b282004c<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3f7d3f95b282004c<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbfa04f06292fa6e2<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbfa04f06292fa6e2<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3fb3b0eb63674d8c<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3fb3b0eb63674d8c<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbfc03e764fe36ed9<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbfc03e764fe36ed9<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3fc28aa083596efc<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3fc28aa083596efc<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbfb770ea513782f0<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbfb770ea513782f0<>+0(SB), Y2, Y3
+	VFMADD213PD  constantbfa528302cd18447<>+0(SB), Y0, Y1
+	VFMADD213PD  constantbfa528302cd18447<>+0(SB), Y2, Y3
+	VFMADD213PD  constant3ff101720b77389a<>+0(SB), Y0, Y1
+	VFMADD213PD  constant3ff101720b77389a<>+0(SB), Y2, Y3
+	VDIVPD       160(SP), Y1, Y1
+	VMOVUPD      Y1, 160(SP)
+	VDIVPD       384(SP), Y3, Y3
+	VMOVUPD      Y3, 384(SP)
+	VMOVUPD      constantbfe0000000000000<>+0(SB), Y0
+	VMOVUPD      (SP), Y1
+	VMULPD       Y1, Y0, Y0
+	VMULPD       Y1, Y0, Y0
+	VMAXPD       constant0000000000000000<>+0(SB), Y1, Y1
+	VMOVUPD      constantbfe0000000000000<>+0(SB), Y2
+	VMOVUPD      224(SP), Y3
+	VMULPD       Y3, Y2, Y2
+	VMULPD       Y3, Y2, Y2
+	VMAXPD       constant0000000000000000<>+0(SB), Y3, Y3
+	VSUBPD       Y1, Y3, Y4
+	VADDPD       Y1, Y3, Y3
+	VMULPD       constant3fe0000000000000<>+0(SB), Y3, Y3
+	VMULPD       Y3, Y4, Y4
+	VMOVUPD      Y4, 256(CX)
+	VORPD        constant8000000000000000<>+0(SB), Y4, Y4
+	VMAXPD       constantc082c00000000000<>+0(SB), Y0, Y0
+	VMAXPD       constantc082c00000000000<>+0(SB), Y2, Y2
+	VMAXPD       constantc082c00000000000<>+0(SB), Y4, Y4
+	VMAXPD       constantc086200000000000<>+0(SB), Y0, Y0
+	VMOVUPD      constant4338000000000000<>+0(SB), Y1
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y0, Y1
+	VMAXPD       constantc086200000000000<>+0(SB), Y2, Y2
+	VMOVUPD      constant4338000000000000<>+0(SB), Y5
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y2, Y5
+	VMAXPD       constantc086200000000000<>+0(SB), Y4, Y4
+	VMOVUPD      constant4338000000000000<>+0(SB), Y7
+	VFMADD231PD  constant3ff71547652b82fe<>+0(SB), Y4, Y7
+	VSUBPD       constant4338000000000000<>+0(SB), Y1, Y3
+	VPSLLQ       $0x34, Y1, Y1
+	VSUBPD       constant4338000000000000<>+0(SB), Y5, Y6
+	VPSLLQ       $0x34, Y5, Y5
+	VSUBPD       constant4338000000000000<>+0(SB), Y7, Y8
+	VPSLLQ       $0x34, Y7, Y7
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y3, Y0
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y3, Y0
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y6, Y2
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y6, Y2
+	VFNMADD231PD constant3fe62e42fee00000<>+0(SB), Y8, Y4
+	VFNMADD231PD constant3dea39ef35793c76<>+0(SB), Y8, Y4
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y3
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y6
+	VMOVUPD      constant3e5af4e554377204<>+0(SB), Y8
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3e928a321f9f0475<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3ec71de01fdbf9ca<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3efa019a60cd99d3<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3f2a01a01abf85ab<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3f56c16c17f6130b<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3f811111111100be<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3fa5555555552043<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3fc5555555555557<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3fe0000000000005<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y0, Y3
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y2, Y6
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y4, Y8
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y3, Y0
+	VPADDQ       Y1, Y0, Y0
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y6, Y2
+	VPADDQ       Y5, Y2, Y2
+	VFMADD213PD  constant3ff0000000000000<>+0(SB), Y8, Y4
+	VPADDQ       Y7, Y4, Y4
+	VXORPD       Y1, Y1, Y1
+	VCMPPD       $0x12, 256(CX), Y1, Y3
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y1
+	VBLENDVPD    Y3, Y4, Y1, Y1
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y5
+	VBLENDVPD    Y3, Y5, Y4, Y4
+	VMOVUPD      (SP), Y5
+	VMOVUPD      160(SP), Y6
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y7
+	VMOVUPD      constant40040d931ff62705<>+0(SB), Y8
+	VFNMADD231PD Y6, Y0, Y8
+	VBLENDVPD    Y5, Y6, Y8, Y8
+	VBLENDVPD    Y5, Y7, Y0, Y7
+	VDIVPD       Y8, Y7, Y7
+	VMOVUPD      Y7, 192(SP)
+	VSQRTPD      32(SP), Y0
+	VMULPD       Y8, Y0, Y0
+	VMULPD       Y0, Y1, Y1
+	VMOVUPD      224(SP), Y0
+	VMOVUPD      384(SP), Y5
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y6
+	VMOVUPD      constant40040d931ff62705<>+0(SB), Y7
+	VFNMADD231PD Y5, Y2, Y7
+	VBLENDVPD    Y0, Y5, Y7, Y7
+	VBLENDVPD    Y0, Y6, Y2, Y6
+	VDIVPD       Y7, Y6, Y6
+	VMOVUPD      Y6, 416(SP)
+	VSQRTPD      256(SP), Y0
+	VMULPD       Y7, Y0, Y0
+	VMULPD       Y0, Y4, Y4
+	VMOVUPD      64(CX), Y0
+	VMULPD       Y0, Y0, Y0
+	VDIVPD       96(CX), Y0, Y0
+	VMOVUPD      (CX), Y2
+	VMULPD       Y2, Y2, Y2
+	VFMADD231PD  32(CX), Y2, Y0
+	VMULPD       constantbfe0000000000000<>+0(SB), Y0, Y0
+	VMOVUPD      128(SP), Y2
+	VBLENDVPD    Y3, 352(SP), Y2, Y2
+	VMOVUPD      (SP), Y5
+	VBLENDVPD    Y3, 224(SP), Y5, Y5
+	VBLENDVPD    Y5, Y0, Y2, Y2
+	VADDPD       Y1, Y4, Y0
+	VMULPD       constant3fd9884533d43651<>+0(SB), Y0, Y0
+	VPSUBQ       constantffe6a09e667f3bcd<>+0(SB), Y0, Y5
+	VPSRLQ       $0x34, Y5, Y5
+	VPSLLQ       $0x34, Y5, Y3
+	VPSUBQ       Y3, Y0, Y0
+	VPADDQ       constant4000000000000000<>+0(SB), Y0, Y0
+	VSUBPD       constant3ff0000000000000<>+0(SB), Y0, Y0
+	VADDPD       constant4000000000000000<>+0(SB), Y0, Y3
+	VDIVPD       Y3, Y0, Y3
+	VMULPD       Y3, Y3, Y6
+	VMOVUPD      constant3fc9999999995273<>+0(SB), Y7
+	VFMADD213PD  constant3fd5555555555558<>+0(SB), Y6, Y7
+	VMOVUPD      constant3fbc71c62d5e53e0<>+0(SB), Y8
+	VFMADD213PD  constant3fc2492492dfd86c<>+0(SB), Y6, Y8
+	VMOVUPD      constant3fb39fdcceb4bb45<>+0(SB), Y9
+	VFMADD213PD  constant3fb7462b91b8df65<>+0(SB), Y6, Y9
+	VMOVUPD      constant3fb2b5f68a50d903<>+0(SB), Y10
+	VMULPD       Y6, Y6, Y11
+	VFMADD231PD  Y8, Y11, Y7
+	VFMADD231PD  Y10, Y11, Y9
+	VMULPD       Y11, Y11, Y8
+	VFMADD231PD  Y9, Y8, Y7
+	VADDPD       Y6, Y6, Y6
+	VFMSUB213PD  Y0, Y6, Y7
+	VMULPD       Y3, Y7, Y7
+	VPOR         constant4330000000000000<>+0(SB), Y5, Y5
+	VSUBPD       constant4330000000000400<>+0(SB), Y5, Y5
+	VFMADD231PD  constant3fe62e42fefa39ef<>+0(SB), Y5, Y0
+	VADDPD       Y0, Y7, Y7
+	VADDPD       Y7, Y2, Y2
+	VMOVUPD      96(CX), Y5
+	VCMPPD       $0x1e, constant16687e92154ef7ac<>+0(SB), Y5, Y0
+	VMULPD       32(CX), Y5, Y5
+	VCMPPD       $0x11, constant4c63e9e4e4c2f344<>+0(SB), Y5, Y3
+	VANDPD       Y3, Y0, Y0
+	VMOVUPD      constant7fffffffffffffff<>+0(SB), Y5
+	VANDPD       (SP), Y5, Y5
+	VCMPPD       $0x11, constant4197d78400000000<>+0(SB), Y5, Y3
+	VANDPD       Y3, Y0, Y0
+	VMOVUPD      constant7fffffffffffffff<>+0(SB), Y5
+	VANDPD       224(SP), Y5, Y5
+	VCMPPD       $0x11, constant4197d78400000000<>+0(SB), Y5, Y3
+	VANDPD       Y3, Y0, Y0
+	VPCMPEQQ     Y3, Y3, Y3
+	VXORPD       Y3, Y0, Y0
+	VORPD        Y0, Y2, Y2
+	VMOVUPD      Y2, 256(CX)
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y0
+	VADDPD       Y1, Y4, Y2
+	VDIVPD       Y2, Y0, Y2
+	VMULPD       Y2, Y1, Y1
+	VMULPD       Y2, Y4, Y4
+	VMOVUPD      (SP), Y0
+	VMOVUPD      192(SP), Y2
+	VMOVUPD      64(SP), Y3
+	VCMPPD       $0x11, constantc028000000000000<>+0(SB), Y0, Y5
+	VCMPPD       $0x1e, constant3c32725dd1d243ac<>+0(SB), Y1, Y6
+	VANDPD       Y5, Y6, Y6
+	VORPD        256(CX), Y6, Y6
+	VMOVUPD      Y6, 256(CX)
+	VADDPD       Y2, Y0, Y5
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y7
+	VFNMADD231PD Y2, Y5, Y7
+	VMAXPD       constant0000000000000000<>+0(SB), Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VMULPD       Y3, Y7, Y7
+	VXORPD       constant8000000000000000<>+0(SB), Y3, Y3
+	VMOVUPD      96(SP), Y8
+	VFMADD231PD  Y3, Y2, Y8
+	VMULPD       Y3, Y5, Y5
+	VSUBPD       64(CX), Y5, Y6
+	VBLENDVPD    Y0, Y6, Y8, Y8
+	VMOVUPD      224(SP), Y0
+	VMOVUPD      416(SP), Y2
+	VMOVUPD      288(SP), Y3
+	VCMPPD       $0x11, constantc028000000000000<>+0(SB), Y0, Y6
+	VCMPPD       $0x1e, constant3c32725dd1d243ac<>+0(SB), Y4, Y9
+	VANDPD       Y6, Y9, Y9
+	VORPD        256(CX), Y9, Y9
+	VMOVUPD      Y9, 256(CX)
+	VADDPD       Y2, Y0, Y6
+	VMOVUPD      constant3ff0000000000000<>+0(SB), Y10
+	VFNMADD231PD Y2, Y6, Y10
+	VMAXPD       constant0000000000000000<>+0(SB), Y10, Y10
+	VMULPD       Y3, Y10, Y10
+	VMULPD       Y3, Y10, Y10
+	VMOVUPD      320(SP), Y11
+	VFMADD231PD  Y3, Y2, Y11
+	VMULPD       Y3, Y6, Y6
+	VSUBPD       64(CX), Y6, Y9
+	VBLENDVPD    Y0, Y9, Y11, Y11
+	VMULPD       Y1, Y4, Y0
+	VSUBPD       Y5, Y6, Y2
+	VMULPD       Y2, Y2, Y2
+	VMULPD       Y0, Y2, Y2
+	VFMADD231PD  Y7, Y1, Y2
+	VMULPD       Y4, Y10, Y10
+	VADDPD       Y10, Y2, Y2
+	VMOVUPD      Y2, 224(CX)
+	VMULPD       Y1, Y8, Y8
+	VFMADD231PD  Y4, Y11, Y8
+	VMOVUPD      Y8, 192(CX)
+	VBROADCASTSD slope+32(FP), Y11
+	VMULPD       Y11, Y5, Y5
+	VSUBPD       Y5, Y6, Y2
+	VMULPD       Y2, Y2, Y2
+	VFMADD231PD  Y2, Y0, Y10
+	VMULPD       Y11, Y11, Y11
+	VMULPD       Y1, Y11, Y11
+	VFMADD231PD  Y11, Y7, Y10
+	VMOVUPD      Y10, 160(CX)
+	VMULPD       Y1, Y5, Y5
+	VFMADD231PD  Y4, Y6, Y5
+	VMOVUPD      Y5, 128(CX)
+	ADDQ         $0x00000120, CX
+	DECQ         AX
+	JNZ          group
+	VZEROUPPER
+	RET
+
+DATA constantbfe0000000000000<>+0(SB)/8, $0xbfe0000000000000
+DATA constantbfe0000000000000<>+8(SB)/8, $0xbfe0000000000000
+DATA constantbfe0000000000000<>+16(SB)/8, $0xbfe0000000000000
+DATA constantbfe0000000000000<>+24(SB)/8, $0xbfe0000000000000
+GLOBL constantbfe0000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant4012000000000000<>+0(SB)/8, $0x4012000000000000
+DATA constant4012000000000000<>+8(SB)/8, $0x4012000000000000
+DATA constant4012000000000000<>+16(SB)/8, $0x4012000000000000
+DATA constant4012000000000000<>+24(SB)/8, $0x4012000000000000
+GLOBL constant4012000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant3e156fe15e388f48<>+0(SB)/8, $0x3e156fe15e388f48
+DATA constant3e156fe15e388f48<>+8(SB)/8, $0x3e156fe15e388f48
+DATA constant3e156fe15e388f48<>+16(SB)/8, $0x3e156fe15e388f48
+DATA constant3e156fe15e388f48<>+24(SB)/8, $0x3e156fe15e388f48
+GLOBL constant3e156fe15e388f48<>(SB), RODATA|NOPTR, $32
+
+DATA constant3e1e8ac7e2af0cd3<>+0(SB)/8, $0x3e1e8ac7e2af0cd3
+DATA constant3e1e8ac7e2af0cd3<>+8(SB)/8, $0x3e1e8ac7e2af0cd3
+DATA constant3e1e8ac7e2af0cd3<>+16(SB)/8, $0x3e1e8ac7e2af0cd3
+DATA constant3e1e8ac7e2af0cd3<>+24(SB)/8, $0x3e1e8ac7e2af0cd3
+GLOBL constant3e1e8ac7e2af0cd3<>(SB), RODATA|NOPTR, $32
+
+DATA constantbe4b2adfaa53ea30<>+0(SB)/8, $0xbe4b2adfaa53ea30
+DATA constantbe4b2adfaa53ea30<>+8(SB)/8, $0xbe4b2adfaa53ea30
+DATA constantbe4b2adfaa53ea30<>+16(SB)/8, $0xbe4b2adfaa53ea30
+DATA constantbe4b2adfaa53ea30<>+24(SB)/8, $0xbe4b2adfaa53ea30
+GLOBL constantbe4b2adfaa53ea30<>(SB), RODATA|NOPTR, $32
+
+DATA constantbe585dd821c8d7be<>+0(SB)/8, $0xbe585dd821c8d7be
+DATA constantbe585dd821c8d7be<>+8(SB)/8, $0xbe585dd821c8d7be
+DATA constantbe585dd821c8d7be<>+16(SB)/8, $0xbe585dd821c8d7be
+DATA constantbe585dd821c8d7be<>+24(SB)/8, $0xbe585dd821c8d7be
+GLOBL constantbe585dd821c8d7be<>(SB), RODATA|NOPTR, $32
+
+DATA constant3e732240161b5990<>+0(SB)/8, $0x3e732240161b5990
+DATA constant3e732240161b5990<>+8(SB)/8, $0x3e732240161b5990
+DATA constant3e732240161b5990<>+16(SB)/8, $0x3e732240161b5990
+DATA constant3e732240161b5990<>+24(SB)/8, $0x3e732240161b5990
+GLOBL constant3e732240161b5990<>(SB), RODATA|NOPTR, $32
+
+DATA constant3e871ed82561838f<>+0(SB)/8, $0x3e871ed82561838f
+DATA constant3e871ed82561838f<>+8(SB)/8, $0x3e871ed82561838f
+DATA constant3e871ed82561838f<>+16(SB)/8, $0x3e871ed82561838f
+DATA constant3e871ed82561838f<>+24(SB)/8, $0x3e871ed82561838f
+GLOBL constant3e871ed82561838f<>(SB), RODATA|NOPTR, $32
+
+DATA constantbe964c5e599405fa<>+0(SB)/8, $0xbe964c5e599405fa
+DATA constantbe964c5e599405fa<>+8(SB)/8, $0xbe964c5e599405fa
+DATA constantbe964c5e599405fa<>+16(SB)/8, $0xbe964c5e599405fa
+DATA constantbe964c5e599405fa<>+24(SB)/8, $0xbe964c5e599405fa
+GLOBL constantbe964c5e599405fa<>(SB), RODATA|NOPTR, $32
+
+DATA constantbeb248c573dfa509<>+0(SB)/8, $0xbeb248c573dfa509
+DATA constantbeb248c573dfa509<>+8(SB)/8, $0xbeb248c573dfa509
+DATA constantbeb248c573dfa509<>+16(SB)/8, $0xbeb248c573dfa509
+DATA constantbeb248c573dfa509<>+24(SB)/8, $0xbeb248c573dfa509
+GLOBL constantbeb248c573dfa509<>(SB), RODATA|NOPTR, $32
+
+DATA constant3ebc4e1a4e314398<>+0(SB)/8, $0x3ebc4e1a4e314398
+DATA constant3ebc4e1a4e314398<>+8(SB)/8, $0x3ebc4e1a4e314398
+DATA constant3ebc4e1a4e314398<>+16(SB)/8, $0x3ebc4e1a4e314398
+DATA constant3ebc4e1a4e314398<>+24(SB)/8, $0x3ebc4e1a4e314398
+GLOBL constant3ebc4e1a4e314398<>(SB), RODATA|NOPTR, $32
+
+DATA constant3edb6eaace9ff660<>+0(SB)/8, $0x3edb6eaace9ff660
+DATA constant3edb6eaace9ff660<>+8(SB)/8, $0x3edb6eaace9ff660
+DATA constant3edb6eaace9ff660<>+16(SB)/8, $0x3edb6eaace9ff660
+DATA constant3edb6eaace9ff660<>+24(SB)/8, $0x3edb6eaace9ff660
+GLOBL constant3edb6eaace9ff660<>(SB), RODATA|NOPTR, $32
+
+DATA constantbee7f072d797a2bd<>+0(SB)/8, $0xbee7f072d797a2bd
+DATA constantbee7f072d797a2bd<>+8(SB)/8, $0xbee7f072d797a2bd
+DATA constantbee7f072d797a2bd<>+16(SB)/8, $0xbee7f072d797a2bd
+DATA constantbee7f072d797a2bd<>+24(SB)/8, $0xbee7f072d797a2bd
+GLOBL constantbee7f072d797a2bd<>(SB), RODATA|NOPTR, $32
+
+DATA constantbf03b34dbdba34d5<>+0(SB)/8, $0xbf03b34dbdba34d5
+DATA constantbf03b34dbdba34d5<>+8(SB)/8, $0xbf03b34dbdba34d5
+DATA constantbf03b34dbdba34d5<>+16(SB)/8, $0xbf03b34dbdba34d5
+DATA constantbf03b34dbdba34d5<>+24(SB)/8, $0xbf03b34dbdba34d5
+GLOBL constantbf03b34dbdba34d5<>(SB), RODATA|NOPTR, $32
+
+DATA constant3f1ae79b6f169af9<>+0(SB)/8, $0x3f1ae79b6f169af9
+DATA constant3f1ae79b6f169af9<>+8(SB)/8, $0x3f1ae79b6f169af9
+DATA constant3f1ae79b6f169af9<>+16(SB)/8, $0x3f1ae79b6f169af9
+DATA constant3f1ae79b6f169af9<>+24(SB)/8, $0x3f1ae79b6f169af9
+GLOBL constant3f1ae79b6f169af9<>(SB), RODATA|NOPTR, $32
+
+DATA constant3f2561f3ffc93c5c<>+0(SB)/8, $0x3f2561f3ffc93c5c
+DATA constant3f2561f3ffc93c5c<>+8(SB)/8, $0x3f2561f3ffc93c5c
+DATA constant3f2561f3ffc93c5c<>+16(SB)/8, $0x3f2561f3ffc93c5c
+DATA constant3f2561f3ffc93c5c<>+24(SB)/8, $0x3f2561f3ffc93c5c
+GLOBL constant3f2561f3ffc93c5c<>(SB), RODATA|NOPTR, $32
+
+DATA constantbf509b1389082535<>+0(SB)/8, $0xbf509b1389082535
+DATA constantbf509b1389082535<>+8(SB)/8, $0xbf509b1389082535
+DATA constantbf509b1389082535<>+16(SB)/8, $0xbf509b1389082535
+DATA constantbf509b1389082535<>+24(SB)/8, $0xbf509b1389082535
+GLOBL constantbf509b1389082535<>(SB), RODATA|NOPTR, $32
+
+DATA constant3f45f6a0e37e38f0<>+0(SB)/8, $0x3f45f6a0e37e38f0
+DATA constant3f45f6a0e37e38f0<>+8(SB)/8, $0x3f45f6a0e37e38f0
+DATA constant3f45f6a0e37e38f0<>+16(SB)/8, $0x3f45f6a0e37e38f0
+DATA constant3f45f6a0e37e38f0<>+24(SB)/8, $0x3f45f6a0e37e38f0
+GLOBL constant3f45f6a0e37e38f0<>(SB), RODATA|NOPTR, $32
+
+DATA constant3f7d3f95b282004c<>+0(SB)/8, $0x3f7d3f95b282004c
+DATA constant3f7d3f95b282004c<>+8(SB)/8, $0x3f7d3f95b282004c
+DATA constant3f7d3f95b282004c<>+16(SB)/8, $0x3f7d3f95b282004c
+DATA constant3f7d3f95b282004c<>+24(SB)/8, $0x3f7d3f95b282004c
+GLOBL constant3f7d3f95b282004c<>(SB), RODATA|NOPTR, $32
+
+DATA constantbfa04f06292fa6e2<>+0(SB)/8, $0xbfa04f06292fa6e2
+DATA constantbfa04f06292fa6e2<>+8(SB)/8, $0xbfa04f06292fa6e2
+DATA constantbfa04f06292fa6e2<>+16(SB)/8, $0xbfa04f06292fa6e2
+DATA constantbfa04f06292fa6e2<>+24(SB)/8, $0xbfa04f06292fa6e2
+GLOBL constantbfa04f06292fa6e2<>(SB), RODATA|NOPTR, $32
+
+DATA constant3fb3b0eb63674d8c<>+0(SB)/8, $0x3fb3b0eb63674d8c
+DATA constant3fb3b0eb63674d8c<>+8(SB)/8, $0x3fb3b0eb63674d8c
+DATA constant3fb3b0eb63674d8c<>+16(SB)/8, $0x3fb3b0eb63674d8c
+DATA constant3fb3b0eb63674d8c<>+24(SB)/8, $0x3fb3b0eb63674d8c
+GLOBL constant3fb3b0eb63674d8c<>(SB), RODATA|NOPTR, $32
+
+DATA constantbfc03e764fe36ed9<>+0(SB)/8, $0xbfc03e764fe36ed9
+DATA constantbfc03e764fe36ed9<>+8(SB)/8, $0xbfc03e764fe36ed9
+DATA constantbfc03e764fe36ed9<>+16(SB)/8, $0xbfc03e764fe36ed9
+DATA constantbfc03e764fe36ed9<>+24(SB)/8, $0xbfc03e764fe36ed9
+GLOBL constantbfc03e764fe36ed9<>(SB), RODATA|NOPTR, $32
+
+DATA constant3fc28aa083596efc<>+0(SB)/8, $0x3fc28aa083596efc
+DATA constant3fc28aa083596efc<>+8(SB)/8, $0x3fc28aa083596efc
+DATA constant3fc28aa083596efc<>+16(SB)/8, $0x3fc28aa083596efc
+DATA constant3fc28aa083596efc<>+24(SB)/8, $0x3fc28aa083596efc
+GLOBL constant3fc28aa083596efc<>(SB), RODATA|NOPTR, $32
+
+DATA constantbfb770ea513782f0<>+0(SB)/8, $0xbfb770ea513782f0
+DATA constantbfb770ea513782f0<>+8(SB)/8, $0xbfb770ea513782f0
+DATA constantbfb770ea513782f0<>+16(SB)/8, $0xbfb770ea513782f0
+DATA constantbfb770ea513782f0<>+24(SB)/8, $0xbfb770ea513782f0
+GLOBL constantbfb770ea513782f0<>(SB), RODATA|NOPTR, $32
+
+DATA constantbfa528302cd18447<>+0(SB)/8, $0xbfa528302cd18447
+DATA constantbfa528302cd18447<>+8(SB)/8, $0xbfa528302cd18447
+DATA constantbfa528302cd18447<>+16(SB)/8, $0xbfa528302cd18447
+DATA constantbfa528302cd18447<>+24(SB)/8, $0xbfa528302cd18447
+GLOBL constantbfa528302cd18447<>(SB), RODATA|NOPTR, $32
+
+DATA constant3ff101720b77389a<>+0(SB)/8, $0x3ff101720b77389a
+DATA constant3ff101720b77389a<>+8(SB)/8, $0x3ff101720b77389a
+DATA constant3ff101720b77389a<>+16(SB)/8, $0x3ff101720b77389a
+DATA constant3ff101720b77389a<>+24(SB)/8, $0x3ff101720b77389a
+GLOBL constant3ff101720b77389a<>(SB), RODATA|NOPTR, $32
+
+DATA constant0000000000000000<>+0(SB)/8, $0x0000000000000000
+DATA constant0000000000000000<>+8(SB)/8, $0x0000000000000000
+DATA constant0000000000000000<>+16(SB)/8, $0x0000000000000000
+DATA constant0000000000000000<>+24(SB)/8, $0x0000000000000000
+GLOBL constant0000000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constantc082c00000000000<>+0(SB)/8, $0xc082c00000000000
+DATA constantc082c00000000000<>+8(SB)/8, $0xc082c00000000000
+DATA constantc082c00000000000<>+16(SB)/8, $0xc082c00000000000
+DATA constantc082c00000000000<>+24(SB)/8, $0xc082c00000000000
+GLOBL constantc082c00000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant3fd9884533d43651<>+0(SB)/8, $0x3fd9884533d43651
+DATA constant3fd9884533d43651<>+8(SB)/8, $0x3fd9884533d43651
+DATA constant3fd9884533d43651<>+16(SB)/8, $0x3fd9884533d43651
+DATA constant3fd9884533d43651<>+24(SB)/8, $0x3fd9884533d43651
+GLOBL constant3fd9884533d43651<>(SB), RODATA|NOPTR, $32
+
+DATA constant16687e92154ef7ac<>+0(SB)/8, $0x16687e92154ef7ac
+DATA constant16687e92154ef7ac<>+8(SB)/8, $0x16687e92154ef7ac
+DATA constant16687e92154ef7ac<>+16(SB)/8, $0x16687e92154ef7ac
+DATA constant16687e92154ef7ac<>+24(SB)/8, $0x16687e92154ef7ac
+GLOBL constant16687e92154ef7ac<>(SB), RODATA|NOPTR, $32
+
+DATA constant4c63e9e4e4c2f344<>+0(SB)/8, $0x4c63e9e4e4c2f344
+DATA constant4c63e9e4e4c2f344<>+8(SB)/8, $0x4c63e9e4e4c2f344
+DATA constant4c63e9e4e4c2f344<>+16(SB)/8, $0x4c63e9e4e4c2f344
+DATA constant4c63e9e4e4c2f344<>+24(SB)/8, $0x4c63e9e4e4c2f344
+GLOBL constant4c63e9e4e4c2f344<>(SB), RODATA|NOPTR, $32
+
+DATA constant4197d78400000000<>+0(SB)/8, $0x4197d78400000000
+DATA constant4197d78400000000<>+8(SB)/8, $0x4197d78400000000
+DATA constant4197d78400000000<>+16(SB)/8, $0x4197d78400000000
+DATA constant4197d78400000000<>+24(SB)/8, $0x4197d78400000000
+GLOBL constant4197d78400000000<>(SB), RODATA|NOPTR, $32
+
+DATA constantc028000000000000<>+0(SB)/8, $0xc028000000000000
+DATA constantc028000000000000<>+8(SB)/8, $0xc028000000000000
+DATA constantc028000000000000<>+16(SB)/8, $0xc028000000000000
+DATA constantc028000000000000<>+24(SB)/8, $0xc028000000000000
+GLOBL constantc028000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA constant3c32725dd1d243ac<>+0(SB)/8, $0x3c32725dd1d243ac
+DATA constant3c32725dd1d243ac<>+8(SB)/8, $0x3c32725dd1d243ac
+DATA constant3c32725dd1d243ac<>+16(SB)/8, $0x3c32725dd1d243ac
+DATA constant3c32725dd1d243ac<>+24(SB)/8, $0x3c32725dd1d243ac
+GLOBL constant3c32725dd1d243ac<>(SB), RODATA|NOPTR, $32

@@ -184,6 +184,17 @@ func log1p(v Register, minusV bool) Register {
 	return tail
 }
 
+// logarithm returns that of y, normal and positive.
+func logarithm(y Register) Register {
+	e := exponent(y)
+	VSUBPD(value(1), e.f, e.f)
+	tail := log1pTail(e.f)
+	k := e.number()
+	VFMADD231PD(value(math.Ln2), k, e.f)
+	VADDPD(e.f, tail, tail)
+	return tail
+}
+
 // logarithms replaces every value, normal and positive, by its logarithm.
 func logarithms() {
 	TEXT("logAVX2", NOSPLIT, "func(v []float64)")
@@ -195,13 +206,7 @@ func logarithms() {
 	loop("four", n, func() {
 		y := YMM()
 		VMOVUPD(Mem{Base: p}, y)
-		e := exponent(y)
-		VSUBPD(value(1), e.f, e.f)
-		tail := log1pTail(e.f)
-		k := e.number()
-		VFMADD231PD(value(math.Ln2), k, e.f)
-		VADDPD(e.f, tail, tail)
-		VMOVUPD(tail, Mem{Base: p})
+		VMOVUPD(logarithm(y), Mem{Base: p})
 		add(p, 32)
 	})
 	Label("end")

@@ -72,4 +72,5 @@ func functions() {
 	gainShapes()
 	gainEnds()
 	phasorNodes()
+	hinge()
 }
