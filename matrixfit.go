@@ -193,7 +193,10 @@ type matrixFit struct {
 	moves   [][2][]float64 // steps of θ, and what they took from the slope, times the noise
 	around  bool
 	size    float64 // of the latest step
-	begun   time.Time
+
+	// integrated is set where messages did not converge though W was nearly right: signals are then integrated out. tried is set where that was asked.
+	integrated, tried bool
+	begun             time.Time
 }
 
 // FitMatrix finds the θ under which the readings are likeliest, and solves the problem with W(θ); W of the problem is not used. All runs
@@ -439,6 +442,7 @@ func (f *matrixFit) at(theta []float64, from *fitted) (*fitted, error) {
 	p, opt := f.from(from)
 	p.W = w
 	switch { // where W is still wrong a run takes long to converge, and where is not needed
+	case f.integrated:
 	case from == nil:
 		opt.MaxIter = firstRough
 	case f.size > roughly:
@@ -494,7 +498,9 @@ func (f *matrixFit) from(start *fitted) (*Problem, *Options) {
 	if start == nil {
 		return &p, &opt
 	}
-	opt.Algorithm = start.res.Plan.Algorithm
+	if opt.Algorithm = start.res.Plan.Algorithm; f.integrated {
+		opt.Algorithm = solver.Evidence
+	}
 	f.continued(&p, &opt, start)
 	return &p, &opt
 }
@@ -561,6 +567,9 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 	}
 	n := len(a.theta)
 	for {
+		if a, err = f.integrate(a); err != nil {
+			return nil, err
+		}
 		var chol mat.Cholesky
 		curvature := f.curvature(a)
 		if !chol.Factorize(curvature) {
@@ -583,6 +592,26 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 		}
 		a = next
 	}
+}
+
+// integrate is a run with signals integrated out in place of a, where that did not converge near the maximum: of runs that wander the evidence does not
+// say where that is. Such runs take longer, and their first one costs no more than a few of those.
+func (f *matrixFit) integrate(a *fitted) (*fitted, error) {
+	if f.tried || f.opt.Algorithm != solver.AutoAlgorithm || len(f.runs) < 2 || f.size > roughly || a.res.Status != NotConverged {
+		return a, nil
+	}
+	f.tried, f.integrated = true, true
+	before, moves := f.best, f.moves
+	f.best, f.moves = nil, nil
+	b, err := f.at(a.theta, a)
+	if f.ctx.Err() != nil {
+		return a, err
+	}
+	if err != nil || b.res.Status != Converged { // or they cannot be, of this W
+		f.integrated, f.best, f.moves = false, before, moves
+		return a, nil
+	}
+	return b, nil
 }
 
 func isCondition(err error) bool {
@@ -645,6 +674,9 @@ func (f *matrixFit) lookAround(a *fitted, curvature *mat.SymDense) (*mat.SymDens
 		curvature = outward(axes, inner, good)
 		if !good {
 			if round == rounds {
+				if a.res.Status != Converged {
+					return nil, fmt.Errorf("the evidence around theta = %.6g has no maximum that could be found, since runs there do not converge: %s", a.theta, a.res.Reason)
+				}
 				return nil, fmt.Errorf("the evidence around theta = %.6g has no maximum that could be found: the readings do not identify these parameters", a.theta)
 			}
 			if f.best != a {

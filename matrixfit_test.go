@@ -168,6 +168,37 @@ func TestFitMatrix(t *testing.T) {
 	}
 }
 
+// Patterns without fine detail have a W of condition 10⁴, of which messages do not converge: signals are integrated out then.
+func TestFitMatrixOfCoarsePatterns(t *testing.T) {
+	tests.Long(t)
+	rng := rand.New(rand.NewPCG(1, 46))
+	patterns := newWaves(157, 14, 8, rng)
+	for _, pattern := range patterns.waves {
+		for i := range pattern {
+			pattern[i][0], pattern[i][1] = 0.6*pattern[i][0], 0.6*pattern[i][1]
+		}
+	}
+	right, _ := patterns.at([]float64{0.04})
+	given, _ := patterns.at(nil)
+	y, truth := scenes(right, 6, 0.12, 1e-6, rng)
+	opt := allLearned()
+	opt.Retry = true // as the command does
+	fit, err := calamp.FitMatrix(t.Context(), patterns.at, freeModel(given, y), &calamp.FitOptions{Options: opt, Start: []float64{0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	integrated := 0
+	for _, r := range fit.Runs {
+		t.Logf("%+v", r)
+		if r.Around && r.Status == calamp.Converged {
+			integrated++
+		}
+	}
+	if z := (fit.Theta[0] - 0.04) / fit.ThetaSD[0]; fit.Status != calamp.Converged || math.Abs(z) > 3.5 || !(fit.ThetaSD[0] < 2e-3) || integrated < 2 {
+		t.Errorf("%v, theta %g ± %g, error %g", fit.Status, fit.Theta[0], fit.ThetaSD[0], fit.Score(truth).XMSEScaled)
+	}
+}
+
 func TestFitMatrixCutShort(t *testing.T) {
 	p, _, family := smallFit([]float64{0.04}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
