@@ -39,6 +39,10 @@ type ComplexOptions struct {
 	Points int
 	Seed   uint64
 
+	// Overlap is that of signals and their estimates before the first iteration, relative to E|x|², where phases are free: below 1, and by
+	// default next to nothing. With orthogonal rows nothing grows from there, however many these are, and a finite problem begins by chance elsewhere.
+	Overlap float64
+
 	// Spectrum of W. With other than independent entries it is cal-VAMP that is followed.
 	Spectrum Spectrum
 
@@ -108,6 +112,8 @@ type complexEvolution struct {
 	work *work
 	q0   float64 // E|x|²
 	lots [][]complexPoint
+
+	overlap float64 // from which phases that are free start
 }
 
 // complexPoint is one reading of the average: z̃ = s₀y has the size √(q₀+Δ)·size in P components, u is what ω
@@ -127,12 +133,18 @@ func newComplexEvolution(m ComplexModel, opt *ComplexOptions) (*complexEvolution
 		if opt.Points < 0 || opt.Iterations < 0 {
 			return nil, errors.New("the numbers of points and of iterations must not be negative")
 		}
+		if !(opt.Overlap >= 0 && opt.Overlap < 1) {
+			return nil, errors.New("the overlap at the start must be in [0, 1)")
+		}
 		if opt.Points > 0 {
 			points = opt.Points
 		}
 		seed = opt.Seed
 	}
-	e := &complexEvolution{ComplexModel: m, q0: m.Signal.Density * m.Signal.SignalVar}
+	e := &complexEvolution{ComplexModel: m, q0: m.Signal.Density * m.Signal.SignalVar, overlap: weakStart}
+	if opt != nil && opt.Overlap > 0 {
+		e.overlap = opt.Overlap
+	}
 	rng := rand.New(rand.NewPCG(seed, 18))
 	amplitude, phase := amplitudeQuantiles(m.Gain), phaseQuantiles(m.Gain.Concentration)
 	for range complexLots {
@@ -154,7 +166,7 @@ func newComplexEvolution(m ComplexModel, opt *ComplexOptions) (*complexEvolution
 // start is the error before the first iteration.
 func (e *complexEvolution) start() float64 {
 	if e.Gain.Free() {
-		return e.q0 * (1 - weakStart)
+		return e.q0 * (1 - e.overlap)
 	}
 	return e.q0
 }

@@ -4,7 +4,7 @@
 
 Of a degree or more of circular synthetic-aperture radar, the strongest range bins of sub-bands are signals, pulses are sensors, and W is the
 phase of an echo from each cross-range position by geometry. Each pulse gets a random phase, which is then found blindly, twice: by every other
-range bin and by the rest. Where the two answers differ by more than their error bars say, or a run is not to be trusted, it exits with code 3. It takes
+sub-band and by the rest. Where the two answers differ by more than their error bars say, or a run is not to be trusted, it exits with code 3. It takes
 numpy and scipy.
 """
 
@@ -65,7 +65,7 @@ def cross_range(frequencies, look, azimuth):
 
 
 def echoes(pulses, frequencies, look, azimuth, parts, bins):
-    """The strongest range bins (pulses × bins) of so many parts of the band: of those with even numbers, and of those with odd ones.
+    """The strongest range bins (pulses × bins) of so many parts of the band: of the parts with even numbers, and of those with odd ones.
 
     An echo x across the line of sight moves by xΔu in range while the antenna turns by Δu: by 1.3 m, or five range bins of the whole band, at 75 m
     in a degree. A part of the band has longer bins, 1.9 m for a degree. All parts have one W, whose positions are in wavelengths of the part. An echo
@@ -79,9 +79,9 @@ def echoes(pulses, frequencies, look, azimuth, parts, bins):
     for part, f in zip(np.split(pulses[: parts * length], parts), np.split(frequencies[: parts * length], parts)):
         curvature = 4j * np.pi / LIGHT * f.mean() * np.outer(ranges, v - v.mean())
         profiles.append(np.fft.ifft(part, axis=0) * np.exp(-curvature))
-    profile, number = np.concatenate(profiles), np.tile(np.arange(length), parts)
+    profile, part = np.concatenate(profiles), np.repeat(np.arange(parts), length)
     power = np.mean(np.abs(profile) ** 2, axis=1)
-    return [profile[np.argsort(np.where(number % 2 == h, power, 0))[::-1][: bins // 2]].T for h in (0, 1)]
+    return [profile[np.argsort(np.where(part % 2 == h, power, 0))[::-1][: bins // 2]].T for h in (0, 1)]
 
 
 def remaining(found, injected):
@@ -103,9 +103,9 @@ def solve(W, Y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calamp.CalampWarning)
         r = calamp.solve(W, Y / np.sqrt(np.mean(np.abs(Y) ** 2)), phase="free")
-    # A pulse that is called broken has a standard deviation without bound; of a phase it is π/√3 at most.
-    sd = np.sqrt(r.s_var / 2) / np.maximum(np.abs(r.s), np.finfo(float).tiny)
-    return np.exp(1j * np.angle(r.gain)), np.minimum(sd, np.pi / np.sqrt(3)), r.status, r.reason, time.time() - began
+    # Half of a 95 % interval is 1.96 standard deviations. Amplitudes are known far better than phases, so that half of s_var would be too little.
+    sd = (r.arrays["phase_rel_hi"] - r.arrays["phase_rel_lo"]) / 2 / 1.96
+    return np.exp(1j * np.angle(r.gain)), sd, r.status, r.reason, time.time() - began
 
 
 def find(W, signals, injected):

@@ -1,6 +1,9 @@
 package amp
 
-import "math"
+import (
+	"math"
+	"math/cmplx"
+)
 
 // standstill ends runs that move without getting anywhere. In vector AMP, where W is
 // ill-conditioned and there is much noise, some combinations of entries hardly matter to any
@@ -9,6 +12,9 @@ import "math"
 // of a mixture that overlaps with others. When the signals are, twice in a row, where
 // they were a while ago to within a small part of their own error, further iterations
 // would add nothing. The linear part of vector AMP must agree: its mean is then x̂, too.
+//
+// Vector AMP may also hover: where columns of W are alike, single entries change places in a few signals for ever. The run ends where four
+// windows have moved neither the signals nor the gains, taken together, by more than a part of their error that is nothing beside it.
 type standstill struct {
 	Idle
 	vector *vamp     // nil for AMP
@@ -16,6 +22,10 @@ type standstill struct {
 	from   []float64 // P×N, the estimates at the beginning of the window
 	steps  int
 	times  int // windows in a row
+
+	about   []float64 // P×N, where the run hovers, nil where it does not yet
+	gains   []complex128
+	hovered int // windows in a row
 }
 
 const (
@@ -31,6 +41,12 @@ const (
 	// same units; relative to the signal, linearRelative is near enough in any case.
 	linearWithin   = 0.02
 	linearRelative = 1e-6
+
+	// hoversWithin is the same for all signals, and for all gains, over hoversFor windows. A distance of a tenth of the standard deviation adds
+	// a hundredth to the mean square of errors. Of four halves of a radar's echoes none met the tolerance in 600 iterations; from the 300th to the last gains moved by 0.01 to 0.04
+	// of theirs, and signals went to and fro by 0.06.
+	hoversWithin = 0.1
+	hoversFor    = 4
 )
 
 func (b *planner) standstill() (on bool, why string, err error) {
@@ -52,7 +68,9 @@ func (b *planner) makeStandstill(s *Solver) (Part, error) {
 }
 
 // Begin implements [Part].
-func (p *standstill) Begin(s *Solver) { p.steps, p.times, s.State.Standing = 0, 0, false }
+func (p *standstill) Begin(s *Solver) {
+	p.steps, p.times, p.about, p.hovered, s.State.Standing = 0, 0, nil, 0, false
+}
 
 // After implements [Part].
 func (p *standstill) After(s *Solver, _ *Line) Verdict {
@@ -70,14 +88,52 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	if p.times++; !still {
 		p.times = 0
 	}
+	ends := p.times > 1 || p.hovers(e)
 	for k := range e.Left {
 		e.Left[k] = math.Inf(1)
-		if p.times > 1 {
+		if ends {
 			e.Left[k] = 0
 		}
 	}
-	e.Standing = p.model && p.times > 1
+	e.Standing = p.model && ends
 	return GoOn
+}
+
+// hovers reports whether vector AMP has hovered for long enough.
+func (p *standstill) hovers(e *State) bool {
+	if p.vector == nil || !e.known() {
+		return false
+	}
+	if p.about != nil && distance(e.X, p.about) <= hoversWithin*math.Sqrt(sum(e.SumC)) && e.gainsMoved(p.gains) <= hoversWithin {
+		p.hovered++
+		return p.hovered >= hoversFor
+	}
+	p.about, p.gains, p.hovered = append(p.about[:0], e.X...), e.gainsInto(p.gains[:0]), 0
+	return false
+}
+
+// gainsInto appends s of all sensors.
+func (s *State) gainsInto(to []complex128) []complex128 {
+	for mu, size := range s.S {
+		phase := 0.0
+		if s.columns == 2 {
+			phase = s.Phase[mu]
+		}
+		to = append(to, cmplx.Rect(size, phase))
+	}
+	return to
+}
+
+// gainsMoved is how far gains are from those, in their standard deviations: the root mean square.
+func (s *State) gainsMoved(from []complex128) float64 {
+	total, count := 0.0, 0.0
+	for mu, now := range s.gainsInto(nil) {
+		if v := s.SVar[mu]; v > 0 && !s.OutOfOrder(mu) {
+			d := cmplx.Abs(now - from[mu])
+			total, count = total+d*d/v, count+1
+		}
+	}
+	return math.Sqrt(total / max(1, count))
 }
 
 // known reports whether readings have identified most of the signals: before, what stands still may only wait for its start.
@@ -92,7 +148,11 @@ func (p *standstill) AtFixedPoint(s *Solver) Verdict {
 		return GoOn
 	}
 	for k, off := range p.vector.off {
-		if off > max(linearRelative*e.Norm[k], linearWithin*math.Sqrt(e.SumC[k])) {
+		within := linearWithin
+		if p.hovered >= hoversFor {
+			within = hoversWithin * math.Sqrt(float64(e.P)) // of all signals together
+		}
+		if off > max(linearRelative*e.Norm[k], within*math.Sqrt(e.SumC[k])) {
 			return Unfinished
 		}
 	}

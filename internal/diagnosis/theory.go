@@ -95,15 +95,21 @@ type theory struct {
 	gains *channel.ComplexPrior // of a complex problem, of whose numbers Model has one part; nil for a real one
 }
 
-// complexPoints is how many readings theory averages over for complex gains: to a percent or so.
-const complexPoints = 512
+const (
+	// complexPoints is how many readings theory averages over for complex gains: to a percent or so.
+	complexPoints = 512
+
+	// halfKnown is the overlap from which theory starts where phases are free. A run that came anywhere did not stay at nothing, which is a fixed
+	// point of all of these problems: the question is whether its answer is the fixed point of those that begin near it.
+	halfKnown = 0.5
+)
 
 // reachesComplex is reaches for complex problems; target is of a part.
 func reachesComplex(m theory, target float64) bool {
 	t, err := evolution.ComplexOffline(context.Background(), evolution.ComplexModel{
 		Signal: prior.ComplexGaussBernoulli{Density: m.Signal.Density, SignalVar: 2 * m.Signal.SignalVar},
 		Gain:   *m.gains, NoiseVar: 2 * m.NoiseVar, Alpha: m.Alpha, P: m.P,
-	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints, Spectrum: m.spectrum})
+	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints, Spectrum: m.spectrum, Overlap: halfKnown})
 	if err != nil {
 		return true // nothing to be said against it
 	}
