@@ -104,3 +104,30 @@ func TestComplexVector(t *testing.T) {
 		t.Errorf("complex signals x %v, s %v; real ones of which there are twice as many %v, %v", a.MSEX, a.MSES, b.MSEX, b.MSES)
 	}
 }
+
+// Behind orthogonal rows free phases do not grow from nothing, and signals that are half known become known.
+func TestOverlapAtTheStart(t *testing.T) {
+	m := ComplexModel{Signal: prior.ComplexGaussBernoulli{Density: 0.06, SignalVar: 12}, Gain: channel.ComplexPrior{Lo: 0.94, Hi: 1.06}, NoiseVar: 0.07, Alpha: 0.5, P: 24}
+	power := m.Signal.Density * m.Signal.SignalVar
+	var spectrum Spectrum
+	if err := spectrum.UnmarshalText([]byte("orthogonal")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		overlap    float64
+		recovers   bool
+		iterations int
+	}{{0, false, 20}, {0.5, true, 20}} {
+		tr, err := ComplexOffline(context.Background(), m, &ComplexOptions{Iterations: c.iterations, Points: 128, Spectrum: spectrum, Overlap: c.overlap})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := tr.Steps[len(tr.Steps)-1].MSEX.Value / power
+		if recovers := left < 0.1; recovers != c.recovers {
+			t.Errorf("from an overlap of %g a part %g of the power is unknown", c.overlap, left)
+		}
+	}
+	if _, err := ComplexOffline(context.Background(), m, &ComplexOptions{Overlap: 1}); err == nil {
+		t.Error("an overlap of 1 was taken")
+	}
+}

@@ -125,13 +125,13 @@ def find(W, signals, injected):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("files", nargs="+", help="degrees that follow each other")
-    options.add_argument("--bins", type=int, default=48, help="range bins that are signals, half of them in each run (48)")
+    options.add_argument("--bins", type=int, help="range bins that are signals, half of them in each run (32 for each degree)")
     options.add_argument("--seed", type=int, default=1, help="of the injected phases")
     options.add_argument("-o", "--output", help="a PNG: as received, with the injected phases, with those found taken off")
     args = options.parse_args()
 
     pulses, frequencies, look, azimuth, correction = load(args.files)
-    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, SUB_BANDS * len(args.files), args.bins)
+    W, signals = cross_range(frequencies, look, azimuth), echoes(pulses, frequencies, look, azimuth, SUB_BANDS * len(args.files), args.bins or 32 * len(args.files))
     injected = np.exp(2j * np.pi * np.random.default_rng(args.seed).random(pulses.shape[1]))
     found, sd, trusted = find(W, signals, injected)
     left = remaining(found, injected)

@@ -13,7 +13,7 @@ import (
 // they were a while ago to within a small part of their own error, further iterations
 // would add nothing. The linear part of vector AMP must agree: its mean is then x̂, too.
 //
-// Vector AMP may also hover: where columns of W are alike, single entries change places in a few signals for ever. The run ends where four
+// Vector AMP may also hover: where columns of W are correlated, single entries change places in a few signals for ever. The run ends where four
 // windows have moved neither the signals nor the gains, taken together, by more than a part of their error that is nothing beside it.
 type standstill struct {
 	Idle
