@@ -79,6 +79,14 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
+// TestEarlierSpellings: scripts of before work.
+func TestEarlierSpellings(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := Run(strings.Fields("check-calibration --n 100 --alpha 1.2 --p 4 --seeds 2 --told-s-range 0.9,1.1"), strings.NewReader(""), &out, &errs); code != 0 {
+		t.Errorf("exit %d, %s", code, errs.String())
+	}
+}
+
 // TestOtherSpellings: a flag's other name is the flag, in any command; gains are 1/s.
 func TestOtherSpellings(t *testing.T) {
 	for given, want := range map[string]string{

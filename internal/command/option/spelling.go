@@ -64,6 +64,7 @@ var spellings = []struct {
 	{"initial-batch", "warm-up", "", nil, false},
 	{"sensors", "sampled-sensors", "", nil, true},
 	{"sparsity", "density", "", nil, true},
+	{"told-s-range", "assume-s-range", "", nil, true}, // until November 2026
 }
 
 // inverted is the range of s for one of gains.
