@@ -27,7 +27,7 @@ var Catalogue = []Heading{
 	section("noise", "noise"),
 	section("matrix", "start"),
 	{"What the solver is given, where that is not the truth", "assume-density assume-signal-mean assume-signal-var assume-s-range " +
-		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd"},
+		"assume-noise-var assume-s-prior assume-s-mean assume-s-sd told-s-range"},
 	section("faults", "commit max-chi2 max-chi max-faulty"),
 	{"Algorithm", "algorithm max-iter tol damping no-scale-step mean-removal covariance variance precision initial-batch warm-up " +
 		"online:memory iterations fixed-point"},
