@@ -283,9 +283,8 @@ func (g *complexSites) setSensor(mu int, variance float64) {
 	g.calibration.(channel.ComplexPrior).SetPosterior(g.Of(g.Stats, mu), cmplx.Rect(g.S[mu], g.Phase[mu]), variance)
 }
 
-func (g *complexSites) hasSites() bool     { return true }
-func (g *complexSites) hasSizes() bool     { return false }
-func (g *complexSites) widenedBy() float64 { return g.widened }
+func (g *complexSites) integrated() Integrated { return Integrated{Sites: true} }
+func (g *complexSites) widenedBy() float64     { return g.widened }
 
 // offsetScore implements [integrating]: complex sensors have no offsets.
 func (g *complexSites) offsetScore() float64 { return 0 }

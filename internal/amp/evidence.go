@@ -21,23 +21,24 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx      context.Context // of the latest run
-	matrix   operator.Matrix
-	fit      *evidence.Fit
-	best     *evidence.Fit // the likeliest of those that have ended
-	gaussian *evidence.Fit // the likeliest of Gaussian signals
-	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried    int           // how many of fits have been, or were not possible
-	steps    int           // of the present fit
-	done     bool          // nothing is left to do
-	noise    float64       // as it was given; 0 where it is learned
-	offsetSD float64       // the same of offsets
-	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
-	mixes    bool          // a mixture is tried
-	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
-	doubtful []int         // signals of which another fit has others
-	middle   float64       // of s: the mean at which signals and gains are reported
+	ctx        context.Context // of the latest run
+	matrix     operator.Matrix
+	fit        *evidence.Fit
+	best       *evidence.Fit // the likeliest of those that have ended
+	gaussian   *evidence.Fit // the likeliest of Gaussian signals
+	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	tried      int           // how many of fits have been, or were not possible
+	steps      int           // of the present fit
+	done       bool          // nothing is left to do
+	noise      float64       // as it was given; 0 where it is learned
+	offsetSD   float64       // the same of offsets
+	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
+	mixes      bool          // a mixture is tried
+	correlates bool          // correlated snapshots are
+	sites      int           // how many steps sparse priors may still take; 0 where they are not tried
+	widened    float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	doubtful   []int         // signals of which another fit has others
+	middle     float64       // of s: the mean at which signals and gains are reported
 }
 
 const (
@@ -48,6 +49,9 @@ const (
 	// take that for each snapshot, is tried up to mostMixing.
 	mostEvidence = 4e9
 	mostMixing   = 2e8
+
+	// mostTurned is the same of correlated snapshots, a fifth of a second on a core. Forty steps are usual.
+	mostTurned = 4e8
 
 	// mostOfSites is how many multiplications all steps of sparse priors may take, some four seconds on a core. One is not begun where leastSites
 	// steps would take more than what is left: fewer hardly ever converge.
@@ -104,6 +108,7 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 	}
 	s.ScaleLearned = true
 	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
+	g.correlates = float64(b.P)*b.stepWork() <= mostTurned
 	g.sites = int(mostOfSites / (float64(b.P) * b.stepWork()))
 	return g
 }
@@ -172,7 +177,7 @@ func (g *gaussian) End(*Solver) {
 }
 
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
-// begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
+// begun at what all snapshots have in common, then with variances that follow columns of W, then with correlated snapshots, then mixtures that are the same for all entries, of which an entry is the same in all
 // snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
@@ -183,6 +188,12 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		return fit
 	},
 	func(g *gaussian) *evidence.Fit { return g.best.Sized() },
+	func(g *gaussian) *evidence.Fit {
+		if !g.correlates {
+			return nil
+		}
+		return g.best.Correlate()
+	},
 	func(g *gaussian) *evidence.Fit {
 		g.gaussian = g.best
 		return g.best.Mix(false)
@@ -293,7 +304,8 @@ func (g *gaussian) takeSensors() {
 		g.calibration.SetNormal(g.Of(g.Stats, mu), g.S[mu], g.SVar[mu])
 		for k := range g.P {
 			j := mu*g.P + k
-			inverse, own := g.fit.Inverse.At(mu, k)/(unit*unit), g.fit.G.At(mu, k)/unit
+			own, inverse := g.fit.Predicted(mu, k)
+			own, inverse = own/unit, inverse/(unit*unit)
 			g.G[j], g.DG[j] = own, -inverse
 			if math.IsNaN(g.Y[j]) || inverse == 0 {
 				g.G[j], g.DG[j], g.Omega[j], g.V[j] = 0, 0, 0, 0
@@ -322,17 +334,29 @@ func (g *gaussian) takeOffset(mu int) {
 	}
 }
 
+// Integrated is the prior with which signals were integrated out: sites in place of a Gaussian prior, variances of entries that follow columns of W, snapshots that are correlated.
+type Integrated struct{ Sites, Sizes, Correlated bool }
+
+// Integrated is the zero value where signals were not integrated out, or are Gaussian with free variances.
+func (s *Solver) Integrated() (of Integrated) {
+	if i, is := s.Iteration.(integrating); is {
+		of = i.integrated()
+	}
+	return of
+}
+
 // integrating is an iteration in which signals are integrated out.
 type integrating interface {
-	hasSites() bool
-	hasSizes() bool
+	integrated() Integrated
 	widenedBy() float64
 	offsetScore() float64
 	apartOf() []int
 }
 
-func (g *gaussian) hasSites() bool       { return g.fit.Sparse != nil }
-func (g *gaussian) hasSizes() bool       { return g.fit.Sizes != nil }
+func (g *gaussian) integrated() Integrated {
+	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil}
+}
+
 func (g *gaussian) widenedBy() float64   { return g.widened }
 func (g *gaussian) offsetScore() float64 { return g.score }
 func (g *gaussian) apartOf() []int       { return g.doubtful }
@@ -420,12 +444,6 @@ func (g *gaussian) doubt() {
 	}
 }
 
-// HasSites reports whether entries have sites in place of a Gaussian prior, where signals were integrated out.
-func (s *Solver) HasSites() bool {
-	i, is := s.Iteration.(integrating)
-	return is && i.hasSites()
-}
-
 // LogEvidence implements [Iteration], with gains integrated out to second order about their maximum.
 func (g *gaussian) LogEvidence() float64 {
 	value, err := g.fit.LogEvidence()
@@ -433,12 +451,6 @@ func (g *gaussian) LogEvidence() float64 {
 		return math.NaN()
 	}
 	return value
-}
-
-// HasSizes reports whether variances of entries follow columns of W, where signals were integrated out.
-func (s *Solver) HasSizes() bool {
-	i, is := s.Iteration.(integrating)
-	return is && i.hasSizes()
 }
 
 // scaleSums implements [Iteration]: the evidence does not change along the scale.

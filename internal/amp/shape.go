@@ -102,7 +102,7 @@ func (s *Solver) LatestUnlike() Unlike {
 		return p.last
 	}
 	if i, is := s.Iteration.(integrating); is { // whose sites are of no prior that was given
-		if i.hasSizes() { // entries are not exchangeable
+		if of := i.integrated(); of.Sizes || of.Correlated { // entries are not exchangeable
 			return Unlike{Excess: 1}
 		}
 		return s.State.unlike(ofOneGaussian(s.State.model.Prior))

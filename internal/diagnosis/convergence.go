@@ -42,7 +42,7 @@ const (
 // a wrong noise variance, which misfit sees, makes no difference. Where W is
 // ill-conditioned the fixed point is too sure of itself, and it is less.
 func (r *Run) agreement() float64 {
-	if r.Settings.Covariance == solver.Full || r.Solver.HasSites() {
+	if r.Settings.Covariance == solver.Full || r.Solver.Integrated().Sites {
 		return 1 // its fields are not kept, or they are what the posterior leaves beside a site
 	}
 	c := r.state.Confidence()

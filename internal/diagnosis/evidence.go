@@ -12,7 +12,7 @@ func (r *Run) integrated() bool { return r.Plan.Algorithm == solver.Evidence }
 
 // unchecked is why nothing checks the error bars of Gaussian signals; empty where halves of the snapshots do.
 func (r *Run) unchecked() string {
-	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.HasSites() {
+	if !r.integrated() || r.signals() >= evidence.LeastForHalves || r.Solver.Integrated().Sites {
 		return ""
 	}
 	return fmt.Sprintf("a Gaussian prior of the signals was fitted, and the evidence reached its maximum; but its error bars are checked by halves of at least %d snapshots, and there are %d", evidence.LeastForHalves, r.signals())
@@ -21,7 +21,7 @@ func (r *Run) unchecked() string {
 // uncheckedSites is why the answer of a sparse prior cannot be used where there are too few snapshots to check it by their halves; empty where it can. Few parameters
 // are learned of that prior, and they do not fit themselves to noise, but readings may tell signals from gains too badly.
 func (r *Run) uncheckedSites() string {
-	if !r.Solver.HasSites() || r.signals() >= evidence.LeastForHalves {
+	if !r.Solver.Integrated().Sites || r.signals() >= evidence.LeastForHalves {
 		return ""
 	}
 	weak := r.warnMeasurements()
@@ -40,8 +40,11 @@ func (r *Run) warnGaussian() *Warning {
 		return nil
 	}
 	text := "signals were integrated out under a Gaussian prior: that is more reliable for this W, but sparse signals may have errors several times those with known gains"
-	if r.Solver.HasSites() {
+	if r.Solver.Integrated().Sites {
 		text = "gains and signals were found by expectation propagation: that is more reliable for this W, but its error bars are approximate where columns of W are nearly dependent"
+	}
+	if r.Solver.Integrated().Correlated {
+		text += "; snapshots resemble each other, and were found with their covariance"
 	}
 	if factor := r.Solver.WidenedByHalves(); factor > 1 {
 		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than their errors, so all variances were multiplied by %.2g", factor)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -51,7 +52,7 @@ func (r *Run) warnUnrecovered() *Warning {
 	if !(left > wellKnown) {
 		return nil
 	}
-	if (r.Solver.HasSites() || r.Solver.HasSizes()) && left <= poorlyKnown {
+	if r.Solver.Integrated() != (amp.Integrated{}) && left <= poorlyKnown {
 		return nil // theory is about random matrices and exchangeable entries, and the posterior is found for any
 	}
 	if r.joint() {

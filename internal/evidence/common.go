@@ -33,7 +33,7 @@ func (f *Fit) Common() *Fit {
 	if summed {
 		w = withSums(w)
 	}
-	next := newFit(w, f.y, false)
+	next := newFit(w, f.read, false)
 	next.GivenNoise, next.common, next.summed, next.begun = f.GivenNoise, column, summed, true
 	next.inheritOffsets(f)
 	for mu, v := range gains {
@@ -186,6 +186,9 @@ func (f *Fit) Entries() int {
 
 // Entry is the posterior mean and variance of an entry, and its field.
 func (f *Fit) Entry(i, k int) (x, c, lambda, sigma float64) {
+	if f.Correlated != nil {
+		return f.backEntry(i, k)
+	}
 	x, c, lambda, sigma = f.X.At(i, k), f.C.At(i, k), f.Lambda.At(i, k), f.Sigma.At(i, k)
 	if f.summed {
 		mean := f.X.At(f.common, k)

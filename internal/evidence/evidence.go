@@ -38,6 +38,9 @@ type Fit struct {
 	// Sizes is the prior of these variances; nil where they are free.
 	Sizes *Sizes
 
+	// Correlated is the prior of snapshots that resemble each other; nil where they are independent. X and all below are then those of turned snapshots.
+	Correlated *Correlated
+
 	// Sparse is a prior that is not Gaussian, in whose place entries have sites; nil where they have none.
 	Sparse *Sparse
 
@@ -64,7 +67,8 @@ type Fit struct {
 	Evidence float64
 
 	w          dense.Matrix // M×N
-	y          *mat.Dense
+	read       *mat.Dense   // M×P, as they were given
+	y          *mat.Dense   // the same, or turned
 	readings   []float64    // M, n_µ
 	seen       []bool       // N, whether a column of W is more than rounding
 	q          dense.Matrix // M×M
@@ -120,7 +124,7 @@ func newFit(w dense.Matrix, y *mat.Dense, own bool) *Fit {
 		S: make([]float64, m), X: mat.NewDense(n, p, nil), C: mat.NewDense(n, p, nil),
 		Lambda: mat.NewDense(n, p, nil), Sigma: mat.NewDense(n, p, nil),
 		G: mat.NewDense(m, p, nil), Inverse: mat.NewDense(m, p, nil),
-		w: w, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), linear: make([]float64, m), curved: dense.New(m, m),
+		w: w, read: y, y: y, common: -1, readings: make([]float64, m), q: dense.New(m, m), linear: make([]float64, m), curved: dense.New(m, m),
 	}
 	for k := range p {
 		if own || k == 0 {

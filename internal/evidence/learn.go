@@ -63,6 +63,8 @@ func (f *Fit) LogEvidence() (float64, error) {
 		return value + f.evidenceOfSites(), nil
 	}
 	switch {
+	case f.Correlated != nil:
+		value -= f.costOfCorrelated()
 	case f.Sizes != nil:
 		value -= f.costOfLine()
 	case f.Mixture == nil:
@@ -164,7 +166,7 @@ func (f *Fit) least() float64 { return endsBelow * floats.Sum(f.readings) }
 // q² the mean of (wᵀA⁻¹(s∘y))² over n snapshots, and d = wᵀA⁻¹w, both without the entry, the evidence of it alone is largest at Γ = (q² - d)/d², where it is
 // n(q²/d - 1 - log q²/d)/2 more than at zero (Faul and Tipping, "Analysis of sparse Bayesian learning", 2002).
 func (f *Fit) readmit() (any bool) {
-	if f.Mixture != nil || f.Sizes != nil || f.readmitted == mostReadmissions {
+	if f.Mixture != nil || f.Sizes != nil || f.Correlated != nil || f.readmitted == mostReadmissions {
 		return false
 	}
 	for _, a := range f.Families {
@@ -255,6 +257,7 @@ type memory struct {
 	gains, x, c, g, inverse []float64
 	families                []familyMemory
 	mixture                 *Mixture
+	correlated              *Correlated
 }
 
 type familyMemory struct {
@@ -275,6 +278,9 @@ func (f *Fit) remember() (m memory) {
 	if f.Offsets != nil {
 		m.offsets = f.Offsets.clone()
 	}
+	if f.Correlated != nil {
+		m.correlated = f.Correlated.clone()
+	}
 	if f.Mixture != nil {
 		m.mixture = &Mixture{Weight: slices.Clone(f.Mixture.Weight), Variance: slices.Clone(f.Mixture.Variance)}
 	}
@@ -285,6 +291,10 @@ func (f *Fit) remember() (m memory) {
 func (f *Fit) recall(m memory) {
 	f.Noise, f.Evidence, f.pace = m.noise, m.evidence, pace{}
 	copy(f.S, m.gains)
+	if m.correlated != nil {
+		f.Correlated = m.correlated
+		f.turn()
+	}
 	if f.Offsets != nil {
 		f.Offsets = m.offsets
 	}
@@ -333,6 +343,9 @@ func (f *Fit) improve() {
 	switch {
 	case f.Mixture != nil:
 		f.improveMixture()
+		return
+	case f.Correlated != nil:
+		f.improveCorrelated()
 		return
 	case f.Sizes != nil:
 		f.stepSizes()
@@ -444,6 +457,9 @@ func (f *Fit) Rescale(c float64) {
 	}
 	if f.Sizes != nil {
 		f.Sizes.rescale(c)
+	}
+	if f.Correlated != nil {
+		floats.Scale(c*c, f.Correlated.Gamma)
 	}
 	if f.Sparse != nil {
 		f.Sparse.rescale(c)

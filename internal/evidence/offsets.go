@@ -245,6 +245,9 @@ func (f *Fit) OffsetScore() (float64, error) {
 	if !f.factorPrecision() {
 		return 0, ErrSingular
 	}
+	if f.Correlated != nil {
+		return 0, nil // an offset of all snapshots is none of turned ones
+	}
 	o := newOffsets(m, 0, true)
 	for _, a := range f.Families {
 		for _, at := range a.patterns {

@@ -21,20 +21,22 @@ func (f *Fit) Integrate(gains []float64) {
 		f.integrateSites()
 		return
 	}
-	for _, family := range f.Families {
-		for i := range family.Gamma {
-			if i == f.common {
-				continue
-			}
-			switch {
-			case f.Mixture != nil:
+	for i := range f.shared() {
+		switch {
+		case i == f.common:
+		case f.Mixture != nil:
+			for _, family := range f.Families {
 				f.mixEntry(family, i)
-			case f.Sizes != nil:
-				f.sizeEntry(family, i)
-			default:
-				f.integrate(family, i)
 			}
+		case f.Sizes != nil:
+			f.sizeEntry(i)
+		case f.Correlated != nil:
+			f.integrateTurned(i)
+		default:
+			f.integrate(f.Families[0], i)
 		}
+	}
+	for _, family := range f.Families {
 		for _, at := range family.patterns {
 			_, projected := f.reachOf(at)
 			for _, k := range at.snapshots {
@@ -137,8 +139,11 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 	copy(f.S, from.S)
 	square := from.meanSquare()
 	for j, family := range f.Families {
-		other := from.familyOf(first + j*each)
-		for i, gamma := range other.Gamma {
+		gammas := from.familyOf(first + j*each).Gamma
+		if from.Correlated != nil {
+			gammas = from.Correlated.Gamma
+		}
+		for i, gamma := range gammas {
 			family.Gamma[i] = gamma
 			if from.Mixture == nil {
 				family.Gamma[i] += openedBy * square
@@ -158,7 +163,7 @@ func (f *Fit) beginAt(from *Fit, first, each int) {
 // Gaussian, Γ and Δ have fitted themselves to the readings at hand, and the second derivative of the evidence knows nothing of that. It
 // is NaN with fewer than [LeastForHalves] snapshots.
 func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
-	m, p := f.y.Dims()
+	m, p := f.read.Dims()
 	if p < LeastForHalves {
 		return math.NaN(), nil
 	}
@@ -167,7 +172,7 @@ func (f *Fit) Halves(ctx context.Context) (ratio float64, err error) {
 		y := mat.NewDense(m, (p+1-half)/2, nil)
 		for k := half; k < p; k += 2 {
 			for mu := range m {
-				y.Set(mu, k/2, f.y.At(mu, k))
+				y.Set(mu, k/2, f.read.At(mu, k))
 			}
 		}
 		fit, err := f.again(ctx, y)
@@ -213,6 +218,14 @@ func (f *Fit) again(ctx context.Context, y *mat.Dense) (*Fit, error) {
 		}
 		if f.Sizes != nil || sized.Likelier(fit) {
 			fit = sized
+		}
+	}
+	if f.Correlated != nil {
+		if turned := fit.Correlate(); turned != nil {
+			fit = turned
+			if _, err := fit.Learn(ctx, halfSteps); err != nil {
+				return nil, err
+			}
 		}
 	}
 	switch {

@@ -52,11 +52,12 @@ func (f *Fit) Sized() *Fit {
 	for i, v := range squares {
 		s.along[i] = math.Log(v)
 	}
-	s.setDetermined(f.Families[0])
-	if !s.setLine(f.Families[0], f.common) {
+	f.setDetermined(s.determined)
+	_, p := f.X.Dims()
+	if !s.setLine(f.shared(), float64(p), f.common) {
 		return nil
 	}
-	next := newFit(f.w, f.y, false)
+	next := newFit(f.w, f.read, false)
 	next.beginAt(f, 0, 1)
 	next.inheritOffsets(f)
 	next.Sizes = s
@@ -78,17 +79,18 @@ func (f *Fit) columnSquares() []float64 {
 
 // stepSizes takes a step of all Γ, and makes the line that of the entries that determine it.
 func (f *Fit) stepSizes() {
-	a, s := f.Families[0], f.Sizes
-	n := float64(len(a.Snapshots))
-	s.setDetermined(a)
-	s.setLine(a, f.common)
-	for i, gamma := range a.Gamma {
+	s, gammas := f.Sizes, f.shared()
+	_, p := f.X.Dims()
+	n := float64(p)
+	f.setDetermined(s.determined)
+	s.setLine(gammas, n, f.common)
+	for i, gamma := range gammas {
 		switch {
 		case i == f.common:
-			a.Gamma[i] = f.squareOf(a, i) / n
+			gammas[i] = f.sharedSquare(i) / n
 			continue
 		case !f.seen[i]:
-			a.Gamma[i] = math.Exp(s.line[i])
+			gammas[i] = math.Exp(s.line[i])
 			continue
 		}
 		information := 0.5 * n // that of E x², which never lowers the evidence
@@ -96,28 +98,38 @@ func (f *Fit) stepSizes() {
 			information = 0.5 * s.determined[i] // its steps would be too short where readings hardly know the entry
 		}
 		off := math.Log(gamma) - s.line[i]
-		rise := (0.5*(f.squareOf(a, i)/gamma-n) - off/s.Variance) / (information + 1/s.Variance)
-		a.Gamma[i] = gamma * math.Exp(min(max(rise, -mostRise), mostRise))
+		rise := (0.5*(f.sharedSquare(i)/gamma-n) - off/s.Variance) / (information + 1/s.Variance)
+		gammas[i] = gamma * math.Exp(min(max(rise, -mostRise), mostRise))
 	}
 }
 
-// setDetermined sets d_i = Σ_k (1 - C_ik/Γ_i)².
-func (s *Sizes) setDetermined(a *Family) {
-	clear(s.determined)
-	for j, i := range a.active {
-		for _, at := range a.patterns {
-			s.determined[i] += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
+// setDetermined sets d_i = Σ_k (1 - C_ik/Γ_ik)² (N).
+func (f *Fit) setDetermined(determined []float64) {
+	clear(determined)
+	for _, a := range f.Families {
+		for j, i := range a.active {
+			for _, at := range a.patterns {
+				determined[i] += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
+			}
 		}
 	}
 }
 
+// sharedSquare is the sum of an entry's mean squares over snapshots, in units of what they have beside Γ.
+func (f *Fit) sharedSquare(i int) (e float64) {
+	for k := range f.X.RawMatrix().Cols {
+		e += (f.X.At(i, k)*f.X.At(i, k) + f.C.At(i, k)) / f.unit(k)
+	}
+	return e
+}
+
 // setLine fits the line, and the variance about it, to the entries that determine them: an EM step. Below the least column of these nothing is known of the line; it is constant there.
 // setLine reports whether there were enough.
-func (s *Sizes) setLine(a *Family, common int) bool {
+func (s *Sizes) setLine(gamma []float64, n float64, common int) bool {
 	var x, y, known []float64
 	for i, d := range s.determined {
-		if i != common && d > max(leastKnown, leastPart*float64(len(a.Snapshots))) {
-			x, y, known = append(x, s.along[i]), append(y, math.Log(a.Gamma[i])), append(known, d)
+		if i != common && d > max(leastKnown, leastPart*n) {
+			x, y, known = append(x, s.along[i]), append(y, math.Log(gamma[i])), append(known, d)
 		}
 	}
 	if len(x) < 3 {
@@ -140,8 +152,8 @@ func (s *Sizes) setLine(a *Family, common int) bool {
 
 // sizesCost is what the prior of sizes takes of the evidence: Γ is integrated out to second order.
 func (f *Fit) sizesCost() (total float64) {
-	f.Sizes.setDetermined(f.Families[0])
-	for i, gamma := range f.Families[0].Gamma {
+	f.setDetermined(f.Sizes.determined)
+	for i, gamma := range f.shared() {
 		if i != f.common && f.seen[i] {
 			off := math.Log(gamma) - f.Sizes.line[i]
 			total += 0.5*math.Log1p(0.5*f.Sizes.Variance*f.Sizes.determined[i]) + 0.5*off*off/f.Sizes.Variance
@@ -159,31 +171,14 @@ func (f *Fit) costOfLine() float64 {
 	return cost
 }
 
-// sizeEntry makes the posterior of an entry that of its fields N(x; λ_k, σ) with Γ integrated out, by a sum over log Γ.
-func (f *Fit) sizeEntry(a *Family, i int) {
+// sizeEntry makes the posterior of an entry that of its fields with Γ integrated out.
+func (f *Fit) sizeEntry(i int) {
 	logs, gammas := make([]float64, sizeNodes), make([]float64, sizeNodes)
 	for j := range gammas {
 		t := sizeReach * (2*float64(j)/(sizeNodes-1) - 1)
 		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*math.Sqrt(f.Sizes.Variance)), -0.5*t*t
-		for _, k := range a.Snapshots {
-			lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k)
-			if math.IsInf(sigma, 1) || sigma == 0 {
-				return
-			}
-			logs[j] -= 0.5*math.Log(gammas[j]+sigma) + 0.5*lambda*lambda/(gammas[j]+sigma)
-		}
 	}
-	normalise(logs)
-	for _, k := range a.Snapshots {
-		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
-		for j, weight := range logs {
-			kept := gammas[j] / (gammas[j] + sigma)
-			mean += weight * kept * lambda
-			square += weight * (kept*lambda*kept*lambda + kept*sigma)
-		}
-		f.X.Set(i, k, mean)
-		f.C.Set(i, k, max(0, square-mean*mean))
-	}
+	f.sumOver(i, gammas, logs)
 }
 
 // rescale follows signals that become c times as large.
@@ -192,4 +187,10 @@ func (s *Sizes) rescale(c float64) {
 	for i := range s.line {
 		s.line[i] += 2 * math.Log(c)
 	}
+}
+
+func (s *Sizes) clone() *Sizes {
+	next := *s
+	next.line, next.determined = slices.Clone(s.line), slices.Clone(s.determined)
+	return &next
 }

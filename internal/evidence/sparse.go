@@ -73,7 +73,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	if f.summed { // the prior has a mean
 		w, common = f.w.Part(0, f.w.Rows, 0, f.w.Columns-1), -1
 	}
-	next := newFit(w, f.y, true)
+	next := newFit(w, f.read, true)
 	next.GivenNoise, next.Spread, next.begun = f.GivenNoise, f.Spread, true
 	next.common = common
 	next.inheritOffsets(f)
@@ -89,7 +89,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	for i := range n {
 		next.Sparse.scale[i] = 1
 		if scaled {
-			next.Sparse.scale[i] = math.Sqrt((f.Families[0].Gamma[i] + openedBy*square) / square)
+			next.Sparse.scale[i] = math.Sqrt((f.shared()[i] + openedBy*square) / square)
 		}
 	}
 	return next

@@ -1,0 +1,151 @@
+package evidence
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+// scan is a problem whose snapshots have the correlation ρ^|k-l|, as lines of a scan.
+func scan(seed uint64, m, n, p int, rho float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w, x, y = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	w.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() / math.Sqrt(float64(m)) }, w)
+	for i := range n {
+		size := math.Exp(r.NormFloat64())
+		for k := range p {
+			v := r.NormFloat64() * size
+			if k > 0 {
+				v = rho*x.At(i, k-1) + math.Sqrt(1-rho*rho)*v
+			}
+			x.Set(i, k, v)
+		}
+	}
+	y.Mul(w, x)
+	noise := 1e-2 * mat.Norm(y, 2) / math.Sqrt(float64(m*p))
+	s = make([]float64, m)
+	for mu := range s {
+		s[mu] = 0.8 + 0.4*r.Float64()
+	}
+	y.Apply(func(mu, _ int, v float64) float64 { return (v + noise*r.NormFloat64()) / s[mu] }, y)
+	return w, y, s, x
+}
+
+// judge compares gains and signals, at the true scale, with the truth: relative errors, and the mean squares of errors of gains in units of the stated variances.
+func judge(t *testing.T, f *Fit, s []float64, x *mat.Dense) (gains, signals, deviation float64) {
+	t.Helper()
+	f.Rescale(floats.Sum(s) / floats.Sum(f.S))
+	f.SetFields()
+	variances, err := f.Variances()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mu, v := range f.S {
+		gains += (v - s[mu]) * (v - s[mu])
+	}
+	deviation = gains / floats.Sum(variances)
+	n, p := x.Dims()
+	for k := range p {
+		for i := range n {
+			own, _, _, _ := f.Entry(i, k)
+			signals += (own - x.At(i, k)) * (own - x.At(i, k))
+		}
+	}
+	return math.Sqrt(gains / floats.Dot(s, s)), math.Sqrt(signals) / mat.Norm(x, 2), deviation
+}
+
+// TestCorrelatedSnapshots: of snapshots that resemble each other gains are found twice as well, their stated errors are nearer to the true ones, and the evidence says that they do.
+// Of independent ones it says so, too. Stated errors leave out that Γ and Δ were fitted (see [Fit.Halves]), for both.
+func TestCorrelatedSnapshots(t *testing.T) {
+	for _, rho := range []float64{0.98, 0} {
+		var off, deviation [2]float64 // correlated, independent
+		const problems = 6
+		for seed := range uint64(problems) {
+			w, y, s, x := scan(seed, 70, 50, 10, rho)
+			free := learned(t, New(w, y, false), 300)
+			f := learned(t, free.Correlate(), 300)
+			if likelier := f.Likelier(free); likelier != (rho > 0) {
+				t.Errorf("ρ = %g, problem %d: correlated snapshots are likelier: %v", rho, seed, likelier)
+			}
+			for j, fit := range []*Fit{f, free} {
+				gains, _, ratio := judge(t, fit, s, x)
+				off[j] += gains * gains
+				deviation[j] += ratio / problems
+			}
+		}
+		t.Logf("ρ = %g: mean squares of gains' errors %.3g, and %.3g of those stated; independent %.3g, and %.3g", rho, off[0]/problems, deviation[0], off[1]/problems, deviation[1])
+		if rho > 0 && !(off[0] < 0.4*off[1] && deviation[0] < 0.6*deviation[1]) || !(off[0] < 1.05*off[1] && deviation[0] < 1.05*deviation[1]) {
+			t.Error("that is worse than expected")
+		}
+	}
+}
+
+// TestCorrelatedIsExact compares the posterior of signals and the evidence with those of all readings at once, whose covariance is that of R ⊗ WΓWᵀ.
+func TestCorrelatedIsExact(t *testing.T) {
+	w, y, _, _ := scan(1, 9, 7, 4, 0.8)
+	f := New(w, y, false)
+	if err := f.Solve(); err != nil {
+		t.Fatal(err)
+	}
+	f = f.Correlate()
+	f.held = true
+	for range 3 {
+		f.improve()
+		if err := f.Solve(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, n, p := 9, 7, 4
+	r := f.Correlated
+	covariance := mat.NewDense(p, p, nil) // R
+	covariance.Product(r.vectors, mat.NewDiagDense(p, r.values), r.vectors.T())
+	var own mat.Dense // WΓWᵀ
+	own.Product(w, mat.NewDiagDense(n, r.Gamma), w.T())
+	all, readings := dense.New(m*p, m*p), make([]float64, m*p)
+	for k := range p {
+		for mu := range m {
+			readings[k*m+mu] = f.S[mu] * y.At(mu, k)
+			for l := range p {
+				for nu := range m {
+					all.Row(k*m + mu)[l*m+nu] = covariance.At(k, l) * own.At(mu, nu)
+				}
+			}
+			all.Row(k*m + mu)[k*m+mu] += f.Noise
+		}
+	}
+	if !dense.Factor(all, 1) {
+		t.Fatal("singular")
+	}
+	weighted := append([]float64(nil), readings...)
+	dense.Solve(all, weighted)
+	evidence := -0.5*dense.LogDet(all) - 0.5*floats.Dot(weighted, readings) + f.priorOfGains(f.S)
+	for _, s := range f.S {
+		evidence += float64(p) * math.Log(s)
+	}
+	if math.Abs(evidence-f.Evidence) > 1e-9*math.Abs(evidence) {
+		t.Errorf("evidence %.12g, expected %.12g", f.Evidence, evidence)
+	}
+	for k := range p {
+		for i := range n {
+			want := 0.0
+			for l := range p {
+				for mu := range m {
+					want += covariance.At(k, l) * r.Gamma[i] * w.At(mu, i) * weighted[l*m+mu]
+				}
+			}
+			if x, _, _, _ := f.Entry(i, k); math.Abs(x-want) > 1e-9 {
+				t.Errorf("entry %d, snapshot %d: %.12g, expected %.12g", i, k, x, want)
+			}
+		}
+		for mu := range m {
+			if g, _ := f.Predicted(mu, k); math.Abs(g-weighted[k*m+mu]) > 1e-9*floats.Norm(weighted, 2) {
+				t.Errorf("reading %d, snapshot %d: %.12g, expected %.12g", mu, k, g, weighted[k*m+mu])
+			}
+		}
+	}
+}
