@@ -41,10 +41,9 @@ def normal(rng, *shape):
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)) / np.sqrt(2)
 
 
-def main():
-    if len(sys.argv) != 4:
-        raise SystemExit(__doc__)
-    all_of_them, position, rng = measured(sys.argv[1]), float(sys.argv[2]), np.random.default_rng(int(sys.argv[3]))
+def problem(folder, position, seed):
+    """The matrix of the rest position and that of another, three directions between them, signals, gains and readings at the position, and how well the directions fit."""
+    all_of_them, rng = measured(folder), np.random.default_rng(seed)
     given = all_of_them[REST] * np.sqrt(MODES) / np.linalg.norm(all_of_them[REST])
     at = {x: aligned(given, t) for x, t in all_of_them.items()}
     points, _ = np.linalg.qr(normal(rng, MODES, MODES))
@@ -57,13 +56,22 @@ def main():
     X = normal(rng, MODES, SNAPSHOTS) * (rng.random((MODES, SNAPSHOTS)) < DENSITY)
     s = rng.uniform(0.8, 1.2, PIXELS)
     Y = (seen(at[position]) @ X + NOISE * normal(rng, PIXELS, SNAPSHOTS)) / s[:, None]
-    np.savez("P.npz", W=seen(given), Y=Y, x0=X, s0=s)
-    np.save("D.npy", np.array([seen(d) for d in D]))
-    np.save("own.npy", seen(at[position]))
     step = (at[position] - given).ravel()
     theta = directions[:3] @ np.hstack([step.real, step.imag]) / np.linalg.norm(given)
-    print("nearest theta", " ".join(f"{v:.4f}" for v in theta), "leaves", f"{np.sqrt((np.linalg.norm(step) / np.linalg.norm(given)) ** 2 - theta @ theta):.4f}")
-    print(f"the matrix at {position:g} differs from that at {REST:g} by {np.linalg.norm(at[position] - given) / np.linalg.norm(given):.4f} of its size")
+    differs = np.linalg.norm(step) / np.linalg.norm(given)
+    return seen(given), seen(at[position]), np.array([seen(d) for d in D]), X, s, Y, theta, differs
 
 
-main()
+def main():
+    if len(sys.argv) != 4:
+        raise SystemExit(__doc__)
+    W, own, D, X, s, Y, theta, differs = problem(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
+    np.savez("P.npz", W=W, Y=Y, x0=X, s0=s)
+    np.save("D.npy", D)
+    np.save("own.npy", own)
+    print("nearest theta", " ".join(f"{v:.4f}" for v in theta), "leaves", f"{np.sqrt(differs**2 - theta @ theta):.4f}")
+    print(f"the matrix at {sys.argv[2]} differs from that at {REST:g} by {differs:.4f} of its size")
+
+
+if __name__ == "__main__":
+    main()
