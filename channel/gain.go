@@ -59,6 +59,9 @@ func (c Gain) Name() string {
 	if c.Own.Read > 0 {
 		name += fmt.Sprintf(" read=%g", c.Own.Read)
 	}
+	if c.Own.Photon > 0 {
+		name += fmt.Sprintf(" photon=%g", c.Own.Photon)
+	}
 	return name
 }
 

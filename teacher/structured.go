@@ -98,12 +98,11 @@ func (t Teacher) Readings(w operator.Operator, seed uint64) (*mat.Dense, calamp.
 	if err := operator.Mul(y.RawMatrix().Data, w, entries.RawMatrix().Data); err != nil {
 		return nil, truth, err
 	}
-	t.disturb(y, &truth, seed)
-	return y, truth, nil
+	return y, truth, t.disturb(y, &truth, seed)
 }
 
 // disturb turns Wx into readings: noise, then the sensors' gains, then their offsets.
-func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
+func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) error {
 	noise := stream(seed, "noise")
 	sd := math.Sqrt(t.NoiseVar)
 	y.Apply(func(mu, k int, z float64) float64 {
@@ -112,19 +111,26 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) {
 		}
 		return (z + sd*noise.NormFloat64()) / truth.S[mu]
 	}, y)
-	t.detect(y, seed)
+	if err := t.detect(y, seed); err != nil {
+		return err
+	}
 	if truth.O != nil {
 		y.Apply(func(mu, _ int, v float64) float64 { return v + truth.O[mu] }, y)
 	}
+	return nil
 }
 
 // detect adds the noise of the sensors' own.
-func (t Teacher) detect(y *mat.Dense, seed uint64) {
-	if t.Own.Read == 0 {
-		return
+func (t Teacher) detect(y *mat.Dense, seed uint64) error {
+	if t.Own.Variance(1) == 0 {
+		return nil
+	}
+	if least := mat.Min(y); t.Own.Photon > 0 && least < 0 {
+		return fmt.Errorf("a reading of %.3g is expected, which is a negative number of photons: signals and matrix must not be negative", least)
 	}
 	rng := stream(seed, "own noise")
-	y.Apply(func(_, _ int, v float64) float64 { return v + math.Sqrt(t.Own.Read)*rng.NormFloat64() }, y)
+	y.Apply(func(_, _ int, v float64) float64 { return v + math.Sqrt(t.Own.Variance(v))*rng.NormFloat64() }, y)
+	return nil
 }
 
 // noiseOf is the noise variance of a reading where they differ.

@@ -128,7 +128,9 @@ func (t Teacher) Draw(seed uint64) (*Instance, error) {
 
 	var y mat.Dense
 	y.Mul(mat.NewDense(t.M, t.N, w), x)
-	t.disturb(&y, &truth, seed)
+	if err := t.disturb(&y, &truth, seed); err != nil {
+		return nil, err
+	}
 	return &Instance{W: dense, Y: &y, Truth: truth}, nil
 }
 

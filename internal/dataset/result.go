@@ -185,6 +185,9 @@ func modelOutputs(r *calamp.Result) (arrays []output) {
 			arrays = append(arrays, vectorOutput("noise_var", r.NoiseVar))
 			if own, ok := channel.DetectorOf(r.Channel); ok {
 				arrays = append(arrays, scalarOutput("noise_read", own.Read))
+				if own.Photon > 0 {
+					arrays = append(arrays, scalarOutput("noise_photon", own.Photon))
+				}
 			}
 		} else {
 			arrays = append(arrays, scalarOutput("noise_var", float64(channel.ColumnsOf(r.Channel))*c.Noise()))

@@ -27,8 +27,8 @@ func (r *Run) warnNoiseAt() *Warning {
 	if r.Solver.Iterations == 0 || !r.Converged || !r.blind() || r.complex() || r.state.Offsets() || !r.additive() {
 		return nil
 	}
-	_, own := channel.DetectorOf(r.model().Channel)
-	if r.state.Unequal() != own {
+	detector, own := channel.DetectorOf(r.model().Channel)
+	if r.state.Unequal() != own || detector.Photon > 0 {
 		return nil
 	}
 	signal, reading := r.likelihoodOf(func(int) float64 { return 1 }), r.likelihoodOf(func(mu int) float64 {

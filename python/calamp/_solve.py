@@ -26,6 +26,7 @@ def solve(
     s_range: Union[Sequence[float], str, None] = None,
     noise_var: Any = None,
     noise_at: Optional[str] = None,
+    noise: Optional[str] = None,
     s_prior: Optional[str] = None,
     s_mean: Optional[float] = None,
     s_sd: Optional[float] = None,

@@ -117,11 +117,12 @@ func (c *Codes) TakeNoise(flags *pflag.FlagSet, m *Model) error {
 	if Given(flags, "noise-var") && (m.NoiseVar != 0 || m.Noise.File != "" || m.Noise.PerSensor) {
 		return console.Usage("--counts and --noise-var exclude each other: the noise of counts is their own")
 	}
-	without := func(list []string) []string {
-		return slices.DeleteFunc(list, func(name string) bool { return name == "noise-var" })
-	}
-	m.NoiseVar, m.Learned, m.Assumed = 0, without(m.Learned), without(m.Assumed)
+	m.NoiseVar, m.Learned, m.Assumed = 0, without(m.Learned, "noise-var"), without(m.Assumed, "noise-var")
 	return nil
+}
+
+func without(list []string, name string) []string {
+	return slices.DeleteFunc(list, func(other string) bool { return other == name })
 }
 
 // Of are the sensors of g as converters, whose last code is of size saturation where it is above 0, or as counters.

@@ -98,7 +98,7 @@ func (m *Model) Guess(w operator.Operator, y *mat.Dense) error {
 	m.Take(g, c)
 	switch {
 	case m.AtReading() && m.open("noise-var"):
-		m.NoiseVar = atReadingOf(m.NoiseVar, c.Prior)
+		m.guessOwn(m.NoiseVar, stated, typicalReading(y))
 	case m.AtReading():
 		m.NoiseVar = stated
 	}
@@ -138,7 +138,7 @@ func (m *Model) TakeResult(res *calamp.Result) {
 		m.Take(g, channel.Gain{Prior: gain, NoiseVar: columns * channel.NoiseOf(res.Channel)})
 	}
 	if own, ok := channel.DetectorOf(res.Channel); ok {
-		m.NoiseVar = own.Read
+		m.NoiseVar, m.NoisePhoton, m.photons.gain = own.Read, own.Photon, own.Photon
 	} else if each := res.NoiseVar; each != nil {
 		m.Noise.Lo, m.Noise.Hi = slices.Min(each), slices.Max(each)
 	}

@@ -26,6 +26,9 @@ type Model struct {
 	// NoiseAt is where noise is added, atSignal or atReading.
 	NoiseAt string `json:"noise_at,omitempty"`
 
+	// NoisePhoton is what a photon adds to a reading; 0 where photons make no noise.
+	NoisePhoton float64 `json:"noise_photon,omitempty"`
+
 	// Noise that differs between sensors or readings: then NoiseVar is its mean.
 	Noise Noise `json:"noise,omitzero"`
 
@@ -40,6 +43,7 @@ type Model struct {
 	KnownSensors int `json:"known_sensors,omitempty"`
 
 	known      *channel.Knowledge
+	photons    photons
 	belong     *Together // nil where gains are each by themselves
 	holds      string    // the flag of the one number that was given and has a scale, where the scale is otherwise free
 	from       string    // the file of --s-from
@@ -116,7 +120,7 @@ func (m *Model) Prior() prior.GaussBernoulli {
 // Channel is what turns signals into readings.
 func (m *Model) Channel() channel.Gain {
 	if m.AtReading() {
-		return channel.Gain{Prior: m.GainPrior(), Own: channel.Detector{Read: m.NoiseVar}}
+		return channel.Gain{Prior: m.GainPrior(), Own: m.own()}
 	}
 	return channel.Gain{Prior: m.GainPrior(), NoiseVar: m.NoiseVar}
 }

@@ -95,11 +95,19 @@ func (m *Model) LoadNoise(sensors, p int) (err error) {
 func (m *Model) noiseWords() string {
 	switch {
 	case m.AtReading():
-		return console.Short(m.NoiseVar) + " at the reading"
+		return m.NoiseAtReading() + " at the reading"
 	case m.Noise.Lo == m.Noise.Hi:
 		return console.Short(m.NoiseVar)
 	}
 	return fmt.Sprintf("%s to %s", console.Short(m.Noise.Lo), console.Short(m.Noise.Hi))
+}
+
+// NoiseAtReading is the variance of noise at the reading.
+func (m *Model) NoiseAtReading() string {
+	if m.photons.on {
+		return fmt.Sprintf("%s and %s times what is expected", console.Short(m.NoiseVar), console.Short(m.own().Photon))
+	}
+	return console.Short(m.NoiseVar)
 }
 
 // noiseJSON is a Noise in JSON.

@@ -86,7 +86,7 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("--plot", c.plot)}).Check(c.json); err != nil {
 		return err
 	}
-	if err := errors.Join(c.checkComplex(flags), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model)); err != nil {
+	if err := errors.Join(c.checkComplex(flags), c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(c.complex, nil, &c.faults), c.faults.Codes.TakeNoise(flags, &c.model)); err != nil {
 		return err
 	}
 	t, err := c.teacher(flags)

@@ -131,7 +131,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
-	if err := errors.Join(s.checkComplex(flags), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model)); err != nil {
+	if err := errors.Join(s.checkComplex(flags), s.model.TakePhotons(flags, false), s.model.CheckNoiseAt(s.complex, nil, nil), s.codes.Check(""), s.codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
 	w, err := s.openGiven(flags)

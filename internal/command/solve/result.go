@@ -85,7 +85,7 @@ func (s *solve) print(data *dataset.Problem, res *calamp.Result, others comparis
 		calibrationLines(&text, res, s.model)
 	}
 	if s.model.AtReading() && len(res.NoiseVar) > 0 {
-		text.Line("noise", "added to readings, of variance %s: before the division by s from %s to %s", console.Short(s.model.NoiseVar), console.Short(slices.Min(res.NoiseVar)), console.Short(slices.Max(res.NoiseVar)))
+		text.Line("noise", "added to readings, of variance %s: before the division by s from %s to %s", s.model.NoiseAtReading(), console.Short(slices.Min(res.NoiseVar)), console.Short(slices.Max(res.NoiseVar)))
 	}
 	s.belong.Line(&text)
 	s.offset.Line(&text, res)

@@ -199,6 +199,9 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 	if err := s.model.CheckNoiseAt(data.Complex, &s.offset, &s.faults); err != nil {
 		return err
 	}
+	if err := s.model.CheckPhotons(data.Y); err != nil {
+		return err
+	}
 	if err := s.loadDoubt(data); err != nil {
 		return err
 	}
@@ -308,7 +311,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
 func (s *solve) completeModel(flags *pflag.FlagSet) error {
-	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
+	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
 	if s.groups.On() && !s.prior.Plain() {
