@@ -106,6 +106,47 @@ func TestLongCodes(t *testing.T) {
 	}
 }
 
+// The same with more entries, where state evolution is nearer: errors of x and s relative to its own, and coverage.
+func TestLongCodesOfLargerProblems(t *testing.T) {
+	longOnly(t)
+	fine := teacher.Teacher{N: 1000, M: 800, P: 8, Signal: prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}
+	wide := fine
+	wide.Gain = channel.Uniform(0.5, 1.5)
+	signs := teacher.Teacher{N: 400, M: 1600, P: 10, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
+	const seeds = 3
+	table := tables.New(t, "", "readings", "N", "error of x", "of SE", "error of s", "of SE", "x inside 95 %", "s inside 95 %")
+	for _, c := range []struct {
+		name  string
+		te    teacher.Teacher
+		codes channel.Codes
+	}{
+		{"6 bits, s in [0.5, 1.5]", wide, channel.Codes{Prior: wide.Gain, NoiseVar: wide.NoiseVar, Step: 1. / 16, Saturation: 31. / 16}},
+		{"8 bits", fine, channel.Codes{Prior: fine.Gain, NoiseVar: fine.NoiseVar, Step: 1. / 64, Saturation: 127. / 64}},
+		{"sign about 0.3", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.3}},
+		{"sign about 0.6", signs, channel.Codes{Prior: signs.Gain, NoiseVar: signs.NoiseVar, Threshold: 0.6}},
+	} {
+		seX, seS := predicted(t, c.te, c.codes)
+		var x, s, inX, inS float64
+		for seed := range uint64(seeds) {
+			in, err := c.te.Draw(seed + 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: converted(in.Y, c.codes), Prior: c.te.Signal, Channel: c.codes}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Status != calamp.Converged {
+				t.Errorf("%s, seed %d: %v", c.name, seed+1, res.Status)
+			}
+			m := calamp.Score(res.X, res.S, in.Truth)
+			insideX, insideS := inside(res, in.Truth)
+			x, s, inX, inS = x+m.XMSE/seeds, s+m.SMSE/seeds, inX+100*insideX/seeds, inS+100*insideS/seeds
+		}
+		table.Row("| %s | %d | %.3g | %.2f | %.3g | %.2f | %.1f %% | %.1f %% |", c.name, c.te.N, x, x/seX, s, s/seS, inX, inS)
+	}
+}
+
 // counted are the numbers of photons of readings that are expected, times a unit.
 func counted(y *mat.Dense, unit float64, seed uint64) *mat.Dense {
 	counts, rng := mat.DenseCopyOf(y), rand.New(rand.NewPCG(seed, 3))

@@ -98,6 +98,12 @@ def spectral(W, Y, rounds=2000):
     return 1 / s, X
 
 
+def informed(S, Y):
+    """Gains where the columns S of the sources are known: the same null vector, by the smallest singular value alone, without signals."""
+    across = np.eye(len(S)) - S @ np.linalg.pinv(S)
+    return 1 / np.linalg.eigh((Y.conj() @ Y.T) * across)[1][:, 0]
+
+
 def strongest(size):
     """Places of the highest local maxima; the last is a neighbour of the first."""
     highest = (size >= np.roll(size, 1)) & (size > np.roll(size, -1))
@@ -158,6 +164,10 @@ def run(array, seed, on_grid, problem=None):
         same, shift = aligned(array, g, gain)
         error = np.linalg.norm(same - gain) / np.linalg.norm(gain)
         print(f"  {name}: gains off by {100 * error:.1f} %, directions {off(array, peaks(X), directions, shift):.2f}°, by MUSIC {off(array, music(array, Y / g[:, None]), directions, shift):.2f}°")
+    nearest = np.argsort(np.abs(between(GRID[:, None], directions)), axis=0)
+    for name, S in {"the sources' own columns": array.waves(directions), "nearest columns": W[:, nearest[0]], "both nearest columns": W[:, nearest[:2].ravel()]}.items():
+        same, _ = aligned(array, informed(S, Y), gain)
+        print(f"  spectral, given {name}: gains off by {100 * np.linalg.norm(same - gain) / np.linalg.norm(gain):.1f} %")
     fine = array.waves(np.arange(-1, 1, 2 / 216))
     beams = [np.abs(fine.conj().T @ (Y / g[:, None])) for g in (np.ones(ANTENNAS), aligned(array, blind.gain, gain)[0], gain)]
     return [1 + np.log10(np.maximum(b[:, :100].T / b.max(), 1e-9)) for b in beams]  # 20 dB from white to black
