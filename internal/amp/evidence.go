@@ -189,15 +189,13 @@ var fits = []func(g *gaussian) *evidence.Fit{
 	},
 	func(g *gaussian) *evidence.Fit { return g.best.Sized() },
 	func(g *gaussian) *evidence.Fit {
+		g.gaussian = g.best
 		if !g.correlates {
 			return nil
 		}
 		return g.best.Correlate()
 	},
-	func(g *gaussian) *evidence.Fit {
-		g.gaussian = g.best
-		return g.best.Mix(false)
-	},
+	func(g *gaussian) *evidence.Fit { return g.gaussian.Mix(false) },
 	func(g *gaussian) *evidence.Fit {
 		if !g.mixes || g.P == 1 {
 			return nil
@@ -393,6 +391,10 @@ func (g *gaussian) Report(*Solver) {
 	}
 	if !g.Offsets() && g.P >= leastForOffsets {
 		g.score, _ = g.fit.OffsetScore() // of what has no precision nothing is said
+		if g.fit.Correlated != nil { // offsets are the same in all snapshots, and a covariance of these takes them for signal
+			independent, _ := g.gaussian.OffsetScore()
+			g.score = max(g.score, independent)
+		}
 	}
 	ratio, err := g.fit.Halves(g.ctx)
 	if err == nil && ratio > 1 {

@@ -18,6 +18,7 @@ type Correlated struct {
 
 	vectors *mat.Dense // P×P, U
 	values  []float64  // P, r
+	sums    []float64  // P, of columns of U: how often a turned snapshot has what all have
 	floor   float64    // t
 	pace    []pace     // N, of Γ
 }
@@ -25,7 +26,7 @@ type Correlated struct {
 // Correlate is a fit of correlated snapshots, begun at what f found; nil where there is one snapshot, or where readings of some are missing.
 func (f *Fit) Correlate() *Fit {
 	m, p := f.read.Dims()
-	if p < 2 || len(f.Families) > 1 || f.Mixture != nil || f.Sparse != nil || f.Offsets != nil {
+	if p < 2 || len(f.Families) > 1 || f.Mixture != nil || f.Sparse != nil {
 		return nil
 	}
 	for mu := range m {
@@ -40,6 +41,7 @@ func (f *Fit) Correlate() *Fit {
 	}
 	next := newFit(f.w, f.read, true)
 	next.beginAt(f, 0, 1)
+	next.inheritOffsets(f)
 	copy(r.Gamma, next.Families[0].Gamma)
 	next.Correlated = r
 	if f.Sizes != nil {
@@ -50,7 +52,7 @@ func (f *Fit) Correlate() *Fit {
 }
 
 func newCorrelated(gamma []float64, p int) *Correlated {
-	return &Correlated{Gamma: slices.Clone(gamma), vectors: mat.NewDense(p, p, nil), values: make([]float64, p), pace: make([]pace, len(gamma))}
+	return &Correlated{Gamma: slices.Clone(gamma), vectors: mat.NewDense(p, p, nil), values: make([]float64, p), sums: make([]float64, p), pace: make([]pace, len(gamma))}
 }
 
 func logSum(values []float64) (total float64) {
@@ -135,6 +137,7 @@ func (r *Correlated) adopt(products *mat.SymDense, count float64) bool {
 	}
 	eigen.Values(r.values)
 	eigen.VectorsTo(r.vectors)
+	r.sumUp()
 	prior := covarianceAs(len(r.values))
 	r.floor = likeliestFloor(r.values, prior, count)
 	for k, v := range r.values {
@@ -144,6 +147,12 @@ func (r *Correlated) adopt(products *mat.SymDense, count float64) bool {
 	floats.Scale(1/unit, r.values)
 	r.floor /= unit
 	return true
+}
+
+func (r *Correlated) sumUp() {
+	for k := range r.sums {
+		r.sums[k] = mat.Sum(r.vectors.ColView(k))
+	}
 }
 
 // likeliestFloor is t, where the likelihood of products with these eigenvalues, with R integrated out, is largest: P n/t = (n + c) Σ 1/(t + c σ).
@@ -258,6 +267,7 @@ func (r *Correlated) clone() *Correlated {
 	next := newCorrelated(r.Gamma, len(r.values))
 	next.vectors.Copy(r.vectors)
 	copy(next.values, r.values)
+	next.sumUp()
 	next.floor = r.floor
 	return next
 }

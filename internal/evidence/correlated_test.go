@@ -85,15 +85,24 @@ func TestCorrelatedSnapshots(t *testing.T) {
 	}
 }
 
-// TestCorrelatedIsExact compares the posterior of signals and the evidence with those of all readings at once, whose covariance is that of R ⊗ WΓWᵀ.
+// TestCorrelatedIsExact compares the posterior of signals and the evidence with those of all readings at once, whose covariance is R ⊗ WΓWᵀ + ΔI, and with offsets v 11ᵀ ⊗ I more.
 func TestCorrelatedIsExact(t *testing.T) {
+	compareWithAll(t, 0)
+	compareWithAll(t, 0.3)
+}
+
+func compareWithAll(t *testing.T, offsets float64) {
+	t.Helper()
 	w, y, _, _ := scan(1, 9, 7, 4, 0.8)
 	f := New(w, y, false)
+	if offsets > 0 {
+		f.WithOffsets(offsets)
+	}
 	if err := f.Solve(); err != nil {
 		t.Fatal(err)
 	}
 	f = f.Correlate()
-	f.held = true
+	f.exact = true
 	for range 3 {
 		f.improve()
 		if err := f.Solve(); err != nil {
@@ -116,6 +125,9 @@ func TestCorrelatedIsExact(t *testing.T) {
 				}
 			}
 			all.Row(k*m + mu)[k*m+mu] += f.Noise
+			for l := range p {
+				all.Row(k*m + mu)[l*m+mu] += offsets * offsets
+			}
 		}
 	}
 	if !dense.Factor(all, 1) {

@@ -457,7 +457,7 @@ func (f *Fit) corrected(mu, k int) float64 {
 		v -= f.Sparse.seen.At(mu, k)
 	}
 	if f.Offsets != nil {
-		v -= f.Offsets.B[mu]
+		v -= f.offsetIn(k) * f.Offsets.B[mu]
 	}
 	return v
 }
@@ -524,7 +524,7 @@ func (f *Fit) reachOf(at *pattern) (reach []float64, projected dense.Matrix) {
 		}
 	}
 	if f.offset() {
-		floats.Sub(reach, f.Offsets.spent(at.rows, projected))
+		floats.Sub(reach, f.spentOnOffsets(at, projected))
 	}
 	return reach, projected
 }

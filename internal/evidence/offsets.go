@@ -68,10 +68,13 @@ func (o *Offsets) add(f *Fit, at *pattern) {
 	sums := make([]float64, len(at.rows))
 	for i, mu := range at.rows {
 		for _, k := range at.snapshots {
-			sums[i] += f.y.At(mu, k)
+			sums[i] += f.offsetIn(k) * f.y.At(mu, k)
 		}
 	}
-	count := float64(len(at.snapshots))
+	count := 0.0
+	for _, k := range at.snapshots {
+		count += f.offsetIn(k) * f.offsetIn(k)
+	}
 	for i, mu := range at.rows {
 		cross, own, inverse := o.cross.Row(mu), o.factor.Row(mu), at.inverse.Row(i)
 		for j, nu := range at.rows {
@@ -131,6 +134,14 @@ func (o *Offsets) inverse() dense.Matrix {
 	return inverse
 }
 
+// offsetIn is how often a snapshot has the offsets: once, unless snapshots were turned.
+func (f *Fit) offsetIn(k int) float64 {
+	if f.Correlated == nil {
+		return 1
+	}
+	return f.Correlated.sums[k]
+}
+
 // columnSquares are the squared norms of the columns.
 func columnSquares(a dense.Matrix) []float64 {
 	squares := make([]float64, a.Columns)
@@ -170,25 +181,28 @@ func (at *pattern) spentOn(i int) float64 {
 	return at.spent[i]
 }
 
-// spent are Σ_µ (L⁻¹A⁻¹w)_µ² of columns w, of which projected is A⁻¹w in the rows of a pattern: what offsets take of wᵀA⁻¹w.
-func (o *Offsets) spent(rows []int, projected dense.Matrix) []float64 {
+// spentOnOffsets are Σ_µ (L⁻¹A⁻¹w)_µ² of columns w, of which projected is A⁻¹w in the rows of a pattern: what offsets take of wᵀA⁻¹w.
+func (f *Fit) spentOnOffsets(at *pattern, projected dense.Matrix) []float64 {
+	o, rows := f.Offsets, at.rows
 	all := dense.New(len(o.B), projected.Columns)
 	for i, mu := range rows {
 		copy(all.Row(mu), projected.Row(i))
 	}
 	dense.SolveLower(o.factor, all, runtime.GOMAXPROCS(0))
-	return columnSquares(all)
+	spent, times := columnSquares(all), f.offsetIn(at.snapshots[0]) // snapshots of a pattern have them as often
+	floats.Scale(times*times, spent)
+	return spent
 }
 
 // spendOnOffsets takes what offsets cost out of what readings say of entries, and of one another.
 func (f *Fit) spendOnOffsets(a *Family, at *pattern) {
 	projected := dense.New(len(at.rows), len(a.active))
 	dense.AddProduct(projected, 1, at.inverse, at.w, dense.All, runtime.GOMAXPROCS(0))
-	for j, spent := range f.Offsets.spent(at.rows, projected) {
+	for j, spent := range f.spentOnOffsets(at, projected) {
 		at.reach[j] -= spent
 		at.kept[j] = min(1, at.kept[j]+a.Gamma[a.active[j]]*spent)
 	}
-	at.spent = f.Offsets.spent(at.rows, at.inverse)
+	at.spent = f.spentOnOffsets(at, at.inverse)
 }
 
 // improve takes a step of v, down to a least one: its square becomes Σ b² / tr(1/v - B⁻¹/v²), as that of a variance of signals does (see [Fit.improve]).
@@ -245,9 +259,6 @@ func (f *Fit) OffsetScore() (float64, error) {
 	if !f.factorPrecision() {
 		return 0, ErrSingular
 	}
-	if f.Correlated != nil {
-		return 0, nil // an offset of all snapshots is none of turned ones
-	}
 	o := newOffsets(m, 0, true)
 	for _, a := range f.Families {
 		for _, at := range a.patterns {
@@ -261,7 +272,10 @@ func (f *Fit) OffsetScore() (float64, error) {
 	dense.AddProduct(o.factor, -1, moved.T(), moved, dense.Lower, threads)
 	square, trace, norm := 0.0, 0.0, 0.0
 	for mu := range m {
-		sum := floats.Sum(f.G.RawRowView(mu))
+		sum := 0.0
+		for k, g := range f.G.RawRowView(mu) {
+			sum += f.offsetIn(k) * g
+		}
 		square += sum * sum
 		trace += o.factor.At(mu, mu)
 		norm += o.factor.At(mu, mu) * o.factor.At(mu, mu)

@@ -285,7 +285,7 @@ func (f *Fit) follow(to dense.Matrix, at *pattern, k int, columns dense.Matrix) 
 		}
 	}
 	if f.offset() {
-		dense.AddProduct(to, -1, f.Offsets.movedBy(at.rows), columns, dense.All, 1)
+		dense.AddProduct(to, -f.offsetIn(k), f.Offsets.movedBy(at.rows), columns, dense.All, 1)
 	}
 }
 
