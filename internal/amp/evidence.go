@@ -391,7 +391,7 @@ func (g *gaussian) Report(*Solver) {
 	}
 	if !g.Offsets() && g.P >= leastForOffsets {
 		g.score, _ = g.fit.OffsetScore() // of what has no precision nothing is said
-		if g.fit.Correlated != nil { // offsets are the same in all snapshots, and a covariance of these takes them for signal
+		if g.fit.Correlated != nil {     // offsets are the same in all snapshots, and a covariance of these takes them for signal
 			independent, _ := g.gaussian.OffsetScore()
 			g.score = max(g.score, independent)
 		}
