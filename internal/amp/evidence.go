@@ -177,8 +177,9 @@ func (g *gaussian) End(*Solver) {
 }
 
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
-// begun at what all snapshots have in common, then with variances that follow columns of W, then with correlated snapshots, then mixtures that are the same for all entries, of which an entry is the same in all
-// snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former.
+// begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
+// snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where no sparse prior is likelier than
+// Gaussian signals, these are tried with correlated snapshots.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
 		fit := g.best.Common()
@@ -190,12 +191,8 @@ var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit { return g.best.Sized() },
 	func(g *gaussian) *evidence.Fit {
 		g.gaussian = g.best
-		if !g.correlates {
-			return nil
-		}
-		return g.best.Correlate()
+		return g.best.Mix(false)
 	},
-	func(g *gaussian) *evidence.Fit { return g.gaussian.Mix(false) },
 	func(g *gaussian) *evidence.Fit {
 		if !g.mixes || g.P == 1 {
 			return nil
@@ -214,6 +211,12 @@ var fits = []func(g *gaussian) *evidence.Fit{
 			return nil
 		}
 		return g.gaussian.SparselyAs(g.best, g.flat, g.sites)
+	},
+	func(g *gaussian) *evidence.Fit {
+		if !g.correlates || g.best.Sparse != nil {
+			return nil
+		}
+		return g.gaussian.Correlate()
 	},
 }
 
