@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"embed"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"html"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -141,6 +143,9 @@ func (b *builder) read(name string) error {
 	if err != nil {
 		return err
 	}
+	if content, err = b.withTables(name, content); err != nil {
+		return err
+	}
 	p := &page{Path: name, anchors: make(map[string]bool)}
 	b.pages[name] = p
 	md := goldmark.New(
@@ -154,6 +159,33 @@ func (b *builder) read(name string) error {
 	}
 	p.Body = template.HTML(body.String())
 	return nil
+}
+
+// ofTable is where a page has a table of docs/data.
+var ofTable = regexp.MustCompile(`(?m)^<!-- table: .* -->\n\[.*\]\((.*\.csv)\)$`)
+
+// withTables puts tables of docs/data into a page, before the links to them.
+func (b *builder) withTables(name string, content []byte) ([]byte, error) {
+	var failed error
+	content = ofTable.ReplaceAllFunc(content, func(found []byte) []byte {
+		link := string(ofTable.FindSubmatch(found)[1])
+		text, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(path.Join(path.Dir(name), link))))
+		if err != nil {
+			failed = errors.Join(failed, err)
+			return found
+		}
+		rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+		failed = errors.Join(failed, err)
+		var table strings.Builder
+		for i, row := range rows {
+			table.WriteString("| " + strings.Join(row, " | ") + " |\n")
+			if i == 0 {
+				table.WriteString("|" + strings.Repeat(" --- |", len(row)) + "\n")
+			}
+		}
+		return []byte(table.String() + "\n[As .csv](" + link + ")")
+	})
+	return content, failed
 }
 
 // transformer gives headings their anchors, as forges do, and links their places on the site.

@@ -5,7 +5,7 @@
 //
 //	at most 1.26<!-- max LongGainDistributions: largest --> times
 //
-// with min, max, sum or rows, the name of a table (the line before it in docs has the same, after "table:" or "figures:"), and a column. The figure is
+// with min, max, sum or rows, the name of a table, and a column. The table is that of a long test, docs/data/LongGainDistributions.csv, or one in docs after a line with "figures:" and its name. The figure is
 // that of the column as far as it has digits. A % after min or max turns a fraction into per cent, #2 takes the second
 // number of each cell, * all columns but the first, and after semicolons column=value, or !=, <, <=, > or >= in place of =, choose rows. Names that
 // begin with results/ are those of the files there ([Results]), as in
@@ -29,15 +29,15 @@ type Table struct {
 	Rows  [][]string
 }
 
-// tableLine is that of a table which a long test makes anew, or of another that figures are from.
-var tableLine = regexp.MustCompile(`(?m)^<!-- (?:table: (\S+), commit \S+|figures: (\S+)) -->\n((?:\|.*\n?)+)`)
+// tableLine is that of a table of a page that figures are from.
+var tableLine = regexp.MustCompile(`(?m)^<!-- figures: (\S+) -->\n((?:\|.*\n?)+)`)
 
 // Tables of a page, by name.
 func Tables(page string) map[string]Table {
 	out := map[string]Table{}
 	for _, found := range tableLine.FindAllStringSubmatch(page, -1) {
 		var rows [][]string
-		for _, line := range strings.Split(strings.TrimSpace(found[3]), "\n") {
+		for _, line := range strings.Split(strings.TrimSpace(found[2]), "\n") {
 			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 			for i := range cells {
 				cells[i] = strings.TrimSpace(cells[i])
@@ -45,7 +45,7 @@ func Tables(page string) map[string]Table {
 			rows = append(rows, cells)
 		}
 		if len(rows) > 2 {
-			out[found[1]+found[2]] = Table{rows[0], rows[2:]}
+			out[found[1]] = Table{rows[0], rows[2:]}
 		}
 	}
 	return out
@@ -101,13 +101,17 @@ func (f Figure) value(tables map[string]Table, results *Results) (float64, error
 	how, name, _ := strings.Cut(head, " ")
 	name = strings.TrimSpace(name)
 	table, ok := tables[name]
-	if strings.HasPrefix(name, "results/") {
+	if !ok && results == nil {
+		return 0, fmt.Errorf("there is no table %s", name)
+	}
+	if !ok {
+		if !strings.HasPrefix(name, "results/") {
+			name = "data/" + name
+		}
 		var err error
 		if table, err = results.Named(name); err != nil {
 			return 0, err
 		}
-	} else if !ok {
-		return 0, fmt.Errorf("there is no table %s", name)
 	}
 	rows, err := table.chosen(parts[1:])
 	if err != nil {

@@ -201,7 +201,7 @@ func TestWordsOfCode(t *testing.T) {
 
 func TestFigure(t *testing.T) {
 	tables := Tables(`
-<!-- table: LongOne, commit 0123abc -->
+<!-- figures: LongOne -->
 | kind | α = 1 | share |
 | --- | --- | --- |
 | a | 9/10, 1.26 (3) | 0.941 |

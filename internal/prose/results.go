@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Results are the tables that docs/results has as files, by names such as results/condition for docs/results/condition.csv.gz. A sweep with thresholds
+// Results are the tables that docs has as files, by names such as results/condition for docs/results/condition.csv.gz. A sweep with thresholds
 // gets a column "over": α of each point over α_cal of its problem.
 type Results struct {
 	Docs   string // the folder docs

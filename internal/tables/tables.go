@@ -1,9 +1,11 @@
 // Package tables is how long tests hand over what they measured: as tables in
-// Markdown, on standard output, and for .ci/long in files, which it puts into
-// docs.
+// Markdown, on standard output, and for .ci/long as .csv files, which it puts into
+// docs/data.
 package tables
 
 import (
+	"encoding/csv"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,7 +23,7 @@ var folder = flag.String("tables", "", "write the tables of long measurements, a
 type Table struct {
 	t       testing.TB
 	columns int
-	text    strings.Builder
+	rows    [][]string
 }
 
 // New begins the table of a test, with the heads of its columns. It is named
@@ -34,8 +36,9 @@ func New(t testing.TB, part string, heads ...string) *Table {
 		name += "/" + part
 	}
 	fmt.Println(name)
-	table.line("| " + strings.Join(heads, " | ") + " |")
-	table.line("|" + strings.Repeat(" --- |", len(heads)))
+	table.rows = append(table.rows, heads)
+	fmt.Println("| " + strings.Join(heads, " | ") + " |")
+	fmt.Println("|" + strings.Repeat(" --- |", len(heads)))
 	t.Cleanup(func() { table.write(name) })
 	return table
 }
@@ -44,25 +47,26 @@ func New(t testing.TB, part string, heads ...string) *Table {
 func (b *Table) Row(format string, values ...any) {
 	b.t.Helper()
 	row := strings.ReplaceAll(fmt.Sprintf(format, values...), "NaN", "–") // a mean of nothing
-	if n := strings.Count(row, "|") - 1; n != b.columns {
-		b.t.Errorf("a row of %d cells in a table of %d: %s", n, b.columns, row)
+	cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
 	}
-	b.line(row)
-}
-
-func (b *Table) line(text string) {
-	fmt.Println(text)
-	b.text.WriteString(text + "\n")
+	if len(cells) != b.columns {
+		b.t.Errorf("a row of %d cells in a table of %d: %s", len(cells), b.columns, row)
+	}
+	fmt.Println(row)
+	b.rows = append(b.rows, cells)
 }
 
 func (b *Table) write(name string) {
 	if *folder == "" {
 		return
 	}
-	path := filepath.Join(*folder, filepath.FromSlash(name)+".md")
-	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	path := filepath.Join(*folder, filepath.FromSlash(name)+".csv")
+	var text strings.Builder
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), csv.NewWriter(&text).WriteAll(b.rows))
 	if err == nil {
-		err = os.WriteFile(path, []byte(b.text.String()), 0o666)
+		err = os.WriteFile(path, []byte(text.String()), 0o666)
 	}
 	if err != nil {
 		b.t.Error(err)

@@ -1,8 +1,8 @@
-// Command remake runs long tests and puts the tables that they measure into docs,
-// or lists the tables that may no longer be true. A table in docs has a line
-// before it,
+// Command remake runs long tests and puts the tables that they measure into docs/data,
+// or lists the tables that may no longer be true. Where a page of docs has a table, it has two lines,
 //
 //	<!-- table: LongReferenceErrors, commit abc1234 -->
+//	[LongReferenceErrors](../data/LongReferenceErrors.csv)
 //
 // with the test that measures it, after a slash the part where a test has several,
 // and the commit that it was measured at, with a + where there were changes
@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -71,11 +72,10 @@ func longTests(root string) ([]longTest, error) {
 
 // marker is the line before a table.
 type marker struct {
-	file         string
-	line         int // from 0
-	test, part   string
-	commit       string
-	first, after int // lines of the table
+	file       string
+	line       int // from 0
+	test, part string
+	commit     string
 }
 
 func (m marker) name() string {
@@ -100,22 +100,13 @@ func markersOf(file string, lines []string) ([]marker, error) {
 		if found == nil {
 			return nil, fmt.Errorf("%s:%d: expected <!-- table: LongName, commit abc1234 -->, found %s", file, i+1, line)
 		}
-		m := marker{file: file, line: i, test: found[1], part: found[2], commit: found[3], first: i + 1, after: i + 1}
-		for m.after < len(lines) && strings.HasPrefix(lines[m.after], "|") {
-			m.after++
-		}
-		if m.after == m.first {
-			return nil, fmt.Errorf("%s: no table follows", m.place())
+		m := marker{file: file, line: i, test: found[1], part: found[2], commit: found[3]}
+		if link := "[" + m.name() + "]("; i+1 == len(lines) || !strings.HasPrefix(lines[i+1], link) || !strings.HasSuffix(lines[i+1], "data/"+m.name()+".csv)") {
+			return nil, fmt.Errorf("%s: expected %s…/data/%s.csv) in the next line", m.place(), link, m.name())
 		}
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-// spliced puts a table in the place of the one after the marker.
-func spliced(lines []string, m marker, table []string, commit string) []string {
-	head := "<!-- table: " + m.name() + ", commit " + commit + " -->"
-	return slices.Concat(lines[:m.line], []string{head}, table, lines[m.after:])
 }
 
 // docs are the files with tables.
@@ -305,11 +296,11 @@ func measure(root string, t longTest, tests []longTest) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range slices.Backward(markers) { // the last of a file first, since lines move
+	for _, m := range markers {
 		if m.test != t.name {
 			continue
 		}
-		if err := put(folder, m, commit); err != nil {
+		if err := put(root, folder, m, commit); err != nil {
 			return err
 		}
 	}
@@ -330,9 +321,10 @@ func measure(root string, t longTest, tests []longTest) error {
 	})
 }
 
-// put replaces one table.
-func put(folder string, m marker, commit string) error {
-	text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(m.name())+".md"))
+// put replaces one table, and the commit that its page has.
+func put(root, folder string, m marker, commit string) error {
+	name := filepath.FromSlash(m.name()) + ".csv"
+	text, err := os.ReadFile(filepath.Join(folder, name))
 	if err != nil {
 		return fmt.Errorf("the test made no table for %s: %w", m.place(), err)
 	}
@@ -340,8 +332,12 @@ func put(folder string, m marker, commit string) error {
 	if err != nil {
 		return err
 	}
-	table := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	return os.WriteFile(m.file, []byte(strings.Join(spliced(lines, m, table, commit), "\n")), 0o644)
+	path := filepath.Join(root, "docs", "data", name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, text, 0o644)); err != nil {
+		return err
+	}
+	lines[m.line] = "<!-- table: " + m.name() + ", commit " + commit + " -->"
+	return os.WriteFile(m.file, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
 // present is the commit of the tree, with a + where sources differ from it.

@@ -11,15 +11,12 @@ import (
 const page = `# What was measured
 
 <!-- table: LongOne, commit 0123abc -->
-| a | b |
-| --- | --- |
-| 1 | 2 |
+[LongOne](data/LongOne.csv)
 
 Between.
 
 <!-- table: LongTwo/part-1, commit 0123abc+ -->
-| c |
-| --- |
+[LongTwo/part-1](data/LongTwo/part-1.csv)
 After.`
 
 // tests is written so that this file has no long tests itself.
@@ -45,17 +42,13 @@ func TestMarkers(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Fatal(found, err)
 	}
-	if one, two := found[0], found[1]; one.name() != "LongOne" || two.name() != "LongTwo/part-1" || two.commit != "0123abc+" || two.place() != "page.md:10" {
+	if one, two := found[0], found[1]; one.name() != "LongOne" || two.name() != "LongTwo/part-1" || two.commit != "0123abc+" || two.place() != "page.md:8" {
 		t.Errorf("%+v", found)
 	}
-	got := strings.Join(spliced(lines, found[0], []string{"| new |", "| --- |"}, "fedcba9"), "\n")
-	want := strings.Replace(page, "0123abc -->\n| a | b |\n| --- | --- |\n| 1 | 2 |\n", "fedcba9 -->\n| new |\n| --- |\n", 1)
-	if got != want {
-		t.Error(got)
-	}
 	for _, bad := range []string{
-		"<!-- table: LongOne -->\n| a |", "<!-- table: One, commit 0123abc -->\n| a |", "<!-- table: LongOne, commit today -->\n| a |",
-		"<!-- table: LongOne, commit 0123abc -->\n\n| a |", "text <!-- table: LongOne, commit 0123abc -->\n| a |",
+		"<!-- table: LongOne -->\n[LongOne](data/LongOne.csv)", "<!-- table: One, commit 0123abc -->\n[One](data/One.csv)", "<!-- table: LongOne, commit today -->\n[LongOne](data/LongOne.csv)",
+		"<!-- table: LongOne, commit 0123abc -->\n\n[LongOne](data/LongOne.csv)", "text <!-- table: LongOne, commit 0123abc -->\n[LongOne](data/LongOne.csv)",
+		"<!-- table: LongOne, commit 0123abc -->\n[LongTwo](data/LongTwo.csv)", "<!-- table: LongOne, commit 0123abc -->",
 	} {
 		if found, err := markersOf("page.md", strings.Split(bad, "\n")); err == nil || !strings.HasPrefix(err.Error(), "page.md:1: ") {
 			t.Errorf("%s: %v, %v", bad, found, err)
@@ -89,7 +82,7 @@ func TestNamesThatAreNotThere(t *testing.T) {
 	}
 	for page, want := range map[string]string{
 		page: "",
-		strings.Replace(page, "LongOne", "LongX", 1): "there is no long test TestLongX",
+		strings.ReplaceAll(page, "LongOne", "LongX"): "there is no long test TestLongX",
 		page + "\n" + strings.Split(page, "\n\n")[1]: "the table LongOne is at ",
 	} {
 		_, err := allMarkers(write(t, page), found)
@@ -110,20 +103,23 @@ func TestPut(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := put(folder, markers[1], "fedcba9"); err == nil || !strings.Contains(err.Error(), "page.md:10") {
+	if err := put(root, folder, markers[1], "fedcba9"); err == nil || !strings.Contains(err.Error(), "page.md:8") {
 		t.Error("no table was made: ", err)
 	}
 	if err := os.MkdirAll(filepath.Join(folder, "LongTwo"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "LongTwo", "part-1.md"), []byte("| d |\n| --- |\n| 5 |\n"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "LongTwo", "part-1.csv"), []byte("d\n5\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(folder, markers[1], "fedcba9"); err != nil {
+	if err := put(root, folder, markers[1], "fedcba9"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(root, "docs", "page.md"))
-	if err != nil || !strings.HasSuffix(string(got), "<!-- table: LongTwo/part-1, commit fedcba9 -->\n| d |\n| --- |\n| 5 |\nAfter.") {
+	if want := strings.Replace(page, "0123abc+ -->", "fedcba9 -->", 1); err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "docs", "data", "LongTwo", "part-1.csv")); err != nil || string(got) != "d\n5\n" {
 		t.Errorf("%s, %v", got, err)
 	}
 }
