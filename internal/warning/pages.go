@@ -77,7 +77,7 @@ var pages = []Page{
 	{
 		"gaussian-signals", Noted,
 		"Message passing came to no answer, and signals were integrated out: under a Gaussian prior, or under a sparse one by expectation propagation.",
-		"That is more reliable for such a W. Under a Gaussian prior sparse signals may have errors several times those that known gains would leave. Error bars of a sparse prior are approximate where columns of W are nearly dependent. Where fits of both halves of the snapshots differ, all variances were multiplied by what the message says.",
+		"That is more reliable for such a W. Under a Gaussian prior sparse signals may have errors several times those that known gains would leave. Error bars of a sparse prior are approximate where columns of W are nearly dependent. Where a Gaussian prior is likelier, snapshots that resemble each other, as lines of a scan, are found with their covariance. Where fits of both halves of the snapshots differ, all variances were multiplied by what the message says.",
 		"where the error that `x_var` states is small enough.",
 		[]string{"More snapshots.", "A prior, a range of s and a noise variance, where they are known.", "Masks of ±1 in place of 0 and 1 (subtract complementary ones): W without a mean."},
 	},
