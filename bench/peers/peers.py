@@ -2,13 +2,15 @@
 
     go build -o /tmp/calamp ./cmd/calamp && OPENBLAS_NUM_THREADS=1 python3 bench/peers/peers.py /tmp/calamp
 
-needs numpy and scikit-learn (Debian: python3-sklearn). It prints the table of docs/results/peers.md. Sparse recovery
+needs numpy, scipy and scikit-learn (Debian: python3-sklearn), and Octave for the method of that name. It prints the table of docs/results/peers.md. Sparse recovery
 is given how many entries of each signal are not zero, which calamp is not, and every method's common scale is corrected.
 """
 
 import argparse
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,8 @@ import time
 import warnings
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, OrthogonalMatchingPursuit
 
@@ -82,12 +86,57 @@ def spectral(W, Y, counts, s0, rounds=2000):
     return x * scale
 
 
+def oracle(X):
+    """Least squares on the entries that are not zero, which are given."""
+
+    def recover(W, Y, counts):
+        x = np.zeros((W.shape[1], Y.shape[1]))
+        for k in range(Y.shape[1]):
+            on = np.flatnonzero(X[:, k])
+            x[on, k] = np.linalg.lstsq(W[:, on], Y[:, k], rcond=None)[0]
+        return x
+
+    return recover
+
+
+def convex(W, Y, counts, s0):
+    """The ℓ1 program of Gribonval, Chardon and Daudet (2012): the least Σ|x| with s∘y_k = W x_k and Σs = M."""
+    (m, n), p = W.shape, Y.shape[1]
+    gains = sparse.vstack([sparse.diags(Y[:, k]) for k in range(p)])
+    signals = sparse.block_diag([W] * p)
+    ones = sparse.csr_matrix(np.r_[np.ones(m), np.zeros(2 * n * p)])
+    rows = sparse.vstack([sparse.hstack([gains, -signals, signals]), ones]).tocsr()
+    cost, bounds = np.r_[np.zeros(m), np.ones(2 * n * p)], [(None, None)] * m + [(0, None)] * (2 * n * p)
+    found = linprog(cost, A_eq=rows, b_eq=np.r_[np.zeros(m * p), m], bounds=bounds, method="highs")
+    if found.x is None:
+        return np.zeros((n, p))
+    parts = found.x[m:].reshape(2, p, n)
+    return (parts[0] - parts[1]).T
+
+
+def octave(low, high):
+    """cal-AMP as one would write it in MATLAB (bench/octave/calamp.m), with the model given."""
+    script = pathlib.Path(__file__).resolve().parents[1] / "octave" / "calamp.m"
+
+    def run(W, Y, counts, s0):
+        with tempfile.TemporaryDirectory() as d:
+            shape = [*W.shape, Y.shape[1], DENSITY, 1, NOISE, low, high, 1e-8, 0.3]
+            for name, array in (("shape", shape), ("W", W), ("y", Y)):
+                np.asarray(array, float).tofile(f"{d}/{name}.f64")
+            subprocess.run(["octave-cli", str(script), d, "1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            return np.fromfile(f"{d}/x-found.f64").reshape(W.shape[1], Y.shape[1])
+
+    return run
+
+
 def calamp(command, *flags):
     def run(W, Y, counts, s0):
         with tempfile.TemporaryDirectory() as d:
             np.savez(f"{d}/P.npz", W=W, Y=Y)
             subprocess.run([command, "solve", f"{d}/P.npz", "-o", f"{d}/R.npz", "-q", "--threads", "1", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            return np.load(f"{d}/R.npz")["x"]
+            r = np.load(f"{d}/R.npz")
+            run.inside = np.mean((s0 >= r["s_lo"]) & (s0 <= r["s_hi"]))
+            return r["x"]
 
     return run
 
@@ -100,14 +149,16 @@ def error(x, truth):
 
 def table(runs, cases):
     """A row for each method: how often it succeeded, and its median error, in each case; and its time."""
-    print("| method | " + " | ".join(f"{1 - half:g} to {1 + half:g}, α = {alpha:g}" for alpha, half in cases) + " | seconds |")
-    print("| --- " * (len(cases) + 2) + "|")
+    print("| method | " + " | ".join(f"{1 - half:g} to {1 + half:g}, α = {alpha:g}" for alpha, half in cases) + " | s inside 95 % | seconds |")
+    print("| --- " * (len(cases) + 3) + "|")
     for name in dict.fromkeys(r["method"] for r in runs):
         mine = [r for r in runs if r["method"] == name]
         cells = []
         for alpha, half in cases:
             errors = [r["error"] for r in mine if r["alpha"] == alpha and r["half"] == half]
             cells.append(f"{sum(e < SUCCESS for e in errors)} of {len(errors)}, {np.median(errors):.1e}")
+        inside = [r["inside"] for r in mine if r["inside"] is not None]
+        cells.append(f"{100 * np.mean(inside):.0f} %" if inside else "–")
         print(f"| {name} | " + " | ".join(cells) + f" | {np.median([r['cpu_s'] for r in mine]):.2g} |")
 
 
@@ -123,17 +174,22 @@ def main():
     cases = [(alpha, half) for half in (0.05, 0.5) for alpha in (0.4, 0.6, 0.8)]
     for alpha, half in cases:
         given = ["--density", str(DENSITY), "--s-range", f"{1 - half},{1 + half}", "--noise-var", str(NOISE)]
+        truth = {}  # of the instance
         methods = {
             "calamp, model given": calamp(o.command, *given),
             "calamp, nothing given": calamp(o.command),
             "alternating, pursuit": alternating(omp),
             "alternating, ℓ1": alternating(l1, rounds=30),
+            "alternating, entries known": lambda W, Y, counts, s0: alternating(oracle(truth["x"]))(W, Y, counts, s0),
+            "convex ℓ1 program": convex,
             "sparse spectral": spectral,
             "gains ignored, pursuit": lambda W, Y, counts, s0: omp(W, Y, counts),
             "gains ignored, ℓ1": lambda W, Y, counts, s0: l1(W, Y, counts),
             "gains known, pursuit": lambda W, Y, counts, s0: omp(W, s0[:, None] * Y, counts),
             "gains known, ℓ1": lambda W, Y, counts, s0: l1(W, s0[:, None] * Y, counts),
         }
+        if shutil.which("octave-cli"):
+            methods["cal-AMP in Octave, model given"] = octave(1 - half, 1 + half)
         for name, method in methods.items():
             errors, times = [], []
             for seed in range(1, o.seeds + 1):
@@ -143,11 +199,12 @@ def main():
                 x = rng.standard_normal((n, p)) * (rng.random((n, p)) < DENSITY)
                 s = rng.uniform(1 - half, 1 + half, m)
                 Y = (W @ x + np.sqrt(NOISE) * rng.standard_normal((m, p))) / s[:, None]
+                truth["x"] = x
                 start = time.process_time() + os.times().children_user + os.times().children_system
                 found = method(W, Y, (x != 0).sum(0), s)
                 times.append(time.process_time() + os.times().children_user + os.times().children_system - start)
                 errors.append(error(found, x))
-                runs.append({"alpha": alpha, "half": half, "method": name, "seed": seed, "error": errors[-1], "cpu_s": times[-1]})
+                runs.append({"alpha": alpha, "half": half, "method": name, "seed": seed, "error": errors[-1], "cpu_s": times[-1], "inside": getattr(method, "inside", None)})
             print(f"gains {1 - half:g} to {1 + half:g}, α = {alpha:g}, {name}: {np.median(errors):.1e}", file=sys.stderr)
     table(runs, cases)
     if o.json:

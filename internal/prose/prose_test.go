@@ -262,6 +262,7 @@ func TestPeers(t *testing.T) {
 	var runs []struct {
 		Alpha, Half, Error float64
 		Method             string
+		Inside             *float64
 	}
 	if err := json.NewDecoder(unpacked).Decode(&runs); err != nil {
 		t.Fatal(err)
@@ -269,10 +270,23 @@ func TestPeers(t *testing.T) {
 	page, methods := read(t, "docs/results/peers.md"), 0
 	for _, line := range strings.Split(page, "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		if len(cells) != 8 || cells[0] == "method" || strings.HasPrefix(cells[0], "---") {
+		if len(cells) != 9 || cells[0] == "method" || strings.HasPrefix(cells[0], "---") {
 			continue
 		}
 		methods++
+		inside, covered := 0.0, 0.0
+		for _, r := range runs {
+			if r.Method == cells[0] && r.Inside != nil {
+				inside, covered = inside+100**r.Inside, covered+1
+			}
+		}
+		want := "–"
+		if covered > 0 {
+			want = fmt.Sprintf("%.0f %%", inside/covered)
+		}
+		if cells[7] != want {
+			t.Errorf("%s: %s of s inside, the runs have %s", cells[0], cells[7], want)
+		}
 		for i, half := range []float64{0.05, 0.5} {
 			for j, alpha := range []float64{0.4, 0.6, 0.8} {
 				var errors []float64
@@ -297,7 +311,7 @@ func TestPeers(t *testing.T) {
 			}
 		}
 	}
-	if methods < 9 {
+	if methods < 12 {
 		t.Errorf("the table has %d methods", methods)
 	}
 }
