@@ -206,13 +206,26 @@ func newDecoderProblem(t testing.TB, seed uint64, m int) *deepProblem {
 	return deepProblemOf(t, rng, list, float64(m)/196, 1, 6, 0.577, 1.732, 1e-6)
 }
 
-// Images out of a trained decoder are found with all of the model learned, from far fewer sensors than pixels that are not dark.
+// Images out of a trained decoder are found with all of the model learned, from far fewer sensors than pixels that are not dark; with the common scale, which the decoder holds by little,
+// also where gains fill a part of the range that was given.
 func TestNetworkOfDecoder(t *testing.T) {
-	d := newDecoderProblem(t, 1, 60)
-	r := solve(t, &d.Problem, d.learned())
-	s, _, x := d.coveredScaled(r)
-	if nmse := r.Score(*d.truth).XMSEScaled / meanSquareOf(d.truth.X); r.Status != calamp.Converged || !(nmse < 1e-4) || !(s > 0.88) || !(x > 0.88) {
-		t.Errorf("%v, NMSE %.2g, coverage of s %.2f, of x %.2f", r.Reason, nmse, s, x)
+	const seeds = 3
+	inside := 0.0 // of 48 latents in a problem: one may be some of them off
+	for seed := range uint64(seeds) {
+		d := newDecoderProblem(t, seed+1, 60)
+		if seed > 0 {
+			d.Channel = channel.Gain{Prior: channel.Uniform(0.3, 3), NoiseVar: channel.NoiseOf(d.Channel)}
+		}
+		r := solve(t, &d.Problem, d.learned())
+		s, raw, x := d.coveredScaled(r)
+		score := r.Score(*d.truth)
+		if nmse := score.XMSEScaled / meanSquareOf(d.truth.X); r.Status != calamp.Converged || r.Iterations > 600 || !(nmse < 1e-4) || math.Abs(score.Scale-1) > 0.01 || !(min(s, raw) > 0.8) {
+			t.Errorf("seed %d: %v in %d iterations, NMSE %.2g, scale %.4f, coverage of s %.2f, with the scale %.2f, of x %.2f", seed, r.Reason, r.Iterations, nmse, score.Scale, s, raw, x)
+		}
+		inside += x / seeds
+	}
+	if !(inside > 0.84) {
+		t.Errorf("coverage of x %.2f", inside)
 	}
 }
 

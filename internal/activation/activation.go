@@ -160,3 +160,23 @@ func (f Function) Slope(u float64) float64 {
 	}
 	return 1
 }
+
+// Smooth reports whether f has a slope everywhere.
+func (f Function) Smooth() bool { return f.pieces == nil }
+
+// Over is the mean of f and of its slope over u ~ N(mean, variance), of a function of straight pieces that meet; f and its slope at the mean for another one.
+func (f Function) Over(mean, variance float64) (value, slope float64) {
+	if f.Smooth() || !(variance > 0) {
+		return f.Of(mean), f.Slope(mean)
+	}
+	sd := math.Sqrt(variance)
+	first := f.pieces[0]
+	value, slope = first.slope*mean+first.at, first.slope
+	for i, p := range f.pieces[1:] { // where a piece begins the slope changes
+		z, change := (mean-p.lo)/sd, p.slope-f.pieces[i].slope
+		above := 0.5 * math.Erfc(-z/math.Sqrt2)
+		slope += change * above
+		value += change * sd * (z*above + math.Exp(-0.5*z*z-halfLog2Pi))
+	}
+	return value, slope
+}

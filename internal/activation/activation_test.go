@@ -131,6 +131,29 @@ func TestSlopes(t *testing.T) {
 	}
 }
 
+// Means over a Gaussian are those of a grid.
+func TestOver(t *testing.T) {
+	for _, f := range []Function{Identity, ReLU, Leaky(0.3), HardTanh} {
+		for _, c := range [][2]float64{{0.3, 1}, {-2, 0.5}, {0.9, 0.1}, {1, 4}, {-0.2, 0}} {
+			value, slope := f.Over(c[0], c[1])
+			wantValue, wantSlope := f.Of(c[0]), f.Slope(c[0])
+			if c[1] > 0 {
+				wantValue, wantSlope = 0, 0
+				const cells = 20000
+				for i := range cells {
+					z := -9 + 18*(float64(i)+0.5)/cells
+					w := 18 / float64(cells) * math.Exp(-0.5*z*z) / math.Sqrt(2*math.Pi)
+					u := c[0] + z*math.Sqrt(c[1])
+					wantValue, wantSlope = wantValue+w*f.Of(u), wantSlope+w*f.Slope(u)
+				}
+			}
+			if math.Abs(value-wantValue) > 1e-6 || math.Abs(slope-wantSlope) > 1e-3 {
+				t.Errorf("%v over N(%g, %g): %g and slope %g, expected %g and %g", f, c[0], c[1], value, slope, wantValue, wantSlope)
+			}
+		}
+	}
+}
+
 // The rule for a narrow peak agrees with adaptive quadrature.
 func TestNarrowPeaks(t *testing.T) {
 	for _, c := range [][4]float64{{0.5, 1e4, 0.3, 1}, {0.9, 4e4, 0.5, 2}, {0.2, 1e6, -3, 0.1}, {0.7, 10, 0.4, 0.01}, {1.1, 20, 2, 0.014}} {

@@ -168,22 +168,11 @@ func (j *jointMoves) assemble() bool {
 	e := j.state
 	least := jointNoise * (sum(e.V) / float64(len(e.V)))
 	parallel.Run(e.P, e.Threads, func(k int) {
-		j.read(k, least)
+		j.read(k, least, e.X[k*e.N:(k+1)*e.N])
 		j.choose(k)
 		j.signals[k].eliminate(j.w)
 	})
-	clear(j.gains.Data)
-	for mu, broken := range e.Broken {
-		// What the posterior of s knows beyond the likelihood is the prior's; of a
-		// broken sensor it knows nothing else.
-		j.tau[mu] = (1-broken)*max(0, 1/e.SVar[mu]-e.calibration.Information(e.Of(e.Stats, mu))) + broken/e.SVar[mu]
-		total := j.tau[mu]
-		for k := range j.signals {
-			s := &j.signals[k]
-			total += s.y[mu] * (s.y[mu] * s.weight[mu])
-		}
-		j.gains.Data[mu*e.M+mu] = total
-	}
+	j.sites()
 	for k := range j.signals {
 		s := &j.signals[k]
 		if !s.solvable {
@@ -196,17 +185,34 @@ func (j *jointMoves) assemble() bool {
 	return true
 }
 
+// sites sets the part of the gains' system that is their own.
+func (j *jointMoves) sites() {
+	e := j.state
+	clear(j.gains.Data)
+	for mu, broken := range e.Broken {
+		// What the posterior of s knows beyond the likelihood is the prior's; of a
+		// broken sensor it knows nothing else.
+		j.tau[mu] = (1-broken)*max(0, 1/e.SVar[mu]-e.calibration.Information(e.Of(e.Stats, mu))) + broken/e.SVar[mu]
+		total := j.tau[mu]
+		for k := range j.signals {
+			s := &j.signals[k]
+			total += s.y[mu] * (s.y[mu] * s.weight[mu])
+		}
+		j.gains.Data[mu*e.M+mu] = total
+	}
+}
+
 // solvable factors the gains' system.
 func (j *jointMoves) solvable() (ok bool) {
 	j.factor, ok = lapack64.Potrf(j.gains)
 	return ok
 }
 
-// read fills in the readings of signal k and what is left of them, with noise of no less than
+// read fills in the readings of signal k and what x leaves of them, with noise of no less than
 // least.
-func (j *jointMoves) read(k int, least float64) {
+func (j *jointMoves) read(k int, least float64, x []float64) {
 	e, s := j.state, &j.signals[k]
-	blas64.Gemv(blas.NoTrans, -1, j.w.RawMatrix(), vector(e.X[k*e.N:(k+1)*e.N]), 0, vector(s.rest))
+	blas64.Gemv(blas.NoTrans, -1, j.w.RawMatrix(), vector(x), 0, vector(s.rest))
 	for mu := range e.M {
 		at := mu*e.P + k
 		if y := e.Y[at]; math.IsNaN(y) {

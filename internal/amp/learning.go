@@ -233,7 +233,7 @@ func (l *Learning) refitCalibration(s *State, t int) float64 {
 	}
 	c := 1.0
 	switch {
-	case s.network != nil && !s.networkScales: // the iteration finds it
+	case s.scaleOfNetwork(): // the iteration finds it
 	case !s.ScaleLearned:
 		c = s.scaleOfPrior()
 		if shift := math.Abs(math.Log(c)) * math.Sqrt(2*s.active()); shift > scaleTolerance*late*late {

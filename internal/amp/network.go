@@ -136,6 +136,9 @@ func (s *State) startNetwork() {
 	}
 }
 
+// scaleOfNetwork reports whether signals come out of a network of a scale of its own: those of another scale are none of its.
+func (s *State) scaleOfNetwork() bool { return s.network != nil && !s.networkScales }
+
 // inputNetwork is the input of all signals.
 func (d *diagonal) inputNetwork() error {
 	signals := d.P * d.N

@@ -40,6 +40,9 @@ func (s *Solver) placeScale() Placement {
 		bounds, _ := s.State.calibration.(channel.Bounded)
 		return s.State.learnedScale(bounds)
 	}
+	if s.State.scaleOfNetwork() {
+		return Placement{SD: s.scaleEvidence().spread()}
+	}
 	test, ok := PartOf[*RangeTest](s)
 	if ok && test.Rejected {
 		return s.State.learnedScale(test.Given)

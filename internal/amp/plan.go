@@ -113,6 +113,7 @@ var table = []struct {
 	{"outliers", (*planner).outliers, (*planner).makeOutliers},
 	{"watch", (*planner).watch, (*planner).makeWatch},
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
+	{"latents and gains", (*planner).latentMoves, (*planner).makeLatentMoves},
 	{"row shifts", (*planner).rowShifts, (*planner).makeRowShifts},
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},

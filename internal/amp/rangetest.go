@@ -84,6 +84,9 @@ func (p *RangeTest) learn(s *Solver, l *Line) Verdict {
 		}
 		return Disturbed
 	}
+	if s.State.scaleOfNetwork() { // which is no convention
+		return p.learning.After(s, l)
+	}
 	return max(freeScale{}.After(s, l), p.learning.After(s, l))
 }
 

@@ -164,6 +164,7 @@ type Node struct {
 	bottom  *below
 	top     *layer
 	latents *latents
+	whole   *together // nil where layers are not taken together
 }
 
 // How says how the messages of layers are computed: of AMP, unless they are
@@ -182,7 +183,7 @@ func New(n prior.Network, p, threads int, how How) (*Node, error) {
 		own := layer{n: n.Entries(), width: bottom.n, p: p, threads: threads, slack: n.Slack(), inner: bottom, start: bottom.moments}
 		own.allocate()
 		made := newTogether(list, own)
-		node.Signals, node.top, node.bottom = made, &made.layer, &made.below
+		node.Signals, node.top, node.bottom, node.whole = made, &made.layer, &made.below, made
 		return node, nil
 	}
 	for i, l := range list {
@@ -246,6 +247,19 @@ func (n *Node) SetModel(latents prior.Prior, slack float64) {
 
 // Latent is the posterior of the latents, mean and variance (P×N₂), and Fields what x says of them. They are the node's own.
 func (n *Node) Latent() (mean, variance []float64) { return n.bottom.h, n.bottom.c }
+
+// Tangent is what the latents of a signal, of layers that are taken together, do to it: X = f(m), J = ∂f/∂m (N×N₂), and of the sites that stand for the prior of each the
+// precision t and the slope r - tm.
+type Tangent struct{ X, J, Precision, Slope []float64 }
+
+// Tangent is that of signal k.
+func (n *Node) Tangent(k int) Tangent { return n.whole.tangent(k) }
+
+// At sets x to signal k where its latents are moved by a part of a step.
+func (n *Node) At(k int, step []float64, part float64, x []float64) { n.whole.at(k, step, part, x) }
+
+// Move moves the latents of signal k by a part of a step.
+func (n *Node) Move(k int, step []float64, part float64) { n.whole.move(k, step, part) }
 
 // Fields are those on the latents (P×N₂).
 func (n *Node) Fields() (lambda, sigma []float64) { return n.bottom.lambda, n.bottom.sigma }

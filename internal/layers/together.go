@@ -2,6 +2,7 @@ package layers
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
@@ -31,9 +32,14 @@ type together struct {
 	list  []prior.Layer
 
 	mean, precision, shift []float64 // P×N₂: m, t and r
-	evidence               []float64 // P
-	rooms                  sync.Pool // of *room
-	signal                 func(k int)
+
+	// spread is the variance of what goes into each layer's activation, of the layers whose activation has kinks. f and its slopes are means over it: at a kink the slope of the middle
+	// alone jumps with it, and the iteration would turn in a circle.
+	spread [][]float64 // P×N of each layer; nil of smooth ones
+
+	evidence []float64 // P
+	rooms    sync.Pool // of *room
+	signal   func(k int)
 }
 
 // room is what a signal is worked on with.
@@ -50,6 +56,13 @@ func newTogether(list []prior.Layer, own layer) *together {
 	t := &together{layer: own, list: list, evidence: make([]float64, own.p)}
 	for _, v := range []*[]float64{&t.mean, &t.precision, &t.shift} {
 		*v = make([]float64, t.p*t.width)
+	}
+	for _, l := range list {
+		var v []float64
+		if !l.Activation.Smooth() {
+			v = make([]float64, t.p*l.Rows)
+		}
+		t.spread = append(t.spread, v)
 	}
 	t.rooms.New = func() any { return newRoom(list) }
 	t.signal = t.update
@@ -76,6 +89,16 @@ func (t *together) Start() {
 	copy(t.mean, t.h)
 	for j, c := range t.c {
 		t.precision[j], t.shift[j] = 1/c, t.h[j]/c
+	}
+	for i, v := range t.spread {
+		clear(v)
+		if l := t.list[i]; i == 0 && v != nil {
+			for j := range v {
+				for a, w := range l.Weights[j%l.Rows*l.Cols : (j%l.Rows+1)*l.Cols] {
+					v[j] += w * w * t.c[j/l.Rows*l.Cols+a]
+				}
+			}
+		}
 	}
 	t.inner.Start()
 }
@@ -107,6 +130,7 @@ func (t *together) update(k int) {
 	t.linearise(k, r)
 	misfit = t.step(k, r, misfit)
 	t.answer(k, r)
+	t.widen(k, r)
 	for j := range t.width {
 		t.ask(k*t.width+j, r.P[j*t.width+j])
 	}
@@ -121,7 +145,7 @@ func (t *together) misfit(k int, r *room) (total float64) {
 	for j, v := range h {
 		total += v * (0.5*t.precision[k*t.width+j]*v - t.shift[k*t.width+j])
 	}
-	for i, x := range r.forward(t.list, h) {
+	for i, x := range t.forward(k, r, h) {
 		if w := r.weight[i]; w > 0 {
 			d := t.fieldX[k*t.n+i] - x
 			total += 0.5 * w * d * d
@@ -131,8 +155,8 @@ func (t *together) misfit(k int, r *room) (total float64) {
 }
 
 // forward is what the layers make of latents, with slopes.
-func (r *room) forward(list []prior.Layer, h []float64) (x []float64) {
-	for i, l := range list {
+func (t *together) forward(k int, r *room, h []float64) (x []float64) {
+	for i, l := range t.list {
 		u := r.slope[i]
 		if clear(u); l.Bias != nil {
 			copy(u, l.Bias)
@@ -140,8 +164,13 @@ func (r *room) forward(list []prior.Layer, h []float64) (x []float64) {
 		f := blas64.General{Rows: l.Rows, Cols: l.Cols, Stride: l.Cols, Data: l.Weights}
 		blas64.Gemv(blas.NoTrans, 1, f, vectorOf(h), 1, vectorOf(u))
 		h = r.value[i]
+		spread := t.spread[i]
 		for j, v := range u {
-			h[j], u[j] = l.Activation.Of(v), l.Activation.Slope(v)
+			if spread == nil {
+				h[j], u[j] = l.Activation.Of(v), l.Activation.Slope(v)
+			} else {
+				h[j], u[j] = l.Activation.Over(v, spread[k*l.Rows+j])
+			}
 		}
 	}
 	return h
@@ -224,6 +253,27 @@ func (t *together) answer(k int, r *room) {
 	}
 }
 
+// widen sets how far the input of every activation with kinks is known: diag FPFᵀ, F by the latents.
+func (t *together) widen(k int, r *room) {
+	p := dense.Of(r.P, t.width, t.width)
+	for i, l := range t.list {
+		if t.spread[i] == nil {
+			continue
+		}
+		inputs := dense.Of(l.Weights, l.Rows, l.Cols)
+		if i > 0 {
+			product := dense.New(l.Rows, t.width)
+			dense.AddProduct(product, 1, inputs, r.jacobian[i-1], dense.All, 1)
+			inputs = product
+		}
+		moved := dense.New(l.Rows, t.width)
+		dense.AddProduct(moved, 1, inputs, p, dense.All, 1)
+		for j := range l.Rows {
+			t.spread[i][k*l.Rows+j] = floats.Dot(moved.Row(j), inputs.Row(j))
+		}
+	}
+}
+
 // ask sets the field on latent j, of which the posterior has the variance p.
 func (t *together) ask(j int, p float64) {
 	own := 1/p - t.precision[j]
@@ -275,10 +325,45 @@ func (t *together) LogNorm() float64 { return floats.Sum(t.evidence) + t.inner.L
 
 // Kept implements [Signals].
 func (t *together) Kept() [][]float64 {
-	return append([][]float64{t.h, t.c, t.lambda, t.sigma, t.mean, t.precision, t.shift}, t.inner.Kept()...)
+	kept := [][]float64{t.h, t.c, t.lambda, t.sigma, t.mean, t.precision, t.shift}
+	for _, v := range t.spread {
+		if v != nil {
+			kept = append(kept, v)
+		}
+	}
+	return append(kept, t.inner.Kept()...)
 }
 
 // Linear implements [Signals].
 func (t *together) Linear() [][]float64 {
 	return append([][]float64{t.h, t.mean}, t.inner.Linear()...)
+}
+
+func (t *together) tangent(k int) Tangent {
+	r := t.rooms.Get().(*room)
+	defer t.rooms.Put(r)
+	h := t.mean[k*t.width : (k+1)*t.width]
+	x := slices.Clone(t.forward(k, r, h))
+	r.differentiate(t.list)
+	found := Tangent{X: x, Precision: t.precision[k*t.width : (k+1)*t.width]}
+	for i := range t.n {
+		found.J = append(found.J, r.last().Row(i)...)
+	}
+	for j, m := range h {
+		found.Slope = append(found.Slope, t.shift[k*t.width+j]-found.Precision[j]*m)
+	}
+	return found
+}
+
+func (t *together) at(k int, step []float64, part float64, x []float64) {
+	r := t.rooms.Get().(*room)
+	defer t.rooms.Put(r)
+	h := slices.Clone(t.mean[k*t.width : (k+1)*t.width])
+	floats.AddScaled(h, part, step)
+	copy(x, t.forward(k, r, h))
+}
+
+func (t *together) move(k int, step []float64, part float64) {
+	floats.AddScaled(t.mean[k*t.width:(k+1)*t.width], part, step)
+	floats.AddScaled(t.h[k*t.width:(k+1)*t.width], part, step)
 }
