@@ -92,7 +92,7 @@ change for large random matrices:
   alpha_enough    with noise: from here on cal-AMP's error is at most twice that of known gains,
                   below which no method falls; inf where it never is, 0 where it always is
 
-With --n, the entries of a signal, the answer is a sentence: how many sensors that takes, and with --m, whether you
+The answer is a sentence: how many sensors that takes, for each entry or, with --n, in all, and with --m, whether you
 have them. It is about the larger of alpha_enough and alpha_cs with noise, and about alpha_cal without.
 
 With another --spectrum than iid alpha_cal is that of vector AMP, to 1e-3 unless --tol says
@@ -236,28 +236,39 @@ func (t *threshold) sensorsFor(l limits) int {
 	return max(1, int(math.Ceil(alpha*float64(t.n)/float64(max(1, t.rows)))))
 }
 
-// answer is the sentence of --n; empty without.
+// answer is the sentence that says how many sensors it takes, for each entry without --n; empty for a curve of densities.
 func (t *threshold) answer(list []limits) string {
-	if t.n == 0 || len(list) == 0 {
+	if t.densities.n > 0 || len(list) == 0 {
 		return ""
 	}
-	of := fmt.Sprintf("%s and %s", console.Plural(t.n, "entry"), console.Plural(t.p, "signal"))
+	of := console.Plural(t.p, "signal")
+	if t.n > 0 {
+		of = fmt.Sprintf("%s and %s", console.Plural(t.n, "entry"), of)
+	}
 	if t.rows > 1 {
 		of += fmt.Sprintf(", with %d rows of W a sensor", t.rows)
 	}
-	text := ""
-	switch alpha, sensors := t.takes(list[0]), t.sensorsFor(list[0]); {
+	alpha, text := t.takes(list[0]), ""
+	switch {
 	case math.IsInf(alpha, 0) || math.IsNaN(alpha):
-		text = "no number of sensors is enough for " + of
-	case t.likeKnown(list[0]):
-		text = fmt.Sprintf("%s for %s, as many as with known gains: gains hardly matter beside such noise", console.Plural(sensors, "sensor"), of)
+		return "no number of sensors is enough for " + of + t.beside() + "\n"
+	case t.n == 0:
+		text = fmt.Sprintf("%.3g sensors for each entry of %s", alpha, of)
 	default:
-		text = fmt.Sprintf("%s for %s", console.Plural(sensors, "sensor"), of)
+		text = fmt.Sprintf("%s for %s", console.Plural(t.sensorsFor(list[0]), "sensor"), of)
 	}
-	if t.m > 0 {
-		text += fmt.Sprintf("; you have %d", t.m)
+	if t.likeKnown(list[0]) {
+		text += ", as many as with known gains: gains hardly matter beside such noise"
 	}
-	return text + "\n"
+	return text + t.beside() + "\n"
+}
+
+// beside is how many sensors there are, where that was said.
+func (t *threshold) beside() string {
+	if t.m == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; you have %d", t.m)
 }
 
 func (t *threshold) compute(ctx context.Context, densities []float64) ([]limits, error) {
