@@ -121,10 +121,7 @@ func (r *run) anchor(res *Result) *Warning {
 	if !a.Set() || res.Iterations == 0 {
 		return nil
 	}
-	fit := a.Fit(res.S, res.SVar, func(mu int) bool {
-		st := r.state()
-		return st.Calibration().Readings(st.Of(st.Stats, mu)) > 0
-	})
+	fit := a.Fit(res.S, res.SVar, r.solver.Heard)
 	before := res.ScaleSD
 	if fit.Holds() {
 		res.ScaleSD, res.placement = fit.SD, amp.Placement{SD: fit.SD}

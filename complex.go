@@ -112,7 +112,7 @@ func (r *run) commonPhase(res *Result) float64 {
 	}
 	total := complex128(0)
 	for mu, s := range res.ComplexS() {
-		if c := res.Calibration; c.Prior.Readings(c.Of(mu)) > 0 {
+		if r.solver.Heard(mu) {
 			total += s
 		}
 	}

@@ -313,3 +313,26 @@ func TestUnmixed(t *testing.T) {
 		}
 	}
 }
+
+// TestAnchorsOfIntegratedSignals: an anchor holds the common scale where signals are integrated out, as it does with message passing.
+func TestAnchorsOfIntegratedSignals(t *testing.T) {
+	w, y, _, s0 := instrument(t, 60, 40, 8, 3)
+	for name, anchor := range map[string]calamp.Anchor{"mean": {Mean: floats.Sum(s0) / 60}, "sensor": {Sensors: map[int]float64{7: s0[7]}}} {
+		res := solveUnknown(t, w, y, func(o *calamp.Options) {
+			o.Algorithm, o.Outliers, o.Anchor = solver.Evidence, calamp.Outliers{}, anchor
+		})
+		for _, w := range res.Warnings {
+			if w.Code == calamp.AnchorMismatch {
+				t.Errorf("%s: %s", name, w.Message)
+			}
+		}
+		if !(res.ScaleSD < 0.05) {
+			t.Errorf("%s: the common scale is uncertain by %.2g", name, res.ScaleSD)
+		}
+		for mu, s := range s0 {
+			if d := res.S[mu] - s; !(math.Abs(d) < 5*math.Hypot(math.Sqrt(res.SVar[mu]), s*res.ScaleSD)) {
+				t.Errorf("%s: s of sensor %d is %.4g, expected %.4g", name, mu, res.S[mu], s)
+			}
+		}
+	}
+}

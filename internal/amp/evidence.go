@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -344,6 +345,15 @@ func (s *Solver) Integrated() (of Integrated) {
 		of = i.integrated()
 	}
 	return of
+}
+
+// Heard reports whether a sensor has readings that count. Where signals are integrated out its statistics are of none: they are those of its posterior.
+func (s *Solver) Heard(mu int) bool {
+	if _, is := s.Iteration.(integrating); !is {
+		return s.State.Calibration().Readings(s.State.Of(s.State.Stats, mu)) > 0
+	}
+	y := s.State.Y[mu*s.State.P : (mu+1)*s.State.P]
+	return slices.ContainsFunc(y, func(v float64) bool { return !math.IsNaN(v) })
 }
 
 // integrating is an iteration in which signals are integrated out.

@@ -23,7 +23,7 @@ func (r *Run) warnOutlying() *Warning {
 	}
 	var order []int
 	for mu := range r.state.M {
-		if r.calibration().Readings(r.stats(mu)) > 0 {
+		if r.Solver.Heard(mu) {
 			order = append(order, mu)
 		}
 	}
@@ -70,7 +70,7 @@ func (r *Run) warnLikeNoOther() *Warning {
 		if channel.IsLog(r.calibration()) {
 			d = math.Log(s / center)
 		}
-		if math.Abs(d) > apart*sd && !r.isBroken(mu) && r.calibration().Readings(r.stats(mu)) > 0 {
+		if math.Abs(d) > apart*sd && !r.isBroken(mu) && r.Solver.Heard(mu) {
 			w.Sensors = append(w.Sensors, mu)
 		}
 	}
