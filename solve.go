@@ -235,7 +235,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 			res.Warnings = append(res.Warnings, *w)
 		}
 	}
-	if w := warnRandomErrors(r.solver.MatrixDoubtOf(), channel.ColumnsOf(r.problem.Channel) > 1); w != nil && res.Status == Converged {
+	if w := warnRandomErrors(r.solver.MatrixDoubtOf(), r.solver.WidenedByHalves(), channel.ColumnsOf(r.problem.Channel) > 1); w != nil && res.Status == Converged {
 		res.Warnings = append(res.Warnings, *w)
 	}
 	if w := diagnosis.Bent(r.solver.Bent().By()); w != nil {

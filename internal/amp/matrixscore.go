@@ -24,11 +24,11 @@ func (s *Solver) Scores() bool {
 
 // IntegratedScores are slopes and information of directions of W where signals were integrated out (see [evidence.Fit.MatrixScores]); nil elsewhere. Each product sets
 // u (M×R) to D x, with x R×N.
-func (s *Solver) IntegratedScores(products []func(u, x []float64) error) (slope []float64, information *mat.SymDense, err error) {
+func (s *Solver) IntegratedScores(products []func(u, x []float64) error) (slope, scatter []float64, information *mat.SymDense, err error) {
 	if g, is := s.Iteration.(*gaussian); is && g.steps+g.tried > 0 {
 		return g.fit.MatrixScores(products)
 	}
-	return nil, nil, nil
+	return nil, nil, nil, nil
 }
 
 // MatrixScore is how fast the evidence grows along a direction D of W, given what that adds to the readings, u = D x̂, and to the variances,

@@ -16,23 +16,34 @@ import (
 //	dL/dθ_j = Σ_k g_kᵀu_jk - tr(D_j Γ_k (R_k W)ᵀ),   R_k = A_k⁻¹ - A_k⁻¹ Y_k H⁻¹ Y_k A_k⁻¹,   Y_k = diag(y_k),
 //	-d²L/dθ_j dθ_l = Σ_k u_jkᵀA_k⁻¹u_lk - c_jᵀH⁻¹c_l,   c_j = Σ_k Y_k A_k⁻¹ u_jk:
 //
-// signals and gains follow. It is nil where sensors have offsets, which follow, too.
-func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope []float64, information *mat.SymDense, err error) {
+// signals and gains follow. Scatter is the variance of dL/dθ_j as its snapshots differ, which is what that information says where the model is right. It is nil where sensors have offsets, which
+// follow, too.
+func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope, scatter []float64, information *mat.SymDense, err error) {
 	if f.Offsets != nil {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	if !f.factorPrecision() {
-		return nil, nil, ErrSingular
+		return nil, nil, nil, ErrSingular
 	}
-	slope, information = make([]float64, len(products)), mat.NewSymDense(len(products), nil)
+	slope, scatter, information = make([]float64, len(products)), make([]float64, len(products)), mat.NewSymDense(len(products), nil)
 	pulled := dense.New(len(f.S), len(products)) // c
 	for _, a := range f.Families {
 		for _, at := range a.patterns {
 			for _, k := range at.snapshots {
-				if err := f.addMatrixScores(slope, information, pulled, products, a, at, k); err != nil {
-					return nil, nil, err
+				own := make([]float64, len(products))
+				if err := f.addMatrixScores(own, information, pulled, products, a, at, k); err != nil {
+					return nil, nil, nil, err
+				}
+				floats.Add(slope, own)
+				for j, v := range own {
+					scatter[j] += v * v
 				}
 			}
+		}
+	}
+	if p := float64(f.y.RawMatrix().Cols); p > 1 {
+		for j, v := range slope {
+			scatter[j] = (scatter[j] - v*v/p) * p / (p - 1)
 		}
 	}
 	dense.SolveLower(f.curved, pulled, runtime.GOMAXPROCS(0))
@@ -43,7 +54,7 @@ func (f *Fit) MatrixScores(products []func(u, x []float64) error) (slope []float
 			}
 		}
 	}
-	return slope, information, nil
+	return slope, scatter, information, nil
 }
 
 // addMatrixScores adds what a snapshot says: pulled is c.

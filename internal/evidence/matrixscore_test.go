@@ -57,7 +57,7 @@ func TestMatrixScoresAreSlopes(t *testing.T) {
 				return nil
 			})
 		}
-		slope, information, err := fit.MatrixScores(products)
+		slope, _, information, err := fit.MatrixScores(products)
 		if err != nil {
 			t.Fatal(err)
 		}
