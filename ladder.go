@@ -65,7 +65,7 @@ func (r *Result) misfit() float64 {
 
 // trusted reports whether a result can be an answer.
 func (t *try) trusted() bool {
-	if t.res == nil || t.res.Status != Converged {
+	if t.res == nil || t.res.Status != Converged || t.res.hovered {
 		return false
 	}
 	return t.res.misfit() <= mostMisfit && !t.blamesMany()

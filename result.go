@@ -130,6 +130,7 @@ type Result struct {
 	odd         bool          // at odds with what was given, and learned all the same
 	scores      *scores       // for [FitMatrix]
 	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
+	hovered     bool          // entries change places for ever
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only

@@ -207,7 +207,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	res.ramp = d.Ramp()
-	res.offsetScore = r.solver.OffsetScore()
+	res.offsetScore, res.hovered = r.solver.OffsetScore(), r.solver.Hovered()
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
 		res.Status = TimedOut
 		res.Reason = fmt.Sprintf("the time limit of %v came after %d iterations", r.opt.TimeLimit, res.Iterations)

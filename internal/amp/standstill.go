@@ -99,6 +99,12 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	return GoOn
 }
 
+// Hovered reports whether vector AMP ended where single entries change places for ever.
+func (s *Solver) Hovered() bool {
+	p, is := PartOf[*standstill](s)
+	return is && p.hovered >= hoversFor
+}
+
 // hovers reports whether vector AMP has hovered for long enough.
 func (p *standstill) hovers(e *State) bool {
 	if p.vector == nil || !e.known() {
