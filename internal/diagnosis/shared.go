@@ -45,5 +45,5 @@ func (r *Run) warnOverlap() *Warning {
 		return nil
 	}
 	return &Warning{Code: GainsInSignals, Message: fmt.Sprintf("errors of gains and of signals are correlated, as with rings in tomography: variances of s were multiplied by %.2g, on average; "+
-		"these error bars leave out entries too small to be found; more readings of each sensor, other scenes or known gains (--anchor) help", factor)}
+		"these error bars leave out entries too small to be found; more readings of each sensor, other scenes or known gains (--reference) help", factor)}
 }

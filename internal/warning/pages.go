@@ -100,7 +100,7 @@ var pages = []Page{
 		"The given variance of the signals puts the common scale more than 4 standard deviations from that of the range of s.",
 		"One of the two is wrong, and the scale of signals and gains with it. Ratios of gains hardly suffer.",
 		"where the common scale does not matter.",
-		[]string{"Check `--signal-var` and `--density` against `--s-range`.", "Leave out the one you are less sure of.", "`--anchor`, if a sensor's calibration is known."},
+		[]string{"Check `--signal-var` and `--density` against `--s-range`.", "Leave out the one you are less sure of.", "`--reference`, if a sensor's calibration is known."},
 	},
 	{
 		"columns-alike", Doubt,
@@ -114,7 +114,7 @@ var pages = []Page{
 		"A gain of a sensor and a pattern of the signals explain the same readings, as rings in tomography do.",
 		"Error bars of s and x were widened to those of gains and signals together. Entries too small to be found are not in them: in simulated tomography 92 to 96 % of 95 % intervals of s held, and 77 % at 30 dB of noise.",
 		"where most entries of the signals are far above the noise.",
-		[]string{"More rows or signals of each sensor, and other scenes.", "`--anchor`, if a sensor's calibration is known.", "Less noise."},
+		[]string{"More rows or signals of each sensor, and other scenes.", "`--reference`, if a sensor's calibration is known.", "Less noise."},
 	},
 	{
 		"single-signal", Doubt,
@@ -177,7 +177,7 @@ var pages = []Page{
 		"Phases of the gains are not spread about the nominal ones as was given, or were learned to be so wide that they might be anywhere.",
 		"The common phase and `phase_sd` carry no information. Relative phases and signals hardly suffer where readings determine them; with phases given as known all of them suffer.",
 		"where the common phase does not matter, and phases were not given as known.",
-		[]string{"The `--phase κ` that the message names.", "`--phase free`, if nothing is known of them.", "`--anchor phase-sensor=ROW`."},
+		[]string{"The `--phase κ` that the message names.", "`--phase free`, if nothing is known of them.", "`--reference phase-sensor=ROW`."},
 	},
 	{
 		"estimated-traces", Noted,
@@ -312,20 +312,20 @@ var pages = []Page{
 		"The gains do not fill the range given.",
 		"Their distribution was learned within it. Sensors that lie outside all the same are listed.",
 		"where the range was only a guess.",
-		[]string{"Widen it, where sensors are listed.", "`--anchor`, if the scale matters."},
+		[]string{"Widen it, where sensors are listed.", "`--reference`, if the scale matters."},
 	},
 	{
 		"scale-from-noise", Noted,
 		"Only the noise variance that was given determines the common scale.",
 		"What the model leaves out of readings, as errors of W, is learned as noise: signals and s are then too small by one factor, and `scale_sd` does not contain it.",
 		"where ratios of gains and of signals are what matters.",
-		[]string{"`--s-range`, or `--anchor`.", "Leave out `--noise-var`: then the mean of s is taken as 1."},
+		[]string{"`--s-range`, or `--reference`.", "Leave out `--noise-var`: then the mean of s is taken as 1."},
 	},
 	{
 		"scale-from-gains", Noted,
 		"The scale of the signals was learned.",
 		"The common scale of signals and gains depends on the range of s alone, or on nothing where that was learned, too: then the mean of s is taken as 1.",
 		"where ratios of gains and of signals are what matters.",
-		[]string{"`--anchor sensor=ROW:S`, the s of one sensor that is known (s = 1/gain).", "`--signal-var`, if the signals' power is known."},
+		[]string{"`--reference sensor=ROW:S`, the s of one sensor that is known (s = 1/gain).", "`--signal-var`, if the signals' power is known."},
 	},
 }

@@ -91,7 +91,7 @@ With --offset it has offset and offset_var (M), y = z/s + offset; with --gain-sm
 s lies between s_lo and s_hi (M) with probability 0.95, the common scale's uncertainty
 included, and between s_rel_lo and s_rel_hi at a fixed common scale. The
 readings do not determine the common scale of x and s: it comes from the model
-flags, and scale_sd says how well, or from --anchor.
+flags, and scale_sd says how well, or from --reference.
 
 Each hyperparameter that is not fixed is learned from the readings,
 and printed with the result; auto says the same. Where nothing given has a
