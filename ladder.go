@@ -63,7 +63,7 @@ func (r *Result) misfit() float64 {
 	return total / max(count, 1)
 }
 
-// trusted reports whether a result can be an answer.
+// trusted reports whether a result can be an answer. One about which vector AMP hovers may be the neighbour of another: of microphones 3 all directions were one step of the grid off.
 func (t *try) trusted() bool {
 	if t.res == nil || t.res.Status != Converged || t.res.hovered {
 		return false

@@ -22,24 +22,23 @@ import (
 type gaussian struct {
 	*State
 	Idle
-	ctx        context.Context // of the latest run
-	matrix     operator.Matrix
-	fit        *evidence.Fit
-	best       *evidence.Fit // the likeliest of those that have ended
-	gaussian   *evidence.Fit // the likeliest of Gaussian signals
-	flat       *evidence.Fit // that with a sparse prior of entries as they are, where it converged
-	tried      int           // how many of fits have been, or were not possible
-	steps      int           // of the present fit
-	done       bool          // nothing is left to do
-	noise      float64       // as it was given; 0 where it is learned
-	offsetSD   float64       // the same of offsets
-	score      float64       // by how many standard deviations the evidence rises with offsets, where the model has none
-	mixes      bool          // a mixture is tried
-	correlates bool          // correlated snapshots are
-	sites      int           // how many steps sparse priors may still take; 0 where they are not tried
-	widened    float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
-	doubtful   []int         // signals of which another fit has others
-	middle     float64       // of s: the mean at which signals and gains are reported
+	ctx      context.Context // of the latest run
+	matrix   operator.Matrix
+	fit      *evidence.Fit
+	best     *evidence.Fit // the likeliest of those that have ended
+	gaussian *evidence.Fit // the likeliest of Gaussian signals
+	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
+	tried    int           // how many of fits have been, or were not possible
+	steps    int           // of the present fit
+	done     bool          // nothing is left to do
+	noise    float64       // as it was given; 0 where it is learned
+	offsetSD float64       // the same of offsets
+	score    float64       // by how many standard deviations the evidence rises with offsets, where the model has none
+	work     float64       // multiplications of a step that takes them for each snapshot
+	sites    int           // how many steps sparse priors may still take; 0 where they are not tried
+	widened  float64       // the factor of all variances, from halves of the snapshots; 0 where they were not asked
+	doubtful []int         // signals of which another fit has others
+	middle   float64       // of s: the mean at which signals and gains are reported
 }
 
 const (
@@ -108,9 +107,8 @@ func newGaussian(s *State, w operator.Matrix, b *planner) *gaussian {
 		g.offsetSD = known.OffsetSD()
 	}
 	s.ScaleLearned = true
-	g.mixes = float64(b.P)*b.stepWork() <= mostMixing
-	g.correlates = float64(b.P)*b.stepWork() <= mostTurned
-	g.sites = int(mostOfSites / (float64(b.P) * b.stepWork()))
+	g.work = float64(b.P) * b.stepWork()
+	g.sites = int(mostOfSites / g.work)
 	return g
 }
 
@@ -195,7 +193,7 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		return g.best.Mix(false)
 	},
 	func(g *gaussian) *evidence.Fit {
-		if !g.mixes || g.P == 1 {
+		if g.work > mostMixing || g.P == 1 {
 			return nil
 		}
 		return g.best.Mix(true)
@@ -214,7 +212,7 @@ var fits = []func(g *gaussian) *evidence.Fit{
 		return g.gaussian.SparselyAs(g.best, g.flat, g.sites)
 	},
 	func(g *gaussian) *evidence.Fit {
-		if !g.correlates || g.best.Sparse != nil {
+		if g.work > mostTurned || g.best.Sparse != nil {
 			return nil
 		}
 		return g.gaussian.Correlate()

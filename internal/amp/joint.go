@@ -147,6 +147,17 @@ func (j *jointMoves) step(shift bool) {
 		}
 	}
 	e := j.state
+	j.solveGains()
+	lo, hi := e.calibration.Range()
+	for mu, s := range e.S {
+		j.ds[mu] = min(max(s+j.ds[mu], lo), hi) - s
+	}
+	parallel.Run(e.P, e.Threads, j.move)
+	e.sumPulls()
+}
+
+// solveGains sets the changes of s, with signals eliminated.
+func (j *jointMoves) solveGains() {
 	clear(j.ds)
 	for k := range j.signals {
 		s := &j.signals[k]
@@ -155,12 +166,6 @@ func (j *jointMoves) step(shift bool) {
 		}
 	}
 	lapack64.Potrs(j.factor, column(j.ds))
-	lo, hi := e.calibration.Range()
-	for mu, s := range e.S {
-		j.ds[mu] = min(max(s+j.ds[mu], lo), hi) - s
-	}
-	parallel.Run(e.P, e.Threads, j.move)
-	e.sumPulls()
 }
 
 // assemble sets up the system.

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/channel"
@@ -105,14 +104,7 @@ func (j *latentMoves) step() bool {
 	if !j.solvable() {
 		return false
 	}
-	clear(j.ds)
-	for k := range j.signals {
-		s := &j.signals[k]
-		for mu, g := range s.solve(s.rest) {
-			j.ds[mu] -= s.y[mu] * g
-		}
-	}
-	lapack64.Potrs(j.factor, column(j.ds))
+	j.solveGains()
 	changes := make([][]float64, e.P)
 	for k := range changes {
 		changes[k] = j.follow(k)

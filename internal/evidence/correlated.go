@@ -180,36 +180,10 @@ func (f *Fit) improveCorrelated() {
 	if f.Sizes != nil {
 		f.stepSizes()
 	} else {
-		f.stepShared()
+		f.improveVariances(r.Gamma, r.pace, f.Families)
 	}
 	r.follow(products, count)
 	f.turn()
-}
-
-// stepShared takes the step of [Family.improve], of all turned snapshots.
-func (f *Fit) stepShared() {
-	r := f.Correlated
-	for i, gamma := range r.Gamma {
-		if !(gamma > 0) || !f.seen[i] {
-			continue
-		}
-		square, reach := 0.0, 0.0
-		for k, a := range f.Families {
-			j, active := slices.BinarySearch(a.active, i)
-			if active && len(a.patterns[0].rows) > 0 {
-				square += f.X.At(i, k) * f.X.At(i, k) / r.values[k]
-				reach += r.values[k] * a.patterns[0].reach[j]
-			}
-		}
-		if reach > 0 {
-			ratio := square / (reach * gamma * gamma)
-			if ratio < 1 && reach*gamma < hardlyThere {
-				r.Gamma[i] = 0
-				continue
-			}
-			r.Gamma[i] = gamma * r.pace[i].factor(ratio)
-		}
-	}
 }
 
 // follow makes R what products of turned entries, in units of the present variances, say: R^½ (…) R^½.
@@ -280,6 +254,14 @@ func (f *Fit) shared() []float64 {
 	return f.Families[0].Gamma
 }
 
+// all are the snapshots.
+func (f *Fit) all() (snapshots []int) {
+	for k := range f.y.RawMatrix().Cols {
+		snapshots = append(snapshots, k)
+	}
+	return snapshots
+}
+
 // unit is what the variances of a snapshot have beside Γ.
 func (f *Fit) unit(k int) float64 {
 	if f.Correlated == nil {
@@ -289,20 +271,24 @@ func (f *Fit) unit(k int) float64 {
 }
 
 // costOfCorrelated is what free Γ and R cost the evidence.
-func (f *Fit) costOfCorrelated() (cost float64) {
-	_, count := f.productsOfEntries()
-	if f.Sizes != nil {
-		return f.costOfLine() + f.Correlated.cost(count)
-	}
-	determined, active := make([]float64, f.w.Columns), 0
+func (f *Fit) costOfCorrelated() float64 {
+	determined := make([]float64, f.w.Columns)
 	f.setDetermined(determined)
-	for i, gamma := range f.Correlated.Gamma {
-		if gamma > 0 {
-			cost += occam(determined[i])
-			active++
+	cost := f.Correlated.cost(f.entriesKnown(determined))
+	if f.Sizes != nil {
+		return cost + f.costOfLine()
+	}
+	return cost + costOfVariances(f.Correlated.Gamma, determined)
+}
+
+// entriesKnown is the number of entries that readings determine, each by its part; the common one is none.
+func (f *Fit) entriesKnown(determined []float64) (count float64) {
+	for i, d := range determined {
+		if i != f.common {
+			count += d / float64(len(f.Families))
 		}
 	}
-	return cost + choices(f.w.Columns, active) + f.Correlated.cost(count)
+	return count
 }
 
 // integrateTurned is [Fit.integrate] of turned snapshots, of which each has a variance of its own beside Γ: a sum over log Γ takes the place of the
@@ -324,16 +310,15 @@ func (f *Fit) integrateTurned(i int) {
 		gammas[j] = math.Exp((1-t)*math.Log(least/beyond) + t*math.Log(most*beyond))
 		logs[j] = math.Log(gammas[j] / (gammas[j] + least))
 	}
-	f.sumOver(i, gammas, logs)
+	f.sumOver(i, f.all(), gammas, logs)
 }
 
 // beyond is how far sums over log Γ go beyond what readings say at most, and at least.
 const beyond = 1e3
 
-// sumOver makes the posterior of an entry that of its fields N(x; λ_k, σ_k) with x ~ N(0, r_k Γ), and Γ integrated out by a sum over values of these logarithms of weights.
-func (f *Fit) sumOver(i int, gammas, logs []float64) {
-	_, p := f.X.Dims()
-	for k := range p {
+// sumOver makes the posterior of an entry in some snapshots that of its fields N(x; λ_k, σ_k) with x ~ N(0, r_k Γ), and Γ integrated out by a sum over values of these logarithms of weights.
+func (f *Fit) sumOver(i int, snapshots []int, gammas, logs []float64) {
+	for _, k := range snapshots {
 		lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k)
 		if sigma == 0 || math.IsInf(sigma, 1) {
 			continue
@@ -344,7 +329,7 @@ func (f *Fit) sumOver(i int, gammas, logs []float64) {
 		}
 	}
 	normalise(logs)
-	for k := range p {
+	for _, k := range snapshots {
 		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
 		if sigma == 0 || math.IsInf(sigma, 1) {
 			continue

@@ -14,7 +14,7 @@ import (
 // scan is a problem whose snapshots have the correlation ρ^|k-l|, as lines of a scan.
 func scan(seed uint64, m, n, p int, rho float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	w, x, y = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	w, x = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil)
 	w.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() / math.Sqrt(float64(m)) }, w)
 	for i := range n {
 		size := math.Exp(r.NormFloat64())
@@ -26,14 +26,22 @@ func scan(seed uint64, m, n, p int, rho float64) (w, y *mat.Dense, s []float64, 
 			x.Set(i, k, v)
 		}
 	}
+	y, s = readThrough(r, w, x, 1e-2)
+	return w, y, s, x
+}
+
+// readThrough are readings of signals with gains that differ, and noise of that part of them.
+func readThrough(r *rand.Rand, w, x *mat.Dense, noise float64) (y *mat.Dense, s []float64) {
+	y = new(mat.Dense)
 	y.Mul(w, x)
-	noise := 1e-2 * mat.Norm(y, 2) / math.Sqrt(float64(m*p))
+	m, p := y.Dims()
+	noise *= mat.Norm(y, 2) / math.Sqrt(float64(m*p))
 	s = make([]float64, m)
 	for mu := range s {
 		s[mu] = 0.8 + 0.4*r.Float64()
 	}
 	y.Apply(func(mu, _ int, v float64) float64 { return (v + noise*r.NormFloat64()) / s[mu] }, y)
-	return w, y, s, x
+	return y, s
 }
 
 // judge compares gains and signals, at the true scale, with the truth: relative errors, and the mean squares of errors of gains in units of the stated variances.

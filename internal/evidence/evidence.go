@@ -153,14 +153,8 @@ func (f *Fit) start() {
 	for mu := range f.S {
 		f.S[mu] = 1
 	}
-	power, norms := f.power(), 0.0
-	squares := make([]float64, f.w.Columns)
-	for mu := range f.w.Rows {
-		for i, v := range f.w.Row(mu) {
-			squares[i] += v * v
-		}
-	}
-	norms = floats.Sum(squares) / float64(f.w.Rows)
+	power, squares := f.power(), columnSquares(f.w)
+	norms := floats.Sum(squares) / float64(f.w.Rows)
 	f.Noise = startNoise * power
 	f.seen = make([]bool, f.w.Columns)
 	for i, square := range squares {

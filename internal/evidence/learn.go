@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp/internal/dense"
 )
@@ -68,15 +67,11 @@ func (f *Fit) LogEvidence() (float64, error) {
 	case f.Sizes != nil:
 		value -= f.costOfLine()
 	case f.Mixture == nil:
+		determined := make([]float64, f.w.Columns)
 		for _, family := range f.Families {
-			for j := range family.active {
-				determined := 0.0
-				for _, at := range family.patterns {
-					determined += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
-				}
-				value -= occam(determined)
-			}
-			value -= choices(f.w.Columns, len(family.active))
+			clear(determined)
+			family.addDetermined(determined)
+			value -= costOfVariances(family.Gamma, determined)
 		}
 	}
 	return value, nil
@@ -220,6 +215,18 @@ func choices(n, k int) float64 {
 	return log(n) - log(k) - log(n-k) + math.Log(float64(n+1))
 }
 
+// costOfVariances is what it costs the evidence that variances are free, and which entries have one is found.
+func costOfVariances(gamma, determined []float64) (cost float64) {
+	active := 0
+	for i, v := range gamma {
+		if v > 0 {
+			cost += occam(determined[i])
+			active++
+		}
+	}
+	return cost + choices(len(gamma), active)
+}
+
 // occam is what it costs the evidence that a variance is found from data with the information determined/2 on its logarithm: log Γ has a flat density over logRange.
 func occam(determined float64) float64 {
 	return 0.5 * math.Log1p(logRange*logRange*determined/(4*math.Pi))
@@ -352,7 +359,7 @@ func (f *Fit) improve() {
 		return
 	}
 	for _, family := range f.Families {
-		if family.improve(f.X, f.seen) {
+		if f.improveVariances(family.Gamma, family.pace, []*Family{family}) {
 			f.activate(family)
 		}
 	}
@@ -367,30 +374,33 @@ func (f *Fit) noiseSums() (square, trace float64) {
 	return square, trace
 }
 
-// improve reports whether variances became zero.
-func (a *Family) improve(x *mat.Dense, seen []bool) (fewer bool) {
-	for j, i := range a.active {
-		if !seen[i] { // an entry that no reading sees keeps its variance
+// improveVariances takes a step of Γ, of which the variances of families of the same active entries are multiples. It reports whether some became zero.
+func (f *Fit) improveVariances(variances []float64, paces []pace, families []*Family) (fewer bool) {
+	for j, i := range families[0].active {
+		if !f.seen[i] { // an entry that no reading sees keeps its variance
 			continue
 		}
 		square, reach, determined := 0.0, 0.0, 0.0
-		for _, at := range a.patterns {
-			reach += float64(len(at.snapshots)) * at.reach[j]
-			determined = max(determined, 1-at.kept[j])
-		}
-		for _, k := range a.Snapshots {
-			square += x.At(i, k) * x.At(i, k)
+		for _, a := range families {
+			unit := f.unit(a.Snapshots[0])
+			for _, at := range a.patterns {
+				reach += unit * float64(len(at.snapshots)) * at.reach[j]
+				determined = max(determined, 1-at.kept[j])
+			}
+			for _, k := range a.Snapshots {
+				square += f.X.At(i, k) * f.X.At(i, k) / unit
+			}
 		}
 		if !(reach > 0) {
 			continue
 		}
-		gamma := a.Gamma[i]
+		gamma := variances[i]
 		ratio := square / (reach * gamma * gamma)
 		if ratio < 1 && determined < hardlyThere {
-			a.Gamma[i], fewer = 0, true
+			variances[i], fewer = 0, true
 			continue
 		}
-		a.Gamma[i] = gamma * a.pace[i].factor(ratio)
+		variances[i] = gamma * paces[i].factor(ratio)
 	}
 	return fewer
 }

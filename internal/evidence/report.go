@@ -83,30 +83,18 @@ func (f *Fit) addGainErrors(gamma []float64, at *pattern, projected dense.Matrix
 	}
 }
 
-// mixEntry makes the posterior of an entry that of the mixture, given its fields: a mixture again.
+// mixEntry makes the posterior of an entry that of the mixture, given its fields, where all snapshots of a family see it: a mixture again.
 func (f *Fit) mixEntry(a *Family, i int) {
 	m := f.Mixture
-	for j, v := range m.Variance {
-		m.responsibilities[j] = math.Log(m.Weight[j])
-		for _, k := range a.Snapshots {
-			lambda, sigma := f.Lambda.At(i, k), f.Sigma.At(i, k)
-			if math.IsInf(sigma, 1) || sigma == 0 {
-				return
-			}
-			m.responsibilities[j] -= 0.5*math.Log(v+sigma) + 0.5*lambda*lambda/(v+sigma)
-		}
-	}
-	normalise(m.responsibilities)
 	for _, k := range a.Snapshots {
-		lambda, sigma, mean, square := f.Lambda.At(i, k), f.Sigma.At(i, k), 0.0, 0.0
-		for j, v := range m.Variance {
-			r, kept := m.responsibilities[j], v/(v+sigma)
-			mean += r * kept * lambda
-			square += r * (kept*lambda*kept*lambda + kept*sigma)
+		if sigma := f.Sigma.At(i, k); math.IsInf(sigma, 1) || sigma == 0 {
+			return
 		}
-		f.X.Set(i, k, mean)
-		f.C.Set(i, k, max(0, square-mean*mean))
 	}
+	for j, weight := range m.Weight {
+		m.responsibilities[j] = math.Log(weight)
+	}
+	f.sumOver(i, a.Snapshots, m.Variance, m.responsibilities)
 }
 
 // truncatedGamma returns the mean and variance of the density u^(a-1) exp(-b u) on (0, 1).

@@ -40,8 +40,12 @@ const (
 
 // Sized is a fit with the prior of sizes, begun at what f found; nil where columns of W are as good as equal, or few entries are known.
 func (f *Fit) Sized() *Fit {
-	squares := f.columnSquares()
-	seen := slices.DeleteFunc(slices.Clone(squares), func(v float64) bool { return v == 0 })
+	squares, seen := columnSquares(f.w), []float64(nil)
+	for i, v := range squares {
+		if f.seen[i] {
+			seen = append(seen, v)
+		}
+	}
 	slices.Sort(seen)
 	if f.summed || len(f.Families) > 1 || len(seen) == 0 ||
 		!(stat.Quantile(0.9, stat.Empirical, seen, nil) > leastUneven*stat.Quantile(0.1, stat.Empirical, seen, nil)) {
@@ -50,7 +54,10 @@ func (f *Fit) Sized() *Fit {
 	n := f.w.Columns
 	s := &Sizes{Variance: firstSizes, along: make([]float64, n), line: make([]float64, n), determined: make([]float64, n)}
 	for i, v := range squares {
-		s.along[i] = math.Log(v)
+		s.along[i] = math.Inf(-1)
+		if f.seen[i] {
+			s.along[i] = math.Log(v)
+		}
 	}
 	f.setDetermined(s.determined)
 	_, p := f.X.Dims()
@@ -62,19 +69,6 @@ func (f *Fit) Sized() *Fit {
 	next.inheritOffsets(f)
 	next.Sizes = s
 	return next
-}
-
-// columnSquares are |w_i|² (N), and zero of columns that are rounding.
-func (f *Fit) columnSquares() []float64 {
-	squares := make([]float64, f.w.Columns)
-	for mu := range f.w.Rows {
-		for i, v := range f.w.Row(mu) {
-			if f.seen[i] {
-				squares[i] += v * v
-			}
-		}
-	}
-	return squares
 }
 
 // stepSizes takes a step of all Γ, and makes the line that of the entries that determine it.
@@ -107,10 +101,14 @@ func (f *Fit) stepSizes() {
 func (f *Fit) setDetermined(determined []float64) {
 	clear(determined)
 	for _, a := range f.Families {
-		for j, i := range a.active {
-			for _, at := range a.patterns {
-				determined[i] += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
-			}
+		a.addDetermined(determined)
+	}
+}
+
+func (a *Family) addDetermined(determined []float64) {
+	for j, i := range a.active {
+		for _, at := range a.patterns {
+			determined[i] += float64(len(at.snapshots)) * (1 - at.kept[j]) * (1 - at.kept[j])
 		}
 	}
 }
@@ -124,7 +122,7 @@ func (f *Fit) sharedSquare(i int) (e float64) {
 }
 
 // setLine fits the line, and the variance about it, to the entries that determine them: an EM step. Below the least column of these nothing is known of the line; it is constant there.
-// setLine reports whether there were enough.
+// It reports whether there were enough.
 func (s *Sizes) setLine(gamma []float64, n float64, common int) bool {
 	var x, y, known []float64
 	for i, d := range s.determined {
@@ -178,7 +176,7 @@ func (f *Fit) sizeEntry(i int) {
 		t := sizeReach * (2*float64(j)/(sizeNodes-1) - 1)
 		gammas[j], logs[j] = math.Exp(f.Sizes.line[i]+t*math.Sqrt(f.Sizes.Variance)), -0.5*t*t
 	}
-	f.sumOver(i, gammas, logs)
+	f.sumOver(i, f.all(), gammas, logs)
 }
 
 // rescale follows signals that become c times as large.

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -13,17 +12,11 @@ import (
 // smooth is a problem whose columns of W, and entries, fall by a decade in every so many columns: a spectrometer of overlapping bands in cosines.
 func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []float64, x *mat.Dense) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	w, x, y = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
+	w, x = mat.NewDense(m, n, nil), mat.NewDense(n, p, nil)
 	fall := func(i int) float64 { return math.Pow(10, -float64(i)/decade) }
 	w.Apply(func(_, i int, _ float64) float64 { return fall(i) * r.NormFloat64() }, w)
 	x.Apply(func(i, _ int, _ float64) float64 { return fall(i) * r.NormFloat64() }, x)
-	y.Mul(w, x)
-	noise := 1e-3 * mat.Norm(y, 2) / math.Sqrt(float64(m*p))
-	s = make([]float64, m)
-	for mu := range s {
-		s[mu] = 0.8 + 0.4*r.Float64()
-	}
-	y.Apply(func(mu, _ int, v float64) float64 { return (v + noise*r.NormFloat64()) / s[mu] }, y)
+	y, s = readThrough(r, w, x, 1e-3)
 	return w, y, s, x
 }
 
@@ -31,17 +24,12 @@ func smooth(seed uint64, m, n, p int, decade float64) (w, y *mat.Dense, s []floa
 func TestSizesFollowColumns(t *testing.T) {
 	for seed := range uint64(4) {
 		w, y, s, x := smooth(seed, 60, 80, 8, 50)
-		free := New(w, y, false)
-		if _, err := free.Learn(context.Background(), 300); err != nil {
-			t.Fatal(err)
-		}
+		free := learned(t, New(w, y, false), 300)
 		sized := free.Sized()
 		if sized == nil {
 			t.Fatal("columns are unequal, and sizes were not tried")
 		}
-		if _, err := sized.Learn(context.Background(), mostSized); err != nil {
-			t.Fatal(err)
-		}
+		learned(t, sized, mostSized)
 		if !sized.Likelier(free) {
 			t.Error("free variances are likelier")
 		}
@@ -71,14 +59,8 @@ func TestSizesCover(t *testing.T) {
 	inside, count := 0.0, 0.0
 	for seed := range uint64(8) {
 		w, y, s, x := smooth(100+seed, 60, 80, 8, 50)
-		free := New(w, y, false)
-		if _, err := free.Learn(context.Background(), 300); err != nil {
-			t.Fatal(err)
-		}
-		f := free.Sized()
-		if _, err := f.Learn(context.Background(), mostSized); err != nil {
-			t.Fatal(err)
-		}
+		free := learned(t, New(w, y, false), 300)
+		f := learned(t, free.Sized(), mostSized)
 		f.Rescale(floats.Sum(s) / floats.Sum(f.S))
 		f.SetFields()
 		variances, err := f.Variances()
@@ -105,10 +87,7 @@ func TestSizesCover(t *testing.T) {
 // TestSizesOfEqualColumns are not tried.
 func TestSizesOfEqualColumns(t *testing.T) {
 	w, y, _, _ := smooth(1, 60, 80, 8, 1e3)
-	f := New(w, y, false)
-	if _, err := f.Learn(context.Background(), 300); err != nil {
-		t.Fatal(err)
-	}
+	f := learned(t, New(w, y, false), 300)
 	if f.Sized() != nil {
 		t.Error("columns are equal")
 	}
