@@ -68,6 +68,7 @@ const (
 	around     = 1.5  // how far from the centre, in standard deviations
 	farFrom    = 2    // maximum, in standard deviations from the centre, beyond which it is looked at around there again
 	rounds     = 4    // of looking around
+	longer     = 2    // than the step before it a step may be
 	retreats   = 5    // times that a step is shortened along which the evidence falls
 
 	// Runs farther than roughly standard deviations from the maximum may end after mostRough iterations, the first one after firstRough: those with
@@ -277,7 +278,7 @@ func (f *matrixFit) findSteps() error {
 		return err
 	}
 	f.steps = make([]float64, len(f.opt.Start))
-	f.slopes = &slopes{theta: f.opt.Start, w: w, at: from}
+	f.slopes = &slopes{theta: f.opt.Start, steps: f.steps, w: w, at: from}
 	for j, start := range f.opt.Start {
 		step := 1e-6 * max(1, math.Abs(start))
 		for tries := 0; ; tries++ {
@@ -318,18 +319,22 @@ func squareDistance(a, b []float64) (total float64) {
 // slopes are the derivatives of W by its parameters, as differences from W to matrices beside it.
 type slopes struct {
 	theta  []float64           // J
+	steps  []float64           // J, from there to matrices beside it
 	beside []operator.Operator // J, W with one parameter moved by its step
 	w      operator.Operator   // at theta
 	at     []float64           // W(θ) times the probe
 	along  [][]float64         // J, what each parameter does to that, per unit
 }
 
-// slopesAt differentiates W at θ.
-func (f *matrixFit) slopesAt(theta []float64, w operator.Operator) (*slopes, error) {
-	d := &slopes{theta: slices.Clone(theta), w: w}
-	var err error
-	if d.at, err = f.probed(w); err != nil {
-		return nil, err
+// slopesAt differentiates W at θ, whose product with the probe is at: along one parameter to where it was differentiated before, which costs no matrix.
+func (f *matrixFit) slopesAt(theta []float64, w operator.Operator, at []float64) (*slopes, error) {
+	d := &slopes{theta: slices.Clone(theta), steps: f.steps, w: w, at: at}
+	if last := f.slopes; len(theta) == 1 {
+		h := last.theta[0] - theta[0]
+		along := slices.Clone(last.at)
+		difference(along, at, h)
+		d.steps, d.beside, d.along = []float64{h}, []operator.Operator{last.w}, [][]float64{along}
+		return d, nil
 	}
 	for j, h := range f.steps {
 		moved, err := f.matrix(beside(theta, j, h))
@@ -372,13 +377,13 @@ func (f *matrixFit) directions(theta []float64, w operator.Operator) ([]Directio
 		return nil, err
 	}
 	if !f.slopes.predicts(theta, probed) {
-		if f.slopes, err = f.slopesAt(theta, w); err != nil {
+		if f.slopes, err = f.slopesAt(theta, w, probed); err != nil {
 			return nil, err
 		}
 	}
 	list := make([]Direction, len(theta))
 	low := f.slopes.w
-	for j, h := range f.steps {
+	for j, h := range f.slopes.steps {
 		high := f.slopes.beside[j]
 		list[j] = Direction{Name: f.name(j), times: func(u, x []float64) error {
 			return between(u, h, x, low, high, operator.Mul)
@@ -582,6 +587,13 @@ func (f *matrixFit) search() (*mat.SymDense, error) {
 		f.size = math.Sqrt(max(0, mat.Inner(&step, curvature, &step)))
 		if f.size < nearEnough {
 			return f.lookAround(a, curvature)
+		}
+		if len(f.moves) > 0 { // far from the maximum slopes hardly change, so that steps would be too long
+			last := mat.NewVecDense(n, f.moves[len(f.moves)-1][0])
+			length := func(v mat.Vector) float64 { return math.Sqrt(mat.Inner(v, a.res.scores.information, v)) }
+			if shrink := longer * length(last) / length(&step); shrink < 1 {
+				step.ScaleVec(shrink, &step)
+			}
 		}
 		next, err := f.advance(a, step.RawVector().Data)
 		if err != nil {
