@@ -2,6 +2,7 @@ package calamp_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -52,5 +53,18 @@ func TestCancelledWithinAnIteration(t *testing.T) {
 			t.Errorf("%v: %d blocks of sensors after the run was cancelled", algorithm, n)
 		}
 		cancel()
+	}
+}
+
+// A run that is ended before its first iteration has a result, too, with the probabilities of outliers that it did not look at yet.
+func TestCancelledBeforeTheFirstIteration(t *testing.T) {
+	p, _ := draw(t, small(), 1)
+	for _, algorithm := range []solver.Algorithm{solver.AMP, solver.VAMP} { // which is ended while W is factorised
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r, err := calamp.Solve(ctx, p, &calamp.Options{Outliers: calamp.Outliers{Look: true}, Settings: solver.Settings{Algorithm: algorithm}})
+		if !errors.Is(err, context.Canceled) || r == nil || r.Status != calamp.Cancelled || r.Outlier == nil {
+			t.Errorf("%v: error %v, result %+v", algorithm, err, r)
+		}
 	}
 }

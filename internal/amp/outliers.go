@@ -392,8 +392,8 @@ func (s *Solver) Outlying() []float64 {
 	if !ok {
 		return nil
 	}
-	each := make([]float64, len(p.y))
-	for j := range each {
+	each := make([]float64, s.State.M*s.State.Each)
+	for j := range p.y { // none of a run that was ended before its first iteration
 		if each[j] = p.probability(j); p.out[j] {
 			each[j] = max(each[j], leftOut)
 		}
