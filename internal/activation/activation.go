@@ -76,16 +76,16 @@ func (f Function) Scales() bool { return f.scales || f.name == "" }
 // Linear reports whether it is the identity.
 func (f Function) Linear() bool { return f.pieces == nil && !f.smooth }
 
-// Work is about how many multiplications take as long as an entry of [Function.Entries], by BenchmarkNetworkIteration and BenchmarkFactor, and at worst: the logistic function's is
+// Work is about how many multiplications take as long as an entry of [Function.Entries], by BenchmarkNetworkIteration, and at worst: the logistic function's is
 // integrated by quadrature.
 func (f Function) Work() float64 {
 	switch {
 	case f.smooth:
-		return 5e3
+		return 900
 	case f.pieces == nil || f.hinge():
 		return 150
 	}
-	return 1000
+	return 500
 }
 
 // Of is f(u).

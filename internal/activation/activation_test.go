@@ -154,17 +154,17 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// The rule for a narrow peak agrees with adaptive quadrature.
+// The rule for a narrow peak agrees with the trapezoidal one, to all digits that are asked for.
 func TestNarrowPeaks(t *testing.T) {
-	for _, c := range [][4]float64{{0.5, 1e4, 0.3, 1}, {0.9, 4e4, 0.5, 2}, {0.2, 1e6, -3, 0.1}, {0.7, 10, 0.4, 0.01}, {1.1, 20, 2, 0.014}} {
+	for _, c := range [][4]float64{{0.5, 1e4, 0.3, 1}, {0.9, 1.6e5, 0.5, 2}, {0.2, 1e6, -3, 0.1}, {0.7, 10, 0.4, 0.002}, {1.1, 20, 2, 0.0024}} {
 		d := tilted{lambda: c[0], a: c[1], omega: c[2], v: c[3]}
 		peaks := d.peaks()
 		d.about(peaks[0])
 		got, ok := d.narrow(peaks)
-		want := d.adaptive(peaks)
+		want, _ := d.even(peaks)
 		sdX, sdU := math.Sqrt(want.XVar), math.Sqrt(want.UVar)
 		off := max(math.Abs(got.X-want.X)/sdX, math.Abs(got.U-want.U)/sdU, math.Abs(got.XVar/want.XVar-1), math.Abs(got.UVar/want.UVar-1), math.Abs(got.LogMass-want.LogMass))
-		if !ok || !(off < 1e-7) {
+		if !ok || !(off < 1e-10) {
 			t.Errorf("%v: %v, off by %.2g", c, ok, off)
 		}
 	}

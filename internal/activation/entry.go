@@ -58,10 +58,14 @@ func (f Function) Entries(out []Moments, lambda, sigma, omega, v []float64, slac
 	case f.Linear():
 		linear(out, lambda, sigma, omega, v, slack)
 		return
-	case !f.hinge():
-		for i := range out {
-			out[i] = f.Entry(lambda[i], sigma[i], omega[i], v[i], slack)
-		}
+	case f.smooth:
+		sigmoids(out, lambda, sigma, omega, v, slack)
+		return
+	case f.name == Sign.name:
+		steps(out, lambda, sigma, omega, v, slack)
+		return
+	case f.name == HardTanh.name:
+		limits(out, lambda, sigma, omega, v, slack)
 		return
 	}
 	var d [AtOnce * vector.HingeFields]float64

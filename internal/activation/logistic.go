@@ -128,7 +128,7 @@ func (t *tilted) moments(mass, first, firstX, second, secondX float64) Moments {
 
 // mostNarrow is the width of a peak below which it is nearly Gaussian: where a field makes it so narrow, the density beyond σ's range of 0 … 1, on
 // which the field has no say, is below e^-35 of it, since σ' is less than the distance from either end.
-const mostNarrow = 0.12
+const mostNarrow = 0.05
 
 // narrow integrates a density of one narrow peak by Gauss and Hermite's rule about it; false where it is not that.
 func (t *tilted) narrow(peaks [2]float64) (m Moments, ok bool) {
@@ -157,7 +157,7 @@ const (
 	mostEven = 0.5
 
 	// evenReach is the logarithm of the density below which it is neglected, and evenNodes what the rule may take.
-	evenReach = -37
+	evenReach = -45
 	evenNodes = 4000
 
 	// evenAgree is how far the sums may move by halving the step, relative: since the error of the rule falls as e^(-c/h²) or e^(-c/h), what is left then is the

@@ -107,19 +107,23 @@ var halfLog2Pi = 0.5 * math.Log(2*math.Pi)
 func piecewise(pieces []piece, lambda, a, omega, v float64) Moments {
 	var products [3]product
 	var parts [3]part
-	var inside [3]float64
-	top := 0
+	var inside, edges, own [3]float64
+	top, highest := 0, 0.0
 	for i, p := range pieces {
 		d := &products[i]
 		*d = newProduct(p, lambda, a, omega, v)
-		e := d.anchor()
-		parts[i], inside[i] = d.within(e)
-		parts[i].log += d.edge(e, &products[0], products[0].hi)
-		if parts[i].log > parts[top].log {
-			top = i
+		edges[i] = d.anchor()
+		parts[i], inside[i] = d.within(edges[i])
+		own[i] = parts[i].log
+		if log := own[i] + d.edge(edges[i], &products[0], products[0].hi); i == 0 || log > highest {
+			top, highest = i, log
 		}
 	}
-	total, highest := 0.0, parts[top].log
+	for i := range pieces { // relative to the edge of the piece that has most, to which others are near that matter
+		parts[i].log += products[i].edge(edges[i], &products[top], edges[top])
+	}
+	total := 0.0
+	highest = parts[top].log
 	for i := range pieces {
 		switch less := parts[i].log - highest; {
 		case less == 0:
@@ -147,10 +151,14 @@ func piecewise(pieces []piece, lambda, a, omega, v float64) Moments {
 			m.XVar += both * (p.x - q.x) * (p.x - q.x)
 		}
 	}
-	if open := math.IsInf(pieces[top].hi-pieces[top].lo, 1); open && inside[top] > 0 {
-		m.LogMass = products[top].logWhole(inside[top])
-	} else {
-		m.LogMass = products[0].logEdge(products[0].hi) + highest
+	d, t := &products[top], inside[top]
+	switch wide := (d.hi - d.lo) / d.sd; {
+	case t > 0 && (math.IsInf(wide, 1) || t > untouched && wide-t > untouched):
+		m.LogMass = d.logWhole(t)
+	case t > 0:
+		m.LogMass = d.logWhole(2*untouched) + own[top] - math.Log(d.sd) - 0.5*t*t - halfLog2Pi
+	default:
+		m.LogMass = d.logEdge(edges[top]) + own[top]
 	}
 	if total > 1 {
 		m.LogMass += math.Log(total)

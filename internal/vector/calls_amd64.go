@@ -35,3 +35,7 @@ func gainShapes(n, tau, b []float64, lo, hi float64, out []float64) {
 }
 
 func hinge(groups int, d []float64, slope float64) { hingeAVX2(groups, d, slope) }
+
+func millsRatios(v []float64) { millsAVX2(v) }
+
+func logisticNodes(x, logs, d []float64) { logisticNodesAVX2(x, logs, d) }

@@ -23,3 +23,7 @@ func phasorNodes(_, _, _, _, _, _, _, _, _, _ []float64) { panic(noVectors) }
 func gainShapes(_, _, _ []float64, _, _ float64, _ []float64) { panic(noVectors) }
 
 func hinge(_ int, _ []float64, _ float64) { panic(noVectors) }
+
+func millsRatios([]float64) { panic(noVectors) }
+
+func logisticNodes(_, _, _ []float64) { panic(noVectors) }

@@ -48,3 +48,13 @@ func phasorNodesAVX2(x []float64, w []float64, p []float64, zero []float64, diff
 //
 //go:noescape
 func hingeAVX2(groups int, d []float64, slope float64)
+
+// millsAVX2 replaces values of zero or more, a multiple of four, by Mills' ratios.
+//
+//go:noescape
+func millsAVX2(v []float64)
+
+// logisticNodesAVX2 is LogisticNodes with AVX2, for four entries and an even number of nodes.
+//
+//go:noescape
+func logisticNodesAVX2(x []float64, logs []float64, d []float64)

@@ -73,4 +73,6 @@ func functions() {
 	gainEnds()
 	phasorNodes()
 	hinge()
+	millsRatios()
+	logisticNodes()
 }
