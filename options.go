@@ -27,6 +27,7 @@ type Options struct {
 
 	// Joint says whether signals belong together: an entry is zero in all of them or in none, and its values in all signals are drawn from a
 	// normal distribution whose covariance is learned. [solver.JointOn] takes that for granted.
+	// Of signals that come out of a network it is the latents that are zero in all signals or in none; their values are independent.
 	Joint solver.Joint
 
 	// Anchor fixes the global scale by known calibrations. The default leaves it

@@ -221,9 +221,9 @@ func (l *learner) guess(c *Calibrator, y *mat.Dense) (*Model, error) {
 // variance that gives signals of this mean square.
 func latentsOf(n prior.LearnedNetwork, given []float64, signal prior.GaussBernoulli) ([]float64, error) {
 	values, open := slices.Clone(given), false
-	for j, start := range []float64{signal.Density, 0, 1} {
-		if math.IsNaN(values[j]) {
-			values[j], open = start, true
+	for j, v := range values { // of each group
+		if math.IsNaN(v) {
+			values[j], open = [...]float64{signal.Density, 0, 1}[j%3], true
 		}
 	}
 	if !open {

@@ -37,7 +37,7 @@ type Layer struct {
 	Activation Activation
 }
 
-// Network is the prior of signals that come out of a network: x = f(W h + b), and h likewise, down to latents whose entries are independent. Make it with
+// Network is the prior of signals that come out of a network: x = f(W h + b), and h likewise, down to latents whose entries are independent, of one prior or one each ([Varied]). Make it with
 // [NewNetwork]. Offline solvers pass messages through all layers. What this type says of an entry by itself, as every [Prior] does, is its marginal
 // before readings: u = Wh + b taken for Gaussian, with the variances of independent inputs.
 type Network struct {
@@ -51,7 +51,7 @@ type Network struct {
 // margin is what is known of an entry beforehand: u ~ N(ω, V), and what x = f(u) then is.
 type margin struct{ omega, v, mean, variance float64 }
 
-// NewNetwork is the network of layers, the first of which takes the latents, of n entries of the prior latents each, and the last of which gives the signals. slack is the
+// NewNetwork is the network of layers, the first of which takes the latents, of n entries of the prior latents, and the last of which gives the signals. slack is the
 // variance of independent noise on the signals' entries, for signals that are only near what the network gives; 0 for none.
 // Layers that do nothing (W the identity, no bias, identity) are left out. The error names the layer and what was expected of it.
 func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
@@ -61,8 +61,8 @@ func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
 	if !(slack >= 0) || math.IsInf(slack, 1) {
 		return Network{}, fmt.Errorf("the slack is a variance, zero or positive, found %g", slack)
 	}
-	if _, varied := latents.(Varied); varied || ColumnsOf(latents) > 1 {
-		return Network{}, errors.New("the latents of a network are real and have one prior")
+	if ColumnsOf(latents) > 1 {
+		return Network{}, errors.New("the latents of a network are real")
 	}
 	for i, l := range layers {
 		if err := l.check(i + 1); err != nil {
@@ -71,6 +71,9 @@ func NewNetwork(layers []Layer, latents Prior, slack float64) (Network, error) {
 		if i > 0 && l.Cols != layers[i-1].Rows {
 			return Network{}, fmt.Errorf("W%d has %d columns, expected %d: what layer %d gives", i+1, l.Cols, layers[i-1].Rows, i)
 		}
+	}
+	if v, ok := latents.(Varied); ok && v.Entries() != layers[0].Cols {
+		return Network{}, fmt.Errorf("the latents' prior is for %d entries, expected %d: the columns of W1", v.Entries(), layers[0].Cols)
 	}
 	n := Network{latents: latents, slack: slack}
 	for i, l := range layers {
@@ -150,7 +153,8 @@ func (n *Network) setMargins() {
 	width := n.layers[0].Cols
 	mean, variance := make([]float64, width), make([]float64, width)
 	for j := range mean {
-		mean[j], variance[j] = n.latents.Mean(), n.latents.Variance()
+		at := At(n.latents, j)
+		mean[j], variance[j] = at.Mean(), at.Variance()
 	}
 	for i, l := range n.layers {
 		next := make([]margin, l.Rows)
@@ -181,7 +185,7 @@ func (n *Network) setMargins() {
 // Layers are those of the network, from the latents to the signals; not to be changed.
 func (n Network) Layers() []Layer { return n.layers }
 
-// Latents is the prior of an entry of the latents.
+// Latents is the prior of the latents.
 func (n Network) Latents() Prior { return n.latents }
 
 // LatentEntries is how many entries the latents of a signal have.
@@ -334,12 +338,12 @@ func (n Network) LogNorm(lambda, sigma float64) float64 {
 
 // Draw draws the latents of a signal, and the signal.
 func (n Network) Draw(rng *rand.Rand) (latent, signal []float64, err error) {
-	p, ok := n.latents.(Sampler)
-	if !ok {
-		return nil, nil, fmt.Errorf("a %T cannot be drawn from", n.latents)
-	}
 	latent = make([]float64, n.LatentEntries())
 	for j := range latent {
+		p, ok := At(n.latents, j).(Sampler)
+		if !ok {
+			return nil, nil, fmt.Errorf("a %T cannot be drawn from", n.latents)
+		}
 		latent[j] = p.Sample(rng)
 	}
 	signal = latent

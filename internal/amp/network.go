@@ -44,17 +44,36 @@ func (b *planner) network() (on bool, why string, err error) {
 	case b.Algorithm == solver.Evidence:
 		err = errors.New("signals that come out of a network are not Gaussian: their evidence cannot be integrated in closed form")
 	case b.Joint == solver.JointOn:
-		err = errors.New("joint signals need a Gauss–Bernoulli prior, and signals that come out of a network have another")
+		b.layers.Rows, err = true, b.jointLatents(n)
 	}
 	latents := "as given"
 	if b.learner() {
 		latents = "learned"
+	}
+	if b.layers.Rows {
+		latents += ", each in all signals or in none"
 	}
 	if err != nil {
 		return false, "", err
 	}
 	words, err := b.layerAlgorithms(n)
 	return err == nil, fmt.Sprintf("%d of layers, %d latents a signal, %s%s", len(n.Layers()), n.LatentEntries(), latents, words), err
+}
+
+// jointLatents says why latents cannot have their support in common, if they cannot.
+func (b *planner) jointLatents(n prior.Network) error {
+	_, sparse := n.Latents().(interface {
+		GaussBernoulliPrior() prior.GaussBernoulli
+	})
+	switch {
+	case b.stream():
+		return errors.New("joint latents are for offline problems: streams solve their samples one by one")
+	case !sparse:
+		return errors.New("joint latents have one Gauss–Bernoulli prior")
+	case b.P < 2:
+		return errors.New("joint latents: there is one signal, and nothing that it could have in common with others; expected 2 or more")
+	}
+	return nil
 }
 
 // mostTogether is the most latents that layers are taken together with: their slopes and covariance take N N₂² multiplications a signal and iteration, here a

@@ -72,3 +72,45 @@ func TestNetworkSlack(t *testing.T) {
 		}
 	}
 }
+
+// TestNetworkLatents: latents have groups, in what is simulated, in what is solved and in the result, and supports in common.
+func TestNetworkLatents(t *testing.T) {
+	folder := t.TempDir()
+	problem, result, network := filepath.Join(folder, "P.npz"), filepath.Join(folder, "R.npz"), "network:"+networkFile(t, folder, 200, 40)
+	groups, density := filepath.Join(folder, "g.npy"), filepath.Join(folder, "d.npy")
+	of := make([]float64, 40)
+	for j := range of {
+		of[j] = float64(j / 20)
+	}
+	for path, v := range map[string][]float64{groups: of, density: {0.6, 0.05}} {
+		if err := dataset.SaveArray(path, "a", &dataset.Array{Info: dataset.Info{Shape: []int{len(v)}}, Data: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, errs := run("simulate", "--prior", network, "--groups", groups, "--density", density, "--alpha", "0.4", "--p", "6", "--s-range", "0.7,1.3", "-o", problem); code != 0 {
+		t.Fatal(errs)
+	}
+	var found struct {
+		Groups []struct {
+			Entries int
+			Density float64
+		}
+		NMSE float64 `json:"x_mse"`
+	}
+	code, out, errs := run("solve", problem, "--prior", network, "--groups", groups, "--s-range", "0.7,1.3", "-o", result, "--json")
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 {
+		t.Fatal(code, err, errs)
+	}
+	if g := found.Groups; len(g) != 2 || g[0].Entries != 20 || !(g[0].Density > 0.45 && g[0].Density < 0.75) || !(g[1].Density < 0.15) {
+		t.Errorf("groups %+v", g)
+	}
+	if a, err := dataset.LoadArray(result, "group_density"); err != nil || a.Data[0] != found.Groups[0].Density {
+		t.Errorf("in the result: %v, %v", a, err)
+	}
+	if code, out, errs := run("solve", problem, "--prior", network, "--joint", "on", "--s-range", "0.7,1.3", "--json"); code != 0 || !strings.Contains(out, "in all signals or in none") {
+		t.Errorf("joint latents: exit %d, %s", code, errs)
+	}
+	if code, _, errs := run("solve", problem, "--prior", "nonnegative", "--groups", groups); code != 2 || !strings.Contains(errs, "latents of network:FILE.npz") {
+		t.Errorf("groups of another prior: exit %d, %s", code, errs)
+	}
+}

@@ -316,7 +316,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.prior.CheckEntries(n); err != nil {
 		return console.Usage("%w", err)
 	}
-	if err := errors.Join(c.model.LoadKnowledge(flags, in.known, sensors), c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, n)); err != nil {
+	if err := errors.Join(c.model.LoadKnowledge(flags, in.known, sensors), c.model.LoadNoise(sensors, 1), c.groups.Load(&c.model, c.prior.GroupEntries(n))); err != nil {
 		return err
 	}
 	if text := c.model.Intention(flags); text != "" {
@@ -340,7 +340,7 @@ func (c *calibration) completePrior(flags *pflag.FlagSet, learns bool) error {
 	switch {
 	case !c.prior.Plain() && c.prior.Entries() == 0:
 		return console.Usage("--prior %s is for problems offline: streams are of gauss-bernoulli signals, or network:FILE.npz", c.prior.Family)
-	case c.groups.On() && !c.prior.Plain():
+	case c.groups.On() && !c.prior.Grouped():
 		return option.GroupsArePlain()
 	}
 	return nil

@@ -56,10 +56,10 @@ func (c *calibration) known() (prior.Prior, channel.Calibrating, error) {
 		return signal, sensors, nil
 	}
 	g, gain := c.model.Known()
-	if c.prior.Entries() > 0 {
-		return c.prior.OfLatents(c.model.Signal(g)), c.sensors(gain), nil
-	}
 	signal, err := c.groups.Signal(&c.model, c.model.Signal(g))
+	if err == nil && c.prior.Entries() > 0 {
+		signal = c.prior.OfLatents(signal)
+	}
 	return signal, c.sensors(gain), err
 }
 

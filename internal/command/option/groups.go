@@ -87,7 +87,7 @@ func (g *Groups) Stated(name string) bool {
 
 // GroupsArePlain refuses groups of another prior.
 func GroupsArePlain() error {
-	return console.Usage("--groups, and a density, mean or variance for each entry, are for --prior %s", GaussBernoulli)
+	return console.Usage("--groups, and a density, mean or variance for each entry, are for --prior %s, or the latents of network:FILE.npz", GaussBernoulli)
 }
 
 // Files are the files that are read.
@@ -268,6 +268,9 @@ func gaussBernoulliOf(p prior.Prior) prior.GaussBernoulli {
 // TakeResult takes what a run has learned of the groups, and makes the model's own parameters
 // those of an entry on average.
 func (g *Groups) TakeResult(m *Model, p prior.Prior) {
+	if n, ok := prior.NetworkOf(p); ok {
+		p = n.Latents()
+	}
 	v, ok := p.(prior.Varied)
 	if !ok || !g.On() {
 		return
@@ -293,10 +296,18 @@ func (g *Groups) TakeResult(m *Model, p prior.Prior) {
 
 // Learned is the prior that a run has learned, as one that is known; other where all entries have one prior.
 func (g *Groups) Learned(p prior.Prior, other prior.Prior) prior.Prior {
-	if groups, ok := p.(interface{ GroupsPrior() prior.Groups }); ok {
-		return groups.GroupsPrior()
+	n, deep := prior.NetworkOf(p)
+	if deep {
+		p = n.Latents()
 	}
-	return other
+	groups, ok := p.(interface{ GroupsPrior() prior.Groups })
+	switch {
+	case !ok:
+		return other
+	case deep:
+		return n.WithLatents(groups.GroupsPrior())
+	}
+	return groups.GroupsPrior()
 }
 
 // Found are the groups with what was learned of them, for JSON; nil where there are none.

@@ -127,7 +127,9 @@ func (m *Model) TakeResult(res *calamp.Result) {
 	case prior.LearnedLaplace:
 		g.Density, g.SignalVar = p.Density, p.SignalVar
 	case prior.LearnedNetwork:
-		g = gaussBernoulliOf(p.Latents())
+		if own, ok := p.Latents().(prior.LearnedGaussBernoulli); ok {
+			g = own.GaussBernoulli
+		}
 	}
 	if c := channel.CalibrationOf(res.Channel); c != nil {
 		gain := channel.Uniform(c.Range())

@@ -126,6 +126,9 @@ func (n *network) with(latents prior.Prior) prior.Network {
 	return made
 }
 
+// Over is the network with these latents.
+func (s *SignalPrior) Over(latents prior.Prior) prior.Network { return s.network.with(latents) }
+
 // OfLatents is the prior of signals out of the network, given that of its latents, whose parameters a stream may have to guess.
 func (s *SignalPrior) OfLatents(latents prior.Prior) prior.Prior {
 	made := s.network.with(latents)
@@ -175,8 +178,8 @@ func networkAt(text string, rename func(file string) string) string {
 // of is the network with latents of the model's parameters.
 func (n *network) of(m *Model) prior.Network { return n.with(m.Prior()) }
 
-// signal is the prior of a run. What was guessed of the signals' size is that of what comes out: latents are those that give it.
-func (s *SignalPrior) signalOf(m *Model) prior.Prior {
+// latents are those of a run. What was guessed of the signals' size is that of what comes out: latents are those that give it.
+func (s *SignalPrior) latents(m *Model) prior.Prior {
 	n := s.network
 	square := m.Density * (m.SignalVar + m.SignalMean*m.SignalMean)
 	if m.open("signal-mean") {
@@ -185,7 +188,7 @@ func (s *SignalPrior) signalOf(m *Model) prior.Prior {
 	if m.open("signal-var") {
 		m.SignalVar = n.variance(m.Prior(), square)
 	}
-	return s.OfLatents(m.Signal(m.Prior()))
+	return m.Signal(m.Prior())
 }
 
 // variance is that of latents which give signals of the mean square, or 1 where none does.

@@ -119,13 +119,21 @@ func (s *SignalPrior) Complete(flags *pflag.FlagSet, m *Model, learns bool) erro
 	return nil
 }
 
-// Signal is the prior of a run whose model has been guessed, with what is to be learned of it.
-func (s *SignalPrior) Signal(m *Model) prior.Prior {
+// Signal is the prior of a run whose model has been guessed, with what is to be learned of it, by group.
+func (s *SignalPrior) Signal(m *Model, g *Groups) (prior.Prior, error) {
+	if s.network == nil {
+		return g.Signal(m, s.signal(m))
+	}
+	latents, err := g.Signal(m, s.latents(m))
+	if err != nil {
+		return nil, err
+	}
+	return s.OfLatents(latents), nil
+}
+
+func (s *SignalPrior) signal(m *Model) prior.Prior {
 	if s.guess {
 		s.Components = s.compressible(m)
-	}
-	if s.network != nil {
-		return s.signalOf(m)
 	}
 	p := s.Of(m)
 	if mixture, ok := p.(prior.Mixture); ok && s.Learned {
@@ -202,6 +210,17 @@ func (s *SignalPrior) LearnedNames() []string {
 
 // Plain reports the family that everything else is derived for.
 func (s *SignalPrior) Plain() bool { return s.Family == GaussBernoulli }
+
+// Grouped reports whether entries can differ by group: those of signals, or of latents.
+func (s *SignalPrior) Grouped() bool { return s.Plain() || s.network != nil }
+
+// GroupEntries is how many of them there are, of signals of n entries.
+func (s *SignalPrior) GroupEntries(n int) int {
+	if s.network != nil {
+		return s.network.layers[0].Cols
+	}
+	return n
+}
 
 // Fields is the prior in words, for the report.
 func (s *SignalPrior) Fields() []report.Field {

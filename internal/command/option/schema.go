@@ -43,9 +43,9 @@ var Schema = []Section{
 		{Name: "slack", Doc: "variance of the difference between a signal's entry and what the network of --prior gives\n(default that in its file, or 0)", Unit: "x²", JSON: "slack", Example: "1e-4"},
 		{Name: "component", Doc: "a Gaussian of --prior mixture: its weight, mean and variance; repeat for others. What the weights\nleave is the probability of zero", Unit: "1, x, x²", JSON: "components", Learnable: true, Repeated: true, Excludes: "density signal-mean signal-var groups", GivesWay: "prior", Example: "0.2,0,1"},
 		{Name: "learn-components", Doc: "learn weights, means and variances of the --component's, starting from those given", JSON: "components_learned", Excludes: "groups", GivesWay: "prior", Example: "true"},
-		{Name: "groups", Doc: "the group of each entry of the signals (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file", Array: "N", JSON: "groups", Excludes: "component", Example: "groups.npy"},
+		{Name: "groups", Doc: "the group of each entry of the signals, or of the latents of a network (.npy, N integers from 0 on): each has its own density,\nmean and variance; calamp groups makes such a file", Array: "N", JSON: "groups", Excludes: "component", Example: "groups.npy"},
 		{Name: "basis", Doc: "the signals are this basis times x, the coefficients that are solved for: dct:N (cosines),\ndct2:HxW (of images), or as --matrix", Array: "spec", Example: "dct:8"},
-		{Name: "joint", Doc: "whether signals belong together, as snapshots or frames of one scene do: an entry is there in all of them or\nin none, with a covariance across signals that is learned; auto: where the readings say so", Default: "auto", JSON: "joint", Learnable: true, Example: "off"},
+		{Name: "joint", Doc: "whether signals belong together, as snapshots or frames of one scene do: an entry is there in all of them or\nin none, with a covariance across signals that is learned; auto: where the readings say so; of a network on: its latents", Default: "auto", JSON: "joint", Learnable: true, Example: "off"},
 		{Name: "complex", Doc: "signals, W, noise and gains are complex; commands that read a problem know it by its type", Default: "false", NoData: true, Example: "true"},
 	}},
 	{"sensors", "What you know of sensors", []Parameter{

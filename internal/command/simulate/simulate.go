@@ -264,10 +264,10 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 		}
 	}
 	if s.groups.On() {
-		if !s.prior.Plain() {
+		if !s.prior.Grouped() {
 			return t, option.GroupsArePlain()
 		}
-		if err := s.groups.Load(&s.model, t.N); err != nil {
+		if err := s.groups.Load(&s.model, s.prior.GroupEntries(t.N)); err != nil {
 			return t, err
 		}
 		groups, err := s.groups.Known(&s.model)
@@ -275,6 +275,9 @@ func (s *simulate) teacher(flags *pflag.FlagSet) (t teacher.Teacher, err error) 
 			return t, err
 		}
 		t.Entries = groups
+		if s.prior.Entries() > 0 {
+			t.Entries = s.prior.Over(groups)
+		}
 	}
 	switch {
 	case t.N == 0:

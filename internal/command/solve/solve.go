@@ -212,7 +212,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	_, n := data.W.Dims()
-	if err := errors.Join(s.groups.Load(&s.model, n), s.prior.CheckEntries(n)); err != nil {
+	if err := errors.Join(s.groups.Load(&s.model, s.prior.GroupEntries(n)), s.prior.CheckEntries(n)); err != nil {
 		return err
 	}
 	rows, p := data.Y.Dims()
@@ -314,7 +314,7 @@ func (s *solve) completeModel(flags *pflag.FlagSet) error {
 	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
-	if s.groups.On() && !s.prior.Plain() {
+	if s.groups.On() && !s.prior.Grouped() {
 		return option.GroupsArePlain()
 	}
 	return nil
@@ -348,7 +348,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	signals, err := s.groups.Signal(&s.model, s.prior.Signal(&s.model))
+	signals, err := s.prior.Signal(&s.model, &s.groups)
 	return &calamp.Problem{
 		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.belong.Channel(s.model.Channel()), data.Y)), NoiseVar: s.model.Noise.Each,
 	}, err
