@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
+	"github.com/calamp/calamp/internal/activation"
 	"github.com/calamp/calamp/internal/field"
 	"github.com/calamp/calamp/internal/quadrature"
 	"github.com/calamp/calamp/prior"
@@ -71,7 +73,7 @@ var networkNormals = sync.OnceValue(func() *[networkShifts][networkPoints][3]flo
 })
 
 // layerAverages are what a layer's factor says on average.
-type layerAverages struct{ variance, square, slope Number } // E C, E C², E -∂g
+type layerAverages struct{ variance, square, slope, logMass Number } // E C, E C², E -∂g, E log ∫ N(u; ω', V') exp(-(f(u)-λ)²/2Σ) du
 
 // averages are those of an entry whose inputs have the second moment rho and are known up to v, behind a field of variance sigma: with V' = w v,
 //
@@ -82,16 +84,28 @@ func (l Layer) averages(rho, v, sigma float64) (a layerAverages) {
 	if !math.IsInf(sigma, 1) {
 		wide = math.Sqrt(sigma)
 	}
-	var sums [networkShifts][3]float64
+	var sums [networkShifts][4]float64
+	var lambda, fields, omega, opens [activation.AtOnce]float64
+	var found [activation.AtOnce]activation.Moments
+	for i := range fields {
+		fields[i], opens[i] = sigma, open
+	}
 	normals := networkNormals()
 	for s := range normals {
-		for _, z := range normals[s] {
-			omega := known * z[0]
-			lambda := l.Activation.Of(omega+sd*z[1]) + wide*z[2]
-			m := l.Activation.Entry(lambda, sigma, omega, open, 0)
-			sums[s][0] += m.XVar / networkPoints
-			sums[s][1] += m.XVar * m.XVar / networkPoints
-			sums[s][2] += (1 - m.UVar/open) / open / networkPoints
+		for points := range slices.Chunk(normals[s][:], activation.AtOnce) {
+			for i, z := range points {
+				omega[i] = known * z[0]
+				lambda[i] = l.Activation.Of(omega[i]+sd*z[1]) + wide*z[2]
+			}
+			l.Activation.Entries(found[:len(points)], lambda[:], fields[:], omega[:], opens[:], 0)
+			for i, m := range found[:len(points)] {
+				sums[s][0] += m.XVar / networkPoints
+				sums[s][1] += m.XVar * m.XVar / networkPoints
+				sums[s][2] += (1 - m.UVar/open) / open / networkPoints
+				if z := points[i][2]; wide > 0 { // with z (½z + (x-x̂)/√Σ), which varies as it does, and has the mean ½ - E C/Σ by parts
+					sums[s][3] += (m.LogMass + z*(0.5*z+(lambda[i]-wide*z-m.X)/wide) - 0.5 + m.XVar/sigma) / networkPoints
+				}
+			}
 		}
 	}
 	number := func(j int) (n Number) {
@@ -105,7 +119,7 @@ func (l Layer) averages(rho, v, sigma float64) (a layerAverages) {
 		n.Err = math.Sqrt(n.Err)
 		return n
 	}
-	return layerAverages{number(0), number(1), number(2)}
+	return layerAverages{number(0), number(1), number(2), number(3)}
 }
 
 // secondMoment is E f(u)² of a layer whose inputs have the second moment rho: by quadrature.
@@ -149,8 +163,14 @@ func newNetworkState(m Model) *networkState {
 	return s
 }
 
-// step is one iteration of all layers, from the field on the signals to the latents, and the averages over an entry of the signals.
+// step is one iteration of all layers, from the field on the signals to the latents, and the averages over an entry of the signals. The log-normaliser is that of the layers
+// together for each entry: with r inputs of a layer for each output, known up to v behind the field Σ_h that its factor makes,
+//
+//	E log-mass + r (½ + v/2Σ_h + that of an input),
+//
+// which is stationary in v and Σ_h at the layers' fixed point, so that its derivative by 1/Σ is that of an entry alone.
 func (s *networkState) step(sigma, tol float64) (out field.Averages) {
+	each, logs := 1.0, Number{} // inputs of the present layer for each entry of a signal
 	for i := len(s.Network) - 1; i >= 0; i-- {
 		l := s.Network[i]
 		a := l.averages(s.rho[i], s.v[i], sigma)
@@ -160,10 +180,14 @@ func (s *networkState) step(sigma, tol float64) (out field.Averages) {
 			s.v[i+1] = a.variance.Value
 		}
 		sigma = l.Inputs / (l.WeightVar * max(a.slope.Value, 1e-300))
+		logs.Value, logs.Err = logs.Value+each*a.logMass.Value, logs.Err+each*a.logMass.Err
+		each *= l.Inputs
+		logs.Value += 0.5 * each * (1 + s.v[i]/sigma)
 	}
 	f := field.Matched(s.Signal, sigma)
-	s.v[0] = f.Integrate(tol).Variance.Value
-	out.MSE, out.LogNorm.Value = out.Variance, math.NaN() // the mutual information is not computed
+	r := f.Integrate(tol)
+	s.v[0] = r.Variance.Value
+	out.MSE, out.LogNorm = out.Variance, field.Number{Value: logs.Value + each*r.LogNorm.Value, Err: logs.Err + each*r.LogNorm.Err}
 	return out
 }
 

@@ -2,6 +2,7 @@ package theory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -55,6 +56,7 @@ potential of the paper's mismatched student, at the end of its state evolution.`
 	f.truth.RegisterRows(flags)
 	flags.Var(option.Count(&f.points, 2), "points", "points of the curve")
 	f.registerStated(flags)
+	f.registerNetwork(flags)
 	f.registerOutputs(flags)
 	return cmd
 }
@@ -69,7 +71,7 @@ func (f *freeEnergy) run(flags *pflag.FlagSet) error {
 	if err := f.checkOutputs(); err != nil {
 		return err
 	}
-	if err := f.loadGroups(); err != nil {
+	if err := errors.Join(f.checkNetwork(), f.loadGroups()); err != nil {
 		return err
 	}
 	if f.truth.NoiseVar == 0 || f.stated.NoiseVar == 0 {
