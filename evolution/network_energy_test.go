@@ -21,7 +21,11 @@ func TestNetworkInformationHasTheErrorAsSlope(t *testing.T) {
 		return evolution.Layer{Inputs: inputs, WeightVar: 1.2, BiasVar: 0.1, Activation: f}
 	}
 	for _, layers := range [][]evolution.Layer{
-		{layer(0.3, prior.IdentityActivation)}, {layer(0.3, prior.ReLU)}, {layer(2, prior.HardTanh)}, {layer(0.5, prior.Sigmoid)}, {layer(2, prior.SignActivation)},
+		{layer(0.3, prior.IdentityActivation)},
+		{layer(0.3, prior.ReLU)},
+		{layer(2, prior.HardTanh)},
+		{layer(0.5, prior.Sigmoid)},
+		{layer(2, prior.SignActivation)},
 		{layer(0.5, prior.ReLU), layer(0.4, prior.ReLU)},
 	} {
 		m := evolution.Model{Signal: prior.GaussBernoulli{Density: 0.3, SignalVar: 1}, Gain: evolution.Known(1), NoiseVar: 1e-3, Alpha: 0.5, P: 1, Network: layers}
