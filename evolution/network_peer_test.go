@@ -24,8 +24,16 @@ func latentsThrough(density, inputs float64, f prior.Activation) float64 {
 // State evolution as tramp prints it (examples/glm/data/relu_mse_curves.csv at 2194796, A. Baker and others, MIT licence): sparse numbers out of a ReLU of α outputs each.
 func TestNetworkIsThatOfTramp(t *testing.T) {
 	for _, c := range []struct{ density, alpha, error float64 }{
-		{0.4, 0.2, 0.332177}, {0.4, 0.4, 0.256047}, {0.4, 0.6, 0.176311}, {0.4, 0.8, 0.0988121}, {0.4, 0.9, 0.061892},
-		{0.6, 0.2, 0.502949}, {0.6, 0.4, 0.406755}, {0.6, 0.6, 0.312819}, {0.6, 0.8, 0.223882}, {0.6, 1, 0.142581},
+		{0.4, 0.2, 0.332177},
+		{0.4, 0.4, 0.256047},
+		{0.4, 0.6, 0.176311},
+		{0.4, 0.8, 0.0988121},
+		{0.4, 0.9, 0.061892},
+		{0.6, 0.2, 0.502949},
+		{0.6, 0.4, 0.406755},
+		{0.6, 0.6, 0.312819},
+		{0.6, 0.8, 0.223882},
+		{0.6, 1, 0.142581},
 	} {
 		if got := latentsThrough(c.density, 1/c.alpha, prior.ReLU); !(math.Abs(got/c.error-1) < 0.007) {
 			t.Errorf("density %g, α = %g: %.6g, tramp has %.6g", c.density, c.alpha, got, c.error)
