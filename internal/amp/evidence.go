@@ -27,6 +27,7 @@ type gaussian struct {
 	fit      *evidence.Fit
 	best     *evidence.Fit // the likeliest of those that have ended
 	gaussian *evidence.Fit // the likeliest of Gaussian signals
+	common   *evidence.Fit // that with a column of W in common, where there is one
 	flat     *evidence.Fit // that with a sparse prior of entries as they are, where it converged
 	tried    int           // how many of fits have been, or were not possible
 	steps    int           // of the present fit
@@ -131,7 +132,7 @@ func (g *gaussian) prepare(ctx context.Context) error {
 	if g.Offsets() {
 		g.fit.WithOffsets(g.offsetSD)
 	}
-	g.steps, g.tried, g.best, g.done, g.flat, g.doubtful = 0, 0, nil, false, nil, nil
+	g.steps, g.tried, g.best, g.done, g.common, g.flat, g.doubtful = 0, 0, nil, false, nil, nil, nil
 	return nil
 }
 
@@ -177,13 +178,14 @@ func (g *gaussian) End(*Solver) {
 
 // fits are those that are tried one after the other, begun at what is known by then; nil is one that is not. Those with entries that are the same in all snapshots come first,
 // begun at what all snapshots have in common, then with variances that follow columns of W, then mixtures that are the same for all entries, of which an entry is the same in all
-// snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where no sparse prior is likelier than
+// snapshots or not, then sparse priors, of entries as they are and in units of what all snapshots have, and where these two are far apart the latter begun at the former. Where all snapshots have a column of W in
+// common, entries as they are begin with it, and shifts of them are tried; units are not, of which smooth scenes are likelier than they should be. Where no sparse prior is likelier than
 // Gaussian signals, these are tried with correlated snapshots.
 var fits = []func(g *gaussian) *evidence.Fit{
 	func(g *gaussian) *evidence.Fit {
 		fit := g.best.Common()
 		if fit != nil && fit.HasColumnInCommon() {
-			g.sites = 0
+			g.common = fit
 		}
 		return fit
 	},
@@ -200,7 +202,13 @@ var fits = []func(g *gaussian) *evidence.Fit{
 	},
 	func(g *gaussian) *evidence.Fit { return g.sparsely(false) },
 	func(g *gaussian) *evidence.Fit {
-		if g.P == 1 {
+		if g.common == nil || g.best.Sparse == nil || g.sites < leastSites {
+			return nil
+		}
+		return g.best.Shifted(g.common, g.sites)
+	},
+	func(g *gaussian) *evidence.Fit {
+		if g.P == 1 || g.common != nil {
 			return nil
 		}
 		return g.sparsely(true)
@@ -224,7 +232,11 @@ func (g *gaussian) sparsely(scaled bool) *evidence.Fit {
 	if g.sites < leastSites {
 		return nil
 	}
-	return g.gaussian.Sparsely(scaled, g.best.S, g.sites)
+	from := g.gaussian
+	if g.common != nil {
+		from = g.common
+	}
+	return from.Sparsely(scaled, g.best.S, g.sites)
 }
 
 // choose goes on with the next fit once one has ended, and after the last reports that it is done. The likeliest one stays.
@@ -252,7 +264,7 @@ func (g *gaussian) choose() (done bool) {
 // rival is the fit with the prior of entries as they are, where the likeliest one has them in units of what all snapshots have and other signals; nil where there is none. These units come from
 // Gaussian signals, and where they are worse than none, fits with them say nothing against the answer: behind masks of a camera that reads text they end with the errors of those.
 func (g *gaussian) rival() *evidence.Fit {
-	if g.flat != nil && g.best.Sparse != nil && g.best != g.flat && g.best.Apart(g.flat) {
+	if g.flat != nil && g.best.Sparse != nil && g.best.Sparse.Scaled() && g.best.Apart(g.flat) {
 		return g.flat
 	}
 	return nil

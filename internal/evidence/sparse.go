@@ -81,7 +81,11 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 		next.Spread = firstSpread
 	}
 	copy(next.S, gains)
-	next.beginFlat(f)
+	if f.HasColumnInCommon() {
+		next.beginAs(f)
+	} else {
+		next.beginFlat(f)
+	}
 	n, p := next.X.Dims()
 	next.Sparse = &Sparse{scaled: scaled, most: min(most, mostSites), common: f.common >= 0, location: mat.NewDense(n, p, nil), seen: mat.NewDense(len(f.S), p, nil), lambda: mat.NewDense(n, p, nil), cavity: mat.NewDense(n, p, nil), ofGains: mat.NewDense(n, p, nil)}
 	square := f.meanSquare()
@@ -112,6 +116,25 @@ func (f *Fit) beginFlat(from *Fit) {
 		}
 		if f.common >= 0 {
 			family.Gamma[f.common] = from.familyOf(j).Gamma[f.common]
+		}
+	}
+}
+
+// beginAs begins at the variances of Gaussian signals, and at noise that has what their gains leave open. Where entries are small beside the common one, all of them are
+// noise with one variance for all, and stay so.
+func (f *Fit) beginAs(from *Fit) {
+	for j, family := range f.Families {
+		copy(family.Gamma, from.familyOf(j).Gamma)
+	}
+	f.Noise = from.Noise
+	if variances, err := from.Variances(); err == nil {
+		_, p := f.y.Dims()
+		for mu, v := range variances {
+			for k := range p {
+				if y := f.y.At(mu, k); !math.IsNaN(y) {
+					f.Noise += v * y * y / floats.Sum(f.readings)
+				}
+			}
 		}
 	}
 }
