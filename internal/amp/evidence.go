@@ -247,7 +247,7 @@ func (g *gaussian) choose() (done bool) {
 			g.flat = g.fit
 		}
 	}
-	if g.best == nil || g.fit.Likelier(g.best) {
+	if dense := g.common != nil && g.fit.Sparse != nil && !g.fit.Sparse.MostlyZero(); g.best == nil || !dense && g.fit.Likelier(g.best) {
 		g.best = g.fit
 	}
 	g.steps = 0

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -178,6 +179,9 @@ func (f *Fit) stepSites(step int) (risen float64, err error) {
 
 // Settled reports whether sites have converged.
 func (s *Sparse) Settled() bool { return s.settled }
+
+// MostlyZero reports whether no slab has as many entries as the spike. What other prior there is makes entries that all snapshots have no less likely than gains.
+func (s *Sparse) MostlyZero() bool { return s.Weight[0] > slices.Max(s.Weight[1:]) }
 
 // Scaled reports whether the prior is that of entries in units of what another fit found them to be.
 func (s *Sparse) Scaled() bool { return s.scaled }
