@@ -250,3 +250,27 @@ func TestFiles(t *testing.T) {
 		t.Errorf("rows came back as %v: %v", rows, err)
 	}
 }
+
+// TestBlindBound: with many snapshots behind a random W gains cost little; of positive scenes behind masks of 0 and 1 they cost more the fewer scenes there are, and an error of x
+// that is below the bound is not found where the prior is no more than the bound's.
+func TestBlindBound(t *testing.T) {
+	byName := map[string]*kind{}
+	for _, k := range kinds() {
+		byName[k.name] = k
+	}
+	for _, c := range []struct {
+		kind        string
+		index       int
+		least, most float64
+	}{
+		{"random", 1, 0, 0.02},
+		{"camera-binary", 0, 0.1, 0.3}, // five scenes
+		{"camera-haar", 1, 0.005, 0.02},
+		{"fourier-masks", 0, 0.05, 0.2},
+	} {
+		p := draw(byName[c.kind], c.index)
+		if bound := p.blindBound(); !(bound >= c.least && bound <= c.most) {
+			t.Errorf("%s: bound %.4f, not within %g to %g", p.name(), bound, c.least, c.most)
+		}
+	}
+}

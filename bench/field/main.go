@@ -217,6 +217,7 @@ func (p *plan) one(ctx context.Context, c choice) (*row, error) {
 	} else if r.others, err = in.compete(ctx); err != nil {
 		return nil, err
 	}
+	r.bound = in.blindBound()
 	r.solvable = in.solvable(r.others.known())
 	done, err := p.command.solve(ctx, in, folder)
 	if err != nil {

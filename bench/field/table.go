@@ -22,6 +22,7 @@ type row struct {
 	decibel             float64
 	gains, phases, flaw string
 	density, limit      float64 // of what gives the signals to 5 %; α_min
+	bound               float64 // see blindBound; NaN in tables from before it
 	others              others
 	solvable            bool
 	outcome             string
@@ -35,7 +36,7 @@ type row struct {
 
 var header = []string{
 	"kind", "index", "set", "complex", "m", "n", "p", "decibel", "gains", "phases", "flaw", "density", "alpha_min", "known_pursuit", "known_lasso", "known_calamp",
-	"alternating", "ignored", "solvable", "outcome", "exit", "status", "warnings", "wall_s", "cpu_s", "error", "gain_error", "coverage", "deviation",
+	"alternating", "ignored", "solvable", "outcome", "exit", "status", "warnings", "wall_s", "cpu_s", "error", "gain_error", "coverage", "deviation", "blind_bound",
 }
 
 func (r *row) fields() []string {
@@ -44,7 +45,7 @@ func (r *row) fields() []string {
 		r.kind, strconv.Itoa(r.index), set(r.index), strconv.FormatBool(r.complex), strconv.Itoa(r.m), strconv.Itoa(r.n), strconv.Itoa(r.p),
 		number(r.decibel), r.gains, r.phases, r.flaw, number(r.density), number(r.limit), number(r.others.pursuit), number(r.others.lasso), number(r.others.calamp),
 		number(r.others.alternating), number(r.others.ignored), strconv.FormatBool(r.solvable), r.outcome, strconv.Itoa(r.code), r.status,
-		strings.Join(r.warnings, " "), number(r.wall), number(r.cpu), number(r.error), number(r.gainError), number(r.coverage), number(r.deviation),
+		strings.Join(r.warnings, " "), number(r.wall), number(r.cpu), number(r.error), number(r.gainError), number(r.coverage), number(r.deviation), number(r.bound),
 	}
 }
 
@@ -55,13 +56,16 @@ func parse(fields []string) (r *row, err error) {
 		return v
 	}
 	whole := func(s string) int { return int(number(s)) }
+	if len(fields) < len(header) {
+		fields = append(slices.Clone(fields), "NaN")
+	}
 	return &row{
 		kind: fields[0], index: whole(fields[1]), complex: fields[3] == "true", m: whole(fields[4]), n: whole(fields[5]), p: whole(fields[6]),
 		decibel: number(fields[7]), gains: fields[8], phases: fields[9], flaw: fields[10], density: number(fields[11]), limit: number(fields[12]),
 		others:   others{number(fields[13]), number(fields[14]), number(fields[15]), number(fields[16]), number(fields[17])},
 		solvable: fields[18] == "true", outcome: fields[19], code: whole(fields[20]), status: fields[21], warnings: strings.Fields(fields[22]),
 		wall: number(fields[23]), cpu: number(fields[24]), error: number(fields[25]), gainError: number(fields[26]),
-		coverage: number(fields[27]), deviation: number(fields[28]),
+		coverage: number(fields[27]), deviation: number(fields[28]), bound: number(fields[29]),
 	}, err
 }
 
@@ -75,16 +79,18 @@ func readRows(path string) ([]*row, error) {
 		return nil, err
 	}
 	defer file.Close()
-	lines, err := csv.NewReader(file).ReadAll()
+	reader := csv.NewReader(file)
+	reader.FieldsPerRecord = -1 // tables from before the last column are read, and gone on with
+	lines, err := reader.ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	var rows []*row
 	for i, fields := range lines {
+		if before := header[:len(header)-1]; i == 0 && !slices.Equal(fields, header) && !slices.Equal(fields, before) || len(fields) != len(header) && len(fields) != len(before) {
+			return nil, fmt.Errorf("%s: other columns than this program writes", path)
+		}
 		if i == 0 {
-			if !slices.Equal(fields, header) {
-				return nil, fmt.Errorf("%s: other columns than this program writes", path)
-			}
 			continue
 		}
 		r, err := parse(fields)
