@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"math/cmplx"
 
@@ -37,7 +38,7 @@ func (p *problem) blindBound() float64 {
 			}
 		}
 		known[k] = new(mat.Dense)
-		if known[k].Inverse(precision) != nil {
+		if singular(known[k].Inverse(precision)) {
 			return math.NaN()
 		}
 		seen.Mul(a.T(), j)
@@ -51,7 +52,7 @@ func (p *problem) blindBound() float64 {
 		moved[k] = b
 	}
 	c := mat.NewDense(parts*m, parts*m, nil)
-	if c.Inverse(gains) != nil {
+	if singular(c.Inverse(gains)) {
 		return math.NaN()
 	}
 	for k, b := range moved {
@@ -82,7 +83,7 @@ func (p *problem) beforehand(parts int) *mat.Dense {
 		logs[mu] = math.Log(cmplx.Abs(s))
 	}
 	before := mat.NewDense(parts*m, parts*m, nil)
-	phase := 1 / min(math.Pi*math.Pi/3, 1/p.phaseConcentration)
+	phase := min(1/min(math.Pi*math.Pi/3, 1/p.phaseConcentration), factorKnown)
 	for r := range m {
 		for part, precision := range []float64{1 / stat.PopVariance(logs, nil), phase}[:parts] {
 			at := parts*r + part
@@ -95,8 +96,14 @@ func (p *problem) beforehand(parts int) *mat.Dense {
 	return before
 }
 
-// factorKnown is the precision of the common factor of the gains, which makes its error nothing beside all others.
+// factorKnown is the precision of the common factor of the gains, and of phases that are zero, which makes their errors nothing beside all others.
 const factorKnown = 1e12
+
+// singular reports whether there is no inverse; a bad condition is that of variances that differ by many decades.
+func singular(err error) bool {
+	var condition mat.Condition
+	return err != nil && (!errors.As(err, &condition) || math.IsInf(float64(condition), 1))
+}
 
 // active are the entries of a snapshot that are not zero, but for rounding.
 func (p *problem) active(k int) (entries []int) {

@@ -358,6 +358,10 @@ func (r *Run) warnUnexplained() *Warning {
 	if len(w.Signals) == 0 {
 		return nil
 	}
+	if worst < own/4 { // errors of less than half of what they are
+		w.Message = fmt.Sprintf("%d of %d signals are known to within %.2g %% of their standard deviation only, where the noise explains %.2g %%", len(w.Signals), r.signals(), 100*math.Sqrt(worst/own), 100*math.Sqrt(explained/own))
+		return &w
+	}
 	w.Message = fmt.Sprintf("%d of %d signals are not recovered: their mean posterior variance is up to %.2g, where the noise explains %.2g and the signals' own variance is %.2g", len(w.Signals), r.signals(), worst*columns, explained*columns, own*columns)
 	return &w
 }
