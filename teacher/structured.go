@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/operator"
@@ -120,7 +121,7 @@ func (t Teacher) disturb(y *mat.Dense, truth *calamp.Truth, seed uint64) error {
 	return nil
 }
 
-// detect adds the noise of the sensors' own.
+// detect adds the noise of the sensors' own: photons are counted.
 func (t Teacher) detect(y *mat.Dense, seed uint64) error {
 	if t.Own.Variance(1) == 0 {
 		return nil
@@ -129,7 +130,12 @@ func (t Teacher) detect(y *mat.Dense, seed uint64) error {
 		return fmt.Errorf("a reading of %.3g is expected, which is a negative number of photons: signals and matrix must not be negative", least)
 	}
 	rng := stream(seed, "own noise")
-	y.Apply(func(_, _ int, v float64) float64 { return v + math.Sqrt(t.Own.Variance(v))*rng.NormFloat64() }, y)
+	y.Apply(func(_, _ int, v float64) float64 {
+		if unit := t.Own.Photon; unit > 0 && v > 0 {
+			v = unit * distuv.Poisson{Lambda: v / unit, Src: rng}.Rand()
+		}
+		return v + math.Sqrt(t.Own.Read)*rng.NormFloat64()
+	}, y)
 	return nil
 }
 

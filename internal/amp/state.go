@@ -212,6 +212,14 @@ func (s *State) findFields() {
 	s.keep(a.x, a.c, a.centre, a.lambda, a.sigma)
 }
 
+// MeanSquare is that of the entries that signals are told apart by: of W without its means where these are taken out.
+func (s *State) MeanSquare() float64 {
+	if s.further.Extra > 0 {
+		return s.further.MeanSquare()
+	}
+	return s.W.MeanSquare()
+}
+
 // block is the view of the sensors from … to, or of further rows behind all of them, as channels see it.
 func (s *State) block(from, to int) channel.Block {
 	a, width, first, end := &s.all, s.width, s.reading(from), s.reading(to)

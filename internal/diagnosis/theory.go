@@ -155,7 +155,7 @@ func (r *Run) theory() theory {
 	}
 	m := theory{Model: evolution.Model{
 		Signal: gaussBernoulli(r.model().Prior), Gain: evolution.Known(1),
-		NoiseVar: r.noise() / (s.W.MeanSquare() * float64(s.N)),
+		NoiseVar: r.noise() / (s.MeanSquare() * float64(s.N)),
 		Alpha:    float64(readings) / float64(s.N*s.P), P: s.Each,
 	}}
 	if g, ok := r.model().Prior.(interface{ GroupsPrior() prior.Groups }); ok {

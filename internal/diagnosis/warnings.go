@@ -343,7 +343,7 @@ func (r *Run) warnUnexplained() *Warning {
 	}
 	density, active, own := sparse.NonZero(), float64(r.usable()), sparse.Variance()
 	spare := max(active-density*float64(r.state.N), 0.01*active)
-	explained := density * r.noise() / (r.state.W.MeanSquare() * spare)
+	explained := density * r.noise() / (r.state.MeanSquare() * spare)
 	w, columns := Warning{Code: UnexplainedVariance}, float64(r.state.Columns())
 	worst := 0.0
 	for k := range r.signals() {
