@@ -3,6 +3,7 @@ package calamp_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -10,6 +11,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
 )
 
@@ -65,5 +67,42 @@ func TestCodes(t *testing.T) {
 	}
 	if res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: in.Y, Prior: te.Signal, Channel: c}, nil); err == nil {
 		t.Errorf("readings that are no codes: %v", res.Status)
+	}
+}
+
+// Thresholds of every reading are those of its sensor and signal, whatever blocks of sensors are looked at: error bars hold, and in another order of the same thresholds nothing does.
+func TestThresholdsOfEveryReading(t *testing.T) {
+	te := teacher.Teacher{N: 60, M: 200, P: 5, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
+	in, err := te.Draw(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(38, 1))
+	c := channel.Codes{Prior: te.Gain, NoiseVar: te.NoiseVar, Thresholds: make([]float64, te.M*te.P)}
+	for j := range c.Thresholds {
+		c.Thresholds[j] = 1.6*rng.Float64() - 0.8
+	}
+	y := mat.DenseCopyOf(in.Y)
+	y.Apply(func(mu, k int, v float64) float64 { return c.CodeAt(mu*te.P+k, v) }, in.Y)
+	res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: y, Prior: te.Signal, Channel: c}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, s := inside(res, in.Truth)
+	right := calamp.Score(res.X, res.S, in.Truth).XMSE
+	if res.Status != calamp.Converged || x < 0.92 || s < 0.9 || right > 0.03 {
+		t.Errorf("%v, %.3f of x and %.3f of s inside, error %.3g", res.Status, x, s, right)
+	}
+	slices.Reverse(c.Thresholds)
+	res, err = calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: y, Prior: te.Signal, Channel: c}, &calamp.Options{Settings: solver.Settings{MaxIter: 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong := calamp.Score(res.X, res.S, in.Truth).XMSE; wrong < 3*right {
+		t.Errorf("error %.3g with thresholds reversed, %.3g as they were", wrong, right)
+	}
+	c.Thresholds = c.Thresholds[1:]
+	if _, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: y, Prior: te.Signal, Channel: c}, nil); err == nil {
+		t.Error("thresholds of another number are taken")
 	}
 }

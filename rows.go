@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
 )
@@ -147,6 +148,9 @@ func (p *Problem) together(opt *Options) (*Problem, error) {
 	}
 	if len(opt.Directions) > 0 {
 		return nil, amp.NotShared("directions in which W may be wrong")
+	}
+	if codes, _ := channel.CodesOf(p.Channel); codes.Thresholds != nil {
+		return nil, amp.NotShared("thresholds of every reading")
 	}
 	for j, y := range entries(p.Y) {
 		if math.IsInf(y, 0) {

@@ -28,8 +28,9 @@ type Codes struct {
 
 	// Step is the width of a code in units of the readings, which lie in the middle: y stands for [y - Step/2, y + Step/2). 0 for one bit:
 	// then a positive reading says that (z+ε)/s is above Threshold, and any other that it is not.
-	Step      float64
-	Threshold float64 // only for one bit
+	Step       float64
+	Threshold  float64   // only for one bit
+	Thresholds []float64 // of every reading, sensor by sensor (M×P), in its place; nil where all have one
 
 	// Saturation is the size of the last code on either side: it stands for all that is beyond. 0 where codes do not end.
 	Saturation float64
@@ -85,7 +86,10 @@ func (c Codes) WithCalibration(to Calibration) Channel {
 
 // Name implements [Named].
 func (c Codes) Name() string {
-	if c.OneBit() {
+	switch {
+	case c.Thresholds != nil:
+		return "sign threshold=each"
+	case c.OneBit():
 		return fmt.Sprintf("sign threshold=%g", c.Threshold)
 	}
 	return fmt.Sprintf("codes step=%g saturation=%g", c.Step, c.Saturation)
@@ -105,7 +109,7 @@ func (c Codes) Validate() error {
 		return fmt.Errorf("the size of the last code must be positive and finite, found %g", c.Saturation)
 	case c.OneBit() && c.Saturation > 0:
 		return errors.New("one-bit readings have no last code: leave saturation out")
-	case !c.OneBit() && c.Threshold != 0:
+	case !c.OneBit() && (c.Threshold != 0 || c.Thresholds != nil):
 		return errors.New("a threshold is for one-bit readings, and these have a step")
 	}
 	if err := c.Prior.Validate(); err != nil {
@@ -114,14 +118,22 @@ func (c Codes) Validate() error {
 	return validNoise(c.NoiseVar)
 }
 
-// cell is the interval that a reading stands for.
-func (c *Codes) cell(y float64) (a, b float64) {
+// thresholdOf is the threshold of reading j.
+func (c *Codes) thresholdOf(j int) float64 {
+	if c.Thresholds != nil {
+		return c.Thresholds[j]
+	}
+	return c.Threshold
+}
+
+// cell is the interval that reading j stands for.
+func (c *Codes) cell(j int, y float64) (a, b float64) {
 	half := 0.5 * c.Step
 	switch {
 	case c.OneBit() && y > 0:
-		return c.Threshold, math.Inf(1)
+		return c.thresholdOf(j), math.Inf(1)
 	case c.OneBit():
-		return math.Inf(-1), c.Threshold
+		return math.Inf(-1), c.thresholdOf(j)
 	case Clipped(y, c.Saturation) && y > 0:
 		return c.Saturation - half, math.Inf(1)
 	case Clipped(y, c.Saturation):
@@ -131,11 +143,14 @@ func (c *Codes) cell(y float64) (a, b float64) {
 }
 
 // CodeOf is the code that a converter makes of a reading; one that is missing stays so.
-func (c Codes) CodeOf(y float64) float64 {
+func (c Codes) CodeOf(y float64) float64 { return c.CodeAt(0, y) }
+
+// CodeAt is the code that a converter makes of reading j, in the order of Thresholds.
+func (c Codes) CodeAt(j int, y float64) float64 {
 	switch {
 	case math.IsNaN(y):
 		return y
-	case c.OneBit() && y > c.Threshold:
+	case c.OneBit() && y > c.thresholdOf(j):
 		return 1
 	case c.OneBit():
 		return -1
@@ -152,6 +167,14 @@ const offGrid = 1e-3
 
 // Check implements [Coded].
 func (c Codes) Check(y []float64, p int) error {
+	if c.Thresholds != nil && len(c.Thresholds) != len(y) {
+		return fmt.Errorf("there are %d thresholds for %d readings: expected one for each", len(c.Thresholds), len(y))
+	}
+	for j, v := range c.Thresholds {
+		if !math.IsNaN(y[j]) && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			return fmt.Errorf("the threshold of sensor %d, signal %d is %g, expected a finite number", j/p, j%p, v)
+		}
+	}
 	first, any := 0.0, false
 	for j, v := range y {
 		switch {
@@ -204,8 +227,8 @@ func (c *Codes) logUnit() float64 {
 }
 
 // at implements [integrand].
-func (c *Codes) at(y, s, omega, root float64) (logP, mean, variance, slope float64) {
-	from, to := c.cell(y)
+func (c *Codes) at(j int, y, s, omega, root float64) (logP, mean, variance, slope float64) {
+	from, to := c.cell(j, y)
 	logP, mean, variance = quadrature.NormalCell((s*from-omega)/root, (s*to-omega)/root)
 	return logP, mean, variance, (1 - variance - mean*(mean+omega/root)) / s
 }

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,6 +19,7 @@ func converters() []Codes {
 		{Prior: lognormal, NoiseVar: 1e-3, Step: 0.25},
 		{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-2, Threshold: 0.7},
 		{Prior: TruncatedNormal(1, 0.1, 0.5, 1.5), NoiseVar: 1e-2, Threshold: -0.3},
+		{Prior: Uniform(0.5, 1.5), NoiseVar: 1e-2, Thresholds: slices.Repeat([]float64{0.7, -0.3, 0, 1.2, -2}, 20)},
 	}
 }
 
@@ -25,7 +27,7 @@ func converters() []Codes {
 func (c Codes) read(y []float64) []float64 {
 	codes := make([]float64, len(y))
 	for k, v := range y {
-		codes[k] = c.CodeOf(v)
+		codes[k] = c.CodeAt(k, v)
 	}
 	return codes
 }
@@ -89,7 +91,7 @@ func TestCodesMomentsOfS(t *testing.T) {
 			s := lo + (hi-lo)*(float64(i)+0.5)/nodes
 			w := prior.at(s)
 			for k := range y {
-				from, to := c.cell(y[k])
+				from, to := c.cell(k, y[k])
 				d := math.Sqrt(v[k] + c.NoiseVar)
 				w *= phi((s*to-omega[k])/d) - phi((s*from-omega[k])/d)
 			}
@@ -196,6 +198,9 @@ func TestCodesCheck(t *testing.T) {
 	}
 	if err := step.Check([]float64{0.1, 0.2, 0.25}, 3); err == nil {
 		t.Error("half a step is taken for a code")
+	}
+	if err := (Codes{Thresholds: []float64{1, 2}}).Check([]float64{1, -1, 1}, 3); err == nil {
+		t.Error("two thresholds are taken for three readings")
 	}
 	if err := (Codes{Threshold: 1}).Check([]float64{1, -1, 0, 0.5}, 2); err == nil {
 		t.Error("0.5 is taken for a sign")

@@ -79,7 +79,7 @@ func (c *Counts) variance(v float64) float64 { return v }
 func (c *Counts) logUnit() float64 { return math.Log(c.Unit) }
 
 // at implements [integrand].
-func (c *Counts) at(y, s, omega, root float64) (logP, mean, variance, slope float64) {
+func (c *Counts) at(_ int, y, s, omega, root float64) (logP, mean, variance, slope float64) {
 	n, size, v := math.Round(y/c.Unit), s*c.Unit, root*root
 	shift := v / size
 	fact, _ := math.Lgamma(n + 1)

@@ -22,13 +22,13 @@ func TestCountsGolden(t *testing.T) {
 	} {
 		c := &Counts{Unit: g.unit}
 		root := math.Sqrt(g.v)
-		logP, mean, variance, slope := c.at(g.n*g.unit, g.s, g.omega, root)
+		logP, mean, variance, slope := c.at(0, g.n*g.unit, g.s, g.omega, root)
 		if math.Abs(logP-g.logP) > 1e-9*(1+math.Abs(g.logP)) || math.Abs(mean-g.mean) > 1e-8*(1+math.Abs(g.mean)) || math.Abs(variance/g.variance-1) > 1e-6 {
 			t.Errorf("%v: %.15g %.15g %.15g", g, logP, mean, variance)
 		}
 		const h = 1e-5
-		above, _, _, _ := c.at(g.n*g.unit, g.s+h, g.omega, root)
-		below, _, _, _ := c.at(g.n*g.unit, g.s-h, g.omega, root)
+		above, _, _, _ := c.at(0, g.n*g.unit, g.s+h, g.omega, root)
+		below, _, _, _ := c.at(0, g.n*g.unit, g.s-h, g.omega, root)
 		if want := (above - below) / (2 * h); math.Abs(slope-want) > 1e-5*(1+math.Abs(want)) {
 			t.Errorf("%v: ∂_s log P = %g, difference quotient %g", g, slope, want)
 		}

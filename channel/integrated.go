@@ -22,8 +22,8 @@ type integrand interface {
 	// variance is D for a z of variance v.
 	variance(v float64) float64
 
-	// at returns log P(y | s), m, v and ∂_s log P(y | s), where root is √D.
-	at(y, s, omega, root float64) (logP, mean, variance, slope float64)
+	// at returns log P(y | s) of reading j, m, v and ∂_s log P(y | s), where root is √D.
+	at(j int, y, s, omega, root float64) (logP, mean, variance, slope float64)
 
 	// logUnit is what log P is above a density of readings.
 	logUnit() float64
@@ -39,6 +39,7 @@ type sensorIntegral struct {
 
 	y, omega, root []float64 // of each reading that is there, with √D
 	at             []int     // and its place in the block
+	first          int       // the place of the block in all readings
 
 	known, toward float64 // what is known of the sensor by itself
 
@@ -60,7 +61,7 @@ func newIntegral(of integrand) *sensorIntegral {
 
 // load takes a sensor's readings.
 func (q *sensorIntegral) load(b *Block, row int) {
-	q.y, q.omega, q.root, q.at = q.y[:0], q.omega[:0], q.root[:0], q.at[:0]
+	q.y, q.omega, q.root, q.at, q.first = q.y[:0], q.omega[:0], q.root[:0], q.at[:0], b.First*b.P
 	for j := row * b.P; j < (row+1)*b.P; j++ {
 		if math.IsNaN(b.Y[j]) {
 			b.G[j], b.DG[j] = 0, 0
@@ -80,7 +81,7 @@ func (q *sensorIntegral) load(b *Block, row int) {
 // likelihood is log P of all readings at s, and its derivative; the moments of each are written where there is room.
 func (q *sensorIntegral) likelihood(s float64, means, variances []float64) (value, slope float64) {
 	for i, y := range q.y {
-		logP, m, v, d := q.of.at(y, s, q.omega[i], q.root[i])
+		logP, m, v, d := q.of.at(q.first+q.at[i], y, s, q.omega[i], q.root[i])
 		value += logP
 		slope += d
 		if means != nil {

@@ -212,7 +212,7 @@ func (s *State) findFields() {
 	s.keep(a.x, a.c, a.centre, a.lambda, a.sigma)
 }
 
-// MeanSquare is that of the entries that signals are told apart by: of W without its means where these are taken out.
+// MeanSquare is that of the entries by which signals differ: of W without its means where these are taken out.
 func (s *State) MeanSquare() float64 {
 	if s.further.Extra > 0 {
 		return s.further.MeanSquare()

@@ -165,7 +165,7 @@ def write(f: Any, a: Any) -> None:
 
 
 # Keywords that take a file, in which an array can stand in its place.
-FILE_KEYWORDS = ("noise_var", "density", "signal_mean", "signal_var", "groups", "basis", "s_from", "sensors", "gain_smooth", "gain_basis", "derivatives", "sensor_derivatives")
+FILE_KEYWORDS = ("noise_var", "sign", "density", "signal_mean", "signal_var", "groups", "basis", "s_from", "sensors", "gain_smooth", "gain_basis", "derivatives", "sensor_derivatives")
 
 
 class Files:

@@ -36,7 +36,8 @@ class Result:
     problem x, s, gain and residual are complex, bounds of s are those of its modulus, and arrays has those of its phase.
 
     Of :func:`calamp.fit_matrix` theta, theta_sd (J) and theta_cov (J×J) are what was fitted of W. With sensor_derivatives theta and
-    theta_sd (M×J) are those of every sensor, and theta_spread (J) how they are spread over the sensors. None elsewhere.
+    theta_sd (M×J) are those of every sensor, and theta_spread (J) how they are spread over the sensors. With matrix_error
+    that is how wrong entries of W are. None elsewhere.
 
     arrays has all that the command wrote, by its names; summary what it printed; trace a line an iteration.
     """
@@ -87,6 +88,11 @@ class Result:
     @property
     def theta_spread(self) -> Optional[np.ndarray]:
         return self.arrays.get("theta_spread")
+
+    @property
+    def matrix_error(self) -> Optional[float]:
+        found = self.arrays.get("matrix_error")
+        return None if found is None else float(found)
 
     def __repr__(self) -> str:
         n, p = self.x.shape

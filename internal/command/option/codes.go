@@ -4,8 +4,10 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"gonum.org/v1/gonum/mat"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/command/console"
+	"github.com/calamp/calamp/internal/dataset"
 	"github.com/calamp/calamp/internal/report"
 )
 
@@ -25,19 +28,24 @@ type Codes struct {
 
 // threshold is --sign: off, or what a signal was above or below.
 type threshold struct {
-	on bool
-	at float64
+	on   bool
+	at   float64
+	file string    // with those of every sensor or reading; empty where all have one
+	each []float64 // of every reading, once they were read
 }
 
 func (t *threshold) String() string {
-	if t == nil || !t.on {
+	switch {
+	case t == nil || !t.on:
 		return "off"
+	case t.file != "":
+		return t.file
 	}
 	return strconv.FormatFloat(t.at, 'g', -1, 64)
 }
 
 // Type is what help says of the value.
-func (t *threshold) Type() string { return "off|number" }
+func (t *threshold) Type() string { return "off|number|FILE" }
 
 // Words are the values that are words.
 func (t *threshold) Words() []string { return []string{"off"} }
@@ -48,7 +56,11 @@ func (t *threshold) Set(text string) error {
 		*t = threshold{}
 		return nil
 	}
-	const expected = "off, or a finite number"
+	if slices.Contains([]string{".npy", ".npz", ".mat"}, strings.ToLower(filepath.Ext(text))) {
+		*t = threshold{on: true, file: text}
+		return nil
+	}
+	const expected = "off, a finite number, or a file (.npy, .npz, .mat) with one of every sensor or reading"
 	at, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(at) || math.IsInf(at, 0) {
 		return errors.New("expected " + expected)
@@ -100,7 +112,7 @@ func (c *Codes) Check(other string) error {
 // nothing of any gain.
 func (c *Codes) CheckSize(m *Model) error {
 	switch {
-	case c.sign.on && c.sign.at == 0:
+	case c.sign.on && c.sign.at == 0 && c.sign.file == "":
 		return console.Usage("--sign 0: signs about zero say nothing of gains, whatever these are: there is nothing to be calibrated")
 	case c.sign.on && m.Learns("s-range"):
 		return console.Usage("--sign %s: signs determine neither the common scale of signals and gains nor the spread of gains", &c.sign).
@@ -108,6 +120,20 @@ func (c *Codes) CheckSize(m *Model) error {
 	}
 	return nil
 }
+
+// Load reads the file of --sign, if there is one, for m sensors and p signals.
+func (c *Codes) Load(m, p int) (err error) {
+	if c.sign.file == "" {
+		return nil
+	}
+	if c.sign.each, err = dataset.LoadThresholds(c.sign.file, m, p); err != nil {
+		return console.Usage("--sign %w", err)
+	}
+	return nil
+}
+
+// File is the file of --sign; empty without.
+func (c *Codes) File() string { return c.sign.file }
 
 // TakeNoise makes a model of counts one without other noise, of which there is none.
 func (c *Codes) TakeNoise(flags *pflag.FlagSet, m *Model) error {
@@ -134,7 +160,7 @@ func (c *Codes) Of(g channel.Gain, saturation float64) channel.Channel {
 }
 
 func (c *Codes) converter(g channel.Gain, saturation float64) channel.Codes {
-	return channel.Codes{Prior: g.Prior, NoiseVar: g.NoiseVar, Step: c.step, Threshold: c.sign.at, Saturation: saturation}
+	return channel.Codes{Prior: g.Prior, NoiseVar: g.NoiseVar, Step: c.step, Threshold: c.sign.at, Thresholds: c.sign.each, Saturation: saturation}
 }
 
 // Convert makes codes of readings, for problems that are drawn: of counts those of expected readings, which must not be negative.
@@ -151,7 +177,8 @@ func (c *Codes) Convert(y *mat.Dense, saturation float64, seed uint64) error {
 		}, y)
 	case c.On():
 		codes := c.converter(channel.Gain{}, saturation)
-		y.Apply(func(_, _ int, v float64) float64 { return codes.CodeOf(v) }, y)
+		_, p := y.Dims()
+		y.Apply(func(mu, k int, v float64) float64 { return codes.CodeAt(mu*p+k, v) }, y)
 	}
 	return nil
 }
@@ -159,7 +186,7 @@ func (c *Codes) Convert(y *mat.Dense, saturation float64, seed uint64) error {
 // CodesJSON is the flags in JSON.
 type CodesJSON struct {
 	Quantised *float64 `json:"quantised,omitempty"`
-	Sign      *float64 `json:"sign,omitempty"`
+	Sign      any      `json:"sign,omitempty"` // the threshold, or the file with all of them
 	Counts    *float64 `json:"counts,omitempty"`
 }
 
@@ -168,8 +195,11 @@ func (c *Codes) JSON() (j CodesJSON) {
 	if c.step > 0 {
 		j.Quantised = &c.step
 	}
-	if c.sign.on {
-		j.Sign = &c.sign.at
+	switch {
+	case c.sign.file != "":
+		j.Sign = c.sign.file
+	case c.sign.on:
+		j.Sign = c.sign.at
 	}
 	if c.unit > 0 {
 		j.Counts = &c.unit
@@ -183,7 +213,7 @@ func (c *Codes) Fields() []report.Field {
 	case c.step > 0:
 		return []report.Field{{Name: "Readings are codes of width", Value: console.Short(c.step)}}
 	case c.sign.on:
-		return []report.Field{{Name: "Readings are signs about", Value: console.Short(c.sign.at)}}
+		return []report.Field{{Name: "Readings are signs about", Value: c.sign.String()}}
 	case c.unit > 0:
 		return []report.Field{{Name: "Readings are counts of", Value: console.Short(c.unit)}}
 	}

@@ -97,6 +97,9 @@ func (c *checkCalibration) run(flags *pflag.FlagSet) error {
 	if c.complex {
 		problems = c.complexTeacher(t)
 	}
+	if err := c.faults.Codes.Load(t.M, t.P); err != nil {
+		return err
+	}
 	if c.faults.Codes.On() {
 		problems = converted{problems, &c.faults}
 	}

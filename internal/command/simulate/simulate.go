@@ -127,7 +127,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if s.out == "" {
 		return console.Usage("no file to write the problem to").WithHint("add -o P.npz")
 	}
-	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File)
+	inputs := append(dataset.SpecFiles(s.given), s.signals, s.model.Noise.File, s.codes.File())
 	if err := (console.Outputs{console.File("-o", s.out)}).Check(s.json, slices.Concat(inputs, s.groups.Files(), dataset.SpecFiles(s.basis.Spec))...); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *simulate) run(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if err := s.codes.Convert(problem.Y, 0, s.seed); err != nil {
+	if err := errors.Join(s.codes.Load(t.M, t.P), s.codes.Convert(problem.Y, 0, s.seed)); err != nil {
 		return err
 	}
 	if s.known > 0 {

@@ -176,7 +176,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	err := s.ranks.OfFirst(func() error {
-		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.belong.Files(), s.doubt.derivatives, s.doubt.sensors), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File)...)
+		return s.outputs().Check(s.json, append(slices.Concat(args, s.parts.Files(), s.groups.Files(), s.belong.Files(), s.doubt.derivatives, s.doubt.sensors), s.model.Noise.File, s.model.KnowledgeFile(), s.sensors.File, s.faults.Codes.File())...)
 	})
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	scale := s.model.HoldScale(&s.anchor, s.groups.On() || s.prior.Fixed(), s.doubt.random != "")
-	if err := s.sensors.LoadNoise(&s.model, data); err != nil {
+	if err := errors.Join(s.sensors.LoadNoise(&s.model, data), s.loadThresholds(data)); err != nil {
 		return err
 	}
 	joint, err := s.joint.Check(facts.SizeOf(data).P, s.ranks.On())
@@ -570,4 +570,12 @@ func ending(res *calamp.Result, options *option.Solver, wrote bool) error {
 		e.Hint = "the estimates so far were written; the array converged says which signals to trust"
 	}
 	return e
+}
+
+// loadThresholds reads the file of --sign.
+func (s *solve) loadThresholds(data *dataset.Problem) error {
+	if s.faults.Codes.File() != "" && s.ranks.On() {
+		return console.Usage("--sign %s: thresholds of every reading are for one process, leave out --mpi", s.faults.Codes.File())
+	}
+	return s.faults.Codes.Load(data.Y.Dims())
 }
