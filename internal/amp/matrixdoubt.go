@@ -12,13 +12,14 @@ import (
 )
 
 // MatrixDoubt looks in the residuals for entries of W that are wrong independently of each other, by a part η of the row's root mean square w_µ. The error of a row is the same for all
-// signals, so that it gives residuals of its sensor the covariance η² w_µ² G over signals, G = XᵀX, beside D on the diagonal. What is parallel to ω, the mean that readings are to have, is in ŝ, and signals follow a part of the
-// rest, so that the covariance is η² w_µ² H (see [State.followed]). With r̃ = r - ω(ωᵀr)/ωᵀω, P = I - ωωᵀ/ωᵀω
+// signals, so that it gives residuals r of its sensor the covariance η² w_µ² G over signals, G = XᵀX, beside D, that of noise. What is parallel to the readings y is in ŝ, and signals follow a part of the
+// rest, so that the covariance is η² w_µ² H, and D has correlations, too (see [State.followed]). With r̃ = Pr across the posterior mean ẑ, P = I - ẑẑᵀ/ẑᵀẑ,
 //
 //	q_µ = r̃ᵀG r̃ - r̃ᵀr̃ tr(PDPG)/tr(PD),   E q_µ = η² w_µ² (tr(PGPH) - tr(PH) tr(PDPG)/tr(PD)),
 //
-// has the mean zero where W is right, whatever the level of D is: noise of a sensor is independent of its ω, and not of its readings y. Across y the residual is minus ω, and where signals have much in common and noise
-// is large, G is along ω, too: healthy masks of zeros and ones had 5 to 11 standard errors. Σq/√Σq² is then by how many of its standard errors W is wrong. Of ŝ = yᵀω/yᵀy, the noise of which has only the diagonal of that covariance, it leaves the further variance
+// has the mean zero where W is right, whatever the level of D is: errors of ẑ are independent of r, as those of y and of ω are not. Across y, r̃ is minus what is left of ω, and where signals have
+// much in common and noise is large, G is along that: healthy masks of zeros and ones had 5 to 11 standard errors. Σq/√Σq² is then by how many of its standard errors W is wrong. Of ŝ = yᵀω/yᵀy, the noise of
+// which has only the diagonal of that covariance, it leaves the further variance
 //
 //	η² w_µ² (yᵀHy - Σ_k y_k² H_kk)/(yᵀy)².
 //
@@ -153,12 +154,12 @@ func (s *State) directions() (list [][][]float64) {
 	return list
 }
 
-// alongReadings are orthogonal unit vectors along what the gain of a sensor does to what its readings are to be, ω: ω, and iω where it is complex. Readings that are missing are zero in them; nil where nothing was read.
+// alongReadings are orthogonal unit vectors along what the gain of a sensor does to its readings: the posterior mean ẑ, and iẑ where it is complex. Readings that are missing are zero in them; nil where nothing was read.
 func (s *State) alongReadings(mu int) [][]float64 {
-	u := slices.Clone(s.Omega[mu*s.P : (mu+1)*s.P])
-	for k, y := range s.Y[mu*s.P : (mu+1)*s.P] {
-		if math.IsNaN(y) {
-			u[k] = 0
+	u := make([]float64, s.P)
+	for k := range u {
+		if j := mu*s.P + k; !math.IsNaN(s.Y[j]) {
+			u[k] = s.Omega[j] + s.V[j]/s.Doubt(j)*s.Residual(mu, k)
 		}
 	}
 	size := floats.Norm(u, 2)
@@ -223,13 +224,13 @@ func (d *MatrixDoubt) Report(s *Solver) {
 		return
 	}
 	g, all := e.gram(), make([]rowDoubt, e.M)
-	h := e.followed(g)
+	h, noise := e.followed(g), e.followed(unit(e.P))
 	total, squares, expected := 0.0, 0.0, 0.0
 	for mu := range all {
 		if e.OutOfOrder(mu) {
 			continue
 		}
-		all[mu] = e.rowDoubt(mu, g, h)
+		all[mu] = e.rowDoubt(mu, g, h, noise)
 		total, squares, expected = total+all[mu].q, squares+all[mu].q*all[mu].q, expected+d.rows[mu]*all[mu].expected
 	}
 	if !(squares > 0) || !(expected > 0) {
@@ -250,8 +251,18 @@ func (d *MatrixDoubt) Report(s *Solver) {
 	}
 }
 
-// rowDoubt is what the residuals of sensor mu say, with G and H. Readings that are missing count as zero.
-func (s *State) rowDoubt(mu int, g, h [][]float64) (r rowDoubt) {
+// unit is the identity.
+func unit(n int) [][]float64 {
+	u := make([][]float64, n)
+	for k := range u {
+		u[k] = make([]float64, n)
+		u[k][k] = 1
+	}
+	return u
+}
+
+// rowDoubt is what the residuals of sensor mu say, with G and H, and what noise makes of them. Readings that are missing count as zero.
+func (s *State) rowDoubt(mu int, g, h, noise [][]float64) (r rowDoubt) {
 	units, residual, d := s.alongReadings(mu), make([]float64, s.P), make([]float64, s.P)
 	n, doubt := 0.0, 0.0
 	for k := range s.P {
@@ -266,6 +277,13 @@ func (s *State) rowDoubt(mu int, g, h [][]float64) (r rowDoubt) {
 	for _, u := range units {
 		floats.AddScaled(residual, -floats.Dot(u, residual), u)
 	}
+	covariance := make([][]float64, s.P) // D
+	for k := range covariance {
+		covariance[k] = make([]float64, s.P)
+		for l := range s.P {
+			covariance[k][l] = noise[k][l] * math.Sqrt(d[k]*d[l]/(noise[k][k]*noise[l][l]))
+		}
+	}
 	traceGH, traceDG, traceH, quadratic := 0.0, 0.0, 0.0, 0.0 // tr(GH), tr(DG), tr(H), r̃ᵀGr̃
 	for k, row := range g {
 		if d[k] == 0 {
@@ -274,16 +292,16 @@ func (s *State) rowDoubt(mu int, g, h [][]float64) (r rowDoubt) {
 		for l, v := range row {
 			if d[l] != 0 {
 				traceGH += v * h[k][l]
+				traceDG += v * covariance[k][l]
 				quadratic += residual[k] * v * residual[l]
 			}
 		}
-		traceDG, traceH = traceDG+d[k]*row[k], traceH+h[k][k]
+		traceH += h[k][k]
 	}
 	left := doubt // tr(PD)
 	ofG, ofH, ofD := make([][]float64, len(units)), make([][]float64, len(units)), make([][]float64, len(units))
 	for a, u := range units {
-		ofG[a], ofH[a], ofD[a] = times(g, u), times(h, u), slices.Clone(d)
-		floats.Mul(ofD[a], u)
+		ofG[a], ofH[a], ofD[a] = times(g, u), times(h, u), times(covariance, u)
 		left, traceH = left-floats.Dot(u, ofD[a]), traceH-floats.Dot(u, ofH[a])
 	}
 	for a, u := range units {
