@@ -51,6 +51,8 @@ func (b *planner) matrixDoubt() (on bool, why string, err error) {
 		return false, "not possible: readings come one by one", nil
 	case !plain:
 		return false, "not possible: it is for one gain a sensor", nil
+	case b.codes():
+		return false, "not possible: readings are codes or counts, whose residuals are not those of noise", nil
 	case b.joint():
 		return false, jointInstead, nil // errors of their signals are correlated as signals are
 	case b.P < leastForOffsets*prior.ColumnsOf(b.Model.Prior):
