@@ -514,6 +514,9 @@ func (t *tries) fromBest(first *try) *try {
 	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", first.name, best.name), problem: &p, opt: opt}
 }
 
+// likelier is by how much the log-evidence of a run that goes on and on is more than that of one which hovers, for the former to be the answer: odds of twenty.
+const likelier = 3
+
 // likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.
 func (t *tries) likeliest() *try {
 	better := func(a, b *try) bool {
@@ -524,6 +527,10 @@ func (t *tries) likeliest() *try {
 			return a.answers()
 		case (a.res.Status == Diverged) != (b.res.Status == Diverged):
 			return b.res.Status == Diverged
+		case a.res.hovered && b.res.Status == NotConverged && a.score() > b.score()-likelier:
+			return true
+		case b.res.hovered && a.res.Status == NotConverged && b.score() > a.score()-likelier:
+			return false
 		}
 		return a.score() > b.score()
 	}

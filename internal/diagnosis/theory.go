@@ -110,7 +110,7 @@ func reachesComplex(m theory, target float64) bool {
 	t, err := evolution.ComplexOffline(context.Background(), evolution.ComplexModel{
 		Signal: prior.ComplexGaussBernoulli{Density: m.Signal.Density, SignalVar: 2 * m.Signal.SignalVar},
 		Gain:   *m.gains, NoiseVar: 2 * m.NoiseVar, Alpha: m.Alpha, P: m.P,
-	}, &evolution.ComplexOptions{Iterations: theorySteps, Points: complexPoints, Spectrum: m.spectrum, Overlap: halfKnown})
+	}, &evolution.ComplexOptions{Iterations: theorySteps, Tol: converged, Points: complexPoints, Spectrum: m.spectrum, Overlap: halfKnown})
 	if err != nil {
 		return true // nothing to be said against it
 	}
