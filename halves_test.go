@@ -78,6 +78,9 @@ func lineOfAntennas(seed uint64, m, snapshots int, off float64) *calamp.Problem 
 
 // Sources between the directions of W are in the noise that is learned, and each half of the snapshots makes other gains of them.
 func TestHalvesSeeWhatIsLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one core, and minutes with the race detector")
+	}
 	for _, off := range []float64{0, 1} {
 		res := solve(t, lineOfAntennas(2, 40, 16, off), &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true}})
 		if got := warned(res, calamp.HalvesDisagree); got != (off > 0) {
