@@ -146,6 +146,9 @@ func (c *container) choose(name string) (entry, error) {
 		for _, e := range c.entries {
 			names = append(names, e.name)
 		}
+		if c.find("indptr") != nil && c.find("indices") != nil {
+			return entry{}, c.fault("", "a matrix of scipy.sparse, expected a single array; where a matrix may stand it is sparse:%s", c.path)
+		}
 		return entry{}, c.fault("", "%d arrays (%s), expected a single one", len(names), shorten(names))
 	}
 	e := c.find(name)

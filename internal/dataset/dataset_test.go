@@ -260,6 +260,10 @@ func TestLoadArrayChooses(t *testing.T) {
 	}
 	_, err := LoadArray(two, "")
 	expectFault(t, err, two+": 2 arrays (X, Z), expected a single one")
+	scipy := filepath.Join(folder, "scipy.npz")
+	writeTest(t, scipy, archiveFile(t, member{"indices.npy", matrixFile(1, 1)}, member{"indptr.npy", matrixFile(1, 2)}))
+	_, err = LoadArray(scipy, "")
+	expectFault(t, err, scipy+": a matrix of scipy.sparse, expected a single array; where a matrix may stand it is sparse:"+scipy)
 	_, err = LoadArray(two, "S")
 	expectFault(t, err, two+": S is missing, found only X, Z")
 }
