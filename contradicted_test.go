@@ -132,6 +132,9 @@ func TestTwoNumbersOfOneScale(t *testing.T) {
 
 // TestDensityContradicted: also where signals are integrated out, and of priors of other families.
 func TestDensityContradicted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	p, _, err := teacher.Teacher{N: 80, M: 70, P: 4, Signal: prior.GaussBernoulli{Density: 0.12, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}.Pose(2)
 	if err != nil {
 		t.Fatal(err)

@@ -316,6 +316,9 @@ func TestUnmixed(t *testing.T) {
 
 // TestAnchorsOfIntegratedSignals: an anchor holds the common scale where signals are integrated out, as it does with message passing.
 func TestAnchorsOfIntegratedSignals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	w, y, _, s0 := instrument(t, 60, 40, 8, 3)
 	for name, anchor := range map[string]calamp.Anchor{"mean": {Mean: floats.Sum(s0) / 60}, "sensor": {Sensors: map[int]float64{7: s0[7]}}} {
 		res := solveUnknown(t, w, y, func(o *calamp.Options) {

@@ -47,6 +47,9 @@ func wrongMatrix(t *testing.T, eta float64, seed uint64) (w operator.Operator, y
 
 // TestRandomErrorsOfMatrix: error bars of s hold where entries of W are wrong at random, and the cause is named; where W is right it is not.
 func TestRandomErrorsOfMatrix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	for _, c := range []struct {
 		eta   float64
 		named bool

@@ -175,6 +175,9 @@ func structuredRun(t testing.TB, draw func() *deepProblem) (known, blind float64
 
 // A layer with structure is known by its latents together, and its signals are found blind.
 func TestNetworkOfStructure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	known, blind, d, r := structuredRun(t, func() *deepProblem { return newConditionedProblem(t, 1, 100, 1, prior.ReLU) })
 	chosen := slices.ContainsFunc(r.Plan.Parts, func(c solver.Choice) bool { return strings.Contains(c.Why, "layers together") })
 	if !chosen {

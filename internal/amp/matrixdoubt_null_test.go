@@ -78,6 +78,9 @@ func rightMatrix(t *testing.T, r *rand.Rand, complexes bool, m, n, p int, rho, n
 
 // TestRightMatrixIsNotDoubted: by chance a score reaches 3 in one of 700 healthy runs, and 5, from which on there is a warning, in one of millions.
 func TestRightMatrixIsNotDoubted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	const each = 8 // of 679 of 700 runs, which converged, the largest was 3.1: docs/log/matrix.md
 	for _, c := range []struct {
 		name                 string

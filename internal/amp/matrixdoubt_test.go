@@ -61,6 +61,9 @@ func TestSizeOfErrorsOfMatrix(t *testing.T) {
 
 // TestErrorsOfComplexMatrix: the same of complex numbers, with phases that are free and known. A W that is right is not doubted.
 func TestErrorsOfComplexMatrix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	const m, n, p, rho, seeds = 160, 200, 10, 0.2, 4
 	for _, concentration := range []float64{0, math.Inf(1)} {
 		for _, eta := range []float64{0, 0.01} {

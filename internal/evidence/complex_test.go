@@ -74,6 +74,9 @@ func (a *array) error(f *Complex) float64 {
 
 // TestComplexArray: phases near the nominal ones are found in one start, and readings that are missing do no harm. The error is about what is stated, and halves agree.
 func TestComplexArray(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	a := newArray(rand.New(rand.NewPCG(1, 2)), 32, 10, 0.1, 0.01)
 	a.y[3][1], a.y[7][4] = cmplx.NaN(), complex(math.NaN(), 0)
 	f := a.fit(0)
@@ -204,6 +207,9 @@ func TestNoStepYet(t *testing.T) {
 
 // TestBeginAt: gains that are near the right ones lead to them, from where sites know nothing; entries without a cavity have a wide field.
 func TestBeginAt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	a := newArray(rng, 32, 10, 2, 0.01)
 	f := a.fit(0)

@@ -42,6 +42,9 @@ func quartets(seed uint64, m, n, p int, left, noise float64) (w, y *mat.Dense, s
 
 // TestOthers: where columns of W nearly vanish together another prior has another answer, and begun at its sites a fit ends near it; where they do not, both have the same.
 func TestOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	for _, c := range []struct {
 		left  float64
 		apart bool

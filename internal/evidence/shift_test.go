@@ -12,6 +12,9 @@ import (
 // TestShifts begins a fit of sparse scenes behind masks of 0 and 1, in a basis of ±1, at gains that are off as if an entry of all scenes was: sites settle there, a shift finds the gains, and
 // the evidence tells that they are right.
 func TestShifts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which take many times as long with the race detector")
+	}
 	const m, n, p, noise, off, moved = 64, 64, 12, 1e-3, 0.02, 5
 	r := rand.New(rand.NewPCG(3, 1))
 	masks, w, x, y := mat.NewDense(m, n, nil), mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil)
