@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/calamp/calamp/internal/baseline"
 )
 
 // blindBound is the error, as [relative] has it, that is left to those who know which entries are not zero, their variances, the noise, the spread of the gains, and
@@ -22,16 +24,17 @@ func (p *problem) blindBound() float64 {
 	if p.kind.complex {
 		parts = 2
 	}
-	gains := p.beforehand(parts)
+	gains, z := p.beforehand(parts), p.w.Mul(p.x)
 	square := 0.0
 	known, moved := make([]*mat.Dense, count), make([]*mat.Dense, count) // K, B
 	for k := range count {
-		a, j := p.activeColumns(k, parts), p.gainSlopes(k, parts)
+		entries := p.active(k)
+		a, j := p.activeColumns(entries, k, parts), p.gainSlopes(z, k, parts)
 		precision, seen, b, spent := new(mat.Dense), new(mat.Dense), new(mat.Dense), new(mat.Dense)
 		noise := p.noise / float64(parts)
 		precision.Mul(a.T(), a)
 		precision.Scale(1/noise, precision)
-		for i, v := range p.activeVariances(k) {
+		for i, v := range p.activeVariances(entries, k) {
 			for part := range parts {
 				at := parts*i + part
 				precision.Set(at, at, precision.At(at, at)+float64(parts)/v)
@@ -121,9 +124,9 @@ func (p *problem) active(k int) (entries []int) {
 }
 
 // activeVariances are the mean squares of these entries in all snapshots in which they are not zero.
-func (p *problem) activeVariances(k int) (variances []float64) {
+func (p *problem) activeVariances(entries []int, k int) (variances []float64) {
 	_, count := p.x.Dims()
-	for _, i := range p.active(k) {
+	for _, i := range entries {
 		square, in := 0.0, 0.0
 		for l := range count {
 			if v := power(p.x.At(i, l)); v > 1e-12*power(p.x.At(i, k)) {
@@ -136,9 +139,8 @@ func (p *problem) activeVariances(k int) (variances []float64) {
 }
 
 // activeColumns are the columns of W of these entries, and the rows whose readings are there and right; others are zero.
-func (p *problem) activeColumns(k, parts int) *mat.Dense {
+func (p *problem) activeColumns(entries []int, k, parts int) *mat.Dense {
 	m, _ := p.w.Dims()
-	entries := p.active(k)
 	a := mat.NewDense(parts*m, parts*len(entries), nil)
 	for mu := range m {
 		for i, entry := range entries {
@@ -151,17 +153,12 @@ func (p *problem) activeColumns(k, parts int) *mat.Dense {
 }
 
 // gainSlopes are the derivatives of z in a (and φ).
-func (p *problem) gainSlopes(k, parts int) *mat.Dense {
+func (p *problem) gainSlopes(z baseline.Parts, k, parts int) *mat.Dense {
 	m, _ := p.w.Dims()
-	n, _ := p.x.Dims()
 	j := mat.NewDense(parts*m, parts*m, nil)
 	for mu := range m {
-		var z complex128
-		for i := range n {
-			z += p.w.At(mu, i) * p.x.At(i, k)
-		}
 		if p.reads(mu, k) {
-			setPair(j, parts, mu, mu, z)
+			setPair(j, parts, mu, mu, z.At(mu, k))
 		}
 	}
 	return j

@@ -46,10 +46,9 @@ func (f *Fit) likeliestShift(m *moments, i int) (shift, risen float64) {
 	var lambda, open, common []float64
 	_, p := f.X.Dims()
 	for k := range p {
-		x, c, gamma := f.X.At(i, k), f.C.At(i, k)/(1+f.Sparse.ofGains.At(i, k)), f.familyOf(k).Gamma[i]
-		if precision := 1/c - 1/gamma; precision*c > leastCavity {
-			lambda = append(lambda, (x/c-f.Sparse.location.At(i, k)/gamma)/precision)
-			open, common = append(open, 1/precision), append(common, f.X.At(f.common, k))
+		given := f.C.At(i, k) / (1 + f.Sparse.ofGains.At(i, k))
+		if at, c := f.Sparse.without(i, k, f.X.At(i, k), given, f.familyOf(k).Gamma[i]); c > 0 {
+			lambda, open, common = append(lambda, at), append(open, c), append(common, f.X.At(f.common, k))
 		}
 	}
 	value := func(shift float64) (log float64) {

@@ -318,13 +318,20 @@ func (f *Fit) follow(to dense.Matrix, at *pattern, k int, columns dense.Matrix) 
 
 // setCavity is the posterior of an entry without its site.
 func (s *Sparse) setCavity(i, k int, x, variance, gamma float64) {
+	lambda, c := s.without(i, k, x, variance, gamma)
+	s.cavity.Set(i, k, c)
+	if c > 0 {
+		s.lambda.Set(i, k, lambda)
+	}
+}
+
+// without is a posterior N(x, variance) of an entry without its site: N(λ, c); c is zero where that has too little of the precision.
+func (s *Sparse) without(i, k int, x, variance, gamma float64) (lambda, c float64) {
 	precision := 1/variance - 1/gamma
 	if !(variance > 0) || !(precision*variance > leastCavity) {
-		s.cavity.Set(i, k, 0)
-		return
+		return 0, 0
 	}
-	s.cavity.Set(i, k, 1/precision)
-	s.lambda.Set(i, k, (x/variance-s.location.At(i, k)/gamma)/precision)
+	return (x/variance - s.location.At(i, k)/gamma) / precision, 1 / precision
 }
 
 // noiseOfSites takes a step of Δ towards the largest evidence with gains integrated out: dL/dΔ = ½ Σ G² - ½ (tr A⁻¹ - spent).

@@ -195,18 +195,18 @@ func logarithm(y Register) Register {
 	return tail
 }
 
-// logarithms replaces every value, normal and positive, by its logarithm.
-func logarithms() {
-	TEXT("logAVX2", NOSPLIT, "func(v []float64)")
+// inPlace replaces every value, four at a time.
+func inPlace(name, doc string, of func(x VecVirtual) Register) {
+	TEXT(name, NOSPLIT, "func(v []float64)")
 	Pragma("noescape")
-	Doc("logAVX2 replaces positive normal values, a multiple of four, by their logarithms.")
+	Doc(name + " " + doc)
 	p, n := base("v"), Load(Param("v").Len(), GP64())
 	SHRQ(U8(2), n)
 	JZ(LabelRef("end"))
 	loop("four", n, func() {
-		y := YMM()
-		VMOVUPD(Mem{Base: p}, y)
-		VMOVUPD(logarithm(y), Mem{Base: p})
+		x := YMM()
+		VMOVUPD(Mem{Base: p}, x)
+		VMOVUPD(of(x), Mem{Base: p})
 		add(p, 32)
 	})
 	Label("end")
@@ -214,24 +214,17 @@ func logarithms() {
 	RET()
 }
 
+// logarithms replaces every value, normal and positive, by its logarithm.
+func logarithms() {
+	inPlace("logAVX2", "replaces positive normal values, a multiple of four, by their logarithms.", func(x VecVirtual) Register { return logarithm(x) })
+}
+
 // exponentials replaces every value by its exponential.
 func exponentials() {
-	TEXT("expAVX2", NOSPLIT, "func(v []float64)")
-	Pragma("noescape")
-	Doc("expAVX2 replaces values up to 709, a multiple of four, by their exponentials.")
-	p, n := base("v"), Load(Param("v").Len(), GP64())
-	SHRQ(U8(2), n)
-	JZ(LabelRef("end"))
-	loop("four", n, func() {
-		x := YMM()
-		VMOVUPD(Mem{Base: p}, x)
+	inPlace("expAVX2", "replaces values up to 709, a multiple of four, by their exponentials.", func(x VecVirtual) Register {
 		exp(x)
-		VMOVUPD(x, Mem{Base: p})
-		add(p, 32)
+		return x
 	})
-	Label("end")
-	VZEROUPPER()
-	RET()
 }
 
 // Layout of the parameters and results of gainIntegrals, in groups of four.

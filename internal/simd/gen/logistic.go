@@ -10,15 +10,7 @@ import (
 
 // millsRatios replaces every value by Mills' ratio; see the Go version.
 func millsRatios() {
-	TEXT("millsAVX2", NOSPLIT, "func(v []float64)")
-	Pragma("noescape")
-	Doc("millsAVX2 replaces values of zero or more, a multiple of four, by Mills' ratios.")
-	p, n := base("v"), Load(Param("v").Len(), GP64())
-	SHRQ(U8(2), n)
-	JZ(LabelRef("end"))
-	loop("four", n, func() {
-		x := YMM()
-		VMOVUPD(Mem{Base: p}, x)
+	inPlace("millsAVX2", "replaces values of zero or more, a multiple of four, by Mills' ratios.", func(x VecVirtual) Register {
 		down, up := YMM(), YMM()
 		VSUBPD(value(millsNode), x, down)
 		VADDPD(value(millsNode), x, up)
@@ -26,12 +18,8 @@ func millsRatios() {
 		VDIVPD(up, down, up)
 		r := polynomial(millsSeries, up)
 		VDIVPD(x, r, r)
-		VMOVUPD(r, Mem{Base: p})
-		add(p, 32)
+		return r
 	})
-	Label("end")
-	VZEROUPPER()
-	RET()
 }
 
 // Layout of the parameters and results of logisticNodes, of four entries; see the Go version.
