@@ -292,7 +292,7 @@ func (r *Result) rescale(c float64) {
 		r.NoiseVar[mu] *= c * c
 	}
 	r.rescaleLatents(c)
-	if r.SignalCov != nil {
+	if n, deep := prior.NetworkOf(r.Prior); r.SignalCov != nil && (!deep || n.Scales()) {
 		scaleBy(c*c, r.SignalCov)
 	}
 	r.field.prior = nil // of signals of another scale

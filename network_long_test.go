@@ -54,6 +54,12 @@ func deepProblemOf(t testing.TB, rng *rand.Rand, list []prior.Layer, alpha, dens
 // deepProblemOfNetwork is a problem whose signals come out of a network.
 func deepProblemOfNetwork(t testing.TB, rng *rand.Rand, network prior.Network, alpha float64, p int, lo, hi, noise float64) *deepProblem {
 	t.Helper()
+	return deepProblemDrawn(t, rng, network, func(int) (latent, signal []float64, err error) { return network.Draw(rng) }, alpha, p, lo, hi, noise)
+}
+
+// deepProblemDrawn is a problem of signals of a network that are drawn one after the other.
+func deepProblemDrawn(t testing.TB, rng *rand.Rand, network prior.Network, draw func(k int) (latent, signal []float64, err error), alpha float64, p int, lo, hi, noise float64) *deepProblem {
+	t.Helper()
 	n, n2 := network.Entries(), network.LatentEntries()
 	m := int(math.Round(alpha * float64(n)))
 	d := &deepProblem{network: network, latent: mat.NewDense(n2, p, nil), truth: &calamp.Truth{X: mat.NewDense(n, p, nil), S: make([]float64, m)}}
@@ -66,7 +72,7 @@ func deepProblemOfNetwork(t testing.TB, rng *rand.Rand, network prior.Network, a
 	}
 	d.Y = mat.NewDense(m, p, nil)
 	for k := range p {
-		h, x, err := network.Draw(rng)
+		h, x, err := draw(k)
 		if err != nil {
 			t.Fatal(err)
 		}

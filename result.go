@@ -75,7 +75,7 @@ type Result struct {
 	Channel   channel.Channel
 
 	// SignalCov (P×P; P×2P, [Pairs] of Hermitian numbers, where signals are complex) is the covariance across signals of an entry that is not zero, and Support (N) the probability of each entry that it is
-	// not zero, in all signals at once: where signals belong together ([Options.Joint]). Prior is then what this is on average. Nil elsewhere.
+	// not zero, in all signals at once: where signals belong together ([Options.Joint]). Prior is then what this is on average. Of a network they are those of its latents (N₂). Nil elsewhere.
 	SignalCov *mat.Dense
 	Support   []float64
 

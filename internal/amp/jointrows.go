@@ -554,13 +554,18 @@ const onItsWay = 0.9
 
 // adopt makes the model's prior what the rows' is for one entry of a signal, whatever the others are: what diagnosis and theory know.
 func (e *jointRows) adopt() {
-	q, p := e.rows.Prior, float64(e.P)
-	g := prior.GaussBernoulli{Density: q.Density, SignalMean: sum(q.Mean) / p}
+	e.Adopt(Model{withColumns(entryOf(&e.rows.Prior), e.columns), e.model.Channel})
+}
+
+// entryOf is what rows say of one entry of a signal, whatever the others are.
+func entryOf(q *joint.Prior) prior.GaussBernoulli {
+	p := len(q.Mean)
+	g := prior.GaussBernoulli{Density: q.Density, SignalMean: sum(q.Mean) / float64(p)}
 	for k, m := range q.Mean {
-		g.SignalVar += (q.Cov[k*e.P+k] + (m-g.SignalMean)*(m-g.SignalMean)) / p
+		g.SignalVar += (q.Cov[k*p+k] + (m-g.SignalMean)*(m-g.SignalMean)) / float64(p)
 	}
 	g.SignalVar = max(g.SignalVar, math.SmallestNonzeroFloat64)
-	e.Adopt(Model{withColumns(g, e.columns), e.model.Channel})
+	return g
 }
 
 // LogEvidence implements [Iteration].
@@ -598,14 +603,17 @@ func (e *jointRows) evidenceOf(mu int, y, stats []float64) float64 {
 	return s.LogZ
 }
 
-// Joint is what was learned of signals that belong together: the density of rows and their covariance across signals (P×P), and the probability that
+// Joint is what was learned of signals, or latents, that belong together: the density of rows and their covariance across signals (P×P), and the probability that
 // a row is not zero (N); nil elsewhere.
 func (s *Solver) Joint() (q *joint.Prior, support []float64) {
-	e, is := s.Iteration.(*jointRows)
-	if !is {
+	rows := s.State.jointLatents()
+	if e, is := s.Iteration.(*jointRows); is {
+		rows = e.rows
+	}
+	if rows == nil {
 		return nil, nil
 	}
-	return &e.rows.Prior, e.rows.Support
+	return &rows.Prior, rows.Support
 }
 
 // Whitened are the residuals of sensor mu turned and divided by their standard deviations, and the constant 1 with them, where covariances across
@@ -874,11 +882,16 @@ func (b *planner) jointStart() (g prior.GaussBernoulli, learns joint.Learns) {
 		return g, learns
 	}
 	g, _ = partOf(b.Model.Prior)
-	switch l := b.Model.Prior.(type) {
+	return g, learnsOf(b.Model.Prior)
+}
+
+// learnsOf is what is learned of rows, of each entry of which p is the prior.
+func learnsOf(p prior.Prior) (learns joint.Learns) {
+	switch l := p.(type) {
 	case prior.LearnedGaussBernoulli:
 		learns = joint.Learns{Density: l.Learn&prior.Density != 0, Mean: l.Learn&prior.SignalMean != 0}
 	case prior.LearnedComplexGaussBernoulli:
 		learns = joint.Learns{Density: l.Learn&prior.Density != 0}
 	}
-	return g, learns
+	return learns
 }

@@ -140,7 +140,10 @@ func (l *Learning) refitPrior(s *State, p prior.Learner) float64 {
 		from, step = l.fromPrior, min(l.Step, 1)
 	}
 	lambda, sigma := s.priorFields()
-	next, change := from.Refit(lambda, sigma, step)
+	next, change := from, 0.0
+	if s.jointLatents() == nil { // which are learned as rows
+		next, change = from.Refit(lambda, sigma, step)
+	}
 	if n, ok := next.(prior.LearnedNetwork); ok {
 		var moved float64
 		next, moved = n.RefitSlack(s.X, s.C, s.Lambda, s.Sigma, s.rate())

@@ -122,6 +122,7 @@ var table = []struct {
 	{"joint error bars", (*planner).sharedBars, (*planner).makeSharedBars},
 	{"amplitudes", (*planner).amplitudes, (*planner).makeAmplitudes},
 	{"learning", (*planner).learning, (*planner).makeLearning},
+	{"joint latents", (*planner).jointLatents, (*planner).makeJointLatents},
 	{"mixture", (*planner).shape, (*planner).makeShape},
 	{"gains together", (*planner).gainsTogether, nil},
 	{"distribution of gains", (*planner).family, (*planner).makeFamily},

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -90,4 +92,50 @@ func onward(g moments, mu []float64) (r []float64) {
 		r = append(r, v)
 	}
 	return r
+}
+
+// Fields without a shape in common are those with one, where they have it, and what is learned from them is the same.
+func TestUnequal(t *testing.T) {
+	const n, p = 150, 3
+	rng := rand.New(rand.NewPCG(1, 7))
+	for _, cov := range [][]float64{
+		{2, 1.5, 0.3, 1.5, 3, -0.2, 0.3, -0.2, 1},
+		{1, 2, 3, 2, 4, 6, 3, 6, 9}, // of rank 1
+	} {
+		q := Prior{Density: 0.4, Mean: []float64{0.2, 0, -1}, Cov: cov}
+		shape, _, _ := NewShape([]float64{1, 0, 0, 0, 2, 0, 0, 0, 5}, p, 1, 0)
+		a := make([]float64, p*p)
+		shape.Matrix(a)
+		f := Field{Shape: shape, Size: make([]float64, n), Centre: make([]float64, n*p), Onward: make([]float64, n*p)}
+		sigma := make([]float64, n*p)
+		for i := range n {
+			f.Size[i] = math.Exp(3 * rng.NormFloat64())
+			for k := range p {
+				f.Centre[k*n+i], sigma[k*n+i] = 2*rng.NormFloat64(), 1/(f.Size[i]*a[k*p+k])
+			}
+		}
+		of := func() *Rows {
+			r := NewRows(n, p, 2, q)
+			r.Prior.Mean, r.Prior.Cov = slices.Clone(q.Mean), slices.Clone(q.Cov)
+			return r
+		}
+		one, each := of(), of()
+		one.Update(f)
+		each.UpdateUnequal(f.Centre, sigma)
+		agree := func(what string, a, b []float64) {
+			for j := range a {
+				if !(math.Abs(a[j]-b[j]) <= 1e-10*max(1, math.Abs(a[j]))) {
+					t.Errorf("%s %d: %.12g, expected %.12g", what, j, b[j], a[j])
+					return
+				}
+			}
+		}
+		agree("mean", one.X, each.X)
+		agree("variance", one.C, each.C)
+		agree("support", one.Support, each.Support)
+		agree("evidence", one.LogMass, each.LogMass)
+		agree("what the density is learned from", []float64{one.count}, []float64{each.count})
+		agree("what the mean is learned from", one.first, each.first)
+		agree("what the covariance is learned from", one.second, each.second)
+	}
 }

@@ -19,8 +19,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/internal/activation"
+	"github.com/calamp/calamp/internal/joint"
 	"github.com/calamp/calamp/internal/parallel"
-	functions "github.com/calamp/calamp/internal/vector"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -78,44 +78,27 @@ func moments(p prior.Prior, n int) (mean, variance []float64) {
 
 func (l *latents) LogNorm() float64 { return prior.SumLogNorm(l.prior, l.lambda, l.sigma) }
 
-// rows are latents of which each is zero in all signals, or in none, and then independent: Gauss–Bernoulli rows, with one evidence of all signals.
+// rows are latents of which each is zero in all signals, or in none, with a covariance across signals: joint rows, with one evidence of all signals.
 type rows struct {
 	latents
-	logs []float64 // N₂: log ∫ p(h) Π exp(-(h-λ)²/2Σ) dh of a row
+	joint *joint.Rows
+}
+
+func newRows(l latents) *rows {
+	g := l.prior.(interface {
+		GaussBernoulliPrior() prior.GaussBernoulli
+	}).GaussBernoulliPrior()
+	return &rows{latents: l, joint: joint.NewRows(l.n, l.p, l.threads, joint.Isotropic(l.p, g.Density, g.SignalMean, g.SignalVar))}
 }
 
 func (r *rows) Update(x, c, lambda, sigma []float64, _ float64) error {
-	r.x, r.c, r.lambda, r.sigma = x, c, lambda, sigma
-	parallel.Run(r.n, r.threads, r.row)
+	r.joint.UpdateUnequal(lambda, sigma)
+	copy(x, r.joint.X)
+	copy(c, r.joint.C)
 	return nil
 }
 
-func (r *rows) row(j int) {
-	g := r.prior.(interface {
-		GaussBernoulliPrior() prior.GaussBernoulli
-	}).GaussBernoulliPrior()
-	there, zero := 0.0, 0.0 // the log-evidence of both, but for what both have
-	for at := j; at < r.n*r.p; at += r.n {
-		var more float64
-		r.x[at], r.c[at], more = functions.Slab(r.lambda[at], r.sigma[at], g.SignalMean, g.SignalVar)
-		there += more
-		if s := r.sigma[at]; !math.IsInf(s, 1) {
-			zero -= 0.5 * r.lambda[at] * (r.lambda[at] / s)
-		}
-	}
-	there += math.Log(g.Density)
-	not := math.Log1p(-g.Density)
-	top := max(there, not)
-	is, isNot := math.Exp(there-top), math.Exp(not-top)
-	r.logs[j] = zero + top + math.Log(is+isNot)
-	is, isNot = is/(is+isNot), isNot/(is+isNot)
-	for at := j; at < r.n*r.p; at += r.n {
-		m := r.x[at]
-		r.x[at], r.c[at] = is*m, is*(r.c[at]+isNot*m*m)
-	}
-}
-
-func (r *rows) LogNorm() float64 { return floats.Sum(r.logs) }
+func (r *rows) LogNorm() float64 { return floats.Sum(r.joint.LogMass) }
 
 func (l *latents) Kept() [][]float64 { return nil }
 
@@ -207,13 +190,16 @@ type Node struct {
 	top     *layer
 	latents *latents
 	whole   *together // nil where layers are not taken together
+
+	// Joint are the latents as rows across signals; nil where they are independent. What is known of them is theirs.
+	Joint *joint.Rows
 }
 
 // How says how the messages of layers are computed: of AMP, unless they are
 type How struct {
 	Together bool   // all layers at once: their matrices have structure, and latents are few
 	Vector   []bool // of vector AMP, those that are true: their matrices have structure
-	Rows     bool   // a latent is zero in all signals, or in none
+	Rows     bool   // a latent is zero in all signals, or in none, with a covariance across them
 }
 
 // New is the node of a network for p signals.
@@ -223,9 +209,9 @@ func New(n prior.Network, p, threads int, how How) (*Node, error) {
 	bottom.signal = bottom.update
 	node := &Node{Signals: bottom, latents: bottom}
 	if how.Rows {
-		r := &rows{latents: *bottom, logs: make([]float64, bottom.n)}
+		r := newRows(*bottom)
 		bottom = &r.latents
-		node.Signals, node.latents = r, bottom
+		node.Signals, node.latents, node.Joint = r, bottom, r.joint
 	}
 	if how.Together {
 		own := layer{n: n.Entries(), width: bottom.n, p: p, threads: threads, slack: n.Slack(), inner: node.Signals, start: bottom.moments}

@@ -14,7 +14,7 @@ func TestRows(t *testing.T) {
 	for _, density := range []float64{0.2, 1} {
 		for _, p := range []int{1, 3} {
 			g := prior.GaussBernoulli{Density: density, SignalMean: 0.3, SignalVar: 2}
-			r := &rows{latents: latents{n: n, p: p, threads: 1, prior: g}, logs: make([]float64, n)}
+			r := newRows(latents{n: n, p: p, threads: 1, prior: g})
 			rng := rand.New(rand.NewPCG(1, 2))
 			x, c, lambda, sigma := make([]float64, n*p), make([]float64, n*p), make([]float64, n*p), make([]float64, n*p)
 			for j := range lambda {

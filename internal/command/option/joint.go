@@ -54,7 +54,11 @@ func (j *Joint) Line(text *console.Summary, res *calamp.Result) {
 	if res.Support == nil {
 		return
 	}
-	text.Line("joint", "the signals belong together: %.4g of %d entries are there in all of them; correlations of up to %s", jointRows(res), len(res.Support), console.Short(res.LargestCorrelation()))
+	what, entries := "signals", "entries"
+	if res.Latent != nil {
+		what, entries = "latents", "latents"
+	}
+	text.Line("joint", "the %s belong together: %.4g of %d %s are there in all of them; correlations of up to %s", what, jointRows(res), len(res.Support), entries, console.Short(res.LargestCorrelation()))
 }
 
 // Fields is the flag for the report.
