@@ -271,6 +271,32 @@ func (d *deepProblem) learned() *calamp.Options {
 	return &calamp.Options{Learn: calamp.Learn{Noise: true}}
 }
 
+// TestNetworkHardlyHoldsScale has biases that hold the scale to some tenths of a percent: messages creep there.
+func TestNetworkHardlyHoldsScale(t *testing.T) {
+	for _, b := range []float64{0.05, 0.1} {
+		for seed := range uint64(3) {
+			rng := rand.New(rand.NewPCG(seed, 77))
+			var list []prior.Layer
+			for i, rows := range []int{100, 200} {
+				l := prior.Layer{Rows: rows, Cols: []int{40, 100}[i], Activation: prior.ReLU}
+				for range l.Rows * l.Cols {
+					l.Weights = append(l.Weights, rng.NormFloat64()/math.Sqrt(float64(l.Cols)))
+				}
+				for range l.Rows * (1 - i) {
+					l.Bias = append(l.Bias, b*rng.NormFloat64())
+				}
+				list = append(list, l)
+			}
+			d := deepProblemOf(t, rng, list, 0.4, 0.3, 5, 0.7, 1.3, 1e-6)
+			r := solve(t, &d.Problem, d.learned())
+			off := math.Abs(r.Score(*d.truth).Scale - 1)
+			if r.Status != calamp.Converged || r.Iterations > 600 || !(off < 3*r.ScaleSD) || !(r.ScaleSD < 0.02) || !(relativeError(d, r) < 1e-5) {
+				t.Errorf("biases of %g, seed %d: %v; scale off by %.2g ± %.2g, NMSE %.2g", b, seed, r.Reason, off, r.ScaleSD, relativeError(d, r))
+			}
+		}
+	}
+}
+
 // TestLongNetworks measures recovery, coverage and iterations of signals that come out of a network.
 func TestLongNetworks(t *testing.T) {
 	longOnly(t)

@@ -114,6 +114,7 @@ var table = []struct {
 	{"watch", (*planner).watch, (*planner).makeWatch},
 	{"joint moves", (*planner).jointMoves, (*planner).makeJointMoves},
 	{"latents and gains", (*planner).latentMoves, (*planner).makeLatentMoves},
+	{"creep", (*planner).creep, (*planner).makeCreep},
 	{"row shifts", (*planner).rowShifts, (*planner).makeRowShifts},
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
 	{"cooling", (*planner).cooling, (*planner).makeCooling},
