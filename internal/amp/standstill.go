@@ -34,8 +34,10 @@ const (
 	standsFor    = 50
 	standsWithin = 5e-3
 
-	// mostOpen is the part of the signals' variance that may be open for a run of AMP to stand still.
+	// mostOpen is the part of the signals' variance that is open where readings have identified most of them, and waiting that from which on a run of AMP
+	// has yet to start. Runs that wait have 0.97 to 1.03 of it open; counts of three photons leave 0.69 to 0.89 open for good (docs/log/validation.md).
 	mostOpen = 0.5
+	waiting  = 0.95
 
 	// linearWithin is how far the linear part's mean may be from x̂ when a run ends, in the
 	// same units; relative to the signal, linearRelative is near enough in any case.
@@ -78,7 +80,7 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	if p.steps++; p.steps < standsFor {
 		return GoOn
 	}
-	still := p.vector != nil || e.known()
+	still := p.vector != nil || e.within(waiting)
 	for k := range e.P {
 		moved := distance(e.X[k*e.N:(k+1)*e.N], p.from[k*e.N:(k+1)*e.N])
 		still = still && moved <= standsWithin*math.Sqrt(e.SumC[k])
@@ -142,9 +144,12 @@ func (s *State) gainsMoved(from []complex128) float64 {
 	return math.Sqrt(total / max(1, count))
 }
 
-// known reports whether readings have identified most of the signals: before, what stands still may only wait for its start.
-func (s *State) known() bool {
-	return !s.phasesOpen() && sum(s.SumC) <= mostOpen*float64(s.N*s.P)*s.model.Prior.Variance()
+// known reports whether readings have identified most of the signals.
+func (s *State) known() bool { return s.within(mostOpen) }
+
+// within reports whether no more than that part of the signals' variance is open.
+func (s *State) within(open float64) bool {
+	return !s.phasesOpen() && sum(s.SumC) <= open*float64(s.N*s.P)*s.model.Prior.Variance()
 }
 
 // AtFixedPoint implements [Part].
