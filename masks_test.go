@@ -39,3 +39,23 @@ func TestMasksOfZerosAndOnesAreTrusted(t *testing.T) {
 		}
 	}
 }
+
+// Three photons a reading leave most of the signals' variance open for good, while hyperparameters creep that they hardly determine: the run ends where signals stand still.
+func TestFewPhotonsEnd(t *testing.T) {
+	te := teacher.Teacher{N: 200, M: 200, P: 8, Gain: channel.Uniform(0.8, 1.2), Matrix: teacher.Ensemble{Kind: "binary"}, Own: channel.Detector{Photon: 0.42}}
+	te.Signal, te.Entries = prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, prior.NonNegative{Density: 0.15, SignalVar: 1}
+	for _, seed := range []uint64{2, 4, 8} {
+		in, err := te.Draw(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		learned := prior.LearnedNonNegative{NonNegative: te.Entries.(prior.NonNegative), Learn: prior.Density | prior.SignalMean | prior.SignalVar}
+		res, err := calamp.Solve(context.Background(), &calamp.Problem{W: in.W, Y: in.Y, Prior: learned, Channel: channel.Gain{Prior: te.Gain, Own: te.Own}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x, s := inside(res, in.Truth); res.Status != calamp.Converged || s < 0.9 {
+			t.Errorf("seed %d: %v, %.3f of the signals and %.3f of the gains inside", seed, res.Status, x, s)
+		}
+	}
+}
