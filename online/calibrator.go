@@ -21,7 +21,8 @@ import (
 type Calibrator struct {
 	opt     Options
 	m, n    int
-	columns int // of a reading: 2 where it is complex
+	choice  *operator.Choice // of W by the sample; nil where it is one for all
+	columns int              // of a reading: 2 where it is complex
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
@@ -45,6 +46,7 @@ type Calibrator struct {
 	unrelated unrelated // what says that signals do not come out of their network
 
 	// Of the sample being absorbed.
+	matrix    []float64  // which W it has, as [operator.Choice] says; nil before it is known
 	y         []float64  // M×columns, NaN where missing
 	beyond    []bool     // M, readings out of the range of arithmetic; they count as missing
 	masked    []bool     // M, readings set aside because they do not fit
@@ -106,7 +108,7 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, err
 	}
 	m, n := w.Dims()
-	c := &Calibrator{opt: full, m: m, n: n, columns: channel.ColumnsOf(g)}
+	c := &Calibrator{opt: full, m: m, n: n, choice: operator.ChoiceOf(w), columns: channel.ColumnsOf(g)}
 	c.newEngine = func(learnNoise bool) (*engine, error) {
 		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
 	}
@@ -233,6 +235,18 @@ func (o *Options) nominalRetention() float64 {
 	return math.Exp(-1 / o.Memory)
 }
 
+// Use says which matrix the next sample has, where W is an [operator.Choice]. It is an error where it is not, or has no such matrix, and changes nothing.
+func (c *Calibrator) Use(matrix []float64) error {
+	if c.choice == nil {
+		return errors.New("W is the same for all samples")
+	}
+	if err := c.choice.Use(matrix); err != nil {
+		return err
+	}
+	c.matrix = append(c.matrix[:0], matrix...)
+	return nil
+}
+
 // Absorb reconstructs one sample and, if it is sane, learns from it. y holds the
 // M readings, NaN where one is missing; complex ones as 2M numbers, each a real part and an imaginary part. The estimate is valid until the next
 // call.
@@ -243,6 +257,7 @@ func (o *Options) nominalRetention() float64 {
 // error, and changes nothing. When ctx is cancelled the estimate so far is
 // returned with ctx.Err(), and nothing is learned.
 func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error) {
+	defer func() { c.matrix = c.matrix[:0] }() // that of the next sample is another
 	if err := c.take(y); err != nil {
 		return nil, err
 	}
@@ -287,6 +302,8 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 
 func (c *Calibrator) take(y []float64) error {
 	switch {
+	case c.choice != nil && len(c.matrix) == 0:
+		return errors.New("which matrix the sample has is not known (Use)")
 	case len(y) == c.m*c.columns:
 	case c.columns > 1:
 		return fmt.Errorf("y has %d numbers, but W is %d×%d: expected a real and an imaginary part of each sensor's reading, %d", len(y), c.m, c.n, c.m*c.columns)

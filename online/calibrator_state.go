@@ -154,6 +154,9 @@ func (c *Calibrator) Restore(s *State) error {
 	if s.Spread != nil && len(s.Spread) != len(c.opt.SensorDerivatives) {
 		return fmt.Errorf("the state is of %d parameters of every sensor, and this stream has %d", len(s.Spread), len(c.opt.SensorDerivatives))
 	}
+	if matrix := s.keptMatrix(); len(s.Warm) > 0 && (c.choice == nil && matrix > 0 || c.choice != nil && matrix != c.choice.Numbers()) {
+		return errors.New("the state and the stream are not both of samples with matrices of their own, or not of the same")
+	}
 	if s.Complex != c.state.Complex {
 		return errors.New("the state and the stream are not both of complex readings")
 	}
@@ -444,13 +447,21 @@ func (c *Calibrator) inUse() []float64 {
 	return stats
 }
 
+// keptMatrix is how many numbers say which matrix a sample that is kept has.
+func (s *State) keptMatrix() int {
+	if len(s.Warm) == 0 {
+		return 0
+	}
+	return max(0, len(s.Warm[0])-s.Sensors()*s.columns())
+}
+
 // validateWarm reports kept samples that no stream keeps.
 func (s *State) validateWarm(m int) error {
 	if len(s.Warm) > mostWarmUp || len(s.Warm) > 0 && s.Samples > 0 {
 		return fmt.Errorf("state: %d samples kept to be solved together, after %d", len(s.Warm), s.Samples)
 	}
 	for k, y := range s.Warm {
-		if len(y) != m*s.columns() || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
+		if len(y) != m*s.columns()+s.keptMatrix() || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
 			return fmt.Errorf("state: kept sample %d is none of %d sensors", k, m)
 		}
 	}

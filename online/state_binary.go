@@ -50,6 +50,11 @@ import (
 // Version 8, of a stream of complex readings, is version 7 with the columns of a reading behind the
 // number of parameters: uint32, 2. Samples that are kept, and the patterns of scenes, then have two numbers a sensor, a real and an
 // imaginary part; and behind it all there is the sensor whose phase is anchored, uint64 (2⁶⁴-1: none).
+//
+// Version 9 is version 8 with the spreads of parameters of sensors behind it all: 4 their number, uint32; of each float64.
+//
+// Version 10 is version 9 with 8, uint64, behind the number of samples that are kept: how many numbers say which matrix each of them has. These
+// follow its readings, float64 (see [operator.Choice]).
 const (
 	stateMagic = "calS"
 
@@ -62,9 +67,10 @@ const (
 	versionSingle  = 7 // outliers are looked for, a given range is one that the gains may merely lie in, or the noise of every sensor is learned
 	versionComplex = 8 // complex readings
 
-	versionMoved = 9 // parameters of every sensor
+	versionMoved  = 9  // parameters of every sensor
+	versionChosen = 10 // samples with matrices of their own are kept
 
-	versionLatest = versionMoved
+	versionLatest = versionChosen
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -78,6 +84,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.keptMatrix() > 0:
+		return versionChosen
 	case s.Spread != nil:
 		return versionMoved
 	case s.Complex:
@@ -140,6 +148,9 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	if s.version() >= versionWarm {
 		b = appendFloats(b, []float64{s.OffsetSD})
 		b = le.AppendUint32(b, uint32(len(s.Warm)))
+		if s.version() >= versionChosen {
+			b = le.AppendUint64(b, uint64(s.keptMatrix()))
+		}
 		for _, y := range s.Warm {
 			b = appendFloats(b, y)
 		}
@@ -331,8 +342,12 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 	}
 	if version >= versionWarm {
 		read.OffsetSD = r.float()
-		for range r.count(uint64(r.uint32()), 8*max(m, 1)*read.columns()) {
-			read.Warm = append(read.Warm, r.floats(m*read.columns()))
+		kept, each := uint64(r.uint32()), m*read.columns()
+		if version >= versionChosen {
+			each += r.count(r.uint64(), 8)
+		}
+		for range r.count(kept, 8*max(each, 1)) {
+			read.Warm = append(read.Warm, r.floats(each))
 		}
 	}
 	if version >= versionSingle {
@@ -350,7 +365,9 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 		}
 	}
 	if version >= versionMoved {
-		read.Spread = r.floats(r.count(uint64(r.uint32()), 8))
+		if parameters := r.count(uint64(r.uint32()), 8); parameters > 0 {
+			read.Spread = r.floats(parameters)
+		}
 	}
 	switch {
 	case r.err != nil && intact:

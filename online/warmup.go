@@ -12,6 +12,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -137,7 +138,7 @@ func (c *Calibrator) warmUp(ctx context.Context) (*Estimate, error) {
 		return nil, errors.New("the readings of the first sample have one sign: gains are found from such signals only within a range of s, and none was given (--s-range)")
 	}
 	s := &c.state
-	s.Warm = append(s.Warm, slices.Clone(c.y))
+	s.Warm = append(s.Warm, slices.Concat(c.y, c.matrix))
 	c.noSample()
 	if len(s.Warm) < c.beginning() {
 		c.report(WarmingUp)
@@ -221,12 +222,30 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	if c.opt.Commit == Sane {
 		model.Channel = channel.Faulty{Working: model.Channel}
 	}
+	w, err := c.matrixTogether()
+	if err != nil {
+		return nil, err
+	}
 	b, _, _, err := amp.NewSolver(amp.Problem{
-		W: c.sample.W, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
+		W: w, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
 		Outliers: c.outliers != nil, OutlierRate: c.opt.Outliers.Rate,
 	}, c.opt.Settings)
 	return b, err
+}
+
+// matrixTogether is the W of the samples that were kept.
+func (c *Calibrator) matrixTogether() (w operator.Operator, err error) {
+	if c.choice == nil {
+		return c.sample.W, nil
+	}
+	matrices := make([]operator.Operator, len(c.state.Warm))
+	for k, sample := range c.state.Warm {
+		if matrices[k], err = c.choice.Of(sample[c.m*c.columns:]); err != nil {
+			return nil, err
+		}
+	}
+	return operator.NewEach(matrices, nil)
 }
 
 // startTogether is the model with which the samples y begin: what is to be learned of it starts from their moments.

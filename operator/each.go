@@ -35,17 +35,10 @@ func NewEach(matrices []Operator, of []int) (Operator, error) {
 		}
 	}
 	e := &Each{of: make([]int, len(of)), columns: 1}
-	rows, entries := matrices[0].Dims()
 	place := make([]int, len(matrices)) // among those that differ
 	for j, w := range matrices {
-		if m, n := w.Dims(); m != rows || n != entries {
-			return nil, fmt.Errorf("matrix %d (counting from 0) is %d×%d, expected %d×%d, as the first one", j, m, n, rows, entries)
-		}
-		if inner, _ := Separate(w); inner != nil {
-			return nil, fmt.Errorf("matrix %d (counting from 0) is a %v: expected the matrix of one signal", j, Describe(w))
-		}
-		if isComplex(w) != isComplex(matrices[0]) {
-			return nil, fmt.Errorf("matrix %d (counting from 0) is %s, and the first one %s: expected all real or all complex", j, kindOf(w), kindOf(matrices[0]))
+		if err := alike(w, matrices[0], j); err != nil {
+			return nil, err
 		}
 		if place[j] = slices.IndexFunc(e.matrices, func(known Operator) bool { return same(known, w) }); place[j] < 0 {
 			place[j] = len(e.matrices)
@@ -70,7 +63,8 @@ func NewEach(matrices []Operator, of []int) (Operator, error) {
 	for j, w := range e.matrices {
 		e.parts[j] = w.(*Complex).rows
 	}
-	return &Complex{m: rows, n: entries, rows: e}, nil
+	m, n := e.matrices[0].Dims()
+	return &Complex{m: m, n: n, rows: e}, nil
 }
 
 // leaveOutUnused drops matrices that no signal has.

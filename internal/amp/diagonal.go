@@ -68,7 +68,12 @@ func (d *diagonal) sweepsOver(w operator.Operator) (s operator.Sweeps, err error
 }
 
 // prepare implements [Iteration].
-func (d *diagonal) prepare(context.Context) error { return nil }
+func (d *diagonal) prepare(context.Context) error {
+	if d.scalar && operator.ChoiceOf(d.W) != nil {
+		d.squares = operator.MeanSquares(d.W, d.P)
+	}
+	return nil
+}
 
 func (d *diagonal) use(s operator.Sweeps) { d.sweeps = s }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/calamp/calamp/solver"
 )
 
-// separate reports whether signals have matrices of their own ([operator.Each]).
+// separate reports whether signals have matrices of their own ([operator.Each]), or the samples of a stream ([operator.Choice]).
 func (b *planner) separate() bool {
 	_, of := operator.Separate(b.W)
-	return of != nil
+	return of != nil || operator.ChoiceOf(b.W) != nil
 }
 
 // separateInstead is why a part is left out that takes all signals to have one matrix.
@@ -28,7 +28,7 @@ var separateLeaves = map[string]bool{
 func (b *planner) separatePossible() error {
 	var with string
 	switch {
-	case b.stream() || b.Batch:
+	case b.Batch || b.stream() && operator.ChoiceOf(b.W) == nil:
 		with = "a stream"
 	case b.full() || b.exchangeable():
 		with = "covariances between signals"

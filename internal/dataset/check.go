@@ -21,6 +21,9 @@ func assemble(w, y *Array, t truths) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{W: matrix, Y: readings, Truth: truth, Complex: y.isComplex()}
+	if err := p.chooseMatrices(t.matrix, w); err != nil {
+		return nil, err
+	}
 	return p, p.checkSignals(w)
 }
 

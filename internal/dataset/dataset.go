@@ -165,6 +165,9 @@ func (p *Problem) addReadings(spec, path string, allowed *memory.Allowance) erro
 	if p.Y, p.Truth, err = check(w, y, truth); err != nil {
 		return err
 	}
+	if err = p.chooseMatrices(truth.matrix, w); err != nil {
+		return err
+	}
 	if err = p.checkSignals(w); err != nil {
 		return err
 	}
@@ -292,7 +295,7 @@ func (c *container) problem() (*Problem, error) {
 }
 
 // truths are the arrays that say what a problem was made from, and of which sensors; nil where there are none.
-type truths struct{ x0, s0, o0, sensors *Array }
+type truths struct{ x0, s0, o0, sensors, matrix *Array }
 
 func (c *container) truth() (t truths, err error) {
 	if t.x0, err = c.readTruth("X0"); err != nil {
@@ -304,6 +307,9 @@ func (c *container) truth() (t truths, err error) {
 	if t.o0, err = c.readOptional("o0"); err != nil {
 		return t, err
 	}
-	t.sensors, err = c.readOptional(sensorsName)
+	if t.sensors, err = c.readOptional(sensorsName); err != nil {
+		return t, err
+	}
+	t.matrix, err = c.readOptional(matrixName)
 	return t, err
 }

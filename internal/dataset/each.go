@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,71 @@ func (a *Array) page(j int) *Array {
 		one.Data = a.Data[from:to]
 	}
 	return &one
+}
+
+// matrixName is the array that says which of several matrices every signal has (P integers).
+const matrixName = "matrix"
+
+// chooseMatrices gives every signal one of the matrices that W has, as the array says; without one they have one each. w describes W.
+func (p *Problem) chooseMatrices(a, w *Array) error {
+	if a == nil {
+		return nil
+	}
+	matrices, of := operator.Separate(p.W)
+	count := len(of)
+	if len(w.Shape) == 3 { // which may all be the same
+		count = w.Shape[0]
+	}
+	_, signals := p.Y.Dims()
+	if p.Complex {
+		signals /= 2
+	}
+	switch {
+	case count == 0:
+		return a.fault("matrix says which matrix every signal has, and W is one for all: expected P×M×N, or a list of matrices")
+	case !a.isVector() || a.count() != signals:
+		return a.fault("matrix is %s, expected %d integers, one a signal: which matrix it has, from 0", a.dims(), signals)
+	}
+	chosen := make([]int, signals)
+	for k, v := range a.Data {
+		if !(v >= 0 && v < float64(count) && v == math.Trunc(v)) {
+			return a.fault("matrix of signal %d is %g, expected one of 0 to %d", k, v, count-1)
+		}
+		if of != nil {
+			chosen[k] = of[int(v)]
+		}
+	}
+	if of == nil {
+		return nil
+	}
+	var err error
+	p.W, err = operator.NewEach(matrices, chosen)
+	w.Shape = w.Shape[len(w.Shape)-2:]
+	return err
+}
+
+// MatrixCount is how many matrices a spec, or the array W of a file, has of which signals have one each; 0 where W is one for all, or cannot be read.
+func MatrixCount(spec string) int {
+	kind, rest, err := kindOf(spec)
+	switch {
+	case err != nil:
+		return 0
+	case kind != nil && kind.name == "each":
+		list, _ := eachOf(rest)
+		return len(list)
+	case kind != nil:
+		return 0
+	}
+	arrays, err := Inspect(rest)
+	if err != nil {
+		return 0
+	}
+	for _, a := range arrays {
+		if len(a.Shape) == 3 && (a.Name == "W" || len(arrays) == 1) {
+			return a.Shape[0]
+		}
+	}
+	return 0
 }
 
 // checkSignals refuses a W that has matrices for another number of signals than Y has.

@@ -21,6 +21,7 @@ import (
 type Sample struct {
 	Sequence int64     // larger than that of the sample before
 	Y        []float64 // M, NaN where a reading is missing; of complex readings 2M, each a real and an imaginary part
+	Matrix   []float64 // which W it has, as [operator.Choice] says; nil where that is the same for all
 	Place    string    // where it comes from, as in "line 17"
 	Stored   int64     // number of its message in the JetStream it comes from, 0 elsewhere
 
@@ -32,6 +33,7 @@ type Form struct {
 	Sensors int
 	Complex bool // each reading is two numbers, its real and its imaginary part
 	Width   int  // bytes of a number in a frame: 4 or 8; 0 for JSON
+	Matrix  int  // how many numbers say which W a sample has: 0 where it is the same for all, 1 where it is one of several, else its entries
 }
 
 // columns is how many numbers a reading is.
@@ -42,8 +44,21 @@ func (f Form) columns() int {
 	return 1
 }
 
-// numbers is how many a sample has.
-func (f Form) numbers() int { return f.Sensors * f.columns() }
+// readings is how many numbers the readings of a sample are, and numbers how many it has.
+func (f Form) readings() int { return f.Sensors * f.columns() }
+
+func (f Form) numbers() int { return f.readings() + f.Matrix }
+
+// andMatrix says what follows the readings in a frame.
+func (f Form) andMatrix() string {
+	switch f.Matrix {
+	case 0:
+		return ""
+	case 1:
+		return ", and the number of its matrix"
+	}
+	return fmt.Sprintf(", and %d numbers of its matrix", f.Matrix)
+}
 
 // example is a reading as JSON.
 func (f Form) example() string {
@@ -55,7 +70,7 @@ func (f Form) example() string {
 
 // check refuses what is no vector of readings.
 func (f Form) check(y []float64) error {
-	if len(y) != f.numbers() {
+	if len(y) != f.readings() {
 		return fmt.Errorf("%d readings, expected one for each of %d sensors", len(y)/f.columns(), f.Sensors)
 	}
 	for j, v := range y {
@@ -151,14 +166,15 @@ func (n Numbering) check(sequence int64) error {
 }
 
 // Columns are the columns of y, the first with the number offset+1; of complex readings a sample is two of them, real and
-// imaginary parts.
-func Columns(y *mat.Dense, f Form, offset int64) Source {
-	return &columns{y: y, each: f.columns(), offset: offset}
+// imaginary parts. Where W is one of several, sample k has matrix of[k].
+func Columns(y *mat.Dense, f Form, offset int64, of []int) Source {
+	return &columns{y: y, each: f.columns(), offset: offset, of: of}
 }
 
 type columns struct {
 	y      *mat.Dense
 	each   int // columns of a sample
+	of     []int
 	next   int
 	offset int64
 	sample Sample
@@ -176,6 +192,9 @@ func (c *columns) Next(ctx context.Context) (*Sample, error) {
 	for mu := range m {
 		row := c.y.RawRowView(mu)
 		c.sample.Y = append(c.sample.Y, row[c.next*c.each:(c.next+1)*c.each]...)
+	}
+	if c.of != nil {
+		c.sample.Matrix = append(c.sample.Matrix[:0], float64(c.of[c.next]))
 	}
 	c.next++
 	c.sample.Sequence = c.offset + int64(c.next)

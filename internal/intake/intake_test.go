@@ -51,7 +51,7 @@ func takeAll(s Source) (t taken) {
 
 func TestColumns(t *testing.T) {
 	y := mat.NewDense(2, 3, []float64{1, 2, 3, 4, math.NaN(), 6})
-	got := takeAll(Columns(y, Form{Sensors: 2}, 10))
+	got := takeAll(Columns(y, Form{Sensors: 2}, 10, nil))
 	if got.err != io.EOF || fmt.Sprint(got.sequences, got.y) != "[11 12 13] [[1 4] [2 NaN] [3 6]]" {
 		t.Errorf("%+v", got)
 	}

@@ -324,7 +324,7 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 		return nil, fmt.Errorf("stream %s: %w", s.o.Stream, err)
 	}
 	place := fmt.Sprintf("message %d", meta.Sequence.Stream)
-	sequence, y, err := s.decode(message, int64(meta.Sequence.Stream))
+	sequence, y, matrix, err := s.decode(message, int64(meta.Sequence.Stream))
 	if err != nil {
 		if e := message.TermWithReason("calamp: not readable"); e != nil {
 			return nil, fmt.Errorf("stream %s: %w", s.o.Stream, e)
@@ -332,7 +332,7 @@ func (s *messageSource) sample(message jetstream.Msg) (*Sample, error) {
 		return nil, &Refused{Place: place, Sequence: sequence, Err: err, Stored: int64(meta.Sequence.Stream)}
 	}
 	stop := KeepAlive(message, ackWait/3)
-	return &Sample{Sequence: sequence, Y: y, Place: place, Stored: int64(meta.Sequence.Stream), done: func() error {
+	return &Sample{Sequence: sequence, Y: y, Matrix: matrix, Place: place, Stored: int64(meta.Sequence.Stream), done: func() error {
 		stop()
 		return message.Ack()
 	}}, nil
@@ -356,34 +356,34 @@ func KeepAlive(message jetstream.Msg, every time.Duration) (stop func()) {
 	return sync.OnceFunc(func() { close(done) })
 }
 
-func (s *messageSource) decode(message jetstream.Msg, sequence int64) (int64, []float64, error) {
+func (s *messageSource) decode(message jetstream.Msg, sequence int64) (number int64, y, matrix []float64, err error) {
 	if s.o.SequenceHeader != "" {
 		text := message.Headers().Get(s.o.SequenceHeader)
 		v, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || v < 0 {
-			return -1, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
+			return -1, nil, nil, fmt.Errorf("header %s is %q, expected the sample's number", s.o.SequenceHeader, text)
 		}
 		if err := s.accepted.check(v); err != nil {
-			return v, nil, fmt.Errorf("header %s: %w", s.o.SequenceHeader, err)
+			return v, nil, nil, fmt.Errorf("header %s: %w", s.o.SequenceHeader, err)
 		}
 		sequence = v
 	}
-	y, err := s.readings(message.Data())
+	y, matrix, err = s.readings(message.Data())
 	if err == nil {
 		s.accepted.After = max(s.accepted.After, sequence)
 	}
-	return sequence, y, err
+	return sequence, y, matrix, err
 }
 
-func (s *messageSource) readings(raw []byte) ([]float64, error) {
+func (s *messageSource) readings(raw []byte) (y, matrix []float64, err error) {
 	form := s.o.Form
 	if form.Width == 0 {
-		_, y, err := decodeObject(raw, form)
-		return y, err
+		_, y, matrix, err = decodeObject(raw, form)
+		return y, matrix, err
 	}
-	if each := form.Width * form.columns(); len(raw) != form.Sensors*each {
-		return nil, fmt.Errorf("%d bytes, expected %d readings of %d", len(raw), form.Sensors, each)
+	if len(raw) != form.numbers()*form.Width {
+		return nil, nil, fmt.Errorf("%d bytes, expected %d readings of %d%s", len(raw), form.Sensors, form.Width*form.columns(), form.andMatrix())
 	}
-	y := decodeFrame(raw, form.Width)
-	return y, form.check(y)
+	y, matrix = decodeFrame(raw, form)
+	return y, matrix, form.check(y)
 }

@@ -13,7 +13,8 @@ import (
 
 // Lines reads JSON lines {"seq": 17, "y": [0.1, null, …]}: the number of the
 // sample, which must increase from line to line, and one reading for each
-// sensor, null where one is missing; a complex one is [0.1, -0.2], its real and its imaginary part. Other fields are ignored, and so are empty
+// sensor, null where one is missing; a complex one is [0.1, -0.2], its real and its imaginary part. Where W is another for every sample, "matrix" is the number
+// of one of several, or the rows of its own. Other fields are ignored, and so are empty
 // lines. A line that is something else, or whose number is not accepted, is
 // refused, and the stream goes on.
 func Lines(r io.Reader, form Form, accepted Numbering) Source {
@@ -41,12 +42,12 @@ func (l *lines) read() (*Sample, error) {
 		l.line++
 		place := fmt.Sprintf("line %d", l.line)
 		if tooLong {
-			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings need at most", l.limit, l.form.Sensors)}
+			return nil, &Refused{Place: place, Sequence: -1, Err: fmt.Errorf("longer than %d bytes, which %d readings%s need at most", l.limit, l.form.Sensors, l.form.andMatrix())}
 		}
 		if len(bytes.TrimSpace(raw)) == 0 {
 			continue
 		}
-		sequence, y, err := decodeObject(raw, l.form)
+		sequence, y, matrix, err := decodeObject(raw, l.form)
 		if err == nil && sequence < 0 {
 			err = errors.New(`no sequence number "seq"`)
 		} else if err == nil && sequence <= l.last {
@@ -59,7 +60,7 @@ func (l *lines) read() (*Sample, error) {
 		}
 		l.last = sequence
 		l.accepted.After = max(l.accepted.After, sequence)
-		return &Sample{Sequence: sequence, Y: y, Place: place}, nil
+		return &Sample{Sequence: sequence, Y: y, Matrix: matrix, Place: place}, nil
 	}
 }
 
@@ -132,35 +133,90 @@ func short(b []byte) string {
 }
 
 // decodeObject reads one object. The number is -1 where there is none.
-func decodeObject(raw []byte, form Form) (sequence int64, y []float64, err error) {
-	sequence, y = -1, make([]float64, 0, form.numbers())
+func decodeObject(raw []byte, form Form) (sequence int64, y, matrix []float64, err error) {
+	sequence, y = -1, make([]float64, 0, form.readings())
+	var of json.RawMessage
 	if form.Complex {
 		var pairs []complexReading
-		if pairs, err = decodeReadings[complexReading](raw, form, &sequence); err == nil {
+		if pairs, err = decodeReadings[complexReading](raw, form, &sequence, &of); err == nil {
 			for _, v := range pairs {
 				y = append(y, float64(v[0]), float64(v[1]))
 			}
 		}
 	} else {
 		var numbers []reading
-		if numbers, err = decodeReadings[reading](raw, form, &sequence); err == nil {
+		if numbers, err = decodeReadings[reading](raw, form, &sequence, &of); err == nil {
 			for _, v := range numbers {
 				y = append(y, float64(v))
 			}
 		}
 	}
-	if err != nil {
-		return sequence, nil, err
+	if err == nil {
+		err = form.check(y)
 	}
-	return sequence, y, form.check(y)
+	if err == nil && form.Matrix > 0 {
+		matrix, err = form.decodeMatrix(of)
+	}
+	return sequence, y, matrix, err
 }
 
-func decodeReadings[T reading | complexReading](raw []byte, form Form, sequence *int64) ([]T, error) {
+// decodeMatrix reads which W a sample has: the number of one of several, or the rows of its own.
+func (f Form) decodeMatrix(raw json.RawMessage) ([]float64, error) {
+	n := f.Matrix / max(1, f.readings())
+	expected := fmt.Sprintf(`expected its %d rows of %d entries, "matrix": [[%s, …], …]`, f.Sensors, n, f.example())
+	if f.Matrix == 1 {
+		expected = `expected which one it is, "matrix": 0`
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, errors.New(`no "matrix", and W is another for every sample: ` + expected)
+	}
+	var matrix []float64
+	var err error
+	switch {
+	case f.Matrix == 1:
+		var number float64
+		err = json.Unmarshal(raw, &number)
+		matrix = []float64{number}
+	case f.Complex:
+		var rows [][]complexReading
+		err = json.Unmarshal(raw, &rows)
+		matrix = flat(rows, f.Sensors, n, func(to []float64, v complexReading) []float64 { return append(to, float64(v[0]), float64(v[1])) })
+	default:
+		var rows [][]reading
+		err = json.Unmarshal(raw, &rows)
+		matrix = flat(rows, f.Sensors, n, func(to []float64, v reading) []float64 { return append(to, float64(v)) })
+	}
+	if err != nil || len(matrix) != f.Matrix {
+		return nil, fmt.Errorf(`"matrix" is %s: %s`, short(raw), expected)
+	}
+	return matrix, nil
+}
+
+// flat are the numbers of M rows of N entries; nil of rows of other lengths.
+func flat[T any](rows [][]T, m, n int, entry func(to []float64, v T) []float64) (all []float64) {
+	if len(rows) != m {
+		return nil
+	}
+	for _, row := range rows {
+		if len(row) != n {
+			return nil
+		}
+		for _, v := range row {
+			all = entry(all, v)
+		}
+	}
+	return all
+}
+
+func decodeReadings[T reading | complexReading](raw []byte, form Form, sequence *int64, matrix *json.RawMessage) ([]T, error) {
 	object := struct {
 		Seq *int64 `json:"seq"`
 		Y   []T    `json:"y"`
+
+		Matrix json.RawMessage `json:"matrix"`
 	}{Y: make([]T, 0, form.Sensors)}
 	err := json.Unmarshal(raw, &object)
+	*matrix = object.Matrix
 	if object.Seq != nil {
 		*sequence = *object.Seq
 	}

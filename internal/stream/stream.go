@@ -168,7 +168,13 @@ func (l *Loop) solve(s *intake.Sample, e *Event) (counts bool, err error) {
 	l.Ahead = !l.Frozen
 	// Cancellation does not disturb a sample: solving is what a stream waits for
 	// anyway, and an estimate cut short would be of no use.
-	if e.Estimate, err = l.Calibrator.Absorb(context.Background(), s.Y); err != nil {
+	if len(s.Matrix) > 0 {
+		err = l.Calibrator.Use(s.Matrix)
+	}
+	if err == nil {
+		e.Estimate, err = l.Calibrator.Absorb(context.Background(), s.Y)
+	}
+	if err != nil {
 		l.Ahead = false // nothing was learned
 		e.Fate, e.Err = Refused, err
 		return false, errors.Join(s.Done(), l.tell(e))

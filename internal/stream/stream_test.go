@@ -74,7 +74,7 @@ func (b *bench) open(source intake.Source) (*Loop, *online.Store) {
 	return &Loop{Source: source, Calibrator: calibrator, Store: store, Last: saved.Sequence}, store
 }
 
-func (b *bench) columns() intake.Source { return intake.Columns(b.y, intake.Form{Sensors: 32}, 0) }
+func (b *bench) columns() intake.Source { return intake.Columns(b.y, intake.Form{Sensors: 32}, 0, nil) }
 
 // saved is what the file holds, in bytes, and its number.
 func (b *bench) saved(s *online.Store) ([]byte, int64) {

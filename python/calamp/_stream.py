@@ -41,7 +41,8 @@ class Posterior:
 class Calibrator:
     """Takes in samples one at a time; each is solved at once, improves the calibration, and is forgotten.
 
-    W (M×N) is a matrix as in :func:`calamp.solve`; where it is complex, or phase is given, samples are. With state, a path, what was learned is in that file before absorb
+    W (M×N) is a matrix as in :func:`calamp.solve`; where it is complex, or phase is given, samples are. Where each sample has another one, W is all of them (K×M×N, or a
+    list), of which absorb is given one's number, or (M, N), and absorb is given the matrix. With state, a path, what was learned is in that file before absorb
     returns, and the next Calibrator with the same W, model and state goes on from it. Keywords are the flags of
     ``calamp online`` with _ for -. ::
 
@@ -52,11 +53,14 @@ class Calibrator:
     """
 
     def __init__(self, W: Any, state: Union[str, "os.PathLike[str]", None] = None, **options: Any):
-        W = _command.check_matrix(W, or_complex=True)
+        self._brought = tuple(map(int, W)) if isinstance(W, tuple) and len(W) == 2 and all(np.ndim(v) == 0 for v in W) else None
+        if self._brought is None:
+            W = _command.check_matrix(W, or_complex=True)
+        self._count = None if isinstance(W, str) else len(W) if getattr(W, "ndim", 2) == 3 else 0
         self._complex = "phase" in options or getattr(W, "dtype", np.dtype(float)).kind == "c"
         self._process: Optional[subprocess.Popen] = None
         self._owner = os.getpid()
-        self._sensors = _command.sensors(W)
+        self._sensors = self._brought[0] if self._brought else _command.sensors(W)
         self._folder = tempfile.TemporaryDirectory(prefix="calamp-")
         try:
             self._start(W, state, options)
@@ -69,7 +73,7 @@ class Calibrator:
         token = os.path.join(self._folder.name, "token")
         with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
             f.write(self._token)
-        path, fds = _command.file_of(W), []
+        path, fds = "sample:%dx%d" % self._brought if self._brought else _command.file_of(W), []
         if path is None and hasattr(os, "memfd_create"):
             fds.append(_command.in_memory("W", W))
             path = f"/dev/fd/{fds[0]}"
@@ -116,15 +120,16 @@ class Calibrator:
         text = _command.words_of("\n".join(s.rstrip() for s in self._said if not s.startswith("calamp: assumed")))
         raise (ValueError if code == 2 else _command.CalampError)(text)
 
-    def absorb(self, y: Any) -> dict[str, Any]:
-        """Takes in the readings of one sample (M; NaN where one is missing), and says what became of it: the fields of
+    def absorb(self, y: Any, matrix: Any = None) -> dict[str, Any]:
+        """Takes in the readings of one sample (M; NaN where one is missing), with the number of its matrix or the matrix itself where each has another, and says what became of it: the fields of
         docs/online-json.md, with x (N), the signal, as an array. What it taught is safe when this returns."""
         p = self._open()
         y = _command.check_array("y", y, 1, or_complex=self._complex)
         if self._sensors is not None and len(y) != self._sensors:
             raise ValueError(f"y has {len(y)} readings, expected {self._sensors}, one for each sensor")
+        raw = np.ascontiguousarray(y, "<c16" if self._complex else "<f8").tobytes() + self._matrix(matrix)
         try:
-            p.stdin.write(np.ascontiguousarray(y, "<c16" if self._complex else "<f8").tobytes())  # type: ignore[union-attr]
+            p.stdin.write(raw)  # type: ignore[union-attr]
             p.stdin.flush()  # type: ignore[union-attr]
         except (BrokenPipeError, OSError):
             self._fail()
@@ -137,6 +142,19 @@ class Calibrator:
             x = np.array(found["x"], float)
             found["x"] = x[:, 0] + 1j * x[:, 1] if self._complex else x
         return found
+
+    def _matrix(self, matrix: Any) -> bytes:
+        """What follows the readings in a frame."""
+        if self._brought:
+            w = _command.check_array("matrix", [] if matrix is None else matrix, 1, 2, or_complex=self._complex)
+            if w.shape != self._brought:
+                raise ValueError(f"matrix is {'×'.join(map(str, w.shape)) if w.size else 'missing'}, expected that of the sample, {self._brought[0]}×{self._brought[1]}")
+            return np.ascontiguousarray(w, "<c16" if self._complex else "<f8").tobytes()
+        if self._count == 0 and matrix is not None:
+            raise ValueError("W is one for all samples: leave out matrix")
+        if self._count and (matrix is None or np.ndim(matrix) > 0 or int(matrix) != matrix or not 0 <= matrix < self._count):
+            raise ValueError(f"matrix is {matrix}, expected which one the sample has, 0 to {self._count - 1}")
+        return b"" if matrix is None else np.array(matrix, "<f8").tobytes()
 
     def _line(self) -> bytes:
         p = self._process

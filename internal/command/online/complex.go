@@ -11,6 +11,7 @@ import (
 	"github.com/calamp/calamp/internal/command/option"
 	"github.com/calamp/calamp/internal/intake"
 	"github.com/calamp/calamp/online"
+	"github.com/calamp/calamp/operator"
 )
 
 // takeComplex finds out whether readings are complex, and checks what belongs to that.
@@ -84,7 +85,11 @@ func (c *calibration) leastAlpha(ctx context.Context, k int) (float64, error) {
 // form is what samples consist of.
 func (r *onlineRun) form() intake.Form {
 	m, _ := r.in.w.Dims()
-	return intake.Form{Sensors: m, Complex: r.complex, Width: r.width()}
+	f := intake.Form{Sensors: m, Complex: r.complex, Width: r.width()}
+	if choice := operator.ChoiceOf(r.in.w); choice != nil {
+		f.Matrix = choice.Numbers()
+	}
+	return f
 }
 
 // columns is how many columns a signal has.

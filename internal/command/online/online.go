@@ -233,7 +233,7 @@ func Command(a *console.Console) *cobra.Command {
 func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.keep.Path, "state", "", "keep what is learned in this file, which is created where there is none")
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
-	c.parts.Register(flags, "the matrix W")
+	c.parts.Register(flags, "the matrix W, or sample:MxN where every sample brings its own")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
 	c.prior.Register(flags, option.GaussBernoulli)
 	c.groups.Register(flags)

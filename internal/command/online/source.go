@@ -140,6 +140,7 @@ func (n *natsFlags) check(flags *pflag.FlagSet) error {
 // file, those and the truth.
 type material struct {
 	w     operator.Operator
+	of    []int // which matrix every column of y has, where w is an [operator.Choice]
 	y     *mat.Dense
 	truth calamp.Truth
 	known *channel.Knowledge // of single sensors
@@ -168,7 +169,9 @@ func (c *calibration) load(args []string) (*material, error) {
 			return nil, err
 		}
 		_, is := w.(*operator.Complex)
-		w, err = c.parts.Basis.Compose(w)
+		if w, err = c.parts.Basis.Compose(w); err == nil {
+			w, err = choice(w, dataset.MatrixCount(path))
+		}
 		return &material{w: w, complex: is}, err
 	}
 	p, err := c.loadProblem(args)
@@ -182,7 +185,14 @@ func (c *calibration) load(args []string) (*material, error) {
 		return nil, err
 	}
 	w, err := c.parts.Basis.Compose(p.W)
-	return &material{w: w, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
+	if err != nil {
+		return nil, err
+	}
+	matrices, of := operator.Separate(w)
+	if of != nil {
+		w, err = operator.NewChoice(matrices)
+	}
+	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
 }
 
 // loadDerivatives reads the derivatives of W, as given, by parameters of sensors.
@@ -205,6 +215,9 @@ func refuseSensors(path string) error {
 }
 
 func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {
+	if w, err = c.brought(path); w != nil || err != nil {
+		return w, err
+	}
 	if c.ranks.On() {
 		w, _, err = dataset.OpenShared(path, math.MaxInt64, c.ranks, c.ranks.Reproducible)
 	} else {
@@ -248,7 +261,7 @@ func (r *onlineRun) openSource(ctx context.Context) (err error) {
 	}
 	switch {
 	case r.sourceKind == columnSource:
-		r.loop.Source = intake.Columns(r.in.y, r.form(), offset)
+		r.loop.Source = intake.Columns(r.in.y, r.form(), offset, r.in.of)
 	case r.sourceKind == natsSource:
 		r.loop.Source, err = r.openStream(ctx)
 	case r.width() > 0:
