@@ -26,7 +26,7 @@ func NewChoice(matrices []Operator) (Operator, error) {
 	}
 	c := &Choice{complex: isComplex(matrices[0])}
 	for j, w := range matrices {
-		if err := alike(w, matrices[0], j); err != nil {
+		if err := ofOneSize(w, matrices[0], j); err != nil {
 			return nil, err
 		}
 		c.matrices = append(c.matrices, realRows(w))
@@ -41,8 +41,8 @@ func NewBrought(typical Operator) Operator {
 	return c.whole(c)
 }
 
-// alike refuses a matrix of another size or kind than the first one, or one that is several.
-func alike(w, first Operator, j int) error {
+// ofOneSize refuses a matrix of another size or kind than the first one, or one that is several.
+func ofOneSize(w, first Operator, j int) error {
 	rows, entries := first.Dims()
 	if m, n := w.Dims(); m != rows || n != entries {
 		return fmt.Errorf("matrix %d (counting from 0) is %d×%d, expected %d×%d, as the first one", j, m, n, rows, entries)

@@ -37,7 +37,7 @@ func NewEach(matrices []Operator, of []int) (Operator, error) {
 	e := &Each{of: make([]int, len(of)), columns: 1}
 	place := make([]int, len(matrices)) // among those that differ
 	for j, w := range matrices {
-		if err := alike(w, matrices[0], j); err != nil {
+		if err := ofOneSize(w, matrices[0], j); err != nil {
 			return nil, err
 		}
 		if place[j] = slices.IndexFunc(e.matrices, func(known Operator) bool { return same(known, w) }); place[j] < 0 {

@@ -4,6 +4,7 @@
 // A problem is a .npz or .mat with
 //
 //	W    M×N         measurement matrix, or P×M×N, one for every signal
+//	matrix   P       where W is K×M×N, which of these every signal has, integers from 0, optional
 //	Y    M×P, or M   readings; NaN where one is missing
 //	X0   N×P, or N   true signals, optional
 //	s0   M           true calibration, positive, optional (y = z/s)

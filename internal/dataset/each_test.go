@@ -95,3 +95,54 @@ func TestEachFromFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestMatrixOfEverySignal: the array matrix says which of fewer matrices every signal has; with what is wrong in it the problem is refused.
+func TestMatrixOfEverySignal(t *testing.T) {
+	var tables []operator.Operator
+	for j := range 2 {
+		tables = append(tables, eachTable(t, j))
+	}
+	w, err := operator.NewEach(tables, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := mat.NewDense(3, 4, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	write := func(w operator.Operator, matrix []float64) string {
+		path := filepath.Join(t.TempDir(), "P.npz")
+		if err := writeArrays(path, append(matrixOutputs(w), matrixOutput("Y", y), vectorOutput(matrixName, matrix))); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := write(w, []float64{1, 0, 0, 1})
+	p, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := operator.NewEach(tables, []int{1, 0, 0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, errA := HashMatrix(p.W); errA != nil {
+		t.Error(errA)
+	} else if b, errB := HashMatrix(want); errB != nil || a != b {
+		t.Errorf("W is %v, want %v (%v)", p.W, want, errB)
+	}
+	if MatrixCount(path) != 2 || MatrixCount("each:"+path+","+path) != 2 || MatrixCount("hadamard:"+path) != 0 {
+		t.Errorf("the file has %d matrices, want 2", MatrixCount(path))
+	}
+	for _, c := range []struct {
+		w      operator.Operator
+		matrix []float64
+		want   string
+	}{
+		{w, []float64{1, 0, 0, 2}, "matrix of signal 3 is 2, expected one of 0 to 1"},
+		{w, []float64{1, 0, 0.5, 1}, "matrix of signal 2 is 0.5, expected one of 0 to 1"},
+		{w, []float64{1, 0}, "matrix is a vector of 2, expected 4 integers"},
+		{tables[0], []float64{0, 0, 0, 0}, "W is one for all"},
+	} {
+		if _, err := Load(write(c.w, c.matrix)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
