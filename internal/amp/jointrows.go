@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/joint"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -209,12 +211,12 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 	w := e.works.Get().(*jointWork)
 	defer e.works.Put(w)
 	w.resize(len(z), count)
-	q := blas64.General{Rows: p, Cols: p, Stride: p, Data: e.shape.Vectors}
+	q := dense.Of(e.shape.Vectors, p, p)
 	turn := func(v, turned []float64) {
-		blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, block(v, p), q, 0, block(turned, p))
+		dense.Product(dense.Of(turned, count, p), dense.Of(v, count, p), q)
 	}
 	back := func(turned, v []float64) {
-		blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(turned, p), q, 0, block(v, p))
+		dense.Product(dense.Of(v, count, p), dense.Of(turned, count, p), q.T())
 	}
 
 	copy(w.g, e.Y[from:to])
@@ -329,11 +331,11 @@ func (e *jointRows) resolved(w *jointWork, row int, noise float64) float64 {
 // diagonals sets ∂g of single readings: what the others of the sensor expect of one is g, with the inverse variance -∂g, where it has no part in it.
 func (e *jointRows) diagonals(w *jointWork, first int) {
 	p := e.P
-	from, to := first*p, first*p+len(w.g)
-	blas64.Gemm(blas.NoTrans, blas.Trans, -1, block(e.inverse[from:to], p), block(e.squaresOf, p), 0, block(w.dg2, p))
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(e.known[from:to], p), block(e.shape.Vectors, p), 0, block(w.old, p))
+	from, to, count := first*p, first*p+len(w.g), len(w.g)/p
+	dense.Product(dense.Of(w.dg2, count, p), dense.Of(e.inverse[from:to], count, p), dense.Of(e.squaresOf, p, p).T())
+	dense.Product(dense.Of(w.old, count, p), dense.Of(e.known[from:to], count, p), dense.Of(e.shape.Vectors, p, p).T())
 	for j, known := range w.old {
-		slope := min(0, w.dg2[j]+known*known)
+		slope := min(0, known*known-w.dg2[j])
 		if mu := first + j/p; e.doubt[mu] {
 			slope = min(0, slope+e.inDoubt(mu, j%p))
 		}
@@ -490,17 +492,16 @@ func (e *jointRows) sumSlopes() {
 			turned[k*p+k] += v
 		}
 	}
-	sym := blas64.Symmetric{N: p, Stride: p, Data: turned, Uplo: blas.Upper}
-	blas64.Syrk(blas.Trans, -1, block(e.known, p), 1, sym)
-	for mu, doubt := range e.doubt {
-		if doubt {
-			blas64.Syr(-1, blas64.Vector{N: p, Inc: 1, Data: e.doubted[mu*p : (mu+1)*p]}, sym)
-		}
+	known, sum := dense.Of(e.known, e.M, p), dense.Of(turned, p, p)
+	dense.AddProduct(sum, -1, known.T(), known, dense.All, e.Threads)
+	if slices.Contains(e.doubt, true) { // else they are zero
+		doubted := dense.Of(e.doubted, e.M, p)
+		dense.AddProduct(sum, -1, doubted.T(), doubted, dense.All, e.Threads)
 	}
-	q := blas64.General{Rows: p, Cols: p, Stride: p, Data: e.shape.Vectors}
+	q := dense.Of(e.shape.Vectors, p, p)
 	work, slope := make([]float64, p*p), make([]float64, p*p)
-	blas64.Symm(blas.Right, 1, sym, q, 0, block(work, p))
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, block(work, p), q, 0, block(slope, p))
+	dense.Product(dense.Of(work, p, p), q, sum)
+	dense.Product(dense.Of(slope, p, p), dense.Of(work, p, p), q.T())
 	for mu := range e.M {
 		for j, v := range e.partial[mu] {
 			slope[j] -= v

@@ -94,6 +94,14 @@ func AddProduct(c Matrix, sign float64, a, b Matrix, which Which, threads int) {
 	}
 }
 
+// Product sets c, which is no transpose, to ab.
+func Product(c, a, b Matrix) {
+	for i := range c.Rows {
+		clear(c.Row(i))
+	}
+	AddProduct(c, 1, a, b, All, 1)
+}
+
 // pack writes strips of so many rows one after the other, each column by column, the last one filled up with zeros.
 func pack(to []float64, a Matrix, strip int) []float64 {
 	strips := (a.Rows + strip - 1) / strip

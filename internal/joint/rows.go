@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/parallel"
 )
 
@@ -77,6 +78,8 @@ type sums struct {
 
 	// P×rowsOfChunk, workspace in these coordinates: c, r, µ, µ - c and S.
 	centre, onward, mu, offset, s []float64
+
+	scaled, doubted []float64 // rowsOfChunk×P, workspace of sum
 }
 
 // rowsOfChunk is how many rows a goroutine takes at a time.
@@ -96,6 +99,7 @@ func NewRows(n, p, threads int, prior Prior) *Rows {
 			first: of(p), within: of(p), second: of(p * p), between: of(p * p),
 			centre: of(p * rowsOfChunk), onward: of(p * rowsOfChunk),
 			mu: of(p * rowsOfChunk), offset: of(p * rowsOfChunk), s: of(p * rowsOfChunk),
+			scaled: of(p * rowsOfChunk), doubted: of(p * rowsOfChunk),
 		}
 	}
 	r.run = r.chunk
@@ -139,16 +143,16 @@ func (r *Rows) chunk(c int) {
 	from := c * rowsOfChunk
 	n, p := min(rowsOfChunk, r.N-from), r.P
 	w := &r.chunks[c]
-	centre, onward := r.columns(r.field.Centre, from, n), r.columns(r.field.Onward, from, n)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.from, p), centre, 0, general(w.centre, p, n))
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, square(r.basis.to, p), onward, 0, general(w.onward, p, n))
+	to := dense.Of(r.basis.to, p, p)
+	dense.Product(dense.Of(w.centre, p, n), dense.Of(r.basis.from, p, p), r.columns(r.field.Centre, from, n))
+	dense.Product(dense.Of(w.onward, p, n), to.T(), r.columns(r.field.Onward, from, n))
 	r.posteriors(w, from, n)
 	r.sum(w, from, n)
 
 	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
 	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.to, p), general(w.offset, p, n), 0, x)
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, square(r.basis.squares, p), general(w.s, p, n), 0, v)
+	dense.Product(x, to, dense.Of(w.offset, p, n))
+	dense.Product(v, dense.Of(r.basis.squares, p, p), dense.Of(w.s, p, n))
 	for i := range n {
 		r.Trace[from+i] = 0
 	}
@@ -235,20 +239,29 @@ func (r *Rows) sum(w *sums, from, n int) {
 	clear(w.within)
 	clear(w.second)
 	clear(w.between)
+	there, doubted := w.scaled[:0], w.doubted[:0] // √π µ and √(π(1-π)) µ of one row after the other
 	for i, pi := range r.Support[from : from+n] {
 		if pi < absent {
 			continue
 		}
 		w.count += pi
-		mu := blas64.Vector{N: p, Data: w.mu[i:], Inc: n}
+		root, rest := math.Sqrt(pi), pi*(1-pi)
 		for k := range p {
-			w.first[k] += pi * w.mu[k*n+i]
+			mu := w.mu[k*n+i]
+			w.first[k] += pi * mu
 			w.within[k] += pi * w.s[k*n+i]
+			there = append(there, root*mu)
 		}
-		blas64.Syr(pi, mu, blas64.Symmetric{N: p, Stride: p, Data: w.second, Uplo: blas.Upper})
-		if rest := pi * (1 - pi); rest > absent {
-			blas64.Syr(rest, mu, blas64.Symmetric{N: p, Stride: p, Data: w.between, Uplo: blas.Upper})
+		if rest > absent {
+			root = math.Sqrt(rest)
+			for k := range p {
+				doubted = append(doubted, root*w.mu[k*n+i])
+			}
 		}
+	}
+	for _, c := range []struct{ sum, rows []float64 }{{w.second, there}, {w.between, doubted}} {
+		rows := dense.Of(c.rows, len(c.rows)/p, p)
+		dense.AddProduct(dense.Of(c.sum, p, p), 1, rows.T(), rows, dense.All, 1)
 	}
 }
 
@@ -285,8 +298,8 @@ func (r *Rows) collect() {
 }
 
 // columns are rows from … from+n of an array of entries, as a P×n matrix.
-func (r *Rows) columns(v []float64, from, n int) blas64.General {
-	return blas64.General{Rows: r.P, Cols: n, Stride: r.N, Data: v[from : (r.P-1)*r.N+from+n]}
+func (r *Rows) columns(v []float64, from, n int) dense.Matrix {
+	return dense.Of(v, r.P, r.N).Part(0, r.P, from, from+n)
 }
 
 // logProduct is the logarithm of a product of many factors of 1 or more, taken as seldom as the range of float64 allows.
@@ -315,10 +328,8 @@ func trace(a []float64, p int) (total float64) {
 	return total
 }
 
-func general(v []float64, rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: v[:rows*cols]}
+func square(v []float64, p int) blas64.General {
+	return blas64.General{Rows: p, Cols: p, Stride: p, Data: v[:p*p]}
 }
-
-func square(v []float64, p int) blas64.General { return general(v, p, p) }
 
 func column(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Data: v, Inc: 1} }
