@@ -26,6 +26,9 @@ func FixedPoint(ctx context.Context, m Model, opt *Options) (found *Point, err e
 	if m.OffsetSD != 0 {
 		return offsetFixedPoint(ctx, m, opt)
 	}
+	if m.Readings != nil {
+		return readingFixedPoint(ctx, m, opt)
+	}
 	e, err := newEvolution(m, opt)
 	if err != nil {
 		return nil, err

@@ -32,6 +32,9 @@ type Model struct {
 	// Network, when set, are the layers that signals come out of, from the latents on; Signal is then a latent's entry. Averages over an entry are then over
 	// points, with standard errors, and the mutual information is NaN.
 	Network []Layer
+
+	// Readings, when set, are what sensors make of (z + ε)/s: codes, counts, noise of their own. Averages are then over points, with their standard errors.
+	Readings *Readings
 }
 
 // Known is the prior of a calibration variable that is known to be s. With it
@@ -58,6 +61,11 @@ func (m Model) Validate() error {
 	}
 	if m.OffsetSD != 0 {
 		if err := m.validOffsets(); err != nil {
+			return err
+		}
+	}
+	if m.Readings != nil {
+		if err := m.Readings.validate(m); err != nil {
 			return err
 		}
 	}

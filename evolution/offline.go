@@ -137,6 +137,8 @@ type evolution struct {
 	// field is a precision on x from elsewhere (earlier batches); 0 offline.
 	field float64
 
+	readings *readingSensors // that are no z plus noise, divided by s; nil elsewhere
+
 	sensors *offsetSensors // with offsets, over whom is averaged in the diagonal ansatz; nil without
 
 	fromTruth bool // messages between layers begin there
@@ -158,6 +160,10 @@ func newEvolution(m Model, opt *Options) (*evolution, error) {
 		return nil, errors.New("this prediction is for sensors without offsets, and of W with independent entries")
 	}
 	e := &evolution{Model: m, tol: opt.tol(), q0: m.SecondMoment()}
+	if m.Readings != nil {
+		e.readings = newReadingSensors(m, 0)
+		return e, nil
+	}
 	if opt != nil && opt.Table != nil {
 		e.table = opt.Table
 		return e, e.table.fits(m)
@@ -213,6 +219,9 @@ func (e *evolution) output(v float64) averages {
 	if e.sensors != nil {
 		a := e.sensors.averages(e.P, power{e.q0, e.q0}, uncertainty{v: v}, e.NoiseVar, e.work)
 		return averages{chiHat: a.mean(e.P), mseS: a.mseS}
+	}
+	if e.readings != nil {
+		return e.readings.averages(e.P, e.q0, v, e.work)
 	}
 	t0 := e.q0 + e.NoiseVar
 	delta := max(leastDelta, min(1, (v+e.NoiseVar)/t0)) // at 0, where an error went that shrinks for ever, nothing is finite

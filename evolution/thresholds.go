@@ -27,6 +27,8 @@ type ThresholdOptions struct {
 	OffsetSD float64
 	// Network is that of [Model]. The target is then in units of E x², and the error of a threshold that of averages over points, too.
 	Network []Layer
+	// Readings are those of [Model].
+	Readings *Readings
 }
 
 func (o *ThresholdOptions) network() []Layer {
@@ -34,6 +36,13 @@ func (o *ThresholdOptions) network() []Layer {
 		return nil
 	}
 	return o.Network
+}
+
+func (o *ThresholdOptions) readings() *Readings {
+	if o == nil {
+		return nil
+	}
+	return o.Readings
 }
 
 func (o *ThresholdOptions) offsetSD() float64 {
@@ -89,7 +98,7 @@ func (o *ThresholdOptions) tol() float64 {
 // without noise the threshold is recovery.AlphaCS.
 func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrior, noiseVar float64, p int, opt *ThresholdOptions) (alpha Number, err error) {
 	defer ending(&err)
-	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network()}, &Options{Table: opt.table()})
+	e, err := newEvolution(Model{Signal: g, Gain: gain, NoiseVar: noiseVar, Alpha: 1, P: p, Network: opt.network(), Readings: opt.readings()}, &Options{Table: opt.table()})
 	if err != nil {
 		return Number{}, err
 	}
@@ -130,7 +139,7 @@ func AlphaCal(ctx context.Context, g prior.GaussBernoulli, gain channel.GainPrio
 		}
 	}
 	found := e.peak(at, best, lo, step, tol)
-	if e.sensors != nil {
+	if e.sensors != nil || e.readings != nil {
 		f := field.Matched(g, math.Exp(at))
 		found.Err += e.output(f.Integrate(e.tol).Variance.Value).chiHat.Relative() * found.Value
 	}

@@ -77,6 +77,10 @@ func seMode(a *console.Console, online bool) *cobra.Command {
 with mse_x after the iteration, and mse_s of the s found during it; with --offset,
 mse_o of the offsets follows. --json has an
 estimate of the error of every number.
+
+With --quantised, --sign, --counts, --noise or --noise-at averages are over random
+sensors, with standard errors. Photons need --z-mean: a solver takes what signals
+have in common out of W, and knows it.
 `
 	if online {
 		name, what, index, signals = "online", "one signal after the other", "sample", "samples, one after the other"
@@ -117,6 +121,7 @@ method: --json has standard errors.
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 		s.registerRows(flags)
 		s.registerJoint(flags)
+		s.registerReadings(flags)
 	}
 	s.registerSpectrum(flags)
 	s.registerComplex(flags)
@@ -160,6 +165,11 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	}
 	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags)); err != nil {
 		return err
+	}
+	if !s.online {
+		if err := s.takeReadings(flags); err != nil {
+			return err
+		}
 	}
 	drawn, err := s.loadOverlay()
 	if err != nil {
@@ -497,6 +507,7 @@ type seJSON struct {
 	KnownGains bool          `json:"known_gains"`
 	OffsetSD   float64       `json:"offset_sd,omitempty"`
 	Spectrum   string        `json:"spectrum,omitempty"`
+	readingsJSON
 	*jointJSON
 	Steps      []stepJSON   `json:"iterations,omitempty"` // offline
 	Samples    []sampleJSON `json:"samples,omitempty"`    // online
@@ -507,7 +518,7 @@ type seJSON struct {
 func (s *se) object(res *prediction) seJSON {
 	j := seJSON{
 		Kind: "offline", Alpha: s.alpha, P: s.p, Rows: s.rowsJSON(), Model: s.truth, Stated: s.statedModel(), KnownGains: s.knownGains, OffsetSD: s.offset,
-		Spectrum: s.spectrum, jointJSON: s.jointJSON(), Written: s.written(),
+		Spectrum: s.spectrum, readingsJSON: s.readingsJSON(), jointJSON: s.jointJSON(), Written: s.written(),
 	}
 	stepsJSON := func(p predicted) []stepJSON {
 		list := []stepJSON{}

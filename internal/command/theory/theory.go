@@ -29,8 +29,10 @@ type theory struct {
 	stated     option.Model
 	mismatched bool
 	knownGains bool
-	offset     float64 // standard deviation of the sensors' offsets; 0 where they have none
-	complex    bool    // signals, W and gains are, with what phases says
+	codes      option.Codes // of readings
+	zMean      float64      // of z
+	offset     float64      // standard deviation of the sensors' offsets; 0 where they have none
+	complex    bool         // signals, W and gains are, with what phases says
 	phases     option.Phases
 
 	belong      option.Joint // the flag
@@ -242,7 +244,7 @@ func (t *theory) belief(m *option.Model) evolution.Belief {
 
 // matched is the problem of a solver whose model is the true one.
 func (t *theory) matched() evolution.Model {
-	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.truth.NoiseVar, Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers}
+	return evolution.Model{Signal: t.truth.Prior(), Groups: t.kinds, Gain: t.gain(&t.truth), NoiseVar: t.before(), Alpha: t.alpha, P: t.readings(), OffsetSD: t.offset, Network: t.network.layers, Readings: t.sensors()}
 }
 
 func (t *theory) mismatch() evolution.Mismatch {

@@ -106,6 +106,9 @@ a loose target is met below alpha_min.
 With --offset the counting bound is ρP/(P-2), alpha_cal is that of the diagonal ansatz, which solvers use, averages are over
 a sequence of points (alpha_cal_err is their error), and alpha_it and alpha_informed are open.
 
+With --quantised, --sign, --counts, --noise or --noise-at alpha_cal is an average over random sensors
+(alpha_cal_err is its error), the bounds are those of readings as they are, and the rest is open.
+
 With --prior network:… the flags of signals describe the latents, the counting bound is that of the latents that are not zero,
 alpha_cs and alpha_enough are of the same network, and alpha_it and alpha_informed are open.
 
@@ -131,6 +134,7 @@ unknown, and 2 where both are, and averages are over a sequence of points: alpha
 	t.registerSpectrum(flags)
 	t.registerComplex(flags)
 	t.registerOffset(flags)
+	t.registerReadings(flags)
 	flags.Var(option.Count(&t.n, 1), "n", "entries of a signal: say how many sensors it takes")
 	flags.Var(option.Count(&t.m, 1), "m", "sensors that there are, to compare; needs --n")
 	flags.Var(&t.densities, "densities", "a curve: n densities from lo to hi, in place of --density")
@@ -167,7 +171,7 @@ func (t *threshold) run(flags *pflag.FlagSet) error {
 	if err := t.readSpectrum(); err != nil {
 		return err
 	}
-	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags)); err != nil {
+	if err := errors.Join(t.checkOffset(), t.checkRows(), t.checkNetwork(), t.checkJoint(flags), t.takeReadings(flags)); err != nil {
 		return err
 	}
 	if (!t.vector.Independent() || t.joint && t.correlation > 0) && !option.Given(flags, "tol") {
@@ -297,7 +301,7 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 	g := t.truth.Prior()
 	g.Density = rho
 	none := evolution.Number{Value: math.NaN()}
-	opt := &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset, Network: t.network.layers}
+	opt := &evolution.ThresholdOptions{Target: t.target, Tol: t.tol, OffsetSD: t.offset, Network: t.network.layers, Readings: t.sensors()}
 	l = limits{density: rho, least: recovery.AlphaMin(rho, t.readings()), ideal: none, informed: none, enough: none}
 	if l.known, err = t.knownAt(ctx, g, opt); err != nil {
 		return l, err
@@ -312,8 +316,8 @@ func (t *threshold) at(ctx context.Context, rho float64) (l limits, err error) {
 		l.cal, err = evolution.VectorAlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), t.vector, &evolution.ThresholdOptions{Target: t.target, Tol: t.tol})
 		return l, err // the replica formula is that of independent entries
 	}
-	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.truth.NoiseVar, t.readings(), opt)
-	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 { // the free energy with offsets is open
+	l.cal, err = evolution.AlphaCal(ctx, g, t.truth.GainPrior(), t.before(), t.readings(), opt)
+	if err != nil || t.truth.NoiseVar == 0 || t.offset > 0 || t.reads() { // the free energy with offsets is open
 		return l, err
 	}
 	if t.densities.n == 0 { // seconds each
@@ -410,6 +414,7 @@ type thresholdJSON struct {
 	Spectrum string       `json:"spectrum"`
 	Target   float64      `json:"target"`
 	OffsetSD float64      `json:"offset_sd,omitempty"`
+	readingsJSON
 	*jointJSON
 	*limitsJSON
 	N       int          `json:"n,omitempty"`
@@ -421,7 +426,7 @@ type thresholdJSON struct {
 }
 
 func (t *threshold) object(list []limits) thresholdJSON {
-	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, jointJSON: t.jointJSON(), Written: t.written()}
+	j := thresholdJSON{P: t.p, Rows: t.rowsJSON(), Model: t.truth, Spectrum: t.spectrum, Target: t.target, OffsetSD: t.offset, readingsJSON: t.readingsJSON(), jointJSON: t.jointJSON(), Written: t.written()}
 	if t.densities.n == 0 {
 		if n := t.sensorsFor(list[0]); n > 0 {
 			j.Sensors = &n

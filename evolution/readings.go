@@ -1,0 +1,232 @@
+package evolution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/calamp/calamp/channel"
+)
+
+// Readings is what sensors make of (z + ε)/s, where that is not the reading itself: codes, signs, counts, or readings to which they add noise of
+// their own. Averages are then over points (see readingSensors), with their standard errors.
+type Readings struct {
+	Sensors channel.Calibrating // a [channel.Codes] or [channel.Counts], or a [channel.Gain] with noise of its own; gains and noise before the division are those of the [Model]
+	Mean    float64             // of z, known to the solver: what signals have in common behind a W whose entries have a mean. Photons need one
+}
+
+// validate reports readings that the model cannot have.
+func (r *Readings) validate(m Model) error {
+	codes, isCodes := r.Sensors.(channel.Codes)
+	_, isCounts := r.Sensors.(channel.Counts)
+	gain, isGain := r.Sensors.(channel.Gain)
+	switch {
+	case m.OffsetSD != 0 || m.Network != nil:
+		return errors.New("codes, counts and noise of the sensors' own are predicted without offsets and networks")
+	case m.Gain.Lo == m.Gain.Hi:
+		return errors.New("codes, counts and noise of the sensors' own are predicted for gains that are not known")
+	case !isCodes && !isCounts && !(isGain && gain.Own != channel.Detector{}):
+		return fmt.Errorf("no prediction for readings of a %T", r.Sensors)
+	case isCodes && codes.Thresholds != nil:
+		return errors.New("signs are predicted about one threshold")
+	case math.IsNaN(r.Mean) || math.IsInf(r.Mean, 0):
+		return fmt.Errorf("the mean of z must be finite, found %g", r.Mean)
+	case isCounts && m.NoiseVar > 0:
+		return errors.New("counts have no noise but their own")
+	}
+	if photons := isCounts || isGain && gain.Own.Photon > 0; photons && r.Mean < leastDark*math.Sqrt(m.SecondMoment()) {
+		return fmt.Errorf("photons are positive: z must have a mean of %d standard deviations or more, of %.3g, found %.3g", leastDark, math.Sqrt(m.SecondMoment()), r.Mean)
+	}
+	return r.sensors(m).Validate()
+}
+
+// leastDark is how many standard deviations z is to be above 0 on average: where it is below it makes no photons, one time in 700.
+const leastDark = 3
+
+// sensors is the channel with the model's gains and noise.
+func (r *Readings) sensors(m Model) channel.Calibrating {
+	c := r.Sensors.WithCalibration(m.Gain)
+	if noisy, is := c.(channel.Noisy); is {
+		c = noisy.WithNoise(m.NoiseVar)
+	}
+	return c.(channel.Calibrating)
+}
+
+const (
+	// readingPoints are how many sensors are averaged over where each is an integral, and detectorPoints where it has a closed form.
+	readingPoints  = 1024
+	detectorPoints = 16384
+	readingLots    = 8
+
+	// ownRounds are how often noise of the sensors' own is set from the posterior of s, and that computed anew: the iterations of a solver do it.
+	ownRounds = 3
+
+	// readingRest is the relative change of the error at which a fixed point is found: averages over points have no more digits.
+	readingRest = 1e-4
+
+	// readingStep is how far in log V the slope of the map is looked for, which is rough where codes and counts change.
+	readingStep = 0.1
+)
+
+// readingSensors are sensors whose gains fill their distribution evenly, with P random readings each, the same for every error V: in lots, from whose spread standard errors are taken.
+type readingSensors struct {
+	of      Readings
+	own     channel.Detector
+	noise   float64
+	channel channel.Channel
+	lots    []*readingLot
+}
+
+// readingLot is some of them.
+type readingLot struct {
+	block              *channel.Block
+	s0                 []float64
+	omega, innov, rest []float64 // normal numbers of every reading
+	level              []float64 // of counts, in (0, 1)
+}
+
+func newReadingSensors(m Model, seed uint64) *readingSensors {
+	r := &readingSensors{of: *m.Readings, noise: m.NoiseVar, channel: m.Readings.sensors(m)}
+	points := readingPoints
+	if gain, is := r.channel.(channel.Gain); is {
+		r.own, points = gain.Own, detectorPoints
+	}
+	rng, none := rand.New(rand.NewPCG(seed, 38)), make([]float64, m.Gain.Width())
+	for range readingLots {
+		count := points / readingLots
+		lot := &readingLot{block: channel.NewBlock(r.channel, count, m.P)}
+		shift := rng.Float64()
+		for i := range count {
+			lot.s0 = append(lot.s0, m.Gain.Quantile(none, (float64(i)+shift)/float64(count)))
+		}
+		for range count * m.P {
+			lot.omega, lot.innov, lot.rest = append(lot.omega, rng.NormFloat64()), append(lot.innov, rng.NormFloat64()), append(lot.rest, rng.NormFloat64())
+			lot.level = append(lot.level, rng.Float64())
+		}
+		r.lots = append(r.lots, lot)
+	}
+	return r
+}
+
+// averages are -E∂g of a reading and the mean square error on s, at the error V of signals with E x² = q₀.
+func (r *readingSensors) averages(p int, q0, v float64, w *work) (a averages) {
+	sums := make([][2]float64, len(r.lots))
+	parallel(len(r.lots), func(j int) {
+		lot := r.lots[j]
+		w.spend(posteriorValues * len(lot.s0))
+		r.read(lot, p, q0, v)
+		for mu, s0 := range lot.s0 {
+			off := lot.block.S[mu] - s0
+			sums[j][1] += off * off / float64(len(lot.s0))
+		}
+		for _, dg := range lot.block.DG {
+			sums[j][0] -= dg / float64(len(lot.block.DG))
+		}
+	})
+	for k, to := range [2]*Number{&a.chiHat, &a.mseS} {
+		var all moments
+		for _, s := range sums {
+			all.add(s[k])
+		}
+		*to = all.number()
+	}
+	return a
+}
+
+// read draws readings, with what is expected of them, and lets the sensors compute their output.
+func (r *readingSensors) read(lot *readingLot, p int, q0, v float64) {
+	b, known, error := lot.block, math.Sqrt(max(0, q0-v)), math.Sqrt(v)
+	for mu, s0 := range lot.s0 {
+		for j := mu * p; j < (mu+1)*p; j++ {
+			b.Omega[j], b.V[j] = r.of.Mean+known*lot.omega[j], v
+			b.Y[j] = r.reading((b.Omega[j]+error*lot.innov[j])/s0, s0, lot.rest[j], lot.level[j])
+		}
+	}
+	if r.own == (channel.Detector{}) {
+		r.channel.Output(b)
+		return
+	}
+	calibration := channel.CalibrationOf(r.channel)
+	typical, variance := channel.Typical(calibration)
+	for mu := range lot.s0 {
+		b.S[mu], b.SVar[mu] = typical, variance
+	}
+	for range ownRounds {
+		for mu := range lot.s0 {
+			square := b.S[mu]*b.S[mu] + b.SVar[mu]
+			for j := mu * p; j < (mu+1)*p; j++ {
+				b.V[j] = v + r.own.Variance(b.Omega[j]/b.S[mu])*square
+			}
+		}
+		r.channel.Output(b)
+	}
+}
+
+// reading is what a sensor reads where z/s is expected, with a normal number and a level.
+func (r *readingSensors) reading(expected, s, normal, level float64) float64 {
+	switch c := r.channel.(type) {
+	case channel.Codes:
+		return c.CodeOf(expected + math.Sqrt(r.noise)*normal/s)
+	case channel.Counts:
+		return c.Unit * poissonQuantile(level, expected/c.Unit)
+	}
+	if unit := r.own.Photon; unit > 0 {
+		expected = unit * poissonQuantile(level, expected/unit)
+	}
+	return expected + math.Sqrt(r.own.Read+r.noise/(s*s))*normal
+}
+
+// poissonQuantile is the least count that a Poisson number of that mean is at or below with probability level.
+func poissonQuantile(level, mean float64) float64 {
+	if !(mean > 0) {
+		return 0
+	}
+	const manyCounts = 300 // from which on a normal number, with the skewness of counts, is as good, and below which exp(-mean) is none too small
+	if root := math.Sqrt(mean); mean > manyCounts {
+		z := quantile(level)
+		return math.Round(mean + root*z + (z*z-1)/6)
+	}
+	law := distuv.Poisson{Lambda: mean}
+	probability := math.Exp(-mean)
+	total, count := probability, 0.0
+	for total < level && count < mean+40*math.Sqrt(mean)+40 {
+		count++
+		probability *= law.Lambda / count
+		total += probability
+	}
+	return count
+}
+
+// readingFixedPoint iterates to the fixed point, from which averages over points keep secants away.
+func readingFixedPoint(ctx context.Context, m Model, opt *Options) (*Point, error) {
+	e, err := newEvolution(m, opt)
+	if err != nil {
+		return nil, err
+	}
+	e.work = opt.heeding(ctx)
+	v := Number{Value: m.Variance()}
+	if opt != nil && opt.Informed {
+		v.Value = e.truth()
+	}
+	p := &Point{}
+	for p.Evaluations < opt.iterations(defaultLimit) && !p.Converged {
+		if err := ctx.Err(); err != nil {
+			return p, err
+		}
+		var slope float64
+		p.Step, slope = e.at(v.Value)
+		p.Evaluations++
+		x := math.Log(v.Value)
+		if p.Converged = math.Abs(math.Log(p.MSEX.Value)-x) <= max(readingRest, opt.tol()); p.Converged {
+			up, _, _ := e.excess(x + readingStep)
+			down, _, _ := e.excess(x - readingStep)
+			p.Step = e.settle(x, p.Step, slope, (up-down)/(2*readingStep))
+		}
+		v = p.MSEX
+	}
+	return p, nil
+}
