@@ -2,7 +2,6 @@ package calamp_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"testing"
 
@@ -110,6 +109,6 @@ func TestLongReadingEvolution(t *testing.T) {
 			x, s, runs = x+score.XMSE, s+score.SMSE, runs+1
 		}
 		table.Row("| %s | %.0f of %d | %.3g | %.2f | %.3g | %.2f |", c.name, runs, seeds, x/runs, x/runs/se.MSEX.Value, s/runs, s/runs/se.MSES.Value)
-		t.Log(fmt.Sprintf("%s: x %.3g, SE %v, s %.3g, SE %v", c.name, x/runs, se.MSEX, s/runs, se.MSES))
+		t.Logf("%s: x %.3g, SE %v, s %.3g, SE %v", c.name, x/runs, se.MSEX, s/runs, se.MSES)
 	}
 }
