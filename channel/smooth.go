@@ -84,6 +84,62 @@ func (p GainPrior) SmoothPart(stats []float64, omit []bool) (s, sd []float64) {
 	return s, sd
 }
 
+// PairsOf are sensors that are read two at a time: rows of W are read with s = s_i s_j, for the pairs i, j of sensors from 0 to count-1. It is an error where such products do not
+// determine the gains of all.
+func PairsOf(pairs [][2]int, count int) (Places, error) {
+	if err := determined(pairs, count); err != nil {
+		return Places{}, err
+	}
+	columns := make([]float64, len(pairs)*count)
+	for row, pair := range pairs {
+		for _, sensor := range pair {
+			columns[row*count+sensor]++
+		}
+	}
+	return Combined(columns, count)
+}
+
+// determined reports sensors whose gains products leave open: some may grow as others shrink unless a way along pairs leads from each sensor back to it in an odd number of steps.
+// A sensor is there twice, reached by an even and by an odd number of them.
+func determined(pairs [][2]int, count int) error {
+	above := make([]int, 2*count) // what each belongs to
+	for i := range above {
+		above[i] = i
+	}
+	top := func(i int) int {
+		for above[i] != i {
+			i = above[i]
+		}
+		return i
+	}
+	for _, pair := range pairs {
+		above[top(pair[0])] = top(pair[1] + count)
+		above[top(pair[0]+count)] = top(pair[1])
+	}
+	for sensor := range count {
+		if top(sensor) != top(sensor+count) {
+			return fmt.Errorf("sensor %d: products leave its gain open, since pairs connect it to no ring of an odd number of sensors, such as three with all their pairs", sensor)
+		}
+	}
+	return nil
+}
+
+// OfPairs is s of each of so many sensors that are read two at a time ([PairsOf]), and its standard deviation at a fixed common scale.
+func (p GainPrior) OfPairs(stats []float64, count int) (s, sd []float64) {
+	mean, variance := p.sites(stats, nil)
+	q := p.Each.field.Posterior(mean, variance)
+	s, sd = make([]float64, count), make([]float64, count)
+	column := make([]float64, count)
+	for sensor := range s {
+		clear(column)
+		column[sensor] = 1
+		log, variance := p.Each.field.Sum(q, column, 0.5)
+		s[sensor] = math.Exp(log)
+		sd[sensor] = s[sensor] * math.Sqrt(variance)
+	}
+	return s, sd
+}
+
 // leastSite is how much of what is known of a sensor readings must add to it, to count.
 const leastSite = 1e-9
 

@@ -20,6 +20,7 @@ import (
 //	arrays list 0.5,0.3*2 rho.npy           numbers, the second one twice
 //	arrays network 120x24 N.npz             a layer of random weights
 //	arrays gains P.npz Q.npz                the readings of P.npz as they are with the gains of Q.npz
+//	arrays pairs P.npz pairs.npy            the readings of P.npz as they are where the sensors of its first rows are read two at a time, and which two each row then is
 //	arrays pair P.npz ids.npy               the readings of P.npz as they are where two rows each have one gain, and which sensor each row then is
 func arrays() {
 	if err := makeArrays(os.Args[1:]); err != nil {
@@ -77,6 +78,24 @@ func makeArrays(args []string) error {
 			return err
 		}
 		return withGains(args[1], q.Truth.S)
+	case "pairs":
+		p, err := dataset.Load(args[1])
+		if err != nil {
+			return err
+		}
+		var ids []float64
+		s := slices.Clone(p.Truth.S)
+		for i, row := 1, 0; row < len(s); i++ {
+			for j := 0; j < i && row < len(s); j++ {
+				ids = append(ids, float64(i), float64(j))
+				s[row] = p.Truth.S[i] * p.Truth.S[j]
+				row++
+			}
+		}
+		if err := withGains(args[1], s); err != nil {
+			return err
+		}
+		return dataset.SaveArray(args[2], "sensors", &dataset.Array{Info: dataset.Info{Shape: []int{len(s), 2}}, Data: ids})
 	case "pair":
 		p, err := dataset.Load(args[1])
 		if err != nil {

@@ -70,3 +70,43 @@ func HasSensors(path string) bool {
 	arrays, err := Inspect(path)
 	return err == nil && slices.ContainsFunc(arrays, func(i Info) bool { return i.Name == sensorsName })
 }
+
+// HasPairs reports whether the file holds two sensors for each row of W.
+func HasPairs(path string) bool {
+	arrays, err := Inspect(path)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(arrays, func(i Info) bool {
+		return len(i.Shape) == 2 && i.Shape[1] == 2 && (i.Name == sensorsName || len(arrays) == 1)
+	})
+}
+
+// LoadPairs reads the two sensors that each of m rows of W is read with (M×2 integers from 0), and how many there are.
+func LoadPairs(path string, m int) (pairs [][2]int, count int, err error) {
+	a, err := LoadArray(path, sensorsName)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(a.Shape) != 2 || a.Shape[0] != m || a.Shape[1] != 2 {
+		return nil, 0, a.fault("sensors is %s, expected %d×2 integers, two a row of W: the sensors that it is read with, from 0", a.dims(), m)
+	}
+	pairs = make([][2]int, m)
+	for row := range pairs {
+		for k := range pairs[row] {
+			v := a.Data[2*row+k]
+			if v != math.Trunc(v) || !(v >= 0 && v < math.MaxInt32) {
+				return nil, 0, a.fault("sensors of row %d has %g, expected an integer from 0", row, v)
+			}
+			pairs[row][k] = int(v)
+			count = max(count, int(v)+1)
+		}
+		if pairs[row][0] == pairs[row][1] {
+			return nil, 0, a.fault("row %d is read with sensor %d twice, expected two of them", row, pairs[row][0])
+		}
+	}
+	if count > m {
+		return nil, 0, a.fault("%d rows are read with sensors of up to %d: so many gains are not determined", m, count-1)
+	}
+	return pairs, count, nil
+}

@@ -41,6 +41,7 @@ type Places struct {
 	positions []float64 // M×d; nil for columns
 	d         int
 	lengths   []float64 // from long to short; one, 0, for columns
+	unit      float64   // that columns were multiplied by
 
 	mutex sync.Mutex
 	known []*columns // by length, as far as they were asked for
@@ -101,7 +102,7 @@ func Columns(given []float64, k int) (*Places, error) {
 	for i, v := range given { // the mean variance of a sensor is a²
 		scaled[i] = unit * v
 	}
-	return &Places{sensors: m, lengths: []float64{0}, known: []*columns{{phi: scaled, r: k}}}, nil
+	return &Places{sensors: m, lengths: []float64{0}, unit: unit, known: []*columns{{phi: scaled, r: k}}}, nil
 }
 
 // Sensors is how many there are.
@@ -219,6 +220,9 @@ type Posterior struct {
 
 	evidence float64
 
+	level                 float64 // about which the coefficients are, that of the level the last
+	coefficients, inverse []float64
+
 	// The derivatives of the evidence by log a² and log σ², and minus the expectations of the second ones.
 	slope, information [2]float64
 }
@@ -261,6 +265,7 @@ func (f Field) Posterior(mean, variance []float64) *Posterior {
 	cholesky.Inverse(inverse, a, r)
 	p := &Posterior{Mean: make([]float64, m), Variance: make([]float64, m), Smooth: make([]float64, m), SmoothVar: make([]float64, m)}
 	p.evidence = -0.5 * (logs + cholesky.LogDet(a, r) + quadratic - cholesky.Dot(b, coefficients))
+	p.level, p.coefficients, p.inverse = level, coefficients, inverse
 	p.ofColumns(coefficients, inverse)
 	for i, w := range weight {
 		f.row(phi, c, i)
@@ -278,6 +283,20 @@ func (f Field) Posterior(mean, variance []float64) *Posterior {
 		p.ofScatter(f.Scatter*f.Scatter, w*out, w*(mean[i]-fit))
 	}
 	return p
+}
+
+// Sum is what a sensor would have that is no sensor: a sum of so many times each column that was given, and of so many levels, with its variance.
+func (f Field) Sum(p *Posterior, columns []float64, levels float64) (mean, variance float64) {
+	r := len(p.coefficients)
+	phi := make([]float64, r)
+	for j, v := range columns {
+		phi[j] = f.Amplitude * f.places.unit * v
+	}
+	phi[r-1] = levels * levelSD
+	for j, v := range phi {
+		variance += v * cholesky.Dot(phi, p.inverse[j*r:(j+1)*r])
+	}
+	return levels*p.level + cholesky.Dot(phi, p.coefficients), variance
 }
 
 // weights are 1/D, what of D is not v, and the mean of all sensors by them.

@@ -16,6 +16,8 @@ import (
 // Together is --gain-smooth and --gain-basis: gains that belong together (see [channel.Places]).
 type Together struct {
 	positions, basis string // files; or indexWord in place of positions
+	pairs            string // file of --sensors, of rows that two sensors read
+	sensors          int    // of the pairs
 
 	places channel.Places
 	found  *channel.Smooth // what a run ended with
@@ -31,11 +33,18 @@ func (g *Together) Register(flags *pflag.FlagSet) {
 }
 
 // On says whether gains belong together.
-func (g *Together) On() bool { return g.positions != "" || g.basis != "" }
+func (g *Together) On() bool { return g.positions != "" || g.basis != "" || g.pairs != "" }
+
+// TakePairs takes over a file of --sensors that has two of them for each row: s of a row is a product.
+func (g *Together) TakePairs(s *RowSensors) {
+	if s.File != "" && dataset.HasPairs(s.File) {
+		g.pairs, s.File = s.File, ""
+	}
+}
 
 // Files are the files that are read.
 func (g *Together) Files() (files []string) {
-	for _, file := range []string{g.positions, g.basis} {
+	for _, file := range []string{g.positions, g.basis, g.pairs} {
 		if file != "" && file != indexWord {
 			files = append(files, file)
 		}
@@ -45,7 +54,10 @@ func (g *Together) Files() (files []string) {
 
 // flag is the one that is given.
 func (g *Together) flag() string {
-	if g.basis != "" {
+	switch {
+	case g.pairs != "":
+		return "sensors"
+	case g.basis != "":
 		return "gain-basis"
 	}
 	return "gain-smooth"
@@ -58,6 +70,9 @@ func (g *Together) Check(flags *pflag.FlagSet, m *Model) error {
 	}
 	if g.positions != "" && g.basis != "" {
 		return console.Usage("--gain-smooth and --gain-basis exclude each other, give one")
+	}
+	if g.pairs != "" && (g.positions != "" || g.basis != "") {
+		return console.Usage("--sensors with two sensors a row and --gain-smooth or --gain-basis exclude each other, give one")
 	}
 	excluded := append(slices.Clone(GainFlags), "s-from", "offset", "saturation")
 	if !m.Learns("s-range") {
@@ -81,6 +96,16 @@ func (g *Together) Load(sensors int, data *dataset.Problem, compare, ranks bool)
 		return console.Usage("--%s and the arrays s_prior_mean and s_prior_sd of the problem both say what is known of the sensors, give one", g.flag())
 	case compare, ranks:
 		return console.Usage("--%s goes neither along with --compare nor with --mpi", g.flag())
+	case g.pairs != "" && data.Sensors != nil:
+		return console.Usage("--sensors and the array sensors of the problem both say which sensor a row is read with, give one")
+	case g.pairs != "" && data.Complex:
+		return console.Usage("--sensors with two sensors a row is for positive gains: complex ones, of interferometers, have phases that add up, which nothing here follows yet").
+			WithHint("leave --sensors out: each row then has a gain of its own, of which those of the sensors follow by least squares")
+	case g.pairs != "":
+		var pairs [][2]int
+		if pairs, g.sensors, err = dataset.LoadPairs(g.pairs, sensors); err == nil {
+			g.places, err = channel.PairsOf(pairs, g.sensors)
+		}
 	case g.positions == indexWord:
 		line := make([]float64, sensors)
 		for mu := range line {
@@ -138,6 +163,15 @@ type TogetherJSON struct {
 type SmoothJSON struct {
 	Amplitude float64 `json:"amplitude"`        // its standard deviation
 	Length    float64 `json:"length,omitempty"` // of the kernel, in the unit of the positions
+}
+
+// Extra is s of each sensor where two read a row, and its standard deviation.
+func (g *Together) Extra(res *calamp.Result) []dataset.Extra {
+	if g.pairs == "" || g.found == nil || res.Calibration == nil {
+		return nil
+	}
+	s, sd := res.Calibration.Prior.(channel.GainPrior).OfPairs(res.Calibration.Stats, g.sensors)
+	return []dataset.Extra{{Name: "s_sensor", Vector: s}, {Name: "s_sensor_sd", Vector: sd}}
 }
 
 // JSON is what was found.

@@ -311,6 +311,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 
 // completeModel takes in what the flags say of the model, and refuses what excludes each other.
 func (s *solve) completeModel(flags *pflag.FlagSet) error {
+	s.belong.TakePairs(&s.sensors)
 	if err := errors.Join(s.solver.Complete(flags), s.model.CompleteLearnable(flags, s.solver.Learns()), s.prior.Complete(flags, &s.model, s.solver.Learns()), s.model.TakePhotons(flags, s.solver.Learns()), s.faults.Complete(flags, &s.solver), s.offset.Check(&s.faults), s.belong.Check(flags, &s.model), s.model.CheckNoiseAt(false, &s.offset, &s.faults), s.faults.Codes.CheckSize(&s.model), s.faults.Codes.TakeNoise(flags, &s.model)); err != nil {
 		return err
 	}
@@ -483,7 +484,7 @@ func (s *solve) saveResult(data *dataset.Problem, res *calamp.Result) error {
 	if err != nil {
 		return err
 	}
-	return dataset.SaveResult(s.out, res, from, slices.Concat(further, s.groups.Extra(), s.doubt.extra(res))...)
+	return dataset.SaveResult(s.out, res, from, slices.Concat(further, s.groups.Extra(), s.belong.Extra(res), s.doubt.extra(res))...)
 }
 
 func (s *solve) reportOf(data *dataset.Problem, res *calamp.Result, others comparisons) report.Report {
