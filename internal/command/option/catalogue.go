@@ -17,7 +17,7 @@ type Heading struct {
 var Catalogue = []Heading{
 	{"Input", "model readings name signals input from after max-gap limit overlay truth sweep data " +
 		"nats nats-creds nats-token stream subject durable sequence-header drain nats-listen nats-keep nats-disk"},
-	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains rows-per-sensor correlation storage dct2 bands " +
+	{"The problem", "n m alpha p complex-signals matrix-kind structured f4 mosaic seed seeds s-known noise-spread known-gains z-mean rows-per-sensor correlation storage dct2 bands " +
 		"densities target points sampled-sensors"},
 	{"Output", "output json csv plot report trace progress compare save-model results emit-x keep http http-token all inspect:matrix " +
 		"matrix-out quick draw-only runs"},
