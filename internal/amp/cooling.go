@@ -5,7 +5,7 @@ import "github.com/calamp/calamp/channel"
 // cooling adds noise to the channel of signals that W hardly distinguishes, and takes it away
 // slowly, from as much as hides all in which the signals differ, so that no entry is
 // decided upon before the gains can follow. A model that is learned is learned
-// after that, and all is done once more. Not in the paper.
+// after that, and all is done once more. Not in the paper. One of four problems of TestJointWhereSignalsHaveMuchInCommon needs it: without, its error is 0.94 in place of 2e-4.
 type cooling struct {
 	Idle
 	begins float64 // variance of the noise in the beginning

