@@ -4,6 +4,7 @@ package dense
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/calamp/calamp/internal/kernel"
@@ -155,6 +156,9 @@ func addTiles(c Matrix, sign float64, depth int, left, right []float64, which Wh
 	}
 }
 
+// half is where a triangle of n rows is parted: at a multiple of small, so that its parts fill tiles.
+func half(n int) int { return (n/2 + small - 1) / small * small }
+
 // Factor replaces the lower triangle of a by L with A = LLᵀ; what is above is not read, and may change. It reports whether A is positive definite in
 // double precision.
 func Factor(a Matrix, threads int) bool {
@@ -162,7 +166,7 @@ func Factor(a Matrix, threads int) bool {
 	if n <= small {
 		return factorSmall(a)
 	}
-	h := n / 2
+	h := half(n)
 	first, below, last := a.Part(0, h, 0, h), a.Part(h, n, 0, h), a.Part(h, n, h, n)
 	if !Factor(first, threads) {
 		return false
@@ -201,15 +205,10 @@ func dot(a, b []float64) float64 {
 func SolveRight(l, b Matrix, threads int) {
 	n := l.Rows
 	if n <= small {
-		for r := range b.Rows {
-			row := b.Row(r)
-			for i := range row {
-				row[i] = (row[i] - dot(l.Row(i)[:i], row[:i])) / l.At(i, i)
-			}
-		}
+		multiplied(b, func(c Matrix) { AddProduct(b, 1, c, inverseOf(l).T(), All, threads) })
 		return
 	}
-	h := n / 2
+	h := half(n)
 	left, right := b.Part(0, b.Rows, 0, h), b.Part(0, b.Rows, h, n)
 	SolveRight(l.Part(0, h, 0, h), left, threads)
 	AddProduct(right, -1, left, l.Part(h, n, 0, h).T(), All, threads)
@@ -220,25 +219,37 @@ func SolveRight(l, b Matrix, threads int) {
 func SolveLower(l, b Matrix, threads int) {
 	n := l.Rows
 	if n <= small {
-		for i := range n {
-			row := b.Row(i)
-			for j, v := range l.Row(i)[:i] {
-				for k, u := range b.Row(j) {
-					row[k] -= float64(v * u)
-				}
-			}
-			inverse := 1 / l.At(i, i)
-			for k := range row {
-				row[k] *= inverse
-			}
-		}
+		multiplied(b, func(c Matrix) { AddProduct(b, 1, inverseOf(l), c, All, threads) })
 		return
 	}
-	h := n / 2
+	h := half(n)
 	upper, lower := b.Part(0, h, 0, b.Columns), b.Part(h, n, 0, b.Columns)
 	SolveLower(l.Part(0, h, 0, h), upper, threads)
 	AddProduct(lower, -1, l.Part(h, n, 0, h), upper, All, threads)
 	SolveLower(l.Part(h, n, h, n), lower, threads)
+}
+
+// multiplied makes b what add makes of zero and a copy of b.
+func multiplied(b Matrix, add func(c Matrix)) {
+	buffer := buffers.Get().(*[]float64)
+	defer buffers.Put(buffer)
+	*buffer = slices.Grow((*buffer)[:0], b.Rows*b.Columns)
+	c := Of((*buffer)[:b.Rows*b.Columns], b.Rows, b.Columns)
+	for i := range b.Rows {
+		copy(c.Row(i), b.Row(i))
+		clear(b.Row(i))
+	}
+	add(c)
+}
+
+// inverseOf is L⁻¹ of a small triangle.
+func inverseOf(l Matrix) Matrix {
+	t := New(l.Rows, l.Rows)
+	for i := range l.Rows {
+		copy(t.Row(i)[:i+1], l.Row(i))
+	}
+	InvertLower(t, 1)
+	return t
 }
 
 // InvertLower replaces the lower triangle of l by that of L⁻¹.
@@ -259,7 +270,7 @@ func InvertLower(l Matrix, threads int) {
 		}
 		return
 	}
-	h := n / 2
+	h := half(n)
 	first, below, last := l.Part(0, h, 0, h), l.Part(h, n, 0, h), l.Part(h, n, h, n)
 	SolveLower(last, below, threads)
 	InvertLower(first, threads)
@@ -297,7 +308,7 @@ func Square(c, t Matrix, threads int) {
 		}
 		return
 	}
-	h := n / 2
+	h := half(n)
 	below, last := t.Part(h, n, 0, h), t.Part(h, n, h, n)
 	Square(c.Part(0, h, 0, h), t.Part(0, h, 0, h), threads)
 	Square(c.Part(h, n, h, n), last, threads)

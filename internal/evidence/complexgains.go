@@ -55,13 +55,13 @@ func (f *Complex) gainValue(s []complex128) (value float64) {
 func (f *Complex) setPrecision(gradient []float64, safe bool) {
 	m, h := f.m, f.curved
 	for mu, v := range f.S {
-		sum := -f.b[mu]
+		sum, twice := -f.b[mu], 2*cmplx.Conj(v)
+		amplitudes, phases, between := h.Row(mu), h.Row(m + mu)[m:], h.Row(m+mu)
 		for nu, q := range f.q[mu*m:][:m] {
 			turned := q * f.S[nu]
 			sum += turned
-			bend := 2 * cmplx.Conj(v) * turned
-			h.Row(mu)[nu], h.Row(m + mu)[m+nu] = real(bend), real(bend)
-			h.Row(m + mu)[nu] = imag(bend)
+			bend := twice * turned
+			amplitudes[nu], phases[nu], between[nu] = real(bend), real(bend), imag(bend)
 		}
 		c := cmplx.Conj(sum) * v
 		r, phi := cmplx.Abs(v), cmplx.Phase(v)
@@ -69,13 +69,13 @@ func (f *Complex) setPrecision(gradient []float64, safe bool) {
 		gradient[mu] = 2*f.readings[mu] - 2*real(c) - amplitude*(r-1)*r
 		gradient[m+mu] = 2*imag(c) - phase*math.Sin(phi)
 		if safe {
-			h.Row(mu)[mu] += 2*f.readings[mu] + amplitude*r*r
-			h.Row(m + mu)[m+mu] += max(phase, 1)
+			amplitudes[mu] += 2*f.readings[mu] + amplitude*r*r
+			phases[mu] += max(phase, 1)
 			continue
 		}
-		h.Row(mu)[mu] += 2*real(c) + amplitude*(2*r-1)*r
-		h.Row(m + mu)[m+mu] += phase*math.Cos(phi) - 2*real(c)
-		h.Row(m + mu)[mu] -= 2 * imag(c)
+		amplitudes[mu] += 2*real(c) + amplitude*(2*r-1)*r
+		phases[mu] += phase*math.Cos(phi) - 2*real(c)
+		between[mu] -= 2 * imag(c)
 	}
 }
 
