@@ -339,3 +339,29 @@ func TestAnchorsOfIntegratedSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestOneEntryOfOneSignal: gains and small entries of one signal look like noise beside one large entry, and an answer without them is none.
+func TestOneEntryOfOneSignal(t *testing.T) {
+	const m, n = 60, 80
+	rng := rand.New(rand.NewPCG(1, 20))
+	entries, x := make([]float64, m*n), make([]float64, n)
+	for i := range entries {
+		entries[i] = math.Copysign(1, rng.NormFloat64())
+	}
+	for i := range x {
+		x[i] = 0.1 * rng.NormFloat64()
+	}
+	x[0] = 10
+	w, err := operator.NewDense(m, n, entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := mat.NewDense(m, 1, nil)
+	for mu := range m {
+		y.Set(mu, 0, (floats.Dot(entries[mu*n:(mu+1)*n], x)+0.01*rng.NormFloat64())/(1+0.1*rng.NormFloat64()))
+	}
+	res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry = true })
+	if !warned(res, calamp.UnrecoveredOrNoise) {
+		t.Errorf("%v: %s, warnings %v", res.Status, res.Reason, res.Warnings)
+	}
+}
