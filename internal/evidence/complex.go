@@ -45,7 +45,10 @@ type Complex struct {
 	evidence float64        // L, less terms without s and with the sites' own
 	q        []complex128   // M×M
 	b        []complex128   // M
+	bend     dense.Matrix   // 2M×2M, minus the second derivative in t
 	curved   dense.Matrix   // 2M×2M, the factor of the latest precision of t
+	damping  float64        // of steps of t
+	highest  bool           // gains are at a maximum of the evidence for the present sites
 	along    [2][]float64   // 2M, H⁻¹ along the common amplitude and phase
 	between  [3]float64     // 11, 12 and 22 of the inverse of their products with those directions
 	gauge    [2]float64     // the integral over each of the directions is that of a normal variable of this precision
@@ -114,7 +117,7 @@ func (a embedded) times(v []complex128) []complex128 {
 func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Complex {
 	f := &Complex{
 		S: make([]complex128, m), Spread: firstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
-		q: make([]complex128, m*m), b: make([]complex128, m), curved: dense.New(2*m, 2*m),
+		q: make([]complex128, m*m), b: make([]complex128, m), bend: dense.New(2*m, 2*m), curved: dense.New(2*m, 2*m),
 	}
 	rng := rand.New(rand.NewPCG(draw, uint64(m)))
 	for mu := range f.S {
@@ -206,7 +209,7 @@ func (f *Complex) Step() (done bool, err error) {
 		f.beginSlabs()
 	}
 	f.moveSites()
-	f.settled = calm && f.steps > leastSites && moved <= sitesRest*sitesRest*open
+	f.settled = calm && f.highest && f.steps > leastSites && moved <= sitesRest*sitesRest*open
 	return f.settled || f.steps >= mostSites, nil
 }
 
