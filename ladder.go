@@ -495,8 +495,8 @@ func (t *tries) integratedFrom(first *try) *try {
 // fromBest is the first try again, begun at the best answer so far.
 func (t *tries) fromBest(first *try) *try {
 	best := t.likeliest()
-	if best == first || best.res.Status == Diverged || best.trusted() && best.integrated() {
-		return nil
+	if best == first || best.res.Status == Diverged || best.trusted() && best.integrated() || best.res.onlyNoise() >= 0 {
+		return nil // of noise there is nothing to begin at
 	}
 	p, opt := *first.problem, first.opt
 	p.Prior = best.res.Prior
