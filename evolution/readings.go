@@ -7,8 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/calamp/calamp/channel"
 )
 
@@ -190,12 +188,11 @@ func poissonQuantile(level, mean float64) float64 {
 		z := quantile(level)
 		return math.Round(mean + root*z + (z*z-1)/6)
 	}
-	law := distuv.Poisson{Lambda: mean}
 	probability := math.Exp(-mean)
 	total, count := probability, 0.0
 	for total < level && count < mean+40*math.Sqrt(mean)+40 {
 		count++
-		probability *= law.Lambda / count
+		probability *= mean / count
 		total += probability
 	}
 	return count

@@ -32,19 +32,19 @@ const (
 	leastDamping, dampBy, mostDampings = 1, 4, 40
 )
 
-// tightness are the precisions of the priors of |s| and of phases.
-func (f *Complex) tightness(mu int) (amplitude, phase float64) {
-	phase = min(f.Kappa, mostKappa)
+// phaseTightness is the concentration of the prior of a phase.
+func (f *Complex) phaseTightness(mu int) float64 {
+	phase := min(f.Kappa, mostKappa)
 	if f.readings[mu] == 0 {
 		phase = max(phase, 1) // a silent sensor has no phase
 	}
-	return 1 / (f.Spread * f.Spread), phase
+	return phase
 }
 
 // priorOf is the logarithm of the prior of |s| = r, its slope in log r, and minus its second derivative. That of a silent sensor is of log r: as one of r it has no slope at
 // zero, where a step may end.
 func (f *Complex) priorOf(mu int, r float64) (value, slope, curvature float64) {
-	precision, _ := f.tightness(mu)
+	precision := 1 / (f.Spread * f.Spread)
 	if f.readings[mu] == 0 {
 		l := math.Log(r)
 		return -0.5 * precision * l * l, -precision * l, precision
@@ -56,7 +56,7 @@ func (f *Complex) priorOf(mu int, r float64) (value, slope, curvature float64) {
 func (f *Complex) gainValue(s []complex128) (value float64) {
 	for mu, v := range s {
 		r := cmplx.Abs(v)
-		_, phase := f.tightness(mu)
+		phase := f.phaseTightness(mu)
 		prior, _, _ := f.priorOf(mu, r)
 		value += 2*f.readings[mu]*math.Log(r) + prior + phase*(real(v)/r-1)
 		sum := -2 * f.b[mu]
@@ -83,7 +83,7 @@ func (f *Complex) setPrecision(gradient []float64) {
 		}
 		c := cmplx.Conj(sum) * v
 		r, phi := cmplx.Abs(v), cmplx.Phase(v)
-		_, phase := f.tightness(mu)
+		phase := f.phaseTightness(mu)
 		_, slope, curvature := f.priorOf(mu, r)
 		gradient[mu] = 2*f.readings[mu] - 2*real(c) + slope
 		gradient[m+mu] = 2*imag(c) - phase*math.Sin(phi)
@@ -273,7 +273,7 @@ func (f *Complex) gainVolume() (log float64) {
 		log += min(-0.5*math.Log(max(precision, math.SmallestNonzeroFloat64)), math.Log(length)-0.5*math.Log(2*math.Pi))
 	}
 	for mu, v := range f.S {
-		_, phase := f.tightness(mu)
+		phase := f.phaseTightness(mu)
 		log += math.Log(cmplx.Abs(v)) - math.Log(f.Spread) - 0.5*math.Log(2*math.Pi) - math.Log(2*math.Pi) - quadrature.LogBessel(phase)
 	}
 	return log
