@@ -72,10 +72,14 @@ func meanEntry(m *mat.Dense) float64 {
 
 // covarianceInWords says what signals were found to have in common beside their support.
 func (r *Result) covarianceInWords() string {
+	words := "with a covariance that was learned"
 	if r.LargestCorrelation() == 0 {
-		return "their amplitudes are independent"
+		words = "their amplitudes are independent"
 	}
-	return "with a covariance that was learned"
+	if r.rowSizes > 0 {
+		words += fmt.Sprintf("; entries differ in size, by a gamma distribution of shape %.2g", r.rowSizes)
+	}
+	return words
 }
 
 // signalCov is a covariance of p columns as [Result.SignalCov] has it. Of complex numbers x, of which a column is a part, E x_k x_l* is twice what the columns of k

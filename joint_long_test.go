@@ -25,7 +25,8 @@ type jointCase struct {
 	n, p                           int
 	alpha, density, common, shared float64
 	noise                          float64
-	given                          bool // noise, density, range
+	change                         float64 // of an entry from signal to signal, as a part of it
+	given                          bool    // noise, density, range
 	joint                          solver.Joint
 	flat                           bool // no fault finder
 	maxIter                        int  // 0: as ever
@@ -48,6 +49,9 @@ func (c jointCase) draw(t testing.TB, seed uint64) (*operator.Dense, *mat.Dense,
 				on = rng.Float64() < c.density
 			}
 			v := math.Sqrt(c.common)*amplitude + math.Sqrt(1-c.common)*rng.NormFloat64()
+			if c.change > 0 {
+				v *= 1 + c.change*rng.NormFloat64()
+			}
 			if on {
 				x.Set(i, k, v)
 			}

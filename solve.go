@@ -332,6 +332,8 @@ func (r *run) result(d *diagnosis.Run) *Result {
 			res.Prior = l
 		}
 		res.SignalCov, res.Support = signalCov(q.Cov, s.P, s.Columns()), slices.Clone(support)
+		res.SignalCov.Scale(q.MeanSize(), res.SignalCov)
+		res.rowSizes = q.Sizes
 	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}

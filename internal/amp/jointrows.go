@@ -39,6 +39,7 @@ type jointRows struct {
 	exact  bool // v and a are sums over squares of W; else over their mean
 	delta  float64
 	change float64 // of the hyperparameters, in standard errors
+	asked  bool    // whether rows differ in size
 
 	shape, field *joint.Shape // K and A
 	covariance   []float64    // P×P, K
@@ -153,7 +154,7 @@ func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 
 // Begin implements [Part]: R is learned, and with it the signals' scale.
 func (e *jointRows) Begin(s *Solver) {
-	s.State.ScaleLearned, e.change, e.lastV = true, math.Inf(1), math.Inf(1)
+	s.State.ScaleLearned, e.asked, e.change, e.lastV = true, false, math.Inf(1), math.Inf(1)
 }
 
 // Before implements [Part]: signals that move because the noise was moved are no sign of divergence.
@@ -534,7 +535,25 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if e.change > modelTolerance {
 		return Disturbed
 	}
-	return GoOn
+	return e.sizesDiffer(s)
+}
+
+// sizesReach is the distance, in posterior standard deviations, that is near enough where rows have sizes: those that may or may not be there take a hundred iterations more to 1e-5.
+const sizesReach = 1e-3
+
+// sizesDiffer asks, once the hyperparameters have settled, whether rows differ in size (see [joint.Prior]).
+func (e *jointRows) sizesDiffer(s *Solver) Verdict {
+	if e.asked {
+		return GoOn
+	}
+	e.asked = true
+	gain, shape := e.rows.SizesGain()
+	if !(gain > leastJointGain) {
+		return GoOn
+	}
+	e.rows.Prior.Sizes, s.Reach = shape, sizesReach
+	s.damping.begin(s.startDamping)
+	return Disturbed
 }
 
 // steadied is the factor of a step of the noise where V is on its way. From a noise that is too large V is larger than the errors, and falls as fast as
@@ -563,7 +582,7 @@ func entryOf(q *joint.Prior) prior.GaussBernoulli {
 	p := len(q.Mean)
 	g := prior.GaussBernoulli{Density: q.Density, SignalMean: sum(q.Mean) / float64(p)}
 	for k, m := range q.Mean {
-		g.SignalVar += (q.Cov[k*p+k] + (m-g.SignalMean)*(m-g.SignalMean)) / float64(p)
+		g.SignalVar += (q.MeanSize()*q.Cov[k*p+k] + (m-g.SignalMean)*(m-g.SignalMean)) / float64(p)
 	}
 	g.SignalVar = max(g.SignalVar, math.SmallestNonzeroFloat64)
 	return g

@@ -37,15 +37,18 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 	mean := make([]float64, p)
 	if learns.Mean {
 		for k := range mean {
-			mean[k] = r.first[k] / r.count
-			change = max(change, math.Abs(mean[k]-q.Mean[k])*math.Sqrt(r.count/max(q.Cov[k*p+k], math.SmallestNonzeroFloat64)))
+			mean[k] = r.first[k] / r.precision
+			change = max(change, math.Abs(mean[k]-q.Mean[k])*math.Sqrt(r.precision/max(q.Cov[k*p+k], math.SmallestNonzeroFloat64)))
 			q.Mean[k] += step * (mean[k] - q.Mean[k])
 		}
+	}
+	if q.Sizes > 0 {
+		change = max(change, r.refitSizes())
 	}
 	covariance := make([]float64, p*p)
 	for k := range p {
 		for l := range p {
-			covariance[k*p+l] = r.second[k*p+l]/r.count - q.Mean[k]*r.first[l]/r.count - r.first[k]/r.count*q.Mean[l] + q.Mean[k]*q.Mean[l]
+			covariance[k*p+l] = r.second[k*p+l]/r.count - q.Mean[k]*r.first[l]/r.count - r.first[k]/r.count*q.Mean[l] + r.precision/r.count*q.Mean[k]*q.Mean[l]
 		}
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from

@@ -117,3 +117,102 @@ func TestRefitFindsWhatIsBelowTheNoise(t *testing.T) {
 		}
 	}
 }
+
+// Rows of several sizes: the posterior of a row is the mixture of those with each size, and the shape of sizes is learned.
+func TestSizes(t *testing.T) {
+	const p, rho, a = 3, 0.3, 5.0
+	q := Prior{Density: rho, Mean: []float64{0.2, -0.1, 0.3}, Cov: []float64{1, 0.8, 0.7, 0.8, 1.2, 0.6, 0.7, 0.6, 0.9}, Sizes: 0.5}
+	round := Round(p)
+	field := func(onward []float64) Field {
+		return Field{Shape: round, Size: []float64{a * p}, Centre: make([]float64, p), Onward: onward}
+	}
+	for _, onward := range [][]float64{{0.3, -0.2, 0.5}, {3, 2, 4}, {30, 20, 25}} {
+		r := NewRows(1, p, 1, q)
+		r.Update(field(onward))
+		zero, total := 0.0, 0.0
+		x, second := make([]float64, p), make([]float64, p*p)
+		for j, l := range logSizes(q.Sizes) {
+			one := q
+			one.Sizes, one.Density, one.Cov = 0, 1, make([]float64, p*p)
+			for k, v := range q.Cov {
+				one.Cov[k] = gridOfSizes[j] * v
+			}
+			of := NewRows(1, p, 1, one)
+			of.Update(field(onward))
+			mass := rho * math.Exp(l+of.LogMass[0])
+			total += mass
+			for k := range p {
+				x[k] += mass * of.X[k]
+				for m := range p {
+					second[k*p+m] += mass * (of.Sum[k*p+m] + of.X[k]*of.X[m])
+				}
+			}
+		}
+		for _, v := range onward {
+			zero -= 0.5 * v * v / a
+		}
+		total += (1 - rho) * math.Exp(zero)
+		if got := r.LogMass[0]; math.Abs(got-math.Log(total)) > 1e-12*math.Abs(got) {
+			t.Errorf("evidence %.15g, expected %.15g", got, math.Log(total))
+		}
+		for k := range p {
+			if want := x[k] / total; math.Abs(r.X[k]-want) > 1e-12 {
+				t.Errorf("mean %.15g, expected %.15g", r.X[k], want)
+			}
+			if math.Abs(r.C[k]-r.Sum[k*p+k]) > 1e-12 {
+				t.Errorf("variance %.15g, and %.15g in the sum", r.C[k], r.Sum[k*p+k])
+			}
+			for m := range p {
+				if want := second[k*p+m]/total - x[k]*x[m]/total/total; math.Abs(r.Sum[k*p+m]-want) > 1e-12 {
+					t.Errorf("covariance %.15g, expected %.15g", r.Sum[k*p+m], want)
+				}
+			}
+		}
+	}
+}
+
+// Rows whose values are products of two normal ones differ in size, with a shape of one half, and rows of one covariance do not.
+func TestSizesAreLearned(t *testing.T) {
+	const n, p, a = 4000, 8, 1e6
+	for _, differ := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		onward, size := make([]float64, n*p), make([]float64, n)
+		for i := range n {
+			there, factor, common := rng.Float64() < 0.2, 1.0, rng.NormFloat64()
+			if size[i] = a * p; differ {
+				factor = math.Abs(rng.NormFloat64())
+			}
+			for k := range p {
+				x := factor * (common + 0.1*rng.NormFloat64())
+				if !there {
+					x = 0
+				}
+				onward[k*n+i] = a*x + math.Sqrt(a)*rng.NormFloat64()
+			}
+		}
+		q := Isotropic(p, 0.2, 0, 1)
+		r := NewRows(n, p, 1, q)
+		f := Field{Shape: Round(p), Size: size, Centre: make([]float64, n*p), Onward: onward}
+		step := func() { r.Update(f); r.Refit(Learns{Density: true}, 1) }
+		for range 20 {
+			step()
+		}
+		gain, shape := r.SizesGain()
+		t.Logf("sizes differ %v: a gain of %.3g, with the shape %.2g", differ, gain, shape)
+		if differ != (gain > 10) {
+			t.Errorf("sizes differ %v: a gain of %.3g", differ, gain)
+		}
+		if !differ {
+			continue
+		}
+		r.Prior.Sizes = shape
+		for range 100 {
+			step()
+		}
+		variance := r.Prior.MeanSize() * r.Prior.Cov[0]
+		t.Logf("density %.3f, shape %.3f, variance %.3f", r.Prior.Density, r.Prior.Sizes, variance)
+		if math.Abs(r.Prior.Density-0.2) > 0.02 || math.Abs(r.Prior.Sizes-0.5) > 0.1 || math.Abs(variance-1.01) > 0.15 {
+			t.Error("expected 0.2, 0.5 and 1.01")
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Prior struct {
 	Density float64   // ρ, in (0, 1]
 	Mean    []float64 // m, P
 	Cov     []float64 // R, P×P, positive semidefinite: of any rank
+	Sizes   float64   // κ: rows have the covariances tR, t gamma-distributed with this shape; 0 where all have R (see [sizes])
 }
 
 // Isotropic is the prior of p signals that share their support and nothing else.
@@ -52,34 +53,41 @@ type Rows struct {
 	X, C    []float64 // P×N posterior means and variances
 	Trace   []float64 // N, the trace of a row's covariance C_i
 	Support []float64 // N, π_i: the probability that a row is not zero
+	Weight  []float64 // N, the mean of its size t, 0 where it is zero
 	Sum     []float64 // P×P, Σ_i C_i
 
 	// Of every row: the evidence log ∫ p(x_i) exp(-½ (x_i-λ_i)ᵀΣ_i⁻¹(x_i-λ_i)) dx_i, 0 where nothing was measured; x̂_iᵀΣ_i⁻¹(λ_i - x̂_i); and
 	// tr Σ_i⁻¹(C_i + (x̂_i-λ_i)(x̂_i-λ_i)ᵀ).
 	LogMass, Pull, Square []float64
 
-	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, Σ π µ and Σ π (S + µµᵀ).
-	count         float64
-	first, second []float64
-	within        []float64 // P, Σ π S, in the basis of the latest Update
+	// Sums over rows that are not zero, by which hyperparameters are learned: Σ π, and Σ π/t, Σ π/t µ and Σ π/t (S + µµᵀ), t being the sizes of rows.
+	count, precision float64
+	first, second    []float64
+	within           []float64 // P, Σ π/t S, in the basis of the latest Update
+	counts           []float64 // Σ π by size
 
 	chunks []sums
 	run    func(chunk int)
 	field  Field
 	basis  basis
+	sizes  []float64 // logarithms of the densities of sizes; nil where rows have one
 }
 
 // sums are those of a chunk of rows, in the basis of the latest Update.
 type sums struct {
-	count           float64
-	first           []float64 // P, Σ π µ
-	within          []float64 // P, Σ π S
-	second, between []float64 // P×P, Σ π µµᵀ and Σ π(1-π) µµᵀ
+	count, precision float64
+	first            []float64 // P, Σ π/t µ
+	within           []float64 // P, Σ π/t S
+	second, between  []float64 // P×P, Σ π/t µµᵀ, and Σ C_i less the S in it
+	inside           []float64 // P, Σ π S
+	counts           []float64
 
 	// P×rowsOfChunk, workspace in these coordinates: c, r, µ, µ - c and S.
 	centre, onward, mu, offset, s []float64
 
-	scaled, doubted []float64 // rowsOfChunk×P, workspace of sum
+	scaled, doubted []float64 // vectors of P, workspace of sum
+	of              []int     // whose the latter are, where rows have sizes
+	one             sized
 }
 
 // rowsOfChunk is how many rows a goroutine takes at a time.
@@ -90,13 +98,14 @@ func NewRows(n, p, threads int, prior Prior) *Rows {
 	r := &Rows{N: n, P: p, Columns: 1, Threads: threads, Prior: prior}
 	of := func(count int) []float64 { return make([]float64, count) }
 	r.X, r.C, r.Sum, r.first, r.second, r.within = of(p*n), of(p*n), of(p*p), of(p), of(p*p), of(p)
-	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.LogMass, &r.Pull, &r.Square} {
+	r.counts = of(len(gridOfSizes))
+	for _, v := range []*[]float64{&r.Trace, &r.Support, &r.Weight, &r.LogMass, &r.Pull, &r.Square} {
 		*v = of(n)
 	}
 	r.chunks = make([]sums, (n+rowsOfChunk-1)/rowsOfChunk)
 	for i := range r.chunks {
 		r.chunks[i] = sums{
-			first: of(p), within: of(p), second: of(p * p), between: of(p * p),
+			first: of(p), within: of(p), inside: of(p), counts: of(len(gridOfSizes)), second: of(p * p), between: of(p * p),
 			centre: of(p * rowsOfChunk), onward: of(p * rowsOfChunk),
 			mu: of(p * rowsOfChunk), offset: of(p * rowsOfChunk), s: of(p * rowsOfChunk),
 			scaled: of(p * rowsOfChunk), doubted: of(p * rowsOfChunk),
@@ -134,6 +143,7 @@ func (r *Rows) Start() {
 func (r *Rows) Update(f Field) {
 	r.field = f
 	r.basis.set(f.Shape, &r.Prior)
+	r.sizes = logSizes(r.Prior.Sizes)
 	parallel.Run(len(r.chunks), r.Threads, r.run)
 	r.collect()
 }
@@ -144,10 +154,16 @@ func (r *Rows) chunk(c int) {
 	n, p := min(rowsOfChunk, r.N-from), r.P
 	w := &r.chunks[c]
 	to := dense.Of(r.basis.to, p, p)
-	dense.Product(dense.Of(w.centre, p, n), dense.Of(r.basis.from, p, p), r.columns(r.field.Centre, from, n))
-	dense.Product(dense.Of(w.onward, p, n), to.T(), r.columns(r.field.Onward, from, n))
-	r.posteriors(w, from, n)
-	r.sum(w, from, n)
+	r.turnFields(w, from, n)
+	w.clear()
+	if r.sizes == nil {
+		r.posteriors(w, from, n)
+		r.sum(w, from, n)
+		copy(r.Weight[from:from+n], r.Support[from:from+n])
+	} else {
+		r.posteriorsOfSizes(w, from, n)
+	}
+	w.products(p)
 
 	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
 	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
@@ -165,9 +181,19 @@ func (r *Rows) chunk(c int) {
 			r.Trace[from+i] += vs[i]
 		}
 	}
+	if r.sizes != nil {
+		r.spread(w, from)
+	}
 	if r.Columns > 1 {
 		meanOfPairs(v.Data, p, r.N, n)
 	}
+}
+
+// turnFields sets the c and r of a chunk.
+func (r *Rows) turnFields(w *sums, from, n int) {
+	p := r.P
+	dense.Product(dense.Of(w.centre, p, n), dense.Of(r.basis.from, p, p), r.columns(r.field.Centre, from, n))
+	dense.Product(dense.Of(w.onward, p, n), dense.Of(r.basis.to, p, p).T(), r.columns(r.field.Onward, from, n))
 }
 
 // posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are
@@ -234,12 +260,7 @@ func (r *Rows) distances(w *sums, from, i, n int) {
 // sum adds up a chunk: rows that are zero for certain have no part in it.
 func (r *Rows) sum(w *sums, from, n int) {
 	p := r.P
-	w.count = 0
-	clear(w.first)
-	clear(w.within)
-	clear(w.second)
-	clear(w.between)
-	there, doubted := w.scaled[:0], w.doubted[:0] // √π µ and √(π(1-π)) µ of one row after the other
+	there, doubted := w.scaled, w.doubted // √π µ and √(π(1-π)) µ of one row after the other
 	for i, pi := range r.Support[from : from+n] {
 		if pi < absent {
 			continue
@@ -249,7 +270,7 @@ func (r *Rows) sum(w *sums, from, n int) {
 		for k := range p {
 			mu := w.mu[k*n+i]
 			w.first[k] += pi * mu
-			w.within[k] += pi * w.s[k*n+i]
+			w.inside[k] += pi * w.s[k*n+i]
 			there = append(there, root*mu)
 		}
 		if rest > absent {
@@ -259,7 +280,21 @@ func (r *Rows) sum(w *sums, from, n int) {
 			}
 		}
 	}
-	for _, c := range []struct{ sum, rows []float64 }{{w.second, there}, {w.between, doubted}} {
+	w.scaled, w.doubted, w.precision = there, doubted, w.count
+	copy(w.within, w.inside)
+}
+
+func (w *sums) clear() {
+	w.count, w.precision = 0, 0
+	for _, v := range [][]float64{w.first, w.within, w.inside, w.second, w.between, w.counts} {
+		clear(v)
+	}
+	w.scaled, w.doubted, w.of = w.scaled[:0], w.doubted[:0], w.of[:0]
+}
+
+// products sets the sums that are products of the vectors that were listed.
+func (w *sums) products(p int) {
+	for _, c := range []struct{ sum, rows []float64 }{{w.second, w.scaled}, {w.between, w.doubted}} {
 		rows := dense.Of(c.rows, len(c.rows)/p, p)
 		dense.AddProduct(dense.Of(c.sum, p, p), 1, rows.T(), rows, dense.All, 1)
 	}
@@ -271,22 +306,26 @@ const absent = 1e-20
 // collect adds the chunks up, in order, and turns the sums back: Σ C = T [Σ πS + Σ π(1-π) µµᵀ] Tᵀ.
 func (r *Rows) collect() {
 	p := r.P
-	r.count = 0
+	r.count, r.precision = 0, 0
 	clear(r.first)
+	clear(r.counts)
 	within, second, between := r.within, make([]float64, p*p), make([]float64, p*p)
 	clear(within)
-	first := make([]float64, p)
+	first, inside := make([]float64, p), make([]float64, p)
 	for c := range r.chunks {
 		w := &r.chunks[c]
 		r.count += w.count
+		r.precision += w.precision
+		add(r.counts, w.counts)
 		add(first, w.first)
 		add(within, w.within)
+		add(inside, w.inside)
 		add(second, w.second)
 		add(between, w.between)
 	}
 	for k, v := range within {
 		second[k*p+k] += v
-		between[k*p+k] += v
+		between[k*p+k] += inside[k]
 	}
 	r.basis.turn(r.second, second)
 	r.basis.turn(r.Sum, between)
