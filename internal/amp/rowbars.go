@@ -9,7 +9,7 @@ import (
 	"github.com/calamp/calamp/internal/parallel"
 )
 
-// rowBars mends the error bars of joint rows, as [sharedBars] does those of sensors of several rows. Where signals are alike an error of the gains and one of what
+// rowBars mends the error bars of joint rows, as [sharedBars] does those of sensors of several rows. Where signals hardly differ an error of the gains and one of what
 // all signals have in common explain the same readings, and the iteration takes the two for independent. With R = U diag(r) Uᵀ, signals and readings that are turned by U are
 // independent given the gains, x_ik ~ N(0, t_i r_k) with the mean size t_i of a row, and minus the second derivatives of the joint density of s and x at the answer are
 //
