@@ -38,6 +38,9 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 		return nil, err
 	}
 	defer stop()
+	if opt, err = p.paired(opt); err != nil {
+		return nil, err
+	}
 	if p, err = p.together(opt); err != nil {
 		return nil, err
 	}

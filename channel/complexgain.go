@@ -191,6 +191,8 @@ type ComplexPrior struct {
 	// free, and +Inf where they are known. A nominal phase φ₀ that is not 0 is taken off
 	// readings, y e^{iφ₀}, before they are solved.
 	Concentration float64
+
+	Pairs *ComplexPairs // of sensors that are read two at a time; nil where every row has one of its own
 }
 
 // The statistics of a sensor, in this order.
@@ -285,7 +287,7 @@ func (p ComplexPrior) density(stats []float64, factor complex128) quadrature.Pha
 		d.Linear = p.Precision * p.Center
 		d.Tau += 0.5 * p.Precision
 	}
-	if !d.Known {
+	if !d.Known && p.Pairs == nil { // what is known of sensors is in the statistics of their rows
 		d.K = complex(p.Concentration, 0)
 	}
 	return d

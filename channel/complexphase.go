@@ -17,11 +17,11 @@ const (
 )
 
 // PhaseSpread is the concentration κ of the phases that the statistics of several sensors, but for those that omit names, are likeliest under, and the logarithm of how
-// much likelier they are than under the concentration of the prior. Where phases are free the prior has none, and both results are 0.
+// much likelier they are than under the concentration of the prior. Where phases are free the prior has none, and both results are 0, as they are for rows of two sensors.
 //
 // With β = 2 r B of amplitude r, a sensor's phase has the likelihood exp(Re β e^{-iφ}), and its mean over the prior is I₀(|β+κ|)/I₀(κ).
 func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logRatio float64) {
-	if p.Free() {
+	if p.Free() || p.Pairs != nil {
 		return 0, 0
 	}
 	at := p.phaseEvidence(stats, omit)
@@ -31,8 +31,12 @@ func (p ComplexPrior) PhaseSpread(stats []float64, omit []bool) (likeliest, logR
 	return math.Exp(0.5 * (golden.A + golden.B)), max(golden.FC, golden.FD) - at(p.Concentration)
 }
 
-// AboutNominal is the logarithm of how much likelier statistics are with the phases as they are known here than with phases that may be anywhere.
+// AboutNominal is the logarithm of how much likelier statistics are with the phases as they are known here than with phases that may be anywhere; +Inf for rows of two sensors, of which no common
+// phase is open.
 func (p ComplexPrior) AboutNominal(stats []float64, omit []bool) float64 {
+	if p.Pairs != nil {
+		return math.Inf(1)
+	}
 	at := p.phaseEvidence(stats, omit)
 	return at(p.Concentration) - at(0)
 }

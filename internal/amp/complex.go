@@ -275,7 +275,7 @@ func (s *State) PastPhaseSD(past Past) (sd float64, known bool) {
 func (s *Solver) PhaseSD() (sd float64, known bool) {
 	p, ok := complexPriorOf(s.State.model)
 	switch {
-	case !ok || p.Known():
+	case !ok || p.Known() || p.Pairs != nil: // which no common phase of rows is one of
 		return 0, true
 	case p.Free():
 		return 0, false

@@ -10,6 +10,7 @@ import (
 	"github.com/calamp/calamp/internal/evidence"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // complexSites is the iteration over complex signals with sites, and complex gains (see [evidence.Complex]). What is found may depend on where phases begin, since the evidence
@@ -34,6 +35,8 @@ type complexSites struct {
 	learns  bool // the concentration of phases
 	widened float64
 	entry   func(mu, i int) complex128
+	pairs   *channel.ComplexPairs
+	joint   solver.Joint
 	from    []complex128 // gains at which the only start begins; nil where nothing is known of them
 }
 
@@ -67,8 +70,9 @@ func (b *planner) complexSitesPossible() error {
 }
 
 func newComplexSites(s *State, b *planner) *complexSites {
-	g := &complexSites{State: s, middle: channel.Middle(s.calibration), learns: b.LearnPhases}
-	if b.Start != nil {
+	known, _ := complexPriorOf(b.Model)
+	g := &complexSites{State: s, middle: channel.Middle(s.calibration), learns: b.LearnPhases, pairs: known.Pairs, joint: b.Joint}
+	if b.Start != nil && g.pairs == nil {
 		g.from = b.Start.S
 	}
 	if !b.LearnNoise {
@@ -107,10 +111,17 @@ func (g *complexSites) prepare(ctx context.Context) error {
 
 // begin begins the next fit.
 func (g *complexSites) begin() {
+	draw, joint := uint64(g.starts), g.joint == solver.JointOn
+	if g.pairs != nil && g.joint == solver.AutoJoint { // each start with joint signals, and with independent ones
+		draw, joint = draw/2, draw%2 == 0
+	}
 	g.fit = evidence.NewComplex(g.M, g.N, g.P/2, g.entry, func(mu, k int) complex128 {
 		j := mu*g.P + 2*k
 		return complex(g.Y[j], g.Y[j+1])
-	}, uint64(g.starts))
+	}, draw)
+	if g.fit.Joint = joint; g.pairs != nil {
+		g.fit.Pairs(g.pairs.Of, g.pairs.Count, draw)
+	}
 	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
 	g.fit.LearnKappa = g.learns
 	if g.from != nil {
@@ -162,10 +173,10 @@ func (g *complexSites) flat() bool {
 	return g.since >= mostFlat && g.best != nil && g.highest < g.best.LogEvidence()
 }
 
-// spent reports whether steps have taken as long as they may.
+// spent reports whether steps have taken as long as they may: with pairs of sensors, for which there is no other way, as long as it takes.
 func (g *complexSites) spent() bool {
 	m := float64(g.M)
-	return float64(g.steps*g.P/2)*m*m*float64(g.M+g.N) > mostOfStarts
+	return g.pairs == nil && float64(g.steps*g.P/2)*m*m*float64(g.M+g.N) > mostOfStarts
 }
 
 // choose is called when a fit has ended, and goes on with the next one where that is needed.
@@ -252,6 +263,13 @@ func (g *complexSites) takeSensors() {
 	}
 	if g.learns {
 		known.Concentration = g.fit.Kappa
+	}
+	if g.pairs != nil {
+		s, log, phase := g.fit.Gains()
+		for i, v := range s {
+			s[i] = complex(math.Sqrt(unit), 0) * v
+		}
+		known.Pairs = g.pairs.Found(s, log, phase)
 	}
 	g.adoptCalibration(known)
 	both, log := g.fit.Variances()

@@ -32,6 +32,9 @@ type Complex struct {
 	Kappa      float64
 	LearnKappa bool
 
+	// Joint says that an entry is of the same component of the prior in all snapshots.
+	Joint bool
+
 	// Of each snapshot, X and C (N) are the posterior means, and the variances of both parts together, under the sparse prior, and Lambda and Sigma their
 	// cavities: fields that know nothing of the prior of their own entry. Sigma is +Inf where an entry has none.
 	Snapshots []*Snapshot
@@ -42,14 +45,17 @@ type Complex struct {
 	m, n     int
 	y        [][]complex128 // P×M
 	readings []float64      // M
+	gains    []complex128   // of the sensors: S, but where two of them read a row
+	heard    []float64      // readings of each of them
+	pairs    *pairs         // nil where every row has a sensor of its own
 	evidence float64        // L, less terms without s and with the sites' own
 	q        []complex128   // M×M
 	b        []complex128   // M
-	bend     dense.Matrix   // 2M×2M, minus the second derivative in t
-	curved   dense.Matrix   // 2M×2M, the factor of the latest precision of t
+	bend     dense.Matrix   // minus the second derivative in t of the sensors, which are M but for pairs
+	curved   dense.Matrix   // the factor of the latest precision of t
 	damping  float64        // of steps of t
 	highest  bool           // gains are at a maximum of the evidence for the present sites
-	along    [2][]float64   // 2M, H⁻¹ along the common amplitude and phase
+	along    [2][]float64   // H⁻¹ along the common amplitude and phase
 	between  [3]float64     // 11, 12 and 22 of the inverse of their products with those directions
 	gauge    [2]float64     // the integral over each of the directions is that of a normal variable of this precision
 	logDet   float64        // of the precision at a fixed mean of log r and φ
@@ -58,6 +64,8 @@ type Complex struct {
 	steps    int
 	spent    float64
 	logZ     float64 // the evidence at the latest step
+
+	rowWeights [][]float64 // N, of joint entries: how likely each component is
 	begun    bool    // at gains that are held at first, until sites belong to them
 }
 
@@ -119,13 +127,8 @@ func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Comp
 		S: make([]complex128, m), Spread: firstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
 		q: make([]complex128, m*m), b: make([]complex128, m), bend: dense.New(2*m, 2*m), curved: dense.New(2*m, 2*m),
 	}
-	rng := rand.New(rand.NewPCG(draw, uint64(m)))
-	for mu := range f.S {
-		f.S[mu] = 1
-		if draw > 0 {
-			f.S[mu] = cmplx.Rect(1, 2*math.Pi*rng.Float64())
-		}
-	}
+	f.gains, f.heard = f.S, f.readings
+	drawPhases(f.S, draw)
 	for k := range p {
 		readings := make([]complex128, m)
 		s := &Snapshot{
@@ -156,6 +159,17 @@ func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Comp
 		}
 	}
 	return f
+}
+
+// drawPhases sets s to one, or for draws other than 0 to phases that are uniform.
+func drawPhases(s []complex128, draw uint64) {
+	rng := rand.New(rand.NewPCG(draw, uint64(len(s))))
+	for i := range s {
+		s[i] = 1
+		if draw > 0 {
+			s[i] = cmplx.Rect(1, 2*math.Pi*rng.Float64())
+		}
+	}
 }
 
 // power is the mean square of the corrected readings.
@@ -195,6 +209,7 @@ func (f *Complex) Step() (done bool, err error) {
 	if f.steps%looksEvery == 0 {
 		f.toConvention()
 	}
+	logZ := f.logZ
 	if err := f.solve(); err != nil {
 		return false, err
 	}
@@ -204,11 +219,15 @@ func (f *Complex) Step() (done bool, err error) {
 	}
 	noise := f.Noise
 	f.learnNoise()
-	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests
+	calm := math.Abs(math.Log(f.Noise/noise)) < noiseRests && !(f.Joint && f.logZ > logZ+sitesRest)
 	if f.Weight == nil {
 		f.beginSlabs()
 	}
-	f.moveSites()
+	if f.Joint {
+		f.moveRows()
+	} else {
+		f.moveSites()
+	}
 	f.settled = calm && f.highest && f.steps > leastSites && moved <= sitesRest*sitesRest*open
 	return f.settled || f.steps >= mostSites, nil
 }
@@ -225,7 +244,15 @@ func (f *Complex) LogEvidence() float64 { return f.logZ }
 // solve finds gains and signals for the present sites and noise.
 func (f *Complex) solve() error {
 	ok := make([]bool, len(f.Snapshots))
-	parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { ok[k] = f.Snapshots[k].factor(f.Noise) })
+	if f.Joint && f.complete() {
+		ok[0] = f.Snapshots[0].factor(f.Noise)
+		for k, s := range f.Snapshots[1:] { // sites are the same
+			s.take(f.Snapshots[0])
+			ok[1+k] = ok[0]
+		}
+	} else {
+		parallel.Run(len(ok), runtime.GOMAXPROCS(0), func(k int) { ok[k] = f.Snapshots[k].factor(f.Noise) })
+	}
 	f.fixed = 0
 	clear(f.q)
 	clear(f.b)
@@ -325,6 +352,9 @@ func (f *Complex) cavities() (moved, open float64) {
 	f.spent = floats.Sum(spent)
 	moments := f.newSlabMoments()
 	total := 0.0
+	if f.Joint && f.Weight != nil {
+		total = f.rowsEvidence()
+	}
 	for _, s := range f.Snapshots {
 		for i := range f.n {
 			if math.IsInf(s.Sigma[i], 1) {
@@ -332,9 +362,15 @@ func (f *Complex) cavities() (moved, open float64) {
 			}
 			x, c := s.Lambda[i], s.variance[i]
 			if f.Weight != nil {
-				x, c = moments.add(s.Lambda[i], s.Sigma[i])
+				if f.Joint {
+					moments.r = f.rowWeights[i]
+				} else {
+					moments.weigh(s.Lambda[i], s.Sigma[i])
+					total += moments.evidence
+				}
+				x, c = moments.take(s.Lambda[i], s.Sigma[i])
 				v := s.Sigma[i] + s.gamma[i]
-				total += moments.evidence + math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v
+				total += math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v
 			}
 			moved, open = moved+square(x-s.X[i]), open+c
 			s.X[i], s.C[i] = x, c
@@ -364,6 +400,9 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 			set(n+i, cmplx.Conj(embedded{s.inverse}.at(j, i)))
 		}
 	}
+	if f.pairs != nil {
+		both = f.pairs.gathered(both, len(f.gains))
+	}
 	var along [2][]float64
 	for a := range along {
 		along[a] = make([]float64, 2*columns)
@@ -373,7 +412,7 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 	}
 	dense.SolveLower(f.curved, both, 1)
 	squares := make([]float64, 2*columns)
-	for mu := range 2 * m {
+	for mu := range both.Rows {
 		for i, v := range both.Row(mu) {
 			squares[i] += v * v
 		}
@@ -436,7 +475,8 @@ func (f *Complex) moveSites() {
 			if math.IsInf(c, 1) {
 				continue
 			}
-			mean, variance := moments.add(s.Lambda[i], c)
+			moments.weigh(s.Lambda[i], c)
+			mean, variance := moments.take(s.Lambda[i], c)
 			variance = max(variance, narrowSlab*c)
 			tau := max(1/variance-1/c, 1/(looseSite*c))
 			nu := mean*complex(tau+1/c, 0) - s.Lambda[i]/complex(c, 0)
@@ -463,13 +503,18 @@ func (f *Complex) newSlabMoments() *slabMoments {
 	return &slabMoments{f: f, r: make([]float64, n), weights: make([]float64, n), squares: make([]float64, n)}
 }
 
-// add is the posterior of an entry with the field CN(λ, c); its variance is that of both parts.
-func (m *slabMoments) add(lambda complex128, c float64) (mean complex128, variance float64) {
+// weigh sets how likely each component is of an entry with the field CN(λ, c).
+func (m *slabMoments) weigh(lambda complex128, c float64) {
 	size := square(lambda)
 	for j, v := range m.f.Variance {
 		m.r[j] = math.Log(m.f.Weight[j]) - math.Log(math.Pi*(v+c)) - size/(v+c)
 	}
 	m.evidence = normalise(m.r)
+}
+
+// take is the posterior of such an entry; its variance is that of both parts.
+func (m *slabMoments) take(lambda complex128, c float64) (mean complex128, variance float64) {
+	size := square(lambda)
 	shrunk, second := 0.0, 0.0
 	for j, v := range m.f.Variance {
 		r, kept := m.r[j], v/(v+c)

@@ -35,7 +35,7 @@ const (
 // phaseTightness is the concentration of the prior of a phase.
 func (f *Complex) phaseTightness(mu int) float64 {
 	phase := min(f.Kappa, mostKappa)
-	if f.readings[mu] == 0 {
+	if f.heard[mu] == 0 {
 		phase = max(phase, 1) // a silent sensor has no phase
 	}
 	return phase
@@ -45,20 +45,23 @@ func (f *Complex) phaseTightness(mu int) float64 {
 // zero, where a step may end.
 func (f *Complex) priorOf(mu int, r float64) (value, slope, curvature float64) {
 	precision := 1 / (f.Spread * f.Spread)
-	if f.readings[mu] == 0 {
+	if f.heard[mu] == 0 {
 		l := math.Log(r)
 		return -0.5 * precision * l * l, -precision * l, precision
 	}
 	return -0.5 * precision * (r - 1) * (r - 1), -precision * (r - 1) * r, precision * (2*r - 1) * r
 }
 
-// gainValue is the evidence as a function of s.
-func (f *Complex) gainValue(s []complex128) (value float64) {
-	for mu, v := range s {
+// gainValue is the evidence as a function of the sensors' s.
+func (f *Complex) gainValue(gains []complex128) (value float64) {
+	for i, v := range gains {
 		r := cmplx.Abs(v)
-		phase := f.phaseTightness(mu)
-		prior, _, _ := f.priorOf(mu, r)
-		value += 2*f.readings[mu]*math.Log(r) + prior + phase*(real(v)/r-1)
+		prior, _, _ := f.priorOf(i, r)
+		value += prior + f.phaseTightness(i)*(real(v)/r-1)
+	}
+	s := f.ofRows(gains)
+	for mu, v := range s {
+		value += 2 * f.readings[mu] * math.Log(cmplx.Abs(v))
 		sum := -2 * f.b[mu]
 		for nu, q := range f.q[mu*f.m:][:f.m] {
 			sum += q * s[nu]
@@ -71,7 +74,11 @@ func (f *Complex) gainValue(s []complex128) (value float64) {
 // setPrecision sets the gradient of the evidence in t, and the lower triangle of bend to minus its second derivative. With
 // ds = s (t + t²/2) to second order, the quadratic form gives tᴴ S̄QS t + Re Σ c t², c = s ∘ (s̄Q - b̄). Far from a maximum that may not be positive definite.
 func (f *Complex) setPrecision(gradient []float64) {
-	m, h := f.m, f.bend
+	own, h := gradient, f.bend
+	if f.pairs != nil {
+		gradient, h = f.pairs.gradient, f.pairs.bend
+	}
+	m := f.m
 	for mu, v := range f.S {
 		sum, twice := -f.b[mu], 2*cmplx.Conj(v)
 		amplitudes, phases, between := h.Row(mu), h.Row(m + mu)[m:], h.Row(m+mu)
@@ -82,20 +89,35 @@ func (f *Complex) setPrecision(gradient []float64) {
 			amplitudes[nu], phases[nu], between[nu] = real(bend), real(bend), imag(bend)
 		}
 		c := cmplx.Conj(sum) * v
-		r, phi := cmplx.Abs(v), cmplx.Phase(v)
-		phase := f.phaseTightness(mu)
-		_, slope, curvature := f.priorOf(mu, r)
-		gradient[mu] = 2*f.readings[mu] - 2*real(c) + slope
-		gradient[m+mu] = 2*imag(c) - phase*math.Sin(phi)
-		amplitudes[mu] += 2*real(c) + curvature
-		phases[mu] += phase*math.Cos(phi) - 2*real(c)
+		gradient[mu] = 2*f.readings[mu] - 2*real(c)
+		gradient[m+mu] = 2 * imag(c)
+		amplitudes[mu] += 2 * real(c)
+		phases[mu] -= 2 * real(c)
 		between[mu] -= 2 * imag(c)
+	}
+	if f.pairs != nil {
+		f.pairs.gather(own, f.bend)
+	}
+	f.addPrior(own)
+}
+
+// addPrior adds the part of the prior to the gradient and the precision.
+func (f *Complex) addPrior(gradient []float64) {
+	count := len(f.gains)
+	for i, v := range f.gains {
+		r, phi := cmplx.Abs(v), cmplx.Phase(v)
+		phase := f.phaseTightness(i)
+		_, slope, curvature := f.priorOf(i, r)
+		gradient[i] += slope
+		gradient[count+i] -= phase * math.Sin(phi)
+		f.bend.Row(i)[i] += curvature
+		f.bend.Row(count + i)[count+i] += phase * math.Cos(phi)
 	}
 }
 
 // stiffen adds to the precision along both conventions, and returns how much.
 func (f *Complex) stiffen() (by float64) {
-	m, h := f.m, f.curved
+	m, h := len(f.gains), f.curved
 	for j := range 2 * m {
 		by += stiffening * math.Abs(h.Row(j)[j]) / float64(2*m)
 	}
@@ -148,6 +170,12 @@ func (f *Complex) BeginAt(s []complex128) {
 	f.begun = true
 }
 
+func scaleBy(v []complex128, by complex128) {
+	for i := range v {
+		v[i] *= by
+	}
+}
+
 // newtonSteps is how many Newton steps gains take between two steps of the sites at most.
 func (f *Complex) newtonSteps() int {
 	if f.begun && f.steps <= heldFor {
@@ -163,8 +191,8 @@ func (f *Complex) StayedAt(s []complex128) bool {
 
 // solveGains goes to the maximum of the evidence in s that is next, and sets what is known of the gains there.
 func (f *Complex) solveGains() error {
-	gradient := make([]float64, 2*f.m)
-	f.evidence, f.highest, f.damping = f.gainValue(f.S), false, 0
+	gradient := make([]float64, 2*len(f.gains))
+	f.evidence, f.highest, f.damping = f.gainValue(f.gains), false, 0
 	for range f.newtonSteps() {
 		f.setPrecision(gradient)
 		promised, err := f.newtonStep(gradient)
@@ -197,7 +225,7 @@ func center(t []float64) {
 // newtonStep moves gains by a Newton step that is damped, after Levenberg and Marquardt, as much as a rise of the evidence asks for: along directions in which the readings hardly
 // determine the gains, and in which the evidence curves upwards, a step is short. It returns the rise that was promised; 0 where there was none.
 func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
-	m := f.m
+	m := len(f.gains)
 	step, next := make([]float64, 2*m), make([]complex128, m)
 	center(gradient)
 	damping := f.damping
@@ -213,8 +241,8 @@ func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
 			continue
 		}
 		promised = 0.5 * (floats.Dot(gradient, step) + f.damping*floats.Dot(step, step))
-		for mu, v := range f.S {
-			next[mu] = v * cmplx.Exp(complex(step[mu], step[m+mu]))
+		for i, v := range f.gains {
+			next[i] = v * cmplx.Exp(complex(step[i], step[m+i]))
 		}
 		value := f.gainValue(next)
 		switch rise := value - f.evidence; {
@@ -228,7 +256,7 @@ func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
 		}
 		if value >= f.evidence {
 			f.evidence = value
-			copy(f.S, next)
+			f.setGains(next)
 			return promised, nil
 		}
 	}
@@ -237,7 +265,7 @@ func (f *Complex) newtonStep(gradient []float64) (promised float64, err error) {
 
 // setGauge finds what the common amplitude and phase do: with U = H⁻¹E, the covariance at a fixed mean of log r and φ is H⁻¹ - U (EᵀU)⁻¹ Uᵀ.
 func (f *Complex) setGauge(by float64) {
-	m := f.m
+	m := len(f.gains)
 	var products [2][2]float64
 	for a := range f.along {
 		f.along[a] = make([]float64, 2*m)
@@ -263,7 +291,7 @@ func (f *Complex) ofGauge(u, v float64) float64 {
 
 // gainVolume is the logarithm of the integral over gains about their maximum, with the norms of their priors. The common phase has a circle to be on.
 func (f *Complex) gainVolume() (log float64) {
-	m := float64(f.m)
+	m := float64(len(f.gains))
 	log = 0.5*2*m*math.Log(2*math.Pi) - 0.5*f.logDet
 	for a, precision := range f.gauge {
 		length := math.Inf(1)
@@ -272,22 +300,20 @@ func (f *Complex) gainVolume() (log float64) {
 		}
 		log += min(-0.5*math.Log(max(precision, math.SmallestNonzeroFloat64)), math.Log(length)-0.5*math.Log(2*math.Pi))
 	}
-	for mu, v := range f.S {
-		phase := f.phaseTightness(mu)
+	for i, v := range f.gains {
+		phase := f.phaseTightness(i)
 		log += math.Log(cmplx.Abs(v)) - math.Log(f.Spread) - 0.5*math.Log(2*math.Pi) - math.Log(2*math.Pi) - quadrature.LogBessel(phase)
 	}
 	return log
 }
 
-// covariances are the variances of log r and φ (2M), at a fixed mean of each; those of the prior before the first step, or where it failed.
+// covariances are the variances of log r and φ of the sensors, at a fixed mean of each; those of the prior before the first step, or where it failed.
 func (f *Complex) covariances() []float64 {
 	if f.along[0] == nil {
-		return f.unknown()
+		return f.unknown(len(f.gains))
 	}
-	l := dense.New(2*f.m, 2*f.m)
-	copy(l.Data, f.curved.Data)
-	dense.InvertLower(l, runtime.GOMAXPROCS(0))
-	out := make([]float64, 2*f.m)
+	l := f.spreads()
+	out := make([]float64, l.Columns)
 	for j := range l.Rows {
 		for i, v := range l.Row(j)[:j+1] {
 			out[i] += v * v
@@ -299,18 +325,29 @@ func (f *Complex) covariances() []float64 {
 	return out
 }
 
-// unknown are the variances of log r and φ (2M) of gains of which nothing is known: those of phases are of a uniform one.
-func (f *Complex) unknown() []float64 {
-	out := make([]float64, 2*f.m)
-	for mu := range f.m {
-		out[mu], out[f.m+mu] = f.Spread*f.Spread, math.Pi*math.Pi/3
+// spreads are the inverse of the factor of the precision: its columns are what variances are squares of.
+func (f *Complex) spreads() dense.Matrix {
+	l := dense.New(f.curved.Rows, f.curved.Rows)
+	copy(l.Data, f.curved.Data)
+	dense.InvertLower(l, runtime.GOMAXPROCS(0))
+	for j := range l.Rows {
+		clear(l.Row(j)[j+1:])
+	}
+	return l
+}
+
+// unknown are the variances of log r and φ of gains of which nothing is known: those of phases are of a uniform one.
+func (f *Complex) unknown(count int) []float64 {
+	out := make([]float64, 2*count)
+	for i := range count {
+		out[i], out[count+i] = f.Spread*f.Spread, math.Pi*math.Pi/3
 	}
 	return out
 }
 
 // Variances are those of s, of both parts together, and of log |s| alone (M), at a fixed mean of log |s| and of phases.
 func (f *Complex) Variances() (both, log []float64) {
-	of := f.covariances()
+	of := f.rowCovariances()
 	both, log = make([]float64, f.m), of[:f.m]
 	for mu, v := range f.S {
 		both[mu] = square(v) * (of[mu] + of[f.m+mu])
@@ -320,11 +357,11 @@ func (f *Complex) Variances() (both, log []float64) {
 
 // learnGains takes an EM step of the spread of |s| about one, and of that of phases about zero.
 func (f *Complex) learnGains() {
-	of, spread, cosines := f.covariances(), 0.0, 0.0
-	for mu, v := range f.S {
+	of, spread, cosines, count := f.covariances(), 0.0, 0.0, len(f.gains)
+	for i, v := range f.gains {
 		r := cmplx.Abs(v)
-		spread += ((r-1)*(r-1) + r*r*of[mu]) / float64(f.m)
-		cosines += real(v) / r * math.Exp(-0.5*of[f.m+mu]) / float64(f.m)
+		spread += ((r-1)*(r-1) + r*r*of[i]) / float64(count)
+		cosines += real(v) / r * math.Exp(-0.5*of[count+i]) / float64(count)
 	}
 	f.Spread = min(max(math.Sqrt(spread), leastSpread), mostSpread)
 	if f.LearnKappa { // Banerjee et al., "Clustering on the unit hypersphere using von Mises-Fisher distributions", 2005, in two dimensions
@@ -337,31 +374,35 @@ func (f *Complex) learnGains() {
 func (f *Complex) toConvention() {
 	sum, squares := 0.0, 0.0
 	var mean complex128
-	for _, v := range f.S {
+	for _, v := range f.gains {
 		r := cmplx.Abs(v)
 		sum, squares = sum+r, squares+r*r
 		mean += v / complex(r, 0)
 	}
-	by := complex(sum/squares, 0)
+	by, turn := complex(sum/squares, 0), complex(1, 0)
 	if (f.LearnKappa || f.Kappa > 0) && mean != 0 {
-		by *= cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
+		turn = cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
 	}
-	f.Rescale(by)
+	if f.pairs != nil {
+		scaleBy(f.gains, turn) // which rows do not see
+		f.Rescale(by * by)
+		return
+	}
+	f.Rescale(by * turn)
 }
 
-// Rescale multiplies gains and signals by a number.
+// Rescale multiplies gains and signals by a number, which is positive where rows are pairs of sensors.
 func (f *Complex) Rescale(by complex128) {
 	power := square(by)
 	f.Noise *= power
 	floats.Scale(power, f.Variance)
-	for mu := range f.S {
-		f.S[mu] *= by
+	scaleBy(f.S, by)
+	if f.pairs != nil {
+		scaleBy(f.gains, cmplx.Sqrt(by))
 	}
 	for _, s := range f.Snapshots {
 		for _, v := range [][]complex128{s.X, s.Lambda, s.location, s.mean} {
-			for i := range v {
-				v[i] *= by
-			}
+			scaleBy(v, by)
 		}
 		for _, v := range [][]float64{s.C, s.Sigma, s.gamma, s.variance} {
 			floats.Scale(power, v)
@@ -453,7 +494,7 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 	return f.disagree(halves), nil
 }
 
-// half fits every second snapshot, from the phases that were found or from the gains.
+// half fits every second snapshot, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.
 func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex, error) {
 	count := (len(f.y) + 1 - half) / 2
 	fit := NewComplex(f.m, f.n, count, f.w.at, func(mu, k int) complex128 {
@@ -462,13 +503,19 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 		}
 		return f.y[2*k+half][mu]
 	}, 0)
-	fit.GivenNoise, fit.Kappa, fit.LearnKappa = f.GivenNoise, f.Kappa, f.LearnKappa
-	if fromGains {
-		fit.BeginAt(f.S)
-	} else {
-		for mu, v := range f.S {
-			fit.S[mu] = v / complex(cmplx.Abs(v), 0)
+	fit.GivenNoise, fit.Kappa, fit.LearnKappa, fit.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint
+	if f.pairs != nil {
+		fit.Pairs(f.pairs.of, len(f.gains), 0)
+	}
+	start := slices.Clone(f.gains)
+	if !fromGains {
+		for i, v := range start {
+			start[i] = v / complex(cmplx.Abs(v), 0)
 		}
+	}
+	fit.setGains(start)
+	if fit.begun = fromGains; f.Joint && fromGains {
+		fit.beginRows(f)
 	}
 	for done := false; !done; {
 		if err := ctx.Err(); err != nil {

@@ -18,6 +18,7 @@ type Together struct {
 	positions, basis string // files; or indexWord in place of positions
 	pairs            string // file of --sensors, of rows that two sensors read
 	sensors          int    // of the pairs
+	complex          *channel.ComplexPairs
 
 	places channel.Places
 	found  *channel.Smooth // what a run ended with
@@ -98,12 +99,14 @@ func (g *Together) Load(sensors int, data *dataset.Problem, compare, ranks bool)
 		return console.Usage("--%s goes neither along with --compare nor with --mpi", g.flag())
 	case g.pairs != "" && data.Sensors != nil:
 		return console.Usage("--sensors and the array sensors of the problem both say which sensor a row is read with, give one")
-	case g.pairs != "" && data.Complex:
-		return console.Usage("--sensors with two sensors a row is for positive gains: complex ones, of interferometers, have phases that add up, which nothing here follows yet").
-			WithHint("leave --sensors out: each row then has a gain of its own, of which those of the sensors follow by least squares")
 	case g.pairs != "":
 		var pairs [][2]int
-		if pairs, g.sensors, err = dataset.LoadPairs(g.pairs, sensors); err == nil {
+		if pairs, g.sensors, err = dataset.LoadPairs(g.pairs, sensors); err != nil {
+			break
+		}
+		if data.Complex {
+			g.complex, err = channel.ComplexPairsOf(pairs, g.sensors)
+		} else {
 			g.places, err = channel.PairsOf(pairs, g.sensors)
 		}
 	case g.positions == indexWord:
@@ -163,15 +166,6 @@ type TogetherJSON struct {
 type SmoothJSON struct {
 	Amplitude float64 `json:"amplitude"`        // its standard deviation
 	Length    float64 `json:"length,omitempty"` // of the kernel, in the unit of the positions
-}
-
-// Extra is s of each sensor where two read a row, and its standard deviation.
-func (g *Together) Extra(res *calamp.Result) []dataset.Extra {
-	if g.pairs == "" || g.found == nil || res.Calibration == nil {
-		return nil
-	}
-	s, sd := res.Calibration.Prior.(channel.GainPrior).OfPairs(res.Calibration.Stats, g.sensors)
-	return []dataset.Extra{{Name: "s_sensor", Vector: s}, {Name: "s_sensor_sd", Vector: sd}}
 }
 
 // JSON is what was found.

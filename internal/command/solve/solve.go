@@ -343,7 +343,7 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 		}
 		return &calamp.Problem{
 			W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: s.model.ComplexSignal(),
-			Channel: s.faults.ComplexChannel(s.model.ComplexChannel(&s.phases)), Phases: data.Phases,
+			Channel: s.faults.ComplexChannel(s.belong.ComplexChannel(s.model.ComplexChannel(&s.phases))), Phases: data.Phases,
 		}, nil
 	}
 	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {

@@ -1,0 +1,136 @@
+package evidence
+
+import (
+	"math/cmplx"
+	"slices"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+// pairs are rows that two sensors read each, as interferometers do: s_µ = g_i g_j* of the sensors i and j. Steps are taken in log |g| and the phases of g, of which those of rows are sums and
+// differences: with the matrix L of these, the gradient is Lᵀ times that of rows, and the precision Lᵀ H L. The phase common to all g is in no row.
+type pairs struct {
+	of       [][2]int
+	bend     dense.Matrix // 2M×2M, minus the second derivative in what rows have
+	gradient []float64    // 2M, of rows
+}
+
+// Pairs has rows read by two of so many sensors each, which begin at gains of one, or for draws other than 0 at phases that are uniform.
+func (f *Complex) Pairs(of [][2]int, count int, draw uint64) {
+	f.pairs = &pairs{of: of, bend: dense.New(2*f.m, 2*f.m), gradient: make([]float64, 2*f.m)}
+	f.gains, f.heard = make([]complex128, count), make([]float64, count)
+	f.bend, f.curved = dense.New(2*count, 2*count), dense.New(2*count, 2*count)
+	for mu, pair := range of {
+		f.heard[pair[0]] += f.readings[mu]
+		f.heard[pair[1]] += f.readings[mu]
+	}
+	drawPhases(f.gains, draw)
+	f.S = f.ofRows(f.gains)
+}
+
+// ofRows is s of the rows, of gains of the sensors.
+func (f *Complex) ofRows(gains []complex128) []complex128 {
+	if f.pairs == nil {
+		return gains
+	}
+	s := make([]complex128, f.m)
+	for mu, pair := range f.pairs.of {
+		s[mu] = gains[pair[0]] * cmplx.Conj(gains[pair[1]])
+	}
+	return s
+}
+
+// setGains has gains of the sensors be these.
+func (f *Complex) setGains(gains []complex128) {
+	copy(f.gains, gains)
+	f.S = f.ofRows(f.gains)
+}
+
+// Gains are those of the sensors, with the variances of their log |g| at a fixed mean, and of their phases beside that of the first one.
+func (f *Complex) Gains() (gains []complex128, log, phase []float64) {
+	count := len(f.gains)
+	log, phase = f.covariances()[:count], make([]float64, count)
+	if f.along[0] == nil {
+		return slices.Clone(f.gains), log, f.unknown(count)[count:]
+	}
+	l := f.spreads()
+	for i := range phase {
+		phase[i] = f.varianceOf(l, count+i, count, -1)
+	}
+	return slices.Clone(f.gains), log, phase
+}
+
+// varianceOf is the variance of what sensors have at i, with a sign times that at j added.
+func (f *Complex) varianceOf(spreads dense.Matrix, i, j int, sign float64) (sum float64) {
+	for row := range spreads.Rows {
+		v := spreads.Row(row)[i] + sign*spreads.Row(row)[j]
+		sum += v * v
+	}
+	return max(0, sum-f.ofGauge(f.along[0][i]+sign*f.along[0][j], f.along[1][i]+sign*f.along[1][j]))
+}
+
+// signs are those of the two sensors of a row: both add to its amplitude, and phases are differences.
+var signs = [2][2]float64{{1, 1}, {1, -1}}
+
+// gather sets the gradient in what sensors have, and the lower triangle of minus the second derivative, from those in what rows have.
+func (p *pairs) gather(gradient []float64, bend dense.Matrix) {
+	m, count := len(p.of), len(gradient)/2
+	clear(gradient)
+	clear(bend.Data)
+	for half := range 2 {
+		for mu, pair := range p.of {
+			for a, i := range pair {
+				gradient[half*count+i] += signs[half][a] * p.gradient[half*m+mu]
+			}
+			for other := range half + 1 {
+				from := p.bend.Row(half*m + mu)[other*m:][:m]
+				for a, i := range pair {
+					to := bend.Row(half*count + i)[other*count:][:count]
+					for nu, v := range from {
+						for b, j := range p.of[nu] {
+							to[j] += signs[half][a] * signs[other][b] * v
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// gathered is Lᵀ times the rows of a matrix (2M).
+func (p *pairs) gathered(rows dense.Matrix, count int) dense.Matrix {
+	m, out := len(p.of), dense.New(2*count, rows.Columns)
+	for half := range 2 {
+		for mu, pair := range p.of {
+			from := rows.Row(half*m + mu)
+			for a, i := range pair {
+				to, sign := out.Row(half*count+i), signs[half][a]
+				for j, v := range from {
+					to[j] += sign * v
+				}
+			}
+		}
+	}
+	return out
+}
+
+// rowCovariances are the variances of log r and φ of the rows (2M).
+func (f *Complex) rowCovariances() []float64 {
+	if f.pairs == nil {
+		return f.covariances()
+	}
+	out := f.unknown(f.m)
+	if f.along[0] == nil {
+		for i := range out {
+			out[i] *= 2
+		}
+		return out
+	}
+	l, count := f.spreads(), len(f.gains)
+	for half := range 2 {
+		for mu, pair := range f.pairs.of {
+			out[half*f.m+mu] = f.varianceOf(l, half*count+pair[0], half*count+pair[1], signs[half][1])
+		}
+	}
+	return out
+}
