@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -84,15 +85,18 @@ func makeArrays(args []string) error {
 			return err
 		}
 		var ids []float64
-		s := slices.Clone(p.Truth.S)
+		s, turned := slices.Clone(p.Truth.S), make([]float64, len(p.Truth.Phase))
 		for i, row := 1, 0; row < len(s); i++ {
 			for j := 0; j < i && row < len(s); j++ {
 				ids = append(ids, float64(i), float64(j))
 				s[row] = p.Truth.S[i] * p.Truth.S[j]
+				if p.Complex {
+					turned[row] = p.Truth.Phase[row] - (p.Truth.Phase[i] - p.Truth.Phase[j])
+				}
 				row++
 			}
 		}
-		if err := withGains(args[1], s); err != nil {
+		if err := withGains(args[1], s, turned...); err != nil {
 			return err
 		}
 		return dataset.SaveArray(args[2], "sensors", &dataset.Array{Info: dataset.Info{Shape: []int{len(s), 2}}, Data: ids})
@@ -124,8 +128,8 @@ func drawn(size string, sd float64, seed uint64) (rows, columns int, values []fl
 	return rows, columns, values
 }
 
-// withGains changes the calibration of a problem to s, and its readings accordingly.
-func withGains(path string, s []float64) error {
+// withGains changes the calibration of a problem to s, and its readings accordingly, which are turned by phases where they are complex.
+func withGains(path string, s []float64, turned ...float64) error {
 	p, err := dataset.Load(path)
 	if err != nil {
 		return err
@@ -134,7 +138,15 @@ func withGains(path string, s []float64) error {
 		for k, y := range p.Y.RawRowView(mu) {
 			p.Y.Set(mu, k, y*own/s[mu])
 		}
+		if len(turned) == 0 {
+			continue
+		}
+		row, by := p.Y.RawRowView(mu), cmplx.Rect(1, turned[mu])
+		for k := 0; k < len(row); k += 2 {
+			y := by * complex(row[k], row[k+1])
+			row[k], row[k+1] = real(y), imag(y)
+		}
 	}
-	p.Truth.S = nil
+	p.Truth.S, p.Truth.Phase = nil, nil
 	return dataset.Save(path, p)
 }

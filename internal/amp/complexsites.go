@@ -163,6 +163,12 @@ func (g *complexSites) Step(float64) error {
 	return nil
 }
 
+// TogetherInSites reports whether signals were integrated out whose entries are there in all of them or in none.
+func (s *Solver) TogetherInSites() bool {
+	g, is := s.Iteration.(*complexSites)
+	return is && g.fit != nil && g.fit.Joint
+}
+
 // flat reports whether the present start is below the end of another one, and rises no more.
 func (g *complexSites) flat() bool {
 	if e := g.fit.LogEvidence(); e > g.highest {

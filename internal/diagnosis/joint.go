@@ -8,7 +8,7 @@ import (
 )
 
 // joint says whether rows of the signals were taken together.
-func (r *Run) joint() bool { return r.Plan.Has("joint rows") }
+func (r *Run) joint() bool { return r.Plan.Has("joint rows") || r.Solver.TogetherInSites() }
 
 // warnJointMeasurements is warnMeasurements for signals whose rows belong together: which of them are there is found with all signals, so that
 // the counting bound is what is left.

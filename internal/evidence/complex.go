@@ -66,7 +66,7 @@ type Complex struct {
 	logZ     float64 // the evidence at the latest step
 
 	rowWeights [][]float64 // N, of joint entries: how likely each component is
-	begun    bool    // at gains that are held at first, until sites belong to them
+	begun      bool        // at gains that are held at first, until sites belong to them
 }
 
 // Snapshot is the posterior of one signal.

@@ -1,78 +1,116 @@
 package evidence
 
 import (
-	"fmt"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
-	"time"
+
+	"github.com/calamp/calamp/internal/dense"
 )
 
-func TestSpikePairs(t *testing.T) {
-	const sensors, n, active, p, noise = 8, 200, 20, 30, 1e-6
-	var of [][2]int
-	for j := range sensors {
-		for i := range j {
-			of = append(of, [2]int{i, j})
+// baselines are readings of all pairs of antennas, behind W, of snapshots with the same entries.
+func baselines(rng *rand.Rand, antennas, n, active, p int, noise float64) (of [][2]int, gains []complex128, w, y func(mu, i int) complex128) {
+	normal := func() complex128 { return complex(rng.NormFloat64(), rng.NormFloat64()) / math.Sqrt2 }
+	for i := range antennas {
+		gains = append(gains, cmplx.Rect(math.Exp(0.2*rng.NormFloat64()), rng.NormFloat64()))
+		for j := range i {
+			of = append(of, [2]int{j, i})
 		}
 	}
-	m := len(of)
-	for seed := range uint64(4) {
-		rng := rand.New(rand.NewPCG(seed, 38))
-		normal := func() complex128 { return complex(rng.NormFloat64(), rng.NormFloat64()) / complex(math.Sqrt2, 0) }
-		w, x, y := make([]complex128, m*n), make([]complex128, n*p), make([]complex128, m*p)
-		for i := range w {
-			w[i] = normal() / complex(math.Sqrt(n), 0)
+	table, x := make([]complex128, len(of)*n), make([]complex128, n*p)
+	for i := range table {
+		table[i] = normal() / complex(math.Sqrt(float64(n)), 0)
+	}
+	for _, i := range rng.Perm(n)[:active] {
+		for k := range p {
+			x[i*p+k] = normal()
 		}
-		for _, i := range rng.Perm(n)[:active] {
-			for k := range p {
-				x[i*p+k] = normal()
+	}
+	readings := make([]complex128, len(of)*p)
+	for mu, pair := range of {
+		for k := range p {
+			z := complex(math.Sqrt(noise), 0) * normal()
+			for i := range n {
+				z += table[mu*n+i] * x[i*p+k]
+			}
+			readings[mu*p+k] = z / (gains[pair[0]] * cmplx.Conj(gains[pair[1]]))
+		}
+	}
+	return of, gains, func(mu, i int) complex128 { return table[mu*n+i] }, func(mu, k int) complex128 { return readings[mu*p+k] }
+}
+
+// The gradient in what sensors have, and the precision, are derivatives of the evidence.
+func TestPairsDerivatives(t *testing.T) {
+	const antennas, step = 5, 1e-5
+	of, _, w, y := baselines(rand.New(rand.NewPCG(1, 38)), antennas, 20, 3, 6, 0.01)
+	f := NewComplex(len(of), 20, 6, w, y, 0)
+	f.Kappa = 0.7
+	f.Pairs(of, antennas, 3)
+	if _, err := f.Step(); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Clone(f.gains)
+	for i := range at { // away from the maximum
+		at[i] *= cmplx.Exp(complex(0.1*float64(i), 0.05*float64(i*i)))
+	}
+	moved := func(j int, by float64) []complex128 {
+		out := slices.Clone(at)
+		if j < antennas {
+			out[j] *= complex(math.Exp(by), 0)
+		} else {
+			out[j-antennas] *= cmplx.Rect(1, by)
+		}
+		return out
+	}
+	gradient, ahead, behind := make([]float64, 2*antennas), make([]float64, 2*antennas), make([]float64, 2*antennas)
+	f.setGains(at)
+	f.setPrecision(gradient)
+	bend := dense.New(2*antennas, 2*antennas)
+	copy(bend.Data, f.bend.Data)
+	for j := range gradient {
+		if slope := (f.gainValue(moved(j, step)) - f.gainValue(moved(j, -step))) / (2 * step); math.Abs(slope-gradient[j]) > 1e-5*(1+math.Abs(slope)) {
+			t.Errorf("slope %d is %g, expected %g", j, gradient[j], slope)
+		}
+		f.setGains(moved(j, step))
+		f.setPrecision(ahead)
+		f.setGains(moved(j, -step))
+		f.setPrecision(behind)
+		for l := range j + 1 {
+			if bent := (behind[l] - ahead[l]) / (2 * step); math.Abs(bent-bend.Row(j)[l]) > 1e-4*(1+math.Abs(bent)) {
+				t.Errorf("precision %d, %d is %g, expected %g", j, l, bend.Row(j)[l], bent)
 			}
 		}
-		g := make([]complex128, sensors)
-		for i := range g {
-			g[i] = cmplx.Rect(math.Exp(0.2*rng.NormFloat64()), rng.NormFloat64())
+	}
+}
+
+// From gains of one, or any phases, the gains of eight antennas with phases of one radian are found, though 20 of 200 entries are there behind 28 rows.
+func TestPairsOfJointEntries(t *testing.T) {
+	const antennas, p = 8, 30
+	of, gains, w, y := baselines(rand.New(rand.NewPCG(2, 38)), antennas, 200, 20, p, 1e-6)
+	f := NewComplex(len(of), 200, p, w, y, 0)
+	f.Joint = true
+	f.Pairs(of, antennas, 0)
+	for done := false; !done; {
+		var err error
+		if done, err = f.Step(); err != nil {
+			t.Fatal(err)
 		}
-		s := make([]complex128, m)
-		for mu, pair := range of {
-			s[mu] = g[pair[0]] * cmplx.Conj(g[pair[1]])
-			for k := range p {
-				z := complex(math.Sqrt(noise), 0) * normal()
-				for i := range n {
-					z += w[mu*n+i] * x[i*p+k]
-				}
-				y[mu*p+k] = z / s[mu]
-			}
-		}
-		for _, given := range []float64{0, noise} {
-			for draw := range uint64(4) {
-				f := NewComplex(m, n, p, func(mu, i int) complex128 { return w[mu*n+i] }, func(mu, k int) complex128 { return y[mu*p+k] }, draw)
-				f.Joint, f.GivenNoise = true, given
-				f.Pairs(of, sensors, draw)
-				begun := time.Now()
-				for done := false; !done; {
-					var err error
-					if done, err = f.Step(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				var c complex128
-				norm := 0.0
-				for mu := range s {
-					c += cmplx.Conj(f.S[mu]) * s[mu]
-					norm += square(f.S[mu])
-				}
-				c /= complex(norm, 0)
-				off, size := 0.0, 0.0
-				for k, q := range f.Snapshots {
-					for i, v := range q.X {
-						off += square(v*c - x[i*p+k])
-						size += square(x[i*p+k])
-					}
-				}
-				fmt.Println(seed, given, draw, "steps", f.steps, "x", math.Sqrt(off/size), "noise", f.Noise*square(c), "Z", f.LogEvidence(), f.settled, "c", c, time.Since(begun).Round(time.Millisecond))
-			}
+	}
+	found, log, phase := f.Gains()
+	if !f.Settled() || phase[0] != 0 {
+		t.Fatalf("settled %v, variance of the first phase %g", f.Settled(), phase[0])
+	}
+	scale := 0.0
+	for i, g := range found {
+		scale += math.Log(cmplx.Abs(g)/cmplx.Abs(gains[i])) / antennas
+	}
+	for i, g := range found {
+		offLog := math.Log(cmplx.Abs(g)/cmplx.Abs(gains[i])) - scale
+		offPhase := cmplx.Phase(g / found[0] * gains[0] / gains[i])
+		if !(math.Abs(offLog) < 4*math.Sqrt(log[i])) || !(math.Abs(offPhase) <= 4*math.Sqrt(phase[i])+1e-12) || !(log[i] < 1e-6) {
+			t.Errorf("antenna %d: log |g| is %.2g off, ± %.2g, and its phase %.2g, ± %.2g", i, offLog, math.Sqrt(log[i]), offPhase, math.Sqrt(phase[i]))
 		}
 	}
 }
