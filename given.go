@@ -127,7 +127,7 @@ func (g given) scale(res *Result) held {
 // asGiven takes what was given for the whole truth at first, and learns within it where that is no answer.
 func (t *tries) asGiven(asked, within *try) (*try, error) {
 	t.given = true
-	if err := t.start(asked, within); err != nil || asked.opt.Algorithm != solver.AutoAlgorithm || tooLong(asked) || asked.answers() && asked.fills() {
+	if err := t.start(asked, within); err != nil || asked.opt.Algorithm != solver.AutoAlgorithm || tooLong(asked) || asked.answers() && asked.fills() || asked.res.oneScene {
 		return asked, err
 	}
 	if hopeless(within.problem, &within.opt) == nil {

@@ -18,7 +18,7 @@ func solveTogether(ctx context.Context, p *Problem, opt *Options, apart *run) (*
 	on, off := *opt, *opt
 	on.Joint, off.Joint = solver.JointOn, solver.JointOff
 	together, err := solveOnce(ctx, p, &on)
-	if err != nil {
+	if err != nil || together.oneScene {
 		return together, err
 	}
 	if together.Status == Converged && together.jointGain > 0 && !together.partlyOwn() {

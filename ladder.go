@@ -151,7 +151,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if first.trusted() || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.trusted() || first.res.oneScene || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, t.withOffsets, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)

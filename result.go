@@ -136,6 +136,7 @@ type Result struct {
 	ownRows     int           // of entries that are there in some signals only
 	rowsThere   float64       // expected
 	jointGain   float64       // at the fixed point, of signals that belong together
+	oneScene    bool          // signals were solved as one
 	rowSizes    float64       // see [joint.Prior.Sizes]
 	placement   amp.Placement // for ScaleInterval; zero where Solve did not make the result
 }

@@ -73,6 +73,9 @@ func solveOnce(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
+	if brightness := r.solver.OneScene(); brightness != nil && err == nil {
+		return r.solveAsOne(ctx, res, brightness)
+	}
 	if falselySure && opt.Algorithm == solver.AutoAlgorithm && err == nil {
 		again := *opt
 		again.Algorithm = solver.AMP
