@@ -126,7 +126,7 @@ var pages = []Page{
 	{
 		"signals-alike", Noted,
 		"The signals are more correlated than by chance, so their errors do not average, and gains cannot be separated from their common part.",
-		"Error bars were widened by what the message says; where nearly all is shared, s has its prior variance.",
+		"Error bars were widened by what the message says; where nearly all is shared, s has its prior variance. Signals that differ in nothing but brightness and noise were solved as one.",
 		"where the widened error bars are narrow enough.",
 		[]string{"Signals that differ more.", "A W with a smaller mean."},
 	},
