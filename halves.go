@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/solver"
 )
@@ -30,12 +31,13 @@ func halvesCompared(ctx context.Context, a *try) {
 		return
 	}
 	var halves [2]diagnosis.Half
-	for i := range halves {
-		half, err := halfOf(ctx, a, i)
-		if err != nil || half == nil {
-			return // no time, or no answer of a half: nothing is said
+	parallel.Run(len(halves), a.sideBySide(), func(i int) {
+		if half, err := halfOf(ctx, a, i); err == nil && half != nil {
+			halves[i] = diagnosis.Half{S: half.complexOrRealS(), Var: half.knownVar()}
 		}
-		halves[i] = diagnosis.Half{S: half.complexOrRealS(), Var: half.knownVar()}
+	})
+	if halves[0].S == nil || halves[1].S == nil {
+		return // no time, or no answer of a half: nothing is said
 	}
 	apart := diagnosis.Compare(halves[0], halves[1], a.res.ramp)
 	w := diagnosis.WarnHalves(apart)

@@ -7,7 +7,10 @@ import (
 	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/parallel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -159,7 +162,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 		rungs = rungs[3:] // signals have been integrated out where they can be
 	}
 	if free {
-		rungs = append([]func(*try) *try{withoutFaults}, otherStarts(first)...)
+		rungs = []func(*try) *try{withoutFaults}
 	}
 	for _, next := range rungs {
 		if t.answered(free) {
@@ -169,6 +172,11 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			if err := t.run(again); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if free {
+		if err := t.fromStarts(first); err != nil {
+			return nil, err
 		}
 	}
 	for _, last := range []func(*try) *try{t.fromBest, t.integratedFrom} {
@@ -187,27 +195,71 @@ func (t *tries) run(a *try) error {
 		return err
 	}
 	t.count++
+	return t.take(a, a.solve(t.ctx, t.count))
+}
+
+// solve solves a try, the one of that number.
+func (a *try) solve(ctx context.Context, number int) (err error) {
 	opt := a.opt
-	if tell, number := opt.Progress, t.count; tell != nil {
+	if tell := opt.Progress; tell != nil {
 		opt.Progress = func(it Iteration) { it.Try, it.What = number, a.name; tell(it) }
 	}
-	res, err := solveOnce(t.ctx, a.problem, &opt)
-	if res == nil && len(t.done) > 0 && t.ctx.Err() == nil {
+	a.res, err = solveOnce(ctx, a.problem, &opt)
+	return err
+}
+
+// take takes a try that was solved, and returns its error as run does.
+func (t *tries) take(a *try, err error) error {
+	if a.res == nil && len(t.done) > 0 && t.ctx.Err() == nil {
 		return nil
 	}
-	a.res = res
 	a.takeBlame()
-	if res != nil && (res.Iterations > 0 || len(t.done) == 0) {
+	if a.res != nil && (a.res.Iterations > 0 || len(t.done) == 0) {
 		t.done = append(t.done, a)
 	}
 	return err
 }
 
+// sideBySide is how many runs of a problem there are threads for. Machines that share one W must exchange what they have in one order.
+func (t *try) sideBySide() int {
+	if _, several := t.problem.W.(*operator.Distributed); several {
+		return 1
+	}
+	m, n := t.problem.W.Dims()
+	return max(1, amp.Threads(t.opt.Threads, math.MaxInt)/amp.Threads(t.opt.Threads, m*n))
+}
+
+// fromStarts begins at one start after another until there is an answer, side by side where a run leaves threads idle. What is solved beside an answer that comes before it is not taken,
+// so that the result does not depend on their number.
+func (t *tries) fromStarts(first *try) error {
+	for starts := range slices.Chunk(otherStarts(first), first.sideBySide()) {
+		if t.answered(true) {
+			return nil
+		}
+		errs := make([]error, len(starts))
+		parallel.Run(len(starts), len(starts), func(i int) {
+			if i > 0 {
+				starts[i].opt.Progress = nil // what is shown is one of them
+			}
+			errs[i] = starts[i].solve(t.ctx, t.count+1+i)
+		})
+		for i, a := range starts {
+			if t.count++; t.answered(true) {
+				return nil
+			}
+			if err := t.take(a, errs[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 const (
 	// mostRepeated is how many multiplications with entries of W further tries may take each, some seconds on a core, and
-	// mostFurther how many iterations. Runs that converge at all do so in a few hundred.
+	// mostFurther how many iterations. Runs that converge at all do so in a few hundred: these are ten windows in which one may stand still, and two to settle.
 	mostRepeated = 1e10
-	mostFurther  = 500
+	mostFurther  = 502
 
 	// mostFirst is the iteration limit of a first run where signals may be integrated out: of 23 field problems that it solved within 500 iterations,
 	// three right ones took more, and those are solved by the second try.
@@ -284,19 +336,17 @@ func freePhases(first *try) *try {
 
 // otherStarts are those of a problem with free phases, by both algorithms in turn. Signals of zero are a fixed point of it, and what is
 // reached from beside it is chance: of starts for the array of docs/guides/microphone-array.md a third end at the answer.
-func otherStarts(first *try) (list []func(*try) *try) {
+func otherStarts(first *try) (list []*try) {
 	m, n := first.problem.W.Dims()
 	_, p := first.problem.Y.Dims()
 	most := mostOfStarts / (float64(m) * float64(n) * float64(p) * mostFromStart)
 	for draw := range uint64(min(most, mostStarts)) {
-		list = append(list, func(first *try) *try {
-			p, opt := plain(first)
-			opt.draw, opt.Algorithm, opt.MaxIter = draw, solver.AMP, min(opt.MaxIter, mostFromStart)
-			if draw%2 == 0 {
-				opt.Algorithm = solver.VAMP
-			}
-			return &try{name: fmt.Sprintf("%v from start %d, all sensors and readings taken for good", opt.Algorithm, draw+1), problem: p, opt: opt}
-		})
+		p, opt := plain(first)
+		opt.draw, opt.Algorithm, opt.MaxIter = draw, solver.AMP, min(opt.MaxIter, mostFromStart)
+		if draw%2 == 0 {
+			opt.Algorithm = solver.VAMP
+		}
+		list = append(list, &try{name: fmt.Sprintf("%v from start %d, all sensors and readings taken for good", opt.Algorithm, draw+1), problem: p, opt: opt})
 	}
 	return list
 }

@@ -80,47 +80,81 @@ func (g ComplexGaussBernoulli) Scaled(c float64) Prior {
 }
 
 // slab is what is known of an entry that is not zero, and the logarithm of how much
-// likelier its field is than if it were: that of both parts together.
-func (g ComplexGaussBernoulli) slab(re, im, sigma float64) (meanRe, meanIm, variance, odds float64) {
+// likelier its field is than if it were: that of both parts together, which is without -log ratio.
+func (g ComplexGaussBernoulli) slab(re, im, sigma float64) (meanRe, meanIm, variance, odds, ratio float64) {
 	v := 0.5 * g.SignalVar
 	if math.IsInf(sigma, 1) {
-		return v * re, v * im, v, 0.5 * v * (re*re + im*im)
+		return v * re, v * im, v, 0.5 * v * (re*re + im*im), 1
 	}
-	meanRe, variance, oddsRe := vector.Slab(re, sigma, 0, v)
-	meanIm, _, oddsIm := vector.Slab(im, sigma, 0, v)
-	return meanRe, meanIm, variance, oddsRe + oddsIm
+	meanRe, variance, quadratic, ratio := vector.SlabTerms(re, sigma, 0, v)
+	meanIm, _, quadraticIm, _ := vector.SlabTerms(im, sigma, 0, v)
+	return meanRe, meanIm, variance, 0.5 * (quadratic + quadraticIm), min(1+ratio, math.MaxFloat64)
+}
+
+// complexBlock is how many entries' logarithms and exponentials are computed together.
+const complexBlock = 64
+
+// slabs are those of some entries, with the log-odds that they are not zero and e^-|log-odds|.
+type slabs struct{ re, im, variance, odds, away [complexBlock]float64 }
+
+// slabs computes those from entry from on, and returns how many there are.
+func (g ComplexGaussBernoulli) slabs(s *slabs, lambda, sigma []float64, from int) int {
+	n := len(lambda) / 2
+	count := min(complexBlock, n-from)
+	for i := range count {
+		s.re[i], s.im[i], s.variance[i], s.odds[i], s.away[i] = g.slab(lambda[from+i], lambda[n+from+i], sigma[from+i])
+	}
+	whole := vector.Padded(count)
+	for i := count; i < whole; i++ {
+		s.away[i] = 1
+	}
+	vector.Log(s.away[:whole])
+	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian
+	for i := range whole {
+		s.odds[i] += logOdds - s.away[i]
+		s.away[i] = -math.Abs(s.odds[i])
+	}
+	vector.Exp(s.away[:whole])
+	return count
+}
+
+// support is the probability that an entry is not zero, and that it is.
+func (s *slabs) support(i int) (nonzero, zero float64) {
+	larger, smaller := 1/(1+s.away[i]), s.away[i]/(1+s.away[i])
+	if s.odds[i] < 0 {
+		return smaller, larger
+	}
+	return larger, smaller
 }
 
 // Posterior implements [Complex].
 func (g ComplexGaussBernoulli) Posterior(mean, variance, lambda, sigma []float64) {
 	n := len(mean) / 2
-	logOdds := math.Log(g.Density) - math.Log1p(-g.Density) // +Inf for the Gaussian
-	for i := range n {
-		re, im, v, odds := g.slab(lambda[i], lambda[n+i], sigma[i])
-		away := math.Exp(-math.Abs(logOdds + odds))
-		nonzero, zero := 1/(1+away), away/(1+away)
-		if logOdds+odds < 0 {
-			nonzero, zero = zero, nonzero
+	var s slabs
+	for from := 0; from < n; from += complexBlock {
+		for i := range g.slabs(&s, lambda, sigma, from) {
+			nonzero, zero := s.support(i)
+			re, im, to := s.re[i], s.im[i], from+i
+			mean[to], mean[n+to] = nonzero*re, nonzero*im
+			both := nonzero*s.variance[i] + nonzero*zero*(0.5*(re*re+im*im))
+			variance[to], variance[n+to] = both, both
 		}
-		mean[i], mean[n+i] = nonzero*re, nonzero*im
-		both := nonzero*v + nonzero*zero*(0.5*(re*re+im*im))
-		variance[i], variance[n+i] = both, both
 	}
 }
 
 // PartCDF is what [Distribution.CDF] is, of one part x of an entry: lambda is that part of its field, and other the other part, which says whether
 // the entry is zero, too.
 func (g ComplexGaussBernoulli) PartCDF(x, lambda, other, sigma float64) (below, upTo float64) {
-	mean, _, variance, odds := g.slab(lambda, other, sigma)
-	nonzero := 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds))
+	mean, _, variance, odds, ratio := g.slab(lambda, other, sigma)
+	nonzero := 1 / (1 + math.Exp(math.Log1p(-g.Density)-math.Log(g.Density)-odds+math.Log(ratio)))
 	return withAtom(x, mean, variance, nonzero)
 }
 
 // LogNormComplex implements [Complex].
 func (g ComplexGaussBernoulli) LogNormComplex(lambda complex128, sigma float64) float64 {
-	_, _, _, odds := g.slab(real(lambda), imag(lambda), sigma)
+	_, _, _, odds, ratio := g.slab(real(lambda), imag(lambda), sigma)
 	at := real(lambda)*(real(lambda)/sigma) + imag(lambda)*(imag(lambda)/sigma)
-	return logAddExp(math.Log1p(-g.Density), math.Log(g.Density)+odds) - 0.5*at
+	return logAddExp(math.Log1p(-g.Density), math.Log(g.Density)+odds-math.Log(ratio)) - 0.5*at
 }
 
 // LogNorm implements [Prior]: of a part alone.
@@ -207,17 +241,18 @@ func (g LearnedComplexGaussBernoulli) Refit(lambda, sigma []float64, step float6
 // expected is one step of expectation–maximisation.
 func (g ComplexGaussBernoulli) expected(learn Parameters, lambda, sigma []float64) ComplexGaussBernoulli {
 	n := len(lambda) / 2
-	logOdds := math.Log(g.Density) - math.Log1p(-g.Density)
 	var count, total, square float64
-	for i := range n {
-		if math.IsInf(sigma[i], 1) {
-			continue
+	var s slabs
+	for from := 0; from < n; from += complexBlock {
+		for i := range g.slabs(&s, lambda, sigma, from) {
+			if math.IsInf(sigma[from+i], 1) {
+				continue
+			}
+			on, _ := s.support(i)
+			count++
+			total += on
+			square += on * (s.re[i]*s.re[i] + s.im[i]*s.im[i] + 2*s.variance[i])
 		}
-		re, im, u, odds := g.slab(lambda[i], lambda[n+i], sigma[i])
-		on := 1 / (1 + math.Exp(-(logOdds + odds)))
-		count++
-		total += on
-		square += on * (re*re + im*im + 2*u)
 	}
 	to := g
 	if learn&Density != 0 && count > 0 {

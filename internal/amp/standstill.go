@@ -13,7 +13,7 @@ import (
 // they were a while ago to within a small part of their own error, further iterations
 // would add nothing. The linear part of vector AMP must agree: its mean is then x̂, too.
 //
-// Vector AMP may also hover: where columns of W are correlated, single entries change places in a few signals for ever. The run ends where four
+// Runs may also hover: where columns of W are correlated, single entries change places in a few signals for ever. The run ends where four
 // windows have moved neither the signals nor the gains, taken together, by more than a part of their error that is nothing beside it.
 type standstill struct {
 	Idle
@@ -23,6 +23,7 @@ type standstill struct {
 	steps  int
 	times  int // windows in a row
 
+	moved   float64   // in the last window
 	about   []float64 // P×N, where the run hovers, nil where it does not yet
 	gains   []complex128
 	hovered int // windows in a row
@@ -71,7 +72,7 @@ func (b *planner) makeStandstill(s *Solver) (Part, error) {
 
 // Begin implements [Part].
 func (p *standstill) Begin(s *Solver) {
-	p.steps, p.times, p.about, p.hovered, s.State.Standing = 0, 0, nil, 0, false
+	p.steps, p.times, p.about, p.hovered, p.moved, s.State.Standing = 0, 0, nil, 0, 0, false
 }
 
 // After implements [Part].
@@ -85,12 +86,15 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 		moved := distance(e.X[k*e.N:(k+1)*e.N], p.from[k*e.N:(k+1)*e.N])
 		still = still && moved <= standsWithin*math.Sqrt(e.SumC[k])
 	}
+	moved := distance(e.X, p.from)
+	converging := p.vector == nil && moved < 0.5*p.moved
+	p.moved = moved
 	copy(p.from, e.X)
 	p.steps = 0
 	if p.times++; !still {
 		p.times = 0
 	}
-	ends := p.times > 1 || p.hovers(e)
+	ends := p.times > 1 || p.hovers(e, converging)
 	for k := range e.Left {
 		e.Left[k] = math.Inf(1)
 		if ends {
@@ -101,19 +105,21 @@ func (p *standstill) After(s *Solver, _ *Line) Verdict {
 	return GoOn
 }
 
-// Hovered reports whether vector AMP ended where single entries change places for ever.
+// Hovered reports whether a run ended where single entries change places for ever.
 func (s *Solver) Hovered() bool {
 	p, is := PartOf[*standstill](s)
 	return is && p.hovered >= hoversFor
 }
 
-// hovers reports whether vector AMP has hovered for long enough.
-func (p *standstill) hovers(e *State) bool {
-	if p.vector == nil || !e.known() {
+// hovers reports whether a run has hovered for long enough; windows in which it converges do not count.
+func (p *standstill) hovers(e *State, converging bool) bool {
+	if !e.known() {
 		return false
 	}
 	if p.about != nil && distance(e.X, p.about) <= hoversWithin*math.Sqrt(sum(e.SumC)) && e.gainsMoved(p.gains) <= hoversWithin {
-		p.hovered++
+		if !converging {
+			p.hovered++
+		}
 		return p.hovered >= hoversFor
 	}
 	p.about, p.gains, p.hovered = append(p.about[:0], e.X...), e.gainsInto(p.gains[:0]), 0

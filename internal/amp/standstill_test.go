@@ -34,7 +34,7 @@ func TestHovering(t *testing.T) {
 			for mu := range e.S {
 				e.S[mu] = 1 + 0.01*c.step(windows)
 			}
-			if windows++; p.hovers(e) {
+			if windows++; p.hovers(e, false) {
 				break
 			}
 		}

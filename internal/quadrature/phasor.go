@@ -532,7 +532,7 @@ func (s *phasorSide) nodes(nodes, w []float64, half, mid, tilt float64, at *vect
 
 // farNodes is nodes four at a time, where R is large at all of them: on one side of its minimum it is smallest at the first or the last.
 func (s *phasorSide) farNodes(nodes, w []float64, half, mid, tilt float64, at *vector.PhasorResults) bool {
-	if s.square == 0 || s.LogPrecision > 0 {
+	if s.square == 0 {
 		return false
 	}
 	_, first := s.radius(s.r0 + (mid + half*nodes[0]))
@@ -549,7 +549,7 @@ func (s *phasorSide) farNodes(nodes, w []float64, half, mid, tilt float64, at *v
 		vector.PhasorMode: s.r0, vector.PhasorInverse: 1 / s.r0,
 		vector.PhasorBetaRe: 2 * real(s.B), vector.PhasorBetaIm: 2 * imag(s.B), vector.PhasorAtRe: real(z), vector.PhasorAtIm: imag(z),
 		vector.PhasorBig: s.big0, vector.PhasorRise: s.rise, vector.PhasorAcross: s.across, vector.PhasorComplement: s.at0.complement,
-		vector.PhasorToRe: real(s.toB), vector.PhasorToIm: imag(s.toB),
+		vector.PhasorToRe: real(s.toB), vector.PhasorToIm: imag(s.toB), vector.PhasorHalfLogPrecision: 0.5 * s.LogPrecision,
 	}, farZero[:terms], farDifference[:terms], at)
 }
 

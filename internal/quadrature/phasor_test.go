@@ -428,6 +428,9 @@ func TestPhasorNodes(t *testing.T) {
 			Power: 2 * float64(rng.IntN(12)), Tau: tau, Linear: 10 * rng.Float64(),
 			B: cmplx.Rect(tau*(0.3+2*rng.Float64()), 6*rng.Float64()-3), K: complex(300*rng.Float64(), 0), Lo: 0.5, Hi: 1.5,
 		}
+		if rng.IntN(2) == 0 {
+			p.LogCenter, p.LogPrecision = 0.8+0.4*rng.Float64(), math.Exp(8*rng.Float64())
+		}
 		q := p.field()
 		var room [mostStretches]stretch
 		on := q.stretches(&room)[0]

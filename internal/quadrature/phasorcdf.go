@@ -3,6 +3,7 @@ package quadrature
 import (
 	"math"
 	"math/cmplx"
+	"sort"
 
 	"github.com/calamp/calamp/internal/search"
 )
@@ -101,8 +102,8 @@ const (
 	// narrowPhase is the standard deviation of a phase, in radians, below which it is normal.
 	narrowPhase = 1e-3
 
-	phaseCells = 256 // in which the distribution of a phase is integrated, to either side
-	phaseReach = 12  // standard deviations that they reach
+	phaseCells = 64 // in which the distribution of a phase is integrated, to either side: five for a standard deviation
+	phaseReach = 12 // standard deviations that they reach
 )
 
 // PhaseInterval is the phase of E s, and how far to either side of it φ lies with the
@@ -120,25 +121,39 @@ func (p *Phasor) PhaseInterval(level float64) (mean, half float64) {
 	}
 	reach := min(math.Pi, phaseReach*sd)
 	step := reach / phaseCells
-	logs, top := make([]float64, phaseCells+1), math.Inf(-1)
-	both := make([]float64, phaseCells+1)
-	for i := range logs {
-		a, b := p.logAt(mean+float64(i)*step), p.logAt(mean-float64(i)*step)
-		if i == 0 {
-			top = a
+	top := p.logAt(mean)
+	var at [phaseCells + 1]float64 // both densities at a distance from the mean
+	for i := range at {
+		away := float64(i) * step
+		at[i] = math.Exp(p.logAt(mean+away)-top) + math.Exp(p.logAt(mean-away)-top)
+	}
+	return mean, step * reached(at[:], level)
+}
+
+// reached is the argument up to which the integral of an even function, given at 0, 1, 2, ..., is the part level of all of it. Between its values it is a cubic through four.
+func reached(at []float64, level float64) float64 {
+	last := len(at) - 1
+	below := make([]float64, last+1)
+	for i := range last {
+		before, after := at[max(i-1, 1-i)], at[min(i+2, 2*last-i-2)] // even about both ends
+		below[i+1] = below[i] + (13*(at[i]+at[i+1])-before-after)/24
+	}
+	want := level * below[last]
+	i := max(1, min(last, sort.SearchFloat64s(below, want))) - 1
+	// Hermite's cubic of the integral, of which the function is the slope.
+	from, to, t := below[i], below[i+1], 0.5
+	cubic := search.Bracket{Lo: 0, Hi: 1}
+	for range 60 {
+		s := 1 - t
+		value := from*s*s*(1+2*t) + to*t*t*(1+2*s) + t*s*(s*at[i]-t*at[i+1])
+		slope := 6*t*s*(to-from) + s*(s-2*t)*at[i] + t*(t-2*s)*at[i+1]
+		next := cubic.Next(t, value-want, slope)
+		moved := math.Abs(next - t)
+		if t = next; moved < 1e-12 {
+			break
 		}
-		both[i] = math.Exp(a-top) + math.Exp(b-top)
 	}
-	for i := range phaseCells {
-		logs[i+1] = logs[i] + 0.5*step*(both[i]+both[i+1])
-	}
-	want := level * logs[phaseCells]
-	for i := range phaseCells {
-		if logs[i+1] >= want {
-			return mean, (float64(i) + (want-logs[i])/(logs[i+1]-logs[i])) * step
-		}
-	}
-	return mean, reach
+	return float64(i) + t
 }
 
 // logAt is the logarithm of the density at a phase, of any amplitude.

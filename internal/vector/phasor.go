@@ -4,24 +4,25 @@ import "github.com/calamp/calamp/internal/simd"
 
 // Layout of the parameters of [PhasorNodes].
 const (
-	PhasorMiddle     = iota // of the interval, as an offset from the mode r₀
-	PhasorHalf              // half its width
-	PhasorTilt              // of the weights, as those of a Hermite rule have it
-	PhasorSlope             // h₀' + (1-A₀)R₀'
-	PhasorPower             // of r
-	PhasorTau               // τ
-	PhasorMode              // r₀
-	PhasorInverse           // 1/r₀
-	PhasorBetaRe            // β
-	PhasorBetaIm            //
-	PhasorAtRe              // βr₀ + K
-	PhasorAtIm              //
-	PhasorBig               // R₀, its modulus
-	PhasorRise              // R₀'
-	PhasorAcross            // Im β*K / R₀
-	PhasorComplement        // 1-A₀
-	PhasorToRe              // β/|β|, seen from the direction of βr₀ + K
-	PhasorToIm              //
+	PhasorMiddle           = iota // of the interval, as an offset from the mode r₀
+	PhasorHalf                    // half its width
+	PhasorTilt                    // of the weights, as those of a Hermite rule have it
+	PhasorSlope                   // h₀' + (1-A₀)R₀'
+	PhasorPower                   // of r
+	PhasorTau                     // τ
+	PhasorMode                    // r₀
+	PhasorInverse                 // 1/r₀
+	PhasorBetaRe                  // β
+	PhasorBetaIm                  //
+	PhasorAtRe                    // βr₀ + K
+	PhasorAtIm                    //
+	PhasorBig                     // R₀, its modulus
+	PhasorRise                    // R₀'
+	PhasorAcross                  // Im β*K / R₀
+	PhasorComplement              // 1-A₀
+	PhasorToRe                    // β/|β|, seen from the direction of βr₀ + K
+	PhasorToIm                    //
+	PhasorHalfLogPrecision        // half the precision of log r
 	PhasorFields
 )
 

@@ -26,6 +26,7 @@ const (
 	phasorComplement
 	phasorToRe
 	phasorToIm
+	phasorHalfLogPrecision
 )
 
 // phasorNodes is what the posterior of a complex gain has at four nodes at a time; see vector.PhasorNodes.
@@ -96,7 +97,11 @@ func phasorNodes() {
 		VMULPD(at, at, at)
 		VFMADD231PD(parameter(phasorTilt), at, h)
 		VMULPD(parameter(phasorInverse), u, v)
-		VFMADD231PD(parameter(phasorPower), log1p(v, true), h)
+		log := log1p(v, true)
+		VFMADD231PD(parameter(phasorPower), log, h)
+		VADDPD(v, log, log)
+		VMULPD(log, log, log)
+		VFNMADD231PD(parameter(phasorHalfLogPrecision), log, h)
 		exp(h)
 		VMULPD(factor, h, h)
 		VMOVUPD(h, Mem{Base: weight})
