@@ -421,13 +421,13 @@ func integrable(first *try) bool {
 	var gains bool
 	switch c := channel.InOrder(first.problem.Channel).(type) {
 	case channel.Gain:
-		gains = true
+		gains = first.opt.Joint != solver.JointOn
 	case channel.ComplexGain:
 		gains = c.Prior.Lo < c.Prior.Hi && all <= mostComplex
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)
-	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Joint != solver.JointOn && first.opt.Learn.Range && first.opt.Learn.Noise && one <= mostIntegrated
+	return gains && !together && !own && len(first.opt.SensorDerivatives) == 0 && first.opt.MatrixError == 0 && !first.opt.Learn.MatrixError && first.opt.Learn.Range && first.opt.Learn.Noise && one <= mostIntegrated
 }
 
 // again reports whether signals may be integrated out more than once.

@@ -56,7 +56,7 @@ func (r *Readings) sensors(m Model) channel.Calibrating {
 
 const (
 	// readingPoints are how many sensors are averaged over where each is an integral, and detectorPoints where it has a closed form.
-	readingPoints  = 1024
+	readingPoints  = 2048
 	detectorPoints = 16384
 	readingLots    = 8
 
@@ -110,7 +110,8 @@ func newReadingSensors(m Model, seed uint64) *readingSensors {
 	return r
 }
 
-// averages are -E∂g of a reading and the mean square error on s, at the error V of signals with E x² = q₀.
+// averages are -E∂g of a reading and the mean square error on s, at the error V of signals with E x² = q₀. Where the likelihood is exact that is the mean variance of the posterior of s, which
+// varies a third as much from sensor to sensor: of codes with P = 8 it has an error of 2 % in place of 6 %.
 func (r *readingSensors) averages(p int, q0, v float64, w *work) (a averages) {
 	sums := make([][2]float64, len(r.lots))
 	parallel(len(r.lots), func(j int) {
@@ -118,8 +119,11 @@ func (r *readingSensors) averages(p int, q0, v float64, w *work) (a averages) {
 		w.spend(posteriorValues * len(lot.s0))
 		r.read(lot, p, q0, v)
 		for mu, s0 := range lot.s0 {
-			off := lot.block.S[mu] - s0
-			sums[j][1] += off * off / float64(len(lot.s0))
+			square := lot.block.SVar[mu]
+			if r.own != (channel.Detector{}) {
+				square = (lot.block.S[mu] - s0) * (lot.block.S[mu] - s0)
+			}
+			sums[j][1] += square / float64(len(lot.s0))
 		}
 		for _, dg := range lot.block.DG {
 			sums[j][0] -= dg / float64(len(lot.block.DG))

@@ -44,6 +44,10 @@ const (
 	// mostPhaseStarts is how many starts there are. The right answer is found from half of them where there is much room, and from two of eight of a spiral microphone array.
 	mostPhaseStarts = 12
 
+	// mostPairStarts is the same of pairs of sensors, for which there is no other way. Of 20 problems of 8 antennas, 20 of 200 entries and 30 snapshots with phases of a radian the worst one had its second right
+	// start as the eighth of those with joint signals.
+	mostPairStarts = 24
+
 	// mostFlat is after how many steps without a rise of the evidence a start is given up that is below another one's end. Right ones of microphone arrays settle
 	// within twenty steps; wrong ones wander for up to eighty.
 	mostFlat = 10
@@ -111,9 +115,11 @@ func (g *complexSites) prepare(ctx context.Context) error {
 
 // begin begins the next fit.
 func (g *complexSites) begin() {
-	draw, joint := uint64(g.starts), g.joint == solver.JointOn
-	if g.pairs != nil && g.joint == solver.AutoJoint { // each start with joint signals, and with independent ones
-		draw, joint = draw/2, draw%2 == 0
+	draw, joint, auto := uint64(g.starts), g.joint == solver.JointOn, g.pairs != nil && g.joint == solver.AutoJoint
+	if auto { // every third start has independent signals
+		if joint = draw%3 != 2; !joint {
+			draw /= 3
+		}
 	}
 	g.fit = evidence.NewComplex(g.M, g.N, g.P/2, g.entry, func(mu, k int) complex128 {
 		j := mu*g.P + 2*k
@@ -121,6 +127,9 @@ func (g *complexSites) begin() {
 	}, draw)
 	if g.fit.Joint = joint; g.pairs != nil {
 		g.fit.Pairs(g.pairs.Of, g.pairs.Count, draw)
+	}
+	if auto && g.best != nil && joint != g.best.Joint {
+		g.fit.BeginAtGains(g.best)
 	}
 	g.fit.GivenNoise = g.noise / (g.middle * g.middle)
 	g.fit.LearnKappa = g.learns
@@ -199,8 +208,14 @@ func (g *complexSites) choose(usable bool) {
 			found++
 		}
 	}
-	sure := found > 1 || found == 1 && (g.best.Kappa >= surePhases || g.from != nil && g.best.StayedAt(g.from))
-	if !sure && g.from == nil && g.starts < mostPhaseStarts && !g.spent() {
+	near := g.best != nil && g.best.Kappa >= surePhases && !(g.pairs != nil && g.learns) // few sensors may be near anything
+	sure := found > 1 || found == 1 && (near || g.from != nil && g.best.StayedAt(g.from))
+	most := mostPhaseStarts
+	if g.pairs != nil {
+		most = mostPairStarts
+		sure = sure && (g.joint != solver.AutoJoint || g.starts > 2) // both kinds of signals have been tried
+	}
+	if !sure && g.from == nil && g.starts < most && !g.spent() {
 		g.ended = true // the next start begins with the next step, so that there is a fit if there is none
 		return
 	}

@@ -420,6 +420,9 @@ const mostApart = 4
 // Same reports whether another fit has come to the same answer: the same |s| at a fixed mean of log |s|, and signals with entries of the same sizes. Where phases are free, answers that differ by a shift of
 // all signals, or by a common phase, are the same. Where |s| is so uncertain that two draws from its prior would pass, agreement says nothing.
 func (f *Complex) Same(other *Complex) bool {
+	if f.pairs != nil {
+		return f.sameGains(other)
+	}
 	if f.apartByChance() <= mostApart {
 		return false
 	}

@@ -1,8 +1,11 @@
 package evidence
 
 import (
+	"math"
 	"math/cmplx"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/internal/dense"
 )
@@ -112,6 +115,31 @@ func (p *pairs) gathered(rows dense.Matrix, count int) dense.Matrix {
 		}
 	}
 	return out
+}
+
+// sameGains reports whether another fit has come to the same gains, as far as the errors of both allow: the same amplitudes but for a scale, and the same phases, of which pairs leave none open. Powers
+// of readings alone determine amplitudes, and wrong answers agree in them. Where two draws from the prior would pass, agreement says nothing.
+func (f *Complex) sameGains(other *Complex) bool {
+	logs, phases := make([]float64, f.m), make([]float64, f.m)
+	for mu, v := range f.S {
+		logs[mu], phases[mu] = math.Log(cmplx.Abs(other.S[mu]/v)), cmplx.Phase(other.S[mu]/v)
+	}
+	floats.AddConst(-floats.Sum(logs)/float64(f.m), logs)
+	own, others, free := f.rowCovariances(), other.rowCovariances(), 2*f.Spread*f.Spread
+	for half, off := range [][]float64{logs, phases} {
+		open := mostApart * (floats.Sum(own[half*f.m:][:f.m]) + floats.Sum(others[half*f.m:][:f.m]))
+		if floats.Dot(off, off) > open || open >= 2*float64(f.m)*free {
+			return false
+		}
+		free = math.Pi * math.Pi / 3
+	}
+	return true
+}
+
+// BeginAtGains begins at the gains of another fit, as BeginAt.
+func (f *Complex) BeginAtGains(other *Complex) {
+	f.setGains(other.gains)
+	f.begun = true
 }
 
 // rowCovariances are the variances of log r and φ of the rows (2M).
