@@ -89,7 +89,10 @@ func (c *Counts) at(_ int, y, s, omega, root float64) (logP, mean, variance, slo
 		logP += logMass
 		mean, variance = z-omega/root, zz
 	} else {
-		logMass, off, zz := powerMoments(n, v, omega-shift)
+		logMass, off, zz, ok := fewPowerMoments(n, root, omega-shift)
+		if !ok {
+			logMass, off, zz = powerMoments(n, v, omega-shift)
+		}
 		logP += logMass
 		mean, variance = (off-shift)/root, zz/v
 	}
@@ -104,6 +107,33 @@ const (
 	// countLeast is what of the largest weight the last is.
 	countLeast = 1e-12
 )
+
+const (
+	// fewCounts is up to which number recursion takes less time than the trapezoidal rule.
+	fewCounts = 40
+
+	// mostGrowth is how many times rounding may grow along it.
+	mostGrowth = 1e4
+)
+
+// fewPowerMoments is powerMoments by a recursion of r_k = E[u^k]/E[u^(k-1)] of u = z/√v: r_k+1 = t/√v + k/r_k, from the mean r_1 of a truncated normal. Rounding grows with k where t is below zero;
+// where it grows too much ok is false.
+func fewPowerMoments(n, root, t float64) (logMass, off, variance float64, ok bool) {
+	if n > fewCounts {
+		return 0, 0, 0, false
+	}
+	tau := t / root
+	logMass, r, _ := quadrature.TruncatedNormal(tau)
+	product, growth, last := 1.0, 1.0, r
+	for k := 1.0; k <= n; k++ {
+		if growth *= k / (r * r); !(growth < mostGrowth) {
+			return 0, 0, 0, false
+		}
+		product *= r * root
+		last, r = r, tau+k/r
+	}
+	return logMass + math.Log(product), n / last * root, root * root * (n + 1 - n*r/last), true
+}
 
 // powerMoments are the logarithm of ∫ zⁿ N(z; t, v) dz over z > 0, the mean of z - t, and the variance of z, for n ≥ 1: by the trapezoidal
 // rule in log z, where the integrand zⁿ⁺¹ N is smooth and has no end.

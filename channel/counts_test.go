@@ -75,3 +75,39 @@ func TestCountsCheck(t *testing.T) {
 		}
 	}
 }
+
+// The recursion for few counts and the trapezoidal rule give the same.
+func TestPowerMomentsOfFewCounts(t *testing.T) {
+	taken := 0
+	for _, n := range []float64{1, 2, 3, 7, 20, 40} {
+		for _, v := range []float64{1e-4, 0.3, 50} {
+			for _, tau := range []float64{-6, -2, -0.5, 0, 0.3, 2, 15, 300} {
+				root := math.Sqrt(v)
+				mass, off, variance, ok := fewPowerMoments(n, root, tau*root)
+				if !ok {
+					continue
+				}
+				taken++
+				wantMass, wantOff, wantVariance := powerMoments(n, v, tau*root)
+				if math.Abs(mass-wantMass) > 1e-7*(1+math.Abs(wantMass)) || math.Abs(off/wantOff-1) > 1e-7 || math.Abs(variance/wantVariance-1) > 1e-6 {
+					t.Errorf("n = %g, v = %g, t = %g sd: %.10g, %.10g and %.10g, expected %.10g, %.10g and %.10g", n, v, tau, mass, off, variance, wantMass, wantOff, wantVariance)
+				}
+			}
+		}
+	}
+	if taken < 100 {
+		t.Errorf("of 144 cases %d were by recursion", taken)
+	}
+}
+
+func BenchmarkCounts(b *testing.B) {
+	const sensors, p = 50, 8
+	c := Counts{Prior: Uniform(0.8, 1.2), Unit: 1}
+	block := NewBlock(c, sensors, p)
+	for j := range block.Y {
+		block.Y[j], block.Omega[j], block.V[j] = float64(j%7), 3, 0.2
+	}
+	for b.Loop() {
+		c.Output(block)
+	}
+}
