@@ -6,7 +6,6 @@ import (
 
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/joint"
-	"github.com/calamp/calamp/internal/parallel"
 )
 
 // rowBars mends the error bars of joint rows, as [sharedBars] does those of sensors of several rows. Where signals hardly differ an error of the gains and one of what
@@ -23,6 +22,7 @@ type rowBars struct {
 	vectors  []float64      // P×P, U
 	moves    []dense.Matrix // for each r, entries × M: what a change of a gain makes of an entry, for a reading of 1
 	alone    []dense.Matrix // for each r, entries × 1: the variance of an entry with the gains known
+	squares  []dense.Matrix // for each r, M×M: sums of products of the turned readings of two sensors
 	starts   []int          // the first direction of each r, and P
 }
 
@@ -31,7 +31,7 @@ const sameVariance = 1e-6
 
 // Report implements [Part].
 func (e *jointRows) Report(s *Solver) {
-	if e.columns > 1 || e.calibration == nil {
+	if e.columns > 1 || e.calibration == nil || !e.correlates() {
 		return
 	}
 	r, size, ok := joint.NewShape(e.rows.Prior.Cov, e.P, 1, 0)
@@ -61,6 +61,16 @@ func (e *jointRows) Report(s *Solver) {
 		b.widenGains()
 		b.widenEntries()
 	}
+}
+
+// correlates reports whether signals have more in common than their support. If not, their errors are as independent as the iteration takes them for.
+func (e *jointRows) correlates() bool {
+	for k := range e.P {
+		if slices.ContainsFunc(e.rows.Prior.Cov[k*e.P:k*e.P+k], func(v float64) bool { return v != 0 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // choose finds the entries that are followed: the largest ones.
@@ -135,6 +145,8 @@ func (b *rowBars) add(w dense.Matrix, weights []float64, r float64, from, to int
 	dense.AddProduct(open, 1, follow.T(), follow, dense.Lower, b.Threads)
 	own := dense.Of(b.readings, b.M, b.P).Part(0, b.M, from, to)
 	dense.AddProduct(squares, 1, own, own.T(), dense.Lower, b.Threads)
+	dense.Mirror(squares)
+	b.squares = append(b.squares, squares)
 	for mu := range b.M {
 		for nu := range mu + 1 {
 			b.jointBars.gains.Row(mu)[nu] -= open.Row(mu)[nu] * squares.Row(mu)[nu]
@@ -158,37 +170,39 @@ func (b *rowBars) add(w dense.Matrix, weights []float64, r float64, from, to int
 	return true
 }
 
-// widenEntries makes variances of entries no smaller than those of the joint density.
+// widenEntries makes variances of entries no smaller than those of the joint density, in which what errors of gains make of an entry is taken on average over the directions of one r.
 func (b *rowBars) widenEntries() {
 	n := len(b.chosen)
-	parallel.Run(b.P, b.Threads, func(k int) {
-		all, errors := dense.New(n, b.M), dense.New(n, b.M)
-		variances := make([]float64, n)
-		part := make([]float64, b.M)
-		u := b.vectors[k*b.P : (k+1)*b.P]
-		for g, moves := range b.moves {
-			square := 0.0
-			clear(part)
-			for l := b.starts[g]; l < b.starts[g+1]; l++ {
-				square += u[l] * u[l]
-				for mu := range part {
-					part[mu] += u[l] * b.readings[mu*b.P+l]
-				}
-			}
-			for at := range n {
-				variances[at] += square * b.alone[g].Data[at]
-				for mu, y := range part {
-					all.Row(at)[mu] += moves.Row(at)[mu] * y
-				}
+	follow := make([]dense.Matrix, len(b.moves)) // variances of entries that follow the gains, for a direction of r
+	for g, moves := range b.moves {
+		errors := dense.New(n, b.M)
+		for mu := range b.M {
+			for nu, v := range b.squares[g].Row(mu) {
+				b.squares[g].Row(mu)[nu] = v * b.jointBars.gains.At(mu, nu)
 			}
 		}
-		dense.AddProduct(errors, 1, all, b.jointBars.gains, dense.All, 1)
-		for at, i := range b.chosen {
+		dense.AddProduct(errors, 1, moves, b.squares[g], dense.All, b.Threads)
+		follow[g] = dense.New(n, 1)
+		for at := range n {
 			for mu, v := range errors.Row(at) {
-				variances[at] += v * all.Row(at)[mu]
+				follow[g].Data[at] += v * moves.Row(at)[mu] / float64(b.starts[g+1]-b.starts[g])
 			}
+		}
+	}
+	for k := range b.P {
+		variances := make([]float64, n)
+		for g := range b.moves {
+			square := 0.0
+			for l := b.starts[g]; l < b.starts[g+1]; l++ {
+				square += b.vectors[k*b.P+l] * b.vectors[k*b.P+l]
+			}
+			for at := range n {
+				variances[at] += square * (b.alone[g].Data[at] + follow[g].Data[at])
+			}
+		}
+		for at, i := range b.chosen {
 			c := &b.C[k*b.N+i]
 			*c = max(*c, variances[at])
 		}
-	})
+	}
 }
