@@ -26,8 +26,8 @@ type rowBars struct {
 	starts   []int          // the first direction of each r, and P
 }
 
-// sameVariance is the relative difference below which two eigenvalues are one.
-const sameVariance = 1e-6
+// sameVariance is the factor within which variances are one, their mean.
+const sameVariance = 2
 
 // Report implements [Part].
 func (e *jointRows) Report(s *Solver) {
@@ -47,11 +47,11 @@ func (e *jointRows) Report(s *Solver) {
 		return
 	}
 	for from := 0; from < e.P; {
-		to := from + 1
-		for to < e.P && r.Values[to]-r.Values[from] <= sameVariance*r.Values[to] {
-			to++
+		to, mean := from, 0.0
+		for ; to < e.P && r.Values[to] <= sameVariance*r.Values[from]; to++ {
+			mean += (r.Values[to] - mean) / float64(to-from+1)
 		}
-		if !b.add(w, e.rows.Weight, r.Values[from]*size, from, to) {
+		if !b.add(w, e.rows.Weight, mean*size, from, to) {
 			return
 		}
 		from = to
