@@ -94,7 +94,9 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
-	e.rows.Columns = s.columns
+	if e.rows.Columns = s.columns; s.columns == 1 && s.excess == nil {
+		e.rows.Span = joint.NewSpan(s.Y, p) // nil where a reading is missing
+	}
 	of := func(count int) []float64 { return make([]float64, count) }
 	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
 		*v = of(p * p)
@@ -172,7 +174,7 @@ func (e *jointRows) Before(s *Solver) {
 // Step implements [Iteration].
 func (e *jointRows) Step(delta float64) error {
 	e.delta, e.fieldPull, e.fieldTurn = delta, e.nextPull, e.nextTurn
-	shape, _, ok := joint.NewShape(e.sumC, e.P, e.columns, 0)
+	shape, _, ok := e.rows.Span.NewShape(e.sumC, e.P, e.columns, 0)
 	if !ok {
 		e.Moved[0] = math.NaN()
 		return nil
@@ -402,7 +404,7 @@ func (e *jointRows) present(s *channel.Sensor, mu int, y []float64) {
 // input makes fields of the backward products, and of these the new posterior of the rows.
 func (e *jointRows) input() {
 	e.sumSlopes()
-	a, _, ok := joint.NewShape(e.slope, e.P, e.columns, joint.LeastValue)
+	a, _, ok := e.rows.Span.NewShape(e.slope, e.P, e.columns, joint.LeastValue)
 	if !ok && e.columns > 1 && allFinite(e.slope) { // phases are hardly known yet
 		a, ok = joint.Round(e.P), true
 	}
@@ -505,10 +507,8 @@ func (e *jointRows) sumSlopes() {
 			sum = with
 		}
 	}
-	q := dense.Of(e.shape.Vectors, p, p)
-	work, slope := make([]float64, p*p), make([]float64, p*p)
-	dense.Product(dense.Of(work, p, p), q, sum)
-	dense.Product(dense.Of(slope, p, p), dense.Of(work, p, p), q.T())
+	slope := make([]float64, p*p)
+	e.shape.Back(slope, sum.Data)
 	for mu := range e.M {
 		for j, v := range e.partial[mu] {
 			slope[j] -= v

@@ -52,7 +52,7 @@ func (r *Rows) Refit(learns Learns, step float64) (change float64) {
 		}
 	}
 	values := r.count * float64(r.Columns) // that each entry of R is estimated from
-	shrink(covariance, p, values, r.score)
+	r.Span.shrink(covariance, p, values, r.score)
 	if r.Columns > 1 { // up to rounding it is
 		Circular(covariance, p)
 	}
@@ -77,14 +77,17 @@ const (
 // slowly as 1/√t. The columns u are those of a basis in which values have the standard deviations sd.
 func (r *Rows) score(u []float64, columns int, sd []float64, v float64) float64 {
 	p := r.P
-	before := 0.0
+	before, from, to, sign := 0.0, 0, columns, 1.0
+	if r.Span != nil { // all standard deviations are one, and all columns are orthonormal: the trace, less what others have
+		before, from, to, sign = trace(r.Prior.Cov, p)/(sd[0]*sd[0]*float64(columns)), columns, p, -1
+	}
 	scaled, work := make([]float64, p), make([]float64, p)
-	for j := range columns {
+	for j := from; j < to; j++ {
 		for k := range scaled {
 			scaled[k] = u[k*p+j] / sd[k]
 		}
 		blas64.Gemv(blas.NoTrans, 1, square(r.Prior.Cov, p), column(scaled), 0, column(work))
-		before += blas64.Dot(column(scaled), column(work)) / float64(columns)
+		before += sign * blas64.Dot(column(scaled), column(work)) / float64(columns)
 	}
 	given, square := 0.0, 0.0 // means of γ and γ²: directions of least variance are first
 	for k, d := range r.basis.variance[:columns] {
@@ -123,13 +126,20 @@ func distance(a, b []float64, p int) float64 {
 //
 // What becomes of that mean is up to score, of the eigenvectors (the first columns of u), the standard deviations and the mean; nil leaves it.
 func shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
+	(*Span)(nil).shrink(a, p, n, score)
+}
+
+// shrink of a matrix of the span leaves the variances of signals to the eigenvectors: by themselves they lead out of it.
+func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
 	mean := trace(a, p) / float64(p)
 	if p < 2 || !(mean > 0) {
 		return
 	}
 	sd, middle := make([]float64, p), 0.0
 	for k := range p {
-		sd[k] = math.Sqrt(max(a[k*p+k], leastSquare*mean))
+		if sd[k] = math.Sqrt(max(a[k*p+k], leastSquare*mean)); s != nil {
+			sd[k] = math.Sqrt(mean)
+		}
 		middle += 2 * math.Log(sd[k]) / float64(p)
 	}
 	spread := 0.0
@@ -140,7 +150,7 @@ func shrink(a []float64, p int, n float64, score func(u []float64, columns int, 
 			a[k*p+l] /= v * w
 		}
 	}
-	leadingPattern(a, p, n, func(u []float64, columns int, v float64) float64 {
+	s.leadingPattern(a, p, n, func(u []float64, columns int, v float64) float64 {
 		if score == nil {
 			return v
 		}
@@ -158,9 +168,9 @@ func shrink(a []float64, p int, n float64, score func(u []float64, columns int, 
 }
 
 // leadingPattern leaves of correlations of n rows the eigenvalues that chance does not have, and the mean of the others.
-func leadingPattern(a []float64, p int, n float64, score func(u []float64, columns int, v float64) float64) {
-	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p)}
-	if !eigen(s.Values, s.Vectors, a, p) {
+func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []float64, columns int, v float64) float64) {
+	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p), Span: in}
+	if !in.eigen(s.Values, s.Vectors, a, p) {
 		return
 	}
 	rest, left := trace(a, p), p

@@ -49,6 +49,7 @@ type Rows struct {
 	Columns int // of a value: 2 where it is complex, its parts beside each other, and Cov is [Circular]; else 1
 	Threads int
 	Prior   Prior
+	Span    *Span // of all fields, and of m; nil where there is none
 
 	X, C    []float64 // P×N posterior means and variances
 	Trace   []float64 // N, the trace of a row's covariance C_i
@@ -153,7 +154,6 @@ func (r *Rows) chunk(c int) {
 	from := c * rowsOfChunk
 	n, p := min(rowsOfChunk, r.N-from), r.P
 	w := &r.chunks[c]
-	to := dense.Of(r.basis.to, p, p)
 	r.turnFields(w, from, n)
 	w.clear()
 	if r.sizes == nil {
@@ -167,8 +167,7 @@ func (r *Rows) chunk(c int) {
 
 	// x̂ = πµ, and C_kk = Σ_l T_kl² πS_l + π(1-π) (Tµ)_k².
 	x, v := r.columns(r.X, from, n), r.columns(r.C, from, n)
-	dense.Product(x, to, dense.Of(w.offset, p, n))
-	dense.Product(v, dense.Of(r.basis.squares, p, p), dense.Of(w.s, p, n))
+	r.turnBack(x, v, w, n)
 	for i := range n {
 		r.Trace[from+i] = 0
 	}
@@ -189,11 +188,41 @@ func (r *Rows) chunk(c int) {
 	}
 }
 
-// turnFields sets the c and r of a chunk.
+// turnFields sets the c and r of a chunk, which are zero outside of a span.
 func (r *Rows) turnFields(w *sums, from, n int) {
 	p := r.P
-	dense.Product(dense.Of(w.centre, p, n), dense.Of(r.basis.from, p, p), r.columns(r.field.Centre, from, n))
-	dense.Product(dense.Of(w.onward, p, n), dense.Of(r.basis.to, p, p).T(), r.columns(r.field.Onward, from, n))
+	if within := r.basis.parts(); len(within) > 1 {
+		clear(w.centre[within[0][1]*n : within[1][0]*n])
+		clear(w.onward[within[0][1]*n : within[1][0]*n])
+	}
+	for _, part := range r.basis.parts() {
+		a, b := part[0], part[1]
+		dense.Product(dense.Of(w.centre, p, n).Part(a, b, 0, n), dense.Of(r.basis.from, p, p).Part(a, b, 0, p), r.columns(r.field.Centre, from, n))
+		dense.Product(dense.Of(w.onward, p, n).Part(a, b, 0, n), dense.Of(r.basis.to, p, p).Part(0, p, a, b).T(), r.columns(r.field.Onward, from, n))
+	}
+}
+
+// turnBack sets x to T (µ-c), and v to the variances Σ_l T_kl² S_l.
+func (r *Rows) turnBack(x, v dense.Matrix, w *sums, n int) {
+	p := r.P
+	within := r.basis.parts()
+	if len(within) == 1 {
+		dense.Product(x, dense.Of(r.basis.to, p, p), dense.Of(w.offset, p, n))
+		dense.Product(v, dense.Of(r.basis.squares, p, p), dense.Of(w.s, p, n))
+		return
+	}
+	outside := w.s[within[0][1]*n:][:n]
+	for k := range p {
+		clear(x.Row(k))
+		for i, s := range outside {
+			v.Row(k)[i] = r.basis.outsides[k] * s
+		}
+	}
+	for _, part := range within {
+		a, b := part[0], part[1]
+		dense.AddProduct(x, 1, dense.Of(r.basis.to, p, p).Part(0, p, a, b), dense.Of(w.offset, p, n).Part(a, b, 0, n), dense.All, 1)
+		dense.AddProduct(v, 1, dense.Of(r.basis.squares, p, p).Part(0, p, a, b), dense.Of(w.s, p, n).Part(a, b, 0, n), dense.All, 1)
+	}
 }
 
 // posteriors sets µ, S, π and the evidence of a chunk, in the coordinates u. The evidences of a row that is there, and of one that is zero, are

@@ -1,0 +1,81 @@
+package joint
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Rows of more signals than sensors are those that they are without the span.
+func TestSpan(t *testing.T) {
+	const n, p, m = 70, 24, 5
+	rng := rand.New(rand.NewPCG(7, 8))
+	y := make([]float64, m*p)
+	for j := range y {
+		y[j] = rng.NormFloat64()
+	}
+	span := NewSpan(y, p)
+	if span == nil || NewSpan(y, 2*m) != nil {
+		t.Fatal("no span, or one that is not worth it")
+	}
+	covariance, precision := make([]float64, p*p), make([]float64, p*p)
+	for k := range p {
+		for l := range p {
+			covariance[k*p+l] = 0.3 * y[k] * y[l]
+			precision[k*p+l] = -0.01 * y[p+k] * y[p+l]
+		}
+		covariance[k*p+k] += 0.2
+		precision[k*p+k]++
+	}
+	centre, onward, size := make([]float64, p*n), make([]float64, p*n), make([]float64, n)
+	for i := range n {
+		size[i] = 3 + rng.Float64()
+		for mu := range m {
+			a, b := rng.NormFloat64(), rng.NormFloat64()
+			for k := range p {
+				centre[k*n+i] += a * y[mu*p+k]
+				onward[k*n+i] += b * y[mu*p+k]
+			}
+		}
+	}
+	var all [2]*Rows
+	for way := range all {
+		r := NewRows(n, p, 1, Isotropic(p, 0.3, 0.1, 1))
+		copy(r.Prior.Cov, covariance)
+		var s *Span
+		if way == 1 {
+			s = span
+		}
+		r.Span = s
+		shape, _, ok := s.NewShape(precision, p, 1, 0)
+		if !ok {
+			t.Fatal("no shape")
+		}
+		back, inverse := make([]float64, p*p), make([]float64, p*p)
+		shape.Matrix(back)
+		shape.Inverse(inverse)
+		r.Update(Field{Shape: shape, Size: size, Centre: centre, Onward: onward})
+		if way == 1 && r.basis.span == nil {
+			t.Error("the span was not used")
+		}
+		r.first = append(append(r.first, back...), inverse...)
+		all[way] = r
+	}
+	for _, c := range []struct {
+		name string
+		of   func(r *Rows) []float64
+	}{
+		{"x", func(r *Rows) []float64 { return r.X }}, {"C", func(r *Rows) []float64 { return r.C }}, {"support", func(r *Rows) []float64 { return r.Support }},
+		{"evidence", func(r *Rows) []float64 { return r.LogMass }}, {"sum", func(r *Rows) []float64 { return r.Sum }}, {"first, matrix and inverse", func(r *Rows) []float64 { return r.first }},
+		{"second", func(r *Rows) []float64 { return r.second }}, {"square", func(r *Rows) []float64 { return r.Square }}, {"variance", func(r *Rows) []float64 { return r.basis.variance }},
+	} {
+		a, b := c.of(all[0]), c.of(all[1])
+		worst := 0.0
+		for j, v := range a {
+			worst = max(worst, math.Abs(v-b[j])/(1+math.Abs(v)))
+		}
+		if worst > 1e-9 {
+			t.Errorf("%s is off by %.2g", c.name, worst)
+		}
+	}
+}
