@@ -41,7 +41,8 @@ type jointRows struct {
 	change float64 // of the hyperparameters, in standard errors
 	asked  bool    // whether rows differ in size
 
-	brightness []float64 // see [Solver.OneScene]
+	brightness  []float64 // see [Solver.OneScene]
+	ifUnsettled []float64 // what it is if the run does not settle
 
 	shape, field *joint.Shape // K and A
 	covariance   []float64    // P×P, K
@@ -94,8 +95,8 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	p := s.P
 	e := &jointRows{State: s, learns: learns, exact: exact}
 	e.rows = joint.NewRows(s.N, p, s.Threads, joint.Isotropic(p, start.Density, start.SignalMean, start.SignalVar))
-	if e.rows.Columns = s.columns; s.columns == 1 && s.excess == nil {
-		e.rows.Span = joint.NewSpan(s.Y, p) // nil where a reading is missing
+	if e.rows.Columns = s.columns; s.excess == nil {
+		e.rows.Span = joint.NewSpan(s.Y, p, s.columns) // nil where a reading is missing
 	}
 	of := func(count int) []float64 { return make([]float64, count) }
 	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
@@ -158,7 +159,7 @@ func (e *jointRows) use(s operator.Sweeps) { e.sweep = s.Exact }
 
 // Begin implements [Part]: R is learned, and with it the signals' scale.
 func (e *jointRows) Begin(s *Solver) {
-	s.State.ScaleLearned, e.asked, e.brightness, e.change, e.lastV = true, false, nil, math.Inf(1), math.Inf(1)
+	s.State.ScaleLearned, e.asked, e.brightness, e.ifUnsettled, e.change, e.lastV = true, false, nil, nil, math.Inf(1), math.Inf(1)
 }
 
 // Before implements [Part]: signals that move because the noise was moved are no sign of divergence.
@@ -542,11 +543,13 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 		return Disturbed
 	}
 	if !e.asked && e.calibration != nil && e.columns == 1 {
-		e.brightness = e.rows.Pattern(leastDifference)
-	}
-	if e.brightness != nil {
-		s.limit = s.Iterations
-		return Unfinished
+		switch pattern, errors := e.rows.Pattern(); {
+		case errors < leastDifference:
+			e.brightness, s.limit = pattern, s.Iterations
+			return Unfinished
+		case errors < leastUnsettled:
+			e.ifUnsettled = pattern
+		}
 	}
 	return e.sizesDiffer(s)
 }
@@ -561,8 +564,8 @@ const (
 
 // End implements [Part].
 func (e *jointRows) End(s *Solver) {
-	if e.asked && e.calibration != nil && e.columns == 1 && slices.Min(s.Settled) < SettledFor {
-		e.brightness = e.rows.Pattern(leastUnsettled)
+	if e.ifUnsettled != nil && slices.Min(s.Settled) < SettledFor {
+		e.brightness = e.ifUnsettled
 	}
 }
 

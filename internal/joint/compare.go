@@ -113,19 +113,17 @@ func mixed(l, density float64) float64 {
 	return log
 }
 
-// Pattern is what the values of a row are proportional to, with a mean square of 1 and a positive sum, where the variance of everything else is within so many standard errors of zero; nil elsewhere. Of a variance r of which
-// the readings gave the part γ (see score) in n rows the standard error is r √(2/nγ²).
-func (r *Rows) Pattern(errors float64) []float64 {
+// Pattern is what the values of a row are proportional to, with a mean square of 1 and a positive sum, as far as one pattern explains the fields, and by how many standard errors the variance of everything else
+// differs from zero. Of a variance r of which the readings gave the part γ (see score) in n rows the standard error is r √(2/nγ²).
+func (r *Rows) Pattern() (pattern []float64, errors float64) {
 	p, known := r.P, 0.0
 	for k, d := range r.basis.variance[:p-1] { // ascending
 		if gamma := 1 - r.within[k]/(r.count*d); d > 0 && gamma > 0 {
 			known += 0.5 * r.count * gamma * gamma
 		}
 	}
-	if known > errors*errors {
-		return nil
-	}
-	pattern, total, square := make([]float64, p), 0.0, 0.0
+	pattern = make([]float64, p)
+	total, square := 0.0, 0.0
 	for k := range p {
 		pattern[k] = r.basis.to[k*p+p-1]
 		total += pattern[k]
@@ -134,5 +132,5 @@ func (r *Rows) Pattern(errors float64) []float64 {
 	for k := range p {
 		pattern[k] *= math.Copysign(math.Sqrt(float64(p)/square), total)
 	}
-	return pattern
+	return pattern, math.Sqrt(known)
 }

@@ -170,7 +170,7 @@ func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, col
 // leadingPattern leaves of correlations of n rows the eigenvalues that chance does not have, and the mean of the others.
 func (in *Span) leadingPattern(a []float64, p int, n float64, score func(u []float64, columns int, v float64) float64) {
 	s := &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p), Span: in}
-	if !in.eigen(s.Values, s.Vectors, a, p) {
+	if !in.eigen(s, a, 1) {
 		return
 	}
 	rest, left := trace(a, p), p

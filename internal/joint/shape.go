@@ -32,7 +32,7 @@ func NewShape(a []float64, p, columns int, floor float64) (s *Shape, size float6
 // NewShape is that of a matrix of the span.
 func (in *Span) NewShape(a []float64, p, columns int, floor float64) (s *Shape, size float64, ok bool) {
 	s = &Shape{P: p, Values: make([]float64, p), Vectors: make([]float64, p*p), Span: in}
-	if !in.eigen(s.Values, s.Vectors, a, p) {
+	if !in.eigen(s, a, columns) {
 		return nil, 0, false
 	}
 	largest := s.Values[p-1]
@@ -45,9 +45,6 @@ func (in *Span) NewShape(a []float64, p, columns int, floor float64) (s *Shape, 
 	}
 	for k := range s.Values {
 		s.Values[k] /= size
-	}
-	if columns > 1 {
-		s.pairUp()
 	}
 	return s, size, true
 }

@@ -16,15 +16,20 @@ type Span struct {
 // spanFrom is the number of signals for each dimension of the span from which on it pays.
 const spanFrom = 2
 
-// NewSpan is that of rows of p values each, and of all values being the same; nil where it is not worth it.
-func NewSpan(rows []float64, p int) *Span {
+// NewSpan is that of rows of p values each, and of all values being the same or, of complex values of two columns, of i times each row; nil where it is not worth it.
+func NewSpan(rows []float64, p, columns int) *Span {
 	of := len(rows)/p + 1
+	if columns > 1 {
+		of = 2 * (len(rows) / p)
+	}
 	if p < spanFrom*of {
 		return nil
 	}
 	gram := dense.New(p, p)
-	for j := range gram.Data {
-		gram.Data[j] = 1 / float64(p)
+	if columns == 1 {
+		for j := range gram.Data {
+			gram.Data[j] = 1 / float64(p)
+		}
 	}
 	for from := 0; from < len(rows); from += p {
 		row := rows[from : from+p]
@@ -44,8 +49,14 @@ func NewSpan(rows []float64, p int) *Span {
 		}
 	}
 	s, values := &Span{of: of, vectors: dense.New(p, p)}, make([]float64, p)
+	if columns > 1 {
+		Circular(gram.Data, p)
+	}
 	if !eigen(values, s.vectors.Data, gram.Data, p) {
 		return nil
+	}
+	if columns > 1 {
+		(&Shape{P: p, Values: values, Vectors: s.vectors.Data}).pairUp()
 	}
 	return s
 }
@@ -121,17 +132,26 @@ func (s *Span) spread(values, vectors []float64, other, outside float64, own, u 
 	return below
 }
 
-// eigen writes the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns.
-func (s *Span) eigen(values, vectors, a []float64, p int) bool {
+// eigen makes a shape the eigenvalues of a symmetric matrix, ascending, and its eigenvectors as columns, of complex values pairs of them.
+func (s *Span) eigen(to *Shape, a []float64, columns int) bool {
 	if s != nil {
-		if f, ok := s.fold(a, p); ok {
-			own, u := make([]float64, s.of), make([]float64, s.of*s.of)
-			if !eigen(own, u, f.own, s.of) {
+		if f, ok := s.fold(a, to.P); ok {
+			small := &Shape{P: s.of, Values: make([]float64, s.of), Vectors: make([]float64, s.of*s.of)}
+			if !eigen(small.Values, small.Vectors, f.own, s.of) {
 				return false
 			}
-			s.spread(values, vectors, f.other, 1, own, u)
+			if columns > 1 {
+				small.pairUp()
+			}
+			s.spread(to.Values, to.Vectors, f.other, 1, small.Values, small.Vectors)
 			return true
 		}
 	}
-	return eigen(values, vectors, a, p)
+	if to.Span = nil; !eigen(to.Values, to.Vectors, a, to.P) {
+		return false
+	}
+	if columns > 1 {
+		to.pairUp()
+	}
+	return true
 }

@@ -14,8 +14,8 @@ func TestSpan(t *testing.T) {
 	for j := range y {
 		y[j] = rng.NormFloat64()
 	}
-	span := NewSpan(y, p)
-	if span == nil || NewSpan(y, 2*m) != nil {
+	span := NewSpan(y, p, 1)
+	if span == nil || NewSpan(y, 2*m, 1) != nil {
 		t.Fatal("no span, or one that is not worth it")
 	}
 	covariance, precision := make([]float64, p*p), make([]float64, p*p)
