@@ -114,12 +114,15 @@ func mixed(l, density float64) float64 {
 }
 
 // Pattern is what the values of a row are proportional to, with a mean square of 1 and a positive sum, as far as one pattern explains the fields, and by how many standard errors the variance of everything else
-// differs from zero. Of a variance r of which the readings gave the part γ (see score) in n rows the standard error is r √(2/nγ²).
+// differs from zero: +Inf where there is a second pattern. Of a variance r of which the readings gave the part γ (see score) in n rows the standard error is r √(2/nγ²).
 func (r *Rows) Pattern() (pattern []float64, errors float64) {
 	p, known := r.P, 0.0
 	for k, d := range r.basis.variance[:p-1] { // ascending
 		if gamma := 1 - r.within[k]/(r.count*d); d > 0 && gamma > 0 {
 			known += 0.5 * r.count * gamma * gamma
+			if gamma > 0.5 { // readings know this direction better than the prior: few rows say so, too
+				known = math.Inf(1)
+			}
 		}
 	}
 	pattern = make([]float64, p)

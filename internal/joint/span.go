@@ -62,7 +62,10 @@ func NewSpan(rows []float64, p, columns int) *Span {
 }
 
 // in is the span as columns, and out their complement.
-func (s *Span) in() dense.Matrix  { return s.vectors.Part(0, s.vectors.Rows, s.vectors.Rows-s.of, s.vectors.Rows) }
+func (s *Span) in() dense.Matrix {
+	return s.vectors.Part(0, s.vectors.Rows, s.vectors.Rows-s.of, s.vectors.Rows)
+}
+
 func (s *Span) out() dense.Matrix { return s.vectors.Part(0, s.vectors.Rows, 0, s.vectors.Rows-s.of) }
 
 // folded is a symmetric matrix that is own inside the span, and other I outside of it.

@@ -65,9 +65,15 @@ func TestSpan(t *testing.T) {
 		name string
 		of   func(r *Rows) []float64
 	}{
-		{"x", func(r *Rows) []float64 { return r.X }}, {"C", func(r *Rows) []float64 { return r.C }}, {"support", func(r *Rows) []float64 { return r.Support }},
-		{"evidence", func(r *Rows) []float64 { return r.LogMass }}, {"sum", func(r *Rows) []float64 { return r.Sum }}, {"first, matrix and inverse", func(r *Rows) []float64 { return r.first }},
-		{"second", func(r *Rows) []float64 { return r.second }}, {"square", func(r *Rows) []float64 { return r.Square }}, {"variance", func(r *Rows) []float64 { return r.basis.variance }},
+		{"x", func(r *Rows) []float64 { return r.X }},
+		{"C", func(r *Rows) []float64 { return r.C }},
+		{"support", func(r *Rows) []float64 { return r.Support }},
+		{"evidence", func(r *Rows) []float64 { return r.LogMass }},
+		{"sum", func(r *Rows) []float64 { return r.Sum }},
+		{"first, matrix and inverse", func(r *Rows) []float64 { return r.first }},
+		{"second", func(r *Rows) []float64 { return r.second }},
+		{"square", func(r *Rows) []float64 { return r.Square }},
+		{"variance", func(r *Rows) []float64 { return r.basis.variance }},
 	} {
 		a, b := c.of(all[0]), c.of(all[1])
 		worst := 0.0
