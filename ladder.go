@@ -423,7 +423,7 @@ func integrable(first *try) bool {
 	case channel.Gain:
 		gains = first.opt.Joint != solver.JointOn
 	case channel.ComplexGain:
-		gains = c.Prior.Lo < c.Prior.Hi && all <= mostComplex
+		gains = c.Prior.Pairs == nil && c.Prior.Lo < c.Prior.Hi && all <= mostComplex // of pairs they are
 	}
 	_, together := channel.SmoothOf(channel.CalibrationOf(first.problem.Channel))
 	_, own := channel.DetectorOf(first.problem.Channel)

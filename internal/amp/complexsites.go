@@ -239,6 +239,9 @@ func (g *complexSites) End(*Solver) {
 	if g.fit == nil {
 		return
 	}
+	if g.best != nil { // where the limit ended a further start
+		g.fit = g.best
+	}
 	sum := 0.0
 	for _, s := range g.fit.S {
 		sum += cmplx.Abs(s)
