@@ -203,8 +203,8 @@ func (p GainPrior) Spread(variance float64) GainPrior {
 }
 
 // AsFarAsKnown is a learned normal distribution of gains with a variance of no less than two of the standard errors that the sensors leave it,
-// √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be equal.
-func AsFarAsKnown(c Gains, stats []float64, omit []bool) GainPrior {
+// √2/√Σw² with w = 1/(σ²+v): where they are less spread than they are blurred by chance, their gains need not be equal. It is not made larger than most.
+func AsFarAsKnown(c Gains, stats []float64, omit []bool, most float64) GainPrior {
 	p := c.Gains()
 	switch c := c.(type) {
 	case OffsetPrior:
@@ -224,7 +224,7 @@ func AsFarAsKnown(c Gains, stats []float64, omit []bool) GainPrior {
 		w := 1 / (variance + s.variance())
 		information += w * w
 	}
-	if least := 2 * math.Sqrt(2/information); least > variance {
+	if least := min(2*math.Sqrt(2/information), most/unit); information > 0 && least > variance {
 		return p.Spread((least - variance) * unit)
 	}
 	return p

@@ -169,7 +169,7 @@ func (c *Calibrator) refitRange() {
 	s, omit := &c.state, c.strangers()
 	if s.Samples > 1 && c.novel() {
 		if learned := c.within(omit); learned.Precision > 0 {
-			s.Range.Prior = channel.AsFarAsKnown(c.spreadAs(learned).(channel.Gains), s.Stats, omit)
+			s.Range.Prior = channel.AsFarAsKnown(c.spreadAs(learned).(channel.Gains), s.Stats, omit, math.Inf(1))
 		}
 	}
 	logScale, _ := c.learnedScale(omit)

@@ -297,11 +297,19 @@ func (r *Run) warnNothingLearned() *Warning {
 		return nil // it may be known better than readings can tell
 	}
 	after := mean(r.state.SVar)
-	if after < narrowed*before {
+	learning, is := amp.PartOf[*amp.Learning](r.Solver)
+	blurred := is && learning.Blurred
+	if after < narrowed*before && !blurred {
 		return nil
 	}
 	if _, rejected := r.rangeTest(); rejected {
 		return nil // gains that differ by less than can be seen
+	}
+	if blurred {
+		return &Warning{
+			Code:    RangeNotLearned,
+			Message: fmt.Sprintf("the readings do not determine the spread of s: they agree with equal gains, and error bars are those of a spread of %.2g %%, which chance would hide", 100*math.Sqrt(before)/channel.Middle(r.calibration())),
+		}
 	}
 	if r.LearnCalibration {
 		lo, hi := r.calibration().Range()

@@ -124,7 +124,7 @@ func (a embedded) times(v []complex128) []complex128 {
 // are uniform; variances and noise begin as those of [New].
 func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Complex {
 	f := &Complex{
-		S: make([]complex128, m), Spread: firstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
+		S: make([]complex128, m), Spread: FirstSpread, w: embed(m, n, w), m: m, n: n, readings: make([]float64, m),
 		q: make([]complex128, m*m), b: make([]complex128, m), bend: dense.New(2*m, 2*m), curved: dense.New(2*m, 2*m),
 	}
 	f.gains, f.heard = f.S, f.readings

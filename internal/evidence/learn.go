@@ -16,9 +16,9 @@ const (
 	// first row of a Hadamard matrix does, would otherwise take that power for its gain: of a flat Γ nothing else can come.
 	heldFor = 10
 
-	// firstSpread is the standard deviation of gains about one before any are known, and leastSpread and mostSpread bound what
+	// FirstSpread is the standard deviation of gains about one before any are known, and leastSpread and mostSpread bound what
 	// is learned of it: with less the prior would hold gains at one for ever, and gains are positive.
-	firstSpread             = 0.3
+	FirstSpread             = 0.3
 	leastSpread, mostSpread = 1e-3, 1
 
 	// The spread of gains, and their mean, are looked at every few steps. In those between the evidence says exactly what a step was worth.
@@ -121,7 +121,7 @@ func (f *Fit) Step(step int) (risen float64, err error) {
 		f.held = !f.begun
 		return math.Inf(1), f.Solve()
 	case f.held && step > heldFor:
-		f.held, f.Spread = false, firstSpread
+		f.held, f.Spread = false, FirstSpread
 		return math.Inf(1), f.Solve() // gains are free from now on
 	}
 	if f.Sparse != nil {

@@ -79,7 +79,7 @@ func (f *Fit) Sparsely(scaled bool, gains []float64, most int) *Fit {
 	next.common = common
 	next.inheritOffsets(f)
 	if next.Spread == 0 {
-		next.Spread = firstSpread
+		next.Spread = FirstSpread
 	}
 	copy(next.S, gains)
 	if f.HasColumnInCommon() {
