@@ -100,7 +100,7 @@ def rms(values):
 
 def solve(W, Y):
     """Unit phases of pulses, their standard deviations, status and reason of a run on these range bins."""
-    r = calamp.solve(W, Y / np.sqrt(np.mean(np.abs(Y) ** 2)), phase="free")
+    r = calamp.solve(W, Y / np.sqrt(np.mean(np.abs(Y) ** 2)), phase="free", threads=1)
     # Half of a 95 % interval is 1.96 standard deviations. Amplitudes are known far better than phases, so that half of s_var would be too little.
     sd = (r.arrays["phase_rel_hi"] - r.arrays["phase_rel_lo"]) / 2 / 1.96
     return np.exp(1j * np.angle(r.gain)), sd, r.status, r.reason
