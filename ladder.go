@@ -567,10 +567,27 @@ func (t *tries) fromBest(first *try) *try {
 // likelier is by how much the log-evidence of a run that goes on and on is more than that of one which hovers, for the former to be the answer: odds of twenty.
 const likelier = 3
 
+// leastOverruled is by how much the log-evidence of signals that were integrated out must be larger for each reading, for an answer by message passing not to be one: e times less noise.
+// Of three positive scenes behind 0/1 masks it was 1.5 (errors of 27 % with exit 0, where the other has 0.7 %), of tomography 0.6 (wrong, too); of a random W 0.4, where message passing is right.
+const leastOverruled = 0.5
+
+// overrules reports whether signals that were integrated out speak against an answer that is trusted, though they are none themselves.
+func (t *try) overrules(other *try) bool {
+	if !other.trusted() || other.integrated() || t.res.Status == Diverged || !t.integrated() || t.blamesMany() || t.res.misfit() > mostMisfit {
+		return false
+	}
+	sensors, columns := t.problem.Y.Dims()
+	return t.score() > other.score()+leastOverruled*float64(sensors*columns)
+}
+
 // likeliest is the trusted try of the largest evidence, and where none is trusted the likeliest of all.
 func (t *tries) likeliest() *try {
 	better := func(a, b *try) bool {
 		switch {
+		case a.overrules(b):
+			return true
+		case b.overrules(a):
+			return false
 		case a.trusted() != b.trusted():
 			return a.trusted()
 		case t.given && a.answers() != b.answers():

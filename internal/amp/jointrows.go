@@ -537,6 +537,9 @@ func (e *jointRows) After(s *Solver, l *Line) Verdict {
 	if l.Index < phasePatience && e.phasesOpen() { // fields are tilts, which say of sizes only that they are larger
 		return Unfinished
 	}
+	if e.field == nil { // no step has come that far
+		return Unfinished
+	}
 	e.change = e.rows.Refit(e.learns, refitJoint)
 	e.adopt()
 	if e.change > modelTolerance {
