@@ -245,22 +245,30 @@ func TestSceneThatDoesNotChange(t *testing.T) {
 	tests.Long(t)
 	const seeds = 5
 	for _, given := range []bool{false, true} {
-		inside, there := 0.0, 0.0
-		for seed := range uint64(seeds) {
-			c := jointCase{n: 200, p: 10, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 1e-6, given: given}
-			r, truth := c.solve(t, seed+1)
-			s, x := covered(r, truth, r.Score(truth).Scale)
-			t.Logf("given %v, seed %d: %v after %d, s covered %.3f, x %.3f, %v", given, seed+1, r.Status, r.Iterations, s, x, r.Warnings)
+		c := jointCase{n: 200, p: 10, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 1e-6, given: given}
+		c.covers(t, seeds, 0.88, func(r *calamp.Result) {
 			if !slices.ContainsFunc(r.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.SignalsAlike }) {
-				t.Errorf("given %v, seed %d: no reason is given", given, seed+1)
+				t.Errorf("given %v: no reason is given", given)
 			}
-			inside += s / seeds
-			there += x / seeds
-		}
-		t.Logf("given %v: s %.3f, x %.3f", given, inside, there)
-		if inside < 0.88 {
-			t.Errorf("given %v: 95 %% intervals of s cover %.1f %%", given, 100*inside)
-		}
+		})
+	}
+}
+
+// covers solves so many draws of a case, and tests that 95 % intervals of s hold as often as least says.
+func (c jointCase) covers(t *testing.T, seeds int, least float64, each func(r *calamp.Result)) {
+	t.Helper()
+	inside, there := 0.0, 0.0
+	for seed := range seeds {
+		r, truth := c.solve(t, uint64(seed)+1)
+		s, x := covered(r, truth, r.Score(truth).Scale)
+		t.Logf("%+v, seed %d: %v after %d, joint %v, s covered %.3f, x %.3f, %v", c, seed+1, r.Status, r.Iterations, r.Support != nil, s, x, r.Warnings)
+		each(r)
+		inside += s / float64(seeds)
+		there += x / float64(seeds)
+	}
+	t.Logf("%+v: s %.3f, x %.3f", c, inside, there)
+	if inside < least {
+		t.Errorf("%+v: 95 %% intervals of s cover %.1f %%", c, 100*inside)
 	}
 }
 
@@ -269,19 +277,8 @@ func TestScenesThatChangeByAPart(t *testing.T) {
 	tests.Long(t)
 	const seeds = 3
 	for _, change := range []float64{0.01, 0.1} {
-		inside, there := 0.0, 0.0
-		for seed := range uint64(seeds) {
-			c := jointCase{n: 200, p: 10, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 1e-6, change: change}
-			r, truth := c.solve(t, seed+1)
-			s, x := covered(r, truth, r.Score(truth).Scale)
-			t.Logf("change %g, seed %d: %v after %d, joint %v, s covered %.3f, x %.3f", change, seed+1, r.Status, r.Iterations, r.Support != nil, s, x)
-			inside += s / seeds
-			there += x / seeds
-		}
-		t.Logf("change %g: s %.3f, x %.3f", change, inside, there)
-		if inside < 0.88 {
-			t.Errorf("change %g: 95 %% intervals of s cover %.1f %%", change, 100*inside)
-		}
+		c := jointCase{n: 200, p: 10, alpha: 0.7, density: 0.2, common: 1, shared: 1, noise: 1e-6, change: change}
+		c.covers(t, seeds, 0.88, func(*calamp.Result) {})
 	}
 }
 

@@ -19,20 +19,12 @@ type ComplexPairs struct {
 
 // ComplexPairsOf are so many sensors that are read in these pairs. It is an error where products of gains do not determine them, or pairs leave the phases of some open beside those of others.
 func ComplexPairsOf(pairs [][2]int, count int) (*ComplexPairs, error) {
-	if err := determined(pairs, count); err != nil {
+	array, err := determined(pairs, count)
+	if err != nil {
 		return nil, err
 	}
-	reached := make([]bool, count)
-	reached[0] = true
-	for range pairs {
-		for _, pair := range pairs {
-			if reached[pair[0]] || reached[pair[1]] {
-				reached[pair[0]], reached[pair[1]] = true, true
-			}
-		}
-	}
-	for sensor, is := range reached {
-		if !is {
+	for sensor := range count {
+		if array(sensor) != array(0) {
 			return nil, fmt.Errorf("sensor %d: no pairs lead from sensor 0 to it, so that its phase beside that one's is open; solve both arrays by themselves", sensor)
 		}
 	}

@@ -87,7 +87,7 @@ func (p GainPrior) SmoothPart(stats []float64, omit []bool) (s, sd []float64) {
 // PairsOf are sensors that are read two at a time: rows of W are read with s = s_i s_j, for the pairs i, j of sensors from 0 to count-1. It is an error where such products do not
 // determine the gains of all.
 func PairsOf(pairs [][2]int, count int) (Places, error) {
-	if err := determined(pairs, count); err != nil {
+	if _, err := determined(pairs, count); err != nil {
 		return Places{}, err
 	}
 	columns := make([]float64, len(pairs)*count)
@@ -100,8 +100,8 @@ func PairsOf(pairs [][2]int, count int) (Places, error) {
 }
 
 // determined reports sensors whose gains products leave open: some may grow as others shrink unless a way along pairs leads from each sensor back to it in an odd number of steps.
-// A sensor is there twice, reached by an even and by an odd number of them.
-func determined(pairs [][2]int, count int) error {
+// A sensor is there twice, reached by an even and by an odd number of them. array is the same for sensors that pairs connect.
+func determined(pairs [][2]int, count int) (array func(sensor int) int, err error) {
 	above := make([]int, 2*count) // what each belongs to
 	for i := range above {
 		above[i] = i
@@ -118,10 +118,10 @@ func determined(pairs [][2]int, count int) error {
 	}
 	for sensor := range count {
 		if top(sensor) != top(sensor+count) {
-			return fmt.Errorf("sensor %d: products leave its gain open, since pairs connect it to no ring of an odd number of sensors, such as three with all their pairs", sensor)
+			return nil, fmt.Errorf("sensor %d: products leave its gain open, since pairs connect it to no ring of an odd number of sensors, such as three with all their pairs", sensor)
 		}
 	}
-	return nil
+	return top, nil
 }
 
 // OfPairs is s of each of so many sensors that are read two at a time ([PairsOf]), and its standard deviation at a fixed common scale.

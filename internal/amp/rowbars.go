@@ -14,14 +14,12 @@ import (
 //
 //	ss: P/s_µ² + Σ_k y_µk²/Δ_µ + 1/v    sx: -y_µk W_µi/Δ_µ    xx: WᵀΔ⁻¹W + (t r_k)⁻¹.
 //
-// The last depends on r_k alone, and signals that differ by chance have two of these.
+// The last depends on r_k alone, and signals that differ by chance have two of these: moves and alone are for each r, and moves for a reading of 1.
 type rowBars struct {
 	*jointBars
 	chosen   []int          // entries that are followed
 	readings []float64      // M×P, y/√Δ, turned
 	vectors  []float64      // P×P, U
-	moves    []dense.Matrix // for each r, entries × M: what a change of a gain makes of an entry, for a reading of 1
-	alone    []dense.Matrix // for each r, entries × 1: the variance of an entry with the gains known
 	squares  []dense.Matrix // for each r, M×M: sums of products of the turned readings of two sensors
 	starts   []int          // the first direction of each r, and P
 }
@@ -39,10 +37,10 @@ func (e *jointRows) Report(s *Solver) {
 		return
 	}
 	b := &rowBars{jointBars: newJointBars(s), vectors: r.Vectors}
-	b.choose(e.rows.Weight)
+	b.chosen = b.largest(e.rows.Weight, leastFollowed)
 	b.turn(e.partial)
 	w := dense.New(e.M, len(b.chosen))
-	b.followed[0] = b.chosen
+	b.followed[0], b.moves, b.alone = b.chosen, nil, nil
 	if !b.columns(w, 0) {
 		return
 	}
@@ -73,26 +71,6 @@ func (e *jointRows) correlates() bool {
 	return false
 }
 
-// choose finds the entries that are followed: the largest ones.
-func (b *rowBars) choose(weights []float64) {
-	for i, t := range weights {
-		if t > leastFollowed {
-			b.chosen = append(b.chosen, i)
-		}
-	}
-	slices.SortStableFunc(b.chosen, func(i, k int) int {
-		switch {
-		case weights[i] > weights[k]:
-			return -1
-		case weights[i] < weights[k]:
-			return 1
-		}
-		return 0
-	})
-	b.chosen = b.chosen[:min(b.entries, len(b.chosen))]
-	slices.Sort(b.chosen)
-}
-
 // leastFollowed is the mean size of a row below which it is zero.
 const leastFollowed = 1e-10
 
@@ -116,57 +94,36 @@ func (b *rowBars) turn(partial [][]float64) {
 
 // add takes what directions of variance r leave open from the precision of the gains.
 func (b *rowBars) add(w dense.Matrix, weights []float64, r float64, from, to int) bool {
-	n := len(b.chosen)
-	scaled, l := dense.New(b.M, n), dense.New(n, n) // W √(Γ/Δ), and I + what it is squared
+	gamma := make([]float64, len(b.chosen))
+	for at, i := range b.chosen {
+		gamma[at] = weights[i] * r
+	}
+	scaled, cross := dense.New(b.M, len(gamma)), dense.New(len(gamma), b.M) // W √(Γ/Δ), and its transpose
 	for mu := range b.M {
 		noise := b.Noise(mu * b.P)
 		if !(noise > 0) || b.OutOfOrder(mu) {
 			continue
 		}
-		for at, i := range b.chosen {
-			scaled.Row(mu)[at] = w.Row(mu)[at] * math.Sqrt(weights[i]*r/noise)
+		for at, v := range gamma {
+			scaled.Row(mu)[at] = w.Row(mu)[at] * math.Sqrt(v/noise)
+			cross.Row(at)[mu] = scaled.Row(mu)[at]
 		}
 	}
-	for i := range n {
-		l.Data[i*n+i] = 1
-	}
-	dense.AddProduct(l, 1, scaled.T(), scaled, dense.Lower, b.Threads)
-	if !dense.Factor(l, b.Threads) {
+	moves, alone, ok := entriesOut(scaled, cross, gamma, b.Threads)
+	if !ok {
 		return false
 	}
-	follow := dense.New(n, b.M)
-	for at := range n {
-		for mu := range b.M {
-			follow.Row(at)[mu] = scaled.Row(mu)[at]
-		}
-	}
-	dense.SolveLower(l, follow, b.Threads)
 	open, squares := dense.New(b.M, b.M), dense.New(b.M, b.M)
-	dense.AddProduct(open, 1, follow.T(), follow, dense.Lower, b.Threads)
+	dense.AddProduct(open, 1, cross.T(), cross, dense.Lower, b.Threads)
 	own := dense.Of(b.readings, b.M, b.P).Part(0, b.M, from, to)
 	dense.AddProduct(squares, 1, own, own.T(), dense.Lower, b.Threads)
 	dense.Mirror(squares)
-	b.squares = append(b.squares, squares)
 	for mu := range b.M {
 		for nu := range mu + 1 {
 			b.jointBars.gains.Row(mu)[nu] -= open.Row(mu)[nu] * squares.Row(mu)[nu]
 		}
 	}
-	dense.InvertLower(l, b.Threads)
-	moves, alone := dense.New(n, b.M), dense.New(n, 1)
-	for row := range n {
-		clear(l.Row(row)[row+1:])
-		for i, v := range l.Row(row)[:row+1] {
-			alone.Data[i] += weights[b.chosen[i]] * r * v * v
-		}
-	}
-	dense.AddProduct(moves, 1, l.T(), follow, dense.All, b.Threads)
-	for at, i := range b.chosen {
-		for mu := range b.M {
-			moves.Row(at)[mu] *= math.Sqrt(weights[i] * r)
-		}
-	}
-	b.moves, b.alone, b.starts = append(b.moves, moves), append(b.alone, alone), append(b.starts, from)
+	b.squares, b.moves, b.alone, b.starts = append(b.squares, squares), append(b.moves, moves), append(b.alone, alone), append(b.starts, from)
 	return true
 }
 
@@ -197,7 +154,7 @@ func (b *rowBars) widenEntries() {
 				square += b.vectors[k*b.P+l] * b.vectors[k*b.P+l]
 			}
 			for at := range n {
-				variances[at] += square * (b.alone[g].Data[at] + follow[g].Data[at])
+				variances[at] += square * (b.alone[g][at] + follow[g].Data[at])
 			}
 		}
 		for at, i := range b.chosen {

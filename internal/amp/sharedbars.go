@@ -119,8 +119,7 @@ func (j *jointBars) add(k int) bool {
 	if !j.columns(w, k) {
 		return false
 	}
-	n := len(gamma)
-	cross := dense.New(n, j.M)
+	cross := dense.New(len(gamma), j.M)
 	for row := range w.Rows {
 		r, to := row*j.P+k, w.Row(row)
 		y, root := j.usable(r), 0.0
@@ -133,51 +132,70 @@ func (j *jointBars) add(k int) bool {
 			cross.Data[i*j.M+mu] += to[i] * y * root
 		}
 	}
+	var ok bool
+	if j.moves[k], j.alone[k], ok = entriesOut(w, cross, gamma, j.Threads); ok {
+		dense.AddProduct(j.gains, -1, cross.T(), cross, dense.Lower, j.Threads)
+	}
+	return ok
+}
+
+// entriesOut integrates entries of variances Γ out that are read by W √(Γ/Δ). cross has √Γ times their second derivatives with the gains, and becomes what is to be squared and taken from the
+// precision of these. moves (entries × gains) is what a change of a gain makes of an entry, and alone the variance of an entry with the gains known.
+func entriesOut(w, cross dense.Matrix, gamma []float64, threads int) (moves dense.Matrix, alone []float64, ok bool) {
+	n := len(gamma)
 	l := dense.New(n, n)
 	for i := range n {
 		l.Data[i*n+i] = 1
 	}
-	dense.AddProduct(l, 1, w.T(), w, dense.Lower, j.Threads)
-	if !dense.Factor(l, j.Threads) {
-		return false
+	dense.AddProduct(l, 1, w.T(), w, dense.Lower, threads)
+	if !dense.Factor(l, threads) {
+		return moves, nil, false
 	}
-	dense.SolveLower(l, cross, j.Threads)
-	dense.AddProduct(j.gains, -1, cross.T(), cross, dense.Lower, j.Threads)
-	dense.InvertLower(l, j.Threads)
-	j.moves[k], j.alone[k] = dense.New(n, j.M), make([]float64, n)
+	dense.SolveLower(l, cross, threads)
+	dense.InvertLower(l, threads)
+	moves, alone = dense.New(n, cross.Columns), make([]float64, n)
 	for row := range n {
 		clear(l.Row(row)[row+1:])
 		for i, v := range l.Row(row)[:row+1] {
-			j.alone[k][i] += gamma[i] * v * v
+			alone[i] += gamma[i] * v * v
 		}
 	}
-	dense.AddProduct(j.moves[k], 1, l.T(), cross, dense.All, j.Threads)
+	dense.AddProduct(moves, 1, l.T(), cross, dense.All, threads)
 	for i, v := range gamma {
-		for mu := range j.M {
-			j.moves[k].Data[i*j.M+mu] *= math.Sqrt(v)
+		for mu := range moves.Row(i) {
+			moves.Row(i)[mu] *= math.Sqrt(v)
 		}
 	}
-	return true
+	return moves, alone, true
 }
 
 // choose finds the entries of signal k with the largest Γ, in order, and returns that.
 func (j *jointBars) choose(k int) []float64 {
-	all, largest := make([]float64, j.N), make([]int, 0, j.N)
+	all := make([]float64, j.N)
 	for i := range all {
 		x, c := j.X[k*j.N+i], j.C[k*j.N+i]
-		if all[i] = x*x + c; all[i] > 0 {
-			largest = append(largest, i)
-		}
+		all[i] = x*x + c
 	}
-	slices.SortStableFunc(largest, func(a, b int) int { return cmp.Compare(all[b], all[a]) })
-	chosen := largest[:min(j.entries, len(largest))]
-	slices.Sort(chosen)
+	chosen := j.largest(all, 0)
 	gamma := make([]float64, len(chosen))
 	for at, i := range chosen {
 		gamma[at] = all[i]
 	}
 	j.followed[k] = chosen
 	return gamma
+}
+
+// largest are the entries of the largest sizes above least that may be followed, in order.
+func (j *jointBars) largest(sizes []float64, least float64) (chosen []int) {
+	for i, v := range sizes {
+		if v > least {
+			chosen = append(chosen, i)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	chosen = chosen[:min(j.entries, len(chosen))]
+	slices.Sort(chosen)
+	return chosen
 }
 
 // unitsAtOnce is how many columns of a W that is no table are found by one product.

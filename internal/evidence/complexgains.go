@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"gonum.org/v1/gonum/cmplxs"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/calamp/calamp/internal/dense"
@@ -168,12 +169,6 @@ func (f *Complex) BeginAt(s []complex128) {
 		}
 	}
 	f.begun = true
-}
-
-func scaleBy(v []complex128, by complex128) {
-	for i := range v {
-		v[i] *= by
-	}
 }
 
 // newtonSteps is how many Newton steps gains take between two steps of the sites at most.
@@ -384,7 +379,7 @@ func (f *Complex) toConvention() {
 		turn = cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
 	}
 	if f.pairs != nil {
-		scaleBy(f.gains, turn) // which rows do not see
+		cmplxs.Scale(turn, f.gains) // which rows do not see
 		f.Rescale(by * by)
 		return
 	}
@@ -396,13 +391,13 @@ func (f *Complex) Rescale(by complex128) {
 	power := square(by)
 	f.Noise *= power
 	floats.Scale(power, f.Variance)
-	scaleBy(f.S, by)
+	cmplxs.Scale(by, f.S)
 	if f.pairs != nil {
-		scaleBy(f.gains, cmplx.Sqrt(by))
+		cmplxs.Scale(cmplx.Sqrt(by), f.gains)
 	}
 	for _, s := range f.Snapshots {
 		for _, v := range [][]complex128{s.X, s.Lambda, s.location, s.mean} {
-			scaleBy(v, by)
+			cmplxs.Scale(by, v)
 		}
 		for _, v := range [][]float64{s.C, s.Sigma, s.gamma, s.variance} {
 			floats.Scale(power, v)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/calamp/calamp/internal/dense"
 	"github.com/calamp/calamp/internal/parallel"
 	"github.com/calamp/calamp/internal/vector"
@@ -38,20 +40,11 @@ func logSizes(shape float64) []float64 {
 	for j, t := range gridOfSizes {
 		logs[j] = shape * (math.Log(t) - t)
 	}
-	total := logSum(logs)
+	total := floats.LogSumExp(logs)
 	for j := range logs {
 		logs[j] -= total
 	}
 	return logs
-}
-
-// logSum is log Σ e^v.
-func logSum(v []float64) float64 {
-	largest, total := slices.Max(v), 0.0
-	for _, l := range v {
-		total += math.Exp(l - largest)
-	}
-	return largest + math.Log(total)
 }
 
 // MeanSize is the mean of t: R times it is the covariance of rows that are there.
@@ -114,7 +107,7 @@ func (r *Rows) posteriorsOfSizes(w *sums, from, n int) {
 		for j, l := range r.sizes {
 			one.odds[j] += l
 		}
-		there, zero := logSum(one.odds), 0.0
+		there, zero := floats.LogSumExp(one.odds), 0.0
 		if a := r.field.Size[from+i]; a > 0 {
 			for k := range p {
 				h := a*w.centre[k*n+i] + w.onward[k*n+i]
@@ -220,7 +213,7 @@ func (r *Rows) SizesGain() (gain, shape float64) {
 			for j, v := range odds[i*count : (i+1)*count] {
 				sum[j] = v + logs[j]
 			}
-			rows[i] = logSum(sum)
+			rows[i] = floats.LogSumExp(sum)
 		}
 		if v := evidence(rows, r.N, r.Prior.Density) - before; v > gain {
 			gain, shape = v, at
