@@ -72,6 +72,7 @@ func (p *Problem) checkComplex() error {
 	}
 	gain, ok := channel.InOrder(p.Channel).(channel.ComplexGain)
 	m, _ := p.W.Dims()
+	m /= p.rows.rowsEach()
 	switch {
 	case !ok:
 		return fmt.Errorf("nominal phases are for complex gains, and the channel is a %T", p.Channel)

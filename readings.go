@@ -46,8 +46,8 @@ func readingsOf(p *Problem) (*readings, error) {
 	if columns > 1 {
 		r.pair()
 	}
-	r.turn(p.Phases, signals)
 	each := signals * p.rows.rowsEach()
+	r.turn(p.Phases, each)
 	for mu := range m * signals / each {
 		row := r.y[mu*each : (mu+1)*each]
 		present, nonzero := 0, 0

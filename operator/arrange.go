@@ -19,6 +19,14 @@ func Arrange(w Operator, order []int) (Operator, error) {
 	if matrices, of := Separate(w); matrices != nil {
 		return withEach(matrices, of, func(w Operator) (Operator, error) { return Arrange(w, order) })
 	}
+	if c, complex := w.(*Complex); complex {
+		parts := make([]int, 0, 2*len(order))
+		for _, mu := range order {
+			parts = append(parts, max(-1, 2*mu), max(-1, 2*mu+1))
+		}
+		rows, err := Arrange(c.rows, parts)
+		return &Complex{m: len(order), n: n, rows: rows}, err
+	}
 	d, dense := w.(*Dense)
 	switch {
 	case dense && d.f32 != nil:

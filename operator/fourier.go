@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/calamp/calamp/internal/transform"
 )
@@ -37,7 +38,11 @@ func (w *Complex) RowOrthogonal() (kappa float64, ok bool) {
 	if e, is := w.rows.(*Each); is {
 		return e.RowOrthogonal()
 	}
-	_, ok = w.rows.(*fourierParts)
+	rows := w.rows
+	if a, is := rows.(*inOrder); is && len(a.order) == 2*w.m && !slices.Contains(a.order, -1) {
+		rows = a.Operator
+	}
+	_, ok = rows.(*fourierParts)
 	return 1, ok
 }
 

@@ -290,7 +290,7 @@ func (s *State) complexChiSquare(mu int, amplitude float64) (chi float64) {
 	if p, ok := complexPriorOf(s.model); ok {
 		c *= p.PhaseOf(s.Of(s.Stats, mu))
 	}
-	for j := mu * s.P; j < (mu+1)*s.P; j += 2 {
+	for j := mu * s.Each; j < (mu+1)*s.Each; j += 2 {
 		y := complex(s.Y[j], s.Y[j+1])
 		if math.IsNaN(s.Y[j]) || math.IsNaN(s.Y[j+1]) {
 			continue
@@ -333,7 +333,7 @@ func (s *State) Residual(mu, k int) float64 {
 	if s.columns < 2 {
 		return s.S[mu]*s.Reading(mu*s.Each+k) - s.Omega[mu*s.Each+k]
 	}
-	j := mu*s.P + k - k%2
+	j := mu*s.Each + k - k%2
 	d := cmplx.Rect(s.S[mu], s.Phase[mu])*complex(s.Y[j], s.Y[j+1]) - complex(s.Omega[j], s.Omega[j+1])
 	if k%2 == 0 {
 		return real(d)

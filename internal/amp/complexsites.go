@@ -94,8 +94,8 @@ func (g *complexSites) use(operator.Sweeps) {}
 // prepare implements [Iteration].
 func (g *complexSites) prepare(ctx context.Context) error {
 	g.ctx = ctx
-	re, im := make([]float64, g.M*g.N), make([]float64, g.M*g.N)
-	for mu := range g.M {
+	re, im := make([]float64, g.Rows()*g.N), make([]float64, g.Rows()*g.N)
+	for mu := range g.Rows() {
 		r, i := re[mu*g.N:][:g.N], im[mu*g.N:][:g.N]
 		var err error
 		if w, pairs := g.W.(*operator.Complex); pairs {
@@ -121,12 +121,13 @@ func (g *complexSites) begin() {
 			draw /= 3
 		}
 	}
-	g.fit = evidence.NewComplex(g.M, g.N, g.P/2, g.entry, func(mu, k int) complex128 {
+	g.fit = evidence.NewComplex(g.Rows(), g.N, g.P/2, g.entry, func(mu, k int) complex128 {
 		j := mu*g.P + 2*k
 		return complex(g.Y[j], g.Y[j+1])
 	}, draw)
-	if g.fit.Joint = joint; g.pairs != nil {
-		g.fit.Pairs(g.pairs.Of, g.pairs.Count, draw)
+	g.fit.Joint = joint
+	if of, count := g.readers(); of != nil {
+		g.fit.ReadBy(of, count, draw)
 	}
 	if auto && g.best != nil && joint != g.best.Joint {
 		g.fit.BeginAtGains(g.best)
@@ -142,6 +143,25 @@ func (g *complexSites) begin() {
 	}
 	g.starts++
 }
+
+// readers are the sensors that each row is read with, and how many they are; nil where each is its own.
+func (g *complexSites) readers() (of [][]int, count int) {
+	switch {
+	case g.pairs != nil:
+		for _, pair := range g.pairs.Of {
+			of = append(of, pair[:])
+		}
+		return of, g.pairs.Count
+	case g.Each > g.P:
+		for row := range g.Rows() {
+			of = append(of, []int{g.SensorOf(row * g.P)})
+		}
+	}
+	return of, g.M
+}
+
+// rowOf is a row of sensor mu: its first, which may be its only one.
+func (g *complexSites) rowOf(mu int) int { return g.reading(mu) / g.P }
 
 // Step implements [Iteration].
 func (g *complexSites) Step(float64) error {
@@ -163,7 +183,8 @@ func (g *complexSites) Step(float64) error {
 		left = math.Inf(1)
 	}
 	g.takeSignals()
-	for mu, s := range g.fit.S {
+	for mu := range g.S {
+		s := g.fit.S[g.rowOf(mu)]
 		g.S[mu], g.Phase[mu] = g.middle*cmplx.Abs(s), cmplx.Phase(s)
 	}
 	for k := range g.Left {
@@ -190,8 +211,8 @@ func (g *complexSites) flat() bool {
 
 // spent reports whether steps have taken as long as they may: with pairs of sensors, for which there is no other way, as long as it takes.
 func (g *complexSites) spent() bool {
-	m := float64(g.M)
-	return g.pairs == nil && float64(g.steps*g.P/2)*m*m*float64(g.M+g.N) > mostOfStarts
+	m := float64(g.Rows())
+	return g.pairs == nil && float64(g.steps*g.P/2)*m*m*(m+float64(g.N)) > mostOfStarts
 }
 
 // choose is called when a fit has ended, and goes on with the next one where that is needed.
@@ -243,8 +264,8 @@ func (g *complexSites) End(*Solver) {
 		g.fit = g.best
 	}
 	sum := 0.0
-	for _, s := range g.fit.S {
-		sum += cmplx.Abs(s)
+	for mu := range g.M {
+		sum += cmplx.Abs(g.fit.S[g.rowOf(mu)])
 	}
 	g.fit.Rescale(complex(float64(g.M)/sum, 0))
 	g.takeSignals()
@@ -297,12 +318,16 @@ func (g *complexSites) takeSensors() {
 	}
 	g.adoptCalibration(known)
 	both, log := g.fit.Variances()
-	for mu, s := range g.fit.S {
+	for mu := range g.M {
+		row := g.rowOf(mu)
+		s := g.fit.S[row]
 		g.S[mu], g.Phase[mu], g.LogZ[mu] = unit*cmplx.Abs(s), cmplx.Phase(s), 0
-		g.setSensor(mu, unit*unit*max(both[mu], 2*g.fit.AmplitudeVariance(mu, log)))
+		g.setSensor(mu, unit*unit*max(both[row], 2*g.fit.AmplitudeVariance(row, log)))
+	}
+	for row, s := range g.fit.S {
 		for k, snapshot := range g.fit.Snapshots {
-			j := mu*g.P + 2*k
-			inverse, own := snapshot.Inverse[mu]/(unit*unit), snapshot.G[mu]/complex(unit, 0)
+			j := row*g.P + 2*k
+			inverse, own := snapshot.Inverse[row]/(unit*unit), snapshot.G[row]/complex(unit, 0)
 			if inverse == 0 {
 				for l := j; l < j+2; l++ {
 					g.G[l], g.DG[l], g.Omega[l], g.V[l] = 0, 0, 0, 0

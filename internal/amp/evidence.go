@@ -362,7 +362,7 @@ func (s *Solver) Heard(mu int) bool {
 	if _, is := s.Iteration.(integrating); !is {
 		return s.State.Calibration().Readings(s.State.Of(s.State.Stats, mu)) > 0
 	}
-	y := s.State.Y[mu*s.State.P : (mu+1)*s.State.P]
+	y := s.State.Y[mu*s.State.Each : (mu+1)*s.State.Each]
 	return slices.ContainsFunc(y, func(v float64) bool { return !math.IsNaN(v) })
 }
 

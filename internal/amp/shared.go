@@ -51,8 +51,6 @@ func SharedPossible(p *Problem, settings *solver.Settings) error {
 	_, offsetting := channel.CalibrationOf(p.Model.Channel).(channel.Offsetting)
 	var with string
 	switch {
-	case prior.ColumnsOf(p.Model.Prior) > 1:
-		with = "complex numbers"
 	case offsetting:
 		with = "offsets"
 	case p.stream() || p.Batch:
@@ -65,7 +63,7 @@ func SharedPossible(p *Problem, settings *solver.Settings) error {
 		with = "signals that belong together (joint)"
 	case p.follows():
 		with = "errors of W (matrix error)"
-	case settings.Algorithm == solver.Evidence:
+	case settings.Algorithm == solver.Evidence && prior.ColumnsOf(p.Model.Prior) == 1:
 		with = "signals that are integrated out (evidence)"
 	default:
 		return nil

@@ -111,17 +111,17 @@ func (s *State) commonPattern() (share, factor float64) {
 func (s *State) commonPatternComplex() (share, factor float64) {
 	z := make([]float64, 0, 2*len(s.Y))
 	for mu := range s.M {
-		y := s.Y[mu*s.P : (mu+1)*s.P]
+		y := s.Y[mu*s.Each : (mu+1)*s.Each]
 		if s.OutOfOrder(mu) || slices.ContainsFunc(y, math.IsNaN) {
 			continue
 		}
 		z = append(z, y...)
-		for k := 0; k < s.P; k += 2 { // i times the row: so the correlation of real numbers is that of complex ones, twice
+		for k := 0; k < s.Each; k += 2 { // i times the row: so the correlation of real numbers is that of complex ones, twice
 			z = append(z, -y[k+1], y[k])
 		}
 	}
-	share = 2 * leadingShare(z, s.P)
-	return share, widthOf(share, float64(s.P/2), float64(max(1, len(z)/(2*s.P))), s.unexplained())
+	share = 2 * leadingShare(z, s.Each)
+	return share, widthOf(share, float64(s.Each/2), float64(max(1, len(z)/(2*s.Each))), s.unexplained())
 }
 
 // widthOf is κ.

@@ -82,7 +82,7 @@ func (a *Array) polar() (sizes *Array, phases []float64) {
 	return &b, phases
 }
 
-// readPhases reads s_phase, nominal phases for m sensors, where a problem has them.
+// readPhases reads s_phase, nominal phases of sensors, where a problem has them.
 func (p *Problem) readPhases(c *container) error {
 	if c.format == npyFormat || c.format == foreignFormat {
 		return nil
@@ -95,8 +95,8 @@ func (p *Problem) readPhases(c *container) error {
 	switch {
 	case !p.Complex:
 		return a.fault("s_phase is for complex problems, and Y is real")
-	case !a.isVector() || a.count() != m:
-		return a.fault("s_phase is %s, expected %d values, one for each row of W", a.dims(), m)
+	case !a.isVector() || a.count() > m: // sensors may have several rows, and be named later
+		return a.fault("s_phase is %s, expected %d values, one for each row of W, or for each sensor of several rows", a.dims(), m)
 	}
 	for i, v := range a.Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -46,7 +46,16 @@ func sensorsOutputs(r *calamp.Result) []output {
 	if r.Sensors == nil {
 		return nil
 	}
-	return []output{integersOutput(sensorsName, []int{len(r.Sensors)}, r.Sensors), vectorOutput(gainRowName, r.OfRows(r.Gain))}
+	ids := integersOutput(sensorsName, []int{len(r.Sensors)}, r.Sensors)
+	s := r.ComplexS()
+	if s == nil {
+		return []output{ids, vectorOutput(gainRowName, r.OfRows(r.Gain))}
+	}
+	gain := make([]complex128, len(r.Sensors))
+	for row, g := range r.Sensors {
+		gain[row] = 1 / s[g]
+	}
+	return []output{ids, complexVectorOutput(gainRowName, gain)}
 }
 
 // sensorsOf are the ids in a result; nil where it has none.

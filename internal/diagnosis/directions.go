@@ -48,7 +48,7 @@ func (r *Run) warnShifts() *Warning {
 		if j == strongest {
 			continue
 		}
-		ramp := between(columns[strongest], columns[j])
+		ramp := between(columns[strongest], columns[j], r.state.Rows()/r.state.M)
 		if r.phasesAllow(kappa, ramp) && moves(columns, list, ramp, j-strongest, gain.NoiseVar) {
 			if count++; count == 1 {
 				example = [2]int{strongest, j}
@@ -64,7 +64,7 @@ func (r *Run) warnShifts() *Warning {
 
 // steering are the columns of W, with a norm of 1, and the squares of their norms; nil where the entries of W cannot be seen.
 func (r *Run) steering() (columns [][]complex128, squares []float64) {
-	m, n := r.state.M, r.state.N
+	m, n := r.state.Rows(), r.state.N
 	w, pairs := r.Solver.Matrix.(*operator.Complex)
 	table, seen := r.Solver.Matrix.(operator.Matrix)
 	if pairs && w.Storage() == "" || !pairs && !seen {
@@ -125,13 +125,20 @@ func (r *Run) sources(squares []float64, noise float64) (list []source) {
 	return list
 }
 
-// between is the phase factor of b relative to a, of unit size.
-func between(a, b []complex128) []complex128 {
+// between is the phase factor of b relative to a, of unit size: one for all rows of a sensor, of which each has so many.
+func between(a, b []complex128, each int) []complex128 {
 	ramp := make([]complex128, len(a))
-	for mu, v := range b {
-		ramp[mu] = 1
-		if z := v * cmplx.Conj(a[mu]); z != 0 {
-			ramp[mu] = z / complex(cmplx.Abs(z), 0)
+	for first := 0; first < len(a); first += each {
+		var sum complex128
+		for mu := first; mu < first+each; mu++ {
+			sum += b[mu] * cmplx.Conj(a[mu])
+		}
+		unit := complex(1, 0)
+		if sum != 0 {
+			unit = sum / complex(cmplx.Abs(sum), 0)
+		}
+		for mu := first; mu < first+each; mu++ {
+			ramp[mu] = unit
 		}
 	}
 	return ramp
@@ -142,7 +149,7 @@ func (r *Run) phasesAllow(kappa float64, ramp []complex128) bool {
 	var now, then complex128
 	for mu, phase := range r.state.Phase {
 		now += cmplx.Rect(1, phase)
-		then += cmplx.Rect(1, phase) * ramp[mu]
+		then += cmplx.Rect(1, phase) * ramp[mu*len(ramp)/len(r.state.Phase)]
 	}
 	return kappa*(cmplx.Abs(now)-cmplx.Abs(then)) < asLikely
 }

@@ -133,9 +133,10 @@ func (r *Run) Ramp() []float64 {
 	if nearest < 0 {
 		return nil
 	}
-	ramp := make([]float64, r.state.M)
-	for mu, z := range between(columns[at], columns[nearest]) {
-		ramp[mu] = cmplx.Phase(z)
+	ramp, each := make([]float64, r.state.M), r.state.Rows()/r.state.M
+	units := between(columns[at], columns[nearest], each)
+	for mu := range ramp {
+		ramp[mu] = cmplx.Phase(units[mu*each])
 	}
 	return ramp
 }

@@ -181,7 +181,7 @@ func (r *Run) theory() theory {
 		}
 	}
 	if known, ok := r.calibration().(channel.ComplexPrior); ok {
-		m.gains, m.P = &known, r.signals()
+		m.gains, m.P = &known, s.Each/s.Columns()
 		return m
 	}
 	if r.blind() {

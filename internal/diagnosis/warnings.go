@@ -175,7 +175,7 @@ func (r *Run) warnMeasurements() *Warning {
 		g := p.ComplexPrior()
 		density, least = g.Density, recovery.ComplexAlphaCS(g)
 		if gains, ok := r.calibration().(channel.ComplexPrior); ok {
-			counting = recovery.ComplexAlphaMin(g.Density, r.signals(), gains.Unknowns())
+			counting = recovery.ComplexAlphaMin(g.Density, r.state.Each/r.state.Columns(), gains.Unknowns())
 		}
 		if r.joint() {
 			return r.warnJointMeasurements(alpha, counting)

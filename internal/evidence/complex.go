@@ -47,11 +47,11 @@ type Complex struct {
 	readings []float64      // M
 	gains    []complex128   // of the sensors: S, but where two of them read a row
 	heard    []float64      // readings of each of them
-	pairs    *pairs         // nil where every row has a sensor of its own
+	readers  *readers       // nil where every row has a sensor of its own
 	evidence float64        // L, less terms without s and with the sites' own
 	q        []complex128   // M×M
 	b        []complex128   // M
-	bend     dense.Matrix   // minus the second derivative in t of the sensors, which are M but for pairs
+	bend     dense.Matrix   // minus the second derivative in t of the sensors, which are M where every row has its own
 	curved   dense.Matrix   // the factor of the latest precision of t
 	damping  float64        // of steps of t
 	highest  bool           // gains are at a maximum of the evidence for the present sites
@@ -400,8 +400,8 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 			set(n+i, cmplx.Conj(embedded{s.inverse}.at(j, i)))
 		}
 	}
-	if f.pairs != nil {
-		both = f.pairs.gathered(both, len(f.gains))
+	if f.readers != nil {
+		both = f.readers.gathered(both, len(f.gains))
 	}
 	var along [2][]float64
 	for a := range along {

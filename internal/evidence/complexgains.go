@@ -76,8 +76,8 @@ func (f *Complex) gainValue(gains []complex128) (value float64) {
 // ds = s (t + t²/2) to second order, the quadratic form gives tᴴ S̄QS t + Re Σ c t², c = s ∘ (s̄Q - b̄). Far from a maximum that may not be positive definite.
 func (f *Complex) setPrecision(gradient []float64) {
 	own, h := gradient, f.bend
-	if f.pairs != nil {
-		gradient, h = f.pairs.gradient, f.pairs.bend
+	if f.readers != nil {
+		gradient, h = f.readers.gradient, f.readers.bend
 	}
 	m := f.m
 	for mu, v := range f.S {
@@ -96,8 +96,8 @@ func (f *Complex) setPrecision(gradient []float64) {
 		phases[mu] -= 2 * real(c)
 		between[mu] -= 2 * imag(c)
 	}
-	if f.pairs != nil {
-		f.pairs.gather(own, f.bend)
+	if f.readers != nil {
+		f.readers.gather(own, f.bend)
 	}
 	f.addPrior(own)
 }
@@ -155,19 +155,20 @@ func (f *Complex) dampLess() {
 	}
 }
 
-// BeginAt begins at gains s (M), at a mean of |s| of one. They are held at first, as sites that know nothing of the signals would move them away.
+// BeginAt begins at gains s of the sensors, at a mean of |s| of one. They are held at first, as sites that know nothing of the signals would move them away.
 func (f *Complex) BeginAt(s []complex128) {
 	sum := 0.0
 	for _, v := range s {
 		sum += cmplx.Abs(v)
 	}
-	unit := complex(float64(f.m)/sum, 0)
-	for mu, v := range s {
-		f.S[mu] = 1
+	unit, gains := complex(float64(len(s))/sum, 0), make([]complex128, len(s))
+	for i, v := range s {
+		gains[i] = 1
 		if v != 0 && !cmplx.IsNaN(v) {
-			f.S[mu] = v * unit
+			gains[i] = v * unit
 		}
 	}
+	f.setGains(gains)
 	f.begun = true
 }
 
@@ -181,7 +182,7 @@ func (f *Complex) newtonSteps() int {
 
 // StayedAt reports whether gains are still s, as far as their errors allow, where few others would be.
 func (f *Complex) StayedAt(s []complex128) bool {
-	return f.apartByChance() > mostApart*mostApart && f.apart(s) <= mostApart
+	return f.apartByChance() > mostApart*mostApart && f.apart(f.ofRows(s)) <= mostApart
 }
 
 // solveGains goes to the maximum of the evidence in s that is next, and sets what is known of the gains there.
@@ -378,7 +379,7 @@ func (f *Complex) toConvention() {
 	if (f.LearnKappa || f.Kappa > 0) && mean != 0 {
 		turn = cmplx.Conj(mean) / complex(cmplx.Abs(mean), 0)
 	}
-	if f.pairs != nil {
+	if f.readers.inPairs() {
 		cmplxs.Scale(turn, f.gains) // which rows do not see
 		f.Rescale(by * by)
 		return
@@ -392,8 +393,11 @@ func (f *Complex) Rescale(by complex128) {
 	f.Noise *= power
 	floats.Scale(power, f.Variance)
 	cmplxs.Scale(by, f.S)
-	if f.pairs != nil {
+	switch {
+	case f.readers.inPairs():
 		cmplxs.Scale(cmplx.Sqrt(by), f.gains)
+	case f.readers != nil:
+		cmplxs.Scale(by, f.gains)
 	}
 	for _, s := range f.Snapshots {
 		for _, v := range [][]complex128{s.X, s.Lambda, s.location, s.mean} {
@@ -415,7 +419,7 @@ const mostApart = 4
 // Same reports whether another fit has come to the same answer: the same |s| at a fixed mean of log |s|, and signals with entries of the same sizes. Where phases are free, answers that differ by a shift of
 // all signals, or by a common phase, are the same. Where |s| is so uncertain that two draws from its prior would pass, agreement says nothing.
 func (f *Complex) Same(other *Complex) bool {
-	if f.pairs != nil {
+	if f.readers.inPairs() {
 		return f.sameGains(other)
 	}
 	if f.apartByChance() <= mostApart {
@@ -502,8 +506,8 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 		return f.y[2*k+half][mu]
 	}, 0)
 	fit.GivenNoise, fit.Kappa, fit.LearnKappa, fit.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint
-	if f.pairs != nil {
-		fit.Pairs(f.pairs.of, len(f.gains), 0)
+	if f.readers != nil {
+		fit.ReadBy(f.readers.of, len(f.gains), 0)
 	}
 	start := slices.Clone(f.gains)
 	if !fromGains {

@@ -10,22 +10,26 @@ import (
 	"github.com/calamp/calamp/internal/dense"
 )
 
-// pairs are rows that two sensors read each, as interferometers do: s_µ = g_i g_j* of the sensors i and j. Steps are taken in log |g| and the phases of g, of which those of rows are sums and
-// differences: with the matrix L of these, the gradient is Lᵀ times that of rows, and the precision Lᵀ H L. The phase common to all g is in no row.
-type pairs struct {
-	of       [][2]int
+// readers are the sensors that rows are read with: s_µ is g_i of one, which may read others as well, or g_i g_j* of two, as of interferometers. Steps are taken in log |g| and the phases of g, of which
+// those of rows are sums and differences: with the matrix L of these, the gradient is Lᵀ times that of rows, and the precision Lᵀ H L. The phase common to all g is in no row that two sensors read.
+type readers struct {
+	of       [][]int
 	bend     dense.Matrix // 2M×2M, minus the second derivative in what rows have
 	gradient []float64    // 2M, of rows
 }
 
-// Pairs has rows read by two of so many sensors each, which begin at gains of one, or for draws other than 0 at phases that are uniform.
-func (f *Complex) Pairs(of [][2]int, count int, draw uint64) {
-	f.pairs = &pairs{of: of, bend: dense.New(2*f.m, 2*f.m), gradient: make([]float64, 2*f.m)}
+// inPairs reports whether two sensors read each row.
+func (r *readers) inPairs() bool { return r != nil && len(r.of[0]) == 2 }
+
+// ReadBy has each row read by one or two of so many sensors, which begin at gains of one, or for draws other than 0 at phases that are uniform.
+func (f *Complex) ReadBy(of [][]int, count int, draw uint64) {
+	f.readers = &readers{of: of, bend: dense.New(2*f.m, 2*f.m), gradient: make([]float64, 2*f.m)}
 	f.gains, f.heard = make([]complex128, count), make([]float64, count)
 	f.bend, f.curved = dense.New(2*count, 2*count), dense.New(2*count, 2*count)
-	for mu, pair := range of {
-		f.heard[pair[0]] += f.readings[mu]
-		f.heard[pair[1]] += f.readings[mu]
+	for mu, by := range of {
+		for _, i := range by {
+			f.heard[i] += f.readings[mu]
+		}
 	}
 	drawPhases(f.gains, draw)
 	f.S = f.ofRows(f.gains)
@@ -33,12 +37,15 @@ func (f *Complex) Pairs(of [][2]int, count int, draw uint64) {
 
 // ofRows is s of the rows, of gains of the sensors.
 func (f *Complex) ofRows(gains []complex128) []complex128 {
-	if f.pairs == nil {
+	if f.readers == nil {
 		return gains
 	}
 	s := make([]complex128, f.m)
-	for mu, pair := range f.pairs.of {
-		s[mu] = gains[pair[0]] * cmplx.Conj(gains[pair[1]])
+	for mu, by := range f.readers.of {
+		s[mu] = gains[by[0]]
+		if len(by) > 1 {
+			s[mu] *= cmplx.Conj(gains[by[1]])
+		}
 	}
 	return s
 }
@@ -72,11 +79,11 @@ func (f *Complex) varianceOf(spreads dense.Matrix, i, j int, sign float64) (sum 
 	return max(0, sum-f.ofGauge(f.along[0][i]+sign*f.along[0][j], f.along[1][i]+sign*f.along[1][j]))
 }
 
-// signs are those of the two sensors of a row: both add to its amplitude, and phases are differences.
+// signs are those of the sensors of a row: both add to its amplitude, and phases are differences.
 var signs = [2][2]float64{{1, 1}, {1, -1}}
 
 // gather sets the gradient in what sensors have, and the lower triangle of minus the second derivative, from those in what rows have.
-func (p *pairs) gather(gradient []float64, bend dense.Matrix) {
+func (p *readers) gather(gradient []float64, bend dense.Matrix) {
 	m, count := len(p.of), len(gradient)/2
 	clear(gradient)
 	clear(bend.Data)
@@ -101,7 +108,7 @@ func (p *pairs) gather(gradient []float64, bend dense.Matrix) {
 }
 
 // gathered is Lᵀ times the rows of a matrix (2M).
-func (p *pairs) gathered(rows dense.Matrix, count int) dense.Matrix {
+func (p *readers) gathered(rows dense.Matrix, count int) dense.Matrix {
 	m, out := len(p.of), dense.New(2*count, rows.Columns)
 	for half := range 2 {
 		for mu, pair := range p.of {
@@ -144,20 +151,24 @@ func (f *Complex) BeginAtGains(other *Complex) {
 
 // rowCovariances are the variances of log r and φ of the rows (2M).
 func (f *Complex) rowCovariances() []float64 {
-	if f.pairs == nil {
+	if f.readers == nil {
 		return f.covariances()
 	}
 	out := f.unknown(f.m)
 	if f.along[0] == nil {
 		for i := range out {
-			out[i] *= 2
+			out[i] *= float64(len(f.readers.of[0]))
 		}
 		return out
 	}
 	l, count := f.spreads(), len(f.gains)
 	for half := range 2 {
-		for mu, pair := range f.pairs.of {
-			out[half*f.m+mu] = f.varianceOf(l, half*count+pair[0], half*count+pair[1], signs[half][1])
+		for mu, by := range f.readers.of {
+			first, other, sign := half*count+by[0], half*count+by[0], 0.0
+			if len(by) > 1 {
+				other, sign = half*count+by[1], signs[half][1]
+			}
+			out[half*f.m+mu] = f.varianceOf(l, first, other, sign)
 		}
 	}
 	return out

@@ -11,12 +11,12 @@ import (
 )
 
 // baselines are readings of all pairs of antennas, behind W, of snapshots with the same entries.
-func baselines(rng *rand.Rand, antennas, n, active, p int, noise float64) (of [][2]int, gains []complex128, w, y func(mu, i int) complex128) {
+func baselines(rng *rand.Rand, antennas, n, active, p int, noise float64) (of [][]int, gains []complex128, w, y func(mu, i int) complex128) {
 	normal := func() complex128 { return complex(rng.NormFloat64(), rng.NormFloat64()) / math.Sqrt2 }
 	for i := range antennas {
 		gains = append(gains, cmplx.Rect(math.Exp(0.2*rng.NormFloat64()), rng.NormFloat64()))
 		for j := range i {
-			of = append(of, [2]int{j, i})
+			of = append(of, []int{j, i})
 		}
 	}
 	table, x := make([]complex128, len(of)*n), make([]complex128, n*p)
@@ -41,13 +41,24 @@ func baselines(rng *rand.Rand, antennas, n, active, p int, noise float64) (of []
 	return of, gains, func(mu, i int) complex128 { return table[mu*n+i] }, func(mu, k int) complex128 { return readings[mu*p+k] }
 }
 
-// The gradient in what sensors have, and the precision, are derivatives of the evidence.
-func TestPairsDerivatives(t *testing.T) {
-	const antennas, step = 5, 1e-5
+// The gradient in what sensors have, and the precision, are derivatives of the evidence: of rows that two sensors read each, and of those that one reads together with others.
+func TestReadersDerivatives(t *testing.T) {
+	const antennas = 5
 	of, _, w, y := baselines(rand.New(rand.NewPCG(1, 38)), antennas, 20, 3, 6, 0.01)
+	shared := make([][]int, len(of))
+	for mu := range shared {
+		shared[mu] = []int{(mu*mu + mu/2) % antennas}
+	}
+	for name, of := range map[string][][]int{"pairs": of, "shared": shared} {
+		t.Run(name, func(t *testing.T) { checkDerivatives(t, of, antennas, w, y) })
+	}
+}
+
+func checkDerivatives(t *testing.T, of [][]int, antennas int, w, y func(mu, i int) complex128) {
+	const step = 1e-5
 	f := NewComplex(len(of), 20, 6, w, y, 0)
 	f.Kappa = 0.7
-	f.Pairs(of, antennas, 3)
+	f.ReadBy(of, antennas, 3)
 	if _, err := f.Step(); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +102,7 @@ func TestPairsOfJointEntries(t *testing.T) {
 	of, gains, w, y := baselines(rand.New(rand.NewPCG(2, 38)), antennas, 200, 20, p, 1e-6)
 	f := NewComplex(len(of), 200, p, w, y, 0)
 	f.Joint = true
-	f.Pairs(of, antennas, 0)
+	f.ReadBy(of, antennas, 0)
 	for done := false; !done; {
 		var err error
 		if done, err = f.Step(); err != nil {

@@ -5,10 +5,16 @@ import (
 	"slices"
 )
 
-// complete reports whether all snapshots have all readings.
+// complete reports whether all snapshots have readings of all rows that are read at all.
 func (f *Complex) complete() bool {
+	read := 0
+	for _, n := range f.readings {
+		if n > 0 {
+			read++
+		}
+	}
 	for _, s := range f.Snapshots {
-		if len(s.rows) < f.m {
+		if len(s.rows) < read {
 			return false
 		}
 	}
