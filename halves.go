@@ -111,6 +111,11 @@ func (r *Result) complexOrRealS() []complex128 {
 // widen multiplies the variances of signals and gains.
 func (r *Result) widen(ratio float64) {
 	scaleBy(ratio, r.XVar)
+	r.widenGains(ratio)
+}
+
+// widenGains multiplies those of gains alone.
+func (r *Result) widenGains(ratio float64) {
 	for mu := range r.SVar {
 		r.SVar[mu] *= ratio
 	}

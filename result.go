@@ -279,6 +279,7 @@ const (
 	ColumnsAlike         WarningCode = diagnosis.ColumnsAlike         // entries may be found in the place of others
 	GaussianSignals      WarningCode = diagnosis.GaussianSignals      // signals were taken for Gaussian, since message passing did not settle
 	HalvesDisagree       WarningCode = diagnosis.HalvesDisagree       // halves of the snapshots have gains that differ by more than their errors
+	RowsDisagree         WarningCode = diagnosis.RowsDisagree         // rows of one sensor ask for gains that differ by more than noise explains
 	NotSparse            WarningCode = diagnosis.NotSparse            // signals were not recovered, and have more entries than sensors can find
 	FitsDisagree         WarningCode = diagnosis.FitsDisagree         // two sparse fits of the same readings have other signals
 	NotMixed             WarningCode = diagnosis.NotMixed             // every entry of the signals is read by one sensor alone

@@ -105,9 +105,8 @@ func TestSharedSensorsComplexBroken(t *testing.T) {
 		p.Phases[g] = 0.7 * float64(g)
 	}
 	for row, g := range p.Sensors {
-		y := complex(p.Y.At(row, 0), p.Y.At(row, 1))
 		for k := range te.P {
-			y = complex(p.Y.At(row, 2*k), p.Y.At(row, 2*k+1)) * cmplx.Rect(1, -p.Phases[g])
+			y := complex(p.Y.At(row, 2*k), p.Y.At(row, 2*k+1)) * cmplx.Rect(1, -p.Phases[g])
 			p.Y.Set(row, 2*k, real(y))
 			p.Y.Set(row, 2*k+1, imag(y))
 		}

@@ -310,3 +310,35 @@ func haarOf(n int) *mat.Dense {
 	}
 	return h
 }
+
+// Rows with the wrong sensors are seen: half of them leave no answer, and a tenth wider error bars.
+func TestSharedSensorsOfWrongRows(t *testing.T) {
+	for _, c := range []struct {
+		part   float64
+		status calamp.Status
+	}{{0.1, calamp.Converged}, {0.5, calamp.NotConverged}} {
+		p, truth, _ := sharing{n: 300, p: 5, rows: 2, alpha: 0.6, noise: 1e-6}.draw(t, 3)
+		rng := rand.New(rand.NewPCG(3, 1))
+		for row := range p.Sensors {
+			if other := rng.IntN(len(p.Sensors)); rng.Float64() < c.part/2 { // both rows of an exchange are wrong
+				p.Sensors[row], p.Sensors[other] = p.Sensors[other], p.Sensors[row]
+			}
+		}
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Status != c.status || !slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.RowsDisagree }) {
+			t.Errorf("%g of the rows wrong: %v, %s, %v", c.part, res.Status, res.Reason, res.Warnings)
+		}
+		inside, scale := 0.0, res.Score(calamp.Truth{X: truth.X}).Scale
+		for g, s := range truth.S {
+			if math.Abs(scale*res.S[g]-s) < 1.96*math.Sqrt(res.SVar[g]) {
+				inside += 1 / float64(len(truth.S))
+			}
+		}
+		if c.status == calamp.Converged && inside < 0.85 {
+			t.Errorf("%.2g of s inside", inside)
+		}
+	}
+}

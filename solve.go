@@ -225,6 +225,9 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	for _, w := range d.Warnings() {
 		res.Warnings = append(res.Warnings, Warning{WarningCode(w.Code), w.Message, w.Sensors, w.Signals})
 	}
+	if apart, _ := d.RowsApart(); apart.Disagree() {
+		res.widenGains(apart.Ratio)
+	}
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}

@@ -73,6 +73,9 @@ func (r *Run) Judge(outcome amp.Outcome) (doubtful bool, reason string) {
 		if r.vector() && r.warnFewForOffsets() != nil {
 			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but what offsets do to all of %d signals is not followed: errors may be far larger than their variances say; give at least %d signals, or leave out sensors of which single readings are missing", done, r.state.P, offsetSignals)
 		}
+		if text := r.rowsUnlike(); text != "" {
+			return true, fmt.Sprintf("the iteration reached a fixed point after %d steps, but %s", done, text)
+		}
 		a := r.agreement()
 		if a >= min(leastAgreement, r.chance()) {
 			return false, fmt.Sprintf("every signal met its tolerance in the last %d of %d iterations", amp.SettledFor, done)

@@ -184,6 +184,7 @@ const (
 	GaussianSignals      = "gaussian-signals"
 	NotMixed             = "not-mixed"
 	HalvesDisagree       = "halves-disagree"
+	RowsDisagree         = "rows-disagree"
 	NotSparse            = "not-sparse"
 	FitsDisagree         = "fits-disagree"
 )

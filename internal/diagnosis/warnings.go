@@ -57,6 +57,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnNothingLearned(),
 		r.warnUnexplained(),
 		r.warnEdges(),
+		r.warnRows(),
 		r.warnRounded(),
 		r.warnScale(),
 		r.warnRange(),

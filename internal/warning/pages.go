@@ -89,6 +89,13 @@ var pages = []Page{
 		[]string{"Solve parts of the snapshots by themselves, or as a stream (`calamp online`), where the message says that gains changed.", "Put into the model what it leaves out: a W for each signal (`W` of shape P×M×N), a finer grid, a wider one, more columns.", "`calamp fit-matrix`, where W has parameters that are not known well."},
 	},
 	{
+		"rows-disagree", Doubt,
+		"Rows that `sensors` gives one gain ask for different ones, by more than noise explains.",
+		"Some rows are with the wrong sensor, or the gain differs from row to row, as with frequency. Variances of s were multiplied by what the message says.",
+		"where gains that are a mean over rows do.",
+		[]string{"Check `sensors` against the rows of W.", "Leave `--sensors` out: each row then has a gain of its own."},
+	},
+	{
 		"fits-disagree", Doubt,
 		"Expectation propagation with two sparse priors, of entries as they are and in units of what all signals have, ends with other signals.",
 		"A few columns of W together nearly vanish, as those of a fine checkerboard do behind rays, and the readings do not determine which of their entries are zero. Each fit finds one answer and states its errors as if there was no other. What the fits are apart was added to the variances of these signals, and of s.",
