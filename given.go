@@ -5,8 +5,12 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/moments"
+
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )
@@ -58,7 +62,8 @@ func learnedWithin(asked *try) *try {
 func (p *Problem) learnAll(opt *Options) bool {
 	nan, y, known := math.NaN(), p.Y, channel.InOrder(p.Channel).(channel.Calibrating)
 	if _, offsets := known.Calibration().(channel.Offsetting); offsets {
-		y = WithoutOffsets(y)
+		m, signals := y.Dims()
+		y = mat.NewDense(m, signals, moments.Centred(flat(y), signals*p.rows.rowsEach()))
 	}
 	signal, gain, err := Guess(p.W, y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan})
 	if err != nil {

@@ -494,7 +494,7 @@ func (t *tries) withOffsets(first *try) *try {
 	if !ok {
 		return nil
 	}
-	p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y)}, NoiseVar: gain.NoiseVar}
+	p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, nil)}, NoiseVar: gain.NoiseVar}
 	opt.Learn.Offset = true
 	return &try{name: "evidence of Gaussian signals, sensors with offsets", problem: p, opt: opt, blamed: best.blamed}
 }

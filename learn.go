@@ -113,15 +113,23 @@ func GuessComplex(w operator.Operator, y *mat.Dense, signal prior.ComplexGaussBe
 }
 
 // GuessOffset is the standard deviation of the sensors' offsets that the means of their readings y (M×P) suggest,
-// for learning to start from.
-func GuessOffset(y *mat.Dense) float64 {
+// beyond what chance makes of means of so many. sensors is that which each row is read with; nil where each has its own.
+func GuessOffset(y *mat.Dense, sensors []int) float64 {
+	r, _ := newRowMap(sensors, y.RawMatrix().Rows) // ids that are wrong are told of where they are solved with
 	_, signals := y.Dims()
-	return moments.OffsetSD(flat(y), signals)
+	if r == nil {
+		return moments.OffsetSD(flat(y), signals)
+	}
+	return moments.OffsetSD(r.arrange(flat(y), signals, math.NaN()), r.each*signals)
 }
 
 // WithoutOffsets are readings (M×P) without the mean of each sensor's, and as large as they would be without
-// offsets: what [Guess] can learn from where sensors have any.
-func WithoutOffsets(y *mat.Dense) *mat.Dense {
+// offsets: what [Guess] can learn from where sensors have any. sensors is as of [GuessOffset].
+func WithoutOffsets(y *mat.Dense, sensors []int) *mat.Dense {
+	r, _ := newRowMap(sensors, y.RawMatrix().Rows)
 	m, signals := y.Dims()
-	return mat.NewDense(m, signals, moments.Centred(flat(y), signals))
+	if r == nil {
+		return mat.NewDense(m, signals, moments.Centred(flat(y), signals))
+	}
+	return r.restore(moments.Centred(r.arrange(flat(y), signals, math.NaN()), r.each*signals), signals)
 }

@@ -153,7 +153,7 @@ func solveNothingGiven(t testing.TB, in *teacher.Instance, learn calamp.Learn) *
 	t.Helper()
 	y, gain := in.Y, channel.Gain{Prior: channel.GainPrior{Lo: nan}, NoiseVar: nan}
 	if learn.Offset {
-		y = calamp.WithoutOffsets(y)
+		y = calamp.WithoutOffsets(y, nil)
 	}
 	g, gain, err := calamp.Guess(in.W, y, prior.GaussBernoulli{Density: nan, SignalMean: nan, SignalVar: nan}, gain)
 	if err != nil {
@@ -161,7 +161,7 @@ func solveNothingGiven(t testing.TB, in *teacher.Instance, learn calamp.Learn) *
 	}
 	var working channel.Channel = gain
 	if learn.Offset {
-		working = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(in.Y)}, NoiseVar: gain.NoiseVar}
+		working = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(in.Y, nil)}, NoiseVar: gain.NoiseVar}
 	}
 	res, err := calamp.Solve(context.Background(), &calamp.Problem{
 		W: in.W, Y: in.Y, Prior: prior.LearnedGaussBernoulli{GaussBernoulli: g, Learn: allParameters},

@@ -189,9 +189,6 @@ func TestSharedSensorsRefused(t *testing.T) {
 		{"errors of W that are learned", "errors of W", func(_ *calamp.Problem, o *calamp.Options) { o.Learn.MatrixError = true }},
 		{"directions", "directions", func(p *calamp.Problem, o *calamp.Options) { o.Directions = []calamp.Direction{{Name: "d", D: p.W}} }},
 		{"covariances", "covariances", func(_ *calamp.Problem, o *calamp.Options) { o.Covariance = solver.Full }},
-		{"offsets", "offsets", func(p *calamp.Problem, _ *calamp.Options) {
-			p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.1}, NoiseVar: 1e-6}
-		}},
 	} {
 		if err := with(c.change); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.what, err)
@@ -339,6 +336,39 @@ func TestSharedSensorsOfWrongRows(t *testing.T) {
 		}
 		if c.status == calamp.Converged && inside < 0.85 {
 			t.Errorf("%.2g of s inside", inside)
+		}
+	}
+}
+
+// A sensor of several rows has one offset, whatever the number of signals.
+func TestSharedSensorsWithOffsets(t *testing.T) {
+	for _, c := range []sharing{{n: 300, p: 5, rows: 3, alpha: 0.7, noise: 1e-6}, {n: 300, p: 1, rows: 15, alpha: 0.7, noise: 1e-6, uneven: true}} {
+		p, truth, _ := c.draw(t, 2)
+		rng := rand.New(rand.NewPCG(2, 9))
+		offsets := make([]float64, len(truth.S))
+		for g := range offsets {
+			offsets[g] = 0.2 * rng.NormFloat64()
+		}
+		for row, g := range p.Sensors {
+			for k := range c.p {
+				p.Y.Set(row, k, p.Y.At(row, k)+offsets[g])
+			}
+		}
+		sd := calamp.GuessOffset(p.Y, p.Sensors)
+		p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: sd}, NoiseVar: c.noise}
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Offset: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := 0.0
+		for g, o := range offsets {
+			if math.Abs(res.Offset[g]-o) < 1.96*math.Sqrt(res.OffsetVar[g]) {
+				inside += 1 / float64(len(offsets))
+			}
+		}
+		score := res.Score(truth)
+		if res.Status != calamp.Converged || len(res.Warnings) > 0 || score.XMSEScaled > 2e-6 || score.SMSEScaled > 3e-6 || inside < 0.8 || sd < 0.1 || sd > 0.4 {
+			t.Errorf("%+v: %v, x %.2g, s %.2g, offsets inside %.2g, begun at %.2g, %v", c, res.Status, score.XMSEScaled, score.SMSEScaled, inside, sd, res.Warnings)
 		}
 	}
 }

@@ -251,12 +251,12 @@ func (c *Calibrator) matrixTogether() (w operator.Operator, err error) {
 // startTogether is the model with which the samples y begin: what is to be learned of it starts from their moments.
 func (c *Calibrator) startTogether(y *mat.Dense) (amp.Model, error) {
 	if c.opt.LearnOffsets {
-		c.setOffsets(calamp.GuessOffset(y))
+		c.setOffsets(calamp.GuessOffset(y, nil))
 	}
 	if c.learner == nil {
 		return c.sample.Model(), nil
 	}
-	m, err := c.learner.guess(c, calamp.WithoutOffsets(y))
+	m, err := c.learner.guess(c, calamp.WithoutOffsets(y, nil))
 	if err == nil {
 		err = c.setModel(m)
 	}

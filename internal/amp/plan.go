@@ -440,6 +440,8 @@ func (b *planner) exchangeablePossible() error {
 		return errors.New("exchangeable covariances are for sensors with offsets: without them signals have none")
 	case b.separate():
 		return errors.New("exchangeable covariances are for signals of one matrix: those of different ones have none")
+	case b.Shared.Rows > 1:
+		return errors.New("exchangeable covariances are for sensors of one row each")
 	case b.stream() || b.Batch:
 		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
 	case b.P < leastForOffsets:
@@ -607,8 +609,8 @@ func (b *planner) offsets() (on bool, why string, err error) {
 		return false, "not needed: the channel has none", nil
 	case b.Batch:
 		return false, "", errors.New("offsets: signals that stay while rows of W arrive need channels without")
-	case !b.stream() && b.P < leastForOffsets:
-		return false, "", errFewForOffsets(b.P)
+	case !b.stream() && b.each() < leastForOffsets:
+		return false, "", errFewForOffsets(b.each())
 	case math.IsInf(known.OffsetSD(), 1) && density(b.Model.Prior) > mostDenseFlat:
 		return false, "", errors.New("offsets of which nothing is known: where signals are not sparse, what all have in common is the same as offsets; give their standard deviation")
 	}

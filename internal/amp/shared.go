@@ -3,7 +3,6 @@ package amp
 import (
 	"fmt"
 
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -48,11 +47,8 @@ func (b *planner) each() int { return b.Shared.rows() * b.P }
 // SharedPossible says what does not go along with sensors of several rows: all of it is here.
 func SharedPossible(p *Problem, settings *solver.Settings) error {
 	_, several := p.W.(*operator.Distributed)
-	_, offsetting := channel.CalibrationOf(p.Model.Channel).(channel.Offsetting)
 	var with string
 	switch {
-	case offsetting:
-		with = "offsets"
 	case p.stream() || p.Batch:
 		with = "a stream"
 	case several:

@@ -35,6 +35,8 @@ func (b *planner) sharedBars() (on bool, why string, err error) {
 		return false, noCalibration, nil
 	case prior.ColumnsOf(b.Model.Prior) > 1 || b.plan.Has("network"):
 		return false, "not possible: signals are real, and their entries independent beforehand", nil
+	case b.offsetting() != nil:
+		return false, "not possible with offsets", nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil
 	}

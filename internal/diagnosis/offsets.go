@@ -107,15 +107,15 @@ func (r *Run) warnOffsets() *Warning {
 
 // warnFewForOffsets tells of error bars that do not hold beside offsets. Where signals are integrated out, so are offsets.
 func (r *Run) warnFewForOffsets() *Warning {
-	if !r.state.Offsets() || r.integrated() || r.state.P >= offsetSignals || r.Plan.Has("covariances") {
+	if !r.state.Offsets() || r.integrated() || r.state.Each >= offsetSignals || r.Plan.Has("covariances") {
 		return nil
 	}
-	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets change all signals in the same way, and error bars leave that out with %d signals: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.state.P, offsetSignals)}
+	return &Warning{Code: OffsetsFewSignals, Message: fmt.Sprintf("offsets change all signals in the same way, and error bars leave that out with %s: they are too small, by up to 80 times, and the estimates may be wrong; give at least %d signals, or readings without offsets", r.readingsOfSensor(), offsetSignals)}
 }
 
-// warnCommonEntries tells of signals that are not sparse enough for offsets. Where signals are integrated out the error bars have it.
+// warnCommonEntries tells of signals that are not sparse enough for offsets. Where signals are integrated out the error bars have it, and of several rows of a sensor W makes different numbers of one entry.
 func (r *Run) warnCommonEntries() *Warning {
-	if !r.state.Offsets() || r.integrated() {
+	if !r.state.Offsets() || r.integrated() || r.shared() {
 		return nil
 	}
 	density := 1.0

@@ -161,7 +161,7 @@ func (r *Run) warnMeasurements() *Warning {
 		g := p.GaussBernoulliPrior()
 		density, counting = g.Density, recovery.AlphaMin(g.Density, r.state.Each)
 		if r.state.Offsets() {
-			counting = recovery.OffsetAlphaMin(g.Density, r.state.P)
+			counting = recovery.OffsetAlphaMin(g.Density, r.state.Each)
 		}
 		if r.joint() {
 			return r.warnJointMeasurements(alpha, counting)

@@ -46,7 +46,7 @@ type onlineRun struct {
 
 // sensors is the channel of sensors with a gain, and with an offset where they have any.
 func (c *calibration) sensors(gain channel.Gain) channel.Calibrating {
-	return c.shift.Channel(gain, nil).(channel.Calibrating)
+	return c.shift.Channel(gain, nil, nil).(channel.Calibrating)
 }
 
 // known is the model as it is given: NaN where something is to be learned.

@@ -84,16 +84,16 @@ func (o *Offset) Check(f *Faults) error {
 }
 
 // Readings are y as far as they say how large signals are: without the sensors' means where these may be offsets.
-func (o *Offset) Readings(y *mat.Dense) *mat.Dense {
+func (o *Offset) Readings(y *mat.Dense, sensors []int) *mat.Dense {
 	if !o.on {
 		return y
 	}
-	return calamp.WithoutOffsets(y)
+	return calamp.WithoutOffsets(y, sensors)
 }
 
 // Channel is that of sensors with a gain, and with an offset where there are any; y tells how large these are
 // where that is to be learned, nil where there are none yet.
-func (o *Offset) Channel(g channel.Gain, y *mat.Dense) channel.Channel {
+func (o *Offset) Channel(g channel.Gain, y *mat.Dense, sensors []int) channel.Channel {
 	if !o.on {
 		return g
 	}
@@ -102,7 +102,7 @@ func (o *Offset) Channel(g channel.Gain, y *mat.Dense) channel.Channel {
 	case sd == 0 && y == nil:
 		sd = math.NaN() // the first samples tell
 	case sd == 0:
-		sd = calamp.GuessOffset(y)
+		sd = calamp.GuessOffset(y, sensors)
 	}
 	return channel.Offset{Prior: channel.OffsetPrior{Gain: g.Prior, SD: sd}, NoiseVar: g.NoiseVar}
 }

@@ -346,12 +346,12 @@ func (s *solve) problem(data *dataset.Problem, source string) (*calamp.Problem, 
 			Channel: s.faults.ComplexChannel(s.belong.ComplexChannel(s.model.ComplexChannel(&s.phases))), Phases: data.Phases,
 		}, nil
 	}
-	if err := s.model.Guess(data.W, s.offset.Readings(data.Y)); err != nil {
+	if err := s.model.Guess(data.W, s.offset.Readings(data.Y, data.Sensors)); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	signals, err := s.prior.Signal(&s.model, &s.groups)
 	return &calamp.Problem{
-		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.belong.Channel(s.model.Channel()), data.Y)), NoiseVar: s.model.Noise.Each,
+		W: data.W, Y: data.Y, Sensors: data.Sensors, Prior: signals, Channel: s.faults.Channel(s.offset.Channel(s.belong.Channel(s.model.Channel()), data.Y, data.Sensors)), NoiseVar: s.model.Noise.Each,
 	}, err
 }
 
