@@ -115,7 +115,7 @@ func GuessComplex(w operator.Operator, y *mat.Dense, signal prior.ComplexGaussBe
 // GuessOffset is the standard deviation of the sensors' offsets that the means of their readings y (M×P) suggest,
 // beyond what chance makes of means of so many. sensors is that which each row is read with; nil where each has its own.
 func GuessOffset(y *mat.Dense, sensors []int) float64 {
-	r, _ := newRowMap(sensors, y.RawMatrix().Rows) // ids that are wrong are told of where they are solved with
+	r, _ := newRowMap(sensors, y.RawMatrix().Rows) // Solve reports ids that are wrong
 	_, signals := y.Dims()
 	if r == nil {
 		return moments.OffsetSD(flat(y), signals)
