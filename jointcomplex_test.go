@@ -172,3 +172,25 @@ func TestPartlySharedSupportsAreSolvedApart(t *testing.T) {
 		}
 	}
 }
+
+// Sixteen antennas of which no phase is known, four sources in all snapshots, nothing given: that they are in all of them leads to the gains.
+func TestArrayWithFreePhases(t *testing.T) {
+	tests.Long(t)
+	c := snapshots{n: 90, m: 16, p: 50, sources: 4, exactly: true, noise: 1e-4, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
+	phases, amplitudes := 0.0, 0.0
+	for seed := range uint64(3) {
+		problem, truth := c.draw(t, seed)
+		problem.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+		problem.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
+		res := solve(t, problem, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}, Outliers: calamp.Outliers{Look: true}})
+		m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+		inside := intervalsHold(res, truth, m)
+		t.Logf("%v: error %.2g, %.2f of the amplitudes and %.2f of the phases inside", res.Status, m.XMSEScaled, inside[0], inside[1])
+		if amplitudes, phases = amplitudes+inside[0]/3, phases+inside[1]/3; res.Status != calamp.Converged || m.XMSEScaled > 1e-4 {
+			t.Errorf("seed %d: %v, mean square error %.2g", seed, res.Status, m.XMSEScaled)
+		}
+	}
+	if phases < 0.85 || amplitudes < 0.85 {
+		t.Errorf("%.2f of the amplitudes and %.2f of the phases inside their intervals of 95 %%", amplitudes, phases)
+	}
+}
