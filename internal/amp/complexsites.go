@@ -245,6 +245,7 @@ func (g *complexSites) choose(usable bool) {
 	}
 	near := g.best != nil && g.best.Kappa >= surePhases && !(g.pairs != nil && g.learns) // few sensors may be near anything
 	sure := found > 1 || found == 1 && (near || g.from != nil && g.best.StayedAt(g.from))
+	sure = sure && g.starts >= len(g.spanned)
 	most := mostPhaseStarts
 	if g.pairs != nil {
 		most = mostPairStarts

@@ -489,7 +489,7 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 		if err != nil {
 			return math.NaN(), err
 		}
-		if again.settled && again.logZ > was.logZ {
+		if again.settled && (!was.settled || again.logZ > was.logZ) {
 			halves[half] = again
 		}
 	}
