@@ -21,9 +21,9 @@ const (
 // SubspaceStarts are gains s to begin at where K entries that are there in all snapshots make most of the readings, the most promising first: readings y = (W x)/s are then all in one subspace U of K dimensions,
 // of which each such entry i has w_i/s. So w_i∘w_j/s is both in the range of w_j∘U and in that of w_i∘U. Two entries that are there have subspaces that meet in one direction, from which s follows; there are no
 // local maxima, and nothing has to be known of the phases. K is where the eigenvalues of the readings' covariance fall most; nil is returned where there is no such place up to M/2, from where on subspaces of
-// all pairs meet, or where readings are missing.
+// all pairs meet, or where readings are missing or sensors have several rows.
 func (f *Complex) SubspaceStarts(most int) (starts [][]complex128) {
-	if f.pairs != nil || !f.complete() {
+	if f.readers != nil || !f.complete() {
 		return nil
 	}
 	u := f.signalSubspace()
