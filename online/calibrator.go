@@ -270,6 +270,11 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if c.warming() {
 		return c.warmUp(ctx)
 	}
+	return c.absorb(ctx)
+}
+
+// absorb is Absorb of a sample that was taken, by itself.
+func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 	c.estimate.Together = nil
 	reject, err := c.attempt(ctx)
 	if err == nil && c.dark(reject) {

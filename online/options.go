@@ -68,7 +68,8 @@ type Options struct {
 	// goes on from there. With offsets ([channel.Offset]) at least [LeastWarmUp], and 0 only for the bare
 	// recursion (Always). LearnOffsets learns the offsets' standard deviation from these samples. They
 	// test the range of s, too. Where it is 0 and readings of the first sample have one sign, as those of positive signals
-	// behind masks, it is [LeastWarmUp] with the Sane rule; 1 learns from them one by one.
+	// behind masks, it is [LeastWarmUp] with the Sane rule; 1 learns from them one by one. Samples that have their entries
+	// in common are then solved as joint rows, and tell more of the gains than one by one.
 	WarmUp       int
 	LearnOffsets bool
 

@@ -298,3 +298,28 @@ func TestSensorsThatWalkAreCovered(t *testing.T) {
 		t.Errorf("95 %% intervals of the sensors that walk cover %.0f %%", 100*covered)
 	}
 }
+
+// Samples of one scene that a stream begins with are solved together by what they have in common and by what they differ in: gains are known better than from one sample after the other. Where they differ
+// in nothing the stream goes on from one of them.
+func TestWarmUpOfOneScene(t *testing.T) {
+	tests.Long(t)
+	for _, level := range []float64{0.2, 0} {
+		errs := map[int]float64{}
+		for _, warmUp := range []int{1, 20} {
+			w := newWorld(t, 160, 200, 1)
+			w.level = level
+			c := w.calibrator(t, online.Options{WarmUp: warmUp})
+			for range 30 {
+				absorb(t, c, w.draw())
+			}
+			rms, covered := w.calibration(c)
+			t.Logf("differing by %g, %d together: error %.2g, %.0f %% within intervals", level, warmUp, rms, 100*covered)
+			if errs[warmUp] = rms; !(covered > 0.88) || c.Snapshot().Samples < 10 {
+				t.Errorf("differing by %g, %d together: %.0f %% of s within 95 %% intervals after %d samples", level, warmUp, 100*covered, c.Snapshot().Samples)
+			}
+		}
+		if most := errs[1]; level > 0 && !(errs[20] < 0.8*most) || level == 0 && !(errs[20] < 1.3*most) {
+			t.Errorf("differing by %g: errors %v by the samples solved together", level, errs)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
+	"github.com/calamp/calamp/solver"
 )
 
 // Sensors with offsets cannot be learned from single samples: what the first one says of the offsets is what its
@@ -55,6 +56,9 @@ type Together struct {
 	X, XVar *mat.Dense // N×K, in the order in which they came
 	Outlier *mat.Dense // M×K, probabilities of readings to be outliers; nil where that was not looked at
 }
+
+// errOneScene is that of samples that differ in nothing but brightness: they teach no more of the gains than one of them, from which the stream goes on.
+var errOneScene = errors.New("the samples are of one scene")
 
 // checkWarmUp reports options that do not go with the channel.
 func checkWarmUp(o *Options, g channel.Calibrating) error {
@@ -145,6 +149,11 @@ func (c *Calibrator) warmUp(ctx context.Context) (*Estimate, error) {
 		return &c.estimate, ctx.Err()
 	}
 	reject, err := c.solveTogether(ctx)
+	if errors.Is(err, errOneScene) {
+		s.Warm = nil
+		c.begin()
+		return c.absorb(ctx)
+	}
 	if reject != Accepted {
 		s.Warm = slices.Delete(s.Warm, 0, 1) // another try with the next sample
 	}
@@ -170,16 +179,16 @@ func (c *Calibrator) noSample() {
 
 // solveTogether is an offline problem, after which the stream has learned from all of its signals.
 func (c *Calibrator) solveTogether(ctx context.Context) (Reject, error) {
-	b, err := c.together()
-	if err != nil {
-		return NotConverged, fmt.Errorf("the first %d samples: %w", len(c.state.Warm), err)
-	}
-	outcome, err := b.Run(ctx, max(c.opt.MaxIter, warmUpIterations))
+	b, outcome, err := c.runTogether(ctx)
 	switch {
+	case b == nil:
+		return NotConverged, fmt.Errorf("the first %d samples: %w", len(c.state.Warm), err)
 	case outcome == amp.Cancelled:
 		return Interrupted, err
 	case outcome == amp.Diverged:
 		return Diverged, nil
+	case b.OneScene() != nil && !c.oneSigned():
+		return Accepted, errOneScene
 	case outcome != amp.Converged && c.opt.Tol >= 0:
 		return NotConverged, nil
 	case unrecovered(b.State):
@@ -189,6 +198,25 @@ func (c *Calibrator) solveTogether(ctx context.Context) (Reject, error) {
 	c.showTogether(b)
 	c.testTogether(b)
 	return Accepted, nil
+}
+
+// runTogether solves the samples that were kept one by one or, where their entries are there in all of them or in none, as joint rows (see [amp.JointTest]). Where these are no answer they
+// are taken for independent after all.
+func (c *Calibrator) runTogether(ctx context.Context) (b *amp.Solver, outcome amp.Outcome, err error) {
+	for _, joint := range []solver.Joint{solver.AutoJoint, solver.JointOn, solver.JointOff} {
+		if b, err = c.together(joint); err != nil {
+			return nil, outcome, err
+		}
+		outcome, err = b.Run(ctx, max(c.opt.MaxIter, warmUpIterations))
+		test, tested := amp.PartOf[*amp.JointTest](b)
+		switch {
+		case outcome == amp.Cancelled || joint == solver.AutoJoint && !(tested && test.Ends):
+			return b, outcome, err
+		case joint == solver.JointOn && (b.OneScene() != nil || outcome == amp.Converged && b.JointGain() > 0):
+			return b, outcome, err
+		}
+	}
+	return b, outcome, err
 }
 
 // unrecovered reports whether signals were not found: a stream that begins with these would not find its way.
@@ -201,7 +229,7 @@ func unrecovered(s *amp.State) bool {
 }
 
 // together is the solver of the samples that were kept.
-func (c *Calibrator) together() (*amp.Solver, error) {
+func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
 	p := len(c.state.Warm) * c.columns
 	y := mat.NewDense(c.m, p, nil)
 	for k, sample := range c.state.Warm {
@@ -229,7 +257,7 @@ func (c *Calibrator) together() (*amp.Solver, error) {
 	b, _, _, err := amp.NewSolver(amp.Problem{
 		W: w, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
-		Outliers: c.outliers != nil, OutlierRate: c.opt.Outliers.Rate,
+		Outliers: c.outliers != nil, OutlierRate: c.opt.Outliers.Rate, Joint: joint,
 	}, c.opt.Settings)
 	return b, err
 }
