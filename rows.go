@@ -34,6 +34,16 @@ func CheckSensors(ids []int, m int) error {
 	return err
 }
 
+// RowsOfSensors puts rows together by the sensors that ids name: order has the row at each place, -1 where a sensor has fewer than the one with most, which has each. It is nil where
+// every row is its own sensor.
+func RowsOfSensors(ids []int, m int) (order []int, each int, err error) {
+	r, err := newRowMap(ids, m)
+	if r == nil {
+		return nil, 1, err
+	}
+	return r.order, r.each, nil
+}
+
 // SensorCount is the number of sensors that ids name; of m rows that are a sensor each where there are no ids.
 func SensorCount(ids []int, m int) int {
 	if ids == nil {

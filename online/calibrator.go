@@ -22,7 +22,10 @@ type Calibrator struct {
 	opt     Options
 	m, n    int
 	choice  *operator.Choice // of W by the sample; nil where it is one for all
-	columns int              // of a reading: 2 where it is complex
+	parts   int              // of a number: 2 where it is complex
+	rows    int              // of W of a sensor, of which the last may be none
+	order   []int            // rows of W as they were given, by sensor; nil where each is one
+	columns int              // numbers that are read of a sensor: parts of all its rows
 
 	*engine              // what samples are solved with at present
 	sample    *amp.State // the solver's: of the sample being absorbed, and what it inherits
@@ -107,8 +110,13 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if err != nil {
 		return nil, err
 	}
-	m, n := w.Dims()
-	c := &Calibrator{opt: full, m: m, n: n, choice: operator.ChoiceOf(w), columns: channel.ColumnsOf(g)}
+	_, n := w.Dims()
+	c := &Calibrator{opt: full, n: n, choice: operator.ChoiceOf(w), parts: channel.ColumnsOf(g), rows: 1}
+	if w, err = c.gather(w, g); err != nil {
+		return nil, err
+	}
+	m := c.m
+	c.columns = c.rows * c.parts
 	c.newEngine = func(learnNoise bool) (*engine, error) {
 		return newEngine(c, w, amp.Model{Prior: p, Channel: g}, learnNoise)
 	}
@@ -130,7 +138,10 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	}
 	width := c.sample.Calibration().Width()
 	c.state = newState(m, width, full.nominalRetention())
-	c.state.Complex = c.columns > 1
+	c.state.Complex = c.parts > 1
+	if c.order != nil {
+		c.state.Rows = c.rows
+	}
 	if known, ok := c.sample.Calibration().(channel.Informed); ok {
 		if err := known.Inform(c.state.Stats); err != nil {
 			return nil, err
@@ -185,7 +196,7 @@ func newEngine(c *Calibrator, w operator.Operator, m amp.Model, learnNoise bool)
 	}
 	e := &engine{learner: learner}
 	e.solver, e.plan, _, err = amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: c.columns, Noise: opt.NoiseVar, LearnNoise: learnNoise, LearnSensorNoise: opt.LearnSensorNoise, Spread: opt.SensorSpread, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
+		W: w, Model: model, P: c.parts, Shared: c.shared(), Noise: opt.NoiseVar, LearnNoise: learnNoise, LearnSensorNoise: opt.LearnSensorNoise, Spread: opt.SensorSpread, Watch: &watch{calibrator: c}, WatchFor: "readings that do not fit are set aside",
 	}, opt.Settings)
 	if err != nil {
 		return nil, err
@@ -309,18 +320,18 @@ func (c *Calibrator) take(y []float64) error {
 	switch {
 	case c.choice != nil && len(c.matrix) == 0:
 		return errors.New("which matrix the sample has is not known (Use)")
-	case len(y) == c.m*c.columns:
-	case c.columns > 1:
-		return fmt.Errorf("y has %d numbers, but W is %d×%d: expected a real and an imaginary part of each sensor's reading, %d", len(y), c.m, c.n, c.m*c.columns)
+	case len(y) == c.rowsGiven()*c.parts:
+	case c.parts > 1:
+		return fmt.Errorf("y has %d numbers, but W is %d×%d: expected a real and an imaginary part of each row's reading, %d", len(y), c.rowsGiven(), c.n, c.rowsGiven()*c.parts)
 	default:
-		return fmt.Errorf("y has %d readings, but W is %d×%d: expected one reading a sensor, %d", len(y), c.m, c.n, c.m)
+		return fmt.Errorf("y has %d readings, but W is %d×%d: expected one reading a row, %d", len(y), c.rowsGiven(), c.n, c.rowsGiven())
 	}
 	for j, v := range y {
 		if math.IsInf(v, 0) {
-			return fmt.Errorf("y: sensor %d reads %g, expected a finite reading, or NaN for a missing one", j/c.columns, v)
+			return fmt.Errorf("y: row %d reads %g, expected a finite reading, or NaN for a missing one", j/c.parts, v)
 		}
 	}
-	copy(c.y, y)
+	c.arrange(y)
 	c.leaveOutExtremes()
 	c.pair()
 	c.change, c.lately = nil, c.state.Brightness
@@ -334,14 +345,16 @@ func (c *Calibrator) leaveOutExtremes() {
 	for mu := range c.m {
 		size := 0.0 // NaN where the reading is missing
 		for _, v := range c.row(c.y, mu) {
-			size = max(size, math.Abs(v))
+			if !math.IsNaN(v) || c.rows == 1 { // one of several rows may be without a reading
+				size = max(size, math.Abs(v))
+			}
 		}
 		c.beyond[mu] = size > solver.MostSize
 		for j, v := range c.row(c.y, mu) {
 			switch {
 			case c.beyond[mu]:
 				v = math.NaN()
-			case size < solver.LeastSize:
+			case size < solver.LeastSize && !math.IsNaN(v):
 				v = 0
 			}
 			c.y[mu*c.columns+j] = v
@@ -529,7 +542,7 @@ func (c *Calibrator) commit() {
 	s.Samples++
 	s.Model = c.learned()
 	s.Spread = c.spreadNow()
-	if c.outliers != nil && c.columns == 1 {
+	if c.outliers != nil && c.parts == 1 {
 		s.Brightness.absorb(p.Brightness(0))
 	}
 	s.Forks = nil

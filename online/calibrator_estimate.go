@@ -148,7 +148,7 @@ func (c *Calibrator) report(reject Reject) {
 	est.Retention = c.retention
 	est.Reject, est.Committed = reject, reject == Accepted
 	est.Used = c.used()
-	est.Outlier = c.outlying()
+	est.Outlier = c.ofRows(c.outlying())
 	est.ChiSquare = 0
 	est.Worst, est.Masked, est.Flagged = est.Worst[:0], est.Masked[:0], est.Flagged[:0]
 	solved := reject != NoReadings && est.Iterations > 0
@@ -194,7 +194,7 @@ func (c *Calibrator) sharedError() float64 {
 	var with, without float64
 	for mu := range c.m {
 		if v := c.pastSVar[mu]; c.uses(mu) && v > 0 && v < most {
-			noise, y := c.sample.U[mu*c.columns]+c.noise, square(c.number(c.y, mu))/float64(c.columns)
+			noise, y := c.sample.U[mu*c.columns]+c.noise, c.power(c.y, mu)/float64(c.columns)
 			with += noise + v*y
 			without += noise + y/(1/most+c.weight*(1/v-1/most))
 		}

@@ -123,8 +123,8 @@ func (c *Calibrator) residuals() {
 // residual is χ of the reading of sensor mu.
 func (c *Calibrator) residual(mu int) float64 {
 	if c.columns > 1 {
-		e := c.sample
-		return complexResidual(c.number(c.y, mu), c.pastMean[mu], c.number(e.Omega, mu), e.U[mu*c.columns]+c.noise, c.pastSVar[mu])
+		chi, _ := c.residualOf(mu, c.pastMean[mu], c.pastSVar[mu])
+		return chi
 	}
 	r, d := c.innovation(mu)
 	chi := r / math.Sqrt(max(d, math.SmallestNonzeroFloat64))
@@ -363,7 +363,7 @@ func (c *Calibrator) examineSensors() {
 // monitor adds a reading to the cumulative sum of a sensor in use.
 func (c *Calibrator) monitor(mu int) {
 	s, limit := &c.state, c.opt.Sanity.Health
-	if c.zero(mu) && c.number(c.sample.Omega, mu) == 0 {
+	if c.zero(mu) && c.power(c.sample.Omega, mu) == 0 {
 		return
 	}
 	chi := c.chi[mu] / max(1, c.spread)

@@ -298,7 +298,7 @@ func (c *Calibrator) scaleLearned() bool {
 
 // hearsSignals reports whether what the signals' variance says of the common scale is summed up.
 func (c *Calibrator) hearsSignals() bool {
-	return (c.even != nil || c.columns > 1) && !c.scaleLearned()
+	return (c.even != nil || c.parts > 1) && !c.scaleLearned()
 }
 
 // startOver begins anew with the present sample, with what is known of the range by now.
@@ -320,7 +320,7 @@ func (c *Calibrator) startOver(ctx context.Context) (Reject, error) {
 // anew is the state of a stream that begins.
 func (c *Calibrator) anew(r LearnedRange) State {
 	s := newState(c.m, c.state.Width(), c.opt.nominalRetention())
-	s.Range = &r
+	s.Range, s.Rows = &r, c.state.Rows
 	if c.bank != nil {
 		s.Drift = newDrift(&s)
 	}

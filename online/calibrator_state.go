@@ -46,6 +46,7 @@ type State struct {
 	Samples   uint64  // committed so far
 
 	Complex bool // readings are complex, and two columns each
+	Rows    int  // of W, of a sensor of several; 0 where each is one
 
 	Model *Model // as learned so far; nil when it is given, and before the first sample
 
@@ -125,12 +126,13 @@ func (s *State) drift() float64 {
 // Sensors is M.
 func (s *State) Sensors() int { return len(s.Flag) }
 
-// columns is how many numbers a reading is.
+// columns is how many numbers are read of a sensor.
 func (s *State) columns() int {
+	columns := max(1, s.Rows)
 	if s.Complex {
-		return complexColumns
+		columns *= complexColumns
 	}
-	return 1
+	return columns
 }
 
 // Width is how many statistics there are of each sensor; 0 for no sensors.
@@ -156,6 +158,9 @@ func (c *Calibrator) Restore(s *State) error {
 	}
 	if matrix := s.keptMatrix(); len(s.Warm) > 0 && (c.choice == nil && matrix > 0 || c.choice != nil && matrix != c.choice.Numbers()) {
 		return errors.New("the state and the stream are not both of samples with matrices of their own, or not of the same")
+	}
+	if s.Rows != c.state.Rows {
+		return fmt.Errorf("the state is of %d rows of W a sensor, and the stream of %d", max(1, s.Rows), c.rows)
 	}
 	if s.Complex != c.state.Complex {
 		return errors.New("the state and the stream are not both of complex readings")

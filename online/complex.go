@@ -16,7 +16,7 @@ import (
 )
 
 // A complex reading is two columns, its real and its imaginary part, as everywhere in the solver. A stream sees it as one
-// reading of one sensor: arrays of readings are M×columns, and residuals, masks and flags are of sensors.
+// reading of one sensor: arrays of readings are M×columns, and residuals, masks and flags are of sensors. So it is with a sensor of several rows, of which all are one reading.
 
 // complexColumns is how many columns a complex number takes.
 const complexColumns = 2
@@ -30,37 +30,54 @@ func (c *Calibrator) turning() channel.Turning {
 // row is what v (M×columns) has of sensor mu.
 func (c *Calibrator) row(v []float64, mu int) []float64 { return v[mu*c.columns : (mu+1)*c.columns] }
 
-// number is that as a number: a real one has no imaginary part.
-func (c *Calibrator) number(v []float64, mu int) complex128 {
-	if c.columns == 1 {
-		return complex(v[mu], 0)
+// number is number j of v: a real one has no imaginary part.
+func (c *Calibrator) number(v []float64, j int) complex128 {
+	if c.parts == 1 {
+		return complex(v[j], 0)
 	}
-	return complex(v[complexColumns*mu], v[complexColumns*mu+1])
+	return complex(v[complexColumns*j], v[complexColumns*j+1])
+}
+
+// power is Σ|v|² over what v (M×columns) has of sensor mu, where that is there.
+func (c *Calibrator) power(v []float64, mu int) (sum float64) {
+	for _, x := range c.row(v, mu) {
+		if !math.IsNaN(x) {
+			sum += x * x
+		}
+	}
+	return sum
 }
 
 // missing reports whether sensor mu has no reading, and zero whether it is exactly that.
-func (c *Calibrator) missing(mu int) bool { return math.IsNaN(c.y[mu*c.columns]) }
+func (c *Calibrator) missing(mu int) bool {
+	for j := mu * c.columns; j < (mu+1)*c.columns; j += c.parts {
+		if !math.IsNaN(c.y[j]) {
+			return false
+		}
+	}
+	return true
+}
 
-func (c *Calibrator) zero(mu int) bool { return c.number(c.y, mu) == 0 }
+func (c *Calibrator) zero(mu int) bool { return !c.missing(mu) && c.power(c.y, mu) == 0 }
 
 // Columns is how many numbers an entry of X is: 2 where signals are complex.
-func (e *Estimate) Columns() int { return e.calibrator.columns }
+func (e *Estimate) Columns() int { return e.calibrator.parts }
 
 func square(z complex128) float64 { return real(z)*real(z) + imag(z)*imag(z) }
 
 // pair makes both parts of a complex reading missing where one is, and takes nominal phases off.
 func (c *Calibrator) pair() {
-	if c.columns == 1 {
+	if c.parts == 1 {
 		return
 	}
-	for mu := range c.m {
-		y := c.row(c.y, mu)
+	for j := range c.m * c.rows {
+		y := c.y[complexColumns*j:]
 		z := complex(y[0], y[1])
 		switch {
 		case cmplx.IsNaN(z):
 			y[0], y[1] = math.NaN(), math.NaN()
 		case c.opt.Phases != nil:
-			z *= cmplx.Rect(1, c.opt.Phases[mu])
+			z *= cmplx.Rect(1, c.opt.Phases[j/c.rows])
 			y[0], y[1] = real(z), imag(z)
 		}
 	}
@@ -125,32 +142,71 @@ func (c *Calibrator) beforehand() (mean complex128, variance float64) {
 	return complex(m, 0), variance
 }
 
-// complexResidual is |χ| of a complex reading, whose mean square is 1 under the model: of both parts together.
-func complexResidual(y, mean, omega complex128, variance, sVar float64) float64 {
-	off := mean*y - omega
-	return math.Sqrt(square(off) / max(2*variance+sVar*square(y), math.SmallestNonzeroFloat64))
+// residualOf is |χ| of what is read of sensor mu, of which s has this mean and variance: the mean square of its numbers is 1 under the model. Residuals r = ŝy - ω have the variances D and, by the error
+// of s, the covariance Cˢyy*, so that
+//
+//	χ² = (Σ|r|²/D - a + a/(1 + CˢΣ|y|²/D))/n,   a = |Σ r y*/D|²/(Σ|y|²/D).
+//
+// wider is how many times as large as D the variance of one of n numbers is, the geometric mean.
+func (c *Calibrator) residualOf(mu int, mean complex128, sVar float64) (chi, wider float64) {
+	e := c.sample
+	var square, information, n float64
+	var along complex128
+	for j := mu * c.rows; j < (mu+1)*c.rows; j++ {
+		y := c.number(c.y, j)
+		if cmplx.IsNaN(y) {
+			continue
+		}
+		d := max(float64(c.parts)*(e.U[j*c.parts]+c.noise), math.SmallestNonzeroFloat64)
+		r := mean*y - c.number(e.Omega, j)
+		square += (real(r)*real(r) + imag(r)*imag(r)) / d
+		information += (real(y)*real(y) + imag(y)*imag(y)) / d
+		along += r * cmplx.Conj(y) / complex(d, 0)
+		n++
+	}
+	by, a := 1+sVar*information, 0.0
+	if information > 0 {
+		a = (real(along)*real(along) + imag(along)*imag(along)) / information
+	}
+	across := max(0, square-a)
+	if n == 1 && a > 0 {
+		across = 0
+	}
+	return math.Sqrt((across + a/by) / n), math.Pow(by, 1/n)
 }
 
-// medianOfSize is the median of the |χ| of sensors under the model: that of |N(0, 1)|, or of |CN(0, 1)|.
+// medianOfSize is the median of the |χ| of sensors under the model: that of |N(0, 1)|, of |CN(0, 1)|, or after Wilson and Hilferty (1931) that of a mean of several squares.
 func (c *Calibrator) medianOfSize() float64 {
-	if c.columns == 1 {
+	switch n := float64(c.columns); n {
+	case 1:
 		return medianOfNormal
+	case complexColumns:
+		return math.Sqrt(math.Ln2)
+	default:
+		return math.Pow(1-2/(9*n), 1.5)
 	}
-	return math.Sqrt(math.Ln2)
 }
 
 // nearestFit is how far from ω, in a column, the calibrated reading of sensor mu must be, whatever its s within the range.
 func (c *Calibrator) nearestFit(mu int) float64 {
 	lo, hi := c.sample.Calibration().Range()
 	within := func(v float64) float64 { return min(max(v, lo), hi) }
-	y, omega := c.number(c.y, mu), c.number(c.sample.Omega, mu)
-	known, complexGains := c.sample.Calibration().(channel.ComplexPrior)
-	if !complexGains || known.Known() {
-		nearest := complex(within(real(omega/y)), 0)
-		return cmplx.Abs(nearest*y-omega) / math.Sqrt(float64(c.columns))
+	var along complex128 // Σ ωy*
+	of := 0.0            // Σ|ω|²
+	for j := mu * c.rows; j < (mu+1)*c.rows; j++ {
+		if y, omega := c.number(c.y, j), c.number(c.sample.Omega, j); !cmplx.IsNaN(y) {
+			along += omega * cmplx.Conj(y)
+			of += square(omega)
+		}
 	}
-	nearest := within(cmplx.Abs(omega / y))
-	return math.Abs(nearest*cmplx.Abs(y)-cmplx.Abs(omega)) / math.Sqrt(float64(c.columns))
+	power := c.power(c.y, mu)
+	known, complexGains := c.sample.Calibration().(channel.ComplexPrior)
+	field := cmplx.Abs(along)
+	if !complexGains || known.Known() {
+		field = real(along)
+	}
+	nearest := within(field / power)
+	return math.Sqrt(max(0, of-2*nearest*field+nearest*nearest*power) / float64(c.columns))
 }
 
 // free reports whether nothing is known of phases beforehand: the common phase is then a convention.

@@ -65,7 +65,7 @@ func (c *Calibrator) readingsPower() (power float64) {
 // squareOfZ is that of one reading, |z|² of a complex one.
 func (c *Calibrator) squareOfZ(mu int) float64 {
 	if c.columns > 1 {
-		return (square(c.pastMean[mu]) + c.pastSVar[mu]) * square(c.number(c.y, mu))
+		return (square(c.pastMean[mu]) + c.pastSVar[mu]) * c.power(c.y, mu)
 	}
 	return c.pastZ[mu]*c.pastZ[mu] + c.pastZVar[mu]
 }

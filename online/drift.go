@@ -352,13 +352,12 @@ func (c *Calibrator) follow(added []float64, by move, quadratic, volume float64)
 func (c *Calibrator) score(l int, by move) (total float64) {
 	b, e, scores := c.bank, c.sample, c.state.Drift.Scores[l]
 	noise, columns := channel.NoiseOf(e.Model().Channel), float64(c.columns)
-	// Of a complex reading x is the root mean square of both parts' residuals, and variances are those of a part.
+	// Of several numbers x is the root mean square of their residuals, and variances are those of one.
 	residual := func(mu int) (x, v, d float64) {
 		d = e.U[mu*c.columns] + noise
 		if b.turned != nil {
-			y := c.number(c.y, mu)
-			off := by.factor()*b.turned[l][mu]*y - c.number(e.Omega, mu)
-			return math.Sqrt(square(off) / columns), d + b.variance[l][mu]*square(y)/columns, d
+			chi, wider := c.residualOf(mu, by.factor()*b.turned[l][mu], b.variance[l][mu])
+			return chi * math.Sqrt(wider*d), wider * d, d
 		}
 		y := c.y[mu]
 		if offsets := c.offsets(); offsets != nil {

@@ -511,7 +511,7 @@ func (c *Calibrator) evidence() float64 {
 	for mu, v := range norm {
 		total += v
 		if c.uses(mu) {
-			power += square(c.number(c.y, mu)) / columns
+			power += c.power(c.y, mu) / columns
 			used++
 		}
 		if a.active && !math.IsNaN(a.ratio[mu]) {
@@ -525,7 +525,7 @@ func (c *Calibrator) evidence() float64 {
 	typical := maskedPower * power / max(1, used)
 	for mu, masked := range c.masked {
 		if masked {
-			total -= columns * (0.5*math.Log(2*math.Pi*max(typical, square(c.number(c.y, mu))/columns)) + 0.5)
+			total -= columns * (0.5*math.Log(2*math.Pi*max(typical, c.power(c.y, mu)/columns)) + 0.5)
 		}
 	}
 	return total

@@ -166,7 +166,7 @@ func (c *Calibrator) startModel() error {
 
 // present is the sample being absorbed, M×columns, without the sensors' offsets as far as they are known.
 func (c *Calibrator) present() *mat.Dense {
-	y := mat.NewDense(c.m, c.columns, slices.Clone(c.y))
+	y := mat.NewDense(c.m*c.rows, c.parts, slices.Clone(c.y))
 	if offsets := c.offsets(); offsets != nil && c.state.Samples > 0 {
 		offsets.Offsets(c.means, c.variances, c.state.Stats)
 		for mu, o := range c.means {

@@ -60,7 +60,7 @@ func (c *Calibrator) givenModel() *Model {
 // doubtsNoise is the warning that the noise variance that was given does not hold.
 func (c *Calibrator) doubtsNoise(p *Posterior) {
 	if c.frees(&c.state) && p.Model != nil {
-		columns := float64(c.columns)
+		columns := float64(c.parts)
 		given := columns * c.givenModel().NoiseVar * p.Factor * p.Factor
 		p.Warnings = append(p.Warnings, calamp.Warning{
 			Code:    calamp.NoiseContradicted,

@@ -82,6 +82,10 @@ type Options struct {
 	// of which three are in short order is flagged. It is not in the fingerprint, as Still.
 	Outliers calamp.Outliers
 
+	// Sensors (M) is the sensor that each row of W is read with, as of [calamp.Problem]; nil where every row has its own. All that is of sensors is then of as many as there
+	// are: what of a sample does not fit, too, is a sensor with all its rows.
+	Sensors []int
+
 	// Phases (M), or nil, are nominal phases of complex gains in radians, about which the channel's distribution of
 	// phases is centred.
 	Phases []float64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/cmplx"
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
@@ -138,7 +137,7 @@ func (c *Calibrator) typicalSize() float64 {
 	c.sizes = c.sizes[:0]
 	for mu := range c.m {
 		if c.candidate(mu) {
-			c.sizes = append(c.sizes, cmplx.Abs(c.number(c.y, mu)))
+			c.sizes = append(c.sizes, math.Sqrt(c.power(c.y, mu)))
 		}
 	}
 	if len(c.sizes) == 0 {
@@ -151,7 +150,7 @@ func (c *Calibrator) typicalSize() float64 {
 func (c *Calibrator) setHugeAside() {
 	limit, count := huge*c.typicalSize(), 0
 	for mu := range c.m {
-		c.masked[mu] = c.candidate(mu) && cmplx.Abs(c.number(c.y, mu)) > limit
+		c.masked[mu] = c.candidate(mu) && math.Sqrt(c.power(c.y, mu)) > limit
 		count += int(bit(c.masked[mu]))
 	}
 	if float64(count) > fewHuge*float64(len(c.sizes)) {
@@ -222,7 +221,7 @@ func (c *Calibrator) judgeReadings() {
 	o.typical = size * size / float64(c.columns)
 	for mu := range c.m {
 		o.odds[mu] = unlikely
-		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || cmplx.Abs(c.number(c.y, mu)) > wild*size) {
+		if c.candidate(mu) && (math.Abs(c.chi[mu]) > suspicious || math.Sqrt(c.power(c.y, mu)) > wild*size) {
 			o.odds[mu] = c.oddsOf(mu)
 			if doubt := c.state.Health[mu]; c.mayDiffer(mu) && doubt > 0 {
 				o.odds[mu] -= doubt
@@ -259,7 +258,7 @@ func (c *Calibrator) oddsOf(mu int) float64 {
 	if math.IsNaN(own) { // beyond double precision
 		own = math.Inf(-1)
 	}
-	return amp.LogOutlier(c.state.Outliers.rate(c.opt.Outliers.Rate), c.outliers.typical, square(c.number(c.y, mu)), c.columns) - own
+	return amp.LogOutlier(c.state.Outliers.rate(c.opt.Outliers.Rate), c.outliers.typical, c.power(c.y, mu), c.columns) - own
 }
 
 // outlying is the probability of each reading (M) of the sample to be an outlier, 0 where it is missing; nil where that

@@ -54,9 +54,9 @@ func (c *Calibrator) weigh() float64 {
 	}
 	scenes := c.state.Scenes
 	rest, rank := max(0, 1-c.explained(scenes)), float64(len(scenes)) // the part rounds to a little above 1
-	m := float64(c.used())
+	m := float64(c.used() * c.rows)
 	novel := min(1, rest*m/max(1, m-rank))
-	if 1-novel < byChance*math.Sqrt(2*max(1, rank)/float64(c.columns))/m {
+	if 1-novel < byChance*math.Sqrt(2*max(1, rank)/float64(c.parts))/m {
 		novel = 1
 	}
 	c.remember(z)
@@ -121,41 +121,41 @@ func (c *Calibrator) remember(z []float64) {
 
 // novelReadings are the calibrated readings ŝy without what the prior's mean gives: 0 where there is none.
 func (c *Calibrator) novelReadings(z []float64) {
-	if c.columns == 1 {
+	if c.parts == 1 {
 		c.sample.NovelReadings(z)
 		return
 	}
 	e := c.sample // whose prior has the mean 0
-	for mu := range c.m {
-		v := complex128(0)
-		if c.uses(mu) {
-			v = cmplx.Rect(e.S[mu], e.Phase[mu]) * c.number(c.y, mu)
+	for j := range len(z) / complexColumns {
+		v, mu := complex128(0), j/c.rows
+		if y := c.number(c.y, j); c.uses(mu) && !cmplx.IsNaN(y) {
+			v = cmplx.Rect(e.S[mu], e.Phase[mu]) * y
 		}
-		z[complexColumns*mu], z[complexColumns*mu+1] = real(v), imag(v)
+		z[complexColumns*j], z[complexColumns*j+1] = real(v), imag(v)
 	}
 }
 
-// inner is Σ a*b over the sensors.
+// inner is Σ a*b over readings.
 func (c *Calibrator) inner(a, b []float64) (total complex128) {
-	if c.columns == 1 {
+	if c.parts == 1 {
 		return complex(dot(a, b), 0)
 	}
-	for mu := range c.m {
-		total += cmplx.Conj(c.number(a, mu)) * c.number(b, mu)
+	for j := range len(a) / complexColumns {
+		total += cmplx.Conj(c.number(a, j)) * c.number(b, j)
 	}
 	return total
 }
 
 // addTimes adds by times v.
 func (c *Calibrator) addTimes(to []float64, by complex128, v []float64) {
-	if c.columns == 1 {
+	if c.parts == 1 {
 		addTo(to, real(by), v)
 		return
 	}
-	for mu := range c.m {
-		add := by * c.number(v, mu)
-		to[complexColumns*mu] += real(add)
-		to[complexColumns*mu+1] += imag(add)
+	for j := range len(v) / complexColumns {
+		add := by * c.number(v, j)
+		to[complexColumns*j] += real(add)
+		to[complexColumns*j+1] += imag(add)
 	}
 }
 

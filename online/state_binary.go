@@ -55,6 +55,8 @@ import (
 //
 // Version 10 is version 9 with 8, uint64, behind the number of samples that are kept: how many numbers say which matrix each of them has. These
 // follow its readings, float64 (see [operator.Choice]).
+//
+// Version 11 is version 10 with the rows of a sensor, uint32, behind the columns, which are those of all its rows.
 const (
 	stateMagic = "calS"
 
@@ -69,8 +71,9 @@ const (
 
 	versionMoved  = 9  // parameters of every sensor
 	versionChosen = 10 // samples with matrices of their own are kept
+	versionRows   = 11 // sensors of several rows
 
-	versionLatest = versionChosen
+	versionLatest = versionRows
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -80,10 +83,15 @@ const (
 	noPhase = math.MaxUint64
 )
 
+// mostRows bounds the rows of a sensor in a state that is read.
+const mostRows = 1 << 20
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Rows > 0:
+		return versionRows
 	case s.keptMatrix() > 0:
 		return versionChosen
 	case s.Spread != nil:
@@ -126,6 +134,9 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if s.version() >= versionComplex {
 		b = le.AppendUint32(b, uint32(s.columns()))
+	}
+	if s.version() >= versionRows {
+		b = le.AppendUint32(b, uint32(s.Rows))
 	}
 	if m := s.Model; m != nil {
 		b = appendFloats(b, m.Values)
@@ -319,9 +330,13 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 		width, values = r.count(uint64(r.uint32()), 1), r.uint32()
 	}
 	if version >= versionComplex {
-		columns := r.uint32()
-		if read.Complex = columns == complexColumns; !read.Complex && columns != 1 {
-			return fmt.Errorf("state: readings of %d columns", columns)
+		columns, rows := int(r.uint32()), 1
+		if version >= versionRows {
+			read.Rows = int(r.uint32())
+			rows = read.Rows
+		}
+		if read.Complex = columns == complexColumns*rows; rows < 1 || rows > mostRows || !read.Complex && columns != rows {
+			return fmt.Errorf("state: readings of %d columns, of %d rows", columns, rows)
 		}
 	}
 	if values != noModel {

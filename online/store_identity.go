@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -54,6 +55,13 @@ func Identify(w operator.Operator, p prior.Prior, g channel.Calibrating, opt *Op
 		"calibration " + describeCalibration(g, &o),
 		describeNoise(channel.NoiseOf(g), &o),
 		describe(fmt.Sprintf("recursion commit=%v scale-step=%t variance=%s", o.Commit, !o.NoScaleStep, squares(o.Variance)), "memory", o.Memory),
+	}
+	if order, each, _ := calamp.RowsOfSensors(o.Sensors, m); order != nil {
+		places := make([]float64, len(order))
+		for i, row := range order {
+			places[i] = float64(row)
+		}
+		lines = append(lines, fmt.Sprintf("sensors of %d rows=%x", each, sha256.Sum256(appendFloats(nil, places))))
 	}
 	if sensor != "" {
 		lines = append(lines, "channel "+sensor)

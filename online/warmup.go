@@ -230,16 +230,16 @@ func unrecovered(s *amp.State) bool {
 
 // together is the solver of the samples that were kept.
 func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
-	p := len(c.state.Warm) * c.columns
-	y := mat.NewDense(c.m, p, nil)
+	p := len(c.state.Warm) * c.parts
+	y := mat.NewDense(c.m*c.rows, p, nil)
 	for k, sample := range c.state.Warm {
 		for mu := range c.m {
-			nothing := c.number(sample, mu) == 0
+			nothing := c.power(sample, mu) == 0
 			for j, v := range c.row(sample, mu) {
 				if nothing {
 					v = math.NaN()
 				}
-				y.Set(mu, k*c.columns+j, v)
+				y.Set(mu*c.rows+j/c.parts, k*c.parts+j%c.parts, v)
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
 		return nil, err
 	}
 	b, _, _, err := amp.NewSolver(amp.Problem{
-		W: w, Model: model, P: p, Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
+		W: w, Model: model, P: p, Shared: c.shared(), Y: y.RawMatrix().Data, Noise: c.opt.NoiseVar,
 		LearnNoise: c.opt.LearnNoise, LearnSensorNoise: c.opt.LearnSensorNoise, LearnOffsets: c.opt.LearnOffsets,
 		Outliers: c.outliers != nil, OutlierRate: c.opt.Outliers.Rate, Joint: joint,
 	}, c.opt.Settings)
@@ -378,10 +378,20 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 		t.XVar.SetCol(k, e.C[k*c.n:(k+1)*c.n])
 	}
 	if each := b.Outlying(); each != nil {
-		t.Outlier = mat.NewDense(c.m, p, each)
+		t.Outlier = c.inRows(mat.NewDense(c.m*c.rows, p, each))
 	}
 	c.estimate.Together = t
-	last := p - c.columns
+	last := p - c.parts
+	c.noise = channel.NoiseOf(e.Model().Channel)
+	means, variances := make([]complex128, c.m), make([]float64, c.m)
+	if c.columns > 1 {
+		for row := range c.m * c.rows {
+			from := row*p + last
+			copy(c.sample.Omega[row*c.parts:(row+1)*c.parts], e.Omega[from:])
+			copy(c.sample.U[row*c.parts:(row+1)*c.parts], e.U[from:])
+		}
+		c.posteriors(means, variances, e.Stats)
+	}
 	copy(c.sample.X, e.X[last*c.n:])
 	copy(c.sample.C, e.C[last*c.n:])
 	for mu := range c.m {
@@ -389,9 +399,8 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 			continue
 		}
 		j := mu*p + last
-		if known := c.turning(); known != nil {
-			mean, variance := known.Posterior(e.Of(e.Stats, mu))
-			c.chi[mu] = complexResidual(c.number(c.y, mu), mean, complex(e.Omega[j], e.Omega[j+1]), e.Doubt(j), variance)
+		if c.columns > 1 {
+			c.chi[mu], _ = c.residualOf(mu, means[mu], variances[mu])
 			continue
 		}
 		z, doubt := e.S[mu]*c.y[mu], 0.0
@@ -400,6 +409,6 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 		}
 		c.chi[mu] = (z - e.Omega[j]) / math.Sqrt(e.Doubt(j)+doubt)
 	}
-	c.outcome, c.noise = amp.Converged, channel.NoiseOf(e.Model().Channel)
+	c.outcome = amp.Converged
 	c.solver.Iterations = b.Iterations
 }

@@ -49,8 +49,8 @@ func SharedPossible(p *Problem, settings *solver.Settings) error {
 	_, several := p.W.(*operator.Distributed)
 	var with string
 	switch {
-	case p.stream() || p.Batch:
-		with = "a stream"
+	case p.Batch:
+		with = "measurements that arrive one by one"
 	case several:
 		with = "a W over several machines"
 	case settings.Covariance != solver.Diagonal:

@@ -43,7 +43,7 @@ class Calibrator:
 
     W (M×N) is a matrix as in :func:`calamp.solve`; where it is complex, or phase is given, samples are. Where each sample has another one, W is all of them (K×M×N, or a
     list), of which absorb is given one's number, or (M, N), and absorb is given the matrix. With state, a path, what was learned is in that file before absorb
-    returns, and the next Calibrator with the same W, model and state goes on from it. Keywords are the flags of
+    returns, and the next Calibrator with the same W, model and state goes on from it. sensors (M integers) is the sensor that each row is read with. Keywords are the flags of
     ``calamp online`` with _ for -. ::
 
         with calamp.Calibrator(W, state="rig.calamp", s_range=(0.8, 1.2), noise_var=1e-4) as c:

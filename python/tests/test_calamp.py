@@ -337,6 +337,25 @@ def test_stream(p, tmp_path):
         calamp.Calibrator(2 * p.W, state=state, **MODEL)
 
 
+def test_stream_of_shared_sensors(p, tmp_path):
+    """Two rows a sensor, through an interruption."""
+    ids = np.random.default_rng(38).permutation(np.repeat(np.arange(45), 2))
+    Y = p.Y * (p.s0 / p.s0[:45][ids])[:, None]
+    posteriors = []
+    for parts in ((0, 6),), ((0, 2), (2, 6)):
+        state = tmp_path / f"{len(parts)}.calamp"
+        for first, end in parts:
+            with calamp.Calibrator(p.W, state=state, sensors=ids, **MODEL) as c:
+                for k in range(first, end):
+                    assert c.absorb(Y[:, k])["committed"]
+                q = c.posterior()
+        posteriors.append(q)
+    assert q.s.shape == (45,) and np.std(q.s / p.s0[:45]) < 0.1 * np.std(p.s0)
+    assert np.array_equal(posteriors[0].s, posteriors[1].s) and np.array_equal(posteriors[0].s_var, posteriors[1].s_var)
+    with pytest.raises(ValueError, match="none of the 90 rows of W is read with sensor 0"):
+        calamp.Calibrator(p.W, sensors=ids + 1, **MODEL)
+
+
 def test_stream_that_dies(p):
     c = calamp.Calibrator(p.W, **MODEL)
     c._process.kill()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/evolution"
 	"github.com/calamp/calamp/internal/command/console"
 	"github.com/calamp/calamp/internal/command/option"
@@ -57,14 +58,15 @@ func (r *onlineRun) checkBatch(ctx context.Context) error {
 	}
 	m, n := r.in.w.Dims()
 	alpha := float64(m) / float64(n)
-	least, err := c.leastAlpha(ctx, c.warmUp)
+	rows := m / calamp.SensorCount(c.ids, m)
+	least, err := c.leastAlpha(ctx, c.warmUp*rows)
 	if err != nil || alpha >= least {
 		return err
 	}
 	e := console.Usage("--phase free: state evolution finds the signals of a batch of %d from M/N = %.3g on, and there are %.3g: "+
 		"the stream would begin with what is wrong", c.warmUp, least, alpha)
 	for k := c.warmUp + 1; k <= mostBatch; k++ {
-		if least, err = c.leastAlpha(ctx, k); err == nil && alpha >= least {
+		if least, err = c.leastAlpha(ctx, k*rows); err == nil && alpha >= least {
 			return e.WithHint("--warm-up %d is enough, from %.3g on; better more", k, least)
 		}
 	}

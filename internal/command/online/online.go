@@ -73,6 +73,8 @@ type calibration struct {
 	ranks    option.Ranks
 	spectrum option.SpectrumCache
 
+	rows     option.RowSensors
+	ids      []int         // of rows; nil where each is a sensor
 	shift    option.Offset // of sensors
 	warmUp   int
 	outliers option.Outliers
@@ -240,6 +242,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	c.solver.Register(flags)
 	c.ranks.Register(flags)
 	c.spectrum.Register(flags)
+	c.rows.Register(flags)
 	c.shift.Register(flags)
 	c.outliers.Register(flags)
 	c.phases.Register(flags)
@@ -297,7 +300,7 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return c.keep.Change()
 	}
 	err := c.ranks.OfFirst(func() error {
-		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files(), c.derivatives), c.keep.Path, c.model.Noise.File, c.model.KnowledgeFile())...)
+		return console.Outputs{console.File("-o", c.out), console.File("--spectrum-cache", c.spectrum.Path)}.Check(c.json, append(slices.Concat(args, c.parts.Files(), c.groups.Files(), c.derivatives), c.keep.Path, c.rows.File, c.model.Noise.File, c.model.KnowledgeFile())...)
 	})
 	if err != nil {
 		return err
@@ -312,7 +315,8 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.spectrum.Use(in.w, &c.ranks); err != nil {
 		return err
 	}
-	sensors, n := in.w.Dims()
+	m, n := in.w.Dims()
+	sensors := calamp.SensorCount(c.ids, m)
 	if err := c.prior.CheckEntries(n); err != nil {
 		return console.Usage("%w", err)
 	}
@@ -394,7 +398,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Stated(), SensorDerivatives: c.ofSensors}
+	return &online.Options{Sensors: c.ids, Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Stated(), SensorDerivatives: c.ofSensors}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

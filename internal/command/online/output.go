@@ -103,7 +103,7 @@ func (r *onlineRun) result() *calamp.Result {
 	p := r.loop.Calibrator.Posterior()
 	r.takeModel(p)
 	res := &calamp.Result{
-		Prior: r.signal, Channel: r.model.Channel(),
+		Prior: r.signal, Channel: r.model.Channel(), Sensors: r.ids,
 		X: columnsOf(r.results.x, r.columns()), XVar: columnsOf(r.results.xVar, r.columns()),
 		S: p.S, SVar: p.SVar, Gain: p.Gain, ScaleSD: p.ScaleSD, Calibration: p.Calibration,
 		Offset: p.Offset, OffsetVar: p.OffsetVar,
@@ -251,7 +251,7 @@ func bearing(name string) bool {
 	c.solver.Register(flags)
 	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensor-derivatives", "warm-up"}, name)
+		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensors", "sensor-derivatives", "warm-up"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -145,6 +144,7 @@ type material struct {
 	truth calamp.Truth
 	known *channel.Knowledge // of single sensors
 
+	sensors []int     // that rows of w are read with, or nil
 	complex bool      // Y is, or W
 	phases  []float64 // nominal ones of complex gains, or nil
 }
@@ -158,11 +158,18 @@ func (c *calibration) load(args []string) (*material, error) {
 		if path == "" {
 			return nil, console.Usage("no matrix W").WithHint("add --matrix W.npy")
 		}
-		if dataset.HasSensors(path) {
-			return nil, refuseSensors(path)
-		}
 		w, err := c.openMatrix(path)
 		if err != nil {
+			return nil, err
+		}
+		in := &dataset.Problem{W: w}
+		if dataset.HasSensors(path) {
+			m, _ := w.Dims()
+			if in.Sensors, err = dataset.LoadSensors(path, m); err != nil {
+				return nil, err
+			}
+		}
+		if err := c.loadSensors(in); err != nil {
 			return nil, err
 		}
 		if err := c.loadDerivatives(w); err != nil {
@@ -172,14 +179,14 @@ func (c *calibration) load(args []string) (*material, error) {
 		if w, err = c.parts.Basis.Compose(w); err == nil {
 			w, err = choice(w, dataset.MatrixCount(path))
 		}
-		return &material{w: w, complex: is}, err
+		return &material{w: w, sensors: in.Sensors, complex: is}, err
 	}
 	p, err := c.loadProblem(args)
 	if err != nil {
 		return nil, err
 	}
-	if p.Sensors != nil {
-		return nil, refuseSensors(strings.Join(append(args, c.parts.Readings), ""))
+	if err := c.loadSensors(p); err != nil {
+		return nil, err
 	}
 	if err := c.loadDerivatives(p.W); err != nil {
 		return nil, err
@@ -192,7 +199,7 @@ func (c *calibration) load(args []string) (*material, error) {
 	if of != nil {
 		w, err = operator.NewChoice(matrices)
 	}
-	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, complex: p.Complex, phases: p.Phases}, err
+	return &material{w: w, of: of, y: p.Y, truth: p.Truth, known: p.Known, sensors: p.Sensors, complex: p.Complex, phases: p.Phases}, err
 }
 
 // loadDerivatives reads the derivatives of W, as given, by parameters of sensors.
@@ -209,9 +216,17 @@ func (c *calibration) loadDerivatives(w operator.Operator) (err error) {
 	return nil
 }
 
-// refuseSensors is for a file that says which sensor each row of W is read with.
-func refuseSensors(path string) error {
-	return console.Usage("%s: sensors with several rows of W (the array sensors) do not go along with a stream yet: leave one of the two out", path)
+// loadSensors reads the sensors that rows of W are read with.
+func (c *calibration) loadSensors(p *dataset.Problem) error {
+	m, _ := p.W.Dims()
+	if err := c.rows.Read(p, m); err != nil {
+		return err
+	}
+	if p.Sensors != nil && c.ranks.On() {
+		return console.Usage("--mpi is for sensors with a row each: leave it or the sensors out")
+	}
+	c.ids = p.Sensors
+	return nil
 }
 
 func (c *calibration) openMatrix(path string) (w operator.Operator, err error) {

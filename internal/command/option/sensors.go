@@ -20,13 +20,8 @@ func (s *RowSensors) Register(flags *pflag.FlagSet) {
 // signals and rows.
 func (s *RowSensors) Load(data *dataset.Problem, compare, ranks bool) (count, each int, err error) {
 	rows, p := data.Y.Dims()
-	if s.File != "" {
-		if data.Sensors != nil {
-			return 0, 0, console.Usage("--sensors and the array sensors of the problem both say which sensor a row is read with, give one")
-		}
-		if data.Sensors, err = dataset.LoadSensors(s.File, rows); err != nil {
-			return 0, 0, console.Usage("--sensors %w", err)
-		}
+	if err := s.Read(data, rows); err != nil {
+		return 0, 0, err
 	}
 	count = calamp.SensorCount(data.Sensors, rows)
 	if data.Sensors != nil && compare {
@@ -39,6 +34,20 @@ func (s *RowSensors) Load(data *dataset.Problem, compare, ranks bool) (count, ea
 		p /= 2
 	}
 	return count, (rows + count - 1) / count * p, nil
+}
+
+// Read reads the file into the problem, which has so many rows.
+func (s *RowSensors) Read(data *dataset.Problem, rows int) (err error) {
+	switch {
+	case s.File == "":
+		return nil
+	case data.Sensors != nil:
+		return console.Usage("--sensors and the array sensors of the problem both say which sensor a row is read with, give one")
+	}
+	if data.Sensors, err = dataset.LoadSensors(s.File, rows); err != nil {
+		return console.Usage("--sensors %w", err)
+	}
+	return nil
 }
 
 // LoadNoise is [Model.LoadNoise] for sensors of which some have several rows: noise is that of each row, sensor or reading.

@@ -1,0 +1,98 @@
+package online
+
+import (
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/operator"
+)
+
+// gather sets how many sensors there are, and is w with the rows of each together.
+func (c *Calibrator) gather(w operator.Operator, g channel.Channel) (operator.Operator, error) {
+	c.m, _ = w.Dims()
+	order, each, err := calamp.RowsOfSensors(c.opt.Sensors, c.m)
+	if err != nil || order == nil {
+		return w, err
+	}
+	_, offsets := channel.CalibrationOf(g).(channel.Offsetting)
+	switch {
+	case offsets:
+		return nil, errors.New("a stream with sensors of several rows does not go along with offsets yet: leave one of the two out")
+	case c.choice != nil:
+		return nil, errors.New("a stream with sensors of several rows does not go along with a matrix for every sample yet: leave one of the two out")
+	case c.opt.LearnSensorNoise || len(c.opt.SensorDerivatives) > 0:
+		return nil, errors.New("a stream with sensors of several rows has one noise variance, and no parameters of sensors: leave one of the two out")
+	}
+	c.m, c.rows, c.order = len(order)/each, each, order
+	return operator.Arrange(w, order)
+}
+
+// shared is how the solver has rows of sensors.
+func (c *Calibrator) shared() (s amp.Shared) {
+	if c.order != nil {
+		s.Rows = c.rows
+	}
+	return s
+}
+
+// rowsGiven is how many rows W has as it was given.
+func (c *Calibrator) rowsGiven() (count int) {
+	if c.order == nil {
+		return c.m
+	}
+	for _, row := range c.order {
+		count += int(bit(row >= 0))
+	}
+	return count
+}
+
+// arrange takes the readings of a sample, as rows of W were given.
+func (c *Calibrator) arrange(y []float64) {
+	if c.order == nil {
+		copy(c.y, y)
+		return
+	}
+	for i, row := range c.order {
+		for part := range c.parts {
+			v := math.NaN()
+			if row >= 0 {
+				v = y[row*c.parts+part]
+			}
+			c.y[i*c.parts+part] = v
+		}
+	}
+}
+
+// inRows is what rows have, as they were given.
+func (c *Calibrator) inRows(rows *mat.Dense) *mat.Dense {
+	if c.order == nil {
+		return rows
+	}
+	_, columns := rows.Dims()
+	out := mat.NewDense(c.rowsGiven(), columns, nil)
+	for i, row := range c.order {
+		if row >= 0 {
+			out.SetRow(row, rows.RawRowView(i))
+		}
+	}
+	return out
+}
+
+// ofRows are values of sensors as rows have them that were given; nil for none.
+func (c *Calibrator) ofRows(values []float64) []float64 {
+	if c.order == nil || values == nil {
+		return values
+	}
+	out := make([]float64, c.rowsGiven())
+	for i, row := range c.order {
+		if row >= 0 {
+			out[row] = values[i/c.rows]
+		}
+	}
+	return out
+}

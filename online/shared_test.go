@@ -1,0 +1,219 @@
+package online
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
+)
+
+// sharedStream is a stream whose sensors have several rows of W, here and there among them. It is real, or complex.
+type sharedStream struct {
+	n, sensors, rows int
+	complex, uneven  bool
+	noise            float64
+}
+
+// made is one: W, the sensors of its rows, their true s, and what draws samples.
+type made struct {
+	w      operator.Operator
+	ids    []int
+	s      []complex128
+	sample func() []float64
+	signal prior.Prior
+	gain   channel.Calibrating
+}
+
+func (c sharedStream) make(t testing.TB, seed uint64) (m made) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 38))
+	parts := 1
+	if c.complex {
+		parts = 2
+	}
+	normal := func() complex128 {
+		if !c.complex {
+			return complex(rng.NormFloat64(), 0)
+		}
+		return complex(rng.NormFloat64(), rng.NormFloat64()) / complex(math.Sqrt2, 0)
+	}
+	for g := range c.sensors {
+		rows := c.rows
+		if c.uneven && g%3 == 0 {
+			rows--
+		}
+		m.ids = append(m.ids, slices.Repeat([]int{g}, rows)...)
+		phase := 0.0
+		if c.complex {
+			phase = 0.3 * rng.NormFloat64()
+		}
+		m.s = append(m.s, complex(0.8+0.4*rng.Float64(), 0)*complex(math.Cos(phase), math.Sin(phase)))
+	}
+	rng.Shuffle(len(m.ids), func(i, j int) { m.ids[i], m.ids[j] = m.ids[j], m.ids[i] })
+	table, reals := make([]complex128, len(m.ids)*c.n), make([]float64, len(m.ids)*c.n)
+	for i := range table {
+		table[i] = normal() / complex(math.Sqrt(float64(c.n)), 0)
+		reals[i] = real(table[i])
+	}
+	var err error
+	if c.complex {
+		m.w, err = operator.NewComplex(len(m.ids), c.n, table)
+		m.signal, m.gain = prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 11}, NoiseVar: c.noise}
+	} else {
+		m.w, err = operator.NewDense(len(m.ids), c.n, reals)
+		m.signal, m.gain = prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: c.noise}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sample = func() []float64 {
+		x, y := make([]complex128, c.n), make([]float64, 0, len(m.ids)*parts)
+		for i := range x {
+			if rng.Float64() < 0.2 {
+				x[i] = normal()
+			}
+		}
+		for row, g := range m.ids {
+			z := complex(math.Sqrt(c.noise), 0) * normal()
+			for i, v := range x {
+				z += table[row*c.n+i] * v
+			}
+			z /= m.s[g]
+			if y = append(y, real(z)); c.complex {
+				y = append(y, imag(z))
+			}
+		}
+		return y
+	}
+	return m
+}
+
+// inside is the part of the amplitudes within 95 % intervals, at a common factor.
+func (m made) inside(p *Posterior) (part, square float64) {
+	scale := 0.0
+	for g, s := range m.s {
+		scale += real(s) * real(s) / p.S[g] / p.S[g]
+		scale += imag(s) * imag(s) / p.S[g] / p.S[g]
+	}
+	scale = math.Sqrt(scale / float64(len(m.s)))
+	for g, s := range m.s {
+		off := p.S[g]*scale - math.Hypot(real(s), imag(s))
+		lo, hi := p.Calibration.Prior.Quantile(p.Calibration.Of(g), 0.025), p.Calibration.Prior.Quantile(p.Calibration.Of(g), 0.975)
+		if off >= p.S[g]-hi && off <= p.S[g]-lo {
+			part += 1 / float64(len(m.s))
+		}
+		square += off * off / float64(len(m.s))
+	}
+	return part, square
+}
+
+func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
+	for _, c := range []sharedStream{
+		{n: 100, sensors: 40, rows: 2, noise: 1e-4},
+		{n: 100, sensors: 22, rows: 4, noise: 1e-4, uneven: true},
+		{n: 80, sensors: 20, rows: 3, noise: 1e-4, complex: true},
+	} {
+		m := c.make(t, 1)
+		opt := &Options{Sensors: m.ids}
+		stream, err := NewCalibrator(m.w, m.signal, m.gain, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again *Calibrator
+		for k := range 40 {
+			y := m.sample()
+			if k == 20 {
+				y[3] = math.NaN()
+			}
+			e, err := stream.Absorb(context.Background(), y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k > 15 && !e.Committed {
+				t.Errorf("%+v: sample %d: %s", c, k, e.Reason())
+			}
+			if again != nil {
+				if _, err := again.Absorb(context.Background(), y); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if k == 10 { // an interruption
+				b, err := stream.Snapshot().MarshalBinary()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var s State
+				if err := s.UnmarshalBinary(b); err != nil {
+					t.Fatal(err)
+				}
+				if again, err = NewCalibrator(m.w, m.signal, m.gain, opt); err != nil {
+					t.Fatal(err)
+				}
+				if err := again.Restore(&s); err != nil {
+					t.Fatal(err)
+				}
+				own, err := NewCalibrator(m.w, m.signal, m.gain, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := own.Restore(&s); err == nil {
+					t.Error("a state of sensors with several rows goes on with one each")
+				}
+			}
+		}
+		p := stream.Posterior()
+		if !reflect.DeepEqual(stream.Snapshot(), again.Snapshot()) {
+			t.Errorf("%+v: after an interruption the state is another", c)
+		}
+		part, square := m.inside(p)
+		t.Logf("%+v: inside %.3g, mean square %.2g, stated %.2g", c, part, square, mean(p.SVar))
+		if len(p.S) != c.sensors || part < 0.85 || len(p.Flagged) > 0 {
+			t.Errorf("%+v: %d sensors, %.2g inside, mean square %.2g, flagged %v", c, len(p.S), part, square, p.Flagged)
+		}
+	}
+}
+
+func mean(v []float64) float64 { return sum(v) / float64(len(v)) }
+
+// A sensor that fails is flagged with all its rows; what a stream cannot have is an error.
+func TestStreamsOfSensorsOfSeveralRowsFlagThem(t *testing.T) {
+	c := sharedStream{n: 100, sensors: 35, rows: 3, noise: 1e-4}
+	m := c.make(t, 2)
+	stream, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for k := range 40 {
+		y := m.sample()
+		for row, g := range m.ids {
+			if g == 7 && k >= 20 {
+				y[row] = rng.NormFloat64()
+			}
+		}
+		if _, err := stream.Absorb(context.Background(), y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := stream.Posterior()
+	if len(p.Flagged) != 1 || p.Flagged[0].Sensor != 7 {
+		t.Errorf("flagged are %v", p.Flagged)
+	}
+	offset := channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.1}, NoiseVar: 1e-4}
+	if _, err := NewCalibrator(m.w, m.signal, offset, &Options{Sensors: m.ids}); err == nil || !strings.Contains(err.Error(), "offsets") {
+		t.Error(err)
+	}
+	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids[1:]}); err == nil || !strings.Contains(err.Error(), "104 values, expected 105") {
+		t.Error(err)
+	}
+	if _, err := stream.Absorb(context.Background(), make([]float64, 35)); err == nil || !strings.Contains(err.Error(), "one reading a row, 105") {
+		t.Error(err)
+	}
+}
