@@ -237,6 +237,7 @@ func (g *complexSites) choose(usable bool) {
 		}
 		g.others = append(g.others, g.fit)
 	}
+	g.fit.Release()
 	found := 0
 	for _, other := range g.others {
 		if other == g.best || g.best.Same(other) {

@@ -269,50 +269,90 @@ func (f *Complex) solve() error {
 	return nil
 }
 
-// factor sets A⁻¹, its determinant and A⁻¹W.
+// factor sets A⁻¹, its determinant and A⁻¹W. Where there are more readings than entries, B = Δ + Γ^½WᴴWΓ^½ is factored in place of A: A⁻¹ = (1 - XᴴX)/Δ with X = L⁻¹Γ^½Wᴴ, B = LLᴴ.
 func (s *Snapshot) factor(noise float64) bool {
 	rows, n := s.w.Rows, s.w.Columns/2
 	if rows == 0 {
 		return true
 	}
-	scaled, l := dense.New(rows, 2*n), dense.New(rows, rows)
+	scaled := dense.New(rows, 2*n)
 	for mu := range rows {
 		to := scaled.Row(mu)
 		for i, v := range s.w.Row(mu) {
 			to[i] = v * math.Sqrt(s.gamma[i%n])
 		}
-		l.Row(mu)[mu] = noise
 	}
-	dense.AddProduct(l, 1, scaled, scaled.T(), dense.Lower, 1)
+	left, right := scaled, scaled.T()
+	few := 2*n < rows
+	if few {
+		left, right = right, left
+	}
+	l := dense.New(left.Rows, left.Rows)
+	for i := range l.Rows {
+		l.Row(i)[i] = noise
+	}
+	dense.AddProduct(l, 1, left, right, dense.Lower, 1)
 	if !dense.Factor(l, 1) {
 		return false
 	}
-	s.logDet = 0.5 * dense.LogDet(l)
-	dense.InvertLower(l, 1)
-	s.inverse = dense.New(rows, rows)
-	dense.Square(s.inverse, l, 1)
+	s.logDet = 0.5 * (dense.LogDet(l) + float64(rows-l.Rows)*math.Log(noise))
+	s.inverse, s.projected = dense.New(rows, rows), dense.New(rows, n)
+	if few {
+		x := dense.New(2*n, rows)
+		for i := range x.Rows {
+			for mu := range rows {
+				x.Row(i)[mu] = scaled.Row(mu)[i]
+			}
+		}
+		dense.SolveLower(l, x, 1)
+		for mu := range rows {
+			s.inverse.Row(mu)[mu] = 1 / noise
+		}
+		dense.AddProduct(s.inverse, -1/noise, x.T(), x, dense.Lower, 1)
+		dense.InvertLower(l, 1)
+		for i := range l.Rows {
+			clear(l.Row(i)[i+1:])
+		}
+		dense.AddProduct(s.projected, 1, x.T(), l.Part(0, 2*n, 0, n), dense.All, 1)
+		for mu := range rows {
+			for i, gamma := range s.gamma {
+				s.projected.Row(mu)[i] /= math.Sqrt(gamma)
+			}
+		}
+	} else {
+		dense.InvertLower(l, 1)
+		dense.Square(s.inverse, l, 1)
+	}
 	dense.Mirror(s.inverse)
-	s.projected = dense.New(rows, n)
-	dense.AddProduct(s.projected, 1, s.inverse, s.w.Part(0, rows, 0, n), dense.All, 1)
+	if !few {
+		dense.AddProduct(s.projected, 1, s.inverse, s.w.Part(0, rows, 0, n), dense.All, 1)
+	}
 	s.seen = s.w.times(s.location)
 	return true
 }
 
 // addQuadratic adds to Q, b and the terms without s.
 func (f *Complex) addQuadratic(s *Snapshot, y []complex128) {
-	inverse := embedded{s.inverse}
-	if len(s.rows) == 0 {
+	half := len(s.rows)
+	if half == 0 {
 		return
 	}
-	g := inverse.times(s.seen)
-	f.fixed -= s.logDet + float64(len(s.rows))*math.Log(math.Pi)
+	g := embedded{s.inverse}.times(s.seen)
+	f.fixed -= s.logDet + float64(half)*math.Log(math.Pi)
 	for i, mu := range s.rows {
 		f.b[mu] += cmplx.Conj(y[mu]) * g[i]
 		f.fixed -= real(cmplx.Conj(s.seen[i]) * g[i])
-		to := f.q[mu*f.m:][:f.m]
+		to, re, im := f.q[mu*f.m:][:f.m], s.inverse.Row(i), s.inverse.Row(half+i)
 		for j, nu := range s.rows {
-			to[nu] += cmplx.Conj(y[mu]) * inverse.at(i, j) * y[nu]
+			to[nu] += cmplx.Conj(y[mu]) * complex(re[j], im[j]) * y[nu]
 		}
+	}
+}
+
+// Release gives up what a further step alone would need.
+func (f *Complex) Release() {
+	for _, s := range f.Snapshots {
+		s.inverse, s.projected = dense.Matrix{}, dense.Matrix{}
 	}
 }
 
@@ -382,26 +422,30 @@ func (f *Complex) cavities() (moved, open float64) {
 
 // cavitiesOf is cavities of a snapshot: signals move with the gains by dx = Γ Wᴴ A⁻¹ (y∘s∘(d log r + i dφ)).
 func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
-	m, n, half := f.m, f.n, len(s.rows)
+	n, half, count := f.n, len(s.rows), len(f.gains)
 	columns := n + half
-	both := dense.New(2*m, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
+	both := dense.New(2*count, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
 	for j, mu := range s.rows {
 		by := f.S[mu] * y[mu]
-		set := func(i int, v complex128) {
-			v *= by
-			both.Row(mu)[i], both.Row(mu)[columns+i] = real(v), imag(v)
-			both.Row(m + mu)[i], both.Row(m + mu)[columns+i] = -imag(v), real(v)
-		}
 		re, im := s.projected.Row(j), s.projected.Row(half+j)
-		for i := range n {
-			set(i, complex(re[i], -im[i]))
+		own, other := s.inverse.Row(j), s.inverse.Row(half+j)
+		for a, sensor := range f.sensorsOf(mu) {
+			sign := signs[1][a]
+			r, phi := both.Row(sensor), both.Row(count+sensor)
+			add := func(i int, v complex128) {
+				v *= by
+				r[i] += real(v)
+				r[columns+i] += imag(v)
+				phi[i] -= sign * imag(v)
+				phi[columns+i] += sign * real(v)
+			}
+			for i := range n {
+				add(i, complex(re[i], -im[i]))
+			}
+			for i := range half {
+				add(n+i, complex(own[i], -other[i]))
+			}
 		}
-		for i := range half {
-			set(n+i, cmplx.Conj(embedded{s.inverse}.at(j, i)))
-		}
-	}
-	if f.readers != nil {
-		both = f.readers.gathered(both, len(f.gains))
 	}
 	var along [2][]float64
 	for a := range along {

@@ -107,21 +107,12 @@ func (p *readers) gather(gradient []float64, bend dense.Matrix) {
 	}
 }
 
-// gathered is Lᵀ times the rows of a matrix (2M).
-func (p *readers) gathered(rows dense.Matrix, count int) dense.Matrix {
-	m, out := len(p.of), dense.New(2*count, rows.Columns)
-	for half := range 2 {
-		for mu, pair := range p.of {
-			from := rows.Row(half*m + mu)
-			for a, i := range pair {
-				to, sign := out.Row(half*count+i), signs[half][a]
-				for j, v := range from {
-					to[j] += sign * v
-				}
-			}
-		}
+// sensorsOf are those that a row is read with.
+func (f *Complex) sensorsOf(mu int) []int {
+	if f.readers == nil {
+		return []int{mu}
 	}
-	return out
+	return f.readers.of[mu]
 }
 
 // sameGains reports whether another fit has come to the same gains, as far as the errors of both allow: the same amplitudes but for a scale, and the same phases, of which pairs leave none open. Powers

@@ -125,3 +125,52 @@ func TestPairsOfJointEntries(t *testing.T) {
 		}
 	}
 }
+
+// With more readings than entries A is inverted by way of a matrix as large as these.
+func TestFactorOfManyReadings(t *testing.T) {
+	of, _, w, y := baselines(rand.New(rand.NewPCG(3, 38)), 6, 5, 3, 1, 0.01) // 15 rows
+	f := NewComplex(len(of), 5, 1, w, y, 0)
+	s, noise := f.Snapshots[0], 0.03
+	for i := range s.gamma {
+		s.gamma[i] = 0.5 + float64(i)
+	}
+	if !s.factor(noise) {
+		t.Fatal("not factored")
+	}
+	rows, n := s.w.Rows, 5
+	a := dense.New(rows, rows)
+	for mu := range rows {
+		a.Row(mu)[mu] = noise
+		for nu := range rows {
+			for i := range 2 * n {
+				a.Row(mu)[nu] += s.w.Row(mu)[i] * s.w.Row(nu)[i] * s.gamma[i%n]
+			}
+		}
+	}
+	for mu := range rows {
+		for nu := range rows {
+			product, want := 0.0, 0.0
+			for k := range rows {
+				product += a.Row(mu)[k] * s.inverse.Row(k)[nu]
+			}
+			if mu == nu {
+				want = 1
+			}
+			if math.Abs(product-want) > 1e-9 {
+				t.Fatalf("A A⁻¹ at %d, %d is %g", mu, nu, product)
+			}
+		}
+		for i := range n {
+			want := 0.0
+			for k := range rows {
+				want += s.inverse.Row(mu)[k] * s.w.Row(k)[i]
+			}
+			if math.Abs(s.projected.Row(mu)[i]-want) > 1e-9*(1+math.Abs(want)) {
+				t.Fatalf("A⁻¹W at %d, %d is %g, expected %g", mu, i, s.projected.Row(mu)[i], want)
+			}
+		}
+	}
+	if !dense.Factor(a, 1) || math.Abs(s.logDet-0.5*dense.LogDet(a)) > 1e-9 {
+		t.Errorf("log det is %g, expected %g", s.logDet, 0.5*dense.LogDet(a))
+	}
+}
