@@ -372,3 +372,32 @@ func TestSharedSensorsWithOffsets(t *testing.T) {
 		}
 	}
 }
+
+// Offsets of rows with the wrong sensors are seen where their gains hide in them.
+func TestSharedSensorsOfWrongRowsWithOffsets(t *testing.T) {
+	c := sharing{n: 300, p: 5, rows: 4, alpha: 0.6, noise: 1e-6}
+	p, truth, _ := c.draw(t, 3)
+	rng := rand.New(rand.NewPCG(3, 2))
+	offsets := make([]float64, len(truth.S))
+	for g := range offsets {
+		offsets[g] = 0.2 * rng.NormFloat64()
+	}
+	for row, g := range p.Sensors {
+		for k := range c.p {
+			p.Y.Set(row, k, p.Y.At(row, k)+offsets[g])
+		}
+	}
+	for row := range p.Sensors {
+		if other := rng.IntN(len(p.Sensors)); rng.Float64() < 0.25 {
+			p.Sensors[row], p.Sensors[other] = p.Sensors[other], p.Sensors[row]
+		}
+	}
+	p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.2}, NoiseVar: 1e-3}
+	res, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Offset: true, Noise: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Status == calamp.Converged || !slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.RowsDisagree }) {
+		t.Errorf("%v, %s, %v", res.Status, res.Reason, res.Warnings)
+	}
+}

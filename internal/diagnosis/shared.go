@@ -51,12 +51,24 @@ func (r *Run) warnOverlap() *Warning {
 
 // RowsApart compares what each row of a sensor asks of its gain with what all of them do: s_r = B_r/A_r of a row, with A = Σ|y|²/D, B = Σ ω y*/D and D = V + Δ, has the variance 1/A_r if D is as stated.
 // Ratio is the mean square of s_r about their mean, in units of that and of the mean square of what is left in rows, so that it is 1 whatever the noise was learned as; Square is the variance of s_r
-// beyond that of noise, and between that of sensors. A row of one reading leaves nothing, and then nothing is said.
+// beyond that of noise, and between that of sensors. A row of one reading leaves nothing, and then nothing is said. Where sensors have offsets, s∘o is compared in the same way, as the mean of sY - ω, and
+// what is further apart counts.
 func (r *Run) RowsApart() (apart Apart, between float64) {
-	s := r.state
 	if !r.shared() || !r.blind() || !r.additive() || r.Solver.Iterations == 0 {
 		return apart, 0
 	}
+	apart, between = r.rowsApart(r.gainOfRow)
+	if r.state.Offsets() {
+		if ofOffsets, others := r.rowsApart(r.offsetOfRow); ofOffsets.Ratio > apart.Ratio {
+			return ofOffsets, others
+		}
+	}
+	return apart, between
+}
+
+// rowsApart is that of what is asked of each row.
+func (r *Run) rowsApart(of func(first int) rowGain) (apart Apart, between float64) {
+	s := r.state
 	var weighted, square, chance, free, left, freeLeft, sensors, squares float64
 	var sum complex128
 	for mu := range s.M {
@@ -67,7 +79,7 @@ func (r *Run) RowsApart() (apart Apart, between float64) {
 		var a float64
 		var b complex128
 		for first := mu * s.Each; first < (mu+1)*s.Each; first += s.P {
-			if row := r.gainOfRow(first); row.a > 0 {
+			if row := of(first); row.a > 0 {
 				rows, a, b = append(rows, row), a+row.a, b+row.b
 				left, freeLeft = left+row.left, freeLeft+row.readings-1
 			}
@@ -108,15 +120,36 @@ func (r *Run) gainOfRow(first int) (row rowGain) {
 		if r.complex() {
 			y, omega, doubt = complex(s.Y[j], s.Y[j+1]), complex(s.Omega[j], s.Omega[j+1]), doubt+s.Doubt(j+1)
 		}
-		row.a += real(y*cmplx.Conj(y)) / doubt
-		row.b += omega * cmplx.Conj(y) / complex(doubt, 0)
-		power += real(omega*cmplx.Conj(omega)) / doubt
-		row.readings++
+		power += row.add(y, omega, doubt)
 	}
-	if row.a > 0 {
-		row.left = max(0, power-real(row.b*cmplx.Conj(row.b))/row.a)
+	return row.without(power)
+}
+
+// offsetOfRow is the same of s∘o.
+func (r *Run) offsetOfRow(first int) (row rowGain) {
+	s, power := r.state, 0.0
+	for j := first; j < first+s.P; j++ {
+		if !math.IsNaN(s.Y[j]) {
+			power += row.add(1, complex(s.S[s.SensorOf(j)]*s.Y[j]-s.Omega[j], 0), s.Doubt(j))
+		}
 	}
-	return row
+	return row.without(power)
+}
+
+// add takes in a reading, of which a multiple of y should be ω, and returns |ω|²/D.
+func (g *rowGain) add(y, omega complex128, doubt float64) (power float64) {
+	g.a += real(y*cmplx.Conj(y)) / doubt
+	g.b += omega * cmplx.Conj(y) / complex(doubt, 0)
+	g.readings++
+	return real(omega*cmplx.Conj(omega)) / doubt
+}
+
+// without is g with what is left of so much.
+func (g rowGain) without(power float64) rowGain {
+	if g.a > 0 {
+		g.left = max(0, power-real(g.b*cmplx.Conj(g.b))/g.a)
+	}
+	return g
 }
 
 // warnRows tells of rows that ask for other gains than their sensor's.
@@ -125,7 +158,7 @@ func (r *Run) warnRows() *Warning {
 	if !apart.Disagree() {
 		return nil
 	}
-	return &Warning{Code: RowsDisagree, Message: fmt.Sprintf("rows of one sensor ask for gains that differ by %.2g, %.2g times what noise explains: they do not share a gain, or some are with the wrong sensor; variances of s were multiplied by %.2g",
+	return &Warning{Code: RowsDisagree, Message: fmt.Sprintf("rows of one sensor ask for gains, or offsets, that differ by %.2g, %.2g times what noise explains: they share none, or some are with the wrong sensor; variances of s were multiplied by %.2g",
 		math.Sqrt(apart.Square), math.Sqrt(apart.Ratio), apart.Ratio)}
 }
 
@@ -139,5 +172,5 @@ func (r *Run) rowsUnlike() string {
 	if !apart.Disagree() || apart.Square < unlike*between {
 		return ""
 	}
-	return fmt.Sprintf("the gains that rows of one sensor ask for have a variance of %.3g, and those of different sensors one of %.3g: rows are with the wrong sensors, or share no gain", apart.Square, between)
+	return fmt.Sprintf("the gains, or offsets, that rows of one sensor ask for have a variance of %.3g, and those of different sensors one of %.3g: rows are with the wrong sensors, or share no gain", apart.Square, between)
 }
