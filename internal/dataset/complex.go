@@ -208,5 +208,6 @@ func (l *resultLoader) complexResult() (*calamp.Result, error) {
 		r.S, r.Phase = append(r.S, cmplx.Abs(v)), append(r.Phase, cmplx.Phase(v))
 		r.Gain = append(r.Gain, 1/cmplx.Abs(v))
 	}
+	r.Sensors = l.sensorsOf(sensors)
 	return l.checked(r)
 }

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -8,7 +9,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
+	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
+	"github.com/calamp/calamp/prior"
 )
 
 // A problem and a result whose sensors have several rows are read as they were written.
@@ -79,5 +82,27 @@ func TestSensorFaults(t *testing.T) {
 	} {
 		_, err := readBytes(archiveFile(t, c.members...))
 		expectFault(t, err, c.want)
+	}
+}
+
+// So is one of complex gains, whose rows have complex ones.
+func TestSensorsOfComplexGains(t *testing.T) {
+	signal := prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}
+	result := &calamp.Result{
+		X: mat.NewDense(3, 2, nil), XVar: mat.NewDense(3, 2, nil), S: []float64{0.5, 2}, Phase: []float64{0, math.Pi / 2}, SVar: []float64{1, 1}, Gain: []float64{2, 0.5},
+		Residual: mat.NewDense(4, 2, nil), Converged: []bool{true, true}, Sensors: []int{1, 0, 1, 0}, Prior: signal, Channel: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 2}, NoiseVar: 1e-4},
+	}
+	path := filepath.Join(t.TempDir(), "r.npz")
+	if err := SaveResult(path, result, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := LoadResult(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays, err := Inspect(path)
+	rows := slices.IndexFunc(arrays, func(i Info) bool { return i.Name == "gain_row" && i.Dtype == "<c16" && slices.Equal(i.Shape, []int{4}) })
+	if err != nil || !slices.Equal(r.Sensors, result.Sensors) || len(r.S) != 2 || rows < 0 {
+		t.Errorf("sensors %v, s %v, arrays %v: %v", r.Sensors, r.S, arrays, err)
 	}
 }
