@@ -43,8 +43,10 @@ type Calibrator struct {
 	bank     *bank     // nil when drifts are not followed
 	outliers *outliers // nil when outliers are not looked for
 	watched  offsetWatch
-	bent     amp.Bent // residuals that grow with parameters of sensors, of samples that were learned from
-	apart    *apart   // nil until gains are suspected to have changed
+
+	rowsWatched rowWatch
+	bent        amp.Bent // residuals that grow with parameters of sensors, of samples that were learned from
+	apart       *apart   // nil until gains are suspected to have changed
 
 	unrelated unrelated // what says that signals do not come out of their network
 
@@ -297,6 +299,7 @@ func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 	case reject == Accepted:
 		c.commit()
 		c.watchOffsets()
+		c.watchRows()
 		c.watchBent()
 		if c.examineRange() {
 			reject, err = c.startOver(ctx)

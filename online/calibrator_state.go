@@ -381,6 +381,7 @@ func (c *Calibrator) Posterior() *Posterior {
 		}
 	}
 	c.placePhases(p, means)
+	c.widenForRows(p)
 	if s.Model.unequal() {
 		p.NoiseVar = make([]float64, c.m)
 		s.Model.Sensors.variances(p.NoiseVar, s.Model.NoiseVar)
@@ -399,7 +400,7 @@ func (c *Calibrator) Posterior() *Posterior {
 	if p.Range != nil {
 		p.Warnings = append(p.Warnings, calamp.Warning{Code: calamp.RangeNotFilled, Message: p.Range.String()})
 	}
-	found := []*diagnosis.Warning{c.watched.found, diagnosis.Bent(c.bent.By())}
+	found := []*diagnosis.Warning{c.watched.found, diagnosis.WarnRows(c.rowsWatched.found), diagnosis.Bent(c.bent.By())}
 	if c.opt.Commit == Sane {
 		found = append(found, diagnosis.CollinearColumns(c.sample.W, c.sample.Threads))
 	}

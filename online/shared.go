@@ -3,12 +3,14 @@ package online
 import (
 	"errors"
 	"math"
+	"math/cmplx"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
+	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/operator"
 )
 
@@ -95,4 +97,43 @@ func (c *Calibrator) ofRows(values []float64) []float64 {
 		}
 	}
 	return out
+}
+
+// rowWatch compares what rows of a sensor ask of its gain, over some samples after the other (see [diagnosis.RowsApart]).
+type rowWatch struct {
+	samples int
+	rows    []diagnosis.RowGain // what of its reading a row asks for beyond its sensor's s
+	found   diagnosis.Apart
+}
+
+// watchRows takes in a sample that was learned from.
+func (c *Calibrator) watchRows() {
+	if c.order == nil || c.opt.Commit != Sane {
+		return
+	}
+	w, e := &c.rowsWatched, c.sample
+	if w.rows == nil {
+		w.rows = make([]diagnosis.RowGain, c.m*c.rows)
+	}
+	for j := range w.rows {
+		mu := j / c.rows
+		if y := c.number(c.y, j); c.uses(mu) && !cmplx.IsNaN(y) {
+			own := cmplx.Rect(e.S[mu], e.Phase[mu])
+			w.rows[j].Add(y, c.number(e.Omega, j)-own*y, float64(c.parts)*(e.U[j*c.parts]+c.noise))
+		}
+	}
+	if w.samples++; w.samples < watchedTogether {
+		return
+	}
+	w.found, _ = diagnosis.RowsApart(w.rows, c.rows, c.parts)
+	w.samples = 0
+	clear(w.rows)
+}
+
+// widenForRows makes error bars of gains wider where rows of sensors disagree.
+func (c *Calibrator) widenForRows(p *Posterior) {
+	if apart := c.rowsWatched.found; apart.Disagree() {
+		scale(p.SVar, apart.Ratio)
+		p.Calibration.Prior.Carry(p.Calibration.Stats, 1/apart.Ratio, 1)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
@@ -215,5 +216,30 @@ func TestStreamsOfSensorsOfSeveralRowsFlagThem(t *testing.T) {
 	}
 	if _, err := stream.Absorb(context.Background(), make([]float64, 35)); err == nil || !strings.Contains(err.Error(), "one reading a row, 105") {
 		t.Error(err)
+	}
+}
+
+// Rows with the wrong sensors are warned of, and error bars of gains are wider.
+func TestStreamsOfWrongSensors(t *testing.T) {
+	m := sharedStream{n: 100, sensors: 35, rows: 3, noise: 1e-4}.make(t, 4)
+	ids, rng := slices.Clone(m.ids), rand.New(rand.NewPCG(4, 4))
+	for row := range ids {
+		if other := rng.IntN(len(ids)); rng.Float64() < 0.2 {
+			ids[row], ids[other] = ids[other], ids[row]
+		}
+	}
+	stream, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: ids, LearnNoise: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		if _, err := stream.Absorb(context.Background(), m.sample()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := stream.Posterior()
+	part, _ := m.inside(p)
+	if !slices.ContainsFunc(p.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.RowsDisagree }) || part < 0.6 {
+		t.Errorf("%.2g inside, warnings %v", part, p.Warnings)
 	}
 }

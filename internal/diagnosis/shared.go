@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 )
 
 // overlap is the factor by which variances of gains have grown in the joint density from which on gains and signals count as explaining the same
@@ -67,21 +68,27 @@ func (r *Run) RowsApart() (apart Apart, between float64) {
 }
 
 // rowsApart is that of what is asked of each row.
-func (r *Run) rowsApart(of func(first int) rowGain) (apart Apart, between float64) {
+func (r *Run) rowsApart(of func(first int) RowGain) (apart Apart, between float64) {
 	s := r.state
+	rows := make([]RowGain, s.Rows())
+	for row := range rows {
+		if first := row * s.P; !r.isBroken(s.SensorOf(first)) {
+			rows[row] = of(first)
+		}
+	}
+	return RowsApart(rows, s.Rows()/s.M, s.Columns())
+}
+
+// RowsApart compares rows, of which each sensor has so many, one after the other, with columns numbers a reading (see [Run.RowsApart]).
+func RowsApart(all []RowGain, each, columns int) (apart Apart, between float64) {
 	var weighted, square, chance, free, left, freeLeft, sensors, squares float64
 	var sum complex128
-	for mu := range s.M {
-		if r.isBroken(mu) {
-			continue
-		}
-		var rows []rowGain
+	for rows := range slices.Chunk(all, each) {
 		var a float64
 		var b complex128
-		for first := mu * s.Each; first < (mu+1)*s.Each; first += s.P {
-			if row := of(first); row.a > 0 {
-				rows, a, b = append(rows, row), a+row.a, b+row.b
-				left, freeLeft = left+row.left, freeLeft+row.readings-1
+		for _, row := range rows {
+			if a, b = a+row.a, b+row.b; row.a > 0 {
+				left, freeLeft = left+row.left(), freeLeft+row.readings-1
 			}
 		}
 		if a == 0 {
@@ -90,6 +97,9 @@ func (r *Run) rowsApart(of func(first int) rowGain) (apart Apart, between float6
 		mean := b / complex(a, 0)
 		sensors, sum, squares = sensors+1, sum+mean, squares+real(mean*cmplx.Conj(mean))
 		for _, row := range rows {
+			if row.a == 0 {
+				continue
+			}
 			off := row.b/complex(row.a, 0) - mean
 			own := real(off * cmplx.Conj(off))
 			weighted, square, chance, free = weighted+row.a*own, square+own, chance+1/row.a-1/a, free+1-row.a/a
@@ -99,62 +109,61 @@ func (r *Run) rowsApart(of func(first int) rowGain) (apart Apart, between float6
 		return apart, 0
 	}
 	size := left / freeLeft
-	apart = Apart{Ratio: weighted / free / size, Square: max(0, square-size*chance) / free, Sensors: float64(s.Columns()) / (1/free + 1/freeLeft)}
+	apart = Apart{Ratio: weighted / free / size, Square: max(0, square-size*chance) / free, Sensors: float64(columns) / (1/free + 1/freeLeft)}
 	return apart, squares/sensors - real(sum*cmplx.Conj(sum))/(sensors*sensors)
 }
 
-// rowGain is what a row says of its gain: its A and B, the sum of squares |s_r y - ω|²/D that is left, and the number of readings.
-type rowGain struct {
-	a, left, readings float64
-	b                 complex128
+// RowGain is what a row says of its gain: its A and B, Σ|ω|²/D, and the number of readings.
+type RowGain struct {
+	a, power, readings float64
+	b                  complex128
 }
 
+// Add takes in a reading, of which a multiple of y should be ω, with errors of this variance.
+func (g *RowGain) Add(y, omega complex128, doubt float64) {
+	g.a += real(y*cmplx.Conj(y)) / doubt
+	g.b += omega * cmplx.Conj(y) / complex(doubt, 0)
+	g.power += real(omega*cmplx.Conj(omega)) / doubt
+	g.readings++
+}
+
+// left is Σ|s_r y - ω|²/D.
+func (g *RowGain) left() float64 { return max(0, g.power-real(g.b*cmplx.Conj(g.b))/g.a) }
+
 // gainOfRow is that of the row whose first reading is at first.
-func (r *Run) gainOfRow(first int) (row rowGain) {
-	s, power := r.state, 0.0
+func (r *Run) gainOfRow(first int) (row RowGain) {
+	s := r.state
 	for j := first; j < first+s.P; j += s.Columns() {
-		if math.IsNaN(s.Y[j]) {
-			continue
+		switch {
+		case math.IsNaN(s.Y[j]):
+		case r.complex():
+			row.Add(complex(s.Y[j], s.Y[j+1]), complex(s.Omega[j], s.Omega[j+1]), s.Doubt(j)+s.Doubt(j+1))
+		default:
+			row.Add(complex(s.Reading(j), 0), complex(s.Omega[j], 0), s.Doubt(j))
 		}
-		y, omega, doubt := complex(s.Reading(j), 0), complex(s.Omega[j], 0), s.Doubt(j)
-		if r.complex() {
-			y, omega, doubt = complex(s.Y[j], s.Y[j+1]), complex(s.Omega[j], s.Omega[j+1]), doubt+s.Doubt(j+1)
-		}
-		power += row.add(y, omega, doubt)
 	}
-	return row.without(power)
+	return row
 }
 
 // offsetOfRow is the same of s∘o.
-func (r *Run) offsetOfRow(first int) (row rowGain) {
-	s, power := r.state, 0.0
+func (r *Run) offsetOfRow(first int) (row RowGain) {
+	s := r.state
 	for j := first; j < first+s.P; j++ {
 		if !math.IsNaN(s.Y[j]) {
-			power += row.add(1, complex(s.S[s.SensorOf(j)]*s.Y[j]-s.Omega[j], 0), s.Doubt(j))
+			row.Add(1, complex(s.S[s.SensorOf(j)]*s.Y[j]-s.Omega[j], 0), s.Doubt(j))
 		}
 	}
-	return row.without(power)
-}
-
-// add takes in a reading, of which a multiple of y should be ω, and returns |ω|²/D.
-func (g *rowGain) add(y, omega complex128, doubt float64) (power float64) {
-	g.a += real(y*cmplx.Conj(y)) / doubt
-	g.b += omega * cmplx.Conj(y) / complex(doubt, 0)
-	g.readings++
-	return real(omega*cmplx.Conj(omega)) / doubt
-}
-
-// without is g with what is left of so much.
-func (g rowGain) without(power float64) rowGain {
-	if g.a > 0 {
-		g.left = max(0, power-real(g.b*cmplx.Conj(g.b))/g.a)
-	}
-	return g
+	return row
 }
 
 // warnRows tells of rows that ask for other gains than their sensor's.
 func (r *Run) warnRows() *Warning {
 	apart, _ := r.RowsApart()
+	return WarnRows(apart)
+}
+
+// WarnRows is the warning of rows of sensors that are apart; nil where they are not.
+func WarnRows(apart Apart) *Warning {
 	if !apart.Disagree() {
 		return nil
 	}
