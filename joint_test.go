@@ -306,3 +306,43 @@ func TestJointRowsOfManySizes(t *testing.T) {
 		t.Fatalf("no joint rows: %v", err)
 	}
 }
+
+// Positive signals behind masks that are nearly multiples of each other: gains and signals hardly separate, and where message passing does not find them they are integrated out.
+func TestSignalsInFixedProportions(t *testing.T) {
+	tests.Long(t)
+	const m, n, p, noise = 240, 200, 16, 1e-4
+	for _, seed := range []uint64{0, 2} {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		w, x, y, s := mat.NewDense(m, n, nil), mat.NewDense(n, p, nil), mat.NewDense(m, p, nil), make([]float64, m)
+		w.Apply(func(_, _ int, _ float64) float64 { return math.Sqrt(2.0/n) * float64(rng.IntN(2)) }, w)
+		for i := range n {
+			usual := math.Abs(1.4 + rng.NormFloat64())
+			common := rng.Float64() < 0.15
+			for k := range p {
+				if common && rng.Float64() < 0.85 || !common && rng.Float64() < 0.05 {
+					x.Set(i, k, (0.5+float64(k)/p)*(usual+0.4*rng.NormFloat64()))
+				}
+			}
+		}
+		y.Mul(w, x)
+		for mu := range s {
+			s[mu] = 0.5 + rng.Float64()
+			for k := range p {
+				y.Set(mu, k, (y.At(mu, k)+math.Sqrt(noise)*rng.NormFloat64())/s[mu])
+			}
+		}
+		op, err := operator.NewDense(m, n, w.RawMatrix().Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		truth := calamp.Truth{X: x, S: s}
+		res := solveUnknown(t, op, y, func(o *calamp.Options) { o.Retry = true })
+		score := res.Score(truth)
+		inside, _ := covered(res, truth, score.Scale)
+		nmse := score.XMSEScaled / meanSquareOf(x)
+		t.Logf("seed %d: %v after %d: NMSE %.2g, %.3f of s inside, %v", seed, res.Status, res.Iterations, nmse, inside, res.Warnings)
+		if res.Status != calamp.Converged || nmse > 2e-3 || inside < 0.88 {
+			t.Errorf("seed %d: %v, NMSE %.2g, intervals of 95 %% hold %.3f of s", seed, res.Status, nmse, inside)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (b *planner) learnsSpread() bool { return b.displaced() != nil && b.Spread 
 
 // displacedLeaves are lines of the plan that look at the entries of W once, and would see none of its moves.
 var displacedLeaves = map[string]bool{
-	"mean removal": true, "joint moves": true, "cooling": true, "row shifts": true, "variances on demand": true, "single precision": true, "joint test": true,
+	"mean removal": true, "joint moves": true, "row shifts": true, "variances on demand": true, "single precision": true, "joint test": true,
 }
 
 const displacedInstead = "not possible with rows of W that move"

@@ -120,11 +120,8 @@ func (j *jointMoves) After(s *Solver, l *Line) Verdict {
 	if l.Index%jointEvery != 0 {
 		return GoOn
 	}
-	cold := j.state.Added == 0
-	j.step(!j.state.Provisional && l.Change < shiftBelow && j.state.ModelMoved < 1)
-	if s.damping.jumped(); !cold {
-		s.damping.begin(s.startDamping) // what is hidden by added noise cannot swing
-	}
+	j.step(l.Change < shiftBelow && j.state.ModelMoved < 1)
+	s.damping.jumped()
 	return GoOn
 }
 

@@ -723,8 +723,6 @@ type JointTest struct {
 	Idle
 	Gain float64 // the logarithm of how much likelier, at the latest look
 	Ends bool    // they belong together
-
-	waits bool // while noise is added
 }
 
 const (
@@ -748,7 +746,7 @@ func (p *JointTest) Begin(*Solver) { p.Gain, p.Ends = 0, false }
 // After implements [Part].
 func (p *JointTest) After(s *Solver, l *Line) Verdict {
 	for t := firstJointTest; t <= l.Index; t *= 2 {
-		if t == l.Index && !(p.waits && s.State.Added > 0) {
+		if t == l.Index {
 			return p.look(s)
 		}
 	}
@@ -861,11 +859,7 @@ func (b *planner) jointTest() (on bool, why string, err error) {
 	return true, "whether signals have their support in common", nil
 }
 
-// makeJointTest makes the test. Noise may be added where the readings of all signals have one pattern (see [cooling]). Where W has a large mean that may be independent
-// signals, of which fields behind so much noise know nothing else; otherwise it is because they belong together.
-func (b *planner) makeJointTest(*Solver) (Part, error) {
-	return &JointTest{waits: b.centred != nil}, nil
-}
+func (b *planner) makeJointTest(*Solver) (Part, error) { return new(JointTest), nil }
 
 // joint reports whether rows are joint.
 func (b *planner) joint() bool { return b.plan.Has("joint rows") }
@@ -934,7 +928,7 @@ func (b *planner) jointPossible() error {
 // belong together, or take V and Σ for diagonal.
 var jointLeaves = map[string]bool{
 	"mean removal": true, "new start": true, "release": true, "joint moves": true, "row shifts": true,
-	"cooling": true, "widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
+	"widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
 	"mixture": true, // rows are zero or one Gaussian: a mixture in their place has no meaning
 }
 

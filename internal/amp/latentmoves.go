@@ -76,7 +76,7 @@ func (b *planner) makeLatentMoves(s *Solver) (Part, error) {
 
 // After implements [Part].
 func (j *latentMoves) After(s *Solver, l *Line) Verdict {
-	if l.Index%jointEvery != 0 || j.state.Added > 0 {
+	if l.Index%jointEvery != 0 {
 		return GoOn
 	}
 	if j.step() {

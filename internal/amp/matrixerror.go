@@ -182,7 +182,7 @@ func (e *MatrixErrors) After(s *Solver, line *Line) Verdict {
 
 // refitted refits a part's own hyperparameters every few iterations, and goes on while they move.
 func refitted(s *Solver, line *Line, refit func(*State), moved *float64) Verdict {
-	if line.Index < firstRefit || s.State.Added > 0 {
+	if line.Index < firstRefit {
 		return GoOn
 	}
 	if line.Index%refitEvery == 0 {

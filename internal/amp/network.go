@@ -190,7 +190,7 @@ func haveSlopes(list []prior.Layer) bool {
 
 // networkLeaves are the lines of the plan that take entries for independent, and ask the prior for one at a time.
 var networkLeaves = map[string]bool{
-	"joint rows": true, "joint test": true, "covariances": true, "joint moves": true, "row shifts": true, "cooling": true, "amplitudes": true, "mixture": true,
+	"joint rows": true, "joint test": true, "covariances": true, "joint moves": true, "row shifts": true, "amplitudes": true, "mixture": true,
 }
 
 // takeNetwork makes the node of the model's network.

@@ -118,7 +118,7 @@ func (p *outliers) AtFixedPoint(s *Solver) Verdict {
 // lookAtAll leaves out readings whose odds have a logarithm above least, and takes back those below 0.
 func (p *outliers) lookAtAll(s *Solver, least float64) Verdict {
 	p.least = least
-	if p.off || s.State.Added > 0 || s.State.strain() > strained {
+	if p.off || s.State.strain() > strained {
 		return GoOn
 	}
 	changed := false

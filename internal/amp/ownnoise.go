@@ -136,15 +136,11 @@ func (o *ownNoise) Before(s *Solver) {
 		o.each[j] = o.before + o.raised*d.Variance(expected)*e.squareOf(mu)
 	}
 	e.SetNoise(o.each)
-	if e.Added > 0 {
-		working := channel.InOrder(e.model.Channel).(channel.Noisy)
-		e.adoptWorking(working.WithNoise(working.Noise() + e.Added))
-	}
 }
 
 // After re-fits what is learned of the noise, or lets it fall to what was given.
 func (o *ownNoise) After(s *Solver, line *Line) Verdict {
-	if !o.learns() && o.raised == 1 || line.Index < firstRefit || s.State.Added > 0 {
+	if !o.learns() && o.raised == 1 || line.Index < firstRefit {
 		return GoOn
 	}
 	if line.Index%refitEvery == 0 {

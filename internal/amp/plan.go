@@ -117,7 +117,6 @@ var table = []struct {
 	{"creep", (*planner).creep, (*planner).makeCreep},
 	{"row shifts", (*planner).rowShifts, (*planner).makeRowShifts},
 	{"range test", (*planner).rangeTest, (*planner).makeRangeTest},
-	{"cooling", (*planner).cooling, (*planner).makeCooling},
 	{"widening", (*planner).widening, (*planner).makeWidening},
 	{"doubt of W", (*planner).matrixDoubt, (*planner).makeMatrixDoubt},
 	{"joint error bars", (*planner).sharedBars, (*planner).makeSharedBars},
@@ -953,22 +952,6 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 
 func (b *planner) makeJointMoves(s *Solver) (Part, error) {
 	return newJointMoves(s.State, b.W.(operator.Matrix), b.common)
-}
-
-func (b *planner) cooling() (on bool, why string, err error) {
-	if !b.plan.Has("joint moves") {
-		return false, "not needed without joint moves", nil
-	}
-	return true, "noise is added, and taken away slowly", nil
-}
-
-func (b *planner) makeCooling(s *Solver) (Part, error) {
-	power, _ := s.State.Power()
-	c := &cooling{begins: (1 - b.inCommon) * power}
-	if b.plan.Has("learning") {
-		c.rounds = 1
-	}
-	return c, nil
 }
 
 func (b *planner) widening() (on bool, why string, err error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // MostInCommon is the part of the readings' power in common proportions above which gains
-// and signals hardly separate, and a run is helped (see [cooling] and [jointMoves]).
+// and signals hardly separate, and a run is helped (see [jointMoves]).
 const MostInCommon = 0.9
 
 // wildPower is the mean square of a sensor's readings, relative to the typical one, that

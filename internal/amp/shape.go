@@ -37,7 +37,7 @@ func (p *shape) Begin(*Solver) { p.at = 0 }
 
 // After implements [Part].
 func (p *shape) After(s *Solver, l *Line) Verdict {
-	if l.Index < testedAt || l.Index%testEvery != 0 || s.State.Added > 0 || !s.State.known() {
+	if l.Index < testedAt || l.Index%testEvery != 0 || !s.State.known() {
 		return GoOn
 	}
 	return p.look(s)

@@ -82,7 +82,7 @@ func (b *planner) sharedLeaves(part string) string {
 		return ""
 	}
 	switch part {
-	case "joint rows", "joint test", "joint moves", "cooling", "row shifts":
+	case "joint rows", "joint test", "joint moves", "row shifts":
 		return "not possible with sensors of several rows"
 	case "single precision":
 		return "not possible: blocks of rows have whole sensors, which may have several rows"
