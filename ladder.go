@@ -74,6 +74,10 @@ func (t *try) trusted() bool {
 	return t.res.misfit() <= mostMisfit && !t.blamesMany()
 }
 
+// settled reports whether it can be, and nothing speaks for another one: where rows of a sensor ask for different gains, signals may be those of another mode, as shifted ones are behind neighbouring
+// rows of a Fourier transform.
+func (t *try) settled() bool { return t.trusted() && !t.res.rowsApart }
+
 // blamesMany reports whether a good part of the sensors, or of the readings, were left out: what is left is explained by anything.
 func (t *try) blamesMany() bool {
 	sensors, readings := t.res.Residual.Dims()
@@ -154,7 +158,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			first = free
 		}
 	}
-	if first.trusted() || first.res.oneScene || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
+	if first.settled() || first.res.oneScene || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
 	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, t.withOffsets, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
@@ -320,7 +324,7 @@ const nearNominal = 1
 // exclude it.
 func freePhases(first *try) *try {
 	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
-	if !first.opt.Learn.PhasesOrFree || !complex || first.trusted() && gain.Prior.Concentration >= nearNominal {
+	if !first.opt.Learn.PhasesOrFree || !complex || first.settled() && gain.Prior.Concentration >= nearNominal {
 		return nil
 	}
 	p, opt := *first.problem, first.opt
@@ -470,7 +474,7 @@ const leastOffsetScore = 5
 // with such an answer, one had a better one by message passing.
 func (t *tries) answered(free bool) bool {
 	best := t.likeliest()
-	return best.trusted() && (!t.given || best.answers()) && (free || best.integrated()) && (t.offsets || !best.mayHaveOffsets())
+	return best.settled() && (!t.given || best.answers()) && (free || best.integrated()) && (t.offsets || !best.mayHaveOffsets())
 }
 
 // integrated reports whether signals were integrated out.
@@ -513,7 +517,7 @@ func (t *try) warnOfOffsets(asked *try) {
 // the answer.
 func (t *tries) integratedPhases(first *try) (found bool, err error) {
 	gain, complex := channel.InOrder(first.res.Channel).(channel.ComplexGain)
-	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.trusted() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
+	if !complex || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) || first.settled() && !(first.opt.Learn.PhasesOrFree && gain.Prior.Concentration < nearNominal) {
 		return false, nil
 	}
 	for _, next := range []func(*try) *try{t.withoutBlamed, t.integrated} {
@@ -524,7 +528,7 @@ func (t *tries) integratedPhases(first *try) (found bool, err error) {
 		if err := t.run(sites); err != nil {
 			return false, err
 		}
-		if sites.res != nil && sites.trusted() && t.likeliest() == sites {
+		if sites.res != nil && sites.settled() && t.likeliest() == sites {
 			return true, nil
 		}
 	}

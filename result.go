@@ -131,6 +131,7 @@ type Result struct {
 	scores      *scores       // for [FitMatrix]
 	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
 	hovered     bool          // entries change places for ever
+	rowsApart   bool          // rows of a sensor ask for gains that differ by more than noise explains
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only

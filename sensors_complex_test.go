@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -133,5 +134,56 @@ func TestSharedSensorsComplexBroken(t *testing.T) {
 	p.Phases = append(p.Phases, 0)
 	if _, err := calamp.Solve(context.Background(), p, nil); err == nil || !strings.Contains(err.Error(), "46 nominal phases for 45 sensors") {
 		t.Error(err)
+	}
+}
+
+// Signals that are shifted have nearly the same readings where a sensor has neighbouring rows of the Fourier transform: of answers in which rows of a sensor ask for different gains, others are looked for.
+func TestSharedSensorsOfNeighbouringRows(t *testing.T) {
+	const n, rows, sensors, p, active = 96, 72, 18, 6, 5
+	rng := rand.New(rand.NewPCG(2, 38))
+	chosen := rng.Perm(n)[:rows]
+	slices.Sort(chosen)
+	table, ids := make([]complex128, rows*n), make([]int, rows)
+	truth := calamp.Truth{X: mat.NewDense(n, 2*p, nil), S: make([]float64, sensors), Phase: make([]float64, sensors)}
+	for g := range truth.S {
+		truth.S[g], truth.Phase[g] = 0.8+0.4*rng.Float64(), 2*math.Pi*rng.Float64()
+	}
+	for k := range p {
+		for _, i := range rng.Perm(n)[:active] {
+			truth.X.Set(i, 2*k, rng.NormFloat64())
+			truth.X.Set(i, 2*k+1, rng.NormFloat64())
+		}
+	}
+	y := mat.NewDense(rows, 2*p, nil)
+	for row, frequency := range chosen {
+		ids[row] = row * sensors / rows
+		for i := range n {
+			table[row*n+i] = cmplx.Rect(1/math.Sqrt(n), -2*math.Pi*float64(frequency*i)/n)
+		}
+		for k := range p {
+			z := complex(1e-3*rng.NormFloat64(), 1e-3*rng.NormFloat64())
+			for i := range n {
+				z += table[row*n+i] * complex(truth.X.At(i, 2*k), truth.X.At(i, 2*k+1))
+			}
+			z /= truth.ComplexS()[ids[row]]
+			y.Set(row, 2*k, real(z))
+			y.Set(row, 2*k+1, imag(z))
+		}
+	}
+	w, err := operator.NewComplex(rows, n, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nan := math.NaN()
+	start, guess, err := calamp.GuessComplex(w, y, prior.ComplexGaussBernoulli{Density: nan, SignalVar: nan}, channel.ComplexGain{Prior: channel.ComplexPrior{Lo: nan, Concentration: 1}, NoiseVar: nan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := solve(t, &calamp.Problem{
+		W: w, Y: y, Sensors: ids, Prior: prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: start, Learn: prior.Density | prior.SignalVar}, Channel: channel.Faulty{Working: guess},
+	}, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}})
+	m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+	if res.Status != calamp.Converged || m.XMSEScaled > 1e-6 || m.SMSEScaled > 1e-5 {
+		t.Errorf("%v: x %.2g, s %.2g, %v", res.Status, m.XMSEScaled, m.SMSEScaled, res.Warnings)
 	}
 }

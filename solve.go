@@ -227,6 +227,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	}
 	if apart, _ := d.RowsApart(); apart.Disagree() {
 		res.widenGains(apart.Ratio)
+		res.rowsApart = true
 	}
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
