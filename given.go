@@ -50,9 +50,7 @@ func learnedWithin(asked *try) *try {
 	if !p.learnAll(&opt) {
 		return nil
 	}
-	if f, ok := asked.problem.Channel.(channel.Contaminated); ok {
-		p.Channel = f.WithInOrder(p.Channel)
-	}
+	p.Channel = channel.WithInOrder(asked.problem.Channel, p.Channel)
 	opt.Learn.Range, opt.Learn.Noise = true, true
 	return &try{name: "the range of s and the noise learned", problem: &p, opt: opt}
 }

@@ -69,11 +69,7 @@ func halfOf(ctx context.Context, a *try, half int) (*Result, error) {
 	p.Y = everyOther(p.Y, half, columns)
 	p.Prior = a.res.Prior
 	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
-		working := c.WithNoise(channel.NoiseOf(channel.InOrder(a.res.Channel)))
-		p.Channel = working
-		if f, ok := a.problem.Channel.(channel.Contaminated); ok {
-			p.Channel = f.WithInOrder(working)
-		}
+		p.Channel = channel.WithInOrder(p.Channel, c.WithNoise(channel.NoiseOf(channel.InOrder(a.res.Channel))))
 	}
 	from.X, from.XVar = everyOther(from.X, half, columns), everyOther(from.XVar, half, columns)
 	opt.from, opt.Algorithm, opt.Progress, opt.Observe = &from, a.res.Plan.Algorithm, nil, nil

@@ -161,7 +161,7 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 	if first.settled() || first.res.oneScene || first.opt.Algorithm != solver.AutoAlgorithm || tooLong(first) {
 		return first, nil
 	}
-	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, t.withOffsets, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
+	rungs, free := []func(*try) *try{t.integrated, t.withoutBlamed, further, withoutFaults, t.otherAlgorithm}, hasFreePhases(first)
 	if _, complex := channel.InOrder(first.problem.Channel).(channel.ComplexGain); complex {
 		rungs = rungs[3:] // signals have been integrated out where they can be
 	}
@@ -176,6 +176,9 @@ func (t *tries) goOn(first *try, further func(*try) *try) (*try, error) {
 			if err := t.run(again); err != nil {
 				return nil, err
 			}
+		}
+		if found, err := t.withOffsets(first); found || err != nil {
+			return nil, err
 		}
 	}
 	if free {
@@ -330,10 +333,7 @@ func freePhases(first *try) *try {
 	p, opt := *first.problem, first.opt
 	own := channel.InOrder(p.Channel).(channel.ComplexGain)
 	own.Prior.Concentration = 0
-	p.Channel = own
-	if f, ok := first.problem.Channel.(channel.Contaminated); ok {
-		p.Channel = f.WithInOrder(own)
-	}
+	p.Channel = channel.WithInOrder(p.Channel, own)
 	opt.Learn.Phases, opt.Learn.PhasesOrFree = false, false
 	return &try{name: "free phases", problem: &p, opt: opt}
 }
@@ -424,7 +424,7 @@ func integrable(first *try) bool {
 	one, all := stepWork(first)
 	var gains bool
 	switch c := channel.InOrder(first.problem.Channel).(type) {
-	case channel.Gain:
+	case channel.Gain, channel.Offset:
 		gains = first.opt.Joint != solver.JointOn
 	case channel.ComplexGain:
 		gains = c.Prior.Pairs == nil && c.Prior.Lo < c.Prior.Hi && all <= mostComplex // of pairs they are
@@ -455,7 +455,7 @@ func (t *tries) integrated(first *try) *try {
 	}
 	t.sites = true
 	p, opt := plain(first)
-	opt.Algorithm = solver.Evidence
+	opt.Algorithm, opt.untilOffsets = solver.Evidence, true
 	return &try{name: evidenceOf(p), problem: p, opt: opt}
 }
 
@@ -483,24 +483,40 @@ func (t *try) integrated() bool { return t.res.Plan.Algorithm == solver.Evidence
 // mayHaveOffsets reports whether signals were integrated out, and the evidence rises with offsets, which the model has not.
 func (t *try) mayHaveOffsets() bool { return t.res != nil && t.res.offsetScore > leastOffsetScore }
 
-// withOffsets gives sensors offsets where the evidence asks for them.
-func (t *tries) withOffsets(first *try) *try {
-	best := t.likeliest()
-	if !best.trusted() {
-		return nil
+// withOffsets goes on with sensors that have offsets, where the evidence asks for them, and reports whether these are likelier than none.
+func (t *tries) withOffsets(first *try) (likelier bool, err error) {
+	without := t.likeliest()
+	if t.offsets || !without.trusted() || !without.mayHaveOffsets() || !without.res.cut && !again(first) {
+		return false, nil
 	}
-	t.offsets = true
-	if !again(first) || !best.mayHaveOffsets() {
-		return nil
-	}
-	p, opt := plain(best)
-	gain, ok := p.Channel.(channel.Gain)
+	gain, ok := channel.InOrder(first.problem.Channel).(channel.Gain)
 	if !ok {
-		return nil
+		return false, nil
 	}
-	p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, nil)}, NoiseVar: gain.NoiseVar}
+	p, opt, before := *first.problem, first.opt, len(t.done)
+	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y)}, NoiseVar: gain.NoiseVar})
 	opt.Learn.Offset = true
-	return &try{name: "evidence of Gaussian signals, sensors with offsets", problem: p, opt: opt, blamed: best.blamed}
+	asked := &try{name: "sensors with offsets", problem: &p, opt: opt}
+	t.offsets, t.sites = true, false
+	if err := t.start(asked, asked); err != nil {
+		return false, err
+	}
+	if asked.res != nil {
+		if _, err := t.goOn(asked, func(*try) *try { return nil }); err != nil {
+			return false, err
+		}
+	}
+	likelier = slices.ContainsFunc(t.done[before:], func(a *try) bool { return a.score() > without.score() })
+	if !without.res.cut {
+		return likelier, nil
+	}
+	t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
+	if likelier {
+		return true, nil
+	}
+	opt = without.opt
+	opt.untilOffsets = false
+	return false, t.run(&try{name: without.name, problem: without.problem, opt: opt, blamed: without.blamed})
 }
 
 // warnOfOffsets says that sensors have offsets, which were not declared.
@@ -558,11 +574,7 @@ func (t *tries) fromBest(first *try) *try {
 		opt.Algorithm = best.res.Plan.Algorithm
 	}
 	if c, ok := channel.InOrder(p.Channel).(channel.Noisy); ok {
-		working := c.WithNoise(channel.NoiseOf(channel.InOrder(best.res.Channel)))
-		p.Channel = working
-		if f, ok := first.problem.Channel.(channel.Contaminated); ok {
-			p.Channel = f.WithInOrder(working)
-		}
+		p.Channel = channel.WithInOrder(p.Channel, c.WithNoise(channel.NoiseOf(channel.InOrder(best.res.Channel))))
 	}
 	opt.from, opt.MaxIter = best.res, further(opt.MaxIter)
 	return &try{name: fmt.Sprintf("%s, begun at the answer of: %s", first.name, best.name), problem: &p, opt: opt}

@@ -77,6 +77,8 @@ type Options struct {
 	from *Result // where a run begins; nil for the prior
 	draw uint64  // of the start where phases are free; see [amp.Problem.StartDraw]
 
+	untilOffsets bool // see [amp.Problem.UntilOffsets]
+
 	given given // what is learned though it was given
 }
 

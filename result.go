@@ -133,6 +133,7 @@ type Result struct {
 	hovered     bool          // entries change places for ever
 	rowsApart   bool          // rows of a sensor ask for gains that differ by more than noise explains
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
+	cut         bool          // and that they are sure enough for the run to have ended before its time
 	field       field         // for Ranks
 	ownRows     int           // of entries that are there in some signals only
 	rowsThere   float64       // expected

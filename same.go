@@ -83,10 +83,7 @@ func (r *run) spread(part, to *Result, readings *mat.Dense, noise func(j int) fl
 		to.Converged[k], to.Change[k] = part.Converged[0], part.Change[0]
 	}
 	level := channel.NoiseOf(channel.InOrder(to.Channel))
-	in := asGain(part.Channel).(channel.Noisy).WithNoise(level)
-	if f, ok := to.Channel.(channel.Contaminated); ok {
-		in = f.WithInOrder(in)
-	}
+	in := channel.WithInOrder(to.Channel, asGain(part.Channel).(channel.Noisy).WithNoise(level))
 	to.Channel, to.Prior, to.Amplitude = in, part.Prior, nil
 	to.S, to.SVar, to.Gain, to.Calibration = part.S, part.SVar, part.Gain, part.Calibration
 	to.ScaleSD, to.placement = part.ScaleSD, part.placement

@@ -52,10 +52,7 @@ func WithDetector(c Channel, d Detector) Channel {
 	if !is {
 		return c
 	}
-	if f, ok := c.(Contaminated); ok {
-		return f.WithInOrder(known.WithDetector(d))
-	}
-	return known.WithDetector(d)
+	return WithInOrder(c, known.WithDetector(d))
 }
 
 // Detector implements [Detecting].

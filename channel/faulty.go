@@ -60,6 +60,14 @@ func InOrder(c Channel) Channel {
 	return c
 }
 
+// WithInOrder is c with another channel of sensors in order: that one itself, or beside broken sensors.
+func WithInOrder(c, working Channel) Channel {
+	if f, ok := c.(Contaminated); ok {
+		return f.WithInOrder(working)
+	}
+	return working
+}
+
 // InOrder implements [Contaminated].
 func (f Faulty) InOrder() Channel { return f.Working }
 

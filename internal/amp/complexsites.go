@@ -372,6 +372,8 @@ func (g *complexSites) widenedBy() float64     { return g.widened }
 // offsetScore implements [integrating]: complex sensors have no offsets.
 func (g *complexSites) offsetScore() float64 { return 0 }
 
+func (g *complexSites) cutForOffsets() bool { return false }
+
 // apartOf implements [integrating]: there is one prior alone.
 func (g *complexSites) apartOf() []int { return nil }
 
