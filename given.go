@@ -148,12 +148,15 @@ func (t *tries) asGiven(asked, within *try) (*try, error) {
 // within learns what was given. Where message passing has not converged, signals are integrated out before it is tried for longer.
 func (t *tries) within(asked, within *try) error {
 	if !asked.trusted() {
-		for _, next := range []func(*try) *try{t.integrated, t.withOffsets, asked.inFull} {
+		for _, next := range []func(*try) *try{t.integrated, asked.inFull} {
 			again := next(within)
 			if again == nil {
 				continue
 			}
 			if err := t.run(again); err != nil || t.answered(true) {
+				return err
+			}
+			if found, err := t.withOffsets(within); found || err != nil {
 				return err
 			}
 		}

@@ -493,8 +493,11 @@ func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 	if !ok {
 		return false, nil
 	}
+	if without.res.cut { // it is no answer
+		t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
+	}
 	p, opt, before := *first.problem, first.opt, len(t.done)
-	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y)}, NoiseVar: gain.NoiseVar})
+	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, p.Sensors)}, NoiseVar: gain.NoiseVar})
 	opt.Learn.Offset = true
 	asked := &try{name: "sensors with offsets", problem: &p, opt: opt}
 	t.offsets, t.sites = true, false
@@ -507,12 +510,8 @@ func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 		}
 	}
 	likelier = slices.ContainsFunc(t.done[before:], func(a *try) bool { return a.score() > without.score() })
-	if !without.res.cut {
+	if likelier || !without.res.cut {
 		return likelier, nil
-	}
-	t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
-	if likelier {
-		return true, nil
 	}
 	opt = without.opt
 	opt.untilOffsets = false
