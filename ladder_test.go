@@ -107,8 +107,8 @@ func TestFurtherTries(t *testing.T) {
 	}
 }
 
-// TestOffsetsUndeclared: sensors have offsets that were not declared, behind a W for which message passing finds no answer.
-func TestOffsetsUndeclared(t *testing.T) {
+// TestOffsetsBehindInstruments: sensors have offsets, declared or not, behind a W for which message passing finds no answer.
+func TestOffsetsBehindInstruments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("linear algebra of others, slow with the race detector")
 	}
@@ -119,22 +119,33 @@ func TestOffsetsUndeclared(t *testing.T) {
 		o[mu] = size * rng.NormFloat64()
 	}
 	y.Apply(func(mu, _ int, v float64) float64 { return v + o[mu] }, y)
-	res := solveUnknown(t, w, y, func(o *calamp.Options) { o.Retry = true })
-	if res.Status != calamp.Converged || res.Offset == nil || !warned(res, calamp.Offsets) {
-		t.Fatalf("%v: %s; offsets %v, warnings %v", res.Status, res.Reason, res.Offset != nil, res.Warnings)
-	}
-	score := calamp.Score(res.X, res.S, calamp.Truth{X: x0, S: s0})
-	if !(score.XMSEScaled < 1e-5) {
-		t.Errorf("mean square error of x %.3g", score.XMSEScaled)
-	}
-	outside := 0
-	for mu, v := range o {
-		if math.Abs(res.Offset[mu]-v) > 1.96*math.Sqrt(res.OffsetVar[mu]) {
-			outside++
+	for _, declared := range []bool{false, true} {
+		p, opt := unknown(t, w, y)
+		opt.Retry = true
+		if gain := channel.InOrder(p.Channel).(channel.Gain); declared {
+			p.Channel = channel.Faulty{Working: channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: calamp.GuessOffset(y, nil)}, NoiseVar: gain.NoiseVar}}
+			opt.Learn.Offset = true
 		}
-	}
-	if outside > 12 {
-		t.Errorf("%d of 90 offsets are outside of their 95 %% intervals", outside)
+		res, err := calamp.Solve(context.Background(), p, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Status != calamp.Converged || res.Offset == nil || warned(res, calamp.Offsets) == declared {
+			t.Fatalf("%v: %s; offsets %v, warnings %v", res.Status, res.Reason, res.Offset != nil, res.Warnings)
+		}
+		score := calamp.Score(res.X, res.S, calamp.Truth{X: x0, S: s0})
+		if !(score.XMSEScaled < 1e-5) {
+			t.Errorf("mean square error of x %.3g", score.XMSEScaled)
+		}
+		outside := 0
+		for mu, v := range o {
+			if math.Abs(res.Offset[mu]-v) > 1.96*math.Sqrt(res.OffsetVar[mu]) {
+				outside++
+			}
+		}
+		if outside > 12 {
+			t.Errorf("%d of 90 offsets are outside of their 95 %% intervals", outside)
+		}
 	}
 }
 
