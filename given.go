@@ -10,7 +10,6 @@ import (
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/moments"
-
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 )

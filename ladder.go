@@ -497,7 +497,7 @@ func (t *tries) withOffsets(first *try) (likelier bool, err error) {
 		t.done = slices.DeleteFunc(t.done, func(a *try) bool { return a == without })
 	}
 	p, opt, before := *first.problem, first.opt, len(t.done)
-	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, p.Sensors)}, NoiseVar: gain.NoiseVar})
+	p.Channel = channel.WithInOrder(p.Channel, channel.Offset{Prior: channel.OffsetPrior{Gain: gain.Prior, SD: GuessOffset(p.Y, nil)}, NoiseVar: gain.NoiseVar})
 	opt.Learn.Offset = true
 	asked := &try{name: "sensors with offsets", problem: &p, opt: opt}
 	t.offsets, t.sites = true, false

@@ -340,20 +340,22 @@ func TestSharedSensorsOfWrongRows(t *testing.T) {
 	}
 }
 
+// addOffsets gives so many sensors offsets of a standard deviation of 0.2.
+func addOffsets(p *calamp.Problem, count int, rng *rand.Rand) []float64 {
+	offsets := make([]float64, count)
+	for g := range offsets {
+		offsets[g] = 0.2 * rng.NormFloat64()
+	}
+	p.Y.Apply(func(row, _ int, v float64) float64 { return v + offsets[p.Sensors[row]] }, p.Y)
+	return offsets
+}
+
 // A sensor of several rows has one offset, whatever the number of signals.
 func TestSharedSensorsWithOffsets(t *testing.T) {
 	for _, c := range []sharing{{n: 300, p: 5, rows: 3, alpha: 0.7, noise: 1e-6}, {n: 300, p: 1, rows: 15, alpha: 0.7, noise: 1e-6, uneven: true}} {
 		p, truth, _ := c.draw(t, 2)
 		rng := rand.New(rand.NewPCG(2, 9))
-		offsets := make([]float64, len(truth.S))
-		for g := range offsets {
-			offsets[g] = 0.2 * rng.NormFloat64()
-		}
-		for row, g := range p.Sensors {
-			for k := range c.p {
-				p.Y.Set(row, k, p.Y.At(row, k)+offsets[g])
-			}
-		}
+		offsets := addOffsets(p, len(truth.S), rng)
 		sd := calamp.GuessOffset(p.Y, p.Sensors)
 		p.Channel = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: sd}, NoiseVar: c.noise}
 		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Learn: calamp.Learn{Offset: true}})
@@ -378,15 +380,7 @@ func TestSharedSensorsOfWrongRowsWithOffsets(t *testing.T) {
 	c := sharing{n: 300, p: 5, rows: 4, alpha: 0.6, noise: 1e-6}
 	p, truth, _ := c.draw(t, 3)
 	rng := rand.New(rand.NewPCG(3, 2))
-	offsets := make([]float64, len(truth.S))
-	for g := range offsets {
-		offsets[g] = 0.2 * rng.NormFloat64()
-	}
-	for row, g := range p.Sensors {
-		for k := range c.p {
-			p.Y.Set(row, k, p.Y.At(row, k)+offsets[g])
-		}
-	}
+	addOffsets(p, len(truth.S), rng)
 	for row := range p.Sensors {
 		if other := rng.IntN(len(p.Sensors)); rng.Float64() < 0.25 {
 			p.Sensors[row], p.Sensors[other] = p.Sensors[other], p.Sensors[row]

@@ -213,7 +213,8 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 	r.placePhase(res)
 	res.Status, res.Reason = statusOf(outcome, d.Doubtful), reason
 	res.ramp = d.Ramp()
-	res.offsetScore, res.cut, res.hovered = r.solver.OffsetScore(), r.solver.CutForOffsets(), r.solver.Hovered()
+	res.offsetScore, res.cut = r.solver.OffsetScore()
+	res.hovered = r.solver.Hovered()
 	if outcome == amp.Cancelled && errors.Is(cause, errTimeLimit) {
 		res.Status = TimedOut
 		res.Reason = fmt.Sprintf("the time limit of %v came after %d iterations", r.opt.TimeLimit, res.Iterations)

@@ -370,9 +370,7 @@ func (g *complexSites) integrated() Integrated { return Integrated{Sites: true} 
 func (g *complexSites) widenedBy() float64     { return g.widened }
 
 // offsetScore implements [integrating]: complex sensors have no offsets.
-func (g *complexSites) offsetScore() float64 { return 0 }
-
-func (g *complexSites) cutForOffsets() bool { return false }
+func (g *complexSites) offsetScore() (score float64, cut bool) { return 0, false }
 
 // apartOf implements [integrating]: there is one prior alone.
 func (g *complexSites) apartOf() []int { return nil }

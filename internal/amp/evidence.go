@@ -382,8 +382,7 @@ func (s *Solver) Heard(mu int) bool {
 type integrating interface {
 	integrated() Integrated
 	widenedBy() float64
-	offsetScore() float64
-	cutForOffsets() bool
+	offsetScore() (score float64, cut bool)
 	apartOf() []int
 }
 
@@ -391,10 +390,9 @@ func (g *gaussian) integrated() Integrated {
 	return Integrated{Sites: g.fit.Sparse != nil, Sizes: g.fit.Sizes != nil, Correlated: g.fit.Correlated != nil}
 }
 
-func (g *gaussian) widenedBy() float64   { return g.widened }
-func (g *gaussian) offsetScore() float64 { return g.score }
-func (g *gaussian) cutForOffsets() bool  { return g.cut }
-func (g *gaussian) apartOf() []int       { return g.doubtful }
+func (g *gaussian) widenedBy() float64                     { return g.widened }
+func (g *gaussian) offsetScore() (score float64, cut bool) { return g.score, g.cut }
+func (g *gaussian) apartOf() []int                         { return g.doubtful }
 
 // WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
 // elsewhere.
@@ -413,18 +411,12 @@ func (s *Solver) Doubtful() []int {
 	return nil
 }
 
-// OffsetScore is by how many standard deviations the evidence rises with offsets of sensors, where the model has none and signals were integrated out; 0 elsewhere.
-func (s *Solver) OffsetScore() float64 {
+// OffsetScore is by how many standard deviations the evidence rises with offsets of sensors, where the model has none and signals were integrated out, and whether the run was cut short for that; 0 elsewhere.
+func (s *Solver) OffsetScore() (score float64, cut bool) {
 	if i, is := s.Iteration.(integrating); is {
 		return i.offsetScore()
 	}
-	return 0
-}
-
-// CutForOffsets reports whether signals were integrated out, and that ended before sparse priors since sensors have offsets.
-func (s *Solver) CutForOffsets() bool {
-	i, is := s.Iteration.(integrating)
-	return is && i.cutForOffsets()
+	return 0, false
 }
 
 // Report implements [Part]: error bars are those with Γ integrated out, and wider where halves of the snapshots disagree.

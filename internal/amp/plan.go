@@ -64,7 +64,7 @@ type Problem struct {
 	// StartDraw is which of many random starts is taken where phases are free and the start decides.
 	StartDraw uint64
 
-	// UntilOffsets ends a run in which signals are integrated out as soon as its evidence surely rises with offsets, which sensors have not (see [Solver.CutForOffsets]).
+	// UntilOffsets ends a run in which signals are integrated out as soon as its evidence surely rises with offsets, which sensors have not (see [Solver.OffsetScore]).
 	UntilOffsets bool
 
 	// Joint says whether signals belong together (see [jointRows]).

@@ -60,9 +60,8 @@ type State struct {
 	Left []float64
 
 	// What parts tell each other: the variance of noise that the channel has at
-	// present on top of the model's own; how far
-	// the latest re-fit moved the model, in standard errors; that the prior takes
-	// its scale from the signals.
+	// present on top of the model's own; how far the latest re-fit moved the model,
+	// in standard errors; that the prior takes its scale from the signals.
 	Added        float64
 	ModelMoved   float64
 	Standing     bool // the signals stand still, however the model may creep

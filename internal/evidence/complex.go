@@ -309,6 +309,7 @@ func (s *Snapshot) factor(noise float64) bool {
 			s.inverse.Row(mu)[mu] = 1 / noise
 		}
 		dense.AddProduct(s.inverse, -1/noise, x.T(), x, dense.Lower, 1)
+		dense.Mirror(s.inverse)
 		dense.InvertLower(l, 1)
 		for i := range l.Rows {
 			clear(l.Row(i)[i+1:])
@@ -322,9 +323,7 @@ func (s *Snapshot) factor(noise float64) bool {
 	} else {
 		dense.InvertLower(l, 1)
 		dense.Square(s.inverse, l, 1)
-	}
-	dense.Mirror(s.inverse)
-	if !few {
+		dense.Mirror(s.inverse)
 		dense.AddProduct(s.projected, 1, s.inverse, s.w.Part(0, rows, 0, n), dense.All, 1)
 	}
 	s.seen = s.w.times(s.location)
