@@ -70,10 +70,17 @@ func TestRanksAgree(t *testing.T) {
 	gauss := prior.GaussBernoulli{Density: 0.15, SignalVar: 1}
 	base := teacher.Teacher{N: 120, M: 106, P: 4, Signal: gauss, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
 	gain := channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: 1e-4}
+	shared := make([]int, base.M) // rows of a sensor on different ranks
+	for mu := range shared {
+		shared[mu] = mu * 7 % 53
+	}
+	uneven := slices.Clone(shared)
+	uneven[105] = 0
 	for _, c := range []struct {
 		name    string
 		teacher func(*teacher.Teacher)
 		change  func(*teacher.Instance)
+		sensors []int
 		channel channel.Channel
 		prior   prior.Prior
 		options calamp.Options
@@ -94,6 +101,18 @@ func TestRanksAgree(t *testing.T) {
 		{name: "vector", options: calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}}, part: "vector AMP"},
 		{name: "conjugate gradients", teacher: func(t *teacher.Teacher) { t.N, t.M, t.P = 60, 50, 3 }, options: calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP, RAM: 1 << 15}}, part: "vector AMP"},
 		{name: "single precision", teacher: func(t *teacher.Teacher) { t.N, t.M, t.P = 220, 180, 2 }, options: calamp.Options{Settings: solver.Settings{Precision: solver.SinglePrecision}}, part: "single precision"},
+		{name: "sensors", sensors: shared},
+		{name: "sensors, learned", sensors: shared, prior: prior.LearnedGaussBernoulli{GaussBernoulli: gauss, Learn: prior.Density | prior.SignalVar}, options: calamp.Options{Learn: calamp.Learn{Noise: true, Range: true}}},
+		{name: "sensors, broken", sensors: shared, channel: channel.Faulty{Working: gain}, change: func(in *teacher.Instance) {
+			for mu, g := range shared {
+				for k := 0; (g == 3 || g == 20) && k < 4; k++ {
+					in.Y.Set(mu, k, math.Cos(float64(7*mu+3*k)))
+				}
+			}
+		}},
+		{name: "sensors, means", teacher: func(t *teacher.Teacher) { t.Matrix = teacher.Ensemble{Kind: "binary"} }, sensors: shared, part: "mean removal"},
+		{name: "sensors, uneven", sensors: uneven},
+		{name: "sensors, vector", sensors: shared, options: calamp.Options{Settings: solver.Settings{Algorithm: solver.VAMP}}, part: "vector AMP"},
 		{name: "missing", change: func(in *teacher.Instance) { in.Y.Set(5, 1, math.NaN()); in.Y.Set(99, 3, math.NaN()) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,10 +124,15 @@ func TestRanksAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			for mu, g := range c.sensors {
+				for k := range te.P {
+					in.Y.Set(mu, k, in.Y.At(mu, k)*in.Truth.S[mu]/in.Truth.S[g])
+				}
+			}
 			if c.change != nil {
 				c.change(in)
 			}
-			p := calamp.Problem{W: in.W, Y: in.Y, Prior: gauss, Channel: gain}
+			p := calamp.Problem{W: in.W, Y: in.Y, Prior: gauss, Channel: gain, Sensors: c.sensors}
 			if c.channel != nil {
 				p.Channel = c.channel
 			}

@@ -229,7 +229,7 @@ func (t *tries) take(a *try, err error) error {
 
 // sideBySide is how many runs of a problem there are threads for. Machines that share one W must exchange what they have in one order.
 func (t *try) sideBySide() int {
-	if _, several := t.problem.W.(*operator.Distributed); several {
+	if operator.FarRows(t.problem.W) {
 		return 1
 	}
 	m, n := t.problem.W.Dims()

@@ -144,7 +144,7 @@ func (o *Options) within(ctx context.Context, p *Problem) (context.Context, cont
 	if o.TimeLimit <= 0 {
 		return ctx, func() {}, nil
 	}
-	if _, several := p.W.(*operator.Distributed); several {
+	if operator.FarRows(p.W) {
 		return nil, nil, errors.New("a time limit is not for a W over several machines: they would end at different iterations")
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, o.TimeLimit, errTimeLimit)

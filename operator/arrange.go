@@ -27,6 +27,9 @@ func Arrange(w Operator, order []int) (Operator, error) {
 		rows, err := Arrange(c.rows, parts)
 		return &Complex{m: len(order), n: n, rows: rows}, err
 	}
+	if d, several := w.(distributedDense); several {
+		return d.arrange(order)
+	}
 	d, dense := w.(*Dense)
 	switch {
 	case dense && d.f32 != nil:

@@ -58,6 +58,18 @@ func NewDenseRows[T float32 | float64](first, m, n int, w []T) (*Dense, error) {
 	return d, nil
 }
 
+// denseAs is a table whose entries take as much memory as storage says.
+func denseAs(storage string, m, n int, w []float64) (*Dense, error) {
+	if storage != "f32" {
+		return NewDenseRows(0, m, n, w)
+	}
+	single := make([]float32, len(w))
+	for i, v := range w {
+		single[i] = float32(v)
+	}
+	return NewDenseRows(0, m, n, single)
+}
+
 // measure checks the entries of w, and sets the averages over them.
 func measure[T kernel.Entry](d *Dense, w []T, first int) error {
 	if _, err := simd.Active(); err != nil {

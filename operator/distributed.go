@@ -54,8 +54,11 @@ func (d *Distributed) asStored() Matrix {
 	return distributedDense{d}
 }
 
-// distributed is a matrix over ranks, whatever it is stored in; nil for others.
+// distributed is a matrix over ranks, whatever it is stored in and whatever the order of its rows; nil for others.
 func distributed(w Operator) *Distributed {
+	if a, ordered := w.(*inOrder); ordered {
+		w = a.Operator
+	}
 	d, ok := w.(interface{ overRanks() *Distributed })
 	if !ok {
 		return nil
@@ -257,16 +260,9 @@ func Together(w Operator, values []float64, threads int, each func(i int) float6
 
 // RowInto implements [Matrix]. The row comes from the rank that has it.
 func (d *Distributed) RowInto(dst []float64, mu int) error {
-	owner := 0
-	for first, end := d.share.Rows(owner); mu < first || mu >= end; first, end = d.share.Rows(owner) {
-		owner++
-	}
+	owner := d.share.owner(mu)
 	if rank, _ := d.group.Rank(); rank == owner {
-		i := len(d.own) - 1
-		for d.first(i) > mu {
-			i--
-		}
-		if err := d.own[i].RowInto(dst, mu-d.first(i)); err != nil {
+		if err := d.ownRow(dst, mu); err != nil {
 			return err
 		}
 	}
@@ -274,6 +270,94 @@ func (d *Distributed) RowInto(dst []float64, mu int) error {
 		return err
 	}
 	return d.broadcast(bytesOf(dst), owner)
+}
+
+// ownRow is a row that this rank has.
+func (d *Distributed) ownRow(dst []float64, mu int) error {
+	i := len(d.own) - 1
+	for d.first(i) > mu {
+		i--
+	}
+	return d.own[i].RowInto(dst, mu-d.first(i))
+}
+
+// arrange deals the rows out anew, as [Arrange] has them: those that follow each other are in one place.
+func (d *Distributed) arrange(order []int) (Matrix, error) {
+	rank, size := d.group.Rank()
+	share := shareIn(len(order), len(d.share.Chunks)-1, size)
+	var own []Chunk
+	for owner := range size {
+		for c := share.Ranks[owner]; c < share.Ranks[owner+1]; c++ {
+			of := order[share.Chunks[c]:share.Chunks[c+1]]
+			var values []float64
+			if rank == owner {
+				values = make([]float64, len(of)*d.n)
+			}
+			once := max(1, mostTogether/d.n)
+			for at := 0; at < len(of); at += once {
+				if err := d.deal(values[min(at*d.n, len(values)):], of[at:min(at+once, len(of))], owner); err != nil {
+					return nil, err
+				}
+			}
+			if rank != owner {
+				continue
+			}
+			chunk, err := denseAs(d.Storage(), len(of), d.n, values)
+			if err != nil {
+				return nil, err
+			}
+			own = append(own, chunk)
+		}
+	}
+	w, err := NewDistributed(d.group, share, own)
+	if err == nil {
+		distributed(w).meanSquare = d.meanSquare
+	}
+	return w, err
+}
+
+// deal sends rows to one rank, which puts them into values.
+func (d *Distributed) deal(values []float64, rows []int, to int) error {
+	rank, size := d.group.Rank()
+	of, sent, taken := make([][]int, size), make([]int, size+1), make([]int, size+1)
+	for i, mu := range rows {
+		if mu >= 0 {
+			r := d.share.owner(mu)
+			of[r] = append(of[r], i)
+		}
+	}
+	send := make([]float64, len(of[rank])*d.n)
+	for at, i := range of[rank] {
+		if err := d.ownRow(send[at*d.n:(at+1)*d.n], rows[i]); err != nil {
+			return err
+		}
+	}
+	for r := range size {
+		sent[r+1], taken[r+1] = sent[r], taken[r]
+		if r == to {
+			sent[r+1] += 8 * len(send)
+		}
+		if rank == to {
+			taken[r+1] += 8 * len(of[r]) * d.n
+		}
+	}
+	got := make([]float64, taken[size]/8)
+	if err := d.group.Meet("rows of sensors", uint64(len(rows))); err != nil {
+		return err
+	}
+	if err := d.group.Trade(bytesOf(got), bytesOf(send), taken, sent); err != nil {
+		return err
+	}
+	if rank != to {
+		return nil
+	}
+	for _, list := range of {
+		for _, i := range list {
+			copy(values[i*d.n:(i+1)*d.n], got)
+			got = got[d.n:]
+		}
+	}
+	return nil
 }
 
 // identify writes what [Identify] writes of a table. What is written to passes from rank to
@@ -441,6 +525,58 @@ func (s *distributedSweep) Run(r, h, x, c []float64, rows RowFunc) error {
 	copy(r, b.total[:s.p*n])
 	copy(h, b.total[s.p*n:width])
 	return nil
+}
+
+// distributedHalves are those of a sweep over the rows of all ranks.
+type distributedHalves struct {
+	*distributedSweep
+	local []products
+}
+
+func newDistributedHalves(s *distributedSweep) distributedHalves {
+	all := distributedHalves{distributedSweep: s}
+	for i, local := range s.local {
+		rows, _ := s.d.own[i].Dims()
+		all.local = append(all.local, bothHalvesOf(local, rows, s.d.n, s.p, s.q))
+	}
+	return all
+}
+
+func (s distributedHalves) forward(z, v, x, c []float64) error {
+	for i, local := range s.local {
+		rows, _ := s.d.own[i].Dims()
+		from := s.d.first(i)
+		if err := local.forward(z[from*s.p:(from+rows)*s.p], v[from*s.q:(from+rows)*s.q], x, c); err != nil {
+			return err
+		}
+	}
+	if err := s.d.group.Meet("products with W", sumOfBits(x, c)); err != nil {
+		return err
+	}
+	if err := s.d.gatherRows(z, s.p); err != nil {
+		return err
+	}
+	return s.d.gatherRows(v, s.q)
+}
+
+func (s distributedHalves) backward(r, h, g, dg []float64) error {
+	parts, total := make([][]float64, len(s.local)), make([]float64, len(r)+len(h))
+	for i, local := range s.local {
+		rows, _ := s.d.own[i].Dims()
+		from := s.d.first(i)
+		parts[i] = make([]float64, len(total))
+		err := local.backward(parts[i][:len(r)], parts[i][len(r):], g[from*s.p:(from+rows)*s.p], dg[from*s.q:(from+rows)*s.q])
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.d.group.Meet("products with Wᵀ", sumOfBits(g, dg)); err != nil {
+		return err
+	}
+	err := s.d.addUp(total, parts)
+	copy(r, total)
+	copy(h, total[len(r):])
+	return err
 }
 
 // others calls rows for what other ranks have.

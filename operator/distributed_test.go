@@ -119,6 +119,28 @@ func TestDistributedIsTheMatrix(t *testing.T) {
 					wantR, wantH := sweepOf(t, whole, n, p, x)
 					close(name+", r", r, wantR)
 					close(name+", h", h, wantH)
+					order := append([]int{-1, 60, -1, 59, -1}, slices.Collect(func(yield func(int) bool) {
+						for i := 0; i < 58 && yield(57-i); i++ {
+						}
+					})...)
+					order = append(order, 58)
+					inPlace, err := Arrange(whole, order)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					dealt, err := Arrange(d, order)
+					if err != nil {
+						t.Errorf("%s, arranged: %v", name, err)
+						return
+					}
+					if !FarRows(dealt) || dealt.MeanSquare() != d.MeanSquare() {
+						t.Errorf("%s, arranged: mean square %g, was %g", name, dealt.MeanSquare(), d.MeanSquare())
+					}
+					r, h = sweepOf(t, WholeBlocks(dealt, 8), n, p, x)
+					wantR, wantH = sweepOf(t, WholeBlocks(inPlace, 8), n, p, x)
+					close(name+", arranged, r", r, wantR)
+					close(name+", arranged, h", h, wantH)
 					c, err := RemoveMeans(d, 0)
 					if err != nil || c == nil || c.Extra != centred.Extra {
 						t.Errorf("%s, without means: %v, %v", name, c, err)

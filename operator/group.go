@@ -50,6 +50,12 @@ func ShareOf(m, ranks int, reproducible bool) (Share, error) {
 	if most := min(chunks, panels); ranks > most {
 		return Share{}, fmt.Errorf("%d ranks for a W of %d rows, expected at most %d%s", ranks, m, most, why)
 	}
+	return shareIn(m, chunks, ranks), nil
+}
+
+// shareIn divides m rows into so many chunks.
+func shareIn(m, chunks, ranks int) Share {
+	panels := (m + shareRows - 1) / shareRows
 	s := Share{Chunks: make([]int, chunks+1), Ranks: make([]int, ranks+1)}
 	for c := range s.Chunks {
 		s.Chunks[c] = min(c*panels/chunks*shareRows, m)
@@ -57,12 +63,20 @@ func ShareOf(m, ranks int, reproducible bool) (Share, error) {
 	for r := range s.Ranks {
 		s.Ranks[r] = r * chunks / ranks
 	}
-	return s, nil
+	return s
 }
 
 // Rows are those of a rank, from first to end-1.
 func (s Share) Rows(rank int) (first, end int) {
 	return s.Chunks[s.Ranks[rank]], s.Chunks[s.Ranks[rank+1]]
+}
+
+// owner is the rank that has a row.
+func (s Share) owner(mu int) (rank int) {
+	for first, end := s.Rows(rank); mu < first || mu >= end; first, end = s.Rows(rank) {
+		rank++
+	}
+	return rank
 }
 
 // Largest is the largest number of rows that a rank has.

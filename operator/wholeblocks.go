@@ -64,6 +64,10 @@ func bothHalvesOf(s Sweep, m, n, p, q int) products {
 		return denseHalves[float64, float64]{s}
 	case *denseSweep[float32, float64]:
 		return denseHalves[float32, float64]{s}
+	case *distributedSweep:
+		return newDistributedHalves(s)
+	case *distributedLinear:
+		return newDistributedHalves(s.distributedSweep)
 	case *centredSweep:
 		return &centredHalves{s, bothHalvesOf(s.whole, m, n, p, q)}
 	}

@@ -77,7 +77,19 @@ func launch(t *testing.T, words ...string) ended {
 	return ended{cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(start)}
 }
 
-// saveMPIProblem writes P.npz, and W.npy and Y.npy, of n entries a signal into a folder.
+// shareMPI has rows of in read with few sensors, whose rows different ranks have.
+func shareMPI(in *teacher.Instance, sensors int) (ids []int) {
+	m, p := in.Y.Dims()
+	for mu := range m {
+		ids = append(ids, mu*7%sensors)
+		for k := range p {
+			in.Y.Set(mu, k, in.Y.At(mu, k)*in.Truth.S[mu]/in.Truth.S[ids[mu]])
+		}
+	}
+	return ids
+}
+
+// saveMPIProblem writes P.npz, S.npz with sensors of several rows, and W.npy and Y.npy, of n entries a signal into a folder.
 func saveMPIProblem(t *testing.T, folder string, n int) {
 	t.Helper()
 	in, err := teacher.Teacher{
@@ -90,6 +102,11 @@ func saveMPIProblem(t *testing.T, folder string, n int) {
 	in.Y.Set(7, 1, 9)
 	in.Y.Set(7, 2, -8)
 	if err := dataset.Save(filepath.Join(folder, "P.npz"), &dataset.Problem{W: in.W, Y: in.Y}); err != nil {
+		t.Fatal(err)
+	}
+	shared := &teacher.Instance{W: in.W, Y: mat.DenseCopyOf(in.Y), Truth: in.Truth}
+	ids := shareMPI(shared, 41)
+	if err := dataset.Save(filepath.Join(folder, "S.npz"), &dataset.Problem{W: in.W, Y: shared.Y, Sensors: ids}); err != nil {
 		t.Fatal(err)
 	}
 	w := mat.NewDense(123, n, nil)
@@ -118,6 +135,8 @@ func TestMPISolves(t *testing.T) {
 		"plain":     append([]string{file("P.npz")}, model...),
 		"broken":    append([]string{file("P.npz"), "--faulty", "auto"}, model...),
 		"learned":   {file("P.npz"), "--density", "auto", "--noise-var", "auto", "--s-range", "0.8,1.2"},
+		"sensors":   append([]string{file("S.npz"), "--faulty", "auto"}, model...),
+		"learns":    {file("S.npz")}, // but for sensors
 		"vector":    append([]string{file("P.npz"), "--algorithm", "vamp"}, model...),
 		"gradients": append([]string{filepath.Join(tall, "P.npz"), "--algorithm", "vamp"}, model...),
 		"on disk":   append([]string{"--matrix", file("W.npy"), "--readings", file("Y.npy"), "--memory", "35000"}, model...),
@@ -196,9 +215,15 @@ func TestMPIOnline(t *testing.T) {
 	if err := dataset.Save(file("P.npz"), &dataset.Problem{W: in.W, Y: in.Y, Known: known}); err != nil {
 		t.Fatal(err)
 	}
+	several := &teacher.Instance{W: in.W, Y: mat.DenseCopyOf(in.Y), Truth: in.Truth}
+	ids := shareMPI(several, 31)
+	if err := dataset.Save(file("shared.npz"), &dataset.Problem{W: in.W, Y: several.Y, Sensors: ids}); err != nil {
+		t.Fatal(err)
+	}
+	problem := file("P.npz")
 	run := func(before []string, more ...string) ended {
 		t.Helper()
-		words := slices.Concat(before, []string{calamp, "online", file("P.npz"), "--density", "0.15", "--s-range", "0.9,1.1", "--noise-var", "1e-4", "-q"}, more)
+		words := slices.Concat(before, []string{calamp, "online", problem, "--density", "0.15", "--s-range", "0.9,1.1", "--noise-var", "1e-4", "-q"}, more)
 		e := launch(t, words...)
 		if e.code != 0 {
 			t.Fatalf("%v: exit %d\n%s", words, e.code, e.stderr)
@@ -237,6 +262,14 @@ func TestMPIOnline(t *testing.T) {
 			} else if !bytes.Equal(got, same) {
 				t.Errorf("%s ranks, --reproducible: other bytes", ranks)
 			}
+		}
+	})
+	problem = file("shared.npz")
+	run(nil, "-o", file("one.npz"))
+	everywhere(t, func(t *testing.T, mpirun []string) {
+		run(append(slices.Clone(mpirun), "-n", "3"), "--mpi", "-o", file("R.npz"))
+		if far := furthest(array("R.npz"), array("one.npz")); far > 1e-10 {
+			t.Errorf("sensors of several rows: s differs by %.2g", far)
 		}
 	})
 }

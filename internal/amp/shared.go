@@ -46,13 +46,10 @@ func (b *planner) each() int { return b.Shared.rows() * b.P }
 
 // SharedPossible says what does not go along with sensors of several rows: all of it is here.
 func SharedPossible(p *Problem, settings *solver.Settings) error {
-	_, several := p.W.(*operator.Distributed)
 	var with string
 	switch {
 	case p.Batch:
 		with = "measurements that arrive one by one"
-	case several:
-		with = "a W over several machines"
 	case settings.Covariance != solver.Diagonal:
 		with = "covariances between signals"
 	case p.Joint == solver.JointOn:

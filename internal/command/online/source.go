@@ -222,9 +222,6 @@ func (c *calibration) loadSensors(p *dataset.Problem) error {
 	if err := c.rows.Read(p, m); err != nil {
 		return err
 	}
-	if p.Sensors != nil && c.ranks.On() {
-		return console.Usage("--mpi is for sensors with a row each: leave it or the sensors out")
-	}
 	c.ids = p.Sensors
 	return nil
 }

@@ -18,7 +18,7 @@ func (s *RowSensors) Register(flags *pflag.FlagSet) {
 
 // Load reads the file into the problem, and returns how many sensors there are, and the readings that a sensor has at most of
 // signals and rows.
-func (s *RowSensors) Load(data *dataset.Problem, compare, ranks bool) (count, each int, err error) {
+func (s *RowSensors) Load(data *dataset.Problem, compare bool) (count, each int, err error) {
 	rows, p := data.Y.Dims()
 	if err := s.Read(data, rows); err != nil {
 		return 0, 0, err
@@ -26,9 +26,6 @@ func (s *RowSensors) Load(data *dataset.Problem, compare, ranks bool) (count, ea
 	count = calamp.SensorCount(data.Sensors, rows)
 	if data.Sensors != nil && compare {
 		return 0, 0, console.Usage("--compare is for sensors with a row each: leave it or the sensors out")
-	}
-	if data.Sensors != nil && ranks {
-		return 0, 0, console.Usage("--mpi is for sensors with a row each: leave it or the sensors out")
 	}
 	if data.Complex {
 		p /= 2

@@ -216,7 +216,7 @@ func (s *solve) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	rows, p := data.Y.Dims()
-	sensors, _, err := s.sensors.Load(data, s.others, s.ranks.On())
+	sensors, _, err := s.sensors.Load(data, s.others)
 	if err != nil {
 		return err
 	}
