@@ -115,6 +115,9 @@ func Online(ctx context.Context, m Model, opt *OnlineOptions) (out []Sample, err
 	if m.Network != nil {
 		return nil, errNetworkOffline
 	}
+	if m.Readings != nil {
+		return readingOnline(ctx, m, o)
+	}
 	if m.OffsetSD != 0 && o.Spectrum.Independent() {
 		return offsetOnline(ctx, m, o)
 	}

@@ -77,6 +77,7 @@ type readingSensors struct {
 	noise   float64
 	channel channel.Channel
 	lots    []*readingLot
+	rng     *rand.Rand
 }
 
 // readingLot is some of them.
@@ -93,21 +94,33 @@ func newReadingSensors(m Model, seed uint64) *readingSensors {
 	if gain, is := r.channel.(channel.Gain); is {
 		r.own, points = gain.Own, detectorPoints
 	}
-	rng, none := rand.New(rand.NewPCG(seed, 38)), make([]float64, m.Gain.Width())
+	r.rng = rand.New(rand.NewPCG(seed, 38))
+	none := make([]float64, m.Gain.Width())
 	for range readingLots {
 		count := points / readingLots
-		lot := &readingLot{block: channel.NewBlock(r.channel, count, m.P)}
-		shift := rng.Float64()
+		lot := &readingLot{}
+		shift := r.rng.Float64()
 		for i := range count {
 			lot.s0 = append(lot.s0, m.Gain.Quantile(none, (float64(i)+shift)/float64(count)))
 		}
-		for range count * m.P {
-			lot.omega, lot.innov, lot.rest = append(lot.omega, rng.NormFloat64()), append(lot.innov, rng.NormFloat64()), append(lot.rest, rng.NormFloat64())
-			lot.level = append(lot.level, rng.Float64())
-		}
 		r.lots = append(r.lots, lot)
+		r.draw(lot, m.P)
 	}
 	return r
+}
+
+// draw gives sensors p readings, beside what their past says.
+func (r *readingSensors) draw(lot *readingLot, p int) {
+	before := lot.block
+	lot.block = channel.NewBlock(r.channel, len(lot.s0), p)
+	if before != nil {
+		copy(lot.block.Past, before.Stats)
+	}
+	lot.omega, lot.innov, lot.rest, lot.level = nil, nil, nil, nil
+	for range len(lot.s0) * p {
+		lot.omega, lot.innov, lot.rest = append(lot.omega, r.rng.NormFloat64()), append(lot.innov, r.rng.NormFloat64()), append(lot.rest, r.rng.NormFloat64())
+		lot.level = append(lot.level, r.rng.Float64())
+	}
 }
 
 // averages are -E∂g of a reading and the mean square error on s, at the error V of signals with E x² = q₀. Where the likelihood is exact that is the mean variance of the posterior of s, which
@@ -230,4 +243,48 @@ func readingFixedPoint(ctx context.Context, m Model, opt *Options) (*Point, erro
 		v = p.MSEX
 	}
 	return p, nil
+}
+
+// signedWarmUp is how many samples are solved together where readings have one sign and nothing is said, as streams do.
+const signedWarmUp = 10
+
+// readingOnline is [Online] where sensors add noise of their own: samples that are solved together first, and others one by one.
+func readingOnline(ctx context.Context, m Model, o OnlineOptions) (out []Sample, err error) {
+	if _, own := m.Readings.Sensors.(channel.Gain); !own {
+		return nil, errors.New("streams of codes, signs and counts are not predicted")
+	}
+	total := m.P
+	if o.WarmUp == 0 && m.Readings.Mean != 0 {
+		o.WarmUp = signedWarmUp
+	}
+	m.P = min(max(1, o.WarmUp), total)
+	e, err := newEvolution(m, nil)
+	if err != nil {
+		return nil, err
+	}
+	e.work = newWork(ctx, 0)
+	for done := 0; done < total; done += e.P {
+		if done > 0 {
+			e.P = 1
+			for _, lot := range e.readings.lots {
+				e.readings.draw(lot, 1)
+			}
+		}
+		var s Sample
+		v := m.Variance()
+		for len(s.Steps) < o.Iterations && (o.Exactly || !s.Converged) {
+			if err := ctx.Err(); err != nil {
+				return out, err
+			}
+			step, _ := e.at(v)
+			s.Steps = append(s.Steps, step)
+			if o.Progress != nil {
+				o.Progress(len(out)+1, len(s.Steps))
+			}
+			s.Converged = math.Abs(math.Log(step.MSEX.Value/v)) <= max(readingRest, o.Tol)
+			v = step.MSEX.Value
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }

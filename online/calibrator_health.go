@@ -195,6 +195,9 @@ func (c *Calibrator) watch() (changed bool) {
 	if e.SumC[0] > emerged*float64(c.n)*e.Model().Prior.Variance() {
 		return false
 	}
+	if _, own := channel.DetectorOf(e.Model().Channel); own {
+		c.noise = channel.NoiseOf(e.Model().Channel) // which follows gains and signals
+	}
 	c.predictMoved()
 	if !c.mayShorten() && c.fits() {
 		return false

@@ -17,7 +17,8 @@ import (
 func (c *Calibrator) mayFree() bool {
 	g := c.asGiven.solver.State.Model().Channel
 	_, noisy := g.(channel.Noisy)
-	return noisy && !c.opt.LearnNoise && c.opt.NoiseVar == nil
+	_, own := channel.DetectorOf(g)
+	return noisy && !own && !c.opt.LearnNoise && c.opt.NoiseVar == nil
 }
 
 // frees reports whether the noise of a state was given, and is learned all the same.

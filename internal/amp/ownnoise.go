@@ -41,10 +41,10 @@ func (b *planner) takeOwnNoise() error {
 	}
 	b.own = &ownNoise{
 		before: channel.NoiseOf(b.Model.Channel), learn: b.LearnNoise, read: !d.ReadGiven, photon: d.Photon > 0 && !d.PhotonGiven,
-		raised: 1, each: make([]float64, len(b.Y)),
+		raised: 1, each: make([]float64, b.m*b.P),
 	}
 	if d.Photon > 0 {
-		b.own.expected = make([]float64, len(b.Y))
+		b.own.expected = make([]float64, b.m*b.P)
 	}
 	b.LearnNoise = false
 	return nil
@@ -53,8 +53,10 @@ func (b *planner) takeOwnNoise() error {
 func (b *planner) ownNoisePossible() error {
 	const own = "noise of the sensors' own, at the reading, "
 	switch {
-	case b.stream() || b.Batch:
-		return errors.New(own + "is for offline problems yet: a stream takes noise before the division by s (noise at the signal)")
+	case b.Batch:
+		return errors.New(own + "is not for batches of sensors yet: these take noise before the division by s (noise at the signal)")
+	case b.stream() && b.LearnNoise:
+		return errors.New(own + "is not learned of a stream yet: give how much it is")
 	case b.Covariance != solver.Diagonal:
 		return errors.New(own + "needs diagonal covariances")
 	case b.LearnSensorNoise:

@@ -237,6 +237,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	option.Output(flags, &c.out, "at the end, write signals and calibration to this .npz or .mat; - for standard output, in place of the lines")
 	c.parts.Register(flags, "the matrix W, or sample:MxN where every sample brings its own")
 	c.model.RegisterLearnable(flags, option.SignalFlags...)
+	c.model.RegisterNoiseAt(flags)
 	c.prior.Register(flags, option.GaussBernoulli)
 	c.groups.Register(flags)
 	c.solver.Register(flags)
@@ -283,7 +284,7 @@ func (c *calibration) together(flags *pflag.FlagSet, args []string) error {
 
 func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	learns := c.solver.Learns() && c.commit != online.Always
-	if err := errors.Join(c.solver.Complete(flags), c.model.CompleteLearnable(flags, learns), c.completePrior(flags, learns)); err != nil {
+	if err := errors.Join(c.solver.Complete(flags), c.model.CompleteLearnable(flags, learns), c.completePrior(flags, learns), c.takeNoise(flags)); err != nil {
 		return err
 	}
 	if c.shift.On() {
@@ -315,6 +316,9 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 	if err := c.spectrum.Use(in.w, &c.ranks); err != nil {
 		return err
 	}
+	if err := c.model.CheckNoiseAt(in.complex, nil, nil); err != nil {
+		return err
+	}
 	m, n := in.w.Dims()
 	sensors := calamp.SensorCount(c.ids, m)
 	if err := c.prior.CheckEntries(n); err != nil {
@@ -334,6 +338,17 @@ func (c *calibration) run(flags *pflag.FlagSet, args []string) error {
 		return err
 	}
 	return r.all()
+}
+
+// takeNoise takes noise at the reading, which a stream does not learn.
+func (c *calibration) takeNoise(flags *pflag.FlagSet) error {
+	if err := errors.Join(c.model.TakePhotons(flags, false), c.model.CheckNoiseAt(false, &c.shift, nil)); err != nil {
+		return err
+	}
+	if c.model.AtReading() && c.model.Learns("noise-var") {
+		return console.Usage("--noise-at reading: a stream does not learn how much noise there is at the reading: give --noise-var, such as calamp solve finds of some samples")
+	}
+	return nil
 }
 
 // completePrior reads a network, and refuses priors that streams do not have.

@@ -152,6 +152,9 @@ func (r *onlineRun) takeLearned(p *online.Posterior) {
 	if p.Range != nil {
 		c.Prior = c.Prior.Bounding(p.Range.Prior).(channel.GainPrior)
 	}
+	if r.model.AtReading() {
+		c.NoiseVar = c.Own.Read // in units of readings, whatever the scale
+	}
 	r.model.Take(g, c)
 	if each := p.NoiseVar; each != nil {
 		r.model.Noise.Lo, r.model.Noise.Hi = slices.Min(each), slices.Max(each)

@@ -121,8 +121,8 @@ method: --json has standard errors.
 		flags.BoolVar(&s.fixedPoint, "fixed-point", false, "find where the iterations end, too")
 		s.registerRows(flags)
 		s.registerJoint(flags)
-		s.registerReadings(flags)
 	}
+	s.registerReadings(flags)
 	s.registerSpectrum(flags)
 	s.registerComplex(flags)
 	s.registerOffset(flags)
@@ -146,8 +146,8 @@ func (s *se) run(flags *pflag.FlagSet) error {
 		return err
 	}
 	switch {
-	case !s.complex && s.offset == 0 && s.warmUp > 0:
-		return console.Usage("--warm-up is for complex samples, and for offsets: others are learned from one by one")
+	case !s.complex && s.offset == 0 && s.zMean == 0 && s.warmUp > 0:
+		return console.Usage("--warm-up is for complex samples, and for offsets and readings of one sign (--z-mean): others are learned from one by one")
 	case s.complex && s.online && s.phases.Free() && s.warmUp == 0:
 		s.warmUp = option.WarmUpPhases
 	}
@@ -166,10 +166,8 @@ func (s *se) run(flags *pflag.FlagSet) error {
 	if err := errors.Join(s.checkOffset(), s.checkRows(), s.checkNetwork(), s.checkJoint(flags)); err != nil {
 		return err
 	}
-	if !s.online {
-		if err := s.takeReadings(flags); err != nil {
-			return err
-		}
+	if err := s.takeReadings(flags); err != nil {
+		return err
 	}
 	drawn, err := s.loadOverlay()
 	if err != nil {
