@@ -122,7 +122,7 @@ func ask(c Calibrating, known Calibration, b *Block) {
 	if o, ok := known.(Offsetting); ok {
 		o.Offsets(mean, variance, b.Stats)
 		o.RefitOffsets(b.Stats, omit)
-		o.Corrected(1, own)
+		o.Corrected(own)
 	}
 	if p, ok := known.(ComplexPrior); ok {
 		p.PhaseSpread(b.Stats, omit)

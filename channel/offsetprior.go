@@ -26,8 +26,8 @@ type Offsetting interface {
 	OffsetSD() float64
 	WithOffsetSD(sd float64) Calibration
 
-	// Corrected is the mean and the variance of s(y-o) given the statistics of a sensor.
-	Corrected(y float64, stats []float64) (mean, variance float64)
+	// Corrected is s(y-o) given the statistics of a sensor.
+	Corrected(stats []float64) Line
 
 	// RefitOffsets returns the same with the standard deviation that explains the sensors' statistics best, and by
 	// how many of its standard errors it moved. Sensors for which omit, nil or one value a sensor, is true do not count.
@@ -83,15 +83,27 @@ func (p OffsetPrior) WithOffsetSD(sd float64) Calibration {
 	return p
 }
 
+// Line is a line of two uncertain numbers, its value at some place and its slope: of readings of one sensor what their calibrated values have in common.
+type Line struct {
+	Place, Value, Slope float64
+	ValueVar, SlopeVar  float64
+	Covariance          float64 // of value and slope
+}
+
+// At is the mean and the variance of the line at y.
+func (l Line) At(y float64) (mean, variance float64) {
+	d := y - l.Place
+	return l.Value + l.Slope*d, l.SlopeVar*d*d + 2*l.Covariance*d + l.ValueVar
+}
+
 // Corrected implements [Offsetting]: given s it is N(s(y-ȳ) + ω̄ + ζ, ρ/T₀).
-func (p OffsetPrior) Corrected(y float64, stats []float64) (mean, variance float64) {
+func (p OffsetPrior) Corrected(stats []float64) Line {
 	s := offsetStats(stats, 0)
 	q := p.Posterior(&s)
 	if s.T0 == 0 {
-		square := q.SVar + q.S*q.S
-		return q.S * y, q.SVar*y*y + square*p.variance()
+		return Line{Slope: q.S, SlopeVar: q.SVar, ValueVar: (q.SVar + q.S*q.S) * p.variance()}
 	}
-	return q.S*(y-s.Y) + s.Omega + q.Zeta, spreadOfZ(y-s.Y, &s, &q)
+	return Line{Place: s.Y, Value: s.Omega + q.Zeta, Slope: q.S, ValueVar: q.ZetaVar + q.Rho/s.T0, SlopeVar: q.SVar, Covariance: q.SZeta}
 }
 
 // Merge implements [Merging].

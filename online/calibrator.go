@@ -113,10 +113,11 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 		return nil, err
 	}
 	_, n := w.Dims()
-	c := &Calibrator{opt: full, n: n, choice: operator.ChoiceOf(w), parts: channel.ColumnsOf(g), rows: 1}
-	if w, err = c.gather(w, g); err != nil {
+	c := &Calibrator{opt: full, n: n, parts: channel.ColumnsOf(g), rows: 1}
+	if w, err = c.gather(w); err != nil {
 		return nil, err
 	}
+	c.choice = operator.ChoiceOf(w)
 	m := c.m
 	c.columns = c.rows * c.parts
 	c.newEngine = func(learnNoise bool) (*engine, error) {

@@ -94,7 +94,7 @@ func (c *Calibrator) predict(by move) {
 	for mu, y := range c.y[:c.m] {
 		c.pastZ[mu], c.pastZVar[mu] = c.pastS[mu]*y, c.pastSVar[mu]*y*y
 		if offsets != nil {
-			c.pastZ[mu], c.pastZVar[mu] = offsets.Corrected(y, c.sample.Of(c.stats, mu))
+			c.pastZ[mu], c.pastZVar[mu] = offsets.Corrected(c.sample.Of(c.stats, mu)).At(y)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (c *Calibrator) residuals() {
 // residual is χ of the reading of sensor mu.
 func (c *Calibrator) residual(mu int) float64 {
 	if c.columns > 1 {
-		chi, _ := c.residualOf(mu, c.pastMean[mu], c.pastSVar[mu])
+		chi, _ := c.residualOf(mu, c.pastMean[mu], c.pastSVar[mu], c.sample.Of(c.stats, mu))
 		return chi
 	}
 	r, d := c.innovation(mu)

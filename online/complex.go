@@ -147,8 +147,11 @@ func (c *Calibrator) beforehand() (mean complex128, variance float64) {
 //
 //	χ² = (Σ|r|²/D - a + a/(1 + CˢΣ|y|²/D))/n,   a = |Σ r y*/D|²/(Σ|y|²/D).
 //
-// wider is how many times as large as D the variance of one of n numbers is, the geometric mean.
-func (c *Calibrator) residualOf(mu int, mean complex128, sVar float64) (chi, wider float64) {
+// wider is how many times as large as D the variance of one of n numbers is, the geometric mean. Where there are offsets both are of the sensor's statistics.
+func (c *Calibrator) residualOf(mu int, mean complex128, sVar float64, stats []float64) (chi, wider float64) {
+	if offsets := c.offsets(); offsets != nil {
+		return c.residualOfLine(mu, offsets.Corrected(stats))
+	}
 	e := c.sample
 	var square, information, n float64
 	var along complex128
@@ -173,6 +176,34 @@ func (c *Calibrator) residualOf(mu int, mean complex128, sVar float64) (chi, wid
 		across = 0
 	}
 	return math.Sqrt((across + a/by) / n), math.Pow(by, 1/n)
+}
+
+// residualOfLine is the same of real readings of a sensor with an offset: by the errors of value and slope of the line, of covariance Q, residuals have the covariance AQAᵀ beside D, with rows
+// (1, y - place) of A, and
+//
+//	χ² = (Σr²/D - bᵀ(1 + QM)⁻¹Qb)/n,   M = AᵀA/D,   b = Aᵀr/D.
+func (c *Calibrator) residualOfLine(mu int, line channel.Line) (chi, wider float64) {
+	e := c.sample
+	var square, n, r0, r1, m00, m01, m11 float64
+	for j := mu * c.rows; j < (mu+1)*c.rows; j++ {
+		y := c.y[j]
+		if math.IsNaN(y) {
+			continue
+		}
+		weight := 1 / max(e.U[j]+c.noise, math.SmallestNonzeroFloat64)
+		z, _ := line.At(y)
+		r, d := z-e.Omega[j], y-line.Place
+		square += r * r * weight
+		r0, r1 = r0+r*weight, r1+r*d*weight
+		m00, m01, m11 = m00+weight, m01+d*weight, m11+d*d*weight
+		n++
+	}
+	q00, q01, q11 := line.ValueVar, line.Covariance, line.SlopeVar
+	a, b, f, g := 1+q00*m00+q01*m01, q00*m01+q01*m11, q01*m00+q11*m01, 1+q01*m01+q11*m11
+	u, v := q00*r0+q01*r1, q01*r0+q11*r1
+	by := a*g - b*f
+	known := (r0*(g*u-b*v) + r1*(a*v-f*u)) / by
+	return math.Sqrt(max(0, square-known) / n), math.Pow(by, 1/n)
 }
 
 // medianOfSize is the median of the |χ| of sensors under the model: that of |N(0, 1)|, of |CN(0, 1)|, or after Wilson and Hilferty (1931) that of a mean of several squares.

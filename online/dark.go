@@ -64,6 +64,17 @@ func (c *Calibrator) readingsPower() (power float64) {
 
 // squareOfZ is that of one reading, |z|² of a complex one.
 func (c *Calibrator) squareOfZ(mu int) float64 {
+	if offsets := c.offsets(); offsets != nil && c.columns > 1 {
+		line := offsets.Corrected(c.sample.Of(c.stats, mu))
+		total := 0.0
+		for _, y := range c.row(c.y, mu) {
+			if !math.IsNaN(y) {
+				mean, variance := line.At(y)
+				total += mean*mean + variance
+			}
+		}
+		return total
+	}
 	if c.columns > 1 {
 		return (square(c.pastMean[mu]) + c.pastSVar[mu]) * c.power(c.y, mu)
 	}

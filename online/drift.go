@@ -356,14 +356,16 @@ func (c *Calibrator) score(l int, by move) (total float64) {
 	residual := func(mu int) (x, v, d float64) {
 		d = e.U[mu*c.columns] + noise
 		if b.turned != nil {
-			chi, wider := c.residualOf(mu, by.factor()*b.turned[l][mu], b.variance[l][mu])
+			copy(c.one, e.Of(b.ahead[l], mu))
+			c.carry(c.one, 1, by)
+			chi, wider := c.residualOf(mu, by.factor()*b.turned[l][mu], b.variance[l][mu], c.one)
 			return chi * math.Sqrt(wider*d), wider * d, d
 		}
 		y := c.y[mu]
 		if offsets := c.offsets(); offsets != nil {
 			copy(c.one, e.Of(b.ahead[l], mu))
 			offsets.Carry(c.one, 1, by.scale)
-			z, doubt := offsets.Corrected(y, c.one)
+			z, doubt := offsets.Corrected(c.one).At(y)
 			return z - e.Omega[mu], d + doubt, d
 		}
 		return by.scale*b.mean[l][mu]*y - e.Omega[mu], d + b.variance[l][mu]*y*y, d

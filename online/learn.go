@@ -169,8 +169,8 @@ func (c *Calibrator) present() *mat.Dense {
 	y := mat.NewDense(c.m*c.rows, c.parts, slices.Clone(c.y))
 	if offsets := c.offsets(); offsets != nil && c.state.Samples > 0 {
 		offsets.Offsets(c.means, c.variances, c.state.Stats)
-		for mu, o := range c.means {
-			y.Set(mu, 0, c.y[mu]-o)
+		for j := range c.y {
+			y.Set(j, 0, c.y[j]-c.means[j/c.rows])
 		}
 	}
 	return y

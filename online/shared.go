@@ -8,26 +8,19 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/calamp/calamp"
-	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/amp"
 	"github.com/calamp/calamp/internal/diagnosis"
 	"github.com/calamp/calamp/operator"
 )
 
 // gather sets how many sensors there are, and is w with the rows of each together.
-func (c *Calibrator) gather(w operator.Operator, g channel.Channel) (operator.Operator, error) {
+func (c *Calibrator) gather(w operator.Operator) (operator.Operator, error) {
 	c.m, _ = w.Dims()
 	order, each, err := calamp.RowsOfSensors(c.opt.Sensors, c.m)
 	if err != nil || order == nil {
 		return w, err
 	}
-	_, offsets := channel.CalibrationOf(g).(channel.Offsetting)
-	switch {
-	case offsets:
-		return nil, errors.New("a stream with sensors of several rows does not go along with offsets yet: leave one of the two out")
-	case c.choice != nil:
-		return nil, errors.New("a stream with sensors of several rows does not go along with a matrix for every sample yet: leave one of the two out")
-	case c.opt.LearnSensorNoise || len(c.opt.SensorDerivatives) > 0:
+	if c.opt.LearnSensorNoise || len(c.opt.SensorDerivatives) > 0 {
 		return nil, errors.New("a stream with sensors of several rows has one noise variance, and no parameters of sensors: leave one of the two out")
 	}
 	c.m, c.rows, c.order = len(order)/each, each, order
@@ -112,6 +105,10 @@ func (c *Calibrator) watchRows() {
 		return
 	}
 	w, e := &c.rowsWatched, c.sample
+	offsets := make([]float64, c.m)
+	if known := c.offsets(); known != nil {
+		known.Offsets(offsets, c.variances, e.Stats)
+	}
 	if w.rows == nil {
 		w.rows = make([]diagnosis.RowGain, c.m*c.rows)
 	}
@@ -119,6 +116,7 @@ func (c *Calibrator) watchRows() {
 		mu := j / c.rows
 		if y := c.number(c.y, j); c.uses(mu) && !cmplx.IsNaN(y) {
 			own := cmplx.Rect(e.S[mu], e.Phase[mu])
+			y -= complex(offsets[mu], 0)
 			w.rows[j].Add(y, c.number(e.Omega, j)-own*y, float64(c.parts)*(e.U[j*c.parts]+c.noise))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/operator"
@@ -20,6 +22,8 @@ type sharedStream struct {
 	n, sensors, rows int
 	complex, uneven  bool
 	noise            float64
+	offset           float64 // their standard deviation
+	matrices         int     // of which samples name one; 0 where all have the same, -1 where they bring theirs
 }
 
 // made is one: W, the sensors of its rows, their true s, and what draws samples.
@@ -27,7 +31,9 @@ type made struct {
 	w      operator.Operator
 	ids    []int
 	s      []complex128
+	o      []float64 // offsets
 	sample func() []float64
+	matrix *[]float64 // that of the last sample; nil where all have the same
 	signal prior.Prior
 	gain   channel.Calibrating
 }
@@ -58,23 +64,61 @@ func (c sharedStream) make(t testing.TB, seed uint64) (m made) {
 		m.s = append(m.s, complex(0.8+0.4*rng.Float64(), 0)*complex(math.Cos(phase), math.Sin(phase)))
 	}
 	rng.Shuffle(len(m.ids), func(i, j int) { m.ids[i], m.ids[j] = m.ids[j], m.ids[i] })
-	table, reals := make([]complex128, len(m.ids)*c.n), make([]float64, len(m.ids)*c.n)
-	for i := range table {
-		table[i] = normal() / complex(math.Sqrt(float64(c.n)), 0)
-		reals[i] = real(table[i])
-	}
 	var err error
-	if c.complex {
-		m.w, err = operator.NewComplex(len(m.ids), c.n, table)
-		m.signal, m.gain = prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 11}, NoiseVar: c.noise}
-	} else {
-		m.w, err = operator.NewDense(len(m.ids), c.n, reals)
-		m.signal, m.gain = prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: c.noise}
+	drawn := func() (table []complex128, numbers []float64, w operator.Operator) {
+		for range len(m.ids) * c.n {
+			v := normal() / complex(math.Sqrt(float64(c.n)), 0)
+			if table, numbers = append(table, v), append(numbers, real(v)); c.complex {
+				numbers = append(numbers, imag(v))
+			}
+		}
+		if c.complex {
+			w, err = operator.NewComplex(len(m.ids), c.n, table)
+		} else {
+			w, err = operator.NewDense(len(m.ids), c.n, numbers)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table, numbers, w
+	}
+	var tables [][]complex128
+	var all []operator.Operator
+	for range max(1, c.matrices) {
+		table, _, w := drawn()
+		tables, all = append(tables, table), append(all, w)
+	}
+	m.w = all[0]
+	if c.matrices > 0 {
+		m.w, err = operator.NewChoice(all)
+	} else if c.matrices < 0 {
+		m.w = operator.NewBrought(all[0])
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	for range c.sensors {
+		m.o = append(m.o, c.offset*rng.NormFloat64())
+	}
+	if c.complex {
+		m.signal, m.gain = prior.ComplexGaussBernoulli{Density: 0.2, SignalVar: 1}, channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.8, Hi: 1.2, Concentration: 11}, NoiseVar: c.noise}
+	} else {
+		m.signal, m.gain = prior.GaussBernoulli{Density: 0.2, SignalVar: 1}, channel.Gain{Prior: channel.Uniform(0.8, 1.2), NoiseVar: c.noise}
+	}
+	if c.offset > 0 {
+		m.gain = channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: c.offset}, NoiseVar: c.noise}
+	}
+	if c.matrices != 0 {
+		m.matrix = new([]float64)
+	}
 	m.sample = func() []float64 {
+		table := tables[0]
+		if c.matrices > 0 {
+			which := rng.IntN(c.matrices)
+			table, *m.matrix = tables[which], []float64{float64(which)}
+		} else if c.matrices < 0 {
+			table, *m.matrix, _ = drawn()
+		}
 		x, y := make([]complex128, c.n), make([]float64, 0, len(m.ids)*parts)
 		for i := range x {
 			if rng.Float64() < 0.2 {
@@ -86,7 +130,7 @@ func (c sharedStream) make(t testing.TB, seed uint64) (m made) {
 			for i, v := range x {
 				z += table[row*c.n+i] * v
 			}
-			z /= m.s[g]
+			z = z/m.s[g] + complex(m.o[g], 0)
 			if y = append(y, real(z)); c.complex {
 				y = append(y, imag(z))
 			}
@@ -115,14 +159,36 @@ func (m made) inside(p *Posterior) (part, square float64) {
 	return part, square
 }
 
+// absorb takes in a sample.
+func (m made) absorb(t testing.TB, stream *Calibrator, y []float64) *Estimate {
+	t.Helper()
+	if m.matrix != nil {
+		if err := stream.Use(*m.matrix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := stream.Absorb(context.Background(), y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
 	for _, c := range []sharedStream{
 		{n: 100, sensors: 40, rows: 2, noise: 1e-4},
 		{n: 100, sensors: 22, rows: 4, noise: 1e-4, uneven: true},
 		{n: 80, sensors: 20, rows: 3, noise: 1e-4, complex: true},
+		{n: 100, sensors: 22, rows: 4, noise: 1e-4, uneven: true, matrices: 3},
+		{n: 80, sensors: 20, rows: 3, noise: 1e-4, complex: true, matrices: -1},
+		{n: 100, sensors: 25, rows: 4, noise: 1e-4, uneven: true, offset: 0.3},
+		{n: 100, sensors: 40, rows: 2, noise: 1e-4, offset: 0.3, matrices: 3},
 	} {
 		m := c.make(t, 1)
 		opt := &Options{Sensors: m.ids}
+		if c.offset > 0 {
+			opt.WarmUp = LeastWarmUp
+		}
 		stream, err := NewCalibrator(m.w, m.signal, m.gain, opt)
 		if err != nil {
 			t.Fatal(err)
@@ -133,17 +199,12 @@ func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
 			if k == 20 {
 				y[3] = math.NaN()
 			}
-			e, err := stream.Absorb(context.Background(), y)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := m.absorb(t, stream, y)
 			if k > 15 && !e.Committed {
 				t.Errorf("%+v: sample %d: %s", c, k, e.Reason())
 			}
 			if again != nil {
-				if _, err := again.Absorb(context.Background(), y); err != nil {
-					t.Fatal(err)
-				}
+				m.absorb(t, again, y)
 			}
 			if k == 10 { // an interruption
 				b, err := stream.Snapshot().MarshalBinary()
@@ -160,7 +221,7 @@ func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
 				if err := again.Restore(&s); err != nil {
 					t.Fatal(err)
 				}
-				own, err := NewCalibrator(m.w, m.signal, m.gain, nil)
+				own, err := NewCalibrator(m.w, m.signal, m.gain, &Options{WarmUp: opt.WarmUp})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,8 +235,14 @@ func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
 			t.Errorf("%+v: after an interruption the state is another", c)
 		}
 		part, square := m.inside(p)
-		t.Logf("%+v: inside %.3g, mean square %.2g, stated %.2g", c, part, square, mean(p.SVar))
-		if len(p.S) != c.sensors || part < 0.85 || len(p.Flagged) > 0 {
+		offsets := 1.0
+		for g, v := range p.Offset {
+			if math.Abs(v-m.o[g]) > 2*math.Sqrt(p.OffsetVar[g]) {
+				offsets -= 1 / float64(c.sensors)
+			}
+		}
+		t.Logf("%+v: inside %.3g, mean square %.2g, stated %.2g, offsets inside %.3g", c, part, square, mean(p.SVar), offsets)
+		if len(p.S) != c.sensors || part < 0.85 || offsets < 0.85 || (c.offset > 0) != (len(p.Offset) > 0) || len(p.Flagged) > 0 {
 			t.Errorf("%+v: %d sensors, %.2g inside, mean square %.2g, flagged %v", c, len(p.S), part, square, p.Flagged)
 		}
 	}
@@ -207,8 +274,7 @@ func TestStreamsOfSensorsOfSeveralRowsFlagThem(t *testing.T) {
 	if len(p.Flagged) != 1 || p.Flagged[0].Sensor != 7 {
 		t.Errorf("flagged are %v", p.Flagged)
 	}
-	offset := channel.Offset{Prior: channel.OffsetPrior{Gain: channel.Uniform(0.8, 1.2), SD: 0.1}, NoiseVar: 1e-4}
-	if _, err := NewCalibrator(m.w, m.signal, offset, &Options{Sensors: m.ids}); err == nil || !strings.Contains(err.Error(), "offsets") {
+	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids, LearnSensorNoise: true}); err == nil || !strings.Contains(err.Error(), "one noise variance") {
 		t.Error(err)
 	}
 	if _, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids[1:]}); err == nil || !strings.Contains(err.Error(), "104 values, expected 105") {
@@ -241,5 +307,43 @@ func TestStreamsOfWrongSensors(t *testing.T) {
 	part, _ := m.inside(p)
 	if !slices.ContainsFunc(p.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.RowsDisagree }) || part < 0.6 {
 		t.Errorf("%.2g inside, warnings %v", part, p.Warnings)
+	}
+}
+
+// Residuals of a sensor with an offset are those of the covariance of all its readings.
+func TestResidualsOfALine(t *testing.T) {
+	m := sharedStream{n: 60, sensors: 12, rows: 5, noise: 1e-4, offset: 0.3}.make(t, 3)
+	stream, err := NewCalibrator(m.w, m.signal, m.gain, &Options{Sensors: m.ids, WarmUp: LeastWarmUp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range LeastWarmUp + 1 {
+		m.absorb(t, stream, m.sample())
+	}
+	line := channel.Line{Place: 0.2, Value: 0.5, Slope: 1.1, ValueVar: 3e-4, SlopeVar: 2e-3, Covariance: -4e-4}
+	for mu := range 12 {
+		k, r, logD := mat.NewSymDense(5, nil), mat.NewVecDense(5, nil), 0.0
+		for i := range 5 {
+			y := stream.row(stream.y, mu)[i]
+			z, variance := line.At(y)
+			d := stream.sample.U[mu*5+i] + stream.noise
+			r.SetVec(i, z-stream.sample.Omega[mu*5+i])
+			logD += math.Log(d)
+			for j := range i {
+				other := stream.row(stream.y, mu)[j]
+				k.SetSym(i, j, line.ValueVar+line.SlopeVar*(y-line.Place)*(other-line.Place)+line.Covariance*(y+other-2*line.Place))
+			}
+			k.SetSym(i, i, variance+d)
+		}
+		var l mat.Cholesky
+		var solved mat.VecDense
+		if !l.Factorize(k) || l.SolveVecTo(&solved, r) != nil {
+			t.Fatal("no covariance")
+		}
+		wantChi, wantWider := math.Sqrt(mat.Dot(r, &solved)/5), math.Exp((l.LogDet()-logD)/5)
+		chi, wider := stream.residualOfLine(mu, line)
+		if math.Abs(chi/wantChi-1) > 1e-8 || math.Abs(wider/wantWider-1) > 1e-8 {
+			t.Errorf("sensor %d: χ %g and %g, expected %g and %g", mu, chi, wider, wantChi, wantWider)
+		}
 	}
 }

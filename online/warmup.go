@@ -400,12 +400,12 @@ func (c *Calibrator) showTogether(b *amp.Solver) {
 		}
 		j := mu*p + last
 		if c.columns > 1 {
-			c.chi[mu], _ = c.residualOf(mu, means[mu], variances[mu])
+			c.chi[mu], _ = c.residualOf(mu, means[mu], variances[mu], e.Of(e.Stats, mu))
 			continue
 		}
 		z, doubt := e.S[mu]*c.y[mu], 0.0
 		if known := c.offsets(); known != nil {
-			z, doubt = known.Corrected(c.y[mu], e.Of(e.Stats, mu))
+			z, doubt = known.Corrected(e.Of(e.Stats, mu)).At(c.y[mu])
 		}
 		c.chi[mu] = (z - e.Omega[j]) / math.Sqrt(e.Doubt(j)+doubt)
 	}

@@ -27,6 +27,9 @@ func Arrange(w Operator, order []int) (Operator, error) {
 		rows, err := Arrange(c.rows, parts)
 		return &Complex{m: len(order), n: n, rows: rows}, err
 	}
+	if c, is := w.(*Choice); is {
+		return c.arrange(order)
+	}
 	if d, several := w.(distributedDense); several {
 		return d.arrange(order)
 	}

@@ -17,6 +17,38 @@ type Choice struct {
 	complex  bool
 	present  Operator
 	number   int // of the present one: among the matrices, or among those that were brought
+
+	order []int // of the real rows of those that are brought (see [Arrange]); nil where they are as they come
+}
+
+// arrange is the choice of matrices with their rows in order.
+func (c *Choice) arrange(order []int) (Operator, error) {
+	out := &Choice{complex: c.complex, number: c.number, order: order}
+	for _, w := range c.matrices {
+		arranged, err := Arrange(w, order)
+		if err != nil {
+			return nil, err
+		}
+		out.matrices = append(out.matrices, arranged)
+	}
+	if c.matrices != nil {
+		out.present = out.matrices[0]
+		return out, nil
+	}
+	var err error
+	out.present, err = Arrange(c.present, order)
+	return out, err
+}
+
+// given is the size of matrices as they come.
+func (c *Choice) given() (m, n int) {
+	m, n = c.Dims()
+	for _, row := range c.order {
+		if row < 0 {
+			m--
+		}
+	}
+	return m, n
 }
 
 // NewChoice is the W of samples each of which has one of these matrices, all of one size, and all real or all complex.
@@ -87,7 +119,7 @@ func (c *Choice) Numbers() int {
 	if c.matrices != nil {
 		return 1
 	}
-	m, n := c.Dims()
+	m, n := c.given()
 	return m * n
 }
 
@@ -117,7 +149,7 @@ func (c *Choice) Of(matrix []float64) (Operator, error) {
 
 // rows are the real rows of the matrix of a sample.
 func (c *Choice) rows(matrix []float64) (Operator, error) {
-	m, n := c.Dims()
+	m, n := c.given()
 	switch {
 	case len(matrix) == 0 && c.matrices != nil:
 		return nil, fmt.Errorf("no matrix, expected which one of 0 to %d it is", len(c.matrices)-1)
@@ -144,13 +176,19 @@ func (c *Choice) rows(matrix []float64) (Operator, error) {
 			}
 		}
 	}
-	return NewDense(m, n, entries)
+	w, err := NewDense(m, n, entries)
+	if err != nil || c.order == nil {
+		return w, err
+	}
+	return Arrange(w, c.order)
 }
 
 // numbers is how many entries a matrix has.
 func (c *Choice) numbers() int {
-	m, n := c.whole(c).Dims()
-	return m * n
+	if c.complex {
+		return c.Numbers() / 2
+	}
+	return c.Numbers()
 }
 
 // Dims implements [Operator].
