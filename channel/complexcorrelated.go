@@ -21,7 +21,7 @@ func (c ComplexGain) OutputCorrelated(s *Sensor) {
 	defer inners.Put(in)
 	clear(s.G)
 	clear(s.DG)
-	clear(s.Stats)
+	s.inherit()
 	s.Quadratic = 0
 	whole := *s
 	whole.Y = slices.Clone(s.Y)
@@ -38,10 +38,10 @@ func (c ComplexGain) OutputCorrelated(s *Sensor) {
 		for i := 0; i < len(turned); i += complexColumns {
 			turned[i], turned[i+1] = -in.dy[i+1], in.dy[i]
 		}
-		s.Stats[complexPrecision] = 0.5 * cholesky.Dot(in.y, in.dy)
-		s.Stats[complexField] = 0.5 * cholesky.Dot(in.dy, in.omega)
-		s.Stats[complexField+1] = 0.5 * cholesky.Dot(turned, in.omega)
-		s.Stats[complexReadings] = float64(len(in.present) / complexColumns)
+		s.Stats[complexPrecision] += 0.5 * cholesky.Dot(in.y, in.dy)
+		s.Stats[complexField] += 0.5 * cholesky.Dot(in.dy, in.omega)
+		s.Stats[complexField+1] += 0.5 * cholesky.Dot(turned, in.omega)
+		s.Stats[complexReadings] += float64(len(in.present) / complexColumns)
 		s.Quadratic = cholesky.Dot(in.omega, in.dw)
 		logDet = 0.5 * in.logDet
 	}
@@ -60,6 +60,6 @@ func (c ComplexGain) OutputCorrelated(s *Sensor) {
 		}
 	}
 	r := cmplx.Abs(m.Peak)
-	square := r*r*2*s.Stats[complexPrecision] - 4*dot(m.Peak, fieldOf(s.Stats)) + s.Quadratic // (sy-ω)ᵀD⁻¹(sy-ω) at the peak
+	square := r*r*2*s.Stats[complexPrecision] - 4*dot(m.Peak, fieldOf(s.Stats)) + s.Quadratic // (sy-ω)ᵀD⁻¹(sy-ω) at the peak, and that of the past
 	s.LogZ += 2*s.Stats[complexReadings]*math.Log(r) - 0.5*square - logDet
 }

@@ -40,7 +40,8 @@ type Sensor struct {
 	G  []float64 // P, out
 	DG []float64 // P×P, out, negative semidefinite where Z_out is log-concave
 
-	Stats         []float64 // width, out, as in [Block]
+	Past          []float64 // width, statistics of earlier samples; nil for none
+	Stats         []float64 // width, out, as in [Block]: those of the past included
 	S, SVar, LogZ float64   // out, as in [Block]
 	Phase         float64   // out, as in [Block]
 	Quadratic     float64   // out, ωᵀD⁻¹ω
@@ -121,14 +122,15 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	clear(s.G)
 	clear(s.DG)
 	s.Quadratic = 0
+	s.inherit()
 	stats := c.Prior.of(s.Stats, 0)
-	clear(stats[:])
+	tau, shift := stats[precision], stats[field]
 	ok := in.invert(s, c.NoiseVar, 1)
 	logDet := 0.0
 	if ok {
-		stats[precision] = cholesky.Dot(in.y, in.dy)
-		stats[field] = cholesky.Dot(in.y, in.dw)
-		stats[readings] = float64(len(in.present))
+		stats[precision] += cholesky.Dot(in.y, in.dy)
+		stats[field] += cholesky.Dot(in.y, in.dw)
+		stats[readings] += float64(len(in.present))
 		s.Quadratic = cholesky.Dot(in.omega, in.dw)
 		logDet = in.logDet
 	}
@@ -138,7 +140,13 @@ func (c Gain) OutputCorrelated(s *Sensor) {
 	if ok {
 		in.derivatives(s, s.S, s.SVar)
 	}
-	s.LogZ = logMass[0] + c.Prior.logWeight(s.S) - c.Prior.logMass() - 0.5*(in.square(s)+logDet)
+	s.LogZ = logMass[0] + s.S*(shift-0.5*tau*s.S) + c.Prior.logWeight(s.S) - c.Prior.logMass() - 0.5*(in.square(s)+logDet)
+}
+
+// inherit begins the statistics with those of the past.
+func (s *Sensor) inherit() {
+	clear(s.Stats)
+	copy(s.Stats, s.Past)
 }
 
 // square is (ŝy - ω)ᵀ D⁻¹ (ŝy - ω), from g.

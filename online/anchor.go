@@ -44,11 +44,16 @@ func (c *Calibrator) followAnchor() {
 	if !c.anchor.Set() {
 		return
 	}
-	c.sample.Calibration().Posteriors(c.means, c.variances, c.state.Stats)
-	c.held = c.anchored(c.means, c.variances)
+	c.held = c.anchorNow()
 	if c.held.Holds() {
 		c.rescaleSample(c.held.Factor)
 	}
+}
+
+// anchorNow is where the anchor has the scale of what is known of the sensors.
+func (c *Calibrator) anchorNow() calamp.Anchored {
+	c.sample.Calibration().Posteriors(c.means, c.variances, c.state.Stats)
+	return c.anchored(c.means, c.variances)
 }
 
 // hold brings a posterior to the anchor's scale.

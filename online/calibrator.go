@@ -107,6 +107,9 @@ func NewCalibrator(w operator.Operator, p prior.Prior, g channel.Calibrating, op
 	if full.LearnSensorNoise && channel.ColumnsOf(g) > 1 {
 		return nil, errors.New("the channel: the noise of every sensor is learned of real readings only: learn one for all (LearnNoise), or give it (NoiseVar)")
 	}
+	if err := checkBlock(&full, p, g); err != nil {
+		return nil, err
+	}
 	g = startOffsets(&full, g)
 	w, err := full.moved(w)
 	if err != nil {
@@ -284,7 +287,19 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if c.warming() {
 		return c.warmUp(ctx)
 	}
-	return c.absorb(ctx)
+	before, err := c.endAtChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.absorb(ctx)
+	if err != nil {
+		return e, err
+	}
+	e.Together, err = c.lengthenBlock(ctx)
+	if before != nil {
+		e.Together = before // the sample is the first of another block
+	}
+	return e, err
 }
 
 // absorb is Absorb of a sample that was taken, by itself.
@@ -306,6 +321,7 @@ func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 			reject, err = c.startOver(ctx)
 		}
 	case reject.contradicts() && c.forks():
+		c.state.Block = nil
 		c.report(reject)
 		c.estimate.setAside()
 		if reject, err = c.reconsider(ctx, reject); reject != Accepted {
@@ -527,6 +543,7 @@ func (c *Calibrator) commit() {
 		}
 	}
 	c.weight = 1
+	c.beginBlock()
 	if c.opt.Commit == Sane && !c.opt.Still {
 		c.weight = c.weigh()
 	}
@@ -555,6 +572,7 @@ func (c *Calibrator) commit() {
 		copy(c.bank.before, s.Flag)
 		c.follow(c.stats, by, quadratic, volume)
 	}
+	c.moveBlock(by.scale)
 	if c.opt.Commit == Sane {
 		c.tuneMemory()
 		c.countOutliers()

@@ -49,8 +49,8 @@ type Estimate struct {
 	// on with it from this sample; nil otherwise.
 	Change *Change
 
-	// Together are all the samples with which a stream with offsets begins, when the last of them has come; nil
-	// otherwise (see [Options.WarmUp]).
+	// Together are all the samples with which a stream with offsets begins, when the last of them has come, or those of a block that has ended; nil
+	// otherwise (see [Options.WarmUp] and [Options.Block]).
 	Together *Together
 
 	calibrator *Calibrator

@@ -63,6 +63,9 @@ type State struct {
 	Warm     [][]float64
 	OffsetSD float64
 
+	// Block are the latest samples, which are to be solved together; nil for none.
+	Block *Block
+
 	// Spread (J) are the standard deviations of the parameters of sensors, as learned; nil where there are none, and before the first sample.
 	Spread []float64
 
@@ -101,7 +104,7 @@ func (s *State) clone() *State {
 	c.Stats = slices.Clone(s.Stats)
 	c.Health, c.Flag = slices.Clone(s.Health), slices.Clone(s.Flag)
 	c.Model, c.Drift, c.Forks = s.Model.clone(), s.Drift.clone(), nil
-	c.Range, c.Spread = s.Range.clone(), slices.Clone(s.Spread)
+	c.Range, c.Spread, c.Block = s.Range.clone(), slices.Clone(s.Spread), s.Block.clone()
 	if s.Warm != nil {
 		c.Warm = cloneAll(s.Warm)
 	}
@@ -156,7 +159,7 @@ func (c *Calibrator) Restore(s *State) error {
 	if s.Spread != nil && len(s.Spread) != len(c.opt.SensorDerivatives) {
 		return fmt.Errorf("the state is of %d parameters of every sensor, and this stream has %d", len(s.Spread), len(c.opt.SensorDerivatives))
 	}
-	if matrix := s.keptMatrix(); len(s.Warm) > 0 && (c.choice == nil && matrix > 0 || c.choice != nil && matrix != c.choice.Numbers()) {
+	if matrix := s.keptMatrix(); len(s.kept()) > 0 && (c.choice == nil && matrix > 0 || c.choice != nil && matrix != c.choice.Numbers()) {
 		return errors.New("the state and the stream are not both of samples with matrices of their own, or not of the same")
 	}
 	if s.Rows != c.state.Rows {
@@ -191,6 +194,10 @@ func (c *Calibrator) Restore(s *State) error {
 	rest := s.clone()
 	c.state.Warm, c.state.OffsetSD = rest.Warm, rest.OffsetSD
 	c.adoptOffsets()
+	c.state.Block = nil
+	if c.blocks() {
+		c.state.Block = rest.Block
+	}
 	c.state.Forks, c.state.Alert, c.state.Scenes = nil, Alert{}, nil
 	if c.opt.Commit == Sane {
 		c.state.Forks, c.state.Alert, c.state.Scenes = rest.Forks, rest.Alert, rest.Scenes
@@ -455,10 +462,18 @@ func (c *Calibrator) inUse() []float64 {
 
 // keptMatrix is how many numbers say which matrix a sample that is kept has.
 func (s *State) keptMatrix() int {
-	if len(s.Warm) == 0 {
+	if len(s.kept()) == 0 {
 		return 0
 	}
-	return max(0, len(s.Warm[0])-s.Sensors()*s.columns())
+	return max(0, len(s.kept()[0])-s.Sensors()*s.columns())
+}
+
+// kept are the samples that the state holds.
+func (s *State) kept() [][]float64 {
+	if s.Block != nil {
+		return s.Block.Samples
+	}
+	return s.Warm
 }
 
 // validateWarm reports kept samples that no stream keeps.
@@ -466,7 +481,10 @@ func (s *State) validateWarm(m int) error {
 	if len(s.Warm) > mostWarmUp || len(s.Warm) > 0 && s.Samples > 0 {
 		return fmt.Errorf("state: %d samples kept to be solved together, after %d", len(s.Warm), s.Samples)
 	}
-	for k, y := range s.Warm {
+	if err := s.Block.validate(s); err != nil {
+		return err
+	}
+	for k, y := range s.kept() {
 		if len(y) != m*s.columns()+s.keptMatrix() || slices.ContainsFunc(y, func(v float64) bool { return math.IsInf(v, 0) }) {
 			return fmt.Errorf("state: kept sample %d is none of %d sensors", k, m)
 		}

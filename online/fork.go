@@ -323,6 +323,7 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 		f.Changed[mu] = f.Changed[mu] || c.changed(mu)
 	}
 	c.commit()
+	c.state.Block = nil
 	if c.state.Range != nil {
 		c.refitRange()
 	}

@@ -52,15 +52,23 @@ func (c *Calibrator) weigh() float64 {
 	} else {
 		return 1
 	}
-	scenes := c.state.Scenes
+	novel := c.novelTo(c.state.Scenes)
+	if b := c.state.Block; b != nil {
+		b.Novel += c.novelTo(b.Scenes)
+	}
+	c.remember(z)
+	return novel / (2 - novel)
+}
+
+// novelTo is the part of the power of c.scene that scenes do not have.
+func (c *Calibrator) novelTo(scenes []Scene) float64 {
 	rest, rank := max(0, 1-c.explained(scenes)), float64(len(scenes)) // the part rounds to a little above 1
 	m := float64(c.used() * c.rows)
 	novel := min(1, rest*m/max(1, m-rank))
 	if 1-novel < byChance*math.Sqrt(2*max(1, rank)/float64(c.parts))/m {
 		novel = 1
 	}
-	c.remember(z)
-	return novel / (2 - novel)
+	return novel
 }
 
 // explained is the part of the power of c.scene in the span of the scenes' patterns.

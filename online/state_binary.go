@@ -57,6 +57,8 @@ import (
 // follow its readings, float64 (see [operator.Choice]).
 //
 // Version 11 is version 10 with the rows of a sensor, uint32, behind the columns, which are those of all its rows.
+//
+// Version 12 is version 11 with a block of samples that are to be solved together behind it all (see [State.appendBlock]).
 const (
 	stateMagic = "calS"
 
@@ -72,8 +74,9 @@ const (
 	versionMoved  = 9  // parameters of every sensor
 	versionChosen = 10 // samples with matrices of their own are kept
 	versionRows   = 11 // sensors of several rows
+	versionBlock  = 12 // samples of a block are kept
 
-	versionLatest = versionRows
+	versionLatest = versionBlock
 
 	stateHeader = 48
 	gainWidth   = 3 // statistics in versions 1 and 2: those of a gain
@@ -90,6 +93,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *State) version() uint32 {
 	switch m := s.Model; {
+	case s.Block != nil:
+		return versionBlock
 	case s.Rows > 0:
 		return versionRows
 	case s.keptMatrix() > 0:
@@ -136,7 +141,7 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		b = le.AppendUint32(b, uint32(s.columns()))
 	}
 	if s.version() >= versionRows {
-		b = le.AppendUint32(b, uint32(s.Rows))
+		b = le.AppendUint32(b, uint32(max(1, s.Rows)))
 	}
 	if m := s.Model; m != nil {
 		b = appendFloats(b, m.Values)
@@ -187,6 +192,9 @@ func (s *State) AppendBinary(b []byte) ([]byte, error) {
 		b = le.AppendUint32(b, uint32(len(s.Spread)))
 		b = appendFloats(b, s.Spread)
 	}
+	if s.version() >= versionBlock {
+		b = s.appendBlock(b)
+	}
 	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli)), nil
 }
 
@@ -221,12 +229,7 @@ func (s *State) appendWatch(b []byte) ([]byte, error) {
 			b = appendFloats(b, scores)
 		}
 	}
-	b = le.AppendUint32(b, uint32(len(s.Scenes)))
-	for _, scene := range s.Scenes {
-		b = appendFloats(b, []float64{scene.Samples})
-		b = le.AppendUint64(b, scene.Last)
-		b = appendFloats(b, scene.Pattern)
-	}
+	b = appendScenes(b, s.Scenes)
 	b = le.AppendUint16(b, uint16(s.Alert.Left))
 	b = appendHypothesis(b, s.Alert.Hypothesis)
 	b = le.AppendUint32(b, uint32(len(s.Forks)))
@@ -291,6 +294,51 @@ func appendStats(b []byte, stats []float64, width int) []byte {
 	return b
 }
 
+func appendScenes(b []byte, scenes []Scene) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(scenes)))
+	for _, scene := range scenes {
+		b = appendFloats(b, []float64{scene.Samples})
+		b = binary.LittleEndian.AppendUint64(b, scene.Last)
+		b = appendFloats(b, scene.Pattern)
+	}
+	return b
+}
+
+// appendBlock appends what version 12 has more: 4 number of samples, uint32; of each M float64, or two M, and what says which matrix it has; then what was known
+// before them: statistics, there as above; 40 Quadratic, Volume, Active, Pull, Scale, float64; scenes, as above; 8 Novel, float64.
+func (s *State) appendBlock(b []byte) []byte {
+	k := s.Block
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(k.Samples)))
+	for _, y := range k.Samples {
+		b = appendFloats(b, y)
+	}
+	b = appendStats(b, k.Stats, s.Width())
+	b = appendFloats(b, []float64{k.Quadratic, k.Volume, k.Signals.Active, k.Signals.Pull, k.Scale})
+	return appendFloats(appendScenes(b, k.Scenes), []float64{k.Novel})
+}
+
+// block reads what appendBlock appends.
+func (r *reader) block(s *State, m, width int) {
+	k, each := &Block{}, m*s.columns()+r.matrix
+	for range r.count(uint64(r.uint32()), 8*max(each, 1)) {
+		k.Samples = append(k.Samples, r.floats(each))
+	}
+	k.Stats = r.stats(m, width)
+	k.Quadratic, k.Volume = r.float(), r.float()
+	k.Signals = amp.SignalSums{Active: r.float(), Pull: r.float()}
+	k.Scale = r.float()
+	k.Scenes = r.scenes(m * s.columns())
+	k.Novel = r.float()
+	s.Block = k
+}
+
+func (r *reader) scenes(columns int) (scenes []Scene) {
+	for range r.count(uint64(r.uint32()), 8*(2+columns)) {
+		scenes = append(scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(columns)})
+	}
+	return scenes
+}
+
 func appendHypothesis(b []byte, h Hypothesis) []byte {
 	return append(b, bit(h.Model)+2*bit(h.Range)+4*bit(h.Noise), bit(h.Gains))
 }
@@ -332,11 +380,14 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 	if version >= versionComplex {
 		columns, rows := int(r.uint32()), 1
 		if version >= versionRows {
-			read.Rows = int(r.uint32())
-			rows = read.Rows
+			rows = int(r.uint32())
+			read.Rows = rows
 		}
 		if read.Complex = columns == complexColumns*rows; rows < 1 || rows > mostRows || !read.Complex && columns != rows {
 			return fmt.Errorf("state: readings of %d columns, of %d rows", columns, rows)
+		}
+		if rows == 1 {
+			read.Rows = 0
 		}
 	}
 	if values != noModel {
@@ -359,7 +410,8 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 		read.OffsetSD = r.float()
 		kept, each := uint64(r.uint32()), m*read.columns()
 		if version >= versionChosen {
-			each += r.count(r.uint64(), 8)
+			r.matrix = r.count(r.uint64(), 8)
+			each += r.matrix
 		}
 		for range r.count(kept, 8*max(each, 1)) {
 			read.Warm = append(read.Warm, r.floats(each))
@@ -384,6 +436,9 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 			read.Spread = r.floats(parameters)
 		}
 	}
+	if version >= versionBlock {
+		r.block(&read, m, width)
+	}
 	switch {
 	case r.err != nil && intact:
 		return r.err
@@ -406,6 +461,7 @@ func (s *State) unmarshal(b []byte, ofFork bool) error {
 type reader struct {
 	rest   []byte
 	ofFork bool
+	matrix int // numbers that say which matrix a kept sample has
 	short  bool
 	err    error // of a state within
 }
@@ -498,9 +554,7 @@ func (r *reader) watch(s *State, m, width int) {
 		}
 		s.Drift = d
 	}
-	for range r.count(uint64(r.uint32()), 8*(2+m*s.columns())) {
-		s.Scenes = append(s.Scenes, Scene{Samples: r.float(), Last: r.uint64(), Pattern: r.floats(m * s.columns())})
-	}
+	s.Scenes = r.scenes(m * s.columns())
 	s.Alert = Alert{Left: int(r.uint16())}
 	s.Alert.Hypothesis = r.hypothesis()
 	forks := r.count(uint64(r.uint32()), stateHeader+m)

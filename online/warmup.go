@@ -51,10 +51,11 @@ const mostWarmUp = 1000
 // warmUpIterations is the least number of iterations that samples solved together are given.
 const warmUpIterations = 1000
 
-// Together is what the samples with which a stream begins were found to be when they were solved together.
+// Together is what the samples with which a stream begins, or those of a block, were found to be when they were solved together.
 type Together struct {
 	X, XVar *mat.Dense // N×K, in the order in which they came
 	Outlier *mat.Dense // M×K, probabilities of readings to be outliers; nil where that was not looked at
+	Ago     []int      // K, how many samples came after each; nil where that is K-1, K-2, …
 }
 
 // errOneScene is that of samples that differ in nothing but brightness: they teach no more of the gains than one of them, from which the stream goes on.
@@ -204,7 +205,7 @@ func (c *Calibrator) solveTogether(ctx context.Context) (Reject, error) {
 // are taken for independent after all.
 func (c *Calibrator) runTogether(ctx context.Context) (b *amp.Solver, outcome amp.Outcome, err error) {
 	for _, joint := range []solver.Joint{solver.AutoJoint, solver.JointOn, solver.JointOff} {
-		if b, err = c.together(joint); err != nil {
+		if b, err = c.together(c.state.Warm, joint); err != nil {
 			return nil, outcome, err
 		}
 		outcome, err = b.Run(ctx, max(c.opt.MaxIter, warmUpIterations))
@@ -228,11 +229,10 @@ func unrecovered(s *amp.State) bool {
 	return total > found*float64(len(s.C))*s.Model().Prior.Variance()
 }
 
-// together is the solver of the samples that were kept.
-func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
-	p := len(c.state.Warm) * c.parts
-	y := mat.NewDense(c.m*c.rows, p, nil)
-	for k, sample := range c.state.Warm {
+// readingsOf are those of samples that were kept.
+func (c *Calibrator) readingsOf(kept [][]float64) *mat.Dense {
+	y := mat.NewDense(c.m*c.rows, len(kept)*c.parts, nil)
+	for k, sample := range kept {
 		for mu := range c.m {
 			nothing := c.power(sample, mu) == 0
 			for j, v := range c.row(sample, mu) {
@@ -243,6 +243,13 @@ func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
 			}
 		}
 	}
+	return y
+}
+
+// together is the solver of the samples that were kept.
+func (c *Calibrator) together(kept [][]float64, joint solver.Joint) (*amp.Solver, error) {
+	p := len(kept) * c.parts
+	y := c.readingsOf(kept)
 	model, err := c.startTogether(y)
 	if err != nil {
 		return nil, err
@@ -250,7 +257,7 @@ func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
 	if c.opt.Commit == Sane {
 		model.Channel = channel.Faulty{Working: model.Channel}
 	}
-	w, err := c.matrixTogether()
+	w, err := c.matrixTogether(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -263,12 +270,12 @@ func (c *Calibrator) together(joint solver.Joint) (*amp.Solver, error) {
 }
 
 // matrixTogether is the W of the samples that were kept.
-func (c *Calibrator) matrixTogether() (w operator.Operator, err error) {
+func (c *Calibrator) matrixTogether(kept [][]float64) (w operator.Operator, err error) {
 	if c.choice == nil {
 		return c.sample.W, nil
 	}
-	matrices := make([]operator.Operator, len(c.state.Warm))
-	for k, sample := range c.state.Warm {
+	matrices := make([]operator.Operator, len(kept))
+	for k, sample := range kept {
 		if matrices[k], err = c.choice.Of(sample[c.m*c.columns:]); err != nil {
 			return nil, err
 		}

@@ -391,7 +391,7 @@ func (e *jointRows) outputPartial(mu int, g []float64) (slope float64) {
 // present makes s what is known of sensor mu before these readings.
 func (e *jointRows) present(s *channel.Sensor, mu int, y []float64) {
 	p, from := e.P, mu*e.P
-	s.Index = mu
+	s.Index, s.Past = mu, e.Of(e.Past.Stats, mu)
 	copy(s.Y, y)
 	copy(s.Omega, e.Omega[from:from+p])
 	for j, k := range e.covariance {
@@ -812,6 +812,12 @@ func (s *Solver) JointGain() float64 {
 		return p.Gain
 	}
 	return 0
+}
+
+// HasSlab reports whether rows of signals can be joint: each entry is zero or Gaussian.
+func HasSlab(p prior.Prior) bool {
+	_, ok := partOf(p)
+	return ok
 }
 
 // partOf is the Gauss–Bernoulli prior of a column; false where p is of another kind.

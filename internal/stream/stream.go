@@ -83,6 +83,7 @@ type Loop struct {
 	Store      Store // nil where nothing is kept
 	Publish    Sink  // nil where nothing is published; which receives samples only
 	Sinks      []Sink
+	Ended      func(*online.Together) // gets samples that were solved together because no others came; may be nil
 
 	Last   int64 // number of the last sample taken in, [online.NoSequence] before any
 	From   int64 // samples with numbers below are left out
@@ -116,7 +117,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		notice, isNotice := errors.AsType[*intake.Notice](err)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return l.finish(ctx)
 		case isRefused:
 			err = l.tell(&Event{
 				Fate: Refused, Sequence: refused.Sequence, Place: refused.Place, Stored: refused.Stored, Err: refused.Err,
@@ -135,6 +136,23 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// finish solves what the stream has kept to be solved together with samples that do not come.
+func (l *Loop) finish(ctx context.Context) error {
+	together, err := l.Calibrator.Finish(ctx)
+	if err != nil || together == nil {
+		return err
+	}
+	if l.Store != nil {
+		if err := l.Store.Commit(l.Calibrator.Snapshot(), l.Last); err != nil {
+			return &CommitError{Sequence: l.Last, Err: err}
+		}
+	}
+	if l.Ended != nil {
+		l.Ended(together)
 	}
 	return nil
 }

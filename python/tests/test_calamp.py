@@ -622,3 +622,24 @@ def test_fit_matrix(p):
     assert np.all(np.abs(f.theta - [0.03, -0.01]) < 4 * f.theta_sd + 1e-4)
     with pytest.raises(ValueError, match="derivatives"):
         calamp.fit_matrix(W, p.Y, derivatives=d[:, 1:])
+
+
+def test_blocks_of_a_stream():
+    rng = np.random.default_rng(5)
+    w = rng.normal(size=(120, 150)) / np.sqrt(150)
+    s = rng.uniform(0.85, 1.15, 120)
+    scene = rng.normal(size=150) * (rng.random(150) < 0.15)
+    errors = []
+    samples = []
+    for _ in range(24):
+        samples.append((w @ scene + 0.01 * rng.normal(size=120)) / s)
+        scene = np.where(scene != 0, 0.97 * scene + 0.24 * rng.normal(size=150), 0)
+    for block in (1, "auto"):
+        with calamp.Calibrator(w, s_range=(0.8, 1.2), block=block) as c:
+            for y in samples:
+                c.absorb(y)
+            found = c.posterior().s
+        errors.append(np.std(found / s) / np.mean(found / s))
+    assert errors[1] <= errors[0]
+    with pytest.raises(ValueError, match="expected auto"):
+        calamp.Calibrator(w, s_range=(0.8, 1.2), block="some")

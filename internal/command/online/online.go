@@ -62,6 +62,52 @@ func (m *forgetting) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m.samples)
 }
 
+// blockSize is --block: how many samples are solved together, or auto, where it is those that resemble each other.
+type blockSize int
+
+const autoBlock = blockSize(online.AutoBlock)
+
+func (b *blockSize) String() string {
+	if *b == autoBlock {
+		return "auto"
+	}
+	return strconv.Itoa(int(*b))
+}
+
+func (b *blockSize) Type() string { return "K|auto" }
+
+// Words is the value that is a word.
+func (b *blockSize) Words() []string { return []string{"auto"} }
+
+func (b *blockSize) Set(text string) error {
+	if text == "auto" {
+		*b = autoBlock
+		return nil
+	}
+	v, err := strconv.Atoi(text)
+	if err != nil || v < 1 {
+		return errors.New("expected auto, or a number of samples, at least 1")
+	}
+	*b = blockSize(v)
+	return nil
+}
+
+// MarshalJSON is a number of samples, or "auto".
+func (b *blockSize) MarshalJSON() ([]byte, error) {
+	if *b == autoBlock {
+		return []byte(`"auto"`), nil
+	}
+	return json.Marshal(int(*b))
+}
+
+// stated is nil where samples are solved one by one.
+func (b *blockSize) stated() *blockSize {
+	if *b == 1 {
+		return nil
+	}
+	return b
+}
+
 // calibration is one call of calamp online.
 type calibration struct {
 	*console.Console
@@ -77,6 +123,7 @@ type calibration struct {
 	ids      []int         // of rows; nil where each is a sensor
 	shift    option.Offset // of sensors
 	warmUp   int
+	block    blockSize
 	outliers option.Outliers
 
 	derivatives []string           // --sensor-derivatives
@@ -209,7 +256,7 @@ fields of the lines.`
 
 // Command is calamp online.
 func Command(a *console.Console) *cobra.Command {
-	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), keep: state.Keeping{Console: a}, input: "jsonl", maxGap: 1_000_000}
+	c := &calibration{Console: a, model: option.DefaultModel, solver: option.NewSolver(), keep: state.Keeping{Console: a}, input: "jsonl", maxGap: 1_000_000, block: 1}
 	c.solver.MaxIter = 500
 	cmd := &cobra.Command{
 		Use:   "online [P.npz]",
@@ -250,6 +297,7 @@ func (c *calibration) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&c.derivatives, "sensor-derivatives", nil, option.About("sensor-derivatives"))
 	flags.Var(option.Count(&c.warmUp, 1), "warm-up", fmt.Sprintf("solve so many samples together before the stream goes on, which it takes to find offsets,\nphases of which nothing is known, and gains where all readings have one sign (default %d for these,\n%d with --phase free, else 1)", online.LeastWarmUp, option.WarmUpPhases))
 	flags.Lookup("warm-up").DefValue = "0"
+	flags.Var(&c.block, "block", "samples that are solved once more together, since their signals belong together: their entries are there in all of\nthem; auto: those that resemble each other. They then tell more of the gains than one by one")
 	flags.Var(option.Text(&c.commit, option.OneOf(online.Sane, online.Always)), "commit", "learn from samples that converged and fit the model, or from all")
 	c.memory.auto = true
 	flags.Var(&c.memory, "memory", "forget exponentially over this many samples; 0 forgets nothing; auto looks for\ngains that drift and follows them (not with --commit always)")
@@ -413,7 +461,7 @@ func (c *calibration) completeOffsets(flags *pflag.FlagSet) {
 func (c *calibration) options() *online.Options {
 	o := c.solver.Options()
 	c.ranks.Settle(&o.Settings)
-	return &online.Options{Sensors: c.ids, Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Stated(), SensorDerivatives: c.ofSensors}
+	return &online.Options{Sensors: c.ids, Phases: c.nominal, Settings: o.Settings, Commit: c.commit, Sanity: c.sanity, Memory: c.memory.samples, Still: !c.memory.auto, Anchor: c.anchor.Anchor, Freeze: c.freeze, LearnNoise: c.model.Learns("noise-var"), LearnSensorNoise: c.model.Noise.PerSensor, NoiseVar: c.model.Noise.Each, WarmUp: c.warmUp, Block: int(c.block), LearnOffsets: c.shift.Learned(), RangeGuessed: slices.Contains(c.model.Assumed, "s-range"), Outliers: c.outliers.Stated(), SensorDerivatives: c.ofSensors}
 }
 
 // fell says whether a sample counts as not converged: one that came so near that

@@ -41,7 +41,7 @@ func (s *results) Put(event *stream.Event) error {
 		return nil
 	}
 	e := event.Estimate
-	defer s.putTogether(e)
+	defer s.putTogether(e.Together)
 	var x, xVar, outlier, latent, latentVar []float64
 	if s.limit > 0 && len(s.x) == s.limit {
 		x, xVar = s.x[0], s.xVar[0]
@@ -67,25 +67,31 @@ func (s *results) Put(event *stream.Event) error {
 	return nil
 }
 
-// putTogether puts the samples that were kept to be solved together in their places, which are the last.
-func (s *results) putTogether(e *online.Estimate) {
-	if e.Together == nil {
+// putTogether puts the samples that were kept to be solved together in their places.
+func (s *results) putTogether(t *online.Together) {
+	if t == nil || len(s.x) == 0 {
 		return
 	}
 	s.latent, s.latentVar = nil, nil // those of samples that were kept are not reported
-	n, p := e.Together.X.Dims()
-	columns := len(e.X) / n
+	n, p := t.X.Dims()
+	columns := len(s.x[len(s.x)-1]) / n
 	p /= columns
-	first := len(s.x) - p
-	for k := max(0, -first); k < p; k++ {
+	for k := range p {
+		at := len(s.x) - p + k
+		if t.Ago != nil {
+			at = len(s.x) - 1 - t.Ago[k]
+		}
+		if at < 0 {
+			continue
+		}
 		for j := range columns {
-			mat.Col(s.x[first+k][j*n:(j+1)*n], k*columns+j, e.Together.X)
-			mat.Col(s.xVar[first+k][j*n:(j+1)*n], k*columns+j, e.Together.XVar)
+			mat.Col(s.x[at][j*n:(j+1)*n], k*columns+j, t.X)
+			mat.Col(s.xVar[at][j*n:(j+1)*n], k*columns+j, t.XVar)
 		}
-		if e.Together.Outlier != nil {
-			mat.Col(s.outlier[first+k], k, e.Together.Outlier)
+		if t.Outlier != nil {
+			mat.Col(s.outlier[at], k, t.Outlier)
 		}
-		s.converged[first+k] = true
+		s.converged[at] = true
 	}
 }
 
@@ -254,7 +260,7 @@ func bearing(name string) bool {
 	c.solver.Register(flags)
 	c.phases.Register(flags)
 	return name != "threads" && flags.Lookup(name) != nil ||
-		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensors", "sensor-derivatives", "warm-up"}, name)
+		slices.Contains([]string{"anchor", "basis", "prior", "groups", "commit", "memory", "max-chi2", "max-chi", "max-faulty", "outliers", "freeze", "offset", "sensors", "sensor-derivatives", "warm-up", "block"}, name)
 }
 
 // truth is that of the samples in the results, where it is known.
@@ -323,6 +329,7 @@ type runJSON struct {
 	OffsetSD    *float64              `json:"offset_sd,omitempty"`
 	ThetaSpread []float64             `json:"theta_spread,omitempty"` // over the sensors, of the parameters of every sensor
 	WarmUp      int                   `json:"warm_up,omitempty"`
+	Block       *blockSize            `json:"block,omitempty"`
 	Outliers    string                `json:"outliers"`               // the flag
 	OutlierPart *float64              `json:"outlier_rate,omitempty"` // learned, or given
 	LeftOut     int                   `json:"left_out"`               // readings
@@ -359,7 +366,7 @@ func (r *onlineRun) summarise(status string) error {
 		SolveMS: t.Solving(), CommitMS: t.Saving(),
 		M: m, N: n, Model: r.model, Groups: r.groups.Found(), Options: r.solver.JSON(), Commit: r.commit.String(), Memory: &r.memory, Drift: p.Drift, Changes: t.Changes,
 		ScaleSD: console.Known(p.ScaleSD), GainSD: console.Known(gainSD), Flagged: flaggedOf(p), Warnings: console.OrEmpty(p.Warnings),
-		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, ThetaSpread: p.Spread, WarmUp: r.warmUp,
+		Offset: r.shift.JSON().Offset, OffsetSD: r.shift.JSON().OffsetSD, ThetaSpread: p.Spread, WarmUp: r.warmUp, Block: r.block.stated(),
 		Outliers: r.outliers.String(), LeftOut: t.LeftOut, Disturbed: t.Disturbed,
 		Metrics: r.metrics(), State: r.keep.Path, Written: []string{},
 	}

@@ -127,6 +127,7 @@ func (r *onlineRun) openSinks() {
 		}
 	}
 	add := func(s stream.Sink) { r.loop.Sinks = append(r.loop.Sinks, s) }
+	r.loop.Ended = r.results.putTogether
 	add(&r.tally)
 	add(stream.SinkFunc(r.warnOfRefused))
 	add(stream.SinkFunc(r.noteDuplicates))

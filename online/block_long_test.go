@@ -1,0 +1,106 @@
+package online_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/online"
+)
+
+// scenes are ways in which a stream's signals resemble each other. Signals keep mean square 1 where they are not zero.
+var blockScenes = []struct {
+	name string
+	draw func(w *world, k int)
+}{
+	{"static", func(w *world, k int) { w.evolve(k, 1, 1) }},
+	{"amplitudes .99", func(w *world, k int) { w.evolve(k, 0.99, 1) }},
+	{"amplitudes .9", func(w *world, k int) { w.evolve(k, 0.9, 1) }},
+	{"amplitudes new, one support", func(w *world, k int) { w.evolve(k, 0, 1) }},
+	{"amplitudes .99, entries stay for 100", func(w *world, k int) { w.evolve(k, 0.99, 0.99) }},
+	{"amplitudes .9, entries stay for 20", func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
+	{"common .96, new at every 40th", func(w *world, k int) {
+		if k%40 == 0 {
+			w.scene = nil
+			w.level = 2
+			w.draw()
+			w.level = 0.3
+			w.scene = append([]float64(nil), w.x...)
+		}
+	}},
+	{"unrelated", func(w *world, k int) {}},
+}
+
+// evolve makes amplitudes a Gauss–Markov process, and the support a Markov chain that keeps its density.
+func (w *world) evolve(k int, correlation, stay float64) {
+	if k == 0 {
+		w.draw()
+		w.level = 0
+		w.scene = append([]float64(nil), w.x...)
+		return
+	}
+	for i, v := range w.scene {
+		switch {
+		case v != 0 && w.rng.Float64() > stay:
+			w.scene[i], w.x[i] = 0, 0
+		case v != 0:
+			w.scene[i] = correlation*v + math.Sqrt(1-correlation*correlation)*w.rng.NormFloat64()
+		case w.rng.Float64() < (1-stay)*w.density/(1-w.density):
+			w.scene[i] = w.rng.NormFloat64()
+		}
+	}
+}
+
+// TestLongBlocks compares streams whose samples resemble each other with and without blocks.
+func TestLongBlocks(t *testing.T) {
+	longOnly(t)
+	table := tables.New(t, "", "signals", "block", "error of s", "95 % intervals of s cover", "at worst", "error of x, in what is stated", "error of x", "samples not learned from", "blocks")
+	for _, sc := range blockScenes {
+		for _, block := range []int{1, 30, online.AutoBlock} {
+			type seen struct {
+				rms, covered, e2, v, n float64
+				lost, blocks           int
+			}
+			runs := make([]seen, seedCount(4))
+			parallel(len(runs), func(seed int) {
+				w := newWorld(t, 160, 200, uint64(seed))
+				c := w.calibrator(t, online.Options{Block: block})
+				r := &runs[seed]
+				for k := range 150 {
+					sc.draw(w, k)
+					e := absorb(t, c, w.draw())
+					r.lost += int(1 - b2f(e.Committed))
+					if e.Together != nil {
+						r.blocks++
+					}
+					if k >= 120 {
+						rms, covered := w.calibration(c)
+						r.rms, r.covered = r.rms+rms/30, r.covered+covered/30
+						r.n += w.nmse(e.X) / 30
+						var dot, own float64
+						for i, v := range w.x {
+							dot += v * e.X[i]
+							own += e.X[i] * e.X[i]
+						}
+						for i, v := range w.x {
+							d := v - dot/own*e.X[i]
+							r.e2 += d * d
+							r.v += e.XVar[i]
+						}
+					}
+				}
+			})
+			var rms, covered, ratio, n []float64
+			lost, blocks := 0, 0
+			for _, r := range runs {
+				rms, covered, ratio, n = append(rms, r.rms), append(covered, r.covered), append(ratio, math.Sqrt(r.e2/r.v)), append(n, r.n)
+				lost, blocks = lost+r.lost, blocks+r.blocks
+			}
+			worst := 1.0
+			for _, v := range covered {
+				worst = math.Min(worst, v)
+			}
+			table.Row("| %s | %d | %.4f | %.1f %% | %.1f %% | %.2f | %.2e | %d | %d |", sc.name, block, median(rms), 100*mean(covered), 100*worst, mean(ratio), median(n), lost, blocks)
+		}
+	}
+}
