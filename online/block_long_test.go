@@ -1,7 +1,9 @@
 package online_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/calamp/calamp/internal/tables"
@@ -25,7 +27,7 @@ var blockScenes = []struct {
 			w.level = 2
 			w.draw()
 			w.level = 0.3
-			w.scene = append([]float64(nil), w.x...)
+			w.scene = slices.Clone(w.x)
 		}
 	}},
 	{"unrelated", func(w *world, k int) {}},
@@ -56,6 +58,7 @@ func TestLongBlocks(t *testing.T) {
 	longOnly(t)
 	table := tables.New(t, "", "signals", "block", "error of s", "95 % intervals of s cover", "at worst", "error of x, in what is stated", "error of x", "samples not learned from", "blocks")
 	for _, sc := range blockScenes {
+		alone := 0.0
 		for _, block := range []int{1, 30, online.AutoBlock} {
 			type seen struct {
 				rms, covered, e2, v, n float64
@@ -96,11 +99,18 @@ func TestLongBlocks(t *testing.T) {
 				rms, covered, ratio, n = append(rms, r.rms), append(covered, r.covered), append(ratio, math.Sqrt(r.e2/r.v)), append(n, r.n)
 				lost, blocks = lost+r.lost, blocks+r.blocks
 			}
-			worst := 1.0
-			for _, v := range covered {
-				worst = math.Min(worst, v)
+			name := fmt.Sprint(block)
+			if block == online.AutoBlock {
+				name = "auto"
 			}
-			table.Row("| %s | %d | %.4f | %.1f %% | %.1f %% | %.2f | %.2e | %d | %d |", sc.name, block, median(rms), 100*mean(covered), 100*worst, mean(ratio), median(n), lost, blocks)
+			if block == 1 {
+				alone = mean(rms)
+			}
+			worst := slices.Min(covered)
+			if mean(covered) < 0.92 || worst < 0.85 || mean(rms) > 1.05*alone {
+				t.Errorf("%s, %s: %.3g of s within intervals, at worst %.3g; error %.4f, one by one %.4f", sc.name, name, mean(covered), worst, mean(rms), alone)
+			}
+			table.Row("| %s | %s | %.4f | %.1f %% | %.1f %% | %.2f | %.2e | %d | %d |", sc.name, name, median(rms), 100*mean(covered), 100*worst, mean(ratio), median(n), lost, blocks)
 		}
 	}
 }
