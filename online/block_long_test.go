@@ -38,7 +38,7 @@ func (w *world) evolve(k int, correlation, stay float64) {
 	if k == 0 {
 		w.draw()
 		w.level = 0
-		w.scene = append([]float64(nil), w.x...)
+		w.scene = slices.Clone(w.x)
 		return
 	}
 	for i, v := range w.scene {
