@@ -28,6 +28,7 @@ type Block struct {
 	Signals           amp.SignalSums
 	Scenes            []Scene
 	Scale             float64 // product of the scale steps since
+	Learned           uint64  // samples learned from before
 	Novel             float64 // sum over the samples of the part of each that scenes before the block do not have
 }
 
@@ -47,7 +48,7 @@ func (b *Block) validate(s *State) error {
 	if b == nil {
 		return nil
 	}
-	if len(b.Samples) == 0 || len(b.Samples) > mostWarmUp || len(s.Warm) > 0 || len(b.Stats) != len(s.Stats) || !allFinite(b.Stats) || len(b.Scenes) > mostScenes ||
+	if len(b.Samples) == 0 || len(b.Samples) > mostWarmUp || len(s.Warm) > 0 || len(b.Stats) != len(s.Stats) || !allFinite(b.Stats) || b.Learned > s.Samples || len(b.Scenes) > mostScenes ||
 		!allFinite([]float64{b.Quadratic, b.Volume, b.Signals.Active, b.Signals.Pull, b.Novel}) || !(b.Scale > 0) || math.IsInf(b.Scale, 1) {
 		return fmt.Errorf("state: no block of %d samples", len(b.Samples))
 	}
@@ -97,13 +98,13 @@ func (c *Calibrator) blockSize() int {
 	return c.opt.Block
 }
 
-// beginBlock keeps what is known before the sample that is about to be learned from, where that begins a block.
+// beginBlock keeps what is known before the sample, where that begins a block.
 func (c *Calibrator) beginBlock() {
 	s := &c.state
-	if !c.blocks() || s.Block != nil || s.Drift.Since > 0 || s.Drift.Parts[0] < 0.5 || len(s.Forks) > 0 || s.Alert.Left > 0 {
+	if !c.blocks() || s.Block != nil || s.Drift.Since > 0 || s.Drift.Parts[0] < 0.5 || s.Alert.Left > 0 || c.opt.Freeze {
 		return
 	}
-	b := &Block{Stats: slices.Clone(s.Stats), Quadratic: s.Quadratic, Volume: s.Volume, Signals: s.Signals, Scale: 1}
+	b := &Block{Stats: slices.Clone(s.Stats), Quadratic: s.Quadratic, Volume: s.Volume, Signals: s.Signals, Scale: 1, Learned: s.Samples}
 	for i := range s.Scenes {
 		b.Scenes = append(b.Scenes, s.Scenes[i].clone())
 	}
@@ -122,20 +123,27 @@ func (c *Calibrator) moveBlock(scale float64) {
 	}
 }
 
-// lengthenBlock adds the sample, which was absorbed, to its block, and solves that where it is complete.
+// lengthenBlock adds the sample, which was absorbed, to its block, and solves that where it is complete. A sample that by itself has no solution may have one with the others.
 func (c *Calibrator) lengthenBlock(ctx context.Context) (*Together, error) {
 	b := c.state.Block
 	if b == nil {
 		return nil, nil
 	}
-	if c.estimate.Reject.contradicts() || c.change != nil {
+	if c.change != nil {
 		c.state.Block = nil
 		return nil, nil
+	}
+	unsolved := c.estimate.Reject.contradicts()
+	if unsolved {
+		b.Novel += 1
+		if c.pattern() {
+			b.Novel += c.novelTo(b.Scenes) - 1
+		}
 	}
 	y := make([]float64, len(c.y))
 	for mu := range c.m {
 		for j, v := range c.row(c.y, mu) {
-			if !c.estimate.Committed || !c.uses(mu) {
+			if !c.estimate.Committed && !unsolved || !c.uses(mu) {
 				v = math.NaN()
 			}
 			y[mu*c.columns+j] = v
@@ -148,10 +156,10 @@ func (c *Calibrator) lengthenBlock(ctx context.Context) (*Together, error) {
 	return c.endBlock(ctx, 0)
 }
 
-// endAtChange solves a block to which the sample, which was taken, does not belong: it looks like none before it.
-func (c *Calibrator) endAtChange(ctx context.Context) (*Together, error) {
-	if c.state.Block == nil || c.opt.Block != AutoBlock || c.parts > 1 || c.used() == 0 { // phases of complex gains turn before a sample is solved
-		return nil, nil
+// pattern makes c.scene that of the sample with gains as they are known before it; false where it has none, or where phases turn before a sample is solved.
+func (c *Calibrator) pattern() bool {
+	if c.parts > 1 || c.used() == 0 {
+		return false
 	}
 	c.predict(unmoved)
 	for mu := range c.m {
@@ -163,11 +171,15 @@ func (c *Calibrator) endAtChange(ctx context.Context) (*Together, error) {
 		}
 	}
 	length := norm(c.scene)
-	if length == 0 {
-		return nil, nil
+	if length > 0 {
+		scale(c.scene, 1/length)
 	}
-	scale(c.scene, 1/length)
-	if c.novelTo(c.state.Scenes) < 1-sameScene {
+	return length > 0
+}
+
+// endAtChange solves a block to which the sample, which was taken, does not belong: it resembles none before it.
+func (c *Calibrator) endAtChange(ctx context.Context) (*Together, error) {
+	if c.state.Block == nil || c.opt.Block != AutoBlock || len(c.state.Scenes) == 0 || !c.pattern() || c.novelTo(c.state.Scenes) < 1-sameScene {
 		return nil, nil
 	}
 	together, err := c.endBlock(ctx, 1)
@@ -203,12 +215,14 @@ func (c *Calibrator) endBlock(ctx context.Context, after int) (*Together, error)
 		return nil, fmt.Errorf("a block of %d samples: %w", len(kept), err)
 	}
 	outcome, err := b.Run(ctx, c.opt.MaxIter)
-	if own, there := b.OwnRows(); err != nil || outcome != amp.Converged || b.OneScene() != nil || !(b.JointGain() > 0) || float64(own) > mostOwn*there || unrecovered(b.State) {
+	if own, there := b.OwnRows(); err != nil || outcome != amp.Converged || b.OneScene() != nil || !(b.JointGain() > 0) || float64(own) > mostOwn*there || unrecovered(b.State) || !c.allExplained(b.State) {
 		return nil, err
 	}
+	unsolved := uint64(len(kept)) - (s.Samples - block.Learned)
 	c.learnBlock(b, block, min(1, block.Novel/float64(len(kept))))
+	s.Samples += unsolved
 	n, p := c.n, b.State.P
-	t := &Together{X: mat.NewDense(n, p, nil), XVar: mat.NewDense(n, p, nil), Ago: ago}
+	t := &Together{X: mat.NewDense(n, p, nil), XVar: mat.NewDense(n, p, nil), Ago: ago, Unsolved: int(unsolved)}
 	for k := range p {
 		t.X.SetCol(k, b.State.X[k*n:(k+1)*n])
 		t.XVar.SetCol(k, b.State.C[k*n:(k+1)*n])
@@ -222,6 +236,29 @@ func (c *Calibrator) endBlock(ctx context.Context, after int) (*Together, error)
 		t.turn(-c.commonPhase(c.meanOf))
 	}
 	return t, nil
+}
+
+// allExplained reports whether what was known of the gains before explains each sample of a block, as it has to explain one by itself (see [Sanity]).
+func (c *Calibrator) allExplained(e *amp.State) bool {
+	if c.parts > 1 {
+		return true // phases have turned meanwhile
+	}
+	known := e.Calibration()
+	known.Posteriors(c.means, c.variances, e.Past.Stats)
+	for k := range e.P {
+		total, count := 0.0, 0.0
+		for j := k; j < len(e.Y); j += e.P {
+			if y, mu := e.Y[j], j/e.P/c.rows; !math.IsNaN(y) {
+				r := c.means[mu]*y - e.Omega[j]
+				total += r * r / (e.V[j] + e.Noise(j) + c.variances[mu]*y*y)
+				count++
+			}
+		}
+		if total > c.opt.Sanity.ChiSquare*(count+4*math.Sqrt(2*count)) {
+			return false
+		}
+	}
+	return true
 }
 
 const (
@@ -238,10 +275,16 @@ func (c *Calibrator) blockSolver(kept [][]float64, block *Block) (*amp.Solver, e
 	if err != nil {
 		return nil, err
 	}
+	y, model := c.readingsOf(kept), c.sample.Model()
+	if c.learner != nil && c.state.Model == nil {
+		if model, err = c.startTogether(y); err != nil {
+			return nil, err
+		}
+	}
 	settings := c.opt.Settings
 	settings.SPrior = solver.UniformS // the range is tested after every sample
 	b, _, _, err := amp.NewSolver(amp.Problem{
-		W: w, Model: c.sample.Model(), P: len(kept) * c.parts, Shared: c.shared(), Y: c.readingsOf(kept).RawMatrix().Data,
+		W: w, Model: model, P: len(kept) * c.parts, Shared: c.shared(), Y: y.RawMatrix().Data,
 		Noise: c.opt.NoiseVar, LearnNoise: c.opt.LearnNoise, Joint: solver.JointOn,
 	}, settings)
 	if err != nil {
@@ -292,8 +335,13 @@ func (c *Calibrator) learnBlock(b *amp.Solver, block *Block, novel float64) {
 		s.Drift.Quadratic, s.Drift.Volume = s.Quadratic, s.Volume
 	}
 	s.Signals.Pull *= by * by
+	s.Forks = nil
 	if c.learner != nil {
-		c.rescaleModel(s.Model, by)
+		if s.Model == nil {
+			s.Model = c.modelTogether(b)
+		} else {
+			c.rescaleModel(s.Model, by)
+		}
 		if err := c.setModel(s.Model); err != nil {
 			panic("calamp: a rescaled model that is none: " + err.Error())
 		}

@@ -13,15 +13,18 @@ import (
 // scenes are ways in which a stream's signals resemble each other. Signals keep mean square 1 where they are not zero.
 var blockScenes = []struct {
 	name string
+	m    int // sensors
 	draw func(w *world, k int)
 }{
-	{"static", func(w *world, k int) { w.evolve(k, 1, 1) }},
-	{"amplitudes .99", func(w *world, k int) { w.evolve(k, 0.99, 1) }},
-	{"amplitudes .9", func(w *world, k int) { w.evolve(k, 0.9, 1) }},
-	{"amplitudes new, one support", func(w *world, k int) { w.evolve(k, 0, 1) }},
-	{"amplitudes .99, entries stay for 100", func(w *world, k int) { w.evolve(k, 0.99, 0.99) }},
-	{"amplitudes .9, entries stay for 20", func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
-	{"common .96, new at every 40th", func(w *world, k int) {
+	{"static", 160, func(w *world, k int) { w.evolve(k, 1, 1) }},
+	{"amplitudes .99", 160, func(w *world, k int) { w.evolve(k, 0.99, 1) }},
+	{"amplitudes .9", 160, func(w *world, k int) { w.evolve(k, 0.9, 1) }},
+	{"amplitudes new, one support", 160, func(w *world, k int) { w.evolve(k, 0, 1) }},
+	{"amplitudes .99, entries stay for 100", 160, func(w *world, k int) { w.evolve(k, 0.99, 0.99) }},
+	{"amplitudes .9, entries stay for 20", 160, func(w *world, k int) { w.evolve(k, 0.9, 0.95) }},
+	{"amplitudes .9, of few sensors", 60, func(w *world, k int) { w.evolve(k, 0.9, 1) }},
+	{"amplitudes new, of few sensors", 60, func(w *world, k int) { w.evolve(k, 0, 1) }},
+	{"common .96, new at every 40th", 160, func(w *world, k int) {
 		if k%40 == 0 {
 			w.scene = nil
 			w.level = 2
@@ -30,7 +33,7 @@ var blockScenes = []struct {
 			w.scene = slices.Clone(w.x)
 		}
 	}},
-	{"unrelated", func(w *world, k int) {}},
+	{"unrelated", 160, func(w *world, k int) {}},
 }
 
 // evolve makes amplitudes a Gauss–Markov process, and the support a Markov chain that keeps its density.
@@ -66,7 +69,7 @@ func TestLongBlocks(t *testing.T) {
 			}
 			runs := make([]seen, seedCount(4))
 			parallel(len(runs), func(seed int) {
-				w := newWorld(t, 160, 200, uint64(seed))
+				w := newWorld(t, sc.m, 200, uint64(seed))
 				c := w.calibrator(t, online.Options{Block: block})
 				r := &runs[seed]
 				for k := range 150 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/online"
@@ -162,5 +164,25 @@ func TestBlockOfUnrelatedSamples(t *testing.T) {
 		if _, covered := w.calibration(c); covered < 0.9 {
 			t.Errorf("%.0f %% of s within intervals", 100*covered)
 		}
+	}
+}
+
+// Samples that have no solution by themselves have one together, and are learned from.
+func TestBlockOfFewSensors(t *testing.T) {
+	w := newWorld(t, 60, 200, 1)
+	c := w.calibrator(t, online.Options{Block: 10})
+	unsolved, last := 0, math.NaN()
+	for k := range 40 {
+		w.evolve(k, 0.9, 1)
+		if e := absorb(t, c, w.draw()); e.Together != nil {
+			unsolved += e.Together.Unsolved
+			_, samples := e.Together.X.Dims()
+			last = w.nmse(mat.Col(nil, samples-1, e.Together.X))
+		}
+	}
+	rms, covered := w.calibration(c)
+	t.Logf("%d samples were solved together only; error of s %.4f, %.0f %% within intervals; of the last x %.2g", unsolved, rms, 100*covered, last)
+	if unsolved == 0 || rms > 0.015 || covered < 0.9 || !(last < 3e-3) {
+		t.Errorf("%d samples were solved together only; error of s %.4f, %.0f %% within intervals; of the last x %.2g", unsolved, rms, 100*covered, last)
 	}
 }

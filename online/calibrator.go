@@ -291,6 +291,7 @@ func (c *Calibrator) Absorb(ctx context.Context, y []float64) (*Estimate, error)
 	if err != nil {
 		return nil, err
 	}
+	c.beginBlock()
 	e, err := c.absorb(ctx)
 	if err != nil {
 		return e, err
@@ -321,7 +322,6 @@ func (c *Calibrator) absorb(ctx context.Context) (*Estimate, error) {
 			reject, err = c.startOver(ctx)
 		}
 	case reject.contradicts() && c.forks():
-		c.state.Block = nil
 		c.report(reject)
 		c.estimate.setAside()
 		if reject, err = c.reconsider(ctx, reject); reject != Accepted {
@@ -543,7 +543,6 @@ func (c *Calibrator) commit() {
 		}
 	}
 	c.weight = 1
-	c.beginBlock()
 	if c.opt.Commit == Sane && !c.opt.Still {
 		c.weight = c.weigh()
 	}

@@ -188,7 +188,7 @@ func (c *Calibrator) reconsider(ctx context.Context, first Reject) (Reject, erro
 		for _, h := range c.hypotheses() {
 			c.goBack(base)
 			f := Fork{Hypothesis: h, State: base.clone(), Changed: make([]bool, c.m)}
-			f.State.Forks, f.State.Alert = nil, Alert{h, alertSamples}
+			f.State.Forks, f.State.Alert, f.State.Block = nil, Alert{h, alertSamples}, nil
 			if h.Range {
 				*f.State = c.anew(LearnedRange{Prior: c.given.Beyond(), TooNarrow: true})
 			} else if h.Model {
@@ -323,7 +323,6 @@ func (c *Calibrator) try(ctx context.Context, f *Fork) (ok bool, err error) {
 		f.Changed[mu] = f.Changed[mu] || c.changed(mu)
 	}
 	c.commit()
-	c.state.Block = nil
 	if c.state.Range != nil {
 		c.refitRange()
 	}

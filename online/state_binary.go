@@ -305,7 +305,7 @@ func appendScenes(b []byte, scenes []Scene) []byte {
 }
 
 // appendBlock appends what version 12 has more: 4 number of samples, uint32; of each M float64, or two M, and what says which matrix it has; then what was known
-// before them: statistics, there as above; 40 Quadratic, Volume, Active, Pull, Scale, float64; scenes, as above; 8 Novel, float64.
+// before them: statistics, there as above; 40 Quadratic, Volume, Active, Pull, Scale, float64; scenes, as above; 8 Novel, float64; 8 Learned, uint64.
 func (s *State) appendBlock(b []byte) []byte {
 	k := s.Block
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(k.Samples)))
@@ -314,7 +314,8 @@ func (s *State) appendBlock(b []byte) []byte {
 	}
 	b = appendStats(b, k.Stats, s.Width())
 	b = appendFloats(b, []float64{k.Quadratic, k.Volume, k.Signals.Active, k.Signals.Pull, k.Scale})
-	return appendFloats(appendScenes(b, k.Scenes), []float64{k.Novel})
+	b = appendFloats(appendScenes(b, k.Scenes), []float64{k.Novel})
+	return binary.LittleEndian.AppendUint64(b, k.Learned)
 }
 
 // block reads what appendBlock appends.
@@ -328,7 +329,7 @@ func (r *reader) block(s *State, m, width int) {
 	k.Signals = amp.SignalSums{Active: r.float(), Pull: r.float()}
 	k.Scale = r.float()
 	k.Scenes = r.scenes(m * s.columns())
-	k.Novel = r.float()
+	k.Novel, k.Learned = r.float(), r.uint64()
 	s.Block = k
 }
 

@@ -56,6 +56,8 @@ type Together struct {
 	X, XVar *mat.Dense // N×K, in the order in which they came
 	Outlier *mat.Dense // M×K, probabilities of readings to be outliers; nil where that was not looked at
 	Ago     []int      // K, how many samples came after each; nil where that is K-1, K-2, …
+
+	Unsolved int // of a block: samples that had not been learned from one by one
 }
 
 // errOneScene is that of samples that differ in nothing but brightness: they teach no more of the gains than one of them, from which the stream goes on.
@@ -325,13 +327,7 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	if c.learner == nil {
 		return
 	}
-	m := &Model{NoiseVar: channel.NoiseOf(e.Model().Channel)}
-	if p, ok := e.Model().Prior.(prior.Parametric); ok {
-		m.Values = p.Values()
-	}
-	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {
-		m.NoiseInformation = part.Information
-	}
+	m := c.modelTogether(b)
 	if c.learnsEach() {
 		m.takeTogether(b.State)
 		m.NoiseVar = b.State.TypicalNoise()
@@ -340,6 +336,19 @@ func (c *Calibrator) learnTogether(b *amp.Solver) {
 	if err := c.setModel(m); err != nil {
 		panic("calamp: a learned model that is none: " + err.Error())
 	}
+}
+
+// modelTogether is what was learned of the model.
+func (c *Calibrator) modelTogether(b *amp.Solver) *Model {
+	e := b.State
+	m := &Model{NoiseVar: channel.NoiseOf(e.Model().Channel)}
+	if p, ok := e.Model().Prior.(prior.Parametric); ok {
+		m.Values = p.Values()
+	}
+	if part, ok := amp.PartOf[*amp.Learning](b); ok && c.opt.LearnNoise {
+		m.NoiseInformation = part.Information
+	}
+	return m
 }
 
 // testTogether takes over what the samples said of the range of s, and brings all to where the scale belongs.

@@ -40,6 +40,13 @@ func (t *Tally) Put(e *Event) error {
 	return nil
 }
 
+// Settle takes back that samples were not solved, where they were together with others.
+func (t *Tally) Settle(together *online.Together) {
+	if together != nil {
+		t.NotConverged = max(0, t.NotConverged-together.Unsolved)
+	}
+}
+
 func (t *Tally) sample(e *Event) {
 	t.Samples++
 	t.Iterations += e.Estimate.Iterations
@@ -63,6 +70,7 @@ func (t *Tally) sample(e *Event) {
 	if t.Unconverged != nil && t.Unconverged(e.Estimate) {
 		t.NotConverged++
 	}
+	t.Settle(e.Estimate.Together)
 }
 
 // Percentiles are the median and the 99th percentile of durations, in

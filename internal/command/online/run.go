@@ -127,7 +127,10 @@ func (r *onlineRun) openSinks() {
 		}
 	}
 	add := func(s stream.Sink) { r.loop.Sinks = append(r.loop.Sinks, s) }
-	r.loop.Ended = r.results.putTogether
+	r.loop.Ended = func(t *online.Together) {
+		r.tally.Settle(t)
+		r.results.putTogether(t)
+	}
 	add(&r.tally)
 	add(stream.SinkFunc(r.warnOfRefused))
 	add(stream.SinkFunc(r.noteDuplicates))
