@@ -113,7 +113,7 @@ func TestNoiseAtTheReadingIsRefused(t *testing.T) {
 			t.Errorf("%v, expected words of %q", err, words)
 		}
 	}
-	_, err = online.NewCalibrator(p.W, readNoise.Signal, p.Channel.(channel.Gain), nil)
+	_, err = online.NewCalibrator(p.W, readNoise.Signal, p.Channel.(channel.Gain), &online.Options{LearnNoise: true})
 	refused(err, "stream")
 	for words, opt := range map[string]*calamp.Options{
 		"every sensor": {Learn: calamp.Learn{SensorNoise: true}},

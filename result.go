@@ -40,6 +40,10 @@ type Result struct {
 	// what is said to have M values here has one for each of so many sensors, and [Result.OfRows] has those of rows; Residual and Outlier are M×P.
 	Sensors []int
 
+	// RowS and RowSVar (as many as rows of W) are s of every row and its variance, where rows of a sensor were found to have gains of their own (the warning [RowsDisagree]); nil elsewhere. S is
+	// then what rows of a sensor have in common.
+	RowS, RowSVar []float64
+
 	// Broken (M) holds the probability of each sensor that its readings have
 	// nothing to do with the signals; BrokenSensors are those where it is above
 	// 1/2, and FaultRate is ε. Nil and 0 unless the channel is [channel.Faulty].
@@ -131,6 +135,7 @@ type Result struct {
 	scores      *scores       // for [FitMatrix]
 	ramp        []float64     // of phases of s (M) that move all directions by a step; nil where they are not free
 	hovered     bool          // entries change places for ever
+	rowsScatter bool          // residuals of rows of a sensor grow with what is expected
 	rowsApart   bool          // rows of a sensor ask for gains that differ by more than noise explains
 	offsetScore float64       // by how many standard deviations the evidence rises with offsets, where signals were integrated out without them
 	cut         bool          // and that they are sure enough for the run to have ended before its time

@@ -223,6 +223,14 @@ func (r *Result) OfRows(values []float64) []float64 {
 	return out
 }
 
+// SOfRows is s of each row of W: that of its sensor, or its own where rows have gains of their own (see [Result.RowS]).
+func (r *Result) SOfRows() []float64 {
+	if r.RowS != nil {
+		return r.RowS
+	}
+	return r.OfRows(r.S)
+}
+
 // SensorOf is the sensor that a row of W was read with.
 func (r *Result) SensorOf(row int) int {
 	if r.Sensors == nil {

@@ -340,6 +340,67 @@ func TestSharedSensorsOfWrongRows(t *testing.T) {
 	}
 }
 
+// Rows of one sensor that have gains of their own are given them, beside what they have in common, whether some are with the wrong sensor or all differ.
+func TestRowsWithGainsOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		sharing
+		wrong, scatter float64
+	}{
+		{sharing{n: 300, p: 2, rows: 5, alpha: 0.8, noise: 1e-6}, 0.5, 0},
+		{sharing{n: 300, p: 4, rows: 3, alpha: 0.8, noise: 1e-6}, 0, 0.02},
+		{sharing{n: 500, p: 1, rows: 10, alpha: 0.8, noise: 1e-6}, 0.5, 0},
+		{sharing{n: 300, p: 2, rows: 5, alpha: 0.8, noise: 1e-6}, 0, 0},
+	} {
+		p, truth, _ := c.draw(t, 3)
+		rng := rand.New(rand.NewPCG(3, 1))
+		rows, given := make([]float64, len(p.Sensors)), slices.Clone(p.Sensors)
+		for row, g := range given {
+			own := math.Exp(c.scatter * rng.NormFloat64())
+			rows[row] = truth.S[g] / own
+			for k := range c.p {
+				p.Y.Set(row, k, p.Y.At(row, k)*own)
+			}
+			if other := rng.IntN(len(given)); rng.Float64() < c.wrong/2 {
+				p.Sensors[row], p.Sensors[other] = p.Sensors[other], p.Sensors[row]
+			}
+		}
+		for row, other := range p.Sensors { // exchanges move rows that were passed already
+			if other != given[row] {
+				rows[row] = truth.S[given[row]]
+			}
+		}
+		res, err := calamp.Solve(context.Background(), p, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(res.Warnings, func(w calamp.Warning) bool { return w.Code == calamp.RowsDisagree })
+		if res.Status != calamp.Converged || warned != (c.wrong+c.scatter > 0) || warned != (res.RowS != nil) || len(res.S) != len(truth.S) {
+			t.Errorf("%+v: %v, %s, %v", c, res.Status, res.Reason, res.Warnings)
+			continue
+		}
+		inS, inRows, scale := 0.0, 0.0, res.Score(calamp.Truth{X: truth.X}).Scale
+		for g, s := range truth.S {
+			if math.Abs(scale*res.S[g]-s) < 1.96*scale*math.Sqrt(res.SVar[g]) {
+				inS += 1 / float64(len(truth.S))
+			}
+		}
+		variances := res.RowSVar
+		if variances == nil {
+			variances = res.OfRows(res.SVar)
+		}
+		for row, s := range res.SOfRows() {
+			if math.Abs(scale*s-rows[row]) < 1.96*scale*math.Sqrt(variances[row]) {
+				inRows += 1 / float64(len(rows))
+			}
+		}
+		errorOfX := math.Sqrt(res.Score(truth).XMSEScaled / (0.2 * 1))
+		t.Logf("%+v: s inside %.3f, rows %.3f, error of x %.2g", c, inS, inRows, errorOfX)
+		if inS < 0.85 || inRows < 0.85 || c.p > 1 && errorOfX > 0.01 {
+			t.Errorf("%+v: s inside %.3f, rows %.3f, error of x %.2g", c, inS, inRows, errorOfX)
+		}
+	}
+}
+
 // addOffsets gives so many sensors offsets of a standard deviation of 0.2.
 func addOffsets(p *calamp.Problem, count int, rng *rand.Rand) []float64 {
 	offsets := make([]float64, count)

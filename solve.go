@@ -41,14 +41,21 @@ func Solve(ctx context.Context, p *Problem, opt *Options) (*Result, error) {
 	if opt, err = p.paired(opt); err != nil {
 		return nil, err
 	}
+	given := p
 	if p, err = p.together(opt); err != nil {
 		return nil, err
 	}
 	res, err := solve(ctx, p, opt)
 	if res != nil {
+		scattered := false
+		if err == nil && p.rows != nil {
+			res, scattered = given.withRowGains(ctx, opt, res)
+		}
 		warning.Sort(res.Warnings, func(w Warning) string { return string(w.Code) })
 		res.Wall = time.Since(start)
-		p.rows.apart(res)
+		if !scattered {
+			p.rows.apart(res)
+		}
 		if errors.Is(context.Cause(ctx), errTimeLimit) {
 			err = nil
 		}
@@ -230,6 +237,7 @@ func (r *run) end(outcome amp.Outcome, cause error) (res *Result, falselySure bo
 		res.widenGains(apart.Ratio)
 		res.rowsApart = true
 	}
+	res.rowsScatter = d.RowsScatter()
 	if w := r.anchor(res); w != nil {
 		res.Warnings = append(res.Warnings, *w)
 	}

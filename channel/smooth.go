@@ -84,6 +84,12 @@ func (p GainPrior) SmoothPart(stats []float64, omit []bool) (s, sd []float64) {
 	return s, sd
 }
 
+// ScatterGain is by how much the logarithm of the evidence is higher with the scatter of gains that belong together than with hardly any.
+func (p GainPrior) ScatterGain(stats []float64, omit []bool) float64 {
+	mean, variance := p.sites(stats, omit)
+	return p.Each.field.ScatterGain(mean, variance)
+}
+
 // PairsOf are sensors that are read two at a time: rows of W are read with s = s_i s_j, for the pairs i, j of sensors from 0 to count-1. It is an error where such products do not
 // determine the gains of all.
 func PairsOf(pairs [][2]int, count int) (Places, error) {

@@ -242,6 +242,7 @@ func LoadResult(path string) (*calamp.Result, error) {
 		r.Broken = l.vector("broken")
 	}
 	r.Sensors = l.sensorsOf(len(r.S))
+	r.RowS = l.rowsOf(r)
 	return l.checked(r)
 }
 

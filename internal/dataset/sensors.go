@@ -49,7 +49,11 @@ func sensorsOutputs(r *calamp.Result) []output {
 	ids := integersOutput(sensorsName, []int{len(r.Sensors)}, r.Sensors)
 	s := r.ComplexS()
 	if s == nil {
-		return []output{ids, vectorOutput(gainRowName, r.OfRows(r.Gain))}
+		gain := slices.Clone(r.SOfRows())
+		for row, s := range gain {
+			gain[row] = 1 / s
+		}
+		return []output{ids, vectorOutput(gainRowName, gain)}
 	}
 	gain := make([]complex128, len(r.Sensors))
 	for row, g := range r.Sensors {
@@ -73,6 +77,29 @@ func (l *resultLoader) sensorsOf(sensors int) []int {
 	}
 	return ids
 }
+
+// rowsOf are s of rows that have gains of their own; nil where they have those of their sensors.
+func (l *resultLoader) rowsOf(r *calamp.Result) []float64 {
+	if l.err != nil || r.Sensors == nil || l.c.find(gainRowName) == nil {
+		return nil
+	}
+	gain := l.read(gainRowName)
+	if l.err != nil || gain.count() != len(r.Sensors) {
+		return nil
+	}
+	own, s := false, r.OfRows(r.S)
+	for row, v := range gain.Data {
+		own = own || math.Abs(v*s[row]-1) > sameGain
+		s[row] = 1 / v
+	}
+	if !own {
+		return nil
+	}
+	return s
+}
+
+// sameGain is how far gains differ at most by rounding.
+const sameGain = 1e-9
 
 // HasSensors reports whether the .npz or .mat at path says which sensor each row of W is read with.
 func HasSensors(path string) bool {

@@ -46,6 +46,15 @@ func TestSensors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		own := *result
+		own.RowS = []float64{2, 0.5, 2.5, 0.4}
+		ownPath := filepath.Join(t.TempDir(), "o"+end)
+		if err := SaveResult(ownPath, &own, nil); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := LoadResult(ownPath); err != nil || !slices.Equal(o.RowS, own.RowS) || r.RowS != nil {
+			t.Errorf("%s: gains of rows %v and %v, %v", end, o.RowS, r.RowS, err)
+		}
 		if !slices.Equal(r.Sensors, ids) || len(r.S) != 2 {
 			t.Errorf("%s: result of %v", end, r.Sensors)
 		}

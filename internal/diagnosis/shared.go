@@ -156,6 +156,34 @@ func (r *Run) offsetOfRow(first int) (row RowGain) {
 	return row
 }
 
+// RowsScatter reports whether residuals of single readings of rows grow with what is expected of them, as where their gains scatter: with D = c(V+Δ) as large as residuals are on average, the slope of the
+// evidence by a further variance in proportion to ω² is ½ Σ (w - w̄)(r²/D - 1), w = ω²/D. That is where a run with gains of rows is worth its time.
+func (r *Run) RowsScatter() bool {
+	s := r.state
+	if !r.shared() || !r.blind() || !r.additive() || r.complex() || s.P > 1 || s.Offsets() || r.Solver.Iterations == 0 {
+		return false
+	}
+	var weights, squares []float64
+	for j, y := range s.Y {
+		if mu := s.SensorOf(j); !math.IsNaN(y) && !r.isBroken(mu) {
+			e, d := s.S[mu]*y-s.Omega[j], s.Doubt(j)
+			weights, squares = append(weights, s.Omega[j]*s.Omega[j]/d), append(squares, e*e/d)
+		}
+	}
+	count, weight, square := float64(len(weights)), 0.0, 0.0
+	for i, w := range weights {
+		weight, square = weight+w, square+squares[i]
+	}
+	if !(square > 0) {
+		return false
+	}
+	slope := 0.0
+	for i, w := range weights {
+		slope += (w - weight/count) * (squares[i]*count/square - 1)
+	}
+	return slope > 0
+}
+
 // warnRows tells of rows that ask for other gains than their sensor's.
 func (r *Run) warnRows() *Warning {
 	apart, _ := r.RowsApart()

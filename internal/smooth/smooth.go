@@ -403,6 +403,13 @@ func (f Field) Fit(mean, variance []float64) (next Field, p *Posterior, change f
 	return next, p, max(change, 2*math.Abs(math.Log(next.Scatter/f.Scatter))*math.Sqrt(p.information[1]))
 }
 
+// ScatterGain is by how much the logarithm of the evidence is higher with the scatter that was found than with hardly any.
+func (f Field) ScatterGain(mean, variance []float64) float64 {
+	without := f
+	without.Scatter = LeastScatter
+	return f.Posterior(mean, variance).evidence - without.Posterior(mean, variance).evidence
+}
+
 // again looks for a smooth part at every length where that in use was taken for scatter: an amplitude near 0 has no length, and steps that grow
 // with it do not come back.
 func (f Field) again(p *Posterior, mean, variance []float64) (Field, *Posterior) {

@@ -91,8 +91,8 @@ var pages = []Page{
 	{
 		"rows-disagree", Doubt,
 		"Rows that `sensors` gives one gain ask for different ones, by more than noise explains.",
-		"Some rows are with the wrong sensor, or the gain differs from row to row, as with frequency. Variances of s were multiplied by what the message says.",
-		"where gains that are a mean over rows do.",
+		"Some rows are with the wrong sensor, or the gain differs from row to row, as with frequency. Real gains are then found row by row: `gain_row`, and s is what rows share. Else variances of s were multiplied.",
+		"where gains of rows do.",
 		[]string{"Check `sensors` against the rows of W.", "Leave `--sensors` out: each row then has a gain of its own."},
 	},
 	{

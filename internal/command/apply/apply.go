@@ -86,7 +86,7 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 	if err != nil {
 		return err
 	}
-	gainRows := result.OfRows(result.S)
+	gainRows := result.SOfRows()
 	m := len(gainRows)
 	if y.Shape[0] != m {
 		hint, unit := "", "sensors"
@@ -98,8 +98,8 @@ func apply(a *console.Console, resultPath, readingsPath, out string, asJSON bool
 		}
 		return console.Usage("%s has %s and %s is of %d %s%s", readingsPath, console.Plural(y.Shape[0], "row"), resultPath, m, unit, hint)
 	}
-	if offset != nil && len(offset.Data) != m {
-		return console.Usage("%s: offset has %d values, expected %d", resultPath, len(offset.Data), m)
+	if offset != nil && len(offset.Data) != len(result.S) {
+		return console.Usage("%s: offset has %d values, expected %d", resultPath, len(offset.Data), len(result.S))
 	}
 	parts := result.ColumnsPerSignal()
 	width := len(y.Data) / m
