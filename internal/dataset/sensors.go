@@ -49,8 +49,8 @@ func sensorsOutputs(r *calamp.Result) []output {
 	ids := integersOutput(sensorsName, []int{len(r.Sensors)}, r.Sensors)
 	s := r.ComplexS()
 	if s == nil {
-		gain := slices.Clone(r.SOfRows())
-		for row, s := range gain {
+		gain := r.OfRows(r.Gain)
+		for row, s := range r.RowS {
 			gain[row] = 1 / s
 		}
 		return []output{ids, vectorOutput(gainRowName, gain)}
