@@ -3,9 +3,11 @@ package calamp
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/prior"
 )
 
 // Rows of a sensor that ask for different gains have gains of their own about that of their sensor: log s of a row is the sum of a level, of what its sensor has in common, and of scatter. So a
@@ -33,11 +35,16 @@ func (p *Problem) withRowGains(ctx context.Context, opt *Options, res *Result) (
 	working.Prior = places.Together(channel.CalibrationOf(res.Channel).(channel.GainPrior))
 	own.Sensors, own.Channel = nil, channel.WithInOrder(p.Channel, working)
 	tried := &try{name: "a gain for each row", problem: &own, opt: *opt}
+	tried.opt.Learn.Range = true
 	if err := tried.solve(ctx, 1); err != nil || !(tried.res.scatterGain() > leastScatterGain) {
 		return res, false
 	}
 	if tried.trusted() {
-		return tried.res.ofSensors(p.Sensors, res), true
+		found := tried.res.ofSensors(p.Sensors, res)
+		if !opt.Learn.Range {
+			found.toScaleOf(res)
+		}
+		return found, true
 	}
 	if res.Status == Converged && !res.rowsApart {
 		res.Status, res.Reason = NotConverged, "rows of one sensor have gains of their own, and with a gain for each row there is no answer: "+tried.res.Reason
@@ -59,7 +66,7 @@ func (p *Problem) columnsOfSensors(opt *Options) []float64 {
 	gain, real := channel.InOrder(p.Channel).(channel.Gain)
 	sensors := SensorCount(p.Sensors, len(p.Sensors))
 	switch {
-	case !opt.Retry || !opt.Learn.Range || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil || opt.Learn.SensorNoise:
+	case !opt.Retry || opt.Anchor.Set() || opt.Scale.Set() || p.NoiseVar != nil || opt.Learn.SensorNoise:
 		return nil
 	case !real || gain.Prior.Each != nil || gain.Own != channel.Detector{} || gain.Saturation > 0 || len(p.Sensors)*sensors > mostScattered:
 		return nil
@@ -69,6 +76,29 @@ func (p *Problem) columnsOfSensors(opt *Options) []float64 {
 		columns[row*sensors+g] = 1
 	}
 	return columns
+}
+
+// toScaleOf brings the result to the common scale of one whose range of s was given.
+func (r *Result) toScaleOf(before *Result) {
+	off := 0.0
+	for g, s := range before.S {
+		off += math.Log(s/r.S[g]) / float64(len(r.S))
+	}
+	signals, gains, c := r.Prior, r.Calibration, math.Exp(off)
+	r.Calibration = nil // which has the bounds that were given
+	r.rescale(c)
+	if _, learned := signals.(prior.Learner); !learned {
+		r.Prior = signals
+	}
+	r.Channel = before.Channel
+	for mu := range r.RowS {
+		r.RowS[mu], r.RowSVar[mu] = c*r.RowS[mu], c*c*r.RowSVar[mu]
+	}
+	r.Calibration, r.ScaleSD, r.placement = gains, before.ScaleSD, before.placement
+	for g, s := range r.S {
+		gains.Prior.SetNormal(gains.Of(g), s, r.SVar[g])
+	}
+	r.Warnings = slices.DeleteFunc(r.Warnings, func(w Warning) bool { return w.Code == ScaleFromGains })
 }
 
 // ofSensors is the result of rows as one of their sensors; before is the one without gains of rows.
