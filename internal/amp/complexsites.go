@@ -24,9 +24,10 @@ type complexSites struct {
 	best    *evidence.Complex // the likeliest of those that have ended
 	others  []*evidence.Complex
 	starts  int
-	steps   int     // of all starts
+	work    float64 // of all starts, in multiplications
 	highest float64 // evidence of the present start, and how many steps ago it was reached
 	since   int
+	ends    bool // the present fit is that of all snapshots as they are, at the end of all starts
 	ended   bool // the present start, and another one is to follow
 	done    bool
 	refused bool // no answer was found twice
@@ -37,8 +38,9 @@ type complexSites struct {
 	entry   func(mu, i int) complex128
 	pairs   *channel.ComplexPairs
 	joint   solver.Joint
-	from    []complex128   // gains at which the only start begins; nil where nothing is known of them
-	spanned [][]complex128 // gains at which the first starts begin, of signals that have entries in common (see [evidence.Complex.SubspaceStarts])
+	from    []complex128      // gains at which the only start begins; nil where nothing is known of them
+	before  *evidence.Complex // the fit that the present one began at, if it has entries between columns of W
+	spanned [][]complex128    // gains at which the first starts begin, of signals that have entries in common (see [evidence.Complex.SubspaceStarts])
 }
 
 const (
@@ -51,6 +53,9 @@ const (
 
 	// mostSpanned is how many starts are taken from entries that signals have in common.
 	mostSpanned = 4
+
+	// surelyBetween is how much the evidence rises at least where entries lie between columns of W.
+	surelyBetween = 10
 
 	// mostFlat is after how many steps without a rise of the evidence a start is given up that is below another one's end. Right ones of microphone arrays settle
 	// within twenty steps; wrong ones wander for up to eighty.
@@ -112,7 +117,7 @@ func (g *complexSites) prepare(ctx context.Context) error {
 		}
 	}
 	g.entry = func(mu, i int) complex128 { return complex(re[mu*g.N+i], im[mu*g.N+i]) }
-	g.starts, g.steps, g.best, g.others, g.done, g.refused = 0, 0, nil, nil, false, false
+	g.starts, g.work, g.best, g.others, g.before, g.done, g.refused = 0, 0, nil, nil, nil, false, false
 	g.begin()
 	if g.from == nil && g.joint != solver.JointOff && g.fit.Kappa < surePhases {
 		if g.spanned = g.fit.SubspaceStarts(mostSpanned); len(g.spanned) > 0 {
@@ -135,9 +140,12 @@ func (g *complexSites) begin() {
 		j := mu*g.P + 2*k
 		return complex(g.Y[j], g.Y[j+1])
 	}, draw)
-	g.fit.Joint = joint
+	g.fit.Joint = joint || g.starts < len(g.spanned) && g.from == nil
 	if of, count := g.readers(); of != nil {
 		g.fit.ReadBy(of, count, draw)
+	}
+	if turned := g.fit.Turned(); turned != nil {
+		g.fit = turned
 	}
 	if auto && g.best != nil && joint != g.best.Joint {
 		g.fit.BeginAtGains(g.best)
@@ -148,7 +156,6 @@ func (g *complexSites) begin() {
 	case g.from != nil:
 		g.fit.BeginAt(g.from)
 	case g.starts < len(g.spanned):
-		g.fit.Joint = true
 		g.fit.BeginAt(g.spanned[g.starts])
 	}
 	g.highest, g.since, g.ended = math.Inf(-1), 0, false
@@ -184,13 +191,19 @@ func (g *complexSites) Step(float64) error {
 		if g.ended {
 			g.begin()
 		}
-		g.steps++
+		m := float64(g.Rows())
+		g.work += float64(len(g.fit.Snapshots)) * m * m * (m + float64(g.N))
 		done, err := g.fit.Step()
-		if err != nil && g.best == nil {
+		if err != nil && g.best == nil && g.before == nil {
 			return err
 		}
-		if done || err != nil || g.flat() || g.spent() {
-			g.choose(err == nil)
+		switch {
+		case g.ends && err == nil && done:
+			g.done, g.best = true, g.fit
+		case g.ends:
+			g.done = err != nil
+		case !g.ends && (done || err != nil || g.flat() || g.spent()) && !g.goesOn(err == nil):
+			g.choose(err == nil || g.fit.Settled())
 		}
 	}
 	if !g.done || g.refused {
@@ -220,13 +233,16 @@ func (g *complexSites) flat() bool {
 		return false
 	}
 	g.since++
-	return g.since >= mostFlat && g.best != nil && g.highest < g.best.LogEvidence()
+	above := g.best
+	if g.before != nil {
+		above = g.before
+	}
+	return g.since >= mostFlat && above != nil && g.highest < above.LogEvidence()
 }
 
 // spent reports whether steps have taken as long as they may: with pairs of sensors, for which there is no other way, as long as it takes.
 func (g *complexSites) spent() bool {
-	m := float64(g.Rows())
-	return g.pairs == nil && float64(g.steps*g.P/2)*m*m*(m+float64(g.N)) > mostOfStarts
+	return g.pairs == nil && g.work > mostOfStarts
 }
 
 // choose is called when a fit has ended, and goes on with the next one where that is needed.
@@ -257,9 +273,35 @@ func (g *complexSites) choose(usable bool) {
 		return
 	}
 	g.done, g.refused = true, !sure
-	if g.best != nil {
-		g.fit = g.best
+	if g.best == nil {
+		return
 	}
+	g.fit = g.best
+	if whole := g.best.Whole(); whole != nil {
+		g.fit, g.done, g.ends = whole, false, true
+	}
+}
+
+// goesOn goes on from a fit that has settled, with entries that may lie between columns of W, and reports whether there is such a fit; from that to the likelier one of both.
+func (g *complexSites) goesOn(usable bool) bool {
+	settled := usable && g.fit.Settled()
+	if g.before != nil {
+		if !settled || g.fit.LogEvidence() < g.before.LogEvidence()+surelyBetween {
+			g.fit = g.before
+		}
+		g.before = nil
+		return false
+	}
+	if !usable {
+		return false
+	}
+	next := g.fit.Between(g.entry)
+	if next == nil {
+		return false
+	}
+	g.before, g.fit = g.fit, next
+	g.highest, g.since = math.Inf(-1), 0
+	return true
 }
 
 // After implements [Part]: nothing is gained by waiting for an answer that was not found.
@@ -279,6 +321,11 @@ func (g *complexSites) End(*Solver) {
 	if g.best != nil { // where the limit ended a further start
 		g.fit = g.best
 	}
+	if whole := g.fit.Whole(); whole != nil {
+		if _, err := whole.Step(); err == nil {
+			g.fit, g.best = whole, whole
+		}
+	}
 	sum := 0.0
 	for mu := range g.M {
 		sum += cmplx.Abs(g.fit.S[g.rowOf(mu)])
@@ -290,6 +337,12 @@ func (g *complexSites) End(*Solver) {
 
 // takeSignals makes the signals, and their fields, those of the fit. Each part of a number has half of its variance.
 func (g *complexSites) takeSignals() {
+	if g.fit.IsTurned() { // signals are not those that are asked for
+		for k := range g.Moved {
+			g.Moved[k], g.Norm[k] = 1, 1
+		}
+		return
+	}
 	unit := g.middle
 	for k, s := range g.fit.Snapshots {
 		moved, norm, along, spread := 0.0, 0.0, 0.0, 0.0

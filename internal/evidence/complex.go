@@ -44,6 +44,7 @@ type Complex struct {
 	w        embedded
 	m, n     int
 	y        [][]complex128 // P×M
+	whole    [][]complex128 // the same before it was turned; nil where it was not
 	readings []float64      // M
 	gains    []complex128   // of the sensors: S, but where two of them read a row
 	heard    []float64      // readings of each of them
@@ -65,6 +66,7 @@ type Complex struct {
 	spent    float64
 	logZ     float64 // the evidence at the latest step
 
+	places     *places     // nil where entries are those of columns of W
 	rowWeights [][]float64 // N, of joint entries: how likely each component is
 	begun      bool        // at gains that are held at first, until sites belong to them
 }
@@ -73,6 +75,7 @@ type Complex struct {
 type Snapshot struct {
 	X, Lambda []complex128
 	C, Sigma  []float64
+	times     float64      // how many such snapshots there are: one, but of those that turned ones leave without a reading (see [Complex.Turned])
 	G         []complex128 // M, A⁻¹(s∘y - W m), and Inverse the diagonal of A⁻¹; both 0 where a reading is missing
 	Inverse   []float64
 
@@ -133,7 +136,7 @@ func NewComplex(m, n, p int, w, y func(mu, i int) complex128, draw uint64) *Comp
 		readings := make([]complex128, m)
 		s := &Snapshot{
 			X: make([]complex128, n), Lambda: make([]complex128, n), C: make([]float64, n), Sigma: make([]float64, n), G: make([]complex128, m), Inverse: make([]float64, m),
-			location: make([]complex128, n), gamma: make([]float64, n),
+			location: make([]complex128, n), gamma: make([]float64, n), times: 1,
 		}
 		for mu := range m {
 			if v := y(mu, k); !cmplx.IsNaN(v) {
@@ -214,6 +217,7 @@ func (f *Complex) Step() (done bool, err error) {
 		return false, err
 	}
 	moved, open := f.cavities()
+	rests := f.movePlaces()
 	if f.steps%looksEvery == 0 {
 		f.learnGains()
 	}
@@ -228,7 +232,7 @@ func (f *Complex) Step() (done bool, err error) {
 	} else {
 		f.moveSites()
 	}
-	f.settled = calm && f.highest && f.steps > leastSites && moved <= sitesRest*sitesRest*open
+	f.settled = calm && rests && f.highest && f.steps > leastSites && moved <= sitesRest*sitesRest*open
 	return f.settled || f.steps >= mostSites, nil
 }
 
@@ -337,7 +341,7 @@ func (f *Complex) addQuadratic(s *Snapshot, y []complex128) {
 		return
 	}
 	g := embedded{s.inverse}.times(s.seen)
-	f.fixed -= s.logDet + float64(half)*math.Log(math.Pi)
+	f.fixed -= s.times * (s.logDet + float64(half)*math.Log(math.Pi))
 	for i, mu := range s.rows {
 		f.b[mu] += cmplx.Conj(y[mu]) * g[i]
 		f.fixed -= real(cmplx.Conj(s.seen[i]) * g[i])
@@ -386,15 +390,31 @@ func (f *Complex) solveSnapshot(s *Snapshot, y []complex128) {
 
 // cavities sets λ and c of all entries, with gains integrated out. It returns the squared change of the signals, and their variance.
 func (f *Complex) cavities() (moved, open float64) {
-	spent := make([]float64, len(f.Snapshots))
-	parallel.Run(len(spent), runtime.GOMAXPROCS(0), func(k int) { spent[k] = f.cavitiesOf(f.Snapshots[k], f.y[k]) })
-	f.spent = floats.Sum(spent)
+	squares := make([][]float64, len(f.Snapshots))
+	parallel.Run(len(squares), runtime.GOMAXPROCS(0), func(k int) { squares[k] = f.followGains(f.Snapshots[k], f.y[k]) })
+	f.spent = 0
+	for _, of := range squares {
+		f.spent += floats.Sum(of[f.n:])
+	}
+	if f.IsTurned() { // snapshots have what they have of the gains on average, as each of the whole has nearly
+		mean := make([]float64, len(squares[0]))
+		for k, of := range squares {
+			floats.AddScaled(mean, f.Snapshots[k].times/f.snapshots(), of)
+		}
+		for k := range squares {
+			squares[k] = mean
+		}
+	}
+	for k, s := range f.Snapshots {
+		s.setCavities(squares[k])
+	}
 	moments := f.newSlabMoments()
 	total := 0.0
 	if f.Joint && f.Weight != nil {
 		total = f.rowsEvidence()
 	}
 	for _, s := range f.Snapshots {
+		moments.times = s.times
 		for i := range f.n {
 			if math.IsInf(s.Sigma[i], 1) {
 				continue
@@ -405,22 +425,23 @@ func (f *Complex) cavities() (moved, open float64) {
 					moments.r = f.rowWeights[i]
 				} else {
 					moments.weigh(s.Lambda[i], s.Sigma[i])
-					total += moments.evidence
+					total += s.times * moments.evidence
 				}
 				x, c = moments.take(s.Lambda[i], s.Sigma[i])
 				v := s.Sigma[i] + s.gamma[i]
-				total += math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v
+				total += s.times * (math.Log(math.Pi*v) + square(s.Lambda[i]-s.location[i])/v)
 			}
-			moved, open = moved+square(x-s.X[i]), open+c
+			moved, open = moved+s.times*square(x-s.X[i]), open+s.times*c
 			s.X[i], s.C[i] = x, c
 		}
 	}
-	f.logZ = f.fixed + f.evidence + total + f.gainVolume()
+	f.logZ = f.fixed + f.evidence + total + f.gainVolume() + f.places.logVolume()
 	return moved, open
 }
 
-// cavitiesOf is cavities of a snapshot: signals move with the gains by dx = Γ Wᴴ A⁻¹ (y∘s∘(d log r + i dφ)).
-func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
+// followGains are the variances that entries of a snapshot have of those of the gains, in units of γ², and after them those of A⁻¹(s∘y - W m), of both parts: signals move with the gains by
+// dx = Γ Wᴴ A⁻¹ (y∘s∘(d log r + i dφ)).
+func (f *Complex) followGains(s *Snapshot, y []complex128) []float64 {
 	n, half, count := f.n, len(s.rows), len(f.gains)
 	columns := n + half
 	both := dense.New(2*count, 2*columns) // real parts of dx/Γ, and of A⁻¹(…), beside imaginary ones
@@ -463,8 +484,14 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 	for i := range squares {
 		squares[i] = max(0, squares[i]-f.ofGauge(along[0][i], along[1][i]))
 	}
+	floats.Add(squares[:columns], squares[columns:])
+	return squares[:columns]
+}
+
+// setCavities sets λ and c, with gains integrated out that move entries as [Complex.followGains] has it.
+func (s *Snapshot) setCavities(gains []float64) {
 	for i, gamma := range s.gamma {
-		variance := s.variance[i] + gamma*gamma*(squares[i]+squares[columns+i])
+		variance := s.variance[i] + gamma*gamma*gains[i]
 		precision := 1/variance - 1/gamma
 		s.variance[i], s.Sigma[i] = variance, math.Inf(1)
 		if variance > 0 && precision*variance > leastCavity {
@@ -474,7 +501,6 @@ func (f *Complex) cavitiesOf(s *Snapshot, y []complex128) (spent float64) {
 			s.X[i], s.C[i] = s.mean[i], variance
 		}
 	}
-	return floats.Sum(squares[n:columns]) + floats.Sum(squares[columns+n:])
 }
 
 // learnNoise takes a step of Δ as noiseOfSites does.
@@ -486,7 +512,7 @@ func (f *Complex) learnNoise() {
 	total, trace := 0.0, 0.0
 	for _, s := range f.Snapshots {
 		for mu, g := range s.G {
-			total, trace = total+square(g), trace+s.Inverse[mu]
+			total, trace = total+s.times*square(g), trace+s.times*s.Inverse[mu]
 		}
 	}
 	f.Noise = max(f.Noise*noiseFactor(total, trace-f.spent, trace), leastNoise*leastNoise*f.power())
@@ -497,10 +523,10 @@ func (f *Complex) meanSquare() float64 {
 	total := 0.0
 	for _, s := range f.Snapshots {
 		for _, x := range s.mean {
-			total += square(x)
+			total += s.times * square(x)
 		}
 	}
-	return total / float64(f.n*len(f.Snapshots))
+	return total / (float64(f.n) * f.snapshots())
 }
 
 func (f *Complex) beginSlabs() {
@@ -539,11 +565,12 @@ type slabMoments struct {
 	f                   *Complex
 	r, weights, squares []float64
 	evidence            float64
+	times               float64 // of the present snapshot
 }
 
 func (f *Complex) newSlabMoments() *slabMoments {
 	n := len(f.Weight)
-	return &slabMoments{f: f, r: make([]float64, n), weights: make([]float64, n), squares: make([]float64, n)}
+	return &slabMoments{f: f, r: make([]float64, n), weights: make([]float64, n), squares: make([]float64, n), times: 1}
 }
 
 // weigh sets how likely each component is of an entry with the field CN(λ, c).
@@ -563,8 +590,8 @@ func (m *slabMoments) take(lambda complex128, c float64) (mean complex128, varia
 		r, kept := m.r[j], v/(v+c)
 		own := kept*c + kept*kept*size
 		shrunk, second = shrunk+r*kept, second+r*own
-		m.weights[j] += r
-		m.squares[j] += r * own
+		m.weights[j] += m.times * r
+		m.squares[j] += m.times * r * own
 	}
 	return complex(shrunk, 0) * lambda, max(0, second-shrunk*shrunk*size)
 }

@@ -318,6 +318,7 @@ func (f *Complex) covariances() []float64 {
 	for i := range out {
 		out[i] = max(0, out[i]-f.ofGauge(f.along[0][i], f.along[1][i]))
 	}
+	f.places.addTo(out)
 	return out
 }
 
@@ -428,13 +429,16 @@ func (f *Complex) Same(other *Complex) bool {
 	if f.apart(other.S) > mostApart {
 		return false
 	}
+	if (f.whole == nil) != (other.whole == nil) {
+		return true // entries of turned snapshots are others
+	}
 	off, open := 0.0, 0.0
 	for k, s := range f.Snapshots {
 		a, b := sizes(s.X), sizes(other.Snapshots[k].X)
 		for i := range a {
-			off += (a[i] - b[i]) * (a[i] - b[i])
+			off += s.times * (a[i] - b[i]) * (a[i] - b[i])
 		}
-		open += floats.Sum(s.C)
+		open += s.times * floats.Sum(s.C)
 	}
 	return off <= mostApart*open
 }
@@ -508,6 +512,9 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 	fit.GivenNoise, fit.Kappa, fit.LearnKappa, fit.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint
 	if f.readers != nil {
 		fit.ReadBy(f.readers.of, len(f.gains), 0)
+	}
+	if turned := fit.Turned(); turned != nil {
+		fit = turned
 	}
 	start := slices.Clone(f.gains)
 	if !fromGains {

@@ -3,6 +3,8 @@ package evidence
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // complete reports whether all snapshots have readings of all rows that are read at all.
@@ -37,7 +39,7 @@ func (f *Complex) rowsEvidence() (total float64) {
 			r[j] = math.Log(f.Weight[j])
 			for _, s := range f.Snapshots {
 				if c := s.Sigma[i]; !math.IsInf(c, 1) {
-					r[j] -= math.Log(math.Pi*(v+c)) + square(s.Lambda[i])/(v+c)
+					r[j] -= s.times * (math.Log(math.Pi*(v+c)) + square(s.Lambda[i])/(v+c))
 				}
 			}
 		}
@@ -60,8 +62,9 @@ func (f *Complex) moveRows() {
 		total, count := 0.0, 0.0
 		for _, s := range f.Snapshots {
 			if c := s.Sigma[i]; !math.IsInf(c, 1) {
+				moments.times = s.times
 				mean, variance := moments.take(s.Lambda[i], c)
-				total, count = total+square(mean)+variance, count+1
+				total, count = total+s.times*(square(mean)+variance), count+s.times
 			}
 		}
 		if count == 0 {
@@ -82,4 +85,73 @@ func (f *Complex) beginRows(from *Complex) {
 	for _, s := range f.Snapshots {
 		copy(s.gamma, from.Snapshots[0].gamma)
 	}
+}
+
+// snapshots is how many there are.
+func (f *Complex) snapshots() (count float64) {
+	for _, s := range f.Snapshots {
+		count += s.times
+	}
+	return count
+}
+
+// Turned is a fit of as many snapshots as there are rows, which is as good where entries are joint and snapshots are more: readings YV with a unitary V have the same likelihood and the same prior as Y, and V may be that
+// of the singular value decomposition of Y, after which all but M snapshots have readings of zero. Those are one, of which there are many. It is to be turned before the first step, and is nil where it would be of no use.
+func (f *Complex) Turned() *Complex {
+	if !f.Joint || f.readers != nil || f.readingsMissing() || len(f.y) <= f.m+1 {
+		return nil
+	}
+	vectors, values, ok := f.covarianceOfReadings()
+	if !ok {
+		return nil
+	}
+	out := NewComplex(f.m, f.n, f.m+1, f.w.at, func(mu, k int) complex128 {
+		if k == f.m {
+			return 0
+		}
+		return complex(math.Sqrt(values[k]), 0) * vectors[k][mu]
+	}, 0)
+	copy(out.S, f.S)
+	copy(out.readings, f.readings)
+	out.Snapshots[f.m].times = float64(len(f.y) - f.m)
+	for _, s := range out.Snapshots {
+		copy(s.gamma, f.Snapshots[0].gamma)
+	}
+	out.Noise, out.GivenNoise, out.Spread, out.Kappa, out.LearnKappa, out.Joint, out.whole = f.Noise, f.GivenNoise, f.Spread, f.Kappa, f.LearnKappa, true, f.y
+	return out
+}
+
+// IsTurned reports whether snapshots are those of [Complex.Turned].
+func (f *Complex) IsTurned() bool { return f.whole != nil }
+
+// Whole is the fit of all snapshots as they are, for a few more steps; nil where they have not been turned.
+func (f *Complex) Whole() *Complex {
+	if f.whole == nil {
+		return nil
+	}
+	out := f.onFrom(f.w.at)
+	for _, s := range out.Snapshots {
+		floats.ScaleTo(s.gamma, square(out.S[0]/f.S[0]), f.Snapshots[0].gamma)
+	}
+	if out.places = f.places; out.places != nil {
+		for j := range out.places.columns {
+			out.setPlace(j)
+		}
+	}
+	return out
+}
+
+// onFrom is a fit of all snapshots with joint entries, for another matrix, that begins at the gains, the noise and the prior of this one.
+func (f *Complex) onFrom(w func(mu, i int) complex128) *Complex {
+	y := f.y
+	if f.whole != nil {
+		y = f.whole
+	}
+	out := NewComplex(f.m, f.n, len(y), w, func(mu, k int) complex128 { return y[k][mu] }, 0)
+	out.GivenNoise, out.Kappa, out.LearnKappa, out.Spread, out.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Spread, true
+	out.BeginAt(f.S)
+	unit := square(out.S[0] / f.S[0])
+	out.Noise, out.Weight, out.Variance = unit*f.Noise, slices.Clone(f.Weight), slices.Clone(f.Variance)
+	floats.Scale(unit, out.Variance)
+	return out
 }

@@ -92,28 +92,36 @@ func embedding(a cblas128.General) *mat.SymDense {
 
 // signalSubspace is an orthonormal basis of the subspace of the readings, as K vectors of M.
 func (f *Complex) signalSubspace() (basis [][]complex128) {
+	vectors, values, ok := f.covarianceOfReadings()
+	if !ok {
+		return nil
+	}
+	largest, k := float64(leastGap), 0
+	for j := 1; 2*j <= f.m && 2*j <= len(f.y); j++ {
+		if ratio := values[j-1] / max(values[j], 1e-14*values[0]); ratio > largest {
+			largest, k = ratio, j
+		}
+	}
+	return vectors[:k]
+}
+
+// covarianceOfReadings has M eigenvectors and eigenvalues of YYᴴ, the largest first.
+func (f *Complex) covarianceOfReadings() (basis [][]complex128, values []float64, ok bool) {
 	covariance := newComplexMatrix(f.m, f.m)
 	for _, y := range f.y {
 		cblas128.Gerc(1, cblas128.Vector{N: f.m, Inc: 1, Data: y}, cblas128.Vector{N: f.m, Inc: 1, Data: y}, covariance)
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(embedding(covariance), true) {
-		return nil
+		return nil, nil, false
 	}
-	values := eigen.Values(nil) // ascending, each twice
-	value := func(k int) float64 { return values[2*(f.m-1-k)] }
-	largest, k := float64(leastGap), 0
-	for j := 1; 2*j <= f.m && 2*j <= len(f.y); j++ {
-		if ratio := value(j-1) / max(value(j), 1e-14*value(0)); ratio > largest {
-			largest, k = ratio, j
-		}
-	}
-	if k == 0 {
-		return nil
+	twice := eigen.Values(nil) // ascending
+	for k := range f.m {
+		values = append(values, max(0, twice[2*(f.m-1-k)]))
 	}
 	var vectors mat.Dense
 	eigen.VectorsTo(&vectors)
-	for column := 2*f.m - 1; column >= 0 && len(basis) < k; column-- { // of the two of an eigenvalue one is i times the other, or a mixture
+	for column := 2*f.m - 1; column >= 0 && len(basis) < f.m; column-- { // of the two of an eigenvalue one is i times the other, or a mixture
 		v := make([]complex128, f.m)
 		for mu := range v {
 			v[mu] = complex(vectors.At(mu, column), vectors.At(f.m+mu, column))
@@ -122,7 +130,7 @@ func (f *Complex) signalSubspace() (basis [][]complex128) {
 			basis = append(basis, v)
 		}
 	}
-	return basis
+	return basis, values, len(basis) == f.m
 }
 
 // orthonormalise takes from v what it has of orthonormal vectors, and reports whether half of it is left.

@@ -1,0 +1,352 @@
+package evidence
+
+import (
+	"math"
+	"math/cmplx"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/calamp/calamp/internal/dense"
+)
+
+const (
+	// smoothColumns is how far, relative to its norm, a column of W may be from what three neighbours on either side say of it. Between columns the polynomial that goes through these is
+	// then off by a ninth of that at most: the differences of sixth order are 1/20 and 5/1024.
+	smoothColumns = 0.1
+
+	// placePrecision is that of a place which is uniform between the middles to both neighbours. Of directions with less information nothing is learned.
+	placePrecision = 12
+
+	// longestMove bounds a step of a place.
+	longestMove = 0.25
+
+	// handsOver is how far beyond the middle between two columns an entry is handed over from one to the other.
+	handsOver = 0.05
+)
+
+// places are entries that lie between columns of W, in columns: entry i at place d has the column between neighbours of i. They are learned where columns follow a smooth curve, as those of directions on a grid do,
+// with rows of entries that all snapshots have: what W is wrong by is then the same in all of them, and more snapshots would not average it.
+type places struct {
+	grid    func(mu, i int) complex128 // W
+	columns []int
+	at      []float64
+
+	slope       [][]complex128 // of each, the derivative of the column (M)
+	information *mat.SymDense  // of places, with gains and signals integrated out
+	covariance  *mat.SymDense  // the inverse, of directions that are determined
+	gains       dense.Matrix   // how gains follow places: the change of t for one of each, a row each
+	promised    float64        // by the latest step
+	volume      float64        // the logarithm of the integral over places
+}
+
+// neighbours are six columns about a place, each turned by a phase that makes it most like the middle one: the phase of a column is that of its entry.
+type neighbours struct {
+	first   int // index of the first, relative to the column
+	columns [][]complex128
+}
+
+// near are the columns from first to last about column i, nil where W has no such columns: each is turned by the phase that makes it most like its neighbour towards i. The last column is a neighbour of the first
+// where these follow the same curve.
+func (f *Complex) near(w func(mu, i int) complex128, i, first, last int) *neighbours {
+	out := &neighbours{first: first, columns: make([][]complex128, last-first+1)}
+	for _, step := range []int{1, -1} {
+		var towards []complex128
+		for l := 0; first <= l && l <= last; l += step {
+			j, column := ((i+l)%f.n+f.n)%f.n, make([]complex128, f.m)
+			along := complex(0, 0)
+			for mu := range column {
+				column[mu] = w(mu, j)
+				if towards != nil {
+					along += cmplx.Conj(column[mu]) * towards[mu]
+				}
+			}
+			if towards != nil {
+				if along == 0 {
+					return nil
+				}
+				turn := along / complex(cmplx.Abs(along), 0)
+				for mu := range column {
+					column[mu] *= turn
+				}
+			}
+			out.columns[l-first], towards = column, column
+		}
+	}
+	return out
+}
+
+// column is the polynomial through the neighbours at place d, and its derivative. That of the middle one is left out where without is set.
+func (b *neighbours) column(d float64, without bool) (value, slope []complex128) {
+	m := len(b.columns[0])
+	value, slope = make([]complex128, m), make([]complex128, m)
+	for j, column := range b.columns {
+		if without && b.first+j == 0 {
+			continue
+		}
+		weight, derivative := 1.0, 0.0 // Lagrange's
+		for l := range b.columns {
+			if l == j || without && b.first+l == 0 {
+				continue
+			}
+			part, by := (d-float64(b.first+l))/float64(j-l), 1/float64(j-l)
+			weight, derivative = weight*part, derivative*part+weight*by
+		}
+		for mu, v := range column {
+			value[mu] += complex(weight, 0) * v
+			slope[mu] += complex(derivative, 0) * v
+		}
+	}
+	return value, slope
+}
+
+// smooth reports whether a column is where its neighbours say.
+func (f *Complex) smooth(w func(mu, i int) complex128, i int) bool {
+	if f.n < 7 {
+		return false
+	}
+	about := f.near(w, i, -3, 3)
+	if about == nil {
+		return false
+	}
+	said, _ := about.column(0, true)
+	off, norm := 0.0, 0.0
+	for mu, v := range said {
+		off, norm = off+square(v-w(mu, i)), norm+square(w(mu, i))
+	}
+	return off <= smoothColumns*smoothColumns*norm
+}
+
+// Between is a fit, for more steps, of entries that may lie between columns of W, begun at this one: of entries that are larger than both neighbours, whose columns follow a smooth curve, the place is learned. It is nil
+// where there are none, where readings are missing, or where sensors have several rows.
+func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
+	if f.readers != nil || f.Weight == nil || f.readingsMissing() {
+		return nil
+	}
+	size, all := make([]float64, f.n), 0.0
+	for _, s := range f.Snapshots {
+		for i, x := range s.X {
+			size[i] += s.times * (square(x) + s.C[i])
+		}
+	}
+	all = floats.Sum(size)
+	p := &places{grid: w}
+	for i, e := range size {
+		before, after := size[(i+f.n-1)%f.n], size[(i+1)%f.n]
+		if e*float64(f.n) <= all || e < before || e <= after || !f.smooth(w, i) {
+			continue
+		}
+		at := math.Sqrt(after) / (math.Sqrt(after) + math.Sqrt(e))
+		if before > after {
+			at = -math.Sqrt(before) / (math.Sqrt(before) + math.Sqrt(e))
+		}
+		p.columns, p.at, p.slope = append(p.columns, i), append(p.at, at), append(p.slope, nil)
+	}
+	if len(p.columns) == 0 {
+		return nil
+	}
+	out := f.onFrom(w)
+	if turned := out.Turned(); turned != nil {
+		turned.begun, turned.Weight, turned.Variance = true, out.Weight, out.Variance
+		out = turned
+	}
+	out.places = p
+	for j, i := range p.columns {
+		for _, l := range []int{(i + f.n - 1) % f.n, (i + 1) % f.n} { // a neighbour's part is that of the entry between
+			size[i] += size[l]
+			size[l] = 0
+		}
+		out.setPlace(j)
+	}
+	unit, least := square(out.S[0]/f.S[0])/f.snapshots(), narrowSlab*all/float64(f.n)
+	for _, s := range out.Snapshots {
+		for i, e := range size {
+			s.gamma[i] = unit * max(e, least)
+		}
+	}
+	return out
+}
+
+func (f *Complex) readingsMissing() bool {
+	for _, s := range f.Snapshots {
+		if len(s.rows) < f.m {
+			return true
+		}
+	}
+	return false
+}
+
+// setPlace makes a column of W that of its place.
+func (f *Complex) setPlace(j int) {
+	p := f.places
+	i, whole := p.columns[j], math.Floor(p.at[j])
+	value, slope := f.near(p.grid, i, int(whole)-2, int(whole)+3).column(p.at[j], false)
+	for mu, v := range value {
+		f.setEntry(mu, i, v)
+	}
+	p.slope[j] = slope
+}
+
+// movePlaces takes a Newton step of the places, which gains follow. The derivative of the evidence in the place of entry i is 2 Σ_k Re(x̄_i d_iᴴg_k) - 2 Σ_k γ_i Re(w_iᴴA⁻¹d_i), with d the slope of its column and
+// g = A⁻¹(s∘y - Wx). The information is 2 Σ_k Re Jᴴ A⁻¹ J, with columns s_µy_µ and i s_µy_µ of t and -d_i x_i of places, of which the inverse that t has is taken off.
+// It reports whether places have come to rest.
+func (f *Complex) movePlaces() (rests bool) {
+	p, one := f.places, f.Snapshots[0]
+	if p == nil || f.steps <= heldFor {
+		return p == nil
+	}
+	count, m := len(p.columns), f.m
+	inverse := embedded{one.inverse}
+	gradient, pulled := make([]float64, count), make([][]complex128, count)
+	p.information, p.gains = mat.NewSymDense(count, nil), dense.New(2*m, count)
+	for j, i := range p.columns {
+		pulled[j] = inverse.times(p.slope[j])
+		var trace complex128
+		for mu, v := range pulled[j] {
+			trace += cmplx.Conj(f.w.at(mu, i)) * v
+		}
+		gradient[j] = -2 * f.snapshots() * one.gamma[i] * real(trace)
+		for k, s := range f.Snapshots {
+			var along complex128
+			for mu, g := range s.G {
+				along += cmplx.Conj(p.slope[j][mu]) * g
+				c := pulled[j][mu] * s.mean[i] * cmplx.Conj(f.S[mu]*f.y[k][mu])
+				p.gains.Row(mu)[j] += 2 * real(c)
+				p.gains.Row(m + mu)[j] += 2 * imag(c)
+			}
+			gradient[j] += 2 * real(cmplx.Conj(s.mean[i])*along)
+		}
+	}
+	for j, i := range p.columns {
+		for l, other := range p.columns[:j+1] {
+			var slopes, entries complex128
+			for mu, v := range pulled[l] {
+				slopes += cmplx.Conj(p.slope[j][mu]) * v
+			}
+			for _, s := range f.Snapshots {
+				entries += cmplx.Conj(s.mean[i]) * s.mean[other]
+			}
+			p.information.SetSym(j, l, 2*real(slopes*entries))
+		}
+	}
+	p.settle(f, gradient)
+	return p.promised < enough
+}
+
+// logVolume is the logarithm of the integral over places.
+func (p *places) logVolume() float64 {
+	if p == nil {
+		return 0
+	}
+	return p.volume
+}
+
+// settle takes what gains have off the information, and moves places along all directions that are determined.
+func (p *places) settle(f *Complex, gradient []float64) {
+	count, rows := len(p.columns), p.gains.Rows
+	follow := dense.New(count, rows)
+	for j := range count {
+		column := follow.Row(j)
+		for a := range column {
+			column[a] = p.gains.Row(a)[j]
+		}
+		dense.Solve(f.curved, column)
+		center(column)
+	}
+	taken := dense.New(count, count)
+	dense.AddProduct(taken, 1, follow, p.gains, dense.All, 1)
+	for j := range count {
+		for l := range j + 1 {
+			p.information.SetSym(j, l, p.information.At(j, l)-0.5*(taken.At(j, l)+taken.At(l, j)))
+		}
+	}
+	p.gains, p.covariance, p.promised, p.volume = follow, mat.NewSymDense(count, nil), 0, 0
+	var eigen mat.EigenSym
+	if !eigen.Factorize(p.information, true) {
+		return
+	}
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	step := make([]float64, count)
+	for a, value := range eigen.Values(nil) {
+		if value <= placePrecision {
+			continue
+		}
+		direction := mat.Col(nil, a, &vectors)
+		along := floats.Dot(direction, gradient)
+		floats.AddScaled(step, along/value, direction)
+		p.covariance.SymRankOne(p.covariance, 1/value, mat.NewVecDense(count, direction))
+		p.promised += 0.5 * along * along / value
+		p.volume += 0.5 * math.Log(2*math.Pi/value)
+	}
+	if longest := floats.Norm(step, math.Inf(1)); longest > longestMove {
+		floats.Scale(longestMove/longest, step)
+	}
+	for j := range p.at {
+		p.at[j] += step[j]
+		if whole := math.Round(p.at[j]); math.Abs(p.at[j]) > 0.5+handsOver {
+			f.handOver(j, int(whole))
+		}
+		p.at[j] = min(max(p.at[j], -1), 1)
+		f.setPlace(j)
+	}
+}
+
+// handOver makes an entry that has come nearer to another column one of that, unless that has a place of its own.
+func (f *Complex) handOver(j, by int) {
+	p := f.places
+	from, to := p.columns[j], ((p.columns[j]+by)%f.n+f.n)%f.n
+	if slices.Contains(p.columns, to) {
+		return
+	}
+	p.columns[j], p.at[j] = to, p.at[j]-float64(by)
+	for mu := range f.m {
+		f.setEntry(mu, from, p.grid(mu, from))
+	}
+	for _, s := range f.Snapshots {
+		swap(s.X, from, to)
+		swap(s.Lambda, from, to)
+		swap(s.C, from, to)
+		swap(s.Sigma, from, to)
+		swap(s.gamma, from, to)
+	}
+	swap(f.rowWeights, from, to)
+}
+
+func swap[T any](of []T, i, j int) { of[i], of[j] = of[j], of[i] }
+
+// setEntry sets an entry of W.
+func (f *Complex) setEntry(mu, i int, v complex128) {
+	f.w.Row(mu)[i], f.w.Row(mu)[f.n+i] = real(v), -imag(v)
+	f.w.Row(f.m + mu)[i], f.w.Row(f.m + mu)[f.n+i] = imag(v), real(v)
+}
+
+// addTo adds to the variances of t of the sensors those that places bring.
+func (p *places) addTo(variances []float64) {
+	if p == nil || p.covariance == nil {
+		return
+	}
+	count := len(p.columns)
+	for a := range variances {
+		of := make([]float64, count)
+		for j := range of {
+			of[j] = p.gains.Row(j)[a]
+		}
+		v := mat.NewVecDense(count, of)
+		variances[a] += mat.Inner(v, p.covariance, v)
+	}
+}
+
+// Place is where entry i lies, in columns relative to its own, and the standard deviation of that.
+func (f *Complex) Place(i int) (at, sd float64) {
+	if f.places == nil {
+		return 0, 0
+	}
+	for j, column := range f.places.columns {
+		if column == i && f.places.covariance != nil {
+			return f.places.at[j], math.Sqrt(f.places.covariance.At(j, j))
+		}
+	}
+	return 0, 0
+}
