@@ -83,6 +83,10 @@ type Result struct {
 	SignalCov *mat.Dense
 	Support   []float64
 
+	// ColumnShift and ColumnShiftSD (N) are by how many columns of W the source of an entry lies beside the column of the entry, as a direction beside a point of the grid, and the standard deviation of that; zero of
+	// all that were not learned to be between columns. Nil where none was.
+	ColumnShift, ColumnShiftSD []float64
+
 	// Latent and LatentVar (N₂×P) are the posterior means and variances of the latents, where signals come out of a network ([prior.Network]); nil elsewhere.
 	Latent, LatentVar *mat.Dense
 

@@ -88,6 +88,7 @@ func (r *run) spread(part, to *Result, readings *mat.Dense, noise func(j int) fl
 	to.S, to.SVar, to.Gain, to.Calibration = part.S, part.SVar, part.Gain, part.Calibration
 	to.ScaleSD, to.placement = part.ScaleSD, part.placement
 	to.SignalCov, to.Support, to.rowSizes = nil, nil, 0
+	to.ColumnShift, to.ColumnShiftSD = part.ColumnShift, part.ColumnShiftSD
 	to.Status, to.Reason, to.LogEvidence = part.Status, part.Reason, part.LogEvidence
 	to.Iterations += part.Iterations
 	to.Trace = append(to.Trace, part.Trace...)

@@ -356,6 +356,7 @@ func (r *run) result(d *diagnosis.Run) *Result {
 	} else if p := distribution(model.Prior); p != nil && r.opt.Covariance != solver.Full {
 		res.field = field{p, s.Amplitude, s.Lambda, s.Sigma}
 	}
+	res.ColumnShift, res.ColumnShiftSD = r.solver.ColumnShifts()
 	if latent, variance := r.solver.Latent(); latent != nil {
 		res.Latent, res.LatentVar = columns(latent, s.P), columns(variance, s.P)
 		if n, _ := prior.NetworkOf(model.Prior); n.SlackLearned() {

@@ -226,6 +226,15 @@ func (s *Solver) TogetherInSites() bool {
 	return is && g.fit != nil && g.fit.Joint
 }
 
+// ColumnShifts are where entries lie between columns of W, in columns from their own, and the standard deviations of these (N); nil where there are none.
+func (s *Solver) ColumnShifts() (at, sd []float64) {
+	g, is := s.Iteration.(*complexSites)
+	if !is || g.fit == nil || g.fit != g.best {
+		return nil, nil
+	}
+	return g.fit.Places()
+}
+
 // flat reports whether the present start is below the end of another one, and rises no more.
 func (g *complexSites) flat() bool {
 	if e := g.fit.LogEvidence(); e > g.highest {

@@ -28,6 +28,7 @@ import (
 //	amplitude        P     how large each signal is, relative to the others; left out when they have one size
 //	signal_cov       P×P   covariance across signals of an entry that is not zero; left out where signals are independent
 //	support          N     probability that an entry is not zero, in all signals at once; left out with signal_cov
+//	column_shift, column_shift_sd N by how many columns of W the source of an entry lies beside its own; left out where none does
 //	latent, latent_var N₂×P those of the latents, where signals come out of a network; left out elsewhere
 //	slack, slack_sd        one number each: the variance of signals about what a network gives, and its standard deviation where it
 //	                       was learned; left out elsewhere
@@ -79,6 +80,9 @@ func SaveResult(path string, r *calamp.Result, from *Provenance, further ...Extr
 			each = pairsOutput
 		}
 		arrays = append(arrays, each("signal_cov", r.SignalCov), vectorOutput("support", r.Support))
+	}
+	if r.ColumnShift != nil {
+		arrays = append(arrays, vectorOutput("column_shift", r.ColumnShift), vectorOutput("column_shift_sd", r.ColumnShiftSD))
 	}
 	if r.Latent != nil {
 		arrays = append(arrays, matrixOutput("latent", r.Latent), matrixOutput("latent_var", r.LatentVar))

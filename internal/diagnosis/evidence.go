@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/calamp/calamp/internal/evidence"
 	"github.com/calamp/calamp/solver"
@@ -34,6 +35,24 @@ func (r *Run) uncheckedSites() string {
 	return fmt.Sprintf("error bars are checked by halves of at least %d snapshots, and there are %d; %s", evidence.LeastForHalves, r.signals(), weak.Message)
 }
 
+// betweenColumns is how many entries lie between columns of W, and the largest distance from their own.
+func (r *Run) betweenColumns() (count int, largest float64) {
+	at, _ := r.Solver.ColumnShifts()
+	for _, v := range at {
+		if v != 0 {
+			count, largest = count+1, max(largest, math.Abs(v))
+		}
+	}
+	return count, largest
+}
+
+func entriesLie(count int) string {
+	if count == 1 {
+		return "an entry lies"
+	}
+	return fmt.Sprintf("%d entries lie", count)
+}
+
 // warnGaussian says that an answer is that of Gaussian signals.
 func (r *Run) warnGaussian() *Warning {
 	if !r.integrated() || !r.Converged {
@@ -45,6 +64,9 @@ func (r *Run) warnGaussian() *Warning {
 	}
 	if r.Solver.Integrated().Correlated {
 		text += "; snapshots resemble each other, and were found with their covariance"
+	}
+	if count, largest := r.betweenColumns(); count > 0 {
+		text += fmt.Sprintf("; %s between columns of W, by up to %.2g of their distance: column_shift says where", entriesLie(count), largest)
 	}
 	if factor := r.Solver.WidenedByHalves(); factor > 1 {
 		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than their errors, so all variances were multiplied by %.2g", factor)

@@ -103,7 +103,7 @@ func CollinearColumns(w operator.Operator, threads int) *Warning {
 }
 
 func (r *Run) warnColumns() *Warning {
-	if !r.Converged || r.Solver.Iterations == 0 || !r.blind() {
+	if between, _ := r.betweenColumns(); between > 0 || !r.Converged || r.Solver.Iterations == 0 || !r.blind() {
 		return nil
 	}
 	return CollinearColumns(r.state.W, r.state.Threads)

@@ -188,17 +188,23 @@ func (f *Complex) setPlace(j int) {
 	p.slope[j] = slope
 }
 
-// movePlaces takes a Newton step of the places, which gains follow. The derivative of the evidence in the place of entry i is 2 Σ_k Re(x̄_i d_iᴴg_k) - 2 Σ_k γ_i Re(w_iᴴA⁻¹d_i), with d the slope of its column and
-// g = A⁻¹(s∘y - Wx). The information is 2 Σ_k Re Jᴴ A⁻¹ J, with columns s_µy_µ and i s_µy_µ of t and -d_i x_i of places, of which the inverse that t has is taken off.
-// It reports whether places have come to rest.
+// movePlaces takes a Newton step of the places, which gains follow, and reports whether they have come to rest.
 func (f *Complex) movePlaces() (rests bool) {
-	p, one := f.places, f.Snapshots[0]
-	if p == nil || f.steps <= heldFor {
-		return p == nil
+	if f.places == nil || f.steps <= heldFor {
+		return f.places == nil
 	}
+	f.places.settle(f, f.places.derivatives(f))
+	return f.places.promised < enough
+}
+
+// derivatives are those of the evidence in the places. In the place of entry i it is 2 Σ_k Re(x̄_i d_iᴴg_k) - 2 Σ_k γ_i Re(w_iᴴA⁻¹d_i), with d the slope of its column and
+// g = A⁻¹(s∘y - Wx). The information, which it sets, is 2 Σ_k Re Jᴴ A⁻¹ J, with columns s_µy_µ and i s_µy_µ of t and -d_i x_i of places.
+func (p *places) derivatives(f *Complex) (gradient []float64) {
+	one := f.Snapshots[0]
 	count, m := len(p.columns), f.m
 	inverse := embedded{one.inverse}
-	gradient, pulled := make([]float64, count), make([][]complex128, count)
+	pulled := make([][]complex128, count)
+	gradient = make([]float64, count)
 	p.information, p.gains = mat.NewSymDense(count, nil), dense.New(2*m, count)
 	for j, i := range p.columns {
 		pulled[j] = inverse.times(p.slope[j])
@@ -230,8 +236,7 @@ func (f *Complex) movePlaces() (rests bool) {
 			p.information.SetSym(j, l, 2*real(slopes*entries))
 		}
 	}
-	p.settle(f, gradient)
-	return p.promised < enough
+	return gradient
 }
 
 // logVolume is the logarithm of the integral over places.
@@ -293,16 +298,21 @@ func (p *places) settle(f *Complex, gradient []float64) {
 	}
 }
 
-// handOver makes an entry that has come nearer to another column one of that, unless that has a place of its own.
+// handOver makes an entry that has come nearer to another column one of that. An entry that had its place there gets the column that is left, unless it is the larger one.
 func (f *Complex) handOver(j, by int) {
 	p := f.places
 	from, to := p.columns[j], ((p.columns[j]+by)%f.n+f.n)%f.n
-	if slices.Contains(p.columns, to) {
+	other := slices.Index(p.columns, to)
+	if other >= 0 && f.Snapshots[0].gamma[to] > f.Snapshots[0].gamma[from] {
 		return
 	}
 	p.columns[j], p.at[j] = to, p.at[j]-float64(by)
 	for mu := range f.m {
 		f.setEntry(mu, from, p.grid(mu, from))
+	}
+	if other >= 0 {
+		p.columns[other], p.at[other] = from, 0
+		f.setPlace(other)
 	}
 	for _, s := range f.Snapshots {
 		swap(s.X, from, to)
@@ -338,15 +348,16 @@ func (p *places) addTo(variances []float64) {
 	}
 }
 
-// Place is where entry i lies, in columns relative to its own, and the standard deviation of that.
-func (f *Complex) Place(i int) (at, sd float64) {
-	if f.places == nil {
-		return 0, 0
+// Places are where entries lie, in columns from their own, and the standard deviations of these (N); nil where none lies between columns.
+func (f *Complex) Places() (at, sd []float64) {
+	if f.places == nil || f.places.covariance == nil {
+		return nil, nil
 	}
-	for j, column := range f.places.columns {
-		if column == i && f.places.covariance != nil {
-			return f.places.at[j], math.Sqrt(f.places.covariance.At(j, j))
+	at, sd = make([]float64, f.n), make([]float64, f.n)
+	for j, i := range f.places.columns {
+		if variance := f.places.covariance.At(j, j); variance > 0 && f.rowWeights[i][0] < 0.5 { // an entry that is zero has no place
+			at[i], sd[i] = f.places.at[j], math.Sqrt(variance)
 		}
 	}
-	return 0, 0
+	return at, sd
 }
