@@ -110,6 +110,12 @@ def strongest(size):
     return np.argsort(np.where(highest, size, -1))[-SOURCES:]
 
 
+def placed(r):
+    """Directions of calamp's answer: the strongest rows, and how far beside them their sources lie."""
+    top = strongest(np.sqrt(np.sum(np.abs(r.x) ** 2, axis=1)))
+    return GRID[top] + 2 / COLUMNS * r.arrays.get("column_shift", np.zeros(COLUMNS))[top]
+
+
 def peaks(X):
     """Directions of sparse signals: the strongest rows, each moved towards its stronger neighbour by their amplitudes."""
     size = np.sqrt(np.sum(np.abs(X) ** 2, axis=1))
@@ -163,7 +169,8 @@ def run(array, seed, on_grid, problem=None):
     for name, (g, X) in found.items():
         same, shift = aligned(array, g, gain)
         error = np.linalg.norm(same - gain) / np.linalg.norm(gain)
-        print(f"  {name}: gains off by {100 * error:.1f} %, directions {off(array, peaks(X), directions, shift):.2f}°, by MUSIC {off(array, music(array, Y / g[:, None]), directions, shift):.2f}°")
+        where = placed({"calamp": blind, "gains known": known}[name]) if name in ("calamp", "gains known") else peaks(X)
+        print(f"  {name}: gains off by {100 * error:.1f} %, directions {off(array, where, directions, shift):.2f}°, by MUSIC {off(array, music(array, Y / g[:, None]), directions, shift):.2f}°")
     nearest = np.argsort(np.abs(between(GRID[:, None], directions)), axis=0)
     for name, S in {"the sources' own columns": array.waves(directions), "nearest columns": W[:, nearest[0]], "both nearest columns": W[:, nearest[:2].ravel()]}.items():
         same, _ = aligned(array, informed(S, Y), gain)

@@ -35,6 +35,7 @@ type complexSites struct {
 	middle  float64
 	learns  bool // the concentration of phases
 	widened float64
+	misfit  float64 // see [evidence.Complex.CommonMisfit]
 	entry   func(mu, i int) complex128
 	pairs   *channel.ComplexPairs
 	joint   solver.Joint
@@ -235,6 +236,14 @@ func (s *Solver) ColumnShifts() (at, sd []float64) {
 	return g.fit.Places()
 }
 
+// CommonMisfit is by what factor what all snapshots have in common fits W worse than noise explains; one or less where it does not.
+func (s *Solver) CommonMisfit() float64 {
+	if g, is := s.Iteration.(*complexSites); is {
+		return g.misfit
+	}
+	return 0
+}
+
 // flat reports whether the present start is below the end of another one, and rises no more.
 func (g *complexSites) flat() bool {
 	if e := g.fit.LogEvidence(); e > g.highest {
@@ -287,6 +296,7 @@ func (g *complexSites) choose(usable bool) {
 	}
 	g.fit = g.best
 	if whole := g.best.Whole(); whole != nil {
+		g.misfit = g.best.CommonMisfit()
 		g.fit, g.done, g.ends = whole, false, true
 	}
 }
@@ -445,6 +455,7 @@ func (g *complexSites) Report(*Solver) {
 	if ratio, err := g.fit.Halves(g.ctx); err == nil && ratio > 1 {
 		g.widened = ratio
 	}
+	g.widened = max(g.widened, g.misfit)
 	if learner, ok := g.model.Prior.(prior.Learner); ok {
 		for range refits {
 			learner, _ = learner.Refit(g.Lambda, g.Sigma, 1)

@@ -68,10 +68,19 @@ func (r *Run) warnGaussian() *Warning {
 	if count, largest := r.betweenColumns(); count > 0 {
 		text += fmt.Sprintf("; %s between columns of W, by up to %.2g of their distance: column_shift says where", entriesLie(count), largest)
 	}
-	if factor := r.Solver.WidenedByHalves(); factor > 1 {
+	if factor := r.Solver.WidenedByHalves(); factor > max(1, r.Solver.CommonMisfit()) {
 		text += fmt.Sprintf("; fits of both halves of the snapshots differ by more than their errors, so all variances were multiplied by %.2g", factor)
 	}
 	return &Warning{Code: GaussianSignals, Message: text}
+}
+
+// warnCommonMisfit says that W is wrong by the same in all snapshots.
+func (r *Run) warnCommonMisfit() *Warning {
+	factor := r.Solver.CommonMisfit()
+	if !r.Converged || !(factor > 1) {
+		return nil
+	}
+	return &Warning{Code: MatrixDoubtful, Message: fmt.Sprintf("what all snapshots have in common fits W worse than noise explains, as where W is wrong or sources lie between columns that are far apart: all variances were multiplied by %.2g; a finer grid, where columns are directions", factor)}
 }
 
 // warnFits says that another fit of the same readings has other signals.

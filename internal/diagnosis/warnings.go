@@ -79,6 +79,7 @@ func (r *Run) Warnings() []Warning {
 		r.warnOverlap(),
 		r.warnGaussian(),
 		r.warnFits(),
+		r.warnCommonMisfit(),
 		r.warnDrift(),
 	} {
 		if w != nil {

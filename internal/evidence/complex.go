@@ -75,6 +75,7 @@ type Complex struct {
 type Snapshot struct {
 	X, Lambda []complex128
 	C, Sigma  []float64
+	spent     float64      // of the trace of A⁻¹ on gains
 	times     float64      // how many such snapshots there are: one, but of those that turned ones leave without a reading (see [Complex.Turned])
 	G         []complex128 // M, A⁻¹(s∘y - W m), and Inverse the diagonal of A⁻¹; both 0 where a reading is missing
 	Inverse   []float64
@@ -393,8 +394,9 @@ func (f *Complex) cavities() (moved, open float64) {
 	squares := make([][]float64, len(f.Snapshots))
 	parallel.Run(len(squares), runtime.GOMAXPROCS(0), func(k int) { squares[k] = f.followGains(f.Snapshots[k], f.y[k]) })
 	f.spent = 0
-	for _, of := range squares {
-		f.spent += floats.Sum(of[f.n:])
+	for k, of := range squares {
+		f.Snapshots[k].spent = floats.Sum(of[f.n:])
+		f.spent += f.Snapshots[k].spent
 	}
 	if f.IsTurned() { // snapshots have what they have of the gains on average, as each of the whole has nearly
 		mean := make([]float64, len(squares[0]))

@@ -355,7 +355,7 @@ func (f *Complex) Places() (at, sd []float64) {
 	}
 	at, sd = make([]float64, f.n), make([]float64, f.n)
 	for j, i := range f.places.columns {
-		if variance := f.places.covariance.At(j, j); variance > 0 && f.rowWeights[i][0] < 0.5 { // an entry that is zero has no place
+		if variance := f.places.covariance.At(j, j); variance > 0 && f.large(i) { // an entry that is zero has no place
 			at[i], sd[i] = f.places.at[j], math.Sqrt(variance)
 		}
 	}

@@ -124,6 +124,41 @@ func (f *Complex) Turned() *Complex {
 // IsTurned reports whether snapshots are those of [Complex.Turned].
 func (f *Complex) IsTurned() bool { return f.whole != nil }
 
+// CommonMisfit is what the noise of the K largest turned snapshots is relative to that of all, where K entries are large: these have nearly all of the signals, and all that the model leaves out which is the same in
+// all snapshots, as errors of W are. It is one where it may be so by chance, or where snapshots are not turned.
+func (f *Complex) CommonMisfit() float64 {
+	if !f.IsTurned() {
+		return 1
+	}
+	large := 0
+	for i := range f.n {
+		if f.large(i) {
+			large++
+		}
+	}
+	total, trace := 0.0, 0.0
+	for _, s := range f.Snapshots[:min(large, f.m)] {
+		trace -= s.spent
+		for mu, g := range s.G {
+			total, trace = total+square(g), trace+s.Inverse[mu]
+		}
+	}
+	freedom := trace * f.Noise
+	if ratio := total / trace; freedom > 1 && ratio > 1+surelyMore/math.Sqrt(freedom) {
+		return ratio
+	}
+	return 1
+}
+
+// large reports whether a joint entry has more than the mean variance.
+func (f *Complex) large(i int) bool {
+	gamma := f.Snapshots[0].gamma
+	return gamma[i]*float64(f.n) > floats.Sum(gamma)
+}
+
+// surelyMore is by how many standard deviations a mean square is larger than chance has it.
+const surelyMore = 3
+
 // Whole is the fit of all snapshots as they are, for a few more steps; nil where they have not been turned.
 func (f *Complex) Whole() *Complex {
 	if f.whole == nil {

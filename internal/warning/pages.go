@@ -48,10 +48,10 @@ var pages = []Page{
 	},
 	{
 		"matrix-doubtful", Doubt,
-		"The evidence rises along a direction in which W may be wrong, by five standard errors or more at the answer: a derivative that was given, or a shift, the size or a rotation of the rows where they are images. Or residuals of sensors grow with their parameters, or are correlated over signals as these are.",
+		"The evidence rises along a direction in which W may be wrong, by five standard errors or more at the answer: a derivative that was given, or a shift, the size or a rotation of the rows where they are images. Or residuals of sensors grow with their parameters, or are correlated over signals as these are. Or what all snapshots have in common fits W worse than noise explains: then variances were multiplied by what the message says.",
 		"The W that was given is not the one that made the readings. What it leaves unexplained is in x and in the noise, and error bars take W for right.",
 		"where x_var is no matter, and the error is small that the named amount of the named change makes.",
-		[]string{"Fit it: `calamp fit-matrix P.npz --derivatives D.npy`, with D the derivative of W by what is named.", "Measure W again, or correct the alignment that is named.", "`--matrix-error auto` where W is wrong at random: then error bars hold."},
+		[]string{"Fit it: `calamp fit-matrix P.npz --derivatives D.npy`, with D the derivative of W by what is named.", "Measure W again, or correct the alignment that is named; directions of an array need a finer grid.", "`--matrix-error auto` where W is wrong at random: then error bars hold."},
 	},
 	{
 		"too-few-measurements", Doubt,
