@@ -122,7 +122,8 @@ func distance(a, b []float64, p int) float64 {
 // largest is (1+√(q/n))² times the mean (V. A. Marchenko and L. A. Pastur, 1967). So independent signals have no correlations, and of signals that hardly differ the small
 // eigenvalues stay small: a shrinkage towards I made them 1/n, and took what signals do not differ in for what tells the gains.
 //
-// Variances are drawn to their mean by the part of the spread of their logarithms that chance has, 2/n.
+// Variances are drawn to their mean by the part of the spread of their logarithms that chance has, 2/n, of signals without correlations; what correlated ones have in common, c² of it, moves all of
+// them. Without that signals of one scene, and of different brightness, were given another brightness than they have, and took what was left for what they differ in.
 //
 // What becomes of that mean is up to score, of the eigenvectors (the first columns of u), the standard deviations and the mean; nil leaves it.
 func shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
@@ -156,7 +157,8 @@ func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, col
 		}
 		return score(u, columns, sd, v)
 	})
-	even := min(1, 2/(n*max(spread, math.SmallestNonzeroFloat64)))
+	apart := 1 - meanSquareCorrelation(a, p)
+	even := min(1, 2*apart/(n*max(spread, math.SmallestNonzeroFloat64)))
 	for k, v := range sd { // of which this is drawn to the mean's
 		sd[k] = math.Exp(0.5*even*math.Log(mean) + (1-even)*math.Log(v))
 	}
@@ -165,6 +167,16 @@ func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, col
 			a[k*p+l] *= v * w
 		}
 	}
+}
+
+// meanSquareCorrelation is that of two different signals with the covariance a.
+func meanSquareCorrelation(a []float64, p int) (mean float64) {
+	for k := range p {
+		for l := range k {
+			mean += 2 / float64(p*(p-1)) * min(1, a[k*p+l]*a[k*p+l]/(a[k*p+k]*a[l*p+l]))
+		}
+	}
+	return mean
 }
 
 // leadingPattern leaves of correlations of n rows the eigenvalues that chance does not have, and the mean of the others.

@@ -216,3 +216,22 @@ func TestSizesAreLearned(t *testing.T) {
 		}
 	}
 }
+
+// Variances of signals that are correlated are drawn to their mean by what chance gives those that are not: signals of one scene keep their brightness.
+func TestShrinkKeepsBrightness(t *testing.T) {
+	const p = 6
+	a := make([]float64, p*p)
+	bright := []float64{0.4, 0.7, 1, 1.2, 1.5, 2}
+	for k, u := range bright {
+		for l, v := range bright {
+			a[k*p+l] = u * v
+		}
+		a[k*p+k] += 1e-8
+	}
+	shrink(a, p, 20, nil)
+	for k, u := range bright {
+		if ratio := a[k*p+k] / (u * u); math.Abs(ratio-1) > 1e-6 {
+			t.Errorf("signal %d: variance %g times what it was", k, ratio)
+		}
+	}
+}
