@@ -43,7 +43,8 @@ func (s *Scene) validate(m int) error {
 // taught the same. Errors that samples of one scene share, the entries that are found in none of
 // them above all, do not average over the samples. With the part R² of its power in
 // the patterns of earlier scenes, what is due to chance taken off, a sample
-// counts (1-R²)/(1+R²). That is empirical, see docs/log/validation.md.
+// counts (1-R²)/(1+R²). That is empirical, see docs/log/validation.md. A block needs it, too, for scenes before it. After 100 samples of one scene, of one with amplitudes correlated by .98 and by .9, 95 % intervals
+// of s cover 22, 67 and 92 % without it, and 97 to 100 % with it.
 func (c *Calibrator) weigh() float64 {
 	z := c.scene
 	c.novelReadings(z)

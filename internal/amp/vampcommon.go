@@ -12,7 +12,8 @@ import (
 // vampCommon is vector AMP for signals whose errors agree (see [exchangeable]): what a sensor's offset does to one signal it does to all. Beliefs
 // of x and of z are exchanged in a basis of the signals whose first vector is what all have in common, (1, …, 1)/√P, and which has all contrasts
 // behind it. There beliefs are independent again, with one precision for the first and another for all others, so that the linear half, damping and
-// all else are those of [vamp], and only the prior and the channel see signals as they are.
+// all else are those of [vamp], and only the prior and the channel see signals as they are. [jointRows] has neither offsets nor vector AMP; without this 35 to 93 % of the offsets of few signals are
+// within their intervals, and 94 to 98 % with it.
 type vampCommon struct {
 	*vamp
 	tau                []float64 // P, τ1 of this iteration
