@@ -55,7 +55,7 @@ const (
 	// mostSpanned is how many starts are taken from entries that signals have in common.
 	mostSpanned = 4
 
-	// surelyBetween is how much the evidence rises at least where entries lie between columns of W.
+	// surelyBetween is how much the evidence rises at least where entries lie between columns of W. Of sixteen arrays whose sources do it was 900 to 4200, and of sixteen whose sources do not less than one.
 	surelyBetween = 10
 
 	// mostFlat is after how many steps without a rise of the evidence a start is given up that is below another one's end. Right ones of microphone arrays settle
@@ -118,7 +118,7 @@ func (g *complexSites) prepare(ctx context.Context) error {
 		}
 	}
 	g.entry = func(mu, i int) complex128 { return complex(re[mu*g.N+i], im[mu*g.N+i]) }
-	g.starts, g.work, g.best, g.others, g.before, g.done, g.refused = 0, 0, nil, nil, nil, false, false
+	g.starts, g.work, g.best, g.others, g.before, g.ends, g.done, g.refused, g.misfit = 0, 0, nil, nil, nil, false, false, false, 0
 	g.begin()
 	if g.from == nil && g.joint != solver.JointOff && g.fit.Kappa < surePhases {
 		if g.spanned = g.fit.SubspaceStarts(mostSpanned); len(g.spanned) > 0 {
@@ -203,7 +203,7 @@ func (g *complexSites) Step(float64) error {
 			g.done, g.best = true, g.fit
 		case g.ends:
 			g.done = err != nil
-		case !g.ends && (done || err != nil || g.flat() || g.spent()) && !g.goesOn(err == nil):
+		case (done || err != nil || g.flat() || g.spent()) && !g.goesOn(err == nil):
 			g.choose(err == nil || g.fit.Settled())
 		}
 	}
@@ -342,7 +342,10 @@ func (g *complexSites) End(*Solver) {
 	}
 	if whole := g.fit.Whole(); whole != nil {
 		if _, err := whole.Step(); err == nil {
-			g.fit, g.best = whole, whole
+			if g.fit == g.best {
+				g.best = whole
+			}
+			g.fit = whole
 		}
 	}
 	sum := 0.0

@@ -303,7 +303,7 @@ func (f *Complex) handOver(j, by int) {
 	p := f.places
 	from, to := p.columns[j], ((p.columns[j]+by)%f.n+f.n)%f.n
 	other := slices.Index(p.columns, to)
-	if other >= 0 && f.Snapshots[0].gamma[to] > f.Snapshots[0].gamma[from] {
+	if other >= 0 && f.Snapshots[0].gamma[to] > f.Snapshots[0].gamma[from] || !f.smooth(p.grid, to) {
 		return
 	}
 	p.columns[j], p.at[j] = to, p.at[j]-float64(by)
