@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -42,6 +43,7 @@ func inside(res *calamp.Result, truth calamp.Truth) (x, s float64) {
 // Codes of four bits are solved as what they are: with a smaller error than as readings with noise, and with error bars that hold; signs about
 // a threshold are, too.
 func TestCodes(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 100, M: 90, P: 6, Signal: prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, Gain: channel.Uniform(0.8, 1.2), NoiseVar: 1e-6}
 	in, err := te.Draw(3)
 	if err != nil {
@@ -72,6 +74,7 @@ func TestCodes(t *testing.T) {
 
 // Thresholds of every reading are those of its sensor and signal, whatever blocks of sensors are looked at: error bars hold, and in another order of the same thresholds nothing does.
 func TestThresholdsOfEveryReading(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 60, M: 200, P: 5, Signal: prior.GaussBernoulli{Density: 0.1, SignalVar: 4}, Gain: channel.Uniform(0.7, 1.3), NoiseVar: 1e-3}
 	in, err := te.Draw(2)
 	if err != nil {

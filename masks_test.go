@@ -7,6 +7,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/diagnosis"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/teacher"
 )
@@ -42,6 +43,7 @@ func TestMasksOfZerosAndOnesAreTrusted(t *testing.T) {
 
 // Three photons a reading leave most of the signals' variance open for good, while hyperparameters creep that they hardly determine: the run ends where signals stand still.
 func TestFewPhotonsEnd(t *testing.T) {
+	tests.Long(t)
 	te := teacher.Teacher{N: 200, M: 200, P: 8, Gain: channel.Uniform(0.8, 1.2), Matrix: teacher.Ensemble{Kind: "binary"}, Own: channel.Detector{Photon: 0.42}}
 	te.Signal, te.Entries = prior.GaussBernoulli{Density: 0.15, SignalVar: 1}, prior.NonNegative{Density: 0.15, SignalVar: 1}
 	for _, seed := range []uint64{2, 4, 8} {

@@ -14,6 +14,7 @@ import (
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/internal/tables"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -108,6 +109,7 @@ func (b *baselines) inside(res *calamp.Result) (amplitudes, phases, x float64) {
 // Eight antennas, of which each pair reads a row: signals, amplitudes and phases are found where 20 of 200 entries are shared by 30 snapshots, and where each snapshot has 4 of 60 of its own.
 // Closure phases of s are zero, since those of readings do not depend on gains.
 func TestBaselines(t *testing.T) {
+	tests.Long(t)
 	for name, b := range map[string]*baselines{"shared": newBaselines(t, 1, 8, 200, 20, 30, true), "apart": newBaselines(t, 1, 8, 60, 4, 30, false)} {
 		res := solve(t, b.problem, &calamp.Options{Learn: calamp.Learn{Range: true, Noise: true, Phases: true}})
 		amplitudes, phases, x := b.inside(res)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -139,6 +140,7 @@ func TestSharedSensorsComplexBroken(t *testing.T) {
 
 // Signals that are shifted have nearly the same readings where a sensor has neighbouring rows of the Fourier transform: of answers in which rows of a sensor ask for different gains, others are looked for.
 func TestSharedSensorsOfNeighbouringRows(t *testing.T) {
+	tests.Long(t)
 	const n, rows, sensors, p, active = 96, 72, 18, 6, 5
 	rng := rand.New(rand.NewPCG(2, 38))
 	chosen := rng.Perm(n)[:rows]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
@@ -342,6 +343,7 @@ func TestSharedSensorsOfWrongRows(t *testing.T) {
 
 // Rows of one sensor that have gains of their own are given them, beside what they have in common, whether some are with the wrong sensor or all differ.
 func TestRowsWithGainsOfTheirOwn(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		sharing
 		wrong, scatter float64

@@ -10,6 +10,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/solver"
 	"github.com/calamp/calamp/teacher"
@@ -77,6 +78,7 @@ func TestGainsTogether(t *testing.T) {
 // TestShortWavesOfGains: gains that go up and down five times over the sensors are found smooth. Learning begins with a long kernel, and takes
 // such waves for scatter at first; from there it did not come back.
 func TestShortWavesOfGains(t *testing.T) {
+	tests.Long(t)
 	const seed = 2
 	p, truth := smoothly(t, seed, func(u float64) float64 { return 0.1 * math.Sin(8*u) }, 0.01)
 	res, s, _, _ := togetherSolved(t, p, truth, seed)
@@ -172,6 +174,7 @@ func TestLongGainsTogether(t *testing.T) {
 // TestStepWhereFaultsAreLookedFor: with one reading a sensor, those beside a step are as well taken for broken, and the step is warned of all the same. What is
 // smooth is known of the broken ones, too.
 func TestStepWhereFaultsAreLookedFor(t *testing.T) {
+	tests.Long(t)
 	p, truth := smoothly(t, 3, func(u float64) float64 {
 		if u > -0.26 {
 			return 0.3

@@ -9,12 +9,14 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
 // Signals that are not sparse in the given basis are distinguished from those of which too few sensors read, and the basis of cosines is named where they are sparse in that.
 func TestNotSparse(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct {
 		name string
 		jointCase

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 )
@@ -90,6 +91,7 @@ func TestJointPointsAreQuadrature(t *testing.T) {
 
 // TestJointThresholds: state evolution reaches the target above the threshold, and not below; known gains take less, and with many signals the counting bound.
 func TestJointThresholds(t *testing.T) {
+	tests.Long(t)
 	const points = 512
 	for _, c := range []struct {
 		p           int
@@ -127,6 +129,7 @@ func TestJointThresholds(t *testing.T) {
 
 // TestJointAlphaEnough: at the threshold the error is twice that of known gains, and just below it is more.
 func TestJointAlphaEnough(t *testing.T) {
+	tests.Long(t)
 	const noise = 1e-3
 	for _, correlation := range []float64{0, 0.9} {
 		m := jointModel(10, correlation, 1, noise)

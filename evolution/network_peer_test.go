@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 	"github.com/calamp/calamp/recovery"
 )
@@ -43,6 +44,7 @@ func TestNetworkIsThatOfTramp(t *testing.T) {
 
 // Thresholds as tramp prints them, to 0.001 (relu_critical_lines.csv and cs_critical_lines.csv).
 func TestThresholdsAreThoseOfTramp(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []struct{ density, relu, linear float64 }{
 		{0.1, 0.33546, 0.207528}, {0.2, 0.59132, 0.355965}, {0.4, 1.02393, 0.589363}, {0.6, 1.39307, 0.771979}, {0.8, 1.71924, 0.911627},
 	} {

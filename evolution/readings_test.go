@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/prior"
 )
 
@@ -16,6 +17,7 @@ func readingModel(r *Readings) Model {
 
 // TestReadingsThatAreNone: fine codes, many photons, and noise at readings of sensors that hardly differ are noise before the division, and averages over points those by quadrature.
 func TestReadingsThatAreNone(t *testing.T) {
+	tests.Long(t)
 	narrow := readingModel(nil)
 	narrow.Gain = channel.Uniform(0.99999, 1.00001)
 	photons := func(unit, mean float64) *Readings {
@@ -54,6 +56,7 @@ func TestReadingsThatAreNone(t *testing.T) {
 
 // TestPhotonsAndCounts: at thirty counts the noise of photons is their likelihood, and a fixed point is where iterations end.
 func TestPhotonsAndCounts(t *testing.T) {
+	tests.Long(t)
 	m := Model{Signal: prior.GaussBernoulli{Density: 0.2, SignalMean: 1, SignalVar: 0.25}, Gain: channel.Uniform(0.8, 1.2), Alpha: 0.8, P: 2}
 	var ends []float64
 	for _, sensors := range []channel.Calibrating{channel.Gain{Own: channel.Detector{Photon: 0.1}}, channel.Counts{Unit: 0.1}} {
@@ -78,6 +81,7 @@ func TestPhotonsAndCounts(t *testing.T) {
 
 // TestReadingsTakeMoreSensors: coarse codes take more sensors than fine ones, and these as many as readings.
 func TestReadingsTakeMoreSensors(t *testing.T) {
+	tests.Long(t)
 	alpha := func(r *Readings) float64 {
 		m := readingModel(r)
 		a, err := AlphaCal(context.Background(), m.Signal, m.Gain, 1e-6, 4, &ThresholdOptions{Target: 1e-3, Readings: r})

@@ -31,6 +31,7 @@ func blockStream(t *testing.T, block, samples int, seed uint64, correlation floa
 
 // Samples of a scene that moves slowly tell more of the gains together than one by one, and the error bars hold.
 func TestBlockOfSlowScene(t *testing.T) {
+	tests.Long(t)
 	var alone, together float64
 	for seed := range uint64(3) {
 		w, c, _ := blockStream(t, 1, 60, seed, 0.98)

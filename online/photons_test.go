@@ -8,12 +8,14 @@ import (
 
 	"github.com/calamp/calamp/channel"
 	"github.com/calamp/calamp/evolution"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
 
 // A stream whose sensors add noise of their own, and photons theirs, goes where state evolution says.
 func TestStreamsWithNoiseAtTheReading(t *testing.T) {
+	tests.Long(t)
 	const n, m, warm, samples, seeds = 250, 200, 10, 20, 2
 	positive := prior.GaussBernoulli{Density: 0.2, SignalMean: 1, SignalVar: 0.25}
 	for _, c := range []struct {

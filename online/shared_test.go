@@ -13,6 +13,7 @@ import (
 
 	"github.com/calamp/calamp"
 	"github.com/calamp/calamp/channel"
+	"github.com/calamp/calamp/internal/tests"
 	"github.com/calamp/calamp/operator"
 	"github.com/calamp/calamp/prior"
 )
@@ -175,6 +176,7 @@ func (m made) absorb(t testing.TB, stream *Calibrator, y []float64) *Estimate {
 }
 
 func TestStreamsOfSensorsOfSeveralRows(t *testing.T) {
+	tests.Long(t)
 	for _, c := range []sharedStream{
 		{n: 100, sensors: 40, rows: 2, noise: 1e-4},
 		{n: 100, sensors: 22, rows: 4, noise: 1e-4, uneven: true},
