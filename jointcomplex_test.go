@@ -192,18 +192,24 @@ func TestPartlySharedSupportsAreSolvedApart(t *testing.T) {
 	}
 }
 
+// solveUntold solves a problem of which nothing is given, and says what parts of the intervals of amplitudes and phases hold.
+func (c snapshots) solveUntold(t testing.TB, seed uint64) (res *calamp.Result, m calamp.Metrics, inside [2]float64) {
+	t.Helper()
+	problem, truth := c.draw(t, seed)
+	problem.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
+	problem.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
+	res = solve(t, problem, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}, Outliers: calamp.Outliers{Look: true}})
+	m = calamp.ScoreComplex(res.X, res.ComplexS(), truth)
+	return res, m, intervalsHold(res, truth, m)
+}
+
 // Sixteen antennas of which no phase is known, four sources in all snapshots, nothing given: that they are in all of them leads to the gains.
 func TestArrayWithFreePhases(t *testing.T) {
 	tests.Long(t)
 	c := snapshots{n: 90, m: 16, p: 50, sources: 4, exactly: true, noise: 1e-4, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
 	phases, amplitudes := 0.0, 0.0
 	for seed := range uint64(3) {
-		problem, truth := c.draw(t, seed)
-		problem.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
-		problem.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
-		res := solve(t, problem, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}, Outliers: calamp.Outliers{Look: true}})
-		m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
-		inside := intervalsHold(res, truth, m)
+		res, m, inside := c.solveUntold(t, seed)
 		t.Logf("%v: error %.2g, %.2f of the amplitudes and %.2f of the phases inside", res.Status, m.XMSEScaled, inside[0], inside[1])
 		if amplitudes, phases = amplitudes+inside[0]/3, phases+inside[1]/3; res.Status != calamp.Converged || m.XMSEScaled > 1e-4 {
 			t.Errorf("seed %d: %v, mean square error %.2g", seed, res.Status, m.XMSEScaled)
@@ -220,12 +226,7 @@ func TestArrayBetweenDirections(t *testing.T) {
 	c := snapshots{n: 72, m: 24, p: 200, sources: 4, exactly: true, circle: true, between: 0.4, noise: 1e-3, gain: channel.ComplexPrior{Lo: 0.7, Hi: 1.3}}
 	phases, amplitudes := 0.0, 0.0
 	for seed := range uint64(2) {
-		problem, truth := c.draw(t, seed)
-		problem.Prior = prior.LearnedComplexGaussBernoulli{ComplexGaussBernoulli: prior.ComplexGaussBernoulli{Density: 0.1, SignalVar: 1}, Learn: prior.Density | prior.SignalVar}
-		problem.Channel = channel.Faulty{Working: channel.ComplexGain{Prior: channel.ComplexPrior{Lo: 0.5, Hi: 1.5, Concentration: 1}, NoiseVar: 0.01}}
-		res := solve(t, problem, &calamp.Options{Retry: true, Learn: calamp.Learn{Noise: true, Range: true, Phases: true, PhasesOrFree: true}, Outliers: calamp.Outliers{Look: true}})
-		m := calamp.ScoreComplex(res.X, res.ComplexS(), truth)
-		inside := intervalsHold(res, truth, m)
+		res, _, inside := c.solveUntold(t, seed)
 		t.Logf("%v: %.2f of the amplitudes and %.2f of the phases inside", res.Status, inside[0], inside[1])
 		if amplitudes, phases = amplitudes+inside[0]/2, phases+inside[1]/2; res.Status != calamp.Converged || res.ColumnShift == nil {
 			t.Errorf("seed %d: %v", seed, res.Status)

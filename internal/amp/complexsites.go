@@ -145,9 +145,7 @@ func (g *complexSites) begin() {
 	if of, count := g.readers(); of != nil {
 		g.fit.ReadBy(of, count, draw)
 	}
-	if turned := g.fit.Turned(); turned != nil {
-		g.fit = turned
-	}
+	g.fit = g.fit.Turned()
 	if auto && g.best != nil && joint != g.best.Joint {
 		g.fit.BeginAtGains(g.best)
 	}

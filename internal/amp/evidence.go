@@ -394,7 +394,7 @@ func (g *gaussian) widenedBy() float64                     { return g.widened }
 func (g *gaussian) offsetScore() (score float64, cut bool) { return g.score, g.cut }
 func (g *gaussian) apartOf() []int                         { return g.doubtful }
 
-// WidenedByHalves is the factor of all variances that halves of the snapshots asked for, where signals were integrated out; 0
+// WidenedByHalves is the factor of all variances that halves of the snapshots asked for, or what all of them have in common (see [Solver.CommonMisfit]), where signals were integrated out; 0
 // elsewhere.
 func (s *Solver) WidenedByHalves() float64 {
 	if i, is := s.Iteration.(integrating); is {

@@ -99,12 +99,16 @@ func embed(m, n int, at func(mu, i int) complex128) embedded {
 	w := dense.New(2*m, 2*n)
 	for mu := range m {
 		for i := range n {
-			v := at(mu, i)
-			w.Row(mu)[i], w.Row(mu)[n+i] = real(v), -imag(v)
-			w.Row(m + mu)[i], w.Row(m + mu)[n+i] = imag(v), real(v)
+			embedded{w}.set(mu, i, at(mu, i))
 		}
 	}
 	return embedded{w}
+}
+
+func (a embedded) set(mu, i int, v complex128) {
+	m, n := a.Rows/2, a.Columns/2
+	a.Row(mu)[i], a.Row(mu)[n+i] = real(v), -imag(v)
+	a.Row(m + mu)[i], a.Row(m + mu)[n+i] = imag(v), real(v)
 }
 
 func (a embedded) at(mu, i int) complex128 {

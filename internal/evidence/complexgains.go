@@ -500,6 +500,11 @@ func (f *Complex) Halves(ctx context.Context) (ratio float64, err error) {
 	return f.disagree(halves), nil
 }
 
+// takeSettings takes over what is known of noise and phases, and whether entries are joint.
+func (f *Complex) takeSettings(from *Complex) {
+	f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint = from.GivenNoise, from.Kappa, from.LearnKappa, from.Joint
+}
+
 // half fits every second snapshot, from the phases that were found or from the gains; joint entries then begin with their variances as well, which fewer snapshots may not find.
 func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex, error) {
 	count := (len(f.y) + 1 - half) / 2
@@ -509,13 +514,11 @@ func (f *Complex) half(ctx context.Context, half int, fromGains bool) (*Complex,
 		}
 		return f.y[2*k+half][mu]
 	}, 0)
-	fit.GivenNoise, fit.Kappa, fit.LearnKappa, fit.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Joint
+	fit.takeSettings(f)
 	if f.readers != nil {
 		fit.ReadBy(f.readers.of, len(f.gains), 0)
 	}
-	if turned := fit.Turned(); turned != nil {
-		fit = turned
-	}
+	fit = fit.Turned()
 	start := slices.Clone(f.gains)
 	if !fromGains {
 		for i, v := range start {

@@ -146,11 +146,7 @@ func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
 	if len(p.columns) == 0 {
 		return nil
 	}
-	out := f.onFrom(w)
-	if turned := out.Turned(); turned != nil {
-		turned.begun, turned.Weight, turned.Variance = true, out.Weight, out.Variance
-		out = turned
-	}
+	out := f.onFrom(w).Turned()
 	out.places = p
 	for j, i := range p.columns {
 		for _, l := range []int{(i + f.n - 1) % f.n, (i + 1) % f.n} { // a neighbour's part is that of the entry between
@@ -168,14 +164,8 @@ func (f *Complex) Between(w func(mu, i int) complex128) *Complex {
 	return out
 }
 
-func (f *Complex) readingsMissing() bool {
-	for _, s := range f.Snapshots {
-		if len(s.rows) < f.m {
-			return true
-		}
-	}
-	return false
-}
+// readingsMissing reports whether a snapshot has no reading of some row, as all have not of a silent one.
+func (f *Complex) readingsMissing() bool { return slices.Contains(f.readings, 0) || !f.complete() }
 
 // setPlace makes a column of W that of its place.
 func (f *Complex) setPlace(j int) {
@@ -183,7 +173,7 @@ func (f *Complex) setPlace(j int) {
 	i, whole := p.columns[j], math.Floor(p.at[j])
 	value, slope := f.near(p.grid, i, int(whole)-2, int(whole)+3).column(p.at[j], false)
 	for mu, v := range value {
-		f.setEntry(mu, i, v)
+		f.w.set(mu, i, v)
 	}
 	p.slope[j] = slope
 }
@@ -308,7 +298,7 @@ func (f *Complex) handOver(j, by int) {
 	}
 	p.columns[j], p.at[j] = to, p.at[j]-float64(by)
 	for mu := range f.m {
-		f.setEntry(mu, from, p.grid(mu, from))
+		f.w.set(mu, from, p.grid(mu, from))
 	}
 	if other >= 0 {
 		p.columns[other], p.at[other] = from, 0
@@ -325,12 +315,6 @@ func (f *Complex) handOver(j, by int) {
 }
 
 func swap[T any](of []T, i, j int) { of[i], of[j] = of[j], of[i] }
-
-// setEntry sets an entry of W.
-func (f *Complex) setEntry(mu, i int, v complex128) {
-	f.w.Row(mu)[i], f.w.Row(mu)[f.n+i] = real(v), -imag(v)
-	f.w.Row(f.m + mu)[i], f.w.Row(f.m + mu)[f.n+i] = imag(v), real(v)
-}
 
 // addTo adds to the variances of t of the sensors those that places bring.
 func (p *places) addTo(variances []float64) {

@@ -41,9 +41,7 @@ func circle(m, n, p int, between bool, seed uint64) (w func(mu, i int) complex12
 func jointFit(m, n int, w func(mu, i int) complex128, y [][]complex128, gains []complex128) *Complex {
 	f := NewComplex(m, n, len(y), w, func(mu, k int) complex128 { return y[k][mu] }, 0)
 	f.Joint = true
-	if turned := f.Turned(); turned != nil {
-		f = turned
-	}
+	f = f.Turned()
 	if gains != nil {
 		s := make([]complex128, m)
 		for mu, g := range gains {

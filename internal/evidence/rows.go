@@ -96,14 +96,14 @@ func (f *Complex) snapshots() (count float64) {
 }
 
 // Turned is a fit of as many snapshots as there are rows, which is as good where entries are joint and snapshots are more: readings YV with a unitary V have the same likelihood and the same prior as Y, and V may be that
-// of the singular value decomposition of Y, after which all but M snapshots have readings of zero. Those are one, of which there are many. It is to be turned before the first step, and is nil where it would be of no use.
+// of the singular value decomposition of Y, after which all but M snapshots have readings of zero. Those are one, of which there are many. It is to be turned before the first step, and is f itself where that would be of no use.
 func (f *Complex) Turned() *Complex {
 	if !f.Joint || f.readers != nil || f.readingsMissing() || len(f.y) <= f.m+1 {
-		return nil
+		return f
 	}
 	vectors, values, ok := f.covarianceOfReadings()
 	if !ok {
-		return nil
+		return f
 	}
 	out := NewComplex(f.m, f.n, f.m+1, f.w.at, func(mu, k int) complex128 {
 		if k == f.m {
@@ -117,7 +117,8 @@ func (f *Complex) Turned() *Complex {
 	for _, s := range out.Snapshots {
 		copy(s.gamma, f.Snapshots[0].gamma)
 	}
-	out.Noise, out.GivenNoise, out.Spread, out.Kappa, out.LearnKappa, out.Joint, out.whole = f.Noise, f.GivenNoise, f.Spread, f.Kappa, f.LearnKappa, true, f.y
+	out.takeSettings(f)
+	out.Noise, out.Spread, out.Weight, out.Variance, out.begun, out.whole = f.Noise, f.Spread, f.Weight, f.Variance, f.begun, f.y
 	return out
 }
 
@@ -183,7 +184,8 @@ func (f *Complex) onFrom(w func(mu, i int) complex128) *Complex {
 		y = f.whole
 	}
 	out := NewComplex(f.m, f.n, len(y), w, func(mu, k int) complex128 { return y[k][mu] }, 0)
-	out.GivenNoise, out.Kappa, out.LearnKappa, out.Spread, out.Joint = f.GivenNoise, f.Kappa, f.LearnKappa, f.Spread, true
+	out.takeSettings(f)
+	out.Spread, out.Joint = f.Spread, true
 	out.BeginAt(f.S)
 	unit := square(out.S[0] / f.S[0])
 	out.Noise, out.Weight, out.Variance = unit*f.Noise, slices.Clone(f.Weight), slices.Clone(f.Variance)
