@@ -97,7 +97,7 @@ func (k known) Output(b *channel.Block) {
 
 // Sampled is a problem whose state evolution is computed by Monte Carlo, for any
 // truth, prior and channel. The overlaps are numbers that are the same for all
-// signals; [Full] has P×P matrices.
+// signals.
 type Sampled struct {
 	Truth   Truth
 	Prior   prior.Prior
@@ -144,35 +144,13 @@ func (o *MonteCarloOptions) withDefaults() MonteCarloOptions {
 // each average; what the errors of earlier iterations add is not in them.
 func MonteCarlo(ctx context.Context, m Sampled, opt *MonteCarloOptions) (out []Overlaps, err error) {
 	defer ending(&err)
-	s, err := newSampling(m, m.P, opt)
+	s, err := newSampling(m, opt)
 	if err != nil {
 		return nil, err
 	}
 	err = s.run(ctx, func(o Overlaps) { out = append(out, o) })
 	return out, err
 }
-
-// MonteCarloOnline runs online state evolution over m.P samples by sampling
-// (paper, Algorithm 3, with its misprints corrected). It returns the iterations of
-// each sample.
-func MonteCarloOnline(ctx context.Context, m Sampled, opt *MonteCarloOptions) (out [][]Overlaps, err error) {
-	defer ending(&err)
-	s, err := newSampling(m, 1, opt)
-	if err != nil {
-		return nil, err
-	}
-	for k := range m.P {
-		out = append(out, nil)
-		if err := s.run(ctx, func(o Overlaps) { out[k] = append(out[k], o) }); err != nil {
-			return out, err
-		}
-		s.absorb()
-	}
-	return out, nil
-}
-
-// absorb makes the current sample part of the past.
-func (s *sampling) absorb() { copy(s.block.Past, s.block.Stats) }
 
 // sampling holds the samples: sensors with their gains, and entries.
 type sampling struct {
@@ -186,22 +164,22 @@ type sampling struct {
 	innov []float64 // z minus its mean given ω, one value a reading
 }
 
-func newSampling(m Sampled, p int, opt *MonteCarloOptions) (*sampling, error) {
+func newSampling(m Sampled, opt *MonteCarloOptions) (*sampling, error) {
 	if m.Truth == nil || m.Prior == nil || m.Channel == nil {
 		return nil, fmt.Errorf("sampling needs a truth, a prior and a channel")
 	}
 	if m.P < 1 || !(m.Alpha > 0) {
 		return nil, fmt.Errorf("α and P must be positive, found %g and %d", m.Alpha, m.P)
 	}
-	s := &sampling{Sampled: m, o: opt.withDefaults(), p: p}
+	s := &sampling{Sampled: m, o: opt.withDefaults(), p: m.P}
 	n := s.o.Samples
 	s.rng = rand.New(rand.NewPCG(s.o.Seed, 0))
 	s.s0 = make([]float64, n)
 	for i := range s.s0 {
 		s.s0[i] = m.Truth.Gain(s.rng)
 	}
-	s.block = channel.NewBlock(m.Channel, n, p)
-	s.innov = make([]float64, n*p)
+	s.block = channel.NewBlock(m.Channel, n, m.P)
+	s.innov = make([]float64, n*m.P)
 	return s, nil
 }
 

@@ -134,8 +134,6 @@ type evolution struct {
 	q0   float64 // E x²
 	// table is in place of the output side's integrals, or nil.
 	table *Table
-	// field is a precision on x from elsewhere (earlier batches); 0 offline.
-	field float64
 
 	readings *readingSensors // that are no z plus noise, divided by s; nil elsewhere
 
@@ -209,7 +207,7 @@ func carry(v Number, s Step, slope, output float64) Step {
 func (e *evolution) at(v float64) (s Step, slope float64) {
 	out := e.output(v)
 	a := e.Alpha * out.chiHat.Value
-	in := e.entry(1 / (e.field + a))
+	in := e.entry(1 / a)
 	return Step{MSEX: Number(in.Variance), MHat: out.chiHat, MSES: out.mseS}, a * in.Square.Value / in.Variance.Value
 }
 

@@ -226,7 +226,7 @@ func (o *online) stepGiven(law *inherited, r int, v float64) Step {
 		return s
 	}
 	mHat, mseS := o.sensorsGiven(law, o.stream[r], v)
-	in := o.average(1/(o.field+o.Alpha*mHat.Value), o.evolution.tol)
+	in := o.average(1/(o.Alpha*mHat.Value), o.evolution.tol)
 	s := Step{MSEX: Number(in.Variance), MHat: mHat, MSES: mseS}
 	s.MSEX.Err += law.miss * s.MSEX.Value
 	return s

@@ -46,7 +46,6 @@ func TestContextsAreHeeded(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context) error{
 		"Offline":       func(ctx context.Context) error { _, err := Offline(ctx, m, nil); return err },
 		"FixedPoint":    func(ctx context.Context) error { _, err := FixedPoint(ctx, m, nil); return err },
-		"Streaming":     func(ctx context.Context) error { _, err := Streaming(ctx, m, 3, nil); return err },
 		"Vector":        func(ctx context.Context) error { _, err := Vector(ctx, m, spectrum, nil); return err },
 		"VectorFixed":   func(ctx context.Context) error { _, err := VectorFixedPoint(ctx, m, spectrum, nil); return err },
 		"Online":        func(ctx context.Context) error { _, err := Online(ctx, normal, &OnlineOptions{Tol: 1e-12}); return err },

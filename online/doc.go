@@ -24,8 +24,4 @@
 // forgotten exponentially (see Options.Memory). Where samples contradict what was
 // learned, it is found out what has changed (see [Fork] and [Change]). And samples that
 // look similar count for less (see [Scene]).
-//
-// [Reconstructor] is the converse, the paper's "Streaming AMP for online
-// reconstruction in the GLM" (mini-AMP of A. Manoel, F. Krzakala, E. Tramel and
-// L. Zdeborová, 2018): the signals stay, and rows of W arrive in batches.
 package online

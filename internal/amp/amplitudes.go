@@ -158,7 +158,7 @@ func (b *planner) amplitudes() (on bool, why string, err error) {
 		return false, "not needed: the entries have the same variance", nil
 	case !b.learner():
 		return false, "not needed: the prior is known", nil
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.P < 2:
 		return false, "not needed: there is one signal", nil

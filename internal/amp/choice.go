@@ -221,8 +221,6 @@ func (b *planner) vectorPossible() error {
 		return errors.New("vector AMP has one precision a signal: scalar variances of W are for AMP")
 	case b.separate() && !b.rowsOrthogonal():
 		return errSeparate
-	case b.Batch:
-		return errors.New("vector AMP would decompose every batch of rows: mini-batches need AMP")
 	}
 	return nil
 }

@@ -134,8 +134,6 @@ func (b *planner) complexNumbers() (on bool, why string, err error) {
 			"reading tells which shift it is; give the phases: --phase known, or how well they are known, --phase KAPPA")
 	case b.full():
 		return false, "", errors.New("full covariances are for real numbers")
-	case b.Batch:
-		return false, "", errors.New("batches are for real numbers")
 	case table:
 		return true, "W and signals are complex", nil
 	}

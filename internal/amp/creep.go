@@ -30,7 +30,7 @@ func (b *planner) creep() (on bool, why string, err error) {
 	switch {
 	case !b.networkHoldsScale() || b.layers.Together:
 		return false, "not needed: no network may hold the scale by little, with messages between its layers", nil
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.untouched() != "":
 		return false, b.untouched(), nil

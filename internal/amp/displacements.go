@@ -67,8 +67,6 @@ func (b *planner) displacements() (on bool, why string, err error) {
 		err = errors.New("parameters of sensors and clipped readings do not go along yet: leave one of the two out")
 	case b.Shared.Rows > 0:
 		return false, "", NotShared("parameters of every sensor")
-	case b.Batch:
-		err = errors.New("parameters of sensors do not go along with batches of measurements yet")
 	case b.full() || b.exchangeable():
 		err = errors.New("parameters of sensors need diagonal covariances")
 	case b.Variance == solver.Scalar:

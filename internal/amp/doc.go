@@ -1,5 +1,5 @@
-// Package amp is the solver: message passing on signals and sensors together, offline, in
-// streams and in batches. It knows matrices, priors and channels by their interfaces
+// Package amp is the solver: message passing on signals and sensors together, offline and in
+// streams. It knows matrices, priors and channels by their interfaces
 // alone, and nothing of files, of problems with a known truth, or of what becomes of its
 // results.
 //

@@ -77,7 +77,7 @@ func (b *planner) evidencePossible() error {
 	table, seen := b.W.(operator.Matrix)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch work := b.stepWork(); {
-	case b.stream() || b.Batch:
+	case b.stream():
 		return errors.New("the evidence of Gaussian signals is for offline problems")
 	case !b.calibrates() || !noisy:
 		return errors.New("the evidence of Gaussian signals is for gains that are unknown, and Gaussian noise")

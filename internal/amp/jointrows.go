@@ -889,7 +889,7 @@ func (b *planner) jointPossible() error {
 	_, known := partOf(b.Model.Prior)
 	columns := prior.ColumnsOf(b.Model.Prior)
 	switch {
-	case b.stream() || b.Batch:
+	case b.stream():
 		return errors.New("joint signals are for offline problems: streams solve their samples one by one")
 	case b.P < 2*columns:
 		return errors.New("joint signals: there is one signal, and nothing that it could have in common with others; expected 2 or more")

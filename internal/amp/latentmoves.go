@@ -52,7 +52,7 @@ func (b *planner) latentMoves() (on bool, why string, err error) {
 	switch {
 	case !is || !b.layers.Together:
 		return false, "not needed: no latents are taken together", nil
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case !b.calibrates():
 		return false, noCalibration, nil

@@ -47,7 +47,7 @@ func (b *planner) matrixDoubt() (on bool, why string, err error) {
 		plain = !b.evidence()
 	}
 	switch {
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case !plain:
 		return false, "not possible: it is for one gain a sensor", nil

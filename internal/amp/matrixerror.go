@@ -53,7 +53,7 @@ func (b *planner) followsPossible() error {
 	switch {
 	case !noisy:
 		return fmt.Errorf("errors of W are counted as noise, and a %T has none: it is no channel.Noisy", channel.InOrder(b.Model.Channel))
-	case b.stream() || b.Batch:
+	case b.stream():
 		return errors.New("errors of W are for offline problems")
 	case b.codes():
 		return errors.New("errors of W are for readings that are no codes")

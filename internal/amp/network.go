@@ -38,8 +38,6 @@ func (b *planner) network() (on bool, why string, err error) {
 		return false, "not needed: entries of signals are independent", nil
 	}
 	switch {
-	case b.Batch:
-		err = errors.New("a batch of rows leaves a field on the signals for the next one, and signals that come out of a network have none of their own: take all rows at once, or samples one by one")
 	case b.full() || b.exchangeable():
 		err = fmt.Errorf("signals that come out of a network have variances of their own: leave %v covariances out", b.Covariance)
 	case b.Algorithm == solver.Evidence:

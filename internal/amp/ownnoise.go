@@ -53,8 +53,6 @@ func (b *planner) takeOwnNoise() error {
 func (b *planner) ownNoisePossible() error {
 	const own = "noise of the sensors' own, at the reading, "
 	switch {
-	case b.Batch:
-		return errors.New(own + "is not for batches of sensors yet: these take noise before the division by s (noise at the signal)")
 	case b.stream() && b.LearnNoise:
 		return errors.New(own + "is not learned of a stream yet: give how much it is")
 	case b.Covariance != solver.Diagonal:

@@ -41,12 +41,6 @@ type Problem struct {
 	MatrixError      float64
 	LearnMatrixError bool
 
-	// Batch says that the rows of W are a batch of measurements of signals that stay;
-	// then the Gaussian field that earlier batches left on the signals (see
-	// [State.InheritField]), nil for the first.
-	Batch                              bool
-	InheritedPrecision, InheritedField []float64
-
 	// Spread (J) are the standard deviations of the parameters of sensors, where W is an [operator.Moved]; nil learns them.
 	Spread []float64
 
@@ -275,9 +269,6 @@ func (b *planner) build() (*Solver, error) {
 		state.start = b.Start
 		state.Reset()
 	}
-	if b.InheritedField != nil {
-		state.InheritField(b.InheritedPrecision, b.InheritedField)
-	}
 	s := &Solver{
 		State: state, Matrix: b.matrix(), Tol: b.Tol, Reach: DefaultReach, approach: newApproach(b.P),
 		Change: make([]float64, b.P), Settled: make([]int, b.P),
@@ -392,7 +383,7 @@ func (b *planner) learner() bool {
 }
 
 func (b *planner) learns() bool {
-	return !b.Batch && (b.learner() || b.own.learns() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases || b.learnsSpread())
+	return b.learner() || b.own.learns() || b.LearnNoise || b.LearnSensorNoise || b.LearnCalibration || b.LearnOffsets || b.LearnPhases || b.learnsSpread()
 }
 
 func (b *planner) calibrates() bool { return channel.CalibrationOf(b.Model.Channel) != nil }
@@ -423,7 +414,7 @@ func (b *planner) covariances() (on bool, why string, err error) {
 		return false, "not needed: one variance a signal", nil
 	case b.Variance == solver.Scalar:
 		err = errors.New("full covariances need exact variances: scalar is for diagonal ones")
-	case b.stream() || b.Batch:
+	case b.stream():
 		err = errors.New("full covariances are for offline problems: streams have one variance a signal")
 	case b.offsetting() != nil:
 		err = errors.New("full covariances are for sensors without offsets: exchangeable ones follow what offsets do to all signals")
@@ -444,7 +435,7 @@ func (b *planner) exchangeablePossible() error {
 		return errors.New("exchangeable covariances are for signals of one matrix: those of different ones have none")
 	case b.Shared.Rows > 1:
 		return errors.New("exchangeable covariances are for sensors of one row each")
-	case b.stream() || b.Batch:
+	case b.stream():
 		return errors.New("exchangeable covariances are for offline problems: streams have one variance a signal")
 	case b.P < leastForOffsets:
 		return nil // which has the offsets as they were given
@@ -550,7 +541,7 @@ func (b *planner) newStart() (on bool, why string, err error) {
 		return false, noneExchangeable, nil
 	case b.learns():
 		return false, "not possible with a model that is learned", nil
-	case b.stream() || b.InheritedField != nil:
+	case b.stream():
 		return false, "not possible with a past", nil
 	}
 	return true, "with more damping, should the estimates blow up", nil
@@ -609,8 +600,6 @@ func (b *planner) offsets() (on bool, why string, err error) {
 	switch {
 	case known == nil:
 		return false, "not needed: the channel has none", nil
-	case b.Batch:
-		return false, "", errors.New("offsets: signals that stay while rows of W arrive need channels without")
 	case !b.stream() && b.each() < leastForOffsets:
 		return false, "", errFewForOffsets(b.each())
 	case math.IsInf(known.OffsetSD(), 1) && density(b.Model.Prior) > mostDenseFlat:
@@ -719,8 +708,6 @@ func (b *planner) scaleStep() (on bool, why string, err error) {
 		return false, "not needed: the network holds the scale", nil
 	case b.LearnCalibration:
 		return false, "not needed: with a calibration that is learned the scale is a convention", nil
-	case b.InheritedField != nil:
-		return false, "not needed: earlier batches hold the scale", nil
 	}
 	return true, "every few iterations", nil
 }
@@ -730,7 +717,7 @@ func (b *planner) makeScaleStep(*Solver) (Part, error) {
 }
 
 func (b *planner) faults() (on bool, why string, err error) {
-	f, ok := b.Model.Channel.(channel.Contaminated)
+	_, ok := b.Model.Channel.(channel.Contaminated)
 	switch {
 	case !ok:
 		return false, "not needed: the channel has no broken sensors", nil
@@ -738,8 +725,6 @@ func (b *planner) faults() (on bool, why string, err error) {
 		return false, "", errors.New("a stream finds broken sensors by its own means: give it the channel of those in order")
 	case b.oneBit():
 		return false, "", errors.New("broken sensors are not found by one bit: give the channel of those in order")
-	case b.Batch && !f.Known():
-		return false, "", errors.New("the rate of broken sensors and their readings' variance are not learned from batches, give both")
 	}
 	return true, "what is not given of them is learned", nil
 }
@@ -794,8 +779,6 @@ func (b *planner) cannotTest() (why string) {
 		return b.untouched()
 	case b.full():
 		return fullInstead
-	case b.Batch:
-		return "not possible: readings come one by one"
 	case b.each() < 2:
 		return "not possible: one signal does not separate the gains' spread from noise"
 	case channel.LimitOf(b.Model.Channel) > 0:
@@ -828,7 +811,7 @@ func (b *planner) gainsTogether() (on bool, why string, err error) {
 		return false, "not needed: every gain is one by itself", nil
 	}
 	switch {
-	case b.stream() || b.Batch:
+	case b.stream():
 		why = "readings come one by one"
 	case !b.LearnCalibration:
 		why = "their distribution is learned, and this run learns none"
@@ -881,8 +864,6 @@ func (b *planner) outliers() (on bool, why string, err error) {
 		return false, asked, nil
 	case b.stream():
 		return false, "not needed: a stream sets readings aside by its own means", nil
-	case b.Batch:
-		return false, "not possible: readings come one by one", nil
 	case prior.ColumnsOf(b.Model.Prior) > 1:
 		return false, "not possible with complex readings, which are pairs of columns", nil
 	case b.oneBit():
@@ -913,7 +894,7 @@ func (b *planner) jointMoves() (on bool, why string, err error) {
 	_, streamed := b.W.(operator.Streamed)
 	_, noisy := channel.InOrder(b.Model.Channel).(channel.Noisy)
 	switch {
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.P < 2:
 		return false, "not needed: there is one signal", nil
@@ -959,7 +940,7 @@ func (b *planner) makeJointMoves(s *Solver) (Part, error) {
 
 func (b *planner) widening() (on bool, why string, err error) {
 	switch {
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.P <= prior.ColumnsOf(b.Model.Prior):
 		return false, "not needed: there is one signal", nil
@@ -997,8 +978,6 @@ func (b *planner) learning() (on bool, why string, err error) {
 		return false, "", errors.New("how phases are spread is learned of complex gains, from a concentration that is neither 0 nor infinite")
 	}
 	switch {
-	case b.Batch:
-		return false, "not possible: batches share one model, which is as given", nil
 	case !b.learns():
 		return false, "not needed: the model is known", nil
 	}

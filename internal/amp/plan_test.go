@@ -59,7 +59,6 @@ func planChoices() []choice {
 			p.P, p.Y = 1, p.Y[:min(m, len(p.Y))]
 		}},
 		{"a stream", func(p *Problem, _ *solver.Settings) { p.Y, p.P = nil, 1 }},
-		{"a batch", func(p *Problem, _ *solver.Settings) { p.Batch = true }},
 		{"offsets", channelOf(func(c channel.Gain) channel.Channel {
 			return channel.Offset{Prior: channel.OffsetPrior{Gain: c.Prior, SD: 0.3}, NoiseVar: c.NoiseVar}
 		})},

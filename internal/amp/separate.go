@@ -28,7 +28,7 @@ var separateLeaves = map[string]bool{
 func (b *planner) separatePossible() error {
 	var with string
 	switch {
-	case b.Batch || b.stream() && operator.ChoiceOf(b.W) == nil:
+	case b.stream() && operator.ChoiceOf(b.W) == nil:
 		with = "a stream"
 	case b.full() || b.exchangeable():
 		with = "covariances between signals"

@@ -22,7 +22,7 @@ func (b *planner) shape() (on bool, why string, err error) {
 	switch {
 	case !ok || g.Learn&free != free:
 		return false, "not needed: the signals' prior is fixed", nil
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case b.Tol < 0:
 		return false, noConvergence, nil

@@ -48,8 +48,6 @@ func (b *planner) each() int { return b.Shared.rows() * b.P }
 func SharedPossible(p *Problem, settings *solver.Settings) error {
 	var with string
 	switch {
-	case p.Batch:
-		with = "measurements that arrive one by one"
 	case settings.Covariance != solver.Diagonal:
 		with = "covariances between signals"
 	case p.Joint == solver.JointOn:

@@ -29,7 +29,7 @@ func (b *planner) sharedBars() (on bool, why string, err error) {
 	switch {
 	case b.Shared.Rows <= 1:
 		return false, "not needed: a row is a sensor", nil
-	case b.stream() || b.Batch:
+	case b.stream():
 		return false, "not possible: readings come one by one", nil
 	case !b.calibrates():
 		return false, noCalibration, nil

@@ -106,7 +106,6 @@ type State struct {
 	fresh   bool                                  // Reset, and not iterated since
 	start   *Start                                // of x̂ and C; nil for those of the prior
 	uneven  []float64                             // P×N, what is added to x̂ at the start; nil for nothing
-	field   *inheritedField                       // of mini-batches; nil where there is none
 
 	// What signals have in common (see [exchangeable]): the covariance of two signals' z, which V has in it, and the sums of ∂g over
 	// all pairs of signals (both M); nil in other iterations.
@@ -280,8 +279,7 @@ func (s *State) Of(stats []float64, mu int) []float64 {
 	return stats[mu*s.width : (mu+1)*s.width]
 }
 
-// Reset starts over: x̂ and C are those of the prior (and of what earlier
-// batches of measurements said of the signals), g = 0.
+// Reset starts over: x̂ and C are those of the prior, g = 0.
 func (s *State) Reset() {
 	for i := range s.N {
 		p := prior.At(s.model.Prior, i)
@@ -300,7 +298,6 @@ func (s *State) Reset() {
 	for i := range s.all.sigma {
 		s.all.sigma[i] = math.Inf(1)
 	}
-	s.field.start(s)
 	s.startFurther()
 	s.startNetwork()
 	clear(s.all.g)
@@ -346,8 +343,7 @@ func (s *State) startFurther() {
 // posterior is that of the entries of a signal that start at from.
 func (s *State) posterior(mean, variance []float64, from int) {
 	to := from + len(mean)
-	lambda, sigma := s.field.with(s.Lambda[from:to], s.Sigma[from:to], from)
-	s.PriorOf(from/s.N).Posterior(mean, variance, lambda, sigma)
+	s.PriorOf(from/s.N).Posterior(mean, variance, s.Lambda[from:to], s.Sigma[from:to])
 }
 
 // rescale multiplies the signals' estimates by c, those of the past with them.

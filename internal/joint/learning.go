@@ -126,11 +126,8 @@ func distance(a, b []float64, p int) float64 {
 // them. Without that signals of one scene, and of different brightness, were given another brightness than they have, and took what was left for what they differ in.
 //
 // What becomes of that mean is up to score, of the eigenvectors (the first columns of u), the standard deviations and the mean; nil leaves it.
-func shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
-	(*Span)(nil).shrink(a, p, n, score)
-}
-
-// shrink of a matrix of the span leaves the variances of signals to the eigenvectors: by themselves they lead out of it.
+//
+// A matrix of the span leaves the variances of signals to the eigenvectors: by themselves they lead out of it. Without one s is nil.
 func (s *Span) shrink(a []float64, p int, n float64, score func(u []float64, columns int, sd []float64, v float64) float64) {
 	mean := trace(a, p) / float64(p)
 	if p < 2 || !(mean > 0) {

@@ -24,7 +24,7 @@ func TestShrink(t *testing.T) {
 			}
 		}
 		before := append([]float64(nil), a...)
-		shrink(a, p, n, nil)
+		(*Span)(nil).shrink(a, p, n, nil)
 		for k := range p {
 			for l := range k {
 				if common == 0 && math.Abs(a[k*p+l]) > 0.05 || common > 0 && math.Abs(a[k*p+l]-before[k*p+l]) > 0.15 {
@@ -83,7 +83,7 @@ func TestShrinkLeavesSignalsThatHardlyDiffer(t *testing.T) {
 				}
 			}
 		}
-		shrink(a, c.p, float64(c.n), nil)
+		(*Span)(nil).shrink(a, c.p, float64(c.n), nil)
 		difference := a[0] + a[c.p+1] + 2*a[1] // of signals of opposite signs
 		if want := 2 * c.own * c.own; !(difference > 0.3*want && difference < 3*want) {
 			t.Errorf("%+v: the difference of two signals has the variance %.3g, expected %.3g", c, difference, want)
@@ -228,7 +228,7 @@ func TestShrinkKeepsBrightness(t *testing.T) {
 		}
 		a[k*p+k] += 1e-8
 	}
-	shrink(a, p, 20, nil)
+	(*Span)(nil).shrink(a, p, 20, nil)
 	for k, u := range bright {
 		if ratio := a[k*p+k] / (u * u); math.Abs(ratio-1) > 1e-6 {
 			t.Errorf("signal %d: variance %g times what it was", k, ratio)
