@@ -63,6 +63,7 @@ type jointRows struct {
 	partial                 [][]float64 // M; nil for those that are turned
 	quadratic, volume       []float64   // M, ωᵀD⁻¹ω and gᵀVg
 
+	means   *jointFurther // nil where W is as it is
 	rowsOf  operator.RowFunc
 	works   sync.Pool // of *jointWork
 	sensors sync.Pool // of *channel.Sensor
@@ -102,9 +103,8 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 	for _, v := range []*[]float64{&e.covariance, &e.sumC, &e.slope, &e.squaresOf} {
 		*v = of(p * p)
 	}
-	for _, v := range []*[]float64{&e.traces, &e.size, &e.h} {
-		*v = of(s.N)
-	}
+	e.size = of(s.N)
+	e.traces, e.h = of(s.N+s.further.Extra), of(s.N+s.further.Extra)
 	for _, v := range []*[]float64{&e.slopes, &e.quadratic, &e.volume, &e.sizes} {
 		*v = of(s.M)
 	}
@@ -124,6 +124,7 @@ func newJointRows(s *State, start prior.GaussBernoulli, learns joint.Learns, exa
 			e.sumC[k*p+k] += s.C[k*s.N+i]
 		}
 	}
+	e.means = newJointFurther(e)
 	e.adopt()
 	return e
 }
@@ -175,17 +176,18 @@ func (e *jointRows) Before(s *Solver) {
 // Step implements [Iteration].
 func (e *jointRows) Step(delta float64) error {
 	e.delta, e.fieldPull, e.fieldTurn = delta, e.nextPull, e.nextTurn
-	shape, _, ok := e.rows.Span.NewShape(e.sumC, e.P, e.columns, 0)
+	shape, _, ok := e.rows.Span.NewShape(e.means.sum(e.sumC), e.P, e.columns, 0)
 	if !ok {
 		e.Moved[0] = math.NaN()
 		return nil
 	}
 	e.shape = shape
 	shape.Matrix(e.covariance)
+	e.means.begin(shape)
 	for j, q := range shape.Vectors {
 		e.squaresOf[j] = q * q
 	}
-	e.scalarV = e.W.MeanSquare() * sum(e.traces)
+	e.scalarV = e.W.MeanSquare() * sum(e.traces[:e.N])
 	for mu := range e.M { // outliers come and go
 		switch apart := e.apart(mu); {
 		case apart && e.partial[mu] == nil:
@@ -196,9 +198,9 @@ func (e *jointRows) Step(delta float64) error {
 	}
 	var err error
 	if e.exact {
-		err = e.sweep.Run(e.Onward, e.h, e.X, e.traces, e.rowsOf)
+		err = e.sweep.Run(e.all.r, e.h, e.all.x, e.traces, e.rowsOf)
 	} else {
-		err = e.sweep.Run(e.Onward, nil, e.X, nil, e.rowsOf)
+		err = e.sweep.Run(e.all.r, nil, e.all.x, nil, e.rowsOf)
 	}
 	if err != nil {
 		return err
@@ -213,6 +215,15 @@ func (e *jointRows) outputRows(first int, z, v, g, d []float64) {
 		return
 	}
 	p, count := e.P, len(z)/e.P
+	for ; first+count > e.M && count > 0; count-- { // further rows are behind the sensors
+		row := count - 1
+		e.means.output(first+row-e.M, z[row*p:(row+1)*p], g[row*p:(row+1)*p], v[row])
+		d[row] = 0
+	}
+	if count == 0 {
+		return
+	}
+	z, g = z[:count*p], g[:count*p]
 	from, to := first*p, first*p+len(z)
 	w := e.works.Get().(*jointWork)
 	defer e.works.Put(w)
@@ -414,7 +425,7 @@ func (e *jointRows) input() {
 		return
 	}
 	e.field = a
-	for i, h := range e.h {
+	for i, h := range e.h[:e.N] {
 		if !e.exact {
 			h = -e.W.MeanSquare() * sum(e.slopes)
 		}
@@ -429,6 +440,7 @@ func (e *jointRows) input() {
 		e.Centre[j] = x + e.delta*(e.Centre[j]-x)
 	}
 	e.rows.Update(joint.Field{Shape: a, Size: e.size, Centre: e.Centre, Onward: e.Onward})
+	e.means.input(a)
 	e.fields(a)
 	e.nextPull = sum(e.rows.Pull)
 	for k := range e.P / e.columns {
@@ -437,7 +449,7 @@ func (e *jointRows) input() {
 	}
 	e.sumTurnsOf(a)
 	damp(e.sumC, e.rows.Sum, e.delta)
-	damp(e.traces, e.rows.Trace, e.delta)
+	damp(e.traces[:e.N], e.rows.Trace, e.delta)
 }
 
 // sumTurnsOf is [State.sumTurns]: Σ Im x̂(Σ⁻¹(λ-x̂))*, with Σ⁻¹(λ-x̂) = aA(c-x̂) + r.
@@ -632,13 +644,16 @@ func entryOf(q *joint.Prior) prior.GaussBernoulli {
 
 // LogEvidence implements [Iteration].
 func (e *jointRows) LogEvidence() float64 {
-	return sum(e.LogZ) + 0.5*sum(e.volume) + sum(e.rows.LogMass) + 0.5*sum(e.rows.Square)
+	return sum(e.LogZ) + 0.5*sum(e.volume) + sum(e.rows.LogMass) + 0.5*sum(e.rows.Square) + e.means.logEvidence()
 }
 
 // scaleSums implements [Iteration].
 func (e *jointRows) scaleSums(quadratic, volume float64) (q, v float64) {
 	for mu, broken := range e.Broken {
 		quadratic += (1 - broken) * e.quadratic[mu]
+	}
+	if e.means != nil {
+		quadratic, volume = quadratic+e.means.squares, volume+e.means.volume
 	}
 	return quadratic, volume + sum(e.volume)
 }
@@ -933,7 +948,7 @@ func (b *planner) jointPossible() error {
 // jointLeaves are the lines of the plan that have no place beside joint rows: they mend what independent signals get wrong of signals that
 // belong together, or take V and Σ for diagonal.
 var jointLeaves = map[string]bool{
-	"mean removal": true, "new start": true, "release": true, "joint moves": true, "row shifts": true,
+	"new start": true, "release": true, "joint moves": true, "row shifts": true,
 	"widening": true, "amplitudes": true, "standstill": true, "joint test": true, "variances on demand": true, "single precision": true,
 	"mixture": true, // rows are zero or one Gaussian: a mixture in their place has no meaning
 }

@@ -206,7 +206,6 @@ func NewSolver(p Problem, settings solver.Settings) (s *Solver, plan *solver.Pla
 		}
 		if b.joint() && jointLeaves[line.name] {
 			b.plan.Parts = append(b.plan.Parts, solver.Choice{Part: line.name, Why: jointInstead})
-			b.centred = nil // the choice of the algorithm has looked at it
 			continue
 		}
 		if b.networked() && networkLeaves[line.name] {
