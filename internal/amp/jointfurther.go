@@ -161,4 +161,3 @@ func (f *jointFurther) logEvidence() float64 {
 	}
 	return total + 0.5*f.logDets
 }
-
